@@ -10,6 +10,11 @@ constexpr bool is_letter_or_digit(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
 }
 
+/// Whether there is nothing but spaces, tabs and ends of lines.
+constexpr bool is_blank(std::string_view text) {
+  return text.find_first_not_of(" \t\r\n") == text.npos;
+}
+
 inline std::string lower_case(std::string_view text) {
   std::string lower(text);
   for (char& c : lower)

@@ -159,8 +159,9 @@ std::string explain_conversion(const CLI::App& program, const CLI::ConversionErr
 
 std::vector<std::string> given_words(int count, const char* const* words) {
   std::vector<std::string> all(words + std::min(count, 1), words + count);
-  if (all.empty() || all.front() != "help") return all;
-  all.erase(all.begin());
+  const auto asked = std::ranges::find_if(all, [](const std::string& word) { return word != "help"; });
+  if (asked == all.begin()) return all;
+  all.erase(all.begin(), asked);
   all.emplace_back("--help");
   return all;
 }

@@ -6,7 +6,7 @@
 
 namespace troupe {
 
-/// The words of a command line behind the program's name. `help up` is `up --help`.
+/// The words of a command line behind the program's name. `help up` is `up --help`, and `help help` is `help`.
 std::vector<std::string> given_words(int count, const char* const* words);
 
 /// Refuses a first word that is no command of the program, with the command that comes close.

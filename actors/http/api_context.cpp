@@ -26,6 +26,7 @@ api_context::api_context(http_parts parts)
     : http_parts(std::move(parts)),
       keys(api_keys_file(state_dir)),
       files(state_dir / "files"),
+      records(state_dir / "files"),
       created(std::time(nullptr)) {}
 
 bool api_context::is_ready() const {

@@ -5,10 +5,11 @@
 #include <memory>
 #include <string>
 
-#include "actors/http/api_keys.hpp"
-#include "actors/http/file_store.hpp"
-#include "actors/http/http_metrics.hpp"
+#include "actors/http/access/api_keys.hpp"
+#include "actors/http/files/file_store.hpp"
+#include "actors/http/jobs/job_records.hpp"
 #include "actors/http/served_model.hpp"
+#include "actors/http/status/http_metrics.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
 #include "actors/task_thread.hpp"
@@ -42,6 +43,7 @@ struct api_context : http_parts {
   key_limits limits{time};
   http_metrics metrics;
   file_store files;
+  job_records records;
   std::int64_t created;           ///< when the models were made, for clients: the start of this process
   bool is_this_machines = false;  ///< only this machine can reach the address
 

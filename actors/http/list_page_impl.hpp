@@ -1,24 +1,31 @@
-// A page of a list, chosen by `after` and `limit` in the query. For .cpp files only.
+// A page of a list, chosen by `after`, `limit` and `order` in the query. For .cpp files only.
 #pragma once
-#include <algorithm>
 #include <string>
 #include <utility>
 
 #include "actors/json_dump_impl.hpp"
+#include "base/field_error.hpp"
+#include "base/number_in.hpp"
 #include "transport/http/http_message.hpp"
 
 namespace troupe {
 
+/// What a query may ask of a list.
+struct list_offer {
+  std::size_t usual = 20, most = 100;  ///< entries of a page, without a limit in the query and with any
+  bool has_oldest_first = false;
+};
+
 class list_page {
  public:
-  /// `usual` and `most` entries without a limit in the query, and with any.
-  explicit list_page(const http_request& request, std::size_t usual = 20, std::size_t most = 100)
-      : after_(request.query_value("after")), most_(usual) {
-    const std::string limit = request.query_value("limit");
-    if (!limit.empty() && limit.size() <= 6 && limit.find_first_not_of("0123456789") == limit.npos)
-      most_ = std::clamp<std::size_t>(std::stoul(limit), 1, most);
-    begun_ = after_.empty();
-  }
+  /// Throws field_error if the query asks for what is not offered.
+  explicit list_page(const http_request& request, const list_offer& offer = {})
+      : after_(request.query_value("after")),
+        most_(limit_of(request, offer)),
+        oldest_first_(wants_oldest_first(request, offer)),
+        begun_(after_.empty()) {}
+
+  bool oldest_first() const { return oldest_first_; }
 
   /// For a source that skips to `after` itself.
   std::string take_after() {
@@ -50,9 +57,26 @@ class list_page {
   }
 
  private:
+  static std::size_t limit_of(const http_request& request, const list_offer& offer) {
+    const std::string given = request.query_value("limit");
+    if (given.empty()) return offer.usual;
+    const auto limit = number_in<std::size_t>(given);
+    if (!limit || *limit < 1 || *limit > offer.most)
+      refuse_field("limit", fmt::format("limit is {}: use 1 to {}", given.substr(0, 64), offer.most), "invalid_value");
+    return *limit;
+  }
+  static bool wants_oldest_first(const http_request& request, const list_offer& offer) {
+    const std::string order = request.query_value("order");
+    if (order == "asc" && offer.has_oldest_first) return true;
+    if (!order.empty() && order != "desc")
+      refuse_field("order", offer.has_oldest_first ? "order should be asc or desc" : "order should be desc",
+                   "unsupported_value");
+    return false;
+  }
+
   std::string after_;
   std::size_t most_;
-  bool begun_ = false, has_more_ = false;
+  bool oldest_first_, begun_, has_more_ = false;
   json data_ = json::array();
 };
 

@@ -61,15 +61,25 @@ void load_adapter_folder(const api_call& call) {
                .field = is_folder_at_fault ? "lora_path" : "lora_name"});
 }
 
+/// `field`: where the request has the name.
+void unload(const api_call& call, const std::string& name, const char* field, json answer) {
+  run_command(call.context->store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
+              {.done = [exchange = call.exchange,
+                        answer = std::move(answer)](const std::string&) { reply_json(exchange, answer); },
+               .field = field});
+}
+
+/// As in vLLM.
 void unload_adapter(const api_call& call) {
   const json body = parse_body(call.request->body);
   const std::string name = request_fields(body).required_text("lora_name");
-  run_command(call.context->store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
-              {.done =
-                   [exchange = call.exchange, name](const std::string&) {
-                     reply_json(exchange, {{"message", "adapter " + name + " is unloaded"}});
-                   },
-               .field = "lora_name"});
+  unload(call, name, "lora_name", {{"message", "adapter " + name + " is unloaded"}});
+}
+
+/// As at OpenAI: an adapter, or one version of it.
+void delete_model(const api_call& call) {
+  const std::string& name = call.place();
+  unload(call, name, "model", {{"id", name}, {"object", "model"}, {"deleted", true}});
 }
 
 }  // namespace
@@ -77,6 +87,7 @@ void unload_adapter(const api_call& call) {
 void add_model_routes(api_routes& to) {
   to.add("GET", "/v1/models", list_models);
   to.add("GET", "/v1/models/{id...}", show_model);
+  to.add("DELETE", "/v1/models/{id...}", delete_model);
   to.add("POST", "/v1/load_lora_adapter", load_adapter_folder);
   to.add("POST", "/v1/unload_lora_adapter", unload_adapter);
 }

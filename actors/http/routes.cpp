@@ -1,7 +1,7 @@
 #include "actors/http/routes.hpp"
 
-#include "actors/http/http_access.hpp"
-#include "actors/http/limited_exchange.hpp"
+#include "actors/http/access/http_access.hpp"
+#include "actors/http/access/limited_exchange.hpp"
 
 namespace troupe {
 namespace {

@@ -31,11 +31,11 @@ class api_routes {
   std::shared_ptr<api_context> context_;
 };
 
-void add_model_routes(api_routes& to);   ///< models and adapters
-void add_text_routes(api_routes& to);    ///< completions, chats and tokens
-void add_status_routes(api_routes& to);  ///< health, metrics and the page
-void add_file_routes(api_routes& to);
-void add_batch_routes(api_routes& to);
-void add_fine_tuning_routes(api_routes& to);
+void add_model_routes(api_routes& to);        ///< models and adapters
+void add_text_routes(api_routes& to);         ///< answers/: all that the model answers, and tokens
+void add_status_routes(api_routes& to);       ///< status/: health, metrics and the page
+void add_file_routes(api_routes& to);         ///< files/
+void add_batch_routes(api_routes& to);        ///< jobs/
+void add_fine_tuning_routes(api_routes& to);  ///< jobs/
 
 }  // namespace troupe

@@ -7,7 +7,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
-#include "actors/http/api_keys.hpp"
+#include "actors/http/access/api_keys.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cluster/config/config.hpp"

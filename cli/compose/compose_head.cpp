@@ -1,7 +1,7 @@
 #include "cli/compose/compose_head.hpp"
 
-#include "actors/http/batch_lines.hpp"
-#include "actors/http/file_store.hpp"
+#include "actors/http/jobs/batch_lines.hpp"
+#include "actors/http/jobs/job_records.hpp"
 #include "actors/local_head.hpp"
 #include "actors/replicas/router.hpp"
 #include "base/error.hpp"
@@ -23,13 +23,10 @@ std::shared_ptr<journal> open_journal(const cluster_config& config) {
   std::error_code fault;
   std::filesystem::create_directories(config.state_dir, fault);
   if (fault) refuse("{}: cannot be made: {}", config.state_dir.string(), fault.message());
-  // The store tidies its folder up, so it waits until the journal is this head's alone.
-  const auto files = std::make_shared<std::optional<file_store>>();
-  auto book = std::make_shared<journal>(
+  const auto records = std::make_shared<job_records>(config.state_dir / "files");
+  return std::make_shared<journal>(
       journal::options{.file = config.state_dir / "journal.db",
-                       .on_removed = [files](const std::string& id) { (*files)->forget_job_record(id); }});
-  files->emplace(config.state_dir / "files");
-  return book;
+                       .on_removed = [records](const std::string& id) { records->forget(id); }});
 }
 
 served_model served_model_of(const node_site& site, const std::shared_ptr<const adapter_directory>& adapters) {

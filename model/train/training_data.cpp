@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/mapped_file.hpp"
@@ -77,7 +78,7 @@ void read_lines(const fs::path& file, std::string_view text, const data_format& 
     const std::size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
-    if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
+    if (is_blank(line)) continue;
     try {
       for (training_example& example : detail::examples_of_line(line, format)) {
         shorten(example, format, data);

@@ -171,6 +171,7 @@ TEST_F(usage, explains_itself) {
     EXPECT_NE(help.out.find(command), std::string::npos) << help.out;
   EXPECT_NE(run({"generate", "--help"}).out.find("--max-tokens"), std::string::npos);
   EXPECT_EQ(run({"help"}).out, help.out);
+  EXPECT_EQ(run({"help", "help"}).out, help.out);
   EXPECT_EQ(run({"help", "adapters", "load"}).out, run({"adapters", "load", "--help"}).out);
   refused({"help", "genrate"}, "unknown command 'genrate'");
 }

@@ -14,8 +14,8 @@
 
 #include <fmt/format.h>
 
-#include "actors/http/batch_lines.hpp"
 #include "actors/http/http_front.hpp"
+#include "actors/http/jobs/batch_lines.hpp"
 #include "base/error.hpp"
 #include "bench/random_model.hpp"
 

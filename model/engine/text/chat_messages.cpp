@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -26,7 +27,7 @@ std::optional<std::string> text_of_part(const json& part) {
   return part[key].get<std::string>();
 }
 
-/// A text, or a list of parts.
+/// A text, or a list of parts, which become one text with a line for each, as in vLLM and llama.cpp.
 std::string joined_content(const json& content, const std::string& where) {
   if (content.is_string()) return content.get<std::string>();
   if (!content.is_array()) refuse("{}.content should be a text or a list of parts", where);
@@ -34,6 +35,7 @@ std::string joined_content(const json& content, const std::string& where) {
   for (const json& part : content) {
     const auto of_part = text_of_part(part);
     if (!of_part) refuse("{}.content has a part that is no text: only text is served", where);
+    if (!text.empty()) text += '\n';
     text += *of_part;
   }
   return text;
@@ -55,7 +57,7 @@ void open_arguments(json& call, const std::string& where) {
   json& arguments = call["function"]["arguments"];
   if (!arguments.is_string()) return;
   const auto text = arguments.get<std::string>();
-  if (text.find_first_not_of(" \t\r\n") == text.npos)
+  if (is_blank(text))
     arguments = json::object();
   else if (auto value = parsed(text, where))
     arguments = *std::move(value);

@@ -1,8 +1,8 @@
 #include <fstream>
 #include <thread>
 
-#include "actors/http/api_keys.hpp"
-#include "actors/http/file_store.hpp"
+#include "actors/http/access/api_keys.hpp"
+#include "actors/http/files/file_store.hpp"
 #include "base/error.hpp"
 #include "tests/actors/http/fixture.hpp"
 #include "tests/transport/http/raw_client.hpp"
@@ -90,6 +90,20 @@ TEST_F(api, publishes_adapters_in_vllms_way) {
   const answered refused = unloading.get();
   EXPECT_EQ(refused.status, 404);
   EXPECT_EQ(refused.parsed()["error"]["param"], "lora_name");
+}
+
+TEST_F(api, unloads_the_adapter_that_openais_clients_delete) {
+  auto deleting = ask("DELETE", "/v1/models/pricing@2");
+  const auto call = store_.take<command_call>();
+  EXPECT_EQ(call.command.name, "adapters.unload");
+  EXPECT_EQ(json::parse(call.command.arguments), json({{"name", "pricing@2"}}));
+  call.answer({R"({"unloaded":["pricing@2"]})"});
+  EXPECT_EQ(deleting.get().parsed(), json({{"id", "pricing@2"}, {"object", "model"}, {"deleted", true}}));
+  deleting = ask("DELETE", "/v1/models/none");
+  store_.take<command_call>().answer({{}, "adapter none: there is none", command_fault::unknown});
+  const answered refused = deleting.get();
+  EXPECT_EQ(refused.status, 404);
+  EXPECT_EQ(refused.parsed()["error"]["param"], "model");
 }
 
 TEST_F(api, names_the_field_of_an_adapter_that_cannot_be_loaded) {
@@ -269,7 +283,7 @@ TEST_F(api, asks_for_the_jobs_of_a_key_alone) {
   const auto ann = headers_of(add_api_key(keys, {.name = "ann"})),
              root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
   start();
-  file_store(folder_.path() / "state" / "files").keep_job_record("batch_1", "{}");
+  job_records(folder_.path() / "state" / "files").keep("batch_1", "{}");
   const std::pair<const char*, const char*> all[] = {{"GET", "/v1/batches"},
                                                      {"GET", "/v1/batches/batch_1"},
                                                      {"POST", "/v1/batches/batch_1/cancel"},

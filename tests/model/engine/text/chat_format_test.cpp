@@ -31,10 +31,10 @@ const std::string greeting = R"([{"role": "user", "content": "hi"}])";
 
 TEST(chat_messages, have_parts_put_together_and_arguments_opened) {
   const json list = prepared(
-      R"([{"role": "developer", "content": [{"type": "text", "text": "Be"}, {"type": "text", "text": " kind"}]},
+      R"([{"role": "developer", "content": [{"type": "text", "text": "Be"}, {"type": "text", "text": "kind"}]},
           {"role": "assistant", "content": null, "tool_calls":
             [{"function": {"name": "w", "arguments": "{\"city\": \"Paris\"}"}}, {"function": {"name": "v", "arguments": ""}}]}])");
-  EXPECT_EQ(list[0], json({{"role", "system"}, {"content", "Be kind"}}));
+  EXPECT_EQ(list[0], json({{"role", "system"}, {"content", "Be\nkind"}})) << "a line for each part";
   EXPECT_EQ(list[1]["content"], "") << "which templates can add to";
   EXPECT_EQ(list[1]["tool_calls"][0]["function"]["arguments"], json({{"city", "Paris"}}));
   EXPECT_EQ(list[1]["tool_calls"][1]["function"]["arguments"], json::object());

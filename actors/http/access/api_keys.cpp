@@ -1,0 +1,182 @@
+#include "actors/http/access/api_keys.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <nlohmann/json.hpp>
+
+#include "base/ascii.hpp"
+#include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/sha256.hpp"
+#include "base/whole_file.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t largest_file = 4 << 20;
+constexpr int key_characters = 43;  // of 62 kinds, which makes 256 bits
+
+constexpr std::pair<const char*, std::int64_t rate_limits::*> limit_fields[] = {
+    {"requests_per_minute", &rate_limits::requests_per_minute},
+    {"tokens_per_minute", &rate_limits::tokens_per_minute},
+    {"concurrent", &rate_limits::concurrent}};
+
+std::string digest_of(std::string_view key) {
+  return sha256().add(key).finish();
+}
+
+std::string random_key() {
+  constexpr std::string_view characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  std::random_device random;
+  std::uniform_int_distribution<std::size_t> any(0, characters.size() - 1);
+  std::string key = "sk-troupe-";
+  for (int i = 0; i < key_characters; ++i) key += characters[any(random)];
+  return key;
+}
+
+void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
+  auto list = nlohmann::ordered_json::array();
+  for (const api_key& each : keys) {
+    nlohmann::ordered_json entry{
+        {"name", each.name}, {"sha256", each.sha256}, {"shown", each.shown}, {"created", each.created}};
+    for (const auto& [name, limit] : limit_fields)
+      if (each.limits.*limit > 0) entry[name] = each.limits.*limit;
+    if (each.weight != 1) entry["weight"] = each.weight;
+    if (each.is_admin) entry["admin"] = true;
+    list.push_back(std::move(entry));
+  }
+  const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
+  write_file(file, text, readable_by::owner);
+}
+
+/// Of two commands at once, the second changes what the first has written.
+file_descriptor locked_folder(const fs::path& folder) {
+  make_folder(folder);
+  file_descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  (void)::flock(opened.number(), LOCK_EX);  // a file system without locks gives none
+  return opened;
+}
+
+api_key read_key(const detail::json_fields<nlohmann::json>& fields) {
+  api_key key{.name = fields.text("name").value_or(""),
+              .sha256 = fields.text("sha256").value_or(""),
+              .shown = fields.text("shown").value_or(""),
+              .created = fields.integer("created").value_or(0),
+              .weight = fields.integer("weight").value_or(1),
+              .is_admin = fields.boolean("admin").value_or(false)};
+  for (const auto& [name, limit] : limit_fields) {
+    key.limits.*limit = fields.integer(name).value_or(0);
+    if (key.limits.*limit < 0) refuse("{}: {} is negative: 0 is without a limit", fields.where(), name);
+  }
+  if (key.weight < 1 || key.weight > most_weight)
+    refuse("{}: weight is {}: use 1 to {}", fields.where(), key.weight, most_weight);
+  return key;
+}
+
+std::vector<api_key> present_keys(const fs::path& file) {
+  return read_api_keys(file).value_or(std::vector<api_key>());
+}
+
+[[noreturn]] void refuse_unknown(const std::string& name) {
+  refuse("key {}: there is none: see `troupe keys list`", name.substr(0, 64));
+}
+
+bool is_good_name(const std::string& name) {
+  return !name.empty() && name.size() <= 64 && std::all_of(name.begin(), name.end(), [](char c) {
+    return is_letter_or_digit(c) || c == '-' || c == '_' || c == '.' || c == '@';
+  });
+}
+
+}  // namespace
+
+fs::path api_keys_file(const fs::path& state_dir) {
+  return state_dir / "api_keys.json";
+}
+
+std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return std::nullopt;
+  const auto parsed = detail::parse_json(detail::read_text(file, largest_file), file.string());
+  const auto list = parsed.find("keys");
+  if (!parsed.is_object() || list == parsed.end() || !list->is_array()) refuse("{}: holds no keys", file.string());
+  std::vector<api_key> keys;
+  for (const auto& each : *list) keys.push_back(read_key(detail::json_fields(each, file.string())));
+  return keys;
+}
+
+std::string add_api_key(const fs::path& file, api_key key) {
+  if (!is_good_name(key.name))
+    refuse("key {}: a name has letters, digits and -_.@, 64 at most", key.name.substr(0, 64));
+  const file_descriptor lock = locked_folder(file.parent_path());
+  auto keys = present_keys(file);
+  for (const api_key& each : keys)
+    if (each.name == key.name) refuse("key {}: there is one of that name: revoke it or choose another", key.name);
+  const std::string text = random_key();
+  key.sha256 = digest_of(text);
+  key.shown = text.substr(0, 14);
+  key.created = std::time(nullptr);
+  keys.push_back(std::move(key));
+  write_keys_file(file, keys);
+  return text;
+}
+
+void limit_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight) {
+  const file_descriptor lock = locked_folder(file.parent_path());
+  auto keys = present_keys(file);
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
+  if (found == keys.end()) refuse_unknown(name);
+  found->limits = limits;
+  found->weight = weight;
+  write_keys_file(file, keys);
+}
+
+void revoke_api_key(const fs::path& file, const std::string& name) {
+  const file_descriptor lock = locked_folder(file.parent_path());
+  auto keys = present_keys(file);
+  if (std::erase_if(keys, [&](const api_key& each) { return each.name == name; }) == 0) refuse_unknown(name);
+  write_keys_file(file, keys);
+}
+
+api_key_ring::api_key_ring(fs::path file) : file_(std::move(file)) {
+  keys_ = read_api_keys(file_);
+  looked_ = clock_.now();
+}
+
+bool api_key_ring::is_open() {
+  const std::lock_guard lock(mutex_);
+  look_again();
+  return !keys_ && !is_broken_;
+}
+
+std::optional<api_key> api_key_ring::find(std::string_view key) {
+  const std::lock_guard lock(mutex_);
+  look_again();
+  if (!keys_) return std::nullopt;
+  const std::string digest = digest_of(key);
+  for (const api_key& each : *keys_)
+    if (each.sha256 == digest) return each;
+  return std::nullopt;
+}
+
+void api_key_ring::look_again() {
+  if (clock_.now() - looked_ < std::chrono::seconds(1)) return;
+  looked_ = clock_.now();
+  try {
+    auto fresh = read_api_keys(file_);
+    // If the file is gone, the keys that were read from it still count: otherwise anybody could get in.
+    if (fresh || !keys_) keys_ = std::move(fresh);
+    is_broken_ = false;
+  } catch (const input_error&) {
+    is_broken_ = !keys_;
+  }
+}
+
+}  // namespace troupe

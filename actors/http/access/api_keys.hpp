@@ -1,0 +1,62 @@
+// Who may use the API: names and digests of keys, in one JSON file. A key itself is shown once and not stored.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "actors/http/access/key_limits.hpp"
+#include "base/clock.hpp"
+#include "model/engine/scheduling/sequence_request.hpp"
+
+namespace troupe {
+
+struct api_key {
+  std::string name;
+  std::string sha256 = {};   ///< digest of the key's text
+  std::string shown = {};    ///< its beginning, by which people recognise it
+  std::int64_t created = 0;  ///< seconds since 1970
+  rate_limits limits = {};
+  std::int64_t weight = 1;  ///< of its share when keys compete
+  bool is_admin = false;    ///< may see all files and jobs
+
+  bool owns(std::string_view owner) const { return is_admin || owner == name; }
+};
+
+/// The file of a cluster's keys.
+std::filesystem::path api_keys_file(const std::filesystem::path& state_dir);
+/// Empty if there is no file. Throws input_error if it cannot be read.
+std::optional<std::vector<api_key>> read_api_keys(const std::filesystem::path& file);
+/// Makes the text of a key, adds the key with its digest, and returns the text. Throws input_error if the name is
+/// taken.
+std::string add_api_key(const std::filesystem::path& file, api_key key);
+/// Replaces the limits of a key. Throws input_error if there is no such key.
+void limit_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits,
+                   std::int64_t weight = 1);
+void revoke_api_key(const std::filesystem::path& file, const std::string& name);
+
+/// The keys that a server accepts: checks the file for changes once a second. Thread-safe.
+class api_key_ring {
+ public:
+  explicit api_key_ring(std::filesystem::path file);
+
+  /// Without a file, whoever reaches the server may use it.
+  bool is_open();
+  /// The valid key with this text, if there is one.
+  std::optional<api_key> find(std::string_view key);
+
+ private:
+  void look_again();
+
+  std::filesystem::path file_;
+  std::mutex mutex_;
+  std::optional<std::vector<api_key>> keys_;
+  bool is_broken_ = false;  ///< while the file cannot be read, nobody gets in
+  instant looked_;
+  monotonic_clock clock_;
+};
+
+}  // namespace troupe

@@ -1,0 +1,146 @@
+#include "actors/http/answers/answer_request.hpp"
+
+#include "actors/http/api_error.hpp"
+#include "actors/http/random_hex.hpp"
+#include "actors/requests/constraint_fields.hpp"
+#include "actors/requests/request_fields_impl.hpp"
+#include "actors/requests/sampling_fields.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_prompts = 2048;  // as OpenAI's specification says
+
+/// Fields that are refused by name, since they would change the answer.
+constexpr std::string_view unserved[] = {"suffix",
+                                         "min_tokens",
+                                         "audio",
+                                         "modalities",
+                                         "functions",
+                                         "function_call",
+                                         "truncate_prompt_tokens",
+                                         "web_search_options",
+                                         "use_beam_search",
+                                         "bad_words",
+                                         "allowed_token_ids",
+                                         "include_stop_str_in_output",
+                                         "chat_template",
+                                         "continue_final_message",
+                                         "add_special_tokens",
+                                         "return_tokens_as_token_ids",
+                                         "return_token_ids"};
+
+void take_advice(const sampling_advice& advice, sampling_params& to) {
+  set_if(to.temperature, advice.temperature);
+  set_if(to.top_k, advice.top_k);
+  set_if(to.top_p, advice.top_p);
+  set_if(to.min_p, advice.min_p);
+  set_if(to.repetition_penalty, advice.repetition_penalty);
+}
+
+/// LoRAX's adapter_id goes before model; "base" and "" mean no adapter.
+std::string adapter_of(const request_fields& from, const served_model& served) {
+  std::optional<std::string> named = from.text("adapter_id");
+  const char* key = "adapter_id";
+  if (const json* parameters = from.object("parameters"); parameters && !named)
+    named = request_fields(*parameters).text("adapter_id");
+  if (!named) {
+    named = from.text("model");
+    key = "model";
+  }
+  if (!named || named->empty() || *named == served.model || *named == "base") return {};
+  if (named->size() > 512 || named->find('\0') != named->npos)
+    throw api_error(404, "the model does not exist: see /v1/models", key, "model_not_found");
+  if (!served.adapters->resolve(*named) && !is_adapter_name(*named)) throw unknown_model(*named);
+  return *named;
+}
+
+/// The first field that asks for a form other than text. There is only one: several were refused before.
+std::string form_field_of(const request_fields& from) {
+  for (const std::string_view key : constraint_keys)
+    if (const json* value = from.find(key); value && *value != "" && key != "response_format") return std::string(key);
+  return "response_format";
+}
+
+void read_prompt_logprobs(const request_fields& from, answer_order& to) {
+  to.prompt_logprobs = to.sampling.prompt_logprobs = from.small("prompt_logprobs", 0, 100);
+  if (to.prompt_logprobs && to.stream)
+    refuse_field("prompt_logprobs", "prompt_logprobs does not go with a stream", "unsupported_value");
+}
+
+void read_stream(const request_fields& from, answer_order& to) {
+  to.stream = from.boolean("stream").value_or(false);
+  const json* options = from.object("stream_options");
+  if (options && !to.stream) refuse_field("stream_options", "stream_options needs stream = true");
+  if (options) to.include_usage = request_fields(*options).boolean("include_usage").value_or(false);
+}
+
+/// Whether a value asks for what happens anyway. A chat's template already has the special tokens.
+bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
+  if (name == "add_special_tokens") return value == json(!from.has("messages"));
+  if (name == "modalities") return value == json::array({"text"});
+  return value == json(0) || value == json(false) || value == json("") || value == json::array();
+}
+
+void refuse_unserved(const request_fields& from) {
+  for (const std::string_view name : unserved)
+    if (const json* value = from.find(name); value && !has_no_effect(name, *value, from))
+      refuse_field(name, fmt::format("{} is not served here: leave it out", name), "unsupported_parameter");
+}
+
+[[noreturn]] void refuse_prompts(std::string_view key) {
+  refuse_field(key, fmt::format("{} should be a text, a list of texts, or lists of tokens", key), "invalid_type");
+}
+
+prompt_input prompt_of_list(const json& list, const char* key) {
+  prompt_input input{.field = key};
+  for (const json& each : list) {
+    const auto token = detail::to_integer(each);
+    if (!token || *token < 0 || *token > INT32_MAX) refuse_prompts(key);
+    input.tokens.push_back(static_cast<token_id>(*token));
+  }
+  if (input.tokens.empty()) refuse_field(key, fmt::format("{} has a list without tokens", key));
+  return input;
+}
+
+prompt_input prompt_of(const json& value, const char* key) {
+  if (value.is_array()) return prompt_of_list(value, key);
+  if (!value.is_string()) refuse_prompts(key);
+  return {.text = value.get<std::string>(), .field = key};
+}
+
+}  // namespace
+
+std::vector<prompt_input> read_prompts(const request_fields& from, const char* key) {
+  const json* prompt = from.find(key);
+  if (!prompt) refuse_field(key, fmt::format("{} is missing", key), "missing_required_parameter");
+  if (!prompt->is_string() && (!prompt->is_array() || prompt->empty())) refuse_prompts(key);
+  if (prompt->is_string() || (*prompt)[0].is_number()) return {prompt_of(*prompt, key)};
+  if (prompt->size() > most_prompts)
+    refuse_field(key, fmt::format("{} has {} prompts: use at most {}", key, prompt->size(), most_prompts));
+  std::vector<prompt_input> prompts;
+  for (const json& each : *prompt) prompts.push_back(prompt_of(each, key));
+  return prompts;
+}
+
+answer_order read_order(const request_fields& from, const served_model& served) {
+  refuse_unserved(from);
+  answer_order order;
+  order.adapter = adapter_of(from, served);
+  order.model = order.adapter.empty() ? served.model : order.adapter;
+  order.n = from.small("n", 1, 128).value_or(1);
+  if (const auto best = from.small("best_of"); best && *best != order.n)
+    refuse_field("best_of", "best_of is served only where it is n", "unsupported_value");
+  if (from.integer("priority", INT64_MIN, INT64_MAX).value_or(0) > 0) order.priority = request_priority::batch;
+  take_advice(served.advice, order.sampling);
+  order.sampling.seed = random_number();
+  read_sampling(from, order.sampling);
+  order.form_field = form_field_of(from);
+  order.skip_special = from.boolean("skip_special_tokens").value_or(true);
+  read_stream(from, order);
+  read_prompt_logprobs(from, order);
+  return order;
+}
+
+}  // namespace troupe

@@ -1,0 +1,206 @@
+#include <algorithm>
+#include <ctime>
+#include <span>
+#include <utility>
+
+#include "actors/http/answers/answer_request.hpp"
+#include "actors/http/answers/answer_text.hpp"
+#include "actors/http/answers/answering_paths.hpp"
+#include "actors/http/json_text.hpp"
+#include "actors/http/random_hex.hpp"
+#include "actors/requests/request_fields_impl.hpp"
+
+namespace troupe {
+namespace {
+
+std::int64_t characters_of(std::string_view text) {
+  return std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; });
+}
+
+/// How far an answer's text has come.
+struct answer_place {
+  stream_decoder decoder;
+  std::int64_t offset = 0;  ///< of its next token, in characters of prompt and answer
+};
+
+/// The lists in completions: {"tokens","token_logprobs","top_logprobs","text_offset"}
+class logprob_lists {
+ public:
+  /// `most`: how many of the likeliest tokens each place has.
+  logprob_lists(const tokenizer& tokens, std::int32_t most) : tokens_(tokens), most_(static_cast<std::size_t>(most)) {}
+
+  void add(token_id token, const sampled_token* details, std::int64_t offset) {
+    const std::string name = completion_token(token_text(tokens_, token));
+    const bool known = details && details->logprob;
+    lists_["tokens"].push_back(name);
+    lists_["text_offset"].push_back(offset);
+    lists_["token_logprobs"].push_back(known ? json(finite_logprob(*details->logprob)) : json(nullptr));
+    lists_["top_logprobs"].push_back(known ? most_likely(*details, name) : json(nullptr));
+  }
+  /// Includes the token that ended the answer, although it is not in the text: evaluations expect an entry for each
+  /// chosen token.
+  void add_answer(const std::vector<token_id>& ids, const std::vector<sampled_token>& details,
+                  const std::optional<sampled_token>& ending, answer_place& at) {
+    for (std::size_t i = 0; i < ids.size(); ++i) {
+      add(ids[i], i < details.size() ? &details[i] : nullptr, at.offset);
+      at.offset += characters_of(at.decoder.push(ids[i]));
+    }
+    if (ending) add(ending->token, &*ending, at.offset);
+  }
+  /// `text`: as it is echoed, without a token that the tokenizer put before it.
+  void add_prompt(const std::vector<sampled_token>& scored, std::string_view text) {
+    stream_decoder decoder(tokens_, false);
+    std::int64_t offset = 0;
+    for (const sampled_token& each : scored) {
+      add(each.token, &each, offset);
+      const bool was_added = &each == &scored.front() && tokens_.is_special(each.token) &&
+                             !text.starts_with(token_text(tokens_, each.token));
+      if (!was_added) offset += characters_of(decoder.push(each.token));
+    }
+  }
+  std::string text() const { return dump(lists_); }
+
+ private:
+  /// If several tokens have the same text, only one can be shown: the one at this place, or else the likeliest.
+  json most_likely(const sampled_token& details, const std::string& name) const {
+    json top = json::object();
+    for (const token_logprob& each :
+         std::span(details.alternatives).first(std::min(most_, details.alternatives.size())))
+      top.emplace(completion_token(token_text(tokens_, each.token)), finite_logprob(each.logprob));
+    top[name] = finite_logprob(*details.logprob);
+    return top;
+  }
+
+  const tokenizer& tokens_;
+  std::size_t most_;
+  json lists_{{"tokens", json::array()},
+              {"token_logprobs", json::array()},
+              {"top_logprobs", json::array()},
+              {"text_offset", json::array()}};
+};
+
+class completion_format final : public answer_format {
+ public:
+  completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
+                    std::vector<std::string> echoed)
+      : prompts_(std::move(prompts)),
+        model_(order.model),
+        n_(static_cast<std::size_t>(order.n)),
+        echoed_(std::move(echoed)),
+        logprobs_(order.sampling.logprobs),
+        prompt_logprobs_(order.prompt_logprobs),
+        frame_end_(frame_end(order)),
+        echo_is_sent_(order.prompts.size()) {
+    head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{})", random_hex(24),
+                        std::time(nullptr), json_text(model_));
+    for (std::size_t i = 0; i < order.prompts.size() * n_; ++i)
+      places_.push_back({stream_decoder(prompts_->tokens(), order.skip_special, order.prompts[i / n_].text == ""),
+                         echoed_.empty() ? 0 : characters_of(echoed_[i / n_])});
+  }
+
+  void begin(std::string& to, std::size_t index, const std::string& adapter) override {
+    if (index == 0) head_ += before_choices(model_, adapter);
+    const bool comes_later = logprobs_.has_value();  // with the prompt's log-probabilities
+    if (!echoed_.empty() && !echoed_[index / n_].empty() && !comes_later)
+      frame(to, index, echoed_[index / n_], "null", "null");
+  }
+  void part(std::string& to, std::size_t index, const answer_part& part) override {
+    if (!part.scored.empty() && logprobs_) echo(to, index / n_, part.scored);
+    std::string logprobs = "null";
+    if (logprobs_) {
+      logprob_lists lists(prompts_->tokens(), *logprobs_);
+      lists.add_answer(part.tokens, part.details, part.end ? part.end->token : std::nullopt, places_[index]);
+      logprobs = lists.text();
+    }
+    frame(to, index, part.text, logprobs, part.end ? json_text(part.end->finish) : "null");
+  }
+  void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(head_, usage); }
+  std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
+    std::string text = head_ + before_choices(model_, choices.front().adapter);
+    for (std::size_t i = 0; i < choices.size(); ++i) {
+      const answer_choice& each = choices[i];
+      const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
+      const auto& scored = choices[i / n_ * n_].scored;
+      if (i > 0) text += ',';
+      std::string more;
+      if (prompt_logprobs_)
+        more = R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_);
+      choice(text, i, echoed + each.text, logprobs_ ? logprobs_of(i, each, scored, echoed) : "null",
+             json_text(each.finish), more);
+    }
+    return text + R"(],"usage":)" + usage_json(usage) + "}";
+  }
+
+ private:
+  std::string logprobs_of(std::size_t index, const answer_choice& choice, const std::vector<sampled_token>& scored,
+                          const std::string& echoed) {
+    logprob_lists lists(prompts_->tokens(), *logprobs_);
+    if (!echoed_.empty()) lists.add_prompt(scored, echoed);
+    lists.add_answer(choice.tokens, choice.details, choice.ending, places_[index]);
+    return lists.text();
+  }
+  /// The prompt's scores come before its first answer, and may come again if the prompt is computed anew: only the
+  /// first ones are sent.
+  void echo(std::string& to, std::size_t prompt, const std::vector<sampled_token>& scored) {
+    if (echo_is_sent_[prompt]) return;
+    echo_is_sent_[prompt] = true;
+    logprob_lists lists(prompts_->tokens(), *logprobs_);
+    lists.add_prompt(scored, echoed_[prompt]);
+    for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i) frame(to, i, echoed_[prompt], lists.text(), "null");
+  }
+  /// `more`: further fields.
+  static void choice(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
+                     std::string_view finish, std::string_view more = {}) {
+    fmt::format_to(std::back_inserter(to), R"({{"index":{},"text":{},"logprobs":{},"finish_reason":{}{}}})", index,
+                   json_text(text), logprobs, finish, more);
+  }
+  void frame(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
+             std::string_view finish) const {
+    to += "data: ";
+    to += head_;
+    choice(to, index, text, logprobs, finish);
+    to += frame_end_;
+  }
+
+  std::shared_ptr<const prompting> prompts_;
+  std::string model_;
+  std::size_t n_;
+  std::vector<std::string> echoed_;                         ///< a text for each prompt; empty: no echo
+  std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has
+  std::string_view frame_end_;
+  std::vector<answer_place> places_;  ///< of each answer
+  std::vector<bool> echo_is_sent_;    ///< for each prompt, whether its echo with log-probabilities was sent
+  std::string head_;
+};
+
+constexpr std::size_t most_echoed = 64 << 20;
+
+std::vector<std::string> echoed_texts(const prompting& prompts, const answer_order& order) {
+  std::vector<std::string> texts;
+  std::size_t bytes = 0;
+  for (const prompt_input& each : order.prompts) {
+    texts.push_back(each.text ? *each.text : prompts.tokens().decode(each.tokens, false));
+    bytes += texts.back().size() * static_cast<std::size_t>(order.n);
+  }
+  if (bytes > most_echoed)
+    refuse_field("echo", fmt::format("echo would put {} bytes before the answers: use at most {}, or a smaller n",
+                                     bytes, most_echoed));
+  return texts;
+}
+
+}  // namespace
+
+asked_answer read_completion(const request_fields& from, const served_model& served) {
+  answer_order order = read_order(from, served);
+  order.prompts = read_prompts(from, "prompt");
+  const bool echo = from.boolean("echo").value_or(false);
+  order.sampling.max_tokens = from.integer("max_tokens", echo ? 0 : 1, INT32_MAX).value_or(16);
+  order.sampling.logprobs = from.small("logprobs", 0, 100);
+  if (echo && (order.sampling.logprobs || order.sampling.max_tokens == 0))
+    order.sampling.prompt_logprobs = std::max(order.sampling.logprobs.value_or(0), order.prompt_logprobs.value_or(0));
+  auto echoed = echo ? echoed_texts(*served.prompts, order) : std::vector<std::string>();
+  auto format = std::make_unique<completion_format>(served.prompts, order, std::move(echoed));
+  return {std::move(order), std::move(format)};
+}
+
+}  // namespace troupe

@@ -1,0 +1,68 @@
+#include "actors/http/answers/answer_call.hpp"
+#include "actors/http/answers/answering_paths.hpp"
+#include "actors/http/chats/chat_order.hpp"
+#include "actors/http/json_body_impl.hpp"
+#include "actors/http/routes.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_detokenized = 1 << 20;
+
+void answer(const api_call& call, decltype(answering_path::read) read) {
+  const json body = parse_body(call.request->body);
+  asked_answer asked = read(request_fields(body), call.context->served);
+  asked.order.owner = call.key.name;
+  asked.order.weight = static_cast<std::uint64_t>(call.key.weight);
+  start_answer(call, std::move(asked));
+}
+
+/// Of a text, or of the messages of a chat.
+std::vector<token_id> tokens_of(const request_fields& from, const prompting& prompts) {
+  if (from.has("messages")) return prompts.encode(read_chat(from));
+  const auto text = from.text("prompt");
+  if (!text) refuse_field("prompt", "prompt is missing", "missing_required_parameter");
+  prompts.check_size(*text, "prompt");
+  encode_options options;
+  options.add_special = from.boolean("add_special_tokens").value_or(true);
+  return prompts.tokens().encode(*text, options);
+}
+
+/// As in vLLM: {"prompt", "add_special_tokens", "return_token_strs"}, or {"messages", …}.
+void tokenize(const api_call& call) {
+  const json body = parse_body(call.request->body);
+  const request_fields from(body);
+  const prompting& prompts = *call.context->served.prompts;
+  if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
+  const auto tokens = tokens_of(from, prompts);
+  json answer{{"count", tokens.size()}, {"max_model_len", prompts.context()}, {"tokens", tokens}};
+  answer["token_strs"] = nullptr;
+  if (from.boolean("return_token_strs").value_or(false)) {
+    answer["token_strs"] = json::array();
+    for (const token_id token : tokens) answer["token_strs"].push_back(std::string(prompts.tokens().bytes_of(token)));
+  }
+  reply_json(call.exchange, answer);
+}
+
+void detokenize(const api_call& call) {
+  const json body = parse_body(call.request->body);
+  const request_fields from(body);
+  const prompting& prompts = *call.context->served.prompts;
+  const auto tokens = from.tokens("tokens");
+  if (!tokens) refuse_field("tokens", "tokens is missing", "missing_required_parameter");
+  if (tokens->size() > most_detokenized) refuse_field("tokens", "tokens has too many entries");
+  for (const token_id token : *tokens)
+    if (token >= prompts.config().vocab_size) refuse_field("tokens", "tokens should be a list of the model's tokens");
+  reply_json(call.exchange, {{"prompt", prompts.tokens().decode(*tokens, false)}});
+}
+
+}  // namespace
+
+void add_text_routes(api_routes& to) {
+  for (const answering_path& each : answering_paths)
+    to.add_limited("POST", each.path, [read = each.read](const api_call& call) { answer(call, read); });
+  for (const char* path : {"/tokenize", "/v1/tokenize"}) to.add("POST", path, tokenize);
+  for (const char* path : {"/detokenize", "/v1/detokenize"}) to.add("POST", path, detokenize);
+}
+
+}  // namespace troupe

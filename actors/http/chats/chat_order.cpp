@@ -1,0 +1,79 @@
+#include "actors/http/chats/chat_order.hpp"
+
+#include "actors/http/answers/answer_request.hpp"
+#include "actors/http/chats/tool_choice.hpp"
+#include "actors/requests/request_fields_impl.hpp"
+#include "model/engine/text/chat_messages.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_messages = 10'000;
+
+/// An assistant's message that only refuses has no content: it gets an empty text, since messages need one.
+void fill_refusals(json& messages) {
+  for (json& message : messages)
+    if (message.is_object() && message.contains("refusal") && message.value("tool_calls", json()).empty() &&
+        message.value("content", json()).is_null())
+      message["content"] = "";
+}
+
+json read_messages(json messages) {
+  fill_refusals(messages);
+  try {
+    prepare_messages(messages);
+  } catch (const input_error& error) {
+    refuse_field("messages", error.what());
+  }
+  return messages;
+}
+
+std::int64_t max_tokens_of(const request_fields& from) {
+  if (const auto most = from.integer("max_completion_tokens", 1, INT32_MAX)) return *most;
+  return from.integer("max_tokens", 1, INT32_MAX).value_or(INT32_MAX);
+}
+
+std::optional<std::int32_t> logprobs_of(const request_fields& from) {
+  const auto top = from.small("top_logprobs", 0, 20);
+  if (!from.boolean("logprobs").value_or(false)) {
+    if (top && *top > 0) refuse_field("top_logprobs", "top_logprobs needs logprobs = true");
+    return std::nullopt;
+  }
+  return top.value_or(0);
+}
+
+}  // namespace
+
+prompt_input read_chat(const request_fields& from) {
+  const json* list = from.list("messages");
+  if (!list || list->empty()) refuse_field("messages", "messages is missing or empty", "missing_required_parameter");
+  if (list->size() > most_messages)
+    refuse_field("messages", fmt::format("messages has {} entries: use at most {}", list->size(), most_messages));
+  prompt_input input{.field = "messages"};
+  input.messages = dump(read_messages(*list));
+  if (const json* tools = from.list("tools"); tools && !tools->empty()) input.tools = dump(*tools);
+  if (const json* more = from.object("chat_template_kwargs")) input.template_variables = dump(*more);
+  input.add_generation_prompt = from.boolean("add_generation_prompt").value_or(true);
+  return input;
+}
+
+chat_order read_chat_order(const request_fields& from, const served_model& served) {
+  if (from.boolean("echo").value_or(false))
+    refuse_field("echo", "echo is served for completions alone: leave it out", "unsupported_parameter");
+  answer_order order = read_order(from, served);
+  order.sampling.max_tokens = max_tokens_of(from);
+  order.sampling.logprobs = logprobs_of(from);
+  const tool_style style = tool_style_of(served.prompts->tool_template());
+  tool_wishes tools = read_tools(from, style);
+  const bool is_call{tools.form};
+  if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
+    order.sampling.constraint = std::move(tools.form);
+    order.form_field = "tools";
+  } else if (order.sampling.constraint) {
+    order.sampling.constraint.call = std::move(tools.call);
+  }
+  order.prompts.push_back(read_chat(from));
+  return {std::move(order), tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
+}
+
+}  // namespace troupe

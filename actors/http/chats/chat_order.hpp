@@ -1,0 +1,22 @@
+#pragma once
+#include "actors/http/chats/tool_calls.hpp"
+#include "actors/http/served_model.hpp"
+#include "actors/requests/answer_order.hpp"
+
+namespace troupe {
+
+class request_fields;
+
+/// The messages of a chat in the form that templates read: texts in parts are joined, arguments of calls are objects.
+/// Throws field_error.
+prompt_input read_chat(const request_fields& from);
+
+/// What a chat asks for, and the reader that finds calls of its tools in answers.
+struct chat_order {
+  answer_order order;
+  tool_call_reader calls;
+};
+/// Throws like read_order.
+chat_order read_chat_order(const request_fields& from, const served_model& served);
+
+}  // namespace troupe

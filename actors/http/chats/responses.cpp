@@ -1,0 +1,212 @@
+// POST /v1/responses: a chat in OpenAI's newer form. Nothing is stored: each request brings all of its input.
+#include <ctime>
+
+#include "actors/http/answers/answer_text.hpp"
+#include "actors/http/answers/answering_paths.hpp"
+#include "actors/http/chats/chat_order.hpp"
+#include "actors/http/chats/response_input_impl.hpp"
+#include "actors/http/json_text.hpp"
+#include "actors/http/random_hex.hpp"
+#include "base/ascii.hpp"
+
+namespace troupe {
+namespace {
+
+/// The fields of the request that the response repeats: `"name":value,` for each.
+std::string repeated_fields(const request_fields& from, const answer_order& order) {
+  json all{{"model", order.model},
+           {"instructions", nullptr},
+           {"max_output_tokens", nullptr},
+           {"metadata", json::object()},
+           {"parallel_tool_calls", true},
+           {"reasoning", nullptr},
+           {"text", {{"format", {{"type", "text"}}}}},
+           {"tool_choice", "auto"},
+           {"tools", json::array()}};
+  for (const char* key :
+       {"instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "text", "tool_choice", "tools", "user"})
+    if (const json* given = from.find(key)) all[key] = *given;
+  if (!all["text"].contains("format")) all["text"]["format"] = {{"type", "text"}};
+  for (json& tool : all["tools"]) {
+    if (!tool.contains("strict")) tool["strict"] = false;
+    if (!tool.contains("parameters")) tool["parameters"] = nullptr;
+  }
+  all["temperature"] = order.sampling.temperature;
+  all["top_p"] = order.sampling.top_p;
+  all["top_logprobs"] = order.sampling.logprobs.value_or(0);
+  all.update({{"previous_response_id", nullptr}, {"background", false}, {"store", false}, {"truncation", "disabled"}});
+  const std::string text = dump(all);
+  return text.substr(1, text.size() - 2) + ',';
+}
+
+/// Two counts are always 0: writing to the prefix cache costs clients nothing, and reasoning is not told apart from the
+/// answer.
+std::string usage_fields(const answer_usage& usage) {
+  return fmt::format(R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{},"cache_write_tokens":0}},)"
+                     R"("output_tokens":{},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{}}})",
+                     usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens,
+                     usage.prompt_tokens + usage.completion_tokens);
+}
+
+/// Items come one after the other: messages and calls. Each has events when it begins, goes on and is done.
+class responses_format final : public answer_format {
+ public:
+  responses_format(std::shared_ptr<const prompting> prompts, const answer_order& order, const std::string& repeated,
+                   tool_call_reader reader)
+      : prompts_(std::move(prompts)), reader_(std::move(reader)) {
+    head_ = fmt::format(R"({{"id":"resp_{}","object":"response","created_at":{},{}"error":null,)", random_hex(48),
+                        std::time(nullptr), repeated);
+    has_logprobs_ = order.sampling.logprobs.has_value();
+  }
+
+  void begin(std::string& to, std::size_t /*index*/, const std::string& /*adapter*/) override {
+    for (const char* name : {"response.created", "response.in_progress"})
+      event(to, name, R"("response":)" + response("in_progress", nullptr));
+  }
+  void part(std::string& to, std::size_t /*index*/, const answer_part& part) override {
+    waiting_ += reader_.push(part.text);
+    if (part.end) waiting_ += reader_.finish(part.end->finish == "length");
+    waiting_details_.insert(waiting_details_.end(), part.details.begin(), part.details.end());
+    // White space before a call is not part of the answer.
+    if (message_ ? !waiting_.empty() : !is_blank(waiting_)) add_text(to);
+    for (const tool_call& call : reader_.take_calls()) {
+      end_message(to, "completed");
+      add_call(to, call);
+    }
+    if (!part.end) return;
+    is_cut_ = part.end->finish == "length";
+    if (items_.empty() && !message_) add_text(to);
+    end_message(to, is_cut_ ? "incomplete" : "completed");
+  }
+  void usage(std::string& to, const answer_usage& usage) override {
+    event(to, is_cut_ ? "response.incomplete" : "response.completed", R"("response":)" + ended(usage));
+  }
+  std::string_view last_frame() const override { return {}; }
+  void error(std::string& to, std::string_view /*error*/, std::string_view fields) override {
+    event(to, "error", fields);
+  }
+  std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
+    const answer_choice& choice = choices.front();
+    answer_part all;
+    all.text = choice.text;
+    all.details = choice.details;
+    all.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter};
+    std::string unsent;
+    part(unsent, 0, all);
+    return ended(usage);
+  }
+
+ private:
+  struct open_message {
+    std::string id, text;
+    std::vector<sampled_token> details;
+  };
+
+  void event(std::string& to, std::string_view name, std::string_view fields) {
+    fmt::format_to(std::back_inserter(to), "event: {0}\ndata: {{\"type\":\"{0}\",\"sequence_number\":{1},{2}}}\n\n",
+                   name, sequence_number_++, fields);
+  }
+  std::string response(std::string_view status, const answer_usage* usage) const {
+    return fmt::format(R"({}"status":"{}","incomplete_details":{},"output":[{}]{}}})", head_, status,
+                       status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null", items_,
+                       usage ? R"(,"usage":)" + usage_fields(*usage) : "");
+  }
+  std::string ended(const answer_usage& usage) const { return response(is_cut_ ? "incomplete" : "completed", &usage); }
+
+  std::string logprobs(const std::vector<sampled_token>& details) const {
+    return has_logprobs_ ? token_logprobs_json(prompts_->tokens(), details) : "[]";
+  }
+  std::string text_part() const {
+    return fmt::format(R"({{"type":"output_text","text":{},"annotations":[],"logprobs":{}}})",
+                       json_text(message_->text), logprobs(message_->details));
+  }
+  std::string message_item(std::string_view status, std::string_view content) const {
+    return fmt::format(R"({{"id":"{}","type":"message","status":"{}","role":"assistant","content":[{}]}})",
+                       message_->id, status, content);
+  }
+  /// The fields that say where in the response the text of the open message belongs.
+  std::string text_place() const {
+    return fmt::format(R"("item_id":"{}","output_index":{},"content_index":0)", message_->id, item_count_);
+  }
+
+  void begin_message(std::string& to) {
+    message_ = open_message{"msg_" + random_hex(48), {}, {}};
+    event(to, "response.output_item.added",
+          fmt::format(R"("output_index":{},"item":{})", item_count_, message_item("in_progress", "")));
+    event(to, "response.content_part.added", text_place() + R"(,"part":)" + text_part());
+  }
+  void add_text(std::string& to) {
+    if (!message_) begin_message(to);
+    event(to, "response.output_text.delta",
+          fmt::format(R"({},"delta":{},"logprobs":{})", text_place(), json_text(waiting_), logprobs(waiting_details_)));
+    message_->text += std::exchange(waiting_, {});
+    message_->details.insert(message_->details.end(), waiting_details_.begin(), waiting_details_.end());
+    waiting_details_.clear();
+  }
+  void end_message(std::string& to, std::string_view status) {
+    if (!message_) return;
+    event(to, "response.output_text.done",
+          fmt::format(R"({},"text":{},"logprobs":{})", text_place(), json_text(message_->text),
+                      logprobs(message_->details)));
+    event(to, "response.content_part.done", text_place() + R"(,"part":)" + text_part());
+    add_item(to, message_item(status, text_part()));
+    message_.reset();
+  }
+  void add_call(std::string& to, const tool_call& call) {
+    const std::string id = "fc_" + random_hex(48), name = json_text(call.name), arguments = json_text(call.arguments);
+    const auto item = [&, call_id = random_hex(24)](std::string_view status, std::string_view said) {
+      return fmt::format(
+          R"({{"id":"{}","type":"function_call","status":"{}","call_id":"call_{}","name":{},"arguments":{}}})", id,
+          status, call_id, name, said);
+    };
+    const std::string place = fmt::format(R"("item_id":"{}","output_index":{})", id, item_count_);
+    event(to, "response.output_item.added",
+          fmt::format(R"("output_index":{},"item":{})", item_count_, item("in_progress", R"("")")));
+    event(to, "response.function_call_arguments.delta", fmt::format(R"({},"delta":{})", place, arguments));
+    event(to, "response.function_call_arguments.done",
+          fmt::format(R"({},"name":{},"arguments":{})", place, name, arguments));
+    add_item(to, item(call.is_cut ? "incomplete" : "completed", arguments));
+  }
+  void add_item(std::string& to, const std::string& item) {
+    event(to, "response.output_item.done", fmt::format(R"("output_index":{},"item":{})", item_count_, item));
+    if (item_count_++ > 0) items_ += ',';
+    items_ += item;
+  }
+
+  std::shared_ptr<const prompting> prompts_;
+  tool_call_reader reader_;
+  std::string head_;  ///< the response's beginning, up to the first field that changes
+  bool has_logprobs_ = false, is_cut_ = false;
+  std::string waiting_;  ///< text that is not in an item yet
+  std::vector<sampled_token> waiting_details_;
+  std::optional<open_message> message_;
+  std::string items_;  ///< finished items, as JSON
+  std::size_t item_count_ = 0, sequence_number_ = 0;
+};
+
+/// Reads the request as a chat; errors use the names of this API's fields.
+chat_order read_as_chat(const json& chat, const served_model& served) {
+  try {
+    return read_chat_order(request_fields(chat), served);
+  } catch (const field_error& error) {
+    const std::string& field = error.field();
+    if (field == "messages") throw field_error("input", error.what(), error.code());
+    if (field == "response_format") throw field_error("text", error.what(), error.code());
+    if (field == "max_completion_tokens") throw field_error("max_output_tokens", error.what(), error.code());
+    throw;
+  }
+}
+
+}  // namespace
+
+asked_answer read_response(const request_fields& from, const served_model& served) {
+  chat_order asked = read_as_chat(chat_of_response(from), served);
+  asked.order.include_usage = asked.order.stream;  // the last event reports usage
+  for (prompt_input& prompt : asked.order.prompts) prompt.field = "input";
+  if (asked.order.form_field == "response_format") asked.order.form_field = "text";
+  auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order),
+                                                   std::move(asked.calls));
+  return {std::move(asked.order), std::move(format)};
+}
+
+}  // namespace troupe

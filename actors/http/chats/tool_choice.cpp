@@ -1,0 +1,122 @@
+#include "actors/http/chats/tool_choice.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "actors/requests/request_fields_impl.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr const char *tag_before = "<tool_call>\n", *tag_after = "\n</tool_call>";
+
+struct offered_tool {
+  std::string name;
+  json parameters;
+};
+
+/// The schema of a function's arguments, which are an object. A function without a schema has no arguments.
+json parameters_of(const json& function) {
+  json parameters = function.value("parameters", json());
+  if (!parameters.is_object() || parameters.empty())
+    return {{"type", "object"}, {"properties", json::object()}, {"additionalProperties", false}};
+  if (parameters.contains("properties")) parameters.emplace("type", "object");
+  return parameters;
+}
+
+/// Whether a value is {"function": {"name": a text}}.
+bool names_function(const json& value) {
+  return value.is_object() && value.contains("function") && value["function"].is_object() &&
+         value["function"].contains("name") && value["function"]["name"].is_string();
+}
+
+std::vector<offered_tool> read_offers(const request_fields& from) {
+  std::vector<offered_tool> offers;
+  const json* tools = from.list("tools");
+  if (!tools) return offers;
+  for (const json& each : *tools) {
+    if (!names_function(each) || each.value("type", json()) != "function")
+      refuse_field("tools", "tools should be a list of {\"type\": \"function\", \"function\": {\"name\": …}}");
+    const json& function = each["function"];
+    offers.push_back({function["name"].get<std::string>(), parameters_of(function)});
+  }
+  return offers;
+}
+
+/// The tools of which one must be called: all of them for "required", or the one that {"type": "function", "function":
+/// {"name"}} names.
+std::vector<offered_tool> demanded(const json& choice, std::vector<offered_tool> offers) {
+  if (choice == "required") return offers;
+  if (!names_function(choice))
+    refuse_field("tool_choice", "tool_choice should be auto, none, required or a function's name");
+  std::erase_if(offers, [&](const offered_tool& each) { return choice["function"]["name"] != each.name; });
+  if (offers.empty()) refuse_field("tool_choice", "tool_choice names no tool of the request");
+  return offers;
+}
+
+/// Adapts the references of a schema that was put into another one: they now begin with its place there.
+void move_references(json& schema, const std::string& place) {
+  if (schema.is_object()) {
+    const auto reference = schema.find("$ref");
+    if (reference != schema.end() && reference->is_string() && reference->get_ref<std::string&>().starts_with('#'))
+      reference->get_ref<std::string&>().replace(0, 1, "#" + place);
+  }
+  if (schema.is_structured())
+    for (json& part : schema) move_references(part, place);
+}
+
+const char* arguments_key(tool_style style) {
+  return style == tool_style::tagged ? "arguments" : "parameters";
+}
+
+/// A call as models of this style write it. `name`, `arguments`: schemas.
+json call_schema(tool_style style, json name, json arguments) {
+  return {{"type", "object"},
+          {"properties", {{"name", std::move(name)}, {arguments_key(style), std::move(arguments)}}},
+          {"required", {"name", arguments_key(style)}},
+          {"additionalProperties", false}};
+}
+
+/// The form of an answer that must be a call of one of the tools.
+output_constraint call_of(std::vector<offered_tool> tools, tool_style style) {
+  if (style == tool_style::none)
+    refuse_field("tool_choice", "tool_choice is served as auto and none: how this model calls tools is not known",
+                 "unsupported_value");
+  json calls = json::array();
+  for (offered_tool& each : tools) {
+    move_references(each.parameters, fmt::format("/anyOf/{}/properties/{}", calls.size(), arguments_key(style)));
+    calls.push_back(call_schema(style, {{"const", each.name}}, std::move(each.parameters)));
+  }
+  output_constraint form{constraint_kind::json_schema, json{{"anyOf", std::move(calls)}}.dump()};
+  if (style != tool_style::tagged) return form;
+  form.before = tag_before;
+  form.after = tag_after;
+  return form;
+}
+
+/// The form of a call that the model may make or not. Its arguments are free, as in answers without a form.
+tool_call_form free_call_of(const std::vector<std::string>& names, tool_style style) {
+  const json call = call_schema(style, {{"enum", names}}, {{"type", "object"}});
+  if (style != tool_style::tagged) return {call.dump(), "", ""};
+  return {call.dump(), tag_before, tag_after};
+}
+
+}  // namespace
+
+tool_wishes read_tools(const request_fields& from, tool_style style) {
+  const auto offers = read_offers(from);
+  const json* choice = from.find("tool_choice");
+  tool_wishes wishes;
+  if (choice && *choice == "none") return wishes;
+  if (choice && *choice != "auto" && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
+  for (const offered_tool& each : offers) wishes.names.push_back(each.name);
+  if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
+  if (choice && *choice != "auto")
+    wishes.form = call_of(demanded(*choice, offers), style);
+  else if (!offers.empty() && style != tool_style::none)
+    wishes.call = free_call_of(wishes.names, style);
+  return wishes;
+}
+
+}  // namespace troupe

@@ -1,0 +1,23 @@
+#pragma once
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "actors/http/chats/tool_calls.hpp"
+#include "model/grammar/constraint.hpp"
+
+namespace troupe {
+
+class request_fields;
+
+/// What a request says about tools.
+struct tool_wishes {
+  std::vector<std::string> names;  ///< the functions whose calls are looked for in answers
+  std::size_t most_calls = SIZE_MAX;
+  output_constraint form;    ///< if the answer must be a call: its form
+  tool_call_form call = {};  ///< if the answer may be a call: the form of that, besides the form of a text
+};
+/// `style`: how the model writes calls. Throws field_error.
+tool_wishes read_tools(const request_fields& from, tool_style style);
+
+}  // namespace troupe

@@ -1,0 +1,99 @@
+#include <algorithm>
+
+#include "actors/http/files/form_data.hpp"
+#include "actors/http/files/owned_files.hpp"
+#include "actors/http/jobs/batch_outputs.hpp"
+#include "actors/http/json_body_impl.hpp"
+#include "actors/http/list_page_impl.hpp"
+#include "actors/http/routes.hpp"
+
+namespace troupe {
+namespace {
+
+json to_json(const stored_file& file) {
+  return {{"id", file.id},
+          {"object", "file"},
+          {"bytes", file.bytes},
+          {"created_at", file.created},
+          {"filename", file.filename},
+          {"purpose", file.purpose},
+          {"status", "processed"}};
+}
+
+void upload(const api_call& call) {
+  const auto parts = parse_form(call.request->header("content-type"), call.request->body);
+  const auto named = [&](const char* name) {
+    const auto found =
+        std::find_if(parts.begin(), parts.end(), [&](const form_part& part) { return part.name == name; });
+    if (found == parts.end()) refuse_field(name, fmt::format("{} is missing", name), "missing_required_parameter");
+    return found;
+  };
+  const auto file = named("file"), purpose = named("purpose");
+  if (purpose->content != "batch" && purpose->content != "fine-tune")
+    refuse_field("purpose", "purpose should be batch or fine-tune", "unsupported_value");
+  if (file->content.empty()) refuse_field("file", "file is empty");
+  reply_json(call.exchange,
+             to_json(call.context->files.add(file->filename, purpose->content, file->content, call.key.name)));
+}
+
+void reply_list(const api_call& call, std::vector<stored_file> files, list_page page) {
+  std::stable_sort(files.begin(), files.end(),
+                   [](const stored_file& a, const stored_file& b) { return a.created > b.created; });
+  if (page.oldest_first()) std::reverse(files.begin(), files.end());
+  for (const stored_file& each : files)
+    if (!page.add(each.id, [&] { return to_json(each); })) break;
+  reply_json(call.exchange, page.finish());
+}
+
+void list_all(const api_call& call) {
+  const list_page page(*call.request, {.usual = 10'000, .most = 10'000, .has_oldest_first = true});
+  const std::string purpose = call.request->query_value("purpose");
+  std::vector<stored_file> uploaded = call.context->files.list();
+  std::erase_if(uploaded, [&](const stored_file& each) {
+    return !call.key.owns(each.owner) || (!purpose.empty() && each.purpose != purpose);
+  });
+  if (!purpose.empty() && purpose != "batch_output") return reply_list(call, std::move(uploaded), page);
+  const auto kept = std::make_shared<const std::vector<stored_file>>(std::move(uploaded));  // copied for each page
+  list_batch_files(call, [call, kept, page](std::vector<stored_file> all) {
+    all.insert(all.end(), kept->begin(), kept->end());
+    reply_list(call, std::move(all), page);
+  });
+}
+
+void list_files(const api_call& call) {
+  guarded_later(*call.context->file_work, call.exchange, [call] { list_all(call); });
+}
+
+void show_file(const api_call& call) {
+  const std::string& id = call.place();
+  if (const auto batch = batch_file_of(id))
+    return find_batch_file(
+        call, *batch, [exchange = call.exchange](const stored_file& file) { reply_json(exchange, to_json(file)); });
+  reply_json(call.exchange, to_json(owned_file(call, id)));
+}
+
+void send_file(const api_call& call) {
+  const std::string& id = call.place();
+  if (const auto batch = batch_file_of(id)) return send_batch_file(call, *batch);
+  call.exchange->reply({.content_type = "application/octet-stream", .body = owned_content(call, id)});
+}
+
+void remove_file(const api_call& call) {
+  const std::string& id = call.place();
+  if (const auto batch = batch_file_of(id)) return refuse_to_remove(call, *batch);
+  (void)owned_file(call, id);
+  call.context->files.remove(id);
+  reply_json(call.exchange, {{"id", id}, {"object", "file"}, {"deleted", true}});
+}
+
+}  // namespace
+
+void add_file_routes(api_routes& to) {
+  to.add("POST", "/v1/files", upload);
+  to.add("GET", "/v1/files", list_files);
+  to.add("GET", "/v1/files/{id}", show_file);
+  to.add("GET", "/v1/files/{id}/content", send_file);
+  to.add("DELETE", "/v1/files/{id}", remove_file);
+}
+
+}  // namespace troupe

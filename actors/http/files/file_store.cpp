@@ -1,0 +1,115 @@
+#include "actors/http/files/file_store.hpp"
+
+#include <algorithm>
+#include <ctime>
+
+#include "actors/folders.hpp"
+#include "actors/http/random_hex.hpp"
+#include "actors/json_dump_impl.hpp"
+#include "base/ascii.hpp"
+#include "base/error.hpp"
+#include "base/whole_file.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t largest_upload = 64 << 20;
+
+}  // namespace
+
+file_store::file_store(fs::path folder) : folder_(std::move(folder)) {
+  remove_partial_files(folder_);
+}
+
+stored_file file_store::add(std::string_view filename, std::string_view purpose, std::string_view content,
+                            const std::string& owner) {
+  stored_file file{.id = "file-" + random_hex(24),
+                   .filename = std::string(filename),
+                   .purpose = std::string(purpose),
+                   .bytes = content.size(),
+                   .created = std::time(nullptr),
+                   .owner = owner};
+  const json record{{"id", file.id},       {"filename", file.filename}, {"purpose", file.purpose},
+                    {"bytes", file.bytes}, {"created", file.created},   {"owner", file.owner}};
+  const std::lock_guard lock(mutex_);
+  write(file.id + ".data", content);
+  try {
+    write(file.id + ".json", dump(record));
+  } catch (...) {
+    std::error_code ignored;
+    fs::remove(folder_ / (file.id + ".data"), ignored);
+    throw;
+  }
+  return file;
+}
+
+std::optional<stored_file> file_store::find(const std::string& id) const {
+  if (!is_short_word(id) || !id.starts_with("file-")) return std::nullopt;
+  const auto text = read(id + ".json");
+  const auto record = text ? json::parse(*text, nullptr, false) : json();
+  if (!record.is_object()) return std::nullopt;
+  return stored_file{.id = id,
+                     .filename = record.value("filename", ""),
+                     .purpose = record.value("purpose", ""),
+                     .bytes = record.value("bytes", std::uint64_t{}),
+                     .created = record.value("created", std::int64_t{}),
+                     .owner = record.value("owner", "")};
+}
+
+/// What is known of a file never changes, so it is read only once.
+std::optional<stored_file> file_store::find_known(const std::string& id) const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = known_.find(id); known != known_.end()) return known->second;
+  }
+  auto found = find(id);
+  const std::lock_guard lock(mutex_);
+  if (found) known_.emplace(id, *found);
+  return found;
+}
+
+std::vector<stored_file> file_store::list() const {
+  std::vector<stored_file> files;
+  for (const fs::path& path : entries_of(folder_)) {
+    if (path.extension() != ".json") continue;
+    if (auto found = find_known(path.stem().string())) files.push_back(std::move(*found));
+  }
+  std::sort(files.begin(), files.end(), [](const stored_file& a, const stored_file& b) {
+    return std::tie(b.created, a.id) < std::tie(a.created, b.id);
+  });
+  return files;
+}
+
+std::optional<std::string> file_store::content(const std::string& id) const {
+  if (!find(id)) return std::nullopt;
+  return read(id + ".data");
+}
+
+void file_store::remove(const std::string& id) {
+  if (!find(id)) return;
+  const std::lock_guard lock(mutex_);
+  known_.erase(id);
+  std::error_code ignored;
+  fs::remove(folder_ / (id + ".data"), ignored);
+  fs::remove(folder_ / (id + ".json"), ignored);
+}
+
+void file_store::write(const std::string& name, std::string_view text) const {
+  make_folder(folder_);
+  write_file(folder_ / name, text);
+}
+
+std::optional<std::string> file_store::read(const std::string& name) const {
+  std::error_code ignored;
+  if (!fs::exists(folder_ / name, ignored)) return std::nullopt;
+  try {
+    return detail::read_text(folder_ / name, largest_upload);
+  } catch (const input_error&) {
+    return std::nullopt;
+  }
+}
+
+}  // namespace troupe

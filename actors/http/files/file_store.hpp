@@ -1,0 +1,45 @@
+// Files that clients upload, in a folder of the cluster's state.
+#pragma once
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace troupe {
+
+struct stored_file {
+  std::string id, filename, purpose;
+  std::uint64_t bytes = 0;
+  std::int64_t created = 0;
+  std::string owner = {};  ///< the key's name, if there are keys
+};
+
+/// Thread-safe. A name becomes a path only if this class made it; others are refused.
+class file_store {
+ public:
+  /// Removes what a process left there that died while it wrote.
+  explicit file_store(std::filesystem::path folder);
+
+  /// Throws runtime_error if the disk does not take it.
+  stored_file add(std::string_view filename, std::string_view purpose, std::string_view content,
+                  const std::string& owner);
+  std::optional<stored_file> find(const std::string& id) const;
+  std::vector<stored_file> list() const;  ///< newest first
+  std::optional<std::string> content(const std::string& id) const;
+  void remove(const std::string& id);
+
+ private:
+  std::optional<stored_file> find_known(const std::string& id) const;
+  void write(const std::string& name, std::string_view text) const;
+  std::optional<std::string> read(const std::string& name) const;
+
+  std::filesystem::path folder_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, stored_file> known_;  ///< existing files that were read for a list
+};
+
+}  // namespace troupe

@@ -1,0 +1,62 @@
+#include "actors/http/files/form_data.hpp"
+
+#include <algorithm>
+
+#include "base/ascii.hpp"
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::size_t most_parts = 16;
+
+/// The value of key="…" or key=… in a header.
+std::string parameter_of(std::string_view header, std::string_view key) {
+  for (std::size_t at = header.find(key); at != header.npos; at = header.find(key, at + 1)) {
+    const bool whole = at > 0 && (header[at - 1] == ' ' || header[at - 1] == ';');
+    std::string_view rest = header.substr(at + key.size());
+    if (!whole || !rest.starts_with('=')) continue;
+    rest.remove_prefix(1);
+    if (rest.starts_with('"')) return std::string(rest.substr(1, rest.find('"', 1) - 1));
+    return std::string(rest.substr(0, rest.find_first_of("; \r\n")));
+  }
+  return {};
+}
+
+form_part read_part(std::string_view text) {
+  const std::size_t head_end = text.find("\r\n\r\n");
+  if (head_end == text.npos) refuse("the form has a part without a head");
+  form_part part;
+  std::string_view head = text.substr(0, head_end);
+  while (!head.empty()) {
+    const std::string_view line = head.substr(0, head.find("\r\n"));
+    head.remove_prefix(std::min(line.size() + 2, head.size()));
+    if (!lower_case(line).starts_with("content-disposition:")) continue;
+    part.name = parameter_of(line, "name");
+    part.filename = parameter_of(line, "filename");
+  }
+  part.content = text.substr(head_end + 4);
+  return part;
+}
+
+}  // namespace
+
+std::vector<form_part> parse_form(std::string_view content_type, std::string_view body) {
+  const std::string boundary = parameter_of(content_type, "boundary");
+  if (!content_type.starts_with("multipart/form-data") || boundary.empty())
+    refuse("the body is no multipart/form-data");
+  const std::string line = "--" + boundary, separator = "\r\n" + line;
+  if (!body.starts_with(line)) refuse("the form does not begin with its boundary");
+  body.remove_prefix(line.size());
+  std::vector<form_part> parts;
+  while (body.starts_with("\r\n")) {
+    const std::size_t end = body.find(separator, 2);
+    if (end == body.npos) refuse("the form does not end with its boundary");
+    if (parts.size() == most_parts) refuse("the form has more than {} parts", most_parts);
+    parts.push_back(read_part(body.substr(2, end - 2)));
+    body.remove_prefix(end + separator.size());
+  }
+  return parts;
+}
+
+}  // namespace troupe

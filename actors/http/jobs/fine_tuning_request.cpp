@@ -1,0 +1,112 @@
+#include "actors/http/jobs/fine_tuning_request.hpp"
+
+#include "actors/http/api_error.hpp"
+#include "actors/http/files/owned_files.hpp"
+#include "actors/http/json_body_impl.hpp"
+#include "actors/http/random_hex.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t usual_epochs = 3, most_trainers = 64;
+
+struct hyperparameters {
+  std::optional<std::int64_t> epochs, batch;
+  std::optional<double> multiplier;
+};
+
+bool is_auto(const request_fields& from, const char* key) {
+  const json* value = from.find(key);
+  return !value || *value == "auto";
+}
+
+hyperparameters read_hyperparameters(const json* object) {
+  hyperparameters chosen;
+  if (!object) return chosen;
+  const request_fields from(*object);
+  if (!is_auto(from, "n_epochs")) chosen.epochs = from.integer("n_epochs", 1, 1'000'000);
+  if (!is_auto(from, "batch_size")) chosen.batch = from.integer("batch_size", 1, 4096);
+  if (!is_auto(from, "learning_rate_multiplier")) chosen.multiplier = from.number("learning_rate_multiplier");
+  if (chosen.multiplier && !(*chosen.multiplier > 0 && *chosen.multiplier <= 10'000))
+    refuse_field("learning_rate_multiplier", "learning_rate_multiplier should be more than 0 and at most 10000");
+  return chosen;
+}
+
+/// Reads them from the method, or from the body itself, where older clients put them.
+hyperparameters hyperparameters_of(const request_fields& body) {
+  const json* method = body.object("method");
+  if (!method) return read_hyperparameters(body.object("hyperparameters"));
+  const request_fields from(*method);
+  if (from.text("type").value_or("supervised") != "supervised")
+    refuse_field("method", "method.type should be supervised: nothing else is offered", "unsupported_value");
+  const json* supervised = from.object("supervised");
+  return read_hyperparameters(supervised ? request_fields(*supervised).object("hyperparameters") : nullptr);
+}
+
+std::string file_name(const api_call& call, const std::string& id, const char* field) {
+  const stored_file file = owned_file(call, id, field);
+  if (file.purpose != "fine-tune") refuse_field(field, fmt::format("{} was not uploaded for fine-tune", id));
+  return file.filename.empty() ? "data.jsonl" : file.filename.substr(file.filename.rfind('/') + 1);
+}
+
+std::string name_of_adapter(const request_fields& body, const std::string& id) {
+  const std::string suffix = body.text("suffix").value_or("");
+  if (suffix.empty()) return "ft" + id.substr(id.find('-'));  // the whole id: names are kept for ever
+  if (!is_adapter_name(suffix))
+    refuse_field("suffix",
+                 "suffix should be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit");
+  return suffix;
+}
+
+/// A step's rows must make as many equal passes as there are trainers.
+std::int64_t trainers_of(const request_fields& body, std::int64_t batch) {
+  const std::int64_t trainers = body.integer("trainers", 1, most_trainers).value_or(1);
+  if (batch % trainers != 0)
+    refuse_field("trainers", fmt::format("{} trainers cannot share a batch_size of {} evenly", trainers, batch));
+  return trainers;
+}
+
+json options_of(const api_call& call, const request_fields& body, const std::string& id) {
+  const hyperparameters chosen = hyperparameters_of(body);
+  const std::int64_t batch = chosen.batch.value_or(usual_batch_size), trainers = trainers_of(body, batch);
+  json options{{"adapter", name_of_adapter(body, id)},
+               {"data", file_name(call, body.required_text("training_file"), "training_file")},
+               {"epochs", chosen.epochs.value_or(usual_epochs)},
+               {"batch", batch / trainers},
+               {"accumulate", trainers},
+               {"trainers", trainers},
+               {"lr", usual_learning_rate * chosen.multiplier.value_or(1)},
+               {"seed", body.integer("seed", 0, INT32_MAX).value_or(0)}};
+  if (const auto file = body.text("validation_file"))
+    options["validation"] = file_name(call, *file, "validation_file");
+  else
+    options["held_out"] = 0;
+  return options;
+}
+
+void check_model(const api_context& context, const std::string& model) {
+  if (model == context.served.model || model == "base") return;
+  throw api_error(404,
+                  fmt::format("the model {} cannot be trained: {} can", model.substr(0, 128), context.served.model),
+                  "model", "model_not_found");
+}
+
+}  // namespace
+
+asked_fine_tune read_fine_tune(const api_call& call) {
+  const json object = parse_body(call.request->body);
+  const request_fields from(object);
+  check_model(*call.context, from.required_text("model"));
+  if (const json* wanted = from.list("integrations"); wanted && !wanted->empty())
+    refuse_field("integrations", "integrations are not offered", "unsupported_value");
+  const std::string id = "ftjob-" + random_hex(24);
+  json record{{"training_file", from.required_text("training_file")}};
+  json order{{"id", id}, {"tenant", call.key.name}, {"options", options_of(call, from, id)}};
+  order["data_file"] = record["training_file"];
+  if (const auto file = from.text("validation_file")) order["validation_file"] = record["validation_file"] = *file;
+  if (const json* metadata = from.object("metadata")) record["metadata"] = *metadata;
+  return {id, dump(order), dump(record)};
+}
+
+}  // namespace troupe

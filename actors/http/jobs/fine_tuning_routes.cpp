@@ -1,0 +1,105 @@
+#include "actors/http/jobs/fine_tuning_json.hpp"
+#include "actors/http/jobs/fine_tuning_request.hpp"
+#include "actors/http/jobs/owned_jobs_impl.hpp"
+#include "actors/http/json_body_impl.hpp"
+#include "actors/http/list_page_impl.hpp"
+#include "actors/http/routes.hpp"
+
+namespace troupe {
+namespace {
+
+json shown_job(const api_context& context, const json& job) {
+  const auto record = context.records.find(job.value("id", ""));
+  return fine_tune_json(context.served.model, job, record.value_or(json::object()));
+}
+
+/// Other jobs, such as batches, are unknown here.
+void check_kind(const json& job, const std::string& id) {
+  if (job.value("kind", "") != "fine-tune")
+    throw api_error(404, fmt::format("there is no fine-tuning job {}", id.substr(0, 80)), "id");
+}
+
+void with_job(const api_call& call, const std::string& id, std::function<void(const json&)> then) {
+  ask_jobs(call, "job.get", {{"id", id}}, [id, then = std::move(then)](const json& job) {
+    check_kind(job, id);
+    then(job);
+  });
+}
+
+void reply_job(const api_call& call, const std::string& id) {
+  with_job(call, id, [call](const json& job) { reply_json(call.exchange, shown_job(*call.context, job)); });
+}
+
+void show_job(const api_call& call) {
+  reply_job(call, call.place());
+}
+
+/// Carries out `command` for the job, then answers with the job.
+void change_job(const api_call& call, const std::string& command) {
+  with_job(call, call.place(), [call, command](const json&) {
+    ask_jobs(call, command, {{"id", call.place()}}, [call](const json&) { show_job(call); });
+  });
+}
+
+void create_job(const api_call& call) {
+  const asked_fine_tune asked = read_fine_tune(call);
+  call.context->records.keep(asked.id, asked.record);
+  run_command(call.context->training, {"train.create", asked.order}, call.exchange,
+              {.done = [call, id = asked.id](const std::string&) { reply_job(call, id); },
+               .refused = [context = call.context, id = asked.id] { context->records.forget(id); }});
+}
+
+/// Newest first. Checkpoints are events, too; alone they have a form of their own.
+void reply_events(const api_call& call, bool only_checkpoints) {
+  const std::string& id = call.place();
+  const auto page = std::make_shared<list_page>(*call.request);
+  ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [=](const json& record) {
+    const json &job = record.at("job"), &events = record.at("events");
+    check_kind(job, id);
+    const std::string adapter = job.value("adapter", job.value("result", id));
+    for (std::size_t i = events.size(); i-- > 0;) {
+      if (only_checkpoints && events[i].value("kind", "") != "checkpoint") continue;
+      const json entry = only_checkpoints ? checkpoint_json(id, adapter, events, i) : event_json(id, events[i]);
+      if (!page->add(entry["id"], [&] { return entry; })) break;
+    }
+    reply_json(call.exchange, page->finish());
+  });
+}
+
+/// As metadata[key]=value, any number of them, or metadata=null for jobs that have none.
+bool is_wanted(const http_request& request, const json& metadata) {
+  for (const auto& [name, value] : request.query_fields()) {
+    if (name == "metadata" && value == "null" && !metadata.empty()) return false;
+    if (!name.starts_with("metadata[") || !name.ends_with(']')) continue;
+    const std::string key = name.substr(9, name.size() - 10);
+    if (!metadata.is_object() || !metadata.contains(key) || metadata[key] != value) return false;
+  }
+  return true;
+}
+
+void list_fine_tunes(const api_call& call) {
+  const auto page = std::make_shared<list_page>(*call.request);
+  list_jobs(
+      call, {.kind = "fine-tune", .after = page->take_after(), .with_options = true, .at_once = page->wanted()},
+      [call, page](const json& job) {
+        const json shown = shown_job(*call.context, job);
+        return !is_wanted(*call.request, shown["metadata"]) || page->add(shown["id"], [&] { return shown; });
+      },
+      [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });
+}
+
+}  // namespace
+
+void add_fine_tuning_routes(api_routes& to) {
+  const std::string jobs = "/v1/fine_tuning/jobs";
+  to.add("POST", jobs, create_job);
+  to.add("GET", jobs, list_fine_tunes);
+  to.add("GET", jobs + "/{id}", show_job);
+  for (const std::string change : {"cancel", "pause", "resume"})
+    to.add("POST", jobs + "/{id}/" + change,
+           [command = "job." + change](const api_call& call) { change_job(call, command); });
+  to.add("GET", jobs + "/{id}/events", [](const api_call& call) { reply_events(call, false); });
+  to.add("GET", jobs + "/{id}/checkpoints", [](const api_call& call) { reply_events(call, true); });
+}
+
+}  // namespace troupe

@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include "actors/http/api_error.hpp"
+#include "actors/http/json_text.hpp"
+#include "actors/http/routes.hpp"
+#include "actors/http/status/page.hpp"
+
+namespace troupe {
+namespace {
+
+void show_liveness(const api_call& call) {
+  call.exchange->reply({.body = R"({"status":"alive"})"});
+}
+
+void show_readiness(const api_call& call) {
+  if (!call.context->is_ready()) throw unavailable("no replica can serve at the moment");
+  call.exchange->reply({.body = R"({"status":"ready"})"});
+}
+
+void show_metrics(const api_call& call) {
+  const api_context& context = *call.context;
+  call.exchange->reply({.content_type = "text/plain; version=0.0.4; charset=utf-8",
+                        .body = context.metrics.write(context.served.model, *context.board)});
+}
+
+void show_page(const api_call& call) {
+  call.exchange->reply(
+      {.content_type = "text/html; charset=utf-8",
+       .body = std::string(page_html()),
+       .headers = {{"content-security-policy",
+                    "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; connect-src 'self'; "
+                    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"},
+                   {"x-content-type-options", "nosniff"},
+                   {"cache-control", "no-cache"}}});
+}
+
+void show_status(const api_call& call) {
+  const api_context& context = *call.context;
+  const std::string members = context.board->members({"nodes", "replicas", "adapters", "jobs", "gateway"});
+  call.exchange->reply({.body = fmt::format(R"({{"model":{},{}}})", json_text(context.served.model), members),
+                        .headers = {{"cache-control", "no-store"}}});
+}
+
+}  // namespace
+
+void add_status_routes(api_routes& to) {
+  to.add_open("GET", "/health", show_liveness);
+  to.add_open("GET", "/ready", show_readiness);
+  to.add_open("GET", "/metrics", show_metrics);
+  to.add_open("GET", "/", show_page);
+  to.add("GET", "/status", show_status);
+}
+
+}  // namespace troupe

@@ -1,0 +1,151 @@
+#include "actors/http/access/key_limits.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+using std::chrono::seconds;
+
+TEST(key_limits, gives_back_a_minutes_worth_of_requests_evenly) {
+  manual_clock time;
+  key_limits limits(time);
+  const rate_limits six{.requests_per_minute = 6};
+  for (int i = 0; i < 6; ++i) EXPECT_TRUE(limits.begin("ann", six));
+  const auto refused = limits.begin("ann", six);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reached, key_limits::limit::requests);
+  EXPECT_EQ(refused.error().wait, seconds(10));
+  EXPECT_EQ(refused.error().left.requests.until_full, seconds(60));
+  EXPECT_TRUE(limits.begin("bob", six)) << "each key has its own";
+  time.advance(seconds(9));
+  EXPECT_FALSE(limits.begin("ann", six));
+  time.advance(seconds(1));
+  EXPECT_TRUE(limits.begin("ann", six));
+  time.advance(seconds(3600));
+  EXPECT_EQ(limits.standing_of("ann", six).requests.left, 6) << "no more is saved up";
+}
+
+TEST(key_limits, takes_tokens_as_they_are_used_and_waits_for_debts) {
+  manual_clock time;
+  key_limits limits(time);
+  const rate_limits sixty{.tokens_per_minute = 60};
+  EXPECT_TRUE(limits.begin("ann", sixty));
+  limits.use_tokens("ann", 90);
+  const auto refused = limits.begin("ann", sixty);
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().reached, key_limits::limit::tokens);
+  EXPECT_EQ(refused.error().wait, seconds(31));
+  EXPECT_EQ(refused.error().left.tokens.left, 0);
+  time.advance(seconds(31));
+  EXPECT_TRUE(limits.begin("ann", sixty));
+  EXPECT_EQ(limits.standing_of("ann", sixty).tokens.left, 1);
+}
+
+TEST(key_limits, counts_requests_in_progress_until_they_are_let_go) {
+  manual_clock time;
+  key_limits limits(time);
+  const rate_limits two{.concurrent = 2};
+  auto first = limits.begin("ann", two).value();
+  const auto second = limits.begin("ann", two).value();
+  const auto copy = first;
+  EXPECT_EQ(limits.begin("ann", two).error().reached, key_limits::limit::concurrent);
+  first.reset();
+  EXPECT_FALSE(limits.begin("ann", two)) << "a copy is still there";
+  auto kept = copy;
+  EXPECT_EQ(limits.begin("bob", two).ok(), true);
+}
+
+TEST(key_limits, take_a_changed_limit_at_once) {
+  manual_clock time;
+  key_limits limits(time);
+  EXPECT_TRUE(limits.begin("ann", {}));
+  limits.use_tokens("ann", 1000);
+  const rate_limits hundred{.tokens_per_minute = 100}, fifty{.tokens_per_minute = 50};
+  EXPECT_EQ(limits.standing_of("ann", hundred).tokens.left, 100) << "what was used without a limit is no debt";
+  limits.use_tokens("ann", 40);
+  EXPECT_EQ(limits.standing_of("ann", fifty).tokens.left, 10);
+}
+
+TEST(key_limits, tickets_may_outlive_the_limits) {
+  manual_clock time;
+  key_limits::ticket last;
+  {
+    key_limits limits(time);
+    last = limits.begin("ann", {.concurrent = 1}).value();
+  }
+  last.reset();
+}
+
+class limited_api : public api_test {
+ protected:
+  std::string key_with(const rate_limits& limits) {
+    const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann", .limits = limits});
+    start();
+    return key;
+  }
+  std::future<answered> complete(const std::string& key) {
+    return ask("POST", "/v1/completions", R"({"prompt":"AB"})", {{"authorization", "Bearer " + key}});
+  }
+};
+
+TEST_F(limited_api, says_how_a_key_stands_and_refuses_what_is_too_much) {
+  const std::string key = key_with({.requests_per_minute = 1, .tokens_per_minute = 1000});
+  auto answering = complete(key);
+  give(gateway_.take<begin_request>(), "cde", "stop");
+  answered good = answering.get();
+  EXPECT_EQ(good.status, 200);
+  EXPECT_EQ(good.headers["x-ratelimit-limit-requests"], "1");
+  EXPECT_EQ(good.headers["x-ratelimit-remaining-requests"], "0");
+  EXPECT_EQ(good.headers["x-ratelimit-limit-tokens"], "1000");
+  EXPECT_LE(std::stoi(good.headers["x-ratelimit-remaining-tokens"]), 996) << "prompt and answer";
+  EXPECT_TRUE(good.headers["x-ratelimit-reset-requests"].ends_with("s"));
+  answered refused = complete(key).get();
+  EXPECT_EQ(refused.status, 429);
+  EXPECT_EQ(refused.parsed()["error"]["code"], "rate_limit_exceeded");
+  EXPECT_GT(std::stoi(refused.headers["retry-after"]), 0);
+  EXPECT_GT(std::stoi(refused.headers["retry-after-ms"]), 1000);
+  EXPECT_EQ(refused.headers["x-ratelimit-remaining-requests"], "0");
+  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"authorization", "Bearer " + key}}).get().status, 200)
+      << "what computes nothing is not counted";
+}
+
+TEST_F(limited_api, takes_no_tokens_of_what_was_refused) {
+  const std::string key = key_with({.tokens_per_minute = 1000});
+  auto asked = complete(key);
+  const auto begun = gateway_.take<begin_request>();
+  begun.listener->on_refused({begun.id, "every replica's queue is full", refusal_cause::full, std::chrono::seconds(1)});
+  answered refused = asked.get();
+  EXPECT_EQ(refused.headers["x-ratelimit-remaining-tokens"], "1000");
+}
+
+TEST_F(limited_api, lets_the_next_one_in_when_a_request_has_ended) {
+  const std::string key = key_with({.concurrent = 1});
+  auto first = complete(key);
+  {
+    const auto begun = gateway_.take<begin_request>();
+    EXPECT_EQ(complete(key).get().status, 429);
+    give(begun, "c", "stop");
+  }
+  EXPECT_EQ(first.get().status, 200);
+  auto next = complete(key);
+  while (gateway_.count<begin_request>() == 0)
+    if (next.wait_for(std::chrono::milliseconds(1)) == std::future_status::ready) next = complete(key);
+  give(gateway_.take<begin_request>(), "c", "stop");
+  EXPECT_EQ(next.get().status, 200);
+}
+
+TEST_F(limited_api, keys_keep_their_limits_until_others_are_set) {
+  const auto file = api_keys_file(folder_.path() / "state");
+  key_with({.tokens_per_minute = 7});
+  EXPECT_EQ(read_api_keys(file)->at(0).limits, (rate_limits{.tokens_per_minute = 7}));
+  limit_api_key(file, "ann", {.concurrent = 3}, 4);
+  EXPECT_EQ(read_api_keys(file)->at(0).limits, (rate_limits{.concurrent = 3}));
+  EXPECT_EQ(read_api_keys(file)->at(0).weight, 4);
+  EXPECT_THROW(limit_api_key(file, "bob", {}), input_error);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,240 @@
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+constexpr const char* simple =  // shows a line break, for which there is no token, as a stroke
+    "{% for m in messages %}{{ m.role[0] }}:{{ m.content | replace('\\n', '/') }};{% endfor %}"
+    "{% if add_generation_prompt %}a:{% endif %}";
+constexpr const char* hermes =
+    "{% if tools %}{% for t in tools %}[{{ t.function.name }}]{% endfor %}{% endif %}"
+    "{% for m in messages %}{{ m.role[0] }}:{{ m.content or '' }}{% for c in m.tool_calls or [] %}"
+    "<tool_call>{{ c.function.arguments.x }}</tool_call>{% endfor %};{% endfor %}a:";
+
+constexpr const char* llama =
+    "{% if tools %}\"parameters\"{% endif %}{% for m in messages %}{{ m.role[0] }}:{{ m.content or '' }};{% endfor "
+    "%}a:";
+
+class chat : public api_test {
+ protected:
+  static json tool(const std::string& name) {
+    return {{"type", "function"}, {"function", {{"name", name}, {"parameters", json::object()}}}};
+  }
+  static json user(const std::string& text) { return json::array({{{"role", "user"}, {"content", text}}}); }
+};
+
+TEST_F(chat, is_written_with_the_models_template) {
+  start(simple);
+  const json parts = json::array({{{"type", "text"}, {"text", "H"}}, {{"type", "text"}, {"text", "i"}}});
+  auto answer = post("/v1/chat/completions", {{"messages", json::array({{{"role", "user"}, {"content", parts}}})}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:H/i;a:"));
+  EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - 8) << "what the context holds";
+  give(begun, "yes", "stop");
+  const json body = answer.get().parsed();
+  EXPECT_EQ(body["object"], "chat.completion");
+  const json message = body["choices"][0]["message"];
+  EXPECT_EQ(message, json({{"role", "assistant"}, {"content", "yes"}, {"refusal", nullptr}}));
+  EXPECT_EQ(body["choices"][0]["finish_reason"], "stop");
+}
+
+TEST_F(chat, streams_role_text_and_end) {
+  start(simple);
+  auto answer = post("/v1/chat/completions",
+                     {{"messages", user("Hi")}, {"modalities", {"text"}}, {"stream", true}, {"max_tokens", 3}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "ye");
+  give(begun, "s", "length");
+  const auto frames = frames_of(answer.get().body);
+  ASSERT_EQ(frames.size(), 5u);
+  EXPECT_EQ(chunk_of(frames[0])["object"], "chat.completion.chunk");
+  EXPECT_EQ(chunk_of(frames[0])["choices"][0]["delta"], json({{"role", "assistant"}, {"content", ""}}));
+  EXPECT_EQ(chunk_of(frames[1])["choices"][0]["delta"]["content"], "ye");
+  EXPECT_EQ(chunk_of(frames[1])["choices"][0]["finish_reason"], nullptr);
+  EXPECT_EQ(chunk_of(frames[3])["choices"][0]["delta"], json::object());
+  EXPECT_EQ(chunk_of(frames[3])["choices"][0]["finish_reason"], "length");
+  EXPECT_FALSE(chunk_of(frames[3]).contains("usage"));
+}
+
+TEST_F(chat, describes_logprobs) {
+  start(simple);
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"logprobs", true}, {"top_logprobs", 1}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sampling.logprobs, 1);
+  answer_part part = part_of("h");
+  part.details = {{letter('h'), -0.5f, {{letter('o'), -INFINITY}}}};
+  part.end = answer_end{"length", 1, {}};
+  begun.listener->on_part(part);
+  const json told = answer.get().parsed()["choices"][0]["logprobs"]["content"][0];
+  EXPECT_EQ(told["token"], "h");
+  EXPECT_EQ(told["bytes"], json({104}));
+  EXPECT_EQ(told["top_logprobs"][0]["logprob"], -9999.0);
+}
+
+TEST_F(chat, says_how_likely_the_prompt_was_beside_its_answers) {
+  start(simple);
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"prompt_logprobs", 0}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sampling.prompt_logprobs, 0);
+  answer_part part;
+  part.scored = {{letter('u'), {}, {}}, {letter(':'), -0.5f, {}, 3}};
+  part.end = answer_end{"stop", 7, {}};
+  begun.listener->on_part(part);
+  const json body = answer.get().parsed();
+  EXPECT_EQ(body["prompt_logprobs"],
+            json({nullptr, {{"26", {{"logprob", -0.5}, {"rank", 3}, {"decoded_token", ":"}}}}}));
+  EXPECT_FALSE(body["choices"][0].contains("prompt_logprobs"));
+}
+
+TEST_F(chat, gives_tools_to_the_template_and_reads_their_calls_back) {
+  start(hermes);
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"tools", {tool("look"), tool("go")}}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("[look][go]u:Hi;a:"));
+  give(begun, R"(<tool_call>{"name": "go", "argu)");
+  give(begun, R"(ments": {"x": 1}}</tool_call> <tool_call>{"name":"look","arguments":{}}</tool_call>)", "stop");
+  const json choice = answer.get().parsed()["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  EXPECT_EQ(choice["message"]["content"], nullptr);
+  ASSERT_EQ(choice["message"]["tool_calls"].size(), 2u);
+  const json call = choice["message"]["tool_calls"][0];
+  EXPECT_EQ(call["type"], "function");
+  EXPECT_EQ(call["function"], json({{"name", "go"}, {"arguments", R"({"x":1})"}}));
+  EXPECT_TRUE(call["id"].get<std::string>().starts_with("call_"));
+}
+
+TEST_F(chat, streams_calls_whole) {
+  start(hermes);
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"tools", {tool("go")}}, {"stream", true}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "Well <tool");
+  give(begun, R"(_call>{"name":"go","arguments":{}}</tool_call>)", "stop");
+  std::string text;
+  json call, finish;
+  for (const auto& frame : frames_of(answer.get().body)) {
+    if (frame == "data: [DONE]") break;
+    const json choice = chunk_of(frame)["choices"][0];
+    text += choice["delta"].value("content", "");
+    if (choice["delta"].contains("tool_calls")) call = choice["delta"]["tool_calls"][0];
+    finish = choice["finish_reason"];
+  }
+  EXPECT_EQ(text, "Well ");
+  EXPECT_EQ(call["index"], 0);
+  EXPECT_EQ(call["function"]["name"], "go");
+  EXPECT_EQ(finish, "tool_calls");
+}
+
+TEST_F(chat, streams_a_call_that_is_demanded_without_any_text) {
+  start(llama);
+  auto answer =
+      post("/v1/chat/completions",
+           {{"messages", user("Hi")}, {"tools", {tool("go")}}, {"tool_choice", "required"}, {"stream", true}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, R"({"name":"go",)");
+  give(begun, R"("parameters":{})");
+  give(begun, "}", "stop");
+  const auto frames = frames_of(answer.get().body);
+  ASSERT_EQ(frames.size(), 5u);
+  EXPECT_EQ(chunk_of(frames[0])["choices"][0]["delta"]["role"], "assistant");
+  EXPECT_EQ(frames[1], ":") << "a comment";
+  EXPECT_EQ(chunk_of(frames[2])["choices"][0]["delta"]["tool_calls"].size(), 1u);
+  EXPECT_EQ(chunk_of(frames[3])["choices"][0]["finish_reason"], "tool_calls");
+  EXPECT_EQ(frames[4], "data: [DONE]");
+}
+
+TEST_F(chat, opens_the_arguments_of_earlier_calls_for_the_template) {
+  start(hermes);
+  const json earlier = json::array(
+      {{{"role", "user"}, {"content", "Hi"}},
+       {{"role", "assistant"},
+        {"content", nullptr},
+        {"tool_calls",
+         json::array(
+             {{{"id", "c"}, {"type", "function"}, {"function", {{"name", "go"}, {"arguments", "{\"x\":7}"}}}}})}},
+       {{"role", "tool"}, {"tool_call_id", "c"}, {"content", "ok"}}});
+  auto answer = post("/v1/chat/completions", {{"messages", earlier}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:<tool_call>7</tool_call>;t:ok;a:"));
+  give(begun, "fine", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["content"], "fine");
+}
+
+TEST_F(chat, refuses_what_a_template_cannot_read) {
+  start(simple);
+  const auto param = [&](const json& body) { return error_of("/v1/chat/completions", body, 400)["param"]; };
+  EXPECT_EQ(param(json::object()), "messages");
+  EXPECT_EQ(param({{"messages", json::array()}}), "messages");
+  EXPECT_EQ(param({{"messages", {"Hi"}}}), "messages");
+  EXPECT_EQ(param({{"messages", json::array({{{"role", "user"}}})}}), "messages");
+  const json image = json::array({{{"type", "image_url"}, {"image_url", {{"url", "x"}}}}});
+  EXPECT_EQ(param({{"messages", json::array({{{"role", "user"}, {"content", image}}})}}), "messages");
+  const json odd = json::array({{{"type", 5}, {"text", "hi"}}});
+  EXPECT_EQ(param({{"messages", json::array({{{"role", "user"}, {"content", odd}}})}}), "messages");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"tools", {1}}}), "tools");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"tools", {{{"type", 5}}}}}), "tools");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"tool_choice", "required"}, {"tools", {tool("go")}}}), "tool_choice");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"top_logprobs", 3}}), "top_logprobs");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"echo", true}}), "echo");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"modalities", {"text", "audio"}}}), "modalities");
+}
+
+TEST_F(chat, names_the_field_that_a_prompt_or_a_form_is_made_of) {
+  start(hermes);
+  const json error = error_of("/v1/chat/completions", {{"messages", user(std::string(100, 'A'))}}, 400);
+  EXPECT_EQ(error["param"], "messages");
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  json odd = tool("go");
+  odd["function"]["parameters"] = {{"not", json::object()}};
+  EXPECT_EQ(
+      error_of("/v1/chat/completions",
+               {{"messages", user("Hi")}, {"tools", json::array({odd})}, {"tool_choice", "required"}}, 400)["param"],
+      "tools");
+}
+
+TEST_F(chat, makes_the_call_that_is_demanded_whatever_form_its_text_should_have) {
+  start(llama);
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")},
+                                              {"tools", {tool("go")}},
+                                              {"tool_choice", "required"},
+                                              {"response_format", {{"type", "json_object"}}}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sampling.constraint.kind, constraint_kind::json_schema);
+  EXPECT_NE(begun.engine.sampling.constraint.text.find("\"go\""), std::string::npos);
+  give(begun, R"({"name":"go","parameters":{}})", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["finish_reason"], "tool_calls");
+}
+
+TEST_F(chat, lets_the_model_call_tools_before_it_answers_in_a_form) {
+  start(hermes);
+  const json body{{"messages", user("Hi")}, {"tools", {tool("go")}}, {"response_format", {{"type", "json_object"}}}};
+  auto answer = post("/v1/chat/completions", body);
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sampling.constraint.kind, constraint_kind::json_object);
+  EXPECT_EQ(begun.engine.sampling.constraint.call.before, "<tool_call>\n");
+  give(begun, R"(<tool_call>{"name":"go","arguments":{}}</tool_call>)", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["finish_reason"], "tool_calls");
+}
+
+TEST_F(chat, gives_what_there_is_of_a_call_that_was_cut) {
+  start(llama);
+  json body{{"messages", user("Hi")}, {"tools", {tool("go")}}, {"tool_choice", "required"}};
+  auto answer = post("/v1/chat/completions", body);
+  give(gateway_.take<begin_request>(), R"({"name":"go","parameters":{"x)", "length");
+  const json choice = answer.get().parsed()["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "length");
+  EXPECT_EQ(choice["message"]["content"], nullptr);
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"], json({{"name", "go"}, {"arguments", R"({"x)"}}));
+  body["stream"] = true;
+  auto stream = post("/v1/chat/completions", body);
+  give(gateway_.take<begin_request>(), R"({"na)", "length");
+  EXPECT_EQ(stream.get().body.find(R"("content":"{)"), std::string::npos);
+}
+
+TEST_F(chat, says_that_a_model_has_no_template) {
+  const json error = error_of("/v1/chat/completions", {{"messages", user("Hi")}}, 400);
+  EXPECT_EQ(error["param"], "messages");
+  EXPECT_NE(error["message"].get<std::string>().find("no chat template"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace troupe::test

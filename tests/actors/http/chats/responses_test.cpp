@@ -1,0 +1,207 @@
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+constexpr const char* plain_template =  // shows a line break, for which there is no token, as a stroke
+    "{% for m in messages %}{{ m.role[0] }}:{{ (m.content or '') | replace('\\n', '/') }}{% for c in m.tool_calls or "
+    "[] %}"
+    "<{{ c.function.arguments.x }}>{% endfor %};{% endfor %}{% if tools %}<tool_call>{% endif %}a:";
+
+class responses : public api_test {
+ protected:
+  responses() { start(plain_template); }
+
+  static json tool(const std::string& name) { return {{"type", "function"}, {"name", name}, {"parameters", nullptr}}; }
+  static json said(const std::string& role, const std::string& text) { return {{"role", role}, {"content", text}}; }
+  std::string refused_field(const json& body) {
+    return error_of("/v1/responses", body, 400)["param"].get<std::string>();
+  }
+
+  struct told_event {
+    std::string name;
+    json data;
+  };
+  static std::vector<told_event> events_of(const std::string& stream) {
+    std::vector<told_event> events;
+    for (const std::string& frame : frames_of(stream)) {
+      const auto line = frame.find('\n');
+      events.push_back({frame.substr(7, line - 7), chunk_of(frame.substr(line + 1))});
+      EXPECT_EQ(events.back().data["type"], events.back().name);
+      EXPECT_EQ(events.back().data["sequence_number"], events.size() - 1);
+    }
+    return events;
+  }
+  static std::vector<std::string> names_of(const std::vector<told_event>& events) {
+    std::vector<std::string> names;
+    for (const told_event& each : events) names.push_back(each.name);
+    return names;
+  }
+};
+
+TEST_F(responses, answer_a_text_with_a_message) {
+  auto answer = post("/v1/responses", {{"input", "Hi"}, {"instructions", "Be"}, {"max_output_tokens", 9}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("s:Be;u:Hi;a:"));
+  EXPECT_EQ(begun.engine.sampling.max_tokens, 9);
+  give(begun, "yes", "stop");
+  const json body = answer.get().parsed();
+  EXPECT_EQ(body["object"], "response");
+  EXPECT_EQ(body["status"], "completed");
+  EXPECT_EQ(body["instructions"], "Be");
+  EXPECT_EQ(body["max_output_tokens"], 9);
+  EXPECT_EQ(body["model"], "letters");
+  ASSERT_EQ(body["output"].size(), 1u);
+  EXPECT_EQ(body["output"][0]["type"], "message");
+  EXPECT_EQ(
+      body["output"][0]["content"][0],
+      json({{"type", "output_text"}, {"text", "yes"}, {"annotations", json::array()}, {"logprobs", json::array()}}));
+  EXPECT_EQ(body["usage"]["input_tokens"], 12);
+  EXPECT_EQ(body["usage"]["total_tokens"], 15);
+}
+
+TEST_F(responses, read_messages_and_calls_back) {
+  const json earlier = json::array(
+      {said("user", "Hi"),
+       {{"type", "reasoning"}, {"summary", json::array()}},
+       {{"type", "function_call"}, {"call_id", "c"}, {"name", "go"}, {"arguments", "{\"x\":7}"}},
+       {{"type", "function_call"}, {"call_id", "d"}, {"name", "go"}, {"arguments", "{\"x\":8}"}},
+       {{"type", "function_call_output"}, {"call_id", "c"}, {"output", "ok"}},
+       {{"type", "message"},
+        {"role", "assistant"},
+        {"content",
+         json::array({{{"type", "output_text"}, {"text", "so"}}, {{"type", "output_text"}, {"text", "so"}}})}}});
+  auto answer = post("/v1/responses", {{"input", earlier}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:<7><8>;t:ok;a:so/so;a:"));
+  give(begun, "x", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(responses, say_what_was_cut_off) {
+  auto answer = post("/v1/responses", {{"input", "Hi"}});
+  give(gateway_.take<begin_request>(), "and th", "length");
+  const json body = answer.get().parsed();
+  EXPECT_EQ(body["status"], "incomplete");
+  EXPECT_EQ(body["incomplete_details"]["reason"], "max_output_tokens");
+  EXPECT_EQ(body["output"][0]["status"], "incomplete");
+}
+
+TEST_F(responses, call_functions) {
+  auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}});
+  give(gateway_.take<begin_request>(), " <tool_call>{\"name\":\"go\",\"arguments\":{\"x\":1}}</tool_call>", "stop");
+  const json body = answer.get().parsed();
+  ASSERT_EQ(body["output"].size(), 1u) << "white space before a call is no message";
+  const json call = body["output"][0];
+  EXPECT_EQ(call["type"], "function_call");
+  EXPECT_EQ(call["name"], "go");
+  EXPECT_EQ(call["arguments"], R"({"x":1})");
+  EXPECT_EQ(body["tools"][0]["strict"], false);
+}
+
+TEST_F(responses, say_that_a_call_was_cut) {
+  auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}});
+  give(gateway_.take<begin_request>(), R"(<tool_call>{"name":"go","arguments":{"x":)", "length");
+  const json body = answer.get().parsed();
+  EXPECT_EQ(body["status"], "incomplete");
+  ASSERT_EQ(body["output"].size(), 1u);
+  EXPECT_EQ(body["output"][0]["type"], "function_call");
+  EXPECT_EQ(body["output"][0]["status"], "incomplete");
+  EXPECT_EQ(body["output"][0]["arguments"], R"({"x":)");
+}
+
+TEST_F(responses, stream_events_that_end_with_the_whole) {
+  auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}, {"stream", true}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "We");
+  give(begun, "ll<tool_call>");
+  give(begun, "{\"name\":\"go\",\"arguments\":{}}</tool_call>", "stop");
+  const auto events = events_of(answer.get().body);
+  EXPECT_EQ(names_of(events),
+            (std::vector<std::string>{
+                "response.created", "response.in_progress", "response.output_item.added", "response.content_part.added",
+                "response.output_text.delta", "response.output_text.delta", "response.output_text.done",
+                "response.content_part.done", "response.output_item.done", "response.output_item.added",
+                "response.function_call_arguments.delta", "response.function_call_arguments.done",
+                "response.output_item.done", "response.completed"}));
+  EXPECT_EQ(events[0].data["response"]["status"], "in_progress");
+  EXPECT_EQ(events[4].data["delta"], "We");
+  EXPECT_EQ(events[6].data["text"], "Well");
+  const json last = events.back().data["response"];
+  EXPECT_EQ(last["output"][0], events[8].data["item"]);
+  EXPECT_EQ(last["output"][1], events[12].data["item"]);
+  EXPECT_EQ(events[9].data["item"]["call_id"], last["output"][1]["call_id"]);
+  EXPECT_GT(last["usage"]["output_tokens"].get<int>(), 0);
+}
+
+TEST_F(responses, end_with_an_event_where_they_cannot_go_on) {
+  auto answer = post("/v1/responses", {{"input", "Hi"}, {"stream", true}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "We");
+  begun.listener->on_refused({begun.id, "the cluster is being stopped", refusal_cause::unavailable, {}});
+  const auto events = events_of(answer.get().body);
+  const json last = events.back().data;
+  EXPECT_EQ(last["type"], "error");
+  EXPECT_EQ(last["message"], "the cluster is being stopped");
+  EXPECT_EQ(last["code"], "service_unavailable");
+  EXPECT_EQ(last["param"], nullptr);
+  EXPECT_FALSE(last.contains("error")) << "the chat's form";
+}
+
+TEST_F(responses, keep_to_the_form_that_text_names) {
+  const json schema{{"type", "object"}, {"properties", json::object()}, {"additionalProperties", false}};
+  auto answer =
+      post("/v1/responses",
+           {{"input", "Hi"}, {"text", {{"format", {{"type", "json_schema"}, {"name", "thing"}, {"schema", schema}}}}}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sampling.constraint.kind, constraint_kind::json_schema);
+  give(begun, "{}", "stop");
+  EXPECT_EQ(answer.get().parsed()["text"]["format"]["name"], "thing");
+}
+
+TEST_F(responses, have_logprobs_where_they_are_included) {
+  auto answer =
+      post("/v1/responses", {{"input", "Hi"}, {"include", {"message.output_text.logprobs"}}, {"top_logprobs", 1}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sampling.logprobs, 1);
+  answer_part part = part_of("h");
+  part.details = {{letter('h'), -0.5f, {}}};
+  part.end = answer_end{"stop", 1, {}};
+  begun.listener->on_part(part);
+  const json told = answer.get().parsed()["output"][0]["content"][0]["logprobs"];
+  ASSERT_EQ(told.size(), 1u);
+  EXPECT_EQ(told[0]["logprob"], -0.5);
+}
+
+TEST_F(responses, count_what_the_prefix_cache_had) {
+  auto answer = post("/v1/responses", {{"input", "Hi"}});
+  const auto begun = gateway_.take<begin_request>();
+  answer_part part = part_of("h");
+  part.timing = answer_timing{{}, {}, 3};
+  part.end = answer_end{"stop", 7, {}};
+  begun.listener->on_part(part);
+  EXPECT_EQ(answer.get().parsed()["usage"]["input_tokens_details"]["cached_tokens"], 3);
+}
+
+TEST_F(responses, refuse_by_name) {
+  EXPECT_EQ(refused_field(json::object()), "input");
+  EXPECT_EQ(refused_field({{"input", 5}}), "input");
+  EXPECT_EQ(refused_field({{"input", json::array()}}), "input");
+  EXPECT_EQ(refused_field({{"input", {5}}}), "input");
+  EXPECT_EQ(refused_field({{"input", json::array({{{"type", "web_search_call"}}})}}), "input");
+  EXPECT_EQ(refused_field({{"input", json::array({{{"role", 5}, {"content", "x"}}})}}), "input");
+  const json image = json::array({{{"type", "input_image"}, {"image_url", "x"}}});
+  EXPECT_EQ(refused_field({{"input", json::array({{{"role", "user"}, {"content", image}}})}}), "input");
+  EXPECT_EQ(refused_field({{"input", "x"}, {"previous_response_id", "resp_1"}}), "previous_response_id");
+  EXPECT_EQ(refused_field({{"input", "x"}, {"background", true}}), "background");
+  EXPECT_EQ(refused_field({{"input", "x"}, {"tools", json::array({{{"type", "web_search"}}})}}), "tools");
+  EXPECT_EQ(refused_field({{"input", "x"}, {"max_output_tokens", 0}}), "max_output_tokens");
+  EXPECT_EQ(refused_field({{"input", "x"}, {"temperature", -1}}), "temperature");
+  EXPECT_EQ(refused_field({{"input", "x"}, {"text", {{"format", {{"type", "poem"}}}}}}), "text");
+  const json bad_schema{{"type", "json_schema"}, {"name", "x"}, {"schema", {{"not", json::object()}}}};
+  EXPECT_EQ(refused_field({{"input", "x"}, {"text", {{"format", bad_schema}}}}), "text");
+  EXPECT_EQ(refused_field({{"input", std::string(80, 'x')}}), "input") << "longer than the context";
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,87 @@
+#include "actors/http/chats/tool_calls.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::test {
+namespace {
+
+/// All text, and all calls as "name(arguments)", of an answer that comes in pieces of `size`.
+std::pair<std::string, std::string> read(tool_style style, const std::string& answer, std::size_t size) {
+  tool_call_reader reader(style, {"go", "look"});
+  std::string text, calls;
+  for (std::size_t at = 0; at < answer.size(); at += size) text += reader.push(answer.substr(at, size));
+  text += reader.finish(false);
+  for (const tool_call& each : reader.take_calls()) calls += each.name + "(" + each.arguments + ")";
+  return {text, calls};
+}
+
+TEST(tool_calls, are_read_the_same_however_the_answer_is_cut) {
+  const std::string tagged = R"(So: <tool_call>
+{"name": "go", "arguments": {"to": "<tool>"}}
+</tool_call>
+<tool_call>{"name": "look", "arguments": "{}"}</tool_call>)";
+  const std::string bare = R"( {"name": "go", "parameters": {"a": [1]}})";
+  for (std::size_t size = 1; size < 40; ++size) {
+    EXPECT_EQ(read(tool_style::tagged, tagged, size),
+              std::pair(std::string("So: "), std::string(R"(go({"to":"<tool>"})look({}))")));
+    EXPECT_EQ(read(tool_style::bare, bare, size), std::pair(std::string(), std::string(R"(go({"a":[1]}))")));
+  }
+}
+
+TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
+  const auto read_cut = [](tool_style style, const std::string& answer, bool is_call = false) {
+    tool_call_reader reader(style, {"go", "look"}, SIZE_MAX, is_call);
+    std::string read = reader.push(answer);
+    read += reader.finish(true);
+    for (const tool_call& each : reader.take_calls())
+      read += "|" + each.name + "|" + each.arguments + (each.is_cut ? "|cut" : "");
+    return read;
+  };
+  EXPECT_EQ(read_cut(tool_style::tagged, R"(Hm <tool_call>{"name": "go", "arguments": {"to": "a b)"),
+            R"(Hm |go|{"to": "a b|cut)");
+  EXPECT_EQ(read_cut(tool_style::bare, R"({"name": "look", "parameters": {"a": [1,)"), R"(|look|{"a": [1,|cut)");
+  EXPECT_EQ(read_cut(tool_style::bare, R"({"name": "go", "para)"), "|go||cut");
+  EXPECT_EQ(read_cut(tool_style::tagged, "<tool_call>{\"name\": \"go\", \"arguments\": {\"x\": 1}}\n</tool_"),
+            R"(|go|{"x":1})");
+  for (const char* whole : {R"({"name":"go","parameters":{"a":1}}; {"name":"look","para)",
+                            R"({"name":"go","parameters":{}} I will)", R"({"name":"go","parameters":[1]})"})
+    EXPECT_EQ(read_cut(tool_style::bare, whole), whole) << "what follows a call is no part of its arguments";
+  for (const char* unnamed : {R"(<tool_call>{"name": "g)", R"(<tool_call>{"name": "fly", "argu)", "<tool_c"}) {
+    EXPECT_EQ(read_cut(tool_style::tagged, unnamed), unnamed);
+    EXPECT_EQ(read_cut(tool_style::tagged, unnamed, true), "") << "there is no text where a call must be made";
+  }
+}
+
+TEST(tool_calls, are_as_many_as_wanted) {
+  tool_call_reader reader(tool_style::tagged, {"go"}, 1);
+  const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";
+  EXPECT_EQ(reader.push(call + call) + reader.finish(false), "");
+  EXPECT_EQ(reader.take_calls().size(), 1u);
+}
+
+TEST(tool_calls, leave_other_text_alone) {
+  const std::vector<std::string> texts{"a < b <tool",
+                                       "<tool_call>nonsense</tool_call> and more",
+                                       R"(<tool_call>{"name":"unknown","arguments":{}}</tool_call>)",
+                                       "<tool_call>{",
+                                       "{\"name\": 1}",
+                                       "{not json",
+                                       "plain",
+                                       ""};
+  for (const std::string& text : texts)
+    for (const tool_style style : {tool_style::none, tool_style::tagged, tool_style::bare})
+      for (const std::size_t size : {1u, 3u, 100u}) {
+        const auto [out, calls] = read(style, text, size);
+        EXPECT_EQ(out, text);
+        EXPECT_EQ(calls, "");
+      }
+}
+
+TEST(tool_calls, are_of_the_templates_family) {
+  EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>{% endif %}"), tool_style::tagged);
+  EXPECT_EQ(tool_style_of("{% if tools %}{\"name\": x, \"parameters\": y}{% endif %}"), tool_style::bare);
+  EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
+}
+
+}  // namespace
+}  // namespace troupe::test

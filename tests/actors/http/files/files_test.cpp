@@ -1,0 +1,107 @@
+#include <algorithm>
+
+#include "tests/actors/http/fixture.hpp"
+#include "tests/base/full_disk.hpp"
+
+namespace troupe::test {
+namespace {
+
+class api_files : public api_test {
+ protected:
+  std::string refused_field(const std::string& path) {
+    const answered got = ask("GET", path).get();
+    EXPECT_EQ(got.status, 400) << path;
+    return got.parsed()["error"]["param"];
+  }
+};
+
+TEST_F(api_files, leave_nothing_where_the_disk_does_not_take_them) {
+  const std::filesystem::path files = folder_.path() / "state" / "files";
+  for (const rlim_t room : {rlim_t{1}, rlim_t{64}}) {  // too little for the file, and for what is said of it
+    const full_disk small(room);
+    const answered got = ask("POST", "/v1/files", form("batch", "a\r\nb"), form_type).get();
+    EXPECT_EQ(got.status, 500);
+    EXPECT_NE(got.body.find("cannot be written"), got.body.npos) << got.body;
+    EXPECT_TRUE(std::filesystem::is_empty(files));
+  }
+  folder_.write("state/files/file-1.data.7.partial", "of a process that died");
+  start();
+  EXPECT_TRUE(std::filesystem::is_empty(files));
+}
+
+TEST_F(api_files, are_kept) {
+  const json file = ask("POST", "/v1/files", form("batch", "a\r\nb"), form_type).get().parsed();
+  EXPECT_EQ(file["filename"], "in.jsonl");
+  EXPECT_EQ(file["bytes"], 4);
+  const std::string id = file["id"];
+  EXPECT_EQ(ask("GET", "/v1/files/" + id + "/content").get().body, "a\r\nb");
+  auto listing = ask("GET", "/v1/files");
+  jobs_.take<command_call>().answer({"[]"});
+  EXPECT_EQ(listing.get().parsed()["data"].size(), 1u);
+  EXPECT_EQ(ask("GET", "/v1/files?purpose=fine-tune").get().parsed()["data"].size(), 0u);
+  const json lost = ask("POST", "/v1/files", form("batch", "b"), form_type).get().parsed();
+  std::filesystem::remove(folder_.path() / "state" / "files" / (lost["id"].get<std::string>() + ".data"));
+  EXPECT_EQ(ask("GET", "/v1/files/" + lost["id"].get<std::string>() + "/content").get().status, 404);
+  EXPECT_EQ(ask("DELETE", "/v1/files/" + id).get().parsed()["deleted"], true);
+  EXPECT_EQ(ask("GET", "/v1/files/" + id).get().status, 404);
+  EXPECT_EQ(ask("GET", "/v1/files/..%2f..%2fapi_keys/content").get().status, 404);
+  EXPECT_EQ(ask("POST", "/v1/files", form("batch", "a"), {{"content-type", "text/plain"}}).get().status, 400);
+  EXPECT_EQ(ask("POST", "/v1/files", "--b\r\nbroken", form_type).get().status, 400);
+  EXPECT_EQ(ask("POST", "/v1/files", form("else", "a"), form_type).get().parsed()["error"]["param"], "purpose");
+  EXPECT_EQ(ask("POST", "/v1/files", form("batch", ""), form_type).get().parsed()["error"]["param"], "file");
+}
+
+TEST_F(api_files, are_listed_in_the_order_that_is_asked_for) {
+  const auto send = [&] {
+    return ask("POST", "/v1/files", form("batch", "a"), form_type).get().parsed()["id"].get<std::string>();
+  };
+  send();
+  send();
+  const auto list = [&](const std::string& order) {
+    std::vector<std::string> ids;
+    const json got = ask("GET", "/v1/files?purpose=batch" + order).get().parsed();
+    for (const json& each : got["data"]) ids.push_back(each["id"]);
+    return ids;
+  };
+  auto newest_first = list("");
+  EXPECT_EQ(newest_first.size(), 2u);
+  EXPECT_EQ(list("&order=desc"), newest_first);
+  std::reverse(newest_first.begin(), newest_first.end());
+  EXPECT_EQ(list("&order=asc"), newest_first);
+  EXPECT_EQ(refused_field("/v1/files?order=up"), "order");
+}
+
+TEST_F(api_files, and_all_that_is_listed_by_pages_of_a_size_that_there_is) {
+  for (const char* limit : {"abc", "0", "-1", "5x", "10001", "99999999999999999999"})
+    EXPECT_EQ(refused_field(std::string("/v1/files?limit=") + limit), "limit") << limit;
+  for (const std::string list : {"batches", "fine_tuning/jobs", "fine_tuning/jobs/ftjob-1/events"}) {
+    EXPECT_EQ(refused_field("/v1/" + list + "?limit=101"), "limit") << list;
+    EXPECT_EQ(refused_field("/v1/" + list + "?order=asc"), "order") << list;
+  }
+}
+
+TEST_F(api_files, are_shown_to_the_key_that_sent_them) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
+  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})), bob = headers_of(add_api_key(keys, {.name = "bob"}));
+  const auto root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
+  start();
+  http_headers sending = ann;
+  sending.insert(sending.end(), form_type.begin(), form_type.end());
+  const std::string id = ask("POST", "/v1/files", form("batch", "a"), sending).get().parsed()["id"];
+  const std::string file = "/v1/files/" + id;
+  for (const auto& [method, path] :
+       {std::pair("GET", file), std::pair("GET", file + "/content"), std::pair("DELETE", file)})
+    EXPECT_EQ(ask(method, path, {}, bob).get().status, 404) << method << path;
+  const json batch{{"input_file_id", id}, {"endpoint", "/v1/completions"}};
+  EXPECT_EQ(ask("POST", "/v1/batches", batch.dump(), bob).get().status, 404);
+  const std::string uploads = "/v1/files?purpose=batch";
+  EXPECT_EQ(ask("GET", uploads, {}, bob).get().parsed()["data"].size(), 0u);
+  EXPECT_EQ(ask("GET", uploads, {}, ann).get().parsed()["data"].size(), 1u);
+  EXPECT_EQ(ask("GET", uploads, {}, root).get().parsed()["data"].size(), 1u);
+  EXPECT_EQ(ask("GET", file, {}, root).get().status, 200);
+  EXPECT_EQ(ask("DELETE", file, {}, ann).get().status, 200);
+}
+
+}  // namespace
+}  // namespace troupe::test

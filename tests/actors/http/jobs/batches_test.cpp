@@ -1,0 +1,207 @@
+#include "actors/http/jobs/batch_outputs.hpp"
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+class api_batches : public api_test {
+ protected:
+  static json line() {
+    return {{"custom_id", "one"},
+            {"method", "POST"},
+            {"url", "/v1/completions"},
+            {"body", {{"prompt", "A"}, {"max_tokens", 4}, {"model", "letters"}}}};
+  }
+  /// What the jobs' actor is told; each is answered with what `answer` makes of it.
+  json create(const std::function<command_answer(const client_command&)>& answer) {
+    auto creating =
+        post("/v1/batches", {{"input_file_id", upload("batch", line().dump())}, {"endpoint", "/v1/completions"}});
+    for (const char* name : {"job.create", "job.lines", "job.seal"}) {
+      const auto call = jobs_.take<command_call>();
+      EXPECT_EQ(call.command.name, name);
+      call.answer(answer(call.command));
+    }
+    return creating.get().parsed();
+  }
+  json create() {
+    return create([](const auto&) { return command_answer{R"({"state":"queued","lines":1,"created":5})"}; });
+  }
+  void answer_next(const std::string& command, const json& result) {
+    const auto call = jobs_.take<command_call>();
+    EXPECT_EQ(call.command.name, command);
+    call.answer({result.dump()});
+  }
+  static json page(const std::vector<std::pair<bool, json>>& outputs) {
+    json list = json::array();
+    for (const auto& [ok, output] : outputs)
+      list.push_back({{"index", list.size()}, {"ok", ok}, {"text", output.dump()}});
+    return {{"outputs", list}};
+  }
+  json answered_line() const {
+    return {{"index", 0}, {"custom_id", "one"}, {"object", "text_completion"}, {"choices", json::array()}};
+  }
+  json failed_line() const { return {{"index", 1}, {"custom_id", "two"}, {"error", "too long"}}; }
+};
+
+TEST_F(api_batches, run_as_jobs) {
+  std::vector<client_command> told;
+  const json batch = create([&](const client_command& command) {
+    told.push_back(command);
+    return command_answer{R"({"state":"queued","lines":1,"created":5})"};
+  });
+  const json sent = json::parse(json::parse(told[1].arguments)["lines"][0].get<std::string>());
+  EXPECT_EQ(sent, line()) << "as it is in the file";
+  EXPECT_EQ(json::parse(told[0].arguments)["options"], json({{"endpoint", "/v1/completions"}, {"weight", 1}}));
+  EXPECT_EQ(batch["status"], "in_progress");
+  EXPECT_EQ(batch["request_counts"]["total"], 1);
+  auto looking = ask("GET", "/v1/batches/" + batch["id"].get<std::string>());
+  answer_next("job.get", {{"state", "succeeded"}, {"lines", 1}, {"ok", 1}, {"created", 5}, {"finished", 9}});
+  const json done = looking.get().parsed();
+  EXPECT_EQ(done["status"], "completed");
+  auto reading = ask("GET", "/v1/files/" + done["output_file_id"].get<std::string>() + "/content");
+  answer_next("job.outputs", page({{true, answered_line()}, {false, failed_line()}}));
+  answer_next("job.outputs", page({}));
+  const json result = json::parse(reading.get().body);
+  EXPECT_EQ(result["custom_id"], "one");
+  EXPECT_EQ(result["response"]["body"], json({{"object", "text_completion"}, {"choices", json::array()}}));
+}
+
+TEST_F(api_batches, leave_nothing_behind_where_they_are_refused) {
+  const json refused = create([](const auto&) {
+    return command_answer{{}, "too many jobs: end some first", command_fault::bad_input};
+  });
+  EXPECT_EQ(refused["error"]["message"], "too many jobs: end some first");
+  EXPECT_EQ(kept_jobs(), 0u);
+  create();
+  EXPECT_EQ(kept_jobs(), 1u);
+}
+
+/// A client that reads when it is told to, or has gone.
+class slow_exchange final : public http_exchange {
+ public:
+  explicit slow_exchange(bool is_there) : is_there_(is_there) {}
+
+  void reply(http_response) override { ADD_FAILURE() << "it is a stream"; }
+  void begin_stream(http_response head) override { EXPECT_EQ(head.status, 200); }
+  bool send(std::string_view piece) override {
+    heard.put(std::string(piece));
+    return is_there_;
+  }
+  void on_sent(std::function<void()> then) override { heard.put(std::move(then)); }
+  void end_stream() override { heard.put(true); }
+  void on_gone(std::function<void()>) override {}
+  const std::string& id() const override { return id_; }
+
+  inbox heard;
+
+ private:
+  bool is_there_;
+  std::string id_;
+};
+
+TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
+  const std::string id = create()["id"];
+  const auto context = std::make_shared<api_context>(parts());
+  const batch_file answers{.batch = id, .errors = false};
+  const auto reader = std::make_shared<slow_exchange>(true), gone = std::make_shared<slow_exchange>(false);
+  send_batch_file({.context = context, .exchange = reader}, answers);
+  answer_next("job.outputs", page({{true, answered_line()}}));
+  EXPECT_EQ(json::parse(reader->heard.take<std::string>())["custom_id"], "one");
+  const auto has_read = reader->heard.take<std::function<void()>>();
+  EXPECT_EQ(jobs_.count<command_call>(), 0u) << "while the client has not read the first page";
+  has_read();
+  answer_next("job.outputs", page({}));
+  EXPECT_TRUE(reader->heard.take<bool>());
+
+  send_batch_file({.context = context, .exchange = gone}, answers);
+  answer_next("job.outputs", page({{true, answered_line()}}));
+  EXPECT_TRUE(is_soon([&] { return gone.use_count() == 1; })) << "nobody reads any more for who has gone";
+  EXPECT_EQ(jobs_.count<command_call>(), 0u);
+  context->file_work->stop();
+}
+
+TEST_F(api_batches, have_outputs_with_a_size_and_a_time) {
+  const std::string id = create()["id"], output = "file-output-" + id, errors = "file-errors-" + id;
+  const json job{{"id", id}, {"ok", 1}, {"failed", 1}, {"created", 5}, {"finished", 9}};
+  auto reading = ask("GET", "/v1/files/" + output + "/content");
+  answer_next("job.outputs", page({{true, answered_line()}, {false, failed_line()}}));
+  answer_next("job.outputs", page({}));
+  const std::size_t bytes = reading.get().body.size();
+  auto listing = ask("GET", "/v1/files");
+  answer_next("job.list", json::array({job}));
+  answer_next("job.outputs", page({{true, answered_line()}, {false, failed_line()}}));
+  answer_next("job.outputs", page({}));
+  const json list = listing.get().parsed()["data"];
+  ASSERT_EQ(list.size(), 3u) << "and the one that was uploaded";
+  const auto described = [&](const std::string& which) {
+    for (const json& each : list)
+      if (each["id"] == which) return each;
+    return json();
+  };
+  EXPECT_EQ(described(output)["bytes"], bytes);
+  EXPECT_EQ(described(output)["created_at"], 9);
+  EXPECT_EQ(described(output)["purpose"], "batch_output");
+  EXPECT_GT(described(errors)["bytes"], 0);
+  auto asked = ask("GET", "/v1/files/" + errors);
+  answer_next("job.get", job);
+  EXPECT_EQ(asked.get().parsed(), described(errors)) << "which is known by now";
+  auto deleting = ask("DELETE", "/v1/files/" + errors);
+  answer_next("job.get", job);
+  const answered kept = deleting.get();
+  EXPECT_EQ(kept.status, 400);
+  EXPECT_EQ(kept.parsed()["error"]["param"], "id");
+  EXPECT_NE(kept.body.find("troupe jobs forget " + id), std::string::npos) << kept.body;
+  EXPECT_EQ(ask("DELETE", "/v1/files/file-output-batch_none").get().status, 404);
+  EXPECT_EQ(ask("GET", "/v1/files/file-output-batch_none").get().status, 404);
+}
+
+TEST_F(api_batches, have_outputs_whose_sizes_are_read_once) {
+  const std::string id = create()["id"];
+  const json job{{"id", id}, {"ok", 1}, {"failed", 0}, {"created", 5}, {"finished", 9}};
+  for (const bool is_first : {true, false}) {
+    auto listing = ask("GET", "/v1/files?purpose=batch_output");
+    answer_next("job.list", json::array({job}));
+    if (is_first) {
+      answer_next("job.outputs", page({{true, answered_line()}}));
+      answer_next("job.outputs", page({}));
+    }
+    EXPECT_EQ(listing.get().parsed()["data"].size(), 1u);
+    std::filesystem::remove(folder_.path() / "state" / "files" / (id + ".batch"));
+  }
+}
+
+TEST_F(api_batches, are_listed_by_pages_of_the_journal) {
+  const std::string first = create()["id"], second = create()["id"];
+  const auto job_of = [](const std::string& id) { return json{{"id", id}, {"state", "running"}, {"created", 5}}; };
+  auto listing = ask("GET", "/v1/batches?limit=1&after=batch_x");
+  auto call = jobs_.take<command_call>();
+  json wanted = json::parse(call.command.arguments);
+  EXPECT_EQ(wanted["after"], "batch_x");
+  json others = json::array();
+  for (std::size_t i = 0; i < wanted["limit"].get<std::size_t>(); ++i)
+    others.push_back(job_of("other-" + std::to_string(i)));
+  EXPECT_LT(others.size(), 1000u);
+  call.answer({others.dump()});
+  call = jobs_.take<command_call>();
+  EXPECT_EQ(json::parse(call.command.arguments)["after"], others.back()["id"])
+      << "those were made by no client of this API";
+  call.answer({json::array({job_of(second), job_of(first)}).dump()});
+  const json list = listing.get().parsed();
+  ASSERT_EQ(list["data"].size(), 1u);
+  EXPECT_EQ(list["data"][0]["id"], second);
+  EXPECT_EQ(list["has_more"], true);
+}
+
+TEST_F(api_batches, are_refused_with_the_number_of_a_wrong_line) {
+  const std::string bad = R"({"custom_id":"a","url":"/v1/completions","body":{"prompt":"A"}})"
+                          "\n"
+                          R"({"custom_id":"b","url":"/v1/completions","body":{"prompt":"A","temperature":-1}})";
+  const std::string file = upload("batch", bad);
+  const json error = error_of("/v1/batches", {{"input_file_id", file}, {"endpoint", "/v1/chat/completions"}}, 400);
+  EXPECT_NE(error["message"].get<std::string>().find("line 1"), std::string::npos) << error.dump();
+  EXPECT_EQ(error_of("/v1/batches", {{"input_file_id", "file-x"}, {"endpoint", "/v1/completions"}}, 404)["param"],
+            "input_file_id");
+}
+
+}  // namespace
+}  // namespace troupe::test
