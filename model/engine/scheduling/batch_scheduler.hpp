@@ -207,10 +207,10 @@ class batch_scheduler {
   void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) const;
 
   // batch_commit.cpp: what a step's outcome changes
-  void land(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  class outcome_search;
+  void land(sequence_state& sequence, outcome_search& outcomes);
   void fork(const sequence_state& leader, sequence_state& follower);
-  void take_outcome(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
-  const sequence_outcome& outcome_of(const sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  void take_outcome(sequence_state& sequence, const sequence_outcome& outcome);
   void append(sequence_state& sequence, const sequence_outcome& outcome);
   void end(sequence_state& sequence, end_reason reason);
 
@@ -237,7 +237,6 @@ class batch_scheduler {
   std::vector<flying_step> flying_;
   std::vector<sequence_list> spare_lists_;
   std::vector<ended_sequence> ended_;
-  std::size_t next_outcome_ = 0;        ///< where the search for an outcome begins: they mostly come in the rows' order
   std::vector<sequence_id> forgotten_;  ///< for the next plan
 
   std::uint64_t last_id_ = 0, last_order_ = 0, last_urgency_ = 0;
