@@ -17,6 +17,12 @@ void put_in_order(std::vector<detail::sequence_state*>& sequences) {
     std::sort(sequences.begin(), sequences.end(), in_order);
 }
 
+/// Whether `other` gives way so that `sequence` can start. For the next token of a running sequence, anyone behind it
+/// does.
+bool may_push_out(const detail::sequence_state& sequence, const detail::sequence_state& other) {
+  return sequence.urgent != 0 ? ranks_before(sequence, other) : other.tier() > sequence.tier();
+}
+
 }  // namespace
 
 void batch_scheduler::seat_all(const planning& step) {
@@ -183,12 +189,6 @@ std::size_t batch_scheduler::reserve_beside(const sequence_state& sequence) cons
   if (sequence.urgent != 0) return 0;
   const auto stays = [&](const sequence_state* other) { return !may_push_out(sequence, *other); };
   return (static_cast<std::size_t>(std::count_if(running_.begin(), running_.end(), stays)) + started_.size()) / 2;
-}
-
-/// Whether `other` gives way so that `sequence` can start. For the next token of a running sequence, anyone behind it
-/// does.
-bool batch_scheduler::may_push_out(const sequence_state& sequence, const sequence_state& other) {
-  return sequence.urgent != 0 ? ranks_before(sequence, other) : other.tier() > sequence.tier();
 }
 
 bool batch_scheduler::push_out_for(const sequence_state& newcomer) {

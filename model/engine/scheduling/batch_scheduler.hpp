@@ -187,7 +187,6 @@ class batch_scheduler {
   detail::adapter_use* adapter_to_push_out(const sequence_state& sequence) const;
   bool make_blocks(sequence_state& sequence, const planning& step);
   void note_reused(sequence_state& sequence, std::size_t tokens);
-  static bool may_push_out(const sequence_state& sequence, const sequence_state& other);
   std::size_t reserve_beside(const sequence_state& sequence) const;
   bool push_out_for(const sequence_state& newcomer);
   template <class Allowed>
@@ -203,8 +202,6 @@ class batch_scheduler {
   void give_proposals(std::int64_t left, step_plan& plan);
   std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left) const;
   void write_rows(step_plan& plan);
-  void write_row(sequence_state& sequence, step_plan& plan);
-  void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) const;
 
   // batch_commit.cpp: what a step's outcome changes
   class outcome_search;

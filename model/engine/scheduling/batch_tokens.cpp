@@ -7,6 +7,43 @@
 namespace troupe {
 
 using detail::ranks_before;
+using detail::sequence_state;
+
+namespace {
+
+void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) {
+  row.first_answer = static_cast<std::int32_t>(plan.answers.size());
+  if (!row.complete) return;
+  if (!sequence.cancelled) plan.answers.push_back(sequence.id);
+  for (const sequence_state* follower : sequence.followers) plan.answers.push_back(follower->id);
+  row.answers = static_cast<std::int32_t>(plan.answers.size()) - row.first_answer;
+}
+
+void write_row(sequence_state& sequence, step_plan& plan) {
+  planned_row& row = plan.rows.emplace_back();
+  row.sequence = sequence.id;
+  row.adapter = sequence.adapter;
+  row.position = static_cast<std::int64_t>(sequence.computed);
+  row.first_token = static_cast<std::int32_t>(plan.tokens.size());
+  row.proposals = sequence.planned_proposals;
+  row.tokens = sequence.planned_tokens + row.proposals;
+  const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
+  plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
+  plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
+
+  row.complete = sequence.pending() == static_cast<std::size_t>(sequence.planned_tokens);
+  row.logit_rows = row.complete && sequence.limit > sequence.prompt_tokens ? 1 + row.proposals : 0;
+  row.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
+  row.first_block = static_cast<std::int32_t>(plan.blocks.size());
+  row.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
+  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - row.blocks, sequence.blocks.end());
+  write_answers(sequence, row, plan);
+
+  sequence.known_blocks = sequence.blocks.size();
+  sequence.in_flight = sequence.last_step = plan.id;
+}
+
+}  // namespace
 
 /// Every sequence that can go on. If several steps are in flight, only one step's share: those that waited longest.
 void batch_scheduler::choose_rows() {
@@ -99,42 +136,10 @@ void batch_scheduler::write_rows(step_plan& plan) {
   }
   for (sequence_state* sequence : chosen_) {
     write_row(*sequence, plan);
+    counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
     flying.rows.push_back(sequence);
     if (sequence->priority == request_priority::batch) batch_served_ = step_;
   }
-}
-
-void batch_scheduler::write_row(sequence_state& sequence, step_plan& plan) {
-  planned_row& row = plan.rows.emplace_back();
-  row.sequence = sequence.id;
-  row.adapter = sequence.adapter;
-  row.position = static_cast<std::int64_t>(sequence.computed);
-  row.first_token = static_cast<std::int32_t>(plan.tokens.size());
-  row.proposals = sequence.planned_proposals;
-  row.tokens = sequence.planned_tokens + row.proposals;
-  const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
-  plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
-  plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
-
-  row.complete = sequence.pending() == static_cast<std::size_t>(sequence.planned_tokens);
-  row.logit_rows = row.complete && sequence.limit > sequence.prompt_tokens ? 1 + row.proposals : 0;
-  row.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
-  row.first_block = static_cast<std::int32_t>(plan.blocks.size());
-  row.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
-  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - row.blocks, sequence.blocks.end());
-  write_answers(sequence, row, plan);
-
-  sequence.known_blocks = sequence.blocks.size();
-  sequence.in_flight = sequence.last_step = plan.id;
-  counts_.computed_tokens += static_cast<std::uint64_t>(sequence.planned_tokens);
-}
-
-void batch_scheduler::write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) const {
-  row.first_answer = static_cast<std::int32_t>(plan.answers.size());
-  if (!row.complete) return;
-  if (!sequence.cancelled) plan.answers.push_back(sequence.id);
-  for (const sequence_state* follower : sequence.followers) plan.answers.push_back(follower->id);
-  row.answers = static_cast<std::int32_t>(plan.answers.size()) - row.first_answer;
 }
 
 }  // namespace troupe
