@@ -133,14 +133,15 @@ bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   plan.clear();
   if (suspects_.any() && !flying_.empty()) return false;
   declare_urgent();
-  seat_all({now, plan});
+  planning step{.now = now, .plan = plan};
+  seat_all(step);
   choose_rows();
   if (chosen_.empty()) {
     assert(plan.copies.empty());
     return false;
   }
   plan.id = step_id{++step_};
-  give_proposals(give_tokens(), plan);
+  give_proposals(give_tokens(), step);
   write_rows(plan);
   std::swap(plan.forgotten, forgotten_);
   return true;

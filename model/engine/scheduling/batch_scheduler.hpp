@@ -133,9 +133,12 @@ class batch_scheduler {
  private:
   using sequence_state = detail::sequence_state;
   using sequence_list = std::vector<sequence_state*>;
+  /// The step being planned.
   struct planning {
     instant now;
     step_plan& plan;
+    bool closed_to_new = false;     ///< somebody before them waits for room
+    bool closed_to_growth = false;  ///< an urgent sequence needs the blocks
   };
   struct flying_step {
     step_id id;
@@ -174,14 +177,14 @@ class batch_scheduler {
   sequence_state* oldest_waiting(request_priority priority) const;
 
   // batch_admission.cpp: who runs, and in which blocks
-  void seat_all(const planning& step);
-  void seat_urgent(const planning& step);
-  void seat_running(request_priority priority, const planning& step);
-  void seat(sequence_state& sequence, const planning& step);
-  void admit_new(request_priority priority, const planning& step);
+  void seat_all(planning& step);
+  void seat_urgent(planning& step);
+  void seat_running(request_priority priority, planning& step);
+  void seat(sequence_state& sequence, planning& step);
+  void admit_new(request_priority priority, planning& step);
   sequence_state* next_in_line(request_priority priority) const;
   bool is_ready(const sequence_state& sequence) const;
-  bool admit(sequence_state& sequence, const planning& step);
+  bool admit(sequence_state& sequence, planning& step);
   bool make_slots(const sequence_state& sequence);
   bool make_adapter_slot(const sequence_state& sequence);
   detail::adapter_use* adapter_to_push_out(const sequence_state& sequence) const;
@@ -199,8 +202,8 @@ class batch_scheduler {
   std::int64_t give_tokens();
   detail::prompt_shares share_out(std::int64_t tokens) const;
   std::int64_t prompt_budget() const;
-  void give_proposals(std::int64_t left, step_plan& plan);
-  std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left) const;
+  void give_proposals(std::int64_t left, const planning& step);
+  std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left, const planning& step) const;
   void write_rows(step_plan& plan);
 
   // batch_commit.cpp: what a step's outcome changes
@@ -240,8 +243,6 @@ class batch_scheduler {
   std::uint64_t step_ = 0;  ///< planned so far
   std::uint64_t batch_served_ = 0;
   std::array<std::uint64_t, priorities> last_turn_{};  ///< the last step in which a class had its turn
-  bool closed_to_new_ = false;                         ///< in this step: somebody before them waits for room
-  bool closed_to_growth_ = false;                      ///< in this step: an urgent sequence needs the blocks
   start_pace pace_;
   statistics counts_;
 };

@@ -103,24 +103,25 @@ std::int64_t batch_scheduler::prompt_budget() const {
                         : options_.max_batch_tokens;
 }
 
-void batch_scheduler::give_proposals(std::int64_t left, step_plan& plan) {
+void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
   for (sequence_state* sequence : chosen_) {
-    const std::size_t guesses = affordable_proposals(*sequence, left);
+    const std::size_t guesses = affordable_proposals(*sequence, left, step);
     sequence->planned_proposals = static_cast<std::int32_t>(guesses);
     sequence->proposals.resize(guesses);
     left -= costs_.of(*sequence, sequence->planned_proposals);
-    if (guesses > 0) blocks_.provide(*sequence, sequence->tokens.size() + guesses, plan.copies);
+    if (guesses > 0) blocks_.provide(*sequence, sequence->tokens.size() + guesses, step.plan.copies);
   }
 }
 
 /// Guesses may take blocks that are left over, but leave some for the others' next tokens.
-std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence, std::int64_t left) const {
+std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence, std::int64_t left,
+                                                  const planning& step) const {
   if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
   const std::size_t known = sequence.tokens.size();
   const auto affordable = static_cast<std::size_t>(costs_.affordable(sequence, left));
   const std::size_t guesses = std::min({sequence.proposals.size(), affordable, sequence.limit - known - 1});
   const std::size_t wanted = blocks_.missing(sequence, known + guesses) + running_.size() / 2;
-  if (!closed_to_growth_ && wanted <= static_cast<std::size_t>(cache_.available())) return guesses;
+  if (!step.closed_to_growth && wanted <= static_cast<std::size_t>(cache_.available())) return guesses;
   return std::min(guesses, sequence.blocks.size() * block_tokens - known);
 }
 
