@@ -152,13 +152,15 @@ class batch_scheduler {
     void note_start(instant now);
   };
 
-  // batch_scheduler.cpp: coming and going, and a step's parts in their order
+  // batch_submit.cpp: who comes
   std::optional<refused_request> check(const sequence_request& request) const;
   bool could_ever_fit(const sequence_request& request) const;
   duration retry_after() const;
   sequence_state& add();
   sequence_state& add_leader(sequence_request request);
   sequence_state& add_follower(sequence_state& leader);
+
+  // batch_scheduler.cpp: a step's parts in their order, and how a sequence begins to run, stops and goes
   sequence_state* find(sequence_id id) const;
   const sequence_state* find_leader(sequence_id id) const;
   void start(sequence_state& sequence, instant now);
