@@ -51,6 +51,8 @@ class parser {
   void parse_parameters(macro& into);
   std::vector<expression_ptr> parse_filter_chain();
   block parse_body_of_its_own(std::string_view end, macro* inside);
+  block parse_otherwise(std::string_view end);
+  void end_block(std::string_view end);
   void end_tag();
 
   // Expressions: parser_expressions.cpp
@@ -82,6 +84,8 @@ class parser {
   expression_ptr parse_test(expression_ptr subject, position at);
   expression_ptr parse_attribute(expression_ptr object, position at);
   expression_ptr parse_subscript(expression_ptr object, position at);
+  template <class ParseOne>
+  void parse_items(std::string_view open, std::string_view close, ParseOne parse_one);
   call_arguments parse_arguments();
   void parse_argument(call_arguments& into);
   bool at_test_argument() const;
@@ -106,5 +110,17 @@ class parser {
   std::size_t depth_ = 0;
   surroundings around_;
 };
+
+/// Items between brackets, with commas between them and perhaps one behind the last.
+template <class ParseOne>
+void parser::parse_items(std::string_view open, std::string_view close, ParseOne parse_one) {
+  expect_symbol(open);
+  for (bool first = true; !at_symbol(close); first = false) {
+    if (!first) expect_symbol(",");
+    if (at_symbol(close)) break;
+    parse_one();
+  }
+  expect_symbol(close);
+}
 
 }  // namespace troupe::detail::jinja

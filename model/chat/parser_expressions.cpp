@@ -182,29 +182,19 @@ expression_ptr parser::parse_number(const token& digits) {
 
 expression_ptr parser::parse_list() {
   const position at = here().at;
-  expect_symbol("[");
   sequence_display list{sequence_kind::list, {}};
-  while (!at_symbol("]")) {
-    if (!list.items.empty()) expect_symbol(",");
-    if (at_symbol("]")) break;
-    list.items.push_back(parse_expression());
-  }
-  expect_symbol("]");
+  parse_items("[", "]", [&] { list.items.push_back(parse_expression()); });
   return make(at, std::move(list));
 }
 
 expression_ptr parser::parse_dict() {
   const position at = here().at;
-  expect_symbol("{");
   mapping_display dict;
-  while (!at_symbol("}")) {
-    if (!dict.entries.empty()) expect_symbol(",");
-    if (at_symbol("}")) break;
+  parse_items("{", "}", [&] {
     expression_ptr key = parse_expression();
     expect_symbol(":");
     dict.entries.emplace_back(std::move(key), parse_expression());
-  }
-  expect_symbol("}");
+  });
   return make(at, std::move(dict));
 }
 
@@ -301,12 +291,7 @@ bool parser::at_test_argument() const {
 
 call_arguments parser::parse_arguments() {
   call_arguments given;
-  expect_symbol("(");
-  while (!at_symbol(")")) {
-    if (!given.positional.empty() || !given.named.empty()) expect_symbol(",");
-    if (!at_symbol(")")) parse_argument(given);
-  }
-  expect_symbol(")");
+  parse_items("(", ")", [&] { parse_argument(given); });
   return given;
 }
 
