@@ -55,7 +55,7 @@ class parser {
   void end_block(std::string_view end);
   void end_tag();
 
-  // Expressions: parser_expressions.cpp
+  // Operators: parser_operators.cpp
   expression_ptr parse_expression() { return parse_choice(true); }
   expression_ptr parse_choice(bool with_if);
   expression_ptr parse_tuple(bool with_if, bool may_be_empty);
@@ -73,6 +73,8 @@ class parser {
   expression_ptr parse_arithmetic(std::span<const operator_symbol> symbols, operand_rule parse_operand);
   expression_ptr parse_filtered() { return parse_unary(true); }
   expression_ptr parse_unary(bool with_filters);
+
+  // Operands: parser_operands.cpp
   expression_ptr parse_primary();
   expression_ptr parse_literal_or_name(const token& first);
   expression_ptr parse_number(const token& digits);
