@@ -57,8 +57,9 @@ class parser {
 
   // Operators: parser_operators.cpp
   expression_ptr parse_expression() { return parse_choice(true); }
+  // Without `with_if` an "if" behind it is left alone: it belongs to the tag.
   expression_ptr parse_choice(bool with_if);
-  expression_ptr parse_tuple(bool with_if, bool may_be_empty);
+  expression_ptr parse_tuple(bool with_if);
   using operand_rule = expression_ptr (parser::*)();
   using operator_symbol = std::pair<std::string_view, arithmetic>;
   expression_ptr parse_or();

@@ -10,7 +10,8 @@ expression_ptr parser::parse_primary() {
   if (at_symbol("[")) return parse_list();
   if (at_symbol("{")) return parse_dict();
   if (!skip_symbol("(")) return parse_literal_or_name(here());
-  expression_ptr inside = parse_tuple(true, true);
+  const position at = here().at;
+  expression_ptr inside = at_symbol(")") ? make(at, sequence_display{sequence_kind::tuple, {}}) : parse_tuple(true);
   expect_symbol(")");
   return inside;
 }

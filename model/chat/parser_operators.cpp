@@ -17,9 +17,8 @@ expression_ptr parser::parse_choice(bool with_if) {
   return then;
 }
 
-expression_ptr parser::parse_tuple(bool with_if, bool may_be_empty) {
+expression_ptr parser::parse_tuple(bool with_if) {
   const position at = here().at;
-  if (may_be_empty && at_symbol(")")) return make(at, sequence_display{sequence_kind::tuple, {}});
   expression_ptr first = parse_choice(with_if);
   if (!at_symbol(",")) return first;
   sequence_display tuple{sequence_kind::tuple, {}};

@@ -20,7 +20,7 @@ block parser::parse_block(std::initializer_list<std::string_view> ends) {
       body.push_back(std::make_unique<const statement>(statement{at, text_output{take().text}}));
     } else if (here().kind == token_kind::print_begin) {
       take();
-      expression_ptr shown = parse_tuple(true, false);
+      expression_ptr shown = parse_tuple(true);
       if (here().kind != token_kind::print_end) refuse_token("}}");
       take();
       body.push_back(std::make_unique<const statement>(statement{at, print_output{std::move(shown)}}));
@@ -53,7 +53,7 @@ std::unique_ptr<const statement> parser::parse_tag() {
 statement parser::parse_if(position at) {
   conditional parsed;
   do {
-    expression_ptr condition = parse_tuple(false, false);
+    expression_ptr condition = parse_tuple(false);
     end_tag();
     parsed.branches.emplace_back(std::move(condition), parse_block({"elif", "else", "endif"}));
   } while (skip_name("elif"));
@@ -65,7 +65,7 @@ statement parser::parse_for(position at) {
   for_loop parsed;
   parsed.bound = parse_target(false);
   expect_name("in");
-  parsed.iterable = parse_tuple(false, false);
+  parsed.iterable = parse_tuple(false);
   if (skip_name("if")) parsed.condition = parse_expression();
   if (at_name("recursive")) refuse_token("no 'recursive': such loops are not supported");
   end_tag();
@@ -79,7 +79,7 @@ statement parser::parse_for(position at) {
 statement parser::parse_set(position at) {
   target bound = parse_target(true);
   if (skip_symbol("=")) {
-    expression_ptr assigned = parse_tuple(true, false);
+    expression_ptr assigned = parse_tuple(true);
     end_tag();
     return {at, assignment{std::move(bound), std::move(assigned)}};
   }
