@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <system_error>
 
 #include "base/error.hpp"
 #include "base/number_in.hpp"
+#include "base/paths.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
@@ -146,9 +146,8 @@ void sort_parts(std::vector<adapter_part>& parts) {
 }
 
 tensor_set open_tensors(const std::filesystem::path& folder) {
-  std::error_code ignored;
   const auto path = folder / adapter_weights_name;
-  if (!std::filesystem::exists(path, ignored) && std::filesystem::exists(folder / "adapter_model.bin", ignored))
+  if (!path_exists(path) && path_exists(folder / "adapter_model.bin"))
     refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
   return open_safetensors(path);
 }
