@@ -241,8 +241,8 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
   if (!config.names("eos_token_id")) ends.push_back(defaults.eos);
   for (const auto token : ends) detail::add_end_token(token, into);
   const auto begins = config.integers("bos_token_id");
-  const auto begin = !begins.empty() ? begins.front() : config.names("bos_token_id") ? -1 : defaults.bos;
-  into.bos_token = begin >= 0 && begin < into.vocab_size ? static_cast<std::int32_t>(begin) : -1;
+  const std::int64_t usual = config.names("bos_token_id") ? -1 : defaults.bos;
+  detail::set_begin_token(begins.empty() ? usual : begins.front(), into);
 }
 
 }  // namespace
