@@ -76,9 +76,8 @@ class cpu_train_pass final : public train_pass {
   }
   template <class Work>
   void for_rows(std::int64_t rows, Work work) {
-    with_.pool.run(static_cast<int>(row_tasks(rows)), [&](int task, int) {
-      const std::int64_t first = task * rows_per_task;
-      for (std::int64_t r = first; r < std::min(rows, first + rows_per_task); ++r) work(r, task);
+    with_.pool.run_pieces(rows, rows_per_task, [&](std::int64_t first, std::int64_t count, int) {
+      for (std::int64_t r = first; r < first + count; ++r) work(r, static_cast<int>(first / rows_per_task));
     });
   }
 
