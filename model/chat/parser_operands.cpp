@@ -41,9 +41,7 @@ expression_ptr parser::parse_number(const token& digits) {
   integer number = 0;
   for (const char c : text.substr(base == 10 ? 0 : 2)) {
     const int digit = digit_value(c);
-    const bool overflow = __builtin_mul_overflow(number, integer{base}, &number) ||
-                          __builtin_add_overflow(number, integer{digit}, &number);
-    if (overflow || digit >= base) refuse_at(where_, digits.at, "the number cannot be read");
+    if (digit >= base || !append_digit(number, digit, base)) refuse_at(where_, digits.at, "the number cannot be read");
   }
   return make(digits.at, literal{make_integer(number)});
 }
