@@ -71,6 +71,14 @@ void refuse_unsupported(const fields& config) {
   refuse_changed_base(config);
 }
 
+struct release_pcre2 {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+};
+template <class Handle>
+using pcre2_handle = std::unique_ptr<Handle, release_pcre2>;
+
 /// As Python's re.fullmatch(before + pattern + after, module), with a bound on the work that a pattern can ask for.
 class module_pattern {
  public:
@@ -85,9 +93,8 @@ class module_pattern {
   }
 
   bool fits(std::string_view module) const {
-    const std::unique_ptr<pcre2_match_data, free_match> match(
-        pcre2_match_data_create_from_pattern(code_.get(), nullptr));
-    const std::unique_ptr<pcre2_match_context, free_context> context(pcre2_match_context_create(nullptr));
+    const pcre2_handle<pcre2_match_data> match(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
+    const pcre2_handle<pcre2_match_context> context(pcre2_match_context_create(nullptr));
     if (!match || !context) throw std::bad_alloc();
     pcre2_set_match_limit(context.get(), most_match_steps);
     pcre2_set_depth_limit(context.get(), most_match_steps);
@@ -101,19 +108,9 @@ class module_pattern {
  private:
   std::string_view shown() const { return std::string_view(pattern_).substr(0, 200); }
 
-  struct free_code {
-    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-  };
-  struct free_match {
-    void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
-  };
-  struct free_context {
-    void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-  };
-
   const std::string& pattern_;
   const std::string& where_;
-  std::unique_ptr<pcre2_code, free_code> code_;
+  pcre2_handle<pcre2_code> code_;
 };
 
 template <class T>
