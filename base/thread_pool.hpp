@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <thread>
@@ -33,6 +34,15 @@ class thread_pool {
     run_job(
         count, [](void* context, int index, int thread) { (*static_cast<plain*>(context))(index, thread); },
         const_cast<void*>(static_cast<const void*>(&task)));
+  }
+
+  /// Cuts [0, size) into pieces of `piece`, the last perhaps smaller, and calls `work(first, count, thread)` for each.
+  template <class Work>
+  void run_pieces(std::int64_t size, std::int64_t piece, Work&& work) {
+    run(static_cast<int>((size + piece - 1) / piece), [&](int index, int thread) {
+      const std::int64_t first = index * piece;
+      work(first, std::min(piece, size - first), thread);
+    });
   }
 
  private:

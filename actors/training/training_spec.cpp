@@ -89,13 +89,13 @@ template <class Spec, class Visit>
 void visit_numbers(Spec& spec, Visit& visit) {
   auto& lora = spec.lora;
   auto& run = spec.run;
-  visit("rank", lora.rank, 1, 4096);
-  visit("alpha", lora.alpha, 1e-6, 1e6);
-  visit("rslora", lora.rank_stabilized);
+  visit("rank", lora.factors.rank, 1, 4096);
+  visit("alpha", lora.factors.alpha, 1e-6, 1e6);
+  visit("rslora", lora.factors.rank_stabilized);
   visit("dropout", lora.dropout, 0.0, 0.95);
   visit("targets", lora.targets);
-  visit.patterns("rank_of", lora.rank_pattern);
-  visit.patterns("alpha_of", lora.alpha_pattern);
+  visit.patterns("rank_of", lora.factors.rank_pattern);
+  visit.patterns("alpha_of", lora.factors.alpha_pattern);
   visit("length", run.row_length, 2, 1 << 20);
   visit("batch", run.batch_rows, 1, 1 << 16);
   visit("accumulate", run.accumulation, 1, 1 << 16);

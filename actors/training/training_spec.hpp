@@ -4,7 +4,7 @@
 #include <string>
 
 #include "model/train/lora_parameters.hpp"
-#include "model/train/training_run.hpp"
+#include "model/train/training_options.hpp"
 
 namespace troupe {
 

@@ -200,10 +200,10 @@ local_training settled(local_training o) {
   o.run.keep_activations = !o.low_memory;
   o.run.dropout = o.full ? 0 : o.lora.dropout;
   o.run.between = [] { check_interrupt(); };
-  o.lora.rank_pattern.clear();
+  o.lora.factors.rank_pattern.clear();
   for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of"))
-    o.lora.rank_pattern.emplace_back(pattern, static_cast<std::int64_t>(rank));
-  o.lora.alpha_pattern = read_patterns(o.alpha_patterns, "--alpha-of");
+    o.lora.factors.rank_pattern.emplace_back(pattern, static_cast<std::int64_t>(rank));
+  o.lora.factors.alpha_pattern = read_patterns(o.alpha_patterns, "--alpha-of");
   return o;
 }
 

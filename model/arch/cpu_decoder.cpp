@@ -17,8 +17,8 @@ std::size_t size(std::int64_t rows, std::int64_t stride) {
 /// Row-wise work, `at_once` rows a task: a few are not worth handing over.
 template <class Task>
 void for_rows(thread_pool& pool, int rows, int at_once, Task task) {
-  pool.run((rows + at_once - 1) / at_once, [&](int part, int thread) {
-    for (int row = part * at_once; row < std::min(rows, (part + 1) * at_once); ++row) task(row, thread);
+  pool.run_pieces(rows, at_once, [&](std::int64_t first, std::int64_t count, int) {
+    for (std::int64_t row = first; row < first + count; ++row) task(static_cast<int>(row));
   });
 }
 
@@ -53,7 +53,7 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
 
 void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) {
   for (const pass_sequence& sequence : batch.sequences)
-    for_rows(with_.pool, sequence.rows, 16, [&](int i, int) {
+    for_rows(with_.pool, sequence.rows, 16, [&](int i) {
       float* row = hidden + (sequence.first_row + i) * hidden_stride();
       unpack_row(model_->embeddings, tokens[static_cast<std::size_t>(sequence.first_row + i)], row);
       if (!model_->positions) return;
@@ -94,7 +94,7 @@ const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wante
 
 const float* cpu_decoder::normalized(const float* hidden, std::span<const int> rows) {
   float* const out = lend(rows.size(), hidden_stride());
-  for_rows(with_.pool, static_cast<int>(rows.size()), 16, [&](int i, int) {
+  for_rows(with_.pool, static_cast<int>(rows.size()), 16, [&](int i) {
     normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(),
               out + i * hidden_stride());
   });
@@ -105,7 +105,7 @@ void cpu_decoder::prepare_angles(const pass& batch) {
   const model_config& config = model_->config;
   if (config.position != position_kind::rotary) return;
   for (const pass_sequence& sequence : batch.sequences)
-    for_rows(with_.pool, sequence.rows, 16, [&](int i, int) {
+    for_rows(with_.pool, sequence.rows, 16, [&](int i) {
       const std::int64_t at = (sequence.first_row + i) * (config.head_dim / 2);
       angles_.at(sequence.position + i, cosines_.data() + at, sines_.data() + at);
     });
@@ -169,7 +169,7 @@ void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const linear_p
                                     [](const linear_product& p) { return is_integer(p.weights.w.kind); });
   if (integers) quantized_.begin(rows, products.front().weights.w.ins);
   // rows of a tile lie in the same cache lines
-  for_rows(with_.pool, rows, integers ? quantized_.view().tile : 8, [&](int row, int) {
+  for_rows(with_.pool, rows, integers ? quantized_.view().tile : 8, [&](int row) {
     make_row(row);
     if (integers) quantized_.put(with_.kernels, row, x.row(row));
   });
@@ -179,7 +179,7 @@ template <class MakeRow>
 void cpu_decoder::prepare_gathered(int rows, float_rows x, const column_cut& cut,
                                    std::span<const linear_product> products, MakeRow make_row) {
   if (gather_.split().is_whole()) return prepare_input(rows, x, products, make_row);
-  for_rows(with_.pool, rows, 8, [&](int row, int) { make_row(row); });
+  for_rows(with_.pool, rows, 8, [&](int row) { make_row(row); });
   gather_(with_, x.data, rows, x.stride, cut);
   prepare_input(rows, x, products, [](int) {});
 }

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/fnv_hash.hpp"
+#include "base/paths.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/unfinished_file.hpp"
 #include "model/formats/model_files.hpp"
@@ -55,7 +56,7 @@ mapped_file pack_into_memory(const model_files& source, const load_options& opti
 /// Nothing if the model was never packed, or if the file was damaged since: then it is packed again.
 std::optional<loaded_model> find_in_cache(const model_files& source, const fs::path& cached) {
   std::error_code ignored;
-  if (!fs::exists(cached, ignored)) return std::nullopt;
+  if (!path_exists(cached)) return std::nullopt;
   try {
     return read_packed(mapped_file(cached), source.config);
   } catch (const input_error&) {

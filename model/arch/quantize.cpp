@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/stored_scheme.hpp"
@@ -81,9 +82,9 @@ class staged_folder {
 
 void check_target(const fs::path& from, const fs::path& to, bool replace) {
   std::error_code ignored;
-  if (!fs::exists(to, ignored)) return;
-  if (!fs::is_directory(to, ignored)) refuse("{}: is a file: choose another folder", to.string());
-  const fs::path source = fs::is_directory(from, ignored) ? from : from.parent_path() / ".";
+  if (!path_exists(to)) return;
+  if (!is_folder(to)) refuse("{}: is a file: choose another folder", to.string());
+  const fs::path source = is_folder(from) ? from : from.parent_path() / ".";
   if (fs::equivalent(to, source, ignored))
     refuse("{}: is the folder of the model itself: choose another folder", to.string());
   if (!replace && !fs::is_empty(to, ignored))

@@ -141,11 +141,8 @@ value slice_text(const std::string& text, const value& start, const value& stop,
 
 std::vector<value> characters(const std::string& text) {
   std::vector<value> items;
-  for (std::size_t at = 0; at < text.size();) {
-    const std::size_t size = decode(text, at).length;
-    items.push_back(make_text(text.substr(at, size)));
-    at += size;
-  }
+  for_each_point(text,
+                 [&](const code_point&, std::string_view bytes) { items.push_back(make_text(std::string(bytes))); });
   return items;
 }
 

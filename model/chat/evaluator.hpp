@@ -39,7 +39,6 @@ class evaluator {
   value call_value(const value& callee, arguments&& given);
   value filtered(const expression& use, value subject);
   value lookup(const std::string& name);
-  value make_macro(const macro& source);
 
   // Statements: evaluator.cpp
   flow execute(const block& body);
@@ -49,13 +48,19 @@ class evaluator {
   sequence_ptr loop_items(const for_loop& loop);
   std::string captured(const block& body);
   value filtered_block(const block& body, const std::vector<expression_ptr>& filters);
-  value run_macro(const macro& source, const scope_ptr& defined_in, arguments&& given);
-  void bind_parameters(const macro& source, arguments&& given);
-  void bind_named(const macro& source, arguments& given);
   void bind(const target& to, value v);
   void bind_attribute(const target& to, value v);
   void define(std::string_view name, value v);
   void write(std::string_view text);
+
+  // Macros: evaluator_macros.cpp
+  value make_macro(const macro& source);
+  value run_macro(const macro& source, const scope_ptr& defined_in, arguments&& given);
+  void bind_parameters(const macro& source, arguments&& given);
+  void bind_named(const macro& source, arguments& given);
+  void bind_defaults(const macro& source, std::size_t first);
+
+  // Both: evaluator_support.hpp
   template <class Body>
   auto in_scope(scope_ptr outer, Body body);
   template <class Body>

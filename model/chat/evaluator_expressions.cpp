@@ -3,6 +3,19 @@
 #include "model/chat/printing.hpp"
 
 namespace troupe::detail::jinja {
+namespace {
+
+template <class... Nodes>
+bool is_one_of(const expression_node& node) {
+  return (std::holds_alternative<Nodes>(node) || ...);
+}
+
+/// Whether what the node gives was there before.
+bool only_picks(const expression_node& node) {
+  return is_one_of<literal, name_reference, attribute_access, item_access, logical, choice>(node);
+}
+
+}  // namespace
 
 struct evaluator::expression_visitor {
   evaluator& self;
@@ -107,10 +120,7 @@ value evaluator::evaluate(const expression& e) {
     const deeper level(*this);
     run_.cost.step();
     value result = std::visit(expression_visitor{*this}, e.node);
-    const bool is_new = !std::holds_alternative<literal>(e.node) && !std::holds_alternative<name_reference>(e.node) &&
-                        !std::holds_alternative<attribute_access>(e.node) && !std::holds_alternative<choice>(e.node) &&
-                        !std::holds_alternative<logical>(e.node) && !std::holds_alternative<item_access>(e.node);
-    if (is_new) run_.cost.built(result);
+    if (!only_picks(e.node)) run_.cost.built(result);
     return result;
   });
 }

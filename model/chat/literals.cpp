@@ -81,6 +81,11 @@ int digit_value(char c) {
   return small >= 'a' && small <= 'z' ? small - 'a' + 10 : 99;
 }
 
+bool append_digit(integer& number, int digit, int base) {
+  return !__builtin_mul_overflow(number, integer{base}, &number) &&
+         !__builtin_add_overflow(number, integer{digit}, &number);
+}
+
 int prefixed_base(std::string_view digits) {
   if (digits.size() < 2 || digits[0] != '0') return 10;
   switch (digits[1] | 0x20) {

@@ -37,10 +37,9 @@ std::optional<integer> parse_digits(std::string_view digits, int base) {
   integer number = 0;
   if (digits.empty()) return std::nullopt;
   for (const char c : digits) {
-    if (digit_value(c) >= base) return std::nullopt;
-    const bool overflow = __builtin_mul_overflow(number, integer{base}, &number) ||
-                          __builtin_add_overflow(number, integer{digit_value(c)}, &number);
-    if (overflow) fail("int: the number has more than 127 bits");
+    const int digit = digit_value(c);
+    if (digit >= base) return std::nullopt;
+    if (!append_digit(number, digit, base)) fail("int: the number has more than 127 bits");
   }
   return number;
 }

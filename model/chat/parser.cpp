@@ -9,38 +9,34 @@ constexpr std::size_t deepest_nesting = 100;     // brackets and blocks inside o
 constexpr std::size_t deepest_expression = 200;  // operators inside one another, "a + b + c" included
 
 // The deepest of a node's children.
-class child_depth {
- public:
-  std::size_t operator()(const literal&) { return 0; }
-  std::size_t operator()(const name_reference&) { return 0; }
-  std::size_t operator()(const sequence_display& n) { return see(n.items), deepest_; }
-  std::size_t operator()(const mapping_display& n) {
+struct child_depth {
+  std::size_t deepest = 0;
+
+  void operator()(const literal&) {}
+  void operator()(const name_reference&) {}
+  void operator()(const sequence_display& n) { see(n.items); }
+  void operator()(const mapping_display& n) {
     for (const auto& [key, item] : n.entries) see(key), see(item);
-    return deepest_;
   }
-  std::size_t operator()(const attribute_access& n) { return see(n.object), deepest_; }
-  std::size_t operator()(const item_access& n) { return see(n.object), see(n.key), deepest_; }
-  std::size_t operator()(const slice_access& n) {
-    return see(n.object), see(n.start), see(n.stop), see(n.step), deepest_;
-  }
-  std::size_t operator()(const call& n) { return see(n.callee), see(n.given), deepest_; }
-  std::size_t operator()(const filter_use& n) { return see(n.subject), see(n.given), deepest_; }
-  std::size_t operator()(const test_use& n) { return see(n.subject), see(n.given), deepest_; }
-  std::size_t operator()(const arithmetic_use& n) { return see(n.left), see(n.right), deepest_; }
-  std::size_t operator()(const concatenation& n) { return see(n.parts), deepest_; }
-  std::size_t operator()(const comparison_chain& n) {
+  void operator()(const attribute_access& n) { see(n.object); }
+  void operator()(const item_access& n) { see(n.object), see(n.key); }
+  void operator()(const slice_access& n) { see(n.object), see(n.start), see(n.stop), see(n.step); }
+  void operator()(const call& n) { see(n.callee), see(n.given); }
+  void operator()(const filter_use& n) { see(n.subject), see(n.given); }
+  void operator()(const test_use& n) { see(n.subject), see(n.given); }
+  void operator()(const arithmetic_use& n) { see(n.left), see(n.right); }
+  void operator()(const concatenation& n) { see(n.parts); }
+  void operator()(const comparison_chain& n) {
     see(n.first);
     for (const auto& [op, operand] : n.rest) see(operand);
-    return deepest_;
   }
-  std::size_t operator()(const logical& n) { return see(n.left), see(n.right), deepest_; }
-  std::size_t operator()(const negation& n) { return see(n.operand), deepest_; }
-  std::size_t operator()(const sign& n) { return see(n.operand), deepest_; }
-  std::size_t operator()(const choice& n) { return see(n.condition), see(n.then), see(n.otherwise), deepest_; }
+  void operator()(const logical& n) { see(n.left), see(n.right); }
+  void operator()(const negation& n) { see(n.operand); }
+  void operator()(const sign& n) { see(n.operand); }
+  void operator()(const choice& n) { see(n.condition), see(n.then), see(n.otherwise); }
 
- private:
   void see(const expression_ptr& child) {
-    if (child) deepest_ = std::max(deepest_, child->depth);
+    if (child) deepest = std::max(deepest, child->depth);
   }
   void see(const std::vector<expression_ptr>& children) {
     for (const expression_ptr& child : children) see(child);
@@ -49,8 +45,6 @@ class child_depth {
     see(given.positional);
     for (const auto& [name, child] : given.named) see(child);
   }
-
-  std::size_t deepest_ = 0;
 };
 
 }  // namespace
@@ -63,7 +57,9 @@ parser::nested::nested(parser& owner) : owner_(owner) {
 }
 
 expression_ptr parser::make(position at, expression_node node) {
-  const std::size_t depth = std::visit(child_depth(), node) + 1;
+  child_depth children;
+  std::visit(children, node);
+  const std::size_t depth = children.deepest + 1;
   if (depth > deepest_expression) {
     refuse_at(where_, at, fmt::format("an expression of more than {} levels", deepest_expression));
   }

@@ -51,12 +51,15 @@ class parser {
   void parse_parameters(macro& into);
   std::vector<expression_ptr> parse_filter_chain();
   block parse_body_of_its_own(std::string_view end, macro* inside);
+  block parse_otherwise(std::string_view end);
+  void end_block(std::string_view end);
   void end_tag();
 
-  // Expressions: parser_expressions.cpp
+  // Operators: parser_operators.cpp
   expression_ptr parse_expression() { return parse_choice(true); }
+  // Without `with_if` an "if" behind it is left alone: it belongs to the tag.
   expression_ptr parse_choice(bool with_if);
-  expression_ptr parse_tuple(bool with_if, bool may_be_empty);
+  expression_ptr parse_tuple(bool with_if);
   using operand_rule = expression_ptr (parser::*)();
   using operator_symbol = std::pair<std::string_view, arithmetic>;
   expression_ptr parse_or();
@@ -71,6 +74,8 @@ class parser {
   expression_ptr parse_arithmetic(std::span<const operator_symbol> symbols, operand_rule parse_operand);
   expression_ptr parse_filtered() { return parse_unary(true); }
   expression_ptr parse_unary(bool with_filters);
+
+  // Operands: parser_operands.cpp
   expression_ptr parse_primary();
   expression_ptr parse_literal_or_name(const token& first);
   expression_ptr parse_number(const token& digits);
@@ -82,6 +87,8 @@ class parser {
   expression_ptr parse_test(expression_ptr subject, position at);
   expression_ptr parse_attribute(expression_ptr object, position at);
   expression_ptr parse_subscript(expression_ptr object, position at);
+  template <class ParseOne>
+  void parse_items(std::string_view open, std::string_view close, ParseOne parse_one);
   call_arguments parse_arguments();
   void parse_argument(call_arguments& into);
   bool at_test_argument() const;
@@ -106,5 +113,17 @@ class parser {
   std::size_t depth_ = 0;
   surroundings around_;
 };
+
+/// Items between brackets, with commas between them and perhaps one behind the last.
+template <class ParseOne>
+void parser::parse_items(std::string_view open, std::string_view close, ParseOne parse_one) {
+  expect_symbol(open);
+  for (bool first = true; !at_symbol(close); first = false) {
+    if (!first) expect_symbol(",");
+    if (at_symbol(close)) break;
+    parse_one();
+  }
+  expect_symbol(close);
+}
 
 }  // namespace troupe::detail::jinja

@@ -20,7 +20,7 @@ block parser::parse_block(std::initializer_list<std::string_view> ends) {
       body.push_back(std::make_unique<const statement>(statement{at, text_output{take().text}}));
     } else if (here().kind == token_kind::print_begin) {
       take();
-      expression_ptr shown = parse_tuple(true, false);
+      expression_ptr shown = parse_tuple(true);
       if (here().kind != token_kind::print_end) refuse_token("}}");
       take();
       body.push_back(std::make_unique<const statement>(statement{at, print_output{std::move(shown)}}));
@@ -53,16 +53,11 @@ std::unique_ptr<const statement> parser::parse_tag() {
 statement parser::parse_if(position at) {
   conditional parsed;
   do {
-    expression_ptr condition = parse_tuple(false, false);
+    expression_ptr condition = parse_tuple(false);
     end_tag();
     parsed.branches.emplace_back(std::move(condition), parse_block({"elif", "else", "endif"}));
   } while (skip_name("elif"));
-  if (skip_name("else")) {
-    end_tag();
-    parsed.otherwise = parse_block({"endif"});
-  }
-  expect_name("endif");
-  end_tag();
+  parsed.otherwise = parse_otherwise("endif");
   return {at, std::move(parsed)};
 }
 
@@ -70,26 +65,21 @@ statement parser::parse_for(position at) {
   for_loop parsed;
   parsed.bound = parse_target(false);
   expect_name("in");
-  parsed.iterable = parse_tuple(false, false);
+  parsed.iterable = parse_tuple(false);
   if (skip_name("if")) parsed.condition = parse_expression();
   if (at_name("recursive")) refuse_token("no 'recursive': such loops are not supported");
   end_tag();
   const bool outer = std::exchange(around_.in_loop, true);
   parsed.body = parse_block({"else", "endfor"});
   around_.in_loop = outer;
-  if (skip_name("else")) {
-    end_tag();
-    parsed.otherwise = parse_block({"endfor"});
-  }
-  expect_name("endfor");
-  end_tag();
+  parsed.otherwise = parse_otherwise("endfor");
   return {at, std::move(parsed)};
 }
 
 statement parser::parse_set(position at) {
   target bound = parse_target(true);
   if (skip_symbol("=")) {
-    expression_ptr assigned = parse_tuple(true, false);
+    expression_ptr assigned = parse_tuple(true);
     end_tag();
     return {at, assignment{std::move(bound), std::move(assigned)}};
   }
@@ -137,8 +127,7 @@ statement parser::parse_with(position at) {
   }
   end_tag();
   parsed.body = parse_block({"endwith"});
-  expect_name("endwith");
-  end_tag();
+  end_block("endwith");
   return {at, std::move(parsed)};
 }
 
@@ -158,9 +147,24 @@ block parser::parse_body_of_its_own(std::string_view end, macro* inside) {
   const surroundings outer = std::exchange(around_, surroundings{false, inside});
   block body = parse_block({end});
   around_ = outer;
+  end_block(end);
+  return body;
+}
+
+// The rest of a block that may have an else: empty where it has none.
+block parser::parse_otherwise(std::string_view end) {
+  block body;
+  if (skip_name("else")) {
+    end_tag();
+    body = parse_block({end});
+  }
+  end_block(end);
+  return body;
+}
+
+void parser::end_block(std::string_view end) {
   expect_name(end);
   end_tag();
-  return body;
 }
 
 std::vector<expression_ptr> parser::parse_filter_chain() {
@@ -201,18 +205,14 @@ target parser::parse_one_target(bool with_attributes) {
 }
 
 void parser::parse_parameters(macro& into) {
-  expect_symbol("(");
-  while (!at_symbol(")")) {
-    if (!into.parameters.empty()) expect_symbol(",");
-    if (at_symbol(")")) break;
+  parse_items("(", ")", [&] {
     const token& name = take_name();
     const bool has_default = skip_symbol("=");
     if (!has_default && !into.parameters.empty() && into.parameters.back().second) {
       refuse_at(where_, name.at, fmt::format("the parameter '{}' lacks a default, as one before it has", name.text));
     }
     into.parameters.emplace_back(name.text, has_default ? parse_expression() : nullptr);
-  }
-  expect_symbol(")");
+  });
 }
 
 }  // namespace troupe::detail::jinja

@@ -23,11 +23,8 @@ std::string quoted_point(const code_point& next, std::string_view raw, char quot
 void print_quoted_text(text_builder& out, std::string_view text) {
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
   out.append(quote);
-  for (std::size_t at = 0; at < text.size();) {
-    const code_point next = decode(text, at);
-    out.append(quoted_point(next, text.substr(at, next.length), quote));
-    at += next.length;
-  }
+  for_each_point(text,
+                 [&](const code_point& next, std::string_view bytes) { out.append(quoted_point(next, bytes, quote)); });
   out.append(quote);
 }
 
@@ -69,11 +66,9 @@ std::string json_character(const code_point& next, std::string_view raw, bool as
 
 void print_json_text(text_builder& out, std::string_view text, bool ascii_only) {
   out.append('"');
-  for (std::size_t at = 0; at < text.size();) {
-    const code_point next = decode(text, at);
-    out.append(json_character(next, text.substr(at, next.length), ascii_only));
-    at += next.length;
-  }
+  for_each_point(text, [&](const code_point& next, std::string_view bytes) {
+    out.append(json_character(next, bytes, ascii_only));
+  });
   out.append('"');
 }
 

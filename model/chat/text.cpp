@@ -28,16 +28,13 @@ template <class Mapping>
 std::string map_points(std::string_view text, Mapping mapping) {
   std::string out;
   out.reserve(text.size());
-  for (std::size_t at = 0; at < text.size();) {
-    const code_point next = decode(text, at);
+  for_each_point(text, [&](const code_point& next, std::string_view bytes) {
     const char32_t mapped = next.valid ? mapping(next.value) : next.value;
-    if (mapped == next.value) {
-      out.append(text.substr(at, next.length));
-    } else {
+    if (mapped == next.value)
+      out.append(bytes);
+    else
       append_utf8(out, mapped);
-    }
-    at += next.length;
-  }
+  });
   return out;
 }
 

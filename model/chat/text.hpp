@@ -13,6 +13,15 @@ namespace troupe::detail::jinja {
 /// `at` must be inside the text. A byte that is not UTF-8 has the value U+FFFD.
 code_point decode(std::string_view text, std::size_t at);
 bool is_ascii(std::string_view text);
+/// Calls `visit(decoded, its bytes)` for each code point.
+template <class Visit>
+void for_each_point(std::string_view text, Visit visit) {
+  for (std::size_t at = 0; at < text.size();) {
+    const code_point next = decode(text, at);
+    visit(next, text.substr(at, next.length));
+    at += next.length;
+  }
+}
 
 std::size_t code_points(std::string_view text);
 /// Where the code point of that number starts; the text's size if there are not so many.

@@ -40,16 +40,13 @@ value to_title(budget& cost, const value& subject, arguments&& given) {
   const std::string text = printed(cost, subject);
   std::string out;
   bool starts = true;
-  for (std::size_t at = 0; at < text.size();) {
-    const code_point next = decode(text, at);
-    if (next.valid) {
+  for_each_point(text, [&](const code_point& next, std::string_view bytes) {
+    if (next.valid)
       append_utf8(out, starts ? to_upper(next.value) : to_lower(next.value));
-    } else {
-      out += text[at];
-    }
+    else
+      out += bytes;
     starts = parts_words(next.value);
-    at += next.length;
-  }
+  });
   return make_text(std::move(out));
 }
 

@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "model/formats/gguf_reader.hpp"
 
 namespace troupe {
@@ -161,10 +162,9 @@ gguf_file open_gguf(const std::filesystem::path& path) {
 }
 
 std::optional<gguf_file> find_gguf_metadata(const std::filesystem::path& model) {
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(model, ignored)) return open_gguf(model);
+  if (!is_folder(model)) return open_gguf(model);
   const auto file = model / "metadata.gguf";
-  if (!std::filesystem::exists(file, ignored)) return std::nullopt;
+  if (!path_exists(file)) return std::nullopt;
   return open_gguf(file);
 }
 

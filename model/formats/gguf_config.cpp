@@ -114,8 +114,7 @@ std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys, const
 void read_tokens(const gguf_file& file, model_config& into) {
   for (const auto* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     detail::add_end_token(file.get<std::int64_t>(key).value_or(-1), into);
-  const auto begin = file.get<std::int64_t>("tokenizer.ggml.bos_token_id").value_or(-1);
-  into.bos_token = begin >= 0 && begin < into.vocab_size ? static_cast<std::int32_t>(begin) : -1;
+  detail::set_begin_token(file.get<std::int64_t>("tokenizer.ggml.bos_token_id").value_or(-1), into);
 }
 
 }  // namespace

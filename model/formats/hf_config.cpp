@@ -1,12 +1,12 @@
 #include <algorithm>
 #include <array>
 #include <limits>
-#include <system_error>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_config.hpp"
 
@@ -241,8 +241,8 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
   if (!config.names("eos_token_id")) ends.push_back(defaults.eos);
   for (const auto token : ends) detail::add_end_token(token, into);
   const auto begins = config.integers("bos_token_id");
-  const auto begin = !begins.empty() ? begins.front() : config.names("bos_token_id") ? -1 : defaults.bos;
-  into.bos_token = begin >= 0 && begin < into.vocab_size ? static_cast<std::int32_t>(begin) : -1;
+  const std::int64_t usual = config.names("bos_token_id") ? -1 : defaults.bos;
+  detail::set_begin_token(begins.empty() ? usual : begins.front(), into);
 }
 
 }  // namespace
@@ -268,11 +268,10 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
 }
 
 model_config read_hf_config(const std::filesystem::path& folder) {
-  std::error_code ignored;
   const auto path = folder / "config.json";
   auto config = parse_hf_config(detail::read_text(path, most_config_bytes), path.string());
   const auto generation = folder / "generation_config.json";
-  if (!std::filesystem::exists(generation, ignored)) return config;
+  if (!path_exists(generation)) return config;
   const auto object = detail::read_json(generation, most_config_bytes);
   for (const auto token : fields(object, generation.string()).integers("eos_token_id"))
     detail::add_end_token(token, config);

@@ -73,11 +73,15 @@ void check_windows(const model_config& config, const std::string& where) {
     if (window < 0 || window > std::int64_t{1} << 31) refuse("{}: a sliding window is {}", where, window);
 }
 
+bool is_token(std::int64_t token, const model_config& config) {
+  return token >= 0 && token < config.vocab_size;
+}
+
 void check_tokens(const model_config& config, const std::string& where) {
   for (const auto token : config.eos_tokens)
-    if (token < 0 || token >= config.vocab_size)
+    if (!is_token(token, config))
       refuse("{}: the end token {} is not in the vocabulary of {}", where, token, config.vocab_size);
-  if (config.bos_token < -1 || config.bos_token >= config.vocab_size)
+  if (config.bos_token != -1 && !is_token(config.bos_token, config))
     refuse("{}: the begin token {} is not in the vocabulary of {}", where, config.bos_token, config.vocab_size);
 }
 
@@ -93,8 +97,12 @@ void detail::set_gpt2_traits(model_config& config) {
 
 void detail::add_end_token(std::int64_t token, model_config& config) {
   auto& known = config.eos_tokens;
-  if (token < 0 || token >= config.vocab_size || std::find(known.begin(), known.end(), token) != known.end()) return;
+  if (!is_token(token, config) || std::find(known.begin(), known.end(), token) != known.end()) return;
   known.push_back(static_cast<std::int32_t>(token));
+}
+
+void detail::set_begin_token(std::int64_t token, model_config& config) {
+  config.bos_token = is_token(token, config) ? static_cast<std::int32_t>(token) : -1;
 }
 
 std::string arithmetic_of(const model_config& config) {

@@ -79,6 +79,8 @@ namespace detail {
 void set_gpt2_traits(model_config& config);
 /// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
 void add_end_token(std::int64_t token, model_config& config);
+/// None where the vocabulary lacks it.
+void set_begin_token(std::int64_t token, model_config& config);
 
 }  // namespace detail
 

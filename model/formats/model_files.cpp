@@ -4,6 +4,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
@@ -68,13 +69,12 @@ std::filesystem::path model_within(const std::filesystem::path& folder) {
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
     if (entry.path().extension() == ".gguf") return entry.path();
   for (const auto& entry : std::filesystem::directory_iterator(folder / "snapshots", ignored))
-    if (std::filesystem::exists(entry.path() / "config.json", ignored)) return entry.path();
+    if (path_exists(entry.path() / "config.json")) return entry.path();
   return {};
 }
 
 model_config folder_config(const std::filesystem::path& folder) {
-  std::error_code ignored;
-  if (std::filesystem::exists(folder / "config.json", ignored)) return read_hf_config(folder);
+  if (path_exists(folder / "config.json")) return read_hf_config(folder);
   if (const auto metadata = find_gguf_metadata(folder)) return config_from_gguf(*metadata);
   const std::filesystem::path meant = model_within(folder);
   refuse("{}: has no config.json: {}", folder.string(),
@@ -99,10 +99,9 @@ bool is_packed(const tensor_set& tensors) {
 }
 
 model_files open_model(const std::filesystem::path& path) {
-  std::error_code ignored;
   model_files model;
   model.path = path;
-  if (std::filesystem::is_directory(path, ignored)) {
+  if (is_folder(path)) {
     open_folder(model);
     return model;
   }

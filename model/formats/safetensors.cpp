@@ -5,11 +5,11 @@
 #include <bit>
 #include <cstring>
 #include <set>
-#include <system_error>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "model/formats/json_input.hpp"
 
 static_assert(std::endian::native == std::endian::little, "the file formats here are little-endian");
@@ -222,20 +222,17 @@ void parse_safetensors(std::span<const std::byte> bytes, const std::string& wher
 }
 
 tensor_set open_safetensors(const std::filesystem::path& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
   tensor_set all;
-  if (!fs::is_directory(path, ignored)) {
+  if (!is_folder(path)) {
     open_one(path, all);
     return all;
   }
-  if (fs::exists(path / "model.safetensors", ignored)) {
+  if (path_exists(path / "model.safetensors")) {
     open_one(path / "model.safetensors", all);
     return all;
   }
-  if (fs::exists(path / "model.safetensors.index.json", ignored))
-    return open_shards(path / "model.safetensors.index.json");
-  if (fs::exists(path / "pytorch_model.bin", ignored) || fs::exists(path / "pytorch_model.bin.index.json", ignored))
+  if (path_exists(path / "model.safetensors.index.json")) return open_shards(path / "model.safetensors.index.json");
+  if (path_exists(path / "pytorch_model.bin") || path_exists(path / "pytorch_model.bin.index.json"))
     refuse("{}: has pickled weights only (pytorch_model.bin): save the model again as safetensors", path.string());
   refuse("{}: has neither model.safetensors nor model.safetensors.index.json", path.string());
 }

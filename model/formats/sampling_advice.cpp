@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
@@ -22,10 +23,9 @@ std::optional<double> advised(const fields& from, std::string_view key, double l
 }  // namespace
 
 sampling_advice read_sampling_advice(const std::filesystem::path& model) {
-  std::error_code ignored;
   const auto path = model / "generation_config.json";
   sampling_advice advice;
-  if (!std::filesystem::exists(path, ignored)) return advice;
+  if (!path_exists(path)) return advice;
   const auto object = detail::read_json(path, most_bytes);
   const fields from(object, path.string());
   advice.temperature = advised(from, "temperature", 0, 100);

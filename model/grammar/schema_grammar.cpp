@@ -30,6 +30,52 @@ constexpr std::array<std::pair<const char*, std::array<const char*, 5>>, 4> keyw
     {"number", {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}},
 }};
 
+std::string known_type(const std::string& type, const std::string& where) {
+  if (type != "integer" && std::find(all_types.begin(), all_types.end(), type) == all_types.end())
+    refuse("{}: there is no type {}", where, type);
+  return type;
+}
+
+/// Those that a schema names, or else those that its keywords speak of, or else all.
+std::vector<std::string> allowed_types(const json& schema, const std::string& where) {
+  std::vector<std::string> types;
+  if (const json* listed = member(schema, "type")) {
+    if (listed->is_string()) return {known_type(listed->get<std::string>(), where)};
+    for (const json& each : *listed) types.push_back(known_type(each.get<std::string>(), where));
+    return types;
+  }
+  for (const auto& [type, keywords] : keywords_of_types)
+    if (std::any_of(keywords.begin(), keywords.end(), [&](const char* key) { return key && schema.contains(key); }))
+      types.push_back(type);
+  if (types.empty()) types.assign(all_types.begin(), all_types.end());
+  return types;
+}
+
+bool has_type(const json& value, const std::string& type) {
+  if (type == "integer")
+    return value.is_number_integer() || (value.is_number() && value.get<double>() == std::floor(value.get<double>()));
+  return type == value.type_name();
+}
+
+/// The values of "enum" and "const", as they are written.
+std::vector<std::string> listed_texts(const json& schema, const std::string& where) {
+  for (const auto& [key, value] : schema.items())
+    if (key != "enum" && key != "const" && key != "type")
+      refuse("{}: {} beside a list of values is not supported: leave out the values that it rules out", where, key);
+  const json* only = member(schema, "const");
+  const json values = only ? json::array({*only}) : schema["enum"];
+  const auto types = schema.contains("type") ? allowed_types(schema, where) : std::vector<std::string>();
+  std::vector<std::string> texts;
+  for (const json& each : values) {
+    const bool typed = types.empty() ||
+                       std::any_of(types.begin(), types.end(), [&](const auto& type) { return has_type(each, type); });
+    const bool listed = !only || !schema.contains("enum") ||
+                        std::find(schema["enum"].begin(), schema["enum"].end(), each) != schema["enum"].end();
+    if (typed && listed) texts.push_back(each.dump());
+  }
+  return texts;
+}
+
 class schema_writer {
  public:
   schema_writer(grammar_builder& to, json schema) : to_(to), text_(to), document_(std::move(schema)) {}
@@ -88,53 +134,13 @@ class schema_writer {
 
   /// A schema without references and choices.
   piece plain(const json& schema, const std::string& where) {
-    if (schema.contains("enum") || schema.contains("const")) return listed_values(schema, where);
+    if (schema.contains("enum") || schema.contains("const")) {
+      auto texts = listed_texts(schema, where);
+      return texts.empty() ? to_.any_of({}) : to_.one_of_texts(std::move(texts));
+    }
     std::vector<piece> parts;
-    for (const std::string& type : types_of(schema, where)) parts.push_back(of_type(type, schema, where));
+    for (const std::string& type : allowed_types(schema, where)) parts.push_back(of_type(type, schema, where));
     return to_.any_of(parts);
-  }
-
-  std::vector<std::string> types_of(const json& schema, const std::string& where) const {
-    std::vector<std::string> types;
-    if (const json* listed = member(schema, "type")) {
-      if (listed->is_string()) return {known_type(listed->get<std::string>(), where)};
-      for (const json& each : *listed) types.push_back(known_type(each.get<std::string>(), where));
-      return types;
-    }
-    for (const auto& [type, keywords] : keywords_of_types)
-      if (std::any_of(keywords.begin(), keywords.end(), [&](const char* key) { return key && schema.contains(key); }))
-        types.push_back(type);
-    if (types.empty()) types.assign(all_types.begin(), all_types.end());
-    return types;
-  }
-  static std::string known_type(const std::string& type, const std::string& where) {
-    if (type != "integer" && std::find(all_types.begin(), all_types.end(), type) == all_types.end())
-      refuse("{}: there is no type {}", where, type);
-    return type;
-  }
-
-  static bool has_type(const json& value, const std::string& type) {
-    if (type == "integer")
-      return value.is_number_integer() || (value.is_number() && value.get<double>() == std::floor(value.get<double>()));
-    return type == value.type_name();
-  }
-
-  piece listed_values(const json& schema, const std::string& where) {
-    for (const auto& [key, value] : schema.items())
-      if (key != "enum" && key != "const" && key != "type")
-        refuse("{}: {} beside a list of values is not supported: leave out the values that it rules out", where, key);
-    const json* only = member(schema, "const");
-    const json values = only ? json::array({*only}) : schema["enum"];
-    const auto types = schema.contains("type") ? types_of(schema, where) : std::vector<std::string>();
-    std::vector<std::string> texts;
-    for (const json& each : values) {
-      const bool typed = types.empty() || std::any_of(types.begin(), types.end(),
-                                                      [&](const auto& type) { return has_type(each, type); });
-      const bool listed = !only || !schema.contains("enum") ||
-                          std::find(schema["enum"].begin(), schema["enum"].end(), each) != schema["enum"].end();
-      if (typed && listed) texts.push_back(each.dump());
-    }
-    return texts.empty() ? to_.any_of({}) : to_.one_of_texts(std::move(texts));
   }
 
   piece of_type(const std::string& type, const json& schema, const std::string& where) {

@@ -13,7 +13,8 @@
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
-namespace troupe::detail {
+namespace troupe {
+namespace detail {
 namespace {
 
 using nlohmann::ordered_json;
@@ -70,6 +71,14 @@ void refuse_unsupported(const fields& config) {
   refuse_changed_base(config);
 }
 
+struct release_pcre2 {
+  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
+  void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
+  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
+};
+template <class Handle>
+using pcre2_handle = std::unique_ptr<Handle, release_pcre2>;
+
 /// As Python's re.fullmatch(before + pattern + after, module), with a bound on the work that a pattern can ask for.
 class module_pattern {
  public:
@@ -84,9 +93,8 @@ class module_pattern {
   }
 
   bool fits(std::string_view module) const {
-    const std::unique_ptr<pcre2_match_data, free_match> match(
-        pcre2_match_data_create_from_pattern(code_.get(), nullptr));
-    const std::unique_ptr<pcre2_match_context, free_context> context(pcre2_match_context_create(nullptr));
+    const pcre2_handle<pcre2_match_data> match(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
+    const pcre2_handle<pcre2_match_context> context(pcre2_match_context_create(nullptr));
     if (!match || !context) throw std::bad_alloc();
     pcre2_set_match_limit(context.get(), most_match_steps);
     pcre2_set_depth_limit(context.get(), most_match_steps);
@@ -100,19 +108,9 @@ class module_pattern {
  private:
   std::string_view shown() const { return std::string_view(pattern_).substr(0, 200); }
 
-  struct free_code {
-    void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-  };
-  struct free_match {
-    void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
-  };
-  struct free_context {
-    void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-  };
-
   const std::string& pattern_;
   const std::string& where_;
-  std::unique_ptr<pcre2_code, free_code> code_;
+  pcre2_handle<pcre2_code> code_;
 };
 
 template <class T>
@@ -177,36 +175,38 @@ std::string_view adapter_config::left_out_by(std::string_view module, std::int64
   return listed ? "" : "layers_to_transform";
 }
 
-std::int64_t adapter_config::rank_of(std::string_view module) const {
-  return first_match(rank_pattern, module, rank, where + ": rank_pattern");
-}
-
-float adapter_config::scale_of(std::string_view module) const {
-  const auto own = static_cast<double>(rank_of(module));
-  const auto own_alpha = first_match(alpha_pattern, module, alpha, where + ": alpha_pattern");
-  return static_cast<float>(own_alpha / (rank_stabilized ? std::sqrt(own) : own));
-}
-
 adapter_config parse_adapter_config(std::string_view json, const std::string& where) {
   const auto object = parse_json_as<ordered_json>(json, where);
   const fields config(object, where);
   refuse_unsupported(config);
   adapter_config into;
   into.where = where;
-  into.rank = config.integer("r").value_or(8);
-  into.alpha = config.number("lora_alpha").value_or(8);
-  into.rank_stabilized = config.boolean("use_rslora").value_or(false);
-  into.rank_pattern = read_patterns<std::int64_t>(
+  into.factors.rank = config.integer("r").value_or(8);
+  into.factors.alpha = config.number("lora_alpha").value_or(8);
+  into.factors.rank_stabilized = config.boolean("use_rslora").value_or(false);
+  into.factors.rank_pattern = read_patterns<std::int64_t>(
       config, "rank_pattern", [](const fields& from, const std::string& key) { return from.integer(key); });
-  into.alpha_pattern = read_patterns<double>(
+  into.factors.alpha_pattern = read_patterns<double>(
       config, "alpha_pattern", [](const fields& from, const std::string& key) { return from.number(key); });
   into.target_modules = read_choice(config, "target_modules");
   if (into.target_modules && lower_case(into.target_modules->expression) == "all-linear") into.target_modules.reset();
   into.exclude_modules = read_choice(config, "exclude_modules").value_or(module_choice());
   into.layers = config.integers("layers_to_transform");
-  check_rank(into.rank, "r", where);
-  for (const auto& [pattern, rank] : into.rank_pattern) check_rank(rank, pattern, where + ": rank_pattern");
+  check_rank(into.factors.rank, "r", where);
+  for (const auto& [pattern, rank] : into.factors.rank_pattern) check_rank(rank, pattern, where + ": rank_pattern");
   return into;
 }
 
-}  // namespace troupe::detail
+}  // namespace detail
+
+std::int64_t factor_rules::rank_of(std::string_view module, const std::string& where) const {
+  return detail::first_match(rank_pattern, module, rank, where + ": rank_pattern");
+}
+
+float factor_rules::scale_of(std::string_view module, const std::string& where) const {
+  const auto own = static_cast<double>(rank_of(module, where));
+  const auto own_alpha = detail::first_match(alpha_pattern, module, alpha, where + ": alpha_pattern");
+  return static_cast<float>(own_alpha / (rank_stabilized ? std::sqrt(own) : own));
+}
+
+}  // namespace troupe

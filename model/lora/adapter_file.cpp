@@ -5,10 +5,10 @@
 #include <cmath>
 #include <map>
 #include <optional>
-#include <system_error>
 
 #include "base/error.hpp"
 #include "base/number_in.hpp"
+#include "base/paths.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
@@ -118,12 +118,12 @@ std::vector<float> read_matrix(const tensor_view& tensor, std::int64_t rows, std
 std::vector<adapter_part> make_parts(const adapted_linears& ours, const std::string& module, const tensor_pair& pair,
                                      const detail::adapter_config& config, const model_config& base,
                                      const std::string& where) {
-  const auto rank = config.rank_of(module);
+  const auto rank = config.factors.rank_of(module, config.where);
   const auto [outs, ins] = linear_shape(base, ours.kinds.front());
   const auto count = static_cast<std::int64_t>(ours.kinds.size());
   const auto a = read_matrix(*pair.a, rank, ins, fmt::format("{}: tensor \"{}.lora_A\"", where, module));
   const auto b = read_matrix(*pair.b, outs * count, rank, fmt::format("{}: tensor \"{}.lora_B\"", where, module));
-  const auto scale = config.scale_of(module);
+  const auto scale = config.factors.scale_of(module, config.where);
   if (!std::isfinite(scale)) refuse("{}: the scale of \"{}\" is not finite", config.where, module);
   std::vector<adapter_part> parts;
   for (std::int64_t i = 0; i < count; ++i) {
@@ -146,9 +146,8 @@ void sort_parts(std::vector<adapter_part>& parts) {
 }
 
 tensor_set open_tensors(const std::filesystem::path& folder) {
-  std::error_code ignored;
   const auto path = folder / adapter_weights_name;
-  if (!std::filesystem::exists(path, ignored) && std::filesystem::exists(folder / "adapter_model.bin", ignored))
+  if (!path_exists(path) && path_exists(folder / "adapter_model.bin"))
     refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
   return open_safetensors(path);
 }

@@ -130,8 +130,7 @@ void cpu_train_pass::embed_back(const training_rows& batch) {
   if (!model_.embeddings.gradient) return;
   constexpr std::int64_t columns = 64;
   const std::int64_t width = rounded_up(model_.config.hidden, 16);
-  with_.pool.run(static_cast<int>((width + columns - 1) / columns), [&](int task, int) {
-    const std::int64_t first = task * columns, count = std::min(columns, width - first);
+  with_.pool.run_pieces(width, columns, [&](std::int64_t first, std::int64_t count, int) {
     for (const auto& segment : batch.segments)
       for (std::int64_t i = 0; i < segment.rows; ++i) {
         const float* from = hidden_rows(gradient_).row(segment.first + i) + first;

@@ -39,6 +39,7 @@ class cpu_train_pass final : public train_pass {
     return {a.lora.data() + static_cast<std::int64_t>(kind) * options_.most_rows * lora_stride_, lora_stride_};
   }
 
+  // cpu_train_pass.cpp: the layers
   void embed(const training_rows& batch, float_rows hidden);
   void embed_back(const training_rows& batch);
   void forward(const training_rows& batch, bool keep);
@@ -50,6 +51,9 @@ class cpu_train_pass final : public train_pass {
                       const_float_rows dy);
   void activate(const activations& a);
   void activate_back(const activations& a);
+  attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
+
+  // cpu_train_products.cpp: linear layers, with the adapters beside them
   /// y = or += x W^T + bias + adapters, for linears that share x. Where y is null only their rows of a.lora are made.
   void apply(const trained_layer& layer, const_float_rows x, activations& a, into how,
              std::initializer_list<linear_output> outputs);
@@ -63,12 +67,14 @@ class cpu_train_pass final : public train_pass {
   void weights_back(const trained_linear& linear, const_float_rows x, const_float_rows dy);
   dropout_key mask_of(const lora_factors& lora) const;
   const_float_rows dropped(const lora_factors& lora, const_float_rows x, std::int64_t width);
+
+  // cpu_train_loss.cpp: from the last layer to the loss, and back
   pass_result loss(const training_rows& batch, float factor, bool backward);
   pass_result loss_chunk(const training_rows& batch, std::span<const std::int64_t> rows, float factor, bool backward);
   void final_logits(std::span<const std::int64_t> rows);
   void head_back(std::span<const std::int64_t> rows);
   void head_weights_back(std::int64_t count);
-  attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
+
   std::span<const std::int64_t> every_row() const { return {row_numbers_.data(), static_cast<std::size_t>(rows_)}; }
   static std::int64_t row_tasks(std::int64_t rows) { return (rows + rows_per_task - 1) / rows_per_task; }
   void give_way() const {
@@ -76,9 +82,8 @@ class cpu_train_pass final : public train_pass {
   }
   template <class Work>
   void for_rows(std::int64_t rows, Work work) {
-    with_.pool.run(static_cast<int>(row_tasks(rows)), [&](int task, int) {
-      const std::int64_t first = task * rows_per_task;
-      for (std::int64_t r = first; r < std::min(rows, first + rows_per_task); ++r) work(r, task);
+    with_.pool.run_pieces(rows, rows_per_task, [&](std::int64_t first, std::int64_t count, int) {
+      for (std::int64_t r = first; r < first + count; ++r) work(r, static_cast<int>(first / rows_per_task));
     });
   }
 

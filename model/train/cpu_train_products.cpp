@@ -79,10 +79,8 @@ void cpu_train_pass::weights_back(const trained_linear& linear, const_float_rows
   if (!linear.bias_gradient) return;
   constexpr std::int64_t columns = 64;
   const std::int64_t width = rounded_up(w.outs, 16);
-  with_.pool.run(static_cast<int>((width + columns - 1) / columns), [&](int task, int) {
-    const std::int64_t first = task * columns;
-    for (std::int64_t r = 0; r < rows_; ++r)
-      with_.kernels.add(dy.row(r) + first, std::min(columns, width - first), linear.bias_gradient + first);
+  with_.pool.run_pieces(width, columns, [&](std::int64_t first, std::int64_t count, int) {
+    for (std::int64_t r = 0; r < rows_; ++r) with_.kernels.add(dy.row(r) + first, count, linear.bias_gradient + first);
   });
 }
 

@@ -61,17 +61,6 @@ void check_patterns(const std::vector<std::pair<std::string, T>>& patterns, cons
 
 namespace detail {
 
-adapter_config peft_config(const lora_options& options) {
-  adapter_config config;
-  config.rank = options.rank;
-  config.alpha = options.alpha;
-  config.rank_stabilized = options.rank_stabilized;
-  config.rank_pattern = options.rank_pattern;
-  config.alpha_pattern = options.alpha_pattern;
-  config.where = "the adapter";
-  return config;
-}
-
 std::vector<adapted_layer> adapted_layers(const lora_options& options, const model_config& config) {
   std::vector<adapted_layer> layers = adaptable_layers(config);
   for (const std::string& target : options.targets)
@@ -89,11 +78,12 @@ void check_values(const lora_options& options) {
   const auto check_rank = [](std::int64_t rank) {
     if (rank < 1 || rank > most_adapter_rank) refuse("the adapter's rank is {}: use 1 to {}", rank, most_adapter_rank);
   };
-  check_rank(options.rank);
-  for (const auto& [pattern, rank] : options.rank_pattern) check_rank(rank);
+  check_rank(options.factors.rank);
+  for (const auto& [pattern, rank] : options.factors.rank_pattern) check_rank(rank);
   if (!(options.dropout >= 0 && options.dropout < 1))
     refuse("the adapter's dropout is {}: use 0 to less than 1", options.dropout);
-  if (!std::isfinite(options.alpha) || options.alpha == 0) refuse("the adapter's alpha is {}", options.alpha);
+  const double alpha = options.factors.alpha;
+  if (!std::isfinite(alpha) || alpha == 0) refuse("the adapter's alpha is {}", alpha);
 }
 
 }  // namespace detail
@@ -101,19 +91,20 @@ void check_values(const lora_options& options) {
 std::uint64_t check_lora(const lora_options& options, const model_config& base, adapter_precision precision) {
   detail::check_values(options);
   const std::vector<adapted_layer> layers = detail::adapted_layers(options, base);
-  check_patterns(options.rank_pattern, "rank_of", layers, base);
-  check_patterns(options.alpha_pattern, "alpha_of", layers, base);
-  const detail::adapter_config config = detail::peft_config(options);
+  check_patterns(options.factors.rank_pattern, "rank_of", layers, base);
+  check_patterns(options.factors.alpha_pattern, "alpha_of", layers, base);
   std::uint64_t numbers = 0;
   for (const adapted_layer& each : layers)
-    numbers += static_cast<std::uint64_t>(config.rank_of(each.name) * (each.outs + each.ins));
+    numbers +=
+        static_cast<std::uint64_t>(options.factors.rank_of(each.name, detail::lora_place) * (each.outs + each.ins));
   return numbers * (precision == adapter_precision::half ? sizeof(std::uint16_t) : sizeof(float));
 }
 
 std::string identity_of(const lora_options& options, std::uint64_t base) {
+  const factor_rules& factors = options.factors;
   std::string text =
-      fmt::format(" base {:016x} alpha {}{}", base, options.alpha, options.rank_stabilized ? " rank-stabilized" : "");
-  for (const auto& [pattern, alpha] : options.alpha_pattern) text += fmt::format(" {}={}", pattern, alpha);
+      fmt::format(" base {:016x} alpha {}{}", base, factors.alpha, factors.rank_stabilized ? " rank-stabilized" : "");
+  for (const auto& [pattern, alpha] : factors.alpha_pattern) text += fmt::format(" {}={}", pattern, alpha);
   return text;
 }
 
@@ -121,13 +112,8 @@ lora_options read_lora_options(const std::filesystem::path& folder, const model_
   constexpr std::size_t most_bytes = 16 << 20;
   const auto path = folder / adapter_config_name;
   const std::string text = detail::read_text(path, most_bytes);
-  const auto config = detail::parse_adapter_config(text, path.string());
   lora_options options;
-  options.rank = config.rank;
-  options.alpha = config.alpha;
-  options.rank_stabilized = config.rank_stabilized;
-  options.rank_pattern = config.rank_pattern;
-  options.alpha_pattern = config.alpha_pattern;
+  options.factors = detail::parse_adapter_config(text, path.string()).factors;
   const auto json = detail::parse_json(text, path.string());
   options.dropout = detail::json_fields<nlohmann::json>(json, path.string()).number("lora_dropout").value_or(0);
   std::set<std::string> names;

@@ -14,15 +14,11 @@ namespace troupe {
 
 /// Which layers an adapter has factors for, and how large: as PEFT's LoraConfig.
 struct lora_options {
-  std::int64_t rank = 8;
-  double alpha = 16;
-  bool rank_stabilized = false;  ///< scale alpha / sqrt(rank): rsLoRA
+  factor_rules factors = {};
   double dropout = 0;
   /// Names of linear layers ("q_proj"), or regular expressions that fit the end of a module's name from a dot on.
   /// Empty: every linear layer.
   std::vector<std::string> targets = {};
-  std::vector<std::pair<std::string, std::int64_t>> rank_pattern = {};
-  std::vector<std::pair<std::string, double>> alpha_pattern = {};
 };
 
 /// Refuses, before anything is loaded for it, what cannot be trained: a rank, a target or a pattern that fits no layer.
@@ -50,8 +46,7 @@ struct adapted_layer {
 /// Throws input_error where a target fits none.
 std::vector<adapted_layer> adapted_layers(const lora_options& options, const model_config& config);
 
-/// As PEFT says ranks and scales.
-adapter_config peft_config(const lora_options& options);
+constexpr const char* lora_place = "the adapter";  ///< what errors call the options' place
 
 /// Throws input_error where a number is out of range.
 void check_values(const lora_options& options);

@@ -28,15 +28,15 @@ lora_parameters::lora_parameters(trained_model& model, lora_options options, std
 }
 
 void lora_parameters::find_modules(const model_config& base) {
-  const detail::adapter_config config = detail::peft_config(options_);
+  const factor_rules& factors = options_.factors;
   for (const detail::adapted_layer& each : detail::adapted_layers(options_, base)) {
     if (modules_.empty() || modules_.back().name != each.name)
       modules_.push_back({.name = each.name,
                           .kinds = {},
                           .layer = each.layer,
-                          .rank = config.rank_of(each.name),
+                          .rank = factors.rank_of(each.name, detail::lora_place),
                           .ins = each.ins,
-                          .scale = config.scale_of(each.name)});
+                          .scale = factors.scale_of(each.name, detail::lora_place)});
     modules_.back().kinds.push_back(each.kind);
     modules_.back().outs += each.outs;
   }
@@ -105,8 +105,8 @@ std::string lora_parameters::config_text(const std::string& base_name) const {
     targets.insert(options_.targets.empty() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
   if (are_names(options_.targets)) targets = {options_.targets.begin(), options_.targets.end()};
   nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
-  for (const auto& [pattern, rank] : options_.rank_pattern) ranks[pattern] = rank;
-  for (const auto& [pattern, alpha] : options_.alpha_pattern) alphas[pattern] = alpha;
+  for (const auto& [pattern, rank] : options_.factors.rank_pattern) ranks[pattern] = rank;
+  for (const auto& [pattern, alpha] : options_.factors.alpha_pattern) alphas[pattern] = alpha;
   const nlohmann::ordered_json config{{"peft_type", "LORA"},
                                       {"task_type", "CAUSAL_LM"},
                                       {"base_model_name_or_path", base_name},
@@ -114,10 +114,10 @@ std::string lora_parameters::config_text(const std::string& base_name) const {
                                       {"fan_in_fan_out", fan_in_fan_out_},
                                       {"inference_mode", true},
                                       {"init_lora_weights", true},
-                                      {"r", options_.rank},
-                                      {"lora_alpha", options_.alpha},
+                                      {"r", options_.factors.rank},
+                                      {"lora_alpha", options_.factors.alpha},
                                       {"lora_dropout", options_.dropout},
-                                      {"use_rslora", options_.rank_stabilized},
+                                      {"use_rslora", options_.factors.rank_stabilized},
                                       {"rank_pattern", ranks},
                                       {"alpha_pattern", alphas},
                                       {"target_modules", targets}};

@@ -16,13 +16,6 @@ namespace {
 constexpr std::int64_t piece = 1 << 14;
 constexpr std::array<std::string_view, 3> names{"constant", "linear", "cosine"};
 
-/// Calls work(first, count) for pieces of a run of floats.
-template <class Work>
-void for_pieces(thread_pool& pool, std::int64_t size, Work work) {
-  pool.run(static_cast<int>((size + piece - 1) / piece),
-           [&](int i, int) { work(i * piece, std::min(piece, size - i * piece)); });
-}
-
 }  // namespace
 
 schedule_kind schedule_from_name(std::string_view name) {
@@ -56,7 +49,7 @@ double adam_optimizer::norm(const compute& with) const {
   const auto gradients = parameters_.gradients();
   const auto size = static_cast<std::int64_t>(gradients.size());
   std::vector<double> sums(static_cast<std::size_t>((size + piece - 1) / piece));
-  for_pieces(with.pool, size, [&](std::int64_t first, std::int64_t count) {
+  with.pool.run_pieces(size, piece, [&](std::int64_t first, std::int64_t count, int) {
     sums[static_cast<std::size_t>(first / piece)] = kernels.sum_of_squares(gradients.data() + first, count);
   });
   double total = 0;
@@ -78,7 +71,7 @@ double adam_optimizer::step(const compute& with, double rate) {
       options_.clip > 0 && length > options_.clip ? static_cast<float>(options_.clip / (length + 1e-6)) : 1.0f;
   for (const parameter& p : parameters_.list()) {
     args.keep = p.decays ? static_cast<float>(1 - rate * options_.weight_decay) : 1.0f;
-    for_pieces(with.pool, static_cast<std::int64_t>(p.size()), [&](std::int64_t first, std::int64_t count) {
+    with.pool.run_pieces(static_cast<std::int64_t>(p.size()), piece, [&](std::int64_t first, std::int64_t count, int) {
       const std::size_t at = p.offset + static_cast<std::size_t>(first);
       kernels.adam(args, count, parameters_.gradients().data() + at, parameters_.values().data() + at,
                    first_.data() + at, second_.data() + at);

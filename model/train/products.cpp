@@ -118,9 +118,9 @@ void products::fill_panels(const operand& b, const fill_args& part) const {
 void products::quantize(const_float_rows x, std::int64_t rows, std::int64_t ins, bool both) {
   high_.begin(static_cast<int>(rows), ins);
   low_.begin(static_cast<int>(rows), ins);
-  with_.pool.run(static_cast<int>((rows + rows_at_once - 1) / rows_at_once), [&](int task, int thread) {
+  with_.pool.run_pieces(rows, rows_at_once, [&](std::int64_t first, std::int64_t count, int thread) {
     float* rest = rows_scratch_.data() + thread * 2 * row_width_;
-    for (std::int64_t r = task * rows_at_once; r < std::min(rows, (task + 1) * rows_at_once); ++r) {
+    for (std::int64_t r = first; r < first + count; ++r) {
       high_.put(with_.kernels, static_cast<int>(r), x.row(r));
       if (!both) continue;
       kernels_.residual(x.row(r), padded_row(ins), rest);
@@ -176,9 +176,8 @@ void products::backward_u8(const_float_rows dy, std::int64_t rows, const matrix_
   for (std::int64_t first = 0; first < w.outs; first += most_summed) {
     const some_outs outs{w, first, std::min(most_summed, w.outs - first)};
     quantize_scaled(dy, rows, outs);
-    const std::int64_t blocks = (w.ins + turned_columns - 1) / turned_columns;
-    with_.pool.run(static_cast<int>(blocks), [&](int block, int thread) {
-      turned_product(outs, block * turned_columns, rows, dx, first > 0 ? into::add : how, thread);
+    with_.pool.run_pieces(w.ins, turned_columns, [&](std::int64_t first_in, std::int64_t, int thread) {
+      turned_product(outs, first_in, rows, dx, first > 0 ? into::add : how, thread);
     });
   }
 }
@@ -189,10 +188,10 @@ void products::quantize_scaled(const_float_rows dy, std::int64_t rows, const som
   const float* scales = reinterpret_cast<const float*>(outs.w.scales) + outs.first;
   const float* mids = outs.w.mids + outs.first;
   const std::int64_t whole = rounded_up(outs.count, 16), padded = padded_row(outs.count);
-  with_.pool.run(static_cast<int>((rows + rows_at_once - 1) / rows_at_once), [&](int task, int thread) {
+  with_.pool.run_pieces(rows, rows_at_once, [&](std::int64_t first, std::int64_t count, int thread) {
     float* scaled = rows_scratch_.data() + thread * 2 * row_width_;
     float* rest = scaled + row_width_;
-    for (std::int64_t r = task * rows_at_once; r < std::min(rows, (task + 1) * rows_at_once); ++r) {
+    for (std::int64_t r = first; r < first + count; ++r) {
       const float* row = dy.row(r) + outs.first;
       kernels_.scale(row, scales, whole, scaled);
       std::fill(scaled + outs.count, scaled + padded, 0.0f);

@@ -11,42 +11,17 @@
 namespace troupe {
 namespace {
 
-training_options checked(training_options o, const model_config& config) {
-  const auto positive = [](std::int64_t value, std::string_view name) {
-    if (value < 1) refuse("{} is {}: use 1 or more", name, value);
-  };
-  positive(o.row_length, "the row length");
-  positive(o.batch_rows, "the batch");
-  positive(o.accumulation, "accumulation");
-  positive(o.epochs, "the number of epochs");
-  // As training_spec.cpp has them: their products with other numbers fit an int64.
-  const auto at_most = [](std::int64_t value, std::int64_t most, std::string_view name) {
-    if (value > most) refuse("{} is {}: use at most {}", name, value, most);
-  };
-  at_most(o.accumulation, 1 << 16, "accumulation");
-  at_most(o.epochs, 1'000'000, "the number of epochs");
-  if (o.row_length > config.context)
-    refuse("rows of {} tokens: the model has {} positions", o.row_length, config.context);
-  if (o.batch_rows > (1 << 22) / o.row_length)
-    refuse("{} rows of {} tokens in one pass: use fewer, and accumulate", o.batch_rows, o.row_length);
-  if (o.most_steps < 0) refuse("the number of steps is {}: use 1 or more", o.most_steps);
-  if (o.warmup < 0) refuse("the warm-up is {} steps: use 0 or more", o.warmup);
-  if (!(o.rate >= 0) || !std::isfinite(o.rate)) refuse("the learning rate is {}: use a small positive number", o.rate);
-  const auto not_negative = [](double value, std::string_view name) {
-    if (!(value >= 0) || !std::isfinite(value)) refuse("{} is {}: use 0 or more", name, value);
-  };
-  not_negative(o.adam.weight_decay, "the weight decay");
-  not_negative(o.adam.clip, "the norm to cut gradients to");
-  if (!(o.validation_share >= 0 && o.validation_share < 1))
-    refuse("the share held out is {}: use 0 to less than 1", o.validation_share);
-  return o;
+std::vector<std::size_t> every_example(const training_data& data) {
+  std::vector<std::size_t> all(data.examples.size());
+  std::iota(all.begin(), all.end(), 0);
+  return all;
 }
 
 /// The first of a shuffled order; at least one, and never all.
-std::vector<std::size_t> draw_held_out(std::size_t examples, const training_options& options, bool separate) {
-  if (separate || options.validation_share <= 0 || examples < 2) return {};
-  std::vector<std::size_t> order(examples);
-  std::iota(order.begin(), order.end(), 0);
+std::vector<std::size_t> draw_held_out(const training_data& data, const training_options& options) {
+  const std::size_t examples = data.examples.size();
+  if (options.validation_share <= 0 || examples < 2) return {};
+  std::vector<std::size_t> order = every_example(data);
   shuffle(order, options.seed, 1u << 20);
   const auto wanted = static_cast<std::size_t>(std::llround(options.validation_share * static_cast<double>(examples)));
   order.resize(std::clamp<std::size_t>(wanted, 1, examples - 1));
@@ -54,11 +29,24 @@ std::vector<std::size_t> draw_held_out(std::size_t examples, const training_opti
   return order;
 }
 
-std::vector<std::size_t> all_but(std::size_t examples, const std::vector<std::size_t>& without) {
-  std::vector<std::size_t> rest;
-  for (std::size_t i = 0; i < examples; ++i)
-    if (!std::binary_search(without.begin(), without.end(), i)) rest.push_back(i);
+/// `without` is sorted.
+std::vector<std::size_t> all_but(const std::vector<std::size_t>& without, const training_data& data) {
+  std::vector<std::size_t> rest = every_example(data);
+  std::erase_if(rest, [&](std::size_t i) { return std::binary_search(without.begin(), without.end(), i); });
   return rest;
+}
+
+batch_plan::options plan_options(const training_options& o) {
+  return {.row_length = o.row_length, .batch_rows = o.batch_rows, .accumulation = o.accumulation, .seed = o.seed};
+}
+
+train_pass::options pass_options(const training_options& o) {
+  return {.most_rows = o.batch_rows * o.row_length,
+          .most_positions = o.row_length,
+          .precision = o.precision,
+          .keep_activations = o.keep_activations,
+          .between = o.between,
+          .device = o.device};
 }
 
 pass_result total_of(std::span<const pass_result> parts) {
@@ -80,30 +68,11 @@ training_run::training_run(const trained_model& model, const parameter_set& para
       options_(checked(std::move(options), model.config)),
       data_fingerprint_(data.fingerprint),
       held_out_fingerprint_(validation ? validation->fingerprint : 0),
-      held_out_(draw_held_out(data.examples.size(), options_, validation)),
-      trained_on_(all_but(data.examples.size(), held_out_)),
-      plan_(data, trained_on_,
-            {.row_length = options_.row_length,
-             .batch_rows = options_.batch_rows,
-             .accumulation = options_.accumulation,
-             .seed = options_.seed}),
-      pass_(make_train_pass(model, parameters, with,
-                            {.most_rows = options_.batch_rows * options_.row_length,
-                             .most_positions = options_.row_length,
-                             .precision = options_.precision,
-                             .keep_activations = options_.keep_activations,
-                             .between = options_.between,
-                             .device = options_.device})),
+      held_out_(validation ? every_example(*validation) : draw_held_out(data, options_)),
+      plan_(data, validation ? every_example(data) : all_but(held_out_, data), plan_options(options_)),
+      pass_(make_train_pass(model, parameters, with, pass_options(options_))),
       adam_(parameters, options_.adam) {
-  if (validation) {
-    held_out_.resize(validation->examples.size());
-    std::iota(held_out_.begin(), held_out_.end(), 0);
-  }
-  if (!held_out_.empty())
-    validation_.emplace(
-        validation ? *validation : data, held_out_,
-        batch_plan::options{
-            .row_length = options_.row_length, .batch_rows = options_.batch_rows, .seed = options_.seed});
+  if (!held_out_.empty()) validation_.emplace(validation ? *validation : data, held_out_, plan_options(options_));
   steps_ = options_.most_steps > 0 ? options_.most_steps : options_.epochs * plan_.steps_per_epoch();
 }
 
@@ -140,21 +109,26 @@ std::vector<pass_result> training_run::add_gradients(std::span<const training_ro
   if (adds && gradients_so_far_.size() == 0) gradients_so_far_ = aligned_buffer<float>(all.size());
   return in_turns(passes.size(), [&](std::size_t first, std::size_t own) {
     if (adds && first > 0) std::copy(all.begin(), all.end(), gradients_so_far_.data());
-    parameters_.clear_gradients();
-    pass_result result;
-    if (own < passes.size()) {
-      const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(own);
-      const dropout_key dropout{
-          .probability = static_cast<float>(options_.dropout), .seed = options_.seed, .pass = number};
-      result = pass_->train(passes[own], factor, dropout);
-    } else {
-      std::fill(all.begin(), all.end(), -0.0f);  // adding this changes no sum, not even the sign of a zero
-    }
+    const pass_result result = make_gradients(passes, own, factor);
     if (adds && first > 0)
       with_.kernels.add(gradients_so_far_.data(), static_cast<std::int64_t>(all.size()), all.data());
     if (group.count > 1) group.add_up(all);
     return result;
   });
+}
+
+/// Of one pass alone. A member without a pass of its own gives -0: adding that changes no sum, not even the sign of a
+/// zero.
+pass_result training_run::make_gradients(std::span<const training_rows> passes, std::size_t own, float factor) {
+  if (own >= passes.size()) {
+    const auto all = parameters_.gradients();
+    std::fill(all.begin(), all.end(), -0.0f);
+    return {};
+  }
+  parameters_.clear_gradients();
+  const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(own);
+  return pass_->train(passes[own], factor,
+                      {.probability = static_cast<float>(options_.dropout), .seed = options_.seed, .pass = number});
 }
 
 step_report training_run::step() {

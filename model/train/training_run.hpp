@@ -9,31 +9,9 @@
 #include "model/train/batch_plan.hpp"
 #include "model/train/optimizer.hpp"
 #include "model/train/train_pass.hpp"
-#include "model/train/training_group.hpp"
+#include "model/train/training_options.hpp"
 
 namespace troupe {
-
-struct training_options {
-  std::int64_t row_length = 512;
-  std::int64_t batch_rows = 4;    ///< packed rows of one pass
-  std::int64_t accumulation = 1;  ///< passes of one step
-  std::int64_t epochs = 1;
-  std::int64_t most_steps = 0;  ///< 0: as many as the epochs have
-  schedule_kind schedule = schedule_kind::cosine;
-  double rate = 1e-4, least_rate = 0;
-  std::int64_t warmup = 0;  ///< steps
-  adam_options adam;
-  double dropout = 0;
-  double validation_share = 0.05;  ///< of the examples, held out; 0: none
-  std::uint64_t seed = 0;
-  train_precision precision = train_precision::fine;
-  bool keep_activations = true;
-  device_id device = {};  ///< what computes the passes
-  std::string subject;    ///< what is trained, where names and shapes do not say it: a checkpoint of another is refused
-
-  training_group group = {};           ///< who shares the passes: never changes what comes out
-  std::function<void()> between = {};  ///< called between products: a place to yield to others, or to stop
-};
 
 struct step_report {
   std::int64_t step = 0;  ///< steps done, this one included
@@ -93,6 +71,7 @@ class training_run {
   void check_group() const;
   rate_schedule schedule() const;
   std::vector<pass_result> add_gradients(std::span<const training_rows> passes, float factor);
+  pass_result make_gradients(std::span<const training_rows> passes, std::size_t own, float factor);
   template <class Pass>
   std::vector<pass_result> in_turns(std::size_t passes, Pass make);
 
@@ -100,7 +79,7 @@ class training_run {
   compute with_;
   training_options options_;
   std::uint64_t data_fingerprint_, held_out_fingerprint_;
-  std::vector<std::size_t> held_out_, trained_on_;
+  std::vector<std::size_t> held_out_;  ///< examples
   batch_plan plan_;
   std::optional<batch_plan> validation_;
   std::int64_t steps_ = 0, done_ = 0;

@@ -25,6 +25,18 @@ TEST(thread_pool, runs_every_task_once) {
   }
 }
 
+TEST(thread_pool, cuts_a_range_into_pieces_of_which_the_last_may_be_smaller) {
+  thread_pool pool(3);
+  for (const std::int64_t size : {0, 1, 8, 9, 100}) {
+    std::vector<std::int64_t> counts(static_cast<std::size_t>(size), 0);  // at the first of each piece
+    pool.run_pieces(size, 8, [&](std::int64_t first, std::int64_t count, int) {
+      counts.at(static_cast<std::size_t>(first)) = count;
+    });
+    for (std::int64_t i = 0; i < size; ++i)
+      EXPECT_EQ(counts[static_cast<std::size_t>(i)], i % 8 == 0 ? std::min<std::int64_t>(8, size - i) : 0) << i;
+  }
+}
+
 TEST(thread_pool, gives_no_two_running_tasks_the_same_thread) {
   constexpr int threads = 4;
   thread_pool pool(threads);

@@ -17,10 +17,15 @@ void put_in_order(std::vector<detail::sequence_state*>& sequences) {
     std::sort(sequences.begin(), sequences.end(), in_order);
 }
 
+/// Whether `other` gives way so that `sequence` can start. For the next token of a running sequence, anyone behind it
+/// does.
+bool may_push_out(const detail::sequence_state& sequence, const detail::sequence_state& other) {
+  return sequence.urgent != 0 ? ranks_before(sequence, other) : other.tier() > sequence.tier();
+}
+
 }  // namespace
 
-void batch_scheduler::seat_all(const planning& step) {
-  closed_to_new_ = closed_to_growth_ = false;
+void batch_scheduler::seat_all(planning& step) {
   started_.clear();
   put_in_order(running_);
   seat_urgent(step);
@@ -32,24 +37,24 @@ void batch_scheduler::seat_all(const planning& step) {
   put_in_order(running_);
 }
 
-void batch_scheduler::seat_urgent(const planning& step) {
+void batch_scheduler::seat_urgent(planning& step) {
   for (sequence_state* sequence : urgent_) {
     if (sequence->phase == sequence_phase::running)
       seat(*sequence, step);
     else if (is_ready(*sequence) && !admit(*sequence, step))
-      closed_to_new_ = true;
+      step.closed_to_new = true;
   }
 }
 
 /// Safe while the list shrinks: those that are pushed out are behind the one that is looked at.
-void batch_scheduler::seat_running(request_priority priority, const planning& step) {
+void batch_scheduler::seat_running(request_priority priority, planning& step) {
   const int tier = detail::tier_of(priority);
   for (std::size_t i = 0; i < running_.size() && running_[i]->tier() <= tier; ++i)
     if (running_[i]->tier() == tier) seat(*running_[i], step);
 }
 
 /// Gets a running sequence the blocks for its next token; otherwise it is stalled.
-void batch_scheduler::seat(sequence_state& sequence, const planning& step) {
+void batch_scheduler::seat(sequence_state& sequence, planning& step) {
   if (!sequence.landed()) return;
   sequence.stalled = false;
   const std::size_t before = sequence.computed;
@@ -60,25 +65,25 @@ void batch_scheduler::seat(sequence_state& sequence, const planning& step) {
   const auto enough = [&] { return missing() <= static_cast<std::size_t>(cache_.available()); };
   if (missing() == 0) return;
   const auto behind = [&](const sequence_state& other) { return ranks_before(sequence, other); };
-  while (!closed_to_growth_ && !enough())
+  while (!step.closed_to_growth && !enough())
     if (!push_out_last(behind)) break;
-  sequence.stalled = closed_to_growth_ || !enough();
+  sequence.stalled = step.closed_to_growth || !enough();
   if (sequence.stalled) {
-    if (sequence.urgent != 0) closed_to_growth_ = true;
+    if (sequence.urgent != 0) step.closed_to_growth = true;
     return;
   }
   blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
 }
 
 /// A class has had its turn if one of its sequences starts, or if something other than lack of room prevents that.
-void batch_scheduler::admit_new(request_priority priority, const planning& step) {
+void batch_scheduler::admit_new(request_priority priority, planning& step) {
   std::uint64_t& last_turn = last_turn_[index_of(priority)];
   if (queue_of(priority).size() == 0) last_turn = step_;
   std::int64_t tokens = tokens_for_new(priority);
-  while (!closed_to_new_ && tokens > 0) {
+  while (!step.closed_to_new && tokens > 0) {
     sequence_state* next = next_in_line(priority);
     if (next != nullptr && !admit(*next, step)) {
-      closed_to_new_ = true;
+      step.closed_to_new = true;
       return;
     }
     last_turn = step_;
@@ -105,10 +110,10 @@ bool batch_scheduler::is_ready(const sequence_state& sequence) const {
 }
 
 /// True if it runs from now on; false if there is no room, though some may have been made.
-bool batch_scheduler::admit(sequence_state& sequence, const planning& step) {
+bool batch_scheduler::admit(sequence_state& sequence, planning& step) {
   if (!make_slots(sequence) || !make_adapter_slot(sequence)) return false;
   if (!make_blocks(sequence, step)) {
-    if (sequence.urgent != 0) closed_to_growth_ = true;
+    if (sequence.urgent != 0) step.closed_to_growth = true;
     return false;
   }
   start(sequence, step.now);
@@ -183,12 +188,6 @@ std::size_t batch_scheduler::reserve_beside(const sequence_state& sequence) cons
   if (sequence.urgent != 0) return 0;
   const auto stays = [&](const sequence_state* other) { return !may_push_out(sequence, *other); };
   return (static_cast<std::size_t>(std::count_if(running_.begin(), running_.end(), stays)) + started_.size()) / 2;
-}
-
-/// Whether `other` gives way so that `sequence` can start. For the next token of a running sequence, anyone behind it
-/// does.
-bool batch_scheduler::may_push_out(const sequence_state& sequence, const sequence_state& other) {
-  return sequence.urgent != 0 ? ranks_before(sequence, other) : other.tier() > sequence.tier();
 }
 
 bool batch_scheduler::push_out_for(const sequence_state& newcomer) {

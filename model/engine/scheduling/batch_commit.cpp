@@ -9,22 +9,42 @@ namespace troupe {
 
 using detail::sequence_phase;
 
+/// Finds outcomes by their sequences. They mostly come in the rows' order, so each search begins where the last ended.
+class batch_scheduler::outcome_search {
+ public:
+  explicit outcome_search(std::span<const sequence_outcome> outcomes) : outcomes_(outcomes) {}
+
+  const sequence_outcome& of(const sequence_state& sequence) {
+    for (std::size_t tried = 0; tried < outcomes_.size(); ++tried) {
+      if (next_ == outcomes_.size()) next_ = 0;
+      const sequence_outcome& outcome = outcomes_[next_++];
+      if (outcome.sequence == sequence.id) return outcome;
+    }
+    assert(!"every complete row has an outcome");
+    std::abort();
+  }
+
+ private:
+  std::span<const sequence_outcome> outcomes_;
+  std::size_t next_ = 0;
+};
+
 std::span<const ended_sequence> batch_scheduler::commit(step_id step, std::span<const sequence_outcome> outcomes) {
   ended_.clear();
-  next_outcome_ = 0;
   const auto found =
       std::find_if(flying_.begin(), flying_.end(), [&](const flying_step& flying) { return flying.id == step; });
   assert(found != flying_.end());
   if (found == flying_.end()) return ended_;
   sequence_list rows = std::move(found->rows);
   flying_.erase(found);
-  for (sequence_state* sequence : rows) land(*sequence, outcomes);
+  outcome_search search(outcomes);
+  for (sequence_state* sequence : rows) land(*sequence, search);
   rows.clear();
   spare_lists_.push_back(std::move(rows));
   return ended_;
 }
 
-void batch_scheduler::land(sequence_state& sequence, std::span<const sequence_outcome> outcomes) {
+void batch_scheduler::land(sequence_state& sequence, outcome_search& outcomes) {
   sequence.in_flight = step_id{};
   if (sequence.cancelled && sequence.followers.empty()) return remove(sequence);
   const auto fed = static_cast<std::size_t>(sequence.planned_tokens);
@@ -41,8 +61,8 @@ void batch_scheduler::land(sequence_state& sequence, std::span<const sequence_ou
   if (sequence.cancelled)
     remove(sequence);
   else
-    take_outcome(sequence, outcomes);
-  for (sequence_state* follower : followers) take_outcome(*follower, outcomes);
+    take_outcome(sequence, outcomes.of(sequence));
+  for (sequence_state* follower : followers) take_outcome(*follower, outcomes.of(*follower));
 }
 
 /// The prompt is computed: a further answer goes on from it by itself. Its slot is taken already.
@@ -60,25 +80,13 @@ void batch_scheduler::fork(const sequence_state& leader, sequence_state& followe
   running_.push_back(&follower);
 }
 
-void batch_scheduler::take_outcome(sequence_state& sequence, std::span<const sequence_outcome> outcomes) {
-  const sequence_outcome& outcome = outcome_of(sequence, outcomes);
+void batch_scheduler::take_outcome(sequence_state& sequence, const sequence_outcome& outcome) {
   append(sequence, outcome);
   if (outcome.finished) return end(sequence, end_reason::stop);
   if (sequence.tokens.size() >= sequence.limit) return end(sequence, end_reason::length);
   const std::size_t most = std::min(outcome.proposals.size(), static_cast<std::size_t>(options_.max_proposals));
   const auto guesses = outcome.proposals.first(most);
   sequence.proposals.assign(guesses.begin(), guesses.end());
-}
-
-const sequence_outcome& batch_scheduler::outcome_of(const sequence_state& sequence,
-                                                    std::span<const sequence_outcome> outcomes) {
-  for (std::size_t tried = 0; tried < outcomes.size(); ++tried) {
-    if (next_outcome_ >= outcomes.size()) next_outcome_ = 0;
-    const sequence_outcome& outcome = outcomes[next_outcome_++];
-    if (outcome.sequence == sequence.id) return outcome;
-  }
-  assert(!"every complete row has an outcome");
-  std::abort();
 }
 
 /// Of the tokens that were fed, the right ones count as computed: all known ones, and the guesses that held.

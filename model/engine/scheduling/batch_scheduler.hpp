@@ -133,9 +133,12 @@ class batch_scheduler {
  private:
   using sequence_state = detail::sequence_state;
   using sequence_list = std::vector<sequence_state*>;
+  /// The step being planned.
   struct planning {
     instant now;
     step_plan& plan;
+    bool closed_to_new = false;     ///< somebody before them waits for room
+    bool closed_to_growth = false;  ///< an urgent sequence needs the blocks
   };
   struct flying_step {
     step_id id;
@@ -149,13 +152,15 @@ class batch_scheduler {
     void note_start(instant now);
   };
 
-  // batch_scheduler.cpp: coming and going, and a step's parts in their order
+  // batch_submit.cpp: who comes
   std::optional<refused_request> check(const sequence_request& request) const;
   bool could_ever_fit(const sequence_request& request) const;
   duration retry_after() const;
   sequence_state& add();
   sequence_state& add_leader(sequence_request request);
   sequence_state& add_follower(sequence_state& leader);
+
+  // batch_scheduler.cpp: a step's parts in their order, and how a sequence begins to run, stops and goes
   sequence_state* find(sequence_id id) const;
   const sequence_state* find_leader(sequence_id id) const;
   void start(sequence_state& sequence, instant now);
@@ -174,20 +179,19 @@ class batch_scheduler {
   sequence_state* oldest_waiting(request_priority priority) const;
 
   // batch_admission.cpp: who runs, and in which blocks
-  void seat_all(const planning& step);
-  void seat_urgent(const planning& step);
-  void seat_running(request_priority priority, const planning& step);
-  void seat(sequence_state& sequence, const planning& step);
-  void admit_new(request_priority priority, const planning& step);
+  void seat_all(planning& step);
+  void seat_urgent(planning& step);
+  void seat_running(request_priority priority, planning& step);
+  void seat(sequence_state& sequence, planning& step);
+  void admit_new(request_priority priority, planning& step);
   sequence_state* next_in_line(request_priority priority) const;
   bool is_ready(const sequence_state& sequence) const;
-  bool admit(sequence_state& sequence, const planning& step);
+  bool admit(sequence_state& sequence, planning& step);
   bool make_slots(const sequence_state& sequence);
   bool make_adapter_slot(const sequence_state& sequence);
   detail::adapter_use* adapter_to_push_out(const sequence_state& sequence) const;
   bool make_blocks(sequence_state& sequence, const planning& step);
   void note_reused(sequence_state& sequence, std::size_t tokens);
-  static bool may_push_out(const sequence_state& sequence, const sequence_state& other);
   std::size_t reserve_beside(const sequence_state& sequence) const;
   bool push_out_for(const sequence_state& newcomer);
   template <class Allowed>
@@ -200,17 +204,15 @@ class batch_scheduler {
   std::int64_t give_tokens();
   detail::prompt_shares share_out(std::int64_t tokens) const;
   std::int64_t prompt_budget() const;
-  void give_proposals(std::int64_t left, step_plan& plan);
-  std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left) const;
+  void give_proposals(std::int64_t left, const planning& step);
+  std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left, const planning& step) const;
   void write_rows(step_plan& plan);
-  void write_row(sequence_state& sequence, step_plan& plan);
-  void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) const;
 
   // batch_commit.cpp: what a step's outcome changes
-  void land(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  class outcome_search;
+  void land(sequence_state& sequence, outcome_search& outcomes);
   void fork(const sequence_state& leader, sequence_state& follower);
-  void take_outcome(sequence_state& sequence, std::span<const sequence_outcome> outcomes);
-  const sequence_outcome& outcome_of(const sequence_state& sequence, std::span<const sequence_outcome> outcomes);
+  void take_outcome(sequence_state& sequence, const sequence_outcome& outcome);
   void append(sequence_state& sequence, const sequence_outcome& outcome);
   void end(sequence_state& sequence, end_reason reason);
 
@@ -237,15 +239,12 @@ class batch_scheduler {
   std::vector<flying_step> flying_;
   std::vector<sequence_list> spare_lists_;
   std::vector<ended_sequence> ended_;
-  std::size_t next_outcome_ = 0;        ///< where the search for an outcome begins: they mostly come in the rows' order
   std::vector<sequence_id> forgotten_;  ///< for the next plan
 
   std::uint64_t last_id_ = 0, last_order_ = 0, last_urgency_ = 0;
   std::uint64_t step_ = 0;  ///< planned so far
   std::uint64_t batch_served_ = 0;
   std::array<std::uint64_t, priorities> last_turn_{};  ///< the last step in which a class had its turn
-  bool closed_to_new_ = false;                         ///< in this step: somebody before them waits for room
-  bool closed_to_growth_ = false;                      ///< in this step: an urgent sequence needs the blocks
   start_pace pace_;
   statistics counts_;
 };

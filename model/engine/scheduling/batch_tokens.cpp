@@ -7,6 +7,43 @@
 namespace troupe {
 
 using detail::ranks_before;
+using detail::sequence_state;
+
+namespace {
+
+void write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) {
+  row.first_answer = static_cast<std::int32_t>(plan.answers.size());
+  if (!row.complete) return;
+  if (!sequence.cancelled) plan.answers.push_back(sequence.id);
+  for (const sequence_state* follower : sequence.followers) plan.answers.push_back(follower->id);
+  row.answers = static_cast<std::int32_t>(plan.answers.size()) - row.first_answer;
+}
+
+void write_row(sequence_state& sequence, step_plan& plan) {
+  planned_row& row = plan.rows.emplace_back();
+  row.sequence = sequence.id;
+  row.adapter = sequence.adapter;
+  row.position = static_cast<std::int64_t>(sequence.computed);
+  row.first_token = static_cast<std::int32_t>(plan.tokens.size());
+  row.proposals = sequence.planned_proposals;
+  row.tokens = sequence.planned_tokens + row.proposals;
+  const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
+  plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
+  plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
+
+  row.complete = sequence.pending() == static_cast<std::size_t>(sequence.planned_tokens);
+  row.logit_rows = row.complete && sequence.limit > sequence.prompt_tokens ? 1 + row.proposals : 0;
+  row.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
+  row.first_block = static_cast<std::int32_t>(plan.blocks.size());
+  row.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
+  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - row.blocks, sequence.blocks.end());
+  write_answers(sequence, row, plan);
+
+  sequence.known_blocks = sequence.blocks.size();
+  sequence.in_flight = sequence.last_step = plan.id;
+}
+
+}  // namespace
 
 /// Every sequence that can go on. If several steps are in flight, only one step's share: those that waited longest.
 void batch_scheduler::choose_rows() {
@@ -66,24 +103,25 @@ std::int64_t batch_scheduler::prompt_budget() const {
                         : options_.max_batch_tokens;
 }
 
-void batch_scheduler::give_proposals(std::int64_t left, step_plan& plan) {
+void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
   for (sequence_state* sequence : chosen_) {
-    const std::size_t guesses = affordable_proposals(*sequence, left);
+    const std::size_t guesses = affordable_proposals(*sequence, left, step);
     sequence->planned_proposals = static_cast<std::int32_t>(guesses);
     sequence->proposals.resize(guesses);
     left -= costs_.of(*sequence, sequence->planned_proposals);
-    if (guesses > 0) blocks_.provide(*sequence, sequence->tokens.size() + guesses, plan.copies);
+    if (guesses > 0) blocks_.provide(*sequence, sequence->tokens.size() + guesses, step.plan.copies);
   }
 }
 
 /// Guesses may take blocks that are left over, but leave some for the others' next tokens.
-std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence, std::int64_t left) const {
+std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence, std::int64_t left,
+                                                  const planning& step) const {
   if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
   const std::size_t known = sequence.tokens.size();
   const auto affordable = static_cast<std::size_t>(costs_.affordable(sequence, left));
   const std::size_t guesses = std::min({sequence.proposals.size(), affordable, sequence.limit - known - 1});
   const std::size_t wanted = blocks_.missing(sequence, known + guesses) + running_.size() / 2;
-  if (!closed_to_growth_ && wanted <= static_cast<std::size_t>(cache_.available())) return guesses;
+  if (!step.closed_to_growth && wanted <= static_cast<std::size_t>(cache_.available())) return guesses;
   return std::min(guesses, sequence.blocks.size() * block_tokens - known);
 }
 
@@ -99,42 +137,10 @@ void batch_scheduler::write_rows(step_plan& plan) {
   }
   for (sequence_state* sequence : chosen_) {
     write_row(*sequence, plan);
+    counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
     flying.rows.push_back(sequence);
     if (sequence->priority == request_priority::batch) batch_served_ = step_;
   }
-}
-
-void batch_scheduler::write_row(sequence_state& sequence, step_plan& plan) {
-  planned_row& row = plan.rows.emplace_back();
-  row.sequence = sequence.id;
-  row.adapter = sequence.adapter;
-  row.position = static_cast<std::int64_t>(sequence.computed);
-  row.first_token = static_cast<std::int32_t>(plan.tokens.size());
-  row.proposals = sequence.planned_proposals;
-  row.tokens = sequence.planned_tokens + row.proposals;
-  const auto first = sequence.tokens.begin() + static_cast<std::ptrdiff_t>(sequence.computed);
-  plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
-  plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
-
-  row.complete = sequence.pending() == static_cast<std::size_t>(sequence.planned_tokens);
-  row.logit_rows = row.complete && sequence.limit > sequence.prompt_tokens ? 1 + row.proposals : 0;
-  row.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
-  row.first_block = static_cast<std::int32_t>(plan.blocks.size());
-  row.blocks = static_cast<std::int32_t>(sequence.blocks.size() - sequence.known_blocks);
-  plan.blocks.insert(plan.blocks.end(), sequence.blocks.end() - row.blocks, sequence.blocks.end());
-  write_answers(sequence, row, plan);
-
-  sequence.known_blocks = sequence.blocks.size();
-  sequence.in_flight = sequence.last_step = plan.id;
-  counts_.computed_tokens += static_cast<std::uint64_t>(sequence.planned_tokens);
-}
-
-void batch_scheduler::write_answers(const sequence_state& sequence, planned_row& row, step_plan& plan) const {
-  row.first_answer = static_cast<std::int32_t>(plan.answers.size());
-  if (!row.complete) return;
-  if (!sequence.cancelled) plan.answers.push_back(sequence.id);
-  for (const sequence_state* follower : sequence.followers) plan.answers.push_back(follower->id);
-  row.answers = static_cast<std::int32_t>(plan.answers.size()) - row.first_answer;
 }
 
 }  // namespace troupe

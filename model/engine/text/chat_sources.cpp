@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "model/formats/gguf.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_files.hpp"
@@ -18,8 +19,7 @@ constexpr std::string_view gguf_template_key = "tokenizer.chat_template";
 constexpr std::string_view gguf_tool_template_key = "tokenizer.chat_template.tool_use";
 
 json tokenizer_config(const fs::path& file) {
-  std::error_code ignored;
-  if (!fs::exists(file, ignored)) return json::object();
+  if (!path_exists(file)) return json::object();
   json config = detail::parse_json_as<json>(detail::read_text(file, largest_text), file.string());
   return config.is_object() ? config : json::object();
 }
@@ -60,12 +60,11 @@ chat_sources sources_in_folder(const fs::path& folder) {
   const fs::path file = folder / "tokenizer_config.json";
   const json config = tokenizer_config(file);
   take_texts(config, found);
-  std::error_code ignored;
-  if (const fs::path own = folder / "chat_template.jinja"; fs::exists(own, ignored))
+  if (const fs::path own = folder / "chat_template.jinja"; path_exists(own))
     found.usual = detail::read_text(own, largest_text);
   else
     take_template(config, file.string(), found);
-  if (const fs::path own = folder / tool_template_file; fs::exists(own, ignored))
+  if (const fs::path own = folder / tool_template_file; path_exists(own))
     found.with_tools = detail::read_text(own, largest_text);
   return found;
 }
@@ -74,8 +73,7 @@ chat_sources sources_in_folder(const fs::path& folder) {
 
 std::optional<chat_sources> find_chat_sources(const fs::path& model) {
   chat_sources found;
-  std::error_code ignored;
-  if (fs::is_directory(model, ignored)) found = sources_in_folder(model);
+  if (is_folder(model)) found = sources_in_folder(model);
   if (found.usual.empty())
     if (const auto metadata = find_gguf_metadata(model)) {
       found.usual = metadata->get<std::string>(gguf_template_key).value_or("");

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "model/formats/gguf.hpp"
 
 namespace troupe {
@@ -10,16 +11,6 @@ namespace troupe {
 namespace fs = std::filesystem;
 
 namespace {
-
-bool is_there(const fs::path& path) {
-  std::error_code ignored;
-  return fs::exists(path, ignored);
-}
-
-bool is_folder(const fs::path& path) {
-  std::error_code ignored;
-  return fs::is_directory(path, ignored);
-}
 
 bool has_vocabulary(const fs::path& model) {
   const auto metadata = find_gguf_metadata(model);
@@ -44,7 +35,7 @@ class absent_tokenizer : public tokenizer {
 std::string tokenizer_kind(const fs::path& model) {
   if (is_folder(model))
     for (const char* name : {"tokenizer.json", "tokenizer.model"})
-      if (is_there(model / name)) return name;
+      if (path_exists(model / name)) return name;
   return has_vocabulary(model) ? "GGUF" : "";
 }
 

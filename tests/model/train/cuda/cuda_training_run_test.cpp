@@ -42,12 +42,12 @@ struct run_on {
 
   explicit run_on(device_id device)
       : lora(model,
-             {.rank = 3,
-              .alpha = 6,
-              .rank_stabilized = true,
-              .dropout = 0.25,
-              .rank_pattern = {{"q_proj", 5}},
-              .alpha_pattern = {{"layers.1.mlp.up_proj", 3}}},
+             {.factors = {.rank = 3,
+                          .alpha = 6,
+                          .rank_stabilized = true,
+                          .rank_pattern = {{"q_proj", 5}},
+                          .alpha_pattern = {{"layers.1.mlp.up_proj", 3}}},
+              .dropout = 0.25},
              1),
         run(model, lora.parameters(), {pool, kernels()}, data, nullptr, options_on(device)) {}
 

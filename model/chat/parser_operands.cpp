@@ -1,149 +1,17 @@
-#include <algorithm>
+// What operators stand between: literals, names, displays, and what follows them: calls, attributes, filters, tests.
 #include <cstdlib>
 
 #include "model/chat/literals.hpp"
 #include "model/chat/parser.hpp"
 
 namespace troupe::detail::jinja {
-expression_ptr parser::parse_choice(bool with_if) {
-  const nested level(*this);
-  expression_ptr then = parse_or();
-  while (with_if && at_name("if")) {
-    const position at = take().at;
-    expression_ptr condition = parse_or();
-    expression_ptr otherwise = skip_name("else") ? parse_choice(true) : nullptr;
-    then = make(at, choice{std::move(condition), std::move(then), std::move(otherwise)});
-  }
-  return then;
-}
-
-expression_ptr parser::parse_tuple(bool with_if, bool may_be_empty) {
-  const position at = here().at;
-  if (may_be_empty && at_symbol(")")) return make(at, sequence_display{sequence_kind::tuple, {}});
-  expression_ptr first = parse_choice(with_if);
-  if (!at_symbol(",")) return first;
-  sequence_display tuple{sequence_kind::tuple, {}};
-  tuple.items.push_back(std::move(first));
-  while (skip_symbol(",")) {
-    const token_kind kind = here().kind;
-    if (kind == token_kind::print_end || kind == token_kind::tag_end || at_symbol(")")) break;
-    tuple.items.push_back(parse_choice(with_if));
-  }
-  return make(at, std::move(tuple));
-}
-
-expression_ptr parser::parse_or() {
-  return parse_logical("or", false, &parser::parse_and);
-}
-
-expression_ptr parser::parse_and() {
-  return parse_logical("and", true, &parser::parse_not);
-}
-
-expression_ptr parser::parse_logical(std::string_view name, bool conjunction, operand_rule parse_operand) {
-  expression_ptr left = (this->*parse_operand)();
-  while (at_name(name)) {
-    const position at = take().at;
-    expression_ptr right = (this->*parse_operand)();
-    left = make(at, logical{conjunction, std::move(left), std::move(right)});
-  }
-  return left;
-}
-
-expression_ptr parser::parse_not() {
-  if (!at_name("not")) return parse_comparison();
-  const nested level(*this);
-  const position at = take().at;
-  return make(at, negation{parse_not()});
-}
-
-expression_ptr parser::parse_comparison() {
-  static constexpr std::pair<std::string_view, comparison> symbols[] = {
-      {"==", comparison::equal},      {"!=", comparison::not_equal}, {"<", comparison::less},
-      {"<=", comparison::less_equal}, {">", comparison::greater},    {">=", comparison::greater_equal}};
-  const position at = here().at;
-  expression_ptr first = parse_sum();
-  comparison_chain chain;
-  while (true) {
-    const auto* symbol =
-        std::find_if(std::begin(symbols), std::end(symbols), [&](const auto& entry) { return at_symbol(entry.first); });
-    if (symbol != std::end(symbols)) {
-      take();
-      chain.rest.emplace_back(symbol->second, parse_sum());
-    } else if (skip_name("in")) {
-      chain.rest.emplace_back(comparison::in, parse_sum());
-    } else if (at_name("not") && ahead().kind == token_kind::name && ahead().text == "in") {
-      next_ += 2;
-      chain.rest.emplace_back(comparison::not_in, parse_sum());
-    } else {
-      break;
-    }
-  }
-  if (chain.rest.empty()) return first;
-  chain.first = std::move(first);
-  return make(at, std::move(chain));
-}
-
-expression_ptr parser::parse_sum() {
-  static constexpr operator_symbol symbols[] = {{"+", arithmetic::add}, {"-", arithmetic::subtract}};
-  return parse_arithmetic(symbols, &parser::parse_concatenation);
-}
-
-expression_ptr parser::parse_concatenation() {
-  const position at = here().at;
-  expression_ptr first = parse_product();
-  if (!at_symbol("~")) return first;
-  concatenation joined;
-  joined.parts.push_back(std::move(first));
-  while (skip_symbol("~")) joined.parts.push_back(parse_product());
-  return make(at, std::move(joined));
-}
-
-expression_ptr parser::parse_product() {
-  static constexpr operator_symbol symbols[] = {{"*", arithmetic::multiply},
-                                                {"/", arithmetic::divide},
-                                                {"//", arithmetic::floor_divide},
-                                                {"%", arithmetic::modulo}};
-  return parse_arithmetic(symbols, &parser::parse_power);
-}
-
-expression_ptr parser::parse_power() {
-  static constexpr operator_symbol symbols[] = {{"**", arithmetic::power}};
-  return parse_arithmetic(symbols, &parser::parse_filtered);
-}
-
-expression_ptr parser::parse_arithmetic(std::span<const operator_symbol> symbols, operand_rule parse_operand) {
-  expression_ptr left = (this->*parse_operand)();
-  while (true) {
-    const auto symbol =
-        std::find_if(symbols.begin(), symbols.end(), [this](const auto& entry) { return at_symbol(entry.first); });
-    if (symbol == symbols.end()) return left;
-    const position at = take().at;
-    expression_ptr right = (this->*parse_operand)();
-    left = make(at, arithmetic_use{symbol->second, std::move(left), std::move(right)});
-  }
-}
-
-expression_ptr parser::parse_unary(bool with_filters) {
-  const nested level(*this);
-  expression_ptr operand;
-  if (at_symbol("-") || at_symbol("+")) {
-    const token& symbol = take();
-    const position at = symbol.at;
-    const bool negative = symbol.text == "-";
-    operand = make(at, sign{negative, parse_unary(false)});
-  } else {
-    operand = parse_primary();
-  }
-  operand = parse_postfix(std::move(operand));
-  return with_filters ? parse_filters(std::move(operand)) : std::move(operand);
-}
 
 expression_ptr parser::parse_primary() {
   if (at_symbol("[")) return parse_list();
   if (at_symbol("{")) return parse_dict();
   if (!skip_symbol("(")) return parse_literal_or_name(here());
-  expression_ptr inside = parse_tuple(true, true);
+  const position at = here().at;
+  expression_ptr inside = at_symbol(")") ? make(at, sequence_display{sequence_kind::tuple, {}}) : parse_tuple(true);
   expect_symbol(")");
   return inside;
 }
@@ -173,38 +41,26 @@ expression_ptr parser::parse_number(const token& digits) {
   integer number = 0;
   for (const char c : text.substr(base == 10 ? 0 : 2)) {
     const int digit = digit_value(c);
-    const bool overflow = __builtin_mul_overflow(number, integer{base}, &number) ||
-                          __builtin_add_overflow(number, integer{digit}, &number);
-    if (overflow || digit >= base) refuse_at(where_, digits.at, "the number cannot be read");
+    if (digit >= base || !append_digit(number, digit, base)) refuse_at(where_, digits.at, "the number cannot be read");
   }
   return make(digits.at, literal{make_integer(number)});
 }
 
 expression_ptr parser::parse_list() {
   const position at = here().at;
-  expect_symbol("[");
   sequence_display list{sequence_kind::list, {}};
-  while (!at_symbol("]")) {
-    if (!list.items.empty()) expect_symbol(",");
-    if (at_symbol("]")) break;
-    list.items.push_back(parse_expression());
-  }
-  expect_symbol("]");
+  parse_items("[", "]", [&] { list.items.push_back(parse_expression()); });
   return make(at, std::move(list));
 }
 
 expression_ptr parser::parse_dict() {
   const position at = here().at;
-  expect_symbol("{");
   mapping_display dict;
-  while (!at_symbol("}")) {
-    if (!dict.entries.empty()) expect_symbol(",");
-    if (at_symbol("}")) break;
+  parse_items("{", "}", [&] {
     expression_ptr key = parse_expression();
     expect_symbol(":");
     dict.entries.emplace_back(std::move(key), parse_expression());
-  }
-  expect_symbol("}");
+  });
   return make(at, std::move(dict));
 }
 
@@ -301,12 +157,7 @@ bool parser::at_test_argument() const {
 
 call_arguments parser::parse_arguments() {
   call_arguments given;
-  expect_symbol("(");
-  while (!at_symbol(")")) {
-    if (!given.positional.empty() || !given.named.empty()) expect_symbol(",");
-    if (!at_symbol(")")) parse_argument(given);
-  }
-  expect_symbol(")");
+  parse_items("(", ")", [&] { parse_argument(given); });
   return given;
 }
 

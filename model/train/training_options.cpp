@@ -1,0 +1,41 @@
+#include "model/train/training_options.hpp"
+
+#include <cmath>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace troupe {
+
+training_options checked(training_options o, const model_config& config) {
+  const auto positive = [](std::int64_t value, std::string_view name) {
+    if (value < 1) refuse("{} is {}: use 1 or more", name, value);
+  };
+  positive(o.row_length, "the row length");
+  positive(o.batch_rows, "the batch");
+  positive(o.accumulation, "accumulation");
+  positive(o.epochs, "the number of epochs");
+  // As training_spec.cpp has them: their products with other numbers fit an int64.
+  const auto at_most = [](std::int64_t value, std::int64_t most, std::string_view name) {
+    if (value > most) refuse("{} is {}: use at most {}", name, value, most);
+  };
+  at_most(o.accumulation, 1 << 16, "accumulation");
+  at_most(o.epochs, 1'000'000, "the number of epochs");
+  if (o.row_length > config.context)
+    refuse("rows of {} tokens: the model has {} positions", o.row_length, config.context);
+  if (o.batch_rows > (1 << 22) / o.row_length)
+    refuse("{} rows of {} tokens in one pass: use fewer, and accumulate", o.batch_rows, o.row_length);
+  if (o.most_steps < 0) refuse("the number of steps is {}: use 1 or more", o.most_steps);
+  if (o.warmup < 0) refuse("the warm-up is {} steps: use 0 or more", o.warmup);
+  if (!(o.rate >= 0) || !std::isfinite(o.rate)) refuse("the learning rate is {}: use a small positive number", o.rate);
+  const auto not_negative = [](double value, std::string_view name) {
+    if (!(value >= 0) || !std::isfinite(value)) refuse("{} is {}: use 0 or more", name, value);
+  };
+  not_negative(o.adam.weight_decay, "the weight decay");
+  not_negative(o.adam.clip, "the norm to cut gradients to");
+  if (!(o.validation_share >= 0 && o.validation_share < 1))
+    refuse("the share held out is {}: use 0 to less than 1", o.validation_share);
+  return o;
+}
+
+}  // namespace troupe
