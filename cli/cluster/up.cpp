@@ -48,9 +48,9 @@ void check_preload(const cluster_config& config) {
     const bool is_folder = std::filesystem::is_directory(folder);
     if (!named.empty() || (is_folder && is_adapter_name(adapter))) {
       if (const auto problem = adapter_catalogue(known).check_name(adapter))
-        refuse("{}: {}", place_of(config, "adapters.preload"), problem->text);
+        refuse_at(config, "adapters.preload", "{}", problem->text);
       if (!is_folder)
-        refuse("{}: adapter {}: there is no folder {}", place_of(config, "adapters.preload"), adapter, folder.string());
+        refuse_at(config, "adapters.preload", "adapter {}: there is no folder {}", adapter, folder.string());
       continue;
     }
     const std::filesystem::path book = config.state_dir / "journal.db";
@@ -58,8 +58,7 @@ void check_preload(const cluster_config& config) {
       saved.emplace(known,
                     std::filesystem::exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
     if (!saved->load(adapter))
-      refuse("{}: adapter {}: there is none, and no folder {}", place_of(config, "adapters.preload"), adapter,
-             folder.string());
+      refuse_at(config, "adapters.preload", "adapter {}: there is none, and no folder {}", adapter, folder.string());
   }
 }
 
@@ -69,11 +68,12 @@ void check_state_folder(const cluster_config& config) {
   std::error_code ignored;
   while (!std::filesystem::exists(around, ignored) && around.has_relative_path()) around = around.parent_path();
   if (!std::filesystem::is_directory(around, ignored))
-    refuse("{}: {}: cannot be made, since {} is no folder: choose another state_dir or XDG_STATE_HOME",
-           place_of(config, "cluster.state_dir"), config.state_dir.string(), around.string());
+    refuse_at(config, "cluster.state_dir",
+              "{}: cannot be made, since {} is no folder: choose another state_dir or XDG_STATE_HOME",
+              config.state_dir.string(), around.string());
   if (::access(around.c_str(), W_OK | X_OK) != 0)
-    refuse("{}: {}: {} cannot be written to: choose another state_dir or XDG_STATE_HOME",
-           place_of(config, "cluster.state_dir"), config.state_dir.string(), around.string());
+    refuse_at(config, "cluster.state_dir", "{}: {} cannot be written to: choose another state_dir or XDG_STATE_HOME",
+              config.state_dir.string(), around.string());
 }
 
 /// An ipc address is a file: its folder must be there.
@@ -84,9 +84,8 @@ void check_listening(const cluster_config& config, const node_config& node) {
   const std::filesystem::path folder = std::filesystem::path(listen.substr(ipc.size())).parent_path();
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
-    refuse("{}: {}: there is no folder {}: make it, or listen elsewhere",
-           place_of(config, node.is_head() ? "cluster.listen" : "node." + node.name + ".listen"), listen,
-           folder.string());
+    refuse_at(config, node.is_head() ? "cluster.listen" : "node." + node.name + ".listen",
+              "{}: there is no folder {}: make it, or listen elsewhere", listen, folder.string());
 }
 
 /// If only the head saw that its port is taken, whoever has it might be asked for the status of this cluster. No bad
@@ -128,7 +127,7 @@ void check_site(const cluster_config& config) {
                       .pool = is_here && node.shares_memory() ? "this machine" : ""});
   }
   const auto placed = place(offers, planned.shape, planned.wanted);
-  if (!placed) refuse("{}: {}", place_of(config, placed.error().key), placed.error().text);
+  if (!placed) refuse_at(config, placed.error().key, "{}", placed.error().text);
 }
 
 connect_options connect_to(const cluster_config& config) {

@@ -27,7 +27,7 @@ class checker {
  private:
   template <class... Args>
   [[noreturn]] void refuse_at(std::string_view key, fmt::format_string<Args...> format, Args&&... args) const {
-    refuse("{}: {}", place_of(config_, key), fmt::format(format, std::forward<Args>(args)...));
+    troupe::refuse_at(config_, key, format, std::forward<Args>(args)...);
   }
   static std::string key(const node_config& node, std::string_view name) {
     return fmt::format("node.{}.{}", node.name, name);
