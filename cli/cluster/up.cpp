@@ -224,14 +224,14 @@ void add_up(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("up", "Start a cluster's nodes and keep them running");
   own.add_option("CLUSTER", options->cluster, "the cluster's TOML file")->required();
   own.add_flag("--detach", options->detach, "return once the cluster can serve; troupe down ends it");
-  own.callback([options, &chosen] { chosen = [options] { return up(*options); }; });
+  run_when_named(own, chosen, [options] { return up(*options); });
 }
 
 void add_down(CLI::App& program, command& chosen) {
   auto cluster = std::make_shared<std::string>();
   CLI::App& own = *program.add_subcommand("down", "End what troupe up started on this machine");
   own.add_option("CLUSTER", *cluster, "the cluster's TOML file")->required();
-  own.callback([cluster, &chosen] { chosen = [cluster] { return down(*cluster); }; });
+  run_when_named(own, chosen, [cluster] { return down(*cluster); });
 }
 
 }  // namespace troupe
