@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "actors/adapters/adapter_digest.hpp"
+#include "actors/adapters/adapter_files.hpp"
 #include "actors/folders.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"

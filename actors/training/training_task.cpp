@@ -5,7 +5,7 @@
 
 #include <sched.h>
 
-#include "actors/adapters/adapter_digest.hpp"
+#include "actors/adapters/adapter_files.hpp"
 #include "actors/folders.hpp"
 #include "actors/training/training_files.hpp"
 #include "actors/training/training_ranks.hpp"
