@@ -119,7 +119,7 @@ std::string last_words(const std::filesystem::path& log) {
 
 /// Whether a node keeps the cluster from beginning: also one that joins and dies again and again.
 bool does_not_start(const node_process& node) {
-  return node.state == process_state::given_up || node.quick_deaths >= restart_policy::options().fast_failures;
+  return node.state == process_state::given_up || node.quick_deaths >= restart_policy::options().most_failures;
 }
 
 /// Ends this process if a node does not start while the cluster begins, or if the head is given up: without its head a
