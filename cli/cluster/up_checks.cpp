@@ -64,7 +64,7 @@ void check_listening(const cluster_config& config, const node_config& node) {
   const std::filesystem::path folder = std::filesystem::path(listen.substr(ipc.size())).parent_path();
   std::error_code ignored;
   if (!std::filesystem::is_directory(folder, ignored))
-    refuse_at(config, node.is_head() ? "cluster.listen" : "node." + node.name + ".listen",
+    refuse_at(config, node.is_head() ? "cluster.listen" : node_key(node.name, "listen"),
               "{}: there is no folder {}: make it, or listen elsewhere", listen, folder.string());
 }
 

@@ -165,7 +165,7 @@ step_sizes step_sizes_of(const node_site& site) {
 }
 
 void check_device(const cluster_config& config, const node_config& node) {
-  check_device(node.device, place_of(config, "node." + node.name + ".device"));
+  check_device(node.device, place_of(config, node_key(node.name, "device")));
 }
 
 std::uint64_t memory_of(const node_config& node) {

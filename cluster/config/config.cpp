@@ -79,6 +79,10 @@ std::string cluster_config::head_endpoint() const {
   return reachable_endpoint(listen, head().host);
 }
 
+std::string node_key(std::string_view node, std::string_view setting) {
+  return fmt::format("node.{}.{}", node, setting);
+}
+
 std::string place_of(const cluster_config& config, std::string_view key) {
   while (true) {
     if (const auto found = config.places.find(key); found != config.places.end())

@@ -134,6 +134,8 @@ cluster_config read_cluster_config(const std::filesystem::path& file);
 /// The same from text. `file`: its name in errors, and where relative paths start.
 cluster_config parse_cluster_config(std::string_view text, const std::filesystem::path& file);
 
+/// The key of a node's setting: "node.w0.layers".
+std::string node_key(std::string_view node, std::string_view setting);
 /// `file:line:column` of a key, or of the closest thing around it that is in the file.
 std::string place_of(const cluster_config& config, std::string_view key);
 /// Refuses what the file says there. Throws input_error.
