@@ -37,6 +37,10 @@ bool is_training_id(std::string_view text) {
   return is_short_word(text);
 }
 
+void check_training_id(std::string_view text) {
+  if (!is_training_id(text)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
+}
+
 training_file describe_file(const fs::path& folder, const std::string& name) {
   std::ifstream in(folder / name, std::ios::binary);
   if (!in) refuse("{}: cannot be read: {}", (folder / name).string(), std::strerror(errno));
