@@ -27,7 +27,7 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
     try {
       folder.empty() ? shelf->load(name) : shelf->load(name, folder);
     } catch (const input_error& error) {
-      refuse("{}: {}", place_of(config, "adapters.preload"), error.what());
+      refuse_at(config, "adapters.preload", "{}", error.what());
     }
   }
   parts.book->save(shelf->take_changes());

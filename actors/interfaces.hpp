@@ -246,7 +246,7 @@ struct adapter_published {
   bool can_resume = false;  ///< nothing is wrong with the folder: the disk is full, say
 };
 
-/// Training to adapter store: make a version of this folder. `answer` may be called on any thread, once.
+/// Training desk to adapter store: make a version of this folder. `answer` may be called on any thread, once.
 struct publish_adapter {
   std::string name;
   std::filesystem::path folder;
@@ -265,7 +265,7 @@ using adapter_store_actor = actor_of<command_call, incoming<want_piece>, find_ad
 
 // --- training ---
 
-/// Supervisor to training: a node with a trainer has become a member, or is one no longer.
+/// Supervisor to training desk: a node with a trainer has become a member, or is one no longer.
 struct trainer_joined {
   std::string name;
   trainer_actor trainer;
@@ -276,7 +276,7 @@ struct trainer_lost {
   std::string name;
 };
 
-/// Jobs to training: a fine-tune was cancelled, paused or resumed.
+/// Jobs to training desk: a fine-tune was cancelled, paused or resumed.
 struct job_changed {
   std::string job;
   job_state state = job_state::queued;
@@ -287,7 +287,7 @@ struct carry_on {
   std::function<void()> run;
 };
 
-/// Jobs to training, once: the accepted jobs that have not ended, oldest first.
+/// Jobs to training desk, once: the accepted jobs that have not ended, oldest first.
 struct begin_training {
   std::vector<job_info> unfinished;
 };
@@ -315,14 +315,14 @@ struct line_refused {
   request_refused why;  ///< names the first request of the line, whichever was refused
 };
 
-/// The wiring to jobs: this is the gateway, and the actor for fine-tunes; take up unfinished jobs.
+/// The wiring to jobs: this is the gateway, and the training desk; take up unfinished jobs.
 struct begin_jobs {
   gateway_actor gateway;
   training_desk_actor training;
 };
 
-/// Training to jobs: use the journal, on its owner's thread. `use` may throw journal_failure; then it is called again
-/// later.
+/// Training desk to jobs: use the journal, on its owner's thread. `use` may throw journal_failure; then it is called
+/// again later.
 struct use_journal {
   std::function<void(journal&)> use;
 };

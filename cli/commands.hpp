@@ -8,7 +8,10 @@ namespace troupe {
 /// What the command line asks for, to be run once all of it was understood; gives the exit code.
 using command = std::function<int()>;
 
-// Each adds one command to the program; when the user names it, `chosen` becomes that command.
+/// When the user names `own`, `chosen` becomes `run`.
+void run_when_named(CLI::App& own, command& chosen, command run);
+
+// Each adds one command to the program, to be run when it is named.
 void add_generate(CLI::App& program, command& chosen);
 void add_eval(CLI::App& program, command& chosen);
 void add_inspect(CLI::App& program, command& chosen);

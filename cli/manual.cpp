@@ -53,6 +53,11 @@ int print_manual(const CLI::App& program, bool markdown) {
   return 0;
 }
 
+int print_completion(const CLI::App& program, const std::string& shell) {
+  print(completion_script(command_tree(program), shell));
+  return 0;
+}
+
 }  // namespace
 
 std::string man_page(const std::vector<command_words>& commands) {
@@ -92,19 +97,13 @@ void add_manual(CLI::App& program, command& chosen) {
   CLI::App& man = *program.add_subcommand("man", "Print the manual page: troupe man | man -l -");
   const auto markdown = std::make_shared<bool>(false);
   man.add_flag("--markdown", *markdown, "as docs/FLAGS.md has it");
-  man.callback(
-      [&program, markdown, &chosen] { chosen = [&program, markdown] { return print_manual(program, *markdown); }; });
+  run_when_named(man, chosen, [&program, markdown] { return print_manual(program, *markdown); });
   CLI::App& completion = *program.add_subcommand("completion", "Print what makes a shell complete troupe's words");
   const auto shell = std::make_shared<std::string>();
   completion.add_option("SHELL", *shell, "bash, zsh or fish")
       ->required()
       ->check(CLI::IsMember({"bash", "zsh", "fish"}));
-  completion.callback([&program, shell, &chosen] {
-    chosen = [&program, shell] {
-      print(completion_script(command_tree(program), *shell));
-      return 0;
-    };
-  });
+  run_when_named(completion, chosen, [&program, shell] { return print_completion(program, *shell); });
 }
 
 }  // namespace troupe

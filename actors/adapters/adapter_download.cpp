@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "actors/adapters/adapter_digest.hpp"
+#include "actors/adapters/adapter_files.hpp"
 #include "actors/folders.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"

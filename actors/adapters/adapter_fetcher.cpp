@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "actors/adapters/adapter_digest.hpp"
+#include "actors/adapters/adapter_files.hpp"
 #include "base/error.hpp"
 #include "model/lora/adapter_file.hpp"
 

@@ -9,7 +9,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "actors/adapters/adapter_digest.hpp"
 #include "actors/folders.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"

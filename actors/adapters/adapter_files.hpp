@@ -1,15 +1,30 @@
-// An adapter's files in a store: copied whole and synced, or not at all. No catalogue, no actor. Errors are
-// input_error, one line for the user.
+// An adapter's files: which they are, their digest, and how they get into a store: copied whole and synced, or not at
+// all. No catalogue, no actor. Errors are input_error, one line for the user.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "actors/messages.hpp"
+#include "base/sha256.hpp"
 #include "base/shared_bytes.hpp"
 
 namespace troupe {
+
+/// In the order in which the digest covers them: for each file what begin_adapter_file adds, then its contents.
+constexpr std::array<std::string_view, 2> adapter_file_names{"adapter_config.json", "adapter_model.safetensors"};
+constexpr std::uint64_t largest_adapter_file = std::uint64_t{16} << 30;
+
+inline void begin_adapter_file(sha256& digest, std::string_view name, std::uint64_t bytes) {
+  digest.add_field(name).add(std::to_string(bytes) + ":");
+}
+
+/// Marks a folder that a worker fetched and may remove; its time is that of the last use. The head's own folders have
+/// none.
+constexpr std::string_view fetched_mark = ".fetched";
 
 /// An adapter's files in a folder; none if one of them is missing.
 std::vector<adapter_file_info> adapter_files_in(const std::filesystem::path& folder);

@@ -4,7 +4,6 @@
 #include <array>
 #include <utility>
 
-#include "actors/adapters/adapter_digest.hpp"
 #include "actors/adapters/adapter_files.hpp"
 #include "actors/shown_path.hpp"
 #include "base/error.hpp"
@@ -26,6 +25,12 @@ template <class T>
 T value_of(const result<T, catalogue_error>& from) {
   if (!from) refuse_by(from.error());
   return *from;
+}
+
+/// The newest version of a name; nullptr if it has none.
+const adapter_entry* newest_of(std::string_view name, const std::vector<adapter_entry>& all) {
+  const auto last = std::find_if(all.rbegin(), all.rend(), [&](const adapter_entry& e) { return e.spec.name == name; });
+  return last == all.rend() ? nullptr : &*last;
 }
 
 /// Its bytes in memory; nothing where it does not fit the model.
@@ -128,7 +133,7 @@ adapter_entry adapter_shelf::add_version(const candidate& copy) {
   if (const auto found = candidates_.find(copy.sha256); found != candidates_.end()) candidates_.erase(found);
   perhaps_unused_.insert(copy.sha256);  // unless it becomes a version below
   const auto all = catalogue_.list();
-  const adapter_entry* last = newest(copy.name, all);
+  const adapter_entry* last = newest_of(copy.name, all);
   // An unloaded version with the same contents comes back under its old number.
   if (last && last->spec.sha256 == copy.sha256 && last->state == adapter_state::unloaded)
     return make_ready(value_of(catalogue_.load(last->full_name())));
@@ -173,11 +178,6 @@ adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
   check_fits(bytes, "adapter " + entry.full_name());
   catalogue_.set_ready(entry.version);
   return *catalogue_.find(entry.version);
-}
-
-const adapter_entry* adapter_shelf::newest(std::string_view name, const std::vector<adapter_entry>& all) const {
-  const auto last = std::find_if(all.rbegin(), all.rend(), [&](const adapter_entry& e) { return e.spec.name == name; });
-  return last == all.rend() ? nullptr : &*last;
 }
 
 std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const {

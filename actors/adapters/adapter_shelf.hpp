@@ -102,7 +102,6 @@ class adapter_shelf {
   /// Looks for a version's files. Returns why it cannot be used; empty if it can, and then it is in `details_`.
   const std::string& look_for_files(const adapter_entry& entry);
   std::string find_files(const adapter_entry& entry);
-  const adapter_entry* newest(std::string_view name, const std::vector<adapter_entry>& all) const;
 
   options options_;
   adapter_catalogue catalogue_;

@@ -80,10 +80,6 @@ class jobs_state {
   std::string hold(const std::string& id, bool on);
   std::string events(const job_info& job, const command_fields& from) const;
   void tell_training(const job_info& job) const;
-  void save(const save_catalogue& order);
-  void use(const use_journal& order);
-  bool can_use(const use_journal& order);
-  void use_again();
 
   // jobs.cpp: lines
   void go_on(const begin_jobs& begun);
@@ -111,6 +107,10 @@ class jobs_state {
   void wake_in(duration after);
   void post();
   void post_soon();
+  void use(const use_journal& order);
+  bool can_use(const use_journal& order);
+  void use_again();
+  void save(const save_catalogue& order);
 
   handle::pointer self_;
   jobs_parts parts_;

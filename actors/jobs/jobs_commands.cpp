@@ -1,16 +1,16 @@
-// Commands about jobs, and what the adapter store wants written into the journal.
+// Commands about jobs.
 #include <algorithm>
 
 #include "actors/command_fields_impl.hpp"
+#include "actors/jobs/job_json.hpp"
 #include "actors/jobs/jobs.hpp"
-#include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
 namespace {
 
-constexpr std::size_t shown_jobs = 100, most_listed = 10'000;
+constexpr std::size_t most_listed = 10'000;
 constexpr std::size_t page_bytes = 5 << 20, page_lines = 10'000;
 
 template <class T>
@@ -18,71 +18,6 @@ T value_of(const result<T, journal_error>& from) {
   if (from) return *from;
   if (from.error().why == journal_error::reason::unknown) throw unknown_error(from.error().text);
   throw input_error(from.error().text);
-}
-
-json to_json(const job_info& job) {
-  json made{{"id", job.spec.id},         {"kind", job.spec.kind},    {"state", name_of(job.state)},
-            {"lines", job.spec.lines},   {"received", job.received}, {"ok", job.line_ok},
-            {"failed", job.line_failed}, {"created", job.created},   {"finished", job.finished}};
-  if (!job.error.empty()) made["error"] = job.error;
-  if (!job.result.empty()) made["result"] = job.result;
-  return made;
-}
-
-json to_json(const fine_tune_figures& figures) {
-  const training_progress& progress = figures.progress;
-  json made{{"adapter", figures.adapter},
-            {"step", progress.step},
-            {"steps", progress.steps},
-            {"tokens", progress.tokens},
-            {"tokens_per_second", progress.tokens_per_second},
-            {"checkpoint", progress.checkpoint}};
-  if (!figures.trainers.empty()) {
-    made["trainer"] = figures.trainers;
-    made["share"] = figures.share;
-  }
-  if (figures.last_step) {
-    made["loss"] = figures.last_step->loss;
-    made["accuracy"] = figures.last_step->accuracy;
-  }
-  if (figures.last_validation) made["validation_loss"] = figures.last_validation->loss;
-  if (figures.is_publishing) made["publishing"] = true;
-  return made;
-}
-
-json to_json(const job_info& job, const std::map<std::string, fine_tune_figures>& fine_tunes) {
-  json made = to_json(job);
-  if (const auto found = fine_tunes.find(job.spec.id); found != fine_tunes.end()) made.update(to_json(found->second));
-  return made;
-}
-
-/// The figures of a fine-tune's last points.
-json last_points(const journal& book, const job_info& job) {
-  constexpr std::uint64_t looked_at = 4;  // the very last event may hold only a validation loss
-  json made = json::object();
-  const auto last = book.last_event(job.spec.id, "metrics");
-  if (!last) return made;
-  for (const job_event& each : book.events(job.spec.id, last->number - std::min(last->number, looked_at), looked_at)) {
-    const json point = json::parse(each.text, nullptr, false);
-    if (each.kind != "metrics" || !point.is_object()) continue;
-    for (const char* key : {"step", "steps", "tokens", "loss", "validation_loss"})
-      if (point.contains(key)) made[key] = point[key];
-  }
-  return made;
-}
-
-/// With the figures of a fine-tune that is over, or of which no trainer has told any since the head began.
-json to_json(const journal& book, const job_info& job, const std::map<std::string, fine_tune_figures>& fine_tunes) {
-  json made = to_json(job, fine_tunes);
-  const bool is_told = !is_finished(job.state) && made.contains("loss");
-  if (job.spec.kind != "batch" && !is_told) made.update(last_points(book, job));
-  return made;
-}
-
-json to_json(const job_event& event) {
-  json data = json::parse(event.text, nullptr, false);
-  if (data.is_discarded()) data = event.text;
-  return {{"number", event.number}, {"at", event.at}, {"kind", event.kind}, {"data", std::move(data)}};
 }
 
 std::uint64_t count_of(const command_fields& arguments, std::string_view key,
@@ -118,7 +53,7 @@ std::string jobs_state::carry_out(const client_command& command) {
   const job_info job = known_job(*parts_.book, arguments);
   const std::string& id = job.spec.id;
   if (command.name == "job.get") {
-    json made = to_json(*parts_.book, job, parts_.board->fine_tunes());
+    json made = job_json(job, parts_.board->fine_tunes(), *parts_.book);
     if (job.spec.kind != "batch") made["options"] = json::parse(job.spec.options, nullptr, false);
     return dump(made);
   }
@@ -142,7 +77,7 @@ std::string jobs_state::create(const command_fields& from) {
                       .options = options ? options->dump() : "{}",
                       .lines = count_of(from, "lines")};
   (void)read_batch_terms(spec.options);
-  return dump(to_json(value_of(parts_.book->create_job(spec))));
+  return dump(job_json(value_of(parts_.book->create_job(spec))));
 }
 
 std::string jobs_state::add_lines(const command_fields& from) {
@@ -155,7 +90,7 @@ std::string jobs_state::seal(const std::string& id) {
   const job_info job = value_of(parts_.book->seal(id));
   if (!is_finished(job.state)) activate(job);
   post();
-  return dump(to_json(job));
+  return dump(job_json(job));
 }
 
 std::string jobs_state::cancel(const std::string& id) {
@@ -168,20 +103,20 @@ std::string jobs_state::cancel(const std::string& id) {
   });
   tell_training(job);
   post();
-  return dump(to_json(job));
+  return dump(job_json(job));
 }
 
 std::string jobs_state::forget(const job_info& job) {
   (void)value_of(parts_.book->remove(job.spec.id));
   post();
-  return dump(to_json(job));
+  return dump(job_json(job));
 }
 
 std::string jobs_state::hold(const std::string& id, bool on) {
   const job_info job = value_of(on ? parts_.book->pause(id) : parts_.book->resume(id));
   tell_training(job);
   post();
-  return dump(to_json(job));
+  return dump(job_json(job));
 }
 
 void jobs_state::tell_training(const job_info& job) const {
@@ -202,9 +137,9 @@ std::string jobs_state::events(const job_info& job, const command_fields& from) 
   for (const job_event& each : parts_.book->events(job.spec.id, after, limit)) {
     bytes += each.text.size() + 64;
     if (bytes > page_bytes && !list.empty()) break;
-    list.push_back(to_json(each));
+    list.push_back(job_event_json(each));
   }
-  return dump({{"job", to_json(job, parts_.board->fine_tunes())}, {"events", std::move(list)}});
+  return dump({{"job", job_json(job, parts_.board->fine_tunes())}, {"events", std::move(list)}});
 }
 
 /// Outputs in order, as texts: what is written into a file is exactly what was recorded.
@@ -217,70 +152,18 @@ std::string jobs_state::outputs(const job_info& job, const command_fields& from)
     if (bytes > page_bytes && !list.empty()) break;
     list.push_back({{"index", each.index}, {"ok", each.ok}, {"text", std::move(each.text)}});
   }
-  return dump({{"job", to_json(job)}, {"outputs", std::move(list)}});
+  return dump({{"job", job_json(job)}, {"outputs", std::move(list)}});
 }
 
 std::string jobs_state::list(const listed_jobs& which) const {
   auto list = json::array();
   const auto fine_tunes = parts_.board->fine_tunes();
   for (const job_info& job : parts_.book->list(which.limit, which.kind, which.owner, which.after)) {
-    list.push_back(to_json(*parts_.book, job, fine_tunes));
+    list.push_back(job_json(job, fine_tunes, *parts_.book));
     if (which.with_options)
       list.back()["options"] = json::parse(parts_.book->find(job.spec.id)->spec.options, nullptr, false);
   }
   return dump(list);
-}
-
-void jobs_state::post() try {
-  posted_ = clock_.now();
-  post_due_ = false;
-  parts_.board->post("jobs", list({shown_jobs}));
-} catch (const journal_failure& failure) {
-  note_failure(failure);
-  post_due_ = true;
-  posted_ = {};  // the next attempt posts
-}
-
-/// Posts at most once in an interval; later changes appear on the board at its end.
-void jobs_state::post_soon() {
-  if (clock_.now() - posted_ >= parts_.post_interval) return post();
-  if (!std::exchange(post_due_, true)) wake_in(parts_.post_interval + std::chrono::milliseconds(1));
-}
-
-/// What the disk did not take is tried again after a while, in order: later uses must not overtake it.
-void jobs_state::use(const use_journal& order) {
-  if (!unused_.empty() || !can_use(order)) return unused_.push_back(order);
-  post_soon();
-}
-
-bool jobs_state::can_use(const use_journal& order) try {
-  order.use(*parts_.book);
-  return true;
-} catch (const journal_failure& failure) {
-  note_failure(failure);
-  return false;
-}
-
-/// Some at a time, since others wait for the journal as well.
-void jobs_state::use_again() {
-  if (unused_.empty()) return;
-  constexpr std::size_t at_once = 32;
-  for (std::size_t i = 0; i < at_once && !unused_.empty(); ++i) {
-    if (!can_use(unused_.front())) return;
-    unused_.pop_front();
-  }
-  if (!unused_.empty()) return wake_in(std::chrono::milliseconds(1));
-  post_soon();
-}
-
-void jobs_state::save(const save_catalogue& order) {
-  std::string error;
-  try {
-    parts_.book->save(order.changes);
-  } catch (const journal_failure& failure) {
-    error = failure.what();
-  }
-  tell(order.asker, catalogue_saved{order.ticket, std::move(error)});
 }
 
 }  // namespace troupe

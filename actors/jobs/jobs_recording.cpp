@@ -1,4 +1,5 @@
-// Writes outputs into the journal, tries again what failed, and removes old jobs.
+// Writes outputs into the journal, and what other actors want written there; tries again what failed; removes old jobs;
+// posts the newest ones on the board.
 #include <fmt/format.h>
 
 #include "actors/jobs/jobs.hpp"
@@ -97,6 +98,59 @@ void jobs_state::try_all_again() {
 
 void jobs_state::wake_in(duration after) {
   tell_after(self_, after, wake{});
+}
+
+void jobs_state::post() try {
+  constexpr std::size_t shown_jobs = 100;
+  posted_ = clock_.now();
+  post_due_ = false;
+  parts_.board->post("jobs", list({shown_jobs}));
+} catch (const journal_failure& failure) {
+  note_failure(failure);
+  post_due_ = true;
+  posted_ = {};  // the next attempt posts
+}
+
+/// Posts at most once in an interval; later changes appear on the board at its end.
+void jobs_state::post_soon() {
+  if (clock_.now() - posted_ >= parts_.post_interval) return post();
+  if (!std::exchange(post_due_, true)) wake_in(parts_.post_interval + std::chrono::milliseconds(1));
+}
+
+/// What the disk did not take is tried again after a while, in order: later uses must not overtake it.
+void jobs_state::use(const use_journal& order) {
+  if (!unused_.empty() || !can_use(order)) return unused_.push_back(order);
+  post_soon();
+}
+
+bool jobs_state::can_use(const use_journal& order) try {
+  order.use(*parts_.book);
+  return true;
+} catch (const journal_failure& failure) {
+  note_failure(failure);
+  return false;
+}
+
+/// Some at a time, since others wait for the journal as well.
+void jobs_state::use_again() {
+  if (unused_.empty()) return;
+  constexpr std::size_t at_once = 32;
+  for (std::size_t i = 0; i < at_once && !unused_.empty(); ++i) {
+    if (!can_use(unused_.front())) return;
+    unused_.pop_front();
+  }
+  if (!unused_.empty()) return wake_in(std::chrono::milliseconds(1));
+  post_soon();
+}
+
+void jobs_state::save(const save_catalogue& order) {
+  std::string error;
+  try {
+    parts_.book->save(order.changes);
+  } catch (const journal_failure& failure) {
+    error = failure.what();
+  }
+  tell(order.asker, catalogue_saved{order.ticket, std::move(error)});
 }
 
 }  // namespace troupe

@@ -57,7 +57,7 @@ training_desk_state::order training_desk_state::read_order(const std::string& ar
   asked.job = text_of(from, "id");
   const json* options = from.find("options");
   if (!options || !options->is_object()) refuse("the fine-tune: \"options\" is missing");
-  if (!is_training_id(asked.job)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
+  check_training_id(asked.job);
   asked.options = options->dump();
   asked.tenant = from.text("tenant").value_or("");
   asked.data = from.text("data_file");

@@ -6,7 +6,7 @@
 
 #include <unistd.h>
 
-#include "actors/adapters/adapter_digest.hpp"
+#include "actors/adapters/adapter_files.hpp"
 #include "actors/folders.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
@@ -35,6 +35,10 @@ fs::path part_of(const fs::path& file) {
 
 bool is_training_id(std::string_view text) {
   return is_short_word(text);
+}
+
+void check_training_id(std::string_view text) {
+  if (!is_training_id(text)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
 }
 
 training_file describe_file(const fs::path& folder, const std::string& name) {

@@ -14,6 +14,8 @@ namespace troupe {
 
 /// Whether a text may name a job's folder: letters, digits, '-' and '_', 1 to 64 of them.
 bool is_training_id(std::string_view text);
+/// Throws input_error unless it may.
+void check_training_id(std::string_view text);
 
 /// Length and digest of a file. Throws input_error if it cannot be read.
 training_file describe_file(const std::filesystem::path& folder, const std::string& name);

@@ -16,10 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-void check_id(const std::string& job) {
-  if (!is_training_id(job)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
-}
-
 constexpr std::string_view part_ending = ".part";
 
 std::uint64_t size_of(const fs::path& file) {
@@ -39,7 +35,7 @@ bool has_parts_alone(const fs::path& folder) {
 }  // namespace
 
 fs::path training_intake::part_of(const std::string& job, const std::string& which) const {
-  check_id(job);
+  check_training_id(job);
   if (which != "data" && which != "validation") refuse("\"file\" is '{}': use data or validation", which.substr(0, 32));
   return folder_of(job) / (which + std::string(part_ending));
 }
@@ -130,7 +126,7 @@ training_file training_intake::name_file(const std::string& job, const std::stri
 
 training_intake::summary training_intake::accept(const std::string& job, const training_spec& spec,
                                                  const std::string& data_sha256, const std::string& validation_sha256) {
-  check_id(job);
+  check_training_id(job);
   if (spec.adapter == "base" || spec.adapter == options_.model.filename().string())
     refuse("{} is the base's name: the adapter needs one of its own", spec.adapter);
   summary found;
@@ -161,7 +157,7 @@ void training_intake::read(const std::string& job, const std::string& file, cons
 }
 
 std::vector<training_file> training_intake::files_of(const std::string& job, const training_spec& spec) const {
-  check_id(job);
+  check_training_id(job);
   std::vector<training_file> files{describe_file(folder_of(job), spec.data_file())};
   if (spec.has_validation()) files.push_back(describe_file(folder_of(job), spec.validation_file()));
   return files;

@@ -24,13 +24,6 @@ std::unique_ptr<collective> meet(const train_job& order, meeting_place* place, s
   return make_gloo_rank(group, *place, patience);
 }
 
-std::vector<std::size_t> equal_parts(std::size_t bytes, int parts) {
-  std::vector<std::size_t> ends;
-  for (std::size_t i = 1; i <= static_cast<std::size_t>(parts); ++i)
-    ends.push_back(bytes / static_cast<std::size_t>(parts) * i);
-  return ends;
-}
-
 }  // namespace
 
 training_ranks::training_ranks(const train_job& order, meeting_place* place, std::chrono::milliseconds patience,
@@ -47,9 +40,7 @@ training_ranks::~training_ranks() {
 training_group training_ranks::group() {
   return {ranks_->rank(), ranks_->size(),
           [this](std::span<float> values) { together([=](collective& all) { all.all_reduce_sum(values); }); },
-          [this](std::span<std::byte> parts) {
-            together([=](collective& all) { all.all_gather(parts, equal_parts(parts.size(), all.size())); });
-          },
+          [this](std::span<std::byte> parts) { together([=](collective& all) { all.all_gather(parts); }); },
           [this](std::span<std::byte> bytes) { together([=](collective& all) { all.broadcast(bytes, 0); }); }};
 }
 
@@ -96,7 +87,7 @@ void training_ranks::speak() try {
 bool training_ranks::all_are_ready(bool is_ready) {
   std::vector<std::byte> said(static_cast<std::size_t>(ranks_->size()));
   said[static_cast<std::size_t>(ranks_->rank())] = std::byte{is_ready};
-  ranks_->all_gather(said, equal_parts(said.size(), ranks_->size()));
+  ranks_->all_gather(said);
   return std::all_of(said.begin(), said.end(), [](std::byte each) { return each == std::byte{1}; });
 }
 

@@ -5,7 +5,7 @@
 
 #include <sched.h>
 
-#include "actors/adapters/adapter_digest.hpp"
+#include "actors/adapters/adapter_files.hpp"
 #include "actors/folders.hpp"
 #include "actors/training/training_files.hpp"
 #include "actors/training/training_ranks.hpp"
@@ -51,36 +51,10 @@ class training_task::session {
         ranks_(ranks),
         pool_(site_.threads),
         folder_(owner.folder()) {
-    base_ = load_model(site_.model, site_.load, pool_);
-    const std::uint64_t base = fingerprint_of(*base_);
-    if (model_id(base) != owner.order_.model)
-      refuse("{}: is another model than the cluster's: give the trainer the same files and quant",
-             site_.model.string());
-    trained_ = frozen(base_);
-    const model_config& config = base_->config;
-    spec_.run.row_length = std::min(spec_.run.row_length, config.context);
-    spec_.run.between = [this] { look(); };
-    spec_.run.device = site_.device;
-    if (ranks_) spec_.run.group = ranks_->group();
-    const data_format format = data_format_of(site_.model, config, spec_.run.row_length);
-    data_ = read_training_data(folder_ / spec_.data_file(), format);
-    if (spec_.has_validation()) validation_ = read_training_data(folder_ / spec_.validation_file(), format);
-    if (spec_.reading != 0 &&
-        reading_of(data_.fingerprint, validation_ ? validation_->fingerprint : 0) != spec_.reading)
-      refuse(
-          "{}: its tokenizer or chat template reads the data otherwise than the cluster's: give the trainer the same "
-          "files",
-          site_.model.string());
+    load_base();
+    read_data();
     look();
-    lora_.emplace(trained_, spec_.lora, spec_.run.seed);
-    spec_.run.subject = identity_of(lora_->options(), base);
-    run_.emplace(trained_, lora_->parameters(), compute{pool_, kernels()}, data_, validation_ ? &*validation_ : nullptr,
-                 spec_.run);
-    course_.emplace(*run_,
-                    training_course::options{.validate_every = spec_.validate_every,
-                                             .checkpoint_every = is_first() ? spec_.checkpoint_every : 0,
-                                             .checkpoint = folder_ / checkpoint_name},
-                    heard());
+    make_run();
     resume();
   }
 
@@ -124,6 +98,40 @@ class training_task::session {
     if (ranks_) ranks_->check();
   }
   bool is_first() const { return owner_.order_.rank == 0; }
+
+  void load_base() {
+    base_ = load_model(site_.model, site_.load, pool_);
+    if (model_id(fingerprint_of(*base_)) != owner_.order_.model)
+      refuse("{}: is another model than the cluster's: give the trainer the same files and quant",
+             site_.model.string());
+    trained_ = frozen(base_);
+  }
+  void read_data() {
+    spec_.run.row_length = std::min(spec_.run.row_length, base_->config.context);
+    const data_format format = data_format_of(site_.model, base_->config, spec_.run.row_length);
+    data_ = read_training_data(folder_ / spec_.data_file(), format);
+    if (spec_.has_validation()) validation_ = read_training_data(folder_ / spec_.validation_file(), format);
+    if (spec_.reading != 0 &&
+        reading_of(data_.fingerprint, validation_ ? validation_->fingerprint : 0) != spec_.reading)
+      refuse(
+          "{}: its tokenizer or chat template reads the data otherwise than the cluster's: give the trainer the same "
+          "files",
+          site_.model.string());
+  }
+  void make_run() {
+    lora_.emplace(trained_, spec_.lora, spec_.run.seed);
+    spec_.run.between = [this] { look(); };
+    spec_.run.device = site_.device;
+    if (ranks_) spec_.run.group = ranks_->group();
+    spec_.run.subject = identity_of(lora_->options(), owner_.order_.model.value);
+    run_.emplace(trained_, lora_->parameters(), compute{pool_, kernels()}, data_, validation_ ? &*validation_ : nullptr,
+                 spec_.run);
+    course_.emplace(*run_,
+                    training_course::options{.validate_every = spec_.validate_every,
+                                             .checkpoint_every = is_first() ? spec_.checkpoint_every : 0,
+                                             .checkpoint = folder_ / checkpoint_name},
+                    heard());
+  }
   training_course::events heard() {
     return {.before_step =
                 [this] {

@@ -27,6 +27,17 @@ std::uint64_t worker_meter::busy_ms() const {
   return since == 0 ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(monotonic_now() - since, 0) / 1'000'000);
 }
 
+void worker_meter::begin_step() {
+  busy_since.store(monotonic_now(), std::memory_order_relaxed);
+}
+
+void worker_meter::end_step(std::size_t rows_of_step) {
+  busy_ns.fetch_add(monotonic_now() - busy_since.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  busy_since.store(0, std::memory_order_relaxed);
+  steps.fetch_add(1, std::memory_order_relaxed);
+  rows.fetch_add(rows_of_step, std::memory_order_relaxed);
+}
+
 worker_state::worker_state(handle::pointer self, worker_parts parts)
     : self_(self), parts_(std::move(parts)), pool_(std::make_unique<thread_pool>(parts_.threads)) {}
 
@@ -180,13 +191,9 @@ void worker_state::advance() {
 void worker_state::run_front() {
   const run_step order = std::move(orders_.front());
   orders_.pop_front();
-  parts_.meter->busy_since.store(monotonic_now(), std::memory_order_relaxed);
+  parts_.meter->begin_step();
   if (const auto fault = fault_of([&] { run_order(order); }, "no memory for a step"); !fault.empty()) fail(fault);
-  parts_.meter->busy_ns.fetch_add(monotonic_now() - parts_.meter->busy_since.load(std::memory_order_relaxed),
-                                  std::memory_order_relaxed);
-  parts_.meter->busy_since.store(0, std::memory_order_relaxed);
-  parts_.meter->steps.fetch_add(1, std::memory_order_relaxed);
-  parts_.meter->rows.fetch_add(order.order.plan.tokens.size(), std::memory_order_relaxed);
+  parts_.meter->end_step(order.order.plan.tokens.size());
 }
 
 void worker_state::run_order(const run_step& order) {

@@ -27,6 +27,8 @@ struct worker_meter {
 
   /// For how many milliseconds the current step has run.
   std::uint64_t busy_ms() const;
+  void begin_step();
+  void end_step(std::size_t rows_of_step);
 };
 
 struct worker_parts {

@@ -145,7 +145,7 @@ class bench_menu {
     CLI::App& own = *group_.add_subcommand(name, what);
     own.add_flag("--json", options->json, "print a JSON object for each line");
     add_flags(own, *options);
-    own.callback([options, run, &chosen = chosen_] { chosen = [options, run] { return run(*options); }; });
+    run_when_named(own, chosen_, [options, run] { return run(*options); });
   }
 
  private:

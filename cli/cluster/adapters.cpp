@@ -91,7 +91,7 @@ void add_adapters(CLI::App& program, command& chosen) {
   const auto add = [&](const char* called, const char* what, int (*run)(const adapters_options&)) -> CLI::App& {
     CLI::App& own = *group.add_subcommand(called, what);
     add_connect(own, options->cluster);
-    own.callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
+    run_when_named(own, chosen, [options, run] { return run(*options); });
     return own;
   };
   const auto add_name = [&](CLI::App& own, const char* what) {

@@ -122,7 +122,7 @@ void add_chat(CLI::App& program, command& chosen) {
   own.add_option("--adapter", options->adapter, "answer with this adapter: name or name@version")->type_name("NAME");
   own.add_option("--system", options->system, "a system message before all others")->type_name("TEXT");
   add_sampling(own, options->sampling, {});
-  own.callback([options, &chosen] { chosen = [options] { return chat(*options); }; });
+  run_when_named(own, chosen, [options] { return chat(*options); });
 }
 
 }  // namespace troupe

@@ -33,7 +33,7 @@ void add_drain(CLI::App& program, command& chosen) {
       "drain", "Move a worker's requests elsewhere and end it, so that its machine can be taken away");
   own.add_option("NAME", options->node, "the node, as troupe status shows it")->required();
   add_connect(own, options->cluster);
-  own.callback([options, &chosen] { chosen = [options] { return drain(*options); }; });
+  run_when_named(own, chosen, [options] { return drain(*options); });
 }
 
 }  // namespace troupe

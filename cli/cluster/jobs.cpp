@@ -127,7 +127,7 @@ void add_jobs(CLI::App& program, command& chosen) {
     CLI::App& sub = *own.add_subcommand(called, what);
     sub.add_option("ID", options->id, "as troupe jobs shows it")->required();
     add_connect(sub, options->cluster);
-    sub.callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
+    run_when_named(sub, chosen, [options, run] { return run(*options); });
     return sub;
   };
   add("pause", "Let a fine-tune stand still, with a checkpoint",
@@ -147,7 +147,7 @@ void add_cancel(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("cancel", "End a job; its outputs so far stay");
   own.add_option("ID", options->id, "as troupe jobs shows it")->required();
   add_connect(own, options->cluster);
-  own.callback([options, &chosen] { chosen = [options] { return change_job(*options, "job.cancel"); }; });
+  run_when_named(own, chosen, [options] { return change_job(*options, "job.cancel"); });
 }
 
 }  // namespace troupe

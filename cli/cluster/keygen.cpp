@@ -37,7 +37,7 @@ void add_keygen(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("keygen", "Make the keys of a cluster beyond one machine");
   own.add_option("--out", options->out, "a folder for them; none is overwritten")->type_name("DIR")->required();
   own.add_option("--client", options->client, "one more client's key beside those in DIR")->type_name("NAME");
-  own.callback([options, &chosen] { chosen = [options] { return keygen(*options); }; });
+  run_when_named(own, chosen, [options] { return keygen(*options); });
 }
 
 }  // namespace troupe

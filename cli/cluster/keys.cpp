@@ -106,7 +106,7 @@ void add_keys(CLI::App& program, command& chosen) {
   const auto add = [&](const char* called, const char* what, int (*run)(const keys_options&)) -> CLI::App& {
     CLI::App& own = *group.add_subcommand(called, what);
     own.add_option("CLUSTER", options->cluster, "the cluster's file")->required();
-    own.callback([options, run, &chosen] { chosen = [options, run] { return run(*options); }; });
+    run_when_named(own, chosen, [options, run] { return run(*options); });
     return own;
   };
   const auto add_name = [&](CLI::App& own) { own.add_option("NAME", options->name, "whose key it is")->required(); };

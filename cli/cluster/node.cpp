@@ -30,7 +30,7 @@ void add_node(CLI::App& program, command& chosen) {
   own.add_option("CLUSTER", options->cluster, "the cluster's TOML file")->required();
   own.add_option("--name", options->name, "which node")->required()->type_name("NAME");
   own.add_flag("--listed", options->listed, "refuse a name that is not in the file; so troupe up starts nodes");
-  own.callback([options, &chosen] { chosen = [options] { return node_command(*options); }; });
+  run_when_named(own, chosen, [options] { return node_command(*options); });
 }
 
 }  // namespace troupe

@@ -183,7 +183,7 @@ void add_serve(CLI::App& program, command& chosen) {
       ->type_name("ENDPOINT");
   own.add_flag("--insecure", options->insecure, "allow addresses that other machines reach, not encrypted");
   own.add_flag("--detach", options->detach, "return once it can serve; troupe down ends it");
-  own.callback([options, &chosen] { chosen = [options] { return serve(*options); }; });
+  run_when_named(own, chosen, [options] { return serve(*options); });
 }
 
 }  // namespace troupe

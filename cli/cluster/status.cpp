@@ -33,7 +33,7 @@ void add_status(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("status", "Show the nodes, replicas, adapters and jobs of a cluster");
   add_connect(own, options->cluster);
   own.add_flag("--json", options->json, R"(print {"nodes","replicas","adapters","jobs"})");
-  own.callback([options, &chosen] { chosen = [options] { return status(*options); }; });
+  run_when_named(own, chosen, [options] { return status(*options); });
 }
 
 }  // namespace troupe

@@ -173,7 +173,7 @@ void add_submit(CLI::App& program, command& chosen) {
   own.add_option("--adapter", options->adapter, "answer with this adapter: name or name@version")->type_name("NAME");
   add_sampling(own, options->sampling,
                R"(print {"prompt_tokens","tokens","text","finish_reason","adapter"}, or the job, at the end)");
-  own.callback([options, &chosen] { chosen = [options] { return submit(*options); }; });
+  run_when_named(own, chosen, [options] { return submit(*options); });
 }
 
 }  // namespace troupe

@@ -100,7 +100,7 @@ void add_top(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("top", "Show the same as status, again every second; q ends");
   add_connect(own, options->cluster);
   own.add_option("--blocks", options->blocks, "end after so many; 0: never [0]")->check(CLI::Range(0, 1 << 30));
-  own.callback([options, &chosen] { chosen = [options] { return show_top(*options); }; });
+  run_when_named(own, chosen, [options] { return show_top(*options); });
 }
 
 }  // namespace troupe

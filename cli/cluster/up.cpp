@@ -1,7 +1,5 @@
 #include "cli/cluster/up.hpp"
 
-#include <unistd.h>
-
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -18,13 +16,9 @@
 #include "cli/compose/compose_site.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
-#include "cluster/adapters/adapter_catalogue.hpp"
-#include "cluster/config/config_address.hpp"
-#include "cluster/journal/journal.hpp"
 #include "cluster/launch/hang_policy.hpp"
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/launch_up.hpp"
-#include "cluster/launch/machine.hpp"
 #include "model/engine/text/chat_format.hpp"
 
 namespace troupe {
@@ -36,100 +30,6 @@ struct up_options {
   std::string cluster;
   bool detach = false;
 };
-
-/// If the head runs on this machine: each adapter to preload must be a folder, or a version in the journal, which is
-/// where the head will look.
-void check_preload(const cluster_config& config) {
-  adapter_catalogue::options known;
-  known.base_name = config.model.path.filename().string();
-  std::optional<adapter_catalogue> saved;
-  for (const auto& [adapter, named] : config.adapters.preload) {
-    const std::filesystem::path folder = named.empty() ? config.adapters.dir / adapter : named;
-    const bool is_folder = std::filesystem::is_directory(folder);
-    if (!named.empty() || (is_folder && is_adapter_name(adapter))) {
-      if (const auto problem = adapter_catalogue(known).check_name(adapter))
-        refuse("{}: {}", place_of(config, "adapters.preload"), problem->text);
-      if (!is_folder)
-        refuse("{}: adapter {}: there is no folder {}", place_of(config, "adapters.preload"), adapter, folder.string());
-      continue;
-    }
-    const std::filesystem::path book = config.state_dir / "journal.db";
-    if (!saved)
-      saved.emplace(known,
-                    std::filesystem::exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
-    if (!saved->load(adapter))
-      refuse("{}: adapter {}: there is none, and no folder {}", place_of(config, "adapters.preload"), adapter,
-             folder.string());
-  }
-}
-
-/// The folder itself is made later.
-void check_state_folder(const cluster_config& config) {
-  std::filesystem::path around = config.state_dir;
-  std::error_code ignored;
-  while (!std::filesystem::exists(around, ignored) && around.has_relative_path()) around = around.parent_path();
-  if (!std::filesystem::is_directory(around, ignored))
-    refuse("{}: {}: cannot be made, since {} is no folder: choose another state_dir or XDG_STATE_HOME",
-           place_of(config, "cluster.state_dir"), config.state_dir.string(), around.string());
-  if (::access(around.c_str(), W_OK | X_OK) != 0)
-    refuse("{}: {}: {} cannot be written to: choose another state_dir or XDG_STATE_HOME",
-           place_of(config, "cluster.state_dir"), config.state_dir.string(), around.string());
-}
-
-/// An ipc address is a file: its folder must be there.
-void check_listening(const cluster_config& config, const node_config& node) {
-  constexpr std::string_view ipc = "ipc://";
-  const std::string& listen = node.is_head() ? config.listen : node.listen;
-  if (!listen.starts_with(ipc) || !is_this_machine(node.host)) return;
-  const std::filesystem::path folder = std::filesystem::path(listen.substr(ipc.size())).parent_path();
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored))
-    refuse("{}: {}: there is no folder {}: make it, or listen elsewhere",
-           place_of(config, node.is_head() ? "cluster.listen" : "node." + node.name + ".listen"), listen,
-           folder.string());
-}
-
-/// If only the head saw that its port is taken, whoever has it might be asked for the status of this cluster. No bad
-/// input: the port may be free the next time.
-void check_ports(const cluster_config& config) {
-  if (!is_this_machine(config.head().host)) return;
-  const auto check = [](std::string_view key, const std::string& address, const std::optional<host_port>& place) {
-    if (place && is_port_taken(*place))
-      throw std::runtime_error(
-          fmt::format("{} {}: the port is in use: choose another one or end what uses it", key, address));
-  };
-  check("listen", config.listen, split_endpoint(config.listen));
-  check("http", config.http, split_host_port(config.http));
-}
-
-/// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
-void check_site(const cluster_config& config) {
-  check_state_folder(config);
-  for (const node_config& node : config.nodes) check_listening(config, node);
-  check_ports(config);
-  const node_site site = make_site(config, config.head().name);
-  const supervisor_parts planned = supervisor_of(site, 0);
-  (void)bus_options_of(site);  // the keys
-  (void)membership(planned.members);
-  if (is_this_machine(config.head().host)) check_preload(config);
-  std::vector<worker_offer> offers;
-  for (const node_config& node : config.nodes) {
-    if (!node.autostart) continue;
-    const bool is_here = is_this_machine(node.host);
-    if (is_here) check_device(config, node);
-    if (!node.is_worker()) continue;
-    const std::uint64_t plenty = std::uint64_t{1} << 50;  // of another host's memory nothing is known yet
-    const std::uint64_t memory = is_here ? memory_of(node) : node.memory.value_or(plenty);
-    offers.push_back({.name = node.name,
-                      .host = node.host,
-                      .memory = memory,
-                      .layers = node.layers,
-                      .replica = node.replica,
-                      .pool = is_here && node.shares_memory() ? "this machine" : ""});
-  }
-  const auto placed = place(offers, planned.shape, planned.wanted);
-  if (!placed) refuse("{}: {}", place_of(config, placed.error().key), placed.error().text);
-}
 
 connect_options connect_to(const cluster_config& config) {
   connect_options to;
@@ -219,7 +119,7 @@ std::string last_words(const std::filesystem::path& log) {
 
 /// Whether a node keeps the cluster from beginning: also one that joins and dies again and again.
 bool does_not_start(const node_process& node) {
-  return node.state == process_state::given_up || node.quick_deaths >= restart_policy::options().fast_failures;
+  return node.state == process_state::given_up || node.quick_deaths >= restart_policy::options().most_failures;
 }
 
 /// Ends this process if a node does not start while the cluster begins, or if the head is given up: without its head a
@@ -314,13 +214,6 @@ int down(const std::string& cluster) {
 
 }  // namespace
 
-void check_before_up(const cluster_config& config) {
-  if (const auto holder = find_up(config))
-    refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder->text(), config.label,
-           holder->elsewhere.empty() ? "" : " there");
-  check_site(config);
-}
-
 int hold_up(const cluster_config& config, bool detach) {
   detach ? run_detached(config) : run_attached(config);
   return 0;
@@ -331,14 +224,14 @@ void add_up(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("up", "Start a cluster's nodes and keep them running");
   own.add_option("CLUSTER", options->cluster, "the cluster's TOML file")->required();
   own.add_flag("--detach", options->detach, "return once the cluster can serve; troupe down ends it");
-  own.callback([options, &chosen] { chosen = [options] { return up(*options); }; });
+  run_when_named(own, chosen, [options] { return up(*options); });
 }
 
 void add_down(CLI::App& program, command& chosen) {
   auto cluster = std::make_shared<std::string>();
   CLI::App& own = *program.add_subcommand("down", "End what troupe up started on this machine");
   own.add_option("CLUSTER", *cluster, "the cluster's TOML file")->required();
-  own.callback([cluster, &chosen] { chosen = [cluster] { return down(*cluster); }; });
+  run_when_named(own, chosen, [cluster] { return down(*cluster); });
 }
 
 }  // namespace troupe

@@ -73,7 +73,7 @@ kv_kind kv_of(const cluster_config& config) {
 
 std::int64_t context_of(const cluster_config& config, const model_config& model) {
   if (config.model.context > model.context)
-    refuse("{}: the model has {} positions: ask for no more", place_of(config, "model.context"), model.context);
+    refuse_at(config, "model.context", "the model has {} positions: ask for no more", model.context);
   return config.model.context ? config.model.context : model.context;
 }
 
@@ -82,30 +82,20 @@ void check_adapter_folder(const cluster_config& config) {
   const std::filesystem::path& folder = config.adapters.dir;
   std::error_code ignored;
   if (config.places.contains("adapters.dir") && !std::filesystem::is_directory(folder, ignored))
-    refuse("{}: {}: there is no such folder: make it, or leave dir out", place_of(config, "adapters.dir"),
-           folder.string());
+    refuse_at(config, "adapters.dir", "{}: there is no such folder: make it, or leave dir out", folder.string());
 }
 
 void check_tensor(const cluster_config& config, const model_config& model) {
   if (config.tensor > model.kv_heads)
-    refuse("{}: the model has {} heads of keys and values, and each worker of a stage needs one: use {} at most",
-           place_of(config, "cluster.tensor"), model.kv_heads, model.kv_heads);
+    refuse_at(config, "cluster.tensor",
+              "the model has {} heads of keys and values, and each worker of a stage needs one: use {} at most",
+              model.kv_heads, model.kv_heads);
 }
 
 void check_collective(const cluster_config& config, const node_config& node) {
   if (config.tensor > 1 && config.collective == "nccl" && node.is_worker() && !has_nccl())
-    refuse("{}: this build has no NCCL: configure it where nccl.h and cuda_runtime_api.h are found, or use gloo",
-           place_of(config, "cluster.collective"));
-}
-
-/// What is refused within `work` is about this key.
-template <class Work>
-auto at_place_of(const cluster_config& config, std::string_view key, Work work) {
-  try {
-    return work();
-  } catch (const input_error& error) {
-    refuse("{}: {}", place_of(config, key), error.what());
-  }
+    refuse_at(config, "cluster.collective",
+              "this build has no NCCL: configure it where nccl.h and cuda_runtime_api.h are found, or use gloo");
 }
 
 std::shared_ptr<const loaded_model> load(const cluster_config& config, int threads) {
@@ -115,9 +105,17 @@ std::shared_ptr<const loaded_model> load(const cluster_config& config, int threa
   try {
     return load_with_progress(config.model.path.string(), options, pool);
   } catch (const field_error& error) {
-    refuse("{}: {}", place_of(config, "model." + error.field()), error.what());
+    refuse_at(config, "model." + error.field(), "{}", error.what());
   } catch (const input_error& error) {
-    refuse("{}: {}", place_of(config, "model.path"), error.what());
+    refuse_at(config, "model.path", "{}", error.what());
+  }
+}
+
+curve_keys keys_of(const cluster_config& config) {
+  try {
+    return read_cluster_keys(*config.keys);
+  } catch (const input_error& error) {
+    refuse_at(config, "cluster.keys", "{}", error.what());
   }
 }
 
@@ -167,7 +165,7 @@ step_sizes step_sizes_of(const node_site& site) {
 }
 
 void check_device(const cluster_config& config, const node_config& node) {
-  check_device(node.device, place_of(config, "node." + node.name + ".device"));
+  check_device(node.device, place_of(config, node_key(node.name, "device")));
 }
 
 std::uint64_t memory_of(const node_config& node) {
@@ -200,8 +198,8 @@ load_options load_options_of(const cluster_config& config) {
   load_options chosen;
   if (!config.model.quant.empty()) chosen.quant = scheme_from_name(config.model.quant, place_of(config, "model.quant"));
   if (!config.model.keep.empty() && !chosen.quant)
-    refuse("{}: names layers to leave unquantized, but model.quant no scheme for the others: name one",
-           place_of(config, "model.keep"));
+    refuse_at(config, "model.keep",
+              "names layers to leave unquantized, but model.quant no scheme for the others: name one");
   chosen.keep = config.model.keep;
   return chosen;
 }
@@ -210,8 +208,7 @@ bus::options bus_options_of(const node_site& site) {
   bus::options options;
   options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
   options.insecure = site.config.insecure;
-  if (site.config.keys)
-    options.keys = at_place_of(site.config, "cluster.keys", [&] { return read_cluster_keys(*site.config.keys); });
+  if (site.config.keys) options.keys = keys_of(site.config);
   if (options.keys && !site.node.is_head()) options.keys->clients.clear();
   if (!site.model) return options;
   make_room_for_steps(step_sizes_of(site), options);

@@ -39,7 +39,7 @@ void add_eval(CLI::App& program, command& chosen) {
   add_model_options(own, options->model);
   own.add_option("--text", options->text, "the text; <|endoftext|> separates documents")->type_name("FILE")->required();
   own.add_flag("--json", options->json, R"(print {"tokens","nll","perplexity"})");
-  own.callback([options, &chosen] { chosen = [options] { return eval(*options); }; });
+  run_when_named(own, chosen, [options] { return eval(*options); });
 }
 
 }  // namespace troupe

@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/adapters/adapter_digest.hpp"
+#include "actors/adapters/adapter_files.hpp"
 #include "base/error.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"

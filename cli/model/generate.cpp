@@ -87,7 +87,7 @@ void add_generate(CLI::App& program, command& chosen) {
   add_model_options(own, options->model);
   add_prompt(own, options->question, "write");
   add_sampling(own, options->sampling, R"(print {"prompt_tokens","tokens","text","finish_reason"} at the end)");
-  own.callback([options, &chosen] { chosen = [options] { return generate_command(*options); }; });
+  run_when_named(own, chosen, [options] { return generate_command(*options); });
 }
 
 }  // namespace troupe

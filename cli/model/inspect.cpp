@@ -170,6 +170,15 @@ std::string to_text(const ordered_json& all) {
       sizes_text(all["memory"]), sizes_text(all["kv_bytes_per_token"]));
 }
 
+int inspect(const std::string& model, bool as_json) {
+  const ordered_json all = describe(model);
+  if (as_json)
+    print_json(all);
+  else
+    print(to_text(all));
+  return 0;
+}
+
 }  // namespace
 
 void add_inspect(CLI::App& program, command& chosen) {
@@ -178,16 +187,7 @@ void add_inspect(CLI::App& program, command& chosen) {
   CLI::App& own = *program.add_subcommand("inspect", "Show what a model is, and the memory it takes");
   add_model(own, *options);
   own.add_flag("--json", *json, "print it as JSON");
-  own.callback([options, json, &chosen] {
-    chosen = [options, json] {
-      const ordered_json all = describe(options->model);
-      if (*json)
-        print_json(all);
-      else
-        print(to_text(all));
-      return 0;
-    };
-  });
+  run_when_named(own, chosen, [options, json] { return inspect(options->model, *json); });
 }
 
 }  // namespace troupe

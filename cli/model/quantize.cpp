@@ -106,7 +106,7 @@ void add_quantize(CLI::App& program, command& chosen) {
   add_threads(own, options->model);
   own.add_flag("--force", options->force, "replace the model that is in DIR");
   own.add_flag("--json", options->json, "print sizes, time and perplexity as JSON");
-  own.callback([options, &chosen] { chosen = [options] { return quantize(*options); }; });
+  run_when_named(own, chosen, [options] { return quantize(*options); });
 }
 
 }  // namespace troupe

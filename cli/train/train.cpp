@@ -138,7 +138,7 @@ void add_train(CLI::App& program, command& chosen) {
   own.add_flag("--fresh", options->fresh, "with --full: draw the weights anew, even if MODEL has some");
   own.add_option("--out", options->out, "with --full: folder that the model is written to")->type_name("DIR");
   add_run_options(own, *options);
-  own.callback([all, &own, &chosen] { chosen = [all, &own] { return train(own, *all); }; });
+  run_when_named(own, chosen, [all, &own] { return train(own, *all); });
 }
 
 }  // namespace troupe

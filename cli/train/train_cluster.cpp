@@ -55,43 +55,63 @@ std::size_t whole_characters(std::string_view text) {
          1 + std::count(good.begin(), good.end(), '\n'));
 }
 
-/// Sends a file piece by piece. After a lost answer, or with a new head, it goes on where the head's copy ends. Returns
-/// the digest.
+/// A file that is sent, read twice: in pieces, and for its digest.
+class sent_file {
+ public:
+  explicit sent_file(const std::string& path) : path_(path) {
+    std::error_code fault;
+    if (std::filesystem::is_directory(path, fault)) refuse("{}: is a folder: name a file", path);
+    in_.open(path, std::ios::binary);
+    if (!in_) refuse("{}: cannot be read: {}", path, std::strerror(errno));
+    in_.seekg(0, std::ios::end);
+    size_ = static_cast<std::int64_t>(in_.tellg());
+    if (size_ <= 0) refuse("{}: is empty, or no file", path);
+  }
+
+  std::int64_t size() const { return size_; }
+  /// What follows there, of whole characters.
+  std::string piece_at(std::int64_t at) {
+    in_.clear();
+    in_.seekg(at);
+    std::string piece(static_cast<std::size_t>(std::min<std::int64_t>(piece_bytes, size_ - at)), '\0');
+    in_.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+    if (in_.gcount() != static_cast<std::streamsize>(piece.size())) refuse("{}: became shorter", path_);
+    const std::size_t whole = whole_characters(piece);
+    if (whole > 0 && at + static_cast<std::int64_t>(piece.size()) < size_) piece.resize(whole);
+    return piece;
+  }
+  std::string digest() {
+    in_.clear();
+    in_.seekg(0);
+    sha256 digest;
+    std::string piece(piece_bytes, '\0');
+    while (in_.read(piece.data(), static_cast<std::streamsize>(piece.size())), in_.gcount() > 0)
+      digest.add(std::string_view(piece).substr(0, static_cast<std::size_t>(in_.gcount())));
+    return digest.finish();
+  }
+
+ private:
+  std::string path_;
+  std::ifstream in_;
+  std::int64_t size_ = 0;
+};
+
+/// After a lost answer, or with a new head, it goes on where the head's copy ends. Returns the digest.
 std::string send_file(cluster_client& cluster, const std::string& id, const std::string& which,
                       const std::string& path) {
-  std::error_code fault;
-  if (std::filesystem::is_directory(path, fault)) refuse("{}: is a folder: name a file", path);
-  std::ifstream in(path, std::ios::binary);
-  if (!in) refuse("{}: cannot be read: {}", path, std::strerror(errno));
-  in.seekg(0, std::ios::end);
-  const auto size = static_cast<std::int64_t>(in.tellg());
-  if (size <= 0) refuse("{}: is empty, or no file", path);
+  sent_file file(path);
   progress bar("sending " + path);
-  std::string piece;
-  for (std::int64_t at = 0; at < size;) {
-    in.clear();
-    in.seekg(at);
-    piece.resize(static_cast<std::size_t>(std::min<std::int64_t>(piece_bytes, size - at)));
-    in.read(piece.data(), static_cast<std::streamsize>(piece.size()));
-    if (in.gcount() != static_cast<std::streamsize>(piece.size())) refuse("{}: became shorter", path);
-    if (const std::size_t whole = whole_characters(piece); whole > 0 && at + std::int64_t(piece.size()) < size)
-      piece.resize(whole);
+  for (std::int64_t at = 0; at < file.size();) {
     std::string arguments;
     try {
-      arguments = json{{"id", id}, {"file", which}, {"offset", at}, {"text", piece}}.dump();
+      arguments = json{{"id", id}, {"file", which}, {"offset", at}, {"text", file.piece_at(at)}}.dump();
     } catch (const json::type_error&) {
       refuse_bytes(path);
     }
     at = read_answer(cluster.command("train.data", arguments)).at("received").get<std::int64_t>();
-    bar.update(at, size);
+    bar.update(at, file.size());
   }
-  in.clear();
-  in.seekg(0);
-  sha256 digest;
-  piece.resize(piece_bytes);
-  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())), in.gcount() > 0)
-    digest.add(std::string_view(piece).substr(0, static_cast<std::size_t>(in.gcount())));
-  return digest.finish();
+  return file.digest();
 }
 
 /// Shows what is new about a job, in the way in which local training is shown.

@@ -5,7 +5,6 @@
 #include <fstream>
 #include <iterator>
 
-#include "base/error.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/config/config_impl.hpp"
 
@@ -19,8 +18,8 @@ std::filesystem::path default_state_dir(const cluster_config& config) {
   if (state && *state == '/') return std::filesystem::path(state) / "troupe" / config.name;
   const char* home = std::getenv("HOME");
   if (home && *home == '/') return std::filesystem::path(home) / ".local/state/troupe" / config.name;
-  refuse("{}: there is no home folder for the cluster's state: set HOME, XDG_STATE_HOME, or state_dir in [cluster]",
-         place_of(config, "cluster"));
+  refuse_at(config, "cluster",
+            "there is no home folder for the cluster's state: set HOME, XDG_STATE_HOME, or state_dir in [cluster]");
 }
 
 /// Any free port of the address that the file gives, or of all addresses if the file gives a name.
@@ -30,8 +29,7 @@ std::string default_listen(const node_config& node) {
 }
 
 void fill_in(cluster_config& config) {
-  if (config.name.empty())
-    refuse("{}: the cluster has no name: name = \"rooms\" in [cluster]", place_of(config, "cluster.name"));
+  if (config.name.empty()) refuse_at(config, "cluster.name", "the cluster has no name: name = \"rooms\" in [cluster]");
   if (config.state_dir.empty()) config.state_dir = default_state_dir(config);
   if (config.adapters.dir.empty()) config.adapters.dir = config.state_dir / "adapters";
   for (auto& node : config.nodes)
@@ -79,6 +77,10 @@ const node_config* cluster_config::find(std::string_view node) const {
 
 std::string cluster_config::head_endpoint() const {
   return reachable_endpoint(listen, head().host);
+}
+
+std::string node_key(std::string_view node, std::string_view setting) {
+  return fmt::format("node.{}.{}", node, setting);
 }
 
 std::string place_of(const cluster_config& config, std::string_view key) {

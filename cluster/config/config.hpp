@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "base/device_id.hpp"
+#include "base/error.hpp"
 
 namespace troupe {
 
@@ -133,8 +134,16 @@ cluster_config read_cluster_config(const std::filesystem::path& file);
 /// The same from text. `file`: its name in errors, and where relative paths start.
 cluster_config parse_cluster_config(std::string_view text, const std::filesystem::path& file);
 
+/// The key of a node's setting: "node.w0.layers".
+std::string node_key(std::string_view node, std::string_view setting);
 /// `file:line:column` of a key, or of the closest thing around it that is in the file.
 std::string place_of(const cluster_config& config, std::string_view key);
+/// Refuses what the file says there. Throws input_error.
+template <class... Args>
+[[noreturn]] void refuse_at(const cluster_config& config, std::string_view key, fmt::format_string<Args...> format,
+                            Args&&... args) {
+  refuse("{}: {}", place_of(config, key), fmt::format(format, std::forward<Args>(args)...));
+}
 
 std::string_view to_text(node_role role);
 std::string to_text(const layer_range& layers);  ///< "0-10"

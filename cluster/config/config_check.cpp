@@ -4,9 +4,6 @@
 
 #include <fmt/format.h>
 
-#include "base/error.hpp"
-#include "cluster/config/config_address.hpp"
-
 namespace troupe::detail {
 namespace {
 
@@ -21,17 +18,14 @@ class checker {
     check_counts();
     check_by_hand();
     check_tensor();
-    check_addresses();
   }
 
  private:
   template <class... Args>
   [[noreturn]] void refuse_at(std::string_view key, fmt::format_string<Args...> format, Args&&... args) const {
-    refuse("{}: {}", place_of(config_, key), fmt::format(format, std::forward<Args>(args)...));
+    troupe::refuse_at(config_, key, format, std::forward<Args>(args)...);
   }
-  static std::string key(const node_config& node, std::string_view name) {
-    return fmt::format("node.{}.{}", node.name, name);
-  }
+  static std::string key(const node_config& node, std::string_view name) { return node_key(node.name, name); }
 
   void check_model() const {
     if (config_.model.path.empty()) refuse_at("model", "there is no model: path = \"models/llama\" in [model]");
@@ -203,91 +197,6 @@ class checker {
     return count;
   }
 
-  void check_addresses() const {
-    check_head_port();
-    check_open("cluster.listen", config_.listen);
-    check_http();
-    for (const auto& node : config_.nodes) check_listen(node);
-    check_reachable();
-    check_shared_ports();
-  }
-
-  void check_head_port() const {
-    const auto place = split_endpoint(config_.listen);
-    if (place && place->port == 0)
-      refuse_at("cluster.listen", "listen has the port 0: nodes and clients have to know the port, name one");
-  }
-
-  /// Only this machine may reach an endpoint that is not encrypted, unless the file says insecure.
-  void check_open(const std::string& key, const std::string& endpoint) const {
-    const auto place = split_endpoint(endpoint);
-    if (!place || is_loopback_host(place->host) || config_.keys || config_.insecure) return;
-    refuse_at(key,
-              "{} can be reached from other machines without keys: run troupe keygen and set keys in [cluster], or set "
-              "insecure = true (troupe serve: --insecure) in a network that you trust",
-              endpoint);
-  }
-
-  void check_http() const {
-    const auto place = split_host_port(config_.http);
-    if (place && place->port == 0) refuse_at("cluster.http", "http has the port 0: clients have to know it, name one");
-    if (place && !is_loopback_host(place->host) && !config_.insecure)
-      refuse_at(
-          "cluster.http",
-          "http at {} can be reached from other machines, without encryption: use 127.0.0.1 behind a proxy, or set "
-          "insecure = true (troupe serve: --insecure) in a network that you trust",
-          config_.http);
-  }
-
-  void check_listen(const node_config& node) const {
-    if (node.is_head() && node.listen != config_.listen)
-      refuse_at(key(node, "listen"), "{} is the head, which listens where [cluster] says: take this out", node.name);
-    const std::string own = key(node, "listen");
-    check_open(config_.places.contains(own) ? own : key(node, "host"), node.listen);
-  }
-
-  /// Whether the node can be reached from another machine, by what it listens at and how others call it.
-  bool is_reachable(const node_config& node) const {
-    const auto place = split_endpoint(node.listen);
-    if (!place || is_loopback_host(place->host)) return false;
-    return !is_any_host(place->host) || !is_loopback_host(node.host);
-  }
-
-  void check_reachable() const {
-    const auto other = [&](const node_config& node) {
-      return std::find_if(config_.nodes.begin(), config_.nodes.end(), [&](const auto& each) {
-        return each.host != node.host && !(is_loopback_host(each.host) && is_loopback_host(node.host));
-      });
-    };
-    for (const auto& node : config_.nodes) {
-      const auto remote = other(node);
-      if (remote == config_.nodes.end() || is_reachable(node)) continue;
-      refuse_at(node.is_head() ? std::string("cluster.listen") : key(node, "host"),
-                "{} listens at {}, where {} on {} cannot reach it: {}", node.name, node.listen, remote->name,
-                remote->host,
-                node.is_head() ? "listen at an address that the other hosts see"
-                               : "give the host by an address that the other hosts see");
-    }
-  }
-
-  void check_shared_ports() const {
-    std::map<std::string, std::string> taken;
-    const auto take = [&](const std::string& host, const host_port& place, const std::string& who,
-                          const std::string& at) {
-      if (place.port == 0) return;
-      const auto [old, is_new] = taken.emplace(fmt::format("{}:{}", host, place.port), who);
-      if (!is_new)
-        refuse_at(at, "{} listens at port {} of {}, and so does {}: use another port", who, place.port, host,
-                  old->second);
-    };
-    const auto named = [](const node_config& node) {
-      return is_loopback_host(node.host) ? std::string("127.0.0.1") : node.host;
-    };
-    for (const auto& node : config_.nodes)
-      if (const auto place = split_endpoint(node.listen)) take(named(node), *place, node.name, key(node, "listen"));
-    if (const auto place = split_host_port(config_.http)) take(named(config_.head()), *place, "http", "cluster.http");
-  }
-
   const cluster_config& config_;
 };
 
@@ -295,6 +204,7 @@ class checker {
 
 void check_cluster(const cluster_config& config) {
   checker(config).check();
+  check_addresses(config);
 }
 
 }  // namespace troupe::detail

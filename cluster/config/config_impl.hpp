@@ -9,5 +9,7 @@ namespace troupe::detail {
 void read_sections(cluster_config& config, const setting& top);
 /// Checks what concerns several keys at once. Throws input_error with the place of the key that is at fault.
 void check_cluster(const cluster_config& config);
+/// The part of it that is about addresses.
+void check_addresses(const cluster_config& config);
 
 }  // namespace troupe::detail

@@ -1,11 +1,11 @@
-// Opening, and jobs as a whole. Their lines: journal_lines.cpp. Events and adapters: journal_records.cpp.
+// Opening, and jobs as a whole. Their lines: journal_lines.cpp. Their removal: journal_removal.cpp. Events and
+// adapters: journal_records.cpp.
 #include "cluster/journal/journal.hpp"
 
 #include <algorithm>
 #include <array>
 #include <chrono>
 
-#include "base/clock.hpp"
 #include "base/error.hpp"
 #include "cluster/journal/journal_database.hpp"
 #include "cluster/journal/journal_impl.hpp"
@@ -56,10 +56,6 @@ std::optional<journal_error> check(const job_spec& spec, const journal::options&
   return {};
 }
 
-// The state of removed jobs: nobody finds them by id, and their rows are deleted piece by piece.
-#define TROUPE_REMOVED "7"
-static_assert(code_of(job_state::paused) == 6, "no other state has that number");
-
 // Lists leave the options out: they may be long.
 #define TROUPE_JOB_COLUMNS(options)   \
   "SELECT id, kind, tenant, " options \
@@ -78,12 +74,6 @@ job_info job_of(const statement& row) {
   job.error = row.text(11);
   job.result = row.text(12);
   return job;
-}
-
-std::vector<std::string> texts_of(statement& rows) {
-  std::vector<std::string> texts;
-  while (rows.step()) texts.push_back(rows.text(0));
-  return texts;
 }
 
 std::vector<job_info> jobs_of(statement& rows) {
@@ -108,27 +98,6 @@ std::int64_t journal::now() const {
   if (options_.wall_seconds) return options_.wall_seconds();
   using namespace std::chrono;
   return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
-}
-
-/// Begins where the clock of an earlier life stood, since that time is certainly over.
-std::int64_t journal::expiry_now() {
-  using namespace std::chrono;
-  const std::int64_t wall = now();
-  const std::int64_t passed = options_.passed_seconds
-                                  ? options_.passed_seconds()
-                                  : duration_cast<seconds>(monotonic_clock().now().since_start).count();
-  if (!expiry_) expiry_.emplace(std::min(wall, last_expiry().value_or(wall)), passed);
-  const std::int64_t time = expiry_->read(wall, passed);
-  (db_->prepare("UPDATE heads SET expired_to = ? WHERE expired_to <> ?") << time << time).run();
-  return time;
-}
-
-/// Where the clock stood in the last life; in a journal of an earlier build, which does not say that, the newest job's
-/// time.
-std::optional<std::int64_t> journal::last_expiry() const {
-  for (const char* time : {"SELECT expired_to FROM heads", "SELECT ifnull(max(max(created, finished)), 0) FROM jobs"})
-    if (const std::int64_t found = db_->number_of(time)) return found;
-  return {};
 }
 
 result<job_info, journal_error> journal::create_job(const job_spec& spec) {
@@ -238,61 +207,6 @@ result<job_info, journal_error> journal::change_state(std::string_view id, job_s
       .run();
   change.commit();
   return *find(id);
-}
-
-result<bool, journal_error> journal::remove(std::string_view id) {
-  const auto job = find(id);
-  if (!job) return false;
-  if (job->state != job_state::receiving && !is_finished(job->state)) {
-    return error(reason::wrong_state, "job {}: is {}: cancel it first", id, name_of(job->state));
-  }
-  remove_all({job->spec.id});
-  return true;
-}
-
-/// Removes the oldest finished job if there are as many as may be. Returns false if none is finished.
-bool journal::make_room() {
-  const auto count = db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED);
-  if (static_cast<std::size_t>(count) < options_.max_jobs) return true;
-  statement query = db_->prepare("SELECT id FROM jobs WHERE finished > 0 AND state <> " TROUPE_REMOVED
-                                 " ORDER BY finished, number LIMIT 1");
-  const auto oldest = texts_of(query);
-  remove_all(oldest);
-  return !oldest.empty();
-}
-
-std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {
-  statement query = db_->prepare("SELECT id FROM jobs WHERE state <> " TROUPE_REMOVED
-                                 " AND ((finished > 0 AND finished <= ?) OR (state = ? AND created <= ?)) LIMIT ?");
-  const std::int64_t before = expiry_now() - age.count();
-  query << before << code_of(job_state::receiving) << before << std::uint64_t{limit};
-  const auto old = texts_of(query);
-  remove_all(old);
-  return old.size();
-}
-
-void journal::remove_all(const std::vector<std::string>& ids) {
-  if (ids.empty()) return;
-  transaction change(*db_, transaction::kind::quick);
-  for (const std::string& id : ids)
-    (db_->prepare("UPDATE jobs SET id = '~' || number, state = " TROUPE_REMOVED " WHERE id = ?") << id).run();
-  change.commit();
-  if (!options_.on_removed) return;
-  for (const std::string& id : ids) options_.on_removed(id);
-}
-
-bool journal::sweep(std::size_t rows) {
-  const std::int64_t job = db_->number_of("SELECT number FROM jobs WHERE state = " TROUPE_REMOVED " LIMIT 1");
-  if (job == 0) return false;
-  transaction change(*db_, transaction::kind::quick);
-  std::size_t gone = 0;
-  for (const char* deletion : {"DELETE FROM outputs WHERE rowid IN (SELECT rowid FROM outputs WHERE job = ? LIMIT ?)",
-                               "DELETE FROM lines WHERE rowid IN (SELECT rowid FROM lines WHERE job = ? LIMIT ?)",
-                               "DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE job = ? LIMIT ?)"})
-    gone += static_cast<std::size_t>((db_->prepare(deletion) << job << std::uint64_t{rows - gone}).run());
-  if (gone < rows) (db_->prepare("DELETE FROM jobs WHERE number = ?") << job).run();
-  change.commit();
-  return true;
 }
 
 std::uint32_t journal::begin_reign() {

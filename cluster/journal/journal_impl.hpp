@@ -30,4 +30,8 @@ constexpr std::int64_t code_of(job_state state) {
   return static_cast<std::int64_t>(state);
 }
 
+// The state of removed jobs: nobody finds them by id, and their rows are deleted piece by piece.
+#define TROUPE_REMOVED "7"
+static_assert(code_of(job_state::paused) == 6, "no other state has that number");
+
 }  // namespace troupe::detail

@@ -14,7 +14,7 @@
 
 #include "base/clock.hpp"
 #include "cluster/config/config.hpp"
-#include "cluster/launch/launch_policy.hpp"
+#include "cluster/launch/restart_policy.hpp"
 
 namespace troupe {
 

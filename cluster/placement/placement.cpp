@@ -26,10 +26,6 @@ std::string amount(std::uint64_t bytes) {
   return fmt::format("{:.1f} MiB", static_cast<double>(bytes) / 0x1p20);
 }
 
-std::string layers_key(const worker_offer& worker) {
-  return fmt::format("node.{}.layers", worker.name);
-}
-
 /// Places workers: by hand first, then by memory and speed.
 class placer {
  public:
@@ -100,7 +96,9 @@ class placer {
   failure check_fixed(const offers& stage, int next, int replica) const {
     const worker_offer& worker = *stage.front();
     const layer_range layers = *worker.layers;
-    const auto wrong = [&](std::string text) { return placement_error{std::move(text), layers_key(worker)}; };
+    const auto wrong = [&](std::string text) {
+      return placement_error{std::move(text), node_key(worker.name, "layers")};
+    };
     if (layers.last >= model().layers)
       return wrong(fmt::format("layers {} of {} go beyond the model, which has {}: the last is {}", to_text(layers),
                                worker.name, model().layers, model().layers - 1));
@@ -120,7 +118,7 @@ class placer {
                         "layers, or use a smaller quant or context",
                         worker.name, amount(worker.memory), to_text(layers), amount(costs_.weights(layers)),
                         amount(costs_.kv_per_token(layers) * static_cast<std::uint64_t>(least_)), least_),
-            layers_key(worker)};
+            node_key(worker.name, "layers")};
   }
 
   void add_fixed(replica_placement& replica, const offers& stage) const {

@@ -49,6 +49,13 @@ void collective::all_gather(std::span<std::byte> data, std::span<const std::size
   carry_out();
 }
 
+void collective::all_gather(std::span<std::byte> data) {
+  const std::size_t part = data.size() / static_cast<std::size_t>(size_);
+  std::vector<std::size_t> ends;
+  for (std::size_t rank = 1; rank <= static_cast<std::size_t>(size_); ++rank) ends.push_back(rank * part);
+  all_gather(data, ends);
+}
+
 void collective::gather(std::span<std::byte> data, std::span<const std::size_t> ends, int root) {
   assert(static_cast<int>(ends.size()) == size_ && ends.back() <= data.size());
   for (int peer = 0; peer < size_; ++peer)

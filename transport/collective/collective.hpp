@@ -38,6 +38,8 @@ class collective {
 
   /// Part r of `data`, from ends[r - 1] to ends[r], is rank r's own; afterwards everyone has all parts.
   void all_gather(std::span<std::byte> data, std::span<const std::size_t> ends);
+  /// The same with equal parts.
+  void all_gather(std::span<std::byte> data);
   /// The same, but only `root` has all parts afterwards.
   void gather(std::span<std::byte> data, std::span<const std::size_t> ends, int root);
   /// Everyone has root's `data` afterwards.

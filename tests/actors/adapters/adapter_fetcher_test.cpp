@@ -5,7 +5,7 @@
 
 #include <unistd.h>
 
-#include "actors/adapters/adapter_digest.hpp"
+#include "actors/adapters/adapter_files.hpp"
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {

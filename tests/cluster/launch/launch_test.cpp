@@ -214,7 +214,7 @@ void allow_descriptors(int most) {
 
 TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
   auto chosen = with(script(serve));
-  chosen.restart.fast_failures = 100'000;
+  chosen.restart.most_failures = 100'000;
   launcher launched(config(), chosen);
   launched.start();
   ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));

@@ -87,6 +87,19 @@ TEST_P(collectives, all_gather_gives_everyone_every_part) {
   }
 }
 
+TEST_P(collectives, all_gather_takes_equal_parts_if_no_ends_are_given) {
+  auto ranks = make(3);
+  const auto failures = run_ranks(ranks, [](collective& own) {
+    std::vector<float> data(6);
+    const auto first = 2 * static_cast<std::size_t>(own.rank());
+    data[first] = static_cast<float>(own.rank() + 1);
+    data[first + 1] = -data[first];
+    own.all_gather(std::as_writable_bytes(std::span(data)));
+    EXPECT_EQ(data, (std::vector<float>{1, -1, 2, -2, 3, -3}));
+  });
+  for (const auto& failure : failures) EXPECT_EQ(failure, "");
+}
+
 TEST_P(collectives, gather_gives_only_the_root_all_parts) {
   auto ranks = make(3);
   const auto failures = run_ranks(ranks, [&](collective& own) {

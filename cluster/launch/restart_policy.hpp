@@ -14,8 +14,8 @@ class restart_policy {
     bool respawn = true;
     duration first_wait = std::chrono::milliseconds(200);
     duration longest_wait = std::chrono::seconds(5);
-    duration fast = std::chrono::seconds(10);  ///< a node that lives shorter has failed fast
-    int fast_failures = 6;                     ///< after so many in a row it is given up
+    duration quick = std::chrono::seconds(10);  ///< a node that lives shorter has died a quick death
+    int most_failures = 6;                      ///< then it is given up
     duration longest_host_wait = std::chrono::seconds(30);
   };
   enum class ending : std::uint8_t {
@@ -41,8 +41,8 @@ class restart_policy {
   }
   /// If a host could be reached before, it is waited for: it and the disks that the node needs may come back.
   decision ended(ending how, instant now);
-  int failures() const { return failures_; }                  ///< fast failures in a row
-  int quick_deaths() const { return quick_deaths_; }          ///< the same, and whether the node worked or not
+  int failures() const { return failures_; }                  ///< quick deaths in a row, since the node has worked
+  int quick_deaths() const { return quick_deaths_; }          ///< the same, whether it worked or not
   int lost_connections() const { return lost_connections_; }  ///< in a row, since the node has worked
 
  private:

@@ -1,4 +1,4 @@
-#include "cluster/launch/launch_policy.hpp"
+#include "cluster/launch/restart_policy.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ restart_policy::decision live(restart_policy& policy, manual_clock& time, durati
 TEST(restart_policy, waits_twice_as_long_after_each_quick_death) {
   manual_clock time;
   restart_policy::options chosen;
-  chosen.fast_failures = 100;
+  chosen.most_failures = 100;
   restart_policy policy(chosen);
   const duration waits[] = {200ms, 400ms, 800ms, 1600ms, 3200ms, 5s, 5s, 5s};
   for (const auto wait : waits) {

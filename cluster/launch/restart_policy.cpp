@@ -1,4 +1,4 @@
-#include "cluster/launch/launch_policy.hpp"
+#include "cluster/launch/restart_policy.hpp"
 
 #include <algorithm>
 
@@ -10,10 +10,10 @@ restart_policy::decision restart_policy::ended(ending how, instant now) {
   if (has_worked_ && (how == ending::unreachable || lost_connections_ > 0))
     return {verdict::restart, now + next_wait(++lost_connections_, options_.longest_host_wait)};
   if (how == ending::bad_input) return {verdict::give_up};
-  const bool is_quick = now - started_ < options_.fast;
+  const bool is_quick = now - started_ < options_.quick;
   quick_deaths_ = is_quick ? quick_deaths_ + 1 : 0;
   failures_ = is_quick ? failures_ + 1 : 0;
-  if (failures_ >= options_.fast_failures) return {verdict::give_up};
+  if (failures_ >= options_.most_failures) return {verdict::give_up};
   return {verdict::restart, now + next_wait(quick_deaths_, options_.longest_wait)};
 }
 

@@ -1,0 +1,126 @@
+// What `troupe up` can refuse before anything starts.
+#include <unistd.h>
+
+#include <filesystem>
+#include <optional>
+#include <stdexcept>
+#include <vector>
+
+#include "cli/cluster/up.hpp"
+#include "cli/compose/compose_site.hpp"
+#include "cluster/adapters/adapter_catalogue.hpp"
+#include "cluster/config/config_address.hpp"
+#include "cluster/journal/journal.hpp"
+#include "cluster/launch/launch_up.hpp"
+#include "cluster/launch/machine.hpp"
+
+namespace troupe {
+namespace {
+
+/// If the head runs on this machine: each adapter to preload must be a folder, or a version in the journal, which is
+/// where the head will look.
+void check_preload(const cluster_config& config) {
+  adapter_catalogue::options known;
+  known.base_name = config.model.path.filename().string();
+  std::optional<adapter_catalogue> saved;
+  for (const auto& [adapter, named] : config.adapters.preload) {
+    const std::filesystem::path folder = named.empty() ? config.adapters.dir / adapter : named;
+    const bool is_folder = std::filesystem::is_directory(folder);
+    if (!named.empty() || (is_folder && is_adapter_name(adapter))) {
+      if (const auto problem = adapter_catalogue(known).check_name(adapter))
+        refuse_at(config, "adapters.preload", "{}", problem->text);
+      if (!is_folder)
+        refuse_at(config, "adapters.preload", "adapter {}: there is no folder {}", adapter, folder.string());
+      continue;
+    }
+    const std::filesystem::path book = config.state_dir / "journal.db";
+    if (!saved)
+      saved.emplace(known,
+                    std::filesystem::exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
+    if (!saved->load(adapter))
+      refuse_at(config, "adapters.preload", "adapter {}: there is none, and no folder {}", adapter, folder.string());
+  }
+}
+
+/// The folder itself is made later.
+void check_state_folder(const cluster_config& config) {
+  std::filesystem::path around = config.state_dir;
+  std::error_code ignored;
+  while (!std::filesystem::exists(around, ignored) && around.has_relative_path()) around = around.parent_path();
+  if (!std::filesystem::is_directory(around, ignored))
+    refuse_at(config, "cluster.state_dir",
+              "{}: cannot be made, since {} is no folder: choose another state_dir or XDG_STATE_HOME",
+              config.state_dir.string(), around.string());
+  if (::access(around.c_str(), W_OK | X_OK) != 0)
+    refuse_at(config, "cluster.state_dir", "{}: {} cannot be written to: choose another state_dir or XDG_STATE_HOME",
+              config.state_dir.string(), around.string());
+}
+
+/// An ipc address is a file: its folder must be there.
+void check_listening(const cluster_config& config, const node_config& node) {
+  constexpr std::string_view ipc = "ipc://";
+  const std::string& listen = node.is_head() ? config.listen : node.listen;
+  if (!listen.starts_with(ipc) || !is_this_machine(node.host)) return;
+  const std::filesystem::path folder = std::filesystem::path(listen.substr(ipc.size())).parent_path();
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(folder, ignored))
+    refuse_at(config, node.is_head() ? "cluster.listen" : node_key(node.name, "listen"),
+              "{}: there is no folder {}: make it, or listen elsewhere", listen, folder.string());
+}
+
+/// If only the head saw that its port is taken, whoever has it might be asked for the status of this cluster. No bad
+/// input: the port may be free the next time.
+void check_ports(const cluster_config& config) {
+  if (!is_this_machine(config.head().host)) return;
+  const auto check = [](std::string_view key, const std::string& address, const std::optional<host_port>& place) {
+    if (place && is_port_taken(*place))
+      throw std::runtime_error(
+          fmt::format("{} {}: the port is in use: choose another one or end what uses it", key, address));
+  };
+  check("listen", config.listen, split_endpoint(config.listen));
+  check("http", config.http, split_host_port(config.http));
+}
+
+/// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet.
+std::vector<worker_offer> offers_of(const cluster_config& config) {
+  constexpr std::uint64_t plenty = std::uint64_t{1} << 50;
+  std::vector<worker_offer> offers;
+  for (const node_config& node : config.nodes) {
+    if (!node.autostart || !node.is_worker()) continue;
+    const bool is_here = is_this_machine(node.host);
+    offers.push_back({.name = node.name,
+                      .host = node.host,
+                      .memory = is_here ? memory_of(node) : node.memory.value_or(plenty),
+                      .layers = node.layers,
+                      .replica = node.replica,
+                      .pool = is_here && node.shares_memory() ? "this machine" : ""});
+  }
+  return offers;
+}
+
+/// Refuses here, before anything starts, what cannot work; and packs the model once, so that not every node does it.
+void check_site(const cluster_config& config) {
+  check_state_folder(config);
+  for (const node_config& node : config.nodes) check_listening(config, node);
+  check_ports(config);
+  const node_site site = make_site(config, config.head().name);
+  const supervisor_parts planned = supervisor_of(site, 0);
+  (void)bus_options_of(site);  // the keys
+  (void)membership(planned.members);
+  if (is_this_machine(config.head().host)) check_preload(config);
+  for (const node_config& node : config.nodes)
+    if (node.autostart && is_this_machine(node.host)) check_device(config, node);
+  const auto placed = place(offers_of(config), planned.shape, planned.wanted);
+  if (!placed) refuse_at(config, placed.error().key, "{}", placed.error().text);
+}
+
+}  // namespace
+
+void check_before_up(const cluster_config& config) {
+  if (const auto holder = find_up(config))
+    refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder->text(), config.label,
+           holder->elsewhere.empty() ? "" : " there");
+  check_site(config);
+}
+
+}  // namespace troupe

@@ -1,0 +1,11 @@
+#include "cli/commands.hpp"
+
+#include <CLI/CLI.hpp>
+
+namespace troupe {
+
+void run_when_named(CLI::App& own, command& chosen, command run) {
+  own.callback([&chosen, run = std::move(run)] { chosen = run; });
+}
+
+}  // namespace troupe

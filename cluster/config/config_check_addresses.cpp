@@ -1,0 +1,102 @@
+// Where nodes listen, and who can reach them there.
+#include <algorithm>
+#include <map>
+
+#include <fmt/format.h>
+
+#include "cluster/config/config_address.hpp"
+#include "cluster/config/config_impl.hpp"
+
+namespace troupe::detail {
+namespace {
+
+void check_head_port(const cluster_config& config) {
+  const auto place = split_endpoint(config.listen);
+  if (place && place->port == 0)
+    refuse_at(config, "cluster.listen", "listen has the port 0: nodes and clients have to know the port, name one");
+}
+
+/// Only this machine may reach an endpoint that is not encrypted, unless the file says insecure.
+void check_open(const cluster_config& config, const std::string& key, const std::string& endpoint) {
+  const auto place = split_endpoint(endpoint);
+  if (!place || is_loopback_host(place->host) || config.keys || config.insecure) return;
+  refuse_at(config, key,
+            "{} can be reached from other machines without keys: run troupe keygen and set keys in [cluster], or set "
+            "insecure = true (troupe serve: --insecure) in a network that you trust",
+            endpoint);
+}
+
+void check_http(const cluster_config& config) {
+  const auto place = split_host_port(config.http);
+  if (place && place->port == 0)
+    refuse_at(config, "cluster.http", "http has the port 0: clients have to know it, name one");
+  if (place && !is_loopback_host(place->host) && !config.insecure)
+    refuse_at(config, "cluster.http",
+              "http at {} can be reached from other machines, without encryption: use 127.0.0.1 behind a proxy, or set "
+              "insecure = true (troupe serve: --insecure) in a network that you trust",
+              config.http);
+}
+
+void check_listen(const cluster_config& config, const node_config& node) {
+  if (node.is_head() && node.listen != config.listen)
+    refuse_at(config, node_key(node.name, "listen"),
+              "{} is the head, which listens where [cluster] says: take this out", node.name);
+  const std::string own = node_key(node.name, "listen");
+  check_open(config, config.places.contains(own) ? own : node_key(node.name, "host"), node.listen);
+}
+
+/// Whether the node can be reached from another machine, by what it listens at and how others call it.
+bool is_reachable(const node_config& node) {
+  const auto place = split_endpoint(node.listen);
+  if (!place || is_loopback_host(place->host)) return false;
+  return !is_any_host(place->host) || !is_loopback_host(node.host);
+}
+
+void check_reachable(const cluster_config& config) {
+  const auto other = [&](const node_config& node) {
+    return std::find_if(config.nodes.begin(), config.nodes.end(), [&](const auto& each) {
+      return each.host != node.host && !(is_loopback_host(each.host) && is_loopback_host(node.host));
+    });
+  };
+  for (const auto& node : config.nodes) {
+    const auto remote = other(node);
+    if (remote == config.nodes.end() || is_reachable(node)) continue;
+    refuse_at(config, node.is_head() ? std::string("cluster.listen") : node_key(node.name, "host"),
+              "{} listens at {}, where {} on {} cannot reach it: {}", node.name, node.listen, remote->name,
+              remote->host,
+              node.is_head() ? "listen at an address that the other hosts see"
+                             : "give the host by an address that the other hosts see");
+  }
+}
+
+void check_shared_ports(const cluster_config& config) {
+  std::map<std::string, std::string> taken;
+  const auto take = [&](const std::string& host, const host_port& place, const std::string& who,
+                        const std::string& at) {
+    if (place.port == 0) return;
+    const auto [old, is_new] = taken.emplace(fmt::format("{}:{}", host, place.port), who);
+    if (!is_new)
+      refuse_at(config, at, "{} listens at port {} of {}, and so does {}: use another port", who, place.port, host,
+                old->second);
+  };
+  const auto named = [](const node_config& node) {
+    return is_loopback_host(node.host) ? std::string("127.0.0.1") : node.host;
+  };
+  for (const auto& node : config.nodes)
+    if (const auto place = split_endpoint(node.listen))
+      take(named(node), *place, node.name, node_key(node.name, "listen"));
+  if (const auto place = split_host_port(config.http)) take(named(config.head()), *place, "http", "cluster.http");
+}
+
+}  // namespace
+
+void check_addresses(const cluster_config& config) {
+  check_head_port(config);
+  check_open(config, "cluster.listen", config.listen);
+  check_http(config);
+  for (const auto& node : config.nodes) check_listen(config, node);
+  check_reachable(config);
+  check_shared_ports(config);
+}
+
+}  // namespace troupe::detail
