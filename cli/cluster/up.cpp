@@ -255,7 +255,8 @@ void run_nodes(const cluster_config& config, std::function<void(const std::strin
                const std::function<void()>& on_ready) {
   const up_lock lock(config);
   launcher::options options;
-  options.program = std::filesystem::read_symlink("/proc/self/exe");
+  options.image = "/proc/self/exe";  // still this build where a newer one has taken its file: nodes run the head's
+  options.program = std::filesystem::read_symlink(options.image);
   options.say = std::move(say_line);
   launcher nodes(config, std::move(options));
   nodes.start();

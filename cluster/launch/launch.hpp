@@ -48,6 +48,7 @@ class launcher {
  public:
   struct options {
     std::filesystem::path program;  ///< this program
+    std::filesystem::path image;    ///< what local nodes run, if not the file that `program` names
     restart_policy::options restart;
     duration stop_patience = std::chrono::seconds(10);      ///< between SIGTERM and SIGKILL
     std::uint64_t log_bytes = 16 << 20;                     ///< of one log file; an older one is kept beside it

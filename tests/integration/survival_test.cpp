@@ -130,6 +130,24 @@ TEST_F(survival, of_a_worker_that_dies_while_it_starts) {
 }
 
 /// By hand, so that nobody starts it again.
+TEST_F(survival, of_a_worker_whose_program_was_replaced_meanwhile) {
+  const test_cluster cluster(site(), {});  // its file and commands, not its nodes
+  const auto program = site().path("troupe");
+  std::filesystem::copy_file(TROUPE_BINARY, program);
+  process up({program.string(), "up", cluster.file().string()}, site().path("up"), site().environment());
+  ASSERT_TRUE(wait_until([&] { return up.poll() || cluster.running_replicas() == 1; })) << up.error();
+  std::filesystem::rename(site().write("newer", "another build"), program);
+  const pid_t before = cluster.pid_of("w0");
+  ASSERT_GT(before, 1);
+  ::kill(before, SIGKILL);
+  EXPECT_TRUE(wait_until([&] {
+    const json now = cluster.node("w0");
+    return !now.is_null() && now.at("pid") != before && cluster.running_replicas() == 1;
+  })) << up.out();
+  up.signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0) << up.error();
+}
+
 TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
   start({.replicas = 0});
   process second = cluster().start_node("w9");
