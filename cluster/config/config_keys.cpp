@@ -32,7 +32,6 @@ constexpr key_of<cluster> cluster_keys[] = {
     {"replicas", [](cluster& c, const config_value& v) { c.replicas = v.number(0, 4096); }},
     {"stages", [](cluster& c, const config_value& v) { c.stages = v.number(0, 256); }},
     {"tensor", [](cluster& c, const config_value& v) { c.tensor = v.number(1, 64); }},
-    // Only gloo exists so far: another value is refused, and there is nothing to store.
     {"collective",
      [](cluster& c, const config_value& v) {
        c.collective = v.one_of({"gloo", "nccl"});
