@@ -166,6 +166,23 @@ TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
 }
 
 /// One that `up` started is started again: a process that hangs is of no use.
+TEST_F(survival, of_a_full_queue_is_what_a_command_waits_for_and_says) {
+  start({.in_cluster = "lost_after_ms = 60000", .in_scheduler = "max_sequences = 1\nmax_waiting = 1"});
+  const auto submit = [&] { return cluster().start({"submit", "--tokens", "1,2,3", "--max-tokens", "4"}); };
+  const pid_t worker = cluster().pid_of("w0");
+  ASSERT_GT(worker, 1);
+  ::kill(worker, SIGSTOP);
+  process runs = submit(), waits = submit();
+  EXPECT_TRUE(wait_until([&] {
+    const json now = cluster().status();
+    return !now.is_null() && now["replicas"][0]["running"].get<int>() + now["replicas"][0]["waiting"].get<int>() == 2;
+  }));
+  process refused = submit();
+  EXPECT_TRUE(wait_until([&] { return refused.error().find("queue is full: ") != std::string::npos; }));
+  ::kill(worker, SIGCONT);
+  for (process* each : {&runs, &waits, &refused}) EXPECT_EQ(each->wait(), 0) << each->error();
+}
+
 TEST_F(survival, a_hanging_worker_is_started_again) {
   start({});
   load traffic(site(), cluster().endpoint());
