@@ -103,10 +103,23 @@ void check_belongs(cluster_client& cluster, const file_submission& submission, c
            submission.in.string());
 }
 
+/// "index 1: why it has no answer", of the first that has none.
+std::string first_error_of(const json& outputs) {
+  for (const json& each : outputs) {
+    const auto& text = each.at("text").get_ref<const std::string&>();
+    if (text.find("\"error\":") == text.npos) continue;
+    const auto output = json::parse(text, nullptr, false);
+    if (output.is_object() && output.contains("error"))
+      return fmt::format("index {}: {}", each.at("index").get<std::uint64_t>(), output.value("error", ""));
+  }
+  return {};
+}
+
 /// Until the job is over and all its outputs are in the file.
 json collect(cluster_client& cluster, const input_summary& input, output_file& out) {
   progress bar("answering");
   std::uint64_t next = out.lines();
+  std::string first_error;
   while (true) {
     const json page = page_of(cluster, input.id, next, 1 << 20);
     std::vector<std::string> lines;
@@ -115,10 +128,14 @@ json collect(cluster_client& cluster, const input_summary& input, output_file& o
       lines.push_back(each.at("text").get<std::string>());
     }
     out.append(lines);
-    const json& job = page.at("job");
+    if (first_error.empty()) first_error = first_error_of(page.at("outputs"));
+    json job = page.at("job");
     const auto done = job.value("ok", std::int64_t{0}) + job.value("failed", std::int64_t{0});
     bar.update(done, static_cast<std::int64_t>(input.lines));
-    if (lines.empty() && is_over(job.value("state", ""))) return job;
+    if (lines.empty() && is_over(job.value("state", ""))) {
+      if (!first_error.empty()) job["first_error"] = first_error;
+      return job;
+    }
     if (lines.empty()) std::this_thread::sleep_for(poll_interval);
   }
 }
