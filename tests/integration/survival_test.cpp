@@ -215,6 +215,28 @@ TEST_F(survival, is_none_of_a_head_that_is_given_up) {
   EXPECT_EQ(process_of(lost.file(), "w0"), 0) << "and it takes the others with it";
 }
 
+/// Of a cluster with a node that is reached by a command which does something else.
+cluster_plan with_stray_node(const std::string& command) {
+  return {.in_cluster = "ssh = [\"sh\", \"-c\", \"" + command + "\"]",
+          .in_training = "[[node]]\nname = \"far\"\nroles = [\"worker\"]\nssh = \"nobody@127.0.0.1\""};
+}
+
+TEST_F(survival, is_none_of_a_node_that_refuses_to_start_without_a_word) {
+  const test_cluster cluster(site(), with_stray_node("exit 2"));
+  process up = cluster.start({"up", cluster.file().string()});
+  EXPECT_EQ(up.wait(), 1);
+  EXPECT_NE(up.error().find("far does not start (exit code 2): see "), std::string::npos) << up.error();
+}
+
+TEST_F(survival, begins_with_a_word_about_where_to_look_if_it_takes_its_time) {
+  const test_cluster cluster(site(), with_stray_node("cat"));
+  process up = cluster.start({"up", cluster.file().string()});
+  const std::string said = " is starting: see " + (cluster.state() / "logs").string();
+  EXPECT_TRUE(wait_until([&] { return up.error().find(said) != std::string::npos; })) << up.error();
+  up.signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0) << up.error();
+}
+
 TEST_F(survival, of_nodes_that_somebody_else_told_to_end) {
   start({.workers = {"w0"}});
   pid_t worker = 0;
