@@ -1,5 +1,7 @@
 #include "cli/cluster/submit_file.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <thread>
 
@@ -7,8 +9,10 @@
 
 #include "base/error.hpp"
 #include "base/sha256.hpp"
+#include "cli/cluster/status_view.hpp"
 #include "cli/cluster/submit_lines.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 
 namespace troupe {
@@ -115,11 +119,36 @@ std::string first_error_of(const json& outputs) {
   return {};
 }
 
+/// Says once in each pause of the answers why there are none, as far as the head knows.
+class pause_note {
+ public:
+  explicit pause_note(cluster_client& cluster) : cluster_(cluster) {}
+
+  void look(bool has_answers) {
+    constexpr auto patience = std::chrono::seconds(5);
+    const auto now = clock::now();
+    if (has_answers) is_said_ = false;
+    if (has_answers || is_said_) looked_ = now;
+    if (now - looked_ < patience) return;
+    looked_ = now;
+    const std::string why = standstill_of(parse_status(cluster_.command("status", "{}")));
+    is_said_ = !why.empty();
+    if (is_said_) write_error(fmt::format("{}troupe: {}", ::isatty(STDERR_FILENO) == 1 ? clear_line : "", why));
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  cluster_client& cluster_;
+  clock::time_point looked_ = clock::now();
+  bool is_said_ = false;
+};
+
 /// Until the job is over and all its outputs are in the file.
 json collect(cluster_client& cluster, const input_summary& input, output_file& out) {
   progress bar("answering");
   std::uint64_t next = out.lines();
   std::string first_error;
+  pause_note pause(cluster);
   while (true) {
     const json page = page_of(cluster, input.id, next, 1 << 20);
     std::vector<std::string> lines;
@@ -136,6 +165,7 @@ json collect(cluster_client& cluster, const input_summary& input, output_file& o
       if (!first_error.empty()) job["first_error"] = first_error;
       return job;
     }
+    pause.look(!lines.empty());
     if (lines.empty()) std::this_thread::sleep_for(poll_interval);
   }
 }

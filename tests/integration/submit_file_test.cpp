@@ -88,6 +88,16 @@ TEST_F(submit_file, says_why_the_first_line_without_an_answer_has_none) {
   EXPECT_NE(read_file(site_.path("out")).find("is one of OpenAI's batches"), std::string::npos);
 }
 
+TEST_F(submit_file, says_why_no_answers_come) {
+  test_cluster cluster(site_, {.in_cluster = "respawn = false"});
+  cluster.up();
+  ASSERT_GT(cluster.pid_of("w0"), 1);
+  ::kill(cluster.pid_of("w0"), SIGKILL);
+  process waits = cluster.start(command(in_, site_.path("out").string()));
+  EXPECT_TRUE(wait_until([&] { return waits.error().find("no replica runs: see troupe status") != std::string::npos; }))
+      << waits.error();
+}
+
 TEST_F(submit_file, makes_a_job_that_is_not_shown_as_a_fine_tune) {
   cluster_.run(command(in_, site_.path("out").string()));
   const std::string id = json::parse(cluster_.run({"jobs", "--json"})).at(0).at("id");
