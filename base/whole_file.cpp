@@ -21,8 +21,10 @@ namespace fs = std::filesystem;
 constexpr std::string_view partial_ending = ".partial";
 
 [[noreturn]] void fail(const fs::path& path, int error) {
-  throw write_failure(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
-                                  path.string(), std::generic_category().message(error)));
+  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  throw write_failure(fmt::format("{}: cannot be written ({}): {} or choose another folder", path.string(),
+                                  std::generic_category().message(error),
+                                  is_full ? "free some space," : "check the path and its permissions,"));
 }
 
 /// Open for writing; the file is removed unless it was kept.

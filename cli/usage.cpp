@@ -1,6 +1,7 @@
 #include "cli/usage.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -15,7 +16,7 @@ namespace {
 
 constexpr std::size_t longest_word = 64;
 
-/// How other servers call what we call otherwise: to be suggested, never taken.
+/// How other programs call what we call otherwise: to be suggested, never taken.
 struct other_word {
   std::string_view theirs, ours;
 };
@@ -24,14 +25,64 @@ constexpr other_word other_words[] = {
     {"--port", "--http"},
     {"--ctx-size", "--context"},
     {"--max-model-len", "--context"},
+    {"--max-seq-length", "--length"},
     {"--lora", "--adapter"},
     {"--lora-modules", "--adapter"},
+    {"--api-key", "--key"},
+    {"--dtype", "--quant"},
+    {"--cache-type-k", "--kv"},
+    {"--kv-cache-dtype", "--kv"},
+    {"-ngl", "--device"},
+    {"--n-gpu-layers", "--device"},
     {"-n", "--max-tokens"},
+    {"-s", "--seed"},
+    {"--n-predict", "--max-tokens"},
+    {"--max-new-tokens", "--max-tokens"},
+    {"--learning-rate", "--lr"},
+    {"--num-epochs", "--epochs"},
+    {"--lora-rank", "--rank"},
+    {"--lora-alpha", "--alpha"},
+    {"--output-dir", "--out"},
     {"run", "generate"},
+    {"convert", "quantize"},
+    {"perplexity", "eval"},
+    {"finetune", "train"},
+    {"lora", "adapters"},
     {"list", "status"},
     {"ps", "status"},
+    {"start", "up"},
     {"stop", "down"},
     {"show", "inspect"},
+};
+
+/// What other programs have a word for, and we do in another way.
+struct other_way {
+  std::string_view word, ours;
+};
+constexpr other_way other_ways[] = {
+    {"--api-key", "troupe keys add makes keys for the HTTP API"},
+    {"--enable-lora", "adapters need no flag: --adapter NAME=DIR names one"},
+    {"--max-loras", "a cluster's file says it: max_resident in [adapters]"},
+    {"--tensor-parallel-size", "a cluster's file says it: tensor in [cluster], for troupe up"},
+    {"-tp", "a cluster's file says it: tensor in [cluster], for troupe up"},
+    {"--pipeline-parallel-size", "a cluster's file says it: stages in [cluster], for troupe up"},
+    {"--data-parallel-size", "a cluster's file says it: replicas in [cluster], for troupe up"},
+    {"--parallel",
+     "requests share batches by themselves; max_sequences in [scheduler] of a cluster's file limits them"},
+    {"-np", "requests share batches by themselves; max_sequences in [scheduler] of a cluster's file limits them"},
+    {"--max-num-seqs", "a cluster's file says it: max_sequences in [scheduler]"},
+    {"--max-num-batched-tokens", "a cluster's file says it: max_batch_tokens in [scheduler]"},
+    {"--gpu-memory-utilization", "a cluster's file says it: kv_memory in [scheduler], memory of a [[node]]"},
+    {"--served-model-name", "a model has the name of its folder or file: rename that, or serve it through a link"},
+    {"--alias", "a model has the name of its folder or file: rename that, or serve it through a link"},
+    {"--chat-template", "the template is the model's own: chat_template.jinja in its folder"},
+    {"download", "troupe downloads no models: fetch one by `hf download`, and name its folder"},
+    {"pull", "troupe downloads no models: fetch one by `hf download`, and name its folder"},
+    {"logs", "logs are files: troupe up and troupe serve say where"},
+    {"tokenize", "a running cluster does it: POST /tokenize (docs/API.md)"},
+    {"embed", "a running cluster does it: POST /v1/embeddings (docs/API.md)"},
+    {"embedding", "a running cluster does it: POST /v1/embeddings (docs/API.md)"},
+    {"version", "write troupe --version"},
 };
 
 /// "--temp" of "--temperature", "-p" of "--prompt".
@@ -51,12 +102,17 @@ const std::string* nearest_of(const std::string& word, const std::vector<std::st
   return best;
 }
 
-/// One of the candidates that may be meant; nullptr where none comes close.
-const std::string* meant_by(const std::string& word, const std::vector<std::string>& candidates) {
-  if (word.size() > longest_word) return nullptr;
+const std::string* our_word_for(const std::string& word, const std::vector<std::string>& candidates) {
   for (const other_word& other : other_words)
     if (const auto ours = std::ranges::find(candidates, other.ours); word == other.theirs && ours != candidates.end())
       return &*ours;
+  return nullptr;
+}
+
+/// One of the candidates that may be meant; nullptr where none comes close.
+const std::string* meant_by(const std::string& word, const std::vector<std::string>& candidates) {
+  if (word.size() > longest_word) return nullptr;
+  if (const std::string* ours = our_word_for(word, candidates)) return ours;
   const auto longer = std::ranges::find_if(candidates, [&](const auto& each) { return is_beginning(word, each); });
   return longer != candidates.end() ? &*longer : nearest_of(word, candidates);
 }
@@ -65,6 +121,13 @@ const std::string* meant_by(const std::string& word, const std::vector<std::stri
 std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
   const std::string* meant = meant_by(word, candidates);
   return meant ? fmt::format(", did you mean '{}'?", *meant) : "";
+}
+
+/// ", did you mean 'x'?: see troupe --help", or how else it is done.
+std::string remedy(const std::string& word, const std::vector<std::string>& candidates, const std::string& help) {
+  const auto way = std::ranges::find(other_ways, word, &other_way::word);
+  if (way != std::end(other_ways) && !our_word_for(word, candidates)) return fmt::format(": {}", way->ours);
+  return fmt::format("{}: {}", suggestion(word, candidates), help);
 }
 
 /// The innermost command that was given.
@@ -107,7 +170,9 @@ std::string explain_unexpected(const CLI::App& program) {
     return fmt::format("unknown command '{}'{}: {} has {}", words.front(), suggestion(words.front(), names),
                        path_of(used), fmt::join(names, ", "));
   if (flag == words.end())
-    return fmt::format("unexpected argument '{}': {}", words.empty() ? "" : words.front(), help_of(program));
+    return fmt::format("unexpected argument '{}': {}{}", words.empty() ? "" : words.front(),
+                       used.get_option_no_throw("--prompt") ? "a prompt stands behind --prompt: " : "",
+                       help_of(program));
   const std::string word = flag->substr(0, flag->find('='));
   std::vector<std::string> known;
   for (const CLI::Option* option : used.get_options())
@@ -116,7 +181,7 @@ std::string explain_unexpected(const CLI::App& program) {
     return fmt::format("{} stands before the command: write it behind {}", word, path_of(used));
   if (const std::string argument = argument_called(word, used); !argument.empty())
     return fmt::format("unknown option {}: write {} without a flag: {}", word, argument, help_of(program));
-  return fmt::format("unknown option {}{}: {}", word, suggestion(word, known), help_of(program));
+  return fmt::format("unknown option {}{}", word, remedy(word, known, help_of(program)));
 }
 
 /// ", and --keep has taken 'llama'": an option of several values takes all words up to the next option. Values behind
@@ -171,7 +236,7 @@ void check_command(const CLI::App& program, const std::vector<std::string>& word
   if (word.starts_with('-')) return;
   const auto names = commands_of(program);
   if (std::find(names.begin(), names.end(), word) == names.end())
-    refuse("unknown command '{}'{}: see troupe --help", word, suggestion(word, names));
+    refuse("unknown command '{}'{}", word, remedy(word, names, "see troupe --help"));
 }
 
 std::string explain(const CLI::App& program, const CLI::ParseError& error) {

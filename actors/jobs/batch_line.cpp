@@ -24,6 +24,8 @@ bool is_in(const Keys& keys, std::string_view key) {
 }
 
 void check_keys(const json& object, bool is_line) {
+  if (is_line && object.contains("body"))
+    refuse("a line with \"body\" is one of OpenAI's batches: upload the file and create a batch, at /v1/batches");
   for (const auto& [key, value] : object.items())
     if (!is_in(option_keys, key) && !is_in(constraint_keys, key) &&
         !(is_line ? is_in(prompt_keys, key) : is_in(term_keys, key)))
@@ -104,15 +106,13 @@ batch_terms read_batch_terms(std::string_view options) {
 batch_line read_batch_line(std::string_view text, std::string_view options) {
   batch_line line;
   line.asked.format = std::make_unique<own_line_format>();
-  const json common = parse_options(options), object = parse_object(text, "line");
+  const json common = parse_options(options), object = parse_object(text, "the line");
   line.asked.order = read_at("options", [&] { return order_with(common); });
   const request_fields from(object);
-  read_at("line", [&] {
-    check_keys(object, true);
-    read_options(from, line.asked.order);
-    line.asked.order.prompts.push_back(read_prompt(from));
-    if (const json* custom_id = from.find("custom_id")) line.custom_id = id_text(*custom_id);
-  });
+  check_keys(object, true);
+  read_options(from, line.asked.order);
+  line.asked.order.prompts.push_back(read_prompt(from));
+  if (const json* custom_id = from.find("custom_id")) line.custom_id = id_text(*custom_id);
   return line;
 }
 

@@ -217,8 +217,11 @@ std::optional<client_text> cluster_client::ask(client_request request,
     } else if (got && got->kind == client_refused::kind) {
       const auto refused = from_frame<client_refused>(std::move(*got));
       if (!refused || refused->id != request.id) continue;
-      give_up = std::min(give_up, steady::now() + patience);
       if (refused->retry_after_ms == 0 || steady::now() > give_up) fail(*refused);
+      if (give_up == never) {
+        write_error(fmt::format("troupe: {}: trying for up to {} s\n", refused->error, patience.count()));
+        give_up = steady::now() + patience;
+      }
       again = steady::now() + std::chrono::milliseconds(std::min<std::uint64_t>(refused->retry_after_ms, 5000));
     }
     const bool is_new_head = impl_->head() != head;

@@ -120,9 +120,14 @@ void add_jobs(CLI::App& program, command& chosen) {
   add_connect(own, options->cluster);
   own.add_flag("--json", options->json, "print a JSON list");
   own.require_subcommand(0, 1);
-  own.callback([options, &own, &chosen] {
-    if (own.get_subcommands().empty()) chosen = [options] { return list_jobs(*options); };
+  const auto list = [options, &chosen] { chosen = [options] { return list_jobs(*options); }; };
+  own.callback([&own, list] {
+    if (own.get_subcommands().empty()) list();
   });
+  CLI::App& listing = *own.add_subcommand("list", "The same as without a command");
+  add_connect(listing, options->cluster);
+  listing.add_flag("--json", options->json, "print a JSON list");
+  listing.callback(list);
   const auto add = [&](const char* called, const char* what, int (*run)(const jobs_options&)) -> CLI::App& {
     CLI::App& sub = *own.add_subcommand(called, what);
     sub.add_option("ID", options->id, "as troupe jobs shows it")->required();

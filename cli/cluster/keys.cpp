@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "actors/http/access/api_keys.hpp"
 #include "cli/commands.hpp"
@@ -18,7 +19,7 @@ namespace {
 struct keys_options {
   std::string cluster, name;
   std::optional<std::int64_t> requests_per_minute, tokens_per_minute, concurrent, weight;
-  bool is_admin = false;
+  bool is_admin = false, json = false;
 };
 
 /// The limits before, replaced where a flag gave another.
@@ -71,7 +72,30 @@ int limit_key(const keys_options& options) {
   return changed(options);
 }
 
+nlohmann::ordered_json json_of(const api_key& key) {
+  return {{"name", key.name},
+          {"shown", key.shown},
+          {"created", key.created},
+          {"requests_per_minute", key.limits.requests_per_minute},
+          {"tokens_per_minute", key.limits.tokens_per_minute},
+          {"concurrent", key.limits.concurrent},
+          {"weight", key.weight},
+          {"admin", key.is_admin}};
+}
+
+/// Null where there never was a key: an empty list lets nobody in.
+int list_keys_as_json(const keys_options& options) {
+  nlohmann::ordered_json list;
+  if (const auto keys = read_api_keys(file_of(options))) {
+    list = nlohmann::ordered_json::array();
+    for (const api_key& each : *keys) list.push_back(json_of(each));
+  }
+  print_json(list);
+  return 0;
+}
+
 int list_keys(const keys_options& options) {
+  if (options.json) return list_keys_as_json(options);
   const auto keys = read_api_keys(file_of(options));
   if (!keys) {
     print(
@@ -127,7 +151,8 @@ void add_keys(CLI::App& program, command& chosen) {
   CLI::App& limiting = add("limit", "Give a key other limits; what is not given stays", limit_key);
   add_name(limiting);
   add_limits(limiting);
-  add("list", "List all keys, by name", list_keys);
+  add("list", "List all keys, by name", list_keys)
+      .add_flag("--json", options->json, "print a JSON list, or null where nobody needs a key");
   add_name(add("revoke", "Let a key open nothing any more", revoke_key));
 }
 

@@ -1,3 +1,5 @@
+#include <sys/prctl.h>
+
 #include <memory>
 
 #include <CLI/CLI.hpp>
@@ -15,6 +17,7 @@ struct node_options {
 };
 
 int node_command(const node_options& options) {
+  ::prctl(PR_SET_NAME, "troupe");  // where `up` started it from its own image, ps would say "exe"
   const cluster_config config = read_cluster_config(options.cluster);
   if (options.listed && !config.find(options.name))
     refuse("{}: no node is called {} any more: troupe up has read the file before that, start it again", config.label,

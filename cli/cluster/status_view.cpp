@@ -164,6 +164,12 @@ std::string journal_problem(const json& status) {
   return problem == "-" ? "" : fmt::format("jobs stand still: {}\n", problem);
 }
 
+std::string standstill_of(const json& status) {
+  if (const std::string problem = journal_problem(status); !problem.empty()) return problem;
+  const auto runs = [](const json& replica) { return text_of(replica, "state") == "running"; };
+  return std::ranges::any_of(list_of(status, "replicas"), runs) ? "" : "no replica runs: see troupe status\n";
+}
+
 std::string headline(const json& status) {
   double tokens = 0, running = 0, waiting = 0;
   for (const auto& replica : list_of(status, "replicas")) {

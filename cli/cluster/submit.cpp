@@ -137,8 +137,10 @@ int report(const submit_options& options, const json& job) {
   if (state != "succeeded")
     throw std::runtime_error(fmt::format("{}: {}: {}", job.value("id", ""), state, job.value("error", "ended early")));
   if (failed == 0) return 0;
-  throw std::runtime_error(fmt::format("{} of {} lines have no answer: see \"error\" in {}", failed,
-                                       job.value("lines", std::int64_t{0}), options.out));
+  const std::string first = job.value("first_error", "");
+  throw std::runtime_error(
+      fmt::format("{} of {} lines have no answer: see \"error\" in {}{}{}", failed, job.value("lines", std::int64_t{0}),
+                  options.out == "-" ? "standard output" : options.out, first.empty() ? "" : "; ", first));
 }
 
 int submit_all(const submit_options& options, const sampling_params& params) {

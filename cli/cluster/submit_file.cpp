@@ -1,5 +1,7 @@
 #include "cli/cluster/submit_file.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <thread>
 
@@ -7,8 +9,10 @@
 
 #include "base/error.hpp"
 #include "base/sha256.hpp"
+#include "cli/cluster/status_view.hpp"
 #include "cli/cluster/submit_lines.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 #include "cli/progress.hpp"
 
 namespace troupe {
@@ -103,10 +107,48 @@ void check_belongs(cluster_client& cluster, const file_submission& submission, c
            submission.in.string());
 }
 
+/// "index 1: why it has no answer", of the first that has none.
+std::string first_error_of(const json& outputs) {
+  for (const json& each : outputs) {
+    const auto& text = each.at("text").get_ref<const std::string&>();
+    if (text.find("\"error\":") == text.npos) continue;
+    const auto output = json::parse(text, nullptr, false);
+    if (output.is_object() && output.contains("error"))
+      return fmt::format("index {}: {}", each.at("index").get<std::uint64_t>(), output.value("error", ""));
+  }
+  return {};
+}
+
+/// Says once in each pause of the answers why there are none, as far as the head knows.
+class pause_note {
+ public:
+  explicit pause_note(cluster_client& cluster) : cluster_(cluster) {}
+
+  void look(bool has_answers) {
+    constexpr auto patience = std::chrono::seconds(5);
+    const auto now = clock::now();
+    if (has_answers) is_said_ = false;
+    if (has_answers || is_said_) looked_ = now;
+    if (now - looked_ < patience) return;
+    looked_ = now;
+    const std::string why = standstill_of(parse_status(cluster_.command("status", "{}")));
+    is_said_ = !why.empty();
+    if (is_said_) write_error(fmt::format("{}troupe: {}", ::isatty(STDERR_FILENO) == 1 ? clear_line : "", why));
+  }
+
+ private:
+  using clock = std::chrono::steady_clock;
+  cluster_client& cluster_;
+  clock::time_point looked_ = clock::now();
+  bool is_said_ = false;
+};
+
 /// Until the job is over and all its outputs are in the file.
 json collect(cluster_client& cluster, const input_summary& input, output_file& out) {
   progress bar("answering");
   std::uint64_t next = out.lines();
+  std::string first_error;
+  pause_note pause(cluster);
   while (true) {
     const json page = page_of(cluster, input.id, next, 1 << 20);
     std::vector<std::string> lines;
@@ -115,10 +157,15 @@ json collect(cluster_client& cluster, const input_summary& input, output_file& o
       lines.push_back(each.at("text").get<std::string>());
     }
     out.append(lines);
-    const json& job = page.at("job");
+    if (first_error.empty()) first_error = first_error_of(page.at("outputs"));
+    json job = page.at("job");
     const auto done = job.value("ok", std::int64_t{0}) + job.value("failed", std::int64_t{0});
     bar.update(done, static_cast<std::int64_t>(input.lines));
-    if (lines.empty() && is_over(job.value("state", ""))) return job;
+    if (lines.empty() && is_over(job.value("state", ""))) {
+      if (!first_error.empty()) job["first_error"] = first_error;
+      return job;
+    }
+    pause.look(!lines.empty());
     if (lines.empty()) std::this_thread::sleep_for(poll_interval);
   }
 }

@@ -32,7 +32,7 @@ line_reader::line_reader(const fs::path& file) {
   std::error_code fault;
   if (fs::is_directory(file, fault))
     refuse("{}: is a folder: name a file with a JSON object in each line", file.string());
-  if (fs::exists(file, fault) && !fs::is_regular_file(file, fault))
+  if (file == "-" || (fs::exists(file, fault) && !fs::is_regular_file(file, fault)))
     refuse("{}: is no regular file, and is read twice: save it first", file.string());
   in_.open(file, std::ios::binary);
   if (!in_) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));

@@ -94,27 +94,52 @@ bool can_chat(const cluster_config& config) {
   }
 }
 
+/// As it is typed into a shell.
+std::string typed(const std::string& path) {
+  const bool is_plain = path.find_first_of(" \t'\"\\$`&;()<>|*?[]{}#!~") == path.npos;
+  return is_plain ? path : quoted_word(path);
+}
+
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
   if (!config.http.empty()) text += fmt::format("page and OpenAI API: http://{}\n", config.http);
   const connect_options to = connect_to(config);
   std::string connect = to.connect == "tcp://127.0.0.1:7700" ? "" : " --connect " + to.connect;
-  if (!to.key.empty()) connect += " --key " + to.key;
+  if (!to.key.empty()) connect += " --key " + typed(to.key);
   const std::string_view first = can_chat(config) ? "chat" : "submit --prompt \"Once upon a time\"";
   text += fmt::format("try:  troupe {}{}\n", first, connect);
-  text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, config.label);
+  text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, typed(config.label));
   text += fmt::format("logs: {}\n", config.logs().string());
   return text;
 }
 
-/// Whoever ends says why in the last line of its log.
+/// Says once, if the cluster takes its time to begin, where one can see what it does.
+class start_note {
+ public:
+  explicit start_note(const cluster_config& config) : config_(config) {}
+
+  void tick() {
+    constexpr auto patience = std::chrono::seconds(5);
+    if (is_said_ || time_.now() - begin_ < patience) return;
+    is_said_ = true;
+    write_error(fmt::format("troupe: {} is starting: see {}\n", config_.name, config_.logs().string()));
+  }
+
+ private:
+  const cluster_config& config_;
+  monotonic_clock time_;
+  instant begin_ = time_.now();
+  bool is_said_ = false;
+};
+
+/// Whoever ends says why in the last line of its log, mostly.
 std::string last_words(const std::filesystem::path& log) {
   std::ifstream file(log);
   std::string line, last;
   while (std::getline(file, line))
     if (!line.empty()) last = line;
   if (last.starts_with("troupe: ")) last.erase(0, 8);
-  return last;
+  return last.empty() ? last : ": " + last;
 }
 
 /// Whether a node keeps the cluster from beginning: also one that joins and dies again and again.
@@ -129,45 +154,52 @@ void check_given_up(const cluster_config& config, const launcher& nodes, bool re
     const bool is_lost_head = node.state == process_state::given_up && node.name == config.head().name;
     if (ready ? !is_lost_head : !does_not_start(node)) continue;
     const std::filesystem::path log = config.logs() / (node.name + ".log");
-    throw std::runtime_error(fmt::format("{} {} ({}): {}: see {}", node.name, ready ? "is given up" : "does not start",
+    throw std::runtime_error(fmt::format("{} {} ({}){}: see {}", node.name, ready ? "is given up" : "does not start",
                                          node.last_end, last_words(log), log.string()));
   }
 }
 
-/// Watches the nodes until a signal comes. The first time the cluster can serve, `on_ready` is told.
-void watch_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
+/// Who is told how a cluster begins.
+struct beginning {
+  std::function<void()> on_waiting;  ///< again and again, until it can serve
+  std::function<void()> on_ready;    ///< the first time it can
+};
+
+/// Watches the nodes until a signal comes.
+void watch_nodes(const cluster_config& config, launcher& nodes, const beginning& begin) {
   constexpr auto poll_interval = std::chrono::milliseconds(50);
   status_watch head(connect_as_node(config));
   hang_policy hanging;
   for (bool ready = false; !is_interrupted();) {
     nodes.poll(poll_interval);
     check_given_up(config, nodes, ready);
+    if (!ready) begin.on_waiting();
     const json status = json::parse(head.take().value_or(""), nullptr, false);
     if (status.is_discarded()) continue;
     follow_head(status, nodes, hanging);
     if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
-    if (!std::exchange(ready, ready || can_serve(status)) && ready) on_ready();
+    if (!std::exchange(ready, ready || can_serve(status)) && ready) begin.on_ready();
   }
 }
 
 /// Holds the cluster up until a signal comes.
-void run_nodes(const cluster_config& config, std::function<void(const std::string&)> say_line,
-               const std::function<void()>& on_ready) {
+void run_nodes(const cluster_config& config, std::function<void(const std::string&)> say_line, const beginning& begin) {
   const up_lock lock(config);
   launcher::options options;
-  options.program = std::filesystem::read_symlink("/proc/self/exe");
+  options.image = "/proc/self/exe";  // still this build where a newer one has taken its file: nodes run the head's
+  options.program = std::filesystem::read_symlink(options.image);
   options.say = std::move(say_line);
   launcher nodes(config, std::move(options));
   nodes.start();
   const interrupt_guard guard;
-  watch_nodes(config, nodes, on_ready);
+  watch_nodes(config, nodes, begin);
   nodes.stop();
 }
 
 void run_attached(const cluster_config& config) {
-  run_nodes(
-      config, [](const std::string& line) { print(line + "\n"); },
-      [&] { print(where_text(config) + "Ctrl-C ends it\n"); });
+  start_note note(config);
+  run_nodes(config, [](const std::string& line) { print(line + "\n"); },
+            {.on_waiting = [&] { note.tick(); }, .on_ready = [&] { print(where_text(config) + "Ctrl-C ends it\n"); }});
 }
 
 /// In the daemon. What goes wrong before the cluster serves is reported to the calling process.
@@ -175,10 +207,11 @@ void run_daemon(const cluster_config& config, detachment& caller) {
   bool ready = false;
   const auto fail = [&](int code, const char* why) { ready ? say(why) : caller.report(code, why); };
   try {
-    run_nodes(config, say, [&] {
+    const auto on_ready = [&] {
       ready = true;
       caller.report(0, where_text(config));
-    });
+    };
+    run_nodes(config, say, {.on_waiting = [] {}, .on_ready = on_ready});
   } catch (const input_error& error) {
     fail(2, error.what());
   } catch (const std::exception& error) {
@@ -190,7 +223,8 @@ void run_detached(const cluster_config& config) {
   detachment detached(config.logs() / "up.log");
   if (detached.is_daemon()) return run_daemon(config, detached);
   const interrupt_guard guard;
-  const auto outcome = detached.wait(is_interrupted);
+  start_note note(config);
+  const auto outcome = detached.wait([&] { return note.tick(), is_interrupted(); });
   if (is_interrupted()) (void)end_up(config, std::chrono::seconds(20));
   check_interrupt();
   if (outcome.code == 2) throw input_error(outcome.text);

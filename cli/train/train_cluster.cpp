@@ -160,9 +160,10 @@ int report(const json& job, bool as_json) {
   if (state == "cancelled") throw std::runtime_error(id + ": was cancelled");
   if (state == "paused")
     throw std::runtime_error(fmt::format("{}: is paused: troupe jobs resume {} lets it go on", id, id));
-  if (!as_json)
-    print(fmt::format("{}: {} answers now: try troupe submit --adapter {} --prompt …\n", id, job.value("result", ""),
-                      job.value("result", "").substr(0, job.value("result", "").rfind('@'))));
+  if (as_json) return 0;
+  const std::string version = job.value("result", ""), name = version.substr(0, version.rfind('@'));
+  print(fmt::format("{}: {} answers now: try troupe chat --adapter {}, or troupe submit --adapter {} --prompt …\n", id,
+                    version, name, name));
   return 0;
 }
 

@@ -160,7 +160,10 @@ std::filesystem::path config_value::path() const {
   return path_of(text());
 }
 
+/// What a shell would have replaced is refused: else it would be the name of a folder beside the file.
 std::filesystem::path config_value::path_of(std::string_view chosen) const {
+  if (chosen.starts_with('~') || chosen.starts_with('$'))
+    refuse(fmt::format("is {}: write the whole path, since no shell reads this file", in_quotes(chosen)));
   const auto normal = (into_.source.parent_path() / chosen).lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();  // "models/llama/" is called llama, too
 }

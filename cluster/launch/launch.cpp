@@ -156,7 +156,8 @@ void launcher::start(watched_node& node, bool is_first) {
   bound_log(node.log, options_.log_bytes, false);
   node.policy.started(options_.time->now());
   try {
-    node.child = child_process::start(node.command, node.log, node.shown.is_remote);
+    node.child = child_process::start(node.command, node.log, node.shown.is_remote,
+                                      node.shown.is_remote ? std::filesystem::path() : options_.image);
   } catch (const std::exception& error) {
     if (is_first) throw;
     return after_end(node, restart_policy::ending::failed, error.what());

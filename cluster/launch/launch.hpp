@@ -21,6 +21,9 @@ namespace troupe {
 /// Whether a node is reached through ssh.
 bool is_remote(const node_config& node);
 
+/// The same as one word for a shell, whatever is in it.
+std::string quoted_word(const std::string& word);
+
 /// The words that start a node: `PROGRAM node FILE --name X --listed`, through ssh if it is remote; then it ends when
 /// the connection does. `--listed`: if the file has changed and no longer has the node, the node must not join as a
 /// further worker.
@@ -48,6 +51,7 @@ class launcher {
  public:
   struct options {
     std::filesystem::path program;  ///< this program
+    std::filesystem::path image;    ///< what local nodes run, if not the file that `program` names
     restart_policy::options restart;
     duration stop_patience = std::chrono::seconds(10);      ///< between SIGTERM and SIGKILL
     std::uint64_t log_bytes = 16 << 20;                     ///< of one log file; an older one is kept beside it

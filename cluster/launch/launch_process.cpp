@@ -30,6 +30,7 @@ file_descriptor open_pidfd([[maybe_unused]] pid_t pid) {
 
 /// What the child does between fork and exec. It may not allocate memory or take a lock.
 struct child_setup {
+  const char* image;
   char* const* words;
   pid_t parent;
   int log, input, failure;
@@ -43,7 +44,7 @@ struct child_setup {
     ::sigprocmask(SIG_SETMASK, &none, nullptr);
     for (const int number : {SIGPIPE, SIGINT, SIGTERM, SIGHUP, SIGCHLD}) ::signal(number, SIG_DFL);
     if (::dup2(input, STDIN_FILENO) >= 0 && ::dup2(log, STDOUT_FILENO) >= 0 && ::dup2(log, STDERR_FILENO) >= 0)
-      ::execvp(words[0], words);
+      ::execvp(image, words);
     const int reason = errno;
     [[maybe_unused]] const auto written = ::write(failure, &reason, sizeof reason);
     ::_exit(127);
@@ -90,7 +91,7 @@ child_process& child_process::operator=(child_process&& other) noexcept {
 }
 
 child_process child_process::start(const std::vector<std::string>& words, const std::filesystem::path& log,
-                                   bool keeps_input) {
+                                   bool keeps_input, const std::filesystem::path& image) {
   std::vector<char*> pointers;
   for (const auto& word : words) pointers.push_back(const_cast<char*>(word.c_str()));
   pointers.push_back(nullptr);
@@ -98,7 +99,12 @@ child_process child_process::start(const std::vector<std::string>& words, const 
   auto [failed, tells] = open_pipe();
   auto [input, keeps] = open_pipe();
   if (!keeps_input) keeps.close();
-  child_setup setup{pointers.data(), ::getpid(), log_file.number(), input.number(), tells.number()};
+  child_setup setup{image.empty() ? pointers.front() : image.c_str(),
+                    pointers.data(),
+                    ::getpid(),
+                    log_file.number(),
+                    input.number(),
+                    tells.number()};
   child_process child;
   child.pid_ = ::fork();
   if (child.pid_ == 0) setup.run();

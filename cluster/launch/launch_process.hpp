@@ -29,8 +29,10 @@ class child_process {
 
   /// Output and errors are appended to `log`. With `keeps_input` the child's standard input stays open until this
   /// object goes, else it is empty. Throws input_error if the program cannot be started or the log not be written,
-  /// runtime_error if the system has no more descriptors.
-  static child_process start(const std::vector<std::string>& words, const std::filesystem::path& log, bool keeps_input);
+  /// runtime_error if the system has no more descriptors. The program is the first word, or `image`, which the first
+  /// word then only names.
+  static child_process start(const std::vector<std::string>& words, const std::filesystem::path& log, bool keeps_input,
+                             const std::filesystem::path& image = {});
 
   pid_t pid() const { return pid_; }
   bool runs() const { return pid_ > 0; }

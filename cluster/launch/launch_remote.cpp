@@ -4,13 +4,6 @@
 namespace troupe {
 namespace {
 
-/// One word for a shell.
-std::string quoted_word(const std::string& word) {
-  std::string text = "'";
-  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
-  return text + "'";
-}
-
 /// Runs a command that must end when the connection does, even if it is stopped then: when the other end closes,
 /// standard input closes, and `cat` sees that.
 std::string tied_to_input(const std::string& command) {
@@ -21,6 +14,12 @@ std::string tied_to_input(const std::string& command) {
 }
 
 }  // namespace
+
+std::string quoted_word(const std::string& word) {
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
 
 bool is_remote(const node_config& node) {
   return !node.ssh_target.empty() || !is_this_machine(node.host);

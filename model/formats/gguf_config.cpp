@@ -44,6 +44,9 @@ class arch_keys {
 
 std::string architecture_of(const gguf_file& file) {
   constexpr std::array<std::string_view, 4> supported = {"gpt2", "llama", "qwen2", "qwen3"};
+  if (file.get<std::string>("general.type") == "adapter")
+    refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
+           file.name);
   const auto name = file.get<std::string>("general.architecture");
   if (!name) refuse("{}: lacks the metadata key \"general.architecture\"", file.name);
   if (std::find(supported.begin(), supported.end(), *name) == supported.end())

@@ -110,6 +110,16 @@ std::optional<std::int64_t> whole_number(double number) {
   return static_cast<std::int64_t>(number);
 }
 
+/// Without the library's own number: "[json.exception.parse_error.101] parse error at line 1, column 2: …". Which line
+/// it is says nothing where there is one.
+std::string reason_of(const nlohmann::json::exception& error, bool is_one_line) {
+  std::string said = error.what();
+  said.erase(0, said.find("] ") == said.npos ? 0 : said.find("] ") + 2);
+  constexpr std::string_view first_line = "line 1, ";
+  if (const auto at = said.find(first_line); is_one_line && at != said.npos) said.erase(at, first_line.size());
+  return said.substr(0, 300);
+}
+
 }  // namespace
 
 template <class Json>
@@ -118,8 +128,7 @@ Json parse_json_as(std::string_view text, const std::string& where, json_limits 
   try {
     (void)Json::sax_parse(text.begin(), text.end(), &builder);
   } catch (const nlohmann::json::exception& error) {
-    const std::string said = error.what();  // "[its own number] what is wrong"
-    refuse("{}: is no valid JSON: {}", where, said.substr(said.find("] ") == said.npos ? 0 : said.find("] ") + 2, 300));
+    refuse("{}: is no valid JSON: {}", where, reason_of(error, text.find('\n') == text.npos));
   }
   return builder.take();
 }

@@ -155,6 +155,9 @@ tensor_set open_tensors(const std::filesystem::path& folder) {
 }  // namespace
 
 adapter_file read_adapter(const std::filesystem::path& folder, const model_config& base) {
+  if (std::error_code ignored; std::filesystem::is_regular_file(folder, ignored))
+    refuse("{}: is a file: name the folder that PEFT wrote, with {} and {}", folder.string(), adapter_config_name,
+           adapter_weights_name);
   const auto config_path = folder / adapter_config_name;
   const auto config =
       detail::parse_adapter_config(detail::read_text(config_path, most_config_bytes), config_path.string());

@@ -89,7 +89,8 @@ chat read_chat(const ordered_json& line) {
     read.messages.push_back(std::move(message));
   }
   prepare_messages(read.messages);
-  if (read.learned.empty()) refuse("no message of the assistant is to be learned");
+  if (read.learned.empty())
+    refuse("no message is to be learned: answers have the role \"assistant\", and no weight of 0");
   if (const auto tools = line.find("tools"); tools != line.end()) read.tools = *tools;
   return read;
 }
@@ -123,10 +124,21 @@ std::vector<training_example> chat_examples(const ordered_json& line, const data
   return singles;
 }
 
+/// ", but "instruction", "output"": what other programs call it shows what is meant.
+std::string but_keys_of(const ordered_json& line) {
+  constexpr std::size_t most_keys = 5, longest_key = 40;
+  std::string keys;
+  for (const auto& [key, value] : line.items()) {
+    if (keys.size() > most_keys * longest_key) break;
+    keys += fmt::format("{}\"{}\"", keys.empty() ? ", but " : ", ", key.substr(0, longest_key));
+  }
+  return keys;
+}
+
 }  // namespace
 
 std::vector<training_example> examples_of_line(std::string_view text, const data_format& format) {
-  const auto line = parse_json_as<ordered_json>(text, "line");
+  const auto line = parse_json_as<ordered_json>(text, "the line");
   if (!line.is_object()) refuse("the line is no JSON object: write one example a line");
   std::vector<training_example> examples;
   if (line.contains("messages"))
@@ -136,7 +148,7 @@ std::vector<training_example> examples_of_line(std::string_view text, const data
   else if (line.contains("text"))
     examples.push_back(text_example(line, format));
   else
-    refuse("has neither \"messages\" nor \"prompt\" and \"completion\" nor \"text\"");
+    refuse("has neither \"messages\" nor \"prompt\" and \"completion\" nor \"text\"{}", but_keys_of(line));
   for (const auto& example : examples)
     if (example.tokens.size() < 2) refuse("has fewer than two tokens");
   return examples;

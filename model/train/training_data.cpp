@@ -52,7 +52,9 @@ bool has_lines(const fs::path& file, std::string_view text) {
   for (std::size_t i = 1; i < std::min(bad.size(), most_named_lines); ++i)
     more += fmt::format("{}{}", i > 1 ? ", " : "", bad[i].first);
   if (bad.size() > most_named_lines) more += ", …";
-  const std::string others = more.empty() ? "" : fmt::format(" (and {} more bad lines: {})", bad.size() - 1, more);
+  const std::string others =
+      more.empty() ? ""
+                   : fmt::format(" (and {} more bad {}: {})", bad.size() - 1, bad.size() == 2 ? "line" : "lines", more);
   refuse("{}:{}: {}{}", file.string(), bad.front().first, bad.front().second, others);
 }
 

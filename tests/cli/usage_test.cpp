@@ -57,6 +57,17 @@ TEST_F(usage, knows_what_may_be_meant) {
   refused({"bench", "engine", "--batches", "1,8"}, "MODEL is required: see troupe bench engine --help");
   refused({"gen"}, "did you mean 'generate'?");
   refused({"stop"}, "did you mean 'down'?");
+  refused({"generate", llama_, "hello"}, "unexpected argument 'hello': a prompt stands behind --prompt: see");
+}
+
+TEST_F(usage, says_how_else_something_is_done) {
+  refused({"serve", llama_, "--api-key", "x"}, "unknown option --api-key: troupe keys add makes keys for the HTTP API");
+  refused({"status", "--api-key", "x"}, "unknown option --api-key, did you mean '--key'?");
+  refused({"serve", llama_, "--tensor-parallel-size=2"},
+          "unknown option --tensor-parallel-size: a cluster's file says");
+  refused({"serve", llama_, "-np", "4"}, "unknown option -np: requests share batches by themselves");
+  refused({"pull", "x"}, "unknown command 'pull': troupe downloads no models: fetch one by");
+  refused({"version"}, "unknown command 'version': write troupe --version");
 }
 
 TEST_F(usage, reads_numbers_as_decimals) {

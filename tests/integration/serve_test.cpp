@@ -16,9 +16,9 @@ using ::testing::HasSubstr;
 
 class serve : public testing::Test {
  protected:
-  process start(words arguments) const {
+  process start(words arguments, const std::string& state = "state") const {
     words environment = site_.environment();
-    environment.push_back("XDG_STATE_HOME=" + site_.path("state").string());
+    environment.push_back("XDG_STATE_HOME=" + site_.path(state).string());
     arguments.insert(arguments.begin(), TROUPE_BINARY);
     return {arguments, site_.path(arguments[1]), environment};
   }
@@ -66,10 +66,12 @@ TEST_F(serve, needs_no_chat_template_that_can_be_used) {
   std::ofstream(file) << config.dump();
   words detached = serving_;
   detached.push_back("--detach");
-  process serving = start(detached);
+  process serving = start(detached, "a state");
   ASSERT_EQ(serving.wait(), 0) << serving.error();
   EXPECT_THAT(serving.out(), HasSubstr("try:  troupe submit --prompt \"Once upon a time\" --connect "));
-  EXPECT_EQ(start({"down", (site_.path("state") / "troupe/model/cluster.toml").string()}).wait(), 0);
+  const std::string written = (site_.path("a state") / "troupe/model/cluster.toml").string();
+  EXPECT_THAT(serving.out(), HasSubstr("troupe down '" + written + "'\n")) << "as a shell takes it";
+  EXPECT_EQ(start({"down", written}).wait(), 0);
 }
 
 TEST_F(serve, takes_no_folder_of_another_model_of_the_same_name) {

@@ -23,7 +23,7 @@ class submit_file : public testing::Test {
     EXPECT_EQ(done.wait(), 2) << done.error();
     EXPECT_NE(done.error().find(part), std::string::npos) << done.error();
   }
-  std::size_t jobs() const { return json::parse(cluster_.run({"jobs", "--json"})).size(); }
+  std::size_t jobs() const { return json::parse(cluster_.run({"jobs", "list", "--json"})).size(); }
 
   test_site site_;
   test_cluster cluster_;
@@ -47,6 +47,7 @@ TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
   const std::string pipe = site_.path("pipe").string();
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   refused(pipe, site_.path("out").string(), "save it first");
+  refused("-", site_.path("out").string(), "save it first");
   EXPECT_EQ(jobs(), 0u);
 }
 
@@ -75,6 +76,26 @@ TEST_F(submit_file, goes_on_behind_the_last_whole_line) {
     cluster_.run(command(in_, out));
     EXPECT_EQ(read_file(out), whole);
   }
+}
+
+TEST_F(submit_file, says_why_the_first_line_without_an_answer_has_none) {
+  const std::string in =
+      site_.write("bad.jsonl", "{\"tokens\":[1]}\n{\"promt\":\"x\"}\n{\"method\":\"POST\",\"body\":{}}\n").string();
+  process done = cluster_.start(command(in, site_.path("out").string()));
+  EXPECT_EQ(done.wait(), 1);
+  EXPECT_NE(done.error().find("2 of 3 lines have no answer: see \"error\" in "), std::string::npos) << done.error();
+  EXPECT_NE(done.error().find("; index 1: unknown key \"promt\": "), std::string::npos) << done.error();
+  EXPECT_NE(read_file(site_.path("out")).find("is one of OpenAI's batches"), std::string::npos);
+}
+
+TEST_F(submit_file, says_why_no_answers_come) {
+  test_cluster cluster(site_, {.in_cluster = "respawn = false"});
+  cluster.up();
+  ASSERT_GT(cluster.pid_of("w0"), 1);
+  ::kill(cluster.pid_of("w0"), SIGKILL);
+  process waits = cluster.start(command(in_, site_.path("out").string()));
+  EXPECT_TRUE(wait_until([&] { return waits.error().find("no replica runs: see troupe status") != std::string::npos; }))
+      << waits.error();
 }
 
 TEST_F(submit_file, makes_a_job_that_is_not_shown_as_a_fine_tune) {

@@ -130,6 +130,24 @@ TEST_F(survival, of_a_worker_that_dies_while_it_starts) {
 }
 
 /// By hand, so that nobody starts it again.
+TEST_F(survival, of_a_worker_whose_program_was_replaced_meanwhile) {
+  const test_cluster cluster(site(), {});  // its file and commands, not its nodes
+  const auto program = site().path("troupe");
+  std::filesystem::copy_file(TROUPE_BINARY, program);
+  process up({program.string(), "up", cluster.file().string()}, site().path("up"), site().environment());
+  ASSERT_TRUE(wait_until([&] { return up.poll() || cluster.running_replicas() == 1; })) << up.error();
+  std::filesystem::rename(site().write("newer", "another build"), program);
+  const pid_t before = cluster.pid_of("w0");
+  ASSERT_GT(before, 1);
+  ::kill(before, SIGKILL);
+  EXPECT_TRUE(wait_until([&] {
+    const json now = cluster.node("w0");
+    return !now.is_null() && now.at("pid") != before && cluster.running_replicas() == 1;
+  })) << up.out();
+  up.signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0) << up.error();
+}
+
 TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
   start({.replicas = 0});
   process second = cluster().start_node("w9");
@@ -148,6 +166,23 @@ TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
 }
 
 /// One that `up` started is started again: a process that hangs is of no use.
+TEST_F(survival, of_a_full_queue_is_what_a_command_waits_for_and_says) {
+  start({.in_cluster = "lost_after_ms = 60000", .in_scheduler = "max_sequences = 1\nmax_waiting = 1"});
+  const auto submit = [&] { return cluster().start({"submit", "--tokens", "1,2,3", "--max-tokens", "4"}); };
+  const pid_t worker = cluster().pid_of("w0");
+  ASSERT_GT(worker, 1);
+  ::kill(worker, SIGSTOP);
+  process runs = submit(), waits = submit();
+  EXPECT_TRUE(wait_until([&] {
+    const json now = cluster().status();
+    return !now.is_null() && now["replicas"][0]["running"].get<int>() + now["replicas"][0]["waiting"].get<int>() == 2;
+  }));
+  process refused = submit();
+  EXPECT_TRUE(wait_until([&] { return refused.error().find("queue is full: ") != std::string::npos; }));
+  ::kill(worker, SIGCONT);
+  for (process* each : {&runs, &waits, &refused}) EXPECT_EQ(each->wait(), 0) << each->error();
+}
+
 TEST_F(survival, a_hanging_worker_is_started_again) {
   start({});
   load traffic(site(), cluster().endpoint());
@@ -178,6 +213,28 @@ TEST_F(survival, is_none_of_a_head_that_is_given_up) {
   EXPECT_EQ(up.wait(), 1) << "so that whoever started it starts it again";
   EXPECT_NE(up.error().find("head is given up (signal 9 (Killed))"), std::string::npos) << up.error();
   EXPECT_EQ(process_of(lost.file(), "w0"), 0) << "and it takes the others with it";
+}
+
+/// Of a cluster with a node that is reached by a command which does something else.
+cluster_plan with_stray_node(const std::string& command) {
+  return {.in_cluster = "ssh = [\"sh\", \"-c\", \"" + command + "\"]",
+          .in_training = "[[node]]\nname = \"far\"\nroles = [\"worker\"]\nssh = \"nobody@127.0.0.1\""};
+}
+
+TEST_F(survival, is_none_of_a_node_that_refuses_to_start_without_a_word) {
+  const test_cluster cluster(site(), with_stray_node("exit 2"));
+  process up = cluster.start({"up", cluster.file().string()});
+  EXPECT_EQ(up.wait(), 1);
+  EXPECT_NE(up.error().find("far does not start (exit code 2): see "), std::string::npos) << up.error();
+}
+
+TEST_F(survival, begins_with_a_word_about_where_to_look_if_it_takes_its_time) {
+  const test_cluster cluster(site(), with_stray_node("cat"));
+  process up = cluster.start({"up", cluster.file().string()});
+  const std::string said = " is starting: see " + (cluster.state() / "logs").string();
+  EXPECT_TRUE(wait_until([&] { return up.error().find(said) != std::string::npos; })) << up.error();
+  up.signal(SIGTERM);
+  EXPECT_EQ(up.wait(), 0) << up.error();
 }
 
 TEST_F(survival, of_nodes_that_somebody_else_told_to_end) {

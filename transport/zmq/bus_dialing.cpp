@@ -120,7 +120,11 @@ void bus::impl::read_dealer_monitor(link_id id) {
       return redial_later(*from);
     }
     if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
-      return shut(*from, {fmt::format("{} refuses this process' key", from->endpoint)}, false);
+      return shut(*from,
+                  {fmt::format("{} refuses this process' key: nodes need the head's own cluster.key, and the head a "
+                               "client's clients/NAME.pub beside its own",
+                               from->endpoint)},
+                  false);
     if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
       return shut(*from, {other_mechanism(from->endpoint)}, false);
     // If the mechanisms differ, the side that sees the other's greeting first ends the connection, and libzmq then does

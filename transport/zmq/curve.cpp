@@ -64,7 +64,11 @@ std::string text_of(const curve_pair& pair, const std::string& cluster) {
 
 std::string read_small(const fs::path& file) {
   std::error_code fault;
-  if (!fs::is_regular_file(file, fault)) refuse("{}: no such key file: `troupe keygen` makes them", file.string());
+  if (fs::is_directory(file, fault))
+    refuse("{}: is a folder: name a key file, such as client.key in it", file.string());
+  const bool is_there = fs::is_regular_file(file, fault);
+  if (fault == std::errc::permission_denied) refuse("{}: cannot be read: {}", file.string(), fault.message());
+  if (!is_there) refuse("{}: no such key file: `troupe keygen` makes them", file.string());
   std::ifstream in(file, std::ios::binary);
   if (!in) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));
   std::string text(longest_file + 1, '\0');

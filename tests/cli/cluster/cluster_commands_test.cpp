@@ -162,11 +162,16 @@ TEST_F(cluster_commands, say_what_keys_there_are) {
     return got.out;
   };
   EXPECT_NE(keys({"list"}).find("whoever reaches the server may use it"), std::string::npos);
+  EXPECT_EQ(run_json({"keys", "list", file}), nullptr);
   keys({"add", "ann", "--weight", "3", "--tokens-per-minute", "9"});
   EXPECT_EQ(keys({"limit", "ann", "--concurrent", "2"}), "ann: 9 tokens/min, 2 at a time, weight 3\n");
   EXPECT_EQ(keys({"limit", "ann", "--tokens-per-minute", "0"}), "ann: 2 at a time, weight 3\n");
   keys({"revoke", "ann"});
+  EXPECT_EQ(run_json({"keys", "list", file}), json::array());
   keys({"add", "eve", "--admin"});
+  const json list = run_json({"keys", "list", file});
+  EXPECT_EQ(list[0]["name"], "eve");
+  EXPECT_EQ(list[0]["admin"], true);
   EXPECT_NE(keys({"list"}).find("no limits, admin\n"), std::string::npos);
   keys({"revoke", "eve"});
   EXPECT_EQ(keys({"list"}), "no key is left: the server lets nobody in until one is added\n");

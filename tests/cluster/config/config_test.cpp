@@ -105,6 +105,9 @@ TEST(config, refuses_with_file_line_and_column) {
   const std::string remote = "[[node]]\nname = \"far\"\nhost = \"10.0.0.9\"\nroles = [\"worker\"]\n";
   const broken cases[] = {
       {"[cluster\n", "1:9", "no valid TOML"},
+      {changed(two_workers, "\"state\"", "\"~/state\""), "4:13", "state_dir is \"~/state\": write the whole path"},
+      {changed(two_workers, "\"models/llama\"", "\"$HOME/llama\""), "6:8", "path is \"$HOME/llama\": write the whole"},
+      {with("", "[adapters]\npreload = [\"law=~/law\"]\n"), "17:11", "preload is \"~/law\": write the whole path"},
       {with("repilcas = 2\n"), "4:1", "unknown key \"repilcas\" in [cluster]: did you mean \"replicas\"?"},
       {with("qqq = 2\n"), "4:1", "known are name, listen"},
       {two_workers + "[nodes]\n", "16:2", "did you mean \"node\"?"},

@@ -90,6 +90,8 @@ TEST(gguf_config, refuses_what_it_cannot_run) {
   const auto says = [](const test::gguf_builder& builder) { return refusal([&] { from_gguf(builder); }); };
   EXPECT_THAT(says(gguf_of("bert")), HasSubstr("\"bert\" is not supported"));
   EXPECT_THAT(says(test::gguf_builder()), HasSubstr("general.architecture"));
+  EXPECT_THAT(says(test::gguf_builder().string("general.architecture", "llama").string("general.type", "adapter")),
+              HasSubstr("is a LoRA adapter, no model"));
   EXPECT_THAT(says(test::gguf_builder().string("general.architecture", "llama")), HasSubstr("llama.embedding_length"));
   EXPECT_THAT(says(gguf_of("llama").string("llama.rope.scaling.type", "yarn")), HasSubstr("yarn"));
   EXPECT_THAT(

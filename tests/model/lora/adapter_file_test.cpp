@@ -263,6 +263,8 @@ TEST(adapter_file, missing_files_are_named) {
   EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("adapter_config.json"));
   folder.write("adapter_config.json", plain.dump());
   EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("adapter_model.safetensors"));
+  EXPECT_THAT(refusal([&] { read_adapter(folder.path() / "adapter_config.json", llama()); }),
+              HasSubstr("is a file: name the folder"));
   folder.write("adapter_model.bin", "x");
   EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("pickled"));
   weight_writer().write(folder.path() / "adapter_model.safetensors");

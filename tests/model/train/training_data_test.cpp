@@ -131,10 +131,13 @@ TEST(training_data, special_tokens_are_tokens_in_lines_and_letters_in_plain_text
 TEST(training_data, bad_lines_are_reported_by_number) {
   const std::string good = "{\"prompt\":\"a\",\"completion\":\"b\"}\n";
   EXPECT_THAT(refusal(good + good + "{\"prompt\":\"a\"\n" + good + "[1]\n", format_with("")),
-              testing::AllOf(testing::HasSubstr("d.jsonl:3: "), testing::HasSubstr("1 more bad lines: 5")));
+              testing::AllOf(testing::HasSubstr("d.jsonl:3: "), testing::HasSubstr("(and 1 more bad line: 5)")));
   EXPECT_THAT(refusal(good + "{\"messages\":[]}\n", format_with("")), testing::HasSubstr("d.jsonl:2: "));
   EXPECT_THAT(refusal(good + good.substr(0, 12), format_with("")), testing::HasSubstr("d.jsonl:2: "));
-  EXPECT_THAT(refusal(good + "{\"other\":1}", format_with("")), testing::HasSubstr("neither"));
+  EXPECT_THAT(refusal(good + "{\"input\":1,\"output\":2}", format_with("")),
+              testing::EndsWith("nor \"text\", but \"input\", \"output\""));
+  EXPECT_THAT(refusal("{\"text\":\"a\"},", format_with("")),
+              testing::HasSubstr("d.jsonl:1: the line: is no valid JSON: parse error at column 13: "));
   EXPECT_THAT(refusal("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", format_with(plain_template)),
               testing::HasSubstr("assistant"));
   EXPECT_THAT(refusal("\n", format_with("")), testing::HasSubstr("nothing to learn"));
