@@ -49,9 +49,9 @@ std::shared_ptr<bus> wire::running() const {
   return bus_;
 }
 
-link_id wire::connect(const std::string& endpoint) {
+link_id wire::connect(const std::string& endpoint, dialing how) {
   const auto current = running();
-  return current ? current->connect(endpoint, server_key()) : no_link;
+  return current ? current->connect(endpoint, server_key(), how) : no_link;
 }
 
 void wire::close(link_id link) {

@@ -49,7 +49,7 @@ class wire {
   void stop();
 
   // Before start() and after stop() these do nothing.
-  link_id connect(const std::string& endpoint);
+  link_id connect(const std::string& endpoint, dialing how = dialing::for_ever);
   /// If the other side reads too slowly, or the message is longer than a frame, the link is given up.
   template <message M>
   void send(link_id to, M message, std::uint64_t correlation = 0) {

@@ -6,6 +6,7 @@
 #include "model/arch/loaded_model.hpp"
 #include "model/engine/replica_scheduler.hpp"
 #include "tests/actors/support.hpp"
+#include "tests/transport/zmq/peer.hpp"
 
 namespace troupe::test {
 namespace {
@@ -327,6 +328,31 @@ TEST_F(worker, says_what_takes_long_before_it_does_it) {
   EXPECT_EQ(head_.take<stage_started>().error, "");
   EXPECT_EQ(said.take<std::string>(), "gets ready for layers 0 to 1, with memory for 256 positions");
   tell(other, stop_now{});
+}
+
+TEST_F(worker, says_so_when_it_cannot_reach_the_next_stage) {
+  std::string nobody;
+  {
+    peer gone(peer::listening());
+    nobody = gone->endpoint();
+  }
+  bus::options options;
+  options.forget_after = std::chrono::milliseconds(50);
+  wire links(options);
+  worker_parts parts = parts_for(head_);
+  parts.links = &links;
+  const worker_actor other = spawn_worker(system_, std::move(parts));
+  links.on_lost([&](link_id link, const link_end& end) { tell(other, link_lost{link, end}); });
+  links.start();
+  start_stage first = stage_of(2, 0, 1);
+  first.next = nobody;
+  tell(other, first);
+  EXPECT_EQ(head_.take<stage_started>().error, "");
+  const auto failed = head_.take<stage_failed>();
+  EXPECT_EQ(failed.life, life(2));
+  EXPECT_NE(failed.error.find(nobody + ": could not be reached"), std::string::npos) << failed.error;
+  tell(other, stop_now{});
+  EXPECT_TRUE(await_ends(std::chrono::seconds(30), other));  // it uses `links`
 }
 
 TEST_F(worker, gives_a_life_up_over_an_order_that_reaches_beyond_its_stage) {
