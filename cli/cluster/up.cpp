@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -153,6 +154,15 @@ bool can_serve(const json& status) {
   return false;
 }
 
+/// Whether all replicas serve. Those that have failed are not waited for.
+bool is_ready(const json& status) {
+  const auto& replicas = status.at("replicas");
+  const auto is_on_its_way = [](const json& replica) {
+    return replica.at("state") == "starting" && replica.value("failures", 0) == 0;
+  };
+  return can_serve(status) && std::none_of(replicas.begin(), replicas.end(), is_on_its_way);
+}
+
 /// Why a replica cannot start for the first time. One or two failures may pass; the third in a row will not.
 std::optional<std::string> lasting_problem(const json& status) {
   constexpr int too_often = 3;
@@ -234,7 +244,7 @@ void check_given_up(const cluster_config& config, const launcher& nodes, bool re
   }
 }
 
-/// Watches the nodes until a signal comes. The first time the cluster can serve, `on_ready` is told.
+/// Watches the nodes until a signal comes. The first time the cluster is ready, `on_ready` is told.
 void watch_nodes(const cluster_config& config, launcher& nodes, const std::function<void()>& on_ready) {
   constexpr auto poll_interval = std::chrono::milliseconds(50);
   status_watch head(connect_as_node(config));
@@ -246,7 +256,7 @@ void watch_nodes(const cluster_config& config, launcher& nodes, const std::funct
     if (status.is_discarded()) continue;
     follow_head(status, nodes, hanging);
     if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
-    if (!std::exchange(ready, ready || can_serve(status)) && ready) on_ready();
+    if (!std::exchange(ready, ready || is_ready(status)) && ready) on_ready();
   }
 }
 
