@@ -25,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "base/strong_id.hpp"
@@ -86,6 +87,9 @@ class bus {
 
   /// Where others reach us, with the port that was found; empty where nobody can.
   const std::string& endpoint() const;
+
+  /// Whether whoever listens there has answered and can be reached, now or within so long. Thread-safe.
+  bool wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop);
 
   // Thread-safe, never wait:
   /// A link to whoever listens there, now or later. `server_key`: the public key of that process, where keys are used.

@@ -44,6 +44,14 @@ link_id bus::impl::connect(const std::string& endpoint, const std::string& serve
   return id;
 }
 
+bool bus::impl::wait_up(link_id id, std::chrono::milliseconds longest, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  return came_up_.wait_for(lock, stop, longest, [&] {
+    const link* known = find(id);
+    return known != nullptr && known->up;
+  });
+}
+
 // The greeting waits in the socket until the connection is made, and is the first thing that the other side gets.
 void bus::impl::dial(link& to) {
   to.dealer = detail::dialing_socket(context_, options_, to.endpoint, to.server_key);
@@ -175,6 +183,7 @@ void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
   if (!from.out.confirm(welcome.received))
     return shut(from, {fmt::format("{} confirms frames that were never sent", from.endpoint)}, true);
   from.up = true;
+  came_up_.notify_all();
   from.patience = 0ms;
   flush(from);
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -40,6 +41,7 @@ class bus::impl {
 
   const std::string& endpoint() const { return endpoint_; }
   link_id connect(const std::string& endpoint, const std::string& server_key, dialing how);
+  bool wait_up(link_id id, std::chrono::milliseconds longest, const std::stop_token& stop);
   send_status send(link_id to, frame message);
   void close(link_id id);
   bool is_client(link_id id);
@@ -165,6 +167,7 @@ class bus::impl {
   std::string endpoint_;
 
   std::mutex mutex_;
+  std::condition_variable_any came_up_;  // a link that we opened
   zmq::context_t context_;
   std::unique_ptr<detail::zap_handler> zap_;
   zmq::socket_t router_, router_monitor_;
