@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <thread>
 
@@ -49,9 +50,20 @@ std::shared_ptr<bus> wire::running() const {
   return bus_;
 }
 
-link_id wire::connect(const std::string& endpoint) {
+link_id wire::connect(const std::string& endpoint, dialing how) {
   const auto current = running();
-  return current ? current->connect(endpoint, server_key()) : no_link;
+  return current ? current->connect(endpoint, server_key(), how) : no_link;
+}
+
+/// A while at a time, so that stop() need not wait for it.
+bool wire::wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop) {
+  constexpr std::chrono::milliseconds at_once(100);
+  for (auto left = longest; left.count() > 0 && !stop.stop_requested(); left -= at_once) {
+    const auto current = running();
+    if (!current) return false;
+    if (current->wait_up(link, std::min(left, at_once), stop)) return true;
+  }
+  return false;
 }
 
 void wire::close(link_id link) {

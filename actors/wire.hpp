@@ -49,7 +49,9 @@ class wire {
   void stop();
 
   // Before start() and after stop() these do nothing.
-  link_id connect(const std::string& endpoint);
+  link_id connect(const std::string& endpoint, dialing how = dialing::for_ever);
+  /// Waits until the other side of a link that we opened has answered, and returns whether it has.
+  bool wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop);
   /// If the other side reads too slowly, or the message is longer than a frame, the link is given up.
   template <message M>
   void send(link_id to, M message, std::uint64_t correlation = 0) {

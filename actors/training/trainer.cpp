@@ -65,9 +65,9 @@ void trainer_state::take_news(const training_news& news) {
   if (const auto* progress = std::get_if<training_progress>(&news.news)) {
     if (is_current(*progress)) tell(parts_.head, *progress);
   } else if (const auto& ended = std::get<training_ended>(news.news); is_current(ended)) {
-    task_.reset();
     result_ = ended.files;
     tell(parts_.head, ended);
+    task_.reset();  // only now do the others of its group miss this trainer
   }
 }
 

@@ -245,8 +245,9 @@ training_task::~training_task() {
 void training_task::run() {
   training_ended end{order_.lease, {}, {}};
   bool speaks = true;
+  std::optional<training_ranks> ranks;  // goes last: the head must know why this trainer ends before the others miss it
   try {
-    end.files = train();
+    end.files = train(ranks);
     speaks = order_.rank == 0;
   } catch (const stopped&) {
   } catch (const collective_failure& failure) {
@@ -270,8 +271,7 @@ void training_task::run() {
 
 /// Starts the thread that talks to the other trainers before taking idle priority, so that it keeps running whatever
 /// else this machine does.
-std::vector<training_file> training_task::train() {
-  std::optional<training_ranks> ranks;
+std::vector<training_file> training_task::train(std::optional<training_ranks>& ranks) {
   if (order_.ranks > 1) ranks.emplace(order_, site_.meeting.get(), site_.ranks_patience, brake_.token());
   if (site_.idle_priority) take_idle_priority();
   session whole(*this, read_training_spec(order_.spec, "job " + order_.job), ranks ? &*ranks : nullptr);

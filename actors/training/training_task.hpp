@@ -2,6 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
@@ -13,6 +14,8 @@
 #include "transport/collective/meeting.hpp"
 
 namespace troupe {
+
+class training_ranks;
 
 /// What a trainer knows of its node.
 struct training_site {
@@ -49,7 +52,7 @@ class training_task {
  private:
   class session;
   void run();
-  std::vector<training_file> train();
+  std::vector<training_file> train(std::optional<training_ranks>& ranks);
 
   training_site site_;
   train_job order_;

@@ -54,7 +54,8 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
       [this](const adapter_ready& ready) { take_adapter(ready); },
       [this](forget_life) { forget(); },
       [this](const link_lost& lost) {
-        if (lost.link == next_ && next_ != no_link) fail("the link to the next stage closed");
+        if (lost.link == next_ && next_ != no_link)
+          fail(fmt::format("the link to the next stage closed: {}", lost.end.why));
       },
       [this](stop_now) {
         forget();
@@ -106,7 +107,15 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
                               .device = parts_.device};
   stage_ = std::make_unique<stage>(parts_.model, part, order.lookup_tokens, compute{*pool_, kernels()}, parts_.tokens);
   if (const std::string remark = stage_->remark(); !remark.empty()) parts_.say(remark);
-  if (!order.next.empty()) next_ = parts_.links->connect(order.next);
+  if (!order.next.empty()) reach_next(order.next, stop);
+}
+
+/// The head may reach both stages though they do not reach each other. A life in which they do not must not begin: its
+/// requests would count as those that ended it.
+void worker_state::reach_next(const std::string& endpoint, const std::stop_token& stop) {
+  next_ = parts_.links->connect(endpoint, dialing::until_forgotten);
+  if (parts_.links->wait_up(next_, parts_.reach_patience, stop)) return;
+  refuse("{}: the next stage is there and does not answer: see that this machine can connect to it", endpoint);
 }
 
 /// Refuses a stage whose frames are too long for this process' links: they would close the link in every life.

@@ -45,7 +45,8 @@ struct worker_parts {
   std::function<void(const std::string& why)> on_device_lost = [](const std::string&) {};
   /// Told what takes long, and what is to be known of how the device computes.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
-  step_sizes largest_steps = {};  ///< for which this process' links have room
+  std::chrono::milliseconds reach_patience{10'000};  ///< how long the next stage may take to answer
+  step_sizes largest_steps = {};                     ///< for which this process' links have room
   std::function<void(const loaded_model&, std::int64_t first_layer, std::int64_t layers)> preload = troupe::preload;
 };
 
@@ -66,6 +67,7 @@ class worker_state {
   void start(const start_stage& order);
   void make_stage(const start_stage& order, const std::stop_token& stop);
   void check_links(const start_stage& order) const;
+  void reach_next(const std::string& endpoint, const std::stop_token& stop);
   void forget();
   void take_order(run_step& order);
   void take_hidden(activations& hidden);

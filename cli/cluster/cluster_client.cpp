@@ -10,6 +10,7 @@
 
 #include "actors/wire.hpp"
 #include "base/field_error.hpp"
+#include "cli/cluster/head_silence.hpp"
 #include "cli/output.hpp"
 
 namespace troupe {
@@ -19,9 +20,8 @@ using steady = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
 constexpr const char* default_endpoint = "tcp://127.0.0.1:7700";
-constexpr std::chrono::milliseconds first_answer = 3s, look_interval = 100ms, silence_before_hello = 1s,
-                                    silence_before_note = 5s;
-constexpr std::chrono::seconds patience = 60s;
+constexpr std::chrono::milliseconds first_answer = 3s, look_interval = 100ms, hello_interval = 1s;
+constexpr auto patience = head_silence::patience;
 
 std::string chosen(const std::string& flag, const char* variable, const char* otherwise) {
   if (!flag.empty()) return flag;
@@ -81,8 +81,7 @@ class cluster_client::impl {
   std::optional<frame> next() {
     auto got = take(look_interval);
     if (!got) return look_after(), std::nullopt;
-    heard_ = steady::now();
-    noted_ = false;
+    silence_.heard();
     if (got->kind != command_answer::kind || got->correlation != hello_number_) return got;
     hello_number_ = 0;
     take_hello(from_frame<command_answer>(std::move(*got)));
@@ -143,14 +142,12 @@ class cluster_client::impl {
   }
   void look_after() {
     if (instance_.empty()) return;
-    const auto now = steady::now();
-    const auto silence = now - heard_;
-    if (silence > patience)
+    silence_.waited(look_interval);
+    if (silence_.is_too_long())
       throw std::runtime_error(
           fmt::format("{}: has not answered for {} s: see whether it runs", endpoint_, patience.count()));
-    if (silence > silence_before_note && !std::exchange(noted_, true))
-      write_error("troupe: " + endpoint_ + ": does not answer, waiting\n");
-    if (silence > silence_before_hello && now - hello_at_ > silence_before_hello) say_hello();
+    if (silence_.is_worth_a_note()) write_error("troupe: " + endpoint_ + ": does not answer, waiting\n");
+    if (silence_.is_odd() && steady::now() - hello_at_ > hello_interval) say_hello();
   }
 
   const std::function<void()> check_;
@@ -163,8 +160,9 @@ class cluster_client::impl {
   link_id link_ = no_link;
   std::string instance_;
   std::uint64_t last_number_ = 0, hello_number_ = 0, head_ = 0;
-  steady::time_point heard_ = steady::now(), hello_at_{};
-  bool noted_ = false, has_key_ = false;
+  steady::time_point hello_at_{};
+  head_silence silence_;
+  bool has_key_ = false;
 };
 
 cluster_client::cluster_client(const connect_options& options, std::function<void()> check)

@@ -1,5 +1,6 @@
 #include "cli/cluster/up.hpp"
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -51,6 +52,15 @@ bool can_serve(const json& status) {
   for (const json& replica : status.at("replicas"))
     if (replica.at("state") == "running") return true;
   return false;
+}
+
+/// Whether all replicas serve. Those that have failed are not waited for.
+bool is_ready(const json& status) {
+  const auto& replicas = status.at("replicas");
+  const auto is_on_its_way = [](const json& replica) {
+    return replica.at("state") == "starting" && replica.value("failures", 0) == 0;
+  };
+  return can_serve(status) && std::none_of(replicas.begin(), replicas.end(), is_on_its_way);
 }
 
 /// Why a replica cannot start for the first time. One or two failures may pass; the third in a row will not.
@@ -161,7 +171,7 @@ void check_given_up(const cluster_config& config, const launcher& nodes, bool re
 
 /// Who is told how a cluster begins.
 struct beginning {
-  std::function<void()> on_waiting;  ///< again and again, until it can serve
+  std::function<void()> on_waiting;  ///< again and again, until it is ready
   std::function<void()> on_ready;    ///< the first time it can
 };
 
@@ -178,7 +188,7 @@ void watch_nodes(const cluster_config& config, launcher& nodes, const beginning&
     if (status.is_discarded()) continue;
     follow_head(status, nodes, hanging);
     if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
-    if (!std::exchange(ready, ready || can_serve(status)) && ready) begin.on_ready();
+    if (!std::exchange(ready, ready || is_ready(status)) && ready) begin.on_ready();
   }
 }
 

@@ -108,7 +108,7 @@ void head_node::listen_to_losses() {
     if (link == no_link) return news(end.why);  // somebody was refused; links of clients come and go
     tell(supervisor, link_lost{link});
     tell(desk, link_lost{link});
-    tell(worker, link_lost{link});  // it may be the one to its next stage
+    tell(worker, link_lost{link, end});  // it may be the one to its next stage
   });
 }
 

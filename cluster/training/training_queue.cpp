@@ -63,11 +63,13 @@ void training_queue::trainer_joined(const std::string& name, const std::string& 
 }
 
 training_queue::loss training_queue::lose(entry& job) {
+  const bool was_shared = job.members.size() > 1;
   loss lost{end_leases(job), {}};
-  if (++job.deaths >= options_.most_deaths) {
-    job.paused = true;
-    lost.given_up = job.job;
-  }
+  if (++job.deaths < options_.most_deaths) return lost;
+  job.deaths = 0;
+  job.wanted = 1;
+  job.paused = !was_shared;
+  if (!was_shared) lost.given_up = job.job;
   return lost;
 }
 
@@ -77,9 +79,9 @@ training_queue::loss training_queue::trainer_lost(const std::string& name) {
   return had ? lose(*had) : loss{};
 }
 
-training_queue::loss training_queue::fell_apart(std::uint64_t number) {
+training_queue::group training_queue::fell_apart(std::uint64_t number) {
   entry* had = find_by_lease(number);
-  return had ? lose(*had) : loss{};
+  return had ? lose(*had).ended : group{};
 }
 
 training_queue::group training_queue::give_back(std::uint64_t number) {

@@ -3,7 +3,8 @@
 // Goals: a trainer has one lease at a time, and each lease has its own number, so that messages about another one can
 // be ignored. The oldest job goes first, to the trainers that had it before if they are free, since they have the
 // checkpoint. A job takes as many trainers as it asks for and can have; it never waits for more, since the result is
-// the same. A job that loses its trainers again and again without a step in between is given up.
+// the same. Trainers that lose each other again and again without a step in between may not reach each other: then one
+// goes on alone. A job that loses its only trainer again and again is given up.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -48,7 +49,7 @@ class training_queue {
   /// The job that it was working on waits again.
   loss trainer_lost(const std::string& name);
   /// The trainers of a job have lost each other: the job waits again.
-  loss fell_apart(std::uint64_t lease);
+  group fell_apart(std::uint64_t lease);
   /// A trainer stopped in good order, but was not asked to: the job waits again.
   group give_back(std::uint64_t lease);
   /// The job has made a step.

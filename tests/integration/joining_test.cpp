@@ -73,6 +73,15 @@ TEST(joining, a_worker_may_die_while_another_is_drained) {
   EXPECT_EQ(traffic.wrong_answers(), 0);
 }
 
+TEST(joining, a_worker_may_be_drained_as_soon_as_up_says_that_the_cluster_serves) {
+  const test_site site;
+  test_cluster cluster(site, {.replicas = 2, .workers = {"w0", "w1"}});
+  cluster.up();
+  ASSERT_TRUE(wait_until([&] { return cluster.said().find("serves at") != std::string::npos; }));
+  EXPECT_EQ(cluster.running_replicas(), 2);
+  cluster.run({"drain", "w0"});
+}
+
 TEST(joining, nobody_is_drained_whom_nobody_can_replace) {
   const test_site site;
   test_cluster cluster(site, {.stages = 2, .workers = {"w0", "w1"}});

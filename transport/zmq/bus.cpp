@@ -60,8 +60,11 @@ bus::~bus() = default;
 const std::string& bus::endpoint() const {
   return impl_->endpoint();
 }
-link_id bus::connect(const std::string& endpoint, const std::string& server_key) {
-  return impl_->connect(endpoint, server_key);
+link_id bus::connect(const std::string& endpoint, const std::string& server_key, dialing how) {
+  return impl_->connect(endpoint, server_key, how);
+}
+bool bus::wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop) {
+  return impl_->wait_up(link, longest, stop);
 }
 send_status bus::send(link_id to, frame message) {
   return impl_->send(to, std::move(message));

@@ -13,7 +13,7 @@
 // begins with a greeting in which each side says which process it is and what it has received, and goes on from there;
 // so a frame comes to a process exactly once. After a restart another process may answer at an address that was
 // connected to: it gets what the one before it never confirmed. A process that connected to us counts as gone if it
-// cannot be reached for `forget_after`.
+// cannot be reached for `forget_after`; whoever connects says whether it tries for ever or gives up as soon.
 //
 // Threads: a sender writes into the socket itself, under the bus' lock; the bus' thread reads, times and calls back.
 //
@@ -25,6 +25,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include "base/strong_id.hpp"
@@ -48,6 +49,12 @@ enum class send_status : std::uint8_t {
   queued,
   full,  ///< the other side reads too slowly: try later, or give it up
   gone   ///< no such link (any more)
+};
+
+/// What becomes of a link that we opened if nobody can be reached there.
+enum class dialing : std::uint8_t {
+  for_ever,
+  until_forgotten  ///< it ends after `forget_after`, as one that others opened
 };
 
 class bus {
@@ -81,9 +88,12 @@ class bus {
   /// Where others reach us, with the port that was found; empty where nobody can.
   const std::string& endpoint() const;
 
+  /// Whether whoever listens there has answered and can be reached, now or within so long. Thread-safe.
+  bool wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop);
+
   // Thread-safe, never wait:
   /// A link to whoever listens there, now or later. `server_key`: the public key of that process, where keys are used.
-  link_id connect(const std::string& endpoint, const std::string& server_key = {});
+  link_id connect(const std::string& endpoint, const std::string& server_key = {}, dialing how = dialing::for_ever);
   /// A frame beyond the limits is our own mistake: std::length_error.
   send_status send(link_id to, frame message);
   /// Tells the other side. Frames that have come already may still be handed on.

@@ -25,13 +25,14 @@ std::string other_mechanism(const std::string& endpoint) {
 
 }  // namespace
 
-link_id bus::impl::connect(const std::string& endpoint, const std::string& server_key) {
+link_id bus::impl::connect(const std::string& endpoint, const std::string& server_key, dialing how) {
   detail::check_endpoint(endpoint);
   const std::lock_guard lock(mutex_);
   if (stopping_) return no_link;
   auto added = std::make_unique<link>(link_id(++last_id_), options_.queue_bytes);
   added->endpoint = endpoint;
   added->server_key = server_key;
+  added->how = how;
   try {
     dial(*added);
   } catch (const zmq::error_t& fault) {
@@ -41,6 +42,14 @@ link_id bus::impl::connect(const std::string& endpoint, const std::string& serve
   const link_id id = added->id;
   links_.emplace(id, std::move(added));
   return id;
+}
+
+bool bus::impl::wait_up(link_id id, std::chrono::milliseconds longest, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  return came_up_.wait_for(lock, stop, longest, [&] {
+    const link* known = find(id);
+    return known != nullptr && known->up;
+  });
 }
 
 // The greeting waits in the socket until the connection is made, and is the first thing that the other side gets.
@@ -71,7 +80,7 @@ void bus::impl::dial(link& to) {
 void bus::impl::hang_up(link& from) {
   for (int* signal : {&from.dealer_signal, &from.monitor_signal})
     if (*signal >= 0) ::epoll_ctl(epoll_.number(), EPOLL_CTL_DEL, std::exchange(*signal, -1), nullptr);
-  from.up = false;
+  if (std::exchange(from.up, false)) from.unreachable_since = clock::now();
   from.input_noted = false;
   detail::stop_watching(from.dealer, from.monitor);
   from.dealer.close();
@@ -178,6 +187,7 @@ void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
   if (!from.out.confirm(welcome.received))
     return shut(from, {fmt::format("{} confirms frames that were never sent", from.endpoint)}, true);
   from.up = true;
+  came_up_.notify_all();
   from.patience = 0ms;
   flush(from);
 }

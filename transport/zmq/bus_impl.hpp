@@ -1,6 +1,7 @@
 #pragma once
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstdint>
 #include <deque>
 #include <map>
@@ -39,7 +40,8 @@ class bus::impl {
   ~impl();
 
   const std::string& endpoint() const { return endpoint_; }
-  link_id connect(const std::string& endpoint, const std::string& server_key);
+  link_id connect(const std::string& endpoint, const std::string& server_key, dialing how);
+  bool wait_up(link_id id, std::chrono::milliseconds longest, const std::stop_token& stop);
   send_status send(link_id to, frame message);
   void close(link_id id);
   bool is_client(link_id id);
@@ -55,11 +57,13 @@ class bus::impl {
     detail::receive_counter in;
     bool up = false;  // greeted, so that frames may go
     bool confirmation_due = false;
-    detail::instance_id other{};  // whom we talk with
-    std::uint64_t attempt = 0;    // the dialing side's count of connections
+    detail::instance_id other{};                         // whom we talk with
+    std::uint64_t attempt = 0;                           // the dialing side's count of connections
+    clock::time_point unreachable_since = clock::now();  // if it is not up
 
     // If we dial:
     std::string endpoint, server_key;
+    dialing how = dialing::for_ever;
     zmq::socket_t dealer, monitor;
     int dealer_signal = -1, monitor_signal = -1;
     std::uint64_t session = 0;  // the other side's number of this link
@@ -72,9 +76,10 @@ class bus::impl {
     std::string routing;  // empty: cannot be reached now
     std::string address;
     bool has_client_key = false;
-    clock::time_point heard, unreachable_since;
+    clock::time_point heard;
 
     bool dialed() const { return !endpoint.empty(); }
+    bool may_be_forgotten() const { return !dialed() || how == dialing::until_forgotten; }
     /// Who is on the other side, for errors.
     const std::string& peer() const { return dialed() ? endpoint : address; }
   };
@@ -162,6 +167,7 @@ class bus::impl {
   std::string endpoint_;
 
   std::mutex mutex_;
+  std::condition_variable_any came_up_;  // a link that we opened
   zmq::context_t context_;
   std::unique_ptr<detail::zap_handler> zap_;
   zmq::socket_t router_, router_monitor_;

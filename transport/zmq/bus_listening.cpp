@@ -116,12 +116,13 @@ void bus::impl::look_after_links() {
   if (now_ < look_after_at_) return;
   look_after_at_ = now_ + std::min<clock::duration>(1s, options_.forget_after / 2);
   std::vector<link*> forgotten;
-  for (auto& [other, known] : by_other_) {
-    if (known->up && now_ - known->heard > silence) say(*known, detail::control_kind::probe);
-    if (!known->up && now_ - known->unreachable_since >= options_.forget_after) forgotten.push_back(known);
+  for (const auto& [id, known] : links_) {
+    if (known->up && !known->dialed() && now_ - known->heard > silence) say(*known, detail::control_kind::probe);
+    if (!known->up && known->may_be_forgotten() && now_ - known->unreachable_since >= options_.forget_after)
+      forgotten.push_back(known.get());
   }
   for (link* known : forgotten)
-    shut(*known, {fmt::format("{}: could not be reached for {} ms", known->address, options_.forget_after.count())},
+    shut(*known, {fmt::format("{}: could not be reached for {} ms", known->peer(), options_.forget_after.count())},
          false);
 }
 

@@ -1,5 +1,7 @@
 #include "actors/training/training_task.hpp"
 
+#include <future>
+
 #include <fmt/format.h>
 
 #include "model/arch/fingerprint.hpp"
@@ -19,9 +21,12 @@ class training_tasks : public testing::Test {
     std::filesystem::create_directories(folder_.path() / "training/job-1");
     folder_.write("training/job-1/data.jsonl", "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n{\"text\":\"efgh\"}\n");
   }
-  training_ended run(std::optional<scheme> quant, const json& more = json::object()) {
+  training_site site_with(std::optional<scheme> quant) const {
     training_site site{model_, {quant, {}, folder_.path() / "cache", {}}, folder_.path() / "training"};
     site.idle_priority = false;
+    return site;
+  }
+  train_job order_for(const training_site& site, const json& more = json::object()) const {
     json spec{{"adapter", "pricing"}, {"data", "d.jsonl"}, {"steps", 2}, {"length", 16}, {"held_out", 0.0}};
     spec.update(more);
     train_job order;
@@ -29,7 +34,11 @@ class training_tasks : public testing::Test {
     order.spec = spec.dump();
     thread_pool pool(1);
     order.model = model_id(fingerprint_of(*load_model(model_, site.load, pool)));
-    training_task task(site, order, [this](const training_task::news& what) {
+    return order;
+  }
+  training_ended run(std::optional<scheme> quant, const json& more = json::object()) {
+    const training_site site = site_with(quant);
+    training_task task(site, order_for(site, more), [this](const training_task::news& what) {
       std::visit([&](const auto& each) { said_.put(each); }, what);
     });
     return said_.take<training_ended>();
@@ -68,6 +77,31 @@ TEST_F(training_tasks, that_find_no_room_for_their_result_go_on_when_there_is_ro
   EXPECT_EQ(done.error, "");
   EXPECT_EQ(done.files.size(), 2u);
   EXPECT_EQ(first_message().rfind("goes on from step 2", 0), 0u);
+}
+
+/// Otherwise the head would give the job out again, before it hears that somebody's disk is full, say.
+TEST_F(training_tasks, that_share_a_job_tell_why_they_end_before_the_others_miss_them) {
+  training_site first = site_with(scheme::u8), second = first;
+  first.folder = folder_.path() / "elsewhere";  // there is no data
+  first.meeting = std::make_shared<meeting_place>("127.0.0.1");
+  second.meeting = std::make_shared<meeting_place>("127.0.0.1");
+  train_job order = order_for(first);
+  order.ranks = 2;
+  order.meeting = first.meeting->endpoint();
+  const auto end_of = [](const training_task::news& what) { return std::get_if<training_ended>(&what); };
+  std::promise<training_ended> missed;
+  std::future<training_ended> other = missed.get_future();
+  training_task gone(first, order, [&](const training_task::news& what) {
+    if (!end_of(what)) return;
+    EXPECT_EQ(other.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+    said_.put(*end_of(what));
+  });
+  order.rank = 1;
+  training_task left(second, order, [&](const training_task::news& what) {
+    if (end_of(what)) missed.set_value(*end_of(what));
+  });
+  EXPECT_NE(said_.take<training_ended>().error.find("data.jsonl"), std::string::npos);
+  EXPECT_TRUE(other.get().is_alone);
 }
 
 TEST_F(training_tasks, are_refused_where_the_data_reads_otherwise_than_on_the_head) {

@@ -6,6 +6,7 @@
 #include "model/arch/loaded_model.hpp"
 #include "model/engine/replica_scheduler.hpp"
 #include "tests/actors/support.hpp"
+#include "tests/transport/zmq/peer.hpp"
 
 namespace troupe::test {
 namespace {
@@ -327,6 +328,33 @@ TEST_F(worker, says_what_takes_long_before_it_does_it) {
   EXPECT_EQ(head_.take<stage_started>().error, "");
   EXPECT_EQ(said.take<std::string>(), "gets ready for layers 0 to 1, with memory for 256 positions");
   tell(other, stop_now{});
+}
+
+TEST_F(worker, begins_no_life_in_which_it_cannot_reach_the_next_stage) {
+  auto next = std::make_unique<peer>(peer::listening());
+  bus::options options;
+  options.forget_after = std::chrono::milliseconds(50);
+  wire links(options);
+  worker_parts parts = parts_for(head_);
+  parts.links = &links;
+  parts.reach_patience = std::chrono::milliseconds(200);
+  const worker_actor other = spawn_worker(system_, std::move(parts));
+  links.on_lost([&](link_id link, const link_end& end) { tell(other, link_lost{link, end}); });
+  links.start();
+  start_stage first = stage_of(2, 0, 1);
+  first.next = (*next)->endpoint();
+  tell(other, first);
+  EXPECT_EQ(head_.take<stage_started>().error, "");
+  next.reset();
+  const auto failed = head_.take<stage_failed>();
+  EXPECT_EQ(failed.life, life(2));
+  EXPECT_NE(failed.error.find(first.next + ": could not be reached"), std::string::npos) << failed.error;
+  first.life = life(3);
+  tell(other, first);
+  const std::string error = head_.take<stage_started>().error;
+  EXPECT_NE(error.find(first.next + ": the next stage is there and does not answer"), std::string::npos) << error;
+  tell(other, stop_now{});
+  EXPECT_TRUE(await_ends(std::chrono::seconds(30), other));  // it uses `links`
 }
 
 TEST_F(worker, gives_a_life_up_over_an_order_that_reaches_beyond_its_stage) {

@@ -107,9 +107,18 @@ TEST(training_queue, who_loses_one_of_a_group_loses_all_and_the_rest_goes_on) {
   EXPECT_THAT(names(queue.widen()), ElementsAre("y"));
   const auto leases = queue.assign();
   EXPECT_THAT(names(leases), ElementsAre("y", "x")) << "y has got further";
-  EXPECT_THAT(names(queue.fell_apart(leases[1].number).ended), ElementsAre("y", "x"));
-  EXPECT_EQ(queue.fell_apart(leases[0].number).ended.size(), 0u) << "it is heard once";
-  EXPECT_EQ(queue.fell_apart(queue.assign().at(0).number).given_up, "a");
+  EXPECT_THAT(names(queue.fell_apart(leases[1].number)), ElementsAre("y", "x"));
+  EXPECT_THAT(queue.fell_apart(leases[0].number), IsEmpty()) << "it is heard once";
+}
+
+TEST(training_queue, those_who_never_reach_each_other_leave_the_job_to_one) {
+  training_queue queue = made();
+  queue.add("a", false, 2);
+  queue.trainer_joined("x"), queue.trainer_joined("y");
+  for (int tries = 0; tries < 3; ++tries)
+    EXPECT_THAT(names(queue.fell_apart(queue.assign().at(0).number)), ElementsAre("x", "y"));
+  EXPECT_THAT(names(queue.assign()), ElementsAre("x"));
+  EXPECT_THAT(queue.widen(), IsEmpty());
 }
 
 TEST(training_queue, a_result_needs_one_trainer_and_frees_the_others) {

@@ -142,6 +142,24 @@ TEST(bus, frames_sent_while_the_listener_is_away_go_to_the_next_one) {
   for (std::uint64_t i = 0; i < 200; ++i) EXPECT_EQ(frames[i].second.correlation, i);
 }
 
+TEST(bus, a_link_that_is_not_dialed_for_ever_ends_where_nobody_listens) {
+  std::string where;
+  {
+    peer any(peer::listening());
+    where = any->endpoint();
+  }
+  bus::options options;
+  options.forget_after = std::chrono::milliseconds(50);
+  peer dialer(options);
+  const link_id patient = dialer->connect(where), other = dialer->connect(where, {}, dialing::until_forgotten);
+  send_numbers(*dialer, patient, 0, 1);
+  ASSERT_TRUE(dialer.was_told("could not be reached"));
+  EXPECT_EQ(dialer.told()[0].first, other);
+  peer listener(peer::listening(where));
+  EXPECT_TRUE(listener.wait_frames(1));
+  EXPECT_EQ(dialer.told().size(), 1u);
+}
+
 TEST(bus, whoever_dialed_and_ends_is_told_as_gone_and_its_link_is_gone) {
   peer listener(peer::listening());
   {

@@ -70,5 +70,21 @@ TEST(cut_connections, a_link_whose_dialer_stays_away_is_forgotten_and_its_dialer
   EXPECT_EQ(dialer.told()[0].first, link);
 }
 
+TEST(cut_connections, a_link_that_is_not_dialed_for_ever_ends_when_the_other_side_stays_away) {
+  peer listener(peer::listening());
+  cutting_proxy proxy(listener->endpoint());
+  bus::options options;
+  options.forget_after = std::chrono::milliseconds(50);
+  peer dialer(options);
+  ASSERT_TRUE(proxy.ready());
+  const link_id link = dialer->connect(proxy.endpoint(), {}, dialing::until_forgotten);
+  dialer->send(link, numbered_frame(0));
+  ASSERT_TRUE(listener.wait_frames(1));
+  proxy.cut_after(0);
+  dialer->send(link, numbered_frame(1));
+  ASSERT_TRUE(dialer.was_told("could not be reached"));
+  EXPECT_EQ(dialer.told()[0].first, link);
+}
+
 }  // namespace
 }  // namespace troupe
