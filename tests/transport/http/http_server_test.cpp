@@ -149,6 +149,20 @@ TEST_F(http_server_test, refuses_chunked_bodies_that_are_too_many) {
   EXPECT_NE(client.hear_response().find(" 503 "), std::string::npos);
 }
 
+/// Neither what stands behind a chunk's size nor what follows the last chunk ever ends.
+TEST_F(http_server_test, bounds_what_surrounds_chunks) {
+  start({.header_bytes = 2048});
+  const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+  for (const std::string begun : {"1;note=", "0", "1\r\na\r\n0\r\nfield: ", "0\r\na: b\r\n"}) {
+    raw_client client(server_->port());
+    client.say(head + begun + std::string(10'000, '0'));
+    EXPECT_EQ(status_of(client.hear_all()), 431) << begun;
+  }
+  raw_client client(server_->port());
+  client.say(head + "1;note=short\r\na\r\n0\r\nfield: short\r\n\r\n");
+  EXPECT_TRUE(client.hear_response().ends_with("POST /x a"));
+}
+
 TEST_F(http_server_test, tells_a_client_that_waits_to_go_on) {
   start();
   raw_client client(server_->port());
