@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "tests/base/open_files.hpp"
 #include "tests/transport/http/raw_client.hpp"
 #include "transport/http/http_client.hpp"
 
@@ -388,6 +389,21 @@ TEST_F(http_server_test, takes_no_more_connections_than_it_may) {
   raw_client third(server_->port());
   third.say(get("/"));
   EXPECT_EQ(third.hear_all(), "");
+}
+
+/// A storm of clients must not take from a head what its journal and its nodes need.
+TEST_F(http_server_test, leaves_half_of_the_files_that_may_be_open) {
+  {
+    const few_open_files few(64);
+    start();
+  }
+  std::deque<raw_client> clients;
+  for (int i = 0; i < 32; ++i) {
+    clients.emplace_back(server_->port()).say(get("/"));
+    EXPECT_EQ(status_of(clients.back().hear_response()), 200);
+  }
+  raw_client surplus(server_->port());
+  EXPECT_EQ(surplus.hear_all(), "");
 }
 
 TEST_F(http_server_test, survives_noise) {
