@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string_view>
 #include <utility>
 
@@ -27,6 +28,11 @@ class file_descriptor {
  private:
   int number_ = -1;
 };
+
+/// How many files and connections this process may have open at a time.
+std::size_t most_open_files();
+/// Makes that as many as a server needs, if the system allows so many: shells and systemd start processes with 1,024.
+void allow_many_open_files();
 
 /// Also what the system takes piece by piece. False, with errno, where the rest cannot be written.
 bool write_all(int descriptor, std::string_view bytes);

@@ -15,7 +15,7 @@
 namespace troupe {
 
 mapped_file::mapped_file(const std::filesystem::path& path) {
-  const file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const file_descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // a pipe is not waited for
   if (!file.is_open())
     refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), std::strerror(errno));
   *this = mapped_file(file.number(), path.string());

@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/numbers.hpp"
@@ -99,6 +100,7 @@ int main(int count, char** words) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGXFSZ, SIG_IGN);  // beyond a limit on file sizes, writing then fails like on a full disk, with an error
   troupe::open_standard_files();
+  troupe::allow_many_open_files();
   troupe::handle_interrupts();
   return troupe::run_guarded(count, words);
 }

@@ -172,7 +172,7 @@ void check_given_up(const cluster_config& config, const launcher& nodes, bool re
 /// Who is told how a cluster begins.
 struct beginning {
   std::function<void()> on_waiting;  ///< again and again, until it is ready
-  std::function<void()> on_ready;    ///< the first time it can
+  std::function<void()> on_ready;    ///< the first time that it is
 };
 
 /// Watches the nodes until a signal comes.

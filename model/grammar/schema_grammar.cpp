@@ -22,6 +22,7 @@ using rule_id = grammar_builder::rule_id;
 
 constexpr std::array all_types{"object", "array", "string", "number", "boolean", "null"};
 constexpr std::size_t most_schemas = 20'000;
+constexpr std::size_t most_next = 1000;  // members; an automaton's state has room for so many ways and a few more
 
 constexpr std::array<std::pair<const char*, std::array<const char*, 5>>, 4> keywords_of_types{{
     {"object", {"properties", "required", "additionalProperties"}},
@@ -216,36 +217,47 @@ class schema_writer {
         {to_.text(json(member.name).dump()), text_.colon(), call(member.schema, where + "." + member.name)});
   }
 
-  /// Two ways side by side: nothing is written yet; something is, and a comma goes before the next.
+  /// What stands before a member is read once for all members that may come next, so that many may.
   piece object_of(const std::vector<property>& properties, const json& others, const std::vector<std::string>& names,
                   const std::string& where) {
     const piece result{to_.state(), to_.state()};
-    std::int32_t empty = to_.state(), begun = to_.state();
-    to_.join(result.from, to_.text("{"), empty);
-    for (const property& each : properties) {
-      const rule_id written = to_.rule(member_of(each, where));
-      const std::int32_t still_empty = to_.state(), then = to_.state();
-      to_.join(empty, to_.sequence({text_.space(), to_.call(written)}), then);
-      to_.join(begun, to_.sequence({text_.comma(), to_.call(written)}), then);
-      if (!each.required) {
-        to_.join(empty, still_empty);
-        to_.join(begun, then);
-      }
-      empty = still_empty;
-      begun = then;
+    const std::int32_t opened = to_.state(), closing = to_.state();
+    std::int32_t next = to_.state();  // a member comes
+    to_.join(result.from, to_.text("{"), opened);
+    to_.join(opened, text_.space(), next);
+    const std::size_t needed = check_order(properties, where);
+    if (needed == 0) to_.join(opened, to_.text("}"), result.to);
+    for (std::size_t i = 0; i < properties.size(); ++i) {
+      const std::int32_t written = to_.state(), after = to_.state();
+      to_.join(next, member_of(properties[i], where), written);
+      to_.join(written, text_.comma(), after);
+      if (i + 1 >= needed) to_.join(written, closing);
+      if (!properties[i].required) to_.join(next, after);
+      next = after;
     }
     if (others != false) {
-      const piece key = text_.key_except(names);
-      const rule_id other = to_.rule(to_.sequence({key, text_.colon(), call(others, where + ".additionalProperties")}));
-      const std::int32_t then = to_.state();
-      to_.join(empty, to_.sequence({text_.space(), to_.call(other)}), then);
-      to_.join(begun, then);
-      to_.join(then, to_.sequence({text_.comma(), to_.call(other)}), then);
-      begun = then;
+      const std::int32_t written = to_.state();
+      to_.join(next,
+               to_.sequence({text_.key_except(names), text_.colon(), call(others, where + ".additionalProperties")}),
+               written);
+      to_.join(written, text_.comma(), next);
+      to_.join(written, closing);
     }
-    to_.join(empty, to_.text("}"), result.to);
-    to_.join(begun, to_.sequence({text_.space(), to_.text("}")}), result.to);
+    to_.join(closing, to_.sequence({text_.space(), to_.text("}")}), result.to);
     return result;
+  }
+
+  /// How many properties there are up to the last that is required. Refuses an object in whose midst nothing could be
+  /// written because too many may come next.
+  static std::size_t check_order(const std::vector<property>& properties, const std::string& where) {
+    std::size_t needed = 0;
+    for (std::size_t i = 0; i < properties.size(); ++i) {
+      if (properties[i].required) needed = i + 1;
+      if (i >= needed + most_next)
+        refuse("{}: more than {} properties that may be left out follow one another: use fewer, or require some", where,
+               most_next);
+    }
+    return needed;
   }
 
   grammar_builder& to_;

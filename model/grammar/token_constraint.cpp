@@ -12,7 +12,7 @@ constexpr std::size_t most_state_bytes = std::size_t{48} << 20;
 constexpr std::size_t most_mask_bytes = std::size_t{16} << 20;
 constexpr std::size_t most_kept = 64;
 /// Limits of one mask: ways in which a text can be read, on average over the whole tree of tokens, and distinct states.
-/// Beyond them the answer ends.
+/// Beyond them only tokens of one byte are looked at.
 constexpr std::size_t most_ways_each = 200;
 constexpr std::size_t most_states_each = 8192;
 
@@ -47,6 +47,11 @@ void token_constraint::keep_only(std::span<state> kept) {
   walked_.clear();
 }
 
+void token_constraint::allow(token_mask& mask, const token_tree::node& node) const {
+  for (const token_id token : tokens_->tokens_of(node))
+    mask[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (token % 64);
+}
+
 /// One walk over all tokens, leaving out what lies below a dead state. What counts against its limits depends on the
 /// text and the vocabulary alone, never on what happens to be known already.
 token_mask token_constraint::find_allowed(state from) {
@@ -63,13 +68,21 @@ token_mask token_constraint::find_allowed(state from) {
       i = node.behind;
       continue;
     }
-    for (const token_id token : tokens_->tokens_of(node))
-      mask[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (token % 64);
+    allow(mask, node);
     states += is_new_in_walk(next);
     ways += automaton_.ways(next);
-    if (states > most_states_each || ways > most_ways_each * nodes.size()) return token_mask(mask_words_);
+    if (states > most_states_each || ways > most_ways_each * nodes.size()) return find_allowed_bytes(from);
     ++i;
   }
+  return mask;
+}
+
+/// Each byte that a text may have is a token, so the answer can go on.
+token_mask token_constraint::find_allowed_bytes(state from) {
+  token_mask mask(mask_words_);
+  const auto nodes = tokens_->nodes();
+  for (std::size_t i = 0; i < nodes.size(); i = nodes[i].behind)
+    if (automaton_.next(from, nodes[i].byte) >= 0) allow(mask, nodes[i]);
   return mask;
 }
 

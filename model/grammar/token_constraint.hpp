@@ -40,7 +40,9 @@ class token_constraint {
 
  private:
   void keep_only(std::span<state> kept);
+  void allow(token_mask& mask, const token_tree::node& node) const;
   token_mask find_allowed(state from);
+  token_mask find_allowed_bytes(state from);
   bool is_new_in_walk(state reached);
 
   std::shared_ptr<const token_tree> tokens_;

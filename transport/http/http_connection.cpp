@@ -76,7 +76,10 @@ void http_connection::parse() {
     if (parser_->is_header_done() && !reserve_body()) return;
     if (parser_->is_header_done() && !head_taken_ && !take_head()) return;
     if (parser_->is_done()) return dispatch();
-    if (fault == beast::http::error::need_more) return;
+    if (fault != beast::http::error::need_more) continue;
+    // The parser bounds a head, but neither the line before a chunk nor the fields after the last one.
+    if (buffer_.size() > shared_->options.header_bytes) refuse_with(431, "a line of the request is too large");
+    return;
   }
 }
 

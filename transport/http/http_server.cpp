@@ -1,5 +1,6 @@
 #include "transport/http/http_server.hpp"
 
+#include <algorithm>
 #include <random>
 #include <thread>
 #include <vector>
@@ -7,6 +8,7 @@
 #include <boost/asio/post.hpp>
 
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 #include "transport/http/http_connection_impl.hpp"
 
 namespace troupe {
@@ -65,6 +67,8 @@ void check_http_address(const http_options& options) {
 
 http_server::http_server(http_options options, http_handler handler) : impl_(std::make_shared<impl>()) {
   if (!options.error_body) options.error_body = plain_error;
+  // The rest of the process needs files, too, however many clients come.
+  options.max_connections = std::min(options.max_connections, most_open_files() / 2);
   impl_->shared->options = std::move(options);
   impl_->shared->handler = std::move(handler);
   impl_->shared->instance = std::random_device()();

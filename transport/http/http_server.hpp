@@ -21,7 +21,7 @@ struct http_options {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: any free one
   int threads = 1;
-  std::size_t max_connections = 4096;
+  std::size_t max_connections = 4096;  ///< or half of the files that the process may open, if that is less
   std::uint32_t header_bytes = 16 << 10;
   std::size_t body_bytes = 16 << 20;
   std::size_t stream_backlog = 256 << 10;  ///< of one stream, unread by the client, before it is dropped

@@ -46,6 +46,51 @@ TEST(schema_constraints, keep_numbers_within_their_bounds) {
   EXPECT_TRUE(schema_allows(R"({"type":"number"})", "-1.5e-10"));
 }
 
+TEST(schema_constraints, take_their_properties_in_order_and_leave_out_what_is_not_required) {
+  const std::string schema = R"({"properties":{"a":{},"b":{"const":1},"c":{"const":2},"d":{}},"required":["b"],
+                                "additionalProperties":)";
+  for (const char* others : {"false}", "{\"const\":3}}"}) {
+    for (const char* text : {R"({"b":1})", R"({"a":0,"b":1})", R"({ "b": 1, "c": 2})", R"({"a":0,"b":1,"c":2,"d":{}})",
+                             "{\n  \"b\":1,\n  \"d\":0\n}"})
+      EXPECT_TRUE(schema_allows(schema + others, text)) << text;
+    for (const char* text : {"{}", R"({"a":0})", R"({"b":1,"a":0})", R"({"b":1,})", R"({,"b":1})", R"({"b":1"c":2})",
+                             R"({"b":1,"b":1})", R"({"b":1,"x":4})"})
+      EXPECT_FALSE(schema_allows(schema + others, text)) << text;
+  }
+  EXPECT_TRUE(schema_allows(schema + "{\"const\":3}}", R"({"b":1,"c":2,"x":3,"y":3})"));
+  EXPECT_FALSE(schema_allows(schema + "{\"const\":3}}", R"({"x":3,"b":1})"));
+  EXPECT_TRUE(schema_allows(R"({"properties":{"a":{}}})", "{}"));
+  EXPECT_FALSE(schema_allows(R"({"properties":{"a":{}}})", "{ }"));
+}
+
+/// An object of which the first `required` of `count` properties are required, as a member of another.
+std::string object_of_many(int count, int required) {
+  std::string properties, names;
+  for (int i = 0; i < count; ++i) {
+    const char* comma = i == 0 ? "" : ",";
+    properties += fmt::format(R"({}"p{}":{{"type":"integer"}})", comma, i);
+    if (i < required) names += fmt::format(R"({}"p{}")", comma, i);
+  }
+  return fmt::format(R"({{"properties":{{"o":{{"properties":{{{}}},"required":[{}]}}}},"required":["o"]}})", properties,
+                     names);
+}
+
+TEST(schema_constraints, write_objects_of_very_many_properties) {
+  EXPECT_TRUE(schema_allows(object_of_many(1000, 0), R"({"o":{"p0":-5, "p500":7,"p999":0}})"));
+  std::string required;
+  for (int i = 0; i < 2000; ++i) required += fmt::format(R"("p{}":{},)", i, i);
+  EXPECT_TRUE(schema_allows(object_of_many(3000, 2000), fmt::format(R"({{"o":{{{}"p2999":1}}}})", required)));
+  const auto tokens = test::byte_tokens();
+  token_constraint under({constraint_kind::json_schema, object_of_many(1000, 0)}, tokens);
+  std::mt19937 random(3);
+  EXPECT_TRUE(test::random_text(under, *tokens, random));
+}
+
+TEST(schema_constraints, name_an_object_in_which_too_many_properties_may_come_next) {
+  test::expect_refused(constraint_kind::json_schema, object_of_many(2500, 1000),
+                       "the schema.o: more than 1000 properties that may be left out follow one another");
+}
+
 TEST(schema_constraints, refer_to_themselves) {
   const std::string list = R"({"$ref":"#/$defs/list","$defs":{"list":{"anyOf":[{"type":"null"},
       {"type":"object","properties":{"next":{"$ref":"#/$defs/list"}},"required":["next"]}]}}})";

@@ -36,6 +36,22 @@ TEST(token_masks, allow_a_token_where_its_bytes_are_allowed) {
   EXPECT_FALSE(text.empty());
 }
 
+TEST(token_masks, go_on_by_single_bytes_where_a_text_can_be_read_in_very_many_ways) {
+  std::string expression;
+  for (int i = 0; i < 300; ++i) expression += (i == 0 ? "" : "|") + ("[ -~]*[x}]" + std::to_string(i));
+  const auto tokens = test::byte_tokens();
+  token_constraint under({constraint_kind::regex, expression}, tokens);
+  auto state = under.start();
+  const token_mask mask = under.allowed(state);
+  for (token_id token = 0; token < tokens->vocab_size(); ++token) {
+    const std::string_view bytes = tokens->bytes_of(token);
+    const bool wanted = token > 1 && bytes.size() == 1 && ' ' <= bytes[0] && bytes[0] <= '~';
+    ASSERT_EQ(mask[static_cast<std::size_t>(token) / 64] >> (token % 64) & 1, wanted) << bytes;
+  }
+  std::mt19937 random(3);
+  EXPECT_TRUE(test::random_text(under, *tokens, random));
+}
+
 output_constraint choice_of(int number) {
   return {constraint_kind::regex, "[a-z]{1,40}" + std::to_string(number)};
 }

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "tests/base/open_files.hpp"
 #include "tests/transport/http/raw_client.hpp"
 #include "transport/http/http_client.hpp"
 
@@ -147,6 +148,20 @@ TEST_F(http_server_test, refuses_chunked_bodies_that_are_too_many) {
   raw_client client(server_->port());
   client.say(head + chunk + chunk + chunk + chunk);
   EXPECT_NE(client.hear_response().find(" 503 "), std::string::npos);
+}
+
+/// Neither what stands behind a chunk's size nor what follows the last chunk ever ends.
+TEST_F(http_server_test, bounds_what_surrounds_chunks) {
+  start({.header_bytes = 2048});
+  const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
+  for (const std::string begun : {"1;note=", "0", "1\r\na\r\n0\r\nfield: ", "0\r\na: b\r\n"}) {
+    raw_client client(server_->port());
+    client.say(head + begun + std::string(10'000, '0'));
+    EXPECT_EQ(status_of(client.hear_all()), 431) << begun;
+  }
+  raw_client client(server_->port());
+  client.say(head + "1;note=short\r\na\r\n0\r\nfield: short\r\n\r\n");
+  EXPECT_TRUE(client.hear_response().ends_with("POST /x a"));
 }
 
 TEST_F(http_server_test, tells_a_client_that_waits_to_go_on) {
@@ -335,6 +350,10 @@ INSTANTIATE_TEST_SUITE_P(
         bad_case{"negative", "POST / HTTP/1.1\r\ncontent-length: -1\r\n\r\n", 400},
         bad_case{"bad_chunk", "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nzz\r\n", 400},
         bad_case{"huge_chunk", "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\nfffff\r\n", 413},
+        bad_case{"unknown_coding", "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: identity\r\n\r\n", 501},
+        bad_case{"two_codings", "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n", 501},
+        bad_case{"coding_before_end",
+                 "POST / HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked, identity\r\n\r\n0\r\n\r\n", 501},
         bad_case{"bad_field", "GET / HTTP/1.1\r\nno colon\r\n\r\n", 400},
         bad_case{"no_host", "GET / HTTP/1.1\r\n\r\n", 400},
         bad_case{"two_hosts", "GET / HTTP/1.1\r\nhost: x\r\nhost: y\r\n\r\n", 400},
@@ -370,6 +389,21 @@ TEST_F(http_server_test, takes_no_more_connections_than_it_may) {
   raw_client third(server_->port());
   third.say(get("/"));
   EXPECT_EQ(third.hear_all(), "");
+}
+
+/// A storm of clients must not take from a head what its journal and its nodes need.
+TEST_F(http_server_test, leaves_half_of_the_files_that_may_be_open) {
+  {
+    const few_open_files few(64);
+    start();
+  }
+  std::deque<raw_client> clients;
+  for (int i = 0; i < 32; ++i) {
+    clients.emplace_back(server_->port()).say(get("/"));
+    EXPECT_EQ(status_of(clients.back().hear_response()), 200);
+  }
+  raw_client surplus(server_->port());
+  EXPECT_EQ(surplus.hear_all(), "");
 }
 
 TEST_F(http_server_test, survives_noise) {
