@@ -51,6 +51,8 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
                                   request_priority priority) const {
   if (answers < 1 || answers > most_answers)
     refuse_field("n", fmt::format("{} answers are asked for: use 1 to {}", answers, most_answers));
+  if (answers > 1 && sampling.max_tokens == 0)
+    refuse_field("n", fmt::format("{} answers of no tokens are asked for: use 1, or a larger max_tokens", answers));
   check(sampling, config_.vocab_size);
   if (sampling.constraint) check_constraint(sampling.constraint);
   engine_request request;

@@ -24,8 +24,10 @@ struct http_options {
   std::size_t max_connections = 4096;  ///< or half of the files that the process may open, if that is less
   std::uint32_t header_bytes = 16 << 10;
   std::size_t body_bytes = 16 << 20;
-  std::size_t stream_backlog = 256 << 10;  ///< of one stream, unread by the client, before it is dropped
-  std::size_t bodies_bytes = 512 << 20;    ///< of all requests that are being received
+  /// Of one stream, not yet written, before its client is dropped. A client that reads must never come near it: while
+  /// the server's threads are busy with other requests, nothing is written, and log-probabilities are many bytes.
+  std::size_t stream_backlog = 4 << 20;
+  std::size_t bodies_bytes = 512 << 20;  ///< of all requests that are being received
 
   std::chrono::milliseconds idle{75'000};         ///< between two requests
   std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte to its head

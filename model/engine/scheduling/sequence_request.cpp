@@ -11,7 +11,7 @@ std::string_view name_of(refusal reason) {
     case refusal::bad_limit:
       return "the number of tokens is negative";
     case refusal::bad_answers:
-      return "so many answers cannot be given";
+      return "more answers (n) are asked for than run at a time: use fewer, or raise scheduler.max_sequences";
     case refusal::budget_too_small:
       return "the memory for keys and values cannot hold the sequence";
     case refusal::unknown_adapter:

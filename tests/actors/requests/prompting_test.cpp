@@ -61,6 +61,15 @@ TEST(prompting, takes_a_text_of_the_whole_context_where_nothing_is_answered) {
   }
 }
 
+TEST(prompting, refuses_many_answers_of_no_tokens) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder, 10);
+  sampling_params score = params(0);
+  score.prompt_logprobs = 0;
+  EXPECT_EQ(refusal([&] { prompts->prepare(text("AB"), score, 2, request_priority::interactive); }),
+            "2 answers of no tokens are asked for: use 1, or a larger max_tokens");
+}
+
 TEST(prompting, says_in_openais_words_that_a_text_cannot_fit) {
   const temp_folder folder;
   const auto prompts = letters_prompting(folder, 10);

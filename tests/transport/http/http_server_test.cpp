@@ -262,6 +262,20 @@ TEST_F(http_server_test, drops_a_client_that_does_not_read) {
   EXPECT_TRUE(is_gone_soon());
 }
 
+/// As long as the handler has the server's thread, nothing can be written: that is no fault of the client's.
+TEST_F(http_server_test, keeps_a_client_for_which_much_came_before_anything_could_be_written) {
+  server_.emplace(http_options{}, [](http_request&&, const std::shared_ptr<http_exchange>& exchange) {
+    exchange->begin_stream({.content_type = "text/event-stream"});
+    const std::string piece(4 << 10, 'x');
+    for (int i = 0; i < 512; ++i) EXPECT_TRUE(exchange->send(piece));
+    exchange->end_stream();
+  });
+  server_->start();
+  raw_client client(server_->port());
+  client.say(get("/", "connection: close\r\n"));
+  EXPECT_GT(client.hear_all().size(), 2u << 20);
+}
+
 TEST_F(http_server_test, takes_a_piece_of_any_length_and_says_when_it_has_gone) {
   start({.stream_backlog = 64 << 10});
   raw_client client(server_->port());
