@@ -104,10 +104,9 @@ TEST_F(completions, tell_tokens_of_broken_characters_apart) {
 
 TEST_F(completions, say_how_likely_the_prompt_was_where_it_is_echoed) {
   auto answer =
-      post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 0}, {"n", 2}});
+      post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"logprobs", 0}, {"max_tokens", 1}, {"n", 2}});
   const auto begun = gateway_.take<begin_request>();
   EXPECT_EQ(begun.engine.sampling.prompt_logprobs, 0);
-  EXPECT_EQ(begun.engine.sequence.max_tokens, 0);
   answer_part part;
   part.scored = {{letter('A'), {}, {}}, {letter('B'), -0.5f, {}}};
   part.end = answer_end{"length", 2, {}};
@@ -123,6 +122,14 @@ TEST_F(completions, say_how_likely_the_prompt_was_where_it_is_echoed) {
   EXPECT_EQ(told["text_offset"], json({0, 1}));
   EXPECT_EQ(choices[1]["text"], "ABc");
   EXPECT_EQ(choices[1]["logprobs"]["text_offset"][1], 1);
+}
+
+TEST_F(completions, may_have_no_token_of_their_own_where_the_prompt_is_echoed) {
+  auto answer = post("/v1/completions", {{"prompt", "AB"}, {"echo", true}, {"max_tokens", 0}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.max_tokens, 0);
+  give(begun, "", "length");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["text"], "AB");
 }
 
 TEST_F(completions, stream_the_echo_with_its_probabilities_once) {
