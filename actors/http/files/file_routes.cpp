@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <tuple>
 
 #include "actors/http/files/form_data.hpp"
 #include "actors/http/files/owned_files.hpp"
@@ -37,8 +38,9 @@ void upload(const api_call& call) {
 }
 
 void reply_list(const api_call& call, std::vector<stored_file> files, list_page page) {
-  std::stable_sort(files.begin(), files.end(),
-                   [](const stored_file& a, const stored_file& b) { return a.created > b.created; });
+  std::sort(files.begin(), files.end(), [](const stored_file& a, const stored_file& b) {
+    return std::tie(b.created, a.id) < std::tie(a.created, b.id);
+  });
   if (page.oldest_first()) std::reverse(files.begin(), files.end());
   for (const stored_file& each : files)
     if (!page.add(each.id, [&] { return to_json(each); })) break;

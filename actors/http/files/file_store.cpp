@@ -1,6 +1,5 @@
 #include "actors/http/files/file_store.hpp"
 
-#include <algorithm>
 #include <ctime>
 
 #include "actors/folders.hpp"
@@ -77,9 +76,6 @@ std::vector<stored_file> file_store::list() const {
     if (path.extension() != ".json") continue;
     if (auto found = find_known(path.stem().string())) files.push_back(std::move(*found));
   }
-  std::sort(files.begin(), files.end(), [](const stored_file& a, const stored_file& b) {
-    return std::tie(b.created, a.id) < std::tie(a.created, b.id);
-  });
   return files;
 }
 

@@ -28,7 +28,7 @@ class file_store {
   stored_file add(std::string_view filename, std::string_view purpose, std::string_view content,
                   const std::string& owner);
   std::optional<stored_file> find(const std::string& id) const;
-  std::vector<stored_file> list() const;  ///< newest first
+  std::vector<stored_file> list() const;  ///< in no order
   std::optional<std::string> content(const std::string& id) const;
   void remove(const std::string& id);
 

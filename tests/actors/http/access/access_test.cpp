@@ -1,0 +1,126 @@
+#include <fstream>
+#include <thread>
+
+#include "actors/http/access/api_keys.hpp"
+#include "actors/http/jobs/job_records.hpp"
+#include "base/error.hpp"
+#include "tests/actors/http/fixture.hpp"
+#include "tests/transport/http/raw_client.hpp"
+
+namespace troupe::test {
+namespace {
+
+class api_access : public api_test {};
+
+TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
+  const auto file = api_keys_file(folder_.path() / "state");
+  const std::string key = add_api_key(file, {.name = "ann", .weight = 4});
+  start();
+  EXPECT_EQ(ask("GET", "/v1/models").get().status, 401);
+  const answered wrong = ask("GET", "/v1/models", {}, {{"authorization", "Bearer sk-troupe-nonsense"}}).get();
+  EXPECT_EQ(wrong.status, 401);
+  EXPECT_EQ(wrong.parsed()["error"]["code"], "invalid_api_key");
+  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"authorization", "bearer " + key}}).get().status, 200);
+  EXPECT_EQ(ask("GET", "/health").get().status, 200);
+  auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_NE(begun.engine.sequence.tenant, tenant_id(0)) << "keys share fairly";
+  EXPECT_EQ(begun.engine.sequence.weight, 4u) << "by their weights";
+  give(begun, "", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(api_access, keeps_digests_of_keys_alone) {
+  const auto file = folder_.path() / "keys" / "k.json";
+  const std::string key = add_api_key(file, {.name = "ann"});
+  EXPECT_THROW(add_api_key(file, {.name = "ann"}), input_error);
+  EXPECT_THROW(add_api_key(file, {.name = "a b"}), input_error);
+  add_api_key(file, {.name = "bob"});
+  std::ifstream in(file);
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_EQ(text.find(key), text.npos);
+  revoke_api_key(file, "ann");
+  EXPECT_THROW(revoke_api_key(file, "ann"), input_error);
+  EXPECT_EQ(read_api_keys(file)->size(), 1u);
+}
+
+TEST_F(api_access, two_commands_at_once_lose_no_key) {
+  const auto file = api_keys_file(folder_.path() / "state");
+  const auto add = [&](const std::string& prefix) {
+    for (int i = 0; i < 20; ++i) add_api_key(file, {.name = fmt::format("{}{}", prefix, i)});
+  };
+  std::thread other(add, "ann");
+  add("bob");
+  other.join();
+  EXPECT_EQ(read_api_keys(file)->size(), 40u);
+}
+
+TEST_F(api_access, does_not_serve_pages_from_elsewhere) {
+  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"origin", "http://evil.example"}}).get().status, 403);
+  const std::string own = "http://127.0.0.1:" + std::to_string(front_->port());
+  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"origin", own}}).get().status, 200);
+}
+
+TEST_F(api_access, serves_its_own_page_behind_a_proxy_that_says_by_what_name_it_was_asked) {
+  const auto status = [&](const std::string& origin, const std::string& forwarded) {
+    return ask("GET", "/v1/models", {}, {{"origin", origin}, {"x-forwarded-host", forwarded}}).get().status;
+  };
+  EXPECT_EQ(status("https://models.internal", "models.internal"), 200);
+  EXPECT_EQ(status("https://models.internal", "models.internal, inner:8080"), 200) << "two proxies";
+  EXPECT_EQ(status("https://evil.example", "models.internal"), 403);
+  EXPECT_EQ(status("https://evil.example", "evil.example"), 403) << "whose name was made to lead to the proxy";
+  EXPECT_EQ(status("https://evil.example", ""), 403);
+  raw_client rebound(front_->port());
+  rebound.say("GET /v1/models HTTP/1.1\r\nhost: evil.example\r\nx-forwarded-host: localhost\r\n\r\n");
+  EXPECT_EQ(rebound.hear_response().substr(9, 3), "403") << "the host itself counts";
+}
+
+TEST_F(api_access, is_not_asked_by_a_strangers_name) {
+  const auto status = [&](const std::string& host, const std::string& more = {}) {
+    raw_client client(front_->port());
+    client.say("GET /v1/models HTTP/1.1\r\nhost: " + host + "\r\n" + more + "\r\n");
+    return client.hear_response().substr(9, 3);
+  };
+  EXPECT_EQ(status("evil.example"), "403") << "whose address was made to be this machine's";
+  EXPECT_EQ(status("evil.example:8000", "origin: http://evil.example:8000\r\n"), "403");
+  for (const char* own : {"localhost:8000", "127.0.0.1", "127.8.0.1:8000", "[::1]:8000", "192.168.0.7", "box",
+                          "host.docker.internal:8000"})
+    EXPECT_EQ(status(own), "200") << own;
+  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  start();
+  EXPECT_EQ(status("models.example", "authorization: Bearer " + key + "\r\n"), "200") << "as behind a proxy";
+}
+
+TEST_F(api_access, asks_for_the_jobs_of_a_key_alone) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
+  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})),
+             root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
+  start();
+  job_records(folder_.path() / "state" / "files").keep("batch_1", "{}");
+  const std::pair<const char*, const char*> all[] = {{"GET", "/v1/batches"},
+                                                     {"GET", "/v1/batches/batch_1"},
+                                                     {"POST", "/v1/batches/batch_1/cancel"},
+                                                     {"GET", "/v1/files"},
+                                                     {"GET", "/v1/files/file-output-batch_1"},
+                                                     {"DELETE", "/v1/files/file-output-batch_1"},
+                                                     {"GET", "/v1/files/file-output-batch_1/content"},
+                                                     {"GET", "/v1/fine_tuning/jobs"},
+                                                     {"GET", "/v1/fine_tuning/jobs/ftjob-1"},
+                                                     {"POST", "/v1/fine_tuning/jobs/ftjob-1/cancel"},
+                                                     {"POST", "/v1/fine_tuning/jobs/ftjob-1/pause"},
+                                                     {"GET", "/v1/fine_tuning/jobs/ftjob-1/events"},
+                                                     {"GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints"}};
+  for (const auto& [method, path] : all)
+    for (const bool is_admin : {false, true}) {
+      auto asked = ask(method, path, {}, is_admin ? root : ann);
+      auto call = jobs_.take<command_call>();
+      EXPECT_EQ(json::parse(call.command.arguments).value("owner", "everybody"), is_admin ? "everybody" : "ann")
+          << path;
+      call.answer({{}, "job: there is none", command_fault::unknown});
+      EXPECT_EQ(asked.get().status, 404) << method << path;
+    }
+}
+
+}  // namespace
+}  // namespace troupe::test

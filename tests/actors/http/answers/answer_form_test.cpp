@@ -1,0 +1,55 @@
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+class forms : public api_test {
+ protected:
+  output_constraint form_of(json body) {
+    body["prompt"] = "A";
+    auto answer = post("/v1/completions", body);
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "x", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+    return begun.engine.sampling.constraint;
+  }
+};
+
+TEST_F(forms, are_read_in_openais_and_vllms_names) {
+  const json schema{{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
+  const output_constraint by_schema{constraint_kind::json_schema, schema.dump()};
+  EXPECT_EQ(form_of({{"response_format", {{"type", "text"}}}}), output_constraint{});
+  EXPECT_EQ(form_of({{"response_format", {{"type", "json_object"}}}}).kind, constraint_kind::json_object);
+  EXPECT_EQ(
+      form_of({{"response_format",
+                {{"type", "json_schema"}, {"json_schema", {{"name", "x"}, {"strict", true}, {"schema", schema}}}}}}),
+      by_schema);
+  EXPECT_EQ(form_of({{"response_format", {{"type", "json_object"}, {"schema", schema}}}}), by_schema);
+  EXPECT_EQ(form_of({{"guided_json", schema}}), by_schema);
+  EXPECT_EQ(form_of({{"guided_json", schema.dump()}}), by_schema);
+  EXPECT_EQ(form_of({{"structured_outputs", {{"json", schema}}}}), by_schema);
+  EXPECT_EQ(form_of({{"structured_outputs", {{"regex", "a+"}, {"json", nullptr}, {"json_object", false}}}}).text, "a+");
+  EXPECT_EQ(form_of({{"guided_regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
+  EXPECT_EQ(form_of({{"guided_choice", {"yes", "no"}}}),
+            (output_constraint{constraint_kind::choice, R"(["yes","no"])"}));
+  EXPECT_EQ(form_of({{"guided_grammar", "root ::= \"a\""}}),
+            (output_constraint{constraint_kind::grammar, "root ::= \"a\""}));
+}
+
+TEST_F(forms, are_read_in_other_servers_names) {
+  const json schema{{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
+  const output_constraint rules{constraint_kind::grammar, "root ::= \"a\""};
+  EXPECT_EQ(form_of({{"json_schema", schema}}), (output_constraint{constraint_kind::json_schema, schema.dump()}));
+  EXPECT_EQ(form_of({{"regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
+  EXPECT_EQ(form_of({{"ebnf", rules.text}}), rules);
+  EXPECT_EQ(form_of({{"grammar", rules.text}}), rules);
+  EXPECT_EQ(form_of({{"grammar", ""}, {"regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
+}
+
+TEST_F(forms, may_be_said_twice) {
+  const std::string rules = "root ::= \"a\"";
+  EXPECT_EQ(form_of({{"guided_grammar", rules}, {"structured_outputs", {{"grammar", rules}}}}).text, rules);
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,186 @@
+#include "tests/actors/http/fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+class completion_requests : public api_test {};
+
+TEST_F(completion_requests, are_drawn_as_the_model_s_makers_advise_unless_told_otherwise) {
+  advice_.temperature = 0.6;
+  advice_.top_k = 40;
+  start();
+  auto answer = post("/v1/completions", {{"prompt", "AB"}, {"top_k", 7}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "c", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(begun.engine.sampling.temperature, 0.6);
+  EXPECT_EQ(begun.engine.sampling.top_k, 7);
+  EXPECT_EQ(begun.engine.sampling.top_p, 1.0);
+}
+
+TEST_F(completion_requests, take_whole_numbers_however_they_are_written) {
+  auto answer = post("/v1/completions", {{"prompt", "AB"}, {"max_tokens", 5.0}, {"top_k", 7.0}, {"seed", 9.0}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "c", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(begun.engine.sampling.top_k, 7);
+  EXPECT_EQ(begun.engine.sampling.seed, 9u);
+  for (const char* name : {"max_tokens", "top_k", "seed"})
+    EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, 5.5}}, 400)["param"], name);
+}
+
+TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take_what_would_not) {
+  const std::vector<std::pair<std::string, json>> unserved{{"bad_words", {"a"}},
+                                                           {"allowed_token_ids", {1, 2}},
+                                                           {"include_stop_str_in_output", true},
+                                                           {"chat_template", "{{ x }}"},
+                                                           {"continue_final_message", true},
+                                                           {"add_special_tokens", false},
+                                                           {"return_tokens_as_token_ids", true},
+                                                           {"min_tokens", 1},
+                                                           {"suffix", "b"},
+                                                           {"return_token_ids", true},
+                                                           {"use_beam_search", true}};
+  for (const auto& [name, value] : unserved)
+    EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, value}}, 400)["param"], name);
+  const json idle{{"prompt", "A"},
+                  {"bad_words", json::array()},
+                  {"include_stop_str_in_output", false},
+                  {"chat_template", nullptr},
+                  {"add_special_tokens", true},
+                  {"min_tokens", 0},
+                  {"suffix", ""},
+                  {"functions", json::array()},
+                  {"use_beam_search", false}};
+  auto answer = post("/v1/completions", idle);
+  give(gateway_.take<begin_request>(), "c", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completion_requests, read_the_names_that_vllm_uses) {
+  auto answer = post("/v1/completions", {{"prompt", "A"},
+                                         {"min_p", 0.1},
+                                         {"top_k", -1},
+                                         {"repetition_penalty", 1.5},
+                                         {"ignore_eos", true},
+                                         {"skip_special_tokens", false},
+                                         {"stop_token_ids", {5}},
+                                         {"stop", "z"},
+                                         {"priority", 3},
+                                         {"logit_bias", {{"7", -2}}},
+                                         {"nobody_knows", {{"this", 1}}}});
+  const auto begun = gateway_.take<begin_request>();
+  const sampling_params& sampling = begun.engine.sampling;
+  EXPECT_EQ(sampling.min_p, 0.1);
+  EXPECT_EQ(sampling.top_k, 0);
+  EXPECT_EQ(sampling.repetition_penalty, 1.5);
+  EXPECT_TRUE(sampling.ignore_eos);
+  EXPECT_FALSE(begun.skip_special);
+  EXPECT_EQ(sampling.stop_tokens, std::vector<token_id>{5});
+  EXPECT_EQ(sampling.stop, std::vector<std::string>{"z"});
+  EXPECT_EQ(sampling.logit_bias.at(0).bias, -2);
+  EXPECT_EQ(begun.engine.sequence.priority, request_priority::batch);
+  give(begun, "", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completion_requests, take_a_nucleus_of_nothing_for_the_likeliest_token) {
+  auto answer = post("/v1/completions", {{"prompt", "A"}, {"top_p", 0}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sampling.top_p, 1.0);
+  EXPECT_EQ(begun.engine.sampling.top_k, 1);
+  give(begun, "", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completion_requests, name_adapters_in_every_way) {
+  publish_adapter();
+  const auto adapter_of = [&](const json& more) {
+    json body{{"prompt", "A"}};
+    body.update(more);
+    auto answer = post("/v1/completions", body);
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+    return begun.adapter;
+  };
+  EXPECT_EQ(adapter_of({{"model", "letters"}}), "");
+  EXPECT_EQ(adapter_of({{"model", "base"}}), "");
+  EXPECT_EQ(adapter_of({{"model", "pricing"}}), "pricing");
+  EXPECT_EQ(adapter_of({{"model", "pricing@2"}}), "pricing@2");
+  EXPECT_EQ(adapter_of({{"model", "letters:pricing"}}), "letters:pricing");
+  EXPECT_EQ(adapter_of({{"model", "letters"}, {"adapter_id", "pricing"}}), "pricing");
+  EXPECT_EQ(adapter_of({{"parameters", {{"adapter_id", "pricing"}}}}), "pricing");
+}
+
+TEST_F(completion_requests, refuse_with_the_fields_name) {
+  const std::vector<std::pair<json, std::string>> wrong{
+      {{{"prompt", "A"}, {"suffix", "b"}}, "suffix"},
+      {{{"prompt", "A"}, {"prompt_logprobs", -1}}, "prompt_logprobs"},
+      {{{"prompt", "A"}, {"prompt_logprobs", 1}, {"stream", true}}, "prompt_logprobs"},
+      {{{"prompt", "A"}, {"temperature", "hot"}}, "temperature"},
+      {{{"prompt", "A"}, {"temperature", -1}}, "temperature"},
+      {{{"prompt", "A"}, {"max_tokens", 0}}, "max_tokens"},
+      {{{"prompt", "A"}, {"n", 1.5}}, "n"},
+      {{{"prompt", "A"}, {"stop", 1}}, "stop"},
+      {{{"prompt", "A"}, {"logit_bias", {{"x", 1}}}}, "logit_bias"},
+      {{{"prompt", "A"}, {"stop_token_ids", {-1}}}, "stop_token_ids"},
+      {{{"prompt", "A"}, {"stop_token_ids", {100'000}}}, "stop_token_ids"},
+      {{{"prompt", "A"}, {"stop", ""}}, "stop"},
+      {{{"prompt", "A"}, {"logit_bias", {{"5", 101}}}}, "logit_bias"},
+      {{{"prompt", "A"}, {"top_p", 2}}, "top_p"},
+      {{{"prompt", {100'000}}}, "prompt"},
+      {{{"prompt", "A"}, {"stream_options", json::object()}}, "stream_options"},
+      {{{"prompt", "A"}, {"response_format", {{"type", "xml"}}}}, "response_format"},
+      {{{"prompt", "A"}, {"response_format", {{"type", "json_schema"}}}}, "response_format"},
+      {{{"prompt", "A"}, {"guided_regex", "(a"}}, "guided_regex"},
+      {{{"prompt", "A"}, {"guided_choice", "a"}}, "guided_choice"},
+      {{{"prompt", "A"}, {"guided_grammar", "root ::= x"}}, "guided_grammar"},
+      {{{"prompt", "A"}, {"guided_json", {{"not", json::object()}}}}, "guided_json"},
+      {{{"prompt", "A"}, {"structured_outputs", {{"regex", "(a"}}}}, "structured_outputs"},
+      {{{"prompt", "A"}, {"structured_outputs", {{"regex", "a|b"}, {"choice", {"c"}}}}}, "structured_outputs"},
+      {{{"prompt", "A"}, {"response_format", {{"type", "text"}}}, {"guided_regex", "(a"}}, "guided_regex"},
+      {{{"prompt", "A"}, {"guided_json", {{"type", "null"}}}, {"guided_regex", "a"}}, "guided_regex"},
+      {{{"prompt", "A"}, {"model", 7}}, "model"},
+      {{{"prompt", {{"a", 1}}}}, "prompt"},
+      {{{"prompt", {1, "a"}}}, "prompt"},
+      {{{"prompt", json::array({json::array()})}}, "prompt"},
+      {{{"prompt", std::string(100, 'A')}}, "prompt"},
+      {json::object(), "prompt"}};
+  for (const auto& [body, param] : wrong) {
+    const json error = error_of("/v1/completions", body, 400);
+    EXPECT_EQ(error["param"], param) << body.dump() << error.dump();
+    EXPECT_TRUE(error["message"].is_string());
+    EXPECT_EQ(error["type"], "invalid_request_error");
+    EXPECT_TRUE(error.contains("code"));
+  }
+}
+
+TEST_F(completion_requests, refuse_a_text_that_cannot_fit_before_it_is_read) {
+  const json error = error_of("/v1/completions", {{"prompt", std::string(1000, 'A')}}, 400);
+  EXPECT_EQ(error["code"], "context_length_exceeded");
+  EXPECT_EQ(error["param"], "prompt");
+  EXPECT_NE(error["message"].get<std::string>().find("bytes"), std::string::npos) << error;
+  EXPECT_EQ(error_of("/v1/embeddings", {{"input", std::string(100, 'A')}}, 400)["param"], "input");
+}
+
+TEST_F(completion_requests, refuse_what_is_no_request) {
+  const std::vector<std::string> bodies{"",
+                                        "{",
+                                        "[]",
+                                        "\"a\"",
+                                        "{\"prompt\":\"\xff\xfe\"}",
+                                        "{\"a\":1,\"a\":2}",
+                                        "nan",
+                                        "{\"prompt\":\"A\",\"temperature\":1e999}",
+                                        "{\"prompt\":" + std::string(100'000, '[') + "}",
+                                        "{\"prompt\":\"A\",\"max_tokens\":" + std::string(500, '9') + "}"};
+  for (const std::string& body : bodies) {
+    const answered got = ask("POST", "/v1/completions", body).get();
+    EXPECT_EQ(got.status, 400) << body.substr(0, 100);
+    EXPECT_TRUE(got.parsed()["error"]["message"].is_string());
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test

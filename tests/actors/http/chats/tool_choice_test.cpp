@@ -1,0 +1,100 @@
+#include "actors/http/chats/tool_choice.hpp"
+
+#include "actors/requests/request_fields_impl.hpp"
+#include "tests/actors/support.hpp"
+#include "tests/model/grammar/constrained_text.hpp"
+
+namespace troupe::test {
+namespace {
+
+json offers() {
+  const auto tool = [](const char* name, const char* field) {
+    return json{{"type", "function"},
+                {"function",
+                 {{"name", name},
+                  {"parameters",
+                   {{"type", "object"}, {"properties", {{field, {{"type", "integer"}}}}}, {"required", {field}}}}}}};
+  };
+  return json::array({tool("go", "to"), tool("look", "at")});
+}
+
+bool can_be_kept(const output_constraint& form) {
+  byte_set all;
+  all.set();
+  return !compile(form, all)->rules.empty();
+}
+
+TEST(tool_choices, give_no_arguments_to_a_function_that_says_nothing_of_them) {
+  const auto form = [](json function) {
+    const json tools = json::array({json{{"type", "function"}, {"function", std::move(function)}}});
+    return read_tools(request_fields(json{{"tools", tools}, {"tool_choice", "required"}}), tool_style::bare).form.text;
+  };
+  const std::string none = form({{"name", "go"}});
+  EXPECT_NE(none.find(R"("properties":{},"additionalProperties":false)"), std::string::npos) << none;
+  EXPECT_EQ(form({{"name", "go"}, {"parameters", nullptr}}), none);
+  EXPECT_EQ(form({{"name", "go"}, {"parameters", json::object()}}), none);
+  const std::string untyped = form({{"name", "go"}, {"parameters", {{"properties", {{"to", {{"type", "null"}}}}}}}});
+  EXPECT_NE(untyped.find(R"({"to":{"type":"null"}},"type":"object"})"), std::string::npos) << untyped;
+}
+
+TEST(tool_choices, auto_needs_no_tools) {
+  EXPECT_FALSE(read_tools(request_fields(json{{"tool_choice", "auto"}}), tool_style::bare).form);
+  EXPECT_FALSE(
+      read_tools(request_fields(json{{"tool_choice", "auto"}, {"tools", json::array()}}), tool_style::bare).form);
+}
+
+TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {
+  const json named{{"tools", offers()}, {"tool_choice", {{"type", "function"}, {"function", {{"name", "look"}}}}}};
+  const tool_wishes one = read_tools(request_fields(named), tool_style::tagged);
+  EXPECT_EQ(one.form.before, "<tool_call>\n");
+  EXPECT_EQ(one.form.after, "\n</tool_call>");
+  EXPECT_NE(one.form.text.find("look"), std::string::npos);
+  EXPECT_EQ(one.form.text.find("\"go\""), std::string::npos);
+  EXPECT_TRUE(can_be_kept(one.form));
+  const json required{{"tools", offers()}, {"tool_choice", "required"}};
+  const tool_wishes any = read_tools(request_fields(required), tool_style::bare);
+  EXPECT_EQ(any.form.before, "");
+  EXPECT_NE(any.form.text.find("\"parameters\""), std::string::npos);
+  EXPECT_EQ(any.names, (std::vector<std::string>{"go", "look"}));
+  EXPECT_FALSE(read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", "auto"}}), tool_style::none).form);
+  EXPECT_TRUE(
+      read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", "none"}}), tool_style::bare).names.empty());
+  EXPECT_GT(any.most_calls, 1u);
+  const json one_at_a_time{{"tools", offers()}, {"parallel_tool_calls", false}};
+  EXPECT_EQ(read_tools(request_fields(one_at_a_time), tool_style::bare).most_calls, 1u);
+  EXPECT_THROW(read_tools(request_fields(required), tool_style::none), field_error);
+}
+
+TEST(tool_choices, follow_references_within_a_functions_parameters) {
+  const json place = json::parse(R"({"type": "object", "properties": {"x": {"type": "integer"}}, "required": ["x"]})");
+  const json parameters = {{"type", "object"},
+                           {"$defs", {{"place", place}}},
+                           {"properties", {{"to", {{"$ref", "#/$defs/place"}}}}},
+                           {"required", {"to"}}};
+  json tools = offers();
+  tools.push_back({{"type", "function"}, {"function", {{"name", "fly"}, {"parameters", parameters}}}});
+  for (const tool_style style : {tool_style::bare, tool_style::tagged}) {
+    const json body{{"tools", tools}, {"tool_choice", "required"}};
+    EXPECT_TRUE(can_be_kept(read_tools(request_fields(body), style).form));
+  }
+}
+
+TEST(tool_choices, let_an_answer_that_has_a_form_be_a_call_where_the_model_may_choose) {
+  const auto call_of = [](json body, tool_style style) {
+    body["tools"] = offers();
+    return read_tools(request_fields(body), style).call;
+  };
+  output_constraint form{constraint_kind::choice, R"(["yes"])"};
+  form.call = call_of(json::object(), tool_style::tagged);
+  EXPECT_TRUE(allows(form, "yes"));
+  EXPECT_TRUE(allows(form, "<tool_call>\n{\"name\": \"go\", \"arguments\": {\"to\": 1}}\n</tool_call>"));
+  EXPECT_FALSE(allows(form, "<tool_call>\n{\"name\": \"fly\", \"arguments\": {\"to\": 1}}\n</tool_call>"));
+  form.call = call_of({{"tool_choice", "auto"}}, tool_style::bare);
+  EXPECT_TRUE(allows(form, R"({"name": "look", "parameters": {"at": 2}})"));
+  EXPECT_FALSE(call_of(json::object(), tool_style::none));
+  EXPECT_FALSE(call_of({{"tool_choice", "none"}}, tool_style::bare));
+  EXPECT_FALSE(call_of({{"tool_choice", "required"}}, tool_style::bare));
+}
+
+}  // namespace
+}  // namespace troupe::test
