@@ -36,6 +36,8 @@ constexpr other_word other_words[] = {
     {"--n-gpu-layers", "--device"},
     {"-n", "--max-tokens"},
     {"-s", "--seed"},
+    {"-f", "--prompt-file"},
+    {"--file", "--prompt-file"},
     {"--n-predict", "--max-tokens"},
     {"--max-new-tokens", "--max-tokens"},
     {"--learning-rate", "--lr"},
