@@ -70,6 +70,8 @@ TEST_F(usage, says_how_else_something_is_done) {
   refused({"serve", llama_, "-np", "4"}, "unknown option -np: requests share batches by themselves");
   refused({"pull", "x"}, "unknown command 'pull': troupe downloads no models: fetch one by");
   refused({"version"}, "unknown command 'version': write troupe --version");
+  refused({"forget", "x"}, "unknown command 'forget': write troupe jobs forget");
+  refused({"jobs", "cancel"}, "unknown command 'cancel': write troupe cancel");
 }
 
 TEST_F(usage, reads_numbers_as_decimals) {
