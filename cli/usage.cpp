@@ -36,6 +36,8 @@ constexpr other_word other_words[] = {
     {"--n-gpu-layers", "--device"},
     {"-n", "--max-tokens"},
     {"-s", "--seed"},
+    {"-f", "--prompt-file"},
+    {"--file", "--prompt-file"},
     {"--n-predict", "--max-tokens"},
     {"--max-new-tokens", "--max-tokens"},
     {"--learning-rate", "--lr"},
@@ -151,6 +153,15 @@ std::vector<std::string> commands_of(const CLI::App& command) {
   return names;
 }
 
+/// "troupe jobs forget" for forget, whatever command has it; empty where none is called so.
+std::string command_called(const std::string& word, const CLI::App& program) {
+  for (const CLI::App* each : program.get_subcommands({})) {
+    if (each->get_name() == word) return path_of(*each);
+    if (std::string within = command_called(word, *each); !within.empty()) return within;
+  }
+  return {};
+}
+
 /// "MODEL" for --model and -m, where a command has it as an argument without a name.
 std::string argument_called(const std::string& flag, const CLI::App& command) {
   const std::string name = flag.substr(std::min(flag.find_first_not_of('-'), flag.size()));
@@ -166,9 +177,12 @@ std::string explain_unexpected(const CLI::App& program) {
   const auto words = program.remaining(true);
   const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
   const auto flag = std::find_if(words.begin(), words.end(), is_flag);
-  if (const auto names = commands_of(used); flag == words.end() && !words.empty() && !names.empty())
+  if (const auto names = commands_of(used); flag == words.end() && !words.empty() && !names.empty()) {
+    if (const std::string other = command_called(words.front(), program); !other.empty())
+      return fmt::format("unknown command '{}': write {}", words.front(), other);
     return fmt::format("unknown command '{}'{}: {} has {}", words.front(), suggestion(words.front(), names),
                        path_of(used), fmt::join(names, ", "));
+  }
   if (flag == words.end())
     return fmt::format("unexpected argument '{}': {}{}", words.empty() ? "" : words.front(),
                        used.get_option_no_throw("--prompt") ? "a prompt stands behind --prompt: " : "",
@@ -235,8 +249,10 @@ void check_command(const CLI::App& program, const std::vector<std::string>& word
   const std::string word = words.empty() ? "-" : words.front();
   if (word.starts_with('-')) return;
   const auto names = commands_of(program);
-  if (std::find(names.begin(), names.end(), word) == names.end())
-    refuse("unknown command '{}'{}", word, remedy(word, names, "see troupe --help"));
+  if (std::find(names.begin(), names.end(), word) != names.end()) return;
+  if (const std::string other = command_called(word, program); !other.empty() && !our_word_for(word, names))
+    refuse("unknown command '{}': write {}", word, other);
+  refuse("unknown command '{}'{}", word, remedy(word, names, "see troupe --help"));
 }
 
 std::string explain(const CLI::App& program, const CLI::ParseError& error) {

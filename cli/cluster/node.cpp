@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/compose/compose.hpp"
@@ -19,6 +20,9 @@ struct node_options {
 int node_command(const node_options& options) {
   ::prctl(PR_SET_NAME, "troupe");  // where `up` started it from its own image, ps would say "exe"
   const cluster_config config = read_cluster_config(options.cluster);
+  if (!is_name(options.name) || !is_letter_or_digit(options.name.front()))
+    refuse("--name {}: use at most 64 letters, digits, dots, dashes and underscores, a letter or digit first",
+           options.name);
   if (options.listed && !config.find(options.name))
     refuse("{}: no node is called {} any more: troupe up has read the file before that, start it again", config.label,
            options.name);

@@ -1,6 +1,11 @@
 #include "cli/model/sampling_options.hpp"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
 #include <limits>
 
 #include <CLI/CLI.hpp>
@@ -92,11 +97,34 @@ void check_form(const output_constraint& form, const std::string& file) {
   }
 }
 
+/// Without its last line break: what editors and `echo` put there is no part of the prompt.
+std::string prompt_in(const std::string& file) {
+  constexpr std::streamsize most_bytes = 16 << 20;
+  if (std::error_code ignored; std::filesystem::is_directory(file, ignored))
+    refuse("--prompt-file {}: is a folder: name a file, or - for standard input", file);
+  std::ifstream opened;
+  if (file != "-") opened.open(file, std::ios::binary);
+  if (file != "-" && !opened) refuse("--prompt-file {}: cannot be read: {}", file, std::strerror(errno));
+  std::istream& in = file == "-" ? std::cin : opened;
+  std::string text(most_bytes, '\0');
+  const std::streamsize count = in.read(text.data(), most_bytes).gcount();
+  if (in.peek() != std::istream::traits_type::eof()) refuse("--prompt-file {}: has more than 16 MiB: shorten it", file);
+  text.resize(static_cast<std::size_t>(count));
+  if (text.ends_with('\n')) text.pop_back();
+  if (text.ends_with('\r')) text.pop_back();
+  return text;
+}
+
 }  // namespace
 
 void add_prompt(CLI::App& command, prompt_options& options, const std::string& verb) {
-  command.add_option("--prompt", options.prompt, "the text to continue; \"\" is the model's BOS token alone")
-      ->type_name("TEXT");
+  CLI::Option* prompt =
+      command.add_option("--prompt", options.prompt, "the text to continue; \"\" is the model's BOS token alone")
+          ->type_name("TEXT");
+  const auto read = [&to = options.prompt](const std::string& file) { to = prompt_in(file); };
+  command.add_option_function<std::string>("--prompt-file", read, "the same from a file; - is standard input")
+      ->excludes(prompt)
+      ->type_name("FILE");
   const auto take = [&tokens = options.tokens](const std::vector<std::string>& lists) {
     for (const std::string& list : lists)
       for (const token_id each : read_token_list("--tokens", list)) tokens.push_back(each);

@@ -48,6 +48,8 @@ TEST_F(usage, knows_what_may_be_meant) {
   refused({"generate", llama_, "-p", "hello"}, "unknown option -p, did you mean '--prompt'?");
   refused({"generate", llama_, "--temp", "1"}, "did you mean '--temperature'?");
   refused({"generate", llama_, "-n", "1"}, "did you mean '--max-tokens'?");
+  refused({"generate", llama_, "-f", "x"}, "did you mean '--prompt-file'?");
+  refused({"submit", "--flie", "x"}, "did you mean '--file'?");
   refused({"serve", llama_, "--port", "1"}, "did you mean '--http'?");
   refused({"generate", "-m", llama_}, "unknown option -m: write MODEL without a flag");
   refused({"serve", "--model", llama_}, "unknown option --model: write MODEL without a flag");
@@ -68,6 +70,8 @@ TEST_F(usage, says_how_else_something_is_done) {
   refused({"serve", llama_, "-np", "4"}, "unknown option -np: requests share batches by themselves");
   refused({"pull", "x"}, "unknown command 'pull': troupe downloads no models: fetch one by");
   refused({"version"}, "unknown command 'version': write troupe --version");
+  refused({"forget", "x"}, "unknown command 'forget': write troupe jobs forget");
+  refused({"jobs", "cancel"}, "unknown command 'cancel': write troupe cancel");
 }
 
 TEST_F(usage, reads_numbers_as_decimals) {

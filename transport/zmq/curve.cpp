@@ -68,7 +68,7 @@ std::string read_small(const fs::path& file) {
     refuse("{}: is a folder: name a key file, such as client.key in it", file.string());
   const bool is_there = fs::is_regular_file(file, fault);
   if (fault == std::errc::permission_denied) refuse("{}: cannot be read: {}", file.string(), fault.message());
-  if (!is_there) refuse("{}: no such key file: `troupe keygen` makes them", file.string());
+  if (!is_there) refuse("{}: no such key file: copy it, or make the cluster's keys by `troupe keygen`", file.string());
   std::ifstream in(file, std::ios::binary);
   if (!in) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));
   std::string text(longest_file + 1, '\0');

@@ -49,6 +49,26 @@ TEST_F(generate, streams_the_text_and_ends_with_a_newline) {
   EXPECT_EQ(whole["tokens"].size(), 20u);
 }
 
+TEST_F(generate, reads_its_prompt_from_a_file) {
+  const std::string model = readable_model().string(), file = folder().write("prompt", "Hello\n").string();
+  const auto prompt_of = [&](const std::string& named) {
+    return run_json({"generate", model, "--prompt-file", named, "--max-tokens", "1"})["prompt_tokens"];
+  };
+  const std::vector<int> hello{40, 69, 76, 76, 79};
+  EXPECT_EQ(prompt_of(file), hello) << "without its last line break";
+  const std::string piped = "TROUPE_CACHE=" + cache().string() + " " + TROUPE_BINARY + " generate " + model +
+                            " --prompt-file - --max-tokens 1 --json < " + file + " > " + path("piped").string();
+  EXPECT_EQ(std::system(piped.c_str()), 0);
+  EXPECT_EQ(json::parse(read_file(path("piped")))["prompt_tokens"], hello);
+  for (const auto& [named, why] : {std::pair(path("nowhere"), "nowhere: cannot be read: No such file"),
+                                   std::pair(path("."), "is a folder: name a file, or - for standard input")}) {
+    const result got = run({"generate", model, "--prompt-file", named.string()});
+    EXPECT_EQ(got.code, 2);
+    EXPECT_NE(got.error.find(why), std::string::npos) << got.error;
+  }
+  EXPECT_EQ(run({"generate", model, "--prompt-file", file, "--prompt", "x"}).code, 2);
+}
+
 TEST_F(generate, keeps_to_the_form_that_is_asked_for) {
   const std::string model = readable_model().string();
   const auto text = [&](const words& form) {

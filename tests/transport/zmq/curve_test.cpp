@@ -97,7 +97,8 @@ TEST_F(curve, broken_key_files_are_refused_with_their_line) {
   rewrite("client.key", fmt::format("public {}\nsecret {}\ncluster {}\n", other.public_key,
                                     make_curve_pair().secret_key, other.public_key));
   EXPECT_THAT(read, ThrowsMessage<input_error>(HasSubstr("does not belong")));
-  EXPECT_THAT([&] { read_client_key(folder_ / "none.key"); }, ThrowsMessage<input_error>(HasSubstr("troupe keygen")));
+  EXPECT_THAT([&] { read_client_key(folder_ / "none.key"); },
+              ThrowsMessage<input_error>(HasSubstr("copy it, or make")));
   EXPECT_THAT([&] { read_client_key(folder_); }, ThrowsMessage<input_error>(HasSubstr("such as client.key in it")));
 }
 
