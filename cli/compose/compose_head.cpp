@@ -1,5 +1,7 @@
 #include "cli/compose/compose_head.hpp"
 
+#include <algorithm>
+
 #include "actors/http/batch_lines.hpp"
 #include "actors/http/file_store.hpp"
 #include "actors/local_head.hpp"
@@ -7,6 +9,7 @@
 #include "base/error.hpp"
 #include "cli/compose/link_news.hpp"
 #include "cluster/config/config_address.hpp"
+#include "cluster/launch/machine.hpp"
 #include "model/formats/sampling_advice.hpp"
 
 namespace troupe {
@@ -124,7 +127,9 @@ void head_node::serve_http(const served_model& served) {
   const cluster_config& config = site_.config;
   const auto place = split_host_port(config.http);
   if (!place) return;
-  const http_options options{.host = place->host, .port = static_cast<std::uint16_t>(place->port), .threads = 2};
+  http_options options{.host = place->host, .port = static_cast<std::uint16_t>(place->port), .threads = 2};
+  // Nodes, the journal and adapters need files too, however many clients come.
+  options.max_connections = std::min(options.max_connections, raise_open_files() / 2);
   http_ = std::make_unique<http_front>(options, http_parts{.served = served,
                                                            .gateway = front_.gateway,
                                                            .store = front_.store,

@@ -4,8 +4,10 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -64,6 +66,15 @@ bool is_port_taken(const host_port& place) {
   const bool taken = ::bind(socket.number(), found->ai_addr, found->ai_addrlen) != 0 && errno == EADDRINUSE;
   ::freeaddrinfo(found);
   return taken;
+}
+
+std::size_t raise_open_files() {
+  constexpr rlim_t plenty = 1 << 16;
+  rlimit limit{1024, 1024};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  rlimit raised = limit;
+  raised.rlim_cur = std::max(limit.rlim_cur, std::min(limit.rlim_max, plenty));
+  return ::setrlimit(RLIMIT_NOFILE, &raised) == 0 ? raised.rlim_cur : limit.rlim_cur;
 }
 
 }  // namespace troupe

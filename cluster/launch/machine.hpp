@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <string>
 
 #include "cluster/config/config_address.hpp"
@@ -14,5 +15,8 @@ std::string machine_id();
 bool is_this_machine(const std::string& host);
 /// Whether a process listens at this address of this machine. False also where there is no such address.
 bool is_port_taken(const host_port& place);
+/// How many files this process may have open. Raises the usual limit, which is low for a server, to what the system
+/// allows.
+std::size_t raise_open_files();
 
 }  // namespace troupe

@@ -262,6 +262,21 @@ TEST_F(launch, no_child_outlives_a_launcher_that_is_killed) {
 
 // ---- other hosts
 
+TEST_F(launch, a_server_may_open_more_files_than_the_usual_limit_says) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  ASSERT_GT(before.rlim_max, 256u);
+  const rlimit low{256, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &low), 0);
+  const std::size_t raised = raise_open_files();
+  rlimit now{};
+  ::getrlimit(RLIMIT_NOFILE, &now);
+  EXPECT_EQ(raised, now.rlim_cur);
+  EXPECT_GT(raised, 256u);
+  EXPECT_EQ(raise_open_files(), raised);
+  ::setrlimit(RLIMIT_NOFILE, &before);
+}
+
 TEST_F(launch, this_machine_is_loopback_and_its_own_name) {
   EXPECT_TRUE(is_this_machine("127.0.0.1"));
   EXPECT_TRUE(is_this_machine("localhost"));
