@@ -56,10 +56,10 @@ class cluster_client::impl {
     const std::string key = options.is_all ? options.key : chosen(options.key, "TROUPE_KEY", "");
     if (!key.empty()) own.keys = read_client_key(key);
     has_key_ = own.keys.has_value();
-    const std::string server = own.keys ? own.keys->cluster_public_key : "";
+    server_key_ = own.keys ? own.keys->cluster_public_key : "";
     bus_ = std::make_unique<bus>(own, bus::events{[this](link_id, frame from) { keep(std::move(from)); },
-                                                  [this](link_id, const link_end& end) { lose(end.why); }});
-    link_ = bus_->connect(endpoint_, server);
+                                                  [this](link_id, const link_end& end) { lose(end); }});
+    link_ = bus_->connect(endpoint_, server_key_);
     meet();
   }
 
@@ -72,7 +72,7 @@ class cluster_client::impl {
   }
 
   std::uint64_t next_number() { return ++last_number_; }
-  /// Changes when another head answers. What was sent before may be lost.
+  /// Changes when another head answers, or the same one over a new link. What was sent before may be lost.
   std::uint64_t head() const { return head_; }
 
   void check() const { check_(); }
@@ -82,7 +82,11 @@ class cluster_client::impl {
     auto got = take(look_interval);
     if (!got) return look_after(), std::nullopt;
     silence_.heard();
-    if (got->kind != command_answer::kind || got->correlation != hello_number_) return got;
+    const bool is_hello = got->kind == command_answer::kind && got->correlation == hello_number_;
+    if (!is_hello) {
+      is_new_link_ = false;
+      return got;
+    }
     hello_number_ = 0;
     take_hello(from_frame<command_answer>(std::move(*got)));
     return {};
@@ -94,20 +98,29 @@ class cluster_client::impl {
     frames_.push_back(std::move(from));
     changed_.notify_all();
   }
-  void lose(const std::string& why) {
+  void lose(const link_end& end) {
     const std::lock_guard lock(mutex_);
-    lost_ = why;
+    lost_ = end;
     changed_.notify_all();
   }
   std::optional<frame> take(steady::duration longest) {
     std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, longest, [this] { return !frames_.empty() || !lost_.empty(); });
-    if (frames_.empty() && !lost_.empty())
-      throw std::runtime_error(lost_.starts_with(endpoint_) ? lost_ : endpoint_ + ": " + lost_);
+    changed_.wait_for(lock, longest, [this] { return !frames_.empty() || lost_; });
+    if (frames_.empty() && lost_) connect_again(*std::exchange(lost_, std::nullopt));
     if (frames_.empty()) return {};
     frame first = std::move(frames_.front());
     frames_.pop_front();
     return first;
+  }
+
+  /// A head that could not reach this client for a while has given its link up. Whoever is sent away again before
+  /// anything was answered is not wanted.
+  void connect_again(const link_end& end) {
+    if (!end.is_goodbye || std::exchange(is_new_link_, true))
+      throw std::runtime_error(end.why.starts_with(endpoint_) ? end.why : endpoint_ + ": " + end.why);
+    link_ = bus_->connect(endpoint_, server_key_);
+    ++head_;
+    say_hello();
   }
 
   void meet() {
@@ -151,11 +164,11 @@ class cluster_client::impl {
   }
 
   const std::function<void()> check_;
-  std::string endpoint_;
+  std::string endpoint_, server_key_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<frame> frames_;
-  std::string lost_;
+  std::optional<link_end> lost_;
   std::unique_ptr<bus> bus_;
   link_id link_ = no_link;
   std::string instance_;
@@ -163,6 +176,7 @@ class cluster_client::impl {
   steady::time_point hello_at_{};
   head_silence silence_;
   bool has_key_ = false;
+  bool is_new_link_ = false;  ///< and nothing but a hello was answered on it
 };
 
 cluster_client::cluster_client(const connect_options& options, std::function<void()> check)

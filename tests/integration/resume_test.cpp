@@ -40,6 +40,11 @@ class played_head {
     asked_.pop_front();
     return first;
   }
+  /// As after a while in which it could not reach the client.
+  void give_link_up() {
+    const std::lock_guard lock(mutex_);
+    links_.close(link_);
+  }
   void say(client_text what) {
     const std::lock_guard lock(mutex_);
     links_.send(link_, std::move(what));
@@ -83,6 +88,31 @@ TEST(resuming, asks_the_next_head_for_the_version_that_had_begun) {
   head.say({second.id, 0, "b", {2}, {}, "length", 2, "x@1"});
   EXPECT_EQ(client.wait(), 0) << client.error();
   EXPECT_EQ(client.out(), "ab\n");
+}
+
+TEST(resuming, goes_on_over_a_new_link_when_the_head_has_given_the_old_one_up) {
+  const temp_folder folder;
+  played_head head;
+  process client({TROUPE_BINARY, "submit", "--tokens", "1,2", "--connect", head.endpoint()}, folder.path() / "out");
+  head.say({head.asked().id, 0, "a", {1}, {}, {}, 0, ""});
+  head.give_link_up();
+  const client_request second = head.asked();
+  EXPECT_EQ(second.skip_tokens, 1u);
+  head.say({second.id, 0, "b", {2}, {}, "length", 2, ""});
+  EXPECT_EQ(client.wait(), 0) << client.error();
+  EXPECT_EQ(client.out(), "ab\n");
+}
+
+TEST(resuming, is_over_when_the_head_gives_every_link_up) {
+  const temp_folder folder;
+  played_head head;
+  process client({TROUPE_BINARY, "submit", "--tokens", "1,2", "--connect", head.endpoint()}, folder.path() / "out");
+  for (int links = 0; links < 2; ++links) {
+    (void)head.asked();
+    head.give_link_up();
+  }
+  EXPECT_EQ(client.wait(), 1);
+  EXPECT_NE(client.error().find("has closed the link"), std::string::npos) << client.error();
 }
 
 }  // namespace

@@ -42,7 +42,8 @@ constexpr link_id no_link{0};
 struct link_end {
   std::string why;
   bool is_other_version =
-      false;  ///< the other side speaks another version: the next link to it would end like that too
+      false;                ///< the other side speaks another version: the next link to it would end like that too
+  bool is_goodbye = false;  ///< the other side has closed it; it may take a new one
 };
 
 enum class send_status : std::uint8_t {

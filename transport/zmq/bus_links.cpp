@@ -85,7 +85,7 @@ bool bus::impl::on_control(link& from, control_kind kind, std::span<const std::b
       confirm(from);
       return true;
     case control_kind::goodbye:
-      shut(from, {"the other side has closed the link"}, false);
+      shut(from, {.why = "the other side has closed the link", .is_goodbye = true}, false);
       return true;
     case control_kind::greeting:
       break;
