@@ -28,4 +28,9 @@ void write_packed(const model_files& source, const load_options& options, thread
 /// asks.
 loaded_model read_packed(mapped_file file, const model_config& config);
 
+namespace detail {
+/// How __metadata__ describes a matrix.
+std::string packed_matrix_text(scheme kind, std::int64_t outs, std::int64_t ins);
+}  // namespace detail
+
 }  // namespace troupe

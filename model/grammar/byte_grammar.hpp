@@ -26,7 +26,7 @@ struct grammar_edge {
   std::int32_t next = -1;
 };
 
-/// Immutable. States are numbered through all rules; a rule ends where it comes to its `final` state.
+/// Immutable once measured. States are numbered through all rules; a rule ends where it comes to its `final` state.
 struct byte_grammar {
   /// A text may nest so many calls; the others cannot be written.
   static constexpr std::int32_t most_height = 256;
@@ -49,6 +49,8 @@ struct byte_grammar {
     return std::span(edges).subspan(first_edge[i], first_edge[i + 1] - first_edge[i]);
   }
   const rule& rule_of(const grammar_edge& call) const { return rules[static_cast<std::size_t>(call.rule)]; }
+  /// Finds out what is known of each state, from edges, rules and alphabet.
+  void measure();
 };
 
 /// Puts a grammar together from pieces. A piece belongs to one place: what is needed twice is a rule that is called

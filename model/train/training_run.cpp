@@ -177,9 +177,8 @@ void training_run::with_best(const std::function<void()>& use) {
 std::string training_run::run_identity() const {
   const training_options& o = options_;
   return fmt::format(
-      "data {:016x} rows {}x{}x{} epochs {} steps {} schedule {} {} {} {} adam {} {} {} {} {} dropout {} held {} "
-      "{:016x} "
-      "seed {} precision {}{}",
+      "data {:016x} rows {}x{}x{} epochs {} steps {} schedule {} {} {} {} adam {} {} {} {} {} dropout {} "
+      "held {} {:016x} seed {} precision {}{}",
       data_fingerprint_, o.row_length, o.batch_rows, o.accumulation, o.epochs, steps_, name_of(o.schedule), o.rate,
       o.least_rate, o.warmup, o.adam.beta1, o.adam.beta2, o.adam.epsilon, o.adam.weight_decay, o.adam.clip, o.dropout,
       held_out_.size(), held_out_fingerprint_, o.seed, static_cast<int>(o.precision), o.subject);
@@ -189,26 +188,26 @@ std::string training_run::identity() const {
   return run_identity() + (options_.device.is_cpu() ? "" : " on a GPU");
 }
 
+/// But for the best values.
+checkpoint training_run::state_now() const {
+  return {.identity = identity(),
+          .step = done_,
+          .best_step = best_.step,
+          .best_loss = best_.loss,
+          .parts = {{"value", parameters_.values()}, {"first", adam_.first()}, {"second", adam_.second()}}};
+}
+
 void training_run::save(const std::filesystem::path& file) const {
-  checkpoint state;
-  state.identity = identity();
-  state.step = done_;
-  state.best_step = best_.step;
-  state.best_loss = best_.loss;
-  state.parts = {{"value", parameters_.values()}, {"first", adam_.first()}, {"second", adam_.second()}};
+  checkpoint state = state_now();
   std::vector<float> best = best_parameters_;
   if (best_.step >= 0) state.parts.push_back({"best", best});
   write_checkpoint(file, parameters_, state);
 }
 
 void training_run::load(const std::filesystem::path& file) {
-  checkpoint state;
-  state.identity = identity();
+  checkpoint state = state_now();
   best_parameters_.resize(parameters_.values().size());
-  state.parts = {{"value", parameters_.values()},
-                 {"first", adam_.first()},
-                 {"second", adam_.second()},
-                 {"best", best_parameters_}};
+  state.parts.push_back({"best", best_parameters_});
   read_checkpoint(file, parameters_, state);
   if (state.step > steps_) refuse("{}: is at step {} of {}", file.string(), state.step, steps_);
   done_ = state.step;

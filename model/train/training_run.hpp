@@ -13,6 +13,8 @@
 
 namespace troupe {
 
+struct checkpoint;
+
 struct step_report {
   std::int64_t step = 0;  ///< steps done, this one included
   double loss = 0;        ///< mean over the targets, in nats
@@ -68,6 +70,7 @@ class training_run {
  private:
   std::string run_identity() const;
   std::string identity() const;
+  checkpoint state_now() const;
   void check_group() const;
   rate_schedule schedule() const;
   std::vector<pass_result> add_gradients(std::span<const training_rows> passes, float factor);

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/aligned_buffer.hpp"
+#include "base/error.hpp"
 #include "base/philox.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/pack.hpp"
@@ -175,6 +176,11 @@ TEST_P(train_kernels, elements_are_dropped_where_the_counter_says) {
 
 INSTANTIATE_TEST_SUITE_P(instruction_sets, train_kernels, testing::Values("generic", "avx2", "avx512"),
                          [](const auto& info) { return std::string(info.param); });
+
+TEST(train_precision, has_a_name_that_is_read_again) {
+  for (const char* name : {"served", "fine", "exact"}) EXPECT_EQ(name_of(precision_from_name(name)), name);
+  EXPECT_THROW(precision_from_name("double"), input_error);
+}
 
 TEST(rate_schedule, rises_and_falls) {
   const rate_schedule cosine{schedule_kind::cosine, 2.0, 0.1, 10, 110};

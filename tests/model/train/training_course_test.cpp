@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/model/train/adapter_run.hpp"
 
@@ -83,11 +82,6 @@ TEST(training_course, measures_what_was_stopped_before_it_could_be) {
   for (int i = 0; i < 2; ++i) c.f.run.step();
   c.go(2, 0);
   EXPECT_EQ(c.heard, "v2 3 4 v4 5 v5");
-}
-
-TEST(training_course, names_of_precisions_are_read_and_written) {
-  for (const char* name : {"served", "fine", "exact"}) EXPECT_EQ(name_of(precision_from_name(name)), name);
-  EXPECT_THROW(precision_from_name("double"), input_error);
 }
 
 }  // namespace

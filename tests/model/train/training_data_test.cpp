@@ -1,13 +1,10 @@
 #include "model/train/training_data.hpp"
 
-#include <fstream>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "model/engine/text/chat_format.hpp"
-#include "model/train/batch_plan.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
@@ -217,35 +214,6 @@ TEST(training_data, documents_without_tokens_are_left_out) {
   data_format format = format_with("");
   format.tokens = std::make_shared<const letter_tokenizer>();
   EXPECT_EQ(read("   <|endoftext|>abc<|endoftext|>", format, "d.txt").examples.size(), 1u);
-}
-
-TEST(batch_plan, every_example_lies_in_one_row_of_each_epoch) {
-  training_data data;
-  for (std::size_t i = 0; i < 50; ++i) {
-    const std::size_t size = 2 + i * 11 % 30;
-    data.examples.push_back(
-        {std::vector<token_id>(size, static_cast<token_id>(i)), std::vector<std::uint8_t>(size, 1)});
-  }
-  std::vector<std::size_t> all(50);
-  for (std::size_t i = 0; i < all.size(); ++i) all[i] = i;
-  const batch_plan plan(data, all, {.row_length = 32, .batch_rows = 3, .accumulation = 2, .seed = 4});
-  std::vector<std::vector<int>> orders;
-  for (std::int64_t epoch = 0; epoch < 2; ++epoch) {
-    std::vector<int> seen(50);
-    auto& order = orders.emplace_back();
-    for (std::int64_t step = 0; step < plan.steps_per_epoch(); ++step)
-      for (const training_rows& batch : plan.step(epoch * plan.steps_per_epoch() + step)) {
-        EXPECT_LE(batch.rows(), 3 * 32);
-        for (const auto& segment : batch.segments) {
-          const int example = batch.tokens[static_cast<std::size_t>(segment.first)];
-          ++seen[static_cast<std::size_t>(example)];
-          order.push_back(example);
-        }
-      }
-    EXPECT_THAT(seen, testing::Each(1));
-  }
-  EXPECT_NE(orders[0], orders[1]);
-  EXPECT_LE(plan.packed_rows(), 28);
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <fstream>
 #include <limits>
-#include <numeric>
 #include <thread>
 
 #include <gmock/gmock.h>
@@ -244,6 +243,21 @@ TEST(training_run, a_full_disk_leaves_the_last_checkpoint_whole) {
     EXPECT_EQ(entry.path().string().find("partial"), std::string::npos);
 }
 
+TEST(training_run, measures_by_examples_of_their_own_where_there_are_some) {
+  const training_data data = counting_data(90, 30), validation = counting_data(90, 7);
+  training_options options = quick_options();
+  options.epochs = 1;
+  thread_pool pool(1);
+  trained_model model = frozen(load_golden("llama", pool));
+  const lora_parameters lora(model, {}, 1);
+  training_run run(model, lora.parameters(), {pool, kernels()}, data, &validation, options);
+  EXPECT_EQ(run.validate().targets, validation.learned_tokens());
+  std::int64_t trained_on = 0, given = 0;
+  while (!run.finished()) trained_on += run.step().tokens;
+  for (const training_example& example : data.examples) given += example.rows();
+  EXPECT_EQ(trained_on, given) << "none of them is held out";
+}
+
 TEST(training_run, examples_in_one_row_do_not_see_each_other) {
   thread_pool pool(2);
   for (const char* model : {"qwen3", "mistral", "gpt2"}) {
@@ -289,60 +303,6 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
     cpu_train_pass second(again, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
     EXPECT_EQ(second.measure(rows).loss, pass.measure(rows).loss) << model;
   }
-}
-
-TEST(lora_parameters, unknown_targets_are_refused) {
-  thread_pool pool(1);
-  trained_model model = frozen(load_golden("llama", pool));
-  EXPECT_THROW(lora_parameters(model, {.targets = {"c_attn"}}, 0), input_error);
-}
-
-TEST(lora_parameters, what_does_not_go_with_the_model_is_refused_with_what_there_is) {
-  const model_config llama = read_hf_config(golden("llama")), gpt2 = read_hf_config(golden("gpt2"));
-  lora_options options;
-  options.targets = {"wat"};
-  EXPECT_THAT([&] { check_lora(options, gpt2); },
-              ThrowsMessage<input_error>(HasSubstr(
-                  "\"wat\" fits no linear layer of the model: there are attn.c_attn, attn.c_proj, mlp.c_fc, ")));
-  options.targets = {"q_proj", "v_proj"};
-  options.factors.rank_pattern = {{"k_proj", 4}};
-  EXPECT_THAT([&] { check_lora(options, llama); },
-              ThrowsMessage<input_error>(HasSubstr(
-                  "rank_of: the pattern \"k_proj\" fits no layer that is trained: there are self_attn.q_proj, "
-                  "self_attn.v_proj")));
-  options.factors.rank_pattern = {{"layers.1.self_attn.v_proj", 4}};
-  options.factors.alpha_pattern = {{"(", 4}};
-  EXPECT_THROW(check_lora(options, llama), input_error);
-  options.factors.alpha_pattern.clear();
-  // Ranks 8 on q [32,32] and v [16,32], but 4 on the second layer's v, in f32.
-  EXPECT_EQ(check_lora(options, llama), 4u * (2 * 8 * 64 + (8 + 4) * 48));
-  EXPECT_EQ(check_lora(options, llama, adapter_precision::half), 2u * (2 * 8 * 64 + (8 + 4) * 48));
-}
-
-TEST(lora_parameters, are_read_again_whatever_named_them) {
-  const test::temp_folder folder;
-  thread_pool pool(1);
-  lora_options options;
-  options.factors.rank = 4, options.factors.alpha = 8;
-  for (const char* target : {"q_proj", "self_attn.._proj", "q.proj", "1.self_attn.v_proj"}) {
-    trained_model model = frozen(load_golden("llama", pool));
-    options.targets = {target};
-    lora_parameters(model, options, 0).save(folder.path(), "llama");
-    EXPECT_NO_THROW((void)read_adapter(folder.path(), model.config)) << target;
-  }
-}
-
-TEST(lora_parameters, patterns_choose_layers_and_ranks) {
-  thread_pool pool(1);
-  trained_model model = frozen(load_golden("llama", pool));
-  const lora_options options{
-      .factors = {.rank = 4, .alpha = 8, .rank_stabilized = true, .rank_pattern = {{"down_proj", 2}}},
-      .targets = {"q_proj", "layers\\.1\\.mlp\\..*"}};
-  const lora_parameters lora(model, options, 0);
-  EXPECT_EQ(lora.parameters().list().size(), 2u * (2 + 3));
-  EXPECT_EQ(model.layers[1].down.lora.rank, 2);
-  EXPECT_EQ(model.layers[0].down.lora.rank, 0);
-  EXPECT_FLOAT_EQ(model.layers[0].q.lora.scale, 4.0f);
 }
 
 }  // namespace

@@ -178,7 +178,7 @@ TEST(sampling, survives_logits_without_shares) {
   EXPECT_EQ(token_of({-3e38f, 3e38f}), 1);
 }
 
-// --- penalties and bias
+// --- masks
 
 TEST(sampling, gives_under_a_mask_what_it_gives_where_the_others_have_no_probability) {
   std::mt19937 random(21);
@@ -214,6 +214,8 @@ TEST(sampling, gives_an_allowed_token_even_where_none_has_a_probability) {
     EXPECT_EQ(chooser.sample(each, greedy(), {}, 0, allowed).token, 70);
   }
 }
+
+// --- penalties and bias
 
 TEST(penalties, take_part_in_greedy_choices) {
   sampling_params params = greedy();
