@@ -44,6 +44,18 @@ TEST_F(api_files, are_kept) {
   EXPECT_EQ(ask("POST", "/v1/files", form("batch", ""), form_type).get().parsed()["error"]["param"], "file");
 }
 
+/// One that was damaged on the disk hides no other.
+TEST_F(api_files, are_listed_without_those_of_which_nothing_is_known_any_more) {
+  const std::string id = ask("POST", "/v1/files", form("batch", "a"), form_type).get().parsed()["id"];
+  for (const char* damaged : {"", "{", "[]", R"({"filename":5})", R"({"purpose":"batch","bytes":"x"})"}) {
+    folder_.write("state/files/file-1.json", damaged);
+    const json listed = ask("GET", "/v1/files?purpose=batch").get().parsed();
+    ASSERT_EQ(listed["data"].size(), 1u) << listed;
+    EXPECT_EQ(listed["data"][0]["id"], id);
+    EXPECT_EQ(ask("GET", "/v1/files/file-1").get().status, 404);
+  }
+}
+
 TEST_F(api_files, are_listed_in_the_order_that_is_asked_for) {
   const auto send = [&] {
     return ask("POST", "/v1/files", form("batch", "a"), form_type).get().parsed()["id"].get<std::string>();
