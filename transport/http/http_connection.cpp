@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t most_pipelined = 64 << 10;
 constexpr std::size_t most_lingered = 4 << 20;
+constexpr std::size_t longest_uncounted = 64 << 10;
 constexpr std::chrono::milliseconds linger_time{2000};
 
 }  // namespace
@@ -177,6 +178,27 @@ void http_connection::refuse_with(int status, std::string_view why) {
 
 // --- writing ---
 
+bool http_connection::make_room(http_answer& answer, std::size_t bytes) {
+  if (answer.head_only || bytes <= longest_uncounted) return true;
+  if ((shared_->answer_bytes += bytes) > shared_->options.answers_bytes) {
+    shared_->answer_bytes -= bytes;
+    return false;
+  }
+  answer.reserved += bytes;
+  return true;
+}
+
+http_response http_connection::with_room(http_answer& answer, http_response response) {
+  if (make_room(answer, response.body.size())) return response;
+  return {.status = 503,
+          .body = shared_->options.error_body(503, "too many long answers wait to be read: try again"),
+          .headers = {{"retry-after", "1"}}};
+}
+
+void http_connection::give_back_room(http_answer& answer) {
+  shared_->answer_bytes -= std::exchange(answer.reserved, 0);
+}
+
 /// Flushes later, even on the strand, because the caller holds the answer's lock.
 void http_connection::flush_soon() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] { self->flush(); });
@@ -194,7 +216,10 @@ void http_connection::flush() {
     answer_->flushing = false;
     writing_.clear();
     std::swap(writing_, answer_->out);
-    if (writing_.empty()) sent = std::exchange(answer_->on_sent, nullptr);
+    if (writing_.empty()) {
+      give_back_room(*answer_);
+      sent = std::exchange(answer_->on_sent, nullptr);
+    }
     at = answer_->at;
   }
   if (too_slow) return drop();
@@ -262,6 +287,7 @@ void http_connection::drop() {
     answer->reader = http_answer::client::gone;
     answer->connection = nullptr;
     answer->out = {};
+    give_back_room(*answer);
     tell = std::exchange(answer->on_gone, nullptr);
     unsent = std::exchange(answer->on_sent, nullptr);
   }

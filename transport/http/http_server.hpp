@@ -26,6 +26,8 @@ struct http_options {
   std::size_t body_bytes = 16 << 20;
   std::size_t stream_backlog = 256 << 10;  ///< of one stream, unread by the client, before it is dropped
   std::size_t bodies_bytes = 512 << 20;    ///< of all requests that are being received
+  std::size_t answers_bytes =
+      512 << 20;  ///< of all long answers and pieces of streams that their clients have not read yet
 
   std::chrono::milliseconds idle{75'000};         ///< between two requests
   std::chrono::milliseconds header_time{10'000};  ///< from a request's first byte to its head

@@ -262,6 +262,47 @@ TEST_F(http_server_test, drops_a_client_that_does_not_read) {
   EXPECT_TRUE(is_gone_soon());
 }
 
+TEST_F(http_server_test, bounds_what_all_answers_hold_that_nobody_reads) {
+  start({.answers_bytes = 20 << 20});
+  const http_response big{.content_type = "text/plain", .body = std::string(16 << 20, 'x')};
+  raw_client slow(server_->port(), 4096), other(server_->port());
+  slow.say(get("/later"));
+  next_kept()->reply(big);
+  other.say(get("/later"));
+  next_kept()->reply(big);
+  EXPECT_EQ(status_of(other.hear_response()), 503);
+  other.say(get("/small"));
+  EXPECT_EQ(status_of(other.hear_response()), 200);
+  EXPECT_TRUE(slow.hear_response().ends_with("xxx"));
+  slow.say(get("/small"));
+  EXPECT_EQ(status_of(slow.hear_response()), 200);
+  other.say(get("/later"));
+  next_kept()->reply(big);
+  EXPECT_EQ(status_of(other.hear_until("\r\n\r\n")), 200);
+}
+
+TEST_F(http_server_test, bounds_what_all_streams_hold_that_nobody_reads) {
+  start({.answers_bytes = 20 << 20});
+  const std::string piece(16 << 20, 'x');
+  raw_client slow(server_->port(), 4096), other(server_->port());
+  slow.say(get("/later", "connection: close\r\n"));
+  const auto first = next_kept();
+  first->begin_stream({.content_type = "text/plain"});
+  std::promise<void> sent;
+  EXPECT_TRUE(first->send(piece));
+  first->on_sent([&] { sent.set_value(); });
+  other.say(get("/later"));
+  const auto second = next_kept();
+  second->begin_stream({.content_type = "text/plain"});
+  EXPECT_TRUE(second->send("short"));
+  EXPECT_FALSE(second->send(piece));
+  auto rest = std::async(std::launch::async, [&] { return slow.hear_all(); });
+  ASSERT_EQ(sent.get_future().wait_for(10s), std::future_status::ready);
+  EXPECT_TRUE(first->send(piece)) << "the one before has gone";
+  first->end_stream();
+  EXPECT_GT(rest.get().size(), 32u << 20);
+}
+
 TEST_F(http_server_test, takes_a_piece_of_any_length_and_says_when_it_has_gone) {
   start({.stream_backlog = 64 << 10});
   raw_client client(server_->port());
