@@ -102,10 +102,10 @@ void http_connection::begin_request() {
   set_deadline(shared_->options.header_time);
 }
 
-/// False where the request is refused already. How long a chunked body will be is not known: what has come counts.
+/// False where the request is refused already. What has come counts, not what is announced, so that nobody takes up
+/// room with a few words; and short bodies find room always.
 bool http_connection::reserve_body() {
-  const auto length = parser_->content_length();
-  const std::size_t bytes = parser_->chunked() ? parser_->get().body().size() : length.value_or(0);
+  const std::size_t come = parser_->get().body().size(), bytes = come > longest_uncounted ? come : 0;
   const std::size_t more = bytes - body_reserved_;
   body_reserved_ = bytes;
   if ((shared_->body_bytes += more) <= shared_->options.bodies_bytes || more == 0) return true;
@@ -141,7 +141,8 @@ void http_connection::give_back_body() {
 void http_connection::dispatch() {
   clear_deadline();
   const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
-  http_request request = request_of(parser_->release());
+  auto message = parser_->release();
+  http_request request = request_of(message, std::move(message.body()));
   parser_.reset();
   if (request.id.empty()) request.id = new_request_id();
   begin_answer(request.id);

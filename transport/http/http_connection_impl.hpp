@@ -69,6 +69,14 @@ struct http_answer {
   std::size_t backlog = 0;
 };
 
+/// Takes memory as it comes, not as much as the request says that it will have.
+struct growing_body : beast::http::string_body {
+  struct reader : beast::http::string_body::reader {
+    using beast::http::string_body::reader::reader;
+    void init(const boost::optional<std::uint64_t>&, boost::system::error_code& fault) { fault = {}; }
+  };
+};
+
 /// One client. All of it runs on the strand of its socket, but what says otherwise.
 class http_connection : public std::enable_shared_from_this<http_connection> {
  public:
@@ -86,7 +94,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   strand executor() { return socket_.get_executor(); }
 
  private:
-  using parser = beast::http::request_parser<beast::http::string_body>;
+  using parser = beast::http::request_parser<growing_body>;
 
   void read();
   void on_read(const boost::system::error_code& fault, std::size_t bytes);

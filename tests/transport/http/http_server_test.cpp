@@ -127,6 +127,29 @@ TEST_F(http_server_test, reads_chunked_bodies) {
   EXPECT_TRUE(client.hear_response().ends_with("POST /x abcde"));
 }
 
+TEST_F(http_server_test, serves_others_while_some_announce_bodies_that_do_not_come) {
+  start({.body_bytes = 1 << 20, .bodies_bytes = 1 << 20});
+  std::deque<raw_client> silent;
+  for (int i = 0; i < 8; ++i)
+    silent.emplace_back(server_->port()).say("POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 1048576\r\n\r\na");
+  raw_client other(server_->port());
+  other.say(get("/later"));  // by then the heads before it have been read
+  next_kept()->reply({.content_type = "text/plain", .body = "ok"});
+  EXPECT_TRUE(other.hear_response().ends_with("ok"));
+  for (const std::size_t length : {std::size_t{5}, std::size_t{500'000}}) {
+    other.say(post("/x", std::string(length, 'b')));
+    EXPECT_EQ(status_of(other.hear_response()), 200) << length;
+  }
+}
+
+TEST_F(http_server_test, serves_short_requests_while_long_ones_take_all_room) {
+  start({.body_bytes = 1 << 20, .bodies_bytes = 100'000});
+  raw_client greedy(server_->port()), other(server_->port());
+  greedy.say("POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 1048576\r\n\r\n" + std::string(99'000, 'a'));
+  other.say(post("/x", "hello"));
+  EXPECT_TRUE(other.hear_response().ends_with("POST /x hello"));
+}
+
 TEST_F(http_server_test, counts_what_has_come_of_chunked_bodies) {
   start({.body_bytes = 1 << 20, .bodies_bytes = 1 << 20});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
