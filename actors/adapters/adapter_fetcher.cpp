@@ -81,12 +81,28 @@ bool adapter_fetcher_state::load_stored(const wanted& order) {
   const fs::path folder = parts_.store / order.sha256;
   if (!is_complete(folder, order)) return false;
   try {
+    if (is_changed(order)) {
+      if (!fs::exists(folder / fetched_mark))
+        refuse("adapter {}: {} was changed after it was published: remove that folder, and load the adapter again",
+               order.full_name, folder.string());
+      fs::remove_all(folder);
+      return false;
+    }
     load(order);
   } catch (const std::exception&) {
     if (is_complete(folder, order)) throw;
     return false;
   }
   return true;
+}
+
+/// Whether the disk holds something else than was published. It is read once; what is only prepared was published or
+/// fetched just now.
+bool adapter_fetcher_state::is_changed(const wanted& order) {
+  if (order.ticket || unchanged_.contains(order.sha256)) return false;
+  if (digest_of_adapter(parts_.store / order.sha256) != order.sha256) return true;
+  unchanged_.insert(order.sha256);
+  return false;
 }
 
 /// Asks for the next piece, or loads the adapter.

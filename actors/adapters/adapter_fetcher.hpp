@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -41,6 +42,7 @@ class adapter_fetcher_state {
   void next();
   void begin(const wanted& order);
   bool load_stored(const wanted& order);
+  bool is_changed(const wanted& order);
   void go_on();
   void take_piece(const adapter_piece& piece);
   void load(const wanted& order);
@@ -55,6 +57,7 @@ class adapter_fetcher_state {
   /// Adapters that were prepared and not asked for yet, newest last. One that does not fit is packed again when it is
   /// asked for, from the files that are here.
   std::deque<std::pair<std::string, std::shared_ptr<const lora_adapter>>> prepared_;
+  std::set<std::string> unchanged_;  ///< digests of stored adapters whose files were read and found right
   std::optional<adapter_download> download_;
   wanted downloaded_;  ///< what download_ fetches
 };

@@ -12,6 +12,7 @@
 #include "actors/folders.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/mapped_file.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {
@@ -88,6 +89,16 @@ std::vector<adapter_file_info> adapter_files_in(const fs::path& folder) {
     files.push_back({std::string(name), bytes});
   }
   return files;
+}
+
+std::string digest_of_adapter(const fs::path& folder) {
+  sha256 digest;
+  for (const std::string_view name : adapter_file_names) {
+    const mapped_file file(folder / name);
+    begin_adapter_file(digest, name, file.bytes().size());
+    digest.add(file.bytes());
+  }
+  return digest.finish();
 }
 
 shared_bytes read_adapter_bytes(const fs::path& file, std::uint64_t offset, std::size_t most) {

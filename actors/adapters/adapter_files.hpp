@@ -29,6 +29,9 @@ constexpr std::string_view fetched_mark = ".fetched";
 /// An adapter's files in a folder; none if one of them is missing.
 std::vector<adapter_file_info> adapter_files_in(const std::filesystem::path& folder);
 
+/// The digest by which the adapter in a folder is known.
+std::string digest_of_adapter(const std::filesystem::path& folder);
+
 /// At most `most` bytes of a file from `offset` on.
 shared_bytes read_adapter_bytes(const std::filesystem::path& file, std::uint64_t offset, std::size_t most);
 

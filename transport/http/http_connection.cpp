@@ -12,6 +12,7 @@ namespace {
 
 constexpr std::size_t most_pipelined = 64 << 10;
 constexpr std::size_t most_lingered = 4 << 20;
+constexpr std::size_t longest_uncounted = 64 << 10;
 constexpr std::chrono::milliseconds linger_time{2000};
 
 }  // namespace
@@ -101,10 +102,10 @@ void http_connection::begin_request() {
   set_deadline(shared_->options.header_time);
 }
 
-/// False where the request is refused already. How long a chunked body will be is not known: what has come counts.
+/// False where the request is refused already. What has come counts, not what is announced, so that nobody takes up
+/// room with a few words; and short bodies find room always.
 bool http_connection::reserve_body() {
-  const auto length = parser_->content_length();
-  const std::size_t bytes = parser_->chunked() ? parser_->get().body().size() : length.value_or(0);
+  const std::size_t come = parser_->get().body().size(), bytes = come > longest_uncounted ? come : 0;
   const std::size_t more = bytes - body_reserved_;
   body_reserved_ = bytes;
   if ((shared_->body_bytes += more) <= shared_->options.bodies_bytes || more == 0) return true;
@@ -140,7 +141,8 @@ void http_connection::give_back_body() {
 void http_connection::dispatch() {
   clear_deadline();
   const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
-  http_request request = request_of(parser_->release());
+  auto message = parser_->release();
+  http_request request = request_of(message, std::move(message.body()));
   parser_.reset();
   if (request.id.empty()) request.id = new_request_id();
   begin_answer(request.id);
@@ -177,6 +179,27 @@ void http_connection::refuse_with(int status, std::string_view why) {
 
 // --- writing ---
 
+bool http_connection::make_room(http_answer& answer, std::size_t bytes) {
+  if (answer.head_only || bytes <= longest_uncounted) return true;
+  if ((shared_->answer_bytes += bytes) > shared_->options.answers_bytes) {
+    shared_->answer_bytes -= bytes;
+    return false;
+  }
+  answer.reserved += bytes;
+  return true;
+}
+
+http_response http_connection::with_room(http_answer& answer, http_response response) {
+  if (make_room(answer, response.body.size())) return response;
+  return {.status = 503,
+          .body = shared_->options.error_body(503, "too many long answers wait to be read: try again"),
+          .headers = {{"retry-after", "1"}}};
+}
+
+void http_connection::give_back_room(http_answer& answer) {
+  shared_->answer_bytes -= std::exchange(answer.reserved, 0);
+}
+
 /// Flushes later, even on the strand, because the caller holds the answer's lock.
 void http_connection::flush_soon() {
   asio::post(socket_.get_executor(), [self = shared_from_this()] { self->flush(); });
@@ -194,7 +217,10 @@ void http_connection::flush() {
     answer_->flushing = false;
     writing_.clear();
     std::swap(writing_, answer_->out);
-    if (writing_.empty()) sent = std::exchange(answer_->on_sent, nullptr);
+    if (writing_.empty()) {
+      give_back_room(*answer_);
+      sent = std::exchange(answer_->on_sent, nullptr);
+    }
     at = answer_->at;
   }
   if (too_slow) return drop();
@@ -262,6 +288,7 @@ void http_connection::drop() {
     answer->reader = http_answer::client::gone;
     answer->connection = nullptr;
     answer->out = {};
+    give_back_room(*answer);
     tell = std::exchange(answer->on_gone, nullptr);
     unsent = std::exchange(answer->on_sent, nullptr);
   }

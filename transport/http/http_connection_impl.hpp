@@ -32,7 +32,7 @@ class http_connection;
 struct http_shared {
   http_options options;
   http_handler handler;
-  std::atomic<std::size_t> connections{0}, body_bytes{0};
+  std::atomic<std::size_t> connections{0}, body_bytes{0}, answer_bytes{0};
   std::atomic<std::uint64_t> last_request{0};
   std::uint32_t instance = 0;  ///< random, so that the request ids of two processes differ
   std::atomic<bool> stopping{false};
@@ -57,6 +57,7 @@ struct http_answer {
   client reader = client::listening;
   bool flushing = false;                   ///< the connection was told to take `out`
   std::string out;                         ///< what the connection has not taken yet, framed
+  std::size_t reserved = 0;                ///< of what all answers may hold, until this one's bytes are sent
   std::function<void()> on_gone, on_sent;  ///< taken by whoever calls them
   std::shared_ptr<http_connection> connection;
 
@@ -68,7 +69,15 @@ struct http_answer {
   std::size_t backlog = 0;
 };
 
-/// One client. All of it runs on the strand of its socket, but `flush_soon`.
+/// Takes memory as it comes, not as much as the request says that it will have.
+struct growing_body : beast::http::string_body {
+  struct reader : beast::http::string_body::reader {
+    using beast::http::string_body::reader::reader;
+    void init(const boost::optional<std::uint64_t>&, boost::system::error_code& fault) { fault = {}; }
+  };
+};
+
+/// One client. All of it runs on the strand of its socket, but what says otherwise.
 class http_connection : public std::enable_shared_from_this<http_connection> {
  public:
   http_connection(socket from, std::shared_ptr<http_shared> shared);
@@ -76,12 +85,16 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 
   void start();
   void flush_soon();  ///< from any thread, under the answer's lock: there is something in it
-  void drop();        ///< on the strand
+  /// From any thread, under the answer's lock: false where long answers that nobody reads hold too much already.
+  bool make_room(http_answer& answer, std::size_t bytes);
+  /// The same for a whole response, which becomes a refusal then.
+  http_response with_room(http_answer& answer, http_response response);
+  void drop();  ///< on the strand
   void end_when_idle();
   strand executor() { return socket_.get_executor(); }
 
  private:
-  using parser = beast::http::request_parser<beast::http::string_body>;
+  using parser = beast::http::request_parser<growing_body>;
 
   void read();
   void on_read(const boost::system::error_code& fault, std::size_t bytes);
@@ -100,6 +113,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   void finish_answer();
   void linger();
   void give_back_body();
+  void give_back_room(http_answer& answer);
 
   void set_deadline(std::chrono::milliseconds in);
   void clear_deadline() { deadline_ = steady::time_point::max(); }

@@ -34,7 +34,8 @@ class exchange final : public http_exchange {
       const std::lock_guard lock(answer_->mutex);
       if (answer_->at != stage::awaited) return;
       answer_->at = stage::complete;
-      if (answer_->reader != client::gone) answer_->out = whole_response(response, *answer_);
+      if (answer_->reader != client::gone)
+        answer_->out = whole_response(answer_->connection->with_room(*answer_, std::move(response)), *answer_);
     }
     flush_soon();
   }
@@ -53,7 +54,7 @@ class exchange final : public http_exchange {
     {
       const std::lock_guard lock(answer_->mutex);
       if (!answer_->takes_more()) return false;
-      too_slow = answer_->out.size() > answer_->backlog;
+      too_slow = answer_->out.size() > answer_->backlog || !answer_->connection->make_room(*answer_, piece.size());
       if (too_slow)
         answer_->reader = client::too_slow;
       else

@@ -45,16 +45,16 @@ bool waits_to_go_on(const request_head& head) {
   return head.version() >= 11 && beast::iequals(head[beast::http::field::expect], "100-continue");
 }
 
-http_request request_of(beast::http::request<beast::http::string_body>&& message) {
+http_request request_of(const request_head& head, std::string body) {
   http_request request;
-  request.method = std::string(message.method_string());
-  const std::string_view target = without_host({message.target().data(), message.target().size()});
+  request.method = std::string(head.method_string());
+  const std::string_view target = without_host({head.target().data(), head.target().size()});
   const std::size_t question = target.find('?');
   request.path = percent_decoded(target.substr(0, question));
   if (question != target.npos) request.query = target.substr(question + 1);
-  for (const auto& field : message)
+  for (const auto& field : head)
     request.headers.emplace_back(lower_case(std::string(field.name_string())), std::string(field.value()));
-  request.body = std::move(message.body());
+  request.body = std::move(body);
   const std::string_view id = request.header("x-request-id");
   if (is_name(id)) request.id = id;
   return request;

@@ -4,7 +4,6 @@
 #include <string>
 
 #include <boost/beast/http/message.hpp>
-#include <boost/beast/http/string_body.hpp>
 
 #include "transport/http/http_message.hpp"
 
@@ -24,6 +23,6 @@ std::optional<refusal> fault_in(const request_head& head, bool has_body);
 /// HTTP/1.0 has no answer before the answer: it would be taken for the answer itself.
 bool waits_to_go_on(const request_head& head);
 /// Its id is the one that the client gave, if that is a name (base/ascii.hpp); otherwise empty.
-http_request request_of(beast::http::request<beast::http::string_body>&& message);
+http_request request_of(const request_head& head, std::string body);
 
 }  // namespace troupe::detail

@@ -103,7 +103,8 @@ fs::path api_keys_file(const fs::path& state_dir) {
 
 std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
   std::error_code ignored;
-  if (!fs::exists(file, ignored)) return std::nullopt;
+  // A link that leads nowhere, or a folder that nobody may look into, is no reason to let everybody in.
+  if (fs::symlink_status(file, ignored).type() == fs::file_type::not_found) return std::nullopt;
   const auto parsed = detail::parse_json(detail::read_text(file, largest_file), file.string());
   const auto list = parsed.find("keys");
   if (!parsed.is_object() || list == parsed.end() || !list->is_array()) refuse("{}: holds no keys", file.string());

@@ -48,14 +48,19 @@ stored_file file_store::add(std::string_view filename, std::string_view purpose,
 std::optional<stored_file> file_store::find(const std::string& id) const {
   if (!is_short_word(id) || !id.starts_with("file-")) return std::nullopt;
   const auto text = read(id + ".json");
-  const auto record = text ? json::parse(*text, nullptr, false) : json();
-  if (!record.is_object()) return std::nullopt;
-  return stored_file{.id = id,
-                     .filename = record.value("filename", ""),
-                     .purpose = record.value("purpose", ""),
-                     .bytes = record.value("bytes", std::uint64_t{}),
-                     .created = record.value("created", std::int64_t{}),
-                     .owner = record.value("owner", "")};
+  if (!text) return std::nullopt;
+  try {
+    const auto record = detail::parse_json(*text, id);
+    const detail::json_fields fields(record, id);
+    return stored_file{.id = id,
+                       .filename = fields.text("filename").value_or(""),
+                       .purpose = fields.text("purpose").value_or(""),
+                       .bytes = static_cast<std::uint64_t>(fields.integer("bytes").value_or(0)),
+                       .created = fields.integer("created").value_or(0),
+                       .owner = fields.text("owner").value_or("")};
+  } catch (const input_error&) {
+    return std::nullopt;  // damaged: the other files are still served
+  }
 }
 
 /// What is known of a file never changes, so it is read only once.

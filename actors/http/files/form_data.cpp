@@ -10,9 +10,10 @@ namespace {
 
 constexpr std::size_t most_parts = 16;
 
-/// The value of key="…" or key=… in a header.
+/// The value of key="…" or key=… in a header. `key`: in lower case.
 std::string parameter_of(std::string_view header, std::string_view key) {
-  for (std::size_t at = header.find(key); at != header.npos; at = header.find(key, at + 1)) {
+  const std::string lower = lower_case(header);
+  for (std::size_t at = lower.find(key); at != lower.npos; at = lower.find(key, at + 1)) {
     const bool whole = at > 0 && (header[at - 1] == ' ' || header[at - 1] == ';');
     std::string_view rest = header.substr(at + key.size());
     if (!whole || !rest.starts_with('=')) continue;
@@ -43,7 +44,7 @@ form_part read_part(std::string_view text) {
 
 std::vector<form_part> parse_form(std::string_view content_type, std::string_view body) {
   const std::string boundary = parameter_of(content_type, "boundary");
-  if (!content_type.starts_with("multipart/form-data") || boundary.empty())
+  if (!lower_case(content_type).starts_with("multipart/form-data") || boundary.empty())
     refuse("the body is no multipart/form-data");
   const std::string line = "--" + boundary, separator = "\r\n" + line;
   if (!body.starts_with(line)) refuse("the form does not begin with its boundary");
@@ -56,6 +57,9 @@ std::vector<form_part> parse_form(std::string_view content_type, std::string_vie
     parts.push_back(read_part(body.substr(2, end - 2)));
     body.remove_prefix(end + separator.size());
   }
+  // Otherwise a file that happens to have the boundary at a line's beginning would be kept without what follows.
+  if (!body.starts_with("--"))
+    refuse("the form does not end with its boundary, or a part of it has the boundary inside");
   return parts;
 }
 

@@ -162,6 +162,36 @@ TEST_F(fetcher, fetches_again_what_lies_there_damaged) {
     EXPECT_EQ(folder_.read(there + std::string(adapter_file_names[i])), golden_[i]);
 }
 
+/// The disk gives back other bytes than it was given: nothing is wrong with their number, or with what they say.
+TEST_F(fetcher, fetches_again_what_was_changed_on_the_disk) {
+  const prepare_adapter known = wanted(1, golden_);
+  tell(actor_, known);
+  for (const std::string& text : golden_) answer_piece(text);
+  EXPECT_EQ(head_.take<adapter_prepared>().error, "");
+  std::string changed = golden_[1];
+  changed.back() ^= 1;
+  const std::string there = "store/" + known.sha256 + "/" + std::string(adapter_file_names[1]);
+  folder_.write(there, changed);
+  restart_fetcher(64 << 20);
+  ask_for(known);
+  for (const std::string& text : golden_) answer_piece(text);
+  EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
+  EXPECT_EQ(folder_.read(there), golden_[1]);
+}
+
+TEST_F(fetcher, answers_with_no_adapter_of_the_heads_that_was_changed_on_the_disk) {
+  const prepare_adapter known = wanted(1, golden_);
+  const std::filesystem::path there = folder_.path() / "store" / known.sha256;
+  std::filesystem::create_directories(there);
+  std::string changed = golden_[1];
+  changed.back() ^= 1;
+  folder_.write("store/" + known.sha256 + "/" + std::string(adapter_file_names[0]), golden_[0]);
+  folder_.write("store/" + known.sha256 + "/" + std::string(adapter_file_names[1]), changed);
+  ask_for(known);
+  EXPECT_NE(worker_.take<adapter_ready>().error.find(there.string() + " was changed after it was published"),
+            std::string::npos);
+}
+
 TEST_F(fetcher, removes_what_it_fetched_and_used_least_recently_but_not_what_is_the_heads) {
   const auto fetch = [&](std::uint64_t ticket, const std::array<std::string, 2>& contents) {
     const prepare_adapter what = wanted(ticket, contents);

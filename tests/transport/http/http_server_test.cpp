@@ -127,6 +127,29 @@ TEST_F(http_server_test, reads_chunked_bodies) {
   EXPECT_TRUE(client.hear_response().ends_with("POST /x abcde"));
 }
 
+TEST_F(http_server_test, serves_others_while_some_announce_bodies_that_do_not_come) {
+  start({.body_bytes = 1 << 20, .bodies_bytes = 1 << 20});
+  std::deque<raw_client> silent;
+  for (int i = 0; i < 8; ++i)
+    silent.emplace_back(server_->port()).say("POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 1048576\r\n\r\na");
+  raw_client other(server_->port());
+  other.say(get("/later"));  // by then the heads before it have been read
+  next_kept()->reply({.content_type = "text/plain", .body = "ok"});
+  EXPECT_TRUE(other.hear_response().ends_with("ok"));
+  for (const std::size_t length : {std::size_t{5}, std::size_t{500'000}}) {
+    other.say(post("/x", std::string(length, 'b')));
+    EXPECT_EQ(status_of(other.hear_response()), 200) << length;
+  }
+}
+
+TEST_F(http_server_test, serves_short_requests_while_long_ones_take_all_room) {
+  start({.body_bytes = 1 << 20, .bodies_bytes = 100'000});
+  raw_client greedy(server_->port()), other(server_->port());
+  greedy.say("POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 1048576\r\n\r\n" + std::string(99'000, 'a'));
+  other.say(post("/x", "hello"));
+  EXPECT_TRUE(other.hear_response().ends_with("POST /x hello"));
+}
+
 TEST_F(http_server_test, counts_what_has_come_of_chunked_bodies) {
   start({.body_bytes = 1 << 20, .bodies_bytes = 1 << 20});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
@@ -274,6 +297,47 @@ TEST_F(http_server_test, keeps_a_client_for_which_much_came_before_anything_coul
   raw_client client(server_->port());
   client.say(get("/", "connection: close\r\n"));
   EXPECT_GT(client.hear_all().size(), 2u << 20);
+}
+
+TEST_F(http_server_test, bounds_what_all_answers_hold_that_nobody_reads) {
+  start({.answers_bytes = 20 << 20});
+  const http_response big{.content_type = "text/plain", .body = std::string(16 << 20, 'x')};
+  raw_client slow(server_->port(), 4096), other(server_->port());
+  slow.say(get("/later"));
+  next_kept()->reply(big);
+  other.say(get("/later"));
+  next_kept()->reply(big);
+  EXPECT_EQ(status_of(other.hear_response()), 503);
+  other.say(get("/small"));
+  EXPECT_EQ(status_of(other.hear_response()), 200);
+  EXPECT_TRUE(slow.hear_response().ends_with("xxx"));
+  slow.say(get("/small"));
+  EXPECT_EQ(status_of(slow.hear_response()), 200);
+  other.say(get("/later"));
+  next_kept()->reply(big);
+  EXPECT_EQ(status_of(other.hear_until("\r\n\r\n")), 200);
+}
+
+TEST_F(http_server_test, bounds_what_all_streams_hold_that_nobody_reads) {
+  start({.answers_bytes = 20 << 20});
+  const std::string piece(16 << 20, 'x');
+  raw_client slow(server_->port(), 4096), other(server_->port());
+  slow.say(get("/later", "connection: close\r\n"));
+  const auto first = next_kept();
+  first->begin_stream({.content_type = "text/plain"});
+  std::promise<void> sent;
+  EXPECT_TRUE(first->send(piece));
+  first->on_sent([&] { sent.set_value(); });
+  other.say(get("/later"));
+  const auto second = next_kept();
+  second->begin_stream({.content_type = "text/plain"});
+  EXPECT_TRUE(second->send("short"));
+  EXPECT_FALSE(second->send(piece));
+  auto rest = std::async(std::launch::async, [&] { return slow.hear_all(); });
+  ASSERT_EQ(sent.get_future().wait_for(10s), std::future_status::ready);
+  EXPECT_TRUE(first->send(piece)) << "the one before has gone";
+  first->end_stream();
+  EXPECT_GT(rest.get().size(), 32u << 20);
 }
 
 TEST_F(http_server_test, takes_a_piece_of_any_length_and_says_when_it_has_gone) {

@@ -30,6 +30,15 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_EQ(answer.get().status, 200);
 }
 
+TEST_F(api_access, lets_nobody_in_where_the_file_of_keys_leads_nowhere) {
+  const auto file = folder_.path() / "keys.json";
+  std::filesystem::create_symlink(folder_.path() / "not mounted", file);
+  EXPECT_THROW(api_key_ring{file}, input_error);
+  EXPECT_THROW(read_api_keys(file), input_error);
+  std::filesystem::remove(file);
+  EXPECT_TRUE(api_key_ring(file).is_open());
+}
+
 TEST_F(api_access, keeps_digests_of_keys_alone) {
   const auto file = folder_.path() / "keys" / "k.json";
   const std::string key = add_api_key(file, {.name = "ann"});

@@ -51,6 +51,30 @@ TEST_F(api_files, are_kept) {
   EXPECT_EQ(ask("POST", "/v1/files", form("batch", ""), form_type).get().parsed()["error"]["param"], "file");
 }
 
+TEST_F(api_files, are_kept_whole_or_not_at_all) {
+  const auto send = [&](const std::string& body, const std::string& type) {
+    return ask("POST", "/v1/files", body, {{"content-type", type}}).get();
+  };
+  const std::string type = "multipart/form-data; boundary=B", part = "--B\r\nContent-Disposition: form-data; name=",
+                    purpose = part + "\"purpose\"\r\n\r\nbatch\r\n", file = part + "\"file\"; filename=\"x\"\r\n\r\n";
+  EXPECT_EQ(send(purpose + file + "a\r\n--B--\r\n", type).parsed()["bytes"], 1);
+  EXPECT_EQ(send(purpose + file + "a\r\n--B--", "Multipart/Form-Data; Boundary=B").parsed()["bytes"], 1);
+  EXPECT_EQ(send(purpose + file + "a\r\n--B", type).status, 400) << "it is cut off";
+  EXPECT_EQ(send(purpose + file + "a\r\n--Both\r\nb\r\n--B--\r\n", type).status, 400) << "it would lose its end";
+}
+
+/// One that was damaged on the disk hides no other.
+TEST_F(api_files, are_listed_without_those_of_which_nothing_is_known_any_more) {
+  const std::string id = ask("POST", "/v1/files", form("batch", "a"), form_type).get().parsed()["id"];
+  for (const char* damaged : {"", "{", "[]", R"({"filename":5})", R"({"purpose":"batch","bytes":"x"})"}) {
+    folder_.write("state/files/file-1.json", damaged);
+    const json listed = ask("GET", "/v1/files?purpose=batch").get().parsed();
+    ASSERT_EQ(listed["data"].size(), 1u) << listed;
+    EXPECT_EQ(listed["data"][0]["id"], id);
+    EXPECT_EQ(ask("GET", "/v1/files/file-1").get().status, 404);
+  }
+}
+
 TEST_F(api_files, are_listed_in_the_order_that_is_asked_for) {
   const auto send = [&] {
     return ask("POST", "/v1/files", form("batch", "a"), form_type).get().parsed()["id"].get<std::string>();
