@@ -167,11 +167,13 @@ void training_desk_state::stop_leases(const training_queue::group& ended) {
 
 void training_desk_state::lose_trainer(const std::string& name) {
   if (const auto found = trainers_.extract(name)) tell(found.mapped().actor, stop_now{});
-  const auto lost = queue_.trainer_lost(name);
+  take_loss(queue_.trainer_lost(name), fmt::format("its trainer died {} times at the same place: see the log of {}",
+                                                   parts_.queue.most_deaths, name));
+}
+
+void training_desk_state::take_loss(const training_queue::loss& lost, const std::string& why_given_up) {
   stop_leases(lost.ended);
-  if (!lost.given_up.empty())
-    fail(lost.given_up,
-         fmt::format("its trainer died {} times at the same place: see the log of {}", parts_.queue.most_deaths, name));
+  if (!lost.given_up.empty()) fail(lost.given_up, why_given_up);
   assign();
 }
 

@@ -78,6 +78,7 @@ class training_desk_state {
   void send_orders(const record& job, const training_queue::group& leases);
   void stop_leases(const training_queue::group& ended);
   void lose_trainer(const std::string& name);
+  void take_loss(const training_queue::loss& lost, const std::string& why_given_up);
   void pace_trainers();
   void say_who_waits();
   void look_again();

@@ -105,12 +105,8 @@ void training_desk_state::take_end(const training_ended& ended) {
 void training_desk_state::part(const training_queue::lease& from, const std::string& why) {
   note_event(from.job, "message", message_text("warn", from.trainer + " is alone: " + why));
   write_events(from.job);
-  const auto lost = queue_.fell_apart(from.number);
-  stop_leases(lost.ended);
-  if (!lost.given_up.empty())
-    fail(lost.given_up,
-         fmt::format("its trainers lost each other {} times at the same place: {}", parts_.queue.most_deaths, why));
-  assign();
+  take_loss(queue_.fell_apart(from.number),
+            fmt::format("its trainers lost each other {} times at the same place: {}", parts_.queue.most_deaths, why));
 }
 
 void training_desk_state::take_result(const training_queue::lease& from, const std::vector<training_file>& files) {
