@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "actors/adapters/adapter_files.hpp"
-#include "actors/shown_path.hpp"
+#include "actors/folders.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "model/lora/adapter.hpp"
