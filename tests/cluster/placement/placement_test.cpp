@@ -223,7 +223,7 @@ TEST(placement, knows_how_many_stages_find_processors_at_the_same_time) {
   EXPECT_EQ(at_once({{with("a", 4, 8), with("b", 4, 8)}, {with("a", 4, 8), with("b", 4, 8)}}), 2);
 }
 
-TEST(placement, cuts_hundreds_of_workers_quickly) {
+TEST(placement, makes_replicas_of_hundreds_of_workers) {
   std::vector<worker_offer> workers;
   for (int i = 0; i < 600; ++i) workers.push_back(offer("w" + std::to_string(i), 130));
   const auto where = placed(workers, ask());
