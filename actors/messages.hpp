@@ -30,10 +30,7 @@ struct join_cluster {
   static constexpr std::uint16_t kind = 1;
   node_hello hello;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.hello);
-  }
+  auto fields() { return std::tie(hello); }
 };
 
 /// The head's answer to join_cluster. A node that is refused and may not try again ends with the reason.
@@ -44,10 +41,7 @@ struct join_answer {
   bool try_again = false;   ///< the reason for the refusal may go away
   std::string reason = {};  ///< empty if it is accepted
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.incarnation, self.accepted, self.try_again, self.reason);
-  }
+  auto fields() { return std::tie(incarnation, accepted, try_again, reason); }
 };
 
 /// Node to head, several times a second: it lives.
@@ -56,10 +50,7 @@ struct heartbeat {
   incarnation_id incarnation;
   node_report report;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.incarnation, self.report);
-  }
+  auto fields() { return std::tie(incarnation, report); }
 };
 
 /// The head's answer to each heartbeat, and to join_cluster of an incarnation that was fenced. A node that hears that
@@ -69,10 +60,7 @@ struct heartbeat_answer {
   incarnation_id incarnation;
   bool member = false;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.incarnation, self.member);
-  }
+  auto fields() { return std::tie(incarnation, member); }
 };
 
 /// Node to head: it leaves, since it was told to end. Not answered.
@@ -80,10 +68,7 @@ struct leave_cluster {
   static constexpr std::uint16_t kind = 5;
   incarnation_id incarnation;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.incarnation);
-  }
+  auto fields() { return std::tie(incarnation); }
 };
 
 /// Head to node: end.
@@ -92,10 +77,7 @@ struct end_node {
   incarnation_id incarnation;
   std::string reason;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.incarnation, self.reason);
-  }
+  auto fields() { return std::tie(incarnation, reason); }
 };
 
 // --- a replica and its stages ---
@@ -106,10 +88,7 @@ struct replica_life {
   epoch_id epoch;
 
   friend bool operator==(const replica_life&, const replica_life&) = default;
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.replica, self.epoch);
-  }
+  auto fields() { return std::tie(replica, epoch); }
 };
 
 constexpr kv_kind last_enumerator(kv_kind) {
@@ -130,11 +109,9 @@ struct start_stage {
   std::uint32_t tensor_rank = 0, tensor_ranks = 1;
   std::string tensor_meeting;  ///< where the ranks of this stage find each other
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.life, self.stage, self.stages, self.first_layer, self.layers, self.blocks, self.context,
-                    self.max_rows, self.max_sequences, self.lookup_tokens, self.kv, self.next, self.tensor_rank,
-                    self.tensor_ranks, self.tensor_meeting);
+  auto fields() {
+    return std::tie(life, stage, stages, first_layer, layers, blocks, context, max_rows, max_sequences, lookup_tokens,
+                    kv, next, tensor_rank, tensor_ranks, tensor_meeting);
   }
 };
 
@@ -145,10 +122,7 @@ struct stage_started {
   std::uint32_t stage = 0, tensor_rank = 0;
   std::string error = {};  ///< empty: ready
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.life, self.stage, self.tensor_rank, self.error);
-  }
+  auto fields() { return std::tie(life, stage, tensor_rank, error); }
 };
 
 /// Scheduler to every stage: one step. Orders are carried out in the order in which they arrive.
@@ -158,10 +132,7 @@ struct run_step {
   step_order order;
   bool goes_on = false;  ///< has only some of the answers that the step opens: the rest of the order follows
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.life, self.order, self.goes_on);
-  }
+  auto fields() { return std::tie(life, order, goes_on); }
 };
 
 /// Stage to next stage: the hidden states of a step, f32 [rows, stride].
@@ -171,10 +142,7 @@ struct activations {
   step_id step;
   shared_bytes attachment;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.life, self.step);
-  }
+  auto fields() { return std::tie(life, step); }
 };
 
 /// Last stage to scheduler: what a step chose.
@@ -183,10 +151,7 @@ struct step_done {
   replica_life life;
   step_outcome outcome;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.life, self.outcome);
-  }
+  auto fields() { return std::tie(life, outcome); }
 };
 
 /// Stage to supervisor: it cannot go on in this life (an impossible order, no more memory, a lost neighbour).
@@ -196,10 +161,7 @@ struct stage_failed {
   std::uint32_t stage = 0;
   std::string error;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.life, self.stage, self.error);
-  }
+  auto fields() { return std::tie(life, stage, error); }
 };
 
 // --- adapters ---
@@ -209,10 +171,7 @@ struct adapter_file_info {
   std::string name;
   std::uint64_t bytes = 0;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.name, self.bytes);
-  }
+  auto fields() { return std::tie(name, bytes); }
 };
 
 /// Scheduler to every stage: make this adapter ready. The stage answers adapter_loaded.
@@ -224,10 +183,7 @@ struct load_adapter {
   std::string sha256;     ///< digest of its files, which names its folder in every store
   std::vector<adapter_file_info> files;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.life, self.version, self.full_name, self.sha256, self.files);
-  }
+  auto fields() { return std::tie(life, version, full_name, sha256, files); }
 };
 
 /// Stage to scheduler: the adapter is ready, or why it is not.
@@ -238,10 +194,7 @@ struct adapter_loaded {
   adapter_version version;
   std::string error;  ///< empty: ready
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.life, self.stage, self.tensor_rank, self.version, self.error);
-  }
+  auto fields() { return std::tie(life, stage, tensor_rank, version, error); }
 };
 
 /// Scheduler to every stage: no order names this adapter any more, so its memory may be freed.
@@ -250,10 +203,7 @@ struct drop_adapter {
   replica_life life;
   adapter_version version;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.life, self.version);
-  }
+  auto fields() { return std::tie(life, version); }
 };
 
 /// Worker or client to adapter store: send a piece of a file. The answer has the same correlation.
@@ -262,10 +212,7 @@ struct want_piece {
   std::string sha256, file;
   std::uint64_t offset = 0;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.sha256, self.file, self.offset);
-  }
+  auto fields() { return std::tie(sha256, file, offset); }
 };
 
 /// The adapter store's answer: bytes of the file from the offset on; none if there is an error.
@@ -276,10 +223,7 @@ struct adapter_piece {
   std::string error = {};
   shared_bytes attachment = {};
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.sha256, self.file, self.offset, self.error);
-  }
+  auto fields() { return std::tie(sha256, file, offset, error); }
 };
 
 /// Adapter store to every worker, before a version is published: fetch its files and pack them for the kernels. The
@@ -291,10 +235,7 @@ struct prepare_adapter {
   std::string sha256;
   std::vector<adapter_file_info> files;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.ticket, self.full_name, self.sha256, self.files);
-  }
+  auto fields() { return std::tie(ticket, full_name, sha256, files); }
 };
 
 /// Worker to adapter store: the adapter is ready, or why it is not.
@@ -303,10 +244,7 @@ struct adapter_prepared {
   std::uint64_t ticket = 0;
   std::string error;  ///< empty: ready
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.ticket, self.error);
-  }
+  auto fields() { return std::tie(ticket, error); }
 };
 
 // --- training ---
@@ -320,10 +258,7 @@ struct training_file {
   std::uint64_t bytes = 0;
   std::string sha256;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.name, self.bytes, self.sha256);
-  }
+  auto fields() { return std::tie(name, bytes, sha256); }
 };
 
 /// Head to trainer: work on this job, from its checkpoint if there is one.
@@ -339,11 +274,7 @@ struct train_job {
   training_lease first;               ///< the lease of rank 0
   std::string meeting;                ///< endpoint where they meet
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.lease, self.job, self.spec, self.model, self.share, self.files, self.rank, self.ranks,
-                    self.first, self.meeting);
-  }
+  auto fields() { return std::tie(lease, job, spec, model, share, files, rank, ranks, first, meeting); }
 };
 
 /// Head to trainer: leave the job, with a checkpoint or for good.
@@ -352,10 +283,7 @@ struct stop_training {
   training_lease lease;
   std::string forget;  ///< a job that is over: remove everything of it, whoever worked on it last; empty: none is
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.lease, self.forget);
-  }
+  auto fields() { return std::tie(lease, forget); }
 };
 
 /// Head to trainer: use so much of the time from now on. Depends on whether requests run.
@@ -364,10 +292,7 @@ struct set_training_share {
   training_lease lease;
   double share = 1;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.lease, self.share);
-  }
+  auto fields() { return std::tie(lease, share); }
 };
 
 /// The figures of one step, or of one validation on the held-out examples.
@@ -378,10 +303,7 @@ struct training_point {
   bool is_validation = false;
   std::int64_t tokens = 0;  ///< of the steps so far
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.step, self.loss, self.accuracy, self.rate, self.is_validation, self.tokens);
-  }
+  auto fields() { return std::tie(step, loss, accuracy, rate, is_validation, tokens); }
 };
 
 /// Trainer to head: the progress of its job.
@@ -395,11 +317,7 @@ struct training_progress {
   std::string message;           ///< for people; may be empty
   std::vector<training_point> points;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.lease, self.step, self.steps, self.tokens, self.tokens_per_second, self.checkpoint,
-                    self.message, self.points);
-  }
+  auto fields() { return std::tie(lease, step, steps, tokens, tokens_per_second, checkpoint, message, points); }
 };
 
 /// Trainer to head: it has left the job. Files, if any, are the adapter; the trainer keeps them until stop_training. If
@@ -412,10 +330,7 @@ struct training_ended {
   bool is_alone = false;    ///< the trainer has lost the others: the job can be done, but not by this group
   bool can_resume = false;  ///< its disk is full, say: once that is mended, the job goes on from its checkpoint
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.lease, self.error, self.files, self.is_alone, self.can_resume);
-  }
+  auto fields() { return std::tie(lease, error, files, is_alone, can_resume); }
 };
 
 /// Head to trainer or trainer to head: send a piece of a job's file.
@@ -425,10 +340,7 @@ struct want_training_piece {
   std::string file;
   std::uint64_t offset = 0;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.lease, self.file, self.offset);
-  }
+  auto fields() { return std::tie(lease, file, offset); }
 };
 
 /// The answer to want_training_piece: the piece, or why there is none.
@@ -440,10 +352,7 @@ struct training_piece {
   std::string error;
   shared_bytes attachment;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.lease, self.file, self.offset, self.error);
-  }
+  auto fields() { return std::tie(lease, file, offset, error); }
 };
 
 // --- clients ---
@@ -461,11 +370,7 @@ struct client_request {
   sampling_params sampling;
   std::uint64_t skip_tokens = 0;  ///< of each answer; the client has them already
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.id, self.text, self.tokens, self.messages, self.adapter, self.answers, self.batch,
-                    self.sampling, self.skip_tokens);
-  }
+  auto fields() { return std::tie(id, text, tokens, messages, adapter, answers, batch, sampling, skip_tokens); }
 };
 
 /// Client to head: stop working on this request.
@@ -473,10 +378,7 @@ struct client_cancel {
   static constexpr std::uint16_t kind = 49;
   std::uint64_t id = 0;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.id);
-  }
+  auto fields() { return std::tie(id); }
 };
 
 /// Head to client: the next part of one answer.
@@ -491,11 +393,7 @@ struct client_text {
   std::int64_t prompt_tokens = 0;      ///< with the end
   std::string adapter;                 ///< with the first part and the end: the version that answers, like "pricing@3"
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.id, self.index, self.text, self.tokens, self.details, self.finish, self.prompt_tokens,
-                    self.adapter);
-  }
+  auto fields() { return std::tie(id, index, text, tokens, details, finish, prompt_tokens, adapter); }
 };
 
 /// Head to client: no (more) answers will come, and why.
@@ -507,10 +405,7 @@ struct client_refused {
   std::uint64_t retry_after_ms = 0;        ///< 0: trying again is of no use
   std::string field_name = {}, code = {};  ///< of a field_error
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.id, self.error, self.bad_input, self.retry_after_ms, self.field_name, self.code);
-  }
+  auto fields() { return std::tie(id, error, bad_input, retry_after_ms, field_name, code); }
 };
 
 /// Client to head: a command with one answer ("status", "adapters.load", "job.seal" …), and its arguments as a JSON
@@ -519,10 +414,7 @@ struct client_command {
   static constexpr std::uint16_t kind = 52;
   std::string name, arguments;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.name, self.arguments);
-  }
+  auto fields() { return std::tie(name, arguments); }
 };
 
 enum class command_fault : std::uint8_t {
@@ -543,10 +435,7 @@ struct command_answer {
 
   bool is_refused() const { return fault != command_fault::none; }
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.result, self.error, self.fault);
-  }
+  auto fields() { return std::tie(result, error, fault); }
 };
 
 }  // namespace troupe

@@ -1,4 +1,4 @@
-// usage: make-random-model SHAPE DIR. Called by scripts/make_random_model.
+// usage: make-random-model SHAPE DIR. Called by scripts/make-random-model.
 #include <cstdio>
 #include <exception>
 

@@ -109,8 +109,8 @@ void run_products(const compute& with, const limits& limit, const report& out) {
   }
 }
 
-/// A row kernel on `count` floats that it reads and `written` that it writes, with these kernels and with the plain
-/// ones.
+/// A row kernel that moves so many `bytes`, with these kernels and with the plain ones. `read`: how many a second can
+/// be read.
 template <class Work>
 void run_row(const compute& with, const report& out, const char* name, double bytes, double read, Work work) {
   const kernel_table& plain = *kernels_of("generic");

@@ -1,11 +1,10 @@
 #include "actors/adapters/adapter_shelf.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 #include "actors/adapters/adapter_files.hpp"
-#include "actors/shown_path.hpp"
+#include "actors/folders.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "model/lora/adapter.hpp"
@@ -238,45 +237,6 @@ adapter_details adapter_shelf::details_of(const std::string& text) const {
   const auto found = details_.find(version);
   if (found == details_.end()) refuse("adapter {}: has no files", text);
   return found->second;
-}
-
-adapter_directory::snapshot adapter_shelf::snapshot() const {
-  adapter_directory::snapshot shown;
-  const std::array<std::string, 2> bases{"base", options_.base_name};
-  const auto add = [&](const std::string& name, adapter_version version) {
-    shown.names[name] = version;
-    for (const auto& base : bases) shown.names[base + ":" + name] = version;
-  };
-  for (const auto& base : bases)
-    if (!base.empty()) shown.names[base] = no_adapter;
-  for (const auto& [version, details] : details_) {
-    const adapter_entry& entry = *catalogue_.find(version);
-    shown.versions.emplace(version, details);
-    if (entry.state != adapter_state::ready) continue;
-    add(entry.full_name(), version);
-    if (catalogue_.is_current(entry)) add(entry.spec.name, version);
-  }
-  return shown;
-}
-
-/// Names from outside are only compared with known ones; they never become part of a path.
-adapter_piece adapter_shelf::read_piece(const want_piece& wanted) const {
-  adapter_piece piece{
-      .sha256 = wanted.sha256.substr(0, 64), .file = wanted.file.substr(0, 64), .offset = wanted.offset};
-  const bool known = candidates_.contains(wanted.sha256) ||
-                     std::any_of(details_.begin(), details_.end(),
-                                 [&](const auto& each) { return each.second.sha256 == wanted.sha256; });
-  const auto name = std::find(adapter_file_names.begin(), adapter_file_names.end(), wanted.file);
-  if (!known || name == adapter_file_names.end()) {
-    piece.error = "the adapter store has no such file";
-    return piece;
-  }
-  try {
-    piece.attachment = read_adapter_bytes(folder_of(wanted.sha256) / *name, wanted.offset, largest_piece);
-  } catch (const input_error& error) {
-    piece.error = error.what();
-  }
-  return piece;
 }
 
 }  // namespace troupe

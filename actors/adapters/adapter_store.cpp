@@ -3,8 +3,8 @@
 #include <iterator>
 #include <utility>
 
+#include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
-#include "actors/commands.hpp"
 
 namespace troupe {
 namespace {

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "actors/commands.hpp"
+#include "actors/command_answers.hpp"
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
 

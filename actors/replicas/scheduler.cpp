@@ -8,10 +8,6 @@
 namespace troupe {
 namespace {
 
-std::string text_of(const refused_request& refused) {
-  return std::string(name_of(refused.reason));
-}
-
 /// When so many lives in a row ended in a step of one request, that request counts as the cause.
 constexpr std::int32_t most_lost_lives = 3;
 
@@ -76,7 +72,8 @@ void scheduler_state::accept(routed_request& request) {
     const auto accepted = requests_->submit(request.engine);
     if (!accepted) {
       const refused_request& refused = accepted.error();
-      return refuse_request(request, text_of(refused), cause_of(refused.reason), refused.retry_after);
+      return refuse_request(request, std::string(name_of(refused.reason)), cause_of(refused.reason),
+                            refused.retry_after);
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
-#include "actors/commands.hpp"
 #include "base/field_error.hpp"
 
 namespace troupe {

@@ -1,10 +1,10 @@
 #include "actors/requests/sampling_fields.hpp"
 
 #include <algorithm>
-#include <charconv>
 
 #include "actors/requests/constraint_fields.hpp"
 #include "actors/requests/request_fields_impl.hpp"
+#include "base/number_in.hpp"
 
 namespace troupe {
 namespace {
@@ -21,11 +21,9 @@ std::vector<std::string> stops_of(const json& value) {
 std::vector<token_bias> biases_of(const json& object) {
   std::vector<token_bias> biases;
   for (const auto& [key, bias] : object.items()) {
-    token_id token = 0;
-    const auto [end, fault] = std::from_chars(key.data(), key.data() + key.size(), token);
-    if (fault != std::errc{} || end != key.data() + key.size() || !bias.is_number())
-      request_fields::refuse_type("logit_bias", "an object like {\"42\": -5}");
-    biases.push_back({token, bias.get<double>()});
+    const auto token = number_in<token_id>(key);
+    if (!token || !bias.is_number()) request_fields::refuse_type("logit_bias", "an object like {\"42\": -5}");
+    biases.push_back({*token, bias.get<double>()});
   }
   return biases;
 }

@@ -136,7 +136,7 @@ class training_desk_state {
   task_thread reading_;  ///< last: it uses the intake
 };
 
-/// Runs `jobs` on the journal's thread, then `then` on this actor's.
+/// Runs `use` on the journal's thread, then `then` on this actor's.
 template <class Use>
 void training_desk_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then) {
   tell(parts_.jobs, use_journal{[use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {

@@ -1,6 +1,6 @@
 // Commands about fine-tunes: sending data and creating jobs. Commands about accepted jobs go to the jobs actor.
+#include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
-#include "actors/commands.hpp"
 #include "actors/training/training_desk.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"

@@ -6,7 +6,6 @@
 #include <fstream>
 
 #include "actors/folders.hpp"
-#include "actors/shown_path.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "model/train/training_data.hpp"

@@ -156,7 +156,8 @@ int serve(const serve_options& options) {
   const auto [text, config] = checked_cluster(options);
   make_folder(config.state_dir);
   write_file(config.source, text);
-  return hold_up(config, options.detach);
+  hold_up(config, options.detach);
+  return 0;
 }
 
 }  // namespace

@@ -245,7 +245,8 @@ void run_detached(const cluster_config& config) {
 int up(const up_options& options) {
   const cluster_config config = read_cluster_config(options.cluster);
   check_before_up(config);
-  return hold_up(config, options.detach);
+  hold_up(config, options.detach);
+  return 0;
 }
 
 int down(const std::string& cluster) {
@@ -258,9 +259,8 @@ int down(const std::string& cluster) {
 
 }  // namespace
 
-int hold_up(const cluster_config& config, bool detach) {
+void hold_up(const cluster_config& config, bool detach) {
   detach ? run_detached(config) : run_attached(config);
-  return 0;
 }
 
 void add_up(CLI::App& program, command& chosen) {

@@ -43,11 +43,9 @@ struct node_hello {
   std::uint64_t memory_bytes = 0;
   double speed = 0;  ///< measured; only compared between nodes
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.cluster, self.name, self.incarnation, self.pid, self.host, self.machine, self.endpoint,
-                    self.meeting, self.roles, self.build, self.model, self.threads, self.processors, self.memory_bytes,
-                    self.speed);
+  auto fields() {
+    return std::tie(cluster, name, incarnation, pid, host, machine, endpoint, meeting, roles, build, model, threads,
+                    processors, memory_bytes, speed);
   }
 };
 
@@ -61,11 +59,7 @@ struct node_report {
   /// What an idle node has now for weights, keys and values; the hello says what it had when it began.
   std::optional<std::uint64_t> free_bytes;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.steps, self.busy_ms, self.rows_per_second, self.busy_seconds, self.resident_bytes,
-                    self.free_bytes);
-  }
+  auto fields() { return std::tie(steps, busy_ms, rows_per_second, busy_seconds, resident_bytes, free_bytes); }
 };
 
 enum class node_state : std::uint8_t { alive, suspect, lost, left };

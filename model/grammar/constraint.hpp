@@ -31,10 +31,7 @@ struct tool_call_form {
   explicit operator bool() const { return !schema.empty(); }
   friend bool operator==(const tool_call_form&, const tool_call_form&) = default;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.schema, self.before, self.after);
-  }
+  auto fields() { return std::tie(schema, before, after); }
 };
 
 struct output_constraint {
@@ -49,10 +46,7 @@ struct output_constraint {
   explicit operator bool() const { return kind != constraint_kind::none; }
   friend bool operator==(const output_constraint&, const output_constraint&) = default;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.kind, self.text, self.before, self.after, self.call);
-  }
+  auto fields() { return std::tie(kind, text, before, after, call); }
 };
 
 constexpr std::size_t most_constraint_bytes = std::size_t{256} << 10;

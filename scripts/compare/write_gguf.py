@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""write_gguf.py MODEL OUT [ADAPTERS]: a model of scripts/make_random_model as other servers take it.
+"""write_gguf.py MODEL OUT [ADAPTERS]: a model of scripts/make-random-model as other servers take it.
 
 OUT/model.gguf is the model in Q8_0. With ADAPTERS, OUT/a0, a1 … are so many random adapters of rank 16 on the queries
 and values, as PEFT writes them, and OUT/a0.gguf … the same factors as llama.cpp takes them.

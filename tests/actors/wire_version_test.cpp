@@ -20,7 +20,7 @@ template <class T>
 struct shape {
   static std::string text() {
     if constexpr (described<T>) {
-      return shape<decltype(T::fields(std::declval<T&>()))>::text();
+      return shape<decltype(std::declval<T&>().fields())>::text();
     } else if constexpr (std::is_enum_v<T>) {
       std::string of = "e" + shape<std::underlying_type_t<T>>::text();
       if constexpr (requires(T value) { last_enumerator(value); })

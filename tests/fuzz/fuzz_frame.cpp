@@ -21,10 +21,7 @@ struct leaf {
   std::string name;
   shade how = shade::light;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.id, self.name, self.how);
-  }
+  auto fields() { return std::tie(id, name, how); }
 };
 
 struct everything {
@@ -38,11 +35,7 @@ struct everything {
   std::array<shade, 3> shades{};
   std::vector<everything> children;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.yes, self.real, self.leaves, self.names, self.numbers, self.maybe, self.both, self.shades,
-                    self.children);
-  }
+  auto fields() { return std::tie(yes, real, leaves, names, numbers, maybe, both, shades, children); }
 };
 
 template <class T>

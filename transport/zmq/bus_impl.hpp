@@ -157,7 +157,7 @@ class bus::impl {
   void confirm(link& from);
   void confirm_later(link& from);
   void confirmations_due();
-  /// Ends a link for a reason, which the owner gets to know. `link` is gone after it.
+  /// Ends a link for a reason, which the owner gets to know. `ended` is gone after it.
   void shut(link& ended, link_end end, bool tell_other);
   void remove(link& ended, bool tell_other);
 

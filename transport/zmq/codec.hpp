@@ -152,7 +152,7 @@ template <class T>
 struct least {
   static std::size_t bytes() {
     if constexpr (described<T>) {
-      return least<decltype(T::fields(std::declval<T&>()))>::bytes();
+      return least<decltype(std::declval<T&>().fields())>::bytes();
     } else if constexpr (std::is_enum_v<T> || plain<T>) {
       return sizeof(T);
     } else {
@@ -272,12 +272,12 @@ void load(codec_reader& from, std::pair<First, Second>& value) {
 
 template <described T>
 void save(codec_writer& to, const T& message) {
-  std::apply([&](const auto&... fields) { (save_one(to, fields), ...); }, T::fields(message));
+  std::apply([&](const auto&... fields) { (save_one(to, fields), ...); }, fields_of(message));
 }
 template <described T>
 void load(codec_reader& from, T& message) {
   from.enter();
-  std::apply([&](auto&... fields) { (load_one(from, fields), ...); }, T::fields(message));
+  std::apply([&](auto&... fields) { (load_one(from, fields), ...); }, message.fields());
   from.leave();
 }
 

@@ -33,10 +33,7 @@ struct greeting {
   std::uint64_t received = 0;  ///< the last frame that came from it
   std::uint64_t first = 1;     ///< the oldest frame that the dialing side still has
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.from, self.link, self.attempt, self.to, self.session, self.received, self.first);
-  }
+  auto fields() { return std::tie(from, link, attempt, to, session, received, first); }
 };
 
 struct welcome {
@@ -44,19 +41,13 @@ struct welcome {
   std::uint64_t session = 0;
   std::uint64_t received = 0;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.from, self.session, self.received);
-  }
+  auto fields() { return std::tie(from, session, received); }
 };
 
 struct confirmation {
   std::uint64_t received = 0;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.received);
-  }
+  auto fields() { return std::tie(received); }
 };
 
 }  // namespace troupe::detail

@@ -16,10 +16,7 @@ struct token_logprob {
   token_id token = 0;
   float logprob = 0.0f;  ///< -inf for a token of no probability
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.token, self.logprob);
-  }
+  auto fields() { return std::tie(token, logprob); }
 };
 
 struct sampled_token {
@@ -28,10 +25,7 @@ struct sampled_token {
   std::vector<token_logprob> alternatives = {};  ///< the params.logprobs most likely, the chosen one among them or not
   std::int32_t rank = 0;                         ///< of a token that was given, not chosen: 1 for the most likely
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.token, self.logprob, self.alternatives, self.rank);
-  }
+  auto fields() { return std::tie(token, logprob, alternatives, rank); }
 };
 
 /// Chooses a sequence's next token. The order of steps is vLLM's: log-probabilities of the logits as they came; bias

@@ -15,10 +15,7 @@ struct token_bias {
   token_id token = 0;
   double bias = 0.0;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.token, self.bias);
-  }
+  auto fields() { return std::tie(token, bias); }
 };
 
 /// What is read from the hidden states of a prompt, behind the last norm.
@@ -52,12 +49,10 @@ struct sampling_params {
   output_constraint constraint;  ///< of the answer's form; then it ends only where the form is complete
   hidden_pooling pooling = hidden_pooling::none;  ///< else there is no answer: the prompt is computed alone
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.temperature, self.top_k, self.top_p, self.min_p, self.repetition_penalty,
-                    self.presence_penalty, self.frequency_penalty, self.logit_bias, self.seed, self.logprobs,
-                    self.stop_tokens, self.ignore_eos, self.stop, self.max_tokens, self.constraint, self.pooling,
-                    self.prompt_logprobs);
+  auto fields() {
+    return std::tie(temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty,
+                    logit_bias, seed, logprobs, stop_tokens, ignore_eos, stop, max_tokens, constraint, pooling,
+                    prompt_logprobs);
   }
 };
 

@@ -28,10 +28,7 @@ constexpr std::size_t blocks_for(std::size_t positions) {
 struct block_copy {
   block_id from, to;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.from, self.to);
-  }
+  auto fields() { return std::tie(from, to); }
 };
 
 class block_pool {

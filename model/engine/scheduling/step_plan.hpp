@@ -30,11 +30,9 @@ struct planned_row {
   std::int32_t first_answer = 0;
   std::int32_t answers = 0;
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.sequence, self.adapter, self.position, self.first_token, self.tokens, self.proposals,
-                    self.logit_rows, self.complete, self.kept_blocks, self.first_block, self.blocks, self.first_answer,
-                    self.answers);
+  auto fields() {
+    return std::tie(sequence, adapter, position, first_token, tokens, proposals, logit_rows, complete, kept_blocks,
+                    first_block, blocks, first_answer, answers);
   }
 };
 
@@ -69,10 +67,7 @@ struct step_plan {
     forgotten.clear();
   }
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.id, self.rows, self.tokens, self.blocks, self.copies, self.answers, self.forgotten);
-  }
+  auto fields() { return std::tie(id, rows, tokens, blocks, copies, answers, forgotten); }
 };
 
 /// What became of one answer of a complete row.

@@ -17,10 +17,7 @@ struct opened_answer {
   sequence_id sequence;
   std::uint32_t index = 0;  ///< added to the prompt's seed
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.sequence, self.index);
-  }
+  auto fields() { return std::tie(sequence, index); }
 };
 
 /// What the last stage must know to choose the tokens of a prompt's answers.
@@ -31,10 +28,7 @@ struct answer_opening {
   std::vector<token_id> text;      ///< prompt, and the answer so far where one is resumed
   std::int64_t prompt_tokens = 0;  ///< of the text
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.answers, self.sampling, self.end_tokens, self.text, self.prompt_tokens);
-  }
+  auto fields() { return std::tie(answers, sampling, end_tokens, text, prompt_tokens); }
 };
 
 /// One step for every stage of a replica. Orders are carried out as they come.
@@ -43,10 +37,7 @@ struct step_order {
   std::vector<answer_opening> opened;  ///< answers that the plan asks for the first time
   std::vector<sequence_id> closed;     ///< answers that are over
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.plan, self.opened, self.closed);
-  }
+  auto fields() { return std::tie(plan, opened, closed); }
 };
 
 /// If the openings have more than about so many bytes together: takes out the first ones that have fewer, but at least
@@ -71,10 +62,9 @@ struct chosen_answer {
   bool finished = false;                           ///< an end token came, which is not among the tokens
   std::optional<sampled_token> ending = {};        ///< that token, where logprobs were asked for
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.sequence, self.first_token, self.tokens, self.first_proposal, self.proposals,
-                    self.first_hidden, self.hidden, self.first_scored, self.scored, self.finished, self.ending);
+  auto fields() {
+    return std::tie(sequence, first_token, tokens, first_proposal, proposals, first_hidden, hidden, first_scored,
+                    scored, finished, ending);
   }
 };
 
@@ -111,10 +101,7 @@ struct step_outcome {
     return part_of(scored, a.first_scored, a.scored);
   }
 
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.step, self.answers, self.tokens, self.proposals, self.details, self.hidden, self.scored);
-  }
+  auto fields() { return std::tie(step, answers, tokens, proposals, details, hidden, scored); }
 
  private:
   template <class T>

@@ -20,10 +20,7 @@ struct point {
   float x = 0;
   std::string label = "not empty by default";
   friend bool operator==(const point&, const point&) = default;
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.x, self.label);
-  }
+  auto fields() { return std::tie(x, label); }
 };
 
 struct everything {
@@ -44,43 +41,30 @@ struct everything {
   std::pair<std::uint16_t, std::string> both;
   std::array<std::uint64_t, 2> two{};
   friend bool operator==(const everything&, const everything&) = default;
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.yes, self.number, self.real, self.shade, self.any, self.id, self.text, self.floats,
-                    self.blocks, self.points, self.texts, self.shades, self.maybe, self.perhaps, self.both, self.two);
+  auto fields() {
+    return std::tie(yes, number, real, shade, any, id, text, floats, blocks, points, texts, shades, maybe, perhaps,
+                    both, two);
   }
 };
 
 struct nothing {
-  template <class Self>
-  static auto fields(Self&) {
-    return std::tie();
-  }
+  auto fields() { return std::tie(); }
 };
 
 struct nothings {
   std::vector<nothing> many;
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.many);
-  }
+  auto fields() { return std::tie(many); }
 };
 
 struct tree {
   std::vector<tree> children;
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.children);
-  }
+  auto fields() { return std::tie(children); }
 };
 
 template <class T>
 struct just {
   T value{};
-  template <class Self>
-  static auto fields(Self& self) {
-    return std::tie(self.value);
-  }
+  auto fields() { return std::tie(value); }
 };
 
 class maker {

@@ -1,0 +1,139 @@
+// What a node's site means for its links, for what it says when it joins, and for the head's supervisor.
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+
+#include "cli/compose/compose_site.hpp"
+#include "cli/compose/worker_speed.hpp"
+#include "cli/program_id.hpp"
+#include "cluster/launch/machine.hpp"
+#include "model/arch/device.hpp"
+
+namespace troupe {
+namespace {
+
+curve_keys keys_of(const cluster_config& config) {
+  try {
+    return read_cluster_keys(*config.keys);
+  } catch (const input_error& error) {
+    refuse_at(config, "cluster.keys", "{}", error.what());
+  }
+}
+
+std::uint64_t bytes_of(const matrix_view& w) {
+  return w.weights ? packed_bytes(w.kind, w.outs, w.ins).total() : 0;
+}
+
+/// Roughly: the rows between a layer's parts, those that wait to be sent, scores of attention, logits.
+std::uint64_t pass_bytes_of(const node_site& site) {
+  const model_config& model = site.model->config;
+  const scheduler_settings& of = site.config.scheduler;
+  const std::int64_t row = 5 * model.hidden + 2 * (model.heads + model.kv_heads) * model.head_dim + 2 * model.ffn;
+  const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
+  const std::int64_t scores = site.threads * 16 * site.context;
+  return static_cast<std::uint64_t>(of.max_batch_tokens * row + logits + scores) * sizeof(float);
+}
+
+model_shape shape_of(const node_site& site) {
+  const loaded_model& model = *site.model;
+  model_shape shape;
+  shape.layers = static_cast<int>(model.config.layers);
+  for (const linear_kind kind : every_linear) shape.layer_bytes += bytes_of(model.layers.front()[kind].w);
+  shape.embedding_bytes = bytes_of(model.embeddings);
+  shape.head_bytes = bytes_of(model.head);
+  shape.tied = model.head.weights == model.embeddings.weights;
+  shape.kv_heads = static_cast<int>(model.config.kv_heads);
+  shape.kv_bytes = static_cast<std::uint64_t>(kv_storage::bytes_per_block(model.config, 1, site.kv)) /
+                   static_cast<std::uint64_t>(positions_per_block);
+  shape.pass_bytes = pass_bytes_of(site);
+  return shape;
+}
+
+}  // namespace
+
+step_sizes step_sizes_of(const node_site& site) {
+  const auto number = [](auto value) { return static_cast<std::uint64_t>(value); };
+  const cluster_config& config = site.config;
+  const auto workers = std::count_if(config.nodes.begin(), config.nodes.end(), std::mem_fn(&node_config::is_worker));
+  step_sizes sizes;
+  sizes.rows = number(config.scheduler.max_batch_tokens);
+  sizes.sequences = number(config.scheduler.max_sequences);
+  sizes.steps = number(config.scheduler.steps_in_flight);
+  if (sizes.steps == 0) sizes.steps = std::max(number(config.stages), number(workers));
+  sizes.hidden = number(site.model->config.hidden);
+  sizes.context = number(site.context);
+  return sizes;
+}
+
+std::uint64_t memory_of(const node_config& node) {
+  constexpr std::int64_t unknown = std::int64_t{1} << 30;
+  if (node.memory) return *node.memory;
+  return memory_to_offer(node.device, static_cast<std::uint64_t>(free_memory(node.device).value_or(unknown)));
+}
+
+bus::options bus_options_of(const node_site& site) {
+  bus::options options;
+  options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
+  options.insecure = site.config.insecure;
+  if (site.config.keys) options.keys = keys_of(site.config);
+  if (options.keys && !site.node.is_head()) options.keys->clients.clear();
+  if (!site.model) return options;
+  make_room_for_steps(step_sizes_of(site), options);
+  return options;
+}
+
+node_hello hello_of(const node_site& site, const std::string& endpoint) {
+  node_hello hello;
+  hello.cluster = site.config.name;
+  hello.name = site.node.name;
+  hello.pid = ::getpid();
+  hello.host = site.node.host;
+  hello.machine = machine_id();
+  hello.endpoint = endpoint;
+  if (site.meeting) hello.meeting = site.meeting->endpoint();
+  for (const node_role role : site.node.roles) hello.roles.emplace_back(to_text(role));
+  hello.build = build_id();
+  hello.model = site.fingerprint;
+  // A GPU needs only one of the processor's threads.
+  hello.threads = static_cast<std::uint32_t>(site.node.device.is_cpu() ? site.threads : 1);
+  hello.processors = static_cast<std::uint32_t>(available_processors());
+  hello.memory_bytes = memory_of(site.node);
+  if (site.node.is_worker()) hello.speed = worker_speed(site.model, site.fingerprint, site.threads, site.node.device);
+  return hello;
+}
+
+supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
+  const cluster_config& config = site.config;
+  supervisor_parts parts;
+  parts.config = config;
+  parts.members.cluster = config.name;
+  parts.members.build = build_id();
+  parts.members.model = site.fingerprint;
+  parts.members.detector = failure_detector::options::of(std::chrono::milliseconds(config.lost_after_ms));
+  parts.shape = shape_of(site);
+  parts.kv = site.kv;
+  parts.wanted.replicas = config.replicas;
+  parts.wanted.stages = config.stages;
+  parts.wanted.tensor = config.tensor;
+  parts.wanted.kv_memory = config.scheduler.kv_memory;
+  parts.wanted.min_context = site.context;
+  parts.batches.context = site.context;
+  parts.batches.max_batch_tokens = config.scheduler.max_batch_tokens;
+  parts.batches.max_mixed_prompt_tokens = config.scheduler.max_mixed_prompt_tokens;
+  parts.batches.max_sequences = config.scheduler.max_sequences;
+  parts.batches.max_waiting = static_cast<std::size_t>(config.scheduler.max_waiting);
+  parts.batches.max_adapters = config.adapters.max_resident;
+  parts.batches.adapter_patience = static_cast<std::uint64_t>(config.scheduler.adapter_patience);
+  parts.batches.model = site.fingerprint;
+  parts.vocab_size = site.model->config.vocab_size;
+  parts.reign = reign;
+  parts.say = say;
+  return parts;
+}
+
+std::string build_id() {
+  return fmt::format("troupe {} {}", TROUPE_VERSION, program_id());
+}
+
+}  // namespace troupe

@@ -1,0 +1,170 @@
+#include <fstream>
+
+#include <sys/stat.h>
+
+#include "tests/actors/training/training_desk_fixture.hpp"
+#include "tests/base/full_disk.hpp"
+
+namespace troupe::test {
+namespace {
+
+TEST_F(training_desk, accepts_data_that_it_has_read_whole) {
+  const auto answer = submit(good_data);
+  EXPECT_EQ(answer.error, "");
+  EXPECT_EQ(json::parse(answer.result)["examples"], 2);
+  EXPECT_EQ(state(), job_state::queued);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+}
+
+TEST_F(training_desk, blames_no_client_for_a_full_disk) {
+  const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}};
+  {
+    const full_disk all_of_it(1);
+    EXPECT_EQ(send("train.data", piece)->take<command_answer>().fault, command_fault::failed);
+  }
+  EXPECT_EQ(json::parse(send("train.data", piece)->take<command_answer>().result)["received"], good_data.size());
+}
+
+TEST_F(training_desk, refuses_bad_lines_by_number_and_keeps_nothing) {
+  const auto answer = submit(good_data + "{\"prompt\":\"x\"}\n{\"text\":\"ab\"\n");
+  EXPECT_EQ(answer.fault, command_fault::bad_input);
+  EXPECT_NE(answer.error.find("d.jsonl:3:"), std::string::npos) << answer.error;
+  EXPECT_NE(answer.error.find("1 more bad line"), std::string::npos) << answer.error;
+  EXPECT_FALSE(journal_.find("job-1"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
+}
+
+TEST_F(training_desk, refuses_what_fits_no_layer_of_the_model_before_anybody_trains) {
+  for (const char* key : {"targets", "rank_of"}) {
+    const auto answer = submit(good_data, "job-1", {{key, *key == 't' ? json{"wat"} : json{{"wat", 4}}}});
+    EXPECT_EQ(answer.fault, command_fault::bad_input);
+    EXPECT_NE(answer.error.find("\"wat\" fits no"), std::string::npos) << answer.error;
+    EXPECT_NE(answer.error.find("there are self_attn.q_proj, "), std::string::npos) << answer.error;
+    EXPECT_FALSE(journal_.find("job-1"));
+  }
+}
+
+TEST_F(training_desk, refuses_an_adapter_that_no_worker_could_load) {
+  const auto answer = submit(good_data, "job-1", {{"rank", 512}});
+  EXPECT_EQ(answer.fault, command_fault::bad_input);
+  EXPECT_NE(answer.error.find("more than adapters.memory (100000)"), std::string::npos) << answer.error;
+  EXPECT_FALSE(journal_.find("job-1"));
+}
+
+TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {
+  EXPECT_EQ(submit(good_data, "job-1", {{"held_out", 2}}).error, "held_out is 2: use 0 to 0.99");
+  EXPECT_EQ(submit(good_data, "job-1", {{"rank", 0}}).error, "rank is 0: use 1 to 4096");
+  EXPECT_TRUE(submit(good_data, "job-1", {{"adapter", "a b"}}).error.starts_with("adapter name 'a b': take"));
+}
+
+/// The tokenizer is a pipe: data is being read until somebody writes into it.
+TEST_F(training_desk, hears_others_while_it_reads_what_a_job_is_to_learn) {
+  const auto tokenizer = folder_.path() / "letters/tokenizer.json";
+  std::filesystem::remove(tokenizer);
+  ASSERT_EQ(::mkfifo(tokenizer.c_str(), 0600), 0);
+  const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}};
+  send("train.data", piece)->take<command_answer>();
+  const auto created =
+      send("train.create", {{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  use_journal_once();  // is it known?
+  json other = piece;
+  other["id"] = "job-2";
+  EXPECT_EQ(send("train.data", other)->take<command_answer>().error, "");
+  EXPECT_NE(send("train.data", piece)->take<command_answer>().error.find("is being read"), std::string::npos);
+  EXPECT_EQ(created->count<command_answer>(), 0u);
+  { const std::ofstream somebody(tokenizer); }
+  EXPECT_NE(created->take<command_answer>().error, "");
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
+}
+
+TEST_F(training_desk, takes_json_for_lines_or_not_at_all) {
+  const auto list = submit(R"(["ab", "cd"])", "job-1", {{"data", "d.json"}});
+  EXPECT_NE(list.error.find("d.json: is one list of JSON"), std::string::npos) << list.error;
+  const auto lines = submit(good_data, "job-2", {{"data", "d.json"}});
+  EXPECT_EQ(json::parse(lines.result)["examples"], 2) << lines.error;
+}
+
+TEST_F(training_desk, refuses_data_that_came_damaged) {
+  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
+  const auto answers = send("train.create", {{"id", "job-1"},
+                                             {"data_sha256", sha256().add("other").finish()},
+                                             {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  use_journal_once();
+  EXPECT_NE(answers->take<command_answer>().error.find("damaged"), std::string::npos);
+}
+
+TEST_F(training_desk, a_piece_that_is_sent_twice_counts_once) {
+  const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", "abc"}};
+  for (int i = 0; i < 2; ++i)
+    EXPECT_EQ(json::parse(send("train.data", piece)->take<command_answer>().result)["received"], 3);
+}
+
+TEST_F(training_desk, a_job_that_is_asked_for_twice_before_the_first_answer_is_made_once) {
+  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
+  const json wanted{{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
+  const auto first = send("train.create", wanted), second = send("train.create", wanted);
+  for (const command_answer& answer : answers_of({first, second})) {
+    EXPECT_EQ(answer.error, "");
+    EXPECT_EQ(json::parse(answer.result)["examples"], 2);
+  }
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+  join("coach");
+  EXPECT_EQ(given().job, "job-1");
+  EXPECT_EQ(trainer_.count<train_job>(), 0u);
+}
+
+TEST_F(training_desk, uploads_that_nobody_finishes_do_not_keep_others_out_for_long) {
+  EXPECT_EQ(submit(good_data, "accepted").error, "");
+  for (int i = 1; i < 64; ++i) EXPECT_EQ(send_first_byte("open-" + std::to_string(i)).error, "");
+  EXPECT_NE(send_first_byte("late").error, "");
+  time_->advance(std::chrono::minutes(50));
+  for (int i = 3; i < 64; ++i) EXPECT_EQ(send_first_byte("open-" + std::to_string(i)).error, "") << "sent again";
+  EXPECT_EQ(send_first_byte("open-1").error, "");
+  time_->advance(std::chrono::minutes(50));
+  EXPECT_EQ(send_first_byte("late").error, "");
+  EXPECT_NE(send_first_byte("later").error, "") << "only one was forgotten by whoever sent it";
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/open-2"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/open-1"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/accepted/data.jsonl"));
+}
+
+TEST_F(training_desk, uploads_stay_whatever_the_system_s_clock_says_of_them) {
+  EXPECT_EQ(send_first_byte("open").error, "");
+  for (const char* file : {"open/data.part", "open"}) {
+    const auto before = std::filesystem::file_time_type::clock::now() - std::chrono::hours(40 * 24);
+    std::filesystem::last_write_time(folder_.path() / "training" / file, before);
+  }
+  EXPECT_EQ(send_first_byte("other").error, "");
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/open/data.part"));
+}
+
+TEST_F(training_desk, what_waits_to_be_read_is_not_taken_for_abandoned) {
+  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
+  const auto created =
+      send("train.create", {{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  (void)send("train.data", {{"id", "job-1"}})->take<command_answer>();  // so the message before it was handled
+  time_->advance(std::chrono::hours(2));
+  EXPECT_EQ(send_first_byte("other").error, "");
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.part"));
+  EXPECT_EQ(answers_of({created}).front().error, "");
+}
+
+TEST_F(training_desk, names_from_outside_become_no_path) {
+  for (const char* id : {"../x", "", "a/b"})
+    EXPECT_EQ(
+        send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})->take<command_answer>().fault,
+        command_fault::bad_input)
+        << id;
+  EXPECT_EQ(send("train.data", {{"id", "a"}, {"file", "../data"}, {"offset", 0}, {"text", "a"}})
+                ->take<command_answer>()
+                .fault,
+            command_fault::bad_input);
+}
+
+TEST_F(training_desk, refuses_more_trainers_than_a_step_has_passes) {
+  const auto answer = submit(good_data, "job-1", {{"trainers", 2}});
+  EXPECT_NE(answer.error.find("accumulate 2"), std::string::npos) << answer.error;
+}
+
+}  // namespace
+}  // namespace troupe::test

@@ -1,0 +1,97 @@
+#pragma once
+#include "actors/training/training_desk.hpp"
+
+#include "base/sha256.hpp"
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+
+/// The head's side of training, with a real journal. The test plays the jobs actor, the trainers and the adapter store.
+class training_desk : public testing::Test {
+ protected:
+  training_desk() { start(); }
+  ~training_desk() override { tell(actor_, stop_now{}); }
+
+  void start(duration patience = std::chrono::minutes(10), model_id model = model_id(7)) {
+    training_desk_parts parts;
+    parts.patience = patience;
+    parts.intake.folder = folder_.path() / "training";
+    parts.intake.uploads = folder_.path() / "files";
+    parts.intake.prompts = letters_prompting(folder_, 64);
+    parts.intake.time = time_;
+    parts.intake.model = folder_.path() / "letters";
+    parts.model = model;
+    parts.adapter_memory = 100'000;
+    parts.queue = {.most_deaths = 2, .leases_from = 0};
+    parts.jobs = jobs_.handle();
+    parts.store = store_.handle();
+    parts.board = board_;
+    parts.say = [](const std::string&) {};
+    actor_ = spawn_training_desk(system_, std::move(parts));
+  }
+  void use_journal_once() { jobs_.take<use_journal>().use(journal_); }
+  std::shared_ptr<inbox> send(const std::string& name, const json& arguments) {
+    const auto answers = std::make_shared<inbox>();
+    tell(actor_,
+         command_call{{name, arguments.dump()}, [answers](command_answer answer) { answers->put(std::move(answer)); }});
+    return answers;
+  }
+  /// Sends data and makes a job of it. Returns what the client hears.
+  command_answer submit(const std::string& text, const std::string& id = "job-1", const json& more = json::object()) {
+    json options{{"adapter", "pricing"}, {"data", "d.jsonl"}};
+    options.update(more);
+    send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", text}})->take<command_answer>();
+    const auto answers =
+        send("train.create", {{"id", id}, {"data_sha256", sha256().add(text).finish()}, {"options", options}});
+    use_journal_once();  // is it known?
+    serve_journal_until([&] { return answers->count<command_answer>() > 0; });
+    return answers->take<command_answer>();
+  }
+  /// Lets the desk use the journal meanwhile.
+  template <class Done>
+  void serve_journal_until(Done done) {
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (!done() && std::chrono::steady_clock::now() < deadline) {
+      if (jobs_.count<use_journal>() > 0) use_journal_once();
+      std::this_thread::yield();
+    }
+  }
+  std::vector<command_answer> answers_of(const std::vector<std::shared_ptr<inbox>>& asked) {
+    serve_journal_until([&] {
+      return std::all_of(asked.begin(), asked.end(),
+                         [](const auto& each) { return each->template count<command_answer>() > 0; });
+    });
+    std::vector<command_answer> all;
+    for (const auto& each : asked) all.push_back(each->take<command_answer>());
+    return all;
+  }
+  void join(const std::string& name) { join(name, trainer_); }
+  void join(const std::string& name, const mock<trainer_actor>& trainer) {
+    tell(actor_, trainer_joined{name, trainer.handle(), name + ":1", {}});
+  }
+  train_job given() {
+    const auto order = trainer_.take<train_job>();
+    use_journal_once();  // it runs
+    return order;
+  }
+  job_state state(const std::string& id = "job-1") const { return journal_.find(id)->state; }
+
+  command_answer send_first_byte(const std::string& id) {
+    return send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})->take<command_answer>();
+  }
+
+  temp_folder folder_;
+  std::shared_ptr<manual_clock> time_ = std::make_shared<manual_clock>();
+  mutable journal journal_{{.file = folder_.path() / "journal.db"}};
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  caf::actor_system_config config_;
+  caf::actor_system system_{config_};
+  mock<jobs_actor> jobs_{system_};
+  mock<adapter_store_actor> store_{system_};
+  mock<trainer_actor> trainer_{system_};
+  training_desk_actor actor_;
+};
+
+inline const std::string good_data = "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n{\"text\":\"efgh\"}\n";
+
+}  // namespace troupe::test

@@ -1,0 +1,137 @@
+#include <fstream>
+
+#include "tests/actors/training/training_desk_fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+TEST_F(training_desk, what_a_trainer_says_is_written_down) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  training_progress progress{order.lease, 2, 10, 100, 50.0, 2, "begins", {{1, 3.5, 0.1, 1e-4, false, 70}}};
+  tell(actor_, progress);
+  use_journal_once();
+  const auto events = journal_.events("job-1", 0, 100);
+  ASSERT_EQ(events.size(), 4u);
+  EXPECT_EQ(events[2].kind, "metrics");
+  EXPECT_EQ(json::parse(events[2].text)["loss"], 3.5);
+  EXPECT_EQ(json::parse(events[2].text)["steps"], 10);
+  EXPECT_EQ(json::parse(events[2].text)["tokens"], 70);
+  EXPECT_EQ(events[3].kind, "checkpoint");
+  EXPECT_EQ(board_->fine_tunes().at("job-1").progress.step, 2);
+}
+
+TEST_F(training_desk, what_is_said_while_the_journal_does_not_answer_goes_together_and_not_all_of_it) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  for (int step = 1; step <= 1000; ++step)
+    tell(actor_,
+         training_progress{order.lease, step, 2000, 100, 50.0, step < 3 ? 0 : 3, "", {{step, 3.5, 0.1, 1e-4, false}}});
+  send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
+  EXPECT_EQ(jobs_.count<use_journal>(), 1u);
+  use_journal_once();
+  use_journal_once();
+  send("train.none", json::object())->take<command_answer>();
+  EXPECT_EQ(jobs_.count<use_journal>(), 0u);
+  const auto events = journal_.events("job-1", 0, 2000);
+  EXPECT_GT(events.size(), 100u);
+  EXPECT_LT(events.size(), 500u);
+  EXPECT_EQ(json::parse(events.back().text)["step"], 1000);
+  const auto checkpoint = journal_.last_event("job-1", "checkpoint");
+  ASSERT_TRUE(checkpoint);
+  EXPECT_EQ(json::parse(checkpoint->text)["step"], 3) << "points of the curve go first";
+}
+
+TEST_F(training_desk, what_waits_to_be_written_down_comes_before_a_job_s_end) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  for (int step = 1; step <= 2; ++step)
+    tell(actor_, training_progress{order.lease, step, 10, 100, 50.0, 0, "", {{step, 3.5, 0.1, 1e-4, false}}});
+  tell(actor_, training_ended{order.lease, "the loss is no number any more", {}});
+  serve_journal_until([&] { return state() == job_state::failed; });
+  const auto events = journal_.events("job-1", 0, 100);
+  ASSERT_GE(events.size(), 2u);
+  EXPECT_EQ(json::parse(events[events.size() - 2].text)["step"], 2);
+  EXPECT_NE(events.back().text.find("no number"), std::string::npos);
+}
+
+TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  const std::string config = "{}", weights = "weights";
+  tell(actor_, training_ended{order.lease,
+                              {},
+                              {{"adapter_config.json", config.size(), sha256().add(config).finish()},
+                               {"adapter_model.safetensors", weights.size(), sha256().add(weights).finish()}}});
+  for (const std::string* text : {&config, &weights}) {
+    const auto wanted = trainer_.take<want_training_piece>();
+    const auto bytes = std::make_shared<std::vector<std::byte>>(text->size());
+    std::memcpy(bytes->data(), text->data(), text->size());
+    training_piece piece{order.lease, wanted.file, 0, {}, {}};
+    piece.attachment = {bytes, std::span<const std::byte>(*bytes)};
+    tell(actor_, piece);
+  }
+  const auto asked = store_.take<publish_adapter>();
+  EXPECT_EQ(asked.name, "pricing");
+  EXPECT_EQ(state(), job_state::running);
+  asked.answer({"pricing@1", {}});
+  use_journal_once();
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
+  EXPECT_EQ(state(), job_state::succeeded);
+  EXPECT_EQ(journal_.find("job-1")->result, "pricing@1");
+  send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
+}
+
+TEST_F(training_desk, what_the_store_refuses_fails_the_job_with_its_reason) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  tell(actor_, training_ended{order.lease, "the loss is no number any more", {}});
+  use_journal_once();
+  EXPECT_EQ(state(), job_state::failed);
+  EXPECT_EQ(journal_.find("job-1")->error, "the loss is no number any more");
+  trainer_.take<stop_training>();
+}
+
+TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
+  submit(good_data);
+  join("coach");
+  const train_job first = given();
+  training_ended full{first.lease, "result: cannot be written (No space left on device)", {}};
+  full.can_resume = true;
+  tell(actor_, full);
+  const auto stopped = trainer_.take<stop_training>();
+  EXPECT_EQ(stopped.lease, first.lease);
+  EXPECT_EQ(stopped.forget, "") << "it has the checkpoint";
+  serve_journal_until([&] { return state() == job_state::paused; });
+  const auto events = journal_.events("job-1", 0, 100);
+  EXPECT_NE(events.back().text.find("paused until troupe jobs resume job-1: result: cannot be written (No space left"),
+            std::string::npos);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+  ASSERT_TRUE(journal_.resume("job-1"));
+  tell(actor_, job_changed{"job-1", job_state::queued});
+  EXPECT_NE(given().lease, first.lease);
+}
+
+TEST_F(training_desk, pauses_a_job_whose_result_finds_no_room_on_the_head) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  const auto result = folder_.path() / "training/job-1/result";
+  std::filesystem::create_directories(result);
+  std::ofstream(result / "adapter_config.json") << "{}";
+  tell(actor_, training_ended{order.lease, {}, {{"adapter_config.json", 2, sha256().add("{}").finish()}}});
+  store_.take<publish_adapter>().answer({{}, "adapters: cannot be written: No space left on device", true});
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "");
+  serve_journal_until([&] { return state() == job_state::paused; });
+  EXPECT_EQ(state(), job_state::paused);
+  EXPECT_TRUE(std::filesystem::exists(result / "adapter_config.json"));
+}
+
+}  // namespace
+}  // namespace troupe::test
