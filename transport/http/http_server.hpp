@@ -27,7 +27,7 @@ struct http_options {
   /// Of one stream, not yet written, before its client is dropped. A client that reads must never come near it: while
   /// the server's threads are busy with other requests, nothing is written, and log-probabilities are many bytes.
   std::size_t stream_backlog = 4 << 20;
-  std::size_t bodies_bytes = 512 << 20;  ///< of all requests that are being received
+  std::size_t bodies_bytes = 512 << 20;   ///< of all requests that are being received
   std::size_t answers_bytes = 512 << 20;  ///< of all long answers and pieces of streams that nobody has read yet
 
   std::chrono::milliseconds idle{75'000};         ///< between two requests
