@@ -56,6 +56,7 @@ command parse(CLI::App& program, std::vector<std::string> words) {
   command chosen;
   add_commands(program, chosen);
   program.set_version_flag("--version", [] { return version_text(); });
+  program.require_subcommand(0, 1);  // a second command is none, but a word that the first one does not know
   check_numbers(program);
   try {
     check_command(program, words);
