@@ -94,8 +94,8 @@ TEST_F(submit_file, says_why_no_answers_come) {
   ASSERT_GT(cluster.pid_of("w0"), 1);
   ::kill(cluster.pid_of("w0"), SIGKILL);
   process waits = cluster.start(command(in_, site_.path("out").string()));
-  EXPECT_TRUE(
-      wait_until([&] { return waits.error().find("no replica runs: see troupe status") != std::string::npos; }, 60s))
+  EXPECT_TRUE(wait_until([&] { return waits.error().find("no replica runs: see troupe status") != std::string::npos; },
+                         std::chrono::minutes(1)))
       << waits.error();
 }
 
