@@ -40,12 +40,14 @@ class cpu_decoder final : public decoder {
   struct adapter_run {
     const lora_adapter* adapter;
     int first_row, rows;
+    const attention_task* after;  ///< likely to be this thread's next; may be null
   };
   /// Some rows of a sequence, and the query heads that share some kv heads.
   struct attention_task {
     const pass_sequence* sequence;
     std::int64_t first_head, heads;  // kv heads
     int first_row, rows;
+    const attention_task* after;  ///< likely to be this thread's next; may be null
   };
 
   float* lend(std::size_t rows, std::int64_t stride);

@@ -20,8 +20,11 @@ void cpu_decoder::share_out_heads(const pass& batch) {
                                     .first_head = head,
                                     .heads = std::min(heads, cuts_.heads.last - head),
                                     .first_row = first,
-                                    .rows = std::min(rows_per_task, sequence.rows - first)});
+                                    .rows = std::min(rows_per_task, sequence.rows - first),
+                                    .after = nullptr});
   }
+  for (auto i = static_cast<std::size_t>(with_.pool.threads()); i < attention_tasks_.size(); ++i)
+    attention_tasks_[i - static_cast<std::size_t>(with_.pool.threads())].after = &attention_tasks_[i];
 }
 
 void cpu_decoder::attend_heads(std::int64_t layer) {
@@ -100,6 +103,13 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   args.first_position = task.sequence->position + task.first_row;
   args.window = config.window_of(options_.first_layer + layer);
   args.scratch = scratch;
+  const bool is_last = head + 1 == task.first_head + task.heads;
+  if (const attention_task* next = is_last ? task.after : &task) {
+    const std::int64_t positions = next->sequence->position + next->first_row + next->rows;
+    args.next_table = next->sequence->blocks;
+    args.next_blocks = rounded_up(positions, positions_per_block) / positions_per_block;
+    args.next_offset = ((is_last ? next->first_head : head + 1) - cuts_.heads.first) * kv_.head_bytes();
+  }
   with_.kernels.attend(args);
 }
 

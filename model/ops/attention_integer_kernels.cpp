@@ -39,12 +39,16 @@ float quantize_query(const query_tile& t, int query) {
 template <int Queries, int Blocks>
 void score_blocks(const query_tile& t, std::int64_t block, const float* factors) {
   const std::int8_t* keys[Blocks];
-  for (int b = 0; b < Blocks; ++b) keys[b] = t.keys<std::int8_t>(block + b);
+  std::int64_t way[Blocks];
+  for (int b = 0; b < Blocks; ++b) {
+    keys[b] = t.keys<std::int8_t>(block + b);
+    way[b] = t.way_to_next(block + b);
+  }
   i32x16 s[Queries][Blocks];
   repeat<Queries>([&](int i) INLINED { repeat<Blocks>([&](int b) INLINED { s[i][b] = no_sums(); }); });
   for (int pair = 0; pair < (t.a.head_dim + 1) / 2; ++pair) {
     if (starts_line(pair))
-      repeat<Blocks>([&](int b) INLINED { fetch_next_head<kv_kind::i8, Queries>(t, keys[b] + pair * pair_lanes); });
+      repeat<Blocks>([&](int b) INLINED { fetch_next_head<Queries>(keys[b] + pair * pair_lanes, way[b]); });
     pairs k[Blocks];
     repeat<Blocks>([&](int b) INLINED { k[b] = load_pairs(keys[b] + pair * pair_lanes); });
     repeat<Queries>([&](int i) INLINED {
@@ -53,7 +57,7 @@ void score_blocks(const query_tile& t, std::int64_t block, const float* factors)
     });
   }
   repeat<Blocks>([&](int b) INLINED {
-    fetch_next_head<kv_kind::i8, Queries>(t, key_scales(t, block + b));
+    fetch_next_head<Queries>(key_scales(t, block + b), way[b]);
     const f32x16 scales = load(key_scales(t, block + b));
     repeat<Queries>([&](int i) INLINED {
       store(t.scores(i) + (block + b - t.first_block) * lanes, to_float(s[i][b]) * (scales * all(factors[i])));
@@ -79,7 +83,7 @@ template <int Queries>
 void quantize_weights(const query_tile& t, int query) {
   constexpr float least = 1e-30f;
   for (std::int64_t block = t.first_block; block < t.last_block; ++block) {
-    if (query == 0) fetch_next_head<kv_kind::i8, Queries>(t, value_scales(t, block));
+    if (query == 0) fetch_next_head<Queries>(value_scales(t, block), t.way_to_next(block));
     const f32x16 weight = load(t.scores(query) + (block - t.first_block) * lanes);
     const f32x16 scaled = where_above(weight, 0, weight * load(value_scales(t, block)));
     const float most = max_of(scaled);
@@ -95,13 +99,14 @@ void mix_values(const query_tile& t, std::int64_t part, const float* inverse) {
   repeat<Queries>([&](int i) INLINED { repeat<Parts>([&](int p) INLINED { o[i][p] = zero(); }); });
   for (std::int64_t block = t.first_block; block < t.last_block; ++block) {
     const std::int8_t* values = t.values<std::int8_t>(block) + part * pair_lanes;
+    const std::int64_t way = t.way_to_next(block);
     i32x16 s[Queries][Parts];
     repeat<Queries>([&](int i) INLINED { repeat<Parts>([&](int p) INLINED { s[i][p] = no_sums(); }); });
     for (int slot = 0; slot < lanes; slot += 2, values += t.parts() * pair_lanes) {
       pairs v[Parts];
       repeat<Parts>([&](int p) INLINED {
         v[p] = load_pairs(values + p * pair_lanes);
-        if (starts_line(p)) fetch_next_head<kv_kind::i8, Queries>(t, values + p * pair_lanes);
+        if (starts_line(p)) fetch_next_head<Queries>(values + p * pair_lanes, way);
       });
       repeat<Queries>([&](int i) INLINED {
         const pairs w = one_pair(weights(t, i, block).of + slot);

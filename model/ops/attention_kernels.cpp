@@ -27,12 +27,16 @@ template <kv_kind Kind, int Queries, int Blocks>
 void score_blocks(const query_tile& t, std::int64_t block, float factor) {
   using format = cache_format<Kind>;
   const typename format::element* keys[Blocks];
-  for (int b = 0; b < Blocks; ++b) keys[b] = t.keys<typename format::element>(block + b);
+  std::int64_t way[Blocks];
+  for (int b = 0; b < Blocks; ++b) {
+    keys[b] = t.keys<typename format::element>(block + b);
+    way[b] = t.way_to_next(block + b);
+  }
   f32x16 s[Queries][Blocks];
   repeat<Queries>([&](int i) INLINED { repeat<Blocks>([&](int b) INLINED { s[i][b] = zero(); }); });
   for (int d = 0; d < t.a.head_dim; ++d) {
     if (starts_line<typename format::element>(d))
-      repeat<Blocks>([&](int b) INLINED { fetch_next_head<Kind, Queries>(t, keys[b] + d * lanes); });
+      repeat<Blocks>([&](int b) INLINED { fetch_next_head<Queries>(keys[b] + d * lanes, way[b]); });
     f32x16 k[Blocks];
     repeat<Blocks>([&](int b) INLINED { k[b] = format::read(keys[b] + d * lanes); });
     repeat<Queries>([&](int i) INLINED {
@@ -54,13 +58,13 @@ void mix_values(const query_tile& t, int part, const float* inverse) {
   repeat<Queries>([&](int i) INLINED { repeat<Parts>([&](int p) INLINED { o[i][p] = zero(); }); });
   for (std::int64_t block = t.first_block; block < t.last_block; ++block) {
     const auto* values = t.values<typename format::element>(block) + part * lanes;
+    const std::int64_t way = t.way_to_next(block);
     const std::int64_t base = (block - t.first_block) * lanes, rest = t.last_position - block * lanes;
     for (int slot = 0; slot < (rest < lanes ? rest : lanes); ++slot) {
       f32x16 v[Parts];
       repeat<Parts>([&](int p) INLINED {
         v[p] = format::read(values + slot * dim + p * lanes);
-        if (starts_line<typename format::element>(p))
-          fetch_next_head<Kind, Queries>(t, values + slot * dim + p * lanes);
+        if (starts_line<typename format::element>(p)) fetch_next_head<Queries>(values + slot * dim + p * lanes, way);
       });
       repeat<Queries>([&](int i) INLINED {
         const f32x16 weight = all(t.scores(i)[base + slot]);

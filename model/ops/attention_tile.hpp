@@ -27,22 +27,24 @@ struct query_tile {
   const Element* keys(std::int64_t block) const {
     return reinterpret_cast<const Element*>(a.cache + a.block_table[block] * a.block_bytes + a.head_offset);
   }
+  /// From this head's part of a block to the next head's, in bytes; 0 where that has no such block.
+  std::int64_t way_to_next(std::int64_t block) const {
+    if (block >= a.next_blocks) return 0;
+    return (std::int64_t{a.next_table[block]} - a.block_table[block]) * a.block_bytes + a.next_offset - a.head_offset;
+  }
   template <class Element>
   const Element* values(std::int64_t block) const {
     return keys<Element>(block) + kv_key_elements(a.head_dim);
   }
 };
 
-/// Blocks lie apart, so the processor does not foresee what is read. Behind a head in its block lies the next one,
-/// which the same thread mostly takes next: all of it is asked for while this one is worked on, at an even rate, into
-/// the second cache, which has room for a head and more requests under way than the first. Many queries compute for
-/// longer than reading takes.
-template <kv_kind Kind, int Queries>
-inline void fetch_next_head(const query_tile& t, const void* of_this_head) {
+/// Blocks lie apart, so the processor does not foresee what is read. All of the next head is asked for while this one
+/// is worked on, at an even rate, into the second cache, which has room for a head and more requests under way than the
+/// first. Many queries compute for longer than reading takes. `way` leads from a block to the next head's.
+template <int Queries>
+inline void fetch_next_head(const void* of_this_head, std::int64_t way) {
   constexpr int second_cache = 2;
-  if constexpr (Queries <= 4)
-    __builtin_prefetch(static_cast<const std::byte*>(of_this_head) + kv_head_bytes(Kind, t.a.head_dim), 0,
-                       second_cache);
+  if constexpr (Queries <= 4) __builtin_prefetch(static_cast<const std::byte*>(of_this_head) + way, 0, second_cache);
 }
 
 /// Positions that the query does not see get no weight; scores become e^(score - highest); returns 1 / their sum.

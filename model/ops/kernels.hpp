@@ -113,6 +113,11 @@ struct attention_args {
   std::int64_t first_position = 0;  ///< of the first row; row r sees positions up to first_position + r
   std::int64_t window = 0;          ///< 0: all; else only that many positions up to its own
   float* scratch = nullptr;         ///< attention_scratch floats
+
+  /// The head that this thread is likely to attend next is asked for meanwhile: its blocks, and its place in them.
+  const std::int32_t* next_table = nullptr;
+  std::int64_t next_blocks = 0;
+  std::int64_t next_offset = 0;
 };
 
 /// Keys and values of neighbouring positions go into one block of the cache.
