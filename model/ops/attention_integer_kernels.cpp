@@ -15,7 +15,7 @@ const float* value_scales(const query_tile& t, std::int64_t block) {
   return key_scales(t, block) + lanes;
 }
 
-/// A pair of key or value bytes in 32 of each line of 64.
+/// Whether a cache line starts with this pair: for all lanes a pair takes half of one.
 constexpr bool starts_line(std::int64_t pair) {
   return pair % 2 == 0;
 }

@@ -115,10 +115,6 @@ inline void store_i8(std::int8_t* p, i32x16 a) {
   _mm256_store_si256(reinterpret_cast<__m256i*>(wide + 8), a.hi);
   for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(wide[i]);
 }
-inline i32x16 load_i8(const std::int8_t* p) {
-  return {_mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p))),
-          _mm256_cvtepi8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(p + 8)))};
-}
 inline void store_i16(std::int16_t* p, i32x16 a) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words);

@@ -141,13 +141,6 @@ inline void store_i8(std::int8_t* p, i32x16 a) {
   std::memcpy(wide, &a, sizeof wide);
   for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(wide[i]);
 }
-inline i32x16 load_i8(const std::int8_t* p) {
-  std::int32_t wide[16];
-  for (int i = 0; i < 16; ++i) wide[i] = p[i];
-  i32x16 a;
-  std::memcpy(&a, wide, sizeof wide);
-  return a;
-}
 inline void store_i16(std::int16_t* p, i32x16 a) {
   for (int i = 0; i < 2; ++i)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p) + i, _mm_packs_epi32(a.q[2 * i], a.q[2 * i + 1]));

@@ -126,10 +126,10 @@ std::vector<training_example> chat_examples(const ordered_json& line, const data
 
 /// ", but "instruction", "output"": what other programs call it shows what is meant.
 std::string but_keys_of(const ordered_json& line) {
-  constexpr std::size_t most_keys = 5, longest_key = 40;
+  constexpr std::size_t enough = 200, longest_key = 40;
   std::string keys;
   for (const auto& [key, value] : line.items()) {
-    if (keys.size() > most_keys * longest_key) break;
+    if (keys.size() > enough) break;
     keys += fmt::format("{}\"{}\"", keys.empty() ? ", but " : ", ", key.substr(0, longest_key));
   }
   return keys;

@@ -15,12 +15,13 @@ class http_exchange {
  public:
   virtual ~http_exchange() = default;
 
+  /// If so much waits for all clients that there is no room for a long response, the client gets a 503 instead.
   virtual void reply(http_response response) = 0;
 
   /// The head goes out with the first piece. `head.body` is the first piece, or empty.
   virtual void begin_stream(http_response head) = 0;
   /// Never waits; a piece may have any length. False once nobody listens any more: the client has gone, or so much was
-  /// waiting for it already that it was dropped.
+  /// waiting for it, or for all clients together, that it was dropped.
   virtual bool send(std::string_view piece) = 0;
   /// Called once, when all that was sent is on its way, and never if nobody listens any more: for what is longer than
   /// should wait in memory. From any thread.

@@ -36,7 +36,7 @@ struct http_options {
   std::chrono::milliseconds write_time{30'000};   ///< in which some of what was written must have gone
   std::chrono::milliseconds grace{3'000};         ///< for requests in progress when the server is stopped
 
-  /// The body of a response that the server itself makes: 400, 408, 413, 415, 431, 500, 503.
+  /// The body of a response that the server itself makes: 400, 408, 413, 415, 431, 500, 501, 503, 505.
   std::function<std::string(int status, std::string_view why)> error_body = {};
 };
 

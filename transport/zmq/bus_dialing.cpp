@@ -46,10 +46,13 @@ link_id bus::impl::connect(const std::string& endpoint, const std::string& serve
 
 bool bus::impl::wait_up(link_id id, std::chrono::milliseconds longest, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  return came_up_.wait_for(lock, stop, longest, [&] {
+  bool up = false;
+  came_up_.wait_for(lock, stop, longest, [&] {
     const link* known = find(id);
-    return known != nullptr && known->up;
+    up = known != nullptr && known->up;
+    return up || known == nullptr;
   });
+  return up;
 }
 
 // The greeting waits in the socket until the connection is made, and is the first thing that the other side gets.

@@ -30,6 +30,8 @@ struct filled_cache {
     for (std::int64_t b = 0; b < blocks; ++b)
       table[static_cast<std::size_t>(b)] = static_cast<std::int32_t>((b * 7 + 3) % (blocks * 7 + 4));
     memory = aligned_buffer<std::byte>(static_cast<std::size_t>(block_bytes * (blocks * 7 + 4)));
+    // what is never stored may be anything: here no numbers, as floats and as scales
+    std::fill_n(memory.data(), memory.size(), std::byte{0xff});
     keys.resize(static_cast<std::size_t>(n * kv_heads * dim));
     values.resize(keys.size());
     for (auto& x : keys) x = random.value();

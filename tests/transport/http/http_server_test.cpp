@@ -318,6 +318,23 @@ TEST_F(http_server_test, bounds_what_all_answers_hold_that_nobody_reads) {
   EXPECT_EQ(status_of(other.hear_until("\r\n\r\n")), 200);
 }
 
+TEST_F(http_server_test, has_room_again_for_what_a_client_that_went_has_not_read) {
+  start({.answers_bytes = 20 << 20});
+  const http_response big{.content_type = "text/plain", .body = std::string(16 << 20, 'x')};
+  raw_client slow(server_->port(), 4096), other(server_->port());
+  slow.say(get("/later"));
+  {
+    const auto exchange = next_kept();
+    exchange->on_gone([this] { note_gone(); });
+    exchange->reply(big);
+  }
+  slow.close();
+  ASSERT_TRUE(is_gone_soon());
+  other.say(get("/later"));
+  next_kept()->reply(big);
+  EXPECT_EQ(status_of(other.hear_until("\r\n\r\n")), 200);
+}
+
 TEST_F(http_server_test, bounds_what_all_streams_hold_that_nobody_reads) {
   start({.answers_bytes = 20 << 20});
   const std::string piece(16 << 20, 'x');

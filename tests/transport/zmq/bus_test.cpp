@@ -160,6 +160,23 @@ TEST(bus, a_link_that_is_not_dialed_for_ever_ends_where_nobody_listens) {
   EXPECT_EQ(dialer.told().size(), 1u);
 }
 
+TEST(bus, waits_until_a_link_is_up_and_not_for_one_that_is_gone) {
+  std::string where;
+  {
+    peer any(peer::listening());
+    where = any->endpoint();
+  }
+  peer dialer;
+  const link_id link = dialer->connect(where);
+  EXPECT_FALSE(dialer->wait_up(link, std::chrono::milliseconds(20), {}));
+  peer listener(peer::listening(where));
+  EXPECT_TRUE(dialer->wait_up(link, std::chrono::seconds(20), {}));
+  dialer->close(link);
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_FALSE(dialer->wait_up(link, std::chrono::seconds(20), {}));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+}
+
 TEST(bus, whoever_dialed_and_ends_is_told_as_gone_and_its_link_is_gone) {
   peer listener(peer::listening());
   {
