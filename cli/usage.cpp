@@ -63,7 +63,7 @@ struct other_way {
 };
 constexpr other_way other_ways[] = {
     {"--api-key", "troupe keys add makes keys for the HTTP API"},
-    {"--enable-lora", "adapters need no flag: --adapter NAME=DIR names one"},
+    {"--enable-lora", "adapters are always on: --adapter names one"},
     {"--max-loras", "a cluster's file says it: max_resident in [adapters]"},
     {"--tensor-parallel-size", "a cluster's file says it: tensor in [cluster], for troupe up"},
     {"-tp", "a cluster's file says it: tensor in [cluster], for troupe up"},

@@ -133,8 +133,8 @@ void bus::impl::read_dealer_monitor(link_id id) {
     }
     if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
       return shut(*from,
-                  {fmt::format("{} refuses this process' key: nodes need the head's own cluster.key, and the head a "
-                               "client's clients/NAME.pub beside its own",
+                  {fmt::format("{} refuses this process' key: a node needs the head's own cluster.key; a client's "
+                               "clients/NAME.pub must lie beside the head's",
                                from->endpoint)},
                   false);
     if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)

@@ -134,7 +134,7 @@ TEST_F(curve, the_right_key_is_let_in_and_no_other) {
   unknown.own = make_curve_pair();
   peer stranger(with(unknown));
   stranger->connect(listener->endpoint());
-  EXPECT_TRUE(stranger.was_told("refuses this process' key: nodes need the head's own cluster.key, and the head a"));
+  EXPECT_TRUE(stranger.was_told("refuses this process' key: a node needs the head's own cluster.key; a client's"));
   EXPECT_TRUE(listener.was_told("127.0.0.1: its key is not allowed"));
 
   peer keyless;
