@@ -40,7 +40,6 @@ class cpu_decoder final : public decoder {
   struct adapter_run {
     const lora_adapter* adapter;
     int first_row, rows;
-    const attention_task* after;  ///< likely to be this thread's next; may be null
   };
   /// Some rows of a sequence, and the query heads that share some kv heads.
   struct attention_task {
