@@ -96,11 +96,13 @@ bool adapter_fetcher_state::load_stored(const wanted& order) {
   return true;
 }
 
-/// Whether the disk holds something else than was published. It is read once; what is only prepared was published or
-/// fetched just now.
+/// Whether the disk holds something else than was published. It is read once, and not at all where the head has just
+/// put it there to be prepared.
 bool adapter_fetcher_state::is_changed(const wanted& order) {
-  if (order.ticket || unchanged_.contains(order.sha256)) return false;
-  if (digest_of_adapter(parts_.store / order.sha256) != order.sha256) return true;
+  const fs::path folder = parts_.store / order.sha256;
+  const bool is_new = order.ticket && !fs::exists(folder / fetched_mark);
+  if (is_new || unchanged_.contains(order.sha256)) return false;
+  if (digest_of_adapter(folder) != order.sha256) return true;
   unchanged_.insert(order.sha256);
   return false;
 }

@@ -245,9 +245,8 @@ training_task::~training_task() {
 void training_task::run() {
   training_ended end{order_.lease, {}, {}};
   bool speaks = true;
-  std::optional<training_ranks> ranks;  // goes last: the head must know why this trainer ends before the others miss it
   try {
-    end.files = train(ranks);
+    end.files = train();
     speaks = order_.rank == 0;
   } catch (const stopped&) {
   } catch (const collective_failure& failure) {
@@ -271,10 +270,11 @@ void training_task::run() {
 
 /// Starts the thread that talks to the other trainers before taking idle priority, so that it keeps running whatever
 /// else this machine does.
-std::vector<training_file> training_task::train(std::optional<training_ranks>& ranks) {
-  if (order_.ranks > 1) ranks.emplace(order_, site_.meeting.get(), site_.ranks_patience, brake_.token());
+std::vector<training_file> training_task::train() {
+  if (order_.ranks > 1)
+    ranks_ = std::make_unique<training_ranks>(order_, site_.meeting.get(), site_.ranks_patience, brake_.token());
   if (site_.idle_priority) take_idle_priority();
-  session whole(*this, read_training_spec(order_.spec, "job " + order_.job), ranks ? &*ranks : nullptr);
+  session whole(*this, read_training_spec(order_.spec, "job " + order_.job), ranks_.get());
   whole.all_steps();
   return order_.rank == 0 ? whole.publish() : std::vector<training_file>();
 }

@@ -2,7 +2,7 @@
 #pragma once
 #include <filesystem>
 #include <functional>
-#include <optional>
+#include <memory>
 #include <string>
 #include <thread>
 #include <variant>
@@ -33,7 +33,8 @@ struct training_site {
   std::chrono::milliseconds ranks_patience{10'000};  ///< how long one that says nothing is waited for
 };
 
-/// Begins at once. `say` is called on the task's own thread: with the progress, and once, last, with the end.
+/// Begins at once. `say` is called on the task's own thread: with the progress, and once, last, with the end. The other
+/// trainers of a shared job miss this one only when the task goes, so that the head can hear before why it has ended.
 class training_task {
  public:
   using news = std::variant<training_progress, training_ended>;
@@ -52,13 +53,14 @@ class training_task {
  private:
   class session;
   void run();
-  std::vector<training_file> train(std::optional<training_ranks>& ranks);
+  std::vector<training_file> train();
 
   training_site site_;
   train_job order_;
   std::function<void(news)> say_;
   training_brake brake_;
-  std::thread thread_;  ///< last: it uses all members above
+  std::unique_ptr<training_ranks> ranks_;  ///< of a shared job
+  std::thread thread_;                     ///< last: it uses all members above
 };
 
 }  // namespace troupe

@@ -198,7 +198,7 @@ std::string cluster_client::command(const std::string& name, const std::string& 
     }
     if (impl_->head() == head) continue;
     if (may == repeating::no)
-      throw std::runtime_error(name + ": the head was started anew before it answered: see what it has done");
+      throw std::runtime_error(name + ": the head was lost before it answered: see what it has done");
     head = impl_->head();
     impl_->send(client_command{name, arguments}, number);
   }

@@ -24,7 +24,7 @@ struct sampling_options {
   std::string json_schema, regex, grammar;  ///< of the answer's form: a file, an expression, a file
 };
 
-/// --prompt, --tokens, --chat and --system. `verb`: what the command does with a prompt.
+/// --prompt, --prompt-file, --tokens, --chat and --system. `verb`: what the command does with a prompt.
 void add_prompt(CLI::App& command, prompt_options& options, const std::string& verb);
 /// Refuses --chat and --system where they mean nothing.
 void check_chat(const prompt_options& options);

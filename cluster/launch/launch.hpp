@@ -21,7 +21,7 @@ namespace troupe {
 /// Whether a node is reached through ssh.
 bool is_remote(const node_config& node);
 
-/// The same as one word for a shell, whatever is in it.
+/// A text as one word for a shell, whatever is in it.
 std::string quoted_word(const std::string& word);
 
 /// The words that start a node: `PROGRAM node FILE --name X --listed`, through ssh if it is remote; then it ends when

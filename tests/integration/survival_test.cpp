@@ -129,7 +129,6 @@ TEST_F(survival, of_a_worker_that_dies_while_it_starts) {
   expect_nothing_lost(traffic);
 }
 
-/// By hand, so that nobody starts it again.
 TEST_F(survival, of_a_worker_whose_program_was_replaced_meanwhile) {
   const test_cluster cluster(site(), {});  // its file and commands, not its nodes
   const auto program = site().path("troupe");
@@ -148,6 +147,7 @@ TEST_F(survival, of_a_worker_whose_program_was_replaced_meanwhile) {
   EXPECT_EQ(up.wait(), 0) << up.error();
 }
 
+/// By hand, so that nobody starts it again.
 TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
   start({.replicas = 0});
   process second = cluster().start_node("w9");
@@ -165,7 +165,6 @@ TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
   expect_nothing_lost(traffic);
 }
 
-/// One that `up` started is started again: a process that hangs is of no use.
 TEST_F(survival, of_a_full_queue_is_what_a_command_waits_for_and_says) {
   start({.in_cluster = "lost_after_ms = 60000", .in_scheduler = "max_sequences = 1\nmax_waiting = 1"});
   const auto submit = [&] { return cluster().start({"submit", "--tokens", "1,2,3", "--max-tokens", "4"}); };
@@ -183,6 +182,7 @@ TEST_F(survival, of_a_full_queue_is_what_a_command_waits_for_and_says) {
   for (process* each : {&runs, &waits, &refused}) EXPECT_EQ(each->wait(), 0) << each->error();
 }
 
+/// One that `up` started is started again: a process that hangs is of no use.
 TEST_F(survival, a_hanging_worker_is_started_again) {
   start({});
   load traffic(site(), cluster().endpoint());

@@ -171,12 +171,15 @@ TEST_F(fetcher, fetches_again_what_was_changed_on_the_disk) {
   std::string changed = golden_[1];
   changed.back() ^= 1;
   const std::string there = "store/" + known.sha256 + "/" + std::string(adapter_file_names[1]);
-  folder_.write(there, changed);
-  restart_fetcher(64 << 20);
-  ask_for(known);
-  for (const std::string& text : golden_) answer_piece(text);
-  EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
-  EXPECT_EQ(folder_.read(there), golden_[1]);
+  for (const bool is_prepared : {false, true}) {
+    folder_.write(there, changed);
+    restart_fetcher(64 << 20);
+    is_prepared ? tell(actor_, known) : ask_for(known);
+    for (const std::string& text : golden_) answer_piece(text);
+    const std::string error = is_prepared ? head_.take<adapter_prepared>().error : worker_.take<adapter_ready>().error;
+    EXPECT_EQ(error, "");
+    EXPECT_EQ(folder_.read(there), golden_[1]);
+  }
 }
 
 TEST_F(fetcher, answers_with_no_adapter_of_the_heads_that_was_changed_on_the_disk) {

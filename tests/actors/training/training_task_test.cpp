@@ -91,16 +91,16 @@ TEST_F(training_tasks, that_share_a_job_tell_why_they_end_before_the_others_miss
   const auto end_of = [](const training_task::news& what) { return std::get_if<training_ended>(&what); };
   std::promise<training_ended> missed;
   std::future<training_ended> other = missed.get_future();
-  training_task gone(first, order, [&](const training_task::news& what) {
-    if (!end_of(what)) return;
-    EXPECT_EQ(other.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
-    said_.put(*end_of(what));
+  auto gone = std::make_unique<training_task>(first, order, [&](const training_task::news& what) {
+    if (end_of(what)) said_.put(*end_of(what));
   });
   order.rank = 1;
   training_task left(second, order, [&](const training_task::news& what) {
     if (end_of(what)) missed.set_value(*end_of(what));
   });
   EXPECT_NE(said_.take<training_ended>().error.find("data.jsonl"), std::string::npos);
+  EXPECT_EQ(other.wait_for(std::chrono::milliseconds(200)), std::future_status::timeout);
+  gone.reset();
   EXPECT_TRUE(other.get().is_alone);
 }
 
