@@ -88,17 +88,6 @@ TEST_F(submit_file, says_why_the_first_line_without_an_answer_has_none) {
   EXPECT_NE(read_file(site_.path("out")).find("is one of OpenAI's batches"), std::string::npos);
 }
 
-TEST_F(submit_file, says_why_no_answers_come) {
-  test_cluster cluster(site_, {.in_cluster = "respawn = false"});
-  cluster.up();
-  ASSERT_GT(cluster.pid_of("w0"), 1);
-  ::kill(cluster.pid_of("w0"), SIGKILL);
-  process waits = cluster.start(command(in_, site_.path("out").string()));
-  EXPECT_TRUE(wait_until([&] { return waits.error().find("no replica runs: see troupe status") != std::string::npos; },
-                         std::chrono::minutes(1)))
-      << waits.error();
-}
-
 TEST_F(submit_file, makes_a_job_that_is_not_shown_as_a_fine_tune) {
   cluster_.run(command(in_, site_.path("out").string()));
   const std::string id = json::parse(cluster_.run({"jobs", "--json"})).at(0).at("id");
@@ -124,6 +113,19 @@ TEST_F(submit_file, writes_into_what_is_no_file) {
   process piped = cluster_.start(command(in_, pipe));
   EXPECT_EQ(read_file(pipe), read_file(out));
   EXPECT_EQ(piped.wait(), 0) << piped.error();
+}
+
+TEST(submit_file_without_a_replica, says_why_no_answers_come) {
+  const test_site site;
+  test_cluster cluster(site, {.in_cluster = "respawn = false"});
+  cluster.up();
+  ASSERT_GT(cluster.pid_of("w0"), 1);
+  ::kill(cluster.pid_of("w0"), SIGKILL);
+  const std::string in = site.write("in.jsonl", "{\"tokens\":[1]}\n").string();
+  process waits = cluster.start({"submit", "--file", in, "--out", site.path("out").string()});
+  EXPECT_TRUE(wait_until([&] { return waits.error().find("no replica runs: see troupe status") != std::string::npos; },
+                         std::chrono::minutes(1)))
+      << waits.error();
 }
 
 /// Its second answer does not come: the only worker is gone while it computes.
