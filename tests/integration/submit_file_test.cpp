@@ -119,6 +119,8 @@ TEST(submit_file_without_a_replica, says_why_no_answers_come) {
   const test_site site;
   test_cluster cluster(site, {.in_cluster = "respawn = false"});
   cluster.up();
+  // Before that, up takes a worker's death for one that cannot start, and ends the cluster.
+  ASSERT_TRUE(wait_until([&] { return cluster.said().find("serves at") != std::string::npos; }));
   ASSERT_GT(cluster.pid_of("w0"), 1);
   ::kill(cluster.pid_of("w0"), SIGKILL);
   const std::string in = site.write("in.jsonl", "{\"tokens\":[1]}\n").string();
