@@ -183,7 +183,7 @@ void add_serve(CLI::App& program, command& chosen) {
   own.add_option("--listen", options->listen, "where other commands reach it [tcp://127.0.0.1:7700]")
       ->type_name("ENDPOINT");
   own.add_flag("--insecure", options->insecure, "allow addresses that other machines reach, not encrypted");
-  own.add_flag("--detach", options->detach, "return once it can serve; troupe down ends it");
+  own.add_flag("--detach", options->detach, "return once it serves; troupe down ends it");
   run_when_named(own, chosen, [options] { return serve(*options); });
 }
 

@@ -267,7 +267,7 @@ void add_up(CLI::App& program, command& chosen) {
   auto options = std::make_shared<up_options>();
   CLI::App& own = *program.add_subcommand("up", "Start a cluster's nodes and keep them running");
   own.add_option("CLUSTER", options->cluster, "the cluster's TOML file")->required();
-  own.add_flag("--detach", options->detach, "return once the cluster can serve; troupe down ends it");
+  own.add_flag("--detach", options->detach, "return once all replicas serve; troupe down ends it");
   run_when_named(own, chosen, [options] { return up(*options); });
 }
 
