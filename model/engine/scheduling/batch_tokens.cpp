@@ -70,7 +70,7 @@ std::int64_t batch_scheduler::give_tokens() {
   detail::prompt_shares shares = share_out(left);
   for (sequence_state* sequence : chosen_) {
     const bool is_batch = sequence->in_batch_tier(), is_short = !costs_.is_long(*sequence);
-    const std::int64_t more = std::min(static_cast<std::int64_t>(sequence->pending()) - 1,
+    const std::int64_t more = std::min(static_cast<std::int64_t>(sequence->most_tokens()) - 1,
                                        costs_.affordable(*sequence, shares.most_for(is_batch, is_short)));
     const std::int64_t cost = costs_.of(*sequence, more);
     sequence->planned_tokens = 1 + static_cast<std::int32_t>(more);

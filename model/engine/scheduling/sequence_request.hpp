@@ -20,7 +20,7 @@ enum class life_end : std::uint8_t {
 /// How often a replica's stages lost what they stored while this sequence was in the step: perhaps it is the cause.
 struct lost_steps {
   std::int32_t lives = 0;  ///< one after the other, without getting any further between them
-  std::size_t at = 0;      ///< the furthest position at which such a step began
+  std::size_t at = 0;      ///< where such a step began; what lies before was computed without harm
 };
 
 /// What the batch scheduler must know of a request. How tokens are chosen is no part of it.

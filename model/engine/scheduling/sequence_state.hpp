@@ -65,6 +65,8 @@ struct sequence_state {
   /// The prompt itself is asked about: none of it may come from the prefix cache.
   bool reads_prompt() const { return every_prompt_row && tokens.size() == prompt_tokens; }
   std::size_t pending() const { return tokens.size() - computed; }
+  /// In one step. A suspect computes again, in steps of their own, what did no harm before.
+  std::size_t most_tokens() const { return suspect() && computed < lost.at ? lost.at - computed : pending(); }
   bool landed() const { return in_flight.value == 0; }
   bool decoding() const { return pending() == 1 && computed >= prompt_tokens; }
   /// Rows it may take in a step.

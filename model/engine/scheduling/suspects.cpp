@@ -12,8 +12,9 @@ void suspects::set(sequence_state& sequence, lost_steps lost) {
 
 void suspects::note_loss(sequence_state& sequence) {
   const lost_steps& before = sequence.lost;
-  const bool is_further = sequence.computed > before.at;
-  set(sequence, {is_further ? 1 : before.lives + 1, std::max(sequence.computed, before.at)});
+  const std::size_t from = sequence.computed, to = from + static_cast<std::size_t>(sequence.planned_tokens);
+  if (to <= before.at) return set(sequence, {before.lives, from});  // nothing that it had not done before
+  set(sequence, {from > before.at ? 1 : before.lives + 1, std::max(from, before.at)});
 }
 
 void suspects::part(std::vector<sequence_state*>& rows) {

@@ -388,6 +388,22 @@ TEST(batch_scheduler, tries_those_alone_that_were_in_the_lost_steps_of_two_lives
   engine.run_to_end();
 }
 
+TEST(batch_scheduler, computes_again_what_did_no_harm_before_a_suspect_goes_on) {
+  engine_simulation engine(small_options());
+  auto suspect = request_of(10, 6);
+  suspect.lost = {.lives = 2, .at = 9};
+  engine.submit(suspect);
+  const auto lives = [&] { return engine.scheduler.lost_with(sequence_id{1}).lives; };
+  for (const int length : {9, 1}) {
+    ASSERT_TRUE(engine.plan());
+    EXPECT_EQ(engine.flights.back().plan.rows.at(0).tokens, length);
+    EXPECT_EQ(lives(), 2);
+    land(engine);
+  }
+  EXPECT_EQ(lives(), 0);
+  engine.run_to_end();
+}
+
 TEST(batch_scheduler, tries_those_alone_that_were_suspects_elsewhere) {
   engine_simulation engine(small_options());
   auto suspect = request_of(10, 6);

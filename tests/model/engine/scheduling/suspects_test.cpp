@@ -11,6 +11,7 @@ TEST(suspects, are_those_with_which_two_steps_were_lost_in_one_place) {
   suspects all;
   sequence_state sequence;
   sequence.computed = 10;
+  sequence.planned_tokens = 1;
   all.note_loss(sequence);
   EXPECT_FALSE(all.any());
   all.note_loss(sequence);
@@ -20,6 +21,17 @@ TEST(suspects, are_those_with_which_two_steps_were_lost_in_one_place) {
   EXPECT_FALSE(all.any()) << "it had got further";
   EXPECT_EQ(sequence.lost.lives, 1);
   EXPECT_EQ(sequence.lost.at, 11u);
+}
+
+TEST(suspects, are_not_those_who_only_computed_again_what_did_no_harm) {
+  suspects all;
+  sequence_state sequence;
+  all.set(sequence, {.lives = 2, .at = 10});
+  sequence.planned_tokens = 10;
+  all.note_loss(sequence);
+  EXPECT_EQ(sequence.lost.lives, 2);
+  all.note_loss(sequence);
+  EXPECT_EQ(sequence.lost.lives, 3) << "this time it did do harm";
 }
 
 TEST(suspects, get_steps_alone_in_turns_with_all_others) {
