@@ -177,6 +177,16 @@ TEST(bus, waits_until_a_link_is_up_and_not_for_one_that_is_gone) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
 }
 
+TEST(bus, waits_no_longer_for_a_link_that_ends_meanwhile) {
+  bus::options options;
+  options.forget_after = std::chrono::milliseconds(50);
+  peer dialer(options);
+  const auto begun = std::chrono::steady_clock::now();
+  const link_id link = dialer->connect("tcp://127.0.0.1:1", {}, dialing::until_forgotten);
+  EXPECT_FALSE(dialer->wait_up(link, std::chrono::seconds(20), {}));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+}
+
 TEST(bus, whoever_dialed_and_ends_is_told_as_gone_and_its_link_is_gone) {
   peer listener(peer::listening());
   {
