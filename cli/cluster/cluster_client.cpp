@@ -75,8 +75,15 @@ class cluster_client::impl {
   /// Changes when another head answers, or the same one over a new link. What was sent before may be lost.
   std::uint64_t head() const { return head_; }
 
-  void check() const { check_(); }
-
+  /// What comes back for this number. `ask_again` is called when another head has come, which may not know of it.
+  frame answer_to(std::uint64_t number, std::uint16_t kind, const std::function<void()>& ask_again) {
+    for (std::uint64_t head = head_;;) {
+      check_();
+      auto got = next();
+      if (got && got->kind == kind && got->correlation == number) return std::move(*got);
+      if (std::exchange(head, head_) != head_) ask_again();
+    }
+  }
   /// The next frame that is no hello; nothing after a while without one. Looks after the connection meanwhile.
   std::optional<frame> next() {
     auto got = take(look_interval);
@@ -128,7 +135,7 @@ class cluster_client::impl {
     say_hello();
     try {
       while (instance_.empty()) {
-        check();
+        check_();
         (void)next();
         if (!instance_.empty() || steady::now() < until) continue;
         throw std::runtime_error(fmt::format(
@@ -186,22 +193,17 @@ cluster_client::~cluster_client() = default;
 
 std::string cluster_client::command(const std::string& name, const std::string& arguments, repeating may) {
   const std::uint64_t number = impl_->next_number();
-  impl_->send(client_command{name, arguments}, number);
-  for (std::uint64_t head = impl_->head();;) {
-    impl_->check();
-    auto got = impl_->next();
-    if (got && got->kind == command_answer::kind && got->correlation == number) {
-      auto answer = from_frame<command_answer>(std::move(*got));
-      if (!answer) throw std::runtime_error(name + ": the cluster's answer cannot be read");
-      if (answer->is_refused()) fail(*answer);
-      return std::move(answer->result);
-    }
-    if (impl_->head() == head) continue;
+  const auto send = [&] { impl_->send(client_command{name, arguments}, number); };
+  const auto send_again = [&] {
     if (may == repeating::no)
       throw std::runtime_error(name + ": the head was lost before it answered: see what it has done");
-    head = impl_->head();
-    impl_->send(client_command{name, arguments}, number);
-  }
+    send();
+  };
+  send();
+  auto answer = from_frame<command_answer>(impl_->answer_to(number, command_answer::kind, send_again));
+  if (!answer) throw std::runtime_error(name + ": the cluster's answer cannot be read");
+  if (answer->is_refused()) fail(*answer);
+  return std::move(answer->result);
 }
 
 std::optional<client_text> cluster_client::ask(client_request request,
@@ -250,16 +252,10 @@ void cluster_client::fetch(const std::string& sha256, const adapter_file_info& f
   want_piece wanted{sha256, file.name, 0};
   while (wanted.offset < file.bytes) {
     const std::uint64_t number = impl_->next_number();
-    impl_->send(wanted, number);
-    std::optional<adapter_piece> piece;
-    for (std::uint64_t head = impl_->head(); !piece;) {
-      impl_->check();
-      auto got = impl_->next();
-      if (got && got->kind == adapter_piece::kind && got->correlation == number)
-        piece = from_frame<adapter_piece>(std::move(*got));
-      else if (std::exchange(head, impl_->head()) != impl_->head())
-        impl_->send(wanted, number);
-    }
+    const auto send = [&] { impl_->send(wanted, number); };
+    send();
+    const auto piece = from_frame<adapter_piece>(impl_->answer_to(number, adapter_piece::kind, send));
+    if (!piece) throw std::runtime_error(file.name + ": the cluster's answer cannot be read");
     if (!piece->error.empty()) throw std::runtime_error(file.name + ": " + piece->error);
     if (piece->attachment.size() == 0 || piece->attachment.size() > file.bytes - wanted.offset)
       throw std::runtime_error(file.name + ": came with another length than the cluster said");
