@@ -40,6 +40,38 @@ std::string chosen(const std::string& flag, const char* variable, const char* ot
   throw field_error(why.field_name, why.error, why.code);
 }
 
+/// What this frame says of a request; nothing if it is of another kind, or of another request.
+template <message M>
+std::optional<M> said_of(std::optional<frame>& from, std::uint64_t id) {
+  if (!from || from->kind != M::kind) return std::nullopt;
+  auto said = from_frame<M>(std::move(*from));
+  return said && said->id == id ? std::move(said) : std::nullopt;
+}
+
+/// When to ask again for what was refused: when the head says, and only for as long as our patience lasts.
+class retries {
+ public:
+  void note_begun() { next_ = never; }
+  void note_answered() { give_up_ = never; }
+  /// Throws if it is of no use, or too late, to ask again.
+  void note_refused(const client_refused& why) {
+    const auto now = steady::now();
+    if (why.retry_after_ms == 0 || now > give_up_) fail(why);
+    if (give_up_ == never) {
+      write_error(fmt::format("troupe: {}: trying for up to {} s\n", why.error, patience.count()));
+      give_up_ = now + patience;
+    }
+    next_ = now + std::chrono::milliseconds(std::min<std::uint64_t>(why.retry_after_ms, 5000));
+  }
+
+  bool is_waiting() const { return next_ != never; }
+  bool is_due() const { return steady::now() >= next_; }
+
+ private:
+  static constexpr auto never = steady::time_point::max();
+  steady::time_point next_ = never, give_up_ = never;
+};
+
 }  // namespace
 
 void add_connect(CLI::App& command, connect_options& options) {
@@ -214,35 +246,24 @@ std::optional<client_text> cluster_client::ask(client_request request,
     impl_->send(request);
   };
   begin();
-  std::uint64_t head = impl_->head();
-  constexpr auto never = steady::time_point::max();
-  auto again = never, give_up = never;
-  while (true) {
+  retries again;
+  for (std::uint64_t head = impl_->head();;) {
     if (is_stopped()) return impl_->send(client_cancel{request.id}), std::nullopt;
     auto got = impl_->next();
-    if (got && got->kind == client_text::kind) {
-      auto text = from_frame<client_text>(std::move(*got));
-      if (!text || text->id != request.id) continue;
+    if (auto text = said_of<client_text>(got, request.id)) {
       request.skip_tokens += text->tokens.size();
       if (!text->adapter.empty()) request.adapter = text->adapter;  // a new head must go on with the same version
-      give_up = never;
+      again.note_answered();
       on_part(*text);
       if (!text->finish.empty()) return text;
-    } else if (got && got->kind == client_refused::kind) {
-      const auto refused = from_frame<client_refused>(std::move(*got));
-      if (!refused || refused->id != request.id) continue;
-      if (refused->retry_after_ms == 0 || steady::now() > give_up) fail(*refused);
-      if (give_up == never) {
-        write_error(fmt::format("troupe: {}: trying for up to {} s\n", refused->error, patience.count()));
-        give_up = steady::now() + patience;
-      }
-      again = steady::now() + std::chrono::milliseconds(std::min<std::uint64_t>(refused->retry_after_ms, 5000));
+    } else if (const auto refused = said_of<client_refused>(got, request.id)) {
+      again.note_refused(*refused);
     }
     const bool is_new_head = impl_->head() != head;
-    if (is_new_head && again == never) impl_->send(client_cancel{request.id});
-    if (!is_new_head && steady::now() < again) continue;
+    if (!is_new_head && !again.is_due()) continue;
+    if (is_new_head && !again.is_waiting()) impl_->send(client_cancel{request.id});
     head = impl_->head();
-    again = never;
+    again.note_begun();
     begin();
   }
 }
