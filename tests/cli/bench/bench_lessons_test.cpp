@@ -49,6 +49,7 @@ TEST_F(bench_lessons, name_the_temporary_folder_that_cannot_be_written) {
   const std::string file = folder().write("file", "no folder").string();
   const result got = run({"bench", "lessons"}, {"TMPDIR=" + file});
   EXPECT_EQ(got.code, 2) << got.error;
+  EXPECT_NE(got.error.find(file + "/troupe-lessons-"), std::string::npos) << got.error;
   EXPECT_NE(got.error.find("set TMPDIR"), std::string::npos) << got.error;
 }
 
