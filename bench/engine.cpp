@@ -142,6 +142,8 @@ machine_limits measure_limits(const load_place& place, const report& out) {
 void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_bench& chosen, const compute& with,
                 const report& out) {
   const engine_bench options = fitted(chosen, model->config);
+  std::vector<trace_request> trace;  // before anything is measured: it may not be what is needed
+  if (!options.trace.empty()) trace = read_trace(options.trace, static_cast<std::size_t>(options.requests));
   load_place place{.model = model,
                    .with = with,
                    .work = work_of(*model, options.kv),
@@ -149,10 +151,10 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
                    .kv = options.kv,
                    .device = options.device};
   place.limits = measure_limits(place, out);
-  if (!options.trace.empty()) run_trace(place, options, out);
+  if (!trace.empty()) run_trace(place, options, trace, out);
   if (options.adapters_on_disk > 0) run_many_adapters(place, options, out);
   if (options.constrained) run_constrained(place, options, out);
-  if (!options.trace.empty() || options.adapters_on_disk > 0 || options.constrained) return;
+  if (!trace.empty() || options.adapters_on_disk > 0 || options.constrained) return;
   {
     const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;
     single_sequence sequence(model, {.positions = room, .kv = options.kv, .device = options.device}, with);

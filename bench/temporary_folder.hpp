@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <system_error>
@@ -23,13 +24,14 @@ class temporary_folder {
   const std::filesystem::path& path() const { return path_; }
 
  private:
-  static std::filesystem::path make(const std::string& name) try {
-    std::filesystem::path folder = std::filesystem::temp_directory_path() / name;
-    std::filesystem::create_directories(folder);
+  static std::filesystem::path make(const std::string& name) {
+    const char* chosen = std::getenv("TMPDIR");
+    std::filesystem::path folder = std::filesystem::path(chosen && *chosen ? chosen : "/tmp") / name;
+    std::error_code fault;
+    std::filesystem::create_directory(folder, fault);
+    if (fault)
+      refuse("{}: cannot be made ({}): set TMPDIR to a folder that can be written", folder.string(), fault.message());
     return folder;
-  } catch (const std::filesystem::filesystem_error& error) {
-    refuse("{}: is no place for temporary files ({}): set TMPDIR to a folder that can be written",
-           error.path1().string(), error.code().message());
   }
 
   std::filesystem::path path_;

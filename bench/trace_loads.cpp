@@ -52,22 +52,21 @@ void compare_static(const load_place& place, const engine_bench& options, const 
 
 }  // namespace
 
-void run_trace(const load_place& place, const engine_bench& options, const report& out) {
-  const std::filesystem::path path = options.trace;
-  const auto trace = read_trace(path, static_cast<std::size_t>(options.requests));
-  load_shape shape{.context = options.context, .vocab = place.model->config.vocab_size, .rate = options.rate};
+void run_trace(const load_place& place, const engine_bench& options, const std::vector<trace_request>& trace,
+               const report& out) {
+  const load_shape shape{.context = options.context, .vocab = place.model->config.vocab_size, .rate = options.rate};
   const auto load = load_of(trace, shape);
   const bool named = !trace.front().blocks.empty();
   std::int64_t answers = 0;
   for (const timed_request& request : load) answers += request.answer;
   const auto count = static_cast<double>(load.size());
-  out.title(
-      fmt::format("{}: {} requests, lengths times {:.4f}: {:.0f} tokens of prompt and {:.0f} of answer each; {}; "
-                  "at most {} sequences at a time",
-                  path.filename().string(), load.size(), scale_for(trace, shape.context),
-                  static_cast<double>(prompt_tokens(load)) / count, static_cast<double>(answers) / count,
-                  options.rate > 0 ? fmt::format("{} times the trace's pace", options.rate) : "all come at once",
-                  options.sequences));
+  out.title(fmt::format(
+      "{}: {} requests, lengths times {:.4f}: {:.0f} tokens of prompt and {:.0f} of answer each; {}; "
+      "at most {} sequences at a time",
+      std::filesystem::path(options.trace).filename().string(), load.size(), scale_for(trace, shape.context),
+      static_cast<double>(prompt_tokens(load)) / count, static_cast<double>(answers) / count,
+      options.rate > 0 ? fmt::format("{} times the trace's pace", options.rate) : "all come at once",
+      options.sequences));
   const load_figures continuous = run_continuous(place, options, "continuous", load, out);
   if (named)
     compare_sharing(place, options, trace, shape, load, continuous, out);

@@ -1,7 +1,6 @@
 #include "cli/usage.hpp"
 
 #include <algorithm>
-#include <iterator>
 #include <string_view>
 #include <vector>
 
@@ -10,82 +9,12 @@
 #include "base/ascii.hpp"
 #include "base/edit_distance.hpp"
 #include "base/error.hpp"
+#include "cli/other_programs.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::size_t longest_word = 64;
-
-/// How other programs call what we call otherwise: to be suggested, never taken.
-struct other_word {
-  std::string_view theirs, ours;
-};
-constexpr other_word other_words[] = {
-    {"--host", "--http"},
-    {"--port", "--http"},
-    {"--ctx-size", "--context"},
-    {"--max-model-len", "--context"},
-    {"--max-seq-length", "--length"},
-    {"--lora", "--adapter"},
-    {"--lora-modules", "--adapter"},
-    {"--api-key", "--key"},
-    {"--dtype", "--quant"},
-    {"--cache-type-k", "--kv"},
-    {"--kv-cache-dtype", "--kv"},
-    {"-ngl", "--device"},
-    {"--n-gpu-layers", "--device"},
-    {"-n", "--max-tokens"},
-    {"-s", "--seed"},
-    {"-f", "--prompt-file"},
-    {"--file", "--prompt-file"},
-    {"--n-predict", "--max-tokens"},
-    {"--max-new-tokens", "--max-tokens"},
-    {"--learning-rate", "--lr"},
-    {"--num-epochs", "--epochs"},
-    {"--lora-rank", "--rank"},
-    {"--lora-alpha", "--alpha"},
-    {"--output-dir", "--out"},
-    {"run", "generate"},
-    {"convert", "quantize"},
-    {"perplexity", "eval"},
-    {"finetune", "train"},
-    {"lora", "adapters"},
-    {"list", "status"},
-    {"ps", "status"},
-    {"start", "up"},
-    {"stop", "down"},
-    {"show", "inspect"},
-};
-
-/// What other programs have a word for, and we do in another way.
-struct other_way {
-  std::string_view word, ours;
-};
-constexpr other_way other_ways[] = {
-    {"--api-key", "troupe keys add makes keys for the HTTP API"},
-    {"--enable-lora", "adapters are always on: --adapter names one"},
-    {"--max-loras", "a cluster's file says it: max_resident in [adapters]"},
-    {"--tensor-parallel-size", "a cluster's file says it: tensor in [cluster], for troupe up"},
-    {"-tp", "a cluster's file says it: tensor in [cluster], for troupe up"},
-    {"--pipeline-parallel-size", "a cluster's file says it: stages in [cluster], for troupe up"},
-    {"--data-parallel-size", "a cluster's file says it: replicas in [cluster], for troupe up"},
-    {"--parallel",
-     "requests share batches by themselves; max_sequences in [scheduler] of a cluster's file limits them"},
-    {"-np", "requests share batches by themselves; max_sequences in [scheduler] of a cluster's file limits them"},
-    {"--max-num-seqs", "a cluster's file says it: max_sequences in [scheduler]"},
-    {"--max-num-batched-tokens", "a cluster's file says it: max_batch_tokens in [scheduler]"},
-    {"--gpu-memory-utilization", "a cluster's file says it: kv_memory in [scheduler], memory of a [[node]]"},
-    {"--served-model-name", "a model has the name of its folder or file: rename that, or serve it through a link"},
-    {"--alias", "a model has the name of its folder or file: rename that, or serve it through a link"},
-    {"--chat-template", "the template is the model's own: chat_template.jinja in its folder"},
-    {"download", "troupe downloads no models: fetch one by `hf download`, and name its folder"},
-    {"pull", "troupe downloads no models: fetch one by `hf download`, and name its folder"},
-    {"logs", "logs are files: troupe up and troupe serve say where"},
-    {"tokenize", "a running cluster does it: POST /tokenize (docs/API.md)"},
-    {"embed", "a running cluster does it: POST /v1/embeddings (docs/API.md)"},
-    {"embedding", "a running cluster does it: POST /v1/embeddings (docs/API.md)"},
-    {"version", "write troupe --version"},
-};
 
 /// "--temp" of "--temperature", "-p" of "--prompt".
 bool is_beginning(const std::string& word, const std::string& candidate) {
@@ -104,13 +33,6 @@ const std::string* nearest_of(const std::string& word, const std::vector<std::st
   return best;
 }
 
-const std::string* our_word_for(const std::string& word, const std::vector<std::string>& candidates) {
-  for (const other_word& other : other_words)
-    if (const auto ours = std::ranges::find(candidates, other.ours); word == other.theirs && ours != candidates.end())
-      return &*ours;
-  return nullptr;
-}
-
 /// One of the candidates that may be meant; nullptr where none comes close.
 const std::string* meant_by(const std::string& word, const std::vector<std::string>& candidates) {
   if (word.size() > longest_word) return nullptr;
@@ -127,8 +49,8 @@ std::string suggestion(const std::string& word, const std::vector<std::string>& 
 
 /// ", did you mean 'x'?: see troupe --help", or how else it is done.
 std::string remedy(const std::string& word, const std::vector<std::string>& candidates, const std::string& help) {
-  const auto way = std::ranges::find(other_ways, word, &other_way::word);
-  if (way != std::end(other_ways) && !our_word_for(word, candidates)) return fmt::format(": {}", way->ours);
+  if (const auto way = our_way_of(word); !way.empty() && !our_word_for(word, candidates))
+    return fmt::format(": {}", way);
   return fmt::format("{}: {}", suggestion(word, candidates), help);
 }
 

@@ -109,16 +109,20 @@ bool suits(const bench_lessons_options& options, const bench::lesson& which, boo
   return false;
 }
 
-void give_lessons(const bench_lessons_options& options, const bench::lesson_place& place, bool is_quantized) {
-  for (const bench::lesson& which : bench::lessons()) {
-    if (options.only > 0 && which.number != options.only) continue;
-    if (!suits(options, which, is_quantized)) continue;
-    place.check();
-    show(options, which);
-    const bench::lesson_result result = which.run(place);
-    show(options, which, result);
-    if (!options.out.empty()) write_result(options.out, which, result);
-  }
+std::vector<const bench::lesson*> chosen_lessons(const bench_lessons_options& options, bool is_quantized) {
+  std::vector<const bench::lesson*> chosen;
+  for (const bench::lesson& each : bench::lessons())
+    if ((options.only == 0 || each.number == options.only) && suits(options, each, is_quantized))
+      chosen.push_back(&each);
+  return chosen;
+}
+
+void give_lesson(const bench_lessons_options& options, const bench::lesson& which, const bench::lesson_place& place) {
+  place.check();
+  show(options, which);
+  const bench::lesson_result result = which.run(place);
+  show(options, which, result);
+  if (!options.out.empty()) write_result(options.out, which, result);
 }
 
 std::string text_of(const bench_lessons_options& options) {
@@ -149,9 +153,11 @@ int bench_lessons(const bench_lessons_options& options) {
   place.model = model;
   place.text = text;
   place.check = check_interrupt;
-  (void)place.open(place.scheme, {});  // what cannot be opened is refused before anything is printed
+  // What cannot be taught or opened is refused before anything is printed.
+  const auto lessons = chosen_lessons(options, is_quantized);
+  (void)place.open(place.scheme, {});
   if (!options.json) print(fmt::format("{}\n", bench::lesson_definitions));
-  give_lessons(options, place, is_quantized);
+  for (const bench::lesson* each : lessons) give_lesson(options, *each, place);
   return 0;
 }
 

@@ -45,7 +45,8 @@ std::string first_model(const bench_serve_options& options) {
   client.send("GET", "/v1/models", headers_of(options), {},
               {{}, [&](std::string_view piece) { body += piece; }, [&](const std::string& error) { problem = error; }});
   client.run();
-  if (!problem.empty()) refuse("{}: does not answer: {}", options.url, problem);
+  if (!problem.empty())
+    refuse("{}: does not answer ({}): start a server there, or name another with --url", options.url, problem);
   const auto parsed = json::parse(body, nullptr, false);
   if (parsed.is_object() && parsed.contains("data") && parsed["data"].is_array() && !parsed["data"].empty())
     return parsed["data"][0].value("id", "");

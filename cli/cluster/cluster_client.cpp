@@ -40,6 +40,38 @@ std::string chosen(const std::string& flag, const char* variable, const char* ot
   throw field_error(why.field_name, why.error, why.code);
 }
 
+/// What this frame says of a request; nothing if it is of another kind, or of another request.
+template <message M>
+std::optional<M> said_of(std::optional<frame>& from, std::uint64_t id) {
+  if (!from || from->kind != M::kind) return std::nullopt;
+  auto said = from_frame<M>(std::move(*from));
+  return said && said->id == id ? std::move(said) : std::nullopt;
+}
+
+/// When to ask again for what was refused: when the head says, and only for as long as our patience lasts.
+class retries {
+ public:
+  void note_begun() { next_ = never; }
+  void note_answered() { give_up_ = never; }
+  /// Throws if it is of no use, or too late, to ask again.
+  void note_refused(const client_refused& why) {
+    const auto now = steady::now();
+    if (why.retry_after_ms == 0 || now > give_up_) fail(why);
+    if (give_up_ == never) {
+      write_error(fmt::format("troupe: {}: trying for up to {} s\n", why.error, patience.count()));
+      give_up_ = now + patience;
+    }
+    next_ = now + std::chrono::milliseconds(std::min<std::uint64_t>(why.retry_after_ms, 5000));
+  }
+
+  bool is_waiting() const { return next_ != never; }
+  bool is_due() const { return steady::now() >= next_; }
+
+ private:
+  static constexpr auto never = steady::time_point::max();
+  steady::time_point next_ = never, give_up_ = never;
+};
+
 }  // namespace
 
 void add_connect(CLI::App& command, connect_options& options) {
@@ -75,8 +107,15 @@ class cluster_client::impl {
   /// Changes when another head answers, or the same one over a new link. What was sent before may be lost.
   std::uint64_t head() const { return head_; }
 
-  void check() const { check_(); }
-
+  /// What comes back for this number. `ask_again` is called when another head has come, which may not know of it.
+  frame answer_to(std::uint64_t number, std::uint16_t kind, const std::function<void()>& ask_again) {
+    for (std::uint64_t head = head_;;) {
+      check_();
+      auto got = next();
+      if (got && got->kind == kind && got->correlation == number) return std::move(*got);
+      if (std::exchange(head, head_) != head_) ask_again();
+    }
+  }
   /// The next frame that is no hello; nothing after a while without one. Looks after the connection meanwhile.
   std::optional<frame> next() {
     auto got = take(look_interval);
@@ -128,7 +167,7 @@ class cluster_client::impl {
     say_hello();
     try {
       while (instance_.empty()) {
-        check();
+        check_();
         (void)next();
         if (!instance_.empty() || steady::now() < until) continue;
         throw std::runtime_error(fmt::format(
@@ -186,22 +225,17 @@ cluster_client::~cluster_client() = default;
 
 std::string cluster_client::command(const std::string& name, const std::string& arguments, repeating may) {
   const std::uint64_t number = impl_->next_number();
-  impl_->send(client_command{name, arguments}, number);
-  for (std::uint64_t head = impl_->head();;) {
-    impl_->check();
-    auto got = impl_->next();
-    if (got && got->kind == command_answer::kind && got->correlation == number) {
-      auto answer = from_frame<command_answer>(std::move(*got));
-      if (!answer) throw std::runtime_error(name + ": the cluster's answer cannot be read");
-      if (answer->is_refused()) fail(*answer);
-      return std::move(answer->result);
-    }
-    if (impl_->head() == head) continue;
+  const auto send = [&] { impl_->send(client_command{name, arguments}, number); };
+  const auto send_again = [&] {
     if (may == repeating::no)
       throw std::runtime_error(name + ": the head was lost before it answered: see what it has done");
-    head = impl_->head();
-    impl_->send(client_command{name, arguments}, number);
-  }
+    send();
+  };
+  send();
+  auto answer = from_frame<command_answer>(impl_->answer_to(number, command_answer::kind, send_again));
+  if (!answer) throw std::runtime_error(name + ": the cluster's answer cannot be read");
+  if (answer->is_refused()) fail(*answer);
+  return std::move(answer->result);
 }
 
 std::optional<client_text> cluster_client::ask(client_request request,
@@ -212,35 +246,24 @@ std::optional<client_text> cluster_client::ask(client_request request,
     impl_->send(request);
   };
   begin();
-  std::uint64_t head = impl_->head();
-  constexpr auto never = steady::time_point::max();
-  auto again = never, give_up = never;
-  while (true) {
+  retries again;
+  for (std::uint64_t head = impl_->head();;) {
     if (is_stopped()) return impl_->send(client_cancel{request.id}), std::nullopt;
     auto got = impl_->next();
-    if (got && got->kind == client_text::kind) {
-      auto text = from_frame<client_text>(std::move(*got));
-      if (!text || text->id != request.id) continue;
+    if (auto text = said_of<client_text>(got, request.id)) {
       request.skip_tokens += text->tokens.size();
       if (!text->adapter.empty()) request.adapter = text->adapter;  // a new head must go on with the same version
-      give_up = never;
+      again.note_answered();
       on_part(*text);
       if (!text->finish.empty()) return text;
-    } else if (got && got->kind == client_refused::kind) {
-      const auto refused = from_frame<client_refused>(std::move(*got));
-      if (!refused || refused->id != request.id) continue;
-      if (refused->retry_after_ms == 0 || steady::now() > give_up) fail(*refused);
-      if (give_up == never) {
-        write_error(fmt::format("troupe: {}: trying for up to {} s\n", refused->error, patience.count()));
-        give_up = steady::now() + patience;
-      }
-      again = steady::now() + std::chrono::milliseconds(std::min<std::uint64_t>(refused->retry_after_ms, 5000));
+    } else if (const auto refused = said_of<client_refused>(got, request.id)) {
+      again.note_refused(*refused);
     }
     const bool is_new_head = impl_->head() != head;
-    if (is_new_head && again == never) impl_->send(client_cancel{request.id});
-    if (!is_new_head && steady::now() < again) continue;
+    if (!is_new_head && !again.is_due()) continue;
+    if (is_new_head && !again.is_waiting()) impl_->send(client_cancel{request.id});
     head = impl_->head();
-    again = never;
+    again.note_begun();
     begin();
   }
 }
@@ -250,16 +273,10 @@ void cluster_client::fetch(const std::string& sha256, const adapter_file_info& f
   want_piece wanted{sha256, file.name, 0};
   while (wanted.offset < file.bytes) {
     const std::uint64_t number = impl_->next_number();
-    impl_->send(wanted, number);
-    std::optional<adapter_piece> piece;
-    for (std::uint64_t head = impl_->head(); !piece;) {
-      impl_->check();
-      auto got = impl_->next();
-      if (got && got->kind == adapter_piece::kind && got->correlation == number)
-        piece = from_frame<adapter_piece>(std::move(*got));
-      else if (std::exchange(head, impl_->head()) != impl_->head())
-        impl_->send(wanted, number);
-    }
+    const auto send = [&] { impl_->send(wanted, number); };
+    send();
+    const auto piece = from_frame<adapter_piece>(impl_->answer_to(number, adapter_piece::kind, send));
+    if (!piece) throw std::runtime_error(file.name + ": the cluster's answer cannot be read");
     if (!piece->error.empty()) throw std::runtime_error(file.name + ": " + piece->error);
     if (piece->attachment.size() == 0 || piece->attachment.size() > file.bytes - wanted.offset)
       throw std::runtime_error(file.name + ": came with another length than the cluster said");

@@ -89,8 +89,10 @@ int submit_prompt(const submit_options& options, const sampling_params& params) 
   check_interrupt();
   if (options.sampling.json)
     print_answer(answer, *last, params.logprobs.has_value());
-  else  // a model without a tokenizer answers in tokens
-    print(answer.text.empty() ? fmt::format("{}\n", fmt::join(answer.tokens, ",")) : "\n");
+  else if (answer.text.empty() && !options.question.prompt)  // a model without a tokenizer takes and gives only tokens
+    print(fmt::format("{}\n", fmt::join(answer.tokens, ",")));
+  else
+    print("\n");
   return 0;
 }
 

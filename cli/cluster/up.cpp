@@ -1,23 +1,22 @@
 #include "cli/cluster/up.hpp"
 
-#include <algorithm>
+#include <chrono>
 #include <filesystem>
-#include <fstream>
+#include <functional>
 #include <memory>
-#include <optional>
+#include <stdexcept>
+#include <string>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
 
+#include "base/clock.hpp"
 #include "base/error.hpp"
-#include "cli/cluster/cluster_client.hpp"
-#include "cli/cluster/status_watch.hpp"
+#include "cli/cluster/up_watch.hpp"
 #include "cli/commands.hpp"
 #include "cli/compose/compose_site.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
-#include "cluster/launch/hang_policy.hpp"
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/launch_up.hpp"
 #include "model/engine/text/chat_format.hpp"
@@ -25,74 +24,10 @@
 namespace troupe {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 struct up_options {
   std::string cluster;
   bool detach = false;
 };
-
-connect_options connect_to(const cluster_config& config) {
-  connect_options to;
-  to.connect = config.head_endpoint();
-  if (config.keys) to.key = (*config.keys / "client.key").string();
-  return to;
-}
-
-/// As a node, not as a client: a client's key may have been taken away, and that of the environment may be another
-/// cluster's.
-connect_options connect_as_node(const cluster_config& config) {
-  connect_options to = connect_to(config);
-  if (config.keys) to.key = (*config.keys / "cluster.key").string();
-  to.is_all = true;
-  return to;
-}
-
-bool can_serve(const json& status) {
-  for (const json& replica : status.at("replicas"))
-    if (replica.at("state") == "running") return true;
-  return false;
-}
-
-/// Whether all replicas serve. Those that have failed are not waited for.
-bool is_ready(const json& status) {
-  const auto& replicas = status.at("replicas");
-  const auto is_on_its_way = [](const json& replica) {
-    return replica.at("state") == "starting" && replica.value("failures", 0) == 0;
-  };
-  return can_serve(status) && std::none_of(replicas.begin(), replicas.end(), is_on_its_way);
-}
-
-/// Why a replica cannot start for the first time. One or two failures may pass; the third in a row will not.
-std::optional<std::string> lasting_problem(const json& status) {
-  constexpr int too_often = 3;
-  if (can_serve(status)) return std::nullopt;
-  for (const json& replica : status.at("replicas"))
-    if (replica.value("failures", 0) >= too_often)
-      return fmt::format("replica {}: {}", replica.at("replica").dump(), replica.value("problem", ""));
-  return std::nullopt;
-}
-
-/// Whether the head speaks of the process that runs now, not of one before.
-bool is_about(const json& node, const node_process& process, hang_policy& hanging) {
-  const auto pid = node.at("pid").get<pid_t>();
-  if (process.pid == 0 || !process.is_remote) return process.pid == pid;
-  return hanging.is_behind(process.name, process.pid, pid);
-}
-
-/// A node that the head has given up for good although its process is there hangs: it is ended, and started again.
-void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
-  for (const json& node : status.at("nodes")) {
-    const auto* process = nodes.find(node.at("name").get<std::string>());
-    if (process == nullptr || !is_about(node, *process, hanging)) continue;
-    if (node.at("state") == "lost") {
-      if (hanging.note_lost(process->name, process->pid, monotonic_clock().now())) nodes.kill_node(process->name);
-      continue;
-    }
-    hanging.note_alive(process->name);
-    if (node.at("state") == "alive") nodes.note_works(process->name);
-  }
-}
 
 /// As the head finds out: without a chat template that can be used, a model serves all the same.
 bool can_chat(const cluster_config& config) {
@@ -113,9 +48,9 @@ std::string typed(const std::string& path) {
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
   if (!config.http.empty()) text += fmt::format("page and OpenAI API: http://{}\n", config.http);
-  const connect_options to = connect_to(config);
-  std::string connect = to.connect == "tcp://127.0.0.1:7700" ? "" : " --connect " + to.connect;
-  if (!to.key.empty()) connect += " --key " + typed(to.key);
+  const std::string head = config.head_endpoint();
+  std::string connect = head == "tcp://127.0.0.1:7700" ? "" : " --connect " + head;
+  if (config.keys) connect += " --key " + typed((*config.keys / "client.key").string());
   const std::string_view first = can_chat(config) ? "chat" : "submit --prompt \"Once upon a time\"";
   text += fmt::format("try:  troupe {}{}\n", first, connect);
   text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, typed(config.label));
@@ -141,56 +76,6 @@ class start_note {
   instant begin_ = time_.now();
   bool is_said_ = false;
 };
-
-/// Whoever ends says why in the last line of its log, mostly.
-std::string last_words(const std::filesystem::path& log) {
-  std::ifstream file(log);
-  std::string line, last;
-  while (std::getline(file, line))
-    if (!line.empty()) last = line;
-  if (last.starts_with("troupe: ")) last.erase(0, 8);
-  return last.empty() ? last : ": " + last;
-}
-
-/// Whether a node keeps the cluster from beginning: also one that joins and dies again and again.
-bool does_not_start(const node_process& node) {
-  return node.state == process_state::given_up || node.quick_deaths >= restart_policy::options().most_failures;
-}
-
-/// Ends this process if a node does not start while the cluster begins, or if the head is given up: without its head a
-/// cluster is of no use. Whoever started this process may start it again.
-void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
-  for (const node_process& node : nodes.nodes()) {
-    const bool is_lost_head = node.state == process_state::given_up && node.name == config.head().name;
-    if (ready ? !is_lost_head : !does_not_start(node)) continue;
-    const std::filesystem::path log = config.logs() / (node.name + ".log");
-    throw std::runtime_error(fmt::format("{} {} ({}){}: see {}", node.name, ready ? "is given up" : "does not start",
-                                         node.last_end, last_words(log), log.string()));
-  }
-}
-
-/// Who is told how a cluster begins.
-struct beginning {
-  std::function<void()> on_waiting;  ///< again and again, until it is ready
-  std::function<void()> on_ready;    ///< the first time that it is
-};
-
-/// Watches the nodes until a signal comes.
-void watch_nodes(const cluster_config& config, launcher& nodes, const beginning& begin) {
-  constexpr auto poll_interval = std::chrono::milliseconds(50);
-  status_watch head(connect_as_node(config));
-  hang_policy hanging;
-  for (bool ready = false; !is_interrupted();) {
-    nodes.poll(poll_interval);
-    check_given_up(config, nodes, ready);
-    if (!ready) begin.on_waiting();
-    const json status = json::parse(head.take().value_or(""), nullptr, false);
-    if (status.is_discarded()) continue;
-    follow_head(status, nodes, hanging);
-    if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
-    if (!std::exchange(ready, ready || is_ready(status)) && ready) begin.on_ready();
-  }
-}
 
 /// Holds the cluster up until a signal comes.
 void run_nodes(const cluster_config& config, std::function<void(const std::string&)> say_line, const beginning& begin) {
@@ -251,7 +136,8 @@ int up(const up_options& options) {
 
 int down(const std::string& cluster) {
   const cluster_config config = read_cluster_config(cluster);
-  if (!find_up(config)) refuse("{} is not up on this machine", config.name);
+  if (!find_up(config))
+    refuse("{}: is not up on this machine: go to the one where troupe up or troupe serve started it", config.name);
   if (!end_up(config, std::chrono::seconds(20)))
     throw std::runtime_error(fmt::format("{} does not end: see {}", config.name, config.logs().string()));
   return 0;

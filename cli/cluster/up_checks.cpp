@@ -38,7 +38,9 @@ void check_preload(const cluster_config& config) {
       saved.emplace(known,
                     std::filesystem::exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
     if (!saved->load(adapter))
-      refuse_at(config, "adapters.preload", "adapter {}: there is none, and no folder {}", adapter, folder.string());
+      refuse_at(config, "adapters.preload",
+                "adapter {}: there is none, and no folder {}: name another, or a folder as {}=DIR", adapter,
+                folder.string(), adapter);
   }
 }
 

@@ -35,6 +35,17 @@ TEST(engine_bench, refuses_sequences_for_which_the_model_has_no_positions) {
   EXPECT_THAT(refusal_of(recorded), names_them);
 }
 
+TEST(engine_bench, refuses_a_trace_that_is_not_there_before_it_measures_anything) {
+  engine_bench recorded;
+  recorded.prompt = recorded.decode_context = recorded.decode = 16;
+  recorded.trace = "/nowhere/trace.csv";
+  recorded.context = 64;
+  testing::internal::CaptureStdout();
+  const std::string refusal = refusal_of(recorded);
+  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  EXPECT_THAT(refusal, testing::StartsWith("/nowhere/trace.csv: "));
+}
+
 TEST(engine_bench, refuses_answers_too_short_to_compare_under_a_schema) {
   engine_bench one_token;
   one_token.constrained = true;

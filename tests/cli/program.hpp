@@ -1,5 +1,6 @@
 // The built program as a process of its own, and small models for it.
 #pragma once
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -77,6 +78,16 @@ class program : public testing::Test {
     EXPECT_EQ(got.error, "");
     return got.parsed();
   }
+
+  /// Ended with this code and one line that says so much, without any output.
+  void expect_one_line(const result& got, int code, const std::string& part) const {
+    EXPECT_EQ(got.code, code) << got.error;
+    EXPECT_EQ(got.out, "");
+    EXPECT_EQ(got.error.rfind("troupe: ", 0), 0u) << got.error;
+    EXPECT_EQ(std::count(got.error.begin(), got.error.end(), '\n'), 1) << got.error;
+    EXPECT_NE(got.error.find(part), std::string::npos) << got.error << "should say: " << part;
+  }
+  void refused(const words& arguments, const std::string& part) const { expect_one_line(run(arguments), 2, part); }
 
   std::filesystem::path cache() const { return folder_.path() / "cache"; }
   std::filesystem::path path(const std::string& name) const { return folder_.path() / name; }

@@ -76,13 +76,18 @@ TEST(same_tokens_of_commands, generate_and_submit_say_the_same) {
   const test_site site;
   test_cluster cluster(site, {.stages = 2, .workers = {"w0", "w1"}});
   cluster.up();
+  const words generate{"generate", site.model().string(), "--quant", "u8"}, submit{"submit"};
+  const auto said_by = [&](words command, const words& ask) {
+    command.insert(command.end(), ask.begin(), ask.end());
+    return cluster.run(command);
+  };
   const words ask{"--tokens", "1,2,3", "--seed", "5", "--temperature", "0.9", "--max-tokens", "100", "--json"};
-  words generate{"generate", site.model().string(), "--quant", "u8"}, submit{"submit"};
-  generate.insert(generate.end(), ask.begin(), ask.end());
-  submit.insert(submit.end(), ask.begin(), ask.end());
-  const json alone = json::parse(cluster.run(generate)), together = json::parse(cluster.run(submit));
+  const json alone = json::parse(said_by(generate, ask)), together = json::parse(said_by(submit, ask));
   EXPECT_EQ(alone.at("tokens"), together.at("tokens"));
   EXPECT_EQ(alone.at("text"), together.at("text"));
+  const words ends_before_its_first_letter{"--prompt", "x", "--regex", "ab", "--stop", "a"};
+  EXPECT_EQ(said_by(generate, ends_before_its_first_letter), "\n");
+  EXPECT_EQ(said_by(submit, ends_before_its_first_letter), "\n");
 }
 
 }  // namespace

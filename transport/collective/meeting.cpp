@@ -109,7 +109,10 @@ struct visitor {
 /// Nothing where whoever connected is none of the group.
 std::optional<visitor> accept_visitor(int listener, const rank_group& group, moment deadline) {
   file_descriptor socket(::accept4(listener, nullptr, nullptr, SOCK_CLOEXEC));
-  if (!socket.is_open()) return {};
+  if (!socket.is_open()) {  // no file may be left at the moment
+    std::this_thread::sleep_for(between_tries);
+    return {};
+  }
   const moment soon = std::min(deadline, std::chrono::steady_clock::now() + greeting_time);
   connection to(std::move(socket), soon, group.stop);
   if (to.receive_number() != magic) return {};
@@ -197,7 +200,8 @@ std::vector<std::string> meeting_place::await_visitors(const rank_group& group, 
     return std::find(connections.begin() + 1, connections.end(), std::nullopt) - connections.begin();
   };
   while (missing() < group.size) {
-    if (!is_ready(listener_.number(), POLLIN, deadline, group.stop))
+    const bool is_late = std::chrono::steady_clock::now() >= deadline;
+    if (is_late || !is_ready(listener_.number(), POLLIN, deadline, group.stop))
       throw collective_failure(static_cast<int>(missing()),
                                fmt::format("rank {} of {} did not come to {}", missing(), group.size, endpoint_));
     auto came = accept_visitor(listener_.number(), group, deadline);

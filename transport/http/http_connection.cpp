@@ -252,10 +252,11 @@ void http_connection::on_written(const boost::system::error_code& fault, std::si
 
 void http_connection::finish_answer() {
   const bool keep = answer_->keep_alive && !shared_->stopping;
+  std::function<void()> untold;  // destroyed after the lock is released: it may hold the exchange
   {
     const std::lock_guard lock(answer_->mutex);
     answer_->connection = nullptr;
-    answer_->on_gone = nullptr;
+    untold = std::exchange(answer_->on_gone, nullptr);
     answer_->reader = http_answer::client::gone;
   }
   answer_ = nullptr;

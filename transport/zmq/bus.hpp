@@ -89,8 +89,8 @@ class bus {
   /// Where others reach us, with the port that was found; empty where nobody can.
   const std::string& endpoint() const;
 
-  /// Whether whoever listens there has answered and can be reached, now or within so long; a link that is gone already
-  /// is not waited for. Thread-safe.
+  /// Whether whoever listens there has answered and can be reached, now or within so long; a link that is gone, or goes
+  /// meanwhile, is not waited for. Thread-safe.
   bool wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop);
 
   // Thread-safe, never wait:

@@ -47,7 +47,7 @@ link_id bus::impl::connect(const std::string& endpoint, const std::string& serve
 bool bus::impl::wait_up(link_id id, std::chrono::milliseconds longest, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   bool up = false;
-  came_up_.wait_for(lock, stop, longest, [&] {
+  up_or_gone_.wait_for(lock, stop, longest, [&] {
     const link* known = find(id);
     up = known != nullptr && known->up;
     return up || known == nullptr;
@@ -190,7 +190,7 @@ void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
   if (!from.out.confirm(welcome.received))
     return shut(from, {fmt::format("{} confirms frames that were never sent", from.endpoint)}, true);
   from.up = true;
-  came_up_.notify_all();
+  up_or_gone_.notify_all();
   from.patience = 0ms;
   flush(from);
 }

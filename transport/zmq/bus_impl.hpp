@@ -167,7 +167,7 @@ class bus::impl {
   std::string endpoint_;
 
   std::mutex mutex_;
-  std::condition_variable_any came_up_;  // a link that we opened
+  std::condition_variable_any up_or_gone_;  // a link that we opened
   zmq::context_t context_;
   std::unique_ptr<detail::zap_handler> zap_;
   zmq::socket_t router_, router_monitor_;

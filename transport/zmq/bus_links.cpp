@@ -163,6 +163,7 @@ void bus::impl::remove(link& ended, bool tell_other) {
   }
   if (ended.dialed()) {
     hang_up(ended);
+    up_or_gone_.notify_all();
   } else {
     by_routing_.erase(ended.routing);
     by_other_.erase({ended.other, ended.others_number});

@@ -40,15 +40,14 @@ TEST_F(bench_lessons, leave_out_the_one_about_schemes_where_the_model_has_one_al
   for (const char* part : {"Lesson 3", "Lesson 5", "Lesson 6"})
     EXPECT_NE(got.out.find(part), std::string::npos) << part;
   EXPECT_NE(got.error.find("left out: lesson 4 compares schemes"), std::string::npos) << got.error;
-  const result alone = run({"bench", "lessons", model, "--only", "4"});
-  EXPECT_EQ(alone.code, 2);
-  EXPECT_NE(alone.error.find("quantized already"), std::string::npos) << alone.error;
+  refused({"bench", "lessons", model, "--only", "4"}, "quantized already");
 }
 
 TEST_F(bench_lessons, name_the_temporary_folder_that_cannot_be_written) {
   const std::string file = folder().write("file", "no folder").string();
   const result got = run({"bench", "lessons"}, {"TMPDIR=" + file});
   EXPECT_EQ(got.code, 2) << got.error;
+  EXPECT_NE(got.error.find(file + "/troupe-lessons-"), std::string::npos) << got.error;
   EXPECT_NE(got.error.find("set TMPDIR"), std::string::npos) << got.error;
 }
 

@@ -31,13 +31,6 @@ class cluster_commands : public program {
  protected:
   static constexpr const char* nobodys_port = "127.0.0.1:1";
 
-  void expect_one_line(const result& got, int code, const std::string& part) const {
-    EXPECT_EQ(got.code, code) << got.error;
-    EXPECT_EQ(got.out, "");
-    EXPECT_EQ(got.error.rfind("troupe: ", 0), 0u) << got.error;
-    EXPECT_EQ(std::count(got.error.begin(), got.error.end(), '\n'), 1) << got.error;
-    EXPECT_NE(got.error.find(part), std::string::npos) << got.error << "should say: " << part;
-  }
   std::string cluster_file(const std::string& in_model = {}) const {
     const std::string text =
         "[cluster]\nname = \"one\"\nlisten = \"tcp://127.0.0.1:7700\"\nhttp = \"\"\nstate_dir = \"" +
@@ -51,7 +44,6 @@ class cluster_commands : public program {
     arguments.insert(arguments.end(), {"--http", http, "--listen", listen});
     return run(arguments, {"XDG_STATE_HOME=" + path("home").string()});
   }
-  void refused(const words& arguments, const std::string& part) const { expect_one_line(run(arguments), 2, part); }
 };
 
 TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {

@@ -53,11 +53,7 @@ class bad_models : public program, public testing::WithParamInterface<bad_model>
  protected:
   void refuses(const words& arguments, const std::string& file, const std::string& cause) const {
     const result got = run(arguments);
-    EXPECT_EQ(got.code, 2) << got.error;
-    EXPECT_EQ(got.out, "");
-    EXPECT_EQ(got.error.rfind("troupe: ", 0), 0u) << got.error;
-    EXPECT_EQ(std::count(got.error.begin(), got.error.end(), '\n'), 1) << got.error;
-    EXPECT_NE(got.error.find(file), std::string::npos) << got.error << "should name " << file;
+    expect_one_line(got, 2, file);
     EXPECT_NE(got.error.find(cause), std::string::npos) << got.error << "should say " << cause;
     EXPECT_LT(got.error.size(), 600u) << got.error;
   }

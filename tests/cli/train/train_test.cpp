@@ -49,9 +49,7 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   ASSERT_EQ(wait_for(child), 130);
   EXPECT_NE(read_file(path("said")).find("the same command with --resume goes on"), std::string::npos);
   ASSERT_TRUE(fs::exists(checkpoint));
-  const result refused = run(arguments(model, "parts", more));
-  EXPECT_EQ(refused.code, 2);
-  EXPECT_NE(refused.error.find("--resume"), std::string::npos) << refused.error;
+  refused(arguments(model, "parts", more), "--resume");
   const auto torn = folder().write("parts/checkpoint.safetensors.7.partial", "of a process that died");
   const auto foreign = folder().write("parts/film.partial", "of somebody else");
   words again = more;
@@ -96,9 +94,7 @@ TEST_F(train, refuses_a_folder_that_cannot_be_written_before_its_first_step) {
   const auto model = readable_model().string();
   const auto log = path("log");
   folder().write("file", "not a folder");
-  const result below = run(arguments(model, "file/adapter", {"--steps", "2", "--log", log.string()}));
-  EXPECT_EQ(below.code, 2);
-  EXPECT_NE(below.error.find("choose another folder"), std::string::npos) << below.error;
+  refused(arguments(model, "file/adapter", {"--steps", "2", "--log", log.string()}), "choose another folder");
   EXPECT_FALSE(fs::exists(log));
 }
 
@@ -126,9 +122,7 @@ TEST_F(train, all_weights_make_a_model_of_their_own) {
   ASSERT_EQ(run({"quantize", path("model").string(), "--scheme", "u8", "--out", path("packed").string()}).code, 0);
   all[2] = path("packed").string(), all[8] = path("other").string();
   std::erase(all, "--fresh");
-  const result packed = run(all);
-  EXPECT_EQ(packed.code, 2);
-  EXPECT_NE(packed.error.find("is quantized"), std::string::npos) << packed.error;
+  refused(all, "is quantized");
 }
 
 TEST_F(train, starts_from_an_adapter_of_its_own) {
@@ -141,35 +135,29 @@ TEST_F(train, starts_from_an_adapter_of_its_own) {
 
 TEST_F(train, refuses_devices_that_are_not_there_or_do_not_train_that) {
   const auto model = readable_model().string();
-  const result unknown = run(arguments(model, "out", {"--device", "tpu"}));
-  EXPECT_EQ(unknown.code, 2);
-  EXPECT_NE(unknown.error.find("use cpu, cuda:0"), std::string::npos) << unknown.error;
-  const result missing = run(arguments(model, "out", {"--device", "cuda:15"}));
-  EXPECT_EQ(missing.code, 2);
-  EXPECT_NE(missing.error.find("use the device cpu"), std::string::npos) << missing.error;
-  const result whole = run(arguments(model, "out", {"--full", "--out", path("out").string(), "--device", "cuda:0"}));
-  EXPECT_EQ(whole.code, 2);
-  EXPECT_NE(whole.error.find("leave out --device"), std::string::npos) << whole.error;
+  refused(arguments(model, "out", {"--device", "tpu"}), "use cpu, cuda:0");
+  refused(arguments(model, "out", {"--device", "cuda:15"}), "use the device cpu");
+  refused(arguments(model, "out", {"--full", "--out", path("out").string(), "--device", "cuda:0"}),
+          "leave out --device");
   EXPECT_FALSE(fs::exists(path("out")));
 }
 
 TEST_F(train, refuses_what_it_cannot_read_whole) {
   const auto model = readable_model().string();
   const auto bad = folder().write("bad.jsonl", "{\"text\":\"AB\"}\n{\"text\":\"A").string();
-  const words base{"train", "--local", model, "--adapter", path("out").string(), "--data"};
-  const auto with = [&](words more) {
-    more.insert(more.begin(), base.begin(), base.end());
-    return run(more);
+  const auto refused_with = [&](const words& more, const std::string& part) {
+    words all{"train", "--local", model, "--adapter", path("out").string(), "--data"};
+    all.insert(all.end(), more.begin(), more.end());
+    refused(all, part);
   };
-  EXPECT_EQ(with({bad}).code, 2);
-  EXPECT_NE(with({bad}).error.find("bad.jsonl:2: "), std::string::npos);
-  EXPECT_EQ(with({data(), "--rank", "0"}).code, 2);
-  EXPECT_EQ(with({data(), "--targets", "c_attn"}).code, 2);
-  EXPECT_NE(with({data(), "--rank-of", "zz=4"}).error.find("\"zz\" fits no layer"), std::string::npos);
-  EXPECT_EQ(with({data(), "--schedule", "square"}).code, 2);
-  EXPECT_EQ(with({data(), "--resume"}).code, 2);
+  refused_with({bad}, "bad.jsonl:2: ");
+  refused_with({data(), "--rank", "0"}, "rank is 0");
+  refused_with({data(), "--targets", "c_attn"}, "\"c_attn\" fits no linear layer");
+  refused_with({data(), "--rank-of", "zz=4"}, "\"zz\" fits no layer");
+  refused_with({data(), "--schedule", "square"}, "unknown schedule 'square'");
+  refused_with({data(), "--resume"}, "has no checkpoint");
   EXPECT_FALSE(fs::exists(path("out")));
-  EXPECT_EQ(run({"train", "--local", model, "--data", data(), "--adapter", model}).code, 2);
+  refused({"train", "--local", model, "--data", data(), "--adapter", model}, "is there already");
 }
 
 }  // namespace

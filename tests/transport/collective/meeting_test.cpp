@@ -1,8 +1,13 @@
+#include <arpa/inet.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <future>
 
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+#include "tests/base/open_files.hpp"
 #include "transport/collective/collective.hpp"
 #include "transport/collective/meeting.hpp"
 
@@ -23,6 +28,18 @@ auto come(const rank_group& group, const std::string& word) {
     meeting_place own("127.0.0.1");
     return own.exchange_words(group, word);
   });
+}
+
+/// A socket that says nothing; none if nobody listens there.
+file_descriptor connected_to(const meeting_place& place) {
+  const std::string endpoint = place.endpoint();
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  file_descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const auto* to = reinterpret_cast<const sockaddr*>(&address);
+  return ::connect(socket.number(), to, sizeof address) == 0 ? std::move(socket) : file_descriptor();
 }
 
 TEST(meeting_place, everyone_hears_everyone_in_the_order_of_ranks) {
@@ -53,6 +70,14 @@ TEST(meeting_place, a_rank_that_never_comes_is_named) {
     EXPECT_EQ(failure.peer(), 2) << failure.what();
   }
   EXPECT_THROW(one.get(), collective_failure);
+}
+
+TEST(meeting_place, gives_up_in_time_where_no_file_is_left_for_who_comes) {
+  meeting_place place("127.0.0.1");
+  const file_descriptor knocking = connected_to(place);
+  ASSERT_TRUE(knocking.is_open());
+  const test::few_open_files few(static_cast<rlim_t>(knocking.number()));
+  EXPECT_THROW(place.exchange_words(group_at(place, "g", 0, 2, milliseconds(50)), "zero"), collective_failure);
 }
 
 TEST(meeting_place, a_stop_ends_the_waiting_on_both_sides) {

@@ -1,11 +1,9 @@
+// What a server reads of requests, which it refuses, and how it begins and ends.
 #include "transport/http/http_server.hpp"
 
 #include <atomic>
-#include <condition_variable>
 #include <deque>
 #include <future>
-#include <mutex>
-#include <optional>
 #include <random>
 #include <thread>
 
@@ -13,64 +11,13 @@
 
 #include "base/error.hpp"
 #include "tests/base/open_files.hpp"
+#include "tests/transport/http/http_server_fixture.hpp"
 #include "tests/transport/http/raw_client.hpp"
-#include "transport/http/http_client.hpp"
 
 namespace troupe::test {
 namespace {
 
 using namespace std::chrono_literals;
-
-/// Answers by path; keeps the exchanges of /later for the test.
-class http_server_test : public testing::Test {
- protected:
-  void start(http_options options = {}) {
-    server_.emplace(std::move(options), [this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
-      if (request.path == "/later") return keep(std::move(exchange));
-      if (request.path == "/throw") throw std::runtime_error("no");
-      if (request.path == "/drop") return;
-      exchange->reply({.content_type = "text/plain", .body = request.method + " " + request.path + " " + request.body});
-    });
-    server_->start();
-  }
-  void keep(std::shared_ptr<http_exchange> exchange) {
-    const std::lock_guard lock(mutex_);
-    kept_.push_back(std::move(exchange));
-    changed_.notify_all();
-  }
-  std::shared_ptr<http_exchange> next_kept() {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, 10s, [&] { return !kept_.empty(); })) throw std::runtime_error("no request came");
-    auto first = kept_.front();
-    kept_.erase(kept_.begin());
-    return first;
-  }
-  void note_gone() {
-    const std::lock_guard lock(mutex_);
-    gone_ = true;
-    changed_.notify_all();
-  }
-  bool is_gone_soon() {
-    std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, 10s, [&] { return gone_; });
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::vector<std::shared_ptr<http_exchange>> kept_;
-  bool gone_ = false;
-  std::optional<http_server> server_;
-};
-
-std::string get(const std::string& path, const std::string& more = {}) {
-  return "GET " + path + " HTTP/1.1\r\nhost: x\r\n" + more + "\r\n";
-}
-std::string post(const std::string& path, const std::string& body) {
-  return "POST " + path + " HTTP/1.1\r\nhost: x\r\ncontent-length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
-}
-int status_of(const std::string& response) {
-  return response.size() > 12 ? std::atoi(response.c_str() + 9) : 0;
-}
 
 TEST_F(http_server_test, answers_with_a_request_id_and_keeps_the_connection) {
   start();
@@ -228,171 +175,6 @@ TEST_F(http_server_test, passes_over_empty_lines_before_a_request) {
   EXPECT_TRUE(client.hear_response().ends_with("GET /next "));
 }
 
-TEST_F(http_server_test, streams_in_chunks) {
-  start();
-  raw_client client(server_->port());
-  client.say(get("/later"));
-  const auto exchange = next_kept();
-  exchange->begin_stream({.content_type = "text/event-stream"});
-  EXPECT_TRUE(exchange->send("data: 1\n\n"));
-  EXPECT_NE(client.hear_until("9\r\ndata: 1\n\n\r\n").find("transfer-encoding: chunked"), std::string::npos);
-  EXPECT_TRUE(exchange->send("data: 2\n\n"));
-  exchange->end_stream();
-  EXPECT_EQ(client.hear_until("0\r\n\r\n"), "9\r\ndata: 2\n\n\r\n0\r\n\r\n");
-  EXPECT_FALSE(exchange->send("late"));
-  client.say(get("/next"));
-  EXPECT_TRUE(client.hear_response().ends_with("GET /next "));
-}
-
-TEST_F(http_server_test, streams_to_old_clients_without_chunks_and_closes) {
-  start();
-  raw_client client(server_->port());
-  client.say("GET /later HTTP/1.0\r\n\r\n");
-  const auto exchange = next_kept();
-  exchange->begin_stream({.content_type = "text/event-stream"});
-  exchange->send("data: 1\n\n");
-  exchange->end_stream();
-  const std::string all = client.hear_all();
-  EXPECT_TRUE(all.ends_with("\r\n\r\ndata: 1\n\n")) << all;
-  EXPECT_EQ(all.find("chunked"), all.npos);
-}
-
-TEST_F(http_server_test, tells_when_a_client_has_gone) {
-  start();
-  auto client = std::make_unique<raw_client>(server_->port());
-  client->say(get("/later"));
-  const auto exchange = next_kept();
-  exchange->on_gone([this] { note_gone(); });
-  client.reset();
-  EXPECT_TRUE(is_gone_soon());
-  EXPECT_FALSE(exchange->send("more"));
-  bool at_once = false;
-  exchange->on_gone([&] { at_once = true; });
-  EXPECT_TRUE(at_once);
-}
-
-TEST_F(http_server_test, drops_a_client_that_does_not_read) {
-  start({.stream_backlog = 64 << 10});
-  raw_client client(server_->port(), 4096);
-  client.say(get("/later"));
-  const auto exchange = next_kept();
-  exchange->on_gone([this] { note_gone(); });
-  exchange->begin_stream({.content_type = "text/event-stream"});
-  const std::string piece(16 << 10, 'x');
-  int sent = 0;
-  while (sent < 10'000 && exchange->send(piece)) ++sent;
-  EXPECT_LT(sent, 10'000);
-  EXPECT_TRUE(is_gone_soon());
-}
-
-/// As long as the handler has the server's thread, nothing can be written: that is no fault of the client's.
-TEST_F(http_server_test, keeps_a_client_for_which_much_came_before_anything_could_be_written) {
-  server_.emplace(http_options{}, [](http_request&&, const std::shared_ptr<http_exchange>& exchange) {
-    exchange->begin_stream({.content_type = "text/event-stream"});
-    const std::string piece(4 << 10, 'x');
-    for (int i = 0; i < 512; ++i) EXPECT_TRUE(exchange->send(piece));
-    exchange->end_stream();
-  });
-  server_->start();
-  raw_client client(server_->port());
-  client.say(get("/", "connection: close\r\n"));
-  EXPECT_GT(client.hear_all().size(), 2u << 20);
-}
-
-TEST_F(http_server_test, bounds_what_all_answers_hold_that_nobody_reads) {
-  start({.answers_bytes = 20 << 20});
-  const http_response big{.content_type = "text/plain", .body = std::string(16 << 20, 'x')};
-  raw_client slow(server_->port(), 4096), other(server_->port());
-  slow.say(get("/later"));
-  next_kept()->reply(big);
-  other.say(get("/later"));
-  next_kept()->reply(big);
-  EXPECT_EQ(status_of(other.hear_response()), 503);
-  other.say(get("/small"));
-  EXPECT_EQ(status_of(other.hear_response()), 200);
-  EXPECT_TRUE(slow.hear_response().ends_with("xxx"));
-  slow.say(get("/small"));
-  EXPECT_EQ(status_of(slow.hear_response()), 200);
-  other.say(get("/later"));
-  next_kept()->reply(big);
-  EXPECT_EQ(status_of(other.hear_until("\r\n\r\n")), 200);
-}
-
-TEST_F(http_server_test, has_room_again_for_what_a_client_that_went_has_not_read) {
-  start({.answers_bytes = 20 << 20});
-  const http_response big{.content_type = "text/plain", .body = std::string(16 << 20, 'x')};
-  raw_client slow(server_->port(), 4096), other(server_->port());
-  slow.say(get("/later"));
-  {
-    const auto exchange = next_kept();
-    exchange->on_gone([this] { note_gone(); });
-    exchange->reply(big);
-  }
-  slow.close();
-  ASSERT_TRUE(is_gone_soon());
-  other.say(get("/later"));
-  next_kept()->reply(big);
-  EXPECT_EQ(status_of(other.hear_until("\r\n\r\n")), 200);
-}
-
-TEST_F(http_server_test, bounds_what_all_streams_hold_that_nobody_reads) {
-  start({.answers_bytes = 20 << 20});
-  const std::string piece(16 << 20, 'x');
-  raw_client slow(server_->port(), 4096), other(server_->port());
-  slow.say(get("/later", "connection: close\r\n"));
-  const auto first = next_kept();
-  first->begin_stream({.content_type = "text/plain"});
-  std::promise<void> sent;
-  EXPECT_TRUE(first->send(piece));
-  first->on_sent([&] { sent.set_value(); });
-  other.say(get("/later"));
-  const auto second = next_kept();
-  second->begin_stream({.content_type = "text/plain"});
-  EXPECT_TRUE(second->send("short"));
-  EXPECT_FALSE(second->send(piece));
-  auto rest = std::async(std::launch::async, [&] { return slow.hear_all(); });
-  ASSERT_EQ(sent.get_future().wait_for(10s), std::future_status::ready);
-  EXPECT_TRUE(first->send(piece)) << "the one before has gone";
-  first->end_stream();
-  EXPECT_GT(rest.get().size(), 32u << 20);
-}
-
-TEST_F(http_server_test, takes_a_piece_of_any_length_and_says_when_it_has_gone) {
-  start({.stream_backlog = 64 << 10});
-  raw_client client(server_->port());
-  client.say(get("/later", "connection: close\r\n"));
-  const auto exchange = next_kept();
-  exchange->begin_stream({.content_type = "text/plain"});
-  std::promise<void> sent;
-  EXPECT_TRUE(exchange->send(std::string(32 << 20, 'x')));
-  exchange->on_sent([&] { sent.set_value(); });
-  auto has_gone = sent.get_future();
-  client.hear_until("xxx");
-  EXPECT_EQ(has_gone.wait_for(0s), std::future_status::timeout) << "the client has not read it";
-  auto rest = std::async(std::launch::async, [&] { return client.hear_all(); });
-  ASSERT_EQ(has_gone.wait_for(10s), std::future_status::ready);
-  exchange->end_stream();
-  EXPECT_GT(rest.get().size(), 31u << 20);
-}
-
-TEST_F(http_server_test, lets_go_who_waits_for_a_client_that_has_gone) {
-  start();
-  std::optional<raw_client> client(std::in_place, server_->port(), 4096);
-  client->say(get("/later"));
-  auto exchange = next_kept();
-  exchange->begin_stream({.content_type = "text/plain"});
-  EXPECT_TRUE(exchange->send(std::string(32 << 20, 'x')));
-  std::weak_ptr<http_exchange> still_there = exchange;
-  exchange->on_sent([exchange] { ADD_FAILURE() << "it cannot have gone"; });
-  exchange->on_gone([this] { note_gone(); });
-  exchange = nullptr;
-  client.reset();
-  ASSERT_TRUE(is_gone_soon());
-  const auto until = std::chrono::steady_clock::now() + 10s;
-  while (!still_there.expired() && std::chrono::steady_clock::now() < until) std::this_thread::yield();
-  EXPECT_TRUE(still_there.expired());
-}
-
 TEST_F(http_server_test, answers_500_where_a_handler_gives_up) {
   start();
   raw_client client(server_->port());
@@ -400,19 +182,6 @@ TEST_F(http_server_test, answers_500_where_a_handler_gives_up) {
   EXPECT_EQ(status_of(client.hear_response()), 500);
   EXPECT_EQ(status_of(client.hear_response()), 500);
   EXPECT_EQ(status_of(client.hear_response()), 200);
-}
-
-TEST_F(http_server_test, cuts_off_a_stream_that_nobody_ends) {
-  start();
-  raw_client client(server_->port());
-  client.say(get("/later"));
-  auto exchange = next_kept();
-  exchange->begin_stream({.content_type = "text/event-stream"});
-  exchange->send("data: 1\n\n");
-  exchange.reset();
-  const std::string all = client.hear_all();
-  EXPECT_NE(all.find("data: 1"), all.npos);
-  EXPECT_FALSE(all.ends_with("0\r\n\r\n")) << "the client must see that this is not the end";
 }
 
 struct bad_case {
@@ -574,26 +343,6 @@ TEST_F(http_server_test, refuses_an_address_in_use) {
   } catch (const input_error& error) {
     EXPECT_NE(std::string(error.what()).find("the port is in use"), std::string::npos);
   }
-}
-
-TEST_F(http_server_test, serves_hundreds_of_streams_to_one_client) {
-  start({.threads = 2});
-  http_client client(parse_http_url("http://127.0.0.1:" + std::to_string(server_->port())));
-  int complete = 0;
-  std::string first;
-  for (int i = 0; i < 300; ++i)
-    client.send("GET", "/later", {}, {}, {.on_end = [&](const std::string& error) { complete += error.empty(); }});
-  std::thread answering([&] {
-    std::vector<std::shared_ptr<http_exchange>> all;
-    for (int i = 0; i < 300; ++i) all.push_back(next_kept());
-    for (const auto& each : all) each->begin_stream({.content_type = "text/event-stream"});
-    for (int step = 0; step < 20; ++step)
-      for (const auto& each : all) EXPECT_TRUE(each->send("data: {}\n\n"));
-    for (const auto& each : all) each->end_stream();
-  });
-  client.run();
-  answering.join();
-  EXPECT_EQ(complete, 300);
 }
 
 }  // namespace

@@ -99,11 +99,7 @@ TEST(bus, a_large_attachment_is_what_was_sent_and_its_owner_is_let_go) {
 }
 
 TEST(bus, what_was_sent_before_anyone_listens_arrives) {
-  std::string where;
-  {
-    peer any(peer::listening());
-    where = any->endpoint();
-  }
+  const std::string where = nobodys_address();
   peer dialer;
   send_numbers(*dialer, dialer->connect(where), 0, 100);
   peer listener(peer::listening(where));
@@ -143,11 +139,7 @@ TEST(bus, frames_sent_while_the_listener_is_away_go_to_the_next_one) {
 }
 
 TEST(bus, a_link_that_is_not_dialed_for_ever_ends_where_nobody_listens) {
-  std::string where;
-  {
-    peer any(peer::listening());
-    where = any->endpoint();
-  }
+  const std::string where = nobodys_address();
   bus::options options;
   options.forget_after = std::chrono::milliseconds(50);
   peer dialer(options);
@@ -161,11 +153,7 @@ TEST(bus, a_link_that_is_not_dialed_for_ever_ends_where_nobody_listens) {
 }
 
 TEST(bus, waits_until_a_link_is_up_and_not_for_one_that_is_gone) {
-  std::string where;
-  {
-    peer any(peer::listening());
-    where = any->endpoint();
-  }
+  const std::string where = nobodys_address();
   peer dialer;
   const link_id link = dialer->connect(where);
   EXPECT_FALSE(dialer->wait_up(link, std::chrono::milliseconds(20), {}));
@@ -173,6 +161,16 @@ TEST(bus, waits_until_a_link_is_up_and_not_for_one_that_is_gone) {
   EXPECT_TRUE(dialer->wait_up(link, std::chrono::seconds(20), {}));
   dialer->close(link);
   const auto begun = std::chrono::steady_clock::now();
+  EXPECT_FALSE(dialer->wait_up(link, std::chrono::seconds(20), {}));
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
+}
+
+TEST(bus, waits_no_longer_for_a_link_that_ends_meanwhile) {
+  bus::options options;
+  options.forget_after = std::chrono::milliseconds(50);
+  peer dialer(options);
+  const auto begun = std::chrono::steady_clock::now();
+  const link_id link = dialer->connect("tcp://127.0.0.1:1", {}, dialing::until_forgotten);
   EXPECT_FALSE(dialer->wait_up(link, std::chrono::seconds(20), {}));
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(10));
 }
@@ -206,11 +204,7 @@ TEST(bus, a_link_takes_so_many_bytes_and_then_says_full) {
   bus::options options;
   options.queue_bytes = 1 << 20;
   peer dialer(options);
-  std::string where;
-  {
-    peer any(peer::listening());
-    where = any->endpoint();
-  }
+  const std::string where = nobodys_address();
   const link_id link = dialer->connect(where);
   std::uint64_t sent = 0;
   while (dialer->send(link, numbered_frame(sent, 100'000)) == send_status::queued) ++sent;

@@ -105,4 +105,10 @@ class peer {
   std::unique_ptr<bus> bus_;
 };
 
+/// Where somebody listened just now, and nobody does any more.
+inline std::string nobodys_address() {
+  peer any(peer::listening());
+  return any->endpoint();
+}
+
 }  // namespace troupe

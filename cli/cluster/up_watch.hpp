@@ -1,0 +1,20 @@
+// What `troupe up` does while its nodes run.
+#pragma once
+#include <functional>
+
+#include "cluster/config/config.hpp"
+#include "cluster/launch/launch.hpp"
+
+namespace troupe {
+
+/// Who is told how a cluster begins.
+struct beginning {
+  std::function<void()> on_waiting;  ///< again and again, until it is ready
+  std::function<void()> on_ready;    ///< the first time that it is
+};
+
+/// Watches the nodes until a signal comes: starts again what died or hangs. Throws a runtime_error if the cluster
+/// cannot begin, or has lost its head for good.
+void watch_nodes(const cluster_config& config, launcher& nodes, const beginning& begin);
+
+}  // namespace troupe
