@@ -126,7 +126,12 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
 cudaError_t cudaSetDevice(int index) {
   return index == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
+cudaError_t cudaDeviceReset() {
+  is_open = false;
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  is_open = true;
   *free = *total = memory_of_device;
   return cudaSuccess;
 }

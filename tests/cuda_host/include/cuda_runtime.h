@@ -2,6 +2,7 @@
 // functions that kernels use, and the part of the runtime that model/ops/cuda/device.hpp and launch() need.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -98,6 +99,7 @@ enum cudaError_t {
   cudaErrorStreamCaptureUnsupported,
   cudaErrorNvlinkUncorrectable = 220,
   cudaErrorContained = 226,
+  cudaErrorUnknown = 999,
 };
 enum cudaMemcpyKind { cudaMemcpyDefault };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
@@ -107,7 +109,8 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0;
 enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor };
 
 namespace cuda_host {
-inline int compute_capability = 9;  ///< that the device says it has
+inline int compute_capability = 9;         ///< that the device says it has
+inline std::atomic<bool> is_open = false;  ///< the process has asked it for its free memory
 struct stream_state;
 struct event_state;
 struct graph_state;
@@ -123,6 +126,7 @@ using cudaGraphExec_t = cuda_host::graph_state*;
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index);
 cudaError_t cudaSetDevice(int index);
+cudaError_t cudaDeviceReset();
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
