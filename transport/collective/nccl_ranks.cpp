@@ -82,7 +82,10 @@ class nccl_library {
 class nccl_rank final : public collective {
  public:
   nccl_rank(const rank_group& group, meeting_place& place, int device, std::chrono::milliseconds timeout)
-      : collective(group.rank, group.size), timeout_(timeout), patience_(std::max(timeout, group.patience)) {
+      : collective(group.rank, group.size),
+        device_(device),
+        timeout_(timeout),
+        patience_(std::max(timeout, group.patience)) {
     require(library_.cudaSetDevice(device));
     require(library_.cudaStreamCreate(&stream_));
     ncclUniqueId id{};
@@ -106,6 +109,7 @@ class nccl_rank final : public collective {
 
  private:
   void exchange(std::span<const transfer> sends, std::span<const transfer> receives) override {
+    require(library_.cudaSetDevice(device_));  // another thread's is GPU 0, where the buffer would be taken
     if (are_on_device(sends) && are_on_device(receives))
       exchange_on_device(sends, receives);
     else
@@ -206,6 +210,7 @@ class nccl_rank final : public collective {
   }
 
   nccl_library library_;
+  int device_;
   std::chrono::milliseconds timeout_, patience_;  ///< patience_: with the call under way
   cudaStream_t stream_ = nullptr;
   ncclComm_t ranks_ = nullptr;
