@@ -86,6 +86,7 @@ enum cudaError_t {
   cudaErrorInvalidValue,
   cudaErrorMemoryAllocation,
   cudaErrorLaunchFailure,
+  cudaErrorInvalidConfiguration,
   // What tests never cause.
   cudaErrorECCUncorrectable,
   cudaErrorIllegalAddress,
@@ -158,8 +159,14 @@ struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   cudaStream_t stream = nullptr;
 };
+inline bool is_valid(const cudaLaunchConfig_t& config) {
+  const dim3 grid = config.gridDim, block = config.blockDim;
+  return grid.count() > 0 && grid.x < 1u << 31 && grid.y < 1u << 16 && grid.z < 1u << 16 && block.count() > 0 &&
+         block.count() <= 1024 && block.z <= 64;
+}
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A... arguments) {
+  if (!is_valid(*config)) return cudaErrorInvalidConfiguration;
   if (!cuda_host::is_loaded(config->stream, reinterpret_cast<const void*>(kernel)))
     return cudaErrorStreamCaptureUnsupported;
   cuda_host::put(config->stream,
