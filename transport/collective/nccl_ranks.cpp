@@ -194,8 +194,11 @@ class nccl_rank final : public collective {
         continue;
       }
       library_.ncclCommAbort(std::exchange(ranks_, nullptr));
-      throw collective_failure(peer, fmt::format("a rank of {} is gone or silent ({})", size(),
-                                                 late ? "time-out" : library_.ncclGetErrorString(state)));
+      const char* const why = !is_well(state) ? library_.ncclGetErrorString(state)
+                              : !well         ? library_.cudaGetErrorString(stream)
+                              : late          ? "time-out"
+                                              : "interrupted";
+      throw collective_failure(peer, fmt::format("a rank of {} is gone or silent ({})", size(), why));
     }
   }
 
