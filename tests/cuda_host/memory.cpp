@@ -25,6 +25,7 @@ class taken_memory {
     const std::size_t size = rounded(bytes, alignment), pages = rounded(size, page);
     void* const mapped = ::mmap(nullptr, pages + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (mapped == MAP_FAILED) return nullptr;
+    ::madvise(mapped, pages, MADV_HUGEPAGE);  // fewer of them to open and to close
     auto* const first = static_cast<std::byte*>(mapped);
     area taken{first, pages, pages + page, kind};
     allow(taken, true);
