@@ -13,6 +13,7 @@
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/launch_up.hpp"
 #include "cluster/launch/machine.hpp"
+#include "model/arch/device.hpp"
 
 namespace troupe {
 namespace {
@@ -83,7 +84,8 @@ void check_ports(const cluster_config& config) {
   check("http", config.http, split_host_port(config.http));
 }
 
-/// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet.
+/// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet. This process
+/// only asks: its GPUs are the nodes'.
 std::vector<worker_offer> offers_of(const cluster_config& config) {
   constexpr std::uint64_t plenty = std::uint64_t{1} << 50;
   std::vector<worker_offer> offers;
@@ -96,6 +98,7 @@ std::vector<worker_offer> offers_of(const cluster_config& config) {
                       .layers = node.layers,
                       .replica = node.replica,
                       .pool = is_here && node.shares_memory() ? "this machine" : ""});
+    if (is_here) leave_device(node.device);
   }
   return offers;
 }

@@ -31,4 +31,8 @@ std::optional<std::int64_t> free_memory(device_id device) {
   return on_machine && in_groups ? std::min(on_machine, in_groups) : on_machine ? on_machine : in_groups;
 }
 
+void leave_device(device_id device) {
+  if (!device.is_cpu()) leave_gpu(device.gpu);
+}
+
 }  // namespace troupe

@@ -13,6 +13,7 @@ std::string gpu_fault(int gpu);
 /// What `troupe --version` says of CUDA.
 std::string gpu_support();
 std::int64_t free_gpu_memory(int gpu);
+void leave_gpu(int gpu);
 /// What a GPU allows, measured: bytes that are read or written a second, products and sums a second.
 struct gpu_limits {
   double bytes = 0, int8 = 0, bf16 = 0;

@@ -114,6 +114,10 @@ class block_runner {
   }
 
   void copy(const copy_order& order) {
+    const auto is_aligned = [&](const void* place) {
+      return reinterpret_cast<std::uintptr_t>(place) % order.bytes == 0;
+    };
+    if (!is_aligned(order.to) || !is_aligned(order.from)) fault_ = "a copy into shared memory is not aligned";
     if (order_ % 2 == 1)
       std::memcpy(order.to, order.from, order.bytes);
     else

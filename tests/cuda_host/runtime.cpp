@@ -1,10 +1,9 @@
-// Streams that are as late as they may be: what is put on one runs only when somebody waits for it. Device memory is
-// plain memory, full of NaN until it is written; sanitizers watch its ends.
+// Streams that are as late as they may be: what is put on one runs only when somebody waits for it.
 #include <cuda_runtime.h>
 
-#include <cstdlib>
+#include <cuda_host/memory.hpp>
+
 #include <deque>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -25,6 +24,8 @@ struct stream_state {
   std::string fault;
 
   void run_until(std::size_t ticket) {
+    if (done >= ticket) return;
+    const device_at_work memory_is_open;
     while (done < ticket) {
       auto work = std::move(waiting.front());
       waiting.pop_front();
@@ -62,45 +63,15 @@ namespace {
 constexpr std::size_t memory_of_device = std::size_t{4} << 30;
 thread_local std::string last_fault;
 
-/// Device memory and pinned memory; the rest of the host's is pageable.
-class taken_memory {
- public:
-  cudaError_t take(void** memory, std::size_t bytes) {
-    if (bytes > memory_of_device) return cudaErrorMemoryAllocation;
-    *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-    if (!*memory) return cudaErrorMemoryAllocation;
-    std::memset(*memory, 0xff, bytes);
-    const std::lock_guard lock(mutex_);
-    areas_[static_cast<const std::byte*>(*memory)] = bytes;
-    return cudaSuccess;
-  }
-  cudaError_t give_back(void* memory) {
-    const std::lock_guard lock(mutex_);
-    areas_.erase(static_cast<const std::byte*>(memory));
-    std::free(memory);
-    return cudaSuccess;
-  }
-  bool has(const void* memory) const {
-    const std::lock_guard lock(mutex_);
-    const auto* at = static_cast<const std::byte*>(memory);
-    auto area = areas_.upper_bound(at);
-    if (area == areas_.begin()) return false;
-    --area;
-    return at < area->first + area->second;
-  }
-
- private:
-  mutable std::mutex mutex_;
-  std::map<const std::byte*, std::size_t> areas_;
-};
-
-taken_memory& taken() {
-  static taken_memory all;
-  return all;
+cudaError_t take(void** memory, std::size_t bytes, memory_kind kind) {
+  if (bytes > memory_of_device) return cudaErrorMemoryAllocation;
+  *memory = take_memory(bytes, kind);
+  return *memory ? cudaSuccess : cudaErrorMemoryAllocation;
 }
 
-bool is_pageable(const void* memory) {
-  return !taken().has(memory);
+cudaError_t give_back(void* memory) {
+  give_memory_back(memory);
+  return cudaSuccess;
 }
 
 cudaError_t wait(stream_state* stream, std::size_t ticket) {
@@ -126,7 +97,12 @@ cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr, int) {
 cudaError_t cudaSetDevice(int index) {
   return index == 0 ? cudaSuccess : cudaErrorInvalidValue;
 }
+cudaError_t cudaDeviceReset() {
+  is_open = false;
+  return cudaSuccess;
+}
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total) {
+  is_open = true;
   *free = *total = memory_of_device;
   return cudaSuccess;
 }
@@ -138,6 +114,8 @@ const char* cudaGetErrorString(cudaError_t error) {
       return "invalid argument";
     case cudaErrorMemoryAllocation:
       return "out of memory";
+    case cudaErrorInvalidConfiguration:
+      return "invalid configuration argument";
     case cudaErrorStreamCaptureUnsupported:
       return "operation not permitted when stream is capturing";
     default:
@@ -147,16 +125,16 @@ const char* cudaGetErrorString(cudaError_t error) {
 }
 
 cudaError_t cudaMalloc(void** memory, std::size_t bytes) {
-  return taken().take(memory, bytes);
+  return take(memory, bytes, memory_kind::device);
 }
 cudaError_t cudaFree(void* memory) {
-  return taken().give_back(memory);
+  return give_back(memory);
 }
 cudaError_t cudaHostAlloc(void** memory, std::size_t bytes, unsigned) {
-  return taken().take(memory, bytes);
+  return take(memory, bytes, memory_kind::pinned);
 }
 cudaError_t cudaFreeHost(void* memory) {
-  return taken().give_back(memory);
+  return give_back(memory);
 }
 
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind, cudaStream_t stream) {

@@ -82,7 +82,10 @@ class nccl_library {
 class nccl_rank final : public collective {
  public:
   nccl_rank(const rank_group& group, meeting_place& place, int device, std::chrono::milliseconds timeout)
-      : collective(group.rank, group.size), timeout_(timeout), patience_(std::max(timeout, group.patience)) {
+      : collective(group.rank, group.size),
+        device_(device),
+        timeout_(timeout),
+        patience_(std::max(timeout, group.patience)) {
     require(library_.cudaSetDevice(device));
     require(library_.cudaStreamCreate(&stream_));
     ncclUniqueId id{};
@@ -106,6 +109,7 @@ class nccl_rank final : public collective {
 
  private:
   void exchange(std::span<const transfer> sends, std::span<const transfer> receives) override {
+    require(library_.cudaSetDevice(device_));  // another thread's is GPU 0, where the buffer would be taken
     if (are_on_device(sends) && are_on_device(receives))
       exchange_on_device(sends, receives);
     else
@@ -190,8 +194,11 @@ class nccl_rank final : public collective {
         continue;
       }
       library_.ncclCommAbort(std::exchange(ranks_, nullptr));
-      throw collective_failure(peer, fmt::format("a rank of {} is gone or silent ({})", size(),
-                                                 late ? "time-out" : library_.ncclGetErrorString(state)));
+      const char* const why = !is_well(state) ? library_.ncclGetErrorString(state)
+                              : !well         ? library_.cudaGetErrorString(stream)
+                              : late          ? "time-out"
+                                              : "interrupted";
+      throw collective_failure(peer, fmt::format("a rank of {} is gone or silent ({})", size(), why));
     }
   }
 
@@ -206,6 +213,7 @@ class nccl_rank final : public collective {
   }
 
   nccl_library library_;
+  int device_;
   std::chrono::milliseconds timeout_, patience_;  ///< patience_: with the call under way
   cudaStream_t stream_ = nullptr;
   ncclComm_t ranks_ = nullptr;

@@ -35,6 +35,11 @@ std::int64_t free_gpu_memory(int gpu) {
   return static_cast<std::int64_t>(free);
 }
 
+void leave_gpu(int gpu) {
+  cuda::use_device(gpu);
+  cuda::check(cudaDeviceReset(), "leaving the device");
+}
+
 gpu_limits measure_gpu(int gpu) {
   cuda::use_device(gpu);
   const cuda::stream on;

@@ -123,7 +123,7 @@ struct chunk_reader {
   }
 
   __device__ float key_scale(int block, int slot) const {
-    if constexpr (Kind == kv_kind::i8) return blocks[block].key_scales[slot];
+    if constexpr (Kind == kv_kind::i8) return blocks[block].key_scale(slot);
     return 1.0f;
   }
 
@@ -140,7 +140,7 @@ struct chunk_reader {
     } else {
       float scaled[4];
       for (int i = 0; i < 4; ++i) {
-        const float product = reader::value(words, i) * blocks[block].value_scales[slot + i];
+        const float product = reader::value(words, i) * blocks[block].value_scale(slot + i);
         scaled[i] = span.sees(position + i) ? product : 0.0f;
       }
       b[0] = pack_f16(scaled[0], scaled[1]);
@@ -260,6 +260,7 @@ __device__ void for_values(const section_sums<Steps>& sums, int half, int head_d
 template <int Steps>
 __device__ void join_output(const attention_plan& p, const query (&queries)[2], const section_sums<Steps>& sums,
                             bool is_first, bool is_last, softmax_part (&totals)[2]) {
+#pragma unroll  // or sums would be picked by a number, which registers have none of
   for (int half = 0; half < 2; ++half) {
     if (!queries[half].exists()) continue;
     const part_weights weights(totals[half], sums.parts[half]);
@@ -276,6 +277,7 @@ __device__ void put_section(const attention_plan& p, const query (&queries)[2], 
                             int tile, int kv_head, int section) {
   const section_store store(p.args.scratch, p.sections, p.args.cache.head_dim);
   const int lane = threadIdx.x % 32;
+#pragma unroll  // or sums would be picked by a number, which registers have none of
   for (int half = 0; half < 2; ++half) {
     if (!queries[half].exists()) continue;
     float* row = store.row(tile, p.args.cache.heads, kv_head, section, lane / 4 + half * 8);

@@ -20,7 +20,8 @@ Handle made(Make make, const char* operation) {
 
 constexpr int contained_error = 226;  // cudaErrorContained, which the headers of early versions of CUDA 12 lack
 
-/// Errors after which every call of the process fails, as CUDA's manual says.
+/// Errors after which every call of the process fails, as CUDA's manual says; an unknown one, such as that of a GPU
+/// that has fallen off its bus, does not go away here either.
 bool is_final(cudaError_t error) {
   switch (error) {
     case cudaErrorECCUncorrectable:
@@ -34,6 +35,7 @@ bool is_final(cudaError_t error) {
     case cudaErrorInvalidPc:
     case cudaErrorLaunchFailure:
     case cudaErrorNvlinkUncorrectable:
+    case cudaErrorUnknown:
       return true;
     default:
       return static_cast<int>(error) == contained_error;

@@ -8,10 +8,10 @@ namespace troupe::cuda {
 constexpr int tile_side = 64, tile_depth = 16, tile_threads = 256;
 constexpr int thread_side = 4;  // sums of a thread: 4 x 4
 
-/// Part of both factors, the depth first.
+/// Part of both factors, the depth first; a thread reads four neighbours at once.
 struct float_tiles {
   using side = float[tile_depth][tile_side + 4];
-  side a, b;
+  alignas(16) side a, b;
 };
 
 /// A factor that lies in plain rows. `count` of the side's rows (or columns) exist.

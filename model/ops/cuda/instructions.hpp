@@ -26,7 +26,7 @@ inline __device__ float bf16_value(std::uint16_t bits) {
 /// 16 bytes, which land when they are waited for.
 inline __device__ void copy_async(void* shared, const void* global) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global));
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
 }
 /// The copies since the last call are a group.
 inline __device__ void close_copies() {

@@ -20,7 +20,7 @@ __device__ void store_head(const head_values& v, head_block<Element> block, int 
     v.each([&](int d, float x) {
       (is_key ? block.key(slot, d) : block.value(slot, d)) = static_cast<Element>(__float2int_rn(x * inverse));
     });
-    if (threadIdx.x % 32 == 0) (is_key ? block.key_scales : block.value_scales)[slot] = most / 127.0f;
+    if (threadIdx.x % 32 == 0) (is_key ? block.key_scale(slot) : block.value_scale(slot)) = most / 127.0f;
   } else {
     v.each([&](int d, float x) { store(is_key ? block.key(slot, d) : block.value(slot, d), x); });
   }

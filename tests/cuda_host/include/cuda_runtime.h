@@ -2,6 +2,7 @@
 // functions that kernels use, and the part of the runtime that model/ops/cuda/device.hpp and launch() need.
 #pragma once
 #include <algorithm>
+#include <atomic>
 #include <bit>
 #include <cmath>
 #include <cstddef>
@@ -85,6 +86,7 @@ enum cudaError_t {
   cudaErrorInvalidValue,
   cudaErrorMemoryAllocation,
   cudaErrorLaunchFailure,
+  cudaErrorInvalidConfiguration,
   // What tests never cause.
   cudaErrorECCUncorrectable,
   cudaErrorIllegalAddress,
@@ -98,6 +100,7 @@ enum cudaError_t {
   cudaErrorStreamCaptureUnsupported,
   cudaErrorNvlinkUncorrectable = 220,
   cudaErrorContained = 226,
+  cudaErrorUnknown = 999,
 };
 enum cudaMemcpyKind { cudaMemcpyDefault };
 enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
@@ -107,7 +110,8 @@ constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0;
 enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor };
 
 namespace cuda_host {
-inline int compute_capability = 9;  ///< that the device says it has
+inline int compute_capability = 9;         ///< that the device says it has
+inline std::atomic<bool> is_open = false;  ///< the process has asked it for its free memory
 struct stream_state;
 struct event_state;
 struct graph_state;
@@ -123,6 +127,7 @@ using cudaGraphExec_t = cuda_host::graph_state*;
 cudaError_t cudaGetDeviceCount(int* count);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index);
 cudaError_t cudaSetDevice(int index);
+cudaError_t cudaDeviceReset();
 cudaError_t cudaMemGetInfo(std::size_t* free, std::size_t* total);
 const char* cudaGetErrorString(cudaError_t error);
 cudaError_t cudaMalloc(void** memory, std::size_t bytes);
@@ -154,8 +159,14 @@ struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
   cudaStream_t stream = nullptr;
 };
+inline bool is_valid(const cudaLaunchConfig_t& config) {
+  const dim3 grid = config.gridDim, block = config.blockDim;
+  return grid.count() > 0 && grid.x < 1u << 31 && grid.y < 1u << 16 && grid.z < 1u << 16 && block.count() > 0 &&
+         block.count() <= 1024 && block.z <= 64;
+}
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A... arguments) {
+  if (!is_valid(*config)) return cudaErrorInvalidConfiguration;
   if (!cuda_host::is_loaded(config->stream, reinterpret_cast<const void*>(kernel)))
     return cudaErrorStreamCaptureUnsupported;
   cuda_host::put(config->stream,

@@ -65,9 +65,9 @@ TEST(cuda_host, lanes_that_do_different_things_at_once_are_an_error) {
 }
 
 TEST(cuda_host, copies_are_waited_for_or_may_be_missing) {
-  const char from[] = "sixteen letters";
+  alignas(16) const char from[] = "sixteen letters";
   const auto copied = [&](unsigned order, bool waits) {
-    char to[16] = {};
+    alignas(16) char to[16] = {};
     std::string seen;
     cuda_host::set_order(order);
     cuda_host::run_grid(1, 1, [&] {
@@ -81,6 +81,16 @@ TEST(cuda_host, copies_are_waited_for_or_may_be_missing) {
   EXPECT_EQ(copied(0, true), from);
   EXPECT_EQ(copied(1, true), from);
   EXPECT_NE(copied(0, false), copied(1, false));
+}
+
+TEST(cuda_host, copies_that_are_not_aligned_are_an_error) {
+  alignas(16) char from[32] = {}, to[32] = {};
+  const auto copy = [&](int to_offset, int from_offset) {
+    cuda_host::run_grid(1, 1, [&] { cuda_host::start_copy(to + to_offset, from + from_offset, 16); });
+  };
+  EXPECT_NO_THROW(copy(0, 16));
+  EXPECT_THROW(copy(0, 8), std::logic_error);
+  EXPECT_THROW(copy(4, 0), std::logic_error);
 }
 
 }  // namespace

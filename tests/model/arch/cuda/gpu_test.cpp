@@ -8,6 +8,8 @@
 
 #include <cuda_runtime.h>
 
+#include "model/arch/device.hpp"
+
 namespace troupe {
 namespace {
 
@@ -18,6 +20,13 @@ TEST(gpu_fault, names_a_gpu_that_is_not_there_or_too_old) {
   EXPECT_EQ(gpu_fault(0),
             "this GPU has compute capability 7.x, and 8.0 is the least that is needed: use the device cpu");
   cuda_host::compute_capability = own;
+}
+
+TEST(leave_device, gives_back_what_a_question_for_free_memory_took) {
+  EXPECT_GT(*free_memory({0}), 0);
+  EXPECT_TRUE(cuda_host::is_open);
+  leave_device({0});
+  EXPECT_FALSE(cuda_host::is_open);
 }
 
 }  // namespace

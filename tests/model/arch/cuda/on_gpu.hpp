@@ -7,6 +7,7 @@
 #include "model/arch/gpu.hpp"
 #if __has_include(<cuda_host/fibers.hpp>)
 #include <cuda_host/fibers.hpp>
+#include <cuda_host/memory.hpp>
 #endif
 
 namespace troupe {

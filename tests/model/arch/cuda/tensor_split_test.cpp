@@ -47,6 +47,7 @@ TEST(tensor_split_on_a_gpu, goes_on_in_the_next_stage) {
 #if __has_include(<cuda_host/fibers.hpp>)
 /// Threads can exchange what lies on a simulated device, as NCCL does on GPUs.
 TEST(tensor_split_on_a_gpu, exchanges_without_the_host) {
+  const cuda_host::device_at_work threads_may_touch_its_memory;
   decoder::options chosen{.device = first_gpu};
   chosen.split.on_device = true;
   expect_ranks_to_make_what_one_does(random_model("qwen3", scheme::q4), chosen);
