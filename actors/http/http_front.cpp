@@ -13,9 +13,9 @@ namespace {
 /// Says where the API is, since many clients are given an address without /v1.
 constexpr std::string_view where_the_api_is = "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions";
 
-http_response nothing_at_path() {
-  return error_response(
-      api_error(404, fmt::format("there is nothing at this path: {}", where_the_api_is), {}, "unknown_url"));
+http_response nothing_at(std::string_view path) {
+  return error_response(api_error(404, fmt::format("there is nothing at {}: {}", path.substr(0, 128), where_the_api_is),
+                                  {}, "unknown_url"));
 }
 
 http_response wrong_method(const std::string& path, const std::string& allowed) {
@@ -60,7 +60,7 @@ void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> e
     request.places = std::move(found.places);
     return (*found.handler)(std::move(request), std::move(logged));
   }
-  logged->reply(found.allowed.empty() ? nothing_at_path() : wrong_method(request.path, found.allowed));
+  logged->reply(found.allowed.empty() ? nothing_at(request.path) : wrong_method(request.path, found.allowed));
 }
 
 void http_front::stop() {

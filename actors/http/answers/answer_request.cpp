@@ -12,24 +12,46 @@ namespace {
 
 constexpr std::size_t most_prompts = 2048;  // as OpenAI's specification says
 
-/// Fields that are refused by name, since they would change the answer.
-constexpr std::string_view unserved[] = {"suffix",
-                                         "min_tokens",
-                                         "audio",
-                                         "modalities",
-                                         "functions",
-                                         "function_call",
-                                         "truncate_prompt_tokens",
-                                         "web_search_options",
-                                         "use_beam_search",
-                                         "bad_words",
-                                         "allowed_token_ids",
-                                         "include_stop_str_in_output",
-                                         "chat_template",
-                                         "continue_final_message",
-                                         "add_special_tokens",
-                                         "return_tokens_as_token_ids",
-                                         "return_token_ids"};
+struct unserved_field {
+  std::string_view name;
+  std::string_view remedy = "leave it out";
+};
+
+/// Fields that are refused by name, since they would change the answer: OpenAI's, vLLM's, SGLang's, llama.cpp's.
+constexpr unserved_field unserved[] = {
+    {"suffix"},
+    {"audio"},
+    {"modalities"},
+    {"functions"},
+    {"function_call"},
+    {"web_search_options"},
+    {"min_tokens", "leave it out, or let nothing end the answer: ignore_eos, no stop, max_tokens of at least as many"},
+    {"truncate_prompt_tokens"},
+    {"use_beam_search"},
+    {"bad_words"},
+    {"allowed_token_ids"},
+    {"include_stop_str_in_output"},
+    {"chat_template"},
+    {"continue_final_message"},
+    {"add_special_tokens"},
+    {"return_tokens_as_token_ids"},
+    {"return_token_ids"},
+    {"documents", "give them in chat_template_kwargs"},
+    {"prompt_embeds"},
+    {"logits_processors"},
+    {"guided_whitespace_pattern"},
+    {"min_new_tokens"},
+    {"stop_regex"},
+    {"lora_path", "name the adapter as the model"},
+    {"n_predict", "use max_tokens"},
+    {"repeat_penalty", "use repetition_penalty"},
+    {"typical_p"},
+    {"mirostat"},
+    {"dry_multiplier"},
+    {"xtc_probability"},
+    {"dynatemp_range"},
+    {"top_n_sigma"},
+};
 
 void take_advice(const sampling_advice& advice, sampling_params& to) {
   set_if(to.temperature, advice.temperature);
@@ -76,17 +98,30 @@ void read_stream(const request_fields& from, answer_order& to) {
   if (options) to.include_usage = request_fields(*options).boolean("include_usage").value_or(false);
 }
 
+/// Whether an answer has that many tokens since nothing ends it before max_tokens, as benchmarks ask for.
+bool is_reached_anyway(const json& min_tokens, const request_fields& from) {
+  if (!from.boolean("ignore_eos").value_or(false)) return false;
+  for (const char* key : {"stop", "stop_tokens", "stop_token_ids"})
+    if (from.has(key)) return false;
+  const json* most = from.find("max_completion_tokens");
+  if (!most) most = from.find("max_tokens");
+  return min_tokens.is_number() && most && most->is_number() && min_tokens <= *most;
+}
+
 /// Whether a value asks for what happens anyway. A chat's template already has the special tokens.
 bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
   if (name == "add_special_tokens") return value == json(!from.has("messages"));
   if (name == "modalities") return value == json::array({"text"});
+  if (name == "repeat_penalty" || name == "typical_p") return value == json(1);
+  if ((name == "n_predict" || name == "top_n_sigma") && value == json(-1)) return true;
+  if (name == "min_tokens" && is_reached_anyway(value, from)) return true;
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
 
 void refuse_unserved(const request_fields& from) {
-  for (const std::string_view name : unserved)
+  for (const auto& [name, remedy] : unserved)
     if (const json* value = from.find(name); value && !has_no_effect(name, *value, from))
-      refuse_field(name, fmt::format("{} is not served here: leave it out", name), "unsupported_parameter");
+      refuse_field(name, fmt::format("{} is not served here: {}", name, remedy), "unsupported_parameter");
 }
 
 [[noreturn]] void refuse_prompts(std::string_view key) {

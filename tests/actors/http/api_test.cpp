@@ -60,6 +60,7 @@ TEST_F(api, says_what_it_does_not_have) {
   const answered nothing = ask("GET", "/v2/other").get();
   EXPECT_EQ(nothing.status, 404);
   EXPECT_EQ(nothing.parsed()["error"]["code"], "unknown_url");
+  EXPECT_TRUE(nothing.parsed()["error"]["message"].get<std::string>().starts_with("there is nothing at /v2/other: "));
   answered method = ask("GET", "/v1/completions").get();
   EXPECT_EQ(method.status, 405);
   EXPECT_EQ(method.headers["allow"], "POST");

@@ -40,7 +40,15 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                                                            {"min_tokens", 1},
                                                            {"suffix", "b"},
                                                            {"return_token_ids", true},
-                                                           {"use_beam_search", true}};
+                                                           {"use_beam_search", true},
+                                                           {"documents", {{{"text", "a"}}}},
+                                                           {"prompt_embeds", "AAAA"},
+                                                           {"stop_regex", "a+"},
+                                                           {"lora_path", "pricing"},
+                                                           {"n_predict", 8},
+                                                           {"repeat_penalty", 1.1},
+                                                           {"typical_p", 0.9},
+                                                           {"top_n_sigma", 1}};
   for (const auto& [name, value] : unserved)
     EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, value}}, 400)["param"], name);
   const json idle{{"prompt", "A"},
@@ -51,10 +59,28 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                   {"min_tokens", 0},
                   {"suffix", ""},
                   {"functions", json::array()},
-                  {"use_beam_search", false}};
+                  {"use_beam_search", false},
+                  {"n_predict", -1},
+                  {"repeat_penalty", 1.0},
+                  {"typical_p", 1},
+                  {"mirostat", 0}};
   auto answer = post("/v1/completions", idle);
   give(gateway_.take<begin_request>(), "c", "stop");
   EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completion_requests, take_min_tokens_where_nothing_ends_the_answer_before) {
+  const json reached{{"prompt", "A"}, {"min_tokens", 4}, {"max_tokens", 4}, {"ignore_eos", true}};
+  auto answer = post("/v1/completions", reached);
+  give(gateway_.take<begin_request>(), "abcd", "length");
+  EXPECT_EQ(answer.get().status, 200);
+  const std::vector<json> changes{{{"ignore_eos", false}}, {{"max_tokens", 3}},       {{"max_tokens", nullptr}},
+                                  {{"stop", "z"}},         {{"stop_token_ids", {5}}}, {{"min_tokens", "4"}}};
+  for (const json& change : changes) {
+    json body = reached;
+    body.update(change);
+    EXPECT_EQ(error_of("/v1/completions", body, 400)["param"], "min_tokens") << change;
+  }
 }
 
 TEST_F(completion_requests, read_the_names_that_vllm_uses) {
