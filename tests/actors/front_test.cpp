@@ -33,8 +33,8 @@ class front : public testing::Test {
 
   command_answer run(const std::string& name, const json& arguments) {
     const auto answers = std::make_shared<inbox>();
-    tell(front_.store, command_call{{name, arguments.dump()},
-                                    [answers](command_answer answer) { answers->put(std::move(answer)); }});
+    tell(front_.store,
+         command_call{{name, arguments.dump()}, [answers](command_answer answer) { answers->put(std::move(answer)); }});
     return answers->take<command_answer>();
   }
 
