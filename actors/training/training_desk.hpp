@@ -104,7 +104,7 @@ class training_desk_state {
   // training_desk_results.cpp: reports of trainers, and their results
   void take_progress(const training_progress& progress);
   void take_end(const training_ended& ended);
-  void part(const training_queue::lease& from, const std::string& why);
+  void fall_apart(const training_queue::lease& from, const std::string& why);
   void take_result(const training_queue::lease& from, const std::vector<training_file>& files);
   void take_piece(const training_piece& piece);
   void fetch_result(const std::string& job);
