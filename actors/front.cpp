@@ -31,6 +31,7 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
     }
   }
   parts.book->save(shelf->take_changes());
+  shelf->keep_changes();
   return shelf;
 }
 

@@ -369,7 +369,8 @@ using supervisor_actor = actor_of<begin_cluster, incoming<join_cluster>, incomin
 /// The gateway's thread to client desk: a client's request has ended.
 struct client_done {
   link_id link;
-  std::uint64_t id = 0;
+  std::uint64_t id = 0;  ///< the client's, which may have cancelled it and given the id to another one
+  request_id request;
 };
 
 /// Speaks with clients on the wire.

@@ -124,7 +124,8 @@ class jobs_state {
   std::size_t output_bytes_ = 0;                    ///< of their texts
   std::deque<use_journal> unused_;                  ///< that the disk did not take, in order
   bool is_to_take_up_ = false, record_due_ = false, post_due_ = false;
-  bool is_failing_ = false, has_failed_ = false;  ///< the journal fails; it failed in the last attempt
+  bool is_failing_ = false;  ///< people were told that the journal fails, and not yet that it works again
+  bool will_retry_ = false;  ///< it failed in the last attempt, and the next one is on its way
   instant posted_, sweep_at_, retry_at_;
 };
 

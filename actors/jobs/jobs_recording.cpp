@@ -13,7 +13,7 @@ bool jobs_state::is_full_of_outputs() const {
 }
 
 void jobs_state::record_soon() {
-  if (has_failed_) return;  // the next attempt is on its way, and takes these too
+  if (will_retry_) return;  // that takes these, too
   if (outputs_.size() >= parts_.record_at_once) return record();
   if (!std::exchange(record_due_, true)) wake_in(parts_.record_after);
 }
@@ -71,7 +71,7 @@ void jobs_state::sweep() {
 
 /// Sees to it that what could not be written or read is tried again.
 void jobs_state::note_failure(const journal_failure& failure) {
-  has_failed_ = true;
+  will_retry_ = true;
   parts_.board->post("journal", dump(failure.what()));
   if (!std::exchange(is_failing_, true)) parts_.say(fmt::format("jobs stand still: {}", failure.what()));
   if (clock_.now() < retry_at_) return;  // the wake for it is on its way
@@ -80,18 +80,18 @@ void jobs_state::note_failure(const journal_failure& failure) {
 }
 
 void jobs_state::try_all_again() {
-  has_failed_ = false;
+  will_retry_ = false;
   take_up();
   record();
   if (end_complete_jobs()) post_soon();
   use_again();
   sweep();
   pump();
-  if (is_failing_ && !has_failed_)
+  if (is_failing_ && !will_retry_)
     post();
   else if (post_due_)
     post_soon();
-  if (has_failed_ || !std::exchange(is_failing_, false)) return;
+  if (will_retry_ || !std::exchange(is_failing_, false)) return;
   parts_.board->remove("journal");
   parts_.say("the journal is written again: jobs go on");
 }

@@ -1,6 +1,7 @@
 // The scheduler of one replica: takes requests, sends orders to the stages and tokens to the requests' sinks.
 #pragma once
 #include <deque>
+#include <functional>
 #include <memory>
 #include <span>
 #include <unordered_map>
@@ -63,29 +64,27 @@ class scheduler_state {
     token_batch tokens;
   };
 
-  // scheduler.cpp: requests
+  // scheduler.cpp: requests and adapters
   void accept(routed_request& request);
   void refuse_request(const routed_request& request, std::string error, refusal_cause cause, duration retry_after);
   void cancel(const cancel_request& cancelled);
   bool declare_adapter(adapter_version version);
   void forget(sequence_id id);
-  template <class Condition>
-  void refuse_accepted(const Condition& is_hopeless, const std::string& error, refusal_cause cause);
+  void refuse_accepted(const std::function<bool(sequence_id, const open_answer&)>& is_hopeless,
+                       const std::string& error, refusal_cause cause);
   void refuse_all_with(adapter_version version, const std::string& error);
 
-  // lives
-  batch_scheduler::options options_for_life() const;
-  void begin_life(const replica_started& started);
-  void end_life(const replica_stopped& stopped);
-  void refuse_deadly();
-  void return_requests();
-  std::vector<routed_request> give_up_answers();
-
-  // adapters
   void move_adapters();
   void take_adapter(const adapter_loaded& answer);
   template <message M>
   void tell_stages(const M& message);
+
+  // scheduler_lives.cpp
+  batch_scheduler::options options_for_life() const;
+  void begin_life(const replica_started& started);
+  void end_life(const replica_stopped& stopped);
+  void refuse_deadly();
+  std::vector<routed_request> give_up_answers();
 
   // scheduler_steps.cpp
   void pump();

@@ -28,15 +28,16 @@ prompt_input input_of(const client_request& request) {
   return input;
 }
 
-/// Sends the answers of one request over its link, on the gateway's thread.
+/// Sends the answers of one request over its link, on the gateway's thread. The desk hears of the end before the client
+/// does, so that the client may use the id again at once.
 class link_listener final : public answer_listener {
  public:
-  link_listener(wire* links, link_id link, std::uint64_t id, std::int32_t answers, client_desk_actor desk)
-      : links_(links), link_(link), id_(id), left_(answers), desk_(std::move(desk)) {}
+  link_listener(wire* links, const client_done& request, std::int32_t answers, client_desk_actor desk)
+      : links_(links), request_(request), left_(answers), desk_(std::move(desk)) {}
 
   void on_part(answer_part part) override {
     client_text text;
-    text.id = id_;
+    text.id = request_.id;
     text.index = part.index;
     text.text = std::move(part.text);
     text.tokens = std::move(part.tokens);
@@ -46,24 +47,22 @@ class link_listener final : public answer_listener {
       text.finish = part.end->finish;
       text.prompt_tokens = part.end->prompt_tokens;
       text.adapter = part.end->adapter;
-      --left_;
+      if (--left_ == 0) tell(desk_, request_);
     }
-    links_->send(link_, std::move(text));
-    if (left_ == 0) tell(desk_, client_done{link_, id_});
+    links_->send(request_.link, std::move(text));
   }
   void on_refused(const request_refused& refused) override {
+    tell(desk_, request_);
     const auto milliseconds = std::chrono::ceil<std::chrono::milliseconds>(refused.retry_after).count();
-    links_->send(link_, client_refused{.id = id_,
-                                       .error = refused.error,
-                                       .bad_input = refused.cause == refusal_cause::bad_input,
-                                       .retry_after_ms = static_cast<std::uint64_t>(milliseconds)});
-    tell(desk_, client_done{link_, id_});
+    links_->send(request_.link, client_refused{.id = request_.id,
+                                               .error = refused.error,
+                                               .bad_input = refused.cause == refusal_cause::bad_input,
+                                               .retry_after_ms = static_cast<std::uint64_t>(milliseconds)});
   }
 
  private:
   wire* links_;
-  link_id link_;
-  std::uint64_t id_;
+  client_done request_;
   std::int32_t left_;
   client_desk_actor desk_;
 };
@@ -78,12 +77,7 @@ client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
       [this](incoming<client_request>& request) { begin(request); },
       [this](const incoming<client_cancel>& cancelled) { cancel(cancelled.link, cancelled.message.id); },
       [this](incoming<client_command>& command) { run(command); },
-      [this](const client_done& done) {
-        const auto found = requests_.find(done.link);
-        if (found == requests_.end()) return;
-        found->second.erase(done.id);
-        if (found->second.empty()) requests_.erase(found);
-      },
+      [this](const client_done& done) { forget(done); },
       [this](const link_lost& lost) { end_all(lost.link); },
       [this](stop_now) { self_->quit(); },
   };
@@ -105,12 +99,13 @@ void client_desk_state::begin(incoming<client_request>& request) {
   if (open.contains(asked.id)) return refuse_with({.error = "the request's id is in use", .bad_input = true});
   try {
     const request_priority priority = asked.batch ? request_priority::batch : request_priority::interactive;
-    begin_request begun{.id = parts_.numbers->next(),
-                        .engine = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers, priority),
-                        .adapter = asked.adapter,
-                        .skip_tokens = asked.skip_tokens,
-                        .listener = std::make_shared<link_listener>(parts_.links, request.link, asked.id, asked.answers,
-                                                                    handle(self_))};
+    const client_done its_end{request.link, asked.id, parts_.numbers->next()};
+    begin_request begun{
+        .id = its_end.request,
+        .engine = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers, priority),
+        .adapter = asked.adapter,
+        .skip_tokens = asked.skip_tokens,
+        .listener = std::make_shared<link_listener>(parts_.links, its_end, asked.answers, handle(self_))};
     open.emplace(asked.id, begun.id);
     tell(parts_.gateway, std::move(begun));
   } catch (const field_error& error) {
@@ -131,6 +126,15 @@ void client_desk_state::cancel(link_id link, std::uint64_t id) {
   const auto request = found->second.extract(id);
   if (request) tell(parts_.gateway, end_request{request.mapped()});
   if (found->second.empty()) requests_.erase(found);
+}
+
+/// Not one that has the same id by now.
+void client_desk_state::forget(const client_done& done) {
+  const auto found = requests_.find(done.link);
+  if (found == requests_.end()) return;
+  requests_of_link& open = found->second;
+  if (const auto its = open.find(done.id); its != open.end() && its->second == done.request) open.erase(its);
+  if (open.empty()) requests_.erase(found);
 }
 
 void client_desk_state::end_all(link_id link) {

@@ -40,6 +40,7 @@ class client_desk_state {
 
   void begin(incoming<client_request>& request);
   void cancel(link_id link, std::uint64_t id);
+  void forget(const client_done& done);
   void end_all(link_id link);
   void refuse_request(link_id link, client_refused why);
   void run(incoming<client_command>& command);

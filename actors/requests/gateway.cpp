@@ -122,12 +122,17 @@ void gateway_state::refuse_adapter(const begin_request& request, std::string err
   request.listener->on_refused({request.id, std::move(error), refusal_cause::bad_input, {}, is_unknown});
 }
 
-/// The listener is not told, since it asked for this.
+/// The listener is not told, since it asked for this. The request may be over already.
 void gateway_state::end(request_id id) {
-  ++cancelled_;
-  if (running_.erase(id) > 0) return tell(parts_.router, cancel_request{id});
-  for (auto& [adapter, queue] : waiting_)
-    waiting_count_ -= std::erase_if(queue, [&](const waiting& each) { return each.request.id == id; });
+  if (running_.erase(id) > 0) {
+    ++cancelled_;
+    return tell(parts_.router, cancel_request{id});
+  }
+  for (auto& [adapter, queue] : waiting_) {
+    const auto found = std::erase_if(queue, [&](const waiting& each) { return each.request.id == id; });
+    waiting_count_ -= found;
+    cancelled_ += found;
+  }
 }
 
 // --- answers ---

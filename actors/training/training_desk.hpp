@@ -104,7 +104,7 @@ class training_desk_state {
   // training_desk_results.cpp: reports of trainers, and their results
   void take_progress(const training_progress& progress);
   void take_end(const training_ended& ended);
-  void part(const training_queue::lease& from, const std::string& why);
+  void fall_apart(const training_queue::lease& from, const std::string& why);
   void take_result(const training_queue::lease& from, const std::vector<training_file>& files);
   void take_piece(const training_piece& piece);
   void fetch_result(const std::string& job);
@@ -136,12 +136,14 @@ class training_desk_state {
   task_thread reading_;  ///< last: it uses the intake
 };
 
-/// Runs `use` on the journal's thread, then `then` on this actor's.
+/// Runs `use` on the journal's thread, then `then` on this actor's. If the disk fails, all that `use` does is done
+/// again later, so it must not stay half done.
 template <class Use>
 void training_desk_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then) {
   tell(parts_.jobs, use_journal{[use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {
-         auto answer = use(book);
-         tell(own, carry_on{[then, answer = std::move(answer)] { then(answer); }});
+         std::optional<decltype(use(book))> answer;
+         book.at_once([&] { answer.emplace(use(book)); });
+         tell(own, carry_on{[then, answer = *std::move(answer)] { then(answer); }});
        }});
 }
 

@@ -93,7 +93,7 @@ void training_desk_state::take_progress(const training_progress& progress) {
 void training_desk_state::take_end(const training_ended& ended) {
   const auto lease = lease_of(ended.lease);
   if (!lease || !find(lease->job)) return;
-  if (ended.is_alone) return part(*lease, ended.error);
+  if (ended.is_alone) return fall_apart(*lease, ended.error);
   if (ended.can_resume) return hold(lease->job, ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
@@ -102,7 +102,7 @@ void training_desk_state::take_end(const training_ended& ended) {
 }
 
 /// The trainers of the job have lost each other.
-void training_desk_state::part(const training_queue::lease& from, const std::string& why) {
+void training_desk_state::fall_apart(const training_queue::lease& from, const std::string& why) {
   note_event(from.job, "message", message_text("warn", from.trainer + " is alone: " + why));
   write_events(from.job);
   stop_leases(queue_.fell_apart(from.number));

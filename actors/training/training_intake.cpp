@@ -64,6 +64,11 @@ bool training_intake::is_silent(const std::string& job) {
   return now - heard > options_.longest_pause && !held_.contains(job);
 }
 
+bool training_intake::is_held(const std::string& job) {
+  const std::lock_guard lock(mutex_);
+  return held_.contains(job);
+}
+
 void training_intake::note_sender(const std::string& job) {
   const std::lock_guard lock(mutex_);
   heard_[job] = options_.time->now();
@@ -174,7 +179,7 @@ void training_intake::remove(const std::string& job) {
 void training_intake::remove_all_but(const std::vector<std::string>& jobs) {
   for (const fs::path& folder : entries_of(options_.folder)) {
     const std::string job = folder.filename().string();
-    if (std::find(jobs.begin(), jobs.end(), job) == jobs.end()) remove(job);
+    if (std::find(jobs.begin(), jobs.end(), job) == jobs.end() && !is_held(job)) remove(job);
   }
 }
 

@@ -46,7 +46,7 @@ class training_intake {
                           std::string_view text);
   /// Uses a file of /v1/files in place of sent pieces.
   void take_file(const std::string& job, const std::string& which, const std::string& file);
-  /// Until let_go(), the job's files do not count as abandoned, however long they wait to be read.
+  /// Until let_go(), the job's files stay, however long they wait to be read.
   void hold(const std::string& job);
   void let_go(const std::string& job);
   /// To be called when everything was sent. A digest that nobody knows is empty.
@@ -55,7 +55,7 @@ class training_intake {
   /// The files of a job that was accepted earlier.
   std::vector<training_file> files_of(const std::string& job, const training_spec& spec) const;
   void remove(const std::string& job);
-  /// Removes the folders of all jobs that are not in the list: they were never accepted, or are over.
+  /// Removes the folders of all jobs that are not in the list and not held: they were never accepted, or are over.
   void remove_all_but(const std::vector<std::string>& jobs);
 
  private:
@@ -64,6 +64,7 @@ class training_intake {
   void note_sender(const std::string& job);
   void remove_abandoned();
   bool is_silent(const std::string& job);
+  bool is_held(const std::string& job);
   training_file name_file(const std::string& job, const std::string& which, const std::string& name,
                           const std::string& sha256);
   void read(const std::string& job, const std::string& file, const std::string& shown, const training_spec& spec,

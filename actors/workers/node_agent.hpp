@@ -7,7 +7,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/remote_actors.hpp"
-#include "actors/workers/worker.hpp"
+#include "actors/workers/worker_meter.hpp"
 
 namespace troupe {
 

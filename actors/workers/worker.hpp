@@ -1,6 +1,5 @@
 // The worker: holds a stage of a replica, on the thread that computes it.
 #pragma once
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -13,23 +12,12 @@
 #include "actors/wire.hpp"
 #include "actors/workers/stage_ranks.hpp"
 #include "actors/workers/step_frames.hpp"
+#include "actors/workers/worker_meter.hpp"
 #include "base/thread_pool.hpp"
 #include "model/arch/preload.hpp"
 #include "model/engine/stages/stage.hpp"
 
 namespace troupe {
-
-/// What the worker does, for the actor that sends heartbeats. Only the worker writes it.
-struct worker_meter {
-  std::atomic<std::uint64_t> steps{0}, rows{0};
-  std::atomic<std::int64_t> busy_since{0};  ///< of the monotonic clock; 0: idle
-  std::atomic<std::int64_t> busy_ns{0};     ///< in all steps so far
-
-  /// For how many milliseconds the current step has run.
-  std::uint64_t busy_ms() const;
-  void begin_step();
-  void end_step(std::size_t rows_of_step);
-};
 
 struct worker_parts {
   wire* links = nullptr;

@@ -17,8 +17,9 @@
 #include "cli/compose/compose_site.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cluster/launch/detachment.hpp"
 #include "cluster/launch/launch.hpp"
-#include "cluster/launch/launch_up.hpp"
+#include "cluster/launch/up_lock.hpp"
 #include "model/engine/text/chat_format.hpp"
 
 namespace troupe {

@@ -11,8 +11,8 @@
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/journal/journal.hpp"
-#include "cluster/launch/launch_up.hpp"
 #include "cluster/launch/machine.hpp"
+#include "cluster/launch/up_lock.hpp"
 #include "model/arch/device.hpp"
 
 namespace troupe {

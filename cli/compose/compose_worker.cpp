@@ -6,6 +6,7 @@
 
 #include "actors/adapters/adapter_fetcher.hpp"
 #include "actors/training/trainer.hpp"
+#include "actors/workers/worker.hpp"
 #include "cli/compose/link_news.hpp"
 #include "cluster/config/config_address.hpp"
 #include "model/engine/text/model_text.hpp"

@@ -4,6 +4,8 @@
 #include <string>
 
 #include "actors/workers/node_agent.hpp"
+#include "actors/workers/stage_ranks.hpp"
+#include "actors/workers/worker_meter.hpp"
 #include "cli/compose/compose_site.hpp"
 
 namespace troupe {

@@ -12,7 +12,7 @@ void batch_queue::add(job added) {
   entry.number = added_++;
   share& share = shares_[entry.spec.tenant];
   ++share.jobs;
-  share.next.push_back(&entry);
+  share.unread.push_back(&entry);
 }
 
 const batch_queue::job* batch_queue::find(const std::string& id) const {
@@ -25,7 +25,7 @@ void batch_queue::remove(const std::string& id) {
   if (found == jobs_.end()) return;
   const auto share = shares_.find(found->second.spec.tenant);
   share->second.open -= found->second.open;
-  std::erase(share->second.next, &found->second);
+  std::erase(share->second.unread, &found->second);
   if (--share->second.jobs == 0) shares_.erase(share);
   std::erase_if(again_, [&](const line& each) { return each.job == id; });
   begun_.erase(id);
@@ -47,34 +47,34 @@ std::optional<batch_queue::line> batch_queue::next(instant now) {
 /// Of two tenants that use as much of their shares, the one with the older job goes first.
 bool batch_queue::share::goes_before(const share& other) const {
   const double own = used(), others = other.used();
-  return own != others ? own < others : next.front()->number < other.next.front()->number;
+  return own != others ? own < others : unread.front()->number < other.unread.front()->number;
 }
 
 /// The tenant with the fewest open lines for its weight, among those with jobs that are not read to their end.
 batch_queue::share* batch_queue::whose_turn() {
   share* first = nullptr;
   for (auto& [tenant, each] : shares_)
-    if (!each.next.empty() && (!first || each.goes_before(*first))) first = &each;
+    if (!each.unread.empty() && (!first || each.goes_before(*first))) first = &each;
   return first;
 }
 
 /// The next line of its oldest job.
-std::optional<batch_queue::line> batch_queue::take_from(share& turn) {
-  entry& oldest = *turn.next.front();
-  if (oldest.read.empty()) {
+std::optional<batch_queue::line> batch_queue::take_from(share& tenant) {
+  entry& oldest = *tenant.unread.front();
+  if (oldest.ahead.empty()) {
     const auto lines = read_(oldest.spec.id, oldest.from);
     begun_.insert(oldest.spec.id);
     if (lines.empty()) {
-      turn.next.pop_front();
+      tenant.unread.pop_front();
       return {};
     }
     oldest.from = lines.back().index + 1;
-    oldest.read.assign(lines.begin(), lines.end());
+    oldest.ahead.assign(lines.begin(), lines.end());
   }
-  line taken{oldest.spec.id, oldest.read.front().index, std::move(oldest.read.front().text)};
-  oldest.read.pop_front();
+  line taken{oldest.spec.id, oldest.ahead.front().index, std::move(oldest.ahead.front().text)};
+  oldest.ahead.pop_front();
   ++oldest.open;
-  ++turn.open;
+  ++tenant.open;
   return taken;
 }
 
@@ -100,7 +100,7 @@ std::vector<std::string> batch_queue::at_rest() const {
   std::vector<std::string> found;
   for (const std::string& id : begun_) {
     const entry& job = jobs_.at(id);
-    if (job.read.empty() && job.open == 0) found.push_back(id);
+    if (job.ahead.empty() && job.open == 0) found.push_back(id);
   }
   return found;
 }

@@ -64,21 +64,21 @@ class batch_queue {
  private:
   struct entry {
     job spec;
-    std::uint64_t number = 0;  ///< lower for older jobs
-    std::uint64_t from = 0;    ///< the first line that was not read yet
-    std::deque<job_line> read = {};
+    std::uint64_t number = 0;         ///< lower for older jobs
+    std::uint64_t from = 0;           ///< the first line that was not read yet
+    std::deque<job_line> ahead = {};  ///< lines that were read and whose turn has not come
     std::size_t open = 0;
   };
   /// A tenant that has jobs here.
   struct share {
-    std::deque<entry*> next;  ///< jobs that may have lines, oldest first
+    std::deque<entry*> unread;  ///< jobs that are not read to their end, oldest first
     std::size_t jobs = 0, open = 0;
 
-    double used() const { return static_cast<double>(open) / static_cast<double>(next.front()->spec.weight); }
+    double used() const { return static_cast<double>(open) / static_cast<double>(unread.front()->spec.weight); }
     bool goes_before(const share& other) const;
   };
   share* whose_turn();
-  std::optional<line> take_from(share& turn);
+  std::optional<line> take_from(share& tenant);
 
   options options_;
   reader read_;

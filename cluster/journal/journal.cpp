@@ -100,6 +100,14 @@ std::int64_t journal::now() const {
   return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
 }
 
+void journal::at_once(const std::function<void()>& calls) {
+  removed_.clear();  // what was rolled back was not removed
+  transaction change(*db_, transaction::kind::durable);
+  calls();
+  change.commit();
+  tell_removed();
+}
+
 result<job_info, journal_error> journal::create_job(const job_spec& spec) {
   if (const auto wrong = check(spec, options_)) return *wrong;
   if (auto known = find(spec.id)) {

@@ -141,6 +141,10 @@ class journal {
   explicit journal(options chosen);
   ~journal();
 
+  /// Makes the changes of several calls one: all of them are on the disk when this returns, or none if `calls` throws
+  /// or the disk fails.
+  void at_once(const std::function<void()>& calls);
+
   /// Makes a job that receives lines. If it exists with the same spec, returns it.
   result<job_info, journal_error> create_job(const job_spec& spec);
   /// Adds the lines first, first + 1, …, without a gap. Lines that are there already must be the same. Returns how many
@@ -210,10 +214,12 @@ class journal {
   result<job_info, journal_error> hold(std::string_view id, bool on);
   bool make_room();
   void remove_all(const std::vector<std::string>& ids);
+  void tell_removed();
 
   options options_;
   std::unique_ptr<detail::database> db_;
   std::optional<expiry_clock> expiry_;  ///< made when old jobs are first asked for
+  std::vector<std::string> removed_;    ///< jobs of whose removal nobody was told yet
 };
 
 }  // namespace troupe

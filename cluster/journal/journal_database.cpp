@@ -108,6 +108,10 @@ void database::set_durable(bool durable) {
   is_durable_ = durable;
 }
 
+bool database::is_changing() const {
+  return sqlite3_get_autocommit(raw_) == 0;
+}
+
 void database::fail() const {
   const std::string text = fmt::format("journal {}: {}", file_.string(), raw_ ? sqlite3_errmsg(raw_) : "no memory");
   const int primary = raw_ ? sqlite3_errcode(raw_) & 0xff : SQLITE_NOMEM;
@@ -115,7 +119,8 @@ void database::fail() const {
   throw journal_failure(text);
 }
 
-transaction::transaction(database& db, kind how) : db_(db) {
+transaction::transaction(database& db, kind how) : db_(db), is_open_(!db.is_changing()) {
+  if (!is_open_) return;
   db_.set_durable(how == kind::durable);
   db_.execute("BEGIN IMMEDIATE");
 }
@@ -126,6 +131,7 @@ transaction::~transaction() {
 }
 
 void transaction::commit() {
+  if (!is_open_) return;
   db_.execute("COMMIT");
   is_open_ = false;
 }

@@ -59,6 +59,8 @@ class database {
   std::int64_t number_of(const char* sql);
   /// Whether a commit is on the disk when it returns, or only safe from the death of the process.
   void set_durable(bool durable);
+  /// Whether a transaction is open.
+  bool is_changing() const;
   [[noreturn]] void fail() const;
 
   sqlite3* raw() const { return raw_; }
@@ -71,7 +73,7 @@ class database {
   bool is_durable_ = false;
 };
 
-/// All or nothing: rolls back unless it was committed.
+/// All or nothing: rolls back unless it was committed. One that begins within another is a part of it.
 class transaction {
  public:
   enum class kind { quick, durable };
@@ -83,7 +85,7 @@ class transaction {
 
  private:
   database& db_;
-  bool is_open_ = true;
+  bool is_open_;
 };
 
 /// Makes the tables, or brings them up to this build's version. Throws input_error if the file is not ours.

@@ -1,6 +1,7 @@
 // Jobs that go: at once for those who look for them, piece by piece on the disk; and the clock by which they are old.
 #include <algorithm>
 #include <chrono>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "cluster/journal/journal.hpp"
@@ -62,8 +63,15 @@ void journal::remove_all(const std::vector<std::string>& ids) {
   for (const std::string& id : ids)
     (db_->prepare("UPDATE jobs SET id = '~' || number, state = " TROUPE_REMOVED " WHERE id = ?") << id).run();
   change.commit();
-  if (!options_.on_removed) return;
-  for (const std::string& id : ids) options_.on_removed(id);
+  removed_.insert(removed_.end(), ids.begin(), ids.end());
+  tell_removed();
+}
+
+/// Their files may go once it is certain that they do.
+void journal::tell_removed() {
+  if (db_->is_changing()) return;
+  for (const std::string& id : std::exchange(removed_, {}))
+    if (options_.on_removed) options_.on_removed(id);
 }
 
 bool journal::sweep(std::size_t rows) {

@@ -160,6 +160,16 @@ TEST_F(desk, cancels_what_its_client_gives_up) {
   EXPECT_EQ(gateway_.take<end_request>().id, request.id);
 }
 
+TEST_F(desk, does_not_take_the_end_of_a_cancelled_request_for_that_of_the_next_one_with_its_id) {
+  const auto first = ask(5);
+  say(client_cancel{5});
+  gateway_.take<end_request>();
+  const auto second = ask(5);
+  first.listener->on_part({0, "y", letters("y"), {}, answer_end{"stop", 2, {}}});  // it was on its way
+  say(client_cancel{5});
+  EXPECT_EQ(gateway_.take<end_request>().id, second.id);
+}
+
 TEST_F(desk, cancels_everything_of_a_client_that_went_away) {
   const auto first = ask(1), second = ask(2);
   client_.reset();

@@ -117,6 +117,15 @@ TEST_F(gateway, frees_a_request_whose_client_went_away) {
   EXPECT_EQ(listener->heard.count<answer_part>(), 0u);
 }
 
+TEST_F(gateway, counts_as_cancelled_only_what_was_not_over) {
+  begin(1);
+  for (int i = 0; i < 2; ++i) tell(actor_, end_request{request_id(1)});
+  tell(actor_, wake{});
+  begin(2);
+  for (int i = 0; i < 2; ++i) router_.take<routed_request>();  // so all of these were heard
+  EXPECT_EQ(json::parse(board_->read("gateway"))["cancelled"], 1);
+}
+
 TEST_F(gateway, skips_the_tokens_that_the_client_has) {
   const auto listener = begin(1, {}, 1, {}, 3);
   bring(1, "He");

@@ -149,6 +149,15 @@ TEST_F(training_desk, what_waits_to_be_read_is_not_taken_for_abandoned) {
   EXPECT_EQ(answers_of({created}).front().error, "");
 }
 
+/// As where the journal could not be read when the head began.
+TEST_F(training_desk, what_waits_to_be_read_stays_when_the_jobs_of_an_earlier_head_become_known_late) {
+  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
+  const auto created =
+      send("train.create", {{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  tell(actor_, begin_training{});
+  EXPECT_EQ(answers_of({created}).front().error, "");
+}
+
 TEST_F(training_desk, names_from_outside_become_no_path) {
   for (const char* id : {"../x", "", "a/b"})
     EXPECT_EQ(

@@ -82,7 +82,12 @@ class training_desk : public testing::Test {
 
   temp_folder folder_;
   std::shared_ptr<manual_clock> time_ = std::make_shared<manual_clock>();
-  mutable journal journal_{{.file = folder_.path() / "journal.db"}};
+  int events_until_full_ = 0;  ///< so many events, or ends of jobs, from now on finds the journal a full disk; 0: none
+  mutable journal journal_{{.file = folder_.path() / "journal.db", .wall_seconds = [this] {
+                              if (events_until_full_ > 0 && --events_until_full_ == 0)
+                                throw journal_failure("the disk is full");
+                              return std::int64_t{1'700'000'000};
+                            }}};
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   caf::actor_system_config config_;
   caf::actor_system system_{config_};

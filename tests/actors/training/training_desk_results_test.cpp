@@ -58,6 +58,20 @@ TEST_F(training_desk, what_waits_to_be_written_down_comes_before_a_job_s_end) {
   EXPECT_NE(events.back().text.find("no number"), std::string::npos);
 }
 
+TEST_F(training_desk, what_ends_a_job_is_written_down_once_even_if_the_disk_is_full_in_the_middle) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  const std::size_t before = journal_.events("job-1", 0, 100).size();
+  tell(actor_, training_ended{order.lease, "the loss is no number any more", {}});
+  const auto use = jobs_.take<use_journal>().use;
+  events_until_full_ = 2;  // there is room for the message, and none for the end
+  EXPECT_THROW(use(journal_), journal_failure);
+  use(journal_);
+  EXPECT_EQ(state(), job_state::failed);
+  EXPECT_EQ(journal_.events("job-1", 0, 100).size(), before + 1);
+}
+
 TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   submit(good_data);
   join("coach");

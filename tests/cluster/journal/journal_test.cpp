@@ -112,6 +112,31 @@ TEST_F(the_journal, lists_as_many_of_a_tenant_whatever_is_newer) {
   EXPECT_EQ(book->list(9).size(), 3u);
 }
 
+TEST_F(the_journal, writes_what_is_done_at_once_whole_or_not_at_all) {
+  std::vector<std::string> gone;
+  options.on_removed = [&](const std::string& id) { gone.push_back(id); };
+  options.max_jobs = 2;
+  open();
+  accepted("a", 1);
+  accepted("b", 1);
+  (void)record("a", 0, "x", true);
+  const auto make_room_for_c = [&](bool disk_is_full) {
+    book->at_once([&] {
+      EXPECT_TRUE(book->create_job(spec_of("c", 1)).ok());
+      EXPECT_TRUE(book->append_event("c", "message", "{}").ok());
+      if (disk_is_full) throw journal_failure("disk full");
+    });
+  };
+  EXPECT_THROW(make_room_for_c(true), journal_failure);
+  EXPECT_TRUE(book->find("a"));
+  EXPECT_FALSE(book->find("c"));
+  EXPECT_TRUE(gone.empty()) << "its files are still needed";
+  make_room_for_c(false);
+  EXPECT_FALSE(book->find("a"));
+  EXPECT_EQ(book->events("c", 0, 10).size(), 1u);
+  EXPECT_EQ(gone, std::vector<std::string>{"a"});
+}
+
 TEST_F(the_journal, removes_and_forgets_what_is_over) {
   std::vector<std::string> gone;
   options.on_removed = [&](const std::string& id) { gone.push_back(id); };

@@ -1,12 +1,9 @@
-// The process that holds a cluster up: there is only one, others can find it, and it may run in the background.
+// The process that holds a cluster up: there is only one, and others can find it.
 #pragma once
 #include <sys/types.h>
 
-#include <filesystem>
-#include <functional>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "base/clock.hpp"
 #include "base/file_descriptor.hpp"
@@ -38,28 +35,5 @@ std::optional<up_process> find_up(const cluster_config& config);
 /// `troupe down`: sends it SIGTERM, then waits until it has released the lock. Returns false if that takes longer than
 /// `patience`. Throws input_error if it runs elsewhere: its number means another process here.
 bool end_up(const cluster_config& config, duration patience);
-
-/// `--detach`: splits this process in two: that of the caller, which waits for a report of the other, and a daemon in a
-/// session of its own, which writes standard output and error to `log`. To be made before there is any other thread.
-class detachment {
- public:
-  struct outcome {
-    int code = 0;      ///< exit code
-    std::string text;  ///< for standard output if the code is 0, else for standard error
-  };
-
-  /// A daemon that has reported nothing when this object goes has failed.
-  explicit detachment(const std::filesystem::path& log);
-
-  bool is_daemon() const { return is_daemon_; }
-  /// For the caller's process: until the daemon reports, or `gives_up`, which is asked again and again.
-  outcome wait(const std::function<bool()>& gives_up);
-  void report(int code, std::string_view text);  ///< for the daemon, once: it is ready, or why not
-
- private:
-  std::filesystem::path log_;
-  file_descriptor pipe_;
-  bool is_daemon_ = false;
-};
 
 }  // namespace troupe

@@ -1,17 +1,14 @@
-#include "cluster/launch/launch_up.hpp"
+#include "cluster/launch/up_lock.hpp"
 
 #include <fcntl.h>
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <charconv>
 #include <csignal>
 #include <cstring>
-#include <stdexcept>
 #include <system_error>
-#include <utility>
 
 #include "base/error.hpp"
 #include "cluster/launch/launch_process.hpp"
@@ -72,24 +69,6 @@ std::optional<up_process> holder_of(int descriptor) {
   return {};
 }
 
-void point_output_at(int log) {
-  const file_descriptor nothing(::open("/dev/null", O_RDONLY | O_CLOEXEC));
-  ::dup2(nothing.number(), STDIN_FILENO);
-  ::dup2(log, STDOUT_FILENO);
-  ::dup2(log, STDERR_FILENO);
-}
-
-std::string read_all(int descriptor) {
-  std::string text;
-  std::array<char, 4096> part;
-  while (true) {
-    const ssize_t got = ::read(descriptor, part.data(), part.size());
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(got));
-  }
-}
-
 }  // namespace
 
 up_lock::up_lock(const cluster_config& config) {
@@ -139,46 +118,6 @@ bool end_up(const cluster_config& config, duration patience) {
     pause(std::chrono::milliseconds(20));
   }
   return true;
-}
-
-detachment::detachment(const std::filesystem::path& log) : log_(log) {
-  detail::make_state_folder(log.parent_path());
-  const file_descriptor log_file = detail::open_log(log);
-  auto [heard, told] = detail::open_pipe();
-  const pid_t between = ::fork();
-  if (between < 0) throw std::runtime_error(fmt::format("no new process: {}", std::strerror(errno)));
-  if (between > 0) {
-    pipe_ = std::move(heard);
-    told.close();
-    ::waitpid(between, nullptr, 0);
-    return;
-  }
-  ::setsid();
-  // A second time, so that no terminal can become the daemon's own.
-  if (::fork() != 0) ::_exit(0);
-  point_output_at(log_file.number());
-  pipe_ = std::move(told);
-  ::signal(SIGPIPE, SIG_IGN);  // the caller may be gone when we report
-  is_daemon_ = true;
-}
-
-detachment::outcome detachment::wait(const std::function<bool()>& gives_up) {
-  constexpr int glance_ms = 50;
-  pollfd report{pipe_.number(), POLLIN, 0};
-  while (::poll(&report, 1, glance_ms) <= 0)
-    if (gives_up()) return {1, "nobody waits until it is ready"};
-  const std::string said = read_all(pipe_.number());
-  outcome result;
-  const auto [end, problem] = std::from_chars(said.data(), said.data() + said.size(), result.code);
-  if (problem != std::errc() || end == said.data() + said.size())  // nothing, or cut off
-    return {1, fmt::format("it ended before it was ready: see {}", log_.string())};
-  result.text.assign(end + 1, said.data() + said.size());
-  return result;
-}
-
-void detachment::report(int code, std::string_view text) {
-  write_all(pipe_.number(), fmt::format("{} {}", code, text));
-  pipe_.close();
 }
 
 }  // namespace troupe

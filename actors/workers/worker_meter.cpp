@@ -1,0 +1,32 @@
+#include "actors/workers/worker_meter.hpp"
+
+#include <algorithm>
+
+#include "base/clock.hpp"
+
+namespace troupe {
+namespace {
+
+std::int64_t monotonic_now() {
+  return monotonic_clock().now().since_start.count();
+}
+
+}  // namespace
+
+std::uint64_t worker_meter::busy_ms() const {
+  const std::int64_t since = busy_since.load(std::memory_order_relaxed);
+  return since == 0 ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(monotonic_now() - since, 0) / 1'000'000);
+}
+
+void worker_meter::begin_step() {
+  busy_since.store(monotonic_now(), std::memory_order_relaxed);
+}
+
+void worker_meter::end_step(std::size_t rows_of_step) {
+  busy_ns.fetch_add(monotonic_now() - busy_since.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  busy_since.store(0, std::memory_order_relaxed);
+  steps.fetch_add(1, std::memory_order_relaxed);
+  rows.fetch_add(rows_of_step, std::memory_order_relaxed);
+}
+
+}  // namespace troupe
