@@ -174,6 +174,7 @@ void answer_call::on_refused(const request_refused& refused) {
   const bool is_usable = context_->served.adapters->resolve(order_.adapter).has_value();
   const api_error error = error_of(refused, order_.adapter, is_usable);
   if (!streaming_) return exchange_->reply(error_response(error));
+  exchange_->note(error.what());
   std::string frames;
   format_->error(frames, error_json(error), error_fields(error));
   exchange_->send(frames);
