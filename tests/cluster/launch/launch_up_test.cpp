@@ -44,6 +44,11 @@ TEST_F(launch_up, only_one_up_at_a_time) {
   EXPECT_NO_THROW(up_lock{config_});
 }
 
+TEST_F(launch_up, makes_a_state_folder_that_others_cannot_read) {
+  const up_lock lock(config_);
+  EXPECT_EQ(std::filesystem::status(config_.state_dir).permissions(), std::filesystem::perms::owner_all);
+}
+
 TEST_F(launch_up, is_not_called_ended_by_a_user_who_may_not_see_it) {
   const up_lock lock(config_);
   std::filesystem::permissions(config_.state_dir, std::filesystem::perms::none);
