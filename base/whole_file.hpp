@@ -29,5 +29,7 @@ void remove_partial_files(const std::filesystem::path& folder, std::string_view 
 void sync_file(const std::filesystem::path& path);
 
 void make_folder(const std::filesystem::path& folder);
+/// The same; what was not there is its owner's alone.
+void make_private_folder(const std::filesystem::path& folder);
 
 }  // namespace troupe

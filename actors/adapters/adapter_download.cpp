@@ -79,7 +79,7 @@ bool is_complete(const fs::path& folder, const load_adapter& adapter) {
 
 adapter_download::adapter_download(fs::path store, load_adapter adapter)
     : store_(std::move(store)), adapter_(std::move(adapter)), folder_(folder_in_work(store_, adapter_.sha256)) {
-  make_folder(folder_);
+  make_private_folder(folder_);
 }
 
 adapter_download::~adapter_download() {

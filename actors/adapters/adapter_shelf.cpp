@@ -58,7 +58,7 @@ adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
       catalogue_({options_.base_name, options_.base, 1 << 16}, std::move(saved)),
       saved_(catalogue_),
       being_saved_(catalogue_) {
-  make_folder(options_.store);
+  make_private_folder(options_.store);
   remove_incoming_adapters(options_.store);
   for (const adapter_entry& entry : catalogue_.list()) look_for_files(entry);
   saved_ = catalogue_;

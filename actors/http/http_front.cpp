@@ -26,7 +26,8 @@ http_response wrong_method(const std::string& path, const std::string& allowed) 
   return refused;
 }
 
-http_options with_error_body(http_options options) {
+http_options with_answers_of(http_options options, const std::shared_ptr<api_context>& context) {
+  options.on_surplus = [context] { context->metrics.count_refused_connection(); };
   options.error_body = [](int status, std::string_view why) { return error_json(api_error(status, std::string(why))); };
   return options;
 }
@@ -35,9 +36,10 @@ http_options with_error_body(http_options options) {
 
 http_front::http_front(const http_options& options, http_parts parts)
     : context_(std::make_shared<api_context>(std::move(parts))),
-      server_(with_error_body(options), [this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
-        handle(std::move(request), std::move(exchange));
-      }) {
+      server_(with_answers_of(options, context_),
+              [this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
+                handle(std::move(request), std::move(exchange));
+              }) {
   context_->is_this_machines = is_loopback_host(options.host);
   api_routes to(router_, context_);
   add_text_routes(to);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <mutex>
 
 #include <fmt/format.h>
 
@@ -10,10 +11,15 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t longest_logged = 4096;
+constexpr std::size_t longest_logged = 4096, longest_reason = 512;
 
 /// For the log and the counts, as proxies have it: there is nobody to read an answer.
 constexpr int client_gone = 499;
+
+/// Why the server could not serve: such reasons quote nothing of a request, as those of faults of the request's do.
+bool is_servers_reason(int status) {
+  return status == 429 || status >= 500;
+}
 
 /// Writes the outcome of a request into the log when the exchange is gone.
 class logged_exchange final : public forwarding_exchange {
@@ -27,10 +33,11 @@ class logged_exchange final : public forwarding_exchange {
         began_(clock_.now()) {}
   ~logged_exchange() override {
     const int status = status_ != 0 ? status_.load() : status_without_answer();
+    if (is_streaming_) note("cut off");
     context_->metrics.count_response(status);
     if (!context_->log || (only_faults_ && status < 400)) return;
     const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
-    std::string line = fmt::format("{} {} {} {:.1f} ms", id(), request_line_, status, taken);
+    std::string line = fmt::format("{} {} {} {:.1f} ms{}", id(), request_line_, status, taken, notes_);
     if (!body_.empty()) line += " " + body_;
     std::replace_if(
         line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
@@ -39,11 +46,21 @@ class logged_exchange final : public forwarding_exchange {
 
   void reply(http_response response) override {
     status_ = response.status;
+    if (is_servers_reason(response.status)) note(response.body.substr(0, longest_reason));
     forwarding_exchange::reply(std::move(response));
   }
   void begin_stream(http_response head) override {
     status_ = head.status;
+    is_streaming_ = true;
     forwarding_exchange::begin_stream(std::move(head));
+  }
+  void end_stream() override {
+    is_streaming_ = false;
+    forwarding_exchange::end_stream();
+  }
+  void note(const std::string& what) override {
+    const std::lock_guard lock(mutex_);
+    notes_ += ", " + what;
   }
 
  private:
@@ -59,6 +76,9 @@ class logged_exchange final : public forwarding_exchange {
   monotonic_clock clock_;
   instant began_;
   std::atomic<int> status_{0};  ///< 0: no answer has begun
+  std::atomic<bool> is_streaming_{false};
+  std::mutex mutex_;
+  std::string notes_;  ///< of several threads
 };
 
 }  // namespace

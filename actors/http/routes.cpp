@@ -17,6 +17,11 @@ void handle_call(const api_routes::api_handler& handler, const api_call& call) {
   if (!taken) throw unavailable("too many large requests at a time: try again");
 }
 
+void admit_call(api_call& call) {
+  call.key = admit(*call.context, *call.request);
+  if (!call.key.name.empty()) call.exchange->note("key " + call.key.name);
+}
+
 }  // namespace
 
 void api_routes::add_guarded(std::string_view method, std::string_view path, std::function<void(api_call&)> handle) {
@@ -32,14 +37,14 @@ void api_routes::add_guarded(std::string_view method, std::string_view path, std
 
 void api_routes::add(std::string_view method, std::string_view path, api_handler handler) {
   add_guarded(method, path, [handler = std::move(handler)](api_call& call) {
-    call.key = admit(*call.context, *call.request);
+    admit_call(call);
     handle_call(handler, call);
   });
 }
 
 void api_routes::add_limited(std::string_view method, std::string_view path, api_handler handler) {
   add_guarded(method, path, [handler = std::move(handler)](api_call& call) {
-    call.key = admit(*call.context, *call.request);
+    admit_call(call);
     if (call.key.limits.any()) call.exchange = limit_exchange(call);
     if (call.exchange) guarded(call.exchange, [&] { handle_call(handler, call); });
   });

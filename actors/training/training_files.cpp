@@ -91,7 +91,7 @@ training_download::training_download(fs::path folder, std::vector<training_file>
   for (const training_file& file : files_)
     if (!is_known_name(file.name) || file.bytes > largest_adapter_file || file.bytes == 0 || !is_sha256(file.sha256))
       refuse("a job's file '{}' of {} bytes: is none of training", file.name.substr(0, 64), file.bytes);
-  make_folder(folder_);
+  make_private_folder(folder_);
 }
 
 std::optional<want_training_piece> training_download::next() {

@@ -42,7 +42,7 @@ fs::path training_intake::part_of(const std::string& job, const std::string& whi
 void training_intake::make_room(const std::string& job) {
   std::error_code fault;
   if (fs::exists(folder_of(job), fault)) return;
-  fs::create_directories(options_.folder, fault);
+  make_private_folder(options_.folder);
   remove_abandoned();
   const std::size_t open = entries_of(options_.folder).size();
   if (open >= options_.most_open)

@@ -154,7 +154,7 @@ int serve(const serve_options& options) {
     refuse("--keep without --quant: name the scheme of the other layers");
   check_open(options);
   const auto [text, config] = checked_cluster(options);
-  make_folder(config.state_dir);
+  make_private_folder(config.state_dir);
   write_file(config.source, text);
   hold_up(config, options.detach);
   return 0;

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -54,9 +55,11 @@ struct child_setup {
 }  // namespace
 
 void make_state_folder(const std::filesystem::path& folder) {
-  std::error_code problem;
-  std::filesystem::create_directories(folder, problem);
-  if (problem) refuse("{}: cannot be made: {}: choose another state_dir", folder.string(), problem.message());
+  try {
+    make_private_folder(folder);  // jobs and files of all who use the cluster will lie there
+  } catch (const write_failure& problem) {
+    refuse("state_dir: {}", problem.what());
+  }
 }
 
 file_descriptor open_log(const std::filesystem::path& log) {

@@ -99,7 +99,11 @@ std::string up_process::text() const {
 
 std::optional<up_process> find_up(const cluster_config& config) {
   // A lock for writing can only be asked about where the file is open for writing.
-  const file_descriptor file(::open(pid_file(config).c_str(), O_RDWR | O_CLOEXEC));
+  const std::filesystem::path path = pid_file(config);
+  const file_descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.is_open() && errno == EACCES)
+    refuse("{}: it is another user's to say whether {} is up: type the command as the user who runs the cluster",
+           path.string(), config.name);
   return file.is_open() ? holder_of(file.number()) : std::nullopt;
 }
 

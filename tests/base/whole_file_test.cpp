@@ -34,5 +34,22 @@ TEST(whole_file, says_to_free_space_only_where_that_is_what_lacks) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST(private_folder, lets_nobody_else_in_where_it_had_to_be_made) {
+  using std::filesystem::perms;
+  const test::temp_folder folder;
+  const auto mode_of = [](const std::filesystem::path& path) { return std::filesystem::status(path).permissions(); };
+  const auto shared = folder.path() / "shared";
+  std::filesystem::create_directory(shared);
+  std::filesystem::permissions(shared, perms::all);
+  make_private_folder(shared / "a" / "b" / "");
+  EXPECT_EQ(mode_of(shared), perms::all) << "somebody has chosen that";
+  EXPECT_EQ(mode_of(shared / "a"), perms::owner_all);
+  EXPECT_EQ(mode_of(shared / "a" / "b"), perms::owner_all);
+  make_private_folder(shared / "a");
+  write_file(shared / "file", "");
+  EXPECT_THROW(make_private_folder(shared / "file" / "c"), write_failure);
+  EXPECT_THROW(make_private_folder(shared / "file"), write_failure);
+}
+
 }  // namespace
 }  // namespace troupe

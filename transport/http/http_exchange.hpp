@@ -31,6 +31,9 @@ class http_exchange {
   /// Called once if the client goes before the answer is complete; at once if it has gone. From any thread.
   virtual void on_gone(std::function<void()> then) = 0;
   virtual const std::string& id() const = 0;
+
+  /// Something that a log of this request should say of it. From any thread.
+  virtual void note(const std::string& /*what*/) {}
 };
 
 using http_handler = std::function<void(http_request&& request, std::shared_ptr<http_exchange> exchange)>;

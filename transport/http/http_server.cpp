@@ -67,6 +67,7 @@ void check_http_address(const http_options& options) {
 
 http_server::http_server(http_options options, http_handler handler) : impl_(std::make_shared<impl>()) {
   if (!options.error_body) options.error_body = plain_error;
+  if (!options.on_surplus) options.on_surplus = [] {};
   // The rest of the process needs files, too, however many clients come.
   options.max_connections = std::min(options.max_connections, most_open_files() / 2);
   impl_->shared->options = std::move(options);
@@ -106,7 +107,8 @@ void http_server::impl::accept_later() {
 }
 
 void http_server::impl::take(detail::socket from) {
-  if (shared->connections >= shared->options.max_connections) return;  // closed by going out of scope
+  if (shared->connections >= shared->options.max_connections)
+    return shared->options.on_surplus();  // `from` is closed by going out of scope
   const auto connection = std::make_shared<http_connection>(std::move(from), shared);
   {
     const std::lock_guard lock(mutex);

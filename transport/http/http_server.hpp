@@ -38,6 +38,8 @@ struct http_options {
 
   /// The body of a response that the server itself makes: 400, 408, 413, 415, 431, 500, 501, 503, 505.
   std::function<std::string(int status, std::string_view why)> error_body = {};
+  /// Called when a connection beyond `max_connections` is closed, without a word to its client.
+  std::function<void()> on_surplus = {};
 };
 
 /// Throws input_error where the address is in use or none of this machine's.

@@ -139,6 +139,9 @@ zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& opti
   } catch (const zmq::error_t& fault) {
     if (fault.num() == EADDRINUSE)
       refuse("{}: the address is taken: choose another port, or end the process that listens there", options.listen);
+    if (fault.num() == ENODEV || fault.num() == EADDRNOTAVAIL)
+      refuse("{}: that is no address of this machine: name one by its number, or listen at all with tcp://*:PORT",
+             options.listen);
     refuse("{}: cannot listen there: {}", options.listen, fault.what());
   }
   return socket;

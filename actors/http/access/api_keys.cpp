@@ -59,7 +59,7 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
 
 /// Of two commands at once, the second changes what the first has written.
 file_descriptor locked_folder(const fs::path& folder) {
-  make_folder(folder);
+  make_private_folder(folder);
   file_descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   (void)::flock(opened.number(), LOCK_EX);  // a file system without locks gives none
   return opened;

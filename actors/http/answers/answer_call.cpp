@@ -37,6 +37,12 @@ bool is_long(const std::vector<answer_choice>& choices, std::int64_t echoed, std
 /// A comment, which clients skip: while a call of a tool is being written, no proxy shall take the stream for dead.
 constexpr std::string_view silent_frame = ":\n\n";
 
+/// A proxy shall pass each piece on as it comes: nginx collects 4 KB, some twenty tokens, unless the answer says no.
+http_response stream_head() {
+  return {.content_type = "text/event-stream; charset=utf-8",
+          .headers = {{"cache-control", "no-cache"}, {"x-accel-buffering", "no"}}};
+}
+
 /// Only the gateway's thread uses the members until the call is over, except `ids_` and `over_`.
 class answer_call : public std::enable_shared_from_this<answer_call> {
  public:
@@ -125,8 +131,7 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
   std::string frames;
   if (!streaming_) {
     streaming_ = true;
-    exchange_->begin_stream(
-        {.content_type = "text/event-stream; charset=utf-8", .headers = {{"cache-control", "no-cache"}}});
+    exchange_->begin_stream(stream_head());
     for (std::size_t i = 0; i < sheet_.choices().size(); ++i) format_->begin(frames, i, part.adapter);
   }
   format_->part(frames, index, part);
@@ -169,6 +174,7 @@ void answer_call::on_refused(const request_refused& refused) {
   const bool is_usable = context_->served.adapters->resolve(order_.adapter).has_value();
   const api_error error = error_of(refused, order_.adapter, is_usable);
   if (!streaming_) return exchange_->reply(error_response(error));
+  exchange_->note(error.what());
   std::string frames;
   format_->error(frames, error_json(error), error_fields(error));
   exchange_->send(frames);

@@ -99,7 +99,7 @@ void file_store::remove(const std::string& id) {
 }
 
 void file_store::write(const std::string& name, std::string_view text) const {
-  make_folder(folder_);
+  make_private_folder(folder_);
   write_file(folder_ / name, text);
 }
 

@@ -23,7 +23,7 @@ fs::path record_file(const fs::path& folder, const std::string& job) {
 void job_records::keep(const std::string& job, std::string_view record) {
   if (!is_short_word(job)) refuse("job {}: is no id", job.substr(0, 64));
   const std::lock_guard lock(mutex_);
-  make_folder(folder_);
+  make_private_folder(folder_);
   write_file(record_file(folder_, job), record);
 }
 

@@ -169,6 +169,8 @@ std::string http_metrics::write(const std::string& model, const status_board& bo
   describe(text, "troupe:http_responses_total", "counter", "Responses by status.");
   for (const auto& [status, count] : responses)
     fmt::format_to(std::back_inserter(text), "troupe:http_responses_total{{status=\"{}\"}} {}\n", status, count);
+  describe(text, "troupe:http_refused_connections_total", "counter", "Connections that were too many.");
+  fmt::format_to(std::back_inserter(text), "troupe:http_refused_connections_total {}\n", refused_connections_.load());
   return text;
 }
 

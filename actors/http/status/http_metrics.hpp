@@ -1,6 +1,7 @@
 // Figures of requests for Prometheus, under vLLM's names, which dashboards know.
 #pragma once
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -80,6 +81,7 @@ class http_metrics {
 
   std::shared_ptr<request_series> series(const std::string& model);
   void count_response(int status);
+  void count_refused_connection() { ++refused_connections_; }
   /// Everything in Prometheus' text format, with what replicas and nodes post. `model`: the base's name.
   std::string write(const std::string& model, const status_board& board) const;
 
@@ -97,6 +99,7 @@ class http_metrics {
   std::uint64_t uses_ = 0;
   std::optional<series_figures> other_;
   std::map<int, std::uint64_t> responses_;
+  std::atomic<std::uint64_t> refused_connections_{0};
 };
 
 }  // namespace troupe

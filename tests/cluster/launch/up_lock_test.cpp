@@ -43,6 +43,23 @@ TEST_F(the_up_lock, only_one_up_at_a_time) {
   EXPECT_NO_THROW(up_lock{config_});
 }
 
+TEST_F(the_up_lock, makes_a_state_folder_that_others_cannot_read) {
+  const up_lock lock(config_);
+  EXPECT_EQ(std::filesystem::status(config_.state_dir).permissions(), std::filesystem::perms::owner_all);
+}
+
+TEST_F(the_up_lock, is_not_called_ended_by_a_user_who_may_not_see_it) {
+  const up_lock lock(config_);
+  std::filesystem::permissions(config_.state_dir, std::filesystem::perms::none);
+  const bool is_root = ::geteuid() == 0;  // whom no permissions keep out
+  constexpr uid_t nobody = 65534;
+  if (is_root && ::seteuid(nobody) != 0) GTEST_SKIP() << "this container has one user";
+  EXPECT_THROW((void)find_up(config_), input_error);
+  ASSERT_TRUE(!is_root || ::seteuid(0) == 0);
+  std::filesystem::permissions(config_.state_dir, std::filesystem::perms::owner_all);
+  EXPECT_TRUE(find_up(config_));
+}
+
 TEST_F(the_up_lock, what_is_up_on_another_machine_is_not_ended_here) {
   const up_lock lock(config_);
   const std::string own = folder_.read("state/up.pid");

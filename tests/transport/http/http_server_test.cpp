@@ -244,7 +244,8 @@ TEST_F(http_server_test, closes_connections_that_are_idle) {
 }
 
 TEST_F(http_server_test, takes_no_more_connections_than_it_may) {
-  start({.max_connections = 2});
+  std::atomic<int> surplus{0};
+  start({.max_connections = 2, .on_surplus = [&] { ++surplus; }});
   raw_client first(server_->port()), second(server_->port());
   first.say(get("/"));
   second.say(get("/"));
@@ -253,6 +254,8 @@ TEST_F(http_server_test, takes_no_more_connections_than_it_may) {
   raw_client third(server_->port());
   third.say(get("/"));
   EXPECT_EQ(third.hear_all(), "");
+  EXPECT_EQ(surplus, 1);
+  server_.reset();  // it calls what counts them here
 }
 
 /// A storm of clients must not take from a head what its journal and its nodes need.

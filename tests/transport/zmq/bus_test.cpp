@@ -277,6 +277,15 @@ TEST(bus, an_address_that_is_taken_is_refused_by_name) {
               ThrowsMessage<input_error>(HasSubstr(listener->endpoint() + ": the address is taken")));
 }
 
+TEST(bus, an_address_of_another_machine_and_a_name_are_refused_by_what_to_name_instead) {
+  for (const char* where : {"tcp://192.0.2.1:*", "tcp://a-name.invalid:7700"}) {
+    auto options = peer::listening(where);
+    options.insecure = true;
+    EXPECT_THAT([&] { peer elsewhere(options); },
+                ThrowsMessage<input_error>(HasSubstr(std::string(where) + ": that is no address of this machine")));
+  }
+}
+
 TEST(bus, beyond_loopback_keys_are_asked_for) {
   for (const char* where : {"tcp://0.0.0.0:*", "tcp://*:*", "tcp://[::]:*"})
     EXPECT_THAT([&] { peer open(peer::listening(where)); },

@@ -30,6 +30,18 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_EQ(answer.get().status, 200);
 }
 
+TEST_F(api_access, is_logged_by_the_keys_name) {
+  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  start();
+  auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
+  give(gateway_.take<begin_request>(), "", "stop");
+  answer.get();
+  ask("POST", "/v1/completions", R"({"prompt":"A"})").get();
+  front_->stop();
+  EXPECT_NE(log().find(" ms, key ann\n"), std::string::npos) << log();
+  EXPECT_NE(log().find(" ms\n"), std::string::npos) << "nobody's name for whom nobody knows: " << log();
+}
+
 TEST_F(api_access, lets_nobody_in_where_the_file_of_keys_leads_nowhere) {
   const auto file = folder_.path() / "keys.json";
   std::filesystem::create_symlink(folder_.path() / "not mounted", file);

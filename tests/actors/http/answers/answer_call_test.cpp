@@ -155,6 +155,42 @@ TEST_F(completion_calls, are_logged_without_their_text) {
   EXPECT_EQ(log().find("WORD"), std::string::npos);
 }
 
+TEST_F(completion_calls, are_logged_as_cut_off_where_the_client_went) {
+  const auto last_line = [this](const json& body, const auto& on_begun) {
+    auto answer = post("/v1/completions", body);
+    on_begun(gateway_.take<begin_request>());
+    answer.get();
+    front_->stop();
+    return log();
+  };
+  const json streamed{{"prompt", "A"}, {"stream", true}};
+  const std::string whole = last_line(streamed, [](const auto& begun) { give(begun, "x", "stop"); });
+  EXPECT_EQ(whole.find("cut off"), std::string::npos) << whole;
+  start();
+  const std::string cut = last_line(streamed, [this](const auto& begun) {
+    give(begun, "x");
+    front_->stop();  // ends the connection, as a client that goes does
+  });
+  EXPECT_NE(cut.find(" ms, cut off\n"), std::string::npos) << cut;
+}
+
+TEST_F(completion_calls, are_logged_with_the_reason_where_the_server_could_not_serve) {
+  const auto refuse_next = [this](bool is_streaming, const std::string& why) {
+    auto answer = post("/v1/completions", {{"prompt", "A"}, {"stream", true}});
+    {
+      const auto begun = gateway_.take<begin_request>();
+      if (is_streaming) give(begun, "x");
+      begun.listener->on_refused({begun.id, why, refusal_cause::unavailable, {}});
+    }
+    answer.get();
+  };
+  refuse_next(false, "no replica is there");
+  refuse_next(true, "the replica went");
+  front_->stop();
+  EXPECT_NE(log().find("no replica is there"), std::string::npos) << log();
+  EXPECT_NE(log().find(" ms, the replica went\n"), std::string::npos) << log();
+}
+
 TEST_F(completion_calls, are_logged_with_their_text_where_that_is_asked_for) {
   log_bodies_ = true;
   start();

@@ -43,6 +43,7 @@ TEST_F(completions, stream_frame_by_frame) {
   give(begun, "", "stop");
   answered got = answer.get();
   EXPECT_EQ(got.headers["content-type"], "text/event-stream; charset=utf-8");
+  EXPECT_EQ(got.headers["x-accel-buffering"], "no") << "or nginx collects 4 KB before it passes any of it on";
   const auto frames = frames_of(got.body);
   ASSERT_EQ(frames.size(), 4u) << got.body;
   EXPECT_EQ(chunk_of(frames[0])["choices"][0]["text"], "say \"hi\"\n");

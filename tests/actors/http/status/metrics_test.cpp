@@ -113,6 +113,20 @@ TEST_F(metrics, tell_a_client_that_went_away_from_a_failure) {
   EXPECT_EQ(value(all, R"(troupe:http_responses_total{status="500"})"), -1);
 }
 
+TEST_F(metrics, tell_how_many_connections_were_too_many) {
+  EXPECT_EQ(value(read(), "troupe:http_refused_connections_total"), 0);
+  front_.reset();
+  front_ = std::make_unique<http_front>(http_options{.max_connections = 1}, parts());
+  {
+    raw_client only(front_->port()), surplus(front_->port());
+    EXPECT_EQ(surplus.hear_all(), "");
+  }
+  EXPECT_TRUE(is_soon([this] {
+    const answered got = ask("GET", "/metrics").get();  // once the first has gone
+    return value(got.body, "troupe:http_refused_connections_total") >= 1;
+  }));
+}
+
 TEST_F(metrics, tell_what_replicas_and_workers_say) {
   replica_figures posted;
   posted.ready = true;
