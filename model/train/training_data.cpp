@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/mapped_file.hpp"
+#include "base/utf8.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/documents.hpp"
 #include "model/engine/text/model_text.hpp"
@@ -137,10 +138,18 @@ data_format data_format_of(const fs::path& model, const model_config& config, st
   return format;
 }
 
+void check_utf8(const fs::path& file, std::string_view text) {
+  const std::string_view good = valid_stretch(text, 0);
+  if (good.size() < text.size())
+    refuse("{}:{}: is no UTF-8: unpack or convert the file, or leave the line out", file.string(),
+           1 + std::count(good.begin(), good.end(), '\n'));
+}
+
 training_data read_training_data(const fs::path& file, const data_format& format) {
   const mapped_file mapped(file);
   std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  check_utf8(file, text);
   training_data data;
   if (has_lines(file, text))
     read_lines(file, text, format, data);
