@@ -38,8 +38,14 @@ std::string_view after_blanks(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
+/// Of an object that is written over several lines.
+bool opens_alone(std::string_view shown) {
+  return shown.starts_with('{') && is_blank(shown.substr(1, shown.find('\n') - 1));
+}
+
 bool has_lines(const fs::path& file, std::string_view text) {
   const std::string_view shown = after_blanks(text);
+  if (opens_alone(shown)) refuse("{}: has objects of several lines: write one object a line (jq -c .)", file.string());
   if (file.extension() == ".jsonl" || shown.starts_with('{')) return true;
   const bool list = shown.starts_with('[') && after_blanks(shown.substr(1)).starts_with('{');
   if (list || (file.extension() == ".json" && !shown.empty()))

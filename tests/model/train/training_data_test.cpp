@@ -159,6 +159,12 @@ TEST(training_data, one_list_of_json_is_not_taken_for_plain_text) {
   EXPECT_EQ(refusal("[Enter Hamlet]", format_with(""), "d.txt"), "");
 }
 
+TEST(training_data, objects_of_several_lines_are_refused_with_a_remedy) {
+  for (const char* name : {"d.jsonl", "d.json", "d.txt"})
+    EXPECT_THAT(refusal("{\r\n  \"text\": \"ab\"\n}\n", format_with(""), name), testing::HasSubstr("(jq -c .)"))
+        << name;
+}
+
 TEST(training_data, plain_text_begins_behind_a_byte_order_mark) {
   EXPECT_EQ(learned(read("\xEF\xBB\xBFyes", format_with(""), "d.txt").examples.at(0)),
             learned(read("yes", format_with(""), "d.txt").examples.at(0)));
