@@ -246,11 +246,13 @@ struct adapter_published {
   bool can_resume = false;  ///< nothing is wrong with the folder: the disk is full, say
 };
 
-/// Training desk to adapter store: make a version of this folder. `answer` may be called on any thread, once.
+/// Training desk to adapter store: make a version of this folder, unless nobody wants it any more once the workers have
+/// it. Both functions may be called on any thread, `answer` once.
 struct publish_adapter {
   std::string name;
   std::filesystem::path folder;
   std::function<void(const adapter_published&)> answer;
+  std::function<bool()> is_wanted = [] { return true; };
 };
 
 /// Jobs to adapter store: what save_catalogue asked for is on the disk, or why it is not.

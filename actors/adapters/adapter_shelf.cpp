@@ -122,6 +122,11 @@ adapter_shelf::candidate adapter_shelf::copy_in(const std::string& name, const f
   return copy;
 }
 
+void adapter_shelf::give_up(const candidate& copy) {
+  if (const auto found = candidates_.find(copy.sha256); found != candidates_.end()) candidates_.erase(found);
+  perhaps_unused_.insert(copy.sha256);
+}
+
 adapter_entry adapter_shelf::publish(const candidate& copy) {
   adapter_entry added = add_version(copy);
   if (catalogue_.is_current(added)) return added;
@@ -129,8 +134,7 @@ adapter_entry adapter_shelf::publish(const candidate& copy) {
 }
 
 adapter_entry adapter_shelf::add_version(const candidate& copy) {
-  if (const auto found = candidates_.find(copy.sha256); found != candidates_.end()) candidates_.erase(found);
-  perhaps_unused_.insert(copy.sha256);  // unless it becomes a version below
+  give_up(copy);  // unless it becomes a version below
   const auto all = catalogue_.list();
   const adapter_entry* last = newest_of(copy.name, all);
   // An unloaded version with the same contents comes back under its old number.

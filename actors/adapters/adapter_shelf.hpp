@@ -49,6 +49,8 @@ class adapter_shelf {
   adapter_entry publish(const std::string& name, const std::filesystem::path& folder) {
     return publish(copy_in(name, folder));
   }
+  /// It becomes no version: its files go with the next clearing up, unless others have them.
+  void give_up(const candidate& copy);
   /// The folder of that name that `load` would take, if there is one.
   std::optional<std::filesystem::path> source_of(const std::string& name) const;
   /// "name": publishes the folder of that name in `source`, unless its contents were rolled back, so that a restart

@@ -92,8 +92,13 @@ void adapter_store_state::publish(const publish_adapter& asked) {
   adapter_shelf::candidate copy;
   if (auto refusal = refusal_of([&] { copy = parts_.shelf->copy_in(asked.name, asked.folder); }))
     return finish(std::move(*refusal), tell_asker);
-  spread(copy, [this, copy, tell_asker] {
-    finish(answer_of([&] { return parts_.shelf->publish(copy).full_name(); }), tell_asker);
+  spread(copy, [this, copy, tell_asker, is_wanted = asked.is_wanted] {
+    finish(answer_of([&] {
+             if (is_wanted()) return parts_.shelf->publish(copy).full_name();
+             parts_.shelf->give_up(copy);
+             refuse("{}: nobody wants it any more", copy.name);
+           }),
+           tell_asker);
   });
 }
 

@@ -1,5 +1,6 @@
 // Fine-tunes on the head: accepted, given to trainers, written down, published.
 #pragma once
+#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -55,6 +56,7 @@ class training_desk_state {
     std::optional<training_download> result;  ///< the result while it is being fetched
     instant moved;                            ///< when the last step was made, or the lease began
     bool is_said_to_wait = false;
+    std::shared_ptr<std::atomic<bool>> is_over = std::make_shared<std::atomic<bool>>(false);
     event_texts events;       ///< that wait for the ones being written
     bool is_writing = false;  ///< earlier events are being written to the journal
   };

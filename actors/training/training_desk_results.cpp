@@ -164,10 +164,11 @@ void training_desk_state::publish(const std::string& id) {
     end_in_journal(id, message_text("info", version + " is published"),
                    [id, version](journal& book) { return book.succeed(id, version); });
   };
-  tell(parts_.store,
-       publish_adapter{job.spec.adapter, folder, [own = handle(self_), take_answer](const adapter_published& made) {
-                         tell(own, carry_on{[take_answer, made] { take_answer(made); }});
-                       }});
+  tell(parts_.store, publish_adapter{job.spec.adapter, folder,
+                                     [own = handle(self_), take_answer](const adapter_published& made) {
+                                       tell(own, carry_on{[take_answer, made] { take_answer(made); }});
+                                     },
+                                     [is_over = job.is_over] { return !*is_over; }});
 }
 
 /// What somebody can mend, such as a full disk, pauses the job: its checkpoint and its result stay where they are.
@@ -209,6 +210,7 @@ void training_desk_state::end_in_journal(const std::string& id, std::string mess
 /// data and checkpoints too.
 void training_desk_state::end(const std::string& id) {
   (void)queue_.remove(id);
+  if (const record* job = find(id)) *job->is_over = true;
   for (const auto& [name, trainer] : trainers_) tell(trainer.actor, stop_training{{}, id});
   jobs_.erase(id);
   intake_.remove(id);

@@ -44,7 +44,10 @@ class spec_reader {
     if (!found->is_object()) refuse("{}: \"{}\" should be an object of patterns and numbers", fields_.where(), key);
     into.clear();
     for (const auto& [pattern, value] : found->items()) {
-      if (!value.is_number()) refuse("{}: \"{}\": the value of {} is no number", fields_.where(), key, pattern);
+      const bool fits = std::is_integral_v<T> ? value.is_number_integer() : value.is_number();
+      if (!fits)
+        refuse("{}: \"{}\": the value of {} is no {}number", fields_.where(), key, pattern,
+               std::is_integral_v<T> ? "whole " : "");
       into.emplace_back(pattern, value.template get<T>());
     }
   }

@@ -16,11 +16,11 @@
 #include "base/error.hpp"
 #include "base/mapped_file.hpp"
 #include "base/sha256.hpp"
-#include "base/utf8.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/train/training_display.hpp"
+#include "model/train/training_data.hpp"
 
 namespace troupe {
 namespace {
@@ -47,12 +47,9 @@ std::size_t whole_characters(std::string_view text) {
   return is_open ? at - 1 : text.size();
 }
 
-[[noreturn]] void refuse_bytes(const std::string& path) {
+void check_bytes(const std::string& path) {
   const mapped_file file(path);
-  const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size());
-  const std::string_view good = valid_stretch(text, 0);
-  refuse("{}:{}: is no UTF-8: convert the file, or leave the line out", path,
-         1 + std::count(good.begin(), good.end(), '\n'));
+  check_utf8(path, {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
 }
 
 /// A file that is sent, read twice: in pieces, and for its digest.
@@ -106,7 +103,8 @@ std::string send_file(cluster_client& cluster, const std::string& id, const std:
     try {
       arguments = json{{"id", id}, {"file", which}, {"offset", at}, {"text", file.piece_at(at)}}.dump();
     } catch (const json::type_error&) {
-      refuse_bytes(path);
+      check_bytes(path);
+      throw;
     }
     at = read_answer(cluster.command("train.data", arguments)).at("received").get<std::int64_t>();
     bar.update(at, file.size());

@@ -201,8 +201,11 @@ local_training settled(local_training o) {
   o.run.dropout = o.full ? 0 : o.lora.dropout;
   o.run.between = [] { check_interrupt(); };
   o.lora.factors.rank_pattern.clear();
-  for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of"))
+  for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of")) {
+    if (!(rank >= 1 && rank <= most_adapter_rank && rank == std::floor(rank)))
+      refuse("--rank-of: {}={}: use a whole number from 1 to {}", pattern, rank, most_adapter_rank);
     o.lora.factors.rank_pattern.emplace_back(pattern, static_cast<std::int64_t>(rank));
+  }
   o.lora.factors.alpha_pattern = read_patterns(o.alpha_patterns, "--alpha-of");
   return o;
 }

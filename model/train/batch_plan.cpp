@@ -32,6 +32,10 @@ batch_plan::batch_plan(const training_data& data, std::span<const std::size_t> e
   }
 }
 
+std::int64_t batch_plan::most_tokens() const {
+  return std::min(options_.batch_rows, packed_rows()) * options_.row_length;
+}
+
 std::int64_t batch_plan::steps_per_epoch() const {
   const std::int64_t rows = options_.batch_rows * options_.accumulation;
   return (packed_rows() + rows - 1) / rows;

@@ -22,6 +22,7 @@ class batch_plan {
   batch_plan(const training_data& data, std::span<const std::size_t> examples, const options& chosen);
 
   std::int64_t packed_rows() const { return static_cast<std::int64_t>(rows_.size()); }
+  std::int64_t most_tokens() const;  ///< of one pass: a batch may ask for more rows than there are
   std::int64_t steps_per_epoch() const;
   /// The micro-batches of a step, counted over all epochs; each epoch has an order of its own.
   std::vector<training_rows> step(std::int64_t number) const;

@@ -58,13 +58,13 @@ training_example text_example(const ordered_json& line, const data_format& forma
 
 // ---- chats ----
 
-/// Takes the weight out of a message: 0 or 1.
+/// Takes the weight out of a message: 0, 1 or null, which some programs write for what is not set.
 bool take_weight(ordered_json& message) {
   const auto found = message.find("weight");
   if (found == message.end()) return true;
-  const bool valid = found->is_number() && (*found == 0 || *found == 1);
+  const bool valid = found->is_null() || (found->is_number() && (*found == 0 || *found == 1));
   if (!valid) refuse("a message's \"weight\" should be 0 or 1");
-  const bool learned = *found == 1;
+  const bool learned = *found != 0;
   message.erase(found);
   return learned;
 }

@@ -63,14 +63,14 @@ namespace detail {
 
 std::vector<adapted_layer> adapted_layers(const lora_options& options, const model_config& config) {
   std::vector<adapted_layer> layers = adaptable_layers(config);
+  if (options.targets_all()) return layers;
   for (const std::string& target : options.targets)
     if (!fits_any(target, layers, "targets"))
       refuse("the target \"{}\" fits no linear layer of the model: there are {}", target, names_of(layers, config));
-  if (!options.targets.empty())
-    std::erase_if(layers, [&](const adapted_layer& each) {
-      return std::none_of(options.targets.begin(), options.targets.end(),
-                          [&](const std::string& target) { return detail::module_fits(target, each.name, "targets"); });
-    });
+  std::erase_if(layers, [&](const adapted_layer& each) {
+    return std::none_of(options.targets.begin(), options.targets.end(),
+                        [&](const std::string& target) { return detail::module_fits(target, each.name, "targets"); });
+  });
   return layers;
 }
 

@@ -17,8 +17,10 @@ struct lora_options {
   factor_rules factors = {};
   double dropout = 0;
   /// Names of linear layers ("q_proj"), or regular expressions that fit the end of a module's name from a dot on.
-  /// Empty: every linear layer.
+  /// Empty, or PEFT's "all-linear": every linear layer.
   std::vector<std::string> targets = {};
+
+  bool targets_all() const { return targets.empty() || (targets.size() == 1 && targets.front() == "all-linear"); }
 };
 
 /// Refuses, before anything is loaded for it, what cannot be trained: a rank, a target or a pattern that fits no layer.

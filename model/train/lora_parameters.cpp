@@ -102,7 +102,7 @@ bool lora_parameters::are_names(const std::vector<std::string>& targets) const {
 std::string lora_parameters::config_text(const std::string& base_name) const {
   std::set<std::string> targets;
   for (const module& m : modules_)  // all layers were meant: their short names say so
-    targets.insert(options_.targets.empty() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
+    targets.insert(options_.targets_all() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
   if (are_names(options_.targets)) targets = {options_.targets.begin(), options_.targets.end()};
   nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
   for (const auto& [pattern, rank] : options_.factors.rank_pattern) ranks[pattern] = rank;

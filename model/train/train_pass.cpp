@@ -3,14 +3,40 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "model/arch/device.hpp"
 #include "model/train/cpu_train_pass.hpp"
 #include "model/train/gpu_pass.hpp"
 
 namespace troupe {
+namespace {
+
+/// What one token keeps until backward: most of what a pass takes.
+std::int64_t kept_bytes(const trained_model& model, bool keep_activations) {
+  const model_config& c = model.config;
+  const auto layers = static_cast<std::int64_t>(model.layers.size());
+  const std::int64_t attention = 2 * c.head_dim * (c.heads + c.kv_heads), mlp = (c.gated_mlp ? 2 : 1) * c.ffn;
+  const std::int64_t adapters = largest_rank(model) * static_cast<std::int64_t>(linear_kinds);
+  const std::int64_t a_layer = attention + c.hidden + mlp + adapters;
+  return static_cast<std::int64_t>(sizeof(float)) * (layers * c.hidden + (keep_activations ? layers : 1) * a_layer);
+}
+
+/// Without this the system would end a process of its choice, perhaps one that serves.
+void check_memory(const trained_model& model, const train_pass::options& chosen) {
+  const auto free = free_memory(chosen.device);
+  const std::int64_t of_each = kept_bytes(model, chosen.keep_activations);
+  if (free && chosen.most_rows > *free / of_each)
+    refuse("a pass of {} tokens keeps {} MiB, and {} MiB are free: use a smaller batch, shorter rows or low_memory",
+           chosen.most_rows, chosen.most_rows * of_each >> 20, *free >> 20);
+}
+
+}  // namespace
 
 std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const parameter_set& parameters,
                                             const compute& with, train_pass::options chosen) {
-  if (chosen.device.is_cpu()) return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
+  if (chosen.device.is_cpu()) {
+    check_memory(model, chosen);
+    return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
+  }
   return make_cuda_train_pass(model, parameters, with, std::move(chosen));
 }
 

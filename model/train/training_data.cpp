@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/mapped_file.hpp"
+#include "base/utf8.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/documents.hpp"
 #include "model/engine/text/model_text.hpp"
@@ -37,8 +38,14 @@ std::string_view after_blanks(std::string_view text) {
   return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
 }
 
+/// Of an object that is written over several lines.
+bool opens_alone(std::string_view shown) {
+  return shown.starts_with('{') && is_blank(shown.substr(1, shown.find('\n') - 1));
+}
+
 bool has_lines(const fs::path& file, std::string_view text) {
   const std::string_view shown = after_blanks(text);
+  if (opens_alone(shown)) refuse("{}: has objects of several lines: write one object a line (jq -c .)", file.string());
   if (file.extension() == ".jsonl" || shown.starts_with('{')) return true;
   const bool list = shown.starts_with('[') && after_blanks(shown.substr(1)).starts_with('{');
   if (list || (file.extension() == ".json" && !shown.empty()))
@@ -137,10 +144,18 @@ data_format data_format_of(const fs::path& model, const model_config& config, st
   return format;
 }
 
+void check_utf8(const fs::path& file, std::string_view text) {
+  const std::string_view good = valid_stretch(text, 0);
+  if (good.size() < text.size())
+    refuse("{}:{}: is no UTF-8: unpack or convert the file, or leave the line out", file.string(),
+           1 + std::count(good.begin(), good.end(), '\n'));
+}
+
 training_data read_training_data(const fs::path& file, const data_format& format) {
   const mapped_file mapped(file);
   std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  check_utf8(file, text);
   training_data data;
   if (has_lines(file, text))
     read_lines(file, text, format, data);

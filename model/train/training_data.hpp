@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/formats/model_config.hpp"
@@ -39,6 +40,9 @@ struct data_format {
 };
 /// Of a model folder or a .gguf file.
 data_format data_format_of(const std::filesystem::path& model, const model_config& config, std::int64_t row_length);
+
+/// Names the first line that is none: a packed file, or one in another encoding.
+void check_utf8(const std::filesystem::path& file, std::string_view text);
 
 /// Reads a file whole, or refuses it. Files that end in .jsonl, or begin with '{', have an object in each line:
 ///   {"messages": [{"role", "content", "weight"}…], "tools"}   the assistant's turns are learned, unless weight is 0

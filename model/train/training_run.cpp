@@ -40,8 +40,15 @@ batch_plan::options plan_options(const training_options& o) {
   return {.row_length = o.row_length, .batch_rows = o.batch_rows, .accumulation = o.accumulation, .seed = o.seed};
 }
 
-train_pass::options pass_options(const training_options& o) {
-  return {.most_rows = o.batch_rows * o.row_length,
+/// Of what is held out, if anything is.
+std::optional<batch_plan> validation_plan(const training_data& data, std::span<const std::size_t> held_out,
+                                          const training_options& options) {
+  if (held_out.empty()) return {};
+  return batch_plan(data, held_out, plan_options(options));
+}
+
+train_pass::options pass_options(const training_options& o, std::int64_t most_tokens) {
+  return {.most_rows = most_tokens,
           .most_positions = o.row_length,
           .precision = o.precision,
           .keep_activations = o.keep_activations,
@@ -70,10 +77,15 @@ training_run::training_run(const trained_model& model, const parameter_set& para
       held_out_fingerprint_(validation ? validation->fingerprint : 0),
       held_out_(validation ? every_example(*validation) : draw_held_out(data, options_)),
       plan_(data, validation ? every_example(data) : all_but(held_out_, data), plan_options(options_)),
-      pass_(make_train_pass(model, parameters, with, pass_options(options_))),
+      validation_(validation_plan(validation ? *validation : data, held_out_, options_)),
+      pass_(make_train_pass(model, parameters, with, pass_options(options_, most_tokens()))),
       adam_(parameters, options_.adam) {
-  if (!held_out_.empty()) validation_.emplace(validation ? *validation : data, held_out_, plan_options(options_));
   steps_ = options_.most_steps > 0 ? options_.most_steps : options_.epochs * plan_.steps_per_epoch();
+}
+
+/// Of any pass.
+std::int64_t training_run::most_tokens() const {
+  return std::max(plan_.most_tokens(), validation_ ? validation_->most_tokens() : 0);
 }
 
 rate_schedule training_run::schedule() const {

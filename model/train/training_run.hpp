@@ -72,6 +72,7 @@ class training_run {
   std::string identity() const;
   checkpoint state_now() const;
   void check_group() const;
+  std::int64_t most_tokens() const;
   rate_schedule schedule() const;
   std::vector<pass_result> add_gradients(std::span<const training_rows> passes, float factor);
   pass_result make_gradients(std::span<const training_rows> passes, std::size_t own, float factor);

@@ -88,6 +88,13 @@ TEST_F(store, publishes_what_was_trained_and_says_which_version_it_became) {
   EXPECT_EQ(made.error, "");
 }
 
+TEST_F(store, what_nobody_wants_any_more_becomes_no_version) {
+  const auto listen = [to = answers_](const adapter_published& made) { to->put(made); };
+  tell(actor_, publish_adapter{"pricing", golden / "llama" / "adapter", listen, [] { return false; }});
+  EXPECT_NE(answers_->take<adapter_published>().error, "");
+  EXPECT_FALSE(adapters_->resolve("pricing"));
+}
+
 TEST_F(store, a_worker_whose_disk_is_full_keeps_nobody_else_from_a_version) {
   mock<worker_actor> worker(system_);
   directory_->set_worker("w0", worker.handle());

@@ -91,6 +91,7 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   }
   const auto asked = store_.take<publish_adapter>();
   EXPECT_EQ(asked.name, "pricing");
+  EXPECT_TRUE(asked.is_wanted());
   EXPECT_EQ(state(), job_state::running);
   asked.answer({"pricing@1", {}});
   use_journal_once();
@@ -99,6 +100,21 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   EXPECT_EQ(journal_.find("job-1")->result, "pricing@1");
   send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
+}
+
+TEST_F(training_desk, nobody_wants_the_version_of_a_job_that_was_cancelled_meanwhile) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  const auto result = folder_.path() / "training/job-1/result";
+  std::filesystem::create_directories(result);
+  std::ofstream(result / "adapter_config.json") << "{}";
+  tell(actor_, training_ended{order.lease, {}, {{"adapter_config.json", 2, sha256().add("{}").finish()}}});
+  const auto asked = store_.take<publish_adapter>();
+  ASSERT_TRUE(journal_.cancel("job-1"));
+  tell(actor_, job_changed{"job-1", job_state::cancelled});
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
+  EXPECT_FALSE(asked.is_wanted());
 }
 
 TEST_F(training_desk, what_the_store_refuses_fails_the_job_with_its_reason) {

@@ -125,6 +125,12 @@ TEST_F(train, all_weights_make_a_model_of_their_own) {
   refused(all, "is quantized");
 }
 
+TEST_F(train, refuses_a_rank_that_is_no_whole_number) {
+  const result got = run(arguments(readable_model().string(), "out", {"--rank-of", "q_proj=2.5"}));
+  EXPECT_EQ(got.code, 2);
+  EXPECT_NE(got.error.find("--rank-of: q_proj=2.5: use a whole number from 1 to 512"), std::string::npos) << got.error;
+}
+
 TEST_F(train, starts_from_an_adapter_of_its_own) {
   const auto model = readable_model().string();
   const words init{"--steps", "5", "--init", (golden / "llama" / "adapter").string()};

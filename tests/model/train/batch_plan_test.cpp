@@ -35,5 +35,16 @@ TEST(batch_plan, every_example_lies_in_one_row_of_each_epoch) {
   EXPECT_LE(plan.packed_rows(), 28);
 }
 
+TEST(batch_plan, a_pass_has_no_more_tokens_than_there_are_rows) {
+  const training_data data{.examples = {{{1, 2, 3}, {0, 1, 1}}, {{4, 5, 6}, {0, 1, 1}}}};
+  const std::vector<std::size_t> both{0, 1};
+  const auto most = [&](std::int64_t rows) {
+    return batch_plan(data, both, {.row_length = 2, .batch_rows = rows}).most_tokens();
+  };
+  EXPECT_EQ(most(1), 2);
+  EXPECT_EQ(most(2), 4);
+  EXPECT_EQ(most(4096), 4);
+}
+
 }  // namespace
 }  // namespace troupe

@@ -54,6 +54,16 @@ TEST(lora_parameters, are_read_again_whatever_named_them) {
   }
 }
 
+TEST(lora_parameters, every_linear_layer_has_the_name_it_has_in_peft) {
+  const test::temp_folder folder;
+  thread_pool pool(1);
+  trained_model model = frozen(load_golden("llama", pool)), same = frozen(load_golden("llama", pool));
+  const lora_parameters unnamed(model, {}, 0), named(same, {.targets = {"all-linear"}}, 0);
+  EXPECT_EQ(named.parameters().list().size(), unnamed.parameters().list().size());
+  named.save(folder.path(), "llama");
+  EXPECT_EQ(read_lora_options(folder.path(), same.config).targets.size(), unnamed.parameters().list().size() / 2);
+}
+
 TEST(lora_parameters, patterns_choose_layers_and_ranks) {
   thread_pool pool(1);
   trained_model model = frozen(load_golden("llama", pool));

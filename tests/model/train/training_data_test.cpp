@@ -98,6 +98,9 @@ TEST(training_data, weight_leaves_turns_out) {
       R"({"messages":[{"role":"assistant","content":"a","weight":0},{"role":"user","content":[{"type":"text","text":"b"}]},{"role":"assistant","content":"c","weight":1}]})",
       format_with(plain_template));
   EXPECT_EQ(learned(data.examples.at(0)), "c|");
+  const auto unset =
+      read(R"({"messages":[{"role":"assistant","content":"a","weight":null}]})", format_with(plain_template));
+  EXPECT_EQ(learned(unset.examples.at(0)), "a|");
   EXPECT_THAT(refusal(R"({"messages":[{"role":"assistant","content":"a","weight":0.5}]})", format_with(plain_template)),
               testing::HasSubstr("weight"));
 }
@@ -156,9 +159,23 @@ TEST(training_data, one_list_of_json_is_not_taken_for_plain_text) {
   EXPECT_EQ(refusal("[Enter Hamlet]", format_with(""), "d.txt"), "");
 }
 
+TEST(training_data, objects_of_several_lines_are_refused_with_a_remedy) {
+  for (const char* name : {"d.jsonl", "d.json", "d.txt"})
+    EXPECT_THAT(refusal("{\r\n  \"text\": \"ab\"\n}\n", format_with(""), name), testing::HasSubstr("(jq -c .)"))
+        << name;
+}
+
 TEST(training_data, plain_text_begins_behind_a_byte_order_mark) {
   EXPECT_EQ(learned(read("\xEF\xBB\xBFyes", format_with(""), "d.txt").examples.at(0)),
             learned(read("yes", format_with(""), "d.txt").examples.at(0)));
+}
+
+TEST(training_data, what_is_no_text_is_refused) {
+  const std::string packed = "\x1f\x8b\x08", line = "{\"text\":\"ab\"}\n", utf16 = "\xff\xfe{";
+  EXPECT_THAT(refusal(packed, format_with(""), "d.jsonl.gz"), testing::HasSubstr("d.jsonl.gz:1: is no UTF-8"));
+  EXPECT_THAT(refusal("good\n\xe4\n", format_with(""), "d.txt"), testing::HasSubstr("d.txt:2: is no UTF-8"));
+  EXPECT_THAT(refusal(utf16, format_with("")), testing::HasSubstr("d.jsonl:1: is no UTF-8"));
+  EXPECT_THAT(refusal(line + "{\"text\":\"\xe4\"}\n", format_with("")), testing::HasSubstr("d.jsonl:2: is no UTF-8"));
 }
 
 TEST(training_data, the_older_form_of_calls_is_refused) {

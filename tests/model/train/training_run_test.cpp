@@ -305,5 +305,16 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
   }
 }
 
+TEST(train_pass, what_memory_cannot_hold_is_refused) {
+  thread_pool pool(1);
+  const trained_model model = frozen(load_golden("llama", pool));
+  const parameter_set none;
+  EXPECT_THAT(
+      [&] {
+        make_train_pass(model, none, {pool, kernels()}, {.most_rows = std::int64_t{1} << 40});
+      },
+      ThrowsMessage<input_error>(HasSubstr("use a smaller batch")));
+}
+
 }  // namespace
 }  // namespace troupe
