@@ -7,6 +7,7 @@
 #include <chrono>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 #include "cluster/journal/journal_database.hpp"
 #include "cluster/journal/journal_impl.hpp"
 
@@ -22,9 +23,11 @@ namespace {
 
 void make_folder_of(const std::filesystem::path& file) {
   if (file.empty()) refuse("journal: no file is named");
-  std::error_code fault;
-  if (file.has_parent_path()) std::filesystem::create_directories(file.parent_path(), fault);
-  if (fault) refuse("journal {}: its folder cannot be made: {}", file.string(), fault.message());
+  try {
+    make_private_folder(file.parent_path());  // prompts and answers lie in it
+  } catch (const write_failure& fault) {
+    refuse("journal {}", fault.what());
+  }
 }
 
 std::unique_ptr<detail::database> open(const std::filesystem::path& file) {
@@ -101,10 +104,14 @@ std::int64_t journal::now() const {
 }
 
 void journal::at_once(const std::function<void()>& calls) {
-  removed_.clear();  // what was rolled back was not removed
-  transaction change(*db_, transaction::kind::durable);
-  calls();
-  change.commit();
+  try {
+    transaction change(*db_, transaction::kind::durable);
+    calls();
+    change.commit();
+  } catch (...) {
+    removed_.clear();  // they are there again
+    throw;
+  }
   tell_removed();
 }
 

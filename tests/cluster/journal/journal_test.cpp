@@ -131,10 +131,14 @@ TEST_F(the_journal, writes_what_is_done_at_once_whole_or_not_at_all) {
   EXPECT_TRUE(book->find("a"));
   EXPECT_FALSE(book->find("c"));
   EXPECT_TRUE(gone.empty()) << "its files are still needed";
+  (void)record("b", 0, "x", true);
+  EXPECT_TRUE(book->remove("b").ok());
+  EXPECT_EQ(gone, std::vector<std::string>{"b"});
+  accepted("d", 1);
   make_room_for_c(false);
   EXPECT_FALSE(book->find("a"));
   EXPECT_EQ(book->events("c", 0, 10).size(), 1u);
-  EXPECT_EQ(gone, std::vector<std::string>{"a"});
+  EXPECT_EQ(gone, (std::vector<std::string>{"b", "a"}));
 }
 
 TEST_F(the_journal, removes_and_forgets_what_is_over) {
