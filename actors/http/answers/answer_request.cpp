@@ -25,7 +25,8 @@ constexpr unserved_field unserved[] = {
     {"functions"},
     {"function_call"},
     {"web_search_options"},
-    {"min_tokens", "leave it out, or let nothing end the answer: ignore_eos, no stop, max_tokens of at least as many"},
+    {"min_tokens",
+     "leave it out, or let nothing end the answer: ignore_eos, no stop, no form, max_tokens of at least as many"},
     {"truncate_prompt_tokens"},
     {"use_beam_search"},
     {"bad_words"},
@@ -98,10 +99,11 @@ void read_stream(const request_fields& from, answer_order& to) {
   if (options) to.include_usage = request_fields(*options).boolean("include_usage").value_or(false);
 }
 
-/// Whether an answer has that many tokens since nothing ends it before max_tokens, as benchmarks ask for.
+/// Whether an answer has that many tokens since nothing ends it before max_tokens, as benchmarks ask for. A form ends
+/// it where it is complete.
 bool is_reached_anyway(const json& min_tokens, const request_fields& from) {
-  if (!from.boolean("ignore_eos").value_or(false)) return false;
-  for (const char* key : {"stop", "stop_tokens", "stop_token_ids"})
+  if (!from.boolean("ignore_eos").value_or(false) || read_constraint(from)) return false;
+  for (const char* key : {"stop", "stop_tokens", "stop_token_ids", "tool_choice"})
     if (from.has(key)) return false;
   const json* most = from.find("max_completion_tokens");
   if (!most) most = from.find("max_tokens");

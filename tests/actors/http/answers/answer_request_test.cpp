@@ -75,7 +75,8 @@ TEST_F(completion_requests, take_min_tokens_where_nothing_ends_the_answer_before
   give(gateway_.take<begin_request>(), "abcd", "length");
   EXPECT_EQ(answer.get().status, 200);
   const std::vector<json> changes{{{"ignore_eos", false}}, {{"max_tokens", 3}},       {{"max_tokens", nullptr}},
-                                  {{"stop", "z"}},         {{"stop_token_ids", {5}}}, {{"min_tokens", "4"}}};
+                                  {{"stop", "z"}},         {{"stop_token_ids", {5}}}, {{"min_tokens", "4"}},
+                                  {{"guided_regex", "a"}}};
   for (const json& change : changes) {
     json body = reached;
     body.update(change);
