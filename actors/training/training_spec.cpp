@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <optional>
+#include <type_traits>
 
 #include <nlohmann/json.hpp>
 
@@ -17,6 +19,12 @@ namespace {
 using json = nlohmann::ordered_json;
 
 constexpr std::int64_t most = std::int64_t{1} << 40;
+
+template <class T>
+std::optional<T> to_number(const json& value) {
+  if constexpr (std::is_integral_v<T>) return detail::to_integer(value);
+  return value.is_number() ? std::optional(value.get<T>()) : std::nullopt;
+}
 
 /// Takes values by name. spec_writer has the same form, so that one list of names serves reading and writing.
 class spec_reader {
@@ -44,11 +52,11 @@ class spec_reader {
     if (!found->is_object()) refuse("{}: \"{}\" should be an object of patterns and numbers", fields_.where(), key);
     into.clear();
     for (const auto& [pattern, value] : found->items()) {
-      const bool fits = std::is_integral_v<T> ? value.is_number_integer() : value.is_number();
-      if (!fits)
+      const auto number = to_number<T>(value);
+      if (!number)
         refuse("{}: \"{}\": the value of {} is no {}number", fields_.where(), key, pattern,
                std::is_integral_v<T> ? "whole " : "");
-      into.emplace_back(pattern, value.template get<T>());
+      into.emplace_back(pattern, *number);
     }
   }
   void refuse_unknown() const {

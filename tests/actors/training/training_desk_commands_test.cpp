@@ -56,6 +56,9 @@ TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {
   EXPECT_EQ(submit(good_data, "job-1", {{"rank", 0}}).error, "rank is 0: use 1 to 4096");
   EXPECT_EQ(submit(good_data, "job-1", {{"rank_of", json{{"q_proj", 2.5}}}}).error,
             "the fine-tune: \"rank_of\": the value of q_proj is no whole number");
+  EXPECT_EQ(
+      read_training_spec(R"({"adapter":"a","data":"d","rank_of":{"q_proj":4.0}})", "").lora.factors.rank_pattern[0],
+      (std::pair<std::string, std::int64_t>("q_proj", 4)));
   EXPECT_TRUE(submit(good_data, "job-1", {{"adapter", "a b"}}).error.starts_with("adapter name 'a b': take"));
 }
 
