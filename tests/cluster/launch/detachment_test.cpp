@@ -32,12 +32,13 @@ TEST_F(a_detachment, a_daemon_tells_when_it_is_ready) {
   const auto log = folder_.path() / "state/logs/up.log";
   const auto outcome = detached(log, [&](detachment& split) {
     [[maybe_unused]] const auto written = ::write(STDOUT_FILENO, "hello log\n", 10);
-    folder_.write("session", std::to_string(::getsid(0) != ::getppid()) + " " + std::to_string(::getpid()));
+    folder_.write("session", std::to_string(::getsid(0)));
     split.report(0, "ready at http://127.0.0.1:8000\n(two lines)");
   });
   EXPECT_EQ(outcome.code, 0);
   EXPECT_EQ(outcome.text, "ready at http://127.0.0.1:8000\n(two lines)");
   EXPECT_EQ(folder_.read("state/logs/up.log"), "hello log\n");
+  EXPECT_NE(folder_.read("session"), std::to_string(::getsid(0)));
 }
 
 TEST_F(a_detachment, whoever_waits_for_a_daemon_may_give_up) {
