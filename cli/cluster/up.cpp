@@ -138,10 +138,8 @@ int up(const up_options& options) {
 int down(const std::string& cluster) {
   const cluster_config config = read_cluster_config(cluster);
   if (!find_up(config))
-    refuse(
-        "{}: is not up on this machine, where nobody holds {}: go to the one where troupe up or troupe serve started "
-        "it",
-        config.name, config.state_dir.string());
+    refuse("{} is not up on this machine (nobody holds {}): type this where troupe up or troupe serve started it",
+           config.name, config.state_dir.string());
   if (!end_up(config, std::chrono::seconds(20)))
     throw std::runtime_error(fmt::format("{} does not end: see {}", config.name, config.logs().string()));
   return 0;

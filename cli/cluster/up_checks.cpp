@@ -85,7 +85,7 @@ void check_ports(const cluster_config& config) {
 }
 
 /// What the workers that start with the cluster will offer. Of another host's memory nothing is known yet. This process
-/// only asks: its GPUs are the nodes'.
+/// leaves the GPUs that it asks: they are the nodes'.
 std::vector<worker_offer> offers_of(const cluster_config& config) {
   constexpr std::uint64_t plenty = std::uint64_t{1} << 50;
   std::vector<worker_offer> offers;
@@ -98,7 +98,7 @@ std::vector<worker_offer> offers_of(const cluster_config& config) {
                       .layers = node.layers,
                       .replica = node.replica,
                       .pool = is_here && node.shares_memory() ? "this machine" : ""});
-    if (is_here) leave_device(node.device);
+    if (is_here && !node.memory) leave_device(node.device);
   }
   return offers;
 }

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 constexpr std::size_t printed_key = 40;
 constexpr std::size_t longest_file = 4096;
 
-void make_private_folder(const fs::path& folder) {
+void make_key_folder(const fs::path& folder) {
   if (fs::is_directory(folder)) return;
   std::error_code fault;
   fs::create_directories(folder, fault);
@@ -138,7 +138,7 @@ void write_client(const fs::path& folder, const std::string& name, const std::st
   const fs::path key = folder / (name + ".key"), known = folder / "clients" / (name + ".pub");
   refuse_existing(key);
   refuse_existing(known);
-  make_private_folder(folder / "clients");
+  make_key_folder(folder / "clients");
   const curve_pair pair = make_curve_pair();
   write_private(key, text_of(pair, cluster));
   write_private(known, fmt::format("public {}\n", pair.public_key));
@@ -162,7 +162,7 @@ std::optional<std::string> raw_key(const std::string& printed) {
 }
 
 void write_keys(const std::filesystem::path& folder) {
-  make_private_folder(folder);
+  make_key_folder(folder);
   refuse_existing(folder / "cluster.key");
   refuse_existing(folder / "client.key");
   refuse_existing(folder / "clients" / "client.pub");

@@ -31,11 +31,10 @@ class cluster_commands : public program {
  protected:
   static constexpr const char* nobodys_port = "127.0.0.1:1";
 
-  std::string cluster_file(const std::string& in_model = {}) const {
-    const std::string text =
-        "[cluster]\nname = \"one\"\nlisten = \"tcp://127.0.0.1:7700\"\nhttp = \"\"\nstate_dir = \"" +
-        path("state").string() + "\"\n[model]\npath = \"model\"\n" + in_model +
-        "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n";
+  std::string cluster_file(const std::string& in_model = {}, const std::string& listen = "tcp://127.0.0.1:7700") const {
+    const std::string text = "[cluster]\nname = \"one\"\nlisten = \"" + listen + "\"\nhttp = \"\"\nstate_dir = \"" +
+                             path("state").string() + "\"\n[model]\npath = \"model\"\n" + in_model +
+                             "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n";
     return folder().write("one.toml", text).string();
   }
   result serve(words arguments, const std::string& http = nobodys_port,
@@ -142,6 +141,13 @@ TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
                               "roles = [\"worker\"]\ndevice = \"cuda:1\"\n";
   refused({"node", folder().write("on_gpus.toml", on_gpus).string(), "--name", "w7"},
           "shares no stage with GPUs such as that of head");
+}
+
+TEST_F(cluster_commands, refuse_a_state_folder_that_cannot_be_made_as_what_would_fail_again) {
+  readable_model("model");
+  folder().write("state", "no folder");
+  refused({"node", cluster_file({}, "ipc://" + path("socket").string()), "--name", "head"},
+          "state_dir: " + path("state").string() + ": cannot be written");
 }
 
 TEST_F(cluster_commands, say_what_keys_there_are) {
