@@ -25,7 +25,7 @@ void check_memory(const trained_model& model, const train_pass::options& chosen)
   const auto free = free_memory(chosen.device);
   const std::int64_t of_each = kept_bytes(model, chosen.keep_activations);
   if (free && chosen.most_rows > *free / of_each)
-    refuse("a pass of {} tokens keeps {} MiB, and {} MiB are free: use a smaller batch, shorter rows or low_memory",
+    refuse("a pass of {} tokens keeps {} MiB, and {} MiB are free: lower --length or --batch, or use --low-memory",
            chosen.most_rows, chosen.most_rows * of_each >> 20, *free >> 20);
 }
 

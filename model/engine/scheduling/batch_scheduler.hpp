@@ -32,7 +32,7 @@
 // - A sequence is a suspect if the stages were lost twice in a step that it was in, without its getting further in
 //   between. As long as there are suspects, one step is in flight at a time, and every other step has one suspect
 //   alone: so it shows which sequence causes the losses. What it computed before without harm it computes in steps of
-//   their own, whose loss is not its fault. A suspect that gets further is a suspect no more.
+//   their own, whose loss counts only the second time. A suspect that gets further is a suspect no more.
 #pragma once
 #include <array>
 #include <cstdint>

@@ -260,7 +260,7 @@ __device__ void for_values(const section_sums<Steps>& sums, int half, int head_d
 template <int Steps>
 __device__ void join_output(const attention_plan& p, const query (&queries)[2], const section_sums<Steps>& sums,
                             bool is_first, bool is_last, softmax_part (&totals)[2]) {
-#pragma unroll  // or sums would be picked by a number, which registers have none of
+#pragma unroll  // or sums would be picked by an index, which registers do not have
   for (int half = 0; half < 2; ++half) {
     if (!queries[half].exists()) continue;
     const part_weights weights(totals[half], sums.parts[half]);
@@ -277,7 +277,7 @@ __device__ void put_section(const attention_plan& p, const query (&queries)[2], 
                             int tile, int kv_head, int section) {
   const section_store store(p.args.scratch, p.sections, p.args.cache.head_dim);
   const int lane = threadIdx.x % 32;
-#pragma unroll  // or sums would be picked by a number, which registers have none of
+#pragma unroll  // or sums would be picked by an index, which registers do not have
   for (int half = 0; half < 2; ++half) {
     if (!queries[half].exists()) continue;
     float* row = store.row(tile, p.args.cache.heads, kv_head, section, lane / 4 + half * 8);

@@ -313,7 +313,7 @@ TEST(train_pass, what_memory_cannot_hold_is_refused) {
       [&] {
         make_train_pass(model, none, {pool, kernels()}, {.most_rows = std::int64_t{1} << 40});
       },
-      ThrowsMessage<input_error>(HasSubstr("use a smaller batch")));
+      ThrowsMessage<input_error>(HasSubstr("MiB are free: lower --length or --batch")));
 }
 
 }  // namespace

@@ -1,6 +1,10 @@
 #include "model/engine/scheduling/suspects.hpp"
 
+#include <algorithm>
+
 #include <gtest/gtest.h>
+
+#include "model/engine/sampling/random.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -32,6 +36,34 @@ TEST(suspects, are_not_those_who_only_computed_again_what_did_no_harm) {
   EXPECT_EQ(sequence.lost.lives, 2);
   all.note_loss(sequence);
   EXPECT_EQ(sequence.lost.lives, 3) << "this time it did do harm";
+}
+
+/// Lives until a sequence is found out of which the 70th position kills, while every step may also be lost without its
+/// doing, one in so many.
+int lives_until_found_out(std::uint64_t one_in, std::uint64_t seed) {
+  constexpr std::size_t deadly = 70, step = 16;
+  suspects all;
+  sequence_state sequence;
+  sequence.tokens.resize(100);
+  int lives = 0;
+  for (std::uint64_t steps = 0; sequence.lost.lives < 3 && lives < 200; ++steps) {
+    const std::size_t to = sequence.computed + std::min(sequence.most_tokens(), step);
+    sequence.planned_tokens = static_cast<std::int32_t>(to - sequence.computed);
+    if (to > deadly || random_below(one_in, seed, steps) == 1) {
+      all.note_loss(sequence);
+      sequence.computed = 0;
+      ++lives;
+    } else {
+      if (to > sequence.lost.at) all.acquit(sequence);
+      sequence.computed = to;
+    }
+  }
+  return lives;
+}
+
+TEST(suspects, are_found_out_in_the_end_where_steps_are_lost_without_them_as_well) {
+  EXPECT_EQ(lives_until_found_out(1, 0), 3) << "none is";
+  for (std::uint64_t seed = 0; seed < 100; ++seed) EXPECT_LT(lives_until_found_out(8, seed), 200) << seed;
 }
 
 TEST(suspects, get_steps_alone_in_turns_with_all_others) {
