@@ -62,7 +62,8 @@ class spec_reader {
 };
 
 std::string digits(integer number, char type) {
-  const integer size = number < 0 ? -number : number;
+  using size_type = unsigned __int128;  // the size of the least integer is none
+  const size_type size = number < 0 ? -static_cast<size_type>(number) : static_cast<size_type>(number);
   switch (type) {
     case 'x':
       return fmt::format("{:x}", size);

@@ -122,22 +122,22 @@ constexpr std::array<std::string_view, std::variant_size_v<gguf_value>> value_na
 }  // namespace
 
 template <class T>
-std::optional<T> gguf_file::get(std::string_view key) const {
+const T* gguf_file::find(std::string_view key) const {
   const auto found = metadata.find(key);
-  if (found == metadata.end()) return std::nullopt;
-  if (const auto* value = std::get_if<T>(&found->second)) return *value;
+  if (found == metadata.end()) return nullptr;
+  if (const auto* value = std::get_if<T>(&found->second)) return value;
   refuse("{}: {} should be {}, but is {}", name, label(key), value_names[gguf_value(T()).index()],
          value_names[found->second.index()]);
 }
 
-template std::optional<std::int64_t> gguf_file::get(std::string_view) const;
-template std::optional<double> gguf_file::get(std::string_view) const;
-template std::optional<bool> gguf_file::get(std::string_view) const;
-template std::optional<std::string> gguf_file::get(std::string_view) const;
-template std::optional<std::vector<std::int64_t>> gguf_file::get(std::string_view) const;
-template std::optional<std::vector<double>> gguf_file::get(std::string_view) const;
-template std::optional<std::vector<bool>> gguf_file::get(std::string_view) const;
-template std::optional<std::vector<std::string>> gguf_file::get(std::string_view) const;
+template const std::int64_t* gguf_file::find(std::string_view) const;
+template const double* gguf_file::find(std::string_view) const;
+template const bool* gguf_file::find(std::string_view) const;
+template const std::string* gguf_file::find(std::string_view) const;
+template const std::vector<std::int64_t>* gguf_file::find(std::string_view) const;
+template const std::vector<double>* gguf_file::find(std::string_view) const;
+template const std::vector<bool>* gguf_file::find(std::string_view) const;
+template const std::vector<std::string>* gguf_file::find(std::string_view) const;
 
 void parse_gguf(std::span<const std::byte> bytes, const std::string& where, gguf_file& into) {
   into.name = where;

@@ -25,9 +25,14 @@ struct gguf_file {
   std::uint32_t version = 3;
   std::string name = "GGUF metadata";  ///< of the file, for messages
 
-  /// The value under `key` if it is there; throws input_error when it has another type than T.
+  /// The value under `key`, nullptr where it is not there; throws input_error when it has another type than T.
   template <class T>
-  std::optional<T> get(std::string_view key) const;
+  const T* find(std::string_view key) const;
+  template <class T>
+  std::optional<T> get(std::string_view key) const {
+    const T* found = find<T>(key);
+    return found ? std::optional<T>(*found) : std::nullopt;
+  }
 };
 
 gguf_file open_gguf(const std::filesystem::path& path);

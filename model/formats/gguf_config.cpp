@@ -109,8 +109,8 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
 
 std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys, const detail::gguf_facts& facts) {
   if (facts.vocab_size) return *facts.vocab_size;
-  const auto tokens = file.get<std::vector<std::string>>("tokenizer.ggml.tokens");
-  if (tokens) return static_cast<std::int64_t>(tokens->size());
+  if (const auto* tokens = file.find<std::vector<std::string>>("tokenizer.ggml.tokens"))
+    return static_cast<std::int64_t>(tokens->size());
   return keys.size("vocab_size");
 }
 

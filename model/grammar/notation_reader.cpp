@@ -33,7 +33,7 @@ char32_t notation_reader::character() {
 char32_t notation_reader::numbered_character(int digits) {
   const bool braced = digits == 0;
   char32_t value = 0;
-  for (int i = 0; braced ? peek() != '}' : i < digits; ++i, ++at_) {
+  for (int i = 0; braced ? i == 0 || peek() != '}' : i < digits; ++i, ++at_) {
     const int digit = hex_digit(peek());
     if (digit < 0 || (braced && i >= 6)) fail("a character's number is broken");
     value = value * 16 + static_cast<char32_t>(digit);

@@ -45,9 +45,17 @@ class translator {
   void character() {
     if (pattern_[at_] == '[') return open_class();
     if (pattern_.substr(at_, 2) == "(*") refuse_part(2);
-    if (pattern_.substr(at_, 2) == "}+") refuse_part(2);  // possessive in PCRE2 alone
+    if (pattern_.substr(at_, 2) == "{,") refuse_part(2);                  // up to so many times in Oniguruma alone
+    if (pattern_.substr(at_, 2) == "}+") refuse_part(2);                  // possessive in PCRE2 alone
+    if (pattern_.substr(at_, 2) == "}?" && ends_count()) refuse_part(2);  // lazy in PCRE2, in Oniguruma optional
     if (pattern_.substr(at_, 2) == "(?") return group();
     copy(1);
+  }
+
+  /// The brace here closes one number: "{3}".
+  bool ends_count() const {
+    const auto number = pattern_.substr(0, at_).find_last_not_of("0123456789");
+    return number != std::string_view::npos && number + 1 < at_ && pattern_[number] == '{';
   }
 
   void group() {

@@ -27,11 +27,7 @@ class ggml_keys {
 
   template <class Value>
   const Value* find(std::string_view name) const {
-    const auto found = file_.metadata.find("tokenizer.ggml." + std::string(name));
-    if (found == file_.metadata.end()) return nullptr;
-    const auto* value = std::get_if<Value>(&found->second);
-    if (!value) refuse("{}: tokenizer.ggml.{} has the wrong type", where(), name);
-    return value;
+    return file_.find<Value>("tokenizer.ggml." + std::string(name));
   }
 
   template <class Value>

@@ -1,6 +1,7 @@
 #include "model/engine/stages/stage.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -65,10 +66,13 @@ void stage::take_answers(const step_order& order) {
   }
 }
 
+/// A sequence has one row: with a second one its table would move under the first.
 void stage::take_tables(const step_plan& plan) {
   rows_.clear();
+  ++begun_;
   for (const planned_row& row : plan.rows) {
-    auto& table = tables_[row.sequence];
+    auto& [table, begun] = tables_[row.sequence];
+    if (std::exchange(begun, begun_) == begun_) refuse("step {} has a sequence twice", plan.id.value);
     const auto kept = static_cast<std::size_t>(row.kept_blocks);
     if (kept > table.size()) refuse("step {} goes on with blocks that this stage does not know", plan.id.value);
     table.resize(kept);

@@ -48,6 +48,11 @@ class stage {
   void forget();
 
  private:
+  struct block_table {
+    std::vector<std::int32_t> blocks;
+    std::uint64_t begun = 0;  ///< the last step that had the sequence
+  };
+
   void take_answers(const step_order& order);
   void take_tables(const step_plan& plan);
   void choose(const float* hidden);
@@ -64,7 +69,8 @@ class stage {
   hidden_pooler pooler_;
   prompt_scorer scorer_;
   std::unordered_map<adapter_version, std::shared_ptr<const lora_adapter>> adapters_;
-  std::unordered_map<sequence_id, std::vector<std::int32_t>> tables_;
+  std::unordered_map<sequence_id, block_table> tables_;
+  std::uint64_t begun_ = 0;  ///< steps
 
   const step_plan* plan_ = nullptr;
   std::vector<pass_sequence> rows_;

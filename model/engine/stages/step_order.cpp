@@ -58,15 +58,18 @@ void check(const step_order& order, const order_limits& limits) {
     next += row.tokens;
   }
   if (next != static_cast<std::int64_t>(plan.tokens.size())) broken("tokens of no row");
-  for (const token_id token : plan.tokens)
-    if (token < 0 || token >= limits.vocab_size) broken("a token that the model does not have");
+  const auto is_token = [&](token_id token) { return token >= 0 && token < limits.vocab_size; };
+  if (!std::all_of(plan.tokens.begin(), plan.tokens.end(), is_token)) broken("a token that the model does not have");
   for (const block_id block : plan.blocks)
     if (!is_block(block, limits)) broken("a block that is not there");
   for (const block_copy& copy : plan.copies)
     if (!is_block(copy.from, limits) || !is_block(copy.to, limits)) broken("a copy of a block that is not there");
   for (const answer_opening& opening : order.opened) {
     check(opening.sampling, limits.vocab_size);
-    if (!inside(0, opening.prompt_tokens, opening.text.size())) broken("an answer without its prompt");
+    if (opening.prompt_tokens == 0 || !inside(0, opening.prompt_tokens, opening.text.size()))
+      broken("an answer without its prompt");
+    if (!std::all_of(opening.text.begin(), opening.text.end(), is_token))
+      broken("an answer to a token that the model does not have");
   }
 }
 

@@ -56,6 +56,7 @@ TEST(regex_constraints, name_what_they_do_not_support) {
   refused("a{3,2}", "ends before");
   refused("a{100000}", "more than 10000");
   refused("[b-a]", "range");
+  refused("a\\u{}", "number is broken");
   refused("\xff", "UTF-8");
   refused(std::string(100, '(').c_str(), "nested too deeply");
 }

@@ -36,6 +36,11 @@ TEST(regex, reads_escapes) {
   EXPECT_EQ(matches(R"(\p{Lu}|\P{L})", "aB1"), (texts{"B", "1"}));
 }
 
+TEST(regex, counts_repetitions) {
+  EXPECT_EQ(matches(R"(\p{L}{2,3}?)", "abcd"), (texts{"ab", "cd"}));
+  EXPECT_EQ(matches(R"(\p{Lu}?b{2})", "Abbbb"), (texts{"Abb", "bb"}));
+}
+
 TEST(regex, skips_empty_matches) {
   EXPECT_EQ(matches("a*", "baab\u00e9a"), (texts{"aa", "a"}));
 }
@@ -50,8 +55,8 @@ TEST(regex, matches_an_escaped_text_alone) {
 }
 
 TEST(regex, refuses_what_would_mean_something_else) {
-  for (const auto* pattern : {"\\h", "[a&&b]", "[a[b]]", "(*UTF)", "(?<name>a)", "\\1", "a{1,3}+", "a(?i)b|c", "\\K",
-                              "\\", "\\p", "(a", "\\p{NoSuchProperty}"})
+  for (const auto* pattern : {"\\h", "[a&&b]", "[a[b]]", "(*UTF)", "(?<name>a)", "\\1", "a{1,3}+", "a{,3}", "a{3}?",
+                              "a(?i)b|c", "\\K", "\\", "\\p", "(a", "\\p{NoSuchProperty}"})
     EXPECT_NE(refusal([&] { matches(pattern, "a"); }).find("test: "), std::string::npos) << pattern;
 }
 

@@ -1,0 +1,64 @@
+// Orders may come from another process: a stage carries out none that reaches beyond it.
+#include "model/engine/stages/stage.hpp"
+
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "tests/model/arch/models.hpp"
+
+namespace troupe {
+namespace {
+
+class stage_of_one_model : public testing::Test {
+ protected:
+  thread_pool pool_{1};
+  stage stage_{load_for_test(std::filesystem::path(TROUPE_FIXTURES) / "golden" / "llama", scheme::f32),
+               {.max_rows = 4, .blocks = 2, .context = 32},
+               0,
+               {pool_, kernels()}};
+
+  /// Rows of one token each.
+  static step_order order_of(std::initializer_list<std::uint64_t> sequences) {
+    step_order order;
+    order.plan.id = step_id{1};
+    order.plan.blocks = {block_id{0}, block_id{1}};
+    for (const std::uint64_t sequence : sequences) {
+      planned_row& row = order.plan.rows.emplace_back();
+      row.sequence = sequence_id{sequence};
+      row.first_token = static_cast<std::int32_t>(order.plan.tokens.size());
+      row.first_block = row.first_token;
+      row.tokens = row.blocks = 1;
+      order.plan.tokens.push_back(3);
+    }
+    return order;
+  }
+  static step_order opening(std::vector<token_id> text, std::int64_t prompt_tokens) {
+    step_order order = order_of({1});
+    answer_opening& opened = order.opened.emplace_back();
+    opened.answers = {{sequence_id{1}, 0}};
+    opened.sampling.prompt_logprobs = 1;
+    opened.text = std::move(text);
+    opened.prompt_tokens = prompt_tokens;
+    return order;
+  }
+};
+
+TEST_F(stage_of_one_model, begins_what_is_an_order_for_it) {
+  EXPECT_EQ(stage_.begin(order_of({1, 2})), 2);
+  EXPECT_EQ(stage_.begin(order_of({2, 1})), 2);
+  EXPECT_EQ(stage_.begin(opening({3}, 1)), 1);
+}
+
+TEST_F(stage_of_one_model, refuses_a_sequence_that_is_there_twice) {
+  EXPECT_THROW(stage_.begin(order_of({1, 1})), input_error);
+}
+
+TEST_F(stage_of_one_model, refuses_answers_without_a_prompt_or_to_tokens_that_the_model_lacks) {
+  EXPECT_THROW(stage_.begin(opening({}, 0)), input_error);
+  EXPECT_THROW(stage_.begin(opening({3}, 2)), input_error);
+  EXPECT_THROW(stage_.begin(opening({3, 1 << 20}, 1)), input_error);
+  EXPECT_THROW(stage_.begin(opening({-1}, 1)), input_error);
+}
+
+}  // namespace
+}  // namespace troupe
