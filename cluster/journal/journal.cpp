@@ -26,7 +26,7 @@ void make_folder_of(const std::filesystem::path& file) {
   try {
     make_private_folder(file.parent_path());  // prompts and answers lie in it
   } catch (const write_failure& fault) {
-    refuse("journal {}", fault.what());
+    refuse("journal {}: {}", file.string(), fault.what());
   }
 }
 
