@@ -74,6 +74,10 @@ void test_cluster::wait_for_service(std::chrono::seconds longest) const {
     throw std::runtime_error("the cluster does not serve: " + (up_ ? up_->out() + up_->error() : ""));
 }
 
+bool test_cluster::up_has_seen_it_serve() const {
+  return wait_until([this] { return said().find("serves at") != std::string::npos; });
+}
+
 int test_cluster::down() {
   up_->signal(SIGTERM);
   const int code = up_->wait();

@@ -47,6 +47,8 @@ class test_cluster {
   /// By `troupe up` so far, on standard output.
   std::string said() const { return up_->out(); }
   void wait_for_service(std::chrono::seconds longest = std::chrono::seconds(30)) const;
+  /// Before that, `up` takes a worker's death for one that cannot start: without respawn it ends the cluster.
+  bool up_has_seen_it_serve() const;
   /// Sends SIGTERM to `up`; returns its exit code.
   int down();
   /// Runs `troupe` with these words. The process does not depend on `up`.

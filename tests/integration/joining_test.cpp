@@ -77,7 +77,7 @@ TEST(joining, a_worker_may_be_drained_as_soon_as_up_says_that_the_cluster_serves
   const test_site site;
   test_cluster cluster(site, {.replicas = 2, .workers = {"w0", "w1"}});
   cluster.up();
-  ASSERT_TRUE(wait_until([&] { return cluster.said().find("serves at") != std::string::npos; }));
+  ASSERT_TRUE(cluster.up_has_seen_it_serve());
   EXPECT_EQ(cluster.running_replicas(), 2);
   cluster.run({"drain", "w0"});
 }

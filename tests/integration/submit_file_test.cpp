@@ -119,8 +119,7 @@ TEST(submit_file_without_a_replica, says_why_no_answers_come) {
   const test_site site;
   test_cluster cluster(site, {.in_cluster = "respawn = false"});
   cluster.up();
-  // Before that, up takes a worker's death for one that cannot start, and ends the cluster.
-  ASSERT_TRUE(wait_until([&] { return cluster.said().find("serves at") != std::string::npos; }));
+  ASSERT_TRUE(cluster.up_has_seen_it_serve());
   ASSERT_GT(cluster.pid_of("w0"), 1);
   ::kill(cluster.pid_of("w0"), SIGKILL);
   const std::string in = site.write("in.jsonl", "{\"tokens\":[1]}\n").string();
@@ -135,6 +134,7 @@ TEST(submit_file_of_a_running_job, is_refused_where_the_first_answer_is_another)
   const test_site site;
   test_cluster cluster(site, {.in_cluster = "respawn = false"});
   cluster.up();
+  ASSERT_TRUE(cluster.up_has_seen_it_serve());
   std::string lines = "{\"tokens\":[1],\"max_tokens\":1}\n";
   for (int i = 0; i < 63; ++i) lines += "{\"tokens\":[2],\"max_tokens\":4000,\"ignore_eos\":true}\n";
   const std::string in = site.write("in.jsonl", lines).string(), out = site.path("out").string();
