@@ -74,6 +74,13 @@ class training_desk : public testing::Test {
     use_journal_once();  // it runs
     return order;
   }
+  /// The job that a trainer was given, with a result that is on the head already.
+  void end_training() {
+    const train_job order = given();
+    std::filesystem::create_directories(folder_.path() / "training/job-1/result");
+    folder_.write("training/job-1/result/adapter_config.json", "{}");
+    tell(actor_, training_ended{order.lease, {}, {{"adapter_config.json", 2, sha256().add("{}").finish()}}});
+  }
   job_state state(const std::string& id = "job-1") const { return journal_.find(id)->state; }
 
   command_answer send_first_byte(const std::string& id) {

@@ -1,5 +1,3 @@
-#include <fstream>
-
 #include "tests/actors/training/training_desk_fixture.hpp"
 
 namespace troupe::test {
@@ -105,11 +103,7 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
 TEST_F(training_desk, nobody_wants_the_version_of_a_job_that_was_cancelled_meanwhile) {
   submit(good_data);
   join("coach");
-  const train_job order = given();
-  const auto result = folder_.path() / "training/job-1/result";
-  std::filesystem::create_directories(result);
-  std::ofstream(result / "adapter_config.json") << "{}";
-  tell(actor_, training_ended{order.lease, {}, {{"adapter_config.json", 2, sha256().add("{}").finish()}}});
+  end_training();
   const auto asked = store_.take<publish_adapter>();
   ASSERT_TRUE(journal_.cancel("job-1"));
   tell(actor_, job_changed{"job-1", job_state::cancelled});
@@ -151,16 +145,12 @@ TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
 TEST_F(training_desk, pauses_a_job_whose_result_finds_no_room_on_the_head) {
   submit(good_data);
   join("coach");
-  const train_job order = given();
-  const auto result = folder_.path() / "training/job-1/result";
-  std::filesystem::create_directories(result);
-  std::ofstream(result / "adapter_config.json") << "{}";
-  tell(actor_, training_ended{order.lease, {}, {{"adapter_config.json", 2, sha256().add("{}").finish()}}});
+  end_training();
   store_.take<publish_adapter>().answer({{}, "adapters: cannot be written: No space left on device", true});
   EXPECT_EQ(trainer_.take<stop_training>().forget, "");
   serve_journal_until([&] { return state() == job_state::paused; });
   EXPECT_EQ(state(), job_state::paused);
-  EXPECT_TRUE(std::filesystem::exists(result / "adapter_config.json"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/result/adapter_config.json"));
 }
 
 }  // namespace
