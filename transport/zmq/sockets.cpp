@@ -140,7 +140,7 @@ zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& opti
     if (fault.num() == EADDRINUSE)
       refuse("{}: the address is taken: choose another port, or end the process that listens there", options.listen);
     if (fault.num() == ENODEV || fault.num() == EADDRNOTAVAIL)
-      refuse("{}: that is no address of this machine: name one by its number, or listen at all with tcp://*:PORT",
+      refuse("{}: that is no address of this machine: name one by its number, or listen at every one with tcp://*:PORT",
              options.listen);
     refuse("{}: cannot listen there: {}", options.listen, fault.what());
   }
