@@ -79,7 +79,10 @@ client_process::client_process(int streams) {
   if (::pipe(port) != 0 || ::pipe(figures) != 0) throw std::runtime_error("no pipes are left");
   pid_ = ::fork();
   if (pid_ < 0) throw std::runtime_error("no process can be started");
-  if (pid_ == 0) ::_exit(run_clients(streams, port[0], figures[1]));
+  if (pid_ == 0) {
+    ::close(port[1]);  // held here, it would keep this process waiting for ever where its parent ends early
+    ::_exit(run_clients(streams, port[0], figures[1]));
+  }
   ::close(port[0]);
   ::close(figures[1]);
   port_to_ = port[1];

@@ -1,0 +1,28 @@
+#include <poll.h>
+
+#include "base/file_descriptor.hpp"
+#include "tests/cli/program.hpp"
+
+namespace troupe::test {
+namespace {
+
+class bench_http : public program {};
+
+/// Its clients are a process of their own, which has the same standard output.
+TEST_F(bench_http, leaves_no_process_behind_where_it_cannot_begin) {
+  int pipe[2];
+  ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
+  const file_descriptor from(pipe[0]);
+  file_descriptor to(pipe[1]);
+  const pid_t child =
+      start({"bench", "http", "--streams", "1"}, to.number(), to.number(), cache(), {"TMPDIR=/nowhere"});
+  to.close();
+  EXPECT_EQ(wait_for(child), 2);
+  std::string said(1 << 10, '\0');
+  EXPECT_GT(::read(from.number(), said.data(), said.size()), 0) << "why it ended";
+  pollfd ended{from.number(), POLLIN, 0};
+  EXPECT_EQ(::poll(&ended, 1, 10'000), 1) << "somebody still has the other end";
+}
+
+}  // namespace
+}  // namespace troupe::test
