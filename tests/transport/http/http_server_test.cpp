@@ -1,6 +1,7 @@
 // What a server reads of requests, which it refuses, and how it begins and ends.
 #include "transport/http/http_server.hpp"
 
+#include <algorithm>
 #include <atomic>
 #include <deque>
 #include <future>
@@ -141,6 +142,32 @@ TEST_F(http_server_test, tells_a_client_that_waits_to_go_on) {
   EXPECT_EQ(client.hear_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.say("ok");
   EXPECT_TRUE(client.hear_response().ends_with("POST /x ok"));
+}
+
+/// Whether it is an answer or the word to go on for which there is no room is up to the kernel, hence several clients.
+TEST_F(http_server_test, drops_clients_that_do_not_read_that_they_may_go_on) {
+  constexpr std::size_t count = 8;
+  start({.max_connections = count, .body_time = 200ms, .write_time = 200ms});
+  const std::string request = "HEAD /x HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 100000\r\n\r\n" +
+                              std::string(100'000, 'x');
+  std::deque<raw_client> deaf;
+  std::vector<std::future<void>> speakers;
+  while (deaf.size() < count) {
+    raw_client& client = deaf.emplace_back(server_->port(), 2048, 1s);
+    speakers.push_back(std::async(std::launch::async, [&] {
+      while (client.say(request)) {
+      }
+    }));
+  }
+  for (auto& each : speakers) each.get();
+  const auto serves_as_many_again = [&] {
+    std::deque<raw_client> others;
+    while (others.size() < count) others.emplace_back(server_->port());
+    return std::all_of(others.begin(), others.end(),
+                       [](raw_client& each) { return each.say(get("/x")) && status_of(each.hear_response()) == 200; });
+  };
+  const auto deadline = std::chrono::steady_clock::now() + 5s;
+  while (!serves_as_many_again()) ASSERT_LT(std::chrono::steady_clock::now(), deadline);
 }
 
 TEST_F(http_server_test, tells_nobody_to_go_on_who_would_not_understand_it) {

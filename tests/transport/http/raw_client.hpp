@@ -1,8 +1,10 @@
 #pragma once
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -11,13 +13,20 @@
 
 namespace troupe::test {
 
-/// A socket that sends exactly what a test says. It waits at most ten seconds for an answer.
+/// A socket that sends exactly what a test says. It waits so long at most for an answer, or for room.
 class raw_client {
  public:
-  explicit raw_client(std::uint16_t port, int receive_bytes = 0) : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
-    if (receive_bytes > 0) ::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
-    const timeval patience{10, 0};
-    ::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+  explicit raw_client(std::uint16_t port, int receive_bytes = 0,
+                      std::chrono::seconds patience = std::chrono::seconds(10))
+      : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
+    if (receive_bytes > 0) {
+      const int segment = 536;  // so that the server's socket holds little, too
+      ::setsockopt(socket_.number(), IPPROTO_TCP, TCP_MAXSEG, &segment, sizeof segment);
+      ::setsockopt(socket_.number(), SOL_SOCKET, SO_RCVBUF, &receive_bytes, sizeof receive_bytes);
+    }
+    const timeval longest{patience.count(), 0};
+    for (const int direction : {SO_RCVTIMEO, SO_SNDTIMEO})
+      ::setsockopt(socket_.number(), SOL_SOCKET, direction, &longest, sizeof longest);
     sockaddr_in to{};
     to.sin_family = AF_INET;
     to.sin_port = htons(port);
@@ -34,7 +43,7 @@ class raw_client {
     }
     return true;
   }
-  /// Reads until `end` has come, the other side closes, or ten seconds pass in silence.
+  /// Reads until `end` has come, the other side closes, or its patience ends in silence.
   std::string hear_until(std::string_view end) {
     while (heard_.find(end) == std::string::npos && hear_more()) {
     }
