@@ -31,6 +31,7 @@ std::string chosen(const std::string& flag, const char* variable, const char* ot
 
 [[noreturn]] void fail(const command_answer& why) {
   if (why.fault == command_fault::failed) throw std::runtime_error(why.error);
+  if (why.fault == command_fault::unknown) throw unknown_error(why.error);
   throw input_error(why.error);
 }
 
