@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -90,6 +92,7 @@ void run_attached(const cluster_config& config) {
   start_note note(config);
   run_nodes(config, [](const std::string& line) { print(line + "\n"); },
             {.on_waiting = [&] { note.tick(); }, .on_ready = [&] { print(where_text(config) + "Ctrl-C ends it\n"); }});
+  if (::isatty(STDOUT_FILENO) == 1) print("\n");  // behind the ^C that the terminal shows
 }
 
 /// In the daemon. What goes wrong before the cluster serves is reported to the calling process.
