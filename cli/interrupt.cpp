@@ -16,8 +16,9 @@ std::atomic<bool> is_on_terminal{false};
 
 extern "C" void on_signal(int signal) {
   if (guards.load() != 0) return pending.store(signal);
-  // What the shell asks next begins behind the ^C that the terminal shows.
-  if (signal == SIGINT && is_on_terminal.load() && ::write(STDERR_FILENO, "\n", 1) < 0) ::_exit(1);
+  if (signal == SIGINT && is_on_terminal.load()) {  // behind the ^C that the terminal shows
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, "\n", 1);
+  }
   ::_exit(128 + signal);
 }
 
