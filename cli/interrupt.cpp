@@ -12,14 +12,20 @@ std::atomic<int> guards{0};
 std::atomic<int> pending{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may use nothing else");
 
+std::atomic<bool> is_on_terminal{false};
+
 extern "C" void on_signal(int signal) {
-  if (guards.load() == 0) ::_exit(128 + signal);
-  pending.store(signal);
+  if (guards.load() != 0) return pending.store(signal);
+  if (signal == SIGINT && is_on_terminal.load()) {  // behind the ^C that the terminal shows
+    [[maybe_unused]] const auto written = ::write(STDERR_FILENO, "\n", 1);
+  }
+  ::_exit(128 + signal);
 }
 
 }  // namespace
 
 void handle_interrupts() {
+  is_on_terminal.store(::isatty(STDERR_FILENO) == 1);
   struct sigaction action {};
   action.sa_handler = on_signal;
   action.sa_flags = SA_RESTART;

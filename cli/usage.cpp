@@ -93,6 +93,15 @@ std::string argument_called(const std::string& flag, const CLI::App& command) {
   return "";
 }
 
+/// What a word without a flag was most likely meant to be.
+std::string flag_for_word(const CLI::App& command) {
+  for (const auto& [flag, what] : {std::pair("--prompt", "a prompt"), std::pair("--path", "a folder"),
+                                   std::pair("--data", "a file of examples"), std::pair("--local", "a model")})
+    if (const CLI::Option* option = command.get_option_no_throw(flag); option && option->count() == 0)
+      return fmt::format("{} stands behind {}: ", what, flag);
+  return "";
+}
+
 /// If there is an unexpected flag, the error is about that, since other unexpected words may be its values.
 std::string explain_unexpected(const CLI::App& program) {
   const CLI::App& used = used_command(program);
@@ -106,8 +115,7 @@ std::string explain_unexpected(const CLI::App& program) {
                        path_of(used), fmt::join(names, ", "));
   }
   if (flag == words.end())
-    return fmt::format("unexpected argument '{}': {}{}", words.empty() ? "" : words.front(),
-                       used.get_option_no_throw("--prompt") ? "a prompt stands behind --prompt: " : "",
+    return fmt::format("unexpected argument '{}': {}{}", words.empty() ? "" : words.front(), flag_for_word(used),
                        help_of(program));
   const std::string word = flag->substr(0, flag->find('='));
   std::vector<std::string> known;

@@ -23,7 +23,7 @@ int keygen(const keygen_options& options) {
   }
   write_keys(folder);
   print(
-      fmt::format("{0}: for the nodes: cluster.keys = \"{0}\" in the cluster's file, on every host\n"
+      fmt::format("{0}: for the nodes: keys = \"{0}\" in [cluster] of the cluster's file, on every host\n"
                   "{1}: for people: troupe … --key {1}\n",
                   folder.string(), (folder / "client.key").string()));
   return 0;

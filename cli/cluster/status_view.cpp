@@ -101,7 +101,7 @@ std::string some_jobs(const json& jobs, std::size_t most) {
 std::string shown_adapters(const json& status) {
   std::string text = adapters_table(list_of(status, "adapters"));
   if (const double others = number_of(status, "other_adapters"); others > 0)
-    text += fmt::format("{:.0f} other versions: troupe adapters list\n", others);
+    text += fmt::format("other versions: {:.0f} (troupe adapters list)\n", others);
   return text;
 }
 

@@ -146,13 +146,8 @@ int report(const submit_options& options, const json& job) {
 
 int submit_all(const submit_options& options, const sampling_params& params) {
   cluster_client cluster(options.cluster);
-  try {
-    return report(options, submit_file(cluster, {options.file, options.out, job_options(options, params).dump(),
-                                                 options.is_new}));
-  } catch (const interrupted&) {
-    std::cerr << "troupe: the job goes on: the same command collects the rest, troupe cancel ends it" << std::endl;
-    throw;
-  }
+  return report(options,
+                submit_file(cluster, {options.file, options.out, job_options(options, params).dump(), options.is_new}));
 }
 
 int submit(const submit_options& options) {

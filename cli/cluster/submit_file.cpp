@@ -97,12 +97,17 @@ bool is_output(cluster_client& cluster, const std::string& id, std::uint64_t ind
   return !outputs.empty() && outputs[0].at("index") == index && outputs[0].at("text").get<std::string>() == line;
 }
 
-/// What is in the file must be what the job says of these lines. The first one is mostly there long before the last.
+/// Whether the lines of the file are what the job says of them. The first one is mostly there long before the last.
+bool belongs(cluster_client& cluster, const input_summary& input, const output_file& out) try {
+  return out.lines() == 0 || (out.lines() <= input.lines && is_output(cluster, input.id, 0, out.first_line()) &&
+                              is_output(cluster, input.id, out.lines() - 1, out.last_line()));
+} catch (const unknown_error&) {
+  return false;  // there is no such job yet
+}
+
 void check_belongs(cluster_client& cluster, const file_submission& submission, const input_summary& input,
                    const output_file& out) {
-  if (out.lines() == 0) return;
-  if (out.lines() > input.lines || !is_output(cluster, input.id, 0, out.first_line()) ||
-      !is_output(cluster, input.id, out.lines() - 1, out.last_line()))
+  if (!belongs(cluster, input, out))
     refuse("{}: holds something else than answers to {}: move it away, or name another file", submission.out.string(),
            submission.in.string());
 }
@@ -177,18 +182,24 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
   const input_summary input = summarize(submission);
   output_file out(submission.out);
   const interrupt_guard guard;
+  check_belongs(cluster, submission, input, out);  // before there is a job whose answers would have no place
   const json spec{{"id", input.id}, {"lines", input.lines}, {"options", json::parse(submission.options)}};
   const json job = read_answer(cluster.command("job.create", dump(spec)));
   if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", input.id);
-  check_belongs(cluster, submission, input, out);  // before anything runs whose answers would have no place
   if (job.value("state", "") == "receiving") {
     send_lines(cluster, submission, input, job.value("received", std::uint64_t{0}));
     cluster.command("job.seal", dump({{"id", input.id}}));
   }
   out.cut_torn_line();
-  const json ended = collect(cluster, input, out);
-  out.sync();
-  return ended;
+  try {
+    json ended = collect(cluster, input, out);
+    out.sync();
+    return ended;
+  } catch (const interrupted&) {
+    write_error(
+        fmt::format("troupe: {0} goes on: the same command collects the rest, troupe cancel {0} ends it\n", input.id));
+    throw;
+  }
 }
 
 }  // namespace troupe

@@ -6,6 +6,8 @@
 #include <stdexcept>
 #include <string>
 
+#include <unistd.h>
+
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
@@ -39,21 +41,15 @@ bool can_chat(const cluster_config& config) {
   }
 }
 
-/// As it is typed into a shell.
-std::string typed(const std::string& path) {
-  const bool is_plain = path.find_first_of(" \t'\"\\$`&;()<>|*?[]{}#!~") == path.npos;
-  return is_plain ? path : quoted_word(path);
-}
-
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
   if (!config.http.empty()) text += fmt::format("page and OpenAI API: http://{}\n", config.http);
   const std::string head = config.head_endpoint();
   std::string connect = head == "tcp://127.0.0.1:7700" ? "" : " --connect " + head;
-  if (config.keys) connect += " --key " + typed((*config.keys / "client.key").string());
+  if (config.keys) connect += " --key " + typed_word((*config.keys / "client.key").string());
   const std::string_view first = can_chat(config) ? "chat" : "submit --prompt \"Once upon a time\"";
   text += fmt::format("try:  troupe {}{}\n", first, connect);
-  text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, typed(config.label));
+  text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, typed_word(config.label));
   text += fmt::format("logs: {}\n", config.logs().string());
   return text;
 }
@@ -95,6 +91,7 @@ void run_attached(const cluster_config& config) {
   start_note note(config);
   run_nodes(config, [](const std::string& line) { print(line + "\n"); },
             {.on_waiting = [&] { note.tick(); }, .on_ready = [&] { print(where_text(config) + "Ctrl-C ends it\n"); }});
+  if (::isatty(STDOUT_FILENO) == 1) print("\n");  // behind the ^C that the terminal shows
 }
 
 /// In the daemon. What goes wrong before the cluster serves is reported to the calling process.

@@ -12,6 +12,7 @@
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/journal/journal.hpp"
+#include "cluster/launch/launch.hpp"
 #include "cluster/launch/machine.hpp"
 #include "cluster/launch/up_lock.hpp"
 #include "model/arch/device.hpp"
@@ -120,7 +121,7 @@ void check_site(const cluster_config& config) {
 
 void check_before_up(const cluster_config& config) {
   if (const auto holder = find_up(config))
-    refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder->text(), config.label,
+    refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder->text(), typed_word(config.label),
            holder->elsewhere.empty() ? "" : " there");
   check_site(config);
 }

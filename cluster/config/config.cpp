@@ -41,7 +41,8 @@ std::string read_text(const std::filesystem::path& file) {
   const auto status = std::filesystem::status(file, problem);
   if (!std::filesystem::exists(status)) refuse("{}: there is no such file: name a cluster's TOML file", file.string());
   if (!std::filesystem::is_regular_file(status))
-    refuse("{}: is no file: name a cluster's TOML file; a model alone is started with troupe serve", file.string());
+    refuse("{}: is no file: name a cluster's TOML file; troupe serve takes a model, and says which file it writes",
+           file.string());
   if (std::filesystem::file_size(file, problem) > most_file_bytes)
     refuse("{}: has more than 1 MiB: this is no cluster's file", file.string());
   std::ifstream stream(file, std::ios::binary);

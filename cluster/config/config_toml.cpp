@@ -57,7 +57,9 @@ setting read_toml(std::string_view text, const std::string& label) {
     return from(toml::parse(text, label));
   } catch (const toml::parse_error& error) {
     const config_place at = place_of(error.source());
-    refuse("{}:{}:{}: no valid TOML: {}", label, at.line, at.column, error.description());
+    const bool is_node = error.description().ends_with("redefine existing table 'node'");
+    refuse("{}:{}:{}: no valid TOML: {}{}", label, at.line, at.column, error.description(),
+           is_node ? ": write [[node]] for each" : "");
   }
 }
 

@@ -21,6 +21,11 @@ std::string quoted_word(const std::string& word) {
   return text + "'";
 }
 
+std::string typed_word(const std::string& word) {
+  const bool is_plain = word.find_first_of(" \t'\"\\$`&;()<>|*?[]{}#!~") == word.npos;
+  return is_plain ? word : quoted_word(word);
+}
+
 bool is_remote(const node_config& node) {
   return !node.ssh_target.empty() || !is_this_machine(node.host);
 }

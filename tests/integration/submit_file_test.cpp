@@ -51,7 +51,7 @@ TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
   EXPECT_EQ(jobs(), 0u);
 }
 
-TEST_F(submit_file, runs_no_new_job_whose_answers_have_no_place) {
+TEST_F(submit_file, begins_no_new_job_whose_answers_have_no_place) {
   const std::string out = site_.path("out").string();
   cluster_.run(command(in_, out));
   const std::string whole = read_file(out);
@@ -61,9 +61,7 @@ TEST_F(submit_file, runs_no_new_job_whose_answers_have_no_place) {
   EXPECT_EQ(done.wait(), 2) << done.error();
   EXPECT_NE(done.error().find("out: holds something else"), std::string::npos) << done.error();
   EXPECT_EQ(read_file(out), whole);
-  const json newest = json::parse(cluster_.run({"jobs", "--json"})).at(0);
-  EXPECT_EQ(newest.at("state"), "receiving");
-  EXPECT_EQ(newest.at("received"), 0);
+  EXPECT_EQ(jobs(), 1u);
 }
 
 TEST_F(submit_file, goes_on_behind_the_last_whole_line) {
@@ -115,7 +113,7 @@ TEST_F(submit_file, writes_into_what_is_no_file) {
   EXPECT_EQ(piped.wait(), 0) << piped.error();
 }
 
-TEST(submit_file_without_a_replica, says_why_no_answers_come) {
+TEST(submit_file_without_a_replica, says_why_no_answers_come_and_how_to_end_it) {
   const test_site site;
   test_cluster cluster(site, {.in_cluster = "respawn = false"});
   cluster.up();
@@ -127,6 +125,11 @@ TEST(submit_file_without_a_replica, says_why_no_answers_come) {
   EXPECT_TRUE(wait_until([&] { return waits.error().find("no replica runs: see troupe status") != std::string::npos; },
                          std::chrono::minutes(1)))
       << waits.error();
+  const std::string id = json::parse(cluster.run({"jobs", "--json"})).at(0).at("id");
+  ::kill(waits.pid(), SIGINT);
+  EXPECT_EQ(waits.wait(), 130);
+  EXPECT_NE(waits.error().find(id + " goes on: "), std::string::npos) << waits.error();
+  EXPECT_NE(waits.error().find("troupe cancel " + id), std::string::npos) << waits.error();
 }
 
 /// Its second answer does not come: the only worker is gone while it computes.

@@ -66,7 +66,8 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
   refused({"adapters", "export", "x"}, "--out");
   refused({"cancel"}, "ID");
   refused({"drain"}, "NAME");
-  refused({"up", (golden / "llama").string()}, "a model alone is started with troupe serve");
+  refused({"up", (golden / "llama").string()}, "troupe serve takes a model, and says which file it writes");
+  refused({"down", (golden / "llama").string()}, "troupe serve takes a model, and says which file it writes");
   refused({"keygen"}, "--out");
   refused({"status", "--blocks", "1"}, "unknown option --blocks");
   refused({"top", "--blocks", "-1"}, "--blocks");
@@ -85,7 +86,9 @@ TEST_F(cluster_commands, say_that_the_key_may_be_the_wrong_one) {
 }
 
 TEST_F(cluster_commands, make_keys_and_overwrite_none) {
-  EXPECT_EQ(run({"keygen", "--out", path("keys").string()}).code, 0);
+  const result made = run({"keygen", "--out", path("keys").string()});
+  EXPECT_EQ(made.code, 0);
+  EXPECT_NE(made.out.find("keys = \"" + path("keys").string() + "\" in [cluster]"), std::string::npos) << made.out;
   EXPECT_TRUE(std::filesystem::exists(path("keys") / "client.key"));
   refused({"keygen", "--out", path("keys").string()}, "is there already");
   refused({"keygen", "--out", path(std::string(300, 'k')).string()}, "cannot be made");

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include <pty.h>
 #include <sched.h>
 #include <sys/ioctl.h>
 
@@ -211,8 +212,9 @@ TEST_F(generate, ends_quietly_when_nobody_reads) {
 }
 
 /// The pipe is nearly full, so the program cannot get to its end before the signal.
-TEST_F(generate, ends_with_130_on_ctrl_c) {
-  int ends[2], waiting = 0;
+TEST_F(generate, ends_with_130_and_a_new_line_of_the_terminal_on_ctrl_c) {
+  int ends[2], waiting = 0, ours = -1, theirs = -1;
+  ASSERT_EQ(::openpty(&ours, &theirs, nullptr, nullptr, nullptr), 0);
   ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
   const int size = ::fcntl(ends[1], F_SETPIPE_SZ, 4096);
   ASSERT_GE(size, 4096);
@@ -222,13 +224,15 @@ TEST_F(generate, ends_with_130_on_ctrl_c) {
       filled);
   const words arguments{"generate", readable_model().string(), "--prompt", "Hello", "--ignore-eos", "--max-tokens",
                         "200"};
-  const pid_t child = start(arguments, ends[1], STDERR_FILENO, cache());
+  const pid_t child = start(arguments, ends[1], theirs, cache());
   while (::ioctl(ends[0], FIONREAD, &waiting) == 0 && waiting <= filled && ::waitpid(child, nullptr, WNOHANG) == 0)
     ::sched_yield();
   ::kill(child, SIGINT);
   EXPECT_EQ(wait_for(child), 130);
-  ::close(ends[0]);
-  ::close(ends[1]);
+  char shown[8] = {};
+  EXPECT_EQ(::read(ours, shown, sizeof shown), 2);
+  EXPECT_STREQ(shown, "\r\n");
+  for (const int end : {ends[0], ends[1], ours, theirs}) ::close(end);
 }
 
 }  // namespace

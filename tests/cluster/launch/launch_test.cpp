@@ -273,6 +273,12 @@ TEST_F(launch, this_machine_is_loopback_and_its_own_name) {
   EXPECT_FALSE(is_this_machine("no-such-host.example"));
 }
 
+TEST(typed_word, has_quotes_only_where_a_shell_needs_them) {
+  EXPECT_EQ(typed_word("configs/home-1.toml"), "configs/home-1.toml");
+  EXPECT_EQ(typed_word("my dir/home.toml"), "'my dir/home.toml'");
+  EXPECT_EQ(typed_word("it's.toml"), "'it'\\''s.toml'");
+}
+
 TEST_F(launch, reaches_other_hosts_through_ssh) {
   const auto config = parse_cluster_config(R"(
 [cluster]
