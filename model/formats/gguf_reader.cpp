@@ -1,5 +1,6 @@
 #include "model/formats/gguf_reader.hpp"
 
+#include <array>
 #include <limits>
 
 #include "base/error.hpp"
@@ -9,16 +10,15 @@ namespace {
 
 constexpr std::uint64_t most_elements = 1 << 24;
 
-template <class T, class Read>
-std::vector<T> read_list(std::uint64_t count, const Read& read) {
-  std::vector<T> all;
+/// What a value of each gguf_type takes at least; a list cannot be an element.
+constexpr std::array<std::uint64_t, 13> least_value_bytes = {1, 1, 2, 2, 4, 4, 4, 1, 8, 0, 8, 8, 8};
+
+template <class Read>
+auto read_list(std::uint64_t count, const Read& read) {
+  std::vector<decltype(read())> all;
   all.reserve(count);
   for (std::uint64_t i = 0; i < count; ++i) all.push_back(read());
   return all;
-}
-
-[[noreturn]] void refuse_type(gguf_type type, const std::string& where, std::string_view part) {
-  refuse("{}: {} has the unknown value type {}", where, part, static_cast<std::uint32_t>(type));
 }
 
 }  // namespace
@@ -46,62 +46,39 @@ std::uint64_t gguf_reader::count(std::uint64_t most, std::uint64_t each, std::st
   return value;
 }
 
-gguf_value gguf_reader::value(std::string_view part) {
-  const auto held = type(part);
-  switch (held) {
+/// What `make` makes of a function that reads one value of this type, which is no list.
+template <class Make>
+gguf_value gguf_reader::plain(gguf_type type, std::string_view part, const Make& make) {
+  switch (type) {
     case gguf_type::f32:
     case gguf_type::f64:
-      return real(held, part);
+      return make([&] { return real(type, part); });
     case gguf_type::boolean:
-      return boolean(part);
+      return make([&] { return boolean(part); });
     case gguf_type::text:
-      return text(most_gguf_metadata_bytes, part);
-    case gguf_type::array:
-      return list(part);
+      return make([&] { return text(most_gguf_metadata_bytes, part); });
     default:
-      return integer(held, part);
+      return make([&] { return integer(type, part); });
   }
+}
+
+gguf_value gguf_reader::value(std::string_view part) {
+  const auto held = type(part);
+  if (held == gguf_type::array) return list(part);
+  return plain(held, part, [](const auto& read) { return gguf_value(read()); });
 }
 
 gguf_value gguf_reader::list(std::string_view part) {
   const auto held = type(part);
-  const auto length = count(most_elements, least_bytes(held, part), part);
-  switch (held) {
-    case gguf_type::f32:
-    case gguf_type::f64:
-      return read_list<double>(length, [&] { return real(held, part); });
-    case gguf_type::boolean:
-      return read_list<bool>(length, [&] { return boolean(part); });
-    case gguf_type::text:
-      return read_list<std::string>(length, [&] { return text(most_gguf_metadata_bytes, part); });
-    default:
-      return read_list<std::int64_t>(length, [&] { return integer(held, part); });
-  }
+  if (held == gguf_type::array) refuse("{}: {} is a list of lists, which is not supported", where_, part);
+  const auto length = count(most_elements, least_value_bytes[static_cast<std::size_t>(held)], part);
+  return plain(held, part, [&](const auto& read) { return gguf_value(read_list(length, read)); });
 }
 
-/// What one element of a list takes at least.
-std::uint64_t gguf_reader::least_bytes(gguf_type type, std::string_view part) const {
-  switch (type) {
-    case gguf_type::u8:
-    case gguf_type::i8:
-    case gguf_type::boolean:
-      return 1;
-    case gguf_type::u16:
-    case gguf_type::i16:
-      return 2;
-    case gguf_type::u32:
-    case gguf_type::i32:
-    case gguf_type::f32:
-      return 4;
-    case gguf_type::u64:
-    case gguf_type::i64:
-    case gguf_type::f64:
-    case gguf_type::text:
-      return 8;
-    case gguf_type::array:
-      refuse("{}: {} is a list of lists, which is not supported", where_, part);
-  }
-  refuse_type(type, where_, part);
+gguf_type gguf_reader::type(std::string_view part) {
+  const auto type = number<std::uint32_t>(part);
+  if (type >= least_value_bytes.size()) refuse("{}: {} has the unknown value type {}", where_, part, type);
+  return static_cast<gguf_type>(type);
 }
 
 std::int64_t gguf_reader::integer(gguf_type type, std::string_view part) {
@@ -120,15 +97,13 @@ std::int64_t gguf_reader::integer(gguf_type type, std::string_view part) {
       return number<std::int32_t>(part);
     case gguf_type::i64:
       return number<std::int64_t>(part);
-    case gguf_type::u64: {
-      const auto value = number<std::uint64_t>(part);
-      if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
-        refuse("{}: {} is {}, which is too large", where_, part, value);
-      return static_cast<std::int64_t>(value);
-    }
     default:
-      refuse_type(type, where_, part);
+      break;
   }
+  const auto value = number<std::uint64_t>(part);
+  if (value > static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max()))
+    refuse("{}: {} is {}, which is too large", where_, part, value);
+  return static_cast<std::int64_t>(value);
 }
 
 double gguf_reader::real(gguf_type type, std::string_view part) {

@@ -35,8 +35,9 @@ class gguf_reader {
 
  private:
   std::span<const std::byte> take(std::uint64_t size, std::string_view part);
-  gguf_type type(std::string_view part) { return static_cast<gguf_type>(number<std::uint32_t>(part)); }
-  std::uint64_t least_bytes(gguf_type type, std::string_view part) const;
+  gguf_type type(std::string_view part);
+  template <class Make>
+  gguf_value plain(gguf_type type, std::string_view part, const Make& make);
   std::int64_t integer(gguf_type type, std::string_view part);
   double real(gguf_type type, std::string_view part);
   bool boolean(std::string_view part);

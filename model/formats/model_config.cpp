@@ -1,7 +1,6 @@
 #include "model/formats/model_config.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 
 #include <fmt/ranges.h>
@@ -122,9 +121,6 @@ std::string arithmetic_of(const model_config& config) {
 }
 
 void check(const model_config& config, const std::string& where) {
-  constexpr std::array<std::string_view, 5> families = {"gpt2", "llama", "mistral", "qwen2", "qwen3"};
-  if (std::find(families.begin(), families.end(), config.family) == families.end())
-    refuse("{}: the model family \"{}\" is unknown", where, config.family);
   check_sizes(config, where);
   check_heads(config, where);
   if (!in_range(config.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon is {}", where, config.norm_eps);

@@ -1,9 +1,12 @@
 #include "model/formats/sampling_advice.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "model/formats/gguf.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
@@ -11,28 +14,53 @@ namespace {
 
 constexpr std::size_t most_bytes = 1 << 20;
 
-using fields = detail::json_fields<nlohmann::json>;
-
-std::optional<double> advised(const fields& from, std::string_view key, double least, double most) {
-  const auto value = from.number(key);
+template <class Number>
+void check(std::string_view name, std::optional<Number> value, Number least, Number most, const std::string& where) {
   if (value && !(*value >= least && *value <= most))
-    refuse("{}: {} is {}: it lies between {} and {}", from.where(), key, *value, least, most);
-  return value;
+    refuse("{}: {} is {}: it lies between {} and {}", where, name, *value, least, most);
+}
+
+void check(const sampling_advice& advice, const std::string& where) {
+  check("temperature", advice.temperature, 0.0, 100.0, where);
+  check("top_p", advice.top_p, 1e-6, 1.0, where);
+  check("min_p", advice.min_p, 0.0, 1.0, where);
+  check("repetition_penalty", advice.repetition_penalty, 1e-3, 100.0, where);
+}
+
+/// Files say -1 for all tokens.
+std::optional<std::int32_t> checked_top_k(std::optional<std::int64_t> k, const std::string& where) {
+  check<std::int64_t>("top_k", k, -1, 1'000'000'000, where);
+  return k ? std::optional(static_cast<std::int32_t>(std::max<std::int64_t>(*k, 0))) : std::nullopt;
+}
+
+sampling_advice advice_in_json(const std::filesystem::path& path) {
+  const auto object = detail::read_json(path, most_bytes);
+  const detail::json_fields from(object, path.string());
+  return {.temperature = from.number("temperature"),
+          .top_p = from.number("top_p"),
+          .min_p = from.number("min_p"),
+          .repetition_penalty = from.number("repetition_penalty"),
+          .top_k = checked_top_k(from.integer("top_k"), from.where())};
+}
+
+/// Converters put there what generation_config.json said.
+sampling_advice advice_in_gguf(const gguf_file& from) {
+  return {.temperature = from.get<double>("general.sampling.temp"),
+          .top_p = from.get<double>("general.sampling.top_p"),
+          .min_p = from.get<double>("general.sampling.min_p"),
+          .repetition_penalty = from.get<double>("general.sampling.penalty_repeat"),
+          .top_k = checked_top_k(from.get<std::int64_t>("general.sampling.top_k"), from.name)};
 }
 
 }  // namespace
 
 sampling_advice read_sampling_advice(const std::filesystem::path& model) {
-  const auto path = model / "generation_config.json";
   sampling_advice advice;
-  if (!path_exists(path)) return advice;
-  const auto object = detail::read_json(path, most_bytes);
-  const fields from(object, path.string());
-  advice.temperature = advised(from, "temperature", 0, 100);
-  advice.top_p = advised(from, "top_p", 1e-6, 1);
-  advice.min_p = advised(from, "min_p", 0, 1);
-  advice.repetition_penalty = advised(from, "repetition_penalty", 1e-3, 100);
-  if (const auto k = advised(from, "top_k", -1, 1e9)) advice.top_k = *k < 0 ? 0 : static_cast<std::int32_t>(*k);
+  if (const auto file = model / "generation_config.json"; path_exists(file))
+    advice = advice_in_json(file);
+  else if (const auto metadata = find_gguf_metadata(model))
+    advice = advice_in_gguf(*metadata);
+  check(advice, model.string());
   return advice;
 }
 

@@ -11,7 +11,8 @@ struct sampling_advice {
   std::optional<std::int32_t> top_k;
 };
 
-/// From the generation_config.json of a Hugging Face folder; empty where there is none. Throws input_error.
+/// From the generation_config.json of a folder, or from GGUF metadata; empty where neither says anything. Throws
+/// input_error.
 sampling_advice read_sampling_advice(const std::filesystem::path& model);
 
 }  // namespace troupe

@@ -183,35 +183,13 @@ void iq4_xs(const std::byte* from, float* to) {
 
 using block_reader = void (*)(const std::byte* from, float* to);
 
+/// Of the types from q8_0 on, in the order of dtype.
+constexpr std::array<block_reader, 12> block_readers = {q8_0, q4_0, q4_1, q5_0, q5_1,   q2_k,
+                                                        q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs};
+
 block_reader reader_of(dtype type) {
-  switch (type) {
-    case dtype::q8_0:
-      return q8_0;
-    case dtype::q4_0:
-      return q4_0;
-    case dtype::q4_1:
-      return q4_1;
-    case dtype::q5_0:
-      return q5_0;
-    case dtype::q5_1:
-      return q5_1;
-    case dtype::q2_k:
-      return q2_k;
-    case dtype::q3_k:
-      return q3_k;
-    case dtype::q4_k:
-      return q4_k;
-    case dtype::q5_k:
-      return q5_k;
-    case dtype::q6_k:
-      return q6_k;
-    case dtype::iq4_nl:
-      return iq4_nl;
-    case dtype::iq4_xs:
-      return iq4_xs;
-    default:
-      refuse("a tensor of the type {} cannot be read as floats", name_of(type));
-  }
+  if (type < dtype::q8_0) refuse("a tensor of the type {} cannot be read as floats", name_of(type));
+  return block_readers.at(static_cast<std::size_t>(type) - static_cast<std::size_t>(dtype::q8_0));
 }
 
 void from_f16(const std::byte* __restrict from, std::int64_t count, float* __restrict to) {

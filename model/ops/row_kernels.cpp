@@ -9,16 +9,6 @@ constexpr std::int64_t lanes = 16;
 constexpr std::int64_t whole(std::int64_t n) {
   return (n + lanes - 1) / lanes * lanes;
 }
-inline f32x16 valid(f32x16 a, std::int64_t i, std::int64_t n) {
-  return i + lanes <= n ? a : keep(a, 0, static_cast<int>(n - i), 0.0f);
-}
-
-/// 1 / (1 + e^-x), without overflow for either sign: with e = e^-|x| it is 1 / (1 + e), or the rest to 1.
-inline f32x16 sigmoid(f32x16 x) {
-  const f32x16 e = exponential(zero() - absolute(x));
-  const f32x16 share = all(1.0f) / (all(1.0f) + e);
-  return where_above(x, 0.0f, share) + where_not_above(x, 0.0f, e * share);
-}
 
 }  // namespace
 

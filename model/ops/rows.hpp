@@ -8,13 +8,13 @@ struct const_float_rows {
   const float* data = nullptr;  ///< [rows, stride]
   std::int64_t stride = 0;      ///< a multiple of 16
 
-  const float* row(std::int64_t i) const { return data + i * stride; }
+  constexpr const float* row(std::int64_t i) const { return data + i * stride; }
 };
 struct float_rows {
   float* data = nullptr;
   std::int64_t stride = 0;
 
-  float* row(std::int64_t i) const { return data + i * stride; }
+  constexpr float* row(std::int64_t i) const { return data + i * stride; }
   operator const_float_rows() const { return {data, stride}; }
 };
 

@@ -61,4 +61,16 @@ inline f32x16 exponential(f32x16 x) {
   return where_above(x, -87.0f, times_power_of_two(p, n));
 }
 
+/// 1 / (1 + e^-x), without overflow for either sign: with e = e^-|x| it is 1 / (1 + e), or the rest to 1.
+INLINED inline f32x16 sigmoid(f32x16 x) {
+  const f32x16 e = exponential(zero() - absolute(x));
+  const f32x16 share = all(1.0f) / (all(1.0f) + e);
+  return where_above(x, 0.0f, share) + where_not_above(x, 0.0f, e * share);
+}
+
+/// The sixteen from i on of a row of n; zeros behind its end.
+INLINED inline f32x16 valid(f32x16 a, std::int64_t i, std::int64_t n) {
+  return i + 16 <= n ? a : keep(a, 0, static_cast<int>(n - i), 0.0f);
+}
+
 }  // namespace troupe::TROUPE_ISA

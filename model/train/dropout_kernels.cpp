@@ -1,5 +1,4 @@
 // Compiled once per ISA.
-#include <algorithm>
 #include <cstring>
 
 #include "base/philox.hpp"
@@ -82,7 +81,7 @@ void drop(const dropout_key& key, std::int64_t row, const float* x, std::int64_t
       for (int w = 0; w < 4; ++w) in_order[lane][w] = drawn[w][lane];
     std::uint16_t bits[at_once];
     std::memcpy(bits, in_order, sizeof(bits));
-    const std::int64_t count = std::min(at_once, n - i);
+    const std::int64_t count = n - i < at_once ? n - i : at_once;
     for (std::int64_t j = 0; j < count; ++j) {
       const float kept = x[i + j] * factor;
       out[i + j] = bits[j] < limit ? 0.0f : kept;

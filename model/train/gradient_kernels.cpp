@@ -7,16 +7,6 @@ namespace {
 
 constexpr std::int64_t lanes = 16;
 
-INLINED inline f32x16 valid(f32x16 a, std::int64_t i, std::int64_t n) {
-  return i + lanes <= n ? a : keep(a, 0, static_cast<int>(n - i), 0.0f);
-}
-
-INLINED inline f32x16 sigmoid(f32x16 x) {
-  const f32x16 e = exponential(zero() - absolute(x));
-  const f32x16 share = all(1.0f) / (all(1.0f) + e);
-  return where_above(x, 0.0f, share) + where_not_above(x, 0.0f, e * share);
-}
-
 INLINED inline void accumulate(float* to, f32x16 more) {
   store(to, load(to) + more);
 }

@@ -21,8 +21,8 @@ __global__ void drop_rows(drop_job job) {
   if (eight * drawn_at_once >= a.n) return;
   const auto bits = philox({static_cast<std::uint32_t>(eight), blockIdx.x, a.mask.pass, a.mask.stream + 1},
                            {static_cast<std::uint32_t>(a.mask.seed), static_cast<std::uint32_t>(a.mask.seed >> 32)});
-  const float* x = a.x.data + blockIdx.x * a.x.stride;
-  float* out = a.out.data + blockIdx.x * a.out.stride;
+  const float* x = a.x.row(blockIdx.x);
+  float* out = a.out.row(blockIdx.x);
   for (int j = 0; j < drawn_at_once; ++j) {
     const std::int64_t i = eight * drawn_at_once + j;
     if (i >= a.n) return;

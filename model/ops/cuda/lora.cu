@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(lanes* shrink_slices) shrink_tiles(lora_args a
   if (!f.a || block * lanes >= f.rank) return;
   const std::int64_t per_slice = (a.ins + shrink_slices - 1) / shrink_slices, first = slice * per_slice;
   const std::int64_t last = first + per_slice < a.ins ? first + per_slice : a.ins;
-  const float* x = a.x.data + tile.first_row * a.x.stride;
+  const float* x = a.x.row(tile.first_row);
   float sums[lora_tile_rows] = {};
 #pragma unroll 8  // reads that are under way at the same time
   for (std::int64_t k = first; k < last; ++k) {

@@ -5,19 +5,14 @@
 namespace troupe::cuda {
 namespace {
 
-/// A row of floats that is read or changed.
-__device__ float* row_of(const float_rows& rows, std::int64_t row) {
-  return rows.data + row * rows.stride;
-}
-
 struct norm_row {
   const float *x, *dy;
   float* dx;
 
-  __device__ explicit norm_row(const norm_back_args& a) : dy(row_of(a.dy, blockIdx.x)) {
+  __device__ explicit norm_row(const norm_back_args& a) : dy(a.dy.row(blockIdx.x)) {
     const std::int64_t row = a.gather ? a.gather[blockIdx.x] : blockIdx.x;
-    x = row_of(a.x, row);
-    dx = row_of(a.dx, row);
+    x = a.x.row(row);
+    dx = a.dx.row(row);
   }
 };
 
@@ -54,8 +49,8 @@ __global__ void __launch_bounds__(row_threads) layer_norm_back_rows(norm_back_ar
 }
 
 __global__ void __launch_bounds__(row_threads) swiglu_back_rows(activation_back_args a) {
-  const float* dy = row_of(a.dy, blockIdx.x);
-  float *gate = row_of(a.gate, blockIdx.x), *up = row_of(a.x, blockIdx.x);
+  const float* dy = a.dy.row(blockIdx.x);
+  float *gate = a.gate.row(blockIdx.x), *up = a.x.row(blockIdx.x);
   for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
     const float s = sigmoid(gate[i]), silu = gate[i] * s, u = up[i];
     up[i] = dy[i] * silu;
@@ -66,8 +61,8 @@ __global__ void __launch_bounds__(row_threads) swiglu_back_rows(activation_back_
 /// y = x s(u) with u = a (x + b x^3): y' = s + x s (1 - s) a (1 + 3 b x^2)
 __global__ void __launch_bounds__(row_threads) gelu_back_rows(activation_back_args a) {
   constexpr float slope = 1.5957691216057308f, cubic = 0.044715f;
-  const float* dy = row_of(a.dy, blockIdx.x);
-  float* x = row_of(a.x, blockIdx.x);
+  const float* dy = a.dy.row(blockIdx.x);
+  float* x = a.x.row(blockIdx.x);
   for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
     const float v = x[i], square = v * v, s = sigmoid(fmaf(square * v, cubic, v) * slope);
     x[i] = dy[i] * fmaf((v * s) * (1.0f - s), fmaf(square, 3 * cubic, 1.0f) * slope, s);
@@ -75,7 +70,7 @@ __global__ void __launch_bounds__(row_threads) gelu_back_rows(activation_back_ar
 }
 
 __global__ void __launch_bounds__(row_threads) cross_entropy_rows(cross_entropy_args a) {
-  float* x = row_of(a.logits, blockIdx.x);
+  float* x = a.logits.row(blockIdx.x);
   const std::int32_t target = a.targets[blockIdx.x];
   cross_entropy_result result;
   result.target = x[target];

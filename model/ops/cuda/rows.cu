@@ -5,16 +5,16 @@ namespace troupe::cuda {
 namespace {
 
 __global__ void __launch_bounds__(row_threads) encode_rows(float_rows x, std::int64_t n, row_codes codes) {
-  make_codes(x.data + blockIdx.x * x.stride, n, blockIdx.x, codes);
+  make_codes(x.row(blockIdx.x), n, blockIdx.x, codes);
 }
 
 __device__ const float* source_of(const norm_args& a) {
-  return a.x.data + (a.gather ? a.gather[blockIdx.x] : blockIdx.x) * a.x.stride;
+  return a.x.row(a.gather ? a.gather[blockIdx.x] : blockIdx.x);
 }
 
 __global__ void __launch_bounds__(row_threads) rms_norm_rows(norm_args a) {
   const float* x = source_of(a);
-  float* out = a.out.data + blockIdx.x * a.out.stride;
+  float* out = a.out.row(blockIdx.x);
   float squares = 0;
   for_elements(
       a.n, [&](std::int64_t i) { return x[i]; }, [&](std::int64_t, float v) { squares = fmaf(v, v, squares); });
@@ -30,7 +30,7 @@ __global__ void __launch_bounds__(row_threads) layer_norm_rows(norm_args a) {
     float x, weight, bias;
   };
   const float* x = source_of(a);
-  float* out = a.out.data + blockIdx.x * a.out.stride;
+  float* out = a.out.row(blockIdx.x);
   const auto read = [&](std::int64_t i) { return x[i]; };
   float total = 0, squares = 0;
   for_elements(a.n, read, [&](std::int64_t, float v) { total += v; });
@@ -47,8 +47,8 @@ __global__ void __launch_bounds__(row_threads) layer_norm_rows(norm_args a) {
 }
 
 __global__ void __launch_bounds__(row_threads) swiglu_rows(activation_args a) {
-  const float *gate = a.gate.data + blockIdx.x * a.gate.stride, *x = a.x.data + blockIdx.x * a.x.stride;
-  float* out = a.out.data + blockIdx.x * a.out.stride;
+  const float *gate = a.gate.row(blockIdx.x), *x = a.x.row(blockIdx.x);
+  float* out = a.out.row(blockIdx.x);
   for_elements(
       a.n, [&](std::int64_t i) { return make_float2(gate[i], x[i]); },
       [&](std::int64_t i, float2 v) { out[i] = (v.x * sigmoid(v.x)) * v.y; });
@@ -56,8 +56,8 @@ __global__ void __launch_bounds__(row_threads) swiglu_rows(activation_args a) {
 }
 
 __global__ void __launch_bounds__(row_threads) gelu_rows(activation_args a) {
-  const float* x = a.x.data + blockIdx.x * a.x.stride;
-  float* out = a.out.data + blockIdx.x * a.out.stride;
+  const float* x = a.x.row(blockIdx.x);
+  float* out = a.out.row(blockIdx.x);
   for_elements(
       a.n, [&](std::int64_t i) { return x[i]; },
       [&](std::int64_t i, float v) {

@@ -41,7 +41,7 @@ struct table_reader {
 
 __global__ void __launch_bounds__(row_threads) embed_rows(embed_args a, table_reader table) {
   const std::int32_t token = a.tokens[blockIdx.x];
-  float* out = a.out.data + blockIdx.x * a.out.stride;
+  float* out = a.out.row(blockIdx.x);
   const float* learned = a.learned ? a.learned + a.positions[blockIdx.x] * a.learned_stride : nullptr;
   const auto element = [&](std::int64_t i) {
     if (token < 0) return 0.0f;

@@ -4,6 +4,7 @@
 #include "model/formats/model_config.hpp"
 #include "model/formats/sampling_advice.hpp"
 #include "tests/model/formats/fixtures.hpp"
+#include "tests/model/formats/gguf_builder.hpp"
 
 namespace troupe {
 namespace {
@@ -157,6 +158,24 @@ TEST(sampling_advice, is_what_the_makers_say_on_drawing_tokens) {
   folder.write("generation_config.json", R"({"repetition_penalty":101})");
   EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }), HasSubstr("repetition_penalty is 101"))
       << "or each request would be refused";
+}
+
+TEST(sampling_advice, is_in_a_gguf_file_too) {
+  const test::temp_folder folder;
+  const auto file = test::gguf_builder()
+                        .f32("general.sampling.temp", 0.5f)
+                        .f32("general.sampling.penalty_repeat", 1.25f)
+                        .u32("general.sampling.top_k", 20)
+                        .build();
+  folder.write("model.gguf", file);
+  folder.write("metadata.gguf", file);  // as in a folder that was quantized from one
+  for (const auto& model : {folder.path() / "model.gguf", folder.path()}) {
+    const sampling_advice advice = read_sampling_advice(model);
+    EXPECT_EQ(advice.temperature, 0.5);
+    EXPECT_EQ(advice.top_k, 20);
+    EXPECT_EQ(advice.top_p, std::nullopt);
+    EXPECT_EQ(advice.repetition_penalty, 1.25);
+  }
 }
 
 struct bad_field {

@@ -126,6 +126,7 @@ TEST(byte_level_gguf, cuts_words_where_the_named_pre_tokenizer_does) {
   EXPECT_EQ(encoded("gpt-2", "  55bC"), (ids{' ', ' ', 260, 261}));
   EXPECT_EQ(encoded("smollm", "  55bC"), (ids{259, '5', '5', 261}));
   EXPECT_EQ(encoded("tekken", "55bC"), (ids{'5', '5', 'b', 'C'}));
+  for (const auto* text : {"  55bC", "e\u0301"}) EXPECT_EQ(encoded("deepseek-r1-qwen", text), encoded("qwen2", text));
 }
 
 TEST(byte_level_gguf, guesses_no_pre_tokenizer) {
