@@ -200,29 +200,11 @@ class rule_reader : notation_reader {
     ++at_;
     const char letter = peek();
     ++at_;
-    switch (letter) {
-      case 'n':
-        return '\n';
-      case 'r':
-        return '\r';
-      case 't':
-        return '\t';
-      case 'x':
-        return numbered_character(2);
-      case 'u':
-        return numbered_character(4);
-      case 'U':
-        return numbered_character(8);
-      case '"':
-      case '\\':
-      case '[':
-      case ']':
-      case '-':
-      case '^':
-        return static_cast<char32_t>(letter);
-      default:
-        fail("an escape that is not known: \\n \\r \\t \\xHH \\uHHHH \\UHHHHHHHH \\\" \\\\ \\[ \\] \\- \\^ are");
-    }
+    constexpr std::string_view names = "nrt\"\\[]-^", meanings = "\n\r\t\"\\[]-^";
+    if (const auto known = names.find(letter); known != names.npos) return static_cast<char32_t>(meanings[known]);
+    if (letter != 'x' && letter != 'u' && letter != 'U')
+      fail("an escape that is not known: \\n \\r \\t \\xHH \\uHHHH \\UHHHHHHHH \\\" \\\\ \\[ \\] \\- \\^ are");
+    return numbered_character(letter == 'x' ? 2 : letter == 'u' ? 4 : 8);
   }
 
   grammar_builder& to_;
