@@ -63,6 +63,7 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
   if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   request.sampling = sampling;
   request.sampling.max_tokens = std::min(sampling.max_tokens, context_ - length);
+  request.sampling.min_tokens = std::min(sampling.min_tokens, request.sampling.max_tokens);
   request.end_tokens = end_tokens_;
   sequence.max_tokens = request.sampling.max_tokens;
   sequence.answers = answers;

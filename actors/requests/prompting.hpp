@@ -34,8 +34,8 @@ class prompting {
   prompting(const std::filesystem::path& model, model_config config, std::int64_t context);
   ~prompting();
 
-  /// Throws input_error that says what is wrong with the request, field_error if one field is at fault. max_tokens is
-  /// cut to what the context holds.
+  /// Throws input_error that says what is wrong with the request, field_error if one field is at fault. max_tokens
+  /// and min_tokens are cut to what the context holds.
   engine_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                          request_priority priority) const;
 

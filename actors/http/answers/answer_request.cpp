@@ -25,8 +25,6 @@ constexpr unserved_field unserved[] = {
     {"functions"},
     {"function_call"},
     {"web_search_options"},
-    {"min_tokens",
-     "leave it out, or let nothing end the answer: ignore_eos, no stop, no form, max_tokens of at least as many"},
     {"truncate_prompt_tokens"},
     {"use_beam_search"},
     {"bad_words"},
@@ -41,7 +39,6 @@ constexpr unserved_field unserved[] = {
     {"prompt_embeds"},
     {"logits_processors"},
     {"guided_whitespace_pattern"},
-    {"min_new_tokens"},
     {"stop_regex"},
     {"lora_path", "name the adapter as the model"},
     {"n_predict", "use max_tokens"},
@@ -99,24 +96,12 @@ void read_stream(const request_fields& from, answer_order& to) {
   if (options) to.include_usage = request_fields(*options).boolean("include_usage").value_or(false);
 }
 
-/// Whether an answer has that many tokens since nothing ends it before max_tokens, as benchmarks ask for. A form ends
-/// it where it is complete.
-bool is_reached_anyway(const json& min_tokens, const request_fields& from) {
-  if (!from.boolean("ignore_eos").value_or(false) || read_constraint(from)) return false;
-  for (const char* key : {"stop", "stop_tokens", "stop_token_ids", "tool_choice"})
-    if (from.has(key)) return false;
-  const json* most = from.find("max_completion_tokens");
-  if (!most) most = from.find("max_tokens");
-  return min_tokens.is_number() && most && most->is_number() && min_tokens <= *most;
-}
-
 /// Whether a value asks for what happens anyway. A chat's template already has the special tokens.
 bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
   if (name == "add_special_tokens") return value == json(!from.has("messages"));
   if (name == "modalities") return value == json::array({"text"});
   if (name == "repeat_penalty" || name == "typical_p") return value == json(1);
   if ((name == "n_predict" || name == "top_n_sigma") && value == json(-1)) return true;
-  if (name == "min_tokens" && is_reached_anyway(value, from)) return true;
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
 

@@ -15,8 +15,9 @@ class stop_matcher {
   /// Empty strings are passed over.
   explicit stop_matcher(std::vector<std::string> stops = {});
 
-  /// The text that became certain with this piece; nothing more once stopped() is true.
-  std::string push(std::string_view piece);
+  /// The text that became certain with this piece; nothing more once stopped() is true. Stop strings that end in a
+  /// piece in which they do not count are text.
+  std::string push(std::string_view piece, bool stops_count = true);
   /// The text held back, for a stream that ended for another reason.
   std::string finish();
 
@@ -34,7 +35,7 @@ class stop_matcher {
     void advance(char byte);
   };
   static pattern pattern_of(std::string text);
-  void advance(char byte);
+  void advance(char byte, bool stops_count);
   std::size_t possible() const;  ///< bytes at the stream's end that could begin a stop string
 
   std::vector<pattern> patterns_;

@@ -44,6 +44,9 @@ TEST(prompting, cuts_answers_to_the_context) {
   const auto made = prepare(*prompts, text("ABCD"), params(1000));
   EXPECT_EQ(made.sequence.max_tokens, 6);
   EXPECT_EQ(made.sampling.max_tokens, 6);
+  auto longer = params(1000);
+  longer.min_tokens = 500;
+  EXPECT_EQ(prepare(*prompts, text("ABCD"), longer).sampling.min_tokens, 6);
   EXPECT_EQ(refusal([&] { prepare(*prompts, text("ABCDEFGHIJ"), params()); }),
             "This model's maximum context length is 10 tokens, and the prompt has 10: shorten the prompt");
 }

@@ -37,7 +37,6 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                                                            {"continue_final_message", true},
                                                            {"add_special_tokens", false},
                                                            {"return_tokens_as_token_ids", true},
-                                                           {"min_tokens", 1},
                                                            {"suffix", "b"},
                                                            {"return_token_ids", true},
                                                            {"use_beam_search", true},
@@ -69,21 +68,6 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
   EXPECT_EQ(answer.get().status, 200);
 }
 
-TEST_F(completion_requests, take_min_tokens_where_nothing_ends_the_answer_before) {
-  const json reached{{"prompt", "A"}, {"min_tokens", 4}, {"max_tokens", 4}, {"ignore_eos", true}};
-  auto answer = post("/v1/completions", reached);
-  give(gateway_.take<begin_request>(), "abcd", "length");
-  EXPECT_EQ(answer.get().status, 200);
-  const std::vector<json> changes{{{"ignore_eos", false}}, {{"max_tokens", 3}},       {{"max_tokens", nullptr}},
-                                  {{"stop", "z"}},         {{"stop_token_ids", {5}}}, {{"min_tokens", "4"}},
-                                  {{"guided_regex", "a"}}};
-  for (const json& change : changes) {
-    json body = reached;
-    body.update(change);
-    EXPECT_EQ(error_of("/v1/completions", body, 400)["param"], "min_tokens") << change;
-  }
-}
-
 TEST_F(completion_requests, read_the_names_that_vllm_uses) {
   auto answer = post("/v1/completions", {{"prompt", "A"},
                                          {"min_p", 0.1},
@@ -93,6 +77,7 @@ TEST_F(completion_requests, read_the_names_that_vllm_uses) {
                                          {"skip_special_tokens", false},
                                          {"stop_token_ids", {5}},
                                          {"stop", "z"},
+                                         {"min_tokens", 4},
                                          {"priority", 3},
                                          {"logit_bias", {{"7", -2}}},
                                          {"nobody_knows", {{"this", 1}}}});
@@ -104,6 +89,7 @@ TEST_F(completion_requests, read_the_names_that_vllm_uses) {
   EXPECT_TRUE(sampling.ignore_eos);
   EXPECT_FALSE(begun.skip_special);
   EXPECT_EQ(sampling.stop_tokens, std::vector<token_id>{5});
+  EXPECT_EQ(sampling.min_tokens, 4);
   EXPECT_EQ(sampling.stop, std::vector<std::string>{"z"});
   EXPECT_EQ(sampling.logit_bias.at(0).bias, -2);
   EXPECT_EQ(begun.engine.sequence.priority, request_priority::batch);
@@ -154,6 +140,9 @@ TEST_F(completion_requests, refuse_with_the_fields_name) {
       {{{"prompt", "A"}, {"stop_token_ids", {-1}}}, "stop_token_ids"},
       {{{"prompt", "A"}, {"stop_token_ids", {100'000}}}, "stop_token_ids"},
       {{{"prompt", "A"}, {"stop", ""}}, "stop"},
+      {{{"prompt", "A"}, {"min_tokens", -1}}, "min_tokens"},
+      {{{"prompt", "A"}, {"min_tokens", "4"}}, "min_tokens"},
+      {{{"prompt", "A"}, {"min_tokens", 5}, {"max_tokens", 4}}, "min_tokens"},
       {{{"prompt", "A"}, {"logit_bias", {{"5", 101}}}}, "logit_bias"},
       {{{"prompt", "A"}, {"top_p", 2}}, "top_p"},
       {{{"prompt", {100'000}}}, "prompt"},

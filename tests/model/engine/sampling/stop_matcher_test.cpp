@@ -48,6 +48,16 @@ TEST(stop_matcher, keeps_the_beginning_that_overlaps_a_failed_match) {
   EXPECT_TRUE(matcher.stopped());
 }
 
+TEST(stop_matcher, passes_over_stop_strings_that_end_where_they_do_not_count) {
+  stop_matcher matcher({"aab", "aa"});
+  EXPECT_EQ(matcher.push("xaab", false), "xaab");
+  EXPECT_EQ(matcher.push("aabaa", false), "aab") << "the rest may begin one";
+  EXPECT_EQ(matcher.push("c"), "aac");
+  EXPECT_EQ(matcher.push("ya", false), "y");
+  EXPECT_EQ(matcher.push("a"), "") << "one that only begins there counts";
+  EXPECT_TRUE(matcher.stopped());
+}
+
 TEST(stop_matcher, releases_what_it_holds_when_the_stream_ends) {
   stop_matcher matcher({"abc"});
   EXPECT_EQ(matcher.push("ab"), "");
