@@ -1,5 +1,7 @@
 #include "model/formats/sampling_advice.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
@@ -32,7 +34,8 @@ sampling_advice read_sampling_advice(const std::filesystem::path& model) {
   advice.top_p = advised(from, "top_p", 1e-6, 1);
   advice.min_p = advised(from, "min_p", 0, 1);
   advice.repetition_penalty = advised(from, "repetition_penalty", 1e-3, 100);
-  if (const auto k = advised(from, "top_k", -1, 1e9)) advice.top_k = *k < 0 ? 0 : static_cast<std::int32_t>(*k);
+  if (const auto k = from.integer("top_k"); k && advised(from, "top_k", -1, 1e9))
+    advice.top_k = static_cast<std::int32_t>(std::max<std::int64_t>(*k, 0));
   return advice;
 }
 
