@@ -67,7 +67,7 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   const stream_decoder decoder(parts_.prompts->tokens(), request.skip_special,
                                !parts_.prompts->has_text(sequence.prompt));
   for (std::int32_t i = 0; i < sequence.answers; ++i)
-    started.answers.push_back({decoder, stop_matcher(request.engine.sampling.stop)});
+    started.answers.push_back({decoder, stop_matcher(request.engine.sampling.stop, request.keep_stop)});
   started.left = started.answers.size();
   prompt_tokens_ += sequence.prompt.size();
   running_.insert_or_assign(request.id, std::move(started));

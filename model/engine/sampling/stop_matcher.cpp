@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-stop_matcher::stop_matcher(std::vector<std::string> stops) {
+stop_matcher::stop_matcher(std::vector<std::string> stops, bool keeps_stop) : keeps_stop_(keeps_stop) {
   for (auto& stop : stops)
     if (!stop.empty()) patterns_.push_back(pattern_of(std::move(stop)));
 }
@@ -53,7 +53,7 @@ std::string stop_matcher::push(std::string_view piece, bool stops_count) {
     text += byte;
     advance(byte, stops_count);
     if (!stopped()) continue;
-    text.resize(text.size() - matched()->size());
+    if (!keeps_stop_) text.resize(text.size() - matched()->size());
     return text;
   }
   held_ = text.substr(text.size() - possible());

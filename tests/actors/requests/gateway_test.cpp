@@ -94,6 +94,14 @@ TEST_F(gateway, passes_over_stop_strings_before_the_least_number_of_tokens) {
   EXPECT_EQ(last.end->finish, "stop");
 }
 
+TEST_F(gateway, keeps_the_stop_string_where_that_is_asked_for) {
+  const auto listener = begin(1, {"low"}, 1, {}, 0, true, [](begin_request& request) { request.keep_stop = true; });
+  bring(1, "Hellowly");
+  const auto last = listener->heard.take<answer_part>();
+  EXPECT_EQ(last.text, "Hellow");
+  EXPECT_EQ(last.end->finish, "stop");
+}
+
 TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {
   const auto listener = begin(1, {"low"});
   bring(1, "lo", end_reason::length);

@@ -32,10 +32,7 @@ TEST_F(completion_requests, take_whole_numbers_however_they_are_written) {
 TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take_what_would_not) {
   const std::vector<std::pair<std::string, json>> unserved{{"bad_words", {"a"}},
                                                            {"allowed_token_ids", {1, 2}},
-                                                           {"include_stop_str_in_output", true},
                                                            {"chat_template", "{{ x }}"},
-                                                           {"continue_final_message", true},
-                                                           {"add_special_tokens", false},
                                                            {"return_tokens_as_token_ids", true},
                                                            {"suffix", "b"},
                                                            {"return_token_ids", true},
@@ -44,7 +41,11 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                                                            {"prompt_embeds", "AAAA"},
                                                            {"stop_regex", "a+"},
                                                            {"lora_path", "pricing"},
+                                                           {"lora", {{{"id", 0}, {"scale", 1}}}},
+                                                           {"no_stop_trim", true},
+                                                           {"custom_logit_processor", "x"},
                                                            {"n_predict", 8},
+                                                           {"n_predict", 0},
                                                            {"repeat_penalty", 1.1},
                                                            {"typical_p", 0.9},
                                                            {"top_n_sigma", 1}};
@@ -75,6 +76,7 @@ TEST_F(completion_requests, read_the_names_that_vllm_uses) {
                                          {"repetition_penalty", 1.5},
                                          {"ignore_eos", true},
                                          {"skip_special_tokens", false},
+                                         {"include_stop_str_in_output", true},
                                          {"stop_token_ids", {5}},
                                          {"stop", "z"},
                                          {"min_tokens", 4},
@@ -88,6 +90,7 @@ TEST_F(completion_requests, read_the_names_that_vllm_uses) {
   EXPECT_EQ(sampling.repetition_penalty, 1.5);
   EXPECT_TRUE(sampling.ignore_eos);
   EXPECT_FALSE(begun.skip_special);
+  EXPECT_TRUE(begun.keep_stop);
   EXPECT_EQ(sampling.stop_tokens, std::vector<token_id>{5});
   EXPECT_EQ(sampling.min_tokens, 4);
   EXPECT_EQ(sampling.stop, std::vector<std::string>{"z"});
@@ -95,6 +98,14 @@ TEST_F(completion_requests, read_the_names_that_vllm_uses) {
   EXPECT_EQ(begun.engine.sequence.priority, request_priority::batch);
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completion_requests, are_told_whether_special_tokens_come_with_a_text) {
+  auto answer = post("/v1/completions", {{"prompt", "A"}, {"add_special_tokens", false}});
+  give(gateway_.take<begin_request>(), "", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {"add_special_tokens", 1}}, 400)["param"],
+            "add_special_tokens");
 }
 
 TEST_F(completion_requests, take_a_nucleus_of_nothing_for_the_likeliest_token) {

@@ -24,6 +24,14 @@ TEST(stop_matcher, cuts_before_a_stop_string_inside_a_piece) {
   EXPECT_EQ(matcher.finish(), "");
 }
 
+TEST(stop_matcher, keeps_the_stop_string_where_told) {
+  stop_matcher matcher({"END", "ND"}, true);
+  EXPECT_EQ(matcher.push("textE"), "text");
+  EXPECT_EQ(matcher.push("NDmore"), "END");
+  EXPECT_TRUE(matcher.stopped());
+  EXPECT_EQ(matcher.finish(), "");
+}
+
 TEST(stop_matcher, finds_a_stop_string_spread_over_pieces) {
   stop_matcher matcher({"\n\nUser:"});
   EXPECT_EQ(matcher.push("Hello\n"), "Hello");
