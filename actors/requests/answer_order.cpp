@@ -69,6 +69,7 @@ std::vector<begin_request> requests_of(const answer_order& order, const promptin
     request.engine.sequence.weight = order.weight;
     request.adapter = order.adapter;
     request.skip_special = order.skip_special;
+    request.keep_stop = order.keep_stop;
     request.version = version;
   }
   check_told(order, requests);

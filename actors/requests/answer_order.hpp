@@ -21,6 +21,7 @@ struct answer_order {
   std::string model;    ///< the model's name in the response
   bool stream = false, include_usage = false;
   bool skip_special = true;                     ///< special tokens are no part of the answers' text
+  bool keep_stop = false;                       ///< the stop text that ends an answer is part of it
   std::optional<std::int32_t> prompt_logprobs;  ///< in the response; the engine may be asked for more
   std::string form_field;                       ///< the request's field that states the answer's form, for errors
   request_priority priority = request_priority::interactive;

@@ -61,12 +61,13 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   started.listener = request.listener;
   started.prompt_tokens = static_cast<std::int64_t>(sequence.prompt.size());
   started.skip_tokens = request.skip_tokens;
+  started.min_tokens = static_cast<std::uint64_t>(request.engine.sampling.min_tokens);
   if (const auto details = parts_.adapters->find(version)) started.adapter = details->full_name;
   if (version != no_adapter) started.hold = parts_.adapters->hold(version);
   const stream_decoder decoder(parts_.prompts->tokens(), request.skip_special,
                                !parts_.prompts->has_text(sequence.prompt));
   for (std::int32_t i = 0; i < sequence.answers; ++i)
-    started.answers.push_back({decoder, stop_matcher(request.engine.sampling.stop)});
+    started.answers.push_back({decoder, stop_matcher(request.engine.sampling.stop, request.keep_stop)});
   started.left = started.answers.size();
   prompt_tokens_ += sequence.prompt.size();
   running_.insert_or_assign(request.id, std::move(started));
@@ -162,10 +163,12 @@ answer_part gateway_state::read_tokens(running& request, answer_text& answer, an
   part.index = brought.index;
   part.timing = brought.timing;
   part.scored = std::move(brought.scored);
+  const auto stops_count = [&] { return answer.tokens > request.min_tokens; };
   for (std::size_t i = 0; i < brought.tokens.size() && !answer.stops.stopped(); ++i) {
-    const std::string text = answer.stops.push(answer.decoder.push(brought.tokens[i]));
     ++answer_tokens_;
-    if (++answer.tokens <= request.skip_tokens) continue;
+    ++answer.tokens;
+    const std::string text = answer.stops.push(answer.decoder.push(brought.tokens[i]), stops_count());
+    if (answer.tokens <= request.skip_tokens) continue;
     part.text += text;
     part.tokens.push_back(brought.tokens[i]);
     if (i < brought.details.size()) part.details.push_back(std::move(brought.details[i]));
@@ -173,7 +176,7 @@ answer_part gateway_state::read_tokens(running& request, answer_text& answer, an
   if (answer.stops.stopped()) {
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
   } else if (brought.end) {
-    part.text += answer.stops.push(answer.decoder.finish());
+    part.text += answer.stops.push(answer.decoder.finish(), stops_count());
     part.text += answer.stops.finish();
     part.end = answer_end{finish_name(*brought.end), request.prompt_tokens, request.adapter, std::move(brought.ending)};
     part.hidden = std::move(brought.hidden);

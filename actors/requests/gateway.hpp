@@ -47,7 +47,7 @@ class gateway_state {
     std::int64_t prompt_tokens = 0;
     std::string adapter;
     std::shared_ptr<const void> hold;  ///< keeps the files of the adapter's version
-    std::uint64_t skip_tokens = 0;
+    std::uint64_t skip_tokens = 0, min_tokens = 0;
     std::vector<answer_text> answers;
     std::size_t left = 0;  ///< answers that have not ended
   };

@@ -63,6 +63,7 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
   if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   request.sampling = sampling;
   request.sampling.max_tokens = std::min(sampling.max_tokens, context_ - length);
+  request.sampling.min_tokens = std::min(sampling.min_tokens, request.sampling.max_tokens);
   request.end_tokens = end_tokens_;
   sequence.max_tokens = request.sampling.max_tokens;
   sequence.answers = answers;
@@ -112,13 +113,13 @@ std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
   if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
   if (!prompt.text) return encode_chat(prompt);
   check_size(*prompt.text, prompt.field);
-  return prompt_of_text(*tokens_, config_, *prompt.text, model_);
+  return prompt_of_text(*tokens_, config_, *prompt.text, model_, {.add_special = prompt.add_special});
 }
 
 std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
   if (!chat_) throw input_error(no_chat_);
-  const std::string text =
-      chat_->render(chat_input{prompt.messages, prompt.tools, prompt.template_variables, prompt.add_generation_prompt});
+  const std::string text = chat_->render(chat_input{prompt.messages, prompt.tools, prompt.template_variables,
+                                                    prompt.add_generation_prompt, prompt.continues_message});
   check_size(text, prompt.field);
   auto encoded = prompt_of_chat(*tokens_, text);
   if (encoded.empty()) refuse("{}: its chat template makes an empty prompt of these messages", model_);

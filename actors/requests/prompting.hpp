@@ -26,6 +26,8 @@ struct prompt_input {
   std::string template_variables = {};  ///< a JSON object of variables for the template; only with messages
   bool add_generation_prompt = true;  ///< whether the text ends where the assistant's answer begins; only with messages
   const char* field = "prompt";       ///< the request's field that has the prompt, for errors
+  bool add_special = true;  ///< BOS and the like come with the text, where the tokenizer says so; only with a text
+  bool continues_message = false;  ///< the answer goes on with the last message's text; only with messages
 };
 
 class prompting {
@@ -34,8 +36,8 @@ class prompting {
   prompting(const std::filesystem::path& model, model_config config, std::int64_t context);
   ~prompting();
 
-  /// Throws input_error that says what is wrong with the request, field_error if one field is at fault. max_tokens is
-  /// cut to what the context holds.
+  /// Throws input_error that says what is wrong with the request, field_error if one field is at fault. max_tokens
+  /// and min_tokens are cut to what the context holds.
   engine_request prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                          request_priority priority) const;
 

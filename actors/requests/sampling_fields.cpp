@@ -53,6 +53,8 @@ void read_sampling(const request_fields& from, sampling_params& to) {
   if (const json* biases = from.object("logit_bias")) to.logit_bias = biases_of(*biases);
   if (const json* seed = from.find("seed")) to.seed = seed_of(*seed);
   if (const json* stop = from.find("stop")) to.stop = stops_of(*stop);
+  for (const char* key : {"min_tokens", "min_new_tokens"})
+    set_if(to.min_tokens, from.integer(key, INT64_MIN, INT64_MAX));
   for (const char* key : {"stop_tokens", "stop_token_ids"}) set_if(to.stop_tokens, from.tokens(key));
   if (output_constraint form = read_constraint(from)) to.constraint = std::move(form);
 }

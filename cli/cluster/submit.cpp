@@ -111,6 +111,7 @@ json job_options(const submit_options& options, const sampling_params& params) {
             {"ignore_eos", params.ignore_eos},
             {"stop", params.stop},
             {"stop_tokens", params.stop_tokens}};
+  if (params.min_tokens != 0) made["min_tokens"] = params.min_tokens;
   if (params.logprobs) made["logprobs"] = *params.logprobs;
   if (!options.adapter.empty()) made["adapter"] = options.adapter;
   switch (params.constraint.kind) {

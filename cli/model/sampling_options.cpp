@@ -59,6 +59,7 @@ void add_ends(CLI::App& own, sampling_options& options, const std::string& json_
       ->option_text("ID")
       ->allow_extra_args(false);
   own.add_flag("--ignore-eos", params.ignore_eos, "the model's own end tokens do not end the answer");
+  own.add_option("--min-tokens", params.min_tokens, "none of these ends it before so many tokens [0]")->type_name("N");
   if (json_help.empty()) return;
   own.add_option("--logprobs", params.logprobs, "report each token's log-probability and the N likeliest; needs --json")
       ->type_name("N");

@@ -21,10 +21,10 @@ void check_prompt(const single_sequence& sequence, std::span<const token_id> pro
 
 /// The form that the answer must keep to; nothing if everything is allowed.
 std::optional<answer_form> form_of(const sampling_params& params, std::shared_ptr<const tokenizer> tokens,
-                                   std::span<const token_id> end_tokens, std::int64_t vocab_size) {
+                                   const std::vector<token_id>& ends, std::int64_t vocab_size) {
   if (!params.constraint) return std::nullopt;
   auto tree = std::make_shared<const token_tree>(std::move(tokens), vocab_size);
-  return answer_form(std::make_shared<token_constraint>(params.constraint, std::move(tree)), params, end_tokens, {});
+  return answer_form(std::make_shared<token_constraint>(params.constraint, std::move(tree)), ends, {});
 }
 
 /// Text as it becomes certain: whole characters, and nothing that may yet be a stop string.
@@ -37,15 +37,16 @@ class text_stream {
         stops_(params.stop),
         sink_(sink) {}
 
-  /// True when a stop string was met.
-  bool push(token_id token) {
-    emit(stops_.push(decoder_.push(token)));
+  /// True when a stop string was met that counts.
+  bool push(token_id token, bool stops_count) {
+    stops_count_ = stops_count;
+    emit(stops_.push(decoder_.push(token), stops_count));
     return stops_.stopped();
   }
   /// All of the text.
   std::string finish() {
     if (!stops_.stopped()) {
-      emit(stops_.push(decoder_.finish()));
+      emit(stops_.push(decoder_.finish(), stops_count_));
       emit(stops_.finish());
     }
     return std::move(text_);
@@ -60,6 +61,7 @@ class text_stream {
 
   stream_decoder decoder_;
   stop_matcher stops_;
+  bool stops_count_ = false;
   const std::function<void(std::string_view)>& sink_;
   std::string text_;
 };
@@ -68,9 +70,9 @@ class text_stream {
 class growing_answer {
  public:
   growing_answer(const kernel_table& kernels, const sampling_params& params, std::span<const token_id> prompt,
-                 std::span<const token_id> end_tokens, text_stream text, std::optional<answer_form> form)
+                 std::vector<token_id> ends, text_stream text, std::optional<answer_form> form)
       : params_(params),
-        end_tokens_(end_tokens),
+        ends_(std::move(ends)),
         sampler_(kernels),
         history_(params, prompt),
         text_(std::move(text)),
@@ -80,8 +82,10 @@ class growing_answer {
   bool grow(std::span<const float> logits, std::int64_t position) {
     const auto allowed = form_ ? form_->allowed(answer_.tokens) : std::span<const std::uint64_t>();
     if (form_ && allowed.empty()) return stop();
-    sampled_token chosen = sampler_.sample(logits, params_, history_, static_cast<std::uint64_t>(position), allowed);
-    if (is_end_token(chosen.token, params_, end_tokens_)) return stop();
+    const auto barred = barred_ends(ends_, params_, answer_.tokens.size());
+    sampled_token chosen =
+        sampler_.sample(logits, params_, history_, static_cast<std::uint64_t>(position), allowed, barred);
+    if (std::find(ends_.begin(), ends_.end(), chosen.token) != ends_.end()) return stop();
     return add(std::move(chosen)) || stop();
   }
 
@@ -103,12 +107,13 @@ class growing_answer {
     answer_.tokens.push_back(token);
     history_.add(token);
     if (params_.logprobs) answer_.details.push_back(std::move(chosen));
-    const bool has_stop = text_.push(token), is_complete = form_ && form_->add(answer_.tokens);
+    const bool has_stop = text_.push(token, length() > params_.min_tokens);
+    const bool is_complete = form_ && form_->add(answer_.tokens);
     return !has_stop && !is_complete;
   }
 
   const sampling_params& params_;
-  std::span<const token_id> end_tokens_;
+  std::vector<token_id> ends_;
   sampler sampler_;
   sampling_history history_;
   text_stream text_;
@@ -129,8 +134,9 @@ generation generate(single_sequence& sequence, const kernel_table& kernels,
   check_prompt(sequence, prompt);
   check(params, sequence.vocab_size());
   const std::int64_t most = std::min(params.max_tokens, sequence.room() - static_cast<std::int64_t>(prompt.size()));
-  growing_answer answer(kernels, params, prompt, end_tokens, text_stream(*tokens, prompt, params, on_text),
-                        form_of(params, tokens, end_tokens, sequence.vocab_size()));
+  const std::vector<token_id> ends = ends_of(params, end_tokens);
+  growing_answer answer(kernels, params, prompt, ends, text_stream(*tokens, prompt, params, on_text),
+                        form_of(params, tokens, ends, sequence.vocab_size()));
   for (std::span<const token_id> next = prompt; answer.length() < most; next = answer.last_token()) {
     const std::span<const float> logits = sequence.feed(next);
     if (!answer.grow(logits, sequence.position())) break;

@@ -20,11 +20,12 @@ void check(std::string_view name, std::optional<Number> value, Number least, Num
     refuse("{}: {} is {}: it lies between {} and {}", where, name, *value, least, most);
 }
 
-void check(const sampling_advice& advice, const std::string& where) {
+sampling_advice checked(sampling_advice advice, const std::string& where) {
   check("temperature", advice.temperature, 0.0, 100.0, where);
   check("top_p", advice.top_p, 1e-6, 1.0, where);
   check("min_p", advice.min_p, 0.0, 1.0, where);
   check("repetition_penalty", advice.repetition_penalty, 1e-3, 100.0, where);
+  return advice;
 }
 
 /// Files say -1 for all tokens.
@@ -55,13 +56,10 @@ sampling_advice advice_in_gguf(const gguf_file& from) {
 }  // namespace
 
 sampling_advice read_sampling_advice(const std::filesystem::path& model) {
-  sampling_advice advice;
   if (const auto file = model / "generation_config.json"; path_exists(file))
-    advice = advice_in_json(file);
-  else if (const auto metadata = find_gguf_metadata(model))
-    advice = advice_in_gguf(*metadata);
-  check(advice, model.string());
-  return advice;
+    return checked(advice_in_json(file), file.string());
+  if (const auto metadata = find_gguf_metadata(model)) return checked(advice_in_gguf(*metadata), metadata->name);
+  return {};
 }
 
 }  // namespace troupe

@@ -25,25 +25,23 @@ constexpr unserved_field unserved[] = {
     {"functions"},
     {"function_call"},
     {"web_search_options"},
-    {"min_tokens",
-     "leave it out, or let nothing end the answer: ignore_eos, no stop, no form, max_tokens of at least as many"},
     {"truncate_prompt_tokens"},
     {"use_beam_search"},
     {"bad_words"},
     {"allowed_token_ids"},
-    {"include_stop_str_in_output"},
     {"chat_template"},
-    {"continue_final_message"},
-    {"add_special_tokens"},
+    {"add_special_tokens", "a chat's template has them already: leave it out"},
     {"return_tokens_as_token_ids"},
     {"return_token_ids"},
     {"documents", "give them in chat_template_kwargs"},
     {"prompt_embeds"},
     {"logits_processors"},
     {"guided_whitespace_pattern"},
-    {"min_new_tokens"},
     {"stop_regex"},
+    {"no_stop_trim", "use include_stop_str_in_output"},
+    {"custom_logit_processor"},
     {"lora_path", "name the adapter as the model"},
+    {"lora", "name the adapter as the model"},
     {"n_predict", "use max_tokens"},
     {"repeat_penalty", "use repetition_penalty"},
     {"typical_p"},
@@ -99,24 +97,13 @@ void read_stream(const request_fields& from, answer_order& to) {
   if (options) to.include_usage = request_fields(*options).boolean("include_usage").value_or(false);
 }
 
-/// Whether an answer has that many tokens since nothing ends it before max_tokens, as benchmarks ask for. A form ends
-/// it where it is complete.
-bool is_reached_anyway(const json& min_tokens, const request_fields& from) {
-  if (!from.boolean("ignore_eos").value_or(false) || read_constraint(from)) return false;
-  for (const char* key : {"stop", "stop_tokens", "stop_token_ids", "tool_choice"})
-    if (from.has(key)) return false;
-  const json* most = from.find("max_completion_tokens");
-  if (!most) most = from.find("max_tokens");
-  return min_tokens.is_number() && most && most->is_number() && min_tokens <= *most;
-}
-
 /// Whether a value asks for what happens anyway. A chat's template already has the special tokens.
 bool has_no_effect(std::string_view name, const json& value, const request_fields& from) {
-  if (name == "add_special_tokens") return value == json(!from.has("messages"));
+  if (name == "add_special_tokens") return value == json(false) || !from.has("messages");
   if (name == "modalities") return value == json::array({"text"});
   if (name == "repeat_penalty" || name == "typical_p") return value == json(1);
-  if ((name == "n_predict" || name == "top_n_sigma") && value == json(-1)) return true;
-  if (name == "min_tokens" && is_reached_anyway(value, from)) return true;
+  if (name == "n_predict") return value == json(-1);
+  if (name == "top_n_sigma" && value == json(-1)) return true;
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
 
@@ -141,10 +128,10 @@ prompt_input prompt_of_list(const json& list, const char* key) {
   return input;
 }
 
-prompt_input prompt_of(const json& value, const char* key) {
+prompt_input prompt_of(const json& value, const char* key, bool add_special) {
   if (value.is_array()) return prompt_of_list(value, key);
   if (!value.is_string()) refuse_prompts(key);
-  return {.text = value.get<std::string>(), .field = key};
+  return {.text = value.get<std::string>(), .field = key, .add_special = add_special};
 }
 
 }  // namespace
@@ -153,11 +140,12 @@ std::vector<prompt_input> read_prompts(const request_fields& from, const char* k
   const json* prompt = from.find(key);
   if (!prompt) refuse_field(key, fmt::format("{} is missing", key), "missing_required_parameter");
   if (!prompt->is_string() && (!prompt->is_array() || prompt->empty())) refuse_prompts(key);
-  if (prompt->is_string() || (*prompt)[0].is_number()) return {prompt_of(*prompt, key)};
+  const bool add_special = from.boolean("add_special_tokens").value_or(true);
+  if (prompt->is_string() || (*prompt)[0].is_number()) return {prompt_of(*prompt, key, add_special)};
   if (prompt->size() > most_prompts)
     refuse_field(key, fmt::format("{} has {} prompts: use at most {}", key, prompt->size(), most_prompts));
   std::vector<prompt_input> prompts;
-  for (const json& each : *prompt) prompts.push_back(prompt_of(each, key));
+  for (const json& each : *prompt) prompts.push_back(prompt_of(each, key, add_special));
   return prompts;
 }
 
@@ -175,6 +163,7 @@ answer_order read_order(const request_fields& from, const served_model& served) 
   read_sampling(from, order.sampling);
   order.form_field = form_field_of(from);
   order.skip_special = from.boolean("skip_special_tokens").value_or(true);
+  order.keep_stop = from.boolean("include_stop_str_in_output").value_or(false);
   read_stream(from, order);
   read_prompt_logprobs(from, order);
   return order;

@@ -11,10 +11,9 @@ token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> op
   };
 }
 
-answer_form::answer_form(std::shared_ptr<token_constraint> constraint, const sampling_params& params,
-                         std::span<const token_id> end_tokens, std::span<const token_id> written)
-    : constraint_(std::move(constraint)), ends_(params.stop_tokens) {
-  if (!params.ignore_eos) ends_.insert(ends_.end(), end_tokens.begin(), end_tokens.end());
+answer_form::answer_form(std::shared_ptr<token_constraint> constraint, std::vector<token_id> ends,
+                         std::span<const token_id> written)
+    : constraint_(std::move(constraint)), ends_(std::move(ends)) {
   find_state(written);
 }
 

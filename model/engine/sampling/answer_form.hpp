@@ -17,9 +17,9 @@ token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> op
 /// What one answer may go on with. Depends on the constraint and the tokens written so far, on nothing else.
 class answer_form {
  public:
-  /// `written`: of an answer that is resumed.
-  answer_form(std::shared_ptr<token_constraint> constraint, const sampling_params& params,
-              std::span<const token_id> end_tokens, std::span<const token_id> written);
+  /// `ends`: the tokens that end the answer; `written`: of an answer that is resumed.
+  answer_form(std::shared_ptr<token_constraint> constraint, std::vector<token_id> ends,
+              std::span<const token_id> written);
 
   /// A bit for every token that may come next: of the text, or one that ends the answer where it is complete. Empty
   /// where there is none. Stays until the next call.

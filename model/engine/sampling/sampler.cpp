@@ -52,8 +52,8 @@ token_id draw_from(Candidates& candidates, const sampling_params& params, std::u
 
 sampled_token sampler::sample(std::span<const float> logits, const sampling_params& params,
                               const sampling_history& history, std::uint64_t position,
-                              std::span<const std::uint64_t> allowed) {
-  const auto used = changed(logits, params, history, allowed);
+                              std::span<const std::uint64_t> allowed, std::span<const token_id> barred) {
+  const auto used = changed(logits, params, history, allowed, barred);
   maxima_.find(used);
   // Without a finite largest logit there are no shares to draw by.
   const bool first = is_greedy(params) || params.top_k == 1 || !std::isfinite(maxima_.largest);
@@ -73,11 +73,14 @@ sampled_token sampler::score(std::span<const float> logits, token_id token, std:
 }
 
 std::span<const float> sampler::changed(std::span<const float> logits, const sampling_params& params,
-                                        const sampling_history& history, std::span<const std::uint64_t> allowed) {
-  if (!changes_logits(params) && allowed.empty()) return logits;
+                                        const sampling_history& history, std::span<const std::uint64_t> allowed,
+                                        std::span<const token_id> barred) {
+  if (!changes_logits(params) && allowed.empty() && barred.empty()) return logits;
   changed_.assign(logits.begin(), logits.end());
   if (changes_logits(params)) history.apply(params, changed_);
   if (!allowed.empty()) rule_out(allowed, changed_);
+  for (const token_id token : barred)
+    if (static_cast<std::size_t>(token) < changed_.size()) changed_[static_cast<std::size_t>(token)] = minus_infinity;
   return changed_;
 }
 

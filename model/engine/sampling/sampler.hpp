@@ -38,16 +38,19 @@ class sampler {
   explicit sampler(const kernel_table& kernels) : kernels_(&kernels) {}
 
   /// `logits` [vocab], at least one and at most 2^23; `position`: of the token that is chosen, in its sequence.
-  /// Parameters must have passed check(). `allowed`: a bit for each token, one set at least; empty: all are.
+  /// Parameters must have passed check(). `allowed`: a bit for each token, one set at least; empty: all are. `barred`:
+  /// not chosen unless nothing else is left.
   sampled_token sample(std::span<const float> logits, const sampling_params& params, const sampling_history& history,
-                       std::uint64_t position, std::span<const std::uint64_t> allowed = {});
+                       std::uint64_t position, std::span<const std::uint64_t> allowed = {},
+                       std::span<const token_id> barred = {});
 
   /// How likely `token` was, which was not chosen here but given, and what was most likely.
   sampled_token score(std::span<const float> logits, token_id token, std::int32_t alternatives);
 
  private:
   std::span<const float> changed(std::span<const float> logits, const sampling_params& params,
-                                 const sampling_history& history, std::span<const std::uint64_t> allowed);
+                                 const sampling_history& history, std::span<const std::uint64_t> allowed,
+                                 std::span<const token_id> barred);
   token_id draw(std::span<const float> logits, const sampling_params& params, std::uint64_t position);
   void describe(std::span<const float> logits, std::int32_t alternatives, sampled_token& chosen);
   double log_of_sum(std::span<const float> logits, float most);

@@ -60,6 +60,9 @@ void check_ends(const sampling_params& params, std::int64_t vocab_size) {
   const int least_tokens = params.prompt_logprobs || params.pooling != hidden_pooling::none ? 0 : 1;
   if (params.max_tokens < least_tokens)
     refuse_field("max_tokens", fmt::format("max_tokens is {}: use {} or more", params.max_tokens, least_tokens));
+  if (params.min_tokens < 0 || params.min_tokens > params.max_tokens)
+    refuse_field("min_tokens", fmt::format("min_tokens is {}: use a value from 0 to max_tokens, here {}",
+                                           params.min_tokens, params.max_tokens));
   if (params.constraint.bytes() > most_constraint_bytes)
     refuse("{}: has {} bytes: use at most {}", name_of(params.constraint.kind), params.constraint.bytes(),
            most_constraint_bytes);
@@ -83,11 +86,15 @@ bool wants_largest(const sampling_params& params) {
   return (is_greedy(params) || params.top_k == 1) && !changes_logits(params) && !params.logprobs && !params.constraint;
 }
 
-bool is_end_token(token_id token, const sampling_params& params, std::span<const token_id> end_tokens) {
-  const auto is_in = [&](std::span<const token_id> tokens) {
-    return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
-  };
-  return is_in(params.stop_tokens) || (!params.ignore_eos && is_in(end_tokens));
+std::vector<token_id> ends_of(const sampling_params& params, std::span<const token_id> end_tokens) {
+  std::vector<token_id> ends = params.stop_tokens;
+  if (!params.ignore_eos) ends.insert(ends.end(), end_tokens.begin(), end_tokens.end());
+  return ends;
+}
+
+std::span<const token_id> barred_ends(std::span<const token_id> ends, const sampling_params& params,
+                                      std::size_t written) {
+  return static_cast<std::int64_t>(written) < params.min_tokens ? ends : std::span<const token_id>();
 }
 
 void check(const sampling_params& params, std::int64_t vocab_size) {

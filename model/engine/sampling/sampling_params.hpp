@@ -46,13 +46,14 @@ struct sampling_params {
   bool ignore_eos = false;            ///< the model's own end tokens do not end the sequence
   std::vector<std::string> stop;      ///< texts that end the sequence
   std::int64_t max_tokens = 16;  ///< of the answer; 0 only where the prompt's probabilities or states are asked for
+  std::int64_t min_tokens = 0;   ///< before so many neither a token nor a stop text ends it
   output_constraint constraint;  ///< of the answer's form; then it ends only where the form is complete
   hidden_pooling pooling = hidden_pooling::none;  ///< else there is no answer: the prompt is computed alone
 
   auto fields() {
     return std::tie(temperature, top_k, top_p, min_p, repetition_penalty, presence_penalty, frequency_penalty,
                     logit_bias, seed, logprobs, stop_tokens, ignore_eos, stop, max_tokens, constraint, pooling,
-                    prompt_logprobs);
+                    prompt_logprobs, min_tokens);
   }
 };
 
@@ -64,8 +65,11 @@ bool counts_tokens(const sampling_params& params);   ///< any penalty is in use
 bool changes_logits(const sampling_params& params);  ///< any penalty or bias is in use
 /// The largest of the logits as they come is always the token, and nothing else is asked of them.
 bool wants_largest(const sampling_params& params);
-/// Whether the token ends an answer. `end_tokens`: the model's own.
-bool is_end_token(token_id token, const sampling_params& params, std::span<const token_id> end_tokens);
+/// The tokens that end an answer. `end_tokens`: the model's own.
+std::vector<token_id> ends_of(const sampling_params& params, std::span<const token_id> end_tokens);
+/// Those of them that may not come next, in an answer of so many tokens: all before min_tokens, none then.
+std::span<const token_id> barred_ends(std::span<const token_id> ends, const sampling_params& params,
+                                      std::size_t written);
 
 /// Throws field_error of the first value out of range; of a constraint that is too long, input_error.
 void check(const sampling_params& params, std::int64_t vocab_size);

@@ -5,7 +5,7 @@
 
 namespace troupe {
 
-stop_matcher::stop_matcher(std::vector<std::string> stops) {
+stop_matcher::stop_matcher(std::vector<std::string> stops, bool keeps_stop) : keeps_stop_(keeps_stop) {
   for (auto& stop : stops)
     if (!stop.empty()) patterns_.push_back(pattern_of(std::move(stop)));
 }
@@ -26,11 +26,16 @@ void stop_matcher::pattern::advance(char byte) {
   if (text[seen] == byte) ++seen;
 }
 
-void stop_matcher::advance(char byte) {
+void stop_matcher::advance(char byte, bool stops_count) {
   for (std::size_t i = 0; i < patterns_.size(); ++i) {
-    patterns_[i].advance(byte);
-    const std::size_t length = patterns_[i].text.size();
-    if (patterns_[i].seen == length && (!matched_ || length > matched()->size())) matched_ = i;
+    pattern& each = patterns_[i];
+    each.advance(byte);
+    const std::size_t length = each.text.size();
+    if (each.seen < length) continue;
+    if (!stops_count)
+      each.seen = each.fallbacks[length];
+    else if (!matched_ || length > matched()->size())
+      matched_ = i;
   }
 }
 
@@ -40,15 +45,15 @@ std::size_t stop_matcher::possible() const {
   return most;
 }
 
-std::string stop_matcher::push(std::string_view piece) {
+std::string stop_matcher::push(std::string_view piece, bool stops_count) {
   if (stopped()) return {};
   if (patterns_.empty()) return std::string(piece);
   std::string text = std::exchange(held_, {});
   for (const char byte : piece) {
     text += byte;
-    advance(byte);
+    advance(byte, stops_count);
     if (!stopped()) continue;
-    text.resize(text.size() - matched()->size());
+    if (!keeps_stop_) text.resize(text.size() - matched()->size());
     return text;
   }
   held_ = text.substr(text.size() - possible());

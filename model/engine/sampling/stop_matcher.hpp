@@ -12,11 +12,12 @@ namespace troupe {
 /// a stop string is held back until it is certain. Pieces and stop strings of whole characters give whole characters.
 class stop_matcher {
  public:
-  /// Empty strings are passed over.
-  explicit stop_matcher(std::vector<std::string> stops = {});
+  /// Empty strings are passed over. `keeps_stop`: the stop string that ends the stream is its last text.
+  explicit stop_matcher(std::vector<std::string> stops = {}, bool keeps_stop = false);
 
-  /// The text that became certain with this piece; nothing more once stopped() is true.
-  std::string push(std::string_view piece);
+  /// The text that became certain with this piece; nothing more once stopped() is true. Stop strings that end in a
+  /// piece in which they do not count are text.
+  std::string push(std::string_view piece, bool stops_count = true);
   /// The text held back, for a stream that ended for another reason.
   std::string finish();
 
@@ -34,10 +35,11 @@ class stop_matcher {
     void advance(char byte);
   };
   static pattern pattern_of(std::string text);
-  void advance(char byte);
+  void advance(char byte, bool stops_count);
   std::size_t possible() const;  ///< bytes at the stream's end that could begin a stop string
 
   std::vector<pattern> patterns_;
+  bool keeps_stop_;
   std::string held_;
   std::optional<std::size_t> matched_;  ///< among patterns_
 };

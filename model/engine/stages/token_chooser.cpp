@@ -11,7 +11,7 @@ namespace troupe {
 
 struct token_chooser::open_answer {
   sampling_params sampling;
-  std::vector<token_id> end_tokens;
+  std::vector<token_id> ends;
   sampling_history history;
   std::vector<token_id> text;  // prompt and answer so far: where guesses are looked up
   std::int64_t prompt_tokens = 0;
@@ -20,7 +20,8 @@ struct token_chooser::open_answer {
   std::uint64_t listed = 0;  // when it got a turn last
 
   std::span<const token_id> written() const { return std::span(text).subspan(static_cast<std::size_t>(prompt_tokens)); }
-  bool is_end(token_id token) const { return is_end_token(token, sampling, end_tokens); }
+  bool is_end(token_id token) const { return std::find(ends.begin(), ends.end(), token) != ends.end(); }
+  std::span<const token_id> barred() const { return barred_ends(ends, sampling, written().size()); }
   bool is_full() const { return static_cast<std::int64_t>(text.size()) - prompt_tokens >= sampling.max_tokens; }
 };
 
@@ -54,21 +55,20 @@ std::unique_ptr<token_chooser::open_answer> token_chooser::opened(const answer_o
   const auto prompt = static_cast<std::size_t>(opening.prompt_tokens);
   answer->sampling = opening.sampling;
   answer->sampling.seed += index;
-  answer->end_tokens = opening.end_tokens;
+  answer->ends = ends_of(opening.sampling, opening.end_tokens);
   answer->history = sampling_history(opening.sampling, text.first(prompt), text.subspan(prompt));
   answer->text = opening.text;
   answer->prompt_tokens = opening.prompt_tokens;
-  if (opening.sampling.constraint) constrain(*answer, opening);
+  if (opening.sampling.constraint) constrain(*answer);
   return answer;
 }
 
 /// Constraints were checked where they came in. One that this node cannot keep all the same, because its tokenizer is
 /// gone, ends its own answer and disturbs no other.
-void token_chooser::constrain(open_answer& answer, const answer_opening& opening) {
+void token_chooser::constrain(open_answer& answer) {
   try {
     if (!constraints_) constraints_ = std::make_unique<constraint_store>(tokens_ ? tokens_() : nullptr);
-    answer.form.emplace(constraints_->get(opening.sampling.constraint), opening.sampling, opening.end_tokens,
-                        answer.written());
+    answer.form.emplace(constraints_->get(answer.sampling.constraint), answer.ends, answer.written());
   } catch (const input_error&) {
     answer.impossible = true;
   }
@@ -113,7 +113,7 @@ bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
     turn.row = &row;
     turn.answer = &answer;
     turn.chosen.sequence = id;
-    largest_is_enough = largest_is_enough && wants_largest(answer.sampling);
+    largest_is_enough = largest_is_enough && wants_largest(answer.sampling) && answer.barred().empty();
   }
   return largest_is_enough;
 }
@@ -171,7 +171,8 @@ sampled_token token_chooser::choose_token(const chooser_readings& readings, answ
     turn.chosen.finished = answer.impossible || (answer.form && allowed.empty());
     if (turn.chosen.finished) return next;
     const float* logits = readings.logits + index * static_cast<std::size_t>(readings.stride);
-    next = thread_sampler.sample({logits, vocab_size_}, answer.sampling, answer.history, answer.text.size(), allowed);
+    next = thread_sampler.sample({logits, vocab_size_}, answer.sampling, answer.history, answer.text.size(), allowed,
+                                 answer.barred());
   }
   turn.chosen.finished = answer.is_end(next.token);
   return next;

@@ -2,7 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "model/chat/chat_template.hpp"
 #include "model/engine/text/chat_messages.hpp"
 #include "model/formats/json_input.hpp"
@@ -47,6 +47,21 @@ void write_calls_for(const std::string& source, json& messages) {
   }
 }
 
+/// Stands behind the last message's text, with a space, while a template is rendered: so the text's end is found again.
+constexpr std::string_view end_mark = "[the message goes on here]";
+
+/// Where a template strips texts, the mark has lost its space; then what stands before it is stripped, too.
+std::string before_mark(std::string text) {
+  const std::size_t end = text.rfind(end_mark);
+  if (end == text.npos)
+    refuse_field("continue_final_message",
+                 "continue_final_message: the chat template does not write the last message's text: leave it out");
+  const bool is_stripped = !std::string_view(text).substr(end + end_mark.size()).starts_with(' ');
+  text.resize(end);
+  if (is_stripped) text.resize(text.find_last_not_of(" \t\r\n") + 1);
+  return text;
+}
+
 }  // namespace
 
 chat_format::chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens)
@@ -65,8 +80,11 @@ chat_format::~chat_format() = default;
 std::string chat_format::render(const chat_input& chat) const {
   json messages = parsed(chat.messages, "messages");
   prepare_messages(messages);
-  return render(messages, chat.tools.empty() ? json(nullptr) : parsed(chat.tools, "tools"), chat.add_generation_prompt,
-                chat.variables.empty() ? json::object() : parsed_variables(chat.variables));
+  if (chat.continues_message) messages.back()["content"].get_ref<std::string&>().append(end_mark).append(" ");
+  std::string text =
+      render(messages, chat.tools.empty() ? json(nullptr) : parsed(chat.tools, "tools"), chat.add_generation_prompt,
+             chat.variables.empty() ? json::object() : parsed_variables(chat.variables));
+  return chat.continues_message ? before_mark(std::move(text)) : text;
 }
 
 std::string chat_format::render(std::string_view system, std::string_view message) const {

@@ -19,6 +19,7 @@ struct chat_input {
   std::string tools;      ///< a list of tools that may be called; empty: none
   std::string variables;  ///< an object of further ones that the template may know; empty: none
   bool add_generation_prompt = true;
+  bool continues_message = false;  ///< the text ends with that of the last message, which the answer goes on with
 };
 
 /// How a model writes chats, for answers and in training alike: its own template, parsed once. Immutable; any number of
@@ -31,7 +32,7 @@ class chat_format {
   chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens);
   ~chat_format();
 
-  /// The text ends where the assistant's answer begins, unless `chat` says otherwise. Throws input_error.
+  /// The text ends where the assistant's answer begins or goes on, unless `chat` says otherwise. Throws input_error.
   std::string render(const chat_input& chat) const;
   /// One user message, and a system message if `system` is not empty.
   std::string render(std::string_view system, std::string_view message) const;

@@ -63,8 +63,8 @@ void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_si
 }
 
 std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config& config, std::string_view text,
-                                     const std::string& model) {
-  auto encoded = tokens.encode(text);
+                                     const std::string& model, encode_options options) {
+  auto encoded = tokens.encode(text, options);
   if (!encoded.empty()) return encoded;
   if (tokens.bos())
     encoded.push_back(*tokens.bos());

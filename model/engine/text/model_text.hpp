@@ -28,7 +28,7 @@ void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_si
 /// The tokens of a plain prompt; of an empty one BOS alone, as the tokenizer names it, or else the configuration.
 /// Throws input_error where there is no BOS; `model` is what the error calls it.
 std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config& config, std::string_view text,
-                                     const std::string& model);
+                                     const std::string& model, encode_options options = {});
 /// The tokens of a rendered chat, whose template writes BOS itself.
 std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered);
 

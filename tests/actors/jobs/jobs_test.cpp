@@ -6,11 +6,12 @@ namespace {
 TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
   head now(folder_, prompts_);
   now.submit("job-1", {R"({"prompt":"A","custom_id":"first","max_tokens":3})", R"({"tokens":[34],"adapter":"b@2"})"},
-             {{"adapter", "a"}, {"seed", 5}, {"stop", "x"}});
+             {{"adapter", "a"}, {"seed", 5}, {"stop", "x"}, {"min_tokens", 2}});
   const auto first = now.next(), second = now.next();
   EXPECT_EQ(first.adapter, "a");
   EXPECT_EQ(first.engine.sequence.priority, request_priority::batch);
   EXPECT_EQ(first.engine.sampling.max_tokens, 3);
+  EXPECT_EQ(first.engine.sampling.min_tokens, 2);
   EXPECT_EQ(first.engine.sampling.seed, 5u);
   EXPECT_EQ(first.engine.sampling.stop, std::vector<std::string>{"x"});
   EXPECT_EQ(first.engine.sampling.temperature, 0);

@@ -18,7 +18,8 @@ class gateway : public testing::Test {
 
   std::shared_ptr<recording_listener> begin(std::uint64_t id, std::vector<std::string> stop = {},
                                             std::int32_t answers = 1, const std::string& adapter = {},
-                                            std::uint64_t skip = 0, bool skip_special = true) {
+                                            std::uint64_t skip = 0, bool skip_special = true,
+                                            const std::function<void(begin_request&)>& change = {}) {
     auto listener = std::make_shared<recording_listener>();
     sampling_params sampling;
     sampling.stop = std::move(stop);
@@ -29,6 +30,7 @@ class gateway : public testing::Test {
     request.skip_tokens = skip;
     request.skip_special = skip_special;
     request.listener = listener;
+    if (change) change(request);
     tell(actor_, std::move(request));
     return listener;
   }
@@ -78,6 +80,26 @@ TEST_F(gateway, ends_at_a_stop_string_across_steps_and_cancels_the_rest) {
   ASSERT_TRUE(last.end);
   EXPECT_EQ(last.end->finish, "stop");
   EXPECT_EQ(router_.take<cancel_request>().id, request_id(1));
+}
+
+TEST_F(gateway, passes_over_stop_strings_before_the_least_number_of_tokens) {
+  const auto listener =
+      begin(1, {"lo", "w"}, 1, {}, 0, true, [](begin_request& request) { request.engine.sampling.min_tokens = 6; });
+  bring(1, "Hello");
+  EXPECT_EQ(listener->heard.take<answer_part>().text, "Hello");
+  bring(1, "wow");
+  const auto last = listener->heard.take<answer_part>();
+  EXPECT_EQ(last.text, "wo") << "the sixth token is not too many";
+  EXPECT_EQ(last.tokens, letters("wow"));
+  EXPECT_EQ(last.end->finish, "stop");
+}
+
+TEST_F(gateway, keeps_the_stop_string_where_that_is_asked_for) {
+  const auto listener = begin(1, {"low"}, 1, {}, 0, true, [](begin_request& request) { request.keep_stop = true; });
+  bring(1, "Hellowly");
+  const auto last = listener->heard.take<answer_part>();
+  EXPECT_EQ(last.text, "Hellow");
+  EXPECT_EQ(last.end->finish, "stop");
 }
 
 TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {

@@ -38,12 +38,28 @@ TEST(prompting, an_empty_text_is_bos_alone) {
   EXPECT_FALSE(prompts->has_text(made.sequence.prompt));
 }
 
+TEST(prompting, puts_bos_before_a_text_unless_told_otherwise) {
+  const temp_folder folder;
+  const auto plain = letters_prompting(folder);
+  auto tokenizer = letters_tokenizer();
+  tokenizer["post_processor"] = json::parse(
+      R"({"type": "TemplateProcessing", "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}},
+          {"Sequence": {"id": "A", "type_id": 0}}], "special_tokens": {"<s>": {"id": "<s>", "ids": [0]}}})");
+  folder.write("letters/tokenizer.json", tokenizer.dump());
+  const prompting prompts(folder.path() / "letters", plain->config(), 0);
+  EXPECT_EQ(prompts.encode({.text = "AB"}), (std::vector<token_id>{0, 'A' - ' ', 'B' - ' '}));
+  EXPECT_EQ(prompts.encode({.text = "AB", .add_special = false}), letters("AB"));
+}
+
 TEST(prompting, cuts_answers_to_the_context) {
   const temp_folder folder;
   const auto prompts = letters_prompting(folder, 10);
   const auto made = prepare(*prompts, text("ABCD"), params(1000));
   EXPECT_EQ(made.sequence.max_tokens, 6);
   EXPECT_EQ(made.sampling.max_tokens, 6);
+  auto longer = params(1000);
+  longer.min_tokens = 500;
+  EXPECT_EQ(prepare(*prompts, text("ABCD"), longer).sampling.min_tokens, 6);
   EXPECT_EQ(refusal([&] { prepare(*prompts, text("ABCDEFGHIJ"), params()); }),
             "This model's maximum context length is 10 tokens, and the prompt has 10: shorten the prompt");
 }

@@ -141,6 +141,19 @@ TEST_F(generate, ends_before_a_stop_text_and_at_a_stop_token) {
   EXPECT_EQ(with("--stop-token", std::to_string(tokens[7]))["tokens"].size(), static_cast<std::size_t>(first));
 }
 
+TEST_F(generate, writes_min_tokens_before_a_stop_text_or_a_stop_token_ends_it) {
+  const std::string model = readable_model().string();
+  words question{"generate", model, "--prompt", "Hello", "--max-tokens", "20", "--min-tokens", "8"};
+  for (int token = 0; token < 96; token += 2) question.insert(question.end(), {"--stop-token", std::to_string(token)});
+  EXPECT_GE(run_json(question)["tokens"].size(), 8u);
+  words stopped{"generate", model, "--prompt", "Hello", "--max-tokens", "20"};
+  const std::string text = run_json(stopped)["text"];
+  stopped.insert(stopped.end(), {"--stop", text.substr(2, 1), "--min-tokens", "5"});
+  const std::string longer = run_json(stopped)["text"];
+  EXPECT_GE(longer.size(), 5u);
+  EXPECT_TRUE(text.starts_with(longer)) << text << " / " << longer;
+}
+
 TEST_F(generate, reports_logprobs_when_asked) {
   const json got =
       run_json({"generate", readable_model().string(), "--prompt", "Hi", "--max-tokens", "3", "--logprobs", "2"});

@@ -274,6 +274,48 @@ TEST_P(whole_engine, goes_on_with_a_constrained_answer_elsewhere) {
   EXPECT_EQ(behind, std::vector<token_id>(whole.begin() + 2, whole.end()));
 }
 
+TEST_P(whole_engine, lets_no_answer_end_before_its_least_number_of_tokens_whatever_happens_to_it) {
+  auto all = requests(24);
+  std::vector<token_id> even;
+  for (token_id token = 0; token < model_->config.vocab_size && even.size() < 1024; token += 2) even.push_back(token);
+  for (auto& each : all)
+    if (!each.sampling.constraint) each.sampling.stop_tokens = even;
+  const auto free = run_alone(all);
+  for (auto& each : all) each.sampling.min_tokens = std::min<std::int64_t>(12, each.sampling.max_tokens);
+  const auto alone = run_alone(all);
+  int longer = 0;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const auto written = static_cast<std::int64_t>(alone[i].tokens.size());
+    longer += alone[i].tokens.size() > free[i].tokens.size();
+    if (all[i].sampling.constraint.kind == constraint_kind::choice)
+      EXPECT_LE(written, 8) << "a form that nothing can follow ends";
+    else
+      EXPECT_GE(written, all[i].sampling.min_tokens) << i;
+  }
+  EXPECT_GT(longer, 8) << "many should have ended before";
+  for (const auto& [way, options] : ways()) EXPECT_EQ(run(all, options), alone) << way;
+  auto guessing = small_engine(400, 128);
+  guessing.lookup_tokens = 4;
+  EXPECT_EQ(run(all, guessing), alone) << "with guesses";
+}
+
+TEST_P(whole_engine, counts_the_tokens_that_an_answer_brings_from_elsewhere_to_its_least_number) {
+  auto request = requests(1)[0];
+  request.sequence.max_tokens = request.sampling.max_tokens = 40;
+  request.sampling.min_tokens = 9;
+  for (token_id token = 0; token < 96; token += 2) request.sampling.stop_tokens.push_back(token);
+  const auto whole = run({request}, small_engine(64, 64)).front().tokens;
+  ASSERT_GE(whole.size(), 9u);
+  for (const std::size_t had : {4u, 9u}) {
+    auto rest = request;
+    const auto middle = whole.begin() + static_cast<std::ptrdiff_t>(had);
+    rest.sequence.prompt.insert(rest.sequence.prompt.end(), whole.begin(), middle);
+    rest.resumed = had;
+    rest.sequence.max_tokens -= static_cast<std::int64_t>(had);
+    EXPECT_EQ(run({rest}, small_engine(64, 64)).front().tokens, std::vector<token_id>(middle, whole.end())) << had;
+  }
+}
+
 TEST_P(whole_engine, pools_the_hidden_states_of_a_prompt_whatever_is_around_it) {
   auto all = requests(18);
   std::vector<std::vector<float>> expected;

@@ -155,6 +155,8 @@ TEST(sampling_advice, is_what_the_makers_say_on_drawing_tokens) {
   EXPECT_EQ(advice.repetition_penalty, std::nullopt);
   folder.write("generation_config.json", R"({"top_p":1.5})");
   EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }), AllOf(HasSubstr("top_p"), HasSubstr("1.5")));
+  folder.write("generation_config.json", R"({"top_k":40.5})");
+  EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }), HasSubstr("top_k"));
   folder.write("generation_config.json", R"({"repetition_penalty":101})");
   EXPECT_THAT(refusal([&] { read_sampling_advice(folder.path()); }), HasSubstr("repetition_penalty is 101"))
       << "or each request would be refused";

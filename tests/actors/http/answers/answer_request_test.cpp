@@ -32,12 +32,8 @@ TEST_F(completion_requests, take_whole_numbers_however_they_are_written) {
 TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take_what_would_not) {
   const std::vector<std::pair<std::string, json>> unserved{{"bad_words", {"a"}},
                                                            {"allowed_token_ids", {1, 2}},
-                                                           {"include_stop_str_in_output", true},
                                                            {"chat_template", "{{ x }}"},
-                                                           {"continue_final_message", true},
-                                                           {"add_special_tokens", false},
                                                            {"return_tokens_as_token_ids", true},
-                                                           {"min_tokens", 1},
                                                            {"suffix", "b"},
                                                            {"return_token_ids", true},
                                                            {"use_beam_search", true},
@@ -45,7 +41,11 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                                                            {"prompt_embeds", "AAAA"},
                                                            {"stop_regex", "a+"},
                                                            {"lora_path", "pricing"},
+                                                           {"lora", {{{"id", 0}, {"scale", 1}}}},
+                                                           {"no_stop_trim", true},
+                                                           {"custom_logit_processor", "x"},
                                                            {"n_predict", 8},
+                                                           {"n_predict", 0},
                                                            {"repeat_penalty", 1.1},
                                                            {"typical_p", 0.9},
                                                            {"top_n_sigma", 1}};
@@ -69,21 +69,6 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
   EXPECT_EQ(answer.get().status, 200);
 }
 
-TEST_F(completion_requests, take_min_tokens_where_nothing_ends_the_answer_before) {
-  const json reached{{"prompt", "A"}, {"min_tokens", 4}, {"max_tokens", 4}, {"ignore_eos", true}};
-  auto answer = post("/v1/completions", reached);
-  give(gateway_.take<begin_request>(), "abcd", "length");
-  EXPECT_EQ(answer.get().status, 200);
-  const std::vector<json> changes{{{"ignore_eos", false}}, {{"max_tokens", 3}},       {{"max_tokens", nullptr}},
-                                  {{"stop", "z"}},         {{"stop_token_ids", {5}}}, {{"min_tokens", "4"}},
-                                  {{"guided_regex", "a"}}};
-  for (const json& change : changes) {
-    json body = reached;
-    body.update(change);
-    EXPECT_EQ(error_of("/v1/completions", body, 400)["param"], "min_tokens") << change;
-  }
-}
-
 TEST_F(completion_requests, read_the_names_that_vllm_uses) {
   auto answer = post("/v1/completions", {{"prompt", "A"},
                                          {"min_p", 0.1},
@@ -91,8 +76,10 @@ TEST_F(completion_requests, read_the_names_that_vllm_uses) {
                                          {"repetition_penalty", 1.5},
                                          {"ignore_eos", true},
                                          {"skip_special_tokens", false},
+                                         {"include_stop_str_in_output", true},
                                          {"stop_token_ids", {5}},
                                          {"stop", "z"},
+                                         {"min_tokens", 4},
                                          {"priority", 3},
                                          {"logit_bias", {{"7", -2}}},
                                          {"nobody_knows", {{"this", 1}}}});
@@ -103,12 +90,22 @@ TEST_F(completion_requests, read_the_names_that_vllm_uses) {
   EXPECT_EQ(sampling.repetition_penalty, 1.5);
   EXPECT_TRUE(sampling.ignore_eos);
   EXPECT_FALSE(begun.skip_special);
+  EXPECT_TRUE(begun.keep_stop);
   EXPECT_EQ(sampling.stop_tokens, std::vector<token_id>{5});
+  EXPECT_EQ(sampling.min_tokens, 4);
   EXPECT_EQ(sampling.stop, std::vector<std::string>{"z"});
   EXPECT_EQ(sampling.logit_bias.at(0).bias, -2);
   EXPECT_EQ(begun.engine.sequence.priority, request_priority::batch);
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completion_requests, are_told_whether_special_tokens_come_with_a_text) {
+  auto answer = post("/v1/completions", {{"prompt", "A"}, {"add_special_tokens", false}});
+  give(gateway_.take<begin_request>(), "", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {"add_special_tokens", 1}}, 400)["param"],
+            "add_special_tokens");
 }
 
 TEST_F(completion_requests, take_a_nucleus_of_nothing_for_the_likeliest_token) {
@@ -154,6 +151,9 @@ TEST_F(completion_requests, refuse_with_the_fields_name) {
       {{{"prompt", "A"}, {"stop_token_ids", {-1}}}, "stop_token_ids"},
       {{{"prompt", "A"}, {"stop_token_ids", {100'000}}}, "stop_token_ids"},
       {{{"prompt", "A"}, {"stop", ""}}, "stop"},
+      {{{"prompt", "A"}, {"min_tokens", -1}}, "min_tokens"},
+      {{{"prompt", "A"}, {"min_tokens", "4"}}, "min_tokens"},
+      {{{"prompt", "A"}, {"min_tokens", 5}, {"max_tokens", 4}}, "min_tokens"},
       {{{"prompt", "A"}, {"logit_bias", {{"5", 101}}}}, "logit_bias"},
       {{{"prompt", "A"}, {"top_p", 2}}, "top_p"},
       {{{"prompt", {100'000}}}, "prompt"},

@@ -38,6 +38,29 @@ TEST_F(chat, is_written_with_the_models_template) {
   EXPECT_EQ(body["choices"][0]["finish_reason"], "stop");
 }
 
+TEST_F(chat, goes_on_with_the_last_message_where_that_is_asked_for) {
+  start(simple);
+  json messages = user("Hi");
+  messages.push_back({{"role", "assistant"}, {"content", "Iam"}});
+  json body{{"messages", messages}, {"continue_final_message", true}};
+  auto answer = post("/v1/chat/completions", body);
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:Iam"));
+  give(begun, "!", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["content"], "!");
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(error_of("/v1/chat/completions", body, 400)["param"], "continue_final_message");
+}
+
+TEST_F(chat, takes_add_special_tokens_only_as_templates_do) {
+  start(simple);
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"add_special_tokens", false}});
+  give(gateway_.take<begin_request>(), "!", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(error_of("/v1/chat/completions", {{"messages", user("Hi")}, {"add_special_tokens", true}}, 400)["param"],
+            "add_special_tokens");
+}
+
 TEST_F(chat, streams_role_text_and_end) {
   start(simple);
   auto answer = post("/v1/chat/completions",

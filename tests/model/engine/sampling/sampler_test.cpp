@@ -205,6 +205,21 @@ TEST(sampling, gives_under_a_mask_what_it_gives_where_the_others_have_no_probabi
   }
 }
 
+TEST(sampling, passes_over_barred_tokens_unless_nothing_else_is_left) {
+  sampler chooser(kernels());
+  const std::vector<float> logits{1, 9, 8, 7};
+  const std::vector<token_id> barred{1, 2, 700}, all{0, 1, 2, 3};
+  EXPECT_EQ(chooser.sample(logits, greedy(), {}, 0, {}, barred).token, 3);
+  for (std::uint64_t position = 0; position < 200; ++position) {
+    const token_id drawn = chooser.sample(logits, {}, {}, position, {}, barred).token;
+    EXPECT_TRUE(drawn == 0 || drawn == 3) << drawn;
+  }
+  const std::vector<std::uint64_t> one_two{0b0110};
+  EXPECT_EQ(chooser.sample(logits, greedy(), {}, 0, one_two, std::vector<token_id>{1}).token, 2);
+  EXPECT_TRUE(one_two[0] >> chooser.sample(logits, greedy(), {}, 0, one_two, barred).token & 1);
+  EXPECT_GE(chooser.sample(logits, {}, {}, 0, {}, all).token, 0);
+}
+
 TEST(sampling, gives_an_allowed_token_even_where_none_has_a_probability) {
   sampler chooser(kernels());
   const std::vector<float> logits(100, -infinity), none(100, not_a_number);

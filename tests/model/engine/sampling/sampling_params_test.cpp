@@ -9,7 +9,9 @@
 namespace troupe {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 
 std::string refusal_of(const sampling_params& params) {
   try {
@@ -57,6 +59,9 @@ TEST(sampling_params_check, names_the_field) {
   EXPECT_EQ(field_after([](auto& p) { p.stop = {""}; }), "stop");
   EXPECT_EQ(field_after([](auto& p) { p.logit_bias = {{5, 1}, {5, 1}}; }), "logit_bias");
   EXPECT_EQ(field_after([](auto& p) { p.max_tokens = 0; }), "max_tokens");
+  EXPECT_EQ(field_after([](auto& p) { p.min_tokens = -1; }), "min_tokens");
+  EXPECT_EQ(field_after([](auto& p) { p.min_tokens = p.max_tokens + 1; }), "min_tokens");
+  EXPECT_EQ(field_after([](auto& p) { p.min_tokens = p.max_tokens; }), "none");
   EXPECT_EQ(field_after([](auto& p) { p.max_tokens = 0, p.pooling = hidden_pooling::last; }), "none");
 }
 
@@ -85,6 +90,24 @@ TEST(sampling_params_check, refuses_tokens_and_texts_by_name) {
   EXPECT_THAT(refusal_after([](auto& p) { p.stop = {""}; }), HasSubstr("stop has an empty text"));
   EXPECT_THAT(refusal_after([](auto& p) { p.stop.assign(40, "x"); }), HasSubstr("stop has 40 texts"));
   EXPECT_THAT(refusal_after([](auto& p) { p.stop = {std::string(2000, 'x')}; }), HasSubstr("2000 bytes"));
+}
+
+TEST(ends, are_the_model_s_own_unless_ignored_and_those_of_the_request) {
+  sampling_params params;
+  params.stop_tokens = {5};
+  const std::vector<token_id> own{9, 10};
+  EXPECT_THAT(ends_of(params, own), ElementsAre(5, 9, 10));
+  params.ignore_eos = true;
+  EXPECT_THAT(ends_of(params, own), ElementsAre(5));
+}
+
+TEST(ends, may_not_come_before_the_least_number_of_tokens) {
+  sampling_params params;
+  const std::vector<token_id> ends{5, 9};
+  EXPECT_THAT(barred_ends(ends, params, 0), IsEmpty());
+  params.min_tokens = 3;
+  EXPECT_THAT(barred_ends(ends, params, 2), ElementsAre(5, 9));
+  EXPECT_THAT(barred_ends(ends, params, 3), IsEmpty());
 }
 
 }  // namespace

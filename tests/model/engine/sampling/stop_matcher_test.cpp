@@ -24,6 +24,14 @@ TEST(stop_matcher, cuts_before_a_stop_string_inside_a_piece) {
   EXPECT_EQ(matcher.finish(), "");
 }
 
+TEST(stop_matcher, keeps_the_stop_string_where_told) {
+  stop_matcher matcher({"END", "ND"}, true);
+  EXPECT_EQ(matcher.push("textE"), "text");
+  EXPECT_EQ(matcher.push("NDmore"), "END");
+  EXPECT_TRUE(matcher.stopped());
+  EXPECT_EQ(matcher.finish(), "");
+}
+
 TEST(stop_matcher, finds_a_stop_string_spread_over_pieces) {
   stop_matcher matcher({"\n\nUser:"});
   EXPECT_EQ(matcher.push("Hello\n"), "Hello");
@@ -45,6 +53,16 @@ TEST(stop_matcher, keeps_the_beginning_that_overlaps_a_failed_match) {
   EXPECT_EQ(matcher.push("aa"), "");
   EXPECT_EQ(matcher.push("a"), "a");
   EXPECT_EQ(matcher.push("b"), "");
+  EXPECT_TRUE(matcher.stopped());
+}
+
+TEST(stop_matcher, passes_over_stop_strings_that_end_where_they_do_not_count) {
+  stop_matcher matcher({"aab", "aa"});
+  EXPECT_EQ(matcher.push("xaab", false), "xaab");
+  EXPECT_EQ(matcher.push("aabaa", false), "aab") << "the rest may begin one";
+  EXPECT_EQ(matcher.push("c"), "aac");
+  EXPECT_EQ(matcher.push("ya", false), "y");
+  EXPECT_EQ(matcher.push("a"), "") << "one that only begins there counts";
   EXPECT_TRUE(matcher.stopped());
 }
 

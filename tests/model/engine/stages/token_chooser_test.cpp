@@ -115,6 +115,24 @@ TEST(token_choice, says_how_likely_the_end_was_where_logprobs_were_asked_for) {
   EXPECT_FALSE(is_told(2));
 }
 
+TEST(token_choice, bars_ends_from_answers_that_are_too_short_whoever_finds_the_largest_logits) {
+  many_answers step;
+  for (auto& opening : step.openings) opening.sampling.min_tokens = 4;  // they have two tokens
+  const step_outcome expected = step.chosen(1, false);
+  for (std::size_t end = 5; end < step.logits.size(); end += stride) step.logits[end] = 1000;
+  std::size_t found = 0;
+  const step_outcome barred = step.chosen(3, true, &found);
+  EXPECT_EQ(found, 0u);
+  int three_long = 0;
+  for (std::size_t i = 0; i < barred.answers.size(); ++i) {
+    const std::int32_t tokens = barred.answers[i].tokens;
+    three_long += expected.answers[i].tokens > 2;
+    EXPECT_EQ(tokens, std::min(expected.answers[i].tokens, 2)) << "after a guess that holds the third may be the end";
+    EXPECT_EQ(barred.answers[i].finished, expected.answers[i].tokens > 2 || expected.answers[i].finished);
+  }
+  EXPECT_GT(three_long, 0);
+}
+
 TEST(token_choice, is_made_once_for_an_answer_that_a_plan_names_twice) {
   many_answers step;
   const step_outcome expected = step.chosen(1, false);

@@ -90,6 +90,20 @@ TEST(chat_format, writes_calls_as_the_template_reads_them) {
             "[.Paris][.]");
 }
 
+TEST(chat_format, ends_behind_the_last_message_where_the_answer_goes_on_with_it) {
+  const auto begun = [](const std::string& source, const std::string& said) {
+    const json messages{{{"role", "user"}, {"content", "hi"}}, {{"role", "assistant"}, {"content", said}}};
+    return rendered({.usual = source}, {messages.dump(), {}, {}, false, true});
+  };
+  const std::string plain = "{% for m in messages %}<{{ m.role }}>{{ m.content }}</s>\n{% endfor %}";
+  EXPECT_EQ(begun(plain, "It is "), "<user>hi</s>\n<assistant>It is ");
+  EXPECT_EQ(begun(plain, "s"), "<user>hi</s>\n<assistant>s") << "which stands behind it, too";
+  EXPECT_EQ(begun(plain, ""), "<user>hi</s>\n<assistant>");
+  const std::string stripping = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</s>{% endfor %}";
+  EXPECT_EQ(begun(stripping, " It is "), "<user>hi</s><assistant>It is") << "as it would write this message";
+  EXPECT_THAT(refusal([&] { begun("{{ messages[0].content }}", "It is"); }), HasSubstr("continue_final_message"));
+}
+
 TEST(model_text, an_empty_prompt_is_the_bos_token_that_only_the_configuration_names) {
   model_config config;
   const auto prompt = [&] { return prompt_of_text(*no_tokenizer(), config, "", "folder"); };
