@@ -107,6 +107,20 @@ class course_of_events {
     return is_over();
   }
 
+  /// Requests come and some go, while one fault follows the other.
+  void be_disturbed() {
+    auto& random = cluster.random;
+    cluster.pass(seconds(random() % 4));
+    const std::uint64_t calm = 5 + random() % 60;        // moments between two faults
+    const std::uint64_t longest = 50 + random() % 1000;  // moment
+    for (int moment = 0; moment < 200; ++moment) {
+      if (random() % 5 == 0) ask(random() % kinds);
+      if (random() % 20 == 0 && !all.empty()) cancel(random() % all.size());
+      if (random() % 40 == 0) cluster.publish(1 + random() % 2);
+      if (random() % calm == 0) cause_fault();
+      cluster.pass(milliseconds(1 + random() % (random() % 4 ? 10 : longest)));
+    }
+  }
   void cause_fault() {
     auto& random = cluster.random;
     ++faults;
@@ -215,17 +229,7 @@ class cluster_faults : public testing::Test {
 TEST_F(cluster_faults, change_no_answer_and_lose_no_request) {
   for_seeds(10, [](std::uint64_t seed) {
     course_of_events course(*model_, options_of(seed));
-    auto& random = course.cluster.random;
-    course.cluster.pass(seconds(random() % 4));
-    const std::uint64_t calm = 5 + random() % 60;        // moments between two faults
-    const std::uint64_t longest = 50 + random() % 1000;  // moment
-    for (int moment = 0; moment < 200; ++moment) {
-      if (random() % 5 == 0) course.ask(random() % kinds);
-      if (random() % 20 == 0 && !course.all.empty()) course.cancel(random() % course.all.size());
-      if (random() % 40 == 0) course.cluster.publish(1 + random() % 2);
-      if (random() % calm == 0) course.cause_fault();
-      course.cluster.pass(milliseconds(1 + random() % (random() % 4 ? 10 : longest)));
-    }
+    course.be_disturbed();
     EXPECT_TRUE(course.pass_until_over(seconds(90)));
     for (const auto& each : course.all) {
       SCOPED_TRACE(fmt::format("request {} of kind {}", &each - course.all.data() + 1, each.kind));
@@ -241,6 +245,13 @@ TEST_F(cluster_faults, change_no_answer_and_lose_no_request) {
     expect_rest(course);
     say_log(course);
   });
+}
+
+TEST_F(cluster_faults, come_again_by_the_same_seed) {
+  course_of_events first(*model_, options_of(7)), again(*model_, options_of(7));
+  first.be_disturbed();
+  again.be_disturbed();
+  EXPECT_EQ(first.cluster.log, again.cluster.log);
 }
 
 TEST_F(cluster_faults, that_a_request_causes_end_with_that_request) {
