@@ -23,6 +23,7 @@
 
 #include "actors/actor_failure.hpp"
 #include "actors/messages.hpp"
+#include "base/clock.hpp"
 
 namespace troupe {
 
@@ -143,6 +144,17 @@ bool await_ends(duration longest, const Handles&... actors) {
   (watch(actors), ...);
   return open->wait(longest);
 }
+
+/// The time by which an actor's tell_after() counts: a simulated one where a simulation runs the actors.
+class actor_clock final : public clock {
+ public:
+  template <class Self>
+  explicit actor_clock(Self* self) : time_(&self->home_system().clock()) {}
+  instant now() const override { return {std::chrono::duration_cast<duration>(time_->now().time_since_epoch())}; }
+
+ private:
+  caf::actor_clock* time_;
+};
 
 /// Sends a message to the actor itself, later.
 template <class Self, class M>

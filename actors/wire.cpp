@@ -24,11 +24,9 @@ std::string fault_of_sending(bus& through, link_id to, frame sent) {
 /// Frames may arrive before bus_ is set. The lock makes handlers that answer at once wait for it.
 void wire::start() {
   const std::lock_guard lock(mutex_);
-  bus_ =
-      std::make_shared<bus>(options_, bus::events{[this](link_id link, frame from) { receive(link, std::move(from)); },
-                                                  [this](link_id link, const link_end& end) {
-                                                    if (lost_) lost_(link, end);
-                                                  }});
+  bus_ = std::make_shared<bus>(options_,
+                               bus::events{[this](link_id link, frame from) { receive(link, std::move(from)); },
+                                           [this](link_id link, const link_end& end) { tell_of_loss(link, end); }});
 }
 
 void wire::stop() {
@@ -86,7 +84,7 @@ void wire::send_frame(link_id to, frame sent) {
   const std::string why = fault_of_sending(*current, to, std::move(sent));
   if (why.empty()) return;
   current->close(to);
-  if (lost_) lost_(to, {why});
+  tell_of_loss(to, {why});
 }
 
 void wire::receive(link_id link, frame&& from) {
@@ -95,11 +93,10 @@ void wire::receive(link_id link, frame&& from) {
   const char* const whose = is_client(link) ? "a client" : "a node";
   if (handler && handler(link, std::move(from))) return;
   close(link);
-  if (!lost_) return;
   const std::string why =
       fmt::format("{} sent a message (kind {}) that cannot be read here: its link is closed", whose, kind);
-  lost_(no_link, {why});  // for the log
-  lost_(link, {why});
+  tell_of_loss(no_link, {why});  // for the log
+  tell_of_loss(link, {why});
 }
 
 }  // namespace troupe

@@ -25,7 +25,7 @@ std::optional<M> from_frame(frame&& from);
 class wire {
  public:
   explicit wire(bus::options options) : options_(std::move(options)) {}
-  ~wire() { stop(); }
+  virtual ~wire() { stop(); }
 
   // To be called before start(). Handlers run on the bus' thread, so they must only tell an actor.
   template <message M, class Handler>
@@ -49,9 +49,9 @@ class wire {
   void stop();
 
   // Before start() and after stop() these do nothing.
-  link_id connect(const std::string& endpoint, dialing how = dialing::for_ever);
+  virtual link_id connect(const std::string& endpoint, dialing how = dialing::for_ever);
   /// Waits until the other side of a link that we opened has answered, and returns whether it has.
-  bool wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop);
+  virtual bool wait_up(link_id link, std::chrono::milliseconds longest, const std::stop_token& stop);
   /// If the other side reads too slowly, or the message is longer than a frame, the link is given up.
   template <message M>
   void send(link_id to, M message, std::uint64_t correlation = 0) {
@@ -59,17 +59,22 @@ class wire {
     sent.correlation = correlation;
     send_frame(to, std::move(sent));
   }
-  void close(link_id link);
+  virtual void close(link_id link);
   /// Whether the other side is a client: it has a client's key and is no node.
   bool is_client(link_id link) const;
   std::string endpoint() const;
+
+ protected:  // what a simulated bus does in place of the real one
+  virtual void send_frame(link_id to, frame sent);
+  void receive(link_id link, frame&& from);
+  void tell_of_loss(link_id link, const link_end& end) const {
+    if (lost_) lost_(link, end);
+  }
 
  private:
   using frame_handler = std::function<bool(link_id, frame&&)>;
   static constexpr std::size_t kinds = 64;
 
-  void receive(link_id link, frame&& from);
-  void send_frame(link_id to, frame sent);
   std::shared_ptr<bus> running() const;
   std::string server_key() const { return options_.keys ? options_.keys->cluster_public_key : std::string(); }
 

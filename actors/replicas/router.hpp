@@ -51,7 +51,7 @@ class router_state {
 
   handle::pointer self_;
   router_parts parts_;
-  monotonic_clock clock_;
+  actor_clock clock_{self_};
   routing_policy policy_;
   std::unordered_map<replica_id, scheduler_actor> replicas_;
   std::unordered_map<request_id, request_routes> routes_;

@@ -108,7 +108,7 @@ class scheduler_state {
 
   handle::pointer self_;
   scheduler_parts parts_;
-  monotonic_clock clock_;
+  actor_clock clock_{self_};
 
   replica_life life_;
   std::vector<std::vector<worker_actor>> stages_;

@@ -110,7 +110,7 @@ class supervisor_state {
   supervisor_parts parts_;
   training_desk_actor training_;  ///< these two are set by begin_cluster
   std::optional<local_worker> local_;
-  monotonic_clock clock_;
+  actor_clock clock_{self_};
   instant started_;
 
   membership members_;

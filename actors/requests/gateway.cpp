@@ -23,14 +23,23 @@ gateway_state::handle::behavior_type gateway_state::make_behavior() {
         for (answer_tokens& each : batch.answers) take_tokens(each);
         report_soon();
       },
-      [this](const request_refused& refused) { take_refusal(refused); },
+      [this](const request_refused& refused) {
+        take_refusal(refused);
+        report_soon();
+      },
       [this](begin_request& request) {
         ++requests_;
         begin(request);
         report_soon();
       },
-      [this](const end_request& ended) { end(ended.id); },
-      [this](const adapter_found& found) { take_found(found); },
+      [this](const end_request& ended) {
+        end(ended.id);
+        report_soon();
+      },
+      [this](const adapter_found& found) {
+        take_found(found);
+        report_soon();
+      },
       [this](wake) {
         end_overdue();
         report();

@@ -74,7 +74,7 @@ class gateway_state {
 
   handle::pointer self_;
   gateway_parts parts_;
-  monotonic_clock clock_;
+  actor_clock clock_{self_};
 
   std::unordered_map<request_id, running> running_;
   std::unordered_map<std::string, std::deque<waiting>> waiting_;  ///< by the adapter's name

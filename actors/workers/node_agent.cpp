@@ -30,7 +30,7 @@ incarnation_id random_incarnation() {
 
 node_agent_state::node_agent_state(handle::pointer self, node_agent_parts parts)
     : self_(self), parts_(std::move(parts)) {
-  parts_.hello.incarnation = random_incarnation();
+  parts_.hello.incarnation = parts_.new_incarnation();
 }
 
 node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
@@ -87,7 +87,7 @@ void node_agent_state::begin_anew() {
   if (joined_) parts_.say("the head no longer counts this node as a member: joining anew");
   tell_members(forget_life{});
   joined_ = false;
-  parts_.hello.incarnation = random_incarnation();
+  parts_.hello.incarnation = parts_.new_incarnation();
 }
 
 /// A failure may pass, for example if the process is out of descriptors.

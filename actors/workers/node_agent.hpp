@@ -11,6 +11,9 @@
 
 namespace troupe {
 
+/// Never 0.
+incarnation_id random_incarnation();
+
 struct node_agent_parts {
   wire* links = nullptr;
   std::shared_ptr<link_slot> head_link;
@@ -20,6 +23,7 @@ struct node_agent_parts {
   std::string head;                           ///< its endpoint
   /// Measures what the node may take for weights, keys and values. Empty: the hello's figure is always valid.
   std::function<std::uint64_t()> free_memory = {};
+  std::function<incarnation_id()> new_incarnation = random_incarnation;
   duration heartbeat = std::chrono::milliseconds(200);
   duration join_interval = std::chrono::milliseconds(250);  ///< between attempts, also while the head closes the links
   /// Ends the node, with this exit code and for this reason. Called once.
@@ -66,8 +70,5 @@ class node_agent_state {
 };
 
 node_agent_actor spawn_node_agent(caf::actor_system& system, node_agent_parts parts);
-
-/// Never 0.
-incarnation_id random_incarnation();
 
 }  // namespace troupe

@@ -120,8 +120,9 @@ struct placement_change {
 placement_change extend(const placement& current, const worker_offer& joining, const std::vector<worker_offer>& others,
                         const model_shape& model, const placement_request& request);
 
-/// A worker is lost: the fastest spare that can hold its layers takes its place, or the place stays vacant. The
-/// replica's kv_tokens become what all its workers can hold: fewer, or more if a small worker has left.
+/// A worker is lost: the fastest spare that can hold its layers takes its place, or the place stays vacant. If then
+/// workers of several replicas that lack some make a whole one, they do: each alone would serve nobody. The replica's
+/// kv_tokens become what all its workers can hold: fewer, or more if a small worker has left.
 placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& others,
                         const model_shape& model, const placement_request& request);
 

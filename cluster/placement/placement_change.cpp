@@ -2,6 +2,7 @@
 #include <functional>
 #include <iterator>
 #include <set>
+#include <utility>
 
 #include "cluster/placement/placement_fit.hpp"
 #include "cluster/placement/placement_pools.hpp"
@@ -83,6 +84,54 @@ std::optional<placement_change> fill_vacancy(const placement& where, const worke
   return chosen;
 }
 
+/// Workers of replicas other than this one that lack others, so that they serve nobody.
+std::vector<worker_position> stranded_beside(std::size_t replica, const placement& where) {
+  std::vector<worker_position> found;
+  for (std::size_t r = 0; r < where.replicas.size(); ++r) {
+    if (r == replica || where.replicas[r].is_complete()) continue;
+    const auto& stages = where.replicas[r].stages;
+    for (std::size_t s = 0; s < stages.size(); ++s)
+      for (std::size_t rank = 0; rank < stages[s].workers.size(); ++rank)
+        if (!stages[s].workers[rank].empty()) found.push_back({r, s, rank});
+  }
+  return found;
+}
+
+std::optional<placement> with_seat_taken_by_stranded(const placement& where, const worker_position& seat,
+                                                     const demands& wanted) {
+  for (const worker_position& from : stranded_beside(seat.replica, where)) {
+    placement without = where;
+    const std::string name = std::exchange(without.replicas[from.replica].stages[from.stage].workers[from.rank], "");
+    const auto its =
+        std::find_if(wanted.offers.begin(), wanted.offers.end(), [&](const auto& each) { return each.name == name; });
+    if (its == wanted.offers.end()) continue;
+    if (auto after = with_seat_taken(std::move(without), seat, *its, wanted)) return after;
+  }
+  return {};
+}
+
+std::optional<placement> completed_by_stranded(placement where, std::size_t replica, const demands& wanted) {
+  while (!where.replicas[replica].is_complete()) {
+    const auto seats = vacancies(where);
+    const auto seat =
+        std::find_if(seats.begin(), seats.end(), [&](const auto& each) { return each.replica == replica; });
+    auto after = with_seat_taken_by_stranded(where, *seat, wanted);
+    if (!after) return {};
+    where = std::move(*after);
+  }
+  return where;
+}
+
+/// Completes a replica with workers of others that serve nobody either.
+std::optional<placement_change> complete_one(const placement& where, const demands& wanted) {
+  for (std::size_t r = 0; r < where.replicas.size(); ++r) {
+    if (where.replicas[r].is_complete()) continue;
+    if (auto after = completed_by_stranded(where, r, wanted))
+      return placement_change{std::move(*after), placement_change::kind::fills_stage, r};
+  }
+  return {};
+}
+
 /// The newcomer, and the idle workers that by hand belong to no replica or to this one.
 std::vector<worker_offer> company(const worker_offer& joining, const std::vector<worker_offer>& idle,
                                   std::optional<int> number) {
@@ -142,7 +191,10 @@ placement_change extend(const placement& current, const worker_offer& joining, c
   std::erase_if(offers, [&](const auto& each) { return each.name == joining.name; });
   offers.push_back(joining);
   const demands wanted{offers, request, {model, request.tensor}};
-  if (auto filled = fill_vacancy(current, joining, wanted)) return *filled;
+  if (auto filled = fill_vacancy(current, joining, wanted)) {
+    if (filled->after.replicas[filled->replica].is_complete()) return *filled;
+    return complete_one(filled->after, wanted).value_or(*filled);
+  }
   std::erase(change.after.spares, joining.name);
   change.after.spares.push_back(joining.name);
   if (request.replicas != 0 && current.replicas.size() >= static_cast<std::size_t>(request.replicas)) return change;
@@ -169,7 +221,7 @@ placement_change repair(const placement& current, const std::string& lost, const
   for (const worker_offer* each : free)
     if (auto after = with_seat_taken(change.after, *at, *each, wanted))
       return {std::move(*after), kind::fills_stage, at->replica};
-  return change;
+  return complete_one(change.after, wanted).value_or(change);
 }
 
 }  // namespace troupe

@@ -1,5 +1,9 @@
 #include "actors/requests/gateway.hpp"
 
+#include <fmt/format.h>
+
+#include <thread>
+
 #include "actors/requests/answer_order.hpp"
 #include "tests/actors/support.hpp"
 
@@ -13,7 +17,8 @@ class gateway : public testing::Test {
                                        .store = store_.handle(),
                                        .prompts = prompts_,
                                        .adapters = adapters_,
-                                       .board = board_})) {}
+                                       .board = board_,
+                                       .report_interval = std::chrono::milliseconds(1)})) {}
   ~gateway() override { tell(actor_, stop_now{}); }
 
   std::shared_ptr<recording_listener> begin(std::uint64_t id, std::vector<std::string> stop = {},
@@ -137,6 +142,24 @@ TEST_F(gateway, frees_a_request_whose_client_went_away) {
   bring(2, "Hello", end_reason::stop);
   EXPECT_EQ(other->heard.take<answer_part>().text, "Hello");
   EXPECT_EQ(listener->heard.count<answer_part>(), 0u);
+}
+
+TEST_F(gateway, shows_soon_that_a_request_is_over_however_it_ended) {
+  const auto comes_to_run = [this](int requests) {
+    const std::string text = fmt::format("\"running\":{},", requests);
+    const auto says = [&] { return board_->read("gateway").find(text) != std::string::npos; };
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+    while (!says() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+    return says();
+  };
+  for (std::uint64_t id = 1; id <= 3; ++id) begin(id);
+  EXPECT_TRUE(comes_to_run(3));
+  bring(1, "Hello", end_reason::stop);
+  EXPECT_TRUE(comes_to_run(2));
+  tell(actor_, request_refused{request_id(2), "no room"});
+  EXPECT_TRUE(comes_to_run(1));
+  tell(actor_, end_request{request_id(3)});
+  EXPECT_TRUE(comes_to_run(0));
 }
 
 TEST_F(gateway, counts_as_cancelled_only_what_was_not_over) {

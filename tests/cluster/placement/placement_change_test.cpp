@@ -34,6 +34,20 @@ TEST(placement_change, without_a_spare_the_place_waits_for_somebody) {
   EXPECT_EQ(extend(lost.after, offer("y", 60), {}, twelve_layers(), ask()).effect, kind::none) << "it has too little";
 }
 
+TEST(placement_change, what_is_left_of_two_replicas_makes_one) {
+  const std::vector<worker_offer> all = {offer("a0", 130), offer("a1", 130), offer("b0", 130), offer("b1", 130)};
+  const auto where = placed(all, ask());
+  ASSERT_EQ(text_of(where), "a0:0-6 a1:7-11 | b0:0-6 b1:7-11");
+  const auto first = repair(where, "a1", {all[0], all[2], all[3]}, twelve_layers(), ask());
+  EXPECT_EQ(text_of(first.after), "a0:0-6 :7-11 | b0:0-6 b1:7-11") << "nobody leaves a replica that serves";
+  const auto second = repair(first.after, "b1", {all[0], all[2]}, twelve_layers(), ask());
+  EXPECT_EQ(second.effect, kind::fills_stage);
+  EXPECT_EQ(text_of(second.after), "a0:0-6 b0:7-11 | :0-6 :7-11");
+  const auto back = extend(second.after, all[1], {all[0], all[2]}, twelve_layers(), ask());
+  EXPECT_EQ(text_of(extend(back.after, all[3], {all[0], all[1], all[2]}, twelve_layers(), ask()).after),
+            "a0:0-6 b0:7-11 | a1:0-6 b1:7-11");
+}
+
 TEST(placement_change, room_that_a_small_worker_took_comes_back_with_a_large_one) {
   const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130), offer("small", 86, 9)};
   const auto where = placed({workers[0], workers[1]}, ask(1, 2));

@@ -1,0 +1,388 @@
+// A whole cluster in one process and one thread: the head's actors and those of its nodes, real ones with a real model,
+// over simulated links and by a simulated clock. A seed decides everything, so a failure can be had again.
+#pragma once
+#include <caf/scheduler/test_coordinator.hpp>
+
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "actors/replicas/replica_directory.hpp"
+#include "actors/replicas/router.hpp"
+#include "actors/replicas/supervisor.hpp"
+#include "actors/requests/gateway.hpp"
+#include "actors/workers/node_agent.hpp"
+#include "actors/workers/worker.hpp"
+#include "model/arch/loaded_model.hpp"
+#include "tests/actors/simulation/simulated_net.hpp"
+#include "tests/actors/support.hpp"
+
+namespace troupe::test {
+
+/// What all simulations share, since it takes long to make.
+struct simulated_model {
+  temp_folder folder;
+  std::shared_ptr<const loaded_model> model;
+  std::shared_ptr<const prompting> prompts;
+  std::map<adapter_version, std::shared_ptr<const lora_adapter>> adapters;
+
+  simulated_model() {
+    thread_pool pool(1);
+    model = load_model(golden / "llama", {.quant = {}, .keep = {}, .cache = folder.path(), .progress = {}}, pool);
+    prompts = letters_prompting(folder);
+    for (const std::uint64_t version : {1, 2}) {
+      adapter_file file = read_adapter(golden / "llama" / "adapter", model->config);
+      for (adapter_part& part : file.parts) part.scale *= version == 1 ? 1.f : -1.f;
+      adapters[adapter_version(version)] = std::make_shared<lora_adapter>(file, model->config.layers);
+    }
+  }
+};
+
+/// Has every adapter.
+struct simulated_fetcher {
+  using handle = adapter_fetcher_actor;
+  static constexpr const char* name = "fetcher";
+
+  simulated_fetcher(handle::pointer own, const simulated_model* with) : self(own), model(with) {}
+  handle::behavior_type make_behavior() {
+    return {[this](const begin_fetching& begun) { worker = begun.worker; },
+            [this](const load_adapter& order) {
+              tell(worker, adapter_ready{order, model->adapters.at(order.version), {}});
+            },
+            [](const prepare_adapter&) {},
+            [](const adapter_piece&) {},
+            [](const stage_layers&) {},
+            [](forget_life) {},
+            [this](stop_now) { self->quit(); }};
+  }
+
+  handle::pointer self;
+  const simulated_model* model;
+  worker_actor worker;
+};
+
+class simulated_cluster {
+ public:
+  struct options {
+    std::uint64_t seed = 0;
+    std::size_t nodes = 5;
+    int stages = 2;
+    std::int64_t blocks = 24;  ///< of each replica
+    int lookup_tokens = 0;
+    std::int32_t max_batch_tokens = 48;
+  };
+
+  simulated_cluster(const simulated_model& model, const options& chosen)
+      : random(chosen.seed), model_(model), options_(chosen), net_(random) {
+    system_.await_actors_before_shutdown(false);  // nobody would run them
+    publish(1);
+    start_head();
+    nodes_.resize(chosen.nodes);
+    for (std::size_t i = 0; i < chosen.nodes; ++i) start_node(i);
+  }
+  ~simulated_cluster() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) end_node_process(i, false);
+    tell(supervisor_, stop_now{});
+    tell(gateway_, stop_now{});
+    for (const auto& scheduler : directory_->all()) end(scheduler);
+    end(router_);
+    directory_->clear();
+    while (run_one()) {
+    }
+    supervisor_ = supervisor_actor();
+    gateway_ = gateway_actor();
+    router_ = router_actor();
+    head_.stop();
+    for (const auto& each : all_nodes_) each->wire.stop();
+  }
+
+  /// Which version the name "pricing" means from now on.
+  void publish(std::uint64_t version) {
+    adapter_directory::snapshot next;
+    next.names["pricing"] = adapter_version(version);
+    for (const auto& [each, adapter] : model_.adapters)
+      next.versions[each] = {
+          each, fmt::format("pricing@{}", each.value), "", {}, static_cast<std::int64_t>(adapter->bytes())};
+    adapters_->publish(std::move(next));
+  }
+  void ask(begin_request request) { tell(gateway_, std::move(request)); }
+  void cancel(request_id id) { tell(gateway_, end_request{id}); }
+
+  void pass(duration time) {
+    for (const instant end = now() + time; now() < end;) {
+      while (run_one()) {
+      }
+      for (std::size_t i = 0; i < nodes_.size(); ++i) look_after(i);
+      time_scheduler().advance_time(std::chrono::milliseconds(1));
+      net_.advance(now());
+    }
+  }
+  instant now() { return {time_scheduler().clock().now().time_since_epoch()}; }
+
+  // Faults. A process that ended is started again after a while.
+  void kill(std::size_t node) { end_node_process(node, false); }
+  void kill_for_good(std::size_t node) {
+    kill(node);
+    starts_at_[node] = {duration::max()};
+  }
+  void leave(std::size_t node) {
+    if (nodes_[node]) tell(nodes_[node]->agent, stop_now{});
+  }
+  void drain(std::size_t node) { tell(supervisor_, drain_node{no_link, 0, name_of(node)}); }
+  void stop(std::size_t node, duration time) {
+    if (!nodes_[node]) return;
+    nodes_[node]->wire.is_stopped = true;
+    nodes_[node]->wakes_at = now() + time;
+  }
+  void cut_from_head(std::size_t node, duration time) {
+    if (nodes_[node]) net_.cut(nodes_[node]->wire, head_, time);
+  }
+  void cut_between(std::size_t a, std::size_t b, duration time) {
+    if (nodes_[a] && nodes_[b]) net_.cut(nodes_[a]->wire, nodes_[b]->wire, time);
+  }
+  /// The process of a last stage ends when it gets a step that has this token.
+  std::optional<token_id> deadly;
+  std::size_t deaths = 0;
+
+  std::map<replica_id, replica_figures> replicas() const { return board_->replicas(); }
+  std::string status() const { return board_->read("replicas") + board_->read("nodes") + board_->read("gateway"); }
+  std::vector<std::string> log;
+
+  std::mt19937_64 random;
+
+ private:
+  struct node {
+    node(simulated_net& net, const std::string& address) : wire(net, address) {}
+    simulated_wire wire;
+    std::shared_ptr<link_slot> head_link = std::make_shared<link_slot>();
+    worker_actor worker;
+    adapter_fetcher_actor fetcher;
+    workers_head_actor head;
+    node_agent_actor agent;
+    std::optional<instant> wakes_at;
+    bool is_last_stage = false, has_ended = false, was_killed = false;
+  };
+
+  static std::string name_of(std::size_t index) { return fmt::format("w{}", index); }
+  template <class Handle>
+  static void end(const Handle& actor) {
+    if (actor) caf::anon_send_exit(actor, caf::exit_reason::kill);
+  }
+  caf::scheduler::test_coordinator& time_scheduler() {
+    return dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
+  }
+
+  /// One message of one actor, whichever. Returns false if nothing is left to do at this moment.
+  bool run_one() {
+    auto& jobs = time_scheduler().jobs;
+    for (std::size_t tries = jobs.size(), at = jobs.empty() ? 0 : random() % jobs.size(); tries-- > 0;
+         at = (at + 1) % jobs.size()) {
+      const auto owner = owners_.find(dynamic_cast<caf::local_actor&>(*jobs[at]).id());
+      if (owner != owners_.end() && owner->second->wire.is_stopped) continue;
+      std::rotate(jobs.begin(), jobs.begin() + static_cast<std::ptrdiff_t>(at),
+                  jobs.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+      time_scheduler().run_once();
+      return true;
+    }
+    return false;
+  }
+
+  // --- the head ---
+
+  void start_head() {
+    router_ = spawn_router(system_, {});
+    supervisor_ = spawn_supervisor(system_, supervisor_of());
+    gateway_ = spawn_gateway(system_, {.router = router_,
+                                       .store = adapter_store_actor(),
+                                       .prompts = model_.prompts,
+                                       .adapters = adapters_,
+                                       .board = board_});
+    pass_on<join_cluster>();
+    pass_on<heartbeat>();
+    pass_on<leave_cluster>();
+    on_member<stage_started>([this](auto what) { tell(supervisor_, std::move(what)); });
+    on_member<stage_failed>([this](auto what) { tell(supervisor_, std::move(what)); });
+    on_member<step_done>([this](auto what) { tell(directory_->find(what.life.replica), what); });
+    on_member<adapter_loaded>([this](auto what) { tell(directory_->find(what.life.replica), what); });
+    head_.on_lost([this](link_id link, const link_end&) { tell(supervisor_, link_lost{link, {}}); });
+    net_.listen(head_);
+    tell(supervisor_, begin_cluster{training_desk_actor(), {}});
+  }
+  supervisor_parts supervisor_of() {
+    const model_config& config = model_.model->config;
+    supervisor_parts parts;
+    parts.links = &head_;
+    parts.router = router_;
+    parts.directory = directory_;
+    parts.adapters = adapters_;
+    parts.board = board_;
+    parts.config = parse_cluster_config(
+        "[cluster]\nname = \"test\"\nassemble_seconds = 1\n[model]\npath = \"model\"\n"
+        "[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n[[node]]\nname = \"w0\"\nroles = "
+        "[\"worker\"]\n",
+        "simulated.toml");
+    parts.config.model.lookup_tokens = options_.lookup_tokens;
+    parts.members.build = "b";
+    parts.members.detector = failure_detector::options::of(std::chrono::milliseconds(1500));
+    parts.shape = {.layers = 2, .layer_bytes = 1000, .embedding_bytes = 10, .head_bytes = 10, .kv_bytes = 1};
+    parts.wanted = {.replicas = 0,
+                    .stages = options_.stages,
+                    .tensor = 1,
+                    .kv_memory = static_cast<std::uint64_t>(options_.blocks * 16 * 2),
+                    .min_context = 128};
+    parts.batches.context = 128;
+    parts.batches.max_batch_tokens = options_.max_batch_tokens;
+    parts.batches.max_sequences = 8;
+    parts.vocab_size = config.vocab_size;
+    parts.say = [this](const std::string& line) { note("head", line); };
+    return parts;
+  }
+  template <message M>
+  void pass_on() {
+    head_.on<M>([this](incoming<M> in) { tell(supervisor_, std::move(in)); });
+  }
+  template <message M, class Handler>
+  void on_member(Handler handler) {
+    head_.on<M>([this, handler](incoming<M> in) {
+      if (directory_->is_member(in.link)) handler(std::move(in.message));
+    });
+  }
+
+  // --- nodes ---
+
+  void start_node(std::size_t index) {
+    const std::string address = fmt::format("tcp://{}:{}", name_of(index), ++last_port_);
+    node& made = *all_nodes_.emplace_back(std::make_unique<node>(net_, address));
+    nodes_[index] = &made;
+    made.fetcher = spawn_state<simulated_fetcher>(system_, &model_);
+    made.head = spawn_remote_head(system_, {.links = &made.wire, .link = made.head_link});
+    worker_parts parts{.links = &made.wire,
+                       .head = made.head,
+                       .fetcher = made.fetcher,
+                       .meter = std::make_shared<worker_meter>(),
+                       .model = model_.model};
+    parts.preload = [](const loaded_model&, std::int64_t, std::int64_t) {};
+    made.worker = spawn_state<worker_state>(system_, parts);  // on a shared thread, unlike others
+    tell(made.fetcher, begin_fetching{made.worker});
+    made.agent = spawn_node_agent(system_, agent_of(made, index, parts.meter));
+    listen_to_head(made, index);
+    for (const caf::actor_id id : {made.worker->id(), made.fetcher->id(), made.head->id(), made.agent->id()})
+      owners_[id] = &made;
+    net_.listen(made.wire);
+    tell(made.agent, begin_membership{address});
+  }
+  node_agent_parts agent_of(node& made, std::size_t index, std::shared_ptr<const worker_meter> meter) {
+    node_agent_parts parts;
+    parts.links = &made.wire;
+    parts.head_link = made.head_link;
+    parts.members = {member_actor(made.worker)};
+    parts.meter = std::move(meter);
+    parts.head = head_.address;
+    parts.hello.name = parts.hello.host = name_of(index);
+    parts.hello.pid = static_cast<std::int64_t>(last_port_);
+    parts.hello.roles = {"worker"};
+    parts.hello.build = "b";
+    parts.hello.threads = parts.hello.processors = 1;
+    parts.hello.memory_bytes = 1 << 20;
+    parts.hello.speed = 1;
+    parts.new_incarnation = [this] { return incarnation_id(++last_incarnation_); };
+    parts.on_end = [&made](int, const std::string&) { made.has_ended = true; };
+    parts.say = parts.warn = [this, name = name_of(index)](const std::string& line) { note(name, line); };
+    return parts;
+  }
+  void listen_to_head(node& made, std::size_t index) {
+    from_head<join_answer>(made, made.agent);
+    from_head<heartbeat_answer>(made, made.agent);
+    from_head<end_node>(made, made.agent);
+    from_head<load_adapter>(made, made.worker);
+    from_head<drop_adapter>(made, made.worker);
+    made.wire.deliver<activations>(made.worker);
+    made.wire.on<start_stage>([&made](incoming<start_stage> in) {
+      if (in.link != made.head_link->get()) return;
+      made.is_last_stage = in.message.next.empty();
+      tell(made.worker, std::move(in.message));
+    });
+    made.wire.on<run_step>([this, &made, index](incoming<run_step> in) {
+      if (in.link != made.head_link->get()) return;
+      const auto& tokens = in.message.order.plan.tokens;
+      if (deadly && made.is_last_stage && std::find(tokens.begin(), tokens.end(), *deadly) != tokens.end()) {
+        made.was_killed = true;
+        note(name_of(index), "dies of a step");
+      } else {
+        tell(made.worker, std::move(in.message));
+      }
+    });
+    made.wire.on_lost([&made](link_id link, const link_end& end) {
+      if (link != no_link) tell(made.agent, link_lost{link, end});
+    });
+  }
+  template <message M, class Handle>
+  void from_head(node& made, const Handle& to) {
+    made.wire.on<M>([to, &made](incoming<M> in) {
+      if (in.link == made.head_link->get()) tell(to, std::move(in.message));
+    });
+  }
+
+  /// What `troupe up` does: starts processes again. And a stopped one wakes up.
+  void look_after(std::size_t index) {
+    node* const process = nodes_[index];
+    if (!process) {
+      if (now() >= starts_at_[index]) start_node(index);
+      return;
+    }
+    if (process->wakes_at && *process->wakes_at <= now()) {
+      process->wakes_at.reset();
+      process->wire.is_stopped = false;
+    }
+    if (process->has_ended || process->was_killed) {
+      deaths += process->was_killed;
+      end_node_process(index, process->has_ended);
+    }
+  }
+  void end_node_process(std::size_t index, bool says_so) {
+    node* const process = std::exchange(nodes_[index], nullptr);
+    if (!process) return;
+    note(name_of(index), says_so ? "ends" : "is killed");
+    net_.remove(process->wire, says_so);
+    process->wire.is_stopped = false;  // so that its actors end
+    end(process->agent);
+    end(process->worker);
+    end(process->fetcher);
+    end(process->head);
+    process->agent = node_agent_actor();
+    process->worker = worker_actor();
+    process->fetcher = adapter_fetcher_actor();
+    process->head = workers_head_actor();
+    process->wire.stop();
+    starts_at_[index] = now() + std::chrono::milliseconds(200 + random() % 3000);
+  }
+  void note(const std::string& who, const std::string& what) {
+    log.push_back(fmt::format("{:9.3f} {}: {}", seconds_of(now().since_start), who, what));
+  }
+
+  struct config_of_simulation : caf::actor_system_config {
+    config_of_simulation() { set("scheduler.policy", caf::atom("testing")); }
+  };
+
+  const simulated_model& model_;
+  const options options_;
+  config_of_simulation config_;
+  caf::actor_system system_{config_};
+  simulated_net net_;
+  simulated_wire head_{net_, "tcp://head:1"};
+  std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
+  std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
+  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  router_actor router_;
+  supervisor_actor supervisor_;
+  gateway_actor gateway_;
+  std::vector<std::unique_ptr<node>> all_nodes_;  ///< also those that have ended
+  std::vector<node*> nodes_;                      ///< null: it has ended, and is started again
+  std::map<std::size_t, instant> starts_at_;
+  std::map<caf::actor_id, node*> owners_;
+  std::uint64_t last_port_ = 100, last_incarnation_ = 0;
+};
+
+}  // namespace troupe::test
