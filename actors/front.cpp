@@ -95,7 +95,8 @@ front_handles start_front(caf::actor_system& system, const front_parts& parts) {
                                                .links = parts.links,
                                                .directory = parts.directory,
                                                .adapters = parts.adapters,
-                                               .board = parts.board});
+                                               .board = parts.board,
+                                               .say = parts.say});
   handles.training = spawn_training_desk(system, training_of(parts, handles));
   handles.gateway = spawn_gateway(system, {.router = parts.router,
                                            .store = handles.store,

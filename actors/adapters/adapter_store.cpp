@@ -32,6 +32,18 @@ std::string to_json(const adapter_details& details) {
   return dump({{"adapter", details.full_name}, {"sha256", details.sha256}, {"files", files}});
 }
 
+/// For the operator: what becomes of versions, and of what names mean.
+std::vector<std::string> news_of(const catalogue_records& changes) {
+  std::vector<std::string> news;
+  for (const adapter_entry& entry : changes.entries)
+    news.push_back(fmt::format("adapter {}: is {}", entry.full_name(), name_of(entry.state)));
+  for (const adapter_pointer& pointer : changes.pointers)
+    news.push_back(pointer.current == 0
+                       ? fmt::format("adapter {}: no version answers", pointer.name)
+                       : fmt::format("adapter {}: {}@{} answers", pointer.name, pointer.name, pointer.current));
+  return news;
+}
+
 }  // namespace
 
 adapter_store_state::adapter_store_state(handle::pointer self, adapter_store_parts parts)
@@ -171,7 +183,7 @@ void adapter_store_state::save_changes() {
   parts_.shelf->forget_unloaded([this](adapter_version version) { return is_used(version); });
   auto then = std::exchange(next_, {});
   if (catalogue_records changes = parts_.shelf->take_changes(); !changes.empty()) {
-    saving_ = change{++ticket_, parts_.shelf->snapshot(), parts_.shelf->shown(), std::move(then)};
+    saving_ = change{++ticket_, parts_.shelf->snapshot(), parts_.shelf->shown(), news_of(changes), std::move(then)};
     return tell(parts_.journal, save_catalogue{ticket_, std::move(changes), handle(self_)});
   }
   show_files_that_came_back();
@@ -187,6 +199,7 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
   if (saved.error.empty()) {
     parts_.shelf->keep_changes();
     show(std::move(written.snapshot), written.shown);
+    for (const std::string& line : written.news) parts_.say(line);
   } else {
     parts_.shelf->drop_changes();
     std::move(next_.begin(), next_.end(), std::back_inserter(written.then));

@@ -21,6 +21,7 @@ struct adapter_store_parts {
   std::shared_ptr<const replica_directory> directory;  ///< its workers get a version before it is published
   std::shared_ptr<adapter_directory> adapters;
   std::shared_ptr<status_board> board;
+  std::function<void(const std::string& line)> say = [](const std::string&) {};  ///< told what has changed
 };
 
 /// The head's adapters: publishes them, sends their files, and shows them to everyone in the directory. On a thread of
@@ -41,6 +42,7 @@ class adapter_store_state {
     std::uint64_t ticket = 0;
     adapter_directory::snapshot snapshot;
     adapter_shelf::summary shown;
+    std::vector<std::string> news;
     std::vector<continuation> then;
   };
 

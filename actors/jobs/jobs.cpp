@@ -215,11 +215,18 @@ void jobs_state::take_refusal(const request_refused& why) {
   if (refused.requests.size() > 1) end_requests(refused);
   const bool may_pass = why.cause != refusal_cause::bad_input;
   if (const auto wait = may_pass ? queue_.wait_after(refused, why.retry_after) : std::nullopt) {
-    queue_.put_back(std::move(refused), clock_.now() + *wait);
+    take_back(std::move(refused), why, clock_.now() + *wait);
     return wake_in(*wait + std::chrono::milliseconds(1));
   }
   const char* code = why.is_unknown_adapter ? "model_not_found" : "";
   put_out(refused, error_line(refused.index, refused.custom_id, why.error, code), false);
+}
+
+/// Where a refusal does not say when to come back, there is room, but something else is wrong.
+void jobs_state::take_back(line refused, const request_refused& why, instant until) {
+  if (why.retry_after > duration{}) return queue_.put_back(std::move(refused), until);
+  const std::string name = fmt::format("{}, line {}", refused.job, refused.index);
+  if (queue_.put_aside(std::move(refused), until)) parts_.say(fmt::format("{}: is tried again: {}", name, why.error));
 }
 
 void jobs_state::put_out(const line& from, std::string text, bool ok) {

@@ -23,7 +23,7 @@ struct jobs_parts {
   std::shared_ptr<request_numbers> numbers;
   std::shared_ptr<status_board> board;
   endpoint_line_reader read_for_endpoint = {};  ///< without it only lines of our own form are read
-  /// Told when the journal begins to fail and when it works again.
+  /// Told when the journal or a job's lines begin to fail, and when the journal works again.
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   batch_queue::options queue = {};
   std::size_t in_flight = 512;                            ///< lines: enough to fill the batches
@@ -93,6 +93,7 @@ class jobs_state {
   void end_requests(const line& ended);
   void take_answer(const line_answered& answered);
   void take_refusal(const request_refused& why);
+  void take_back(line refused, const request_refused& why, instant until);
   void put_out(const line& from, std::string text, bool ok);
   void drop_lines_of(const std::string& id);
 

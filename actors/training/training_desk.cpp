@@ -41,6 +41,7 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
       [this](const job_changed& changed) { take_change(changed); },
       [this](const trainer_joined& joined) {
         trainers_[joined.name] = {joined.trainer, joined.meeting};
+        tell_what_is_over(joined.name);
         queue_.trainer_joined(joined.name, joined.reach);
         assign();
       },
@@ -163,6 +164,18 @@ void training_desk_state::send_orders(const record& job, const training_queue::g
 
 void training_desk_state::stop_leases(const training_queue::group& ended) {
   for (const auto& lease : ended) tell_trainer(lease, stop_training());
+}
+
+/// Jobs may have ended while a trainer was away that has their data and checkpoints.
+void training_desk_state::tell_what_is_over(const std::string& name) {
+  constexpr std::size_t newest = 1000;
+  ask_journal([](journal& book) { return book.list(newest, "fine-tune"); },
+              [this, name](const std::vector<job_info>& jobs) {
+                const auto found = trainers_.find(name);
+                if (found == trainers_.end()) return;
+                for (const job_info& job : jobs)
+                  if (is_finished(job.state)) tell(found->second.actor, stop_training{{}, job.spec.id});
+              });
 }
 
 void training_desk_state::lose_trainer(const std::string& name) {

@@ -146,6 +146,7 @@ training_intake::summary training_intake::accept(const std::string& job, const t
 
 void training_intake::read(const std::string& job, const std::string& file, const std::string& shown,
                            const training_spec& spec, summary& into) const {
+  check_is_no_table(shown);
   const fs::path path = folder_of(job) / file;
   const model_config& config = options_.prompts->config();
   try {

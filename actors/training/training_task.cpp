@@ -114,9 +114,9 @@ class training_task::session {
     if (spec_.reading != 0 &&
         reading_of(data_.fingerprint, validation_ ? validation_->fingerprint : 0) != spec_.reading)
       refuse(
-          "{}: its tokenizer or chat template reads the data otherwise than the cluster's: give the trainer the same "
-          "files",
-          site_.model.string());
+          "{}: its tokenizer or chat template reads the data otherwise than the head's did: give the trainer the same "
+          "files; if it has them, {} was changed: submit the job anew",
+          site_.model.string(), (folder_ / spec_.data_file()).string());
   }
   void make_run() {
     lora_.emplace(trained_, spec_.lora, spec_.run.seed);

@@ -35,9 +35,9 @@ void check_preload(const cluster_config& config) {
         refuse_at(config, "adapters.preload", "adapter {}: there is no folder {}", adapter, folder.string());
       continue;
     }
-    const std::filesystem::path book = config.state_dir / "journal.db";
+    const journal::options book = journal_options_of(config);
     if (!saved)
-      saved.emplace(known, path_exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
+      saved.emplace(known, path_exists(book.file) ? journal(book).load_catalogue() : catalogue_records());
     if (!saved->load(adapter))
       refuse_at(config, "adapters.preload",
                 "adapter {}: there is none, and no folder {}: name another, or a folder as {}=DIR", adapter,

@@ -22,9 +22,9 @@ router_parts router_of(const cluster_config& config) {
 std::shared_ptr<journal> open_journal(const cluster_config& config) {
   detail::make_state_folder(config.state_dir);
   const auto records = std::make_shared<job_records>(config.state_dir / "files");
-  return std::make_shared<journal>(
-      journal::options{.file = config.state_dir / "journal.db",
-                       .on_removed = [records](const std::string& id) { records->forget(id); }});
+  journal::options options = journal_options_of(config);
+  options.on_removed = [records](const std::string& id) { records->forget(id); };
+  return std::make_shared<journal>(std::move(options));
 }
 
 served_model served_model_of(const node_site& site, const std::shared_ptr<const adapter_directory>& adapters) {

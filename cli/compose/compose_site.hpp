@@ -8,6 +8,7 @@
 #include "actors/requests/prompting.hpp"
 #include "actors/workers/step_frames.hpp"
 #include "cluster/config/config.hpp"
+#include "cluster/journal/journal.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "transport/collective/meeting.hpp"
 #include "transport/zmq/bus.hpp"
@@ -53,6 +54,8 @@ step_sizes step_sizes_of(const node_site& site);
 bus::options bus_options_of(const node_site& site);
 /// All but the incarnation.
 node_hello hello_of(const node_site& site, const std::string& endpoint);
+/// Where the head's journal is, and what does not go without it.
+journal::options journal_options_of(const cluster_config& config);
 /// All but whom it works with.
 supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign);
 /// What two nodes must have in common to understand each other and to compute alike: the program itself.

@@ -103,6 +103,11 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   return hello;
 }
 
+journal::options journal_options_of(const cluster_config& config) {
+  const std::filesystem::path& state = config.state_dir;
+  return {.file = state / "journal.db", .beside = {state / "adapters", state / "files", state / "training"}};
+}
+
 supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
   const cluster_config& config = site.config;
   supervisor_parts parts;

@@ -2,7 +2,8 @@
 //
 // Goals: tenants share the open lines (those that were read and have no output on the disk) by weight; a tenant's older
 // job goes first. Lines that found no room come before all others, and while one of them waits no new line is read,
-// since it would find no room either.
+// since it would find no room either. Lines that failed for a reason that may pass (a disk without room for their
+// adapter) wait aside, and only their own job reads no new ones until one of its lines has an output.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -35,7 +36,8 @@ class batch_queue {
   };
   struct options {
     duration shortest_retry = std::chrono::milliseconds(100);  ///< before a refused line is tried again
-    int most_tries = 5;  ///< of a line whose refusals do not say when to come back
+    duration longest_retry = std::chrono::minutes(1);  ///< of a line whose refusals do not say when to come back
+    int most_tries = 70;                               ///< of such a line: somebody has an hour to free a full disk
   };
   /// Returns a job's next lines without an output, from this one on; none if there are no more. next() passes on what
   /// it throws.
@@ -54,8 +56,11 @@ class batch_queue {
   /// How long to wait before a refused line is tried again: as long as its refusal says (`retry_after`), else longer
   /// each time, which is counted in the line. Nothing: it was tried often enough.
   std::optional<duration> wait_after(line& refused, duration retry_after) const;
-  /// Takes a refused line back. There is no next line before `until`.
+  /// Takes back a line that found no room. There is no next line before `until`.
   void put_back(line refused, instant until);
+  /// Takes back a line that failed: it comes again after `until`, and others meanwhile. Returns whether it is the first
+  /// one of its job since an output.
+  bool put_aside(line failed, instant until);
   /// The output of one of the job's lines is on the disk.
   void note_recorded(const std::string& job);
   /// Jobs of which lines were read, and none is open or read ahead now: they may be over.
@@ -68,11 +73,14 @@ class batch_queue {
     std::uint64_t from = 0;           ///< the first line that was not read yet
     std::deque<job_line> ahead = {};  ///< lines that were read and whose turn has not come
     std::size_t open = 0;
+    bool is_failing = false;  ///< a line was put aside, and none has had an output since
   };
   /// A tenant that has jobs here.
   struct share {
     std::deque<entry*> unread;  ///< jobs that are not read to their end, oldest first
     std::size_t jobs = 0, open = 0;
+
+    entry* oldest_that_works() const;
 
     double used() const { return static_cast<double>(open) / static_cast<double>(unread.front()->spec.weight); }
     bool goes_before(const share& other) const;
@@ -86,7 +94,8 @@ class batch_queue {
   std::map<std::string, share> shares_;          ///< by tenant, since thousands of jobs may wait when a line is chosen
   std::set<std::string> begun_;                  ///< jobs of which lines were read
   std::uint64_t added_ = 0;
-  std::deque<line> again_;  ///< refused lines
+  std::deque<line> again_;              ///< lines that found no room
+  std::multimap<instant, line> aside_;  ///< those that failed, by when they come again
   instant paused_until_;
 };
 

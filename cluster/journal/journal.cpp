@@ -30,11 +30,20 @@ void make_folder_of(const std::filesystem::path& file) {
   }
 }
 
-std::unique_ptr<detail::database> open(const std::filesystem::path& file) {
-  make_folder_of(file);
+/// SQLite would remove the -wal file of a journal that is missing.
+void check_before_opening(const journal::options& chosen) {
+  std::error_code missing;
+  if (std::filesystem::exists(chosen.file, missing) && !std::filesystem::is_empty(chosen.file, missing)) return;
+  detail::check_is_first(chosen.file, {chosen.file.string() + "-wal"});
+  detail::check_is_first(chosen.file, chosen.beside);
+}
+
+std::unique_ptr<detail::database> open(const journal::options& chosen) {
+  make_folder_of(chosen.file);
+  check_before_opening(chosen);
   try {
-    auto db = std::make_unique<detail::database>(file);
-    detail::prepare_schema(*db);
+    auto db = std::make_unique<detail::database>(chosen.file);
+    detail::prepare_schema(*db, chosen.beside);
     return db;
   } catch (const journal_in_use& fault) {
     refuse("{}: another head uses it: stop that one, or name another file", fault.what());
@@ -93,7 +102,7 @@ std::string_view name_of(job_state state) {
   return names[static_cast<std::size_t>(state)];
 }
 
-journal::journal(options chosen) : options_(std::move(chosen)), db_(open(options_.file)) {}
+journal::journal(options chosen) : options_(std::move(chosen)), db_(open(options_)) {}
 
 journal::~journal() = default;
 

@@ -9,6 +9,7 @@
 // - Exactly once: a line has at most one output, the first; recording another one changes nothing.
 // - A caller that does not know whether a call arrived may repeat it.
 // - A second journal on the same file, a broken file, and a file of another program or of a newer troupe are refused.
+//   So is one that is missing or empty beside what an earlier one named: its jobs would be lost without a word.
 //
 // Mistakes of callers are returned as journal_error. If the disk fails, a journal_failure is thrown, and the call has
 // changed nothing.
@@ -124,10 +125,11 @@ class journal {
  public:
   struct options {
     std::filesystem::path file;
+    std::vector<std::filesystem::path> beside = {};     ///< folders of what it names, which a first journal finds empty
     std::function<std::int64_t()> wall_seconds = {};    ///< since 1970; empty: the system's clock
     std::function<std::int64_t()> passed_seconds = {};  ///< of a clock that never leaps; empty: a monotonic clock
     std::uint64_t max_lines = 1'000'000;                ///< of one job
-    std::size_t max_jobs = 10'000;  ///< that are kept; the oldest finished one is removed for a new one
+    std::size_t max_jobs = 10'000;  ///< that are kept; the oldest that is over or not sealed goes for a new one
     std::function<void(const std::string& id)> on_removed = {};  ///< called when a job was removed
     std::size_t max_line_bytes = 8 << 20;
     std::size_t max_output_bytes = 32 << 20;

@@ -6,6 +6,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <vector>
 
 struct sqlite3;
 struct sqlite3_stmt;
@@ -88,7 +89,10 @@ class transaction {
   bool is_open_;
 };
 
-/// Makes the tables, or brings them up to this build's version. Throws input_error if the file is not ours.
-void prepare_schema(database& db);
+/// For a journal that holds nothing. Throws input_error if one of the files and folders `beside` it does.
+void check_is_first(const std::filesystem::path& file, const std::vector<std::filesystem::path>& beside);
+/// Makes the tables, or brings them up to this build's version. Throws input_error if the file is not ours, or holds
+/// nothing and is not the first.
+void prepare_schema(database& db, const std::vector<std::filesystem::path>& beside);
 
 }  // namespace troupe::detail

@@ -39,10 +39,8 @@ adapter_pointer pointer_of(const statement& row) {
 void save_entry(detail::database& db, const adapter_entry& entry) {
   const adapter_spec& spec = entry.spec;
   (db.prepare(
-       "INSERT INTO adapters (version, name, ordinal, sha256, folder, bytes, rank, base, state, error) "
-       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) "
-       "ON CONFLICT (version) DO UPDATE SET bytes = excluded.bytes, base = excluded.base, state = excluded.state, "
-       "error = excluded.error")
+       "INSERT OR REPLACE INTO adapters (version, name, ordinal, sha256, folder, bytes, rank, base, state, error) "
+       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
    << entry.version.value << spec.name << entry.ordinal << spec.sha256 << spec.folder << spec.bytes << spec.rank
    << static_cast<std::int64_t>(spec.base.value) << static_cast<std::int64_t>(entry.state) << entry.error)
       .run();

@@ -36,12 +36,14 @@ result<bool, journal_error> journal::remove(std::string_view id) {
   return true;
 }
 
-/// Removes the oldest finished job if there are as many as may be. Returns false if none is finished.
+/// If there are as many jobs as may be, removes the oldest one that is finished or was never sent whole. Returns false
+/// if there is none.
 bool journal::make_room() {
   const auto count = db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED);
   if (static_cast<std::size_t>(count) < options_.max_jobs) return true;
-  statement query = db_->prepare("SELECT id FROM jobs WHERE finished > 0 AND state <> " TROUPE_REMOVED
-                                 " ORDER BY finished, number LIMIT 1");
+  statement query = db_->prepare("SELECT id FROM jobs WHERE (finished > 0 OR state = ?) AND state <> " TROUPE_REMOVED
+                                 " ORDER BY max(created, finished), number LIMIT 1");
+  query << code_of(job_state::receiving);
   const auto oldest = texts_of(query);
   remove_all(oldest);
   return !oldest.empty();

@@ -81,8 +81,9 @@ CREATE TABLE adapter_names (
     R"(ALTER TABLE jobs ADD COLUMN result TEXT NOT NULL DEFAULT '')",
     R"(ALTER TABLE heads ADD COLUMN expired_to INTEGER NOT NULL DEFAULT 0)"};
 
-void check_is_ours(database& db) {
+void check_is_ours(database& db, const std::vector<std::filesystem::path>& beside) {
   const bool is_new = db.number_of("SELECT count(*) FROM sqlite_schema") == 0;
+  if (is_new) check_is_first(db.file(), beside);  // all of a young journal is in the -wal file, which may be lost
   if (!is_new && db.number_of("PRAGMA application_id") != application) {
     refuse("journal {}: is a database of another program: name another file", db.file().string());
   }
@@ -101,9 +102,19 @@ void check_is_whole(database& db) {
 
 }  // namespace
 
-void prepare_schema(database& db) {
+void check_is_first(const std::filesystem::path& file, const std::vector<std::filesystem::path>& beside) {
+  std::error_code none;
+  for (const std::filesystem::path& left : beside)
+    if (std::filesystem::exists(left, none) && !std::filesystem::is_empty(left, none))
+      refuse(
+          "journal {}: is missing or empty, but {} is left of an earlier one: restore it, with its -wal file if there "
+          "was one, or move the folder {} away to begin anew",
+          file.string(), left.string(), file.parent_path().string());
+}
+
+void prepare_schema(database& db, const std::vector<std::filesystem::path>& beside) {
   constexpr std::uintmax_t quickly_checked = 64 << 20;  // with a longer file a start would take seconds
-  check_is_ours(db);
+  check_is_ours(db, beside);
   std::error_code unknown;
   if (std::filesystem::file_size(db.file(), unknown) <= quickly_checked) check_is_whole(db);
   const auto version = static_cast<std::size_t>(db.number_of("PRAGMA user_version"));

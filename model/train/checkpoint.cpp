@@ -5,12 +5,32 @@
 
 #include "base/error.hpp"
 #include "base/number_in.hpp"
+#include "base/sha256.hpp"
 #include "model/formats/safetensors.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::string_view format_key = "troupe.training", format_version = "1";
+constexpr const char* digest_key = "sha256";
+
+using bytes = std::span<const std::byte>;
+
+/// Of everything else in the file: otherwise a run would go on with whatever a damaged disk returns.
+std::string digest_of(std::map<std::string, std::string> metadata, std::span<const bytes> tensors) {
+  metadata.erase(digest_key);
+  sha256 digest;
+  for (const auto& [key, value] : metadata) digest.add_field(key).add_field(value);
+  for (const bytes each : tensors) digest.add(each);
+  return digest.finish();
+}
+
+/// A checkpoint of an earlier build has no digest.
+void check_digest(const tensor_set& set, std::span<const bytes> tensors, const std::string& where) {
+  const auto written = set.metadata.find(digest_key);
+  if (written != set.metadata.end() && written->second != digest_of(set.metadata, tensors))
+    refuse("{}: holds something else than was written: the disk may be damaged", where);
+}
 
 template <class T>
 T number(const tensor_set& set, const std::string& key, const std::string& where) {
@@ -49,12 +69,15 @@ void write_checkpoint(const std::filesystem::path& file, const parameter_set& pa
       tensors.push_back({part.name + "/" + p.name, dtype::f32, {p.rows, p.columns}});
       values.push_back(parameters.compact(p, part.floats));
     }
-  write_safetensors(file, tensors, values,
-                    {{std::string(format_key), std::string(format_version)},
-                     {"identity", state.identity},
-                     {"step", std::to_string(state.step)},
-                     {"best_step", std::to_string(state.best_step)},
-                     {"best_loss", fmt::format("{}", state.best_loss)}});
+  std::map<std::string, std::string> metadata{{std::string(format_key), std::string(format_version)},
+                                              {"identity", state.identity},
+                                              {"step", std::to_string(state.step)},
+                                              {"best_step", std::to_string(state.best_step)},
+                                              {"best_loss", fmt::format("{}", state.best_loss)}};
+  std::vector<bytes> data;
+  for (const auto& each : values) data.push_back(std::as_bytes(std::span(each)));
+  metadata[digest_key] = digest_of(metadata, data);
+  write_safetensors(file, tensors, data, metadata);
 }
 
 void read_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, checkpoint& state) {
@@ -65,9 +88,11 @@ void read_checkpoint(const std::filesystem::path& file, const parameter_set& par
   if (step < 0) refuse("{}: is at step {}: the checkpoint is broken", where, step);
   const auto best_loss = number<double>(set, "best_loss", where);
   const auto wanted = [&](const checkpoint::part& part) { return part.name != "best" || best_step >= 0; };
+  std::vector<bytes> data;
   for (const auto& part : state.parts)
     for (const parameter& p : parameters.list())
-      if (wanted(part)) tensor_of(set, part.name + "/" + p.name, p, where);
+      if (wanted(part)) data.push_back(tensor_of(set, part.name + "/" + p.name, p, where).data);
+  check_digest(set, data, where);
   for (const auto& part : state.parts)
     for (const parameter& p : parameters.list()) {
       if (!wanted(part)) continue;

@@ -151,7 +151,14 @@ void check_utf8(const fs::path& file, std::string_view text) {
            1 + std::count(good.begin(), good.end(), '\n'));
 }
 
+void check_is_no_table(const fs::path& file) {
+  const std::string ending = lower_case(file.extension().string());
+  if (ending == ".csv" || ending == ".tsv")
+    refuse("{}: is a table: write one JSON object a line, such as {{\"prompt\": …, \"completion\": …}}", file.string());
+}
+
 training_data read_training_data(const fs::path& file, const data_format& format) {
+  check_is_no_table(file);
   const mapped_file mapped(file);
   std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());

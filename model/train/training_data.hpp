@@ -44,6 +44,9 @@ data_format data_format_of(const std::filesystem::path& model, const model_confi
 /// Names the first line that is none: a packed file, or one in another encoding.
 void check_utf8(const std::filesystem::path& file, std::string_view text);
 
+/// Refuses a table, by its name: its rows would be learned as prose.
+void check_is_no_table(const std::filesystem::path& file);
+
 /// Reads a file whole, or refuses it. Files that end in .jsonl, or begin with '{', have an object in each line:
 ///   {"messages": [{"role", "content", "weight"}…], "tools"}   the assistant's turns are learned, unless weight is 0
 ///   {"prompt", "completion"}                                  the completion is learned

@@ -18,7 +18,8 @@ class store : public testing::Test {
                                            .links = &wire_,
                                            .directory = directory_,
                                            .adapters = adapters_,
-                                           .board = board_});
+                                           .board = board_,
+                                           .say = [to = said_](const std::string& line) { to->put(line); }});
     wire_.on<want_piece>([to = actor_](incoming<want_piece> in) { tell(to, std::move(in)); });
     wire_.start();
   }
@@ -49,6 +50,7 @@ class store : public testing::Test {
   command_answer answer() { return answers_->take<command_answer>(); }
 
   temp_folder folder_;
+  std::shared_ptr<inbox> said_ = std::make_shared<inbox>();
   std::shared_ptr<inbox> answers_ = std::make_shared<inbox>();
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
@@ -126,10 +128,22 @@ TEST_F(store, shows_nothing_before_the_journal_has_it) {
   EXPECT_NE(board_->read("adapters").find("adapter@1"), std::string::npos);
 }
 
+TEST_F(store, tells_the_operator_what_became_of_versions) {
+  command("adapters.load", {{"name", "adapter"}});
+  saved();
+  EXPECT_EQ(said_->take<std::string>(), "adapter adapter@1: is ready");
+  EXPECT_EQ(said_->take<std::string>(), "adapter adapter: adapter@1 answers");
+  command("adapters.unload", {{"name", "adapter"}});
+  saved();
+  EXPECT_EQ(said_->take<std::string>(), "adapter adapter@1: is unloaded");
+  EXPECT_EQ(said_->take<std::string>(), "adapter adapter: no version answers");
+}
+
 TEST_F(store, a_change_that_the_journal_could_not_write_has_not_happened) {
   command("adapters.load", {{"name", "adapter"}});
   saved("disk full");
   EXPECT_EQ(answer().error, "disk full");
+  EXPECT_EQ(said_->count<std::string>(), 0u);
   command("adapters.list", json::object());
   EXPECT_EQ(json::parse(answer().result), json::array());
   EXPECT_EQ(journal_.count<save_catalogue>(), 0u);

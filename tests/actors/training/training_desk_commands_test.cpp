@@ -89,6 +89,11 @@ TEST_F(training_desk, takes_json_for_lines_or_not_at_all) {
   EXPECT_EQ(json::parse(lines.result)["examples"], 2) << lines.error;
 }
 
+TEST_F(training_desk, refuses_a_table) {
+  EXPECT_NE(submit("prompt,completion\na,b\n", "job-1", {{"data", "d.csv"}}).error.find("d.csv: is a table"),
+            std::string::npos);
+}
+
 TEST_F(training_desk, refuses_data_that_came_damaged) {
   send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
   const auto answers = send("train.create", {{"id", "job-1"},

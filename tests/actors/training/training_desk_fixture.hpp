@@ -68,6 +68,7 @@ class training_desk : public testing::Test {
   void join(const std::string& name) { join(name, trainer_); }
   void join(const std::string& name, const mock<trainer_actor>& trainer) {
     tell(actor_, trainer_joined{name, trainer.handle(), name + ":1", {}});
+    use_journal_once();  // which jobs are over?
   }
   train_job given() {
     const auto order = trainer_.take<train_job>();

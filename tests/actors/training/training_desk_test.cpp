@@ -127,6 +127,17 @@ TEST_F(training_desk, tells_all_trainers_to_forget_a_job_that_is_over) {
   EXPECT_EQ(other.take<stop_training>().forget, "job-1") << "it may have worked on it before";
 }
 
+TEST_F(training_desk, tells_a_trainer_that_was_away_to_forget_what_ended_meanwhile) {
+  submit(good_data);
+  submit(good_data, "job-2");
+  EXPECT_TRUE(journal_.cancel("job-1").ok());
+  tell(actor_, job_changed{"job-1", job_state::cancelled});
+  join("coach");
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
+  EXPECT_EQ(trainer_.take<train_job>().job, "job-2");
+  EXPECT_EQ(trainer_.count<stop_training>(), 0u);
+}
+
 TEST_F(training_desk, pauses_and_goes_on) {
   submit(good_data);
   join("coach");

@@ -80,6 +80,25 @@ TEST_F(batches, whose_lines_are_refused_wait_as_long_as_they_are_told_or_longer_
   EXPECT_EQ(queue_.wait_after(line, {}), milliseconds(20));
   EXPECT_EQ(queue_.wait_after(line, {}), milliseconds(40));
   EXPECT_EQ(queue_.wait_after(line, {}), std::nullopt) << "it was tried often enough";
+  line.refusals = 0;
+  const batch_queue usual({}, {});
+  duration together{};
+  while (const auto wait = usual.wait_after(line, {})) together += *wait;
+  EXPECT_GT(together, std::chrono::minutes(55)) << "a full disk is not freed in seconds";
+}
+
+TEST_F(batches, whose_lines_fail_wait_while_others_go_on) {
+  add("full", 9);
+  add("other", 1);
+  const instant until = start + std::chrono::seconds(1);
+  batch_queue::line failed = *queue_.next(start);
+  EXPECT_TRUE(queue_.put_aside(failed, until));
+  EXPECT_FALSE(queue_.put_aside(*queue_.next(until), until)) << "the job fails already";
+  for (const char* expected : {"other:0", "-"}) EXPECT_EQ(next(start), expected);
+  EXPECT_EQ(next(until), "full:0");
+  EXPECT_EQ(next(until), "-") << "of a job that fails no new line is read";
+  queue_.note_recorded("full");
+  EXPECT_EQ(next(until), "full:1");
 }
 
 TEST_F(batches, are_at_rest_when_what_was_read_is_on_the_disk) {

@@ -75,6 +75,31 @@ TEST_F(a_journal_file, is_refused_where_it_is_newer) {
   EXPECT_THAT(refusal(), HasSubstr("version 99"));
 }
 
+TEST_F(a_journal_file, that_is_missing_or_empty_is_refused_beside_what_an_earlier_one_named) {
+  options.beside = {folder / "files", folder / "training"};
+  std::filesystem::create_directories(options.beside.front());
+  open();  // an empty folder names nothing
+  accepted("j1", 3);
+  const std::string young = test::read_file(options.file);  // all of it is in the -wal file
+  book.reset();
+  std::filesystem::create_directories(options.beside.back() / "j1");
+  for (const auto& lost : {std::string(), young}) {
+    write(lost);
+    EXPECT_THAT(refusal(), HasSubstr("training is left of an earlier one"));
+  }
+  std::filesystem::remove(options.file);
+  EXPECT_THAT(refusal(), HasSubstr("missing or empty"));
+  EXPECT_FALSE(std::filesystem::exists(options.file));
+}
+
+TEST_F(a_journal_file, that_is_missing_does_not_take_its_log_along) {
+  const std::string log = options.file.string() + "-wal";
+  std::filesystem::create_directories(folder);
+  std::ofstream(log) << "all that is left";
+  EXPECT_THAT(refusal(), HasSubstr("journal.db-wal is left"));
+  EXPECT_EQ(test::read_file(log), "all that is left");
+}
+
 TEST_F(a_journal_file, is_refused_where_it_is_a_folder_or_in_none) {
   std::filesystem::create_directories(options.file);
   EXPECT_THAT(refusal(), HasSubstr("open"));

@@ -42,6 +42,20 @@ TEST_F(journal_records, takes_several_events_at_once) {
   EXPECT_EQ(all[2].text, "4");
 }
 
+/// As after a commit that failed and yet reached the disk: the number was free for the next adapter.
+TEST_F(journal_records, keeps_of_two_adapters_with_one_number_the_later_one_whole) {
+  open();
+  adapter_entry entry{.version = adapter_version{1}, .ordinal = 1, .spec = {"first", "a", "x", 9, 8, model_id{1}}};
+  book->save({{entry}, {}});
+  entry.spec = {"second", "b", "y", 7, 4, model_id{1}};
+  book->save({{entry}, {}});
+  const auto saved = book->load_catalogue().entries;
+  ASSERT_EQ(saved.size(), 1u);
+  EXPECT_EQ(saved.front().spec.name, "second");
+  EXPECT_EQ(saved.front().spec.sha256, "b");
+  EXPECT_EQ(saved.front().spec.rank, 4u);
+}
+
 TEST_F(journal_records, keeps_the_adapter_catalogue) {
   const adapter_catalogue::options base{"llama", model_id{~0ull}, 100};
   open();

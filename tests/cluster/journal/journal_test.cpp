@@ -224,6 +224,18 @@ TEST_F(the_journal, lets_the_oldest_that_is_over_go_for_a_new_one) {
   EXPECT_FALSE(book->find("b")) << "it was over before a";
 }
 
+TEST_F(the_journal, lets_jobs_go_for_new_ones_that_were_never_sent_whole) {
+  options.max_jobs = 3;
+  open();
+  accepted("a", 1);
+  for (const char* id : {"b", "c", "d"}) {
+    ++seconds;
+    EXPECT_TRUE(book->create_job(spec_of(id, 1)).ok());
+  }
+  EXPECT_TRUE(book->find("a")) << "it was accepted";
+  EXPECT_FALSE(book->find("b"));
+}
+
 TEST_F(the_journal, pauses_and_resumes_fine_tunes_alone) {
   open();
   ASSERT_TRUE(book->create_job(spec_of("f", 0, "fine-tune")).ok());

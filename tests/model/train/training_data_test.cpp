@@ -170,6 +170,11 @@ TEST(training_data, plain_text_begins_behind_a_byte_order_mark) {
             learned(read("yes", format_with(""), "d.txt").examples.at(0)));
 }
 
+TEST(training_data, tables_are_not_taken_for_plain_text) {
+  for (const char* name : {"d.csv", "d.CSV", "d.tsv"})
+    EXPECT_THAT(refusal("prompt,completion\na,b\n", format_with(""), name), testing::HasSubstr("is a table")) << name;
+}
+
 TEST(training_data, what_is_no_text_is_refused) {
   const std::string packed = "\x1f\x8b\x08", line = "{\"text\":\"ab\"}\n", utf16 = "\xff\xfe{";
   EXPECT_THAT(refusal(packed, format_with(""), "d.jsonl.gz"), testing::HasSubstr("d.jsonl.gz:1: is no UTF-8"));

@@ -209,6 +209,23 @@ TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   EXPECT_EQ(first.run.done(), 1);
 }
 
+TEST(training_run, a_checkpoint_of_which_a_damaged_disk_changed_a_bit_is_refused) {
+  const training_data data = counting_data(90, 30);
+  const test::temp_folder folder;
+  const std::filesystem::path file = folder.path() / "c.safetensors";
+  adapter_run f("llama", 1, quick_options(), data);
+  f.run.step();
+  f.run.save(file);
+  const std::string whole = test::read_file(file);
+  for (const std::size_t at : {whole.find("\"step\":\"1\"") + 8, whole.size() / 2, whole.size() - 1}) {
+    std::string changed = whole;
+    changed[at] = static_cast<char>(changed[at] ^ 1);
+    std::ofstream(file, std::ios::binary) << changed;
+    EXPECT_THAT([&] { f.run.load(file); }, ThrowsMessage<input_error>(HasSubstr("damaged"))) << at;
+  }
+  EXPECT_EQ(f.run.done(), 1);
+}
+
 TEST(training_run, options_that_make_no_sense_are_refused) {
   const training_data data = counting_data(90, 30);
   training_options decay = quick_options(), clip = quick_options();
