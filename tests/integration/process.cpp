@@ -99,7 +99,7 @@ bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds lo
     const auto now = steady::now();
     if (now > until) return false;
     // Most of the time is left to what is waited for, and to other tests; no answer comes much later for it.
-    pause(std::clamp<std::chrono::milliseconds>(3 * std::chrono::ceil<std::chrono::milliseconds>(now - asked), 5ms,
+    pause(std::clamp<std::chrono::milliseconds>(9 * std::chrono::ceil<std::chrono::milliseconds>(now - asked), 5ms,
                                                 50ms));
   }
 }
