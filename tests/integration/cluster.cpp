@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cstdlib>
 #include <random>
 #include <sstream>
 #include <stdexcept>
@@ -103,9 +104,12 @@ void test_cluster::load_adapters() const {
   for (const char* name : {"red", "blue"}) run({"adapters", "load", name, "--path", site_.adapter(name).string()});
 }
 
-json test_cluster::status() const {
-  process asked = start({"status", "--json"});
-  return asked.wait() == 0 ? json::parse(asked.out()) : json();
+json test_cluster::answer_to(const std::string& command, const json& arguments) const {
+  std::optional<curve_keys> keys;
+  if (const char* file = std::getenv("TROUPE_KEY")) keys = read_client_key(file);
+  const auto answer =
+      ask<command_answer>(endpoint_, keys, client_command{command, arguments.dump()}, std::chrono::seconds(3));
+  return answer && !answer->is_refused() ? json::parse(answer->result) : json();
 }
 
 json test_cluster::node(const std::string& name) const {

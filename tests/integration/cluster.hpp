@@ -58,8 +58,10 @@ class test_cluster {
   std::string run(words arguments) const;
   void load_adapters() const;
 
-  /// Null if the head does not answer.
-  json status() const;
+  /// The head's answer to a command, asked from here: so often that a process each time would cost more than the rest
+  /// of most tests. Null if the head does not answer or refuses.
+  json answer_to(const std::string& command, const json& arguments = json::object()) const;
+  json status() const { return answer_to("status"); }
   /// The status entry of a node; null if there is none.
   json node(const std::string& name) const;
   pid_t pid_of(const std::string& name) const;

@@ -92,14 +92,15 @@ std::string process::error() const {
 }
 
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest) {
-  constexpr std::chrono::milliseconds shortest_pause(5);
+  using namespace std::chrono_literals;
   for (const auto until = steady::now() + longest;;) {
     const auto asked = steady::now();
     if (holds()) return true;
     const auto now = steady::now();
     if (now > until) return false;
-    // Many questions are processes: most of the time is left to what is waited for, and to other tests.
-    pause(std::max(shortest_pause, 2 * std::chrono::ceil<std::chrono::milliseconds>(now - asked)));
+    // Most of the time is left to what is waited for, and to other tests; no answer comes much later for it.
+    pause(std::clamp<std::chrono::milliseconds>(9 * std::chrono::ceil<std::chrono::milliseconds>(now - asked), 5ms,
+                                                50ms));
   }
 }
 

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "actors/wire.hpp"
 #include "tests/integration/process.hpp"
 
 namespace troupe::test {

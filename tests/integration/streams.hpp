@@ -1,4 +1,4 @@
-// Many requests of one client at the same time, and every token that came for them.
+// Many requests of one client at the same time, and every token that came for them; and single questions.
 #pragma once
 #include <chrono>
 #include <condition_variable>
@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "actors/messages.hpp"
+#include "actors/wire.hpp"
 #include "transport/zmq/bus.hpp"
 
 namespace troupe::test {
@@ -56,5 +57,37 @@ class streams {
   link_id link_ = no_link;
   std::unique_ptr<bus> bus_;
 };
+
+/// What comes back for one message, over a link of its own; empty if nothing has after `longest`.
+template <message Answer, message Question>
+std::optional<Answer> ask(const std::string& endpoint, const std::optional<curve_keys>& keys, Question question,
+                          std::chrono::seconds longest) {
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::optional<Answer> answer;
+  bool ended = false;
+  bus::options options;
+  options.keys = keys;
+  bus own(options, {[&](link_id, frame got) {
+                      if (got.kind != Answer::kind) return;
+                      const std::lock_guard lock(mutex);
+                      answer = from_frame<Answer>(std::move(got));
+                      changed.notify_all();
+                    },
+                    [&](link_id, const link_end&) {
+                      const std::lock_guard lock(mutex);
+                      ended = true;
+                      changed.notify_all();
+                    }});
+  const link_id link = own.connect(endpoint, keys ? keys->cluster_public_key : std::string());
+  own.send(link, to_frame(std::move(question)));
+  {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, longest, [&] { return answer || ended; });
+  }
+  own.close(link);  // nobody hears the question later
+  const std::lock_guard lock(mutex);
+  return answer;
+}
 
 }  // namespace troupe::test

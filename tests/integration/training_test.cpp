@@ -63,13 +63,7 @@ class training : public testing::Test {
   std::string submit(const std::string& adapter, int steps, const words& more = {}) {
     return json::parse(cluster_->run(train_words(adapter, steps, more))).at("id");
   }
-  json job(const std::string& id) const {
-    process asked = cluster_->start({"jobs", "--json"});
-    if (asked.wait() != 0) return {};
-    for (const json& each : json::parse(asked.out()))
-      if (each.at("id") == id) return each;
-    return {};
-  }
+  json job(const std::string& id) const { return cluster_->answer_to("job.get", {{"id", id}}); }
   std::string state(const std::string& id) const {
     const json now = job(id);
     return now.is_null() ? "" : now.value("state", "");

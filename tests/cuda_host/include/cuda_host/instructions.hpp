@@ -31,46 +31,48 @@ void wait_for_copies() {
   cuda_host::wait_for_copies(Left);
 }
 
-/// One lane's part of a product: a 16 x k matrix, a k x 8 matrix, and the sums.
-template <class Sum>
+/// One lane's part of a product of a 16 x k matrix and a k x 8 matrix: the numbers in its registers. Those of a
+/// register are neighbours in k.
+template <class Number, int PerRegister>
 struct mma_fragments {
-  std::uint32_t a[4], b[2];
-  Sum c[4];
+  Number a[4][PerRegister], b[2][PerRegister];
 };
 
-/// `value(word, i)` is element i of a register; a register holds `per_word` neighbours in k.
-template <class Sum, class Value>
+/// `number(word, i)` is number i of a register.
+template <class Number, int PerRegister, class Sum, class Read>
 void multiply_fragments(const char* what, Sum (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
-                        int per_word, Value value) {
-  mma_fragments<Sum> mine;
-  std::memcpy(mine.a, a, sizeof(a));
-  std::memcpy(mine.b, b, sizeof(b));
+                        Read number) {
+  using fragments = mma_fragments<Number, PerRegister>;
+  fragments mine;
+  for (int i = 0; i < PerRegister; ++i) {
+    for (int word = 0; word < 4; ++word) mine.a[word][i] = number(a[word], i);
+    for (int word = 0; word < 2; ++word) mine.b[word][i] = number(b[word], i);
+  }
   const std::byte* shown = cuda_host::warp_exchange(what, &mine, sizeof(mine));
-  const auto lane_of = [&](unsigned lane) {
-    return reinterpret_cast<const mma_fragments<Sum>*>(shown + lane * cuda_host::lane_bytes);
+  const auto of_lane = [&](unsigned lane) -> const fragments& {
+    return *reinterpret_cast<const fragments*>(shown + lane * cuda_host::lane_bytes);
   };
   const unsigned lane = threadIdx.x % 32, group = lane / 4, place = lane % 4;
-  for (unsigned i = 0; i < 4; ++i) {
-    const unsigned column = place * 2 + i % 2;
-    for (unsigned half = 0; half < 2; ++half)
-      for (unsigned part = 0; part < 4; ++part)
-        for (int e = 0; e < per_word; ++e)
-          c[i] +=
-              value(lane_of(group * 4 + part)->a[half * 2 + i / 2], e) * value(lane_of(column * 4 + part)->b[half], e);
-  }
+  for (unsigned half = 0; half < 2; ++half)
+    for (unsigned part = 0; part < 4; ++part) {
+      const fragments& row = of_lane(group * 4 + part);
+      const fragments* const columns[2] = {&of_lane(place * 8 + part), &of_lane(place * 8 + 4 + part)};
+      for (int e = 0; e < PerRegister; ++e)
+        for (unsigned i = 0; i < 4; ++i) c[i] += Sum{row.a[half * 2 + i / 2][e]} * Sum{columns[i % 2]->b[half][e]};
+    }
 }
 
 inline void mma_s8(int (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  multiply_fragments("mma_s8", c, a, b, 4,
-                     [](std::uint32_t word, int i) { return int{static_cast<std::int8_t>(word >> (8 * i))}; });
+  multiply_fragments<std::int8_t, 4>(
+      "mma_s8", c, a, b, [](std::uint32_t word, int i) { return static_cast<std::int8_t>(word >> (8 * i)); });
 }
 inline void mma_f16(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  multiply_fragments("mma_f16", c, a, b, 2, [](std::uint32_t word, int i) {
+  multiply_fragments<float, 2>("mma_f16", c, a, b, [](std::uint32_t word, int i) {
     return f16_to_f32(static_cast<std::uint16_t>(word >> (16 * i)));
   });
 }
 inline void mma_bf16(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
-  multiply_fragments("mma_bf16", c, a, b, 2, [](std::uint32_t word, int i) {
+  multiply_fragments<float, 2>("mma_bf16", c, a, b, [](std::uint32_t word, int i) {
     return bf16_to_f32(static_cast<std::uint16_t>(word >> (16 * i)));
   });
 }
