@@ -122,15 +122,10 @@ bool http_connection::take_head() {
     refuse_with(fault->status, fault->why);
     return false;
   }
-  if (!parser_->is_done() && waits_to_go_on(head) && !is_writing_) {
-    writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
-    is_writing_ = true;
-    socket_.async_write_some(asio::buffer(writing_), [self = shared_from_this()](const auto& fault, std::size_t) {
-      self->is_writing_ = false;
-      if (fault) return self->drop();
-      self->flush();
-    });
-  }
+  if (parser_->is_done() || !waits_to_go_on(head)) return true;
+  writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
+  written_ = 0;
+  write_rest();
   return true;
 }
 
@@ -139,7 +134,7 @@ void http_connection::give_back_body() {
 }
 
 void http_connection::dispatch() {
-  clear_deadline();
+  if (!is_writing_) clear_deadline();
   const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
   auto message = parser_->release();
   http_request request = request_of(message, std::move(message.body()));
@@ -245,8 +240,9 @@ void http_connection::on_written(const boost::system::error_code& fault, std::si
   if (fault) return drop();
   written_ += bytes;
   if (written_ < writing_.size()) return write_rest();
-  clear_deadline();
   if (writing_.capacity() > most_pipelined) writing_ = {};
+  if (!answer_) return set_deadline(shared_->options.body_time);  // it was told to go on
+  clear_deadline();
   flush();
 }
 
@@ -324,7 +320,7 @@ void http_connection::on_time() {
   if (steady::now() < deadline_) return arm();
   clear_deadline();
   const bool half_sent = parser_.has_value() && !answer_;
-  if (half_sent && !lingering_) return refuse_with(408, "the request did not come in time");
+  if (half_sent && !lingering_ && !is_writing_) return refuse_with(408, "the request did not come in time");
   drop();
 }
 
