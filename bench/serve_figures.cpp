@@ -79,6 +79,7 @@ serve_figures figures_of(std::string name, const std::vector<served_request>& re
 std::string to_text(const serve_figures& f) {
   std::string text = fmt::format("{}: {} requests in {:.2f} s{}\n", f.name, f.completed, f.duration,
                                  f.failed ? fmt::format(", {} failed ({})", f.failed, f.first_error) : "");
+  if (f.completed == 0) return text;
   text +=
       fmt::format("  {:.2f} requests/s, {:.2f} of them within the goal; {:.1f} output tokens/s, {:.1f} with prompts\n",
                   f.request_throughput, f.goodput, f.output_throughput, f.total_throughput);

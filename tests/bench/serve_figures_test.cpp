@@ -30,6 +30,12 @@ TEST(serve_figures, are_of_what_was_answered_to_the_end) {
   EXPECT_NEAR(f.e2el.median, 300, 1e-9);
 }
 
+TEST(serve_figures, say_nothing_of_times_where_nothing_was_answered) {
+  served_request failed;
+  failed.error = "503: no";
+  EXPECT_EQ(to_text(figures_of("load", {failed, failed}, 2, {})), "load: 0 requests in 2.00 s, 2 failed (503: no)\n");
+}
+
 TEST(serve_figures, have_the_names_of_serving_benchmarks) {
   const auto json = nlohmann::json::parse(to_json(figures_of("load", {request(0, 1, 2, {1}, 2)}, 2, {})));
   for (const char* key : {"request_throughput", "output_throughput", "goodput", "mean_ttft_ms", "median_tpot_ms",
