@@ -75,7 +75,12 @@ command parse(CLI::App& program, std::vector<std::string> words) {
 
 int run(int count, char** words) {
   CLI::App program("Serves language models and fine-tunes adapters for them", "troupe");
-  return parse(program, given_words(count, words))();
+  const command chosen = parse(program, given_words(count, words));
+  try {
+    return chosen();
+  } catch (const field_error& error) {
+    throw input_error(in_flags(program, error));
+  }
 }
 
 int run_guarded(int count, char** words) {

@@ -185,4 +185,12 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   return fmt::format("{}: {}", error.what(), help_of(program));
 }
 
+std::string in_flags(const CLI::App& program, const field_error& error) {
+  const std::string what = error.what(), &field = error.field();
+  std::string flag = "--" + (field == "stop_token_ids" ? "stop_token" : field);
+  std::ranges::replace(flag, '_', '-');
+  const bool is_typed = what.starts_with(field) && used_command(program).get_option_no_throw(flag);
+  return is_typed ? flag + what.substr(field.size()) : what;
+}
+
 }  // namespace troupe

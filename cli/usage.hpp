@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "base/field_error.hpp"
 #include "cli/cli11_fwd.hpp"
 
 namespace troupe {
@@ -14,5 +15,8 @@ void check_command(const CLI::App& program, const std::vector<std::string>& word
 
 /// "what is wrong: what to do" for a command line that was not understood.
 std::string explain(const CLI::App& program, const CLI::ParseError& error);
+
+/// What is wrong with a field of a request, by the flag that gave it: "--top-p is 3: …" for "top_p is 3: …".
+std::string in_flags(const CLI::App& program, const field_error& error);
 
 }  // namespace troupe

@@ -98,7 +98,7 @@ TEST_F(usage, refuses_flags_that_do_not_fit) {
   refused({"generate", llama_, "--tokens", "1", "--kv", "i4"}, "--kv");
   refused({"generate", llama_, "--tokens", "1", "--temperature", "-1"}, "temperature is -1");
   refused({"generate", llama_, "--tokens", "1", "--temperature", "nan"}, "temperature");
-  refused({"generate", llama_, "--tokens", "1", "--max-tokens", "0"}, "max_tokens is 0");
+  refused({"generate", llama_, "--tokens", "1", "--max-tokens", "0"}, "--max-tokens is 0");
   refused({"generate", llama_, "--tokens", "1", "--threads", "-2"}, "--threads");
   refused({"generate", llama_, "--tokens", "1", "--context", "257"}, "--context is 257");
   refused({"generate", llama_, "--tokens", "1", "--device", "gpu"}, "--device: unknown device 'gpu'");
