@@ -31,11 +31,12 @@ std::size_t width_of(std::string_view text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
 }
 
-std::string_view cut_to_width(std::string_view line, std::size_t columns) {
+std::string cut_to_width(std::string_view line, std::size_t columns) {
+  if (width_of(line) <= columns) return std::string(line);
   std::size_t end = 0;
   for (; end < line.size(); ++end)
-    if (begins_character(line[end]) && columns-- == 0) break;
-  return line.substr(0, end);
+    if (begins_character(line[end]) && columns-- <= 1) break;
+  return std::string(line.substr(0, end)) + "…";
 }
 
 std::string share_bar(double share, std::size_t width) {

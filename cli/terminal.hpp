@@ -17,8 +17,8 @@ std::optional<terminal_size> terminal_of(int descriptor);
 
 /// Of UTF-8: characters, not bytes.
 std::size_t width_of(std::string_view text);
-/// The beginning of a line that is not wider than this.
-std::string_view cut_to_width(std::string_view line, std::size_t columns);
+/// As much of a line as is no wider than this, with "…" at its end if some is cut off.
+std::string cut_to_width(std::string_view line, std::size_t columns);
 
 /// "[####......] 40%"
 std::string share_bar(double share, std::size_t width);
