@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/collective/threads.hpp"
+#include "tests/transport/collective/thread_ranks.hpp"
 
 namespace troupe {
 namespace {
@@ -14,7 +14,7 @@ using std::chrono::milliseconds;
 /// Trainers of this process, in the order of ranks.
 struct trainers {
   explicit trainers(int count, milliseconds patience = milliseconds(20'000)) {
-    for (auto& rank : make_thread_ranks(count, patience))
+    for (auto& rank : test::make_thread_ranks(count, patience))
       all.push_back(std::make_unique<training_ranks>(std::move(rank), stop.get_token()));
   }
   /// What each of them has after they added up 1, 2, 3, …
@@ -83,7 +83,7 @@ TEST(training_ranks, one_that_is_gone_is_missed_while_the_others_compute_and_whi
 }
 
 TEST(training_ranks, one_that_hangs_is_found_within_the_time_out) {
-  auto ranks = make_thread_ranks(2, milliseconds(200));
+  auto ranks = test::make_thread_ranks(2, milliseconds(200));
   training_ranks speaks(std::move(ranks[0]), {});  // the other one sends nothing
   float value = 1;
   EXPECT_THROW(speaks.group().add_up(std::span(&value, 1)), collective_failure);

@@ -12,7 +12,7 @@
 #include "model/arch/decoder.hpp"
 #include "model/formats/weight_names.hpp"
 #include "tests/model/arch/models.hpp"
-#include "transport/collective/threads.hpp"
+#include "tests/transport/collective/thread_ranks.hpp"
 
 namespace troupe {
 

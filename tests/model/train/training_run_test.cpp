@@ -15,7 +15,7 @@
 #include "model/train/cpu_train_pass.hpp"
 #include "tests/base/full_disk.hpp"
 #include "tests/model/train/adapter_run.hpp"
-#include "transport/collective/threads.hpp"
+#include "tests/transport/collective/thread_ranks.hpp"
 
 namespace troupe {
 namespace {
@@ -132,7 +132,7 @@ struct outcome {
 /// last round of a step is not full, nor is the last step of an epoch.
 std::vector<outcome> train_together(int members, const std::function<void(training_run&)>& begin = {}) {
   const training_data data = counting_data(90, 40);
-  const auto ranks = make_thread_ranks(members, std::chrono::seconds(30));
+  const auto ranks = test::make_thread_ranks(members, std::chrono::seconds(30));
   std::vector<std::unique_ptr<adapter_run>> runs;
   for (const auto& rank : ranks) {
     training_options options = quick_options();
@@ -173,7 +173,7 @@ TEST(training_run, a_group_goes_on_where_its_first_member_is) {
 
 TEST(training_run, nobody_of_a_group_goes_on_with_a_member_of_another_run) {
   const training_data data = counting_data(90, 40);
-  const auto ranks = make_thread_ranks(3, std::chrono::seconds(30));
+  const auto ranks = test::make_thread_ranks(3, std::chrono::seconds(30));
   std::vector<std::unique_ptr<adapter_run>> fixtures;
   for (const auto& rank : ranks) {
     training_options options = quick_options();

@@ -7,8 +7,8 @@
 #include <thread>
 #include <vector>
 
+#include "tests/transport/collective/thread_ranks.hpp"
 #include "transport/collective/gloo_ranks.hpp"
-#include "transport/collective/threads.hpp"
 
 namespace troupe::test {
 

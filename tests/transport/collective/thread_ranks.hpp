@@ -1,14 +1,16 @@
-#include "transport/collective/threads.hpp"
-
+#pragma once
 #include <algorithm>
 #include <condition_variable>
 #include <deque>
+#include <memory>
 #include <mutex>
+#include <vector>
 
 #include <fmt/format.h>
 
-namespace troupe {
-namespace {
+#include "transport/collective/collective.hpp"
+
+namespace troupe::test {
 
 /// What all ranks share: a box for each pair of them, from and to.
 struct post_office {
@@ -71,13 +73,12 @@ class thread_rank final : public collective {
   std::chrono::milliseconds timeout_;
 };
 
-}  // namespace
-
-std::vector<std::unique_ptr<collective>> make_thread_ranks(int size, std::chrono::milliseconds timeout) {
+/// Ranks that are threads of this process. A rank whose collective is destroyed is gone for the others.
+inline std::vector<std::unique_ptr<collective>> make_thread_ranks(int size, std::chrono::milliseconds timeout) {
   const auto office = std::make_shared<post_office>(size);
   std::vector<std::unique_ptr<collective>> ranks;
   for (int rank = 0; rank < size; ++rank) ranks.push_back(std::make_unique<thread_rank>(office, rank, timeout));
   return ranks;
 }
 
-}  // namespace troupe
+}  // namespace troupe::test
