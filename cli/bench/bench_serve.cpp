@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "bench/load.hpp"
 #include "bench/trace.hpp"
@@ -137,7 +138,7 @@ bench::serve_figures measure(const bench_serve_options& options, const std::vect
 void check_folder_of(const char* option, const std::string& file) {
   std::error_code ignored;
   const auto folder = std::filesystem::absolute(file, ignored).parent_path();
-  if (!file.empty() && !std::filesystem::is_directory(folder, ignored))
+  if (!file.empty() && !is_folder(folder))
     refuse("{}: {}: there is no such folder: make it first", option, folder.string());
 }
 

@@ -13,6 +13,7 @@
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cli/cluster/up.hpp"
 #include "cli/commands.hpp"
@@ -114,8 +115,7 @@ written_cluster cluster_called(const std::string& name, const serve_options& opt
 /// Whether the state folder is that of another model, or of a cluster that has a file of its own.
 bool is_of_another(const cluster_config& config, const serve_options& options) {
   std::error_code ignored;
-  if (!std::filesystem::is_directory(config.state_dir, ignored)) return false;
-  if (std::filesystem::is_empty(config.state_dir, ignored)) return false;
+  if (!is_folder(config.state_dir) || std::filesystem::is_empty(config.state_dir, ignored)) return false;
   std::ifstream file(config.source, std::ios::binary);
   const std::string text{std::istreambuf_iterator<char>(file), {}};
   return text.find("\n" + path_setting(options)) == text.npos;
@@ -147,6 +147,15 @@ written_cluster checked_cluster(const serve_options& options) {
   }
 }
 
+/// The cluster's file and all its state will lie there.
+void make_state_folder(const cluster_config& config) {
+  try {
+    make_private_folder(config.state_dir);
+  } catch (const write_failure& problem) {
+    refuse("{} by XDG_STATE_HOME", problem.what());
+  }
+}
+
 int serve(const serve_options& options) {
   if (options.model.model.empty()) refuse("MODEL is empty: name a Hugging Face folder or a .gguf file");
   (void)thread_count(options.model);
@@ -154,7 +163,7 @@ int serve(const serve_options& options) {
     refuse("--keep without --quant: name the scheme of the other layers");
   check_open(options);
   const auto [text, config] = checked_cluster(options);
-  make_private_folder(config.state_dir);
+  make_state_folder(config);
   write_file(config.source, text);
   hold_up(config, options.detach);
   return 0;

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "cli/output.hpp"
 
 namespace troupe {
@@ -29,10 +30,9 @@ bool can_be_torn_output(std::string_view line, std::uint64_t index) {
 }  // namespace
 
 line_reader::line_reader(const fs::path& file) {
-  std::error_code fault;
-  if (fs::is_directory(file, fault))
-    refuse("{}: is a folder: name a file with a JSON object in each line", file.string());
-  if (file == "-" || (fs::exists(file, fault) && !fs::is_regular_file(file, fault)))
+  if (is_folder(file)) refuse("{}: is a folder: name a file with a JSON object in each line", file.string());
+  std::error_code ignored;
+  if (file == "-" || (path_exists(file) && !fs::is_regular_file(file, ignored)))
     refuse("{}: is no regular file, and is read twice: save it first", file.string());
   in_.open(file, std::ios::binary);
   if (!in_) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));

@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "base/paths.hpp"
 #include "cli/cluster/up.hpp"
 #include "cli/compose/compose_site.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
@@ -26,18 +27,16 @@ void check_preload(const cluster_config& config) {
   std::optional<adapter_catalogue> saved;
   for (const auto& [adapter, named] : config.adapters.preload) {
     const std::filesystem::path folder = named.empty() ? config.adapters.dir / adapter : named;
-    const bool is_folder = std::filesystem::is_directory(folder);
-    if (!named.empty() || (is_folder && is_adapter_name(adapter))) {
+    if (!named.empty() || (is_folder(folder) && is_adapter_name(adapter))) {
       if (const auto problem = adapter_catalogue(known).check_name(adapter))
         refuse_at(config, "adapters.preload", "{}", problem->text);
-      if (!is_folder)
+      if (!is_folder(folder))
         refuse_at(config, "adapters.preload", "adapter {}: there is no folder {}", adapter, folder.string());
       continue;
     }
     const std::filesystem::path book = config.state_dir / "journal.db";
     if (!saved)
-      saved.emplace(known,
-                    std::filesystem::exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
+      saved.emplace(known, path_exists(book) ? journal({.file = book}).load_catalogue() : catalogue_records());
     if (!saved->load(adapter))
       refuse_at(config, "adapters.preload",
                 "adapter {}: there is none, and no folder {}: name another, or a folder as {}=DIR", adapter,
@@ -48,9 +47,8 @@ void check_preload(const cluster_config& config) {
 /// The folder itself is made later.
 void check_state_folder(const cluster_config& config) {
   std::filesystem::path around = config.state_dir;
-  std::error_code ignored;
-  while (!std::filesystem::exists(around, ignored) && around.has_relative_path()) around = around.parent_path();
-  if (!std::filesystem::is_directory(around, ignored))
+  while (!path_exists(around) && around.has_relative_path()) around = around.parent_path();
+  if (!is_folder(around))
     refuse_at(config, "cluster.state_dir",
               "{}: cannot be made, since {} is no folder: choose another state_dir or XDG_STATE_HOME",
               config.state_dir.string(), around.string());
@@ -65,8 +63,7 @@ void check_listening(const cluster_config& config, const node_config& node) {
   const std::string& listen = node.is_head() ? config.listen : node.listen;
   if (!listen.starts_with(ipc) || !is_this_machine(node.host)) return;
   const std::filesystem::path folder = std::filesystem::path(listen.substr(ipc.size())).parent_path();
-  std::error_code ignored;
-  if (!std::filesystem::is_directory(folder, ignored))
+  if (!is_folder(folder))
     refuse_at(config, node.is_head() ? "cluster.listen" : node_key(node.name, "listen"),
               "{}: there is no folder {}: make it, or listen elsewhere", listen, folder.string());
 }

@@ -7,6 +7,7 @@
 #include <ctime>
 
 #include "base/field_error.hpp"
+#include "base/paths.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
 #include "cluster/config/config_address.hpp"
@@ -74,8 +75,7 @@ std::int64_t context_of(const cluster_config& config, const model_config& model)
 /// A folder that the file names is only read, so nobody would ever make it.
 void check_adapter_folder(const cluster_config& config) {
   const std::filesystem::path& folder = config.adapters.dir;
-  std::error_code ignored;
-  if (config.places.contains("adapters.dir") && !std::filesystem::is_directory(folder, ignored))
+  if (config.places.contains("adapters.dir") && !is_folder(folder))
     refuse_at(config, "adapters.dir", "{}: there is no such folder: make it, or leave dir out", folder.string());
 }
 

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <limits>
@@ -13,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/number_in.hpp"
+#include "base/paths.hpp"
 #include "cli/numbers.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -100,8 +100,7 @@ void check_form(const output_constraint& form, const std::string& file) {
 /// Without its last line break: what editors and `echo` put there is no part of the prompt.
 std::string prompt_in(const std::string& file) {
   constexpr std::streamsize most_bytes = 16 << 20;
-  if (std::error_code ignored; std::filesystem::is_directory(file, ignored))
-    refuse("--prompt-file {}: is a folder: name a file, or - for standard input", file);
+  if (is_folder(file)) refuse("--prompt-file {}: is a folder: name a file, or - for standard input", file);
   std::ifstream opened;
   if (file != "-") opened.open(file, std::ios::binary);
   if (file != "-" && !opened) refuse("--prompt-file {}: cannot be read: {}", file, std::strerror(errno));

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
@@ -32,11 +33,10 @@ void check(const local_training& o) {
   if (o.full && o.model.device != "cpu")
     refuse("--full: adapters alone are trained on GPUs: leave out --device {}", o.model.device);
   const fs::path out(o.out);
-  std::error_code ignored;
-  const bool unfinished = fs::exists(out / checkpoint_name, ignored);
+  const bool unfinished = path_exists(out / checkpoint_name);
   if (o.resume && !unfinished) refuse("{}: has no checkpoint to go on from: leave out --resume", o.out);
-  if (!o.resume && !o.force && fs::exists(out, ignored) &&
-      (!fs::is_directory(out, ignored) || !fs::is_empty(out, ignored)))
+  if (std::error_code ignored;
+      !o.resume && !o.force && path_exists(out) && (!is_folder(out) || !fs::is_empty(out, ignored)))
     refuse("{}: is there already: {}choose another folder, or replace it with --force", o.out,
            unfinished ? "go on with --resume, " : "");
 }

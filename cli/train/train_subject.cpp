@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/paths.hpp"
 #include "cli/output.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/formats/json_input.hpp"
@@ -47,10 +48,9 @@ class adapter_subject final : public train_subject {
 class model_subject final : public train_subject {
  public:
   explicit model_subject(const local_training& o) : source_(o.model.model) {
-    std::error_code ignored;
     config_text_ = detail::read_text(source_ / "config.json", 16 << 20);
-    const bool has_weights = fs::exists(source_ / "model.safetensors", ignored) ||
-                             fs::exists(source_ / "model.safetensors.index.json", ignored);
+    const bool has_weights =
+        path_exists(source_ / "model.safetensors") || path_exists(source_ / "model.safetensors.index.json");
     if (o.fresh || !has_weights)
       weights_ = std::make_unique<master_weights>(read_hf_config(source_), o.run.seed);
     else

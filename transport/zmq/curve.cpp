@@ -20,6 +20,7 @@
 #include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/paths.hpp"
 
 namespace troupe {
 namespace {
@@ -30,7 +31,7 @@ constexpr std::size_t printed_key = 40;
 constexpr std::size_t longest_file = 4096;
 
 void make_key_folder(const fs::path& folder) {
-  if (fs::is_directory(folder)) return;
+  if (is_folder(folder)) return;
   std::error_code fault;
   fs::create_directories(folder, fault);
   if (fault) refuse("{}: cannot be made: {}", folder.string(), fault.message());
@@ -63,9 +64,8 @@ std::string text_of(const curve_pair& pair, const std::string& cluster) {
 }
 
 std::string read_small(const fs::path& file) {
+  if (is_folder(file)) refuse("{}: is a folder: name a key file, such as client.key in it", file.string());
   std::error_code fault;
-  if (fs::is_directory(file, fault))
-    refuse("{}: is a folder: name a key file, such as client.key in it", file.string());
   const bool is_there = fs::is_regular_file(file, fault);
   if (fault == std::errc::permission_denied) refuse("{}: cannot be read: {}", file.string(), fault.message());
   if (!is_there) refuse("{}: no such key file: copy it, or make the cluster's keys by `troupe keygen`", file.string());

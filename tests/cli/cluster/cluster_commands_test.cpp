@@ -54,7 +54,9 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
   refused({"submit", "--tokens", "1", "--chat"}, "give --prompt");
   refused({"submit", "--prompt", "x", "--system", "y"}, "add --chat");
   refused({"submit", "--prompt", "x", "--logprobs", "1"}, "add --json");
-  refused({"submit", "--prompt", "x", "--temperature", "-1"}, "temperature is -1");
+  refused({"submit", "--prompt", "x", "--temperature", "-1"}, "troupe: --temperature is -1");
+  refused({"submit", "--prompt", "x", "--top-p", "3"}, "troupe: --top-p is 3");
+  refused({"chat", "--stop-token", "-4"}, "troupe: --stop-token names token -4");
   refused({"submit", "--prompt", "x", "--seed", "-1"}, "--seed");
   refused({"submit", "--prompt", "x", "--connect", "nonsense"}, "nonsense");
   refused({"submit", "--prompt", "x", "--key", path("nowhere").string()}, "nowhere");
@@ -86,6 +88,7 @@ TEST_F(cluster_commands, make_keys_and_overwrite_none) {
   EXPECT_EQ(run({"keygen", "--out", path("keys").string()}).code, 0);
   EXPECT_TRUE(std::filesystem::exists(path("keys") / "client.key"));
   refused({"keygen", "--out", path("keys").string()}, "is there already");
+  refused({"keygen", "--out", path(std::string(300, 'k')).string()}, "cannot be made");
   EXPECT_EQ(run({"keygen", "--out", path("keys").string(), "--client", "ann"}).code, 0);
   EXPECT_TRUE(std::filesystem::exists(path("keys") / "clients" / "ann.pub"));
 }
@@ -103,6 +106,8 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model, "--adapter", "law"}), 2, "troupe: --adapter law: write NAME=DIR");
   expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
                   "troupe: adapter law: there is no folder " + nowhere);
+  expect_one_line(serve({model, "--adapter", "law=" + path(std::string(300, 'l')).string()}), 2,
+                  "troupe: adapter law: there is no folder ");
   const std::string own_name = std::filesystem::path(model).filename().string();
   for (const std::string& name : {std::string("of law"), std::string("base"), own_name})
     expect_one_line(serve({model, "--adapter", name + "=" + path(".").string()}), 2,
@@ -148,6 +153,11 @@ TEST_F(cluster_commands, refuse_a_state_folder_that_cannot_be_made_as_what_would
   folder().write("state", "no folder");
   refused({"node", cluster_file({}, "ipc://" + path("socket").string()), "--name", "head"},
           "state_dir: " + path("state").string() + ": cannot be written");
+}
+
+TEST_F(cluster_commands, serve_refuses_a_state_home_that_cannot_be_made_as_what_would_fail_again) {
+  const words serve{"serve", readable_model().string(), "--http", nobodys_port, "--listen", "tcp://127.0.0.1:2"};
+  expect_one_line(run(serve, {"XDG_STATE_HOME=/proc/nowhere"}), 2, "choose another folder by XDG_STATE_HOME");
 }
 
 TEST_F(cluster_commands, say_what_keys_there_are) {
