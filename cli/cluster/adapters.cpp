@@ -7,9 +7,9 @@
 
 #include "base/error.hpp"
 #include "cli/cluster/cluster_client.hpp"
+#include "cli/cluster/export_adapter.hpp"
 #include "cli/cluster/status_view.hpp"
 #include "cli/commands.hpp"
-#include "cli/model/export_adapter.hpp"
 #include "cli/output.hpp"
 
 namespace troupe {
@@ -52,14 +52,23 @@ int list(const adapters_options& options) {
 int load(const adapters_options& options) {
   json arguments{{"name", options.name}};
   if (!options.path.empty()) arguments["path"] = std::filesystem::absolute(options.path).string();
-  const auto done = json::parse(cluster_client(options.cluster).command("adapters.load", arguments.dump()));
+  const auto done = read_answer(cluster_client(options.cluster).command("adapters.load", arguments.dump()));
   print(fmt::format("{}: {}\n", done.value("adapter", ""), done.value("state", "")));
   return 0;
 }
 
+/// Changes an adapter that is there.
+json change(const adapters_options& options, const char* command, const json& arguments,
+            cluster_client::repeating may = cluster_client::repeating::yes) {
+  try {
+    return read_answer(cluster_client(options.cluster).command(command, arguments.dump(), may));
+  } catch (const unknown_error& error) {
+    refuse("{}: see troupe adapters list", error.what());
+  }
+}
+
 int unload(const adapters_options& options) {
-  const auto done =
-      json::parse(cluster_client(options.cluster).command("adapters.unload", json{{"name", options.name}}.dump()));
+  const json done = change(options, "adapters.unload", {{"name", options.name}});
   const json gone = done.value("unloaded", json::array());
   if (gone.empty()) print(options.name + ": is unloaded already\n");
   for (const auto& each : gone) print(each.get<std::string>() + ": unloaded\n");
@@ -71,7 +80,7 @@ int rollback(const adapters_options& options) {
   json arguments{{"name", options.name}};
   if (options.version) arguments["version"] = *options.version;
   const auto may = options.version ? cluster_client::repeating::yes : cluster_client::repeating::no;
-  const auto done = json::parse(cluster_client(options.cluster).command("adapters.rollback", arguments.dump(), may));
+  const json done = change(options, "adapters.rollback", arguments, may);
   print(fmt::format("{}: answers as {} now\n", done.value("adapter", ""), options.name));
   return 0;
 }

@@ -23,7 +23,7 @@ constexpr const char* default_endpoint = "tcp://127.0.0.1:7700";
 constexpr std::chrono::milliseconds first_answer = 3s, look_interval = 100ms, hello_interval = 1s;
 constexpr auto patience = head_silence::patience;
 
-std::string chosen(const std::string& flag, const char* variable, const char* otherwise) {
+std::string flag_or_variable(const std::string& flag, const char* variable, const char* otherwise) {
   if (!flag.empty()) return flag;
   const char* value = std::getenv(variable);
   return value != nullptr && *value != '\0' ? value : otherwise;
@@ -31,6 +31,7 @@ std::string chosen(const std::string& flag, const char* variable, const char* ot
 
 [[noreturn]] void fail(const command_answer& why) {
   if (why.fault == command_fault::failed) throw std::runtime_error(why.error);
+  if (why.fault == command_fault::unknown) throw unknown_error(why.error);
   throw input_error(why.error);
 }
 
@@ -83,9 +84,9 @@ void add_connect(CLI::App& command, connect_options& options) {
 class cluster_client::impl {
  public:
   impl(const connect_options& options, std::function<void()> check)
-      : check_(std::move(check)), endpoint_(chosen(options.connect, "TROUPE_CONNECT", default_endpoint)) {
+      : check_(std::move(check)), endpoint_(flag_or_variable(options.connect, "TROUPE_CONNECT", default_endpoint)) {
     bus::options own;
-    const std::string key = options.is_all ? options.key : chosen(options.key, "TROUPE_KEY", "");
+    const std::string key = options.ignores_environment ? options.key : flag_or_variable(options.key, "TROUPE_KEY", "");
     if (!key.empty()) own.keys = read_client_key(key);
     has_key_ = own.keys.has_value();
     server_key_ = own.keys ? own.keys->cluster_public_key : "";

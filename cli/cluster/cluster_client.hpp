@@ -16,9 +16,9 @@ namespace troupe {
 
 /// Which cluster a command speaks to.
 struct connect_options {
-  std::string connect;  ///< empty: TROUPE_CONNECT, else tcp://127.0.0.1:7700
-  std::string key;      ///< empty: TROUPE_KEY, else no encryption
-  bool is_all = false;  ///< an empty key means no encryption, whatever TROUPE_KEY says
+  std::string connect;               ///< empty: TROUPE_CONNECT, else tcp://127.0.0.1:7700
+  std::string key;                   ///< empty: TROUPE_KEY, else no encryption
+  bool ignores_environment = false;  ///< then an empty key means no encryption, whatever TROUPE_KEY says
 };
 void add_connect(CLI::App& command, connect_options& options);
 
@@ -39,7 +39,8 @@ class cluster_client {
 
   /// Whether a command may be sent again to a new head, although the old one may have carried it out before it died.
   enum class repeating : std::uint8_t { no, yes };
-  /// Returns JSON. Throws input_error where the command is at fault, else runtime_error.
+  /// Returns JSON. Throws input_error where the command is at fault, unknown_error where that is by what it names, else
+  /// runtime_error.
   std::string command(const std::string& name, const std::string& arguments, repeating may = repeating::yes);
 
   /// One answer, part by part, each token once. Returns the last part, or nothing once `is_stopped` said so: then the

@@ -46,7 +46,7 @@ int list_jobs(const jobs_options& options) {
     return 0;
   }
   const std::string text = jobs_table(jobs);
-  print(journal_problem(parse_status(cluster.command("status", "{}"))));
+  print(journal_problem(read_answer(cluster.command("status", "{}"))));
   print(text.empty() ? "there are no jobs\n" : text);
   return 0;
 }

@@ -62,12 +62,13 @@ int add_key(const keys_options& options) {
 }
 
 int limit_key(const keys_options& options) {
+  const std::filesystem::path file = file_of(options);
   api_key before;
-  for (const api_key& each : read_api_keys(file_of(options)).value_or(std::vector<api_key>()))
+  for (const api_key& each : read_api_keys(file).value_or(std::vector<api_key>()))
     if (each.name == options.name) before = each;
   const rate_limits limits = limits_of(options, before.limits);
   const std::int64_t weight = options.weight.value_or(before.weight);
-  limit_api_key(file_of(options), options.name, limits, weight);
+  limit_api_key(file, options.name, limits, weight);
   print(fmt::format("{}: {}\n", options.name, text_of(limits, weight)));
   return changed(options);
 }
@@ -84,34 +85,35 @@ nlohmann::ordered_json json_of(const api_key& key) {
 }
 
 /// Null where there never was a key: an empty list lets nobody in.
-int list_keys_as_json(const keys_options& options) {
-  nlohmann::ordered_json list;
-  if (const auto keys = read_api_keys(file_of(options))) {
-    list = nlohmann::ordered_json::array();
-    for (const api_key& each : *keys) list.push_back(json_of(each));
-  }
-  print_json(list);
-  return 0;
+nlohmann::ordered_json json_of(const std::optional<std::vector<api_key>>& keys) {
+  if (!keys) return nullptr;
+  auto list = nlohmann::ordered_json::array();
+  for (const api_key& each : *keys) list.push_back(json_of(each));
+  return list;
+}
+
+std::string text_of(const std::optional<std::vector<api_key>>& keys, const std::filesystem::path& file) {
+  if (!keys)
+    return fmt::format(
+        "there are no keys in {}: whoever reaches the server may use it; one that runs and had keys "
+        "lets nobody in\n",
+        file.string());
+  if (keys->empty()) return "no key is left: the server lets nobody in until one is added\n";
+  std::string lines;
+  for (const api_key& each : *keys)
+    lines += fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}{}\n", each.name, each.shown,
+                         fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight),
+                         each.is_admin ? ", admin" : "");
+  return lines;
 }
 
 int list_keys(const keys_options& options) {
-  if (options.json) return list_keys_as_json(options);
-  const auto keys = read_api_keys(file_of(options));
-  if (!keys) {
-    print(
-        fmt::format("there are no keys in {}: whoever reaches the server may use it; one that runs and had keys lets "
-                    "nobody in\n",
-                    file_of(options).string()));
-    return 0;
-  }
-  if (keys->empty()) {
-    print("no key is left: the server lets nobody in until one is added\n");
-    return 0;
-  }
-  for (const api_key& each : *keys)
-    print(fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}{}\n", each.name, each.shown,
-                      fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight),
-                      each.is_admin ? ", admin" : ""));
+  const std::filesystem::path file = file_of(options);
+  const auto keys = read_api_keys(file);
+  if (options.json)
+    print_json(json_of(keys));
+  else
+    print(text_of(keys, file));
   return 0;
 }
 

@@ -17,12 +17,11 @@ struct status_options {
 };
 
 int status(const status_options& options) {
-  const std::string answer = cluster_client(options.cluster).command("status", "{}");
-  const auto parsed = parse_status(answer);
+  const auto answer = read_answer(cluster_client(options.cluster).command("status", "{}"));
   if (options.json)
-    print_json(parsed);
+    print_json(answer);
   else
-    print(status_text(parsed));
+    print(status_text(answer));
   return 0;
 }
 

@@ -1,7 +1,6 @@
 #include "cli/cluster/status_view.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <vector>
 
 #include <fmt/format.h>
@@ -92,12 +91,6 @@ std::string problems_of(const json& status) {
 }
 
 }  // namespace
-
-json parse_status(const std::string& text) {
-  json status = json::parse(text, nullptr, false);
-  if (!status.is_object()) throw std::runtime_error("the cluster's status cannot be read: is it of another version?");
-  return status;
-}
 
 std::string nodes_table(const json& status) {
   table_rows all{{"NODE", "STATE", "ROLES", "LAYERS", "REPLICA", "HOST", "PID", "ROWS/S"}};

@@ -5,9 +5,6 @@
 
 namespace troupe {
 
-/// What `status` answered, parsed. Throws runtime_error where it is none.
-nlohmann::ordered_json parse_status(const std::string& text);
-
 // Each as a table; the empty text where there is nothing to show.
 std::string nodes_table(const nlohmann::ordered_json& status);
 std::string replicas_table(const nlohmann::ordered_json& status);

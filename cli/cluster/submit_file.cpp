@@ -131,7 +131,7 @@ class pause_note {
     if (has_answers || is_said_) looked_ = now;
     if (now - looked_ < patience) return;
     looked_ = now;
-    const std::string why = standstill_of(parse_status(cluster_.command("status", "{}")));
+    const std::string why = standstill_of(read_answer(cluster_.command("status", "{}")));
     is_said_ = !why.empty();
     if (is_said_) write_error(fmt::format("{}troupe: {}", ::isatty(STDERR_FILENO) == 1 ? clear_line : "", why));
   }

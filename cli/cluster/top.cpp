@@ -80,7 +80,7 @@ int show_top(const top_options& options) {
   const key_reader keys;
   for (int block = 1;; ++block) {
     const auto next = std::chrono::steady_clock::now() + interval;
-    const auto status = parse_status(cluster.command("status", "{}"));
+    const auto status = read_answer(cluster.command("status", "{}"));
     if (const auto terminal = terminal_of(STDOUT_FILENO))
       print("\x1b[H\x1b[J" + fitted(status, *terminal));
     else

@@ -27,7 +27,7 @@ using json = nlohmann::ordered_json;
 connect_options connect_as_node(const cluster_config& config) {
   connect_options to;
   to.connect = config.head_endpoint();
-  to.is_all = true;
+  to.ignores_environment = true;
   if (config.keys) to.key = (*config.keys / "cluster.key").string();
   return to;
 }

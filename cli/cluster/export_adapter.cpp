@@ -1,4 +1,4 @@
-#include "cli/model/export_adapter.hpp"
+#include "cli/cluster/export_adapter.hpp"
 
 #include <fstream>
 
@@ -6,6 +6,7 @@
 
 #include "actors/adapters/adapter_files.hpp"
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
 
@@ -21,11 +22,9 @@ struct exported {
 
 /// The names come over the wire, so only those that an adapter's files can have are accepted.
 exported files_of(const std::string& text) {
-  const auto said = nlohmann::json::parse(text, nullptr, false);
-  if (!said.is_object() || !said.contains("files") || !said["files"].is_array())
-    throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");
+  const auto said = read_answer(text);
   exported all{said.value("adapter", ""), said.value("sha256", ""), {}};
-  for (const auto& each : said["files"]) {
+  for (const auto& each : said.at("files")) {
     adapter_file_info file{each.value("name", ""), each.value("bytes", std::uint64_t{0})};
     if (std::find(adapter_file_names.begin(), adapter_file_names.end(), file.name) == adapter_file_names.end())
       throw std::runtime_error("the cluster names a file that no adapter has");
@@ -35,10 +34,10 @@ exported files_of(const std::string& text) {
 }
 
 void refuse_existing(const fs::path& folder, const exported& what) {
-  std::error_code fault;
   for (const auto& file : what.files)
-    if (fs::exists(folder / file.name, fault))
+    if (path_exists(folder / file.name))
       refuse("{}: is there already: choose another folder", (folder / file.name).string());
+  std::error_code fault;
   fs::create_directories(folder, fault);
   if (fault) refuse("{}: cannot be made: {}", folder.string(), fault.message());
 }
