@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 
 namespace troupe {
 
@@ -19,6 +20,7 @@ class mapped_file {
   ~mapped_file();
 
   std::span<const std::byte> bytes() const { return {data_, size_}; }
+  std::string_view text() const { return {reinterpret_cast<const char*>(data_), size_}; }
   const std::string& name() const { return name_; }
   /// Brings the pages of a part of any file in now, so that its first reader does not wait for the disk.
   static void preload(std::span<const std::byte> part);

@@ -79,25 +79,6 @@ void show(const bench_lessons_options& options, const bench::lesson& which, cons
     print(fmt::format("{}\n\n{}\n{}\n", result.setting, table(bench::cells_of(result)), result.finding));
 }
 
-/// Opens the model in the scheme that a lesson asks for.
-class model_opener {
- public:
-  model_opener(fs::path model, fs::path cache, thread_pool& pool)
-      : model_(std::move(model)), cache_(std::move(cache)), pool_(pool) {}
-  std::shared_ptr<const loaded_model> operator()(const std::string& scheme,
-                                                 const std::vector<std::string>& keep) const {
-    load_options chosen;
-    chosen.quant = scheme_from_name(scheme, "--quant");
-    chosen.keep = keep;
-    chosen.cache = cache_;
-    return load_with_progress(model_, chosen, pool_);
-  }
-
- private:
-  fs::path model_, cache_;
-  thread_pool& pool_;
-};
-
 /// Whether a lesson can be given; says why not, if it is one of many.
 bool suits(const bench_lessons_options& options, const bench::lesson& which, bool is_quantized) {
   if (!which.compares_schemes || !is_quantized) return true;
@@ -105,7 +86,7 @@ bool suits(const bench_lessons_options& options, const bench::lesson& which, boo
       fmt::format("lesson {} compares schemes, and {} is quantized already: give it the original, or no MODEL",
                   which.number, options.model.model);
   if (options.only > 0) throw input_error(why);
-  std::fputs(fmt::format("troupe: left out: {}\n", why).c_str(), stderr);
+  write_error(fmt::format("troupe: left out: {}\n", why));
   return false;
 }
 
@@ -125,15 +106,11 @@ void give_lesson(const bench_lessons_options& options, const bench::lesson& whic
   if (!options.out.empty()) write_result(options.out, which, result);
 }
 
-std::string text_of(const bench_lessons_options& options) {
-  return options.text.empty() ? "" : std::string(text_file(options.text).text());
-}
-
 }  // namespace
 
 int bench_lessons(const bench_lessons_options& options) {
   if (!options.out.empty()) make_out_folder(options.out);
-  const std::string text = text_of(options);
+  const std::string text(options.text.empty() ? "" : mapped_file(options.text).text());
   thread_pool pool(thread_count(options.model));
   const interrupt_guard guard;
   std::optional<practice_model> practice;
@@ -142,8 +119,14 @@ int bench_lessons(const bench_lessons_options& options) {
     practice.emplace();
   }
   const fs::path model = practice ? practice->model() : fs::path(options.model.model);
-  bench::lesson_place place{model_opener(model, practice ? practice->cache() : fs::path(), pool),
-                            compute{pool, kernels()}};
+  const auto open_in = [&](const std::string& scheme, const std::vector<std::string>& keep) {
+    load_options chosen;
+    chosen.quant = scheme_from_name(scheme, "--quant");
+    chosen.keep = keep;
+    if (practice) chosen.cache = practice->cache();
+    return load_with_progress(model, chosen, pool);
+  };
+  bench::lesson_place place{open_in, compute{pool, kernels()}};
   const bool is_quantized = is_packed(open_model(model).tensors);
   if (!options.model.quant.empty())
     place.scheme = options.model.quant;

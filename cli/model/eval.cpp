@@ -19,7 +19,7 @@ struct eval_options {
 };
 
 int eval(const eval_options& options) {
-  const text_file text(options.text);
+  const mapped_file text(options.text);
   runtime run(options.model);
   const evaluation result = evaluate_text(run, *open_tokenizer(options.model.model), text, "evaluating");
   if (options.json)

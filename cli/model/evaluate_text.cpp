@@ -9,13 +9,13 @@ namespace {
 
 /// evaluate() reads windows as long as the cache: at most the context, and no more than the text can fill. A token
 /// stands for at least one byte, except for a few that stand for none.
-std::int64_t window_for(const runtime& run, const text_file& text) {
+std::int64_t window_for(const runtime& run, const mapped_file& text) {
   return std::min(run.context(), static_cast<std::int64_t>(text.text().size()) + positions_per_block);
 }
 
 }  // namespace
 
-evaluation evaluate_text(runtime& run, const tokenizer& tokens, const text_file& text, const std::string& what) {
+evaluation evaluate_text(runtime& run, const tokenizer& tokens, const mapped_file& text, const std::string& what) {
   const std::int64_t positions = window_for(run, text);
   single_sequence sequence = run.sequence(positions, positions);
   progress bar(what);

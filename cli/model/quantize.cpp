@@ -48,7 +48,7 @@ void write_folder(const quantize_options& options, outcome& result) {
   check_interrupt();
 }
 
-double perplexity_of(const quantize_options& options, const std::string& model, const text_file& text) {
+double perplexity_of(const quantize_options& options, const std::string& model, const mapped_file& text) {
   model_options plain;
   plain.model = model;
   plain.threads = options.model.threads;
@@ -79,7 +79,7 @@ std::string to_text(const quantize_options& options, const outcome& result) {
 
 int quantize(const quantize_options& options) {
   outcome result;
-  std::optional<text_file> text;
+  std::optional<mapped_file> text;
   if (!options.text.empty()) text.emplace(options.text);
   write_folder(options, result);
   if (text) {

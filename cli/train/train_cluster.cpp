@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/mapped_file.hpp"
+#include "base/paths.hpp"
 #include "base/sha256.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
@@ -48,16 +49,14 @@ std::size_t whole_characters(std::string_view text) {
 }
 
 void check_bytes(const std::string& path) {
-  const mapped_file file(path);
-  check_utf8(path, {reinterpret_cast<const char*>(file.bytes().data()), file.bytes().size()});
+  check_utf8(path, mapped_file(path).text());
 }
 
 /// A file that is sent, read twice: in pieces, and for its digest.
 class sent_file {
  public:
   explicit sent_file(const std::string& path) : path_(path) {
-    std::error_code fault;
-    if (std::filesystem::is_directory(path, fault)) refuse("{}: is a folder: name a file", path);
+    if (is_folder(path)) refuse("{}: is a folder: name a file", path);
     in_.open(path, std::ios::binary);
     if (!in_) refuse("{}: cannot be read: {}", path, std::strerror(errno));
     in_.seekg(0, std::ios::end);
@@ -206,15 +205,9 @@ int train_in_cluster(const cluster_training& options) {
   }
   if (made.value("trainers", 1) == 0)
     write_error("troupe: no trainer is there yet: the job waits for a node with the role \"trainer\"\n");
-  if (options.follow) {
-    if (!options.json) print(id + "\n");
-    return follow_training(cluster, id, options.json);
-  }
-  if (options.json) {
-    print_json(made);
-    return 0;
-  }
-  print(id + "\n");
+  if (!options.json) print(id + "\n");
+  if (options.follow) return follow_training(cluster, id, options.json);
+  if (options.json) print_json(made);
   return 0;
 }
 
