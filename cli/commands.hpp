@@ -1,5 +1,7 @@
 #pragma once
 #include <functional>
+#include <memory>
+#include <utility>
 
 #include "cli/cli11_fwd.hpp"
 
@@ -10,6 +12,17 @@ using command = std::function<int()>;
 
 /// When the user names `own`, `chosen` becomes `run`.
 void run_when_named(CLI::App& own, command& chosen, command run);
+CLI::App& add_subcommand(CLI::App& program, const char* name, const char* what);
+
+/// A further command, and the options that its flags fill and that it is run with.
+template <class Options>
+std::pair<CLI::App&, Options&> add_command(CLI::App& program, command& chosen, const char* name, const char* what,
+                                           int (*run)(const Options&)) {
+  const auto options = std::make_shared<Options>();
+  CLI::App& own = add_subcommand(program, name, what);
+  run_when_named(own, chosen, [options, run] { return run(*options); });
+  return {own, *options};
+}
 
 // Each adds one command to the program, to be run when it is named.
 void add_generate(CLI::App& program, command& chosen);

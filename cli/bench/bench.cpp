@@ -1,4 +1,3 @@
-#include <memory>
 
 #include <CLI/CLI.hpp>
 
@@ -141,11 +140,9 @@ class bench_menu {
   template <class Options>
   void add(const char* name, const char* what, void (*add_flags)(CLI::App&, Options&),
            int (*run)(const Options&)) const {
-    auto options = std::make_shared<Options>();
-    CLI::App& own = *group_.add_subcommand(name, what);
-    own.add_flag("--json", options->json, "print a JSON object for each line");
-    add_flags(own, *options);
-    run_when_named(own, chosen_, [options, run] { return run(*options); });
+    const auto [own, options] = add_command(group_, chosen_, name, what, run);
+    own.add_flag("--json", options.json, "print a JSON object for each line");
+    add_flags(own, options);
   }
 
  private:

@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <iostream>
-#include <memory>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -116,13 +115,12 @@ int chat(const chat_options& options) {
 }  // namespace
 
 void add_chat(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<chat_options>();
-  CLI::App& own = *program.add_subcommand("chat", "Talk with a cluster's model; a line is a message");
-  add_connect(own, options->cluster);
-  own.add_option("--adapter", options->adapter, "answer with this adapter: name or name@version")->type_name("NAME");
-  own.add_option("--system", options->system, "a system message before all others")->type_name("TEXT");
-  add_sampling(own, options->sampling, {});
-  run_when_named(own, chosen, [options] { return chat(*options); });
+  const auto [own, options] =
+      add_command(program, chosen, "chat", "Talk with a cluster's model; a line is a message", chat);
+  add_connect(own, options.cluster);
+  own.add_option("--adapter", options.adapter, "answer with this adapter: name or name@version")->type_name("NAME");
+  own.add_option("--system", options.system, "a system message before all others")->type_name("TEXT");
+  add_sampling(own, options.sampling, {});
 }
 
 }  // namespace troupe

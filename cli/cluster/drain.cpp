@@ -1,4 +1,3 @@
-#include <memory>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -28,12 +27,11 @@ int drain(const drain_options& options) {
 }  // namespace
 
 void add_drain(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<drain_options>();
-  CLI::App& own = *program.add_subcommand(
-      "drain", "Move a worker's requests elsewhere and end it, so that its machine can be taken away");
-  own.add_option("NAME", options->node, "the node, as troupe status shows it")->required();
-  add_connect(own, options->cluster);
-  run_when_named(own, chosen, [options] { return drain(*options); });
+  const auto [own, options] =
+      add_command(program, chosen, "drain",
+                  "Move a worker's requests elsewhere and end it, so that its machine can be taken away", drain);
+  own.add_option("NAME", options.node, "the node, as troupe status shows it")->required();
+  add_connect(own, options.cluster);
 }
 
 }  // namespace troupe

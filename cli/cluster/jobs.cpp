@@ -57,6 +57,10 @@ int change_job(const jobs_options& options, const char* command) {
   return 0;
 }
 
+int cancel_job(const jobs_options& options) {
+  return change_job(options, "job.cancel");
+}
+
 int forget_job(const jobs_options& options) {
   (void)cluster_client(options.cluster).command("job.forget", json{{"id", options.id}}.dump());
   print(fmt::format("{}: forgotten\n", options.id));
@@ -148,11 +152,9 @@ void add_jobs(CLI::App& program, command& chosen) {
 }
 
 void add_cancel(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<jobs_options>();
-  CLI::App& own = *program.add_subcommand("cancel", "End a job; its outputs so far stay");
-  own.add_option("ID", options->id, "as troupe jobs shows it")->required();
-  add_connect(own, options->cluster);
-  run_when_named(own, chosen, [options] { return change_job(*options, "job.cancel"); });
+  const auto [own, options] = add_command(program, chosen, "cancel", "End a job; its outputs so far stay", cancel_job);
+  own.add_option("ID", options.id, "as troupe jobs shows it")->required();
+  add_connect(own, options.cluster);
 }
 
 }  // namespace troupe

@@ -1,4 +1,3 @@
-#include <memory>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -33,11 +32,10 @@ int keygen(const keygen_options& options) {
 }  // namespace
 
 void add_keygen(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<keygen_options>();
-  CLI::App& own = *program.add_subcommand("keygen", "Make the keys of a cluster beyond one machine");
-  own.add_option("--out", options->out, "a folder for them; none is overwritten")->type_name("DIR")->required();
-  own.add_option("--client", options->client, "one more client's key beside those in DIR")->type_name("NAME");
-  run_when_named(own, chosen, [options] { return keygen(*options); });
+  const auto [own, options] =
+      add_command(program, chosen, "keygen", "Make the keys of a cluster beyond one machine", keygen);
+  own.add_option("--out", options.out, "a folder for them; none is overwritten")->type_name("DIR")->required();
+  own.add_option("--client", options.client, "one more client's key beside those in DIR")->type_name("NAME");
 }
 
 }  // namespace troupe

@@ -1,7 +1,5 @@
 #include <sys/prctl.h>
 
-#include <memory>
-
 #include <CLI/CLI.hpp>
 
 #include "base/ascii.hpp"
@@ -32,12 +30,11 @@ int node_command(const node_options& options) {
 }  // namespace
 
 void add_node(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<node_options>();
-  CLI::App& own = *program.add_subcommand("node", "Run one node of a cluster; a name that is not in its file joins it");
-  own.add_option("CLUSTER", options->cluster, "the cluster's TOML file")->required();
-  own.add_option("--name", options->name, "which node")->required()->type_name("NAME");
-  own.add_flag("--listed", options->listed, "refuse a name that is not in the file; so troupe up starts nodes");
-  run_when_named(own, chosen, [options] { return node_command(*options); });
+  const auto [own, options] = add_command(
+      program, chosen, "node", "Run one node of a cluster; a name that is not in its file joins it", node_command);
+  own.add_option("CLUSTER", options.cluster, "the cluster's TOML file")->required();
+  own.add_option("--name", options.name, "which node")->required()->type_name("NAME");
+  own.add_flag("--listed", options.listed, "refuse a name that is not in the file; so troupe up starts nodes");
 }
 
 }  // namespace troupe

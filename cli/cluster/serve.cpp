@@ -3,7 +3,6 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <memory>
 #include <string>
 #include <vector>
 
@@ -172,28 +171,27 @@ int serve(const serve_options& options) {
 }  // namespace
 
 void add_serve(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<serve_options>();
-  CLI::App& own = *program.add_subcommand("serve", "Serve a model on this machine, without a cluster's file");
-  add_model(own, options->model);
-  add_quant(own, options->model);
-  add_keep(own, options->model);
-  own.add_option("--kv", options->model.kv, "what keys and values are cached in: f16, f32 or int8 [f16]")
+  const auto [own, options] =
+      add_command(program, chosen, "serve", "Serve a model on this machine, without a cluster's file", serve);
+  add_model(own, options.model);
+  add_quant(own, options.model);
+  add_keep(own, options.model);
+  own.add_option("--kv", options.model.kv, "what keys and values are cached in: f16, f32 or int8 [f16]")
       ->type_name("KIND");
-  add_context(own, options->model);
-  add_threads(own, options->model);
-  add_device(own, options->model);
-  own.add_option("--adapter", options->adapter, "a LoRA adapter and what requests call it; may be repeated")
+  add_context(own, options.model);
+  add_threads(own, options.model);
+  add_device(own, options.model);
+  own.add_option("--adapter", options.adapter, "a LoRA adapter and what requests call it; may be repeated")
       ->type_name("NAME=DIR")
       ->allow_extra_args(false);
-  own.add_option("--adapters", options->adapters, "a folder of adapters, asked for by the names of their folders")
+  own.add_option("--adapters", options.adapters, "a folder of adapters, asked for by the names of their folders")
       ->type_name("DIR");
-  own.add_option("--http", options->http, "HOST:PORT of the page and the OpenAI API [127.0.0.1:8000]")
+  own.add_option("--http", options.http, "HOST:PORT of the page and the OpenAI API [127.0.0.1:8000]")
       ->type_name("ADDRESS");
-  own.add_option("--listen", options->listen, "where other commands reach it [tcp://127.0.0.1:7700]")
+  own.add_option("--listen", options.listen, "where other commands reach it [tcp://127.0.0.1:7700]")
       ->type_name("ENDPOINT");
-  own.add_flag("--insecure", options->insecure, "allow addresses that other machines reach, not encrypted");
-  own.add_flag("--detach", options->detach, "return once it serves; troupe down ends it");
-  run_when_named(own, chosen, [options] { return serve(*options); });
+  own.add_flag("--insecure", options.insecure, "allow addresses that other machines reach, not encrypted");
+  own.add_flag("--detach", options.detach, "return once it serves; troupe down ends it");
 }
 
 }  // namespace troupe

@@ -1,4 +1,3 @@
-#include <memory>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -28,11 +27,10 @@ int status(const status_options& options) {
 }  // namespace
 
 void add_status(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<status_options>();
-  CLI::App& own = *program.add_subcommand("status", "Show the nodes, replicas, adapters and jobs of a cluster");
-  add_connect(own, options->cluster);
-  own.add_flag("--json", options->json, R"(print {"nodes","replicas","adapters","jobs"})");
-  run_when_named(own, chosen, [options] { return status(*options); });
+  const auto [own, options] =
+      add_command(program, chosen, "status", "Show the nodes, replicas, adapters and jobs of a cluster", status);
+  add_connect(own, options.cluster);
+  own.add_flag("--json", options.json, R"(print {"nodes","replicas","adapters","jobs"})");
 }
 
 }  // namespace troupe

@@ -1,7 +1,6 @@
 #include <unistd.h>
 
 #include <iostream>
-#include <memory>
 #include <optional>
 
 #include <CLI/CLI.hpp>
@@ -165,19 +164,18 @@ int submit(const submit_options& options) {
 }  // namespace
 
 void add_submit(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<submit_options>();
-  CLI::App& own = *program.add_subcommand("submit", "Have a prompt, or a file of them, answered by a cluster");
-  add_connect(own, options->cluster);
-  add_prompt(own, options->question, "send");
-  own.add_option("--file", options->file, R"(a JSON object a line: {"prompt"|"messages"|"tokens", …})")
+  const auto [own, options] =
+      add_command(program, chosen, "submit", "Have a prompt, or a file of them, answered by a cluster", submit);
+  add_connect(own, options.cluster);
+  add_prompt(own, options.question, "send");
+  own.add_option("--file", options.file, R"(a JSON object a line: {"prompt"|"messages"|"tokens", …})")
       ->type_name("IN.jsonl");
-  own.add_option("--out", options->out, "the answers, in the same order; goes on where the file ends")
+  own.add_option("--out", options.out, "the answers, in the same order; goes on where the file ends")
       ->type_name("OUT.jsonl");
-  own.add_flag("--new", options->is_new, "a new job, even where the same was submitted before");
-  own.add_option("--adapter", options->adapter, "answer with this adapter: name or name@version")->type_name("NAME");
-  add_sampling(own, options->sampling,
+  own.add_flag("--new", options.is_new, "a new job, even where the same was submitted before");
+  own.add_option("--adapter", options.adapter, "answer with this adapter: name or name@version")->type_name("NAME");
+  add_sampling(own, options.sampling,
                R"(print {"prompt_tokens","tokens","text","finish_reason","adapter"}, or the job, at the end)");
-  run_when_named(own, chosen, [options] { return submit(*options); });
 }
 
 }  // namespace troupe

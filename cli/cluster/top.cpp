@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <memory>
 #include <sstream>
 #include <utility>
 
@@ -96,11 +95,10 @@ int show_top(const top_options& options) {
 }  // namespace
 
 void add_top(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<top_options>();
-  CLI::App& own = *program.add_subcommand("top", "Show the same as status, again every second; q ends");
-  add_connect(own, options->cluster);
-  own.add_option("--blocks", options->blocks, "end after so many; 0: never [0]")->check(CLI::Range(0, 1 << 30));
-  run_when_named(own, chosen, [options] { return show_top(*options); });
+  const auto [own, options] =
+      add_command(program, chosen, "top", "Show the same as status, again every second; q ends", show_top);
+  add_connect(own, options.cluster);
+  own.add_option("--blocks", options.blocks, "end after so many; 0: never [0]")->check(CLI::Range(0, 1 << 30));
 }
 
 }  // namespace troupe

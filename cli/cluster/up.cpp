@@ -3,7 +3,6 @@
 #include <chrono>
 #include <filesystem>
 #include <functional>
-#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -152,18 +151,14 @@ void hold_up(const cluster_config& config, bool detach) {
 }
 
 void add_up(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<up_options>();
-  CLI::App& own = *program.add_subcommand("up", "Start a cluster's nodes and keep them running");
-  own.add_option("CLUSTER", options->cluster, "the cluster's TOML file")->required();
-  own.add_flag("--detach", options->detach, "return once all replicas serve; troupe down ends it");
-  run_when_named(own, chosen, [options] { return up(*options); });
+  const auto [own, options] = add_command(program, chosen, "up", "Start a cluster's nodes and keep them running", up);
+  own.add_option("CLUSTER", options.cluster, "the cluster's TOML file")->required();
+  own.add_flag("--detach", options.detach, "return once all replicas serve; troupe down ends it");
 }
 
 void add_down(CLI::App& program, command& chosen) {
-  auto cluster = std::make_shared<std::string>();
-  CLI::App& own = *program.add_subcommand("down", "End what troupe up started on this machine");
-  own.add_option("CLUSTER", *cluster, "the cluster's TOML file")->required();
-  run_when_named(own, chosen, [cluster] { return down(*cluster); });
+  const auto [own, cluster] = add_command(program, chosen, "down", "End what troupe up started on this machine", down);
+  own.add_option("CLUSTER", cluster, "the cluster's TOML file")->required();
 }
 
 }  // namespace troupe

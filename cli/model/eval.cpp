@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <memory>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -33,13 +32,11 @@ int eval(const eval_options& options) {
 }  // namespace
 
 void add_eval(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<eval_options>();
-  CLI::App& own =
-      *program.add_subcommand("eval", "Measure how well a model predicts a text: mean nll per token, perplexity");
-  add_model_options(own, options->model);
-  own.add_option("--text", options->text, "the text; <|endoftext|> separates documents")->type_name("FILE")->required();
-  own.add_flag("--json", options->json, R"(print {"tokens","nll","perplexity"})");
-  run_when_named(own, chosen, [options] { return eval(*options); });
+  const auto [own, options] = add_command(
+      program, chosen, "eval", "Measure how well a model predicts a text: mean nll per token, perplexity", eval);
+  add_model_options(own, options.model);
+  own.add_option("--text", options.text, "the text; <|endoftext|> separates documents")->type_name("FILE")->required();
+  own.add_flag("--json", options.json, R"(print {"tokens","nll","perplexity"})");
 }
 
 }  // namespace troupe

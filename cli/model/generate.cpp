@@ -82,12 +82,10 @@ int generate_command(const generate_options& options) {
 }  // namespace
 
 void add_generate(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<generate_options>();
-  CLI::App& own = *program.add_subcommand("generate", "Continue a prompt");
-  add_model_options(own, options->model);
-  add_prompt(own, options->question, "write");
-  add_sampling(own, options->sampling, R"(print {"prompt_tokens","tokens","text","finish_reason"} at the end)");
-  run_when_named(own, chosen, [options] { return generate_command(*options); });
+  const auto [own, options] = add_command(program, chosen, "generate", "Continue a prompt", generate_command);
+  add_model_options(own, options.model);
+  add_prompt(own, options.question, "write");
+  add_sampling(own, options.sampling, R"(print {"prompt_tokens","tokens","text","finish_reason"} at the end)");
 }
 
 }  // namespace troupe

@@ -1,6 +1,5 @@
 #include <array>
 #include <map>
-#include <memory>
 #include <optional>
 
 #include <CLI/CLI.hpp>
@@ -20,6 +19,11 @@ namespace troupe {
 namespace {
 
 using nlohmann::ordered_json;
+
+struct inspect_options {
+  model_options model;
+  bool json = false;
+};
 
 constexpr std::array all_schemes{scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4};
 
@@ -170,9 +174,9 @@ std::string to_text(const ordered_json& all) {
       sizes_text(all["memory"]), sizes_text(all["kv_bytes_per_token"]));
 }
 
-int inspect(const std::string& model, bool as_json) {
-  const ordered_json all = describe(model);
-  if (as_json)
+int inspect(const inspect_options& options) {
+  const ordered_json all = describe(options.model.model);
+  if (options.json)
     print_json(all);
   else
     print(to_text(all));
@@ -182,12 +186,10 @@ int inspect(const std::string& model, bool as_json) {
 }  // namespace
 
 void add_inspect(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<model_options>();
-  auto json = std::make_shared<bool>(false);
-  CLI::App& own = *program.add_subcommand("inspect", "Show what a model is, and the memory it takes");
-  add_model(own, *options);
-  own.add_flag("--json", *json, "print it as JSON");
-  run_when_named(own, chosen, [options, json] { return inspect(options->model, *json); });
+  const auto [own, options] =
+      add_command(program, chosen, "inspect", "Show what a model is, and the memory it takes", inspect);
+  add_model(own, options.model);
+  own.add_flag("--json", options.json, "print it as JSON");
 }
 
 }  // namespace troupe

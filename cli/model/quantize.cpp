@@ -1,5 +1,4 @@
 #include <chrono>
-#include <memory>
 #include <optional>
 
 #include <CLI/CLI.hpp>
@@ -96,17 +95,16 @@ int quantize(const quantize_options& options) {
 }  // namespace
 
 void add_quantize(CLI::App& program, command& chosen) {
-  auto options = std::make_shared<quantize_options>();
-  CLI::App& own = *program.add_subcommand("quantize", "Write a model in another scheme, ready to run");
-  add_model(own, options->model);
-  own.add_option("--scheme", options->scheme, "u8, u8g64, q8, q4, bf16 or f32")->type_name("SCHEME")->required();
-  own.add_option("--out", options->out, "the folder to write")->type_name("DIR")->required();
-  add_keep(own, options->model);
-  own.add_option("--text", options->text, "compare the perplexity on this text before and after")->type_name("FILE");
-  add_threads(own, options->model);
-  own.add_flag("--force", options->force, "replace the model that is in DIR");
-  own.add_flag("--json", options->json, "print sizes, time and perplexity as JSON");
-  run_when_named(own, chosen, [options] { return quantize(*options); });
+  const auto [own, options] =
+      add_command(program, chosen, "quantize", "Write a model in another scheme, ready to run", quantize);
+  add_model(own, options.model);
+  own.add_option("--scheme", options.scheme, "u8, u8g64, q8, q4, bf16 or f32")->type_name("SCHEME")->required();
+  own.add_option("--out", options.out, "the folder to write")->type_name("DIR")->required();
+  add_keep(own, options.model);
+  own.add_option("--text", options.text, "compare the perplexity on this text before and after")->type_name("FILE");
+  add_threads(own, options.model);
+  own.add_flag("--force", options.force, "replace the model that is in DIR");
+  own.add_flag("--json", options.json, "print sizes, time and perplexity as JSON");
 }
 
 }  // namespace troupe
