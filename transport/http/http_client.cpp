@@ -116,6 +116,12 @@ class client_connection : public std::enable_shared_from_this<client_connection>
   bool was_idle_ = false;  ///< nothing has come yet on a connection that served another request before
 };
 
+/// As a request's `host` has it: "host:80", "[::1]:80".
+std::string authority_of(const http_url& url) {
+  const bool is_ipv6 = url.host.find(':') != std::string::npos;
+  return is_ipv6 ? fmt::format("[{}]:{}", url.host, url.port) : fmt::format("{}:{}", url.host, url.port);
+}
+
 }  // namespace
 
 http_url parse_http_url(std::string_view text) {
@@ -159,8 +165,8 @@ http_client::~http_client() = default;
 
 void http_client::send(const std::string& method, const std::string& path, const http_headers& headers,
                        const std::string& body, listener heard) {
-  std::string request = fmt::format("{} {}{} HTTP/1.1\r\nhost: {}:{}\r\ncontent-length: {}\r\n", method,
-                                    impl_->url.path, path, impl_->url.host, impl_->url.port, body.size());
+  std::string request = fmt::format("{} {}{} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n", method, impl_->url.path,
+                                    path, authority_of(impl_->url), body.size());
   for (const auto& [name, value] : headers) request += fmt::format("{}: {}\r\n", name, value);
   request += "\r\n" + body;
   std::shared_ptr<client_connection> connection;

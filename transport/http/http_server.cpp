@@ -57,6 +57,7 @@ struct http_server::impl {
   void accept();
   void accept_later();
   void take(detail::socket from);
+  void end_idle();
 };
 
 void check_http_address(const http_options& options) {
@@ -119,6 +120,14 @@ void http_server::impl::take(detail::socket from) {
   asio::dispatch(connection->executor(), [connection] { connection->start(); });
 }
 
+/// The connections without a request in progress.
+void http_server::impl::end_idle() {
+  const std::lock_guard lock(mutex);
+  for (const auto& each : connections)
+    if (const auto connection = each.lock())
+      asio::post(connection->executor(), [connection] { connection->end_when_idle(); });
+}
+
 void http_server::stop() {
   if (impl_->shared->stopping.exchange(true)) return;
   asio::post(impl_->acceptor.get_executor(), [own = impl_.get()] {
@@ -127,12 +136,7 @@ void http_server::stop() {
   });
   const auto until = steady::now() + impl_->shared->options.grace;
   while (!impl_->threads.empty() && impl_->shared->connections > 0 && steady::now() < until) {
-    {
-      const std::lock_guard lock(impl_->mutex);
-      for (const auto& each : impl_->connections)
-        if (const auto connection = each.lock())
-          asio::post(connection->executor(), [connection] { connection->end_when_idle(); });
-    }
+    impl_->end_idle();
     std::this_thread::sleep_for(std::chrono::milliseconds(2));
   }
   impl_->context.stop();

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -12,6 +14,7 @@
 #include <boost/asio/write.hpp>
 
 #include "base/error.hpp"
+#include "transport/http/http_server.hpp"
 
 namespace troupe::test {
 namespace {
@@ -81,6 +84,24 @@ TEST(http_url, is_read_or_refused) {
   EXPECT_EQ(parse_http_url("http://a").port, 80);
   for (const char* bad : {"https://a", "a:80", "http://", "http://a:b", "http://a:70000"})
     EXPECT_THROW(parse_http_url(bad), input_error) << bad;
+}
+
+TEST(http_client, writes_an_address_of_ipv6_in_brackets) {
+  std::optional<http_server> server;
+  try {
+    server.emplace(http_options{.host = "::1"}, [](http_request&& request, std::shared_ptr<http_exchange> exchange) {
+      exchange->reply({.body = std::string(request.header("host"))});
+    });
+  } catch (const input_error&) {
+    GTEST_SKIP() << "this machine has no IPv6";
+  }
+  server->start();
+  const std::string authority = "[::1]:" + std::to_string(server->port());
+  http_client client(parse_http_url("http://" + authority));
+  std::string host;
+  client.send("GET", "/", {}, {}, {.on_data = [&](std::string_view piece) { host += piece; }});
+  client.run();
+  EXPECT_EQ(host, authority);
 }
 
 }  // namespace
