@@ -1,6 +1,7 @@
 #include "cli/cluster/status_view.hpp"
 
 #include <algorithm>
+#include <array>
 #include <vector>
 
 #include <fmt/format.h>
@@ -17,30 +18,34 @@ using json = nlohmann::ordered_json;
 using table_rows = std::vector<std::vector<std::string>>;
 
 // What is absent or of another type is shown as nothing: a cluster may be newer than this program.
-std::string text_of(const json& object, const char* key) {
+const json& part_of(const json& object, const char* key) {
+  static const json nothing;
   const auto found = object.is_object() ? object.find(key) : object.end();
-  if (found == object.end() || found->is_null()) return "-";
-  return found->is_string() ? found->get<std::string>() : found->dump();
+  return found == object.end() ? nothing : *found;
+}
+
+std::string text_of(const json& object, const char* key) {
+  const json& part = part_of(object, key);
+  if (part.is_null()) return "-";
+  return part.is_string() ? part.get<std::string>() : part.dump();
 }
 
 double number_of(const json& object, const char* key) {
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  return found != object.end() && found->is_number() ? found->get<double>() : 0;
+  const json& part = part_of(object, key);
+  return part.is_number() ? part.get<double>() : 0;
+}
+
+const json& list_of(const json& object, const char* key) {
+  static const json none = json::array();
+  const json& part = part_of(object, key);
+  return part.is_array() ? part : none;
 }
 
 std::string texts_of(const json& object, const char* key) {
   std::string all;
-  const auto found = object.is_object() ? object.find(key) : object.end();
-  if (found == object.end() || !found->is_array()) return "-";
-  for (const auto& each : *found)
+  for (const auto& each : list_of(object, key))
     if (each.is_string()) all += (all.empty() ? "" : ", ") + each.get<std::string>();
   return all.empty() ? "-" : all;
-}
-
-const json& list_of(const json& status, const char* key) {
-  static const json none = json::array();
-  const auto found = status.is_object() ? status.find(key) : status.end();
-  return found != status.end() && found->is_array() ? *found : none;
 }
 
 /// "0-5", or "0-5 rank 1" where several share them.
@@ -72,6 +77,18 @@ int order_of(const json& job) {
   return state == "running" ? 0 : is_over(state) ? 2 : 1;
 }
 
+// DONE to RESULT of a job.
+std::array<std::string, 5> batch_cells(const json& job) {
+  return {share(number_of(job, "ok") + number_of(job, "failed"), number_of(job, "lines")), text_of(job, "lines"),
+          text_of(job, "failed"), "-", "-"};
+}
+std::array<std::string, 5> tune_cells(const json& job) {
+  const double loss = number_of(job, "loss");
+  const bool is_done = text_of(job, "state") == "succeeded";
+  return {is_done ? "100%" : share(number_of(job, "step"), number_of(job, "steps")), "-", "-",
+          loss > 0 ? fmt::format("{:.4f}", loss) : "-", text_of(job, is_done ? "result" : "adapter")};
+}
+
 /// The first `most` jobs; those of one kind keep their order.
 std::string some_jobs(const json& jobs, std::size_t most) {
   std::vector<json> sorted(jobs.begin(), jobs.end());
@@ -79,6 +96,13 @@ std::string some_jobs(const json& jobs, std::size_t most) {
   const std::size_t shown = std::min(sorted.size(), most), more = sorted.size() - shown;
   sorted.resize(shown);
   return jobs_table(sorted) + (more > 0 ? fmt::format("… and {} more: troupe jobs\n", more) : "");
+}
+
+std::string shown_adapters(const json& status) {
+  std::string text = adapters_table(list_of(status, "adapters"));
+  if (const double others = number_of(status, "other_adapters"); others > 0)
+    text += fmt::format("{:.0f} other versions: troupe adapters list\n", others);
+  return text;
 }
 
 /// Why replicas do not run, where that is known.
@@ -116,40 +140,22 @@ std::string replicas_table(const json& status) {
 
 std::string adapters_table(const json& adapters) {
   table_rows all{{"ADAPTER", "STATE", "ANSWERS", "RANK", "MEMORY", "SHA256"}};
-  for (const auto& each : adapters) {
-    const auto current = each.is_object() ? each.find("current") : each.end();
+  for (const auto& each : adapters)
     all.push_back({text_of(each, "version"), text_of(each, "state"),
-                   current != each.end() && *current == true ? text_of(each, "name") : "-", text_of(each, "rank"),
+                   part_of(each, "current") == true ? text_of(each, "name") : "-", text_of(each, "rank"),
                    size_text(static_cast<std::int64_t>(number_of(each, "bytes"))),
                    text_of(each, "sha256").substr(0, 12)});
-  }
   return finished(all);
 }
 
 std::string jobs_table(const json& jobs) {
   table_rows all{{"JOB", "KIND", "STATE", "DONE", "LINES", "FAILED", "LOSS", "RESULT"}};
   for (const auto& job : jobs) {
-    const bool is_tune = text_of(job, "kind") != "batch";
-    const bool is_done = is_tune && text_of(job, "state") == "succeeded";
-    if (is_tune) {
-      const std::string loss = number_of(job, "loss") > 0 ? fmt::format("{:.4f}", number_of(job, "loss")) : "-";
-      all.push_back({text_of(job, "id"), text_of(job, "kind"), text_of(job, "state"),
-                     is_done ? "100%" : share(number_of(job, "step"), number_of(job, "steps")), "-", "-", loss,
-                     text_of(job, is_done ? "result" : "adapter")});
-      continue;
-    }
-    all.push_back({text_of(job, "id"), text_of(job, "kind"), text_of(job, "state"),
-                   share(number_of(job, "ok") + number_of(job, "failed"), number_of(job, "lines")),
-                   text_of(job, "lines"), text_of(job, "failed"), "-", "-"});
+    auto& row = all.emplace_back(std::vector{text_of(job, "id"), text_of(job, "kind"), text_of(job, "state")});
+    const auto rest = row[1] == "batch" ? batch_cells(job) : tune_cells(job);
+    row.insert(row.end(), rest.begin(), rest.end());
   }
   return finished(all);
-}
-
-std::string shown_adapters(const json& status) {
-  std::string text = adapters_table(list_of(status, "adapters"));
-  if (const double others = number_of(status, "other_adapters"); others > 0)
-    text += fmt::format("{:.0f} other versions: troupe adapters list\n", others);
-  return text;
 }
 
 std::string journal_problem(const json& status) {
