@@ -15,14 +15,13 @@ macro(troupe_global_settings)
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
     # GCC collects its garbage from 512 MB on instead of 128: large files compile some 5 % faster.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
-  endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
-    # GCC 12 warns of overlaps in std::string that cannot happen.
-    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
-  endif()
-  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # GCC 13 warns wrongly at -O2, too, that values of variants may be uninitialized.
-    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
+    if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
+      # GCC 12 warns of overlaps in std::string that cannot happen.
+      add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
+    else()
+      # GCC 13 warns wrongly at -O2, too, that values of variants may be uninitialized.
+      add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
+    endif()
   endif()
   if(TROUPE_CUDA)
     troupe_cuda_settings()

@@ -46,6 +46,24 @@ TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   EXPECT_EQ(serving.wait(), 0) << serving.error();
 }
 
+TEST_F(serve, refuses_what_the_cluster_does_not_have_in_the_words_of_the_command_line) {
+  words detached = serving_;
+  detached.push_back("--detach");
+  ASSERT_EQ(start(detached).wait(), 0);
+  const auto refusal_of = [&](words arguments) {
+    arguments.insert(arguments.begin(), TROUPE_BINARY);
+    arguments.insert(arguments.end(), {"--connect", cluster_.endpoint()});
+    process asked(arguments, site_.path("asked"), site_.environment());
+    EXPECT_EQ(asked.wait(), 2);
+    return asked.error();
+  };
+  EXPECT_THAT(refusal_of({"adapters", "unload", "nobody"}), HasSubstr("there is none: see troupe adapters list"));
+  EXPECT_THAT(refusal_of({"adapters", "rollback", "nobody"}), HasSubstr("there is none: see troupe adapters list"));
+  EXPECT_THAT(refusal_of({"submit", "--tokens", "1", "--stop-token", "999999"}),
+              HasSubstr("troupe: --stop-token names token 999999"));
+  EXPECT_EQ(start({"down", (site_.path("state") / "troupe/model/cluster.toml").string()}).wait(), 0);
+}
+
 TEST_F(serve, does_not_touch_the_file_of_what_is_up) {
   words detached = serving_;
   detached.push_back("--detach");

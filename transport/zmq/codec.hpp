@@ -50,9 +50,6 @@ constexpr std::string_view name_of(codec_error error) {
 
 constexpr int codec_max_depth = 32;
 
-/// Appends a message's bytes to `to`.
-template <described T>
-void encode_to(std::vector<std::byte>& to, const T& message);
 template <described T>
 std::vector<std::byte> encode(const T& message);
 /// Never throws.
@@ -284,15 +281,10 @@ void load(codec_reader& from, T& message) {
 }  // namespace detail
 
 template <described T>
-void encode_to(std::vector<std::byte>& to, const T& message) {
-  detail::codec_writer writer(to);
-  writer(message);
-}
-
-template <described T>
 std::vector<std::byte> encode(const T& message) {
   std::vector<std::byte> bytes;
-  encode_to(bytes, message);
+  detail::codec_writer writer(bytes);
+  writer(message);
   return bytes;
 }
 
