@@ -132,44 +132,29 @@ int bench_engine(const engine_bench_options& options) {
   return 0;
 }
 
-/// The commands below `troupe bench`.
-class bench_menu {
- public:
-  bench_menu(CLI::App& group, command& chosen) : group_(group), chosen_(chosen) {}
-
-  template <class Options>
-  void add(const char* name, const char* what, void (*add_flags)(CLI::App&, Options&),
-           int (*run)(const Options&)) const {
-    const auto [own, options] = add_command(group_, chosen_, name, what, run);
-    own.add_flag("--json", options.json, "print a JSON object for each line");
-    add_flags(own, options);
-  }
-
- private:
-  CLI::App& group_;
-  command& chosen_;
-};
-
 }  // namespace
 
 void add_bench(CLI::App& program, command& chosen) {
   CLI::App& group = *program.add_subcommand("bench", "Measure this machine, the kernels, or a model on it");
   group.require_subcommand(1);
-  const bench_menu menu(group, chosen);
-  menu.add("limits", "Measure what the machine allows: reading at several sizes, int8 and f32 products", add_limits,
-           bench_limits);
-  menu.add("ops", "Measure each kernel beside its reference, as a share of the limit that binds it", add_ops,
-           bench_ops);
-  menu.add("engine", "Measure prefill and decode of a model, as a share of what the machine allows", add_engine,
-           bench_engine);
-  menu.add("serve", "Put load on a server of OpenAI's API: throughput and latency", add_bench_serve, bench_serve);
-  menu.add("first-token", "Measure what a cluster adds to the time to the first token", add_bench_first_token,
-           bench_first_token);
-  menu.add("http", "Measure what the HTTP interface costs with many streams, without a model", add_bench_http,
-           bench_http);
-  menu.add("lessons", "Take the course of serving optimizations, each measured on this machine", add_bench_lessons,
-           bench_lessons);
-  menu.add("scheduler", "Measure what deciding about a step costs, without a model", add_no_flags, bench_scheduler);
+  const auto add = [&]<class Options>(const char* name, const char* what, void (*add_flags)(CLI::App&, Options&),
+                                      int (*run)(const Options&)) {
+    const auto [own, options] = add_command(group, chosen, name, what, run);
+    own.add_flag("--json", options.json, "print a JSON object for each line");
+    add_flags(own, options);
+  };
+  add("limits", "Measure what the machine allows: reading at several sizes, int8 and f32 products", add_limits,
+      bench_limits);
+  add("ops", "Measure each kernel beside its reference, as a share of the limit that binds it", add_ops, bench_ops);
+  add("engine", "Measure prefill and decode of a model, as a share of what the machine allows", add_engine,
+      bench_engine);
+  add("serve", "Put load on a server of OpenAI's API: throughput and latency", add_bench_serve, bench_serve);
+  add("first-token", "Measure what a cluster adds to the time to the first token", add_bench_first_token,
+      bench_first_token);
+  add("http", "Measure what the HTTP interface costs with many streams, without a model", add_bench_http, bench_http);
+  add("lessons", "Take the course of serving optimizations, each measured on this machine", add_bench_lessons,
+      bench_lessons);
+  add("scheduler", "Measure what deciding about a step costs, without a model", add_no_flags, bench_scheduler);
 }
 
 }  // namespace troupe
