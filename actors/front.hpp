@@ -2,7 +2,6 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <optional>
 
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"

@@ -15,7 +15,6 @@
 #include "actors/requests/answer_listener.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/journal/journal.hpp"
-#include "cluster/placement/placement.hpp"
 #include "cluster/routing/routing.hpp"
 #include "model/engine/replica_scheduler.hpp"
 #include "model/lora/adapter.hpp"

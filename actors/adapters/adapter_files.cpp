@@ -101,7 +101,7 @@ std::string digest_of_adapter(const fs::path& folder) {
   return digest.finish();
 }
 
-shared_bytes read_adapter_bytes(const fs::path& file, std::uint64_t offset, std::size_t most) {
+shared_bytes read_file_piece(const fs::path& file, std::uint64_t offset, std::size_t most) {
   const open_file source(file, O_RDONLY);
   const auto size = static_cast<std::uint64_t>(source.size());
   if (offset > size) refuse("offset {} is beyond the file's {} bytes", offset, size);

@@ -55,7 +55,7 @@ adapter_file read_as(const fs::path& shown, const fs::path& folder, const model_
 
 adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
     : options_(std::move(chosen)),
-      catalogue_({options_.base_name, options_.base, 1 << 16}, std::move(saved)),
+      catalogue_({options_.base_name, options_.base}, std::move(saved)),
       saved_(catalogue_),
       being_saved_(catalogue_) {
   make_private_folder(options_.store);
@@ -111,8 +111,7 @@ std::string adapter_shelf::find_files(const adapter_entry& entry) {
 }
 
 adapter_shelf::candidate adapter_shelf::copy_in(const std::string& name, const fs::path& folder) {
-  if (!is_adapter_name(name))
-    refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit", name);
+  if (const auto wrong = catalogue_.check_name(name)) refuse_by(*wrong);
   candidate copy = checked_copy(folder);
   copy.name = name;
   copy.files = adapter_files_in(folder_of(copy.sha256));

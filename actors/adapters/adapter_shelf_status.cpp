@@ -67,7 +67,7 @@ adapter_piece adapter_shelf::read_piece(const want_piece& wanted) const {
     return piece;
   }
   try {
-    piece.attachment = read_adapter_bytes(folder_of(wanted.sha256) / *name, wanted.offset, largest_piece);
+    piece.attachment = read_file_piece(folder_of(wanted.sha256) / *name, wanted.offset, largest_piece);
   } catch (const input_error& error) {
     piece.error = error.what();
   }

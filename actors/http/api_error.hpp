@@ -1,5 +1,4 @@
 #pragma once
-#include <optional>
 #include <stdexcept>
 #include <string>
 #include <string_view>

@@ -34,7 +34,7 @@ void show_model(const api_call& call) {
   const std::string& name = call.place();
   if (name == served.model) return call.exchange->reply({.body = base_json(context)});
   const auto adapter = served.find_adapter(name);
-  if (!adapter) throw api_error(404, "the model does not exist: see /v1/models", "model", "model_not_found");
+  if (!adapter) throw unknown_model(name);
   call.exchange->reply({.body = model_json(context, name, adapter->full_name, served.model)});
 }
 

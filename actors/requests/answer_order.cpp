@@ -1,6 +1,5 @@
 #include "actors/requests/answer_order.hpp"
 
-#include <algorithm>
 #include <functional>
 #include <iterator>
 

@@ -1,6 +1,5 @@
 #include "actors/requests/client_desk.hpp"
 
-#include <algorithm>
 #include <random>
 
 #include "actors/command_answers.hpp"

@@ -1,7 +1,6 @@
 #pragma once
 #include <memory>
 #include <optional>
-#include <string>
 
 #include "actors/interfaces.hpp"
 #include "actors/training/training_files.hpp"

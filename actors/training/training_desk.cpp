@@ -3,7 +3,6 @@
 
 #include <cmath>
 
-#include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -129,10 +128,7 @@ void training_desk_state::assign() {
 void training_desk_state::give(const training_queue::group& leases) {
   const std::string id = leases.front().job;
   record* job = find(id);
-  if (!job) {
-    queue_.remove(id);
-    return;
-  }
+  if (!job) return queue_.remove(id);
   if (job->spec.base != 0 && model_id(job->spec.base) != parts_.model)
     return fail(id,
                 fmt::format("was accepted for another base ({:016x}) than the cluster runs now ({:016x}): submit it "

@@ -13,6 +13,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
 #include "actors/task_thread.hpp"
+#include "actors/training/training_files.hpp"
 #include "actors/training/training_intake.hpp"
 #include "cluster/training/training_pace.hpp"
 #include "cluster/training/training_queue.hpp"

@@ -209,7 +209,7 @@ void training_desk_state::end_in_journal(const std::string& id, std::string mess
 /// The end is in the journal: everything else of the job is removed, here and on all trainers, since earlier ones have
 /// data and checkpoints too.
 void training_desk_state::end(const std::string& id) {
-  (void)queue_.remove(id);
+  queue_.remove(id);
   if (const record* job = find(id)) *job->is_over = true;
   for (const auto& [name, trainer] : trainers_) tell(trainer.actor, stop_training{{}, id});
   jobs_.erase(id);

@@ -10,6 +10,7 @@
 #include "actors/folders.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/mapped_file.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
@@ -42,19 +43,8 @@ void check_training_id(std::string_view text) {
 }
 
 training_file describe_file(const fs::path& folder, const std::string& name) {
-  std::ifstream in(folder / name, std::ios::binary);
-  if (!in) refuse("{}: cannot be read: {}", (folder / name).string(), std::strerror(errno));
-  training_file made{name, 0, {}};
-  sha256 digest;
-  std::string piece(1 << 20, '\0');
-  while (in.read(piece.data(), static_cast<std::streamsize>(piece.size())), in.gcount() > 0) {
-    const auto got = static_cast<std::size_t>(in.gcount());
-    digest.add(std::string_view(piece).substr(0, got));
-    made.bytes += got;
-  }
-  if (in.bad()) refuse("{}: cannot be read", (folder / name).string());
-  made.sha256 = digest.finish();
-  return made;
+  const mapped_file file(folder / name);
+  return {name, file.bytes().size(), sha256().add(file.bytes()).finish()};
 }
 
 bool is_there(const fs::path& folder, const training_file& file) {
@@ -72,17 +62,13 @@ training_piece read_training_piece(const fs::path& folder, const std::vector<tra
     piece.error = "there is no such piece";
     return piece;
   }
-  std::ifstream in(folder / known->name, std::ios::binary);
-  in.seekg(static_cast<std::streamoff>(wanted.offset));
-  auto bytes = std::make_shared<std::vector<std::byte>>(
-      std::min<std::uint64_t>(largest_training_piece, known->bytes - wanted.offset));
-  in.read(reinterpret_cast<char*>(bytes->data()), static_cast<std::streamsize>(bytes->size()));
-  if (static_cast<std::size_t>(in.gcount()) != bytes->size()) {
-    piece.error = fmt::format("{}: cannot be read", known->name);
-    return piece;
+  try {
+    const std::uint64_t left = known->bytes - wanted.offset;
+    piece.attachment =
+        read_file_piece(folder / known->name, wanted.offset, std::min<std::uint64_t>(largest_training_piece, left));
+  } catch (const input_error& error) {
+    piece.error = error.what();
   }
-  const std::span<const std::byte> read(*bytes);
-  piece.attachment = {std::move(bytes), read};
   return piece;
 }
 

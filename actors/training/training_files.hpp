@@ -17,7 +17,7 @@ bool is_training_id(std::string_view text);
 /// Throws input_error unless it may.
 void check_training_id(std::string_view text);
 
-/// Length and digest of a file. Throws input_error if it cannot be read.
+/// Length and digest of a file. Throws input_error if it cannot be read or is empty.
 training_file describe_file(const std::filesystem::path& folder, const std::string& name);
 bool is_there(const std::filesystem::path& folder, const training_file& file);
 

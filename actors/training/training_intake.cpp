@@ -1,11 +1,11 @@
 #include "actors/training/training_intake.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
 #include <fstream>
 
 #include "actors/folders.hpp"
+#include "actors/training/training_files.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "model/train/training_data.hpp"

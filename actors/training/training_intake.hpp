@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "actors/messages.hpp"
 #include "actors/requests/prompting.hpp"
-#include "actors/training/training_files.hpp"
 #include "actors/training/training_spec.hpp"
 #include "base/clock.hpp"
 

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string>
 
-#include "model/train/lora_parameters.hpp"
+#include "model/train/lora_options.hpp"
 #include "model/train/training_options.hpp"
 
 namespace troupe {

@@ -9,11 +9,13 @@
 #include "actors/folders.hpp"
 #include "actors/training/training_files.hpp"
 #include "actors/training/training_ranks.hpp"
+#include "actors/training/training_spec.hpp"
 #include "base/device_lost.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
+#include "model/train/lora_parameters.hpp"
 #include "model/train/training_course.hpp"
 #include "model/train/training_data.hpp"
 

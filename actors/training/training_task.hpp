@@ -9,7 +9,7 @@
 
 #include "actors/messages.hpp"
 #include "actors/training/training_brake.hpp"
-#include "actors/training/training_spec.hpp"
+#include "base/device_id.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "transport/collective/meeting.hpp"
 

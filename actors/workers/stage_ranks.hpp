@@ -1,7 +1,6 @@
 // A worker's part in a stage that several workers share: it meets the other ranks, exchanges data with them, and can be
 // woken when it waits for ranks that will not come.
 #pragma once
-#include <atomic>
 #include <chrono>
 #include <functional>
 #include <memory>

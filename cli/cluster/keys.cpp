@@ -12,6 +12,7 @@
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cluster/config/config.hpp"
+#include "model/engine/scheduling/sequence_request.hpp"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,6 @@
 #include "actors/replicas/router.hpp"
 #include "cli/compose/link_news.hpp"
 #include "cluster/config/config_address.hpp"
-#include "cluster/launch/launch_process.hpp"
 #include "model/formats/sampling_advice.hpp"
 
 namespace troupe {
@@ -20,7 +19,7 @@ router_parts router_of(const cluster_config& config) {
 }
 
 std::shared_ptr<journal> open_journal(const cluster_config& config) {
-  detail::make_state_folder(config.state_dir);
+  make_state_folder(config.state_dir);
   const auto records = std::make_shared<job_records>(config.state_dir / "files");
   journal::options options = journal_options_of(config);
   options.on_removed = [records](const std::string& id) { records->forget(id); };

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/whole_file.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/config/config_impl.hpp"
 
@@ -78,6 +79,14 @@ const node_config* cluster_config::find(std::string_view node) const {
 
 std::string cluster_config::head_endpoint() const {
   return reachable_endpoint(listen, head().host);
+}
+
+void make_state_folder(const std::filesystem::path& folder) {
+  try {
+    make_private_folder(folder);  // jobs and files of all who use the cluster will lie there
+  } catch (const write_failure& problem) {
+    refuse("state_dir: {}", problem.what());
+  }
 }
 
 std::string node_key(std::string_view node, std::string_view setting) {

@@ -134,6 +134,8 @@ cluster_config read_cluster_config(const std::filesystem::path& file);
 /// The same from text. `file`: its name in errors, and where relative paths start.
 cluster_config parse_cluster_config(std::string_view text, const std::filesystem::path& file);
 
+/// Makes a folder of the cluster's state, for its user alone. Throws input_error.
+void make_state_folder(const std::filesystem::path& folder);
 /// The key of a node's setting: "node.w0.layers".
 std::string node_key(std::string_view node, std::string_view setting);
 /// `file:line:column` of a key, or of the closest thing around it that is in the file.

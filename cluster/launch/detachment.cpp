@@ -11,11 +11,11 @@
 #include <csignal>
 #include <cstring>
 #include <stdexcept>
-#include <system_error>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "cluster/config/config.hpp"
 #include "cluster/launch/launch_process.hpp"
 
 namespace troupe {
@@ -42,7 +42,7 @@ std::string read_all(int descriptor) {
 }  // namespace
 
 detachment::detachment(const std::filesystem::path& log) : log_(log) {
-  detail::make_state_folder(log.parent_path());
+  make_state_folder(log.parent_path());
   const file_descriptor log_file = detail::open_log(log);
   auto [heard, told] = detail::open_pipe();
   const pid_t between = ::fork();

@@ -77,7 +77,7 @@ launcher::~launcher() {
 }
 
 void launcher::start() {
-  detail::make_state_folder(config_.logs());
+  make_state_folder(config_.logs());
   for (auto& node : nodes_) start(node, true);
 }
 

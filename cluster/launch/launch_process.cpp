@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "base/whole_file.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -53,14 +52,6 @@ struct child_setup {
 };
 
 }  // namespace
-
-void make_state_folder(const std::filesystem::path& folder) {
-  try {
-    make_private_folder(folder);  // jobs and files of all who use the cluster will lie there
-  } catch (const write_failure& problem) {
-    refuse("state_dir: {}", problem.what());
-  }
-}
 
 file_descriptor open_log(const std::filesystem::path& log) {
   file_descriptor opened(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));

@@ -12,9 +12,7 @@
 
 namespace troupe::detail {
 
-/// Throws input_error, like open_log.
-void make_state_folder(const std::filesystem::path& folder);
-/// Opens a log to append to it.
+/// Opens a log to append to it. Throws input_error.
 file_descriptor open_log(const std::filesystem::path& log);
 /// The end to read from, and the one to write to. Throws runtime_error.
 std::pair<file_descriptor, file_descriptor> open_pipe();

@@ -11,7 +11,6 @@
 #include <system_error>
 
 #include "base/error.hpp"
-#include "cluster/launch/launch_process.hpp"
 #include "cluster/launch/machine.hpp"
 
 namespace troupe {
@@ -73,7 +72,7 @@ std::optional<up_process> holder_of(int descriptor) {
 
 up_lock::up_lock(const cluster_config& config) {
   const std::filesystem::path path = pid_file(config);
-  detail::make_state_folder(config.state_dir);
+  make_state_folder(config.state_dir);
   file_ = file_descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
   if (!file_.is_open())
     refuse("{}: cannot be written: {}: choose another state_dir", path.string(), std::strerror(errno));

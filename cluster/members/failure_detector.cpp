@@ -30,20 +30,16 @@ void failure_detector::watch(incarnation_id node, instant now) {
   watched_[node] = {awake_at(now), {}, verdict::alive};
 }
 
-bool failure_detector::heard(incarnation_id node, instant now) {
-  const auto found = watched_.find(node);
-  if (found == watched_.end()) return false;
-  const bool was_suspect = found->second.last == verdict::suspect;
-  found->second = {awake_at(now), {}, verdict::alive};
-  return was_suspect;
+void failure_detector::heard(incarnation_id node, instant now) {
+  if (watched_.contains(node)) watch(node, now);
 }
 
-bool failure_detector::closed(incarnation_id node, instant now) {
+void failure_detector::closed(incarnation_id node, instant now) {
   const auto found = watched_.find(node);
-  if (found == watched_.end()) return false;
+  if (found == watched_.end()) return;
   record& state = found->second;
   if (!state.closed) state.closed = awake_at(now);
-  return std::exchange(state.last, verdict::suspect) != verdict::suspect;
+  state.last = verdict::suspect;
 }
 
 std::vector<failure_detector::change> failure_detector::tick(instant now) {

@@ -47,10 +47,10 @@ class failure_detector {
 
   void watch(incarnation_id node, instant now);
   void forget(incarnation_id node) { watched_.erase(node); }
-  /// Takes a suspicion back. Returns whether there was one.
-  bool heard(incarnation_id node, instant now);
-  /// The node's link closed: it is suspect at once. Returns whether it was not suspect before.
-  bool closed(incarnation_id node, instant now);
+  /// Takes a suspicion back.
+  void heard(incarnation_id node, instant now);
+  /// The node's link closed: it is suspect at once.
+  void closed(incarnation_id node, instant now);
   /// The nodes whose verdict changed, by number. Those that are lost are no longer watched.
   std::vector<change> tick(instant now);
 

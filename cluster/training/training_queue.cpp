@@ -20,7 +20,7 @@ training_queue::entry* training_queue::find_by_lease(std::uint64_t number) {
 }
 
 void training_queue::add(const std::string& job, bool paused, int trainers) {
-  if (!knows(job)) jobs_.push_back({job, paused, trainers, {}, 0});
+  if (!find(job)) jobs_.push_back({job, paused, trainers, {}, 0});
 }
 
 /// The trainers are free at once, since they hear of this before they hear of anything else.
@@ -50,12 +50,9 @@ void training_queue::resume(const std::string& job) {
   }
 }
 
-training_queue::group training_queue::remove(const std::string& job) {
-  entry* found = find(job);
-  if (!found) return {};
-  const auto ended = end_leases(*found);
+void training_queue::remove(const std::string& job) {
+  if (entry* found = find(job)) end_leases(*found);
   std::erase_if(jobs_, [&](const entry& each) { return each.job == job; });
-  return ended;
 }
 
 void training_queue::trainer_joined(const std::string& name, const std::string& reach) {

@@ -37,12 +37,11 @@ class training_queue {
 
   /// Adds a job at the end; a known one stays where it is. `trainers`: how many it can use.
   void add(const std::string& job, bool paused, int trainers = 1);
-  bool knows(const std::string& job) const { return find(job) != nullptr; }
   /// Returns the leases that end by this, like the functions below.
   group pause(const std::string& job);
   void resume(const std::string& job);
-  /// The job is over.
-  group remove(const std::string& job);
+  /// The job is over, and so are its leases.
+  void remove(const std::string& job);
 
   /// `reach`: trainers with the same can meet.
   void trainer_joined(const std::string& name, const std::string& reach = {});

@@ -14,6 +14,7 @@
 #include "base/file_descriptor.hpp"
 #include "base/sha256.hpp"
 #include "base/whole_file.hpp"
+#include "model/engine/scheduling/sequence_request.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {

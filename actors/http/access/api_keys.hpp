@@ -10,7 +10,6 @@
 
 #include "actors/http/access/key_limits.hpp"
 #include "base/clock.hpp"
-#include "model/engine/scheduling/sequence_request.hpp"
 
 namespace troupe {
 

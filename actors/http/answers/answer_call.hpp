@@ -1,6 +1,5 @@
 // Takes one request of the API through the gateway: several prompts, several answers each, one response.
 #pragma once
-#include <memory>
 
 #include "actors/http/api_context.hpp"
 #include "actors/requests/answer_order.hpp"

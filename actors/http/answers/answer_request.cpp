@@ -63,16 +63,10 @@ void take_advice(const sampling_advice& advice, sampling_params& to) {
 /// LoRAX's adapter_id goes before model; "base" and "" mean no adapter.
 std::string adapter_of(const request_fields& from, const served_model& served) {
   std::optional<std::string> named = from.text("adapter_id");
-  const char* key = "adapter_id";
   if (const json* parameters = from.object("parameters"); parameters && !named)
     named = request_fields(*parameters).text("adapter_id");
-  if (!named) {
-    named = from.text("model");
-    key = "model";
-  }
+  if (!named) named = from.text("model");
   if (!named || named->empty() || *named == served.model || *named == "base") return {};
-  if (named->size() > 512 || named->find('\0') != named->npos)
-    throw api_error(404, "the model does not exist: see /v1/models", key, "model_not_found");
   if (!served.adapters->resolve(*named) && !is_adapter_name(*named)) throw unknown_model(*named);
   return *named;
 }

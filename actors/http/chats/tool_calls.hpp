@@ -1,6 +1,5 @@
 // Finds calls of tools in what a model writes, for families of models whose format is known.
 #pragma once
-#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -1,7 +1,6 @@
 // The outputs of a batch as two files: its answers and its errors.
 #pragma once
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 #include <vector>

@@ -1,6 +1,7 @@
 #include "actors/http/status/http_metrics.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <fmt/format.h>
 

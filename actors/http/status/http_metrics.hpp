@@ -1,6 +1,5 @@
 // Figures of requests for Prometheus, under vLLM's names, which dashboards know.
 #pragma once
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <map>

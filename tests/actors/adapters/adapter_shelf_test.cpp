@@ -232,6 +232,14 @@ TEST_F(shelf, refuses_folders_that_cannot_run_with_the_model) {
     EXPECT_FALSE(each.path().filename().string().starts_with(".")) << "nothing half done stays: " << each.path();
 }
 
+TEST_F(shelf, refuses_the_names_of_the_base_before_it_copies_anything) {
+  adapter_shelf shelf(options(), {});
+  for (const char* name : {"base", "letters"})
+    EXPECT_THAT([&] { (void)shelf.copy_in(name, source("pricing")); },
+                ThrowsMessage<input_error>(HasSubstr("and not the base's name")));
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
+}
+
 TEST_F(shelf, refuses_a_pipe_instead_of_waiting_for_it) {
   adapter_shelf shelf(options(), {});
   const fs::path folder = source("piped");

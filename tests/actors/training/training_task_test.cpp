@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/training/training_spec.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/train/training_data.hpp"
 #include "tests/actors/support.hpp"

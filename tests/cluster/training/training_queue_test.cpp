@@ -30,7 +30,7 @@ TEST(training_queue, gives_the_oldest_job_to_a_free_trainer) {
   EXPECT_EQ(first[0].job, "a");
   EXPECT_GT(first[0].number, 100u);
   EXPECT_THAT(queue.assign(), IsEmpty());
-  EXPECT_EQ(queue.remove("a").size(), 1u);
+  queue.remove("a");
   EXPECT_EQ(queue.assign().at(0).job, "b");
 }
 
