@@ -157,7 +157,7 @@ inline split_results results_of(const std::shared_ptr<const loaded_model>& model
 inline void expect_the_same_of_ranks(int size, const std::shared_ptr<const loaded_model>& model,
                                      const split_traffic& all, const decoder::options& chosen,
                                      const split_results& expected) {
-  const auto ranks = make_thread_ranks(size, std::chrono::seconds(60));
+  const auto ranks = test::make_thread_ranks(size, std::chrono::seconds(60));
   std::vector<split_results> made(ranks.size());
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
