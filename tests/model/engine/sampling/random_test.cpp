@@ -1,8 +1,6 @@
 #include "model/engine/sampling/random.hpp"
 
 #include <cmath>
-#include <limits>
-#include <random>
 #include <set>
 #include <vector>
 
