@@ -70,6 +70,11 @@ MODELS = {
         "tie_word_embeddings": False, "torch_dtype": "bfloat16",
     },
 }
+MODELS["qwen3-yarn"] = MODELS["qwen3"] | {
+    "rope_theta": 1000.0,
+    "rope_scaling": {"factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 4.0, "beta_slow": 0.5,
+                     "rope_type": "yarn"},
+}
 SHARDED = {"llama"}
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -229,6 +234,7 @@ config.json occur in no greedy text.
 | mistral | F16 | sliding window of 16; rsLoRA adapter |
 | qwen2 | BF16 | biases on q, k and v |
 | qwen3 | BF16 | q and k norms, heads * head_dim != hidden; adapter with rank_pattern and alpha_pattern |
+| qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 
 

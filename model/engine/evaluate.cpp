@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "model/engine/sampling/logarithm.hpp"
 #include "model/engine/text/documents.hpp"
+#include "model/ops/logarithm.hpp"
 
 namespace troupe {
 namespace {

@@ -69,6 +69,24 @@ void read_sizes(const arch_keys& keys, model_config& into) {
   into.context = keys.size("context_length");
 }
 
+/// As llama.cpp computes it: rope.scaling.attn_factor comes on top of the usual stretch.
+void read_yarn(const arch_keys& keys, model_config& into) {
+  auto& yarn = into.rope.yarn;
+  into.rope.scaling = rope_scaling::yarn;
+  into.rope.factor = keys.needed<double>("rope.scaling.factor");
+  into.rope.original_context = keys.size("rope.scaling.original_context_length", into.context);
+  yarn.attention_factor = keys.get<double>("rope.scaling.attn_factor").value_or(yarn.attention_factor);
+  yarn.beta_fast = keys.get<double>("rope.scaling.yarn_beta_fast").value_or(yarn.beta_fast);
+  yarn.beta_slow = keys.get<double>("rope.scaling.yarn_beta_slow").value_or(yarn.beta_slow);
+  const auto refuse_unless = [&](std::string_view key, double usual) {
+    if (const double value = keys.get<double>(key).value_or(usual); value != usual)
+      refuse("{}: \"{}\" is {}, which is not supported", keys.where(), keys.full(key), value);
+  };
+  refuse_unless("rope.scaling.yarn_ext_factor", 1);
+  refuse_unless("rope.scaling.yarn_log_multiplier", 0);
+  detail::stretch_context(into);
+}
+
 void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
   if (keys.size("rope.dimension_count", into.head_dim) != into.head_dim)
     refuse("{}: \"{}\" differs from the head size {}: positions in part of a head are not supported", keys.where(),
@@ -77,8 +95,9 @@ void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_con
   into.rope.frequency_divisors.assign(facts.frequency_divisors.begin(), facts.frequency_divisors.end());
   const auto factor = keys.get<double>("rope.scaling.factor"), old_factor = keys.get<double>("rope.scale_linear");
   const auto type = keys.get<std::string>("rope.scaling.type").value_or(factor ? "linear" : "none");
+  if (type == "yarn") return read_yarn(keys, into);
   if (type != "none" && type != "linear")
-    refuse("{}: the rope scaling \"{}\" is not supported: none and linear are", keys.where(), type.substr(0, 80));
+    refuse("{}: the rope scaling \"{}\" is not supported: none, linear and yarn are", keys.where(), type.substr(0, 80));
   if (type == "none" && !old_factor) return;
   into.rope.factor = factor.value_or(old_factor.value_or(1.0));
   if (into.rope.factor != 1.0) into.rope.scaling = rope_scaling::linear;

@@ -119,24 +119,47 @@ double needed(const fields& object, std::string_view key) {
   return *value;
 }
 
+/// Under DeepSeek's name attn_factor it comes on top of the usual stretch, as vLLM has it; under transformers' name
+/// attention_factor it takes the stretch's place.
+void read_yarn(const fields& rope, yarn_config& into) {
+  into.beta_fast = rope.number("beta_fast").value_or(into.beta_fast);
+  into.beta_slow = rope.number("beta_slow").value_or(into.beta_slow);
+  into.truncate = rope.boolean("truncate").value_or(into.truncate);
+  const double mscale = rope.number("mscale").value_or(0.0), all_dim = rope.number("mscale_all_dim").value_or(0.0);
+  if (const auto whole = rope.number("attention_factor")) {
+    into.attention_factor = *whole;
+    into.mscale = 0;
+  } else if (mscale != 0 && all_dim != 0) {
+    into.mscale = mscale;
+    into.mscale_all_dim = all_dim;
+  } else {
+    into.attention_factor = rope.number("attn_factor").value_or(1.0);
+  }
+}
+
 void read_scaling(const fields& config, const fields& rope, model_config& model) {
   rope_config& into = model.rope;
   const auto type = rope.text("rope_type").value_or(rope.text("type").value_or("default"));
   if (rope.number("partial_rotary_factor").value_or(1.0) != 1.0)
     refuse("{}: \"partial_rotary_factor\" other than 1 is not supported", rope.where());
   if (type == "default") return;
-  if (type != "linear" && type != "llama3")
-    refuse("{}: the rope type \"{}\" is not supported: default, linear and llama3 are", rope.where(),
+  if (type != "linear" && type != "llama3" && type != "yarn")
+    refuse("{}: the rope type \"{}\" is not supported: default, linear, llama3 and yarn are", rope.where(),
            type.substr(0, 80));
   into.factor = needed(rope, "factor");
   into.scaling = rope_scaling::linear;
   if (type == "linear") return;
-  into.scaling = rope_scaling::llama3;
-  into.low_freq_factor = needed(rope, "low_freq_factor");
-  into.high_freq_factor = needed(rope, "high_freq_factor");
   // transformers and vLLM take the model's own number where both are there
   constexpr std::string_view original = "original_max_position_embeddings";
   into.original_context = config.integer(original).value_or(rope.integer(original).value_or(model.context));
+  into.scaling = type == "yarn" ? rope_scaling::yarn : rope_scaling::llama3;
+  if (type == "yarn") {
+    read_yarn(rope, into.yarn);
+    detail::stretch_context(model);
+  } else {
+    into.low_freq_factor = needed(rope, "low_freq_factor");
+    into.high_freq_factor = needed(rope, "high_freq_factor");
+  }
 }
 
 void read_rope(const fields& config, model_config& into) {

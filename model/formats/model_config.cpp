@@ -47,6 +47,26 @@ bool in_range(double value, double least, double most) {
   return std::isfinite(value) && value >= least && value <= most;
 }
 
+void check_llama3(const rope_config& rope, const std::string& where) {
+  if (!in_range(rope.low_freq_factor, 1e-6, 1e6) || !in_range(rope.high_freq_factor, 1e-6, 1e6) ||
+      rope.high_freq_factor <= rope.low_freq_factor)
+    refuse("{}: high_freq_factor {} should be above low_freq_factor {}, both positive", where, rope.high_freq_factor,
+           rope.low_freq_factor);
+}
+
+void check_yarn(const rope_config& rope, const std::string& where) {
+  const auto& yarn = rope.yarn;
+  if (rope.factor < 1) refuse("{}: the rope factor is {}, but YaRN's should be at least 1", where, rope.factor);
+  if (rope.theta < 1.001) refuse("{}: rope_theta is {}, but should be above 1 with YaRN", where, rope.theta);
+  if (!in_range(yarn.beta_slow, 1e-6, 1e6) || !in_range(yarn.beta_fast, yarn.beta_slow, 1e6))
+    refuse("{}: beta_fast {} should be no less than beta_slow {}, both positive", where, yarn.beta_fast,
+           yarn.beta_slow);
+  if (!in_range(yarn.attention_factor, 1e-3, 1e3))
+    refuse("{}: YaRN's attention factor is {}, but should be 0.001 to 1000", where, yarn.attention_factor);
+  if (!in_range(yarn.mscale, 0, 100) || !in_range(yarn.mscale_all_dim, 0, 100))
+    refuse("{}: mscale {} and mscale_all_dim {} should be 0 to 100", where, yarn.mscale, yarn.mscale_all_dim);
+}
+
 void check_rope(const model_config& config, const std::string& where) {
   const auto& rope = config.rope;
   if (!in_range(rope.theta, 1.0, 1e12)) refuse("{}: rope_theta is {}, but should be 1 to 1e12", where, rope.theta);
@@ -57,12 +77,10 @@ void check_rope(const model_config& config, const std::string& where) {
     refuse("{}: {} rope frequency divisors for a head_dim of {}", where, divisors.size(), config.head_dim);
   if (!std::all_of(divisors.begin(), divisors.end(), [](float divisor) { return in_range(divisor, 1e-6, 1e6); }))
     refuse("{}: a rope frequency divisor is no positive number of sane size", where);
-  if (rope.scaling != rope_scaling::llama3) return;
-  check_size("original_max_position_embeddings", rope.original_context, most_tokens, where);
-  if (!in_range(rope.low_freq_factor, 1e-6, 1e6) || !in_range(rope.high_freq_factor, 1e-6, 1e6) ||
-      rope.high_freq_factor <= rope.low_freq_factor)
-    refuse("{}: high_freq_factor {} should be above low_freq_factor {}, both positive", where, rope.high_freq_factor,
-           rope.low_freq_factor);
+  const bool is_llama3 = rope.scaling == rope_scaling::llama3, is_yarn = rope.scaling == rope_scaling::yarn;
+  if (is_llama3 || is_yarn) check_size("the original context", rope.original_context, most_tokens, where);
+  if (is_llama3) check_llama3(rope, where);
+  if (is_yarn) check_yarn(rope, where);
 }
 
 void check_windows(const model_config& config, const std::string& where) {
@@ -100,6 +118,12 @@ void detail::add_end_token(std::int64_t token, model_config& config) {
   known.push_back(static_cast<std::int32_t>(token));
 }
 
+void detail::stretch_context(model_config& config) {
+  const double reached = config.rope.factor * static_cast<double>(config.rope.original_context);
+  if (reached <= static_cast<double>(config.context)) return;
+  config.context = static_cast<std::int64_t>(std::min<double>(reached, most_tokens + 1));  // which check refuses
+}
+
 void detail::set_begin_token(std::int64_t token, model_config& config) {
   config.bos_token = is_token(token, config) ? static_cast<std::int32_t>(token) : -1;
 }
@@ -110,14 +134,17 @@ std::string arithmetic_of(const model_config& config) {
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
                gated_mlp, position, rope, qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings, windows, eos_tokens,
                bos_token] = config;
-  const auto& [theta, scaling, factor, low_freq_factor, high_freq_factor, original_context, frequency_divisors] = rope;
+  const auto& [theta, scaling, factor, low_freq_factor, high_freq_factor, original_context, yarn, frequency_divisors] =
+      rope;
+  const auto& [beta_fast, beta_slow, truncate, attention_factor, mscale, mscale_all_dim] = yarn;
   return fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} theta {} scaling {} {} {} {} {} "
-      "divisors {} biases {} {} {} qk_norm {} tied {} windows {}",
+      "yarn {} {} {} {} {} {} divisors {} biases {} {} {} qk_norm {} tied {} windows {}",
       vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, static_cast<int>(norm), norm_eps,
       static_cast<int>(activation), gated_mlp, static_cast<int>(position), theta, static_cast<int>(scaling), factor,
-      low_freq_factor, high_freq_factor, original_context, fmt::join(frequency_divisors, ","), qkv_bias, out_bias,
-      mlp_bias, qk_norm, tied_embeddings, fmt::join(windows, ","));
+      low_freq_factor, high_freq_factor, original_context, beta_fast, beta_slow, truncate, attention_factor, mscale,
+      mscale_all_dim, fmt::join(frequency_divisors, ","), qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings,
+      fmt::join(windows, ","));
 }
 
 void check(const model_config& config, const std::string& where) {

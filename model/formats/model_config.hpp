@@ -13,15 +13,29 @@ struct gguf_file;
 enum class norm_kind : std::uint8_t { rms, layer };
 enum class activation_kind : std::uint8_t { silu, gelu_tanh };
 enum class position_kind : std::uint8_t { rotary, learned };
-enum class rope_scaling : std::uint8_t { none, linear, llama3 };
+enum class rope_scaling : std::uint8_t { none, linear, llama3, yarn };
+
+/// Pairs that turn more than beta_fast times within the original context keep their frequency, those that turn less
+/// than beta_slow times are slowed by the factor, those between are blended.
+struct yarn_config {
+  double beta_fast = 32.0;
+  double beta_slow = 1.0;
+  bool truncate = true;  ///< the blend begins and ends at whole pairs
+  /// Cosines and sines are multiplied by attention_factor * stretch(mscale) / stretch(mscale_all_dim), where stretch(m)
+  /// is 1 + 0.1 m ln(factor).
+  double attention_factor = 1.0;
+  double mscale = 1.0;
+  double mscale_all_dim = 0.0;
+};
 
 struct rope_config {
   double theta = 10000.0;
   rope_scaling scaling = rope_scaling::none;
   double factor = 1.0;
-  double low_freq_factor = 1.0;  // llama3 only, as the next two
+  double low_freq_factor = 1.0;  // llama3 only, as the next
   double high_freq_factor = 4.0;
-  std::int64_t original_context = 8192;
+  std::int64_t original_context = 8192;  // llama3 and yarn
+  yarn_config yarn;
   /// [head_dim / 2]: divides the frequency of each pair, as GGUF's rope_freqs.weight gives it; empty: none.
   std::vector<float> frequency_divisors;
 };
@@ -79,6 +93,8 @@ namespace detail {
 void set_gpt2_traits(model_config& config);
 /// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
 void add_end_token(std::int64_t token, model_config& config);
+/// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.
+void stretch_context(model_config& config);
 /// None where the vocabulary lacks it.
 void set_begin_token(std::int64_t token, model_config& config);
 

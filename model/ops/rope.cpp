@@ -1,8 +1,11 @@
 #include "model/ops/rope.hpp"
 
+#include <algorithm>
+#include <cmath>
 #include <numbers>
 
 #include "model/ops/elementary.hpp"
+#include "model/ops/logarithm.hpp"
 
 namespace troupe {
 namespace {
@@ -16,16 +19,40 @@ double llama3_scaled(double frequency, const rope_config& rope) {
   return (1 - smooth) * frequency / rope.factor + smooth * frequency;
 }
 
+/// Which pair, between whole ones too, turns so often within the original context.
+double pair_turning(double turns, const model_config& config) {
+  const double original = static_cast<double>(config.rope.original_context);
+  return static_cast<double>(config.head_dim) * logarithm(original / (turns * 2 * std::numbers::pi)) /
+         (2 * logarithm(config.rope.theta));
+}
+
+double yarn_scaled(double frequency, std::int64_t pair, const model_config& config) {
+  const yarn_config& yarn = config.rope.yarn;
+  double first = pair_turning(yarn.beta_fast, config), last = pair_turning(yarn.beta_slow, config);
+  if (yarn.truncate) first = std::floor(first), last = std::ceil(last);
+  first = std::max(first, 0.0), last = std::min(last, static_cast<double>(config.head_dim - 1));
+  if (first == last) last += 0.001;
+  const double slowed = std::clamp((static_cast<double>(pair) - first) / (last - first), 0.0, 1.0);
+  return slowed * frequency / config.rope.factor + (1 - slowed) * frequency;
+}
+
+double yarn_length(const rope_config& rope) {
+  const auto stretch = [&](double mscale) { return 1 + 0.1 * mscale * logarithm(rope.factor); };
+  return rope.yarn.attention_factor * stretch(rope.yarn.mscale) / stretch(rope.yarn.mscale_all_dim);
+}
+
 }  // namespace
 
 rope_angles::rope_angles(const model_config& config) {
   const rope_config& rope = config.rope;
+  if (rope.scaling == rope_scaling::yarn) length_ = yarn_length(rope);
   const double ratio = config.head_dim > 1 ? whole_root(rope.theta, config.head_dim / 2) : 1;
   for (std::int64_t i = 0; i < config.head_dim / 2; ++i) {
     // in f32, as the models were trained: the rounding also hides the last bits of the power
     double frequency = static_cast<float>(1.0 / whole_power(ratio, i));
     if (rope.scaling == rope_scaling::linear) frequency = static_cast<float>(frequency / rope.factor);
     if (rope.scaling == rope_scaling::llama3) frequency = static_cast<float>(llama3_scaled(frequency, rope));
+    if (rope.scaling == rope_scaling::yarn) frequency = static_cast<float>(yarn_scaled(frequency, i, config));
     if (!rope.frequency_divisors.empty())
       frequency = static_cast<float>(frequency / rope.frequency_divisors[static_cast<std::size_t>(i)]);
     frequencies_.push_back(frequency);
@@ -35,8 +62,8 @@ rope_angles::rope_angles(const model_config& config) {
 void rope_angles::at(std::int64_t position, float* cosines, float* sines) const {
   for (std::size_t i = 0; i < frequencies_.size(); ++i) {
     const auto [s, c] = sine_cosine_of(static_cast<double>(position) * frequencies_[i]);
-    cosines[i] = static_cast<float>(c);
-    sines[i] = static_cast<float>(s);
+    cosines[i] = static_cast<float>(c * length_);
+    sines[i] = static_cast<float>(s * length_);
   }
 }
 

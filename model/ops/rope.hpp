@@ -15,6 +15,7 @@ class rope_angles {
 
  private:
   std::vector<double> frequencies_;  // radians a position, [head_dim / 2]
+  double length_ = 1;                // YaRN lengthens what is turned
 };
 
 }  // namespace troupe

@@ -9,12 +9,12 @@
 #include "base/whole_file.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/weight_list.hpp"
-#include "model/engine/sampling/logarithm.hpp"
 #include "model/engine/sampling/random.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
 #include "model/ops/elementary.hpp"
+#include "model/ops/logarithm.hpp"
 
 namespace troupe {
 namespace {

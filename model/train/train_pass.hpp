@@ -4,7 +4,7 @@
 #include <memory>
 
 #include "base/device_id.hpp"
-#include "model/engine/sampling/logarithm.hpp"
+#include "model/ops/logarithm.hpp"
 #include "model/train/dropout.hpp"
 #include "model/train/products.hpp"
 #include "model/train/trained_model.hpp"

@@ -4,8 +4,8 @@
 #include <bit>
 #include <cmath>
 
-#include "model/engine/sampling/logarithm.hpp"
 #include "model/engine/sampling/random.hpp"
+#include "model/ops/logarithm.hpp"
 
 namespace troupe {
 namespace {

@@ -119,6 +119,13 @@ TEST_F(fingerprints, differ_where_a_number_of_the_configuration_does) {
   };
   EXPECT_NE(with("rope_theta", 123456.0), before);
   EXPECT_NE(with("rope_scaling", {{"rope_type", "linear"}, {"factor", 2.0}}), before);
+  const nlohmann::ordered_json yarn = {{"rope_type", "yarn"}, {"factor", 2.0}};
+  const std::uint64_t stretched = with("rope_scaling", yarn);
+  for (const char* key : {"beta_fast", "beta_slow", "attention_factor"}) {
+    auto other = yarn;
+    other[key] = 1.5;
+    EXPECT_NE(with("rope_scaling", other), stretched) << key;
+  }
   EXPECT_NE(with("rms_norm_eps", 0.003), before);
   EXPECT_NE(with("sliding_window", 7), before);
   EXPECT_EQ(with("eos_token_id", 3), before) << "the head alone decides what ends";

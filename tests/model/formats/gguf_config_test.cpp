@@ -56,6 +56,28 @@ TEST(gguf_config, a_rope_factor_without_a_type_is_linear) {
   EXPECT_EQ(from_gguf(none).rope.scaling, rope_scaling::none);
 }
 
+test::gguf_builder yarn_gguf() {
+  return gguf_of("llama").string("llama.rope.scaling.type", "yarn").f32("llama.rope.scaling.factor", 4);
+}
+
+TEST(gguf_config, yarn_is_read_with_all_its_keys) {
+  const auto usual = from_gguf(yarn_gguf());
+  EXPECT_EQ(usual.rope.scaling, rope_scaling::yarn);
+  EXPECT_EQ(usual.rope.factor, 4.0);
+  EXPECT_EQ(usual.rope.original_context, 64);
+  EXPECT_EQ(usual.context, 256);
+  EXPECT_TRUE(usual.rope.yarn.beta_fast == 32 && usual.rope.yarn.beta_slow == 1 && usual.rope.yarn.truncate);
+  auto file = yarn_gguf().u32("llama.rope.scaling.original_context_length", 8);
+  file.f32("llama.rope.scaling.attn_factor", 1.5f).f32("llama.rope.scaling.yarn_beta_fast", 16);
+  file.f32("llama.rope.scaling.yarn_beta_slow", 2).f32("llama.rope.scaling.yarn_log_multiplier", 0);
+  const auto own = from_gguf(file);
+  EXPECT_EQ(own.rope.original_context, 8);
+  EXPECT_EQ(own.context, 64);
+  EXPECT_EQ(own.rope.yarn.attention_factor, 1.5);
+  EXPECT_EQ(own.rope.yarn.mscale, 1) << "on top of the stretch";
+  EXPECT_TRUE(own.rope.yarn.beta_fast == 16 && own.rope.yarn.beta_slow == 2);
+}
+
 TEST(gguf_config, learns_the_rest_from_the_tensors_and_keeps_it_without_them) {
   auto builder = gguf_of("llama");
   builder.floats("token_embd.weight", {8, 5}).floats("output.weight", {8, 5}).floats("blk.0.attn_q.bias", {8});
@@ -93,7 +115,11 @@ TEST(gguf_config, refuses_what_it_cannot_run) {
   EXPECT_THAT(says(test::gguf_builder().string("general.architecture", "llama").string("general.type", "adapter")),
               HasSubstr("is a LoRA adapter, no model"));
   EXPECT_THAT(says(test::gguf_builder().string("general.architecture", "llama")), HasSubstr("llama.embedding_length"));
-  EXPECT_THAT(says(gguf_of("llama").string("llama.rope.scaling.type", "yarn")), HasSubstr("yarn"));
+  EXPECT_THAT(says(gguf_of("llama").string("llama.rope.scaling.type", "yarn")), HasSubstr("rope.scaling.factor"));
+  EXPECT_THAT(says(yarn_gguf().f32("llama.rope.scaling.yarn_log_multiplier", 1)), HasSubstr("yarn_log_multiplier"));
+  EXPECT_THAT(says(yarn_gguf().f32("llama.rope.scaling.yarn_ext_factor", 0)), HasSubstr("yarn_ext_factor"));
+  EXPECT_THAT(says(yarn_gguf().f32("llama.rope.scaling.yarn_beta_fast", 0.5f)), HasSubstr("beta_fast 0.5"));
+  EXPECT_THAT(says(gguf_of("llama").string("llama.rope.scaling.type", "longrope")), HasSubstr("\"longrope\""));
   EXPECT_THAT(
       says(gguf_of("llama").u32("llama.attention.sliding_window", 9).u32("llama.attention.sliding_window_pattern", 2)),
       HasSubstr("sliding_window_pattern"));

@@ -109,6 +109,43 @@ TEST(hf_config, rope_is_read_in_all_spellings) {
   EXPECT_EQ(none.rope.theta, 7.0);
 }
 
+model_config parse_yarn(const json& fields = json::object()) {
+  const json usual = {
+      {"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 32768}, {"rope_theta", 1e6}};
+  return parse(with(small("qwen3"), {{"max_position_embeddings", 40960}, {"rope_parameters", with(usual, fields)}}));
+}
+
+TEST(hf_config, yarn_has_the_references_defaults) {
+  const auto config = parse_yarn();
+  EXPECT_EQ(config.rope.scaling, rope_scaling::yarn);
+  EXPECT_EQ(config.rope.theta, 1e6);
+  EXPECT_EQ(config.rope.factor, 4.0);
+  EXPECT_EQ(config.rope.original_context, 32768);
+  const auto& yarn = config.rope.yarn;
+  EXPECT_TRUE(yarn.beta_fast == 32 && yarn.beta_slow == 1 && yarn.truncate);
+  EXPECT_TRUE(yarn.attention_factor == 1 && yarn.mscale == 1 && yarn.mscale_all_dim == 0);
+  const auto own = parse_yarn({{"beta_fast", 16}, {"beta_slow", 2.5}, {"truncate", false}}).rope.yarn;
+  EXPECT_TRUE(own.beta_fast == 16 && own.beta_slow == 2.5 && !own.truncate);
+}
+
+TEST(hf_config, yarn_reads_the_attention_factor_in_all_spellings) {
+  const auto whole = parse_yarn({{"attention_factor", 1.25}, {"attn_factor", 2}, {"mscale", 1}, {"mscale_all_dim", 1}});
+  EXPECT_EQ(whole.rope.yarn.attention_factor, 1.25);
+  EXPECT_EQ(whole.rope.yarn.mscale, 0) << "instead of the stretch";
+  const auto both = parse_yarn({{"mscale", 0.7}, {"mscale_all_dim", 0.5}}).rope.yarn;
+  EXPECT_TRUE(both.attention_factor == 1 && both.mscale == 0.7 && both.mscale_all_dim == 0.5);
+  const auto one = parse_yarn({{"mscale", 0.7}}).rope.yarn;
+  EXPECT_TRUE(one.mscale == 1 && one.mscale_all_dim == 0) << "one alone says nothing";
+  const auto on_top = parse_yarn({{"attn_factor", 0.8782488562869419}}).rope.yarn;
+  EXPECT_TRUE(on_top.attention_factor == 0.8782488562869419 && on_top.mscale == 1);
+}
+
+TEST(hf_config, yarn_stretches_the_context) {
+  EXPECT_EQ(parse_yarn().context, 131072);
+  EXPECT_EQ(parse_yarn({{"factor", 1}}).context, 40960) << "never below what the file names";
+  EXPECT_EQ(parse_yarn({{"original_max_position_embeddings", nullptr}}).context, 4 * 40960);
+}
+
 TEST(hf_config, windows_follow_the_family) {
   EXPECT_THAT(parse(with(small("mistral"), {{"sliding_window", 7}})).windows, ElementsAre(7, 7));
   EXPECT_THAT(parse(small("mistral")).windows, ElementsAre(4096, 4096));
@@ -212,7 +249,18 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"gpt2_cross", "gpt2", {{"add_cross_attention", true}}, "add_cross_attention"},
         bad_field{"gpt2_heads", "gpt2", {{"n_head", 3}}, "does not split"},
         bad_field{"partial_rotary", "llama", {{"partial_rotary_factor", 0.5}}, "partial_rotary_factor"},
-        bad_field{"yarn", "qwen2", rope({{"type", "yarn"}, {"factor", 4}}), "yarn"},
+        bad_field{"yarn_factor", "qwen2", rope({{"type", "yarn"}}), "lacks \"factor\""},
+        bad_field{"yarn_factor_low", "qwen2", rope({{"type", "yarn"}, {"factor", 0.5}}), "at least 1"},
+        bad_field{"yarn_factor_giant", "qwen2", rope({{"type", "yarn"}, {"factor", 1e300}}), "the context is"},
+        bad_field{"yarn_betas", "qwen2", rope({{"type", "yarn"}, {"factor", 4}, {"beta_fast", 0.5}}), "beta_fast 0.5"},
+        bad_field{"yarn_beta_zero", "qwen2", rope({{"type", "yarn"}, {"factor", 4}, {"beta_slow", 0}}), "beta_slow 0"},
+        bad_field{"yarn_attention", "qwen2", rope({{"type", "yarn"}, {"factor", 4}, {"attn_factor", 0}}), "attention"},
+        bad_field{"yarn_mscale", "qwen2",
+                  rope({{"type", "yarn"}, {"factor", 4}, {"mscale", -1}, {"mscale_all_dim", 1}}), "mscale -1"},
+        bad_field{"yarn_original", "qwen2",
+                  rope({{"type", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 0}}),
+                  "original context is 0"},
+        bad_field{"yarn_theta", "qwen2", rope({{"type", "yarn"}, {"factor", 4}, {"rope_theta", 1}}), "above 1"},
         bad_field{"dynamic", "llama", rope({{"rope_type", "dynamic"}, {"factor", 4}}), "dynamic"},
         bad_field{"longrope", "llama", rope({{"rope_type", "longrope"}}), "longrope"},
         bad_field{"linear_factor", "llama", rope({{"type", "linear"}}), "lacks \"factor\""},

@@ -1,6 +1,7 @@
 // Operations on single rows against plain formulas in double, and to the bit between instruction sets.
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
 #include <cstring>
 #include <functional>
@@ -147,6 +148,38 @@ TEST(rope, angles_equal_the_library_for_positions_far_out) {
       EXPECT_NEAR(s[i], std::sin(double(position) * frequency), 1e-7) << position << " " << i;
     }
   }
+}
+
+/// Against the length and the frequencies that transformers computes for a head of 16.
+void expect_yarn(double factor, std::int64_t original_context, const yarn_config& yarn, double length,
+                 const std::array<double, 8>& frequencies) {
+  model_config config;
+  config.head_dim = 16;
+  config.rope.scaling = rope_scaling::yarn;
+  config.rope.factor = factor;
+  config.rope.original_context = original_context;
+  config.rope.yarn = yarn;
+  const rope_angles angles(config);
+  float c[8], s[8];
+  for (const std::int64_t position : {0, 1, 1000}) {
+    angles.at(position, c, s);
+    for (std::size_t i = 0; i < 8; ++i) {
+      const double angle = double(position) * frequencies[i];
+      EXPECT_NEAR(c[i], length * std::cos(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
+      EXPECT_NEAR(s[i], length * std::sin(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
+    }
+  }
+}
+
+TEST(rope, yarn_blends_and_lengthens_as_the_reference) {
+  expect_yarn(4, 32768, {}, 1.1386294361119891,
+              {1, 0.316227764, 0.1, 0.0316227786, 0.01, 0.00256935088, 0.000625000044, 0.000138349656});
+  expect_yarn(4, 32768, {.truncate = false, .mscale_all_dim = 0.5}, 1.0648216253695715,
+              {1, 0.316227764, 0.1, 0.0316227786, 0.01, 0.00270865718, 0.000607408001, 0.000113292816});
+  expect_yarn(8, 512, {.beta_fast = 16, .beta_slow = 2, .attention_factor = 1.25, .mscale = 0}, 1.25,
+              {1, 0.316227764, 0.0708333328, 0.0131761581, 0.00125, 0.000395284733, 0.000125, 3.95284733e-05});
+  expect_yarn(8, 8, {.beta_fast = 64, .beta_slow = 32}, 1.2079441541679836,
+              {1, 0.316227764, 0.1, 0.0316227786, 0.01, 0.00316227786, 0.001, 0.000316227786});
 }
 
 TEST(rope, rotates_halves_alike_on_every_instruction_set) {

@@ -59,8 +59,9 @@ INSTANTIATE_TEST_SUITE_P(
                     wanted{"llama-tied-llama3", scheme::f32, kv_kind::f32},
                     wanted{"llama-linear", scheme::f32, kv_kind::f32}, wanted{"mistral", scheme::f32, kv_kind::f32},
                     wanted{"qwen2", scheme::f32, kv_kind::f32}, wanted{"qwen3", scheme::f32, kv_kind::f32},
-                    wanted{"llama", scheme::u8, kv_kind::f32}, wanted{"gpt2", scheme::u8g64, kv_kind::f32},
-                    wanted{"qwen3", scheme::q8, kv_kind::f32}, wanted{"mistral", scheme::q4, kv_kind::f32}),
+                    wanted{"qwen3-yarn", scheme::f32, kv_kind::f32}, wanted{"llama", scheme::u8, kv_kind::f32},
+                    wanted{"gpt2", scheme::u8g64, kv_kind::f32}, wanted{"qwen3", scheme::q8, kv_kind::f32},
+                    wanted{"mistral", scheme::q4, kv_kind::f32}),
     name_of_case);
 
 /// Where a GPU rounds to 16 bits what the processor does not (inputs of bf16 weights, shares of attention), that moves

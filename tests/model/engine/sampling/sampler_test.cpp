@@ -10,9 +10,9 @@
 
 #include <gmock/gmock.h>
 
-#include "model/engine/sampling/logarithm.hpp"
 #include "model/engine/sampling/random.hpp"
 #include "model/ops/isa.hpp"
+#include "model/ops/logarithm.hpp"
 
 namespace troupe {
 namespace {

@@ -108,7 +108,7 @@ INSTANTIATE_TEST_SUITE_P(architectures, gradients_on_gpu,
                          testing::Values(wanted{"gpt2", scheme::f32}, wanted{"llama", scheme::f32},
                                          wanted{"llama-linear", scheme::f32}, wanted{"llama-tied-llama3", scheme::f32},
                                          wanted{"mistral", scheme::f32}, wanted{"qwen2", scheme::f32},
-                                         wanted{"qwen3", scheme::f32}),
+                                         wanted{"qwen3", scheme::f32}, wanted{"qwen3-yarn", scheme::f32}),
                          name_of_case);
 INSTANTIATE_TEST_SUITE_P(schemes, gradients_on_gpu,
                          testing::Values(wanted{"llama", scheme::bf16}, wanted{"gpt2", scheme::u8},
