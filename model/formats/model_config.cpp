@@ -137,14 +137,18 @@ std::string arithmetic_of(const model_config& config) {
   const auto& [theta, scaling, factor, low_freq_factor, high_freq_factor, original_context, yarn, frequency_divisors] =
       rope;
   const auto& [beta_fast, beta_slow, truncate, attention_factor, mscale, mscale_all_dim] = yarn;
-  return fmt::format(
+  std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} theta {} scaling {} {} {} {} {} "
-      "yarn {} {} {} {} {} {} divisors {} biases {} {} {} qk_norm {} tied {} windows {}",
+      "divisors {} biases {} {} {} qk_norm {} tied {} windows {}",
       vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, static_cast<int>(norm), norm_eps,
       static_cast<int>(activation), gated_mlp, static_cast<int>(position), theta, static_cast<int>(scaling), factor,
-      low_freq_factor, high_freq_factor, original_context, beta_fast, beta_slow, truncate, attention_factor, mscale,
-      mscale_all_dim, fmt::join(frequency_divisors, ","), qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings,
-      fmt::join(windows, ","));
+      low_freq_factor, high_freq_factor, original_context, fmt::join(frequency_divisors, ","), qkv_bias, out_bias,
+      mlp_bias, qk_norm, tied_embeddings, fmt::join(windows, ","));
+  // only where they count: other models keep the line that jobs of earlier builds know
+  if (scaling == rope_scaling::yarn)
+    said += fmt::format(" yarn {} {} {} {} {} {}", beta_fast, beta_slow, truncate, attention_factor, mscale,
+                        mscale_all_dim);
+  return said;
 }
 
 void check(const model_config& config, const std::string& where) {
