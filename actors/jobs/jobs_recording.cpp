@@ -30,7 +30,7 @@ void jobs_state::record() {
     record_due_ = true;
     return note_failure(failure);
   }
-  for (const output& each : outputs_) queue_.note_recorded(each.job);
+  for (const output& each : outputs_) queue_.note_recorded(each.job, each.ok);
   outputs_.clear();
   output_bytes_ = 0;
   if (end_complete_jobs())

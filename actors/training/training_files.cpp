@@ -10,7 +10,6 @@
 #include "actors/folders.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
-#include "base/mapped_file.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
@@ -42,9 +41,17 @@ void check_training_id(std::string_view text) {
   if (!is_training_id(text)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
 }
 
+/// Not mapped: a disk that cannot return it would end the process, and every head that is to go on with the job.
 training_file describe_file(const fs::path& folder, const std::string& name) {
-  const mapped_file file(folder / name);
-  return {name, file.bytes().size(), sha256().add(file.bytes()).finish()};
+  training_file made{name, 0, {}};
+  sha256 digest;
+  for (shared_bytes piece; piece = read_file_piece(folder / name, made.bytes, 1 << 20), !piece.bytes().empty();) {
+    digest.add(piece.bytes());
+    made.bytes += piece.bytes().size();
+  }
+  if (made.bytes == 0) refuse("{}: is empty", (folder / name).string());
+  made.sha256 = digest.finish();
+  return made;
 }
 
 bool is_there(const fs::path& folder, const training_file& file) {

@@ -25,7 +25,7 @@ void batch_queue::remove(const std::string& id) {
   const auto found = jobs_.find(id);
   if (found == jobs_.end()) return;
   const auto share = shares_.find(found->second.spec.tenant);
-  share->second.open -= found->second.open;
+  share->second.open -= found->second.open - found->second.aside;
   std::erase(share->second.unread, &found->second);
   if (--share->second.jobs == 0) shares_.erase(share);
   std::erase_if(again_, [&](const line& each) { return each.job == id; });
@@ -41,54 +41,71 @@ std::optional<batch_queue::line> batch_queue::next(instant now) {
     again_.pop_front();
     return first;
   }
-  if (!aside_.empty() && aside_.begin()->first <= now) return std::move(aside_.extract(aside_.begin()).mapped());
-  while (share* turn = whose_turn())
-    if (auto taken = take_from(*turn)) return taken;
+  if (!aside_.empty() && aside_.begin()->first <= now) return take_from_aside();
+  for (candidate turn = whose_turn(); turn.job; turn = whose_turn())
+    if (auto taken = take_from(turn)) return taken;
   return {};
 }
 
-batch_queue::entry* batch_queue::share::oldest_that_works() const {
-  const auto found = std::find_if(unread.begin(), unread.end(), [](const entry* each) { return !each->is_failing; });
-  return found == unread.end() ? nullptr : *found;
-}
-
-/// Of two tenants that use as much of their shares, the one with the older job goes first.
-bool batch_queue::share::goes_before(const share& other) const {
-  const double own = used(), others = other.used();
-  return own != others ? own < others : unread.front()->number < other.unread.front()->number;
-}
-
-/// The tenant with the fewest open lines for its weight, among those with jobs of which new lines may be read.
-batch_queue::share* batch_queue::whose_turn() {
-  share* first = nullptr;
-  for (auto& [tenant, each] : shares_)
-    if (each.oldest_that_works() && (!first || each.goes_before(*first))) first = &each;
-  return first;
-}
-
-/// The next line of its oldest job that may go on.
-std::optional<batch_queue::line> batch_queue::take_from(share& tenant) {
-  entry& oldest = *tenant.oldest_that_works();
-  if (oldest.ahead.empty()) {
-    const auto lines = read_(oldest.spec.id, oldest.from);
-    begun_.insert(oldest.spec.id);
-    if (lines.empty()) {
-      std::erase(tenant.unread, &oldest);
-      return {};
-    }
-    oldest.from = lines.back().index + 1;
-    oldest.ahead.assign(lines.begin(), lines.end());
-  }
-  line taken{oldest.spec.id, oldest.ahead.front().index, std::move(oldest.ahead.front().text)};
-  oldest.ahead.pop_front();
-  ++oldest.open;
-  ++tenant.open;
+batch_queue::line batch_queue::take_from_aside() {
+  line taken = std::move(aside_.extract(aside_.begin()).mapped());
+  entry& job = jobs_.at(taken.job);
+  --job.aside;
+  ++shares_.at(job.spec.tenant).open;
   return taken;
 }
 
-std::optional<duration> batch_queue::wait_after(line& refused, duration retry_after) const {
+batch_queue::entry* batch_queue::oldest_to_read(const share& tenant) const {
+  const auto found = std::find_if(tenant.unread.begin(), tenant.unread.end(), [this](const entry* each) {
+    return !each->is_failing && each->aside < options_.most_aside;
+  });
+  return found == tenant.unread.end() ? nullptr : *found;
+}
+
+/// Of two tenants that use as much of their shares, the one with the older job goes first.
+bool batch_queue::candidate::goes_before(const candidate& other) const {
+  const double own = used(), others = other.used();
+  return own != others ? own < others : job->number < other.job->number;
+}
+
+/// The tenant with the fewest open lines for its weight.
+batch_queue::candidate batch_queue::whose_turn() {
+  candidate first;
+  for (auto& [tenant, each] : shares_) {
+    const candidate next{&each, oldest_to_read(each)};
+    if (next.job && (!first.job || next.goes_before(first))) first = next;
+  }
+  return first;
+}
+
+/// The job's next line.
+std::optional<batch_queue::line> batch_queue::take_from(const candidate& turn) {
+  entry& job = *turn.job;
+  if (job.ahead.empty()) {
+    const auto lines = read_(job.spec.id, job.from);
+    begun_.insert(job.spec.id);
+    if (lines.empty()) {
+      std::erase(turn.tenant->unread, &job);
+      return {};
+    }
+    job.from = lines.back().index + 1;
+    job.ahead.assign(lines.begin(), lines.end());
+  }
+  line taken{job.spec.id, job.ahead.front().index, std::move(job.ahead.front().text)};
+  job.ahead.pop_front();
+  ++job.open;
+  ++turn.tenant->open;
+  return taken;
+}
+
+std::optional<duration> batch_queue::wait_after(line& refused, duration retry_after) {
   if (retry_after > duration{}) return std::max(retry_after, options_.shortest_retry);
-  if (++refused.refusals >= options_.most_tries) return {};
+  const auto job = jobs_.find(refused.job);
+  const bool is_hopeless = job != jobs_.end() && job->second.is_hopeless;
+  if (++refused.refusals >= options_.most_tries || is_hopeless) {
+    if (job != jobs_.end()) job->second.is_hopeless = true;
+    return {};
+  }
   return std::min(options_.shortest_retry * (1 << std::min(refused.refusals, 20)), options_.longest_retry);
 }
 
@@ -101,13 +118,16 @@ bool batch_queue::put_aside(line failed, instant until) {
   const auto found = jobs_.find(failed.job);
   if (found == jobs_.end()) return false;
   aside_.emplace(until, std::move(failed));
+  ++found->second.aside;
+  --shares_.at(found->second.spec.tenant).open;
   return !std::exchange(found->second.is_failing, true);
 }
 
-void batch_queue::note_recorded(const std::string& job) {
+void batch_queue::note_recorded(const std::string& job, bool is_answer) {
   const auto found = jobs_.find(job);
   if (found == jobs_.end()) return;
   found->second.is_failing = false;
+  if (is_answer) found->second.is_hopeless = false;
   --found->second.open;
   --shares_.at(found->second.spec.tenant).open;
 }

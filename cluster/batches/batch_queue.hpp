@@ -3,7 +3,9 @@
 // Goals: tenants share the open lines (those that were read and have no output on the disk) by weight; a tenant's older
 // job goes first. Lines that found no room come before all others, and while one of them waits no new line is read,
 // since it would find no room either. Lines that failed for a reason that may pass (a disk without room for their
-// adapter) wait aside, and only their own job reads no new ones until one of its lines has an output.
+// adapter) wait aside, and only their own job reads no new ones until one of its lines has an output. Of their tenant's
+// share they take nothing meanwhile. A job of which one was tried often enough in vain tries no other one again, until
+// one of its lines is answered: it would last for weeks.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -38,6 +40,7 @@ class batch_queue {
     duration shortest_retry = std::chrono::milliseconds(100);  ///< before a refused line is tried again
     duration longest_retry = std::chrono::minutes(1);  ///< of a line whose refusals do not say when to come back
     int most_tries = 70;                               ///< of such a line: somebody has an hour to free a full disk
+    std::size_t most_aside = 512;                      ///< lines of one job that wait aside
   };
   /// Returns a job's next lines without an output, from this one on; none if there are no more. next() passes on what
   /// it throws.
@@ -54,15 +57,15 @@ class batch_queue {
 
   std::optional<line> next(instant now);
   /// How long to wait before a refused line is tried again: as long as its refusal says (`retry_after`), else longer
-  /// each time, which is counted in the line. Nothing: it was tried often enough.
-  std::optional<duration> wait_after(line& refused, duration retry_after) const;
+  /// each time, which is counted in the line. Nothing: it, or another line of its job, was tried often enough.
+  std::optional<duration> wait_after(line& refused, duration retry_after);
   /// Takes back a line that found no room. There is no next line before `until`.
   void put_back(line refused, instant until);
   /// Takes back a line that failed: it comes again after `until`, and others meanwhile. Returns whether it is the first
   /// one of its job since an output.
   bool put_aside(line failed, instant until);
-  /// The output of one of the job's lines is on the disk.
-  void note_recorded(const std::string& job);
+  /// The output of one of the job's lines is on the disk: an answer, or why there is none.
+  void note_recorded(const std::string& job, bool is_answer = true);
   /// Jobs of which lines were read, and none is open or read ahead now: they may be over.
   std::vector<std::string> at_rest() const;
 
@@ -73,20 +76,27 @@ class batch_queue {
     std::uint64_t from = 0;           ///< the first line that was not read yet
     std::deque<job_line> ahead = {};  ///< lines that were read and whose turn has not come
     std::size_t open = 0;
-    bool is_failing = false;  ///< a line was put aside, and none has had an output since
+    std::size_t aside = 0;     ///< of the open ones
+    bool is_failing = false;   ///< a line was put aside, and none has had an output since
+    bool is_hopeless = false;  ///< a line was tried often enough, and none was answered since
   };
   /// A tenant that has jobs here.
   struct share {
-    std::deque<entry*> unread;  ///< jobs that are not read to their end, oldest first
-    std::size_t jobs = 0, open = 0;
-
-    entry* oldest_that_works() const;
-
-    double used() const { return static_cast<double>(open) / static_cast<double>(unread.front()->spec.weight); }
-    bool goes_before(const share& other) const;
+    std::deque<entry*> unread;       ///< jobs that are not read to their end, oldest first
+    std::size_t jobs = 0, open = 0;  ///< open: but those that wait aside
   };
-  share* whose_turn();
-  std::optional<line> take_from(share& tenant);
+  /// The oldest job of a tenant of which new lines may be read.
+  struct candidate {
+    share* tenant = nullptr;
+    entry* job = nullptr;
+
+    double used() const { return static_cast<double>(tenant->open) / static_cast<double>(job->spec.weight); }
+    bool goes_before(const candidate& other) const;
+  };
+  entry* oldest_to_read(const share& tenant) const;
+  candidate whose_turn();
+  std::optional<line> take_from(const candidate& turn);
+  line take_from_aside();
 
   options options_;
   reader read_;

@@ -81,7 +81,7 @@ TEST_F(batches, whose_lines_are_refused_wait_as_long_as_they_are_told_or_longer_
   EXPECT_EQ(queue_.wait_after(line, {}), milliseconds(40));
   EXPECT_EQ(queue_.wait_after(line, {}), std::nullopt) << "it was tried often enough";
   line.refusals = 0;
-  const batch_queue usual({}, {});
+  batch_queue usual({}, {});
   duration together{};
   while (const auto wait = usual.wait_after(line, {})) together += *wait;
   EXPECT_GT(together, std::chrono::minutes(55)) << "a full disk is not freed in seconds";
@@ -99,6 +99,45 @@ TEST_F(batches, whose_lines_fail_wait_while_others_go_on) {
   EXPECT_EQ(next(until), "-") << "of a job that fails no new line is read";
   queue_.note_recorded("full");
   EXPECT_EQ(next(until), "full:1");
+}
+
+TEST_F(batches, whose_lines_fail_take_nothing_of_their_tenants_share) {
+  add("full", 2, "one");
+  const batch_queue::line failed = *queue_.next(start), other = *queue_.next(start);
+  const instant until = start + std::chrono::seconds(1);
+  for (const auto& each : {failed, other}) queue_.put_aside(each, until);
+  add("theirs", 9, "other");
+  add("own", 9, "one");
+  for (const char* expected : {"theirs:0", "own:0", "theirs:1", "own:1"}) EXPECT_EQ(next(start), expected);
+  for (const char* expected : {"full:0", "full:1", "theirs:2", "theirs:3"}) EXPECT_EQ(next(until), expected);
+  queue_.put_aside(failed, until);
+  queue_.remove("full");
+  EXPECT_EQ(next(until), "own:2") << "its lines went with it";
+}
+
+TEST_F(batches, of_which_too_many_lines_wait_aside_read_no_new_ones) {
+  batch_queue queue({.most_aside = 1}, [this](const std::string& job, std::uint64_t from) { return read(job, from); });
+  lines_["mixed"] = 9;
+  queue.add({"mixed", "", "{}", "", 1});
+  const batch_queue::line failed = *queue.next(start);
+  ASSERT_TRUE(queue.next(start));
+  queue.put_aside(failed, start + std::chrono::seconds(1));
+  queue.note_recorded("mixed");
+  EXPECT_FALSE(queue.next(start)) << "they would fill the memory";
+  EXPECT_TRUE(queue.next(start + std::chrono::seconds(1)));
+}
+
+TEST_F(batches, of_which_a_line_was_tried_in_vain_try_no_other_again_until_one_is_answered) {
+  add("full", 9);
+  batch_queue::line first = *queue_.next(start), other = *queue_.next(start);
+  while (queue_.wait_after(first, {})) {
+  }
+  queue_.note_recorded("full", false);
+  EXPECT_FALSE(queue_.wait_after(other, {}));
+  EXPECT_TRUE(queue_.wait_after(other, std::chrono::seconds(1))) << "there is no room, which says nothing";
+  queue_.note_recorded("full");
+  batch_queue::line later = *queue_.next(start);
+  EXPECT_TRUE(queue_.wait_after(later, {}));
 }
 
 TEST_F(batches, are_at_rest_when_what_was_read_is_on_the_disk) {
