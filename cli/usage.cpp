@@ -95,6 +95,8 @@ std::string argument_called(const std::string& flag, const CLI::App& command) {
 
 /// What a word without a flag was most likely meant to be.
 std::string flag_for_word(const CLI::App& command) {
+  if (const CLI::Option* prompt = command.get_option_no_throw("--prompt"); prompt && prompt->count() > 0)
+    return "a prompt of several words stands in quotes: ";
   for (const auto& [flag, what] : {std::pair("--prompt", "a prompt"), std::pair("--path", "a folder"),
                                    std::pair("--data", "a file of examples"), std::pair("--local", "a model")})
     if (const CLI::Option* option = command.get_option_no_throw(flag); option && option->count() == 0)

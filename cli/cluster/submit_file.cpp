@@ -196,8 +196,8 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
     out.sync();
     return ended;
   } catch (const interrupted&) {
-    write_error(
-        fmt::format("troupe: {0} goes on: the same command collects the rest, troupe cancel {0} ends it\n", input.id));
+    const char* rest = submission.is_new_job ? "" : "the same command collects the rest, ";
+    write_error(fmt::format("troupe: {0} goes on: {1}troupe cancel {0} ends it\n", input.id, rest));
     throw;
   }
 }

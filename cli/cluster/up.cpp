@@ -1,12 +1,12 @@
 #include "cli/cluster/up.hpp"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <filesystem>
 #include <functional>
 #include <stdexcept>
 #include <string>
-
-#include <unistd.h>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>

@@ -29,7 +29,7 @@ std::string digest_of(std::map<std::string, std::string> metadata, std::span<con
 void check_digest(const tensor_set& set, std::span<const bytes> tensors, const std::string& where) {
   const auto written = set.metadata.find(digest_key);
   if (written != set.metadata.end() && written->second != digest_of(set.metadata, tensors))
-    refuse("{}: holds something else than was written: the disk may be damaged", where);
+    refuse("{}: holds something else than was written: the disk may be damaged: start anew", where);
 }
 
 template <class T>

@@ -51,6 +51,8 @@ TEST_F(usage, knows_what_may_be_meant) {
   refused({"gen"}, "did you mean 'generate'?");
   refused({"stop"}, "did you mean 'down'?");
   refused({"generate", llama_, "hello"}, "unexpected argument 'hello': a prompt stands behind --prompt: see");
+  refused({"generate", llama_, "--prompt", "hello", "there"},
+          "'there': a prompt of several words stands in quotes: see");
   refused({"adapters", "load", "x", "folder"}, "unexpected argument 'folder': a folder stands behind --path: see");
   refused({"train", "a.jsonl", "--adapter", "x"}, "'a.jsonl': a file of examples stands behind --data: see");
   refused({"train", llama_, "--data", "a.jsonl"}, "a model stands behind --local: see");

@@ -122,14 +122,22 @@ TEST(submit_file_without_a_replica, says_why_no_answers_come_and_how_to_end_it) 
   ::kill(cluster.pid_of("w0"), SIGKILL);
   const std::string in = site.write("in.jsonl", "{\"tokens\":[1]}\n").string();
   process waits = cluster.start({"submit", "--file", in, "--out", site.path("out").string()});
-  EXPECT_TRUE(wait_until([&] { return waits.error().find("no replica runs: see troupe status") != std::string::npos; },
-                         std::chrono::minutes(1)))
-      << waits.error();
-  const std::string id = json::parse(cluster.run({"jobs", "--json"})).at(0).at("id");
-  ::kill(waits.pid(), SIGINT);
-  EXPECT_EQ(waits.wait(), 130);
-  EXPECT_NE(waits.error().find(id + " goes on: "), std::string::npos) << waits.error();
-  EXPECT_NE(waits.error().find("troupe cancel " + id), std::string::npos) << waits.error();
+  process is_new = cluster.start({"submit", "--file", in, "--out", site.path("other").string(), "--new"});
+  for (process* each : {&waits, &is_new}) {
+    EXPECT_TRUE(
+        wait_until([&] { return each->error().find("no replica runs: see troupe status") != std::string::npos; },
+                   std::chrono::minutes(1)))
+        << each->error();
+    ::kill(each->pid(), SIGINT);
+    EXPECT_EQ(each->wait(), 130);
+  }
+  int told = 0;
+  for (const json& job : json::parse(cluster.run({"jobs", "--json"}))) {
+    const std::string id = job.at("id"), end = "troupe cancel " + id + " ends it";
+    told += waits.error().find(id + " goes on: the same command collects the rest, " + end) != std::string::npos;
+    told += is_new.error().find(id + " goes on: " + end) != std::string::npos;
+  }
+  EXPECT_EQ(told, 2) << waits.error() << is_new.error();
 }
 
 /// Its second answer does not come: the only worker is gone while it computes.

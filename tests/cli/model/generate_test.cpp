@@ -242,9 +242,11 @@ TEST_F(generate, ends_with_130_and_a_new_line_of_the_terminal_on_ctrl_c) {
     ::sched_yield();
   ::kill(child, SIGINT);
   EXPECT_EQ(wait_for(child), 130);
-  char shown[8] = {};
-  EXPECT_EQ(::read(ours, shown, sizeof shown), 2);
-  EXPECT_STREQ(shown, "\r\n");
+  std::string shown(1 << 12, '\0');
+  const ssize_t read = ::read(ours, shown.data(), shown.size());
+  ASSERT_GT(read, 0);
+  shown.resize(static_cast<std::size_t>(read));
+  EXPECT_TRUE(shown.ends_with("\r\n")) << shown << " may begin with a bar on a slow machine";
   for (const int end : {ends[0], ends[1], ours, theirs}) ::close(end);
 }
 
