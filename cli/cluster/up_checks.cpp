@@ -36,8 +36,7 @@ void check_preload(const cluster_config& config) {
       continue;
     }
     const journal::options book = journal_options_of(config);
-    if (!saved)
-      saved.emplace(known, path_exists(book.file) ? journal(book).load_catalogue() : catalogue_records());
+    if (!saved) saved.emplace(known, path_exists(book.file) ? journal(book).load_catalogue() : catalogue_records());
     if (!saved->load(adapter))
       refuse_at(config, "adapters.preload",
                 "adapter {}: there is none, and no folder {}: name another, or a folder as {}=DIR", adapter,
