@@ -1,5 +1,7 @@
 #include "actors/http/api_error.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "actors/http/json_text.hpp"
@@ -51,8 +53,9 @@ api_error unavailable(const std::string& message) {
 }
 
 api_error unknown_model(std::string_view name) {
-  return api_error(404, fmt::format("the model {} does not exist: see /v1/models", name.substr(0, 128)), "model",
-                   "model_not_found");
+  const std::size_t text_end = name.find('\0');  // an error's text ends there, too
+  const std::string_view shown = name.substr(0, std::min<std::size_t>(128, text_end));
+  return api_error(404, fmt::format("the model {} does not exist: see /v1/models", shown), "model", "model_not_found");
 }
 
 api_error api_error_of(const input_error& error) {

@@ -12,9 +12,9 @@ namespace troupe {
 namespace {
 
 constexpr std::array<std::string_view, 16> option_keys{
-    "min_tokens",         "adapter",          "max_tokens",        "temperature", "top_k", "top_p",    "min_p",
-    "repetition_penalty", "presence_penalty", "frequency_penalty", "logit_bias",  "seed",  "logprobs", "stop",
-    "stop_tokens",        "ignore_eos"};
+    "adapter",          "max_tokens",        "temperature", "top_k", "top_p",    "min_p", "repetition_penalty",
+    "presence_penalty", "frequency_penalty", "logit_bias",  "seed",  "logprobs", "stop",  "stop_tokens",
+    "ignore_eos",       "min_tokens"};
 constexpr std::array<std::string_view, 4> prompt_keys{"prompt", "messages", "tokens", "custom_id"};
 constexpr std::array<std::string_view, 2> term_keys{"endpoint", "weight"};
 

@@ -66,6 +66,7 @@ int generate_command(const generate_options& options) {
   check_length(run, prompt.size());
   const auto length = static_cast<std::int64_t>(prompt.size());
   params.max_tokens = std::min(params.max_tokens, run.context() - length);
+  params.min_tokens = std::min(params.min_tokens, params.max_tokens);
   single_sequence sequence = run.sequence(length + params.max_tokens, length);
   const auto show = [&](std::string_view piece) {
     if (!options.sampling.json) print(piece);

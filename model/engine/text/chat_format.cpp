@@ -1,5 +1,7 @@
 #include "model/engine/text/chat_format.hpp"
 
+#include <algorithm>
+
 #include <nlohmann/json.hpp>
 
 #include "base/field_error.hpp"
@@ -50,15 +52,24 @@ void write_calls_for(const std::string& source, json& messages) {
 /// Stands behind the last message's text, with a space, while a template is rendered: so the text's end is found again.
 constexpr std::string_view end_mark = "[the message goes on here]";
 
-/// Where a template strips texts, the mark has lost its space; then what stands before it is stripped, too.
-std::string before_mark(std::string text) {
+constexpr const char* blanks = " \t\r\n";
+
+/// How many blanks a message ends with. Of one of blanks alone they are its beginning, too: what is stripped there is
+/// gone already.
+std::size_t blanks_behind(const std::string& message) {
+  const std::size_t last = message.find_last_not_of(blanks);
+  return last == message.npos ? 0 : message.size() - last - 1;
+}
+
+/// Where a template strips texts, the mark has lost its space; then the message's own blanks before it go, too.
+std::string before_mark(std::string text, std::size_t own_blanks) {
   const std::size_t end = text.rfind(end_mark);
   if (end == text.npos)
     refuse_field("continue_final_message",
                  "continue_final_message: the chat template does not write the last message's text: leave it out");
   const bool is_stripped = !std::string_view(text).substr(end + end_mark.size()).starts_with(' ');
   text.resize(end);
-  if (is_stripped) text.resize(text.find_last_not_of(" \t\r\n") + 1);
+  if (is_stripped) text.resize(std::max(text.find_last_not_of(blanks) + 1, end - std::min(end, own_blanks)));
   return text;
 }
 
@@ -80,11 +91,13 @@ chat_format::~chat_format() = default;
 std::string chat_format::render(const chat_input& chat) const {
   json messages = parsed(chat.messages, "messages");
   prepare_messages(messages);
-  if (chat.continues_message) messages.back()["content"].get_ref<std::string&>().append(end_mark).append(" ");
+  std::string& last = messages.back()["content"].get_ref<std::string&>();
+  const std::size_t own_blanks = blanks_behind(last);
+  if (chat.continues_message) last.append(end_mark).append(" ");
   std::string text =
       render(messages, chat.tools.empty() ? json(nullptr) : parsed(chat.tools, "tools"), chat.add_generation_prompt,
              chat.variables.empty() ? json::object() : parsed_variables(chat.variables));
-  return chat.continues_message ? before_mark(std::move(text)) : text;
+  return chat.continues_message ? before_mark(std::move(text), own_blanks) : text;
 }
 
 std::string chat_format::render(std::string_view system, std::string_view message) const {

@@ -64,7 +64,12 @@ begin_request request_of(std::size_t kind) {
   engine.sampling.temperature = kind % 2 ? 0.8 : 0;
   engine.sampling.seed = kind;
   engine.sampling.logit_bias = {{deadly_token, -100.f}};
-  if (kind % 7 == 3) engine.sampling.stop = {"A", "b", "z"};
+  if (kind % 7 < 3) engine.sampling.stop = {"A", "b", "z"};
+  made.keep_stop = kind % 7 == 1;
+  if (kind % 7 == 2) {
+    for (token_id token = 0; token < 90; token += 2) engine.sampling.stop_tokens.push_back(token);
+    engine.sampling.min_tokens = engine.sampling.max_tokens / 2;
+  }
   engine.end_tokens = {95};
   if (kind % 6 == 5) made.adapter = "pricing";
   return made;

@@ -182,7 +182,8 @@ TEST_F(generate, lets_a_bias_decide) {
 }
 
 TEST_F(generate, ends_where_the_context_does) {
-  const words question{"generate", readable_model().string(), "--prompt", "Hello", "--context", "20"};
+  const words question{"generate", readable_model().string(), "--prompt", "Hello", "--context", "20", "--min-tokens",
+                       "30"};
   const json got = run_json(question);
   EXPECT_EQ(got["tokens"].size(), 15u);
   EXPECT_EQ(got["finish_reason"], "length");

@@ -108,6 +108,11 @@ TEST_F(completion_requests, are_told_whether_special_tokens_come_with_a_text) {
             "add_special_tokens");
 }
 
+TEST_F(completion_requests, for_a_model_that_cannot_be_are_told_where_to_look) {
+  const json refused = error_of("/v1/completions", {{"prompt", "A"}, {"model", std::string("a\0b", 3)}}, 404);
+  EXPECT_EQ(refused["message"], "the model a does not exist: see /v1/models");
+}
+
 TEST_F(completion_requests, take_a_nucleus_of_nothing_for_the_likeliest_token) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"top_p", 0}});
   const auto begun = gateway_.take<begin_request>();

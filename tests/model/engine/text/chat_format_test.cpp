@@ -101,6 +101,9 @@ TEST(chat_format, ends_behind_the_last_message_where_the_answer_goes_on_with_it)
   EXPECT_EQ(begun(plain, ""), "<user>hi</s>\n<assistant>");
   const std::string stripping = "{% for m in messages %}<{{ m.role }}>{{ m.content | trim }}</s>{% endfor %}";
   EXPECT_EQ(begun(stripping, " It is "), "<user>hi</s><assistant>It is") << "as it would write this message";
+  const std::string apart = "{% for m in messages %}[{{ m.role }}]\n\n{{ m.content | trim }}</s>{% endfor %}";
+  for (const char* nothing : {"", " \n"}) EXPECT_EQ(begun(apart, nothing), "[user]\n\nhi</s>[assistant]\n\n");
+  EXPECT_EQ(begun(apart, "It is\n\n"), "[user]\n\nhi</s>[assistant]\n\nIt is");
   EXPECT_THAT(refusal([&] { begun("{{ messages[0].content }}", "It is"); }), HasSubstr("continue_final_message"));
 }
 
