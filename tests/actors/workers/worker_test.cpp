@@ -333,11 +333,11 @@ TEST_F(worker, says_what_takes_long_before_it_does_it) {
 TEST_F(worker, begins_no_life_in_which_it_cannot_reach_the_next_stage) {
   auto next = std::make_unique<peer>(peer::listening());
   bus::options options;
-  options.forget_after = std::chrono::milliseconds(50);
+  options.forget_after = std::chrono::seconds(1);
   wire links(options);
   worker_parts parts = parts_for(head_);
   parts.links = &links;
-  parts.reach_patience = std::chrono::milliseconds(200);
+  parts.reach_patience = std::chrono::seconds(2);
   const worker_actor other = spawn_worker(system_, std::move(parts));
   links.on_lost([&](link_id link, const link_end& end) { tell(other, link_lost{link, end}); });
   links.start();

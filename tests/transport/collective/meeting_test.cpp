@@ -62,9 +62,9 @@ TEST(meeting_place, who_comes_for_a_later_group_waits_for_it) {
 
 TEST(meeting_place, a_rank_that_never_comes_is_named) {
   meeting_place place("127.0.0.1");
-  auto one = come(group_at(place, "g", 1, 3, milliseconds(300)), "one");
+  auto one = come(group_at(place, "g", 1, 3, milliseconds(1000)), "one");
   try {
-    place.exchange_words(group_at(place, "g", 0, 3, milliseconds(300)), "zero");
+    place.exchange_words(group_at(place, "g", 0, 3, milliseconds(1000)), "zero");
     ADD_FAILURE() << "nobody came";
   } catch (const collective_failure& failure) {
     EXPECT_EQ(failure.peer(), 2) << failure.what();
