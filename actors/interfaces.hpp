@@ -166,10 +166,10 @@ struct replica_state {
   replica_load load;
 };
 
-/// Scheduler to router: these requests have ended or were refused.
+/// Scheduler to router: answers to these requests have ended or were refused.
 struct requests_ended {
   replica_id from;
-  std::vector<request_id> requests;
+  std::vector<request_id> requests;  ///< once for each answer
 };
 
 /// Scheduler to router: find another replica for these requests.

@@ -61,7 +61,7 @@ bool router_state::route(routed_request& request) {
   const auto chosen = policy_.choose(view);
   if (!chosen) return false;
   policy_.sent(*chosen, view);
-  routes_[request.id].replicas.insert(*chosen);
+  routes_[request.id].answers[*chosen] += sequence.answers;
   tell(replicas_.at(*chosen), std::move(request));
   return true;
 }
@@ -107,25 +107,25 @@ void router_state::cancel(const cancel_request& cancelled) {
   const auto found = routes_.find(cancelled.id);
   if (found == routes_.end()) return;
   found->second.cancelled.push_back(cancelled);
-  for (const replica_id replica : found->second.replicas)
-    if (const auto at = replicas_.find(replica); at != replicas_.end()) tell(at->second, cancelled);
+  for (const auto& [replica, answers] : found->second.answers) tell(replicas_.at(replica), cancelled);
 }
 
 void router_state::note_ended(const requests_ended& ended) {
-  policy_.ended(ended.from, ended.requests.size());
-  for (const request_id request : ended.requests) forget_route(request, ended.from);
+  std::size_t over = 0;
+  for (const request_id request : ended.requests) over += forget_answers(request, ended.from, 1) ? 1 : 0;
+  policy_.ended(ended.from, over);
 }
 
-/// A replica was lost. The requests that it had accepted wait if there is no room elsewhere, and are not refused.
+/// A replica was lost. The requests that it had accepted wait if there is no room elsewhere, and are not refused. One
+/// that reached it too late is as new as it was.
 void router_state::take_back(requests_returned& returned) {
   policy_.set_ready(returned.from, false);
   policy_.forget_prefixes(returned.from);
-  std::vector<routed_request> going_on;
-  for (const routed_request& request : returned.requests)
-    if (!is_cancelled(request)) going_on.push_back(request);
-  for (const routed_request& request : returned.requests) forget_route(request.id, returned.from);
-  for (routed_request& request : going_on)
-    if (!route(request)) park(request, true);
+  for (routed_request& request : returned.requests) {
+    const bool is_wanted = !is_cancelled(request);
+    forget_answers(request.id, returned.from, request.engine.sequence.answers);
+    if (is_wanted && !route(request)) park(request, request.engine.sequence.was_accepted);
+  }
 }
 
 bool router_state::is_cancelled(const routed_request& request) const {
@@ -135,11 +135,16 @@ bool router_state::is_cancelled(const routed_request& request) const {
                      [&](const cancel_request& cancelled) { return is_about(cancelled, request); });
 }
 
-void router_state::forget_route(request_id request, replica_id replica) {
+/// Returns whether that replica computes none of the request's answers any more.
+bool router_state::forget_answers(request_id request, replica_id replica, std::int32_t count) {
   const auto found = routes_.find(request);
-  if (found == routes_.end()) return;
-  found->second.replicas.erase(replica);
-  if (found->second.replicas.empty()) routes_.erase(found);
+  if (found == routes_.end()) return false;
+  auto& answers = found->second.answers;
+  const auto at = answers.find(replica);
+  if (at == answers.end() || (at->second -= count) > 0) return false;
+  answers.erase(at);
+  if (answers.empty()) routes_.erase(found);
+  return true;
 }
 
 router_actor spawn_router(caf::actor_system& system, router_parts parts) {

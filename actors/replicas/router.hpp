@@ -4,7 +4,6 @@
 #include <deque>
 #include <memory>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "actors/interfaces.hpp"
@@ -33,8 +32,8 @@ class router_state {
     std::optional<instant> until;
   };
   struct request_routes {
-    std::unordered_set<replica_id> replicas;  ///< which compute its answers
-    std::vector<cancel_request> cancelled;    ///< it or some answers: a lost replica may be returning them
+    std::unordered_map<replica_id, std::int32_t> answers;  ///< how many of them each replica computes
+    std::vector<cancel_request> cancelled;                 ///< it or some answers: a lost replica may be returning them
   };
   void route_new(routed_request& request);
   bool has_parked(request_priority least) const;
@@ -47,7 +46,7 @@ class router_state {
   void note_ended(const requests_ended& ended);
   void take_back(requests_returned& returned);
   bool is_cancelled(const routed_request& request) const;
-  void forget_route(request_id request, replica_id replica);
+  bool forget_answers(request_id request, replica_id replica, std::int32_t count);
 
   handle::pointer self_;
   router_parts parts_;

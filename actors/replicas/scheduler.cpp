@@ -88,7 +88,7 @@ void scheduler_state::accept(routed_request& request) {
 void scheduler_state::refuse_request(const routed_request& request, std::string error, refusal_cause cause,
                                      duration retry_after) {
   tell(request.sink, request_refused{request.id, std::move(error), cause, retry_after});
-  if (!sequences_.contains(request.id)) ended_.push_back(request.id);  // else other answers of it go on here
+  ended_.insert(ended_.end(), static_cast<std::size_t>(request.engine.sequence.answers), request.id);
 }
 
 void scheduler_state::cancel(const cancel_request& cancelled) {
@@ -114,11 +114,10 @@ void scheduler_state::forget(sequence_id id) {
   if (found == answers_.end()) return;
   const open_answer gone = found->second;
   answers_.erase(found);
+  ended_.push_back(gone.request);
   auto& others = sequences_[gone.request];
   std::erase(others, id);
-  if (!others.empty()) return;
-  sequences_.erase(gone.request);
-  ended_.push_back(gone.request);
+  if (others.empty()) sequences_.erase(gone.request);
 }
 
 /// Refuses requests that were accepted: those of which an answer fulfils `is_hopeless`.

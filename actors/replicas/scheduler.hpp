@@ -124,7 +124,7 @@ class scheduler_state {
   std::unique_ptr<adapter_residency> residency_;
   std::unordered_map<adapter_version, loading> loading_;
   std::vector<sink_batch> batches_;
-  std::vector<request_id> ended_;
+  std::vector<request_id> ended_;  ///< once for each answer; to be told to the router
 
   scheduler_meter meter_;
   bool report_due_ = false;

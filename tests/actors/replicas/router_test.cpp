@@ -31,8 +31,23 @@ class router : public testing::Test {
     made.engine.resumed = resumed;
     return made;
   }
-  void bring_back(std::uint32_t from, std::vector<routed_request> requests) {
+  void bring_back(std::uint32_t from, std::vector<routed_request> requests, bool were_accepted = true) {
+    for (routed_request& each : requests) each.engine.sequence.was_accepted = were_accepted;
     tell(actor_, requests_returned{replica_id(from), std::move(requests)});
+  }
+  /// So many answers to one request that go on at the second replica, since the first was lost.
+  std::vector<routed_request> answers_at_the_second(std::int32_t count) {
+    report(0, true);
+    routed_request whole = request(1);
+    whole.engine.sequence.answers = count;
+    tell(actor_, whole);
+    (void)first_.take<routed_request>();
+    report(1, true);
+    std::vector<routed_request> answers(static_cast<std::size_t>(count), request(1, 2));
+    for (std::size_t i = 0; i < answers.size(); ++i) answers[i].first_index = static_cast<std::int32_t>(i);
+    bring_back(0, answers);
+    for (std::int32_t i = 0; i < count; ++i) EXPECT_EQ(second_.take<routed_request>().first_index, i);
+    return answers;
   }
 
   caf::actor_system_config config_;
@@ -90,6 +105,13 @@ TEST_F(router, keeps_what_was_accepted_once_until_a_replica_can_go_on) {
   report(0, true);
   for (const std::uint64_t id : {1u, 2u, 3u}) EXPECT_EQ(first_.take<routed_request>().id, request_id(id));
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+TEST_F(router, lets_a_new_request_that_reached_a_lost_replica_too_late_wait_no_longer_than_others) {
+  report(0, true);
+  tell(actor_, request(1));
+  bring_back(0, {first_.take<routed_request>()}, false);
+  EXPECT_EQ(sink_.take<request_refused>().cause, refusal_cause::unavailable);
 }
 
 TEST_F(router, lets_interactive_requests_pass_batches_that_find_no_room) {
@@ -161,6 +183,23 @@ TEST_F(router, tells_every_replica_that_has_a_part_of_a_cancelled_request) {
   tell(actor_, request(2));
   EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
   EXPECT_EQ(second_.count<cancel_request>(), 0u);
+}
+
+/// The first answer had ended there before the second one came.
+TEST_F(router, cancels_an_answer_that_came_to_a_replica_where_another_one_of_its_request_had_ended) {
+  (void)answers_at_the_second(2);
+  tell(actor_, requests_ended{replica_id(1), {request_id(1)}});
+  tell(actor_, cancel_request{request_id(1)});
+  EXPECT_EQ(second_.take<cancel_request>().id, request_id(1));
+}
+
+TEST_F(router, forgets_all_answers_of_a_cancelled_request_that_are_on_their_way_back_one_by_one) {
+  const auto answers = answers_at_the_second(2);
+  tell(actor_, cancel_request{request_id(1)});
+  report(0, true);
+  for (const routed_request& each : answers) bring_back(1, {each});
+  tell(actor_, request(2));
+  EXPECT_EQ(first_.take<routed_request>().id, request_id(2));
 }
 
 }  // namespace
