@@ -131,7 +131,7 @@ using sink_actor = actor_of<token_batch, request_refused>;
 /// Gateway to router to scheduler; back to the router when the replica is lost.
 struct routed_request {
   request_id id;
-  std::int32_t first_index = 0;  ///< of its first answer: one that goes on elsewhere has only one answer
+  std::int32_t first_index = 0;  ///< of its first answer: one that has begun goes on elsewhere by itself
   engine_request engine;
   sink_actor sink;
 };

@@ -73,7 +73,8 @@ void scheduler_state::refuse_deadly() {
       refusal_cause::bad_input);
 }
 
-/// All open answers, as requests of one answer each that go on from the tokens they have.
+/// All open answers, as requests that go on from the tokens they have: of one answer each, or of all where none of them
+/// has begun.
 std::vector<routed_request> scheduler_state::give_up_answers() {
   std::vector<routed_request> given_up;
   if (!requests_) return given_up;

@@ -15,6 +15,10 @@ struct replica_scheduler::answer {
 
 namespace {
 
+sequence_id sequence_behind(sequence_id first, std::int32_t count) {
+  return sequence_id(first.value + static_cast<std::uint64_t>(count));
+}
+
 /// What one answer must be asked for elsewhere to go on from `text`, its prompt and tokens so far.
 engine_request resumed_request(const engine_request& request, std::int32_t index, std::span<const token_id> text) {
   engine_request rest = request;
@@ -53,8 +57,7 @@ result<accepted_request, refused_request> replica_scheduler::submit(engine_reque
   const auto kept = std::make_shared<const engine_request>(std::move(request));
   auto accepted = decisions_.submit(kept->sequence);
   if (!accepted) return accepted;
-  for (std::int32_t i = 0; i < accepted->answers; ++i)
-    answers_[sequence_id(accepted->first.value + static_cast<std::uint64_t>(i))] = {kept, i};
+  for (std::int32_t i = 0; i < accepted->answers; ++i) answers_[sequence_behind(accepted->first, i)] = {kept, i};
   return accepted;
 }
 
@@ -148,17 +151,35 @@ void replica_scheduler::forget_stored(life_end why) {
 
 std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_all() {
   forget_stored();
+  std::vector<sequence_id> ids;
+  for (const auto& [id, kept] : answers_) ids.push_back(id);
+  std::sort(ids.begin(), ids.end());
   std::vector<std::pair<sequence_id, engine_request>> all;
-  for (const auto& [id, kept] : answers_) {
-    const auto text = decisions_.text_of(id);
-    all.emplace_back(
-        id, resumed_request(*kept.request, kept.index, text.empty() ? std::span(kept.request->sequence.prompt) : text));
-    all.back().second.sequence.lost = decisions_.lost_with(id);
-  }
-  std::sort(all.begin(), all.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [id, request] : all) decisions_.cancel(id);
+  for (std::size_t i = 0; i < ids.size(); i += static_cast<std::size_t>(all.back().second.sequence.answers))
+    all.emplace_back(ids[i], rest_of(ids[i]));
+  for (const sequence_id id : ids) decisions_.cancel(id);
   answers_.clear();
   return all;
+}
+
+engine_request replica_scheduler::rest_of(sequence_id id) const {
+  const answer& kept = answers_.at(id);
+  const engine_request& request = *kept.request;
+  const auto text = decisions_.text_of(id);
+  engine_request rest = resumed_request(request, kept.index, text.empty() ? std::span(request.sequence.prompt) : text);
+  if (kept.index == 0 && waits_for_prompt(id)) rest.sequence.answers = request.sequence.answers;
+  rest.sequence.lost = decisions_.lost_with(id);
+  return rest;
+}
+
+/// Whether all answers to a prompt, of which this is the first, still wait until it is computed.
+bool replica_scheduler::waits_for_prompt(sequence_id first) const {
+  const std::int32_t answers = answers_.at(first).request->sequence.answers;
+  for (std::int32_t i = 1; i < answers; ++i) {
+    const sequence_id other = sequence_behind(first, i);
+    if (!answers_.contains(other) || !decisions_.text_of(other).empty()) return false;
+  }
+  return true;
 }
 
 }  // namespace troupe

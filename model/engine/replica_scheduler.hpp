@@ -60,7 +60,8 @@ class replica_scheduler {
 
   /// The stages forgot what they stored: all requests go on from their tokens.
   void forget_stored(life_end why = life_end::loss);
-  /// Gives up every request, in the form in which it must be submitted elsewhere to go on.
+  /// Gives up every request, in the form in which it must be submitted elsewhere to go on: each answer by itself, but
+  /// those that wait for their prompt together, under the first one's id.
   std::vector<std::pair<sequence_id, engine_request>> give_up_all();
 
   const batch_scheduler& decisions() const { return decisions_; }
@@ -71,6 +72,8 @@ class replica_scheduler {
   void open_answers(step_order& order);
   void open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order);
   void close(sequence_id id);
+  engine_request rest_of(sequence_id id) const;
+  bool waits_for_prompt(sequence_id first) const;
   void tell_readings(const step_outcome& outcome, const reading_sink& on_reading);
   void tell_tokens(const step_outcome& outcome, const token_sink& on_token);
 

@@ -126,13 +126,31 @@ TEST_F(lost_stages, do_not_change_answers_that_go_on_elsewhere) {
     for (auto& [id, request] : scheduler->give_up_all()) {
       const auto accepted = next->submit(request);
       ASSERT_TRUE(accepted.ok());
-      names[accepted->first] = names_.at(id);
+      for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(accepted->answers); ++i)
+        names[sequence_id(accepted->first.value + i)] = names_.at(sequence_id(id.value + i));
     }
     names_ = names;
     EXPECT_EQ(scheduler->decisions().pool().held(), 0);
     scheduler = std::move(next);
   }
   EXPECT_EQ(texts_, expected);
+}
+
+TEST_F(lost_stages, leave_answers_together_that_wait_for_their_prompt) {
+  engine_request several = requests().front();
+  several.sequence.answers = 3;
+  const auto given_up_after = [&](int steps) {
+    replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
+    stage part = whole_model();
+    const auto accepted = scheduler.submit(several);
+    for (std::uint64_t i = 0; i < 3; ++i) names_[sequence_id(accepted->first.value + i)] = i;
+    for (int i = 0; i < steps; ++i) EXPECT_TRUE(step(scheduler, part));
+    std::vector<std::int32_t> answers;
+    for (const auto& [id, request] : scheduler.give_up_all()) answers.push_back(request.sequence.answers);
+    return answers;
+  };
+  EXPECT_EQ(given_up_after(0), std::vector{3});
+  EXPECT_EQ(given_up_after(1), (std::vector{1, 1, 1}));
 }
 
 }  // namespace
