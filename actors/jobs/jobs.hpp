@@ -117,7 +117,7 @@ class jobs_state {
   jobs_parts parts_;
   gateway_actor gateway_;  ///< these two are set by begin_jobs
   training_desk_actor training_;
-  monotonic_clock clock_;
+  actor_clock clock_{self_};
 
   batch_queue queue_;
   std::unordered_map<request_id, line> in_flight_;  ///< by the first of their requests

@@ -9,15 +9,10 @@
 #include <string>
 #include <vector>
 
-#include "actors/replicas/replica_directory.hpp"
-#include "actors/replicas/router.hpp"
-#include "actors/replicas/supervisor.hpp"
-#include "actors/requests/gateway.hpp"
 #include "actors/workers/node_agent.hpp"
 #include "actors/workers/worker.hpp"
 #include "model/arch/loaded_model.hpp"
-#include "tests/actors/simulation/simulated_net.hpp"
-#include "tests/actors/support.hpp"
+#include "tests/actors/simulation/simulated_head.hpp"
 
 namespace troupe::test {
 
@@ -72,6 +67,7 @@ class simulated_cluster {
     std::int64_t blocks = 24;  ///< of each replica
     int lookup_tokens = 0;
     std::int32_t max_batch_tokens = 48;
+    bool has_journal = false;  ///< so the head takes jobs
   };
 
   simulated_cluster(const simulated_model& model, const options& chosen)
@@ -79,41 +75,41 @@ class simulated_cluster {
     system_.await_actors_before_shutdown(false);  // nobody would run them
     publish(1);
     start_head();
-    nodes_.resize(chosen.nodes);
-    for (std::size_t i = 0; i < chosen.nodes; ++i) start_node(i);
+    for (std::size_t i = 0; i < chosen.nodes; ++i) add_node();
   }
   ~simulated_cluster() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) end_node_process(i, false);
-    tell(supervisor_, stop_now{});
-    tell(gateway_, stop_now{});
-    for (const auto& scheduler : directory_->all()) end(scheduler);
-    end(router_);
-    directory_->clear();
+    if (head_) {
+      tell(head_->supervisor, stop_now{});
+      tell(head_->gateway, stop_now{});
+      head_->kill();
+    }
     while (run_one()) {
     }
-    supervisor_ = supervisor_actor();
-    gateway_ = gateway_actor();
-    router_ = router_actor();
-    head_.stop();
     for (const auto& each : all_nodes_) each->wire.stop();
   }
 
   /// Which version the name "pricing" means from now on.
-  void publish(std::uint64_t version) {
-    adapter_directory::snapshot next;
-    next.names["pricing"] = adapter_version(version);
-    for (const auto& [each, adapter] : model_.adapters)
-      next.versions[each] = {
-          each, fmt::format("pricing@{}", each.value), "", {}, static_cast<std::int64_t>(adapter->bytes())};
-    adapters_->publish(std::move(next));
+  void publish(std::uint64_t version) { publish_names({{"pricing", adapter_version(version)}}); }
+  /// The name means nothing until the next publish(). Who uses a version keeps it.
+  void unload() { publish_names({}); }
+  void ask(begin_request request) { tell(head_->gateway, std::move(request)); }
+  void cancel(request_id id) { tell(head_->gateway, end_request{id}); }
+  /// A command about jobs, carried out at once. The head must be there.
+  json command(const std::string& name, const json& arguments) {
+    std::optional<command_answer> answer;
+    tell(head_->jobs, command_call{{name, arguments.dump()}, [&](command_answer a) { answer = std::move(a); }});
+    while (!answer && run_one()) {
+    }
+    EXPECT_TRUE(answer && answer->error.empty()) << name;
+    return json::parse(answer->result);
   }
-  void ask(begin_request request) { tell(gateway_, std::move(request)); }
-  void cancel(request_id id) { tell(gateway_, end_request{id}); }
 
   void pass(duration time) {
     for (const instant end = now() + time; now() < end;) {
       while (run_one()) {
       }
+      if (!head_ && now() >= head_starts_at_) start_head();
       for (std::size_t i = 0; i < nodes_.size(); ++i) look_after(i);
       time_scheduler().advance_time(std::chrono::milliseconds(1));
       net_.advance(now());
@@ -122,6 +118,20 @@ class simulated_cluster {
   instant now() { return {time_scheduler().clock().now().time_since_epoch()}; }
 
   // Faults. A process that ended is started again after a while.
+  void kill_head() {
+    if (!head_) return;
+    note("head", "is killed");
+    net_.remove(head_->wire, false);
+    head_->kill();
+    head_ = nullptr;
+    head_starts_at_ = now() + std::chrono::milliseconds(200 + random() % 1500);
+  }
+  bool has_head() const { return head_ != nullptr; }
+  std::size_t add_node() {
+    nodes_.push_back(nullptr);
+    start_node(nodes_.size() - 1);
+    return nodes_.size();
+  }
   void kill(std::size_t node) { end_node_process(node, false); }
   void kill_for_good(std::size_t node) {
     kill(node);
@@ -130,14 +140,16 @@ class simulated_cluster {
   void leave(std::size_t node) {
     if (nodes_[node]) tell(nodes_[node]->agent, stop_now{});
   }
-  void drain(std::size_t node) { tell(supervisor_, drain_node{no_link, 0, name_of(node)}); }
+  void drain(std::size_t node) {
+    if (head_) tell(head_->supervisor, drain_node{no_link, 0, name_of(node)});
+  }
   void stop(std::size_t node, duration time) {
     if (!nodes_[node]) return;
     nodes_[node]->wire.is_stopped = true;
     nodes_[node]->wakes_at = now() + time;
   }
   void cut_from_head(std::size_t node, duration time) {
-    if (nodes_[node]) net_.cut(nodes_[node]->wire, head_, time);
+    if (nodes_[node] && head_) net_.cut(nodes_[node]->wire, head_->wire, time);
   }
   void cut_between(std::size_t a, std::size_t b, duration time) {
     if (nodes_[a] && nodes_[b]) net_.cut(nodes_[a]->wire, nodes_[b]->wire, time);
@@ -146,8 +158,10 @@ class simulated_cluster {
   std::optional<token_id> deadly;
   std::size_t deaths = 0;
 
-  std::map<replica_id, replica_figures> replicas() const { return board_->replicas(); }
-  std::string status() const { return board_->read("replicas") + board_->read("nodes") + board_->read("gateway"); }
+  std::map<replica_id, replica_figures> replicas() const { return head_->board->replicas(); }
+  std::string status() const {
+    return head_->board->read("replicas") + head_->board->read("nodes") + head_->board->read("gateway");
+  }
   std::vector<std::string> log;
 
   std::mt19937_64 random;
@@ -166,10 +180,6 @@ class simulated_cluster {
   };
 
   static std::string name_of(std::size_t index) { return fmt::format("w{}", index); }
-  template <class Handle>
-  static void end(const Handle& actor) {
-    if (actor) caf::anon_send_exit(actor, caf::exit_reason::kill);
-  }
   caf::scheduler::test_coordinator& time_scheduler() {
     return dynamic_cast<caf::scheduler::test_coordinator&>(system_.scheduler());
   }
@@ -191,33 +201,25 @@ class simulated_cluster {
 
   // --- the head ---
 
+  void publish_names(std::unordered_map<std::string, adapter_version> names) {
+    adapter_directory::snapshot next;
+    next.names = std::move(names);
+    for (const auto& [version, adapter] : model_.adapters) {
+      const std::string name = fmt::format("pricing@{}", version.value);
+      next.versions[version] = {version, name, "", {}, static_cast<std::int64_t>(adapter->bytes())};
+      next.names[name] = version;
+    }
+    adapters_->publish(std::move(next));
+  }
   void start_head() {
-    router_ = spawn_router(system_, {});
-    supervisor_ = spawn_supervisor(system_, supervisor_of());
-    gateway_ = spawn_gateway(system_, {.router = router_,
-                                       .store = adapter_store_actor(),
-                                       .prompts = model_.prompts,
-                                       .adapters = adapters_,
-                                       .board = board_});
-    pass_on<join_cluster>();
-    pass_on<heartbeat>();
-    pass_on<leave_cluster>();
-    on_member<stage_started>([this](auto what) { tell(supervisor_, std::move(what)); });
-    on_member<stage_failed>([this](auto what) { tell(supervisor_, std::move(what)); });
-    on_member<step_done>([this](auto what) { tell(directory_->find(what.life.replica), what); });
-    on_member<adapter_loaded>([this](auto what) { tell(directory_->find(what.life.replica), what); });
-    head_.on_lost([this](link_id link, const link_end&) { tell(supervisor_, link_lost{link, {}}); });
-    net_.listen(head_);
-    tell(supervisor_, begin_cluster{training_desk_actor(), {}});
+    simulated_head_parts parts{supervisor_of(), model_.prompts, adapters_, {}};
+    if (options_.has_journal) parts.journal = folder_.path() / "journal.db";
+    heads_.push_back(std::make_unique<simulated_head>(system_, net_, std::move(parts)));
+    head_ = heads_.back().get();
   }
   supervisor_parts supervisor_of() {
     const model_config& config = model_.model->config;
     supervisor_parts parts;
-    parts.links = &head_;
-    parts.router = router_;
-    parts.directory = directory_;
-    parts.adapters = adapters_;
-    parts.board = board_;
     parts.config = parse_cluster_config(
         "[cluster]\nname = \"test\"\nassemble_seconds = 1\n[model]\npath = \"model\"\n"
         "[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n[[node]]\nname = \"w0\"\nroles = "
@@ -236,20 +238,10 @@ class simulated_cluster {
     parts.batches.max_batch_tokens = options_.max_batch_tokens;
     parts.batches.max_sequences = 8;
     parts.vocab_size = config.vocab_size;
+    parts.reign = static_cast<std::uint32_t>(heads_.size() + 1);
     parts.say = [this](const std::string& line) { note("head", line); };
     return parts;
   }
-  template <message M>
-  void pass_on() {
-    head_.on<M>([this](incoming<M> in) { tell(supervisor_, std::move(in)); });
-  }
-  template <message M, class Handler>
-  void on_member(Handler handler) {
-    head_.on<M>([this, handler](incoming<M> in) {
-      if (directory_->is_member(in.link)) handler(std::move(in.message));
-    });
-  }
-
   // --- nodes ---
 
   void start_node(std::size_t index) {
@@ -279,7 +271,7 @@ class simulated_cluster {
     parts.head_link = made.head_link;
     parts.members = {member_actor(made.worker)};
     parts.meter = std::move(meter);
-    parts.head = head_.address;
+    parts.head = simulated_head::address;
     parts.hello.name = parts.hello.host = name_of(index);
     parts.hello.pid = static_cast<std::int64_t>(last_port_);
     parts.hello.roles = {"worker"};
@@ -347,10 +339,10 @@ class simulated_cluster {
     note(name_of(index), says_so ? "ends" : "is killed");
     net_.remove(process->wire, says_so);
     process->wire.is_stopped = false;  // so that its actors end
-    end(process->agent);
-    end(process->worker);
-    end(process->fetcher);
-    end(process->head);
+    simulated_head::end(process->agent);
+    simulated_head::end(process->worker);
+    simulated_head::end(process->fetcher);
+    simulated_head::end(process->head);
     process->agent = node_agent_actor();
     process->worker = worker_actor();
     process->fetcher = adapter_fetcher_actor();
@@ -371,13 +363,11 @@ class simulated_cluster {
   config_of_simulation config_;
   caf::actor_system system_{config_};
   simulated_net net_;
-  simulated_wire head_{net_, "tcp://head:1"};
-  std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
+  const temp_folder folder_;
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
-  std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
-  router_actor router_;
-  supervisor_actor supervisor_;
-  gateway_actor gateway_;
+  std::vector<std::unique_ptr<simulated_head>> heads_;  ///< also those that have ended
+  simulated_head* head_ = nullptr;                      ///< null: it has ended, and is started again
+  instant head_starts_at_;
   std::vector<std::unique_ptr<node>> all_nodes_;  ///< also those that have ended
   std::vector<node*> nodes_;                      ///< null: it has ended, and is started again
   std::map<std::size_t, instant> starts_at_;

@@ -43,13 +43,19 @@ class simulated_net {
  public:
   explicit simulated_net(std::mt19937_64& random) : random_(random) {}
 
-  void listen(simulated_wire& process) { listening_[process.address] = &process; }
+  /// Links to an earlier process of this address, of those who try for ever, go on to this one.
+  void listen(simulated_wire& process) {
+    listening_[process.address] = &process;
+    for (auto& [link, each] : lines_)
+      if (each.ends[0] && !each.ends[1] && each.stays_for == process.address) each.ends[1] = &process;
+  }
 
   link_id dial(simulated_wire& from, const std::string& address, dialing how) {
     const link_id link{++last_};
     const auto found = listening_.find(address);
     line& made = lines_[link];
     made.ends = {&from, found == listening_.end() ? nullptr : found->second};
+    if (how == dialing::for_ever) made.stays_for = address;
     if (!made.ends[1] && how == dialing::until_forgotten) made.losses[0] = now_ + forget_after;
     return link;
   }
@@ -89,7 +95,7 @@ class simulated_net {
       auto& sent = each.going[*side];
       sent.resize(random_() % (sent.size() + 1));
       each.ends[*side] = nullptr;
-      each.losses[1 - *side] = now_ + forget_after;
+      if (*side == 0 || each.stays_for.empty()) each.losses[1 - *side] = now_ + forget_after;
     }
   }
 
@@ -125,6 +131,7 @@ class simulated_net {
     std::array<simulated_wire*, 2> ends{};
     std::array<std::deque<parcel>, 2> going;  ///< from each side
     std::array<std::optional<instant>, 2> losses;
+    std::string stays_for;  ///< the address, if its caller tries for ever
     instant silent_until;
   };
 
@@ -141,9 +148,10 @@ class simulated_net {
   void deliver(link_id link, line& on, std::size_t side) {
     auto& going = on.going[side];
     while (!going.empty() && going.front().due <= now_ && on.silent_until <= now_) {
+      simulated_wire* const to = on.ends[1 - side];
+      if (!to && side == 0 && !on.stays_for.empty()) return;  // whoever comes next gets it
       parcel next = std::move(going.front());
       going.pop_front();
-      simulated_wire* const to = on.ends[1 - side];
       if (!to) continue;
       if (!next.what) return lose(link, on, 1 - side);
       to->receive(link, std::move(*next.what));
