@@ -102,7 +102,7 @@ class simulated_cluster {
     while (!answer && run_one()) {
     }
     EXPECT_TRUE(answer && answer->error.empty()) << name;
-    return json::parse(answer->result);
+    return json::parse(answer.value().result);
   }
 
   void pass(duration time) {
