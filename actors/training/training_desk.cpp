@@ -29,7 +29,7 @@ std::string trainers_of(const training_queue::group& leases) {
 }  // namespace
 
 training_desk_state::training_desk_state(handle::pointer self, training_desk_parts parts)
-    : self_(self), parts_(std::move(parts)), intake_(parts_.intake), queue_(parts_.queue), pace_(parts_.pace) {
+    : self_(self), parts_(std::move(parts)), intake_(parts_.intake), queue_(parts_.queue), pace_(parts_.may_delay) {
   post();
 }
 
