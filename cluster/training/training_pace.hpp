@@ -19,7 +19,7 @@ class training_pace {
     std::uint64_t steps = 0;  ///< since they began
   };
 
-  /// `may_delay`: a step of requests, as a share of its time.
+  /// `may_delay`: by how much training may lengthen a step of requests, as a share of its time.
   explicit training_pace(double may_delay) : may_delay_(may_delay) {}
 
   /// The share from now on: 1 while no requests run.
