@@ -58,7 +58,7 @@ training_desk_parts training_of(const front_parts& parts, const front_handles& h
                      .prompts = parts.prompts},
           .model = parts.model,
           .queue = {.leases_from = std::uint64_t{parts.reign} << 32},
-          .pace = {.may_delay = config.training.may_delay},
+          .may_delay = config.training.may_delay,
           .adapter_memory = config.adapters.memory,
           .quantization = parts.quantization,
           .idle_priority = config.training.idle_priority};

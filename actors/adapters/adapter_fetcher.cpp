@@ -1,15 +1,61 @@
 #include "actors/adapters/adapter_fetcher.hpp"
 
 #include <algorithm>
+#include <deque>
+#include <optional>
+#include <set>
+#include <string>
 #include <utility>
 
+#include "actors/adapters/adapter_download.hpp"
 #include "actors/adapters/adapter_files.hpp"
 #include "base/error.hpp"
 #include "model/lora/adapter_file.hpp"
 
 namespace troupe {
+namespace {
 
 namespace fs = std::filesystem;
+
+class adapter_fetcher_state {
+ public:
+  using handle = adapter_fetcher_actor;
+  static constexpr const char* name = "adapter_fetcher";
+
+  adapter_fetcher_state(handle::pointer self, adapter_fetcher_parts parts);
+  handle::behavior_type make_behavior();
+
+ private:
+  /// An adapter to make ready. With a ticket no stage needs it yet: it is only prepared.
+  struct wanted : load_adapter {
+    std::optional<std::uint64_t> ticket;
+  };
+
+  void take(wanted order);
+  void next();
+  void begin(const wanted& order);
+  bool load_stored(const wanted& order);
+  bool is_changed(const wanted& order);
+  void go_on();
+  void take_piece(const adapter_piece& piece);
+  void load(const wanted& order);
+  void fail(const wanted& order, const std::string& error);
+  void hand_over(const wanted& order, std::shared_ptr<const lora_adapter> adapter);
+
+  handle::pointer self_;
+  adapter_fetcher_parts parts_;
+  worker_actor worker_;                 ///< set by begin_fetching
+  std::optional<stage_layers> layers_;  ///< empty: all layers
+  std::deque<wanted> waiting_;
+  /// Adapters that were prepared and not asked for yet, newest last. One that does not fit is packed again when it is
+  /// asked for, from the files that are here.
+  std::deque<std::pair<std::string, std::shared_ptr<const lora_adapter>>> prepared_;
+  std::set<std::string> unchanged_;  ///< digests of stored adapters whose files were read and found right
+  std::optional<adapter_download> download_;
+  wanted downloaded_;  ///< what download_ fetches
+};
+
+}  // namespace
 
 adapter_fetcher_state::adapter_fetcher_state(handle::pointer self, adapter_fetcher_parts parts)
     : self_(self), parts_(std::move(parts)) {

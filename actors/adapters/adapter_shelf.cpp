@@ -139,12 +139,8 @@ adapter_entry adapter_shelf::add_version(const candidate& copy) {
   // An unloaded version with the same contents comes back under its old number.
   if (last && last->spec.sha256 == copy.sha256 && last->state == adapter_state::unloaded)
     return make_ready(value_of(catalogue_.load(last->full_name())));
-  return make_ready(value_of(catalogue_.publish({.name = copy.name,
-                                                 .sha256 = copy.sha256,
-                                                 .folder = folder_of(copy.sha256).string(),
-                                                 .bytes = copy.bytes,
-                                                 .rank = copy.rank,
-                                                 .base = options_.base})));
+  return make_ready(value_of(catalogue_.publish(
+      {.name = copy.name, .sha256 = copy.sha256, .bytes = copy.bytes, .rank = copy.rank, .base = options_.base})));
 }
 
 adapter_shelf::candidate adapter_shelf::checked_copy(const fs::path& folder) {

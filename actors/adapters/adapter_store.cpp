@@ -1,7 +1,10 @@
 #include "actors/adapters/adapter_store.hpp"
 
 #include <iterator>
+#include <map>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
@@ -43,6 +46,60 @@ std::vector<std::string> news_of(const catalogue_records& changes) {
                        : fmt::format("adapter {}: {}@{} answers", pointer.name, pointer.name, pointer.current));
   return news;
 }
+
+constexpr duration longest_spread = std::chrono::seconds(5);
+
+class adapter_store_state {
+ public:
+  using handle = adapter_store_actor;
+  static constexpr const char* name = "adapter_store";
+
+  adapter_store_state(handle::pointer self, adapter_store_parts parts);
+  handle::behavior_type make_behavior();
+
+ private:
+  /// Called when the journal has a change; `error` says what prevented that, or is empty.
+  using continuation = std::function<void(const std::string& error)>;
+  struct change {
+    std::uint64_t ticket = 0;
+    adapter_directory::snapshot snapshot;
+    adapter_shelf::summary shown;
+    std::vector<std::string> news;
+    std::vector<continuation> then;
+  };
+
+  /// A version that workers are fetching.
+  struct spreading {
+    std::size_t missing = 0;
+    instant until;
+    std::function<void()> then;
+  };
+
+  void run(const command_call& call);
+  void load(const command_call& call);
+  void publish(const publish_adapter& asked);
+  void spread(const adapter_shelf::candidate& adapter, std::function<void()> then);
+  void take_prepared(const adapter_prepared& prepared);
+  void end_overdue();
+  void finish(command_answer answer, std::function<void(command_answer)> tell_asker);
+  std::string carry_out(const client_command& command);
+  void find(const find_adapter& wanted);
+  bool is_used(adapter_version version) const;
+  void save_then(continuation then);
+  void save_changes();
+  void take_saved(const catalogue_saved& saved);
+  void show_files_that_came_back();
+  void show(adapter_directory::snapshot published, const adapter_shelf::summary& shown);
+
+  handle::pointer self_;
+  adapter_store_parts parts_;
+  std::uint64_t shown_files_;                     ///< times_files_were_found() when files were last shown
+  std::optional<change> saving_;                  ///< what the journal is writing
+  std::vector<continuation> next_;                ///< what follows when the changes after that are written
+  std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
+  std::uint64_t ticket_ = 0;
+  monotonic_clock clock_;
+};
 
 }  // namespace
 

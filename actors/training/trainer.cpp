@@ -1,8 +1,41 @@
 #include "actors/training/trainer.hpp"
 
+#include <memory>
+#include <optional>
+
+#include "actors/training/training_files.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {
+namespace {
+
+class trainer_state {
+ public:
+  using handle = trainer_actor;
+  static constexpr const char* name = "trainer";
+
+  trainer_state(handle::pointer self, trainer_parts parts);
+  handle::behavior_type make_behavior();
+
+ private:
+  void begin(const train_job& order);
+  void go_on();
+  void take_piece(const training_piece& piece);
+  void take_news(const training_news& news);
+  void fail(const std::exception& error);
+  void stop(const stop_training& stopped);
+  void drop();
+  std::filesystem::path folder() const { return parts_.site.folder / order_->job; }
+
+  handle::pointer self_;
+  trainer_parts parts_;
+  std::optional<train_job> order_;
+  std::optional<training_download> download_;
+  std::unique_ptr<training_task> task_;
+  std::vector<training_file> result_;
+};
+
+}  // namespace
 
 trainer_state::trainer_state(handle::pointer self, trainer_parts parts) : self_(self), parts_(std::move(parts)) {}
 

@@ -29,7 +29,7 @@ std::string trainers_of(const training_queue::group& leases) {
 }  // namespace
 
 training_desk_state::training_desk_state(handle::pointer self, training_desk_parts parts)
-    : self_(self), parts_(std::move(parts)), intake_(parts_.intake), queue_(parts_.queue), pace_(parts_.pace) {
+    : self_(self), parts_(std::move(parts)), intake_(parts_.intake), queue_(parts_.queue), pace_(parts_.may_delay) {
   post();
 }
 
@@ -164,8 +164,7 @@ void training_desk_state::stop_leases(const training_queue::group& ended) {
 
 /// Jobs may have ended while a trainer was away that has their data and checkpoints.
 void training_desk_state::tell_what_is_over(const std::string& name) {
-  constexpr std::size_t newest = 1000;
-  ask_journal([](journal& book) { return book.list(newest, "fine-tune"); },
+  ask_journal([](journal& book) { return book.list(SIZE_MAX, "fine-tune"); },
               [this, name](const std::vector<job_info>& jobs) {
                 const auto found = trainers_.find(name);
                 if (found == trainers_.end()) return;

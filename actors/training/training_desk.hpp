@@ -28,7 +28,7 @@ struct training_desk_parts {
   training_intake::options intake;
   model_id model;
   training_queue::options queue = {};
-  training_pace::options pace = {};
+  double may_delay = 0.1;                                 ///< a step of requests, as a share of its time
   std::uint64_t adapter_memory = std::uint64_t{1} << 30;  ///< of each worker; a trained adapter must fit
   std::string quantization = {};                          ///< of the base that is loaded
   bool idle_priority = true;                     ///< trainers' threads run only when nobody else wants the processor

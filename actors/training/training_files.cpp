@@ -87,6 +87,11 @@ training_download::training_download(fs::path folder, std::vector<training_file>
   make_private_folder(folder_);
 }
 
+training_download::~training_download() {
+  std::error_code ignored;
+  if (digest_) fs::remove(part_of(folder_ / files_[at_].name), ignored);
+}
+
 std::optional<want_training_piece> training_download::next() {
   for (; at_ < files_.size(); ++at_) {
     const training_file& file = files_[at_];

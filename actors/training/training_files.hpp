@@ -31,6 +31,9 @@ constexpr std::size_t largest_training_piece = 4 << 20;
 class training_download {
  public:
   training_download(std::filesystem::path folder, std::vector<training_file> files, training_lease lease);
+  ~training_download();  ///< removes a file that has not come whole: the disk may be full
+  training_download(const training_download&) = delete;
+  training_download& operator=(const training_download&) = delete;
 
   /// The piece to ask for; nothing once all files are there.
   std::optional<want_training_piece> next();

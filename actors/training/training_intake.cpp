@@ -1,7 +1,6 @@
 #include "actors/training/training_intake.hpp"
 
 #include <algorithm>
-#include <cstring>
 #include <fstream>
 
 #include "actors/folders.hpp"
@@ -16,6 +15,9 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view part_ending = ".part";
+constexpr std::uint64_t largest_data = std::uint64_t{1} << 30;
+constexpr std::size_t most_open = 64;                      // jobs that are being sent, or are not over
+constexpr duration longest_pause = std::chrono::hours(1);  // without a piece: then the sender counts as gone
 
 std::uint64_t size_of(const fs::path& file) {
   std::error_code fault;
@@ -45,7 +47,7 @@ void training_intake::make_room(const std::string& job) {
   make_private_folder(options_.folder);
   remove_abandoned();
   const std::size_t open = entries_of(options_.folder).size();
-  if (open >= options_.most_open)
+  if (open >= most_open)
     refuse("{} jobs for trainers are being sent or not over: cancel some, or come back later", open);
   make_folder(folder_of(job));
 }
@@ -61,7 +63,7 @@ bool training_intake::is_silent(const std::string& job) {
   const std::lock_guard lock(mutex_);
   const instant now = options_.time->now();
   const auto heard = heard_.try_emplace(job, now).first->second;
-  return now - heard > options_.longest_pause && !held_.contains(job);
+  return now - heard > longest_pause && !held_.contains(job);
 }
 
 bool training_intake::is_held(const std::string& job) {
@@ -91,8 +93,8 @@ std::uint64_t training_intake::add_piece(const std::string& job, const std::stri
   note_sender(job);
   const std::uint64_t there = size_of(part);
   if (offset != there) return there;
-  if (text.size() > options_.largest_data - std::min(there, options_.largest_data))
-    refuse("the data has more than {} bytes: split it", options_.largest_data);
+  if (text.size() > largest_data - std::min(there, largest_data))
+    refuse("the data has more than {} bytes: split it", largest_data);
   std::ofstream out(part, std::ios::binary | std::ios::app);
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.close();

@@ -1,7 +1,6 @@
 // Receives the data that clients send for a fine-tune. No actor. Pieces become files, which are read whole and checked
 // before a job may be made of them. Everything throws input_error with one line for the user, or write_failure.
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <map>
@@ -25,9 +24,6 @@ class training_intake {
     std::filesystem::path uploads;  ///< where /v1/files keeps <id>.data
     std::filesystem::path model;
     std::shared_ptr<const prompting> prompts;
-    std::uint64_t largest_data = std::uint64_t{1} << 30;
-    std::size_t most_open = 64;                                  ///< jobs that are being sent, or are not over
-    std::chrono::seconds longest_pause = std::chrono::hours(1);  ///< without a piece: then the sender counts as gone
     std::shared_ptr<const clock> time = std::make_shared<monotonic_clock>();
   };
   /// What reading a job's data has shown.

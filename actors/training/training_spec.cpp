@@ -96,7 +96,7 @@ class spec_writer {
 };
 
 template <class Spec, class Visit>
-void visit_numbers(Spec& spec, Visit& visit) {
+void visit_settings(Spec& spec, Visit& visit) {
   auto& lora = spec.lora;
   auto& run = spec.run;
   visit("rank", lora.factors.rank, 1, 4096);
@@ -155,7 +155,7 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   read("adapter", spec.adapter);
   read("data", spec.data_name);
   read("validation", spec.validation_name);
-  visit_numbers(spec, read);
+  visit_settings(spec, read);
   std::string schedule = "cosine", precision = "fine";
   read("schedule", schedule);
   read("precision", precision);
@@ -188,7 +188,7 @@ std::uint64_t reading_of(std::uint64_t data, std::uint64_t validation) {
 std::string to_json(const training_spec& spec) {
   json made{{"adapter", spec.adapter}, {"data", spec.data_name}, {"validation", spec.validation_name}};
   spec_writer write(made);
-  visit_numbers(spec, write);
+  visit_settings(spec, write);
   made["schedule"] = name_of(spec.run.schedule);
   made["precision"] = name_of(spec.run.precision);
   made["low_memory"] = !spec.run.keep_activations;

@@ -24,6 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr duration report_interval = std::chrono::milliseconds(200);
+
 struct stopped {};
 
 /// Threads made after this inherit the priority. If the system refuses, training runs at normal priority.
@@ -191,7 +193,7 @@ class training_task::session {
 
   /// Reports a new checkpoint at once.
   void report_when_due() {
-    if (checkpoint_ != told_checkpoint_ || monotonic_clock().now() - report_at_ >= site_.report_after) report({});
+    if (checkpoint_ != told_checkpoint_ || monotonic_clock().now() - report_at_ >= report_interval) report({});
   }
   void report(std::string message) {
     constexpr std::size_t most_points = 32;

@@ -28,7 +28,6 @@ struct training_site {
   /// Called after the checkpoint. It ends the process, so it may not return.
   std::function<void(const std::string& why)> on_device_lost = {};
   duration checkpoint_after = std::chrono::seconds(60);
-  duration report_after = std::chrono::milliseconds(200);
   std::shared_ptr<meeting_place> meeting = {};  ///< where trainers that share a job meet; none: this one shares no jobs
   std::chrono::milliseconds ranks_patience{10'000};  ///< how long one that says nothing is waited for
 };

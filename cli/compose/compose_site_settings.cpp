@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "actors/folders.hpp"
 #include "cli/compose/compose_site.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/program_id.hpp"
@@ -105,7 +106,10 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
 
 journal::options journal_options_of(const cluster_config& config) {
   const std::filesystem::path& state = config.state_dir;
-  return {.file = state / "journal.db", .beside = {state / "adapters", state / "files", state / "training"}};
+  journal::options options{.file = state / "journal.db", .beside = {state / "files", state / "training"}};
+  for (const std::filesystem::path& folder : entries_of(state / "adapters"))
+    if (is_sha256(folder.filename().string())) options.beside.push_back(folder);  // with another name: somebody's own
+  return options;
 }
 
 supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {

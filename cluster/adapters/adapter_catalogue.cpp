@@ -106,9 +106,6 @@ std::optional<catalogue_error> adapter_catalogue::check_name(std::string_view na
 std::optional<catalogue_error> adapter_catalogue::check(const adapter_spec& spec) const {
   if (auto bad_name = check_name(spec.name)) return bad_name;
   if (!is_sha256(spec.sha256)) return error(fault::bad_spec, "adapter {}: its sha256 has not 64 digits", spec.name);
-  if (spec.folder.empty() || spec.folder.size() > 4096 || spec.folder.find('\0') != std::string::npos) {
-    return error(fault::bad_spec, "adapter {}: its folder is no path", spec.name);
-  }
   if (spec.rank == 0 || spec.rank > 4096) {
     return error(fault::bad_spec, "adapter {}: rank {} is not within 1 and 4096", spec.name, spec.rank);
   }

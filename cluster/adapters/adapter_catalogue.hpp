@@ -30,7 +30,6 @@ std::string_view name_of(adapter_state state);
 struct adapter_spec {
   std::string name;
   std::string sha256;  ///< of its files
-  std::string folder;  ///< where its PEFT files are
   std::uint64_t bytes = 0;
   std::uint32_t rank = 0;
   model_id base;  ///< the base that it was last found to fit

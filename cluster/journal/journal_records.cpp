@@ -22,12 +22,11 @@ adapter_entry adapter_of(const statement& row) {
   entry.ordinal = static_cast<std::uint32_t>(row.number(2));
   entry.spec = {.name = row.text(1),
                 .sha256 = row.text(3),
-                .folder = row.text(4),
-                .bytes = row.count(5),
-                .rank = static_cast<std::uint32_t>(row.number(6)),
-                .base = model_id{row.count(7)}};
-  entry.state = row.number(8) <= 3 ? static_cast<adapter_state>(row.number(8)) : adapter_state::failed;
-  entry.error = row.text(9);
+                .bytes = row.count(4),
+                .rank = static_cast<std::uint32_t>(row.number(5)),
+                .base = model_id{row.count(6)}};
+  entry.state = row.number(7) <= 3 ? static_cast<adapter_state>(row.number(7)) : adapter_state::failed;
+  entry.error = row.text(8);
   return entry;
 }
 
@@ -38,10 +37,9 @@ adapter_pointer pointer_of(const statement& row) {
 
 void save_entry(detail::database& db, const adapter_entry& entry) {
   const adapter_spec& spec = entry.spec;
-  (db.prepare(
-       "INSERT OR REPLACE INTO adapters (version, name, ordinal, sha256, folder, bytes, rank, base, state, error) "
-       "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)")
-   << entry.version.value << spec.name << entry.ordinal << spec.sha256 << spec.folder << spec.bytes << spec.rank
+  (db.prepare("INSERT OR REPLACE INTO adapters (version, name, ordinal, sha256, bytes, rank, base, state, error) "
+              "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")
+   << entry.version.value << spec.name << entry.ordinal << spec.sha256 << spec.bytes << spec.rank
    << static_cast<std::int64_t>(spec.base.value) << static_cast<std::int64_t>(entry.state) << entry.error)
       .run();
 }
@@ -121,7 +119,7 @@ void journal::save(const catalogue_records& changes) {
 catalogue_records journal::load_catalogue() const {
   catalogue_records all;
   statement adapters = db_->prepare(
-      "SELECT version, name, ordinal, sha256, folder, bytes, rank, base, state, error FROM adapters ORDER BY version");
+      "SELECT version, name, ordinal, sha256, bytes, rank, base, state, error FROM adapters ORDER BY version");
   while (adapters.step()) all.entries.push_back(adapter_of(adapters));
   statement names = db_->prepare("SELECT name, current, newest, next FROM adapter_names");
   while (names.step()) all.pointers.push_back(pointer_of(names));

@@ -7,6 +7,10 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t max_unseen = 1 << 16;
+constexpr std::size_t max_prefixes = 1 << 16;  // remembered for each replica
+constexpr double batch_share = 0.75;           // of a queue that batch requests may fill
+constexpr std::uint64_t waiting_cost = 256;    // tokens that a waiting sequence counts for
+constexpr std::uint64_t adapter_cost = 512;    // tokens that the loading of an adapter counts for
 
 }  // namespace
 
@@ -14,7 +18,7 @@ routing_policy::routing_policy(options chosen) : options_(chosen) {}
 
 void routing_policy::add_replica(replica_id id) {
   replica fresh;
-  fresh.prefixes.set_capacity(options_.max_prefixes);
+  fresh.prefixes.set_capacity(max_prefixes);
   replicas_.insert_or_assign(id, std::move(fresh));
 }
 
@@ -29,7 +33,7 @@ void routing_policy::update(replica_id id, replica_load load) {
   const std::uint64_t received = load.received.value_or(where.sent);
   where.sent = std::max(where.sent, received);  // after a restart of the router it has received more than we know of
   while (where.unseen.size() > where.sent - received) drop_oldest_unseen(where);
-  if (load.blocks > 0) where.prefixes.set_capacity(std::min<std::size_t>(options_.max_prefixes, load.blocks));
+  if (load.blocks > 0) where.prefixes.set_capacity(std::min<std::size_t>(max_prefixes, load.blocks));
   where.load = std::move(load);
   where.ended = 0;
 }
@@ -51,7 +55,7 @@ void routing_policy::sent(replica_id id, const request_view& request) {
   const auto found = replicas_.find(id);
   if (found == replicas_.end()) return;
   replica& where = found->second;
-  const std::uint64_t tokens = tokens_to_compute(where, request) + options_.running_cost;
+  const std::uint64_t tokens = tokens_to_compute(where, request) + running_cost;
   where.prefixes.touch(request.prefix);
   ++where.sent;
   where.unseen.push_back({tokens, request.adapter});
@@ -84,15 +88,15 @@ std::size_t routing_policy::in_system(const replica& where) {
 }
 
 bool routing_policy::is_full(const replica& where, bool is_batch) const {
-  const double share = is_batch ? options_.batch_share : 1.0;
+  const double share = is_batch ? batch_share : 1.0;
   const std::uint32_t bound = where.load.max_waiting > 0 ? where.load.max_waiting : options_.max_waiting;
   const auto waiting = static_cast<std::size_t>(std::floor(bound * share));
   return in_system(where) >= where.load.max_sequences + waiting;
 }
 
 std::uint64_t routing_policy::work_of(const replica& where) const {
-  return where.load.running * options_.running_cost + where.load.waiting * options_.waiting_cost +
-         where.load.queued_tokens + where.unseen_tokens;
+  return where.load.running * running_cost + where.load.waiting * waiting_cost + where.load.queued_tokens +
+         where.unseen_tokens;
 }
 
 /// Tokens of the prompt that are probably not cached there.
@@ -104,7 +108,7 @@ std::uint64_t routing_policy::tokens_to_compute(const replica& where, const requ
 std::uint64_t routing_policy::score(const replica& where, const request_view& request) const {
   const std::uint64_t tokens = tokens_to_compute(where, request);
   std::uint64_t work = work_of(where) + tokens;
-  if (!has_adapter(where, request.adapter)) work += options_.adapter_cost;
+  if (!has_adapter(where, request.adapter)) work += adapter_cost;
   // Missing blocks must be taken from another sequence, whose tokens are then computed again.
   const std::uint64_t needed = tokens / prefix_block_tokens + 1;
   if (where.load.blocks > 0 && needed > where.load.free_blocks) {

@@ -43,13 +43,9 @@ struct request_view {
 class routing_policy {
  public:
   struct options {
-    std::uint32_t max_waiting = 4096;    ///< for each replica that reports no bound
-    double batch_share = 0.75;           ///< of a queue that batch requests may fill
-    std::size_t max_prefixes = 1 << 16;  ///< remembered blocks per replica; never more than it has
-    std::uint64_t running_cost = 24;     ///< tokens that a running sequence counts for
-    std::uint64_t waiting_cost = 256;    ///< tokens that a waiting sequence counts for
-    std::uint64_t adapter_cost = 512;    ///< tokens that the loading of an adapter counts for
+    std::uint32_t max_waiting = 4096;  ///< for each replica that reports no bound
   };
+  static constexpr std::uint64_t running_cost = 24;  ///< tokens that a running sequence counts for
 
   explicit routing_policy(options chosen);
 

@@ -5,7 +5,10 @@
 namespace troupe {
 namespace {
 
-constexpr std::uint64_t enough_steps = 8;  // to say how long one takes
+constexpr std::uint64_t enough_steps = 8;                           // to say how long one takes
+constexpr double least_share = 0.02;                                // of the time, for training
+constexpr duration still_phase = std::chrono::milliseconds(1000);   // how long training stands still to measure
+constexpr duration beside_phase = std::chrono::milliseconds(9000);  // how long it then runs
 
 }  // namespace
 
@@ -17,14 +20,14 @@ double training_pace::share(const load& serving, instant now) {
   const duration age = now - since_;
   if (phase_ == phase::alone) {
     begin(phase::still, serving, now);
-  } else if (phase_ == phase::still && age >= options_.still) {
+  } else if (phase_ == phase::still && age >= still_phase) {
     if (const auto time = step_time(serving, now)) still_time_ = time;
     begin(phase::beside, serving, now);
-  } else if (phase_ == phase::beside && age >= options_.between) {
+  } else if (phase_ == phase::beside && age >= beside_phase) {
     if (const auto time = step_time(serving, now); time && still_time_) learn(*time);
     begin(phase::still, serving, now);
   }
-  return phase_ == phase::still ? 0 : options_.may_delay > 0 ? learned_ : 0;
+  return phase_ == phase::still ? 0 : may_delay_ > 0 ? learned_ : 0;
 }
 
 void training_pace::begin(phase next, const load& serving, instant now) {
@@ -40,8 +43,8 @@ std::optional<double> training_pace::step_time(const load& serving, instant now)
 
 void training_pace::learn(double beside) {
   const double lost = beside / *still_time_ - 1;
-  if (lost > options_.may_delay)
-    learned_ = std::max(options_.least, learned_ * std::max(0.5, options_.may_delay / lost));
+  if (lost > may_delay_)
+    learned_ = std::max(least_share, learned_ * std::max(0.5, may_delay_ / lost));
   else
     learned_ = std::min(1.0, learned_ * 1.15);
 }

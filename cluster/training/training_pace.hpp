@@ -13,19 +13,14 @@ namespace troupe {
 
 class training_pace {
  public:
-  struct options {
-    double may_delay = 0.1;                              ///< of a step, as a share of its time
-    double least = 0.02, first = 0.5;                    ///< shares of the time for training
-    duration still = std::chrono::milliseconds(1000);    ///< how long training stands still to measure
-    duration between = std::chrono::milliseconds(9000);  ///< how long it then runs
-  };
   /// What all replicas do together.
   struct load {
     bool busy = false;        ///< requests run
     std::uint64_t steps = 0;  ///< since they began
   };
 
-  explicit training_pace(options chosen) : options_(chosen), learned_(chosen.first) {}
+  /// `may_delay`: by how much training may lengthen a step of requests, as a share of its time.
+  explicit training_pace(double may_delay) : may_delay_(may_delay) {}
 
   /// The share from now on: 1 while no requests run.
   double share(const load& serving, instant now);
@@ -37,12 +32,12 @@ class training_pace {
   std::optional<double> step_time(const load& serving, instant now) const;
   void learn(double beside);
 
-  options options_;
+  const double may_delay_;
   phase phase_ = phase::alone;
   instant since_;
   std::uint64_t steps_before_ = 0;
   std::optional<double> still_time_;  ///< seconds of a step without training
-  double learned_;
+  double learned_ = 0.5;
 };
 
 }  // namespace troupe

@@ -288,6 +288,20 @@ TEST(bad_input, a_head_that_cannot_start_ends_with_its_reason) {
   EXPECT_NE(refused.error().find("nobody"), std::string::npos) << refused.error();
 }
 
+TEST(bad_input, adapters_that_people_put_there_are_not_taken_for_those_of_a_lost_journal) {
+  const test_site site;
+  test_cluster cluster(site, {.workers = {}, .head_works = true});
+  std::filesystem::create_directories(cluster.state() / "adapters/lost+found");  // as where a volume is mounted
+  std::filesystem::copy(site.adapter("red"), cluster.state() / "adapters/crimson");
+  cluster.up();
+  EXPECT_NE(cluster.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--adapter", "crimson", "--json"}), "");
+  cluster.down();
+  std::filesystem::remove(cluster.state() / "journal.db");
+  process refused = cluster.start_node("head");
+  EXPECT_EQ(refused.wait(seconds(10)), 2) << refused.out();
+  EXPECT_NE(refused.error().find("left of an earlier one"), std::string::npos) << refused.error();
+}
+
 /// What looks left over in its folders may be what the first one writes.
 TEST(bad_input, a_second_head_is_refused_before_it_removes_anything) {
   const test_site site;

@@ -50,11 +50,16 @@ void refuse_existing(const fs::path& file) {
                                        file.string(), std::strerror(errno)));
 }
 
-/// New and its owner's alone from the first moment.
+/// New and its owner's alone from the first moment; half of it would be in the way of the next attempt.
 void write_private(const fs::path& file, std::string_view text) {
   const file_descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!opened.is_open() && errno == EEXIST) refuse_existing(file);
-  if (!opened.is_open() || !write_all(opened.number(), text) || ::fsync(opened.number()) != 0) fail(file);
+  if (!opened.is_open()) fail(file);
+  if (write_all(opened.number(), text) && ::fsync(opened.number()) == 0) return;
+  const int fault = errno;
+  ::unlink(file.c_str());
+  errno = fault;
+  fail(file);
 }
 
 std::string text_of(const curve_pair& pair, const std::string& cluster) {

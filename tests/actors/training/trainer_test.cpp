@@ -34,6 +34,21 @@ TEST_F(one_trainer, forgets_a_job_that_is_over_although_another_finished_it) {
   EXPECT_TRUE(has("other"));
 }
 
+TEST_F(one_trainer, leaves_nothing_of_a_file_that_did_not_come_whole) {
+  train_job order;
+  order.job = "job-1";
+  order.lease = training_lease(7);
+  order.files = {{"data.jsonl", 10, std::string(64, 'a')}};
+  tell(trainer_, order);
+  (void)head_.take<want_training_piece>();
+  const auto half = std::make_shared<const std::string>("half");
+  tell(trainer_, training_piece{order.lease, "data.jsonl", 0, {}, {half, std::as_bytes(std::span(*half))}});
+  EXPECT_EQ(head_.take<want_training_piece>().offset, 4u);
+  tell(trainer_, stop_training{order.lease, {}});
+  wait_until_it_has_heard();
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "training/job-1"));
+}
+
 TEST_F(one_trainer, removes_no_folder_whose_name_is_no_job) {
   std::filesystem::create_directories(folder_.path() / "training");
   for (const char* name : {"", "..", "../training", "."}) tell(trainer_, stop_training{training_lease(7), name});

@@ -132,6 +132,8 @@ TEST_F(training_desk, tells_a_trainer_that_was_away_to_forget_what_ended_meanwhi
   submit(good_data, "job-2");
   EXPECT_TRUE(journal_.cancel("job-1").ok());
   tell(actor_, job_changed{"job-1", job_state::cancelled});
+  for (int i = 0; i < 1000; ++i)
+    EXPECT_TRUE(journal_.create_job({"newer-" + std::to_string(i), "fine-tune", {}, {}, 0}).ok());
   join("coach");
   EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
   EXPECT_EQ(trainer_.take<train_job>().job, "job-2");

@@ -12,7 +12,7 @@ namespace {
 using reason = catalogue_error::reason;
 
 adapter_spec spec_of(std::string name, char content) {
-  return {std::move(name), std::string(64, content), "adapters/x", 1000, 8, model_id{5}};
+  return {std::move(name), std::string(64, content), 1000, 8, model_id{5}};
 }
 
 class a_catalogue : public testing::Test {
@@ -86,7 +86,6 @@ TEST_F(a_catalogue, publishes_only_what_makes_sense) {
   EXPECT_EQ(refused([](adapter_spec& spec) { spec.name = std::string(65, 'a'); }), reason::bad_name);
   EXPECT_EQ(refused([](adapter_spec& spec) { spec.sha256 = "abc"; }), reason::bad_spec);
   EXPECT_EQ(refused([](adapter_spec& spec) { spec.sha256[5] = 'G'; }), reason::bad_spec);
-  EXPECT_EQ(refused([](adapter_spec& spec) { spec.folder = ""; }), reason::bad_spec);
   EXPECT_EQ(refused([](adapter_spec& spec) { spec.rank = 0; }), reason::bad_spec);
   EXPECT_EQ(refused([](adapter_spec& spec) { spec.base = model_id{6}; }), reason::other_base);
   EXPECT_TRUE(adapters.list().empty());

@@ -62,6 +62,7 @@ TEST_F(a_journal_file, of_the_first_version_is_brought_up_to_date) {
   book.reset();
   execute("ALTER TABLE jobs DROP COLUMN result");
   execute("ALTER TABLE heads DROP COLUMN expired_to");
+  execute("ALTER TABLE adapters ADD COLUMN folder TEXT NOT NULL DEFAULT ''");
   execute("PRAGMA user_version = 1");
   open();
   EXPECT_EQ(book->find("old")->received, 3u);

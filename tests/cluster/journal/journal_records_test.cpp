@@ -45,9 +45,9 @@ TEST_F(journal_records, takes_several_events_at_once) {
 /// As after a commit that failed and yet reached the disk: the number was free for the next adapter.
 TEST_F(journal_records, keeps_of_two_adapters_with_one_number_the_later_one_whole) {
   open();
-  adapter_entry entry{.version = adapter_version{1}, .ordinal = 1, .spec = {"first", "a", "x", 9, 8, model_id{1}}};
+  adapter_entry entry{.version = adapter_version{1}, .ordinal = 1, .spec = {"first", "a", 9, 8, model_id{1}}};
   book->save({{entry}, {}});
-  entry.spec = {"second", "b", "y", 7, 4, model_id{1}};
+  entry.spec = {"second", "b", 7, 4, model_id{1}};
   book->save({{entry}, {}});
   const auto saved = book->load_catalogue().entries;
   ASSERT_EQ(saved.size(), 1u);
@@ -61,7 +61,7 @@ TEST_F(journal_records, keeps_the_adapter_catalogue) {
   open();
   adapter_catalogue adapters(base, book->load_catalogue());
   for (const char content : {'a', 'b', 'c'}) {
-    const auto entry = adapters.publish({"pricing", std::string(64, content), "adapters/x", 99, 8, model_id{~0ull}});
+    const auto entry = adapters.publish({"pricing", std::string(64, content), 99, 8, model_id{~0ull}});
     ASSERT_TRUE(entry.ok());
     book->save(adapters.take_changes());
     if (content != 'c') adapters.set_ready(entry->version);
@@ -76,7 +76,7 @@ TEST_F(journal_records, keeps_the_adapter_catalogue) {
   EXPECT_EQ(*again.resolve("pricing"), adapter_version{1});
   EXPECT_EQ(again.find(adapter_version{3})->error, "torn");
   EXPECT_EQ(again.find(adapter_version{2})->spec.base, model_id{~0ull});
-  EXPECT_EQ(again.publish({"pricing", std::string(64, 'd'), "x", 1, 8, model_id{~0ull}})->full_name(), "pricing@4");
+  EXPECT_EQ(again.publish({"pricing", std::string(64, 'd'), 1, 8, model_id{~0ull}})->full_name(), "pricing@4");
   adapter_catalogue requantized({"llama", model_id{7}, 100}, saved);
   requantized.set_fits(adapter_version{2}, 50);
   book->save(requantized.take_changes());
@@ -89,7 +89,7 @@ TEST_F(journal_records, forgets_versions_that_the_catalogue_forgot) {
   const adapter_catalogue::options base{"llama", model_id{5}, 100, 16, 0};
   open();
   adapter_catalogue adapters(base);
-  const auto version = adapters.publish({"pricing", std::string(64, 'a'), "x", 1, 8, model_id{5}})->version;
+  const auto version = adapters.publish({"pricing", std::string(64, 'a'), 1, 8, model_id{5}})->version;
   adapters.set_ready(version);
   book->save(adapters.take_changes());
   EXPECT_EQ(book->load_catalogue().entries.size(), 1u);
@@ -100,7 +100,7 @@ TEST_F(journal_records, forgets_versions_that_the_catalogue_forgot) {
   const auto saved = book->load_catalogue();
   EXPECT_TRUE(saved.entries.empty());
   adapter_catalogue again(base, saved);
-  const auto next = again.publish({"pricing", std::string(64, 'a'), "x", 1, 8, model_id{5}});
+  const auto next = again.publish({"pricing", std::string(64, 'a'), 1, 8, model_id{5}});
   EXPECT_EQ(next->full_name(), "pricing@2") << "an ordinal is not given again";
   EXPECT_EQ(next->version, adapter_version{2});
 }

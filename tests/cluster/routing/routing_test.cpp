@@ -267,7 +267,7 @@ TEST_F(a_router, remembers_no_more_blocks_than_a_replica_has) {
   router.sent(a, view(0, 320));
   const std::uint64_t before = router.work(a);
   router.sent(a, view(0, 320));
-  EXPECT_EQ(router.work(a) - before, 320 - 4 * prefix_block_tokens + routing_policy::options().running_cost);
+  EXPECT_EQ(router.work(a) - before, 320 - 4 * prefix_block_tokens + routing_policy::running_cost);
 }
 
 /// Replicas that compute prompts at a fixed speed, and requests of groups with common prefixes.

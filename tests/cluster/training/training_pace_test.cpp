@@ -24,24 +24,24 @@ class pace : public testing::Test {
 };
 
 TEST_F(pace, training_has_all_the_time_while_nothing_runs) {
-  training_pace control({});
+  training_pace control(0.1);
   EXPECT_EQ(control.share({false, 0}, clock_.now()), 1);
 }
 
 TEST_F(pace, requests_lose_no_more_than_they_may) {
-  training_pace control({.may_delay = 0.1});
+  training_pace control(0.1);
   const double share = run(control, 1.0, 300);
   EXPECT_LT(share, 0.13);
   EXPECT_GT(share, 0.05);
 }
 
 TEST_F(pace, what_costs_nothing_is_used_up) {
-  training_pace control({.may_delay = 0.1});
+  training_pace control(0.1);
   EXPECT_GT(run(control, 0.05, 300), 0.95);
 }
 
 TEST_F(pace, nothing_is_allowed_where_nothing_may_be_lost) {
-  training_pace control({.may_delay = 0});
+  training_pace control(0);
   (void)control.share({true, 0}, clock_.now());
   clock_.advance(milliseconds(1500));
   EXPECT_EQ(control.share({true, 100}, clock_.now()), 0);

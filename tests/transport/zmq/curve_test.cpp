@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "tests/base/full_disk.hpp"
 #include "tests/transport/zmq/peer.hpp"
 #include "transport/zmq/mechanism.hpp"
 
@@ -72,6 +73,16 @@ TEST_F(curve, no_key_is_overwritten) {
   fs::remove(folder_ / "cluster.key");
   EXPECT_THROW(write_keys(folder_), input_error);
   EXPECT_FALSE(fs::exists(folder_ / "cluster.key"));
+}
+
+TEST_F(curve, a_full_disk_leaves_no_half_key_in_the_way_of_the_next_attempt) {
+  const fs::path folder = folder_ / "others";
+  {
+    const test::full_disk full(10);
+    EXPECT_THROW(write_keys(folder), std::runtime_error);
+  }
+  write_keys(folder);
+  EXPECT_FALSE(read_cluster_keys(folder).own.public_key.empty());
 }
 
 TEST_F(curve, more_clients_have_keys_of_their_own) {
