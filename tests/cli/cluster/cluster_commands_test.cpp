@@ -105,16 +105,18 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model}, "0.0.0.0:8000"), 2,
                   "troupe: --http 0.0.0.0:8000 can be reached from other machines, without encryption: add --insecure");
   expect_one_line(serve({model}, nobodys_port, "tcp://*:7700"), 2, "troupe: --listen tcp://*:7700 can be reached");
-  expect_one_line(serve({model, "--context", "999999"}), 2, "troupe: the model has ");
+  expect_one_line(serve({model, "--context", "999999"}), 2, "troupe: --context is 999999: the model has ");
+  expect_one_line(serve({model, "--quant", "u9"}), 2, "troupe: --quant is \"u9\": choose one of");
+  expect_one_line(serve({model}, "nonsense"), 2, "troupe: --http is \"nonsense\": write");
   expect_one_line(serve({model, "--adapter", "law"}), 2, "troupe: --adapter law: write NAME=DIR");
   expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
-                  "troupe: adapter law: there is no folder " + nowhere);
+                  "troupe: --adapter law: there is no folder " + nowhere);
   expect_one_line(serve({model, "--adapter", "law=" + path(std::string(300, 'l')).string()}), 2,
-                  "troupe: adapter law: there is no folder ");
+                  "troupe: --adapter law: there is no folder ");
   const std::string own_name = std::filesystem::path(model).filename().string();
   for (const std::string& name : {std::string("of law"), std::string("base"), own_name})
     expect_one_line(serve({model, "--adapter", name + "=" + path(".").string()}), 2,
-                    "troupe: adapter name '" + name + "': take ");
+                    "troupe: --adapter name '" + name + "': take ");
   expect_one_line(serve({model, "--threads", "-1"}), 2, "--threads is -1");
   expect_one_line(serve({model, "--keep", "x"}), 2, "--keep without --quant");
   EXPECT_FALSE(std::filesystem::exists(path("home")));
