@@ -104,6 +104,8 @@ TEST_F(usage, refuses_flags_that_do_not_fit) {
   refused({"generate", llama_, "--tokens", "1", "--temperature", "-1"}, "temperature is -1");
   refused({"generate", llama_, "--tokens", "1", "--temperature", "nan"}, "temperature");
   refused({"generate", llama_, "--tokens", "1", "--max-tokens", "0"}, "--max-tokens is 0");
+  refused({"generate", llama_, "--tokens", "1", "--min-tokens", "500"},
+          "--min-tokens is 500: use a value from 0 to 128");
   refused({"generate", llama_, "--tokens", "1", "--threads", "-2"}, "--threads");
   refused({"generate", llama_, "--tokens", "1", "--context", "257"}, "--context is 257");
   refused({"generate", llama_, "--tokens", "1", "--device", "gpu"}, "--device: unknown device 'gpu'");
@@ -132,7 +134,8 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   refused({"inspect", path("hub/snapshots").string()}, "has no config.json: name a model's folder");
   refused({"eval", llama_, "--text", path("nowhere").string()}, "nowhere");
   refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");
-  refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()}, "nowhere");
+  refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()},
+          "nowhere: there is no such folder: name one as PEFT writes it");
 
   const auto broken = readable_model("broken");
   std::filesystem::resize_file(broken / "model-00001-of-00002.safetensors", 3000);
