@@ -73,6 +73,18 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
   refused({"top", "--blocks", "-1"}, "--blocks");
 }
 
+TEST_F(cluster_commands, train_refuses_settings_by_their_flags_before_it_looks_for_a_cluster) {
+  const auto train = [&](const words& flags, const std::string& part) {
+    words all{"train", "--data", "lines.jsonl", "--adapter", "x", "--connect", "tcp://127.0.0.1:1"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    refused(all, part);
+  };
+  train({"--lr", "-1"}, "troupe: --lr is -1: use 0 to 100");
+  train({"--held-out", "2"}, "troupe: --held-out is 2: use");
+  train({"--trainers", "0"}, "troupe: --trainers is 0: use 1 to 64");
+  train({"--trainers", "3", "--accumulate", "2"}, "it has 2: add --accumulate 3");
+}
+
 TEST_F(cluster_commands, say_that_no_cluster_answers) {
   expect_one_line(run({"status", "--connect", "tcp://127.0.0.1:1"}), 1,
                   "no cluster answers at tcp://127.0.0.1:1: start one with troupe up or troupe serve, or");
