@@ -165,12 +165,14 @@ TEST_F(usage, puts_a_name_with_line_breaks_into_one_line) {
 
 TEST_F(usage, fails_with_1_when_the_output_cannot_be_written) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
-  const int error = ::open(path("problem").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  EXPECT_EQ(wait_for(start({"inspect", llama_}, full, error, cache())), 1);
-  const std::string problem = read_file(path("problem"));
-  EXPECT_EQ(problem.rfind("troupe: standard output cannot be written", 0), 0u) << problem;
+  for (const words& each : {words{"inspect", llama_}, words{"bench", "limits", "--threads", "1"}}) {
+    const int error = ::open(path("problem").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    EXPECT_EQ(wait_for(start(each, full, error, cache())), 1);
+    const std::string problem = read_file(path("problem"));
+    EXPECT_EQ(problem.rfind("troupe: standard output cannot be written", 0), 0u) << problem;
+    ::close(error);
+  }
   ::close(full);
-  ::close(error);
 }
 
 TEST_F(usage, explains_itself) {
