@@ -80,6 +80,7 @@ TEST_F(cluster_commands, train_refuses_settings_by_their_flags_before_it_looks_f
     refused(all, part);
   };
   train({"--lr", "-1"}, "troupe: --lr is -1: use 0 to 100");
+  train({"--rank", "513"}, "troupe: --rank is 513: use 1 to 512");
   train({"--held-out", "2"}, "troupe: --held-out is 2: use");
   train({"--trainers", "0"}, "troupe: --trainers is 0: use 1 to 64");
   train({"--trainers", "3", "--accumulate", "2"}, "it has 2: add --accumulate 3");
