@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -15,6 +16,7 @@ constexpr double bar_height = 18, bar_step = 22, group_gap = 12;
 constexpr double value_width = 58;  // for the number behind a bar
 constexpr double letter = 6.8;      // of width, at the size below, a little generous
 constexpr std::size_t colours = 5;
+constexpr std::size_t most_dots = 100;  // of a curve
 
 constexpr std::string_view opening =
     R"(<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {0:.0f} {1:.0f}" width="{0:.0f}" height="{1:.0f}" )"
@@ -77,23 +79,31 @@ std::string legend(double x, double y, const std::vector<std::string>& names) {
   return svg;
 }
 
+/// The values that an axis shows.
+struct axis_span {
+  double least = 0, most = 1;
+};
+
+/// The least and the most value of all points, in x and in y.
+std::pair<axis_span, axis_span> bounds_of(const line_panel& panel) {
+  std::optional<std::pair<axis_span, axis_span>> all;
+  const auto widen = [](axis_span& to, double value) { to = {std::min(to.least, value), std::max(to.most, value)}; };
+  for (const plot_series& each : panel.series)
+    for (const auto& [x, y] : each.points) {
+      if (!all) all.emplace(axis_span{x, x}, axis_span{number(y), number(y)});
+      widen(all->first, x);
+      widen(all->second, number(y));
+    }
+  return all.value_or(std::pair<axis_span, axis_span>());
+}
+
 class line_drawing {
  public:
   line_drawing(const line_panel& panel, const area& all) : panel_(panel) {
-    bool first = true;
-    for (const plot_series& each : panel.series)
-      for (const auto& [x, y] : each.points) {
-        most_y_ = std::max(most_y_, number(y));
-        least_x_ = first ? x : std::min(least_x_, x);
-        most_x_ = first ? x : std::max(most_x_, x);
-        first = false;
-      }
-    most_y_ = round_above(most_y_);
-    if (!panel.doubling_x) {
-      least_x_ = 0;
-      most_x_ = round_above(most_x_);
-    }
-    const double left = 12 + letter * static_cast<double>(figure_text(most_y_).size() + 1);
+    const auto [x, y] = bounds_of(panel);
+    x_ = panel.doubling_x ? x : axis_span{0, round_above(x.most)};
+    y_ = panel.from_least_y && y.most > y.least ? y : axis_span{0, round_above(y.most)};
+    const double left = 12 + letter * static_cast<double>(figure_text(y_.most).size() + 1);
     in_ = {all.left + left, all.top + legend_height + 20, all.width - left - 8, line_height};
   }
 
@@ -107,25 +117,25 @@ class line_drawing {
 
  private:
   double x(double value) const {
-    const double share = panel_.doubling_x ? std::log2(value / least_x_) / std::log2(most_x_ / least_x_)
-                                           : (value - least_x_) / (most_x_ - least_x_);
+    const double share =
+        panel_.doubling_x ? std::log2(value / x_.least) / std::log2(x_.most / x_.least) : value / x_.most;
     return in_.left + in_.width * number(share);
   }
-  double y(double value) const { return in_.top + in_.height * (1 - number(value) / most_y_); }
+  double y(double value) const { return in_.top + in_.height * (y_.most - number(value)) / (y_.most - y_.least); }
 
   std::vector<double> marks() const {
     std::vector<double> at;
     if (panel_.doubling_x)
-      for (double value = least_x_; value > 0 && value <= most_x_ * 1.001; value *= 2) at.push_back(value);
+      for (double value = x_.least; value > 0 && value <= x_.most * 1.001; value *= 2) at.push_back(value);
     else
-      for (int i = 0; i <= 4; ++i) at.push_back(most_x_ * i / 4);
+      for (int i = 0; i <= 4; ++i) at.push_back(x_.most * i / 4);
     return at;
   }
 
   std::string axes() const {
     std::string svg;
     for (int i = 0; i <= 4; ++i) {
-      const double value = most_y_ * i / 4;
+      const double value = y_.least + (y_.most - y_.least) * i / 4;
       svg += stroke(in_.left, y(value), in_.left + in_.width, y(value), i == 0 ? "axis" : "grid");
       svg += text_at(in_.left - 8, y(value) + 4, figure_text(value), soft_end);
     }
@@ -140,6 +150,7 @@ class line_drawing {
     for (std::size_t i = 0; i < each.points.size(); ++i) {
       const auto [px, py] = each.points[i];
       points += fmt::format("{:.1f},{:.1f} ", x(px), y(py));
+      if (each.points.size() > most_dots) continue;
       const std::string label = i < each.labels.size() ? each.labels[i] : figure_text(px) + ": " + figure_text(py);
       dots += fmt::format(R"(<circle cx="{:.1f}" cy="{:.1f}" r="3.6" class="f{}"><title>{}</title></circle>)", x(px),
                           y(py), colour, svg_text(label));
@@ -149,7 +160,7 @@ class line_drawing {
 
   const line_panel& panel_;
   area in_;
-  double least_x_ = 1, most_x_ = 1, most_y_ = 0;
+  axis_span x_, y_;
 };
 
 double height_of(const bar_panel& panel) {

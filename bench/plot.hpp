@@ -12,11 +12,13 @@ struct plot_series {
   std::vector<std::string> labels = {};           ///< of the points, shown under the pointer; may be empty
 };
 
-/// One or more curves over one axis. Axes begin at 0, or at the least value where they are logarithmic.
+/// One or more curves over one axis. Axes begin at 0, unless something else is said. Points have dots where these have
+/// room between them.
 struct line_panel {
   std::string x_label, y_label;
   std::vector<plot_series> series;
-  bool doubling_x = false;  ///< each doubling takes the same width; x > 0
+  bool doubling_x = false;    ///< each doubling takes the same width, from the least value on; x > 0
+  bool from_least_y = false;  ///< for values that differ by little
 };
 
 /// Bars from left to right in groups, each with its value behind it.

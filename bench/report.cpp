@@ -1,7 +1,5 @@
 #include "bench/report.hpp"
 
-#include <cstdio>
-
 #include <fmt/format.h>
 
 #include "base/json_escape.hpp"
@@ -23,16 +21,14 @@ std::string json_text(std::string_view text) {
 }  // namespace
 
 void report::title(std::string_view text) const {
-  if (json_) return;
-  fmt::print("\n{}\n", text);
-  std::fflush(stdout);
+  if (!json_) print_(fmt::format("\n{}\n", text));
 }
 
 void report::add(const row& line) const {
   if (json_) {
     std::string text = fmt::format("{{\"name\":\"{}\"", json_text(line.name));
     for (const auto& [unit, value] : line.figures) text += fmt::format(",\"{}\":{:.6g}", unit, value);
-    fmt::print("{}}}\n", text);
+    print_(text + "}\n");
   } else {
     std::string text = fmt::format("  {:<30}", line.name);
     std::size_t shown = 0;
@@ -42,9 +38,8 @@ void report::add(const row& line) const {
       const int digits = value >= 1000 ? 0 : value >= 100 ? 1 : value >= 1 ? 2 : 3;
       text += fmt::format("{:>11.{}f} {:<14}", value, digits, unit);
     }
-    fmt::print("{}\n", text);
+    print_(text + "\n");
   }
-  std::fflush(stdout);
 }
 
 }  // namespace troupe::bench

@@ -15,12 +15,15 @@ struct row {
 /// Prints rows as a table, or as JSON lines {"name":…, figure:…}, as they come.
 class report {
  public:
-  explicit report(bool json) : json_(json) {}
+  using printer = void (*)(std::string_view text);  ///< throws where nobody can read it: then nothing more is measured
+
+  report(bool json, printer print) : json_(json), print_(print) {}
   void title(std::string_view text) const;
   void add(const row& line) const;
 
  private:
   bool json_;
+  printer print_;
 };
 
 }  // namespace troupe::bench

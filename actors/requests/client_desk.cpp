@@ -179,6 +179,7 @@ std::string client_desk_state::hello_json() const {
   return dump({{"cluster", parts_.cluster},
                {"instance", instance_},
                {"family", parts_.prompts->config().family},
+               {"no_chat", parts_.prompts->no_chat()},
                {"context", parts_.prompts->context()}});
 }
 

@@ -52,6 +52,8 @@ class prompting {
 
   const tokenizer& tokens() const { return *tokens_; }
   bool has_tokenizer() const { return readable_; }
+  /// Why messages are refused; empty if the model has a chat template.
+  const std::string& no_chat() const { return no_chat_; }
   /// The source of the chat template for requests with tools; empty if the model has none.
   const std::string& tool_template() const;
   const model_config& config() const { return config_; }
@@ -67,7 +69,7 @@ class prompting {
   bool readable_;
   std::shared_ptr<const tokenizer> tokens_;
   std::unique_ptr<const chat_format> chat_;  ///< null if the model has no chat template
-  std::string no_chat_;                      ///< why chat_ is null
+  std::string no_chat_;                      ///< why chat_ is null; else empty
   std::vector<token_id> end_tokens_;
   byte_set spelled_;           ///< the bytes that tokens can spell, of which constraints may be made
   std::size_t longest_token_;  ///< in bytes

@@ -99,7 +99,7 @@ template <class Spec, class Visit>
 void visit_settings(Spec& spec, Visit& visit) {
   auto& lora = spec.lora;
   auto& run = spec.run;
-  visit("rank", lora.factors.rank, 1, 4096);
+  visit("rank", lora.factors.rank, 1, most_adapter_rank);
   visit("alpha", lora.factors.alpha, 1e-6, 1e6);
   visit("rslora", lora.factors.rank_stabilized);
   visit("dropout", lora.dropout, 0.0, 0.95);

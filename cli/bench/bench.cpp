@@ -10,6 +10,7 @@
 #include "cli/bench/bench_serve.hpp"
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
+#include "cli/output.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {
@@ -30,7 +31,7 @@ struct engine_bench_options {
 template <class Run>
 int machine_bench(const machine_options& options, Run run) {
   thread_pool pool(thread_count(options.model));
-  run(compute{pool, kernels()}, bench::report(options.json));
+  run(compute{pool, kernels()}, bench::report(options.json, print));
   return 0;
 }
 
@@ -42,7 +43,7 @@ void add_limits(CLI::App& command, machine_options& options) {
 int bench_limits(const machine_options& options) {
   const device_id device = device_of(options.model);
   if (device.is_cpu()) return machine_bench(options, bench::run_limits);
-  bench::run_gpu_limits(device.gpu, bench::report(options.json));
+  bench::run_gpu_limits(device.gpu, bench::report(options.json, print));
   return 0;
 }
 
@@ -57,7 +58,7 @@ int bench_ops(const machine_options& options) {
 void add_no_flags(CLI::App&, machine_options&) {}
 
 int bench_scheduler(const machine_options& options) {
-  bench::run_scheduler(bench::report(options.json));
+  bench::run_scheduler(bench::report(options.json, print));
   return 0;
 }
 
@@ -127,7 +128,7 @@ int bench_engine(const engine_bench_options& options) {
   bench::engine_bench engine = options.engine;
   engine.device = run.device();
   engine.kv = run.kv();
-  bench::run_engine(run.shared_model(), engine, run.with(), bench::report(options.json));
+  bench::run_engine(run.shared_model(), engine, run.with(), bench::report(options.json, print));
   return 0;
 }
 

@@ -10,6 +10,7 @@
 #include "bench/load.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/report.hpp"
+#include "cli/output.hpp"
 #include "model/engine/engine.hpp"
 
 namespace troupe {
@@ -81,7 +82,7 @@ int bench_first_token(const bench_first_token_options& options) {
     engine_times.push_back(by_engine);
     cluster_times.push_back(by_cluster);
   }
-  const bench::report out(options.json);
+  const bench::report out(options.json, print);
   const auto add = [&](const char* name, const std::vector<double>& times) {
     out.add({name, {{"ms p50", bench::percentile(times, 0.5)}, {"ms p95", bench::percentile(times, 0.95)}}});
   };

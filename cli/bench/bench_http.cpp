@@ -16,6 +16,7 @@
 #include "bench/report.hpp"
 #include "bench/temporary_folder.hpp"
 #include "cli/bench/client_process.hpp"
+#include "cli/output.hpp"
 
 namespace troupe {
 namespace {
@@ -115,7 +116,7 @@ bool wait_for_streams(stream_list& streams, std::size_t wanted) {
 }
 
 void report_figures(const bench_http_options& options, double kb_per_stream, const client_figures& seen) {
-  bench::report(options.json)
+  bench::report(options.json, print)
       .add({fmt::format("{} streams, {:g} tokens/s", options.streams, options.tokens_per_second),
             {{"KB a stream", kb_per_stream},
              {"delay p50 ms", seen.delay_p50},

@@ -11,6 +11,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/model/sampling_options.hpp"
 #include "cli/output.hpp"
+#include "cli/usage.hpp"
 
 namespace troupe {
 namespace {
@@ -18,6 +19,7 @@ namespace {
 using json = nlohmann::ordered_json;
 
 struct chat_options {
+  const CLI::App* own = nullptr;  ///< the command that has these options as flags
   connect_options cluster;
   std::string adapter, system;
   sampling_options sampling;
@@ -35,6 +37,7 @@ class conversation {
         params_(checked_sampling(options.sampling)),
         cluster_(options.cluster),
         adapter_(options.adapter) {
+    check_template();
     clear();
   }
 
@@ -57,6 +60,13 @@ class conversation {
   }
 
  private:
+  /// Refuses at once what would refuse every message.
+  void check_template() {
+    const json hello = read_answer(cluster_.command("hello", "{}"));
+    if (const auto why = hello.value("no_chat", std::string()); !why.empty())
+      refuse("{}; troupe submit takes one", why);
+  }
+
   void clear() {
     messages_ = json::array();
     if (!options_.system.empty()) messages_.push_back({{"role", "system"}, {"content", options_.system}});
@@ -81,13 +91,16 @@ class conversation {
     } catch (const input_error& error) {
       // The conversation goes on without this message.
       messages_.erase(messages_.size() - 1);
-      const auto* of_field = dynamic_cast<const field_error*>(&error);
-      const bool is_too_long = has_history() && of_field && of_field->code() == too_long_code;
-      std::cerr << "troupe: "
-                << (is_too_long ? "the conversation is longer than the context: /clear begins a new one"
-                                : one_line(error.what()))
-                << std::endl;
+      write_error(fmt::format("troupe: {}\n", one_line(why_refused(error))));
     }
+  }
+
+  std::string why_refused(const input_error& error) const {
+    const auto* of_field = dynamic_cast<const field_error*>(&error);
+    if (of_field == nullptr) return error.what();
+    if (has_history() && of_field->code() == too_long_code)
+      return "the conversation is longer than the context: /clear begins a new one";
+    return in_flags(*options_.own, *of_field);
   }
 
   bool has_history() const { return messages_.size() > (options_.system.empty() ? 0 : 1); }
@@ -117,6 +130,7 @@ int chat(const chat_options& options) {
 void add_chat(CLI::App& program, command& chosen) {
   const auto [own, options] =
       add_command(program, chosen, "chat", "Talk with a cluster's model; a line is a message", chat);
+  options.own = &own;
   add_connect(own, options.cluster);
   own.add_option("--adapter", options.adapter, "answer with this adapter: name or name@version")->type_name("NAME");
   own.add_option("--system", options.system, "a system message before all others")->type_name("TEXT");

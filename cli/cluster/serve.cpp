@@ -17,6 +17,7 @@
 #include "cli/cluster/up.hpp"
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
+#include "cli/usage.hpp"
 #include "cluster/config/config_address.hpp"
 
 namespace troupe {
@@ -131,7 +132,7 @@ written_cluster own_cluster(const serve_options& options, const std::string& lab
   return made;
 }
 
-/// The cluster, once all that `up` checks is checked. Errors name no line, since the user wrote none.
+/// The cluster, once all that `up` checks is checked. Errors name flags instead of lines, since the user wrote none.
 written_cluster checked_cluster(const serve_options& options) {
   std::string label = "troupe serve";
   try {
@@ -142,7 +143,7 @@ written_cluster checked_cluster(const serve_options& options) {
   } catch (const input_error& error) {
     const std::string_view what = error.what();
     const std::size_t place_end = what.starts_with(label + ":") ? what.find(": ", label.size()) : what.npos;
-    throw input_error(std::string(place_end == what.npos ? what : what.substr(place_end + 2)));
+    throw about_first_word(place_end == what.npos ? what : what.substr(place_end + 2));
   }
 }
 

@@ -68,7 +68,8 @@ kv_kind kv_of(const cluster_config& config) {
 
 std::int64_t context_of(const cluster_config& config, const model_config& model) {
   if (config.model.context > model.context)
-    refuse_at(config, "model.context", "the model has {} positions: ask for no more", model.context);
+    refuse_at(config, "model.context", "context is {}: the model has {} positions: ask for no more",
+              config.model.context, model.context);
   return config.model.context ? config.model.context : model.context;
 }
 
@@ -76,7 +77,7 @@ std::int64_t context_of(const cluster_config& config, const model_config& model)
 void check_adapter_folder(const cluster_config& config) {
   const std::filesystem::path& folder = config.adapters.dir;
   if (config.places.contains("adapters.dir") && !is_folder(folder))
-    refuse_at(config, "adapters.dir", "{}: there is no such folder: make it, or leave dir out", folder.string());
+    refuse_at(config, "adapters.dir", "{}: there is no such folder: make it, or name another", folder.string());
 }
 
 void check_tensor(const cluster_config& config, const model_config& model) {

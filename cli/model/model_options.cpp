@@ -6,6 +6,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -35,6 +36,11 @@ std::int64_t context_of(const model_options& options, const model_config& config
 
 std::unique_ptr<const lora_adapter> open_adapter(const model_options& options, const loaded_model& model) {
   if (options.adapter.empty()) return nullptr;
+  if (!is_folder(options.adapter))
+    refuse(
+        "--adapter {}: there is no such folder: name one as PEFT writes it; an adapter of a cluster answers by "
+        "troupe submit --adapter NAME",
+        options.adapter);
   return std::make_unique<const lora_adapter>(read_adapter(options.adapter, model.config), model.config.layers,
                                               precision_beside(model.quantization));
 }

@@ -87,14 +87,18 @@ output_constraint form_of(const sampling_options& options) {
   return {};
 }
 
-/// Refuses a constraint that no text can satisfy, whatever the model's tokenizer.
-void check_form(const output_constraint& form, const std::string& file) {
+/// Refuses a constraint that no text can satisfy, whatever the model's tokenizer. `given`: the file or the flag that it
+/// is from, which stands where the error has the API's name of it.
+void check_form(const output_constraint& form, const std::string& given) {
   byte_set all;
   all.set();
   try {
     if (form) (void)compile(form, all);
   } catch (const input_error& error) {
-    refuse("{}{}{}", file, file.empty() ? "" : ": ", error.what());
+    std::string_view what = error.what();
+    if (const std::string name = fmt::format("{}: ", name_of(form.kind)); what.starts_with(name))
+      what.remove_prefix(name.size());
+    refuse("{}: {}", given, what);
   }
 }
 
@@ -154,7 +158,8 @@ sampling_params checked_sampling(const sampling_options& options) {
   sampling_params params = options.params;
   for (const auto& text : options.biases) params.logit_bias.push_back(bias_of(text));
   params.constraint = form_of(options);
-  check_form(params.constraint, options.json_schema.empty() ? options.grammar : options.json_schema);
+  const std::string& file = options.json_schema.empty() ? options.grammar : options.json_schema;
+  check_form(params.constraint, file.empty() ? "--regex" : file);
   check(params, std::numeric_limits<token_id>::max());
   return params;
 }

@@ -10,7 +10,7 @@ struct loss_points {
   std::vector<std::pair<double, double>> training, validation;
 };
 
-/// As a picture, SVG; the training's losses are smoothed. Never empty: without points it says so.
+/// As a picture, SVG; the training's losses are smoothed.
 std::string loss_curve(const loss_points& points, const std::string& title);
 
 }  // namespace troupe

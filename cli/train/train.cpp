@@ -82,6 +82,9 @@ void refuse_flags(const CLI::App& own, const Flags& flags, const char* why) {
 
 /// What a cluster is asked for, without the names of the data's files.
 training_spec spec_of(const local_training& asked, bool best, std::int64_t trainers, bool checkpoint_said) {
+  if (trainers > asked.run.accumulation)
+    refuse("--trainers {} share the passes of a step, and it has {}: add --accumulate {}", trainers,
+           asked.run.accumulation, trainers);
   local_training chosen = settled(asked);
   training_spec spec;
   spec.adapter = std::move(chosen.out);

@@ -21,6 +21,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/train/training_display.hpp"
+#include "cli/usage.hpp"
 #include "model/train/training_data.hpp"
 
 namespace troupe {
@@ -164,6 +165,13 @@ int report(const json& job, bool as_json) {
   return 0;
 }
 
+/// As the head will, but before the data is on its way.
+void check_spec(const std::string& spec) try {
+  (void)read_training_spec(spec, "the fine-tune");
+} catch (const input_error& error) {
+  throw about_first_word(error.what());
+}
+
 }  // namespace
 
 void check_is_training(const json& job) {
@@ -193,7 +201,9 @@ int train_in_cluster(const cluster_training& options) {
   training_spec spec = options.spec;
   spec.data_name = base_name(options.data);
   if (!options.validation.empty()) spec.validation_name = base_name(options.validation);
-  json arguments{{"id", id}, {"options", json::parse(to_json(spec))}};
+  const std::string asked = to_json(spec);
+  check_spec(asked);
+  json arguments{{"id", id}, {"options", json::parse(asked)}};
   json made;
   cluster_client cluster(options.cluster);
   {

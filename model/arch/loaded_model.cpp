@@ -77,7 +77,7 @@ loaded_model packed_form(const model_files& source, const load_options& options,
 
 void refuse_requantizing(const model_files& source, const load_options& options, const std::string& quantization) {
   if (options.quant && name_of(*options.quant) != quantization)
-    refuse("{}: is already quantized as {}: leave quant out, or quantize the original", source.path.string(),
+    refuse("{}: is already quantized as {}: run it as it is, or quantize the original", source.path.string(),
            quantization);
 }
 

@@ -11,10 +11,11 @@
 namespace troupe::bench {
 namespace {
 
-std::string refusal_of(const engine_bench& options) {
+std::string refusal_of(
+    const engine_bench& options, report::printer print = [](std::string_view) {}) {
   thread_pool pool(1);
   try {
-    run_engine(load_for_test(golden / "gpt2", std::nullopt), options, {pool, kernels()}, report(true));
+    run_engine(load_for_test(golden / "gpt2", std::nullopt), options, {pool, kernels()}, report(true, print));
   } catch (const input_error& error) {
     return error.what();
   }
@@ -40,9 +41,7 @@ TEST(engine_bench, refuses_a_trace_that_is_not_there_before_it_measures_anything
   recorded.prompt = recorded.decode_context = recorded.decode = 16;
   recorded.trace = "/nowhere/trace.csv";
   recorded.context = 64;
-  testing::internal::CaptureStdout();
-  const std::string refusal = refusal_of(recorded);
-  EXPECT_EQ(testing::internal::GetCapturedStdout(), "");
+  const auto refusal = refusal_of(recorded, [](std::string_view measured) { ADD_FAILURE() << measured; });
   EXPECT_THAT(refusal, testing::StartsWith("/nowhere/trace.csv: "));
 }
 

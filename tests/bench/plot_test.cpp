@@ -47,6 +47,22 @@ TEST(a_plot, has_a_curve_for_each_series_and_a_dot_for_each_point) {
   for (const char* part : {"a title", ">one<", ">two<", ">x<", ">y<"}) EXPECT_NE(svg.find(part), svg.npos) << part;
 }
 
+TEST(a_plot, of_many_points_has_no_dots) {
+  plot_series long_run{"loss", {}};
+  for (int step = 0; step < 1000; ++step) long_run.points.emplace_back(step, 2);
+  const std::string svg = to_svg({"t", {{"x", "y", {long_run}}}});
+  EXPECT_EQ(count_of(svg, "<polyline"), 1u);
+  EXPECT_EQ(count_of(svg, "<circle"), 0u);
+}
+
+TEST(a_plot, may_begin_at_the_least_value) {
+  line_panel panel{"x", "y", {{"loss", {{0, 2.3}, {1, 2.1}}}}};
+  EXPECT_NE(to_svg({"t", {panel}}).find(">0</text><line"), std::string::npos);
+  panel.from_least_y = true;
+  const std::string svg = to_svg({"t", {panel}});
+  for (const char* mark : {">2.1</text>", ">2.2</text>", ">2.3</text>"}) EXPECT_NE(svg.find(mark), svg.npos) << mark;
+}
+
 TEST(a_plot, has_a_bar_for_each_value_as_long_as_it_says) {
   const std::string svg = to_svg({"bars", {}, {{"what", {"a", "b"}, {""}, {{10}, {5}}}}});
   const auto length_of = [&](std::size_t from) {

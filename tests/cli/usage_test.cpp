@@ -104,6 +104,8 @@ TEST_F(usage, refuses_flags_that_do_not_fit) {
   refused({"generate", llama_, "--tokens", "1", "--temperature", "-1"}, "temperature is -1");
   refused({"generate", llama_, "--tokens", "1", "--temperature", "nan"}, "temperature");
   refused({"generate", llama_, "--tokens", "1", "--max-tokens", "0"}, "--max-tokens is 0");
+  refused({"generate", llama_, "--tokens", "1", "--min-tokens", "500"},
+          "--min-tokens is 500: use a value from 0 to 128");
   refused({"generate", llama_, "--tokens", "1", "--threads", "-2"}, "--threads");
   refused({"generate", llama_, "--tokens", "1", "--context", "257"}, "--context is 257");
   refused({"generate", llama_, "--tokens", "1", "--device", "gpu"}, "--device: unknown device 'gpu'");
@@ -132,7 +134,8 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   refused({"inspect", path("hub/snapshots").string()}, "has no config.json: name a model's folder");
   refused({"eval", llama_, "--text", path("nowhere").string()}, "nowhere");
   refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");
-  refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()}, "nowhere");
+  refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()},
+          "nowhere: there is no such folder: name one as PEFT writes it");
 
   const auto broken = readable_model("broken");
   std::filesystem::resize_file(broken / "model-00001-of-00002.safetensors", 3000);
@@ -162,12 +165,14 @@ TEST_F(usage, puts_a_name_with_line_breaks_into_one_line) {
 
 TEST_F(usage, fails_with_1_when_the_output_cannot_be_written) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
-  const int error = ::open(path("problem").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  EXPECT_EQ(wait_for(start({"inspect", llama_}, full, error, cache())), 1);
-  const std::string problem = read_file(path("problem"));
-  EXPECT_EQ(problem.rfind("troupe: standard output cannot be written", 0), 0u) << problem;
+  for (const words& each : {words{"inspect", llama_}, words{"bench", "limits", "--threads", "1"}}) {
+    const int error = ::open(path("problem").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    EXPECT_EQ(wait_for(start(each, full, error, cache())), 1);
+    const std::string problem = read_file(path("problem"));
+    EXPECT_EQ(problem.rfind("troupe: standard output cannot be written", 0), 0u) << problem;
+    ::close(error);
+  }
   ::close(full);
-  ::close(error);
 }
 
 TEST_F(usage, explains_itself) {

@@ -284,7 +284,7 @@ TEST(bad_input, a_head_that_cannot_start_ends_with_its_reason) {
   const test_cluster cluster(site, {.workers = {}, .head_works = true});
   const std::string file = read_file(cluster.file()) + "\n[adapters]\npreload = [\"nobody\"]\n";
   process refused = cluster.start({"node", site.write("preload.toml", file).string(), "--name", "head"});
-  EXPECT_EQ(refused.wait(seconds(10)), 2) << refused.out() << refused.error();
+  EXPECT_EQ(refused.wait(), 2) << refused.out() << refused.error();
   EXPECT_NE(refused.error().find("nobody"), std::string::npos) << refused.error();
 }
 
@@ -311,7 +311,7 @@ TEST(bad_input, a_second_head_is_refused_before_it_removes_anything) {
   std::filesystem::create_directories(folder);
   std::ofstream(half) << "half";
   process second = cluster.start_node("head");
-  EXPECT_EQ(second.wait(seconds(10)), 2) << second.out() << second.error();
+  EXPECT_EQ(second.wait(), 2) << second.out() << second.error();
   EXPECT_NE(second.error().find("another head uses it"), std::string::npos) << second.error();
   EXPECT_TRUE(std::filesystem::exists(half));
 }
@@ -345,7 +345,7 @@ TEST(bad_input, more_ranks_than_the_model_has_heads_are_refused) {
   const test_site site;
   const test_cluster cluster(site, {.tensor = 3, .workers = {"w0", "w1", "w2"}});
   process refused = cluster.start({"up", cluster.file().string()});
-  EXPECT_EQ(refused.wait(seconds(10)), 2) << refused.out() << refused.error();
+  EXPECT_EQ(refused.wait(), 2) << refused.out() << refused.error();
   EXPECT_NE(refused.error().find("the model has 2 heads"), std::string::npos) << refused.error();
 }
 
@@ -397,7 +397,7 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
     for (std::size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += std::strlen(each.text))
       text.replace(at, from.size(), each.text);
     process refused = cluster.start({"up", site.write("broken.toml", text).string()});
-    EXPECT_EQ(refused.wait(seconds(10)), 2) << each.name << ": " << refused.out() << refused.error();
+    EXPECT_EQ(refused.wait(), 2) << each.name << ": " << refused.out() << refused.error();
     const std::string error = refused.error();
     EXPECT_EQ(error.rfind("troupe: ", 0), 0u) << each.name << ": " << error;
     EXPECT_EQ(std::count(error.begin(), error.end(), '\n'), 1) << each.name << ": " << error;

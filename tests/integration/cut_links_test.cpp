@@ -83,7 +83,7 @@ TEST_F(cut_links, between_replicas_and_head) {
   load traffic(site_, cluster_->endpoint(), 32, 600);
   ASSERT_TRUE(wait_until([&] { return traffic.traffic().tokens() > 1000; }));
   hosts_.cut();
-  EXPECT_TRUE(wait_until([&] { return cluster_->node("w1").at("state") == "lost"; }, seconds(2)));
+  EXPECT_TRUE(wait_until([&] { return cluster_->node("w1").at("state") == "lost"; }));
   EXPECT_EQ(traffic.wrong_answers(), 0);
   hosts_.mend();
   EXPECT_TRUE(wait_until([&] { return cluster_->running_replicas() == 2; })) << nodes_[2].out();

@@ -8,8 +8,6 @@
 namespace troupe::test {
 namespace {
 
-using std::chrono::seconds;
-
 TEST(joining, a_newcomer_takes_work_within_seconds_and_drains_without_a_loss) {
   const test_site site;
   test_cluster cluster(site, {.replicas = 0, .workers = {"w0", "w1"}});
@@ -27,13 +25,10 @@ TEST(joining, a_newcomer_takes_work_within_seconds_and_drains_without_a_loss) {
   };
   load after(site, cluster.endpoint(), 32, 600);
   std::vector<std::unique_ptr<load>> more;
-  EXPECT_TRUE(wait_until(
-      [&] {
-        if (more.size() < 20) more.push_back(std::make_unique<load>(site, cluster.endpoint(), 4, 100));
-        return works();
-      },
-      seconds(5)))
-      << cluster.status();
+  EXPECT_TRUE(wait_until([&] {
+    if (more.size() < 20) more.push_back(std::make_unique<load>(site, cluster.endpoint(), 4, 100));
+    return works();
+  })) << cluster.status();
   cluster.run({"drain", "w3"});
   EXPECT_EQ(newcomer.wait(), 0) << newcomer.out();
   EXPECT_EQ(before.wrong_answers(), 0);

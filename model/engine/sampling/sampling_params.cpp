@@ -61,8 +61,9 @@ void check_ends(const sampling_params& params, std::int64_t vocab_size) {
   if (params.max_tokens < least_tokens)
     refuse_field("max_tokens", fmt::format("max_tokens is {}: use {} or more", params.max_tokens, least_tokens));
   if (params.min_tokens < 0 || params.min_tokens > params.max_tokens)
-    refuse_field("min_tokens", fmt::format("min_tokens is {}: use a value from 0 to max_tokens, here {}",
-                                           params.min_tokens, params.max_tokens));
+    refuse_field("min_tokens",
+                 fmt::format("min_tokens is {}: use a value from 0 to {}, the most that the answer may have",
+                             params.min_tokens, params.max_tokens));
   if (params.constraint.bytes() > most_constraint_bytes)
     refuse("{}: has {} bytes: use at most {}", name_of(params.constraint.kind), params.constraint.bytes(),
            most_constraint_bytes);

@@ -53,7 +53,7 @@ TEST_F(training_desk, refuses_an_adapter_that_no_worker_could_load) {
 
 TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {
   EXPECT_EQ(submit(good_data, "job-1", {{"held_out", 2}}).error, "held_out is 2: use 0 to 0.99");
-  EXPECT_EQ(submit(good_data, "job-1", {{"rank", 0}}).error, "rank is 0: use 1 to 4096");
+  EXPECT_EQ(submit(good_data, "job-1", {{"rank", 0}}).error, "rank is 0: use 1 to 512");
   EXPECT_EQ(submit(good_data, "job-1", {{"rank_of", json{{"q_proj", 2.5}}}}).error,
             "the fine-tune: \"rank_of\": the value of q_proj is no whole number");
   EXPECT_EQ(

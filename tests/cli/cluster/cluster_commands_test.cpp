@@ -73,6 +73,19 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
   refused({"top", "--blocks", "-1"}, "--blocks");
 }
 
+TEST_F(cluster_commands, train_refuses_settings_by_their_flags_before_it_looks_for_a_cluster) {
+  const auto train = [&](const words& flags, const std::string& part) {
+    words all{"train", "--data", "lines.jsonl", "--adapter", "x", "--connect", "tcp://127.0.0.1:1"};
+    all.insert(all.end(), flags.begin(), flags.end());
+    refused(all, part);
+  };
+  train({"--lr", "-1"}, "troupe: --lr is -1: use 0 to 100");
+  train({"--rank", "513"}, "troupe: --rank is 513: use 1 to 512");
+  train({"--held-out", "2"}, "troupe: --held-out is 2: use");
+  train({"--trainers", "0"}, "troupe: --trainers is 0: use 1 to 64");
+  train({"--trainers", "3", "--accumulate", "2"}, "it has 2: add --accumulate 3");
+}
+
 TEST_F(cluster_commands, say_that_no_cluster_answers) {
   expect_one_line(run({"status", "--connect", "tcp://127.0.0.1:1"}), 1,
                   "no cluster answers at tcp://127.0.0.1:1: start one with troupe up or troupe serve, or");
@@ -105,16 +118,18 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model}, "0.0.0.0:8000"), 2,
                   "troupe: --http 0.0.0.0:8000 can be reached from other machines, without encryption: add --insecure");
   expect_one_line(serve({model}, nobodys_port, "tcp://*:7700"), 2, "troupe: --listen tcp://*:7700 can be reached");
-  expect_one_line(serve({model, "--context", "999999"}), 2, "troupe: the model has ");
+  expect_one_line(serve({model, "--context", "999999"}), 2, "troupe: --context is 999999: the model has ");
+  expect_one_line(serve({model, "--quant", "u9"}), 2, "troupe: --quant is \"u9\": choose one of");
+  expect_one_line(serve({model}, "nonsense"), 2, "troupe: --http is \"nonsense\": write");
   expect_one_line(serve({model, "--adapter", "law"}), 2, "troupe: --adapter law: write NAME=DIR");
   expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
-                  "troupe: adapter law: there is no folder " + nowhere);
+                  "troupe: --adapter law: there is no folder " + nowhere);
   expect_one_line(serve({model, "--adapter", "law=" + path(std::string(300, 'l')).string()}), 2,
-                  "troupe: adapter law: there is no folder ");
+                  "troupe: --adapter law: there is no folder ");
   const std::string own_name = std::filesystem::path(model).filename().string();
   for (const std::string& name : {std::string("of law"), std::string("base"), own_name})
     expect_one_line(serve({model, "--adapter", name + "=" + path(".").string()}), 2,
-                    "troupe: adapter name '" + name + "': take ");
+                    "troupe: --adapter name '" + name + "': take ");
   expect_one_line(serve({model, "--threads", "-1"}), 2, "--threads is -1");
   expect_one_line(serve({model, "--keep", "x"}), 2, "--keep without --quant");
   EXPECT_FALSE(std::filesystem::exists(path("home")));
