@@ -100,6 +100,24 @@ TEST_F(completion_requests, read_the_names_that_vllm_uses) {
   EXPECT_EQ(answer.get().status, 200);
 }
 
+TEST_F(completion_requests, of_every_kind_can_be_cut_to_the_last_tokens_of_their_prompts) {
+  start("{{ messages[0]['content'] }}");
+  const std::vector<std::pair<std::string, json>> asked{
+      {"/v1/completions", {{"prompt", "ABCD"}}},
+      {"/v1/embeddings", {{"input", {"ABCD"}}}},
+      {"/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", "ABCD"}}}}}}};
+  for (auto [path, body] : asked) {
+    body["truncate_prompt_tokens"] = 2;
+    auto answer = post(path, body);
+    const auto begun = gateway_.take<begin_request>();
+    EXPECT_EQ(begun.engine.sequence.prompt, letters("CD")) << path;
+    give(begun, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+  }
+  EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {"truncate_prompt_tokens", 1}, {"echo", true}}, 400)["param"],
+            "echo");
+}
+
 TEST_F(completion_requests, are_told_whether_special_tokens_come_with_a_text) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"add_special_tokens", false}});
   give(gateway_.take<begin_request>(), "", "stop");
