@@ -39,6 +39,7 @@ constexpr unserved_field unserved[] = {
     {"stop_regex"},
     {"no_stop_trim", "use include_stop_str_in_output"},
     {"custom_logit_processor"},
+    {"return_hidden_states"},
     {"lora_path", "name the adapter as the model"},
     {"lora", "name the adapter as the model"},
     {"n_predict", "use max_tokens"},
@@ -49,6 +50,13 @@ constexpr unserved_field unserved[] = {
     {"xtc_probability"},
     {"dynatemp_range"},
     {"top_n_sigma"},
+    {"samplers"},
+    {"min_keep"},
+    {"n_indent"},
+    {"t_max_predict_ms"},
+    {"n_probs", "use logprobs"},
+    {"post_sampling_probs"},
+    {"return_tokens"},
 };
 
 void take_advice(const sampling_advice& advice, sampling_params& to) {
@@ -96,7 +104,7 @@ bool has_no_effect(std::string_view name, const json& value, const request_field
   if (name == "modalities") return value == json::array({"text"});
   if (name == "repeat_penalty" || name == "typical_p") return value == json(1);
   if (name == "n_predict") return value == json(-1);
-  if (name == "top_n_sigma" && value == json(-1)) return true;
+  if ((name == "top_n_sigma" || name == "t_max_predict_ms") && value == json(-1)) return true;
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
 
@@ -104,6 +112,14 @@ void refuse_unserved(const request_fields& from) {
   for (const auto& [name, remedy] : unserved)
     if (const json* value = from.find(name); value && !has_no_effect(name, *value, from))
       refuse_field(name, fmt::format("{} is not served here: {}", name, remedy), "unsupported_parameter");
+}
+
+/// llama.cpp's window, in which a token must be to be penalised: -1 is the whole text, as here.
+void check_penalty_window(const request_fields& from, const sampling_params& sampling) {
+  const json* window = from.find("repeat_last_n");
+  if (window && *window != json(-1) && counts_tokens(sampling))
+    refuse_field("repeat_last_n", "repeat_last_n is served only as -1, since penalties look at the whole text",
+                 "unsupported_value");
 }
 
 [[noreturn]] void refuse_prompts(std::string_view key) {
@@ -164,6 +180,7 @@ answer_order read_order(const request_fields& from, const served_model& served) 
   take_advice(served.advice, order.sampling);
   order.sampling.seed = random_number();
   read_sampling(from, order.sampling);
+  check_penalty_window(from, order.sampling);
   order.form_field = form_field_of(from);
   order.skip_special = from.boolean("skip_special_tokens").value_or(true);
   order.keep_stop = from.boolean("include_stop_str_in_output").value_or(false);
