@@ -53,10 +53,12 @@ constexpr std::array structured_kinds{"json", "regex", "choice", "grammar", "jso
 output_constraint of_structured_outputs(const json& outputs) {
   if (!outputs.is_object()) refuse("structured_outputs should be an object");
   const request_fields from(outputs);
-  const auto is_given = [&](const char* kind) {
-    const json* value = from.find(kind);
+  const auto is_given = [&](const char* key) {
+    const json* value = from.find(key);
     return value && *value != false;
   };
+  for (const char* option : {"whitespace_pattern", "disable_any_whitespace"})
+    if (is_given(option)) refuse("structured_outputs.{} is not served here: leave it out", option);
   if (std::count_if(structured_kinds.begin(), structured_kinds.end(), is_given) > 1)
     refuse("structured_outputs has several of {}: an answer has one form: leave one",
            fmt::join(structured_kinds, ", "));

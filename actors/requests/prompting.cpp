@@ -20,6 +20,14 @@ constexpr std::int32_t most_answers = 128;
       too_long_code);
 }
 
+/// `keeps_first`: the first token stays, too.
+void keep_last(std::vector<token_id>& tokens, std::int64_t most, bool keeps_first) {
+  const auto excess = static_cast<std::int64_t>(tokens.size()) - most;
+  if (excess <= 0) return;
+  const auto begin = tokens.begin() + (keeps_first && most > 1 ? 1 : 0);
+  tokens.erase(begin, begin + excess);
+}
+
 std::size_t longest_token(const tokenizer& tokens) {
   std::size_t longest = 0;
   for (token_id token = 0; token < tokens.size(); ++token) longest = std::max(longest, tokens.bytes_of(token).size());
@@ -58,8 +66,9 @@ engine_request prompting::prepare(const prompt_input& prompt, const sampling_par
   engine_request request;
   sequence_request& sequence = request.sequence;
   sequence.prompt = encode(prompt);
-  const auto length = static_cast<std::int64_t>(sequence.prompt.size());
   const std::int64_t least_answer = sampling.max_tokens > 0 ? 1 : 0;
+  shorten(sequence.prompt, prompt, context_ - least_answer);
+  const auto length = static_cast<std::int64_t>(sequence.prompt.size());
   if (length + least_answer > context_) refuse_length(prompt.field, context_, fmt::format("{}", length));
   request.sampling = sampling;
   request.sampling.max_tokens = std::min(sampling.max_tokens, context_ - length);
@@ -96,6 +105,12 @@ std::vector<token_id> prompting::encode(const prompt_input& prompt) const {
   } catch (const input_error& error) {
     refuse_field(prompt.field, error.what());
   }
+}
+
+/// BOS, where the tokenizer puts it before a text, stays.
+void prompting::shorten(std::vector<token_id>& tokens, const prompt_input& prompt, std::int64_t room) const {
+  const bool has_bos = prompt.text && prompt.add_special && !tokens.empty() && tokens_->bos() == tokens.front();
+  if (prompt.last_tokens != 0) keep_last(tokens, prompt.last_tokens > 0 ? prompt.last_tokens : room, has_bos);
 }
 
 bool prompting::has_text(std::span<const token_id> prompt) const {

@@ -28,6 +28,7 @@ struct prompt_input {
   const char* field = "prompt";       ///< the request's field that has the prompt, for errors
   bool add_special = true;  ///< BOS and the like come with the text, where the tokenizer says so; only with a text
   bool continues_message = false;  ///< the answer goes on with the last message's text; only with messages
+  std::int64_t last_tokens = 0;    ///< a longer prompt is its last tokens alone; 0: all; -1: what the context holds
 };
 
 class prompting {
@@ -61,6 +62,8 @@ class prompting {
 
  private:
   std::vector<token_id> tokens_in(const prompt_input& prompt) const;
+  /// Cuts tokens of a prompt as it says. `room`: how many the context holds.
+  void shorten(std::vector<token_id>& tokens, const prompt_input& prompt, std::int64_t room) const;
   std::vector<token_id> encode_chat(const prompt_input& prompt) const;
 
   std::string model_;  ///< its name alone: where its files lie is not for those who send requests

@@ -49,7 +49,7 @@ void read_sampling(const request_fields& from, sampling_params& to) {
   set_if(to.repetition_penalty, from.number("repetition_penalty"));
   set_if(to.presence_penalty, from.number("presence_penalty"));
   set_if(to.frequency_penalty, from.number("frequency_penalty"));
-  set_if(to.ignore_eos, from.boolean("ignore_eos"));
+  for (const char* key : {"ignore_eos", "ignore_eos_token"}) set_if(to.ignore_eos, from.boolean(key));
   if (const json* biases = from.object("logit_bias")) to.logit_bias = biases_of(*biases);
   if (const json* seed = from.find("seed")) to.seed = seed_of(*seed);
   if (const json* stop = from.find("stop")) to.stop = stops_of(*stop);

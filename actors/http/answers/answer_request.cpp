@@ -25,7 +25,6 @@ constexpr unserved_field unserved[] = {
     {"functions"},
     {"function_call"},
     {"web_search_options"},
-    {"truncate_prompt_tokens"},
     {"use_beam_search"},
     {"bad_words"},
     {"allowed_token_ids"},
@@ -40,6 +39,7 @@ constexpr unserved_field unserved[] = {
     {"stop_regex"},
     {"no_stop_trim", "use include_stop_str_in_output"},
     {"custom_logit_processor"},
+    {"return_hidden_states"},
     {"lora_path", "name the adapter as the model"},
     {"lora", "name the adapter as the model"},
     {"n_predict", "use max_tokens"},
@@ -50,6 +50,13 @@ constexpr unserved_field unserved[] = {
     {"xtc_probability"},
     {"dynatemp_range"},
     {"top_n_sigma"},
+    {"samplers"},
+    {"min_keep"},
+    {"n_indent"},
+    {"t_max_predict_ms"},
+    {"n_probs", "use logprobs"},
+    {"post_sampling_probs"},
+    {"return_tokens"},
 };
 
 void take_advice(const sampling_advice& advice, sampling_params& to) {
@@ -97,7 +104,7 @@ bool has_no_effect(std::string_view name, const json& value, const request_field
   if (name == "modalities") return value == json::array({"text"});
   if (name == "repeat_penalty" || name == "typical_p") return value == json(1);
   if (name == "n_predict") return value == json(-1);
-  if (name == "top_n_sigma" && value == json(-1)) return true;
+  if ((name == "top_n_sigma" || name == "t_max_predict_ms") && value == json(-1)) return true;
   return value == json(0) || value == json(false) || value == json("") || value == json::array();
 }
 
@@ -107,39 +114,57 @@ void refuse_unserved(const request_fields& from) {
       refuse_field(name, fmt::format("{} is not served here: {}", name, remedy), "unsupported_parameter");
 }
 
+/// llama.cpp's window, in which a token must be to be penalised: -1 is the whole text, as here.
+void check_penalty_window(const request_fields& from, const sampling_params& sampling) {
+  const json* window = from.find("repeat_last_n");
+  if (window && *window != json(-1) && counts_tokens(sampling))
+    refuse_field("repeat_last_n", "repeat_last_n is served only as -1, since penalties look at the whole text",
+                 "unsupported_value");
+}
+
 [[noreturn]] void refuse_prompts(std::string_view key) {
   refuse_field(key, fmt::format("{} should be a text, a list of texts, or lists of tokens", key), "invalid_type");
 }
 
-prompt_input prompt_of_list(const json& list, const char* key) {
-  prompt_input input{.field = key};
+std::vector<token_id> prompt_tokens(const json& list, const char* key) {
+  std::vector<token_id> tokens;
   for (const json& each : list) {
     const auto token = detail::to_integer(each);
     if (!token || *token < 0 || *token > INT32_MAX) refuse_prompts(key);
-    input.tokens.push_back(static_cast<token_id>(*token));
+    tokens.push_back(static_cast<token_id>(*token));
   }
-  if (input.tokens.empty()) refuse_field(key, fmt::format("{} has a list without tokens", key));
+  if (tokens.empty()) refuse_field(key, fmt::format("{} has a list without tokens", key));
+  return tokens;
+}
+
+prompt_input prompt_of(const json& value, const char* key, const request_fields& from) {
+  prompt_input input{.field = key};
+  if (value.is_array())
+    input.tokens = prompt_tokens(value, key);
+  else if (value.is_string())
+    input.text = value.get<std::string>();
+  else
+    refuse_prompts(key);
+  input.add_special = from.boolean("add_special_tokens").value_or(true);
+  input.last_tokens = last_tokens_of(from);
   return input;
 }
 
-prompt_input prompt_of(const json& value, const char* key, bool add_special) {
-  if (value.is_array()) return prompt_of_list(value, key);
-  if (!value.is_string()) refuse_prompts(key);
-  return {.text = value.get<std::string>(), .field = key, .add_special = add_special};
-}
-
 }  // namespace
+
+std::int64_t last_tokens_of(const request_fields& from) {
+  return from.integer("truncate_prompt_tokens", -1, INT32_MAX).value_or(0);
+}
 
 std::vector<prompt_input> read_prompts(const request_fields& from, const char* key) {
   const json* prompt = from.find(key);
   if (!prompt) refuse_field(key, fmt::format("{} is missing", key), "missing_required_parameter");
   if (!prompt->is_string() && (!prompt->is_array() || prompt->empty())) refuse_prompts(key);
-  const bool add_special = from.boolean("add_special_tokens").value_or(true);
-  if (prompt->is_string() || (*prompt)[0].is_number()) return {prompt_of(*prompt, key, add_special)};
+  if (prompt->is_string() || (*prompt)[0].is_number()) return {prompt_of(*prompt, key, from)};
   if (prompt->size() > most_prompts)
     refuse_field(key, fmt::format("{} has {} prompts: use at most {}", key, prompt->size(), most_prompts));
   std::vector<prompt_input> prompts;
-  for (const json& each : *prompt) prompts.push_back(prompt_of(each, key, add_special));
+  for (const json& each : *prompt) prompts.push_back(prompt_of(each, key, from));
   return prompts;
 }
 
@@ -155,6 +180,7 @@ answer_order read_order(const request_fields& from, const served_model& served) 
   take_advice(served.advice, order.sampling);
   order.sampling.seed = random_number();
   read_sampling(from, order.sampling);
+  check_penalty_window(from, order.sampling);
   order.form_field = form_field_of(from);
   order.skip_special = from.boolean("skip_special_tokens").value_or(true);
   order.keep_stop = from.boolean("include_stop_str_in_output").value_or(false);

@@ -12,6 +12,8 @@ class request_fields;
 /// Reads model or adapter, sampling, n, stream and priority, in OpenAI's names and vLLM's. Prompts are left to the
 /// caller. Throws field_error, and api_error if there is no such model.
 answer_order read_order(const request_fields& from, const served_model& served);
+/// vLLM's truncate_prompt_tokens, for prompt_input::last_tokens.
+std::int64_t last_tokens_of(const request_fields& from);
 /// Reads `key`: a text, a list of texts, a list of tokens, or a list of lists of tokens.
 std::vector<prompt_input> read_prompts(const request_fields& from, const char* key);
 

@@ -179,6 +179,8 @@ std::vector<std::string> echoed_texts(const prompting& prompts, const answer_ord
   std::vector<std::string> texts;
   std::size_t bytes = 0;
   for (const prompt_input& each : order.prompts) {
+    if (each.last_tokens != 0)
+      refuse_field("echo", "echo does not go with truncate_prompt_tokens: leave one out", "unsupported_value");
     texts.push_back(each.text ? *each.text : prompts.tokens().decode(each.tokens, false));
     bytes += texts.back().size() * static_cast<std::size_t>(order.n);
   }

@@ -53,6 +53,7 @@ prompt_input read_chat(const request_fields& from) {
   input.messages = dump(read_messages(*list));
   if (const json* tools = from.list("tools"); tools && !tools->empty()) input.tools = dump(*tools);
   if (const json* more = from.object("chat_template_kwargs")) input.template_variables = dump(*more);
+  input.last_tokens = last_tokens_of(from);
   input.continues_message = from.boolean("continue_final_message").value_or(false);
   input.add_generation_prompt = from.boolean("add_generation_prompt").value_or(!input.continues_message);
   if (input.continues_message && input.add_generation_prompt)

@@ -49,6 +49,24 @@ TEST(prompting, puts_bos_before_a_text_unless_told_otherwise) {
   const prompting prompts(folder.path() / "letters", plain->config(), 0);
   EXPECT_EQ(prompts.encode({.text = "AB"}), (std::vector<token_id>{0, 'A' - ' ', 'B' - ' '}));
   EXPECT_EQ(prompts.encode({.text = "AB", .add_special = false}), letters("AB"));
+  const auto shorter = prepare(prompts, {.text = "ABCD", .last_tokens = 2}, params());
+  EXPECT_EQ(shorter.sequence.prompt, (std::vector<token_id>{0, 'D' - ' '}));
+}
+
+TEST(prompting, keeps_the_last_tokens_of_a_prompt_that_is_to_be_shorter) {
+  const temp_folder folder;
+  const auto prompts = letters_prompting(folder, 4);
+  const auto kept = [&](prompt_input input, std::int64_t last_tokens, std::int64_t answered = 1) {
+    input.last_tokens = last_tokens;
+    auto sampling = params(answered);
+    if (answered == 0) sampling.pooling = hidden_pooling::last;
+    return prepare(*prompts, input, sampling).sequence.prompt;
+  };
+  EXPECT_EQ(kept(text("ABCDEF"), 2), letters("EF"));
+  EXPECT_EQ(kept(text("AB"), 3), letters("AB"));
+  EXPECT_EQ(kept({{}, letters("ABCDEF"), {}}, 2), letters("EF"));
+  EXPECT_EQ(kept(text("ABCDEF"), -1), letters("DEF"));
+  EXPECT_EQ(kept(text("ABCDEF"), -1, 0), letters("CDEF"));
 }
 
 TEST(prompting, cuts_answers_to_the_context) {

@@ -28,7 +28,10 @@ TEST_F(forms, are_read_in_openais_and_vllms_names) {
   EXPECT_EQ(form_of({{"guided_json", schema}}), by_schema);
   EXPECT_EQ(form_of({{"guided_json", schema.dump()}}), by_schema);
   EXPECT_EQ(form_of({{"structured_outputs", {{"json", schema}}}}), by_schema);
-  EXPECT_EQ(form_of({{"structured_outputs", {{"regex", "a+"}, {"json", nullptr}, {"json_object", false}}}}).text, "a+");
+  EXPECT_EQ(form_of({{"structured_outputs",
+                      {{"regex", "a+"}, {"json", nullptr}, {"json_object", false}, {"disable_any_whitespace", false}}}})
+                .text,
+            "a+");
   EXPECT_EQ(form_of({{"guided_regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
   EXPECT_EQ(form_of({{"guided_choice", {"yes", "no"}}}),
             (output_constraint{constraint_kind::choice, R"(["yes","no"])"}));

@@ -48,7 +48,15 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                                                            {"n_predict", 0},
                                                            {"repeat_penalty", 1.1},
                                                            {"typical_p", 0.9},
-                                                           {"top_n_sigma", 1}};
+                                                           {"top_n_sigma", 1},
+                                                           {"samplers", {"temperature"}},
+                                                           {"min_keep", 2},
+                                                           {"n_indent", 4},
+                                                           {"t_max_predict_ms", 500},
+                                                           {"n_probs", 3},
+                                                           {"post_sampling_probs", true},
+                                                           {"return_tokens", true},
+                                                           {"return_hidden_states", true}};
   for (const auto& [name, value] : unserved)
     EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {name, value}}, 400)["param"], name);
   const json idle{{"prompt", "A"},
@@ -63,10 +71,32 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                   {"n_predict", -1},
                   {"repeat_penalty", 1.0},
                   {"typical_p", 1},
-                  {"mirostat", 0}};
+                  {"mirostat", 0},
+                  {"n_probs", 0},
+                  {"t_max_predict_ms", -1},
+                  {"repeat_last_n", 64}};
   auto answer = post("/v1/completions", idle);
   give(gateway_.take<begin_request>(), "c", "stop");
   EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completion_requests, penalise_tokens_of_the_whole_text_and_of_no_shorter_window) {
+  json body{{"prompt", "A"}, {"repetition_penalty", 1.1}, {"repeat_last_n", 64}};
+  EXPECT_EQ(error_of("/v1/completions", body, 400)["param"], "repeat_last_n");
+  body["repeat_last_n"] = -1;
+  auto answer = post("/v1/completions", body);
+  give(gateway_.take<begin_request>(), "c", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completion_requests, go_on_past_the_end_token_under_either_of_its_names) {
+  for (const char* name : {"ignore_eos", "ignore_eos_token"}) {
+    auto answer = post("/v1/completions", {{"prompt", "A"}, {name, true}});
+    const auto begun = gateway_.take<begin_request>();
+    EXPECT_TRUE(begun.engine.sampling.ignore_eos) << name;
+    give(begun, "c", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+  }
 }
 
 TEST_F(completion_requests, read_the_names_that_vllm_uses) {
@@ -98,6 +128,24 @@ TEST_F(completion_requests, read_the_names_that_vllm_uses) {
   EXPECT_EQ(begun.engine.sequence.priority, request_priority::batch);
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(completion_requests, of_every_kind_can_be_cut_to_the_last_tokens_of_their_prompts) {
+  start("{{ messages[0]['content'] }}");
+  const std::vector<std::pair<std::string, json>> asked{
+      {"/v1/completions", {{"prompt", "ABCD"}}},
+      {"/v1/embeddings", {{"input", {"ABCD"}}}},
+      {"/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", "ABCD"}}}}}}};
+  for (auto [path, body] : asked) {
+    body["truncate_prompt_tokens"] = 2;
+    auto answer = post(path, body);
+    const auto begun = gateway_.take<begin_request>();
+    EXPECT_EQ(begun.engine.sequence.prompt, letters("CD")) << path;
+    give(begun, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+  }
+  EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {"truncate_prompt_tokens", 1}, {"echo", true}}, 400)["param"],
+            "echo");
 }
 
 TEST_F(completion_requests, are_told_whether_special_tokens_come_with_a_text) {
@@ -171,6 +219,9 @@ TEST_F(completion_requests, refuse_with_the_fields_name) {
       {{{"prompt", "A"}, {"guided_json", {{"not", json::object()}}}}, "guided_json"},
       {{{"prompt", "A"}, {"structured_outputs", {{"regex", "(a"}}}}, "structured_outputs"},
       {{{"prompt", "A"}, {"structured_outputs", {{"regex", "a|b"}, {"choice", {"c"}}}}}, "structured_outputs"},
+      {{{"prompt", "A"}, {"structured_outputs", {{"json", true}, {"whitespace_pattern", "x"}}}}, "structured_outputs"},
+      {{{"prompt", "A"}, {"structured_outputs", {{"json", true}, {"disable_any_whitespace", true}}}},
+       "structured_outputs"},
       {{{"prompt", "A"}, {"response_format", {{"type", "text"}}}, {"guided_regex", "(a"}}, "guided_regex"},
       {{{"prompt", "A"}, {"guided_json", {{"type", "null"}}}, {"guided_regex", "a"}}, "guided_regex"},
       {{{"prompt", "A"}, {"model", 7}}, "model"},
