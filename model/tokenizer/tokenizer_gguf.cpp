@@ -66,11 +66,15 @@ struct text_rules {
   bool add_bos = false;
 };
 
-constexpr std::array<text_rules, 8> known_rules = {{
+constexpr std::array<text_rules, 12> known_rules = {{
     {.name = "gpt-2", .pattern = gpt2_pattern},
     {.name = "llama-bpe", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
     {.name = "llama3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
     {.name = "llama-v3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "falcon3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "midm-2.0", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "pixtral", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
+    {.name = "smaug-bpe", .pattern = llama3_pattern},
     {.name = "qwen2", .pattern = qwen2_pattern, .nfc = true},
     {.name = "deepseek-r1-qwen", .pattern = qwen2_pattern, .nfc = true},
     {.name = "smollm", .pattern = smollm_pattern},
