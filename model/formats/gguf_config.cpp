@@ -150,8 +150,6 @@ void read_tokens(const gguf_file& file, model_config& into) {
 }  // namespace
 
 model_config config_from_gguf(const gguf_file& file) {
-  if (const auto pieces = file.get<std::int64_t>("split.count").value_or(1); pieces > 1)
-    refuse("{}: is one of {} pieces: join them first (llama-gguf-split --merge)", file.name, pieces);
   const arch_keys keys(file, architecture_of(file));
   const auto facts = detail::read_facts(file);
   model_config into;

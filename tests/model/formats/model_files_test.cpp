@@ -247,12 +247,6 @@ TEST(model_files, a_llama_gguf_has_its_heads_put_in_order) {
   EXPECT_EQ(out.raw_row(1) - out.raw_row(0), 34);
 }
 
-TEST(model_files, one_piece_of_a_gguf_is_refused_as_such) {
-  const test::temp_folder folder;
-  const auto piece = folder.write("m-00001-of-00003.gguf", llama_gguf().u32("split.count", 3).build());
-  EXPECT_THAT(test::refusal([&] { open_model(piece); }), ::testing::HasSubstr("one of 3 pieces"));
-}
-
 TEST(model_files, a_gpt2_gguf_has_its_fused_matrix_split) {
   gguf_model gpt2("gpt2");
   auto& file = gpt2.file;
