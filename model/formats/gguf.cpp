@@ -5,7 +5,6 @@
 #include <bit>
 
 #include "base/error.hpp"
-#include "base/paths.hpp"
 #include "model/formats/gguf_reader.hpp"
 
 namespace troupe {
@@ -152,20 +151,6 @@ void parse_gguf(std::span<const std::byte> bytes, const std::string& where, gguf
   const auto alignment = alignment_of(into);
   const auto data_at = std::min<std::uint64_t>((from.at() + alignment - 1) / alignment * alignment, bytes.size());
   place_tensors(tensors, bytes.subspan(data_at), alignment, into);
-}
-
-gguf_file open_gguf(const std::filesystem::path& path) {
-  gguf_file file;
-  file.tensors.files.emplace_back(path);
-  parse_gguf(file.tensors.files.front().bytes(), path.string(), file);
-  return file;
-}
-
-std::optional<gguf_file> find_gguf_metadata(const std::filesystem::path& model) {
-  if (!is_folder(model)) return open_gguf(model);
-  const auto file = model / "metadata.gguf";
-  if (!path_exists(file)) return std::nullopt;
-  return open_gguf(file);
 }
 
 }  // namespace troupe

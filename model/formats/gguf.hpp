@@ -35,6 +35,7 @@ struct gguf_file {
   }
 };
 
+/// Of a model in several pieces `path` is the first, and all are in the result.
 gguf_file open_gguf(const std::filesystem::path& path);
 /// The GGUF file that speaks for a model: itself, or the metadata in a folder that was quantized from one.
 std::optional<gguf_file> find_gguf_metadata(const std::filesystem::path& model);

@@ -133,17 +133,23 @@ std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys, const
   return keys.size("vocab_size");
 }
 
+/// What ends the answers of published models. Converters name one of these, and the models know more.
+constexpr std::array<std::string_view, 6> usual_ends = {"<|im_end|>", "<|endoftext|>",   "<|eot_id|>",
+                                                        "<|eom_id|>", "<|end_of_text|>", "<|end|>"};
+
 void read_tokens(const gguf_file& file, model_config& into) {
   for (const auto* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     detail::add_end_token(file.get<std::int64_t>(key).value_or(-1), into);
+  if (const auto* tokens = file.find<std::vector<std::string>>("tokenizer.ggml.tokens"))
+    for (std::size_t id = 0; id < tokens->size(); ++id)
+      if (std::find(usual_ends.begin(), usual_ends.end(), (*tokens)[id]) != usual_ends.end())
+        detail::add_end_token(static_cast<std::int64_t>(id), into);
   detail::set_begin_token(file.get<std::int64_t>("tokenizer.ggml.bos_token_id").value_or(-1), into);
 }
 
 }  // namespace
 
 model_config config_from_gguf(const gguf_file& file) {
-  if (const auto pieces = file.get<std::int64_t>("split.count").value_or(1); pieces > 1)
-    refuse("{}: is one of {} pieces: join them first (llama-gguf-split --merge)", file.name, pieces);
   const arch_keys keys(file, architecture_of(file));
   const auto facts = detail::read_facts(file);
   model_config into;

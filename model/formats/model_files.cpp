@@ -85,11 +85,12 @@ void open_folder(model_files& model) {
   model.config = folder_config(model.path);
   model.tensors = open_safetensors(model.path);
   if (is_packed(model.tensors)) return;
-  const bool prefixed = model.tensors.find("transformer.wte.weight");
+  const auto has = [&](std::string_view name) { return model.tensors.find(name) != nullptr; };
+  // Names lack the prefix in models that were saved without their heads, as those for embeddings are.
   if (model.config.family == "gpt2")
-    fill_weights(model, model.tensors, naming::gpt2, prefixed ? "transformer." : "");
+    fill_weights(model, model.tensors, naming::gpt2, has("transformer.wte.weight") ? "transformer." : "");
   else
-    fill_weights(model, model.tensors, naming::hugging_face, "");
+    fill_weights(model, model.tensors, naming::hugging_face, has("embed_tokens.weight") ? "" : "model.");
 }
 
 }  // namespace

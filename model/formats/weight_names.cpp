@@ -78,6 +78,13 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
   }
 }
 
+/// Ours is the same with the prefix "model.".
+std::string prefixed_name(const wanted_weight& weight, std::string_view prefix) {
+  constexpr std::string_view usual = "model.";
+  const std::string name = weight.name();
+  return name.starts_with(usual) ? fmt::format("{}{}", prefix, name.substr(usual.size())) : name;
+}
+
 std::string file_name(const wanted_weight& weight, naming names, std::string_view prefix, std::string_view part) {
   if (weight.part == "lm_head") prefix = "";
   const auto layers = names == naming::gguf ? "blk." : "h.";
@@ -109,7 +116,7 @@ std::string_view hugging_face_name(const model_config& config, linear_kind kind)
 
 weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
   const auto own = weight.vector ? weight.ins : weight.outs;
-  if (names == naming::hugging_face) return {.name = weight.name(), .all_outs = own};
+  if (names == naming::hugging_face) return {.name = prefixed_name(weight, prefix), .all_outs = own};
   const auto& part = names_of(weight.part);
   const int third = third_of(weight.part);
   const bool fused = config.family == "gpt2" && third >= 0;

@@ -39,7 +39,7 @@ struct weight_place {
   std::int64_t rope_heads = 0;
 };
 
-/// `prefix` stands before GPT-2's names ("transformer." or nothing).
+/// `prefix` stands before Hugging Face's names of all but the head: "model.", GPT-2's "transformer.", or nothing.
 weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix);
 
 }  // namespace troupe::detail

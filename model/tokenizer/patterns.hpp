@@ -1,4 +1,5 @@
 #pragma once
+#include <array>
 #include <string_view>
 
 namespace troupe::detail {
@@ -19,5 +20,11 @@ inline constexpr std::string_view tekken_pattern =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+)"
     R"(|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*)"
     R"(|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
+inline constexpr std::string_view far_east_pattern = R"([\u0800-\u9fa5\uac00-\ud7ff]+)";
+inline constexpr std::array<std::string_view, 6> deepseek_coder_patterns = {R"([\r\n])", R"(\s?\p{L}+)", R"(\s?\p{P}+)",
+                                                                            far_east_pattern, R"(\p{N})"};
+inline constexpr std::array<std::string_view, 6> deepseek_llm_patterns = {
+    R"([\r\n])", R"(\s?\p{L&}+)",  R"(\s?[!-\/:-~\uff01-\uff0f\uff1a-\uff5e\u2018-\u201f\u3000-\u3002]+)",
+    R"(\s+$)",   far_east_pattern, R"(\p{N}+)"};
 
 }  // namespace troupe::detail

@@ -57,30 +57,34 @@ class ggml_keys {
   const gguf_file& file_;
 };
 
-/// How one kind of pre-tokenizer that GGUF knows by name treats text.
+/// How the kinds of pre-tokenizer that GGUF knows by these names treat text.
 struct text_rules {
-  std::string_view name;
-  std::string_view pattern;
+  std::array<std::string_view, 6> names;
+  std::array<std::string_view, 6> patterns;  ///< one after the other, each on all pieces
   bool nfc = false;
   bool ignore_merges = false;
   bool add_bos = false;
 };
 
-constexpr std::array<text_rules, 8> known_rules = {{
-    {.name = "gpt-2", .pattern = gpt2_pattern},
-    {.name = "llama-bpe", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
-    {.name = "llama3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
-    {.name = "llama-v3", .pattern = llama3_pattern, .ignore_merges = true, .add_bos = true},
-    {.name = "qwen2", .pattern = qwen2_pattern, .nfc = true},
-    {.name = "deepseek-r1-qwen", .pattern = qwen2_pattern, .nfc = true},
-    {.name = "smollm", .pattern = smollm_pattern},
-    {.name = "tekken", .pattern = tekken_pattern, .ignore_merges = true, .add_bos = true},
+constexpr std::array<text_rules, 9> known_rules = {{
+    {.names = {"gpt-2", "a.x-4.0", "mellum", "trillion"}, .patterns = {gpt2_pattern}},
+    {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "midm-2.0", "pixtral"},
+     .patterns = {llama3_pattern},
+     .ignore_merges = true,
+     .add_bos = true},
+    {.names = {"smaug-bpe"}, .patterns = {llama3_pattern}},
+    {.names = {"qwen2", "deepseek-r1-qwen"}, .patterns = {qwen2_pattern}, .nfc = true},
+    {.names = {"megrez"}, .patterns = {qwen2_pattern}},
+    {.names = {"smollm", "minerva-7b"}, .patterns = {smollm_pattern}},
+    {.names = {"tekken"}, .patterns = {tekken_pattern}, .ignore_merges = true, .add_bos = true},
+    {.names = {"deepseek-coder"}, .patterns = deepseek_coder_patterns},
+    {.names = {"deepseek-llm"}, .patterns = deepseek_llm_patterns},
 }};
 
 /// Older files of other models than GPT-2 do not say how their text is split: a guess would give other tokens.
 std::string rules_name(const ggml_keys& keys) {
   const auto* named = keys.find<std::string>("pre");
-  if (named && *named != "default") return *named;
+  if (named && !named->empty() && *named != "default") return *named;
   if (keys.architecture() == "gpt2") return "gpt-2";
   refuse("{}: tokenizer.ggml.pre does not say how text is split: convert the model again, with a newer converter",
          keys.where());
@@ -88,12 +92,17 @@ std::string rules_name(const ggml_keys& keys) {
 
 const text_rules& rules_for(const ggml_keys& keys) {
   const std::string name = rules_name(keys);
-  const auto found =
-      std::find_if(known_rules.begin(), known_rules.end(), [&](const text_rules& rules) { return rules.name == name; });
-  if (found == known_rules.end())
-    refuse("{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, llama-bpe, qwen2, smollm and tekken are)",
-           keys.where(), name);
-  return *found;
+  for (const text_rules& rules : known_rules)
+    if (std::find(rules.names.begin(), rules.names.end(), name) != rules.names.end()) return rules;
+  refuse("{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, llama-bpe, qwen2, smollm, tekken and relatives are)",
+         keys.where(), name);
+}
+
+pre_tokenizer cutter_of(const text_rules& rules, const std::string& where) {
+  pre_tokenizer cut;
+  for (const std::string_view pattern : rules.patterns)
+    if (!pattern.empty()) cut.add(split_step{regex(to_pcre2(pattern, where), where), split_behavior::isolated, false});
+  return cut;
 }
 
 struct gguf_vocabulary {
@@ -175,12 +184,9 @@ std::shared_ptr<const tokenizer> byte_level_tokenizer(const ggml_keys& keys) {
       keys, all, [&](std::size_t i) { return bytes_of_spelling(all.tokens[i]).value_or(all.tokens[i]); }, parts);
   normalizer normalize;
   if (rules.nfc) normalize.add(nfc_step{});
-  pre_tokenizer cut;
-  const auto where = keys.where() + ": tokenizer.ggml.pre";
-  cut.add(split_step{regex(to_pcre2(rules.pattern, where), where), split_behavior::isolated, false});
   const auto merges = listed_merges(keys.need<std::vector<std::string>>("merges"), parts.tokens, keys.where());
   parts.model = std::make_shared<bpe_model>(
-      std::move(normalize), added_token_splitter(), std::move(cut),
+      std::move(normalize), added_token_splitter(), cutter_of(rules, keys.where() + ": tokenizer.ggml.pre"),
       bpe(mergeable_tokens(all), merges,
           {.byte_level = true, .ignore_merges = rules.ignore_merges, .unknown = std::nullopt}));
   add_bos_and_eos(keys, rules.add_bos, parts);

@@ -122,7 +122,17 @@ std::string chat_format::render(const json& messages, const json& tools, bool ad
   if (tokens_->eos()) variables["eos_token"] = tokens_->bytes_of(*tokens_->eos());
   for (const auto& [name, value] : further.items())
     if (name != "messages") variables[name] = value;
-  return (has_tools && with_tools_ ? *with_tools_ : *usual_).render(variables);
+  return with_bos((has_tools && with_tools_ ? *with_tools_ : *usual_).render(variables));
+}
+
+/// Some converters to GGUF take the BOS out of a template, since llama.cpp puts one before every text if the tokenizer
+/// does, and only one.
+std::string chat_format::with_bos(std::string text) const {
+  if (!sources_.leaves_bos || !tokens_->bos()) return text;
+  const auto around_texts = tokens_->encode("");
+  const bool adds_bos = !around_texts.empty() && around_texts.front() == *tokens_->bos();
+  const std::string_view bos = tokens_->bytes_of(*tokens_->bos());
+  return adds_bos && !text.starts_with(bos) ? text.insert(0, bos) : text;
 }
 
 }  // namespace troupe

@@ -44,6 +44,8 @@ class chat_format {
   const std::string& tool_source() const { return sources_.for_tools(); }
 
  private:
+  std::string with_bos(std::string text) const;
+
   chat_sources sources_;
   std::shared_ptr<const tokenizer> tokens_;
   std::unique_ptr<const chat_template> usual_, with_tools_;  ///< with_tools_: none where it is the usual one

@@ -78,6 +78,7 @@ std::optional<chat_sources> find_chat_sources(const fs::path& model) {
     if (const auto metadata = find_gguf_metadata(model)) {
       found.usual = metadata->get<std::string>(gguf_template_key).value_or("");
       found.with_tools = metadata->get<std::string>(gguf_tool_template_key).value_or("");
+      found.leaves_bos = true;
     }
   if (found.usual.empty()) return std::nullopt;
   return found;

@@ -11,6 +11,7 @@ struct chat_sources {
   std::string usual;                              ///< the template
   std::string with_tools = {};                    ///< another one for requests with tools; empty: the same
   std::map<std::string, std::string> texts = {};  ///< of special tokens, by name: "pad_token" …
+  bool leaves_bos = false;                        ///< to the tokenizer, as templates in GGUF files may
 
   const std::string& for_tools() const { return with_tools.empty() ? usual : with_tools; }
 };

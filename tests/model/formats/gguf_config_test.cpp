@@ -11,7 +11,7 @@ using test::refusal;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-test::gguf_builder gguf_of(const std::string& arch) {
+test::gguf_builder gguf_of(const std::string& arch, const std::vector<std::string>& tokens = {"a", "b", "c", "d"}) {
   test::gguf_builder file;
   const auto key = [&](const std::string& name) { return arch + "." + name; };
   file.string("general.architecture", arch).u32(key("block_count"), 2).u32(key("embedding_length"), 8);
@@ -20,7 +20,7 @@ test::gguf_builder gguf_of(const std::string& arch) {
     file.f32(key("attention.layer_norm_epsilon"), 1e-5f);
   else
     file.u32(key("attention.head_count_kv"), 2).f32(key("attention.layer_norm_rms_epsilon"), 1e-5f);
-  file.strings("tokenizer.ggml.tokens", {"a", "b", "c", "d"}).u32("tokenizer.ggml.eos_token_id", 3);
+  file.strings("tokenizer.ggml.tokens", tokens).u32("tokenizer.ggml.eos_token_id", 3);
   return file;
 }
 
@@ -46,6 +46,11 @@ TEST(gguf_config, reads_the_usual_keys) {
   EXPECT_EQ(config.rope.factor, 4.0);
   EXPECT_THAT(config.eos_tokens, ElementsAre(3, 2));
   EXPECT_EQ(config.bos_token, 1);
+}
+
+TEST(gguf_config, answers_end_with_tokens_that_chat_models_are_known_to_end_with) {
+  const auto file = gguf_of("qwen2", {"a", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|eom_id|>"});
+  EXPECT_THAT(from_gguf(file).eos_tokens, ElementsAre(3, 1, 4)) << "the one that the file names is the first";
 }
 
 TEST(gguf_config, a_rope_factor_without_a_type_is_linear) {

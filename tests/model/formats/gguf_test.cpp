@@ -91,6 +91,42 @@ TEST(gguf, turns_shapes_round_and_places_tensors) {
   EXPECT_EQ(values[0], 20.0f);
 }
 
+gguf_builder piece_of_two(std::uint32_t number, const std::string& tensor) {
+  return gguf_builder().u32("split.count", 2).u32("split.no", number).floats(tensor, {4}, 10.0f * number);
+}
+
+TEST(gguf, is_put_together_from_its_pieces) {
+  const test::temp_folder folder;
+  const auto first = folder.write("m-00001-of-00002.gguf", piece_of_two(0, "a").string("general.name", "m").build());
+  EXPECT_THAT(refusal([&] { open_gguf(first); }), HasSubstr("m-00002-of-00002.gguf"));
+  const auto second = folder.write("m-00002-of-00002.gguf", piece_of_two(1, "b").build());
+  const auto file = open_gguf(first);
+  float value = 0;
+  for (const auto& [name, wanted] : {std::pair("a", 0.0f), std::pair("b", 10.0f)}) {
+    const auto* tensor = file.tensors.find(name);
+    ASSERT_TRUE(tensor);
+    to_floats(tensor->type, tensor->data.data(), 1, &value);
+    EXPECT_EQ(value, wanted);
+  }
+  EXPECT_EQ(file.tensors.file_of(*file.tensors.find("b")), second.string());
+  EXPECT_EQ(file.metadata.size(), 1u) << "which is a whole file's";
+}
+
+TEST(gguf, is_refused_where_its_pieces_do_not_fit) {
+  const test::temp_folder folder;
+  const auto first = folder.write("m-00001-of-00002.gguf", piece_of_two(0, "a").build());
+  const auto says = [&](const gguf_builder& second) {
+    folder.write("m-00002-of-00002.gguf", second.build());
+    return refusal([&] { open_gguf(first); });
+  };
+  EXPECT_THAT(says(piece_of_two(1, "a")), HasSubstr("the tensor \"a\""));
+  EXPECT_THAT(says(piece_of_two(0, "b")), HasSubstr("m-00002-of-00002.gguf: does not belong to"));
+  EXPECT_THAT(refusal([&] { open_gguf(folder.write("m.gguf", piece_of_two(0, "a").build())); }),
+              HasSubstr("NAME-00001-of-00002.gguf"));
+  EXPECT_THAT(refusal([&] { open_gguf(folder.write("n-00001-of-00002.gguf", piece_of_two(1, "b").build())); }),
+              HasSubstr("name the first"));
+}
+
 class gguf_blocks : public ::testing::TestWithParam<std::string> {};
 
 // scripts/make_gguf_blocks.py made the file: random blocks, and what the reference reads from them.

@@ -172,6 +172,20 @@ TEST(chat_sources, are_read_from_gguf_metadata) {
   EXPECT_EQ(find_chat_sources(file(metadata))->for_tools(), "t");
 }
 
+TEST(chat_format, begins_with_one_bos_where_a_gguf_template_leaves_it_to_the_tokenizer) {
+  const test::temp_folder folder;
+  const auto text = [&](const char* source, const char* pre) {
+    test::gguf_builder file;
+    file.string("tokenizer.ggml.model", "gpt2").string("tokenizer.ggml.pre", pre).strings("tokenizer.ggml.merges", {});
+    file.strings("tokenizer.ggml.tokens", {"<s>", "h", "i"}).u32("tokenizer.ggml.bos_token_id", 0);
+    const auto model = folder.write("m.gguf", file.string("tokenizer.chat_template", source).build());
+    return chat_format(model, open_tokenizer(model)).render("", "hi");
+  };
+  EXPECT_EQ(text("{{ messages[0].content }}", "llama-bpe"), "<s>hi");
+  EXPECT_EQ(text("{{ bos_token }}{{ messages[0].content }}", "llama-bpe"), "<s>hi");
+  EXPECT_EQ(text("{{ messages[0].content }}", "qwen2"), "hi") << "no text of this tokenizer begins with it";
+}
+
 TEST(chat_sources, without_a_default_among_several_are_refused) {
   const test::temp_folder folder;
   folder.write("tokenizer_config.json",
