@@ -92,7 +92,7 @@ class product_bench {
 
 void run_products(const compute& with, const limits& limit, const report& out) {
   out.title(fmt::format("products with a matrix of {} x {}", product_bench::outs, product_bench::ins));
-  for (const scheme kind : {scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4}) {
+  for (const scheme kind : all_schemes) {
     product_bench bench(with, kind);
     const double read = read_limit(with, bench.bytes()), reference = bench.reference_seconds();
     for (const int rows : {1, 8, 32, 512}) {

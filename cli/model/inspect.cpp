@@ -1,4 +1,3 @@
-#include <array>
 #include <map>
 #include <optional>
 
@@ -24,8 +23,6 @@ struct inspect_options {
   model_options model;
   bool json = false;
 };
-
-constexpr std::array all_schemes{scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4};
 
 std::int64_t parameters_of(const model_config& config) {
   std::int64_t count = 0;

@@ -45,7 +45,7 @@ struct loaded_model {
 
 struct load_options {
   std::optional<scheme>
-      quant;  ///< none: as the file has it (Q8_0 as q8, Q4_0 as q4, other blocks of GGUF's as u8g64, F16 as f32)
+      quant;  ///< none: as the file has it (scheme_of_blocks; other blocks of GGUF's as u8g64, F16 as f32)
   std::vector<std::string> keep;  ///< modules to leave unquantized, by any part of their name: "lm_head", "layers.0."
   std::filesystem::path cache;    ///< folder of packed files; empty: cache_folder()
   std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< bytes packed so far; may be empty

@@ -95,7 +95,7 @@ void pack_matrix(const weight_source& source, const planned_matrix& plan, thread
         continue;
       }
       if (as_is)
-        copy_gguf_row(plan.kind, source.raw_row(first + i), plan.ins, coded);
+        copy_gguf_row(source.tensor.type, source.raw_row(first + i), plan.ins, coded);
       else
         encode_row(plan.kind, row, plan.ins, coded);
       packer.put(first + i, coded);

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/field_error.hpp"
+#include "model/ops/pack.hpp"
 
 namespace troupe {
 namespace {
@@ -13,16 +14,8 @@ namespace {
 /// What the file's own type becomes when no scheme was asked for. GGUF's blocks that are none of ours become u8g64,
 /// which loses next to nothing of what 2 to 6 bits hold.
 scheme native_scheme(dtype type) {
-  switch (type) {
-    case dtype::q8_0:
-      return scheme::q8;
-    case dtype::q4_0:
-      return scheme::q4;
-    case dtype::bf16:
-      return scheme::bf16;
-    default:
-      return block_of(type).elements > 1 ? scheme::u8g64 : scheme::f32;
-  }
+  if (type == dtype::bf16) return scheme::bf16;
+  return scheme_of_blocks(type).value_or(block_of(type).elements > 1 ? scheme::u8g64 : scheme::f32);
 }
 
 bool has_in_name(const std::string& part, const std::string& name, const weight_source& source) {
@@ -54,11 +47,11 @@ std::string some_names(const model_files& source) {
 }  // namespace
 
 bool keeps_bits(dtype type, scheme kind) {
-  return (type == dtype::q8_0 && kind == scheme::q8) || (type == dtype::q4_0 && kind == scheme::q4);
+  return scheme_of_blocks(type) == kind;
 }
 
 scheme stored_scheme(scheme asked, std::string_view name) {
-  return asked == scheme::q4 && needs_eight_bits(name) ? scheme::q8 : asked;
+  return has_nibbles(asked) && needs_eight_bits(name) ? scheme::q8 : asked;
 }
 
 scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source) {

@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// How a matrix is stored where a model is quantized to `asked`: as asked, except that q4 has q8 for embeddings, head,
-/// keys and values.
+/// How a matrix is stored where a model is quantized to `asked`: as asked, except that q4 and u4g32 have q8 for
+/// embeddings, head, keys and values.
 scheme stored_scheme(scheme asked, std::string_view name);
 /// Likewise for a weight that a file gives, by all of the options; without a scheme as the file has it.
 scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source);

@@ -64,6 +64,8 @@ std::string text_of(std::span<const std::int64_t> shape);
 
 /// `count` elements that start at `from` as floats; of blocks whole ones. Integers are not read.
 void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to);
+/// Likewise of Q4_1 and Q4_K, but as they are: an element is mid + scale * (z - 8), with a scale and a mid for each 32.
+void to_nibbles(dtype type, const std::byte* from, std::int64_t count, std::uint8_t* z, float* scales, float* mids);
 
 /// Named tensors, and the mapped files that they point into.
 struct tensor_set {

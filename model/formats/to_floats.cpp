@@ -33,8 +33,8 @@ float half_of(const std::byte* from, std::int64_t at) {
 }
 
 /// 2 * half elements: byte i holds element i in its low and element i + half in its high nibble.
-template <class Value>
-void from_nibbles(const std::byte* nibbles, int half, float* to, Value value) {
+template <class To, class Value>
+void from_nibbles(const std::byte* nibbles, int half, To* to, Value value) {
   for (int i = 0; i < half; ++i) {
     to[i] = value(byte_of(nibbles, i) & 15, i);
     to[i + half] = value(byte_of(nibbles, i) >> 4, i + half);
@@ -181,6 +181,22 @@ void iq4_xs(const std::byte* from, float* to) {
   }
 }
 
+/// A block of Q4_1 or Q4_K.
+void block_to_nibbles(dtype type, const std::byte* from, std::uint8_t* z, float* scales, float* mids) {
+  const auto as_it_is = [](int q, int) { return static_cast<std::uint8_t>(q); };
+  if (type == dtype::q4_1) {
+    scales[0] = half_of(from, 0);
+    mids[0] = half_of(from, 2) + 8 * scales[0];
+    return from_nibbles(from + 4, 16, z, as_it_is);
+  }
+  for (int sub = 0; sub < 8; ++sub) {
+    const auto [scale, least] = sub_block_of(from, sub);
+    scales[sub] = scale;
+    mids[sub] = 8 * scale - least;
+  }
+  for (int pair = 0; pair < 4; ++pair) from_nibbles(from + 16 + 32 * pair, 32, z + 64 * pair, as_it_is);
+}
+
 using block_reader = void (*)(const std::byte* from, float* to);
 
 /// Of the types from q8_0 on, in the order of dtype.
@@ -221,6 +237,12 @@ void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to)
     default:
       return from_blocks(type, from, count, to);
   }
+}
+
+void to_nibbles(dtype type, const std::byte* from, std::int64_t count, std::uint8_t* z, float* scales, float* mids) {
+  const auto block = block_of(type);
+  for (std::int64_t first = 0; first < count; first += block.elements, from += block.bytes)
+    block_to_nibbles(type, from, z + first, scales + first / 32, mids + first / 32);
 }
 
 }  // namespace troupe

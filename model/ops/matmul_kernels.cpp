@@ -46,7 +46,7 @@ inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f
 [[gnu::noinline]] void finish_u8(const matmul_args& a, std::int64_t first, std::int64_t block, const sums* s, int rows,
                                  int step) {
   const f32x16 scale = load(reinterpret_cast<const float*>(a.w.scales) + block * lanes);
-  const f32x16 mid = load(a.w.mids + block * lanes);
+  const f32x16 mid = load(reinterpret_cast<const float*>(a.w.mids) + block * lanes);
   const std::int64_t last = first + rows < a.rows ? first + rows : a.rows;
   for (std::int64_t row = first; row < last; ++row, s += step) {
     const f32x16 value = fma(mid, all(static_cast<float>(a.q.sums[row])), to_float(*s) * scale);
@@ -87,31 +87,33 @@ void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t 
   for (int b = 0; b < Blocks; ++b) finish_u8(a, first, block + b, &done[0][b], Rows, Blocks);
 }
 
-// ---- u8g64, q8, q4: a scale per group of inputs ----
+// ---- u8g64, q8, q4, u4g32: a scale per group of inputs ----
 
 template <scheme Kind>
 struct group_reader {
   static constexpr int group = static_cast<int>(group_of(Kind));
-  static constexpr std::int64_t weight_bytes = (Kind == scheme::q4 ? group / 2 : group) * lanes;  // of one block
+  static constexpr std::int64_t weight_bytes = (has_nibbles(Kind) ? group / 2 : group) * lanes;  // of one block
 
-  static f32x16 scale(const matmul_args& a, std::int64_t index) {
-    if constexpr (Kind == scheme::u8g64)
-      return load(reinterpret_cast<const float*>(a.w.scales) + index * lanes);
+  /// Scales or mids of 16 outputs.
+  static f32x16 factors(const std::byte* all, std::int64_t index) {
+    const std::byte* at = all + index * lanes * factor_bytes(Kind);
+    if constexpr (factor_bytes(Kind) == 4)
+      return load(reinterpret_cast<const float*>(at));
     else
-      return load_f16(reinterpret_cast<const std::uint16_t*>(a.w.scales) + index * lanes);
+      return load_f16(reinterpret_cast<const std::uint16_t*>(at));
   }
   static std::int32_t input_sum(const std::int32_t* group_sums, int tile, std::int64_t g) {
-    if constexpr (Kind == scheme::u8g64)
+    if constexpr (group == 64)
       return group_sums[2 * g * tile] + group_sums[(2 * g + 1) * tile];
     else
       return group_sums[g * tile];
   }
 };
 
-/// For few rows q4's high nibbles are multiplied where they are, which spares a shift for each load: their sums are
+/// For few rows high nibbles are multiplied where they are, which spares a shift for each load: their sums are
 /// whole sixteens, so the division at the end is exact.
 template <scheme Kind, int Rows>
-constexpr bool sixteens_apart = Kind == scheme::q4&& Rows <= 2;
+constexpr bool sixteens_apart = has_nibbles(Kind) && Rows <= 2;
 
 /// s += the products of one group.
 template <scheme Kind, int Rows, int Blocks>
@@ -133,7 +135,7 @@ INLINED inline void group_products(const std::uint8_t* w, std::int64_t block_byt
       fetch_ahead(w + (b + Blocks) * block_bytes + k * 64);
       v[b] = load_weights(w + b * block_bytes + k * 64);
     });
-    if constexpr (Kind == scheme::q4) {
+    if constexpr (has_nibbles(Kind)) {
       weights half[Blocks];
       repeat<Blocks>([&](int b) INLINED { half[b] = low_nibbles(v[b]); });
       multiply(half, x + 2 * k * step, s);
@@ -170,10 +172,10 @@ void grouped_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int
     group_products<Kind>(w + g * reader::weight_bytes, block_bytes, x + g * reader::group * a.q.tile, a.q.tile * 4, s);
     repeat<Blocks>([&](int b) INLINED {
       const std::int64_t index = (block + b) * groups + g;
-      const f32x16 scale = reader::scale(a, index);
+      const f32x16 scale = reader::factors(a.w.scales, index);
       repeat<Rows>([&](int r) INLINED {
         y[r][b] = fma(to_float(s[r][b]), scale, y[r][b]);
-        if constexpr (Kind == scheme::u8g64) y[r][b] = fma(load(a.w.mids + index * lanes), all(total[r]), y[r][b]);
+        if constexpr (has_mids(Kind)) y[r][b] = fma(reader::factors(a.w.mids, index), all(total[r]), y[r][b]);
       });
     });
   }
@@ -292,6 +294,8 @@ tile_plan plan_for(scheme kind, int rows) {
       return pick<grouped<scheme::q8>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
     case scheme::q4:
       return pick<grouped<scheme::q4>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::u4g32:
+      return pick<grouped<scheme::u4g32>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
     case scheme::bf16:
       return pick<floats_of<scheme::bf16>::of, 1, 2, 3, 4, 5, 6>(rows);
     case scheme::f32:

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 6> names{"f32", "bf16", "u8", "u8g64", "q8", "q4"};
+constexpr std::array<std::string_view, 7> names{"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32"};
 
 std::size_t whole_lines(std::int64_t bytes) {
   return static_cast<std::size_t>(rounded_up(bytes, 64));
@@ -22,22 +22,21 @@ std::string_view name_of(scheme s) {
 scheme scheme_from_name(std::string_view name, std::string_view where) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<scheme>(i);
-  refuse("{}: unknown quantization '{}': use f32, bf16, u8, u8g64, q8 or q4", where, name);
+  refuse("{}: unknown quantization '{}': use f32, bf16, u8, u8g64, q8, q4 or u4g32", where, name);
 }
 
 matrix_bytes packed_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
   const std::int64_t rows = padded_outs(outs), columns = padded_ins(kind, ins);
   const std::int64_t groups = group_of(kind) ? columns / group_of(kind) : 1;
-  const bool has_mids = kind == scheme::u8 || kind == scheme::u8g64;
-  const std::int64_t scale_bytes = has_mids ? 4 : is_integer(kind) ? 2 : 0;
-  return {whole_lines(rows / outs_per_block * packed_block_bytes(kind, columns)),
-          whole_lines(rows * groups * scale_bytes), whole_lines(has_mids ? rows * groups * 4 : 0)};
+  const std::size_t factors = whole_lines(rows * groups * factor_bytes(kind));
+  return {whole_lines(rows / outs_per_block * packed_block_bytes(kind, columns)), factors,
+          has_mids(kind) ? factors : 0};
 }
 
 matrix_view view_of(scheme kind, std::int64_t outs, std::int64_t ins, const std::byte* data) {
   const matrix_bytes bytes = packed_bytes(kind, outs, ins);
   const std::byte* scales = data + bytes.weights;
-  return {kind, outs, ins, data, scales, reinterpret_cast<const float*>(scales + bytes.scales)};
+  return {kind, outs, ins, data, scales, scales + bytes.scales};
 }
 
 /// All three parts lie block by block.
@@ -45,7 +44,7 @@ matrix_view outputs_of(matrix_view w, std::int64_t first, std::int64_t outs) {
   const matrix_bytes before = packed_bytes(w.kind, first, w.ins);
   w.weights += before.weights;
   w.scales += before.scales;
-  w.mids += before.mids / sizeof(float);
+  w.mids += before.mids;
   w.outs = outs;
   return w;
 }

@@ -11,8 +11,11 @@ namespace troupe {
 ///   u8g64      the same per group of 64 inputs
 ///   q8         w = scale * (z - 128), scale in f16 per group of 32: GGUF's Q8_0
 ///   q4         w = scale * (z - 8), scale in f16 per group of 32: GGUF's Q4_0
-/// What a whole model in q4 keeps in q8 is stored_scheme()'s to say (model/arch/stored_scheme.hpp).
-enum class scheme : std::uint8_t { f32, bf16, u8, u8g64, q8, q4 };
+///   u4g32      w = mid + scale * (z - 8), both in f16 per group of 32: GGUF's Q4_K and Q4_1
+/// What a whole model in q4 or u4g32 keeps in q8 is stored_scheme()'s to say (model/arch/stored_scheme.hpp).
+enum class scheme : std::uint8_t { f32, bf16, u8, u8g64, q8, q4, u4g32 };
+inline constexpr scheme all_schemes[] = {scheme::f32, scheme::bf16, scheme::u8,   scheme::u8g64,
+                                         scheme::q8,  scheme::q4,   scheme::u4g32};
 
 constexpr std::int64_t outs_per_block = 16;  ///< one lane an output
 
@@ -30,23 +33,35 @@ constexpr std::int64_t padded_row(std::int64_t n) {
 constexpr bool is_integer(scheme s) {
   return s >= scheme::u8;
 }
+/// Of four bits: two share a byte.
+constexpr bool has_nibbles(scheme s) {
+  return s == scheme::q4 || s == scheme::u4g32;
+}
+/// Whether the zero point stands for a weight of its own, not for zero.
+constexpr bool has_mids(scheme s) {
+  return s == scheme::u8 || s == scheme::u8g64 || s == scheme::u4g32;
+}
+/// Of a scale, and of a mid.
+constexpr std::int64_t factor_bytes(scheme s) {
+  return s == scheme::u8 || s == scheme::u8g64 ? 4 : is_integer(s) ? 2 : 0;
+}
 /// Inputs as a matrix stores them: whole groups, or bf16 pairs.
 constexpr std::int64_t padded_ins(scheme s, std::int64_t n) {
   return is_integer(s) ? padded_row(n) : rounded_up(n, 2);
 }
 /// Inputs that share one scale; 0: the whole row.
 constexpr std::int64_t group_of(scheme s) {
-  return s == scheme::u8g64 ? 64 : s == scheme::q8 || s == scheme::q4 ? 32 : 0;
+  return s == scheme::u8g64 ? 64 : s == scheme::q8 || has_nibbles(s) ? 32 : 0;
 }
 /// What is subtracted from the stored number before it is multiplied.
 constexpr std::int32_t zero_point_of(scheme s) {
-  return s == scheme::q4 ? 8 : is_integer(s) ? 128 : 0;
+  return has_nibbles(s) ? 8 : is_integer(s) ? 128 : 0;
 }
 
 /// Of the weights of 16 outputs.
 constexpr std::int64_t packed_block_bytes(scheme s, std::int64_t stored_ins) {
   const std::int64_t weights = outs_per_block * stored_ins;
-  return s == scheme::f32 ? weights * 4 : s == scheme::bf16 ? weights * 2 : s == scheme::q4 ? weights / 2 : weights;
+  return s == scheme::f32 ? weights * 4 : s == scheme::bf16 ? weights * 2 : has_nibbles(s) ? weights / 2 : weights;
 }
 
 std::string_view name_of(scheme s);
@@ -57,16 +72,16 @@ scheme scheme_from_name(std::string_view name, std::string_view where);
 ///   f32             [block][input][16]
 ///   bf16            [block][input / 2][16][2]
 ///   u8, u8g64, q8   [block][input / 4][16][4]
-///   q4              [block][input / 8][16][4], low nibbles the first four inputs
-///   scales          [block][group][16]: f32 for u8 and u8g64, f16 for q8 and q4; u8 has one group
-///   mids            laid out as scales, for u8 and u8g64: the weight that z = 128 stands for
+///   q4, u4g32       [block][input / 8][16][4], low nibbles the first four inputs
+///   scales          [block][group][16]: f32 for u8 and u8g64, else f16; u8 has one group
+///   mids            laid out as scales, for u8, u8g64 and u4g32: the weight that the zero point stands for
 struct matrix_view {
   scheme kind = scheme::f32;
   std::int64_t outs = 0;
   std::int64_t ins = 0;
   const std::byte* weights = nullptr;
   const std::byte* scales = nullptr;
-  const float* mids = nullptr;
+  const std::byte* mids = nullptr;
 
   std::int64_t stored_ins() const { return padded_ins(kind, ins); }
   std::int64_t blocks() const { return padded_outs(outs) / outs_per_block; }

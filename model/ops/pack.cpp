@@ -62,6 +62,57 @@ void encode_symmetric4(const float* x, std::int64_t n, std::uint8_t* z, float& s
   for (std::int64_t i = 0; i < n; ++i) z[i] = scale != 0 ? code(x[i] / scale + 8.0f, 15) : 8;
 }
 
+/// The numbers of a line w = mid + scale * level, with levels from -8 to 7.
+struct four_bit_line {
+  float scale, mid;
+
+  template <class Use>
+  void for_levels(const float* x, std::int64_t n, const Use& use) const {
+    const float inverse = scale > 0 ? 1.0f / scale : 0.0f;
+    for (std::int64_t i = 0; i < n; ++i) use(i, std::clamp(std::nearbyint((x[i] - mid) * inverse), -8.0f, 7.0f));
+  }
+  float squared_error(const float* x, std::int64_t n) const {
+    float error = 0;
+    for_levels(x, n, [&](std::int64_t i, float level) {
+      const float d = x[i] - (mid + level * scale);
+      error += d * d;
+    });
+    return error;
+  }
+  /// The line that is nearest to the weights at this one's levels.
+  four_bit_line fitted(const float* x, std::int64_t n) const {
+    float levels = 0, squares = 0, distances = 0, products = 0;
+    for_levels(x, n, [&](std::int64_t i, float level) {
+      levels += level, squares += level * level;
+      distances += x[i] - mid, products += level * (x[i] - mid);
+    });
+    const auto count = static_cast<float>(n);
+    const float spread = count * squares - levels * levels;
+    if (spread == 0) return *this;
+    const float slope = (count * products - levels * distances) / spread;
+    return {as_stored(slope), as_stored(mid + (distances - slope * levels) / count)};
+  }
+};
+
+/// Likewise of several lines that cover somewhat more or less than the weights' range.
+void encode_line4(const float* x, std::int64_t n, std::uint8_t* z, float& scale, float& mid) {
+  const auto [low, high] = std::minmax_element(x, x + n);
+  const float centre = (*low + *high) / 2, range = *high - *low;
+  four_bit_line line{0, as_stored(centre)};
+  float best = line.squared_error(x, n);
+  for (int step = -4; step <= 4; ++step) {
+    const float level = range / (15.0f + 0.5f * static_cast<float>(step));
+    const four_bit_line fit = four_bit_line{level, centre + level / 2}.fitted(x, n);
+    const float error = fit.squared_error(x, n);
+    if (error < best) {
+      best = error;
+      line = fit;
+    }
+  }
+  scale = line.scale, mid = line.mid;
+  line.for_levels(x, n, [&](std::int64_t i, float level) { z[i] = static_cast<std::uint8_t>(level + 8.0f); });
+}
+
 void prepare(scheme kind, std::int64_t ins, coded_row& to) {
   const std::int64_t padded = padded_ins(kind, ins), groups = group_of(kind) ? padded / group_of(kind) : 1;
   to.z.assign(static_cast<std::size_t>(padded), static_cast<std::uint8_t>(zero_point_of(kind)));
@@ -69,10 +120,21 @@ void prepare(scheme kind, std::int64_t ins, coded_row& to) {
   to.mids.assign(static_cast<std::size_t>(groups), 0.0f);
 }
 
-/// Where the byte of (out, in) is among the weights; for q4 two inputs share it.
+float factor_at(scheme kind, const std::byte* factors, std::int64_t index) {
+  return factor_bytes(kind) == 4 ? reinterpret_cast<const float*>(factors)[index]
+                                 : f16_to_f32(reinterpret_cast<const std::uint16_t*>(factors)[index]);
+}
+void put_factor(scheme kind, std::byte* factors, std::int64_t index, float value) {
+  if (factor_bytes(kind) == 4)
+    reinterpret_cast<float*>(factors)[index] = value;
+  else
+    reinterpret_cast<std::uint16_t*>(factors)[index] = f32_to_f16(value);
+}
+
+/// Where the byte of (out, in) is among the weights; of nibbles two inputs share it.
 std::int64_t byte_index(scheme kind, std::int64_t stored_ins, std::int64_t out, std::int64_t in) {
   const std::int64_t block = out / lanes, lane = out % lanes;
-  if (kind == scheme::q4) return (block * stored_ins / 8 + in / 8) * 64 + lane * 4 + in % 4;
+  if (has_nibbles(kind)) return (block * stored_ins / 8 + in / 8) * 64 + lane * 4 + in % 4;
   return (block * stored_ins / 4 + in / 4) * 64 + lane * 4 + in % 4;
 }
 
@@ -100,18 +162,36 @@ void encode_row(scheme kind, const float* row, std::int64_t ins, coded_row& to) 
   for (std::int64_t first = 0, g = 0; first < ins; first += group, ++g) {
     const std::int64_t n = std::min(group, ins - first);
     std::uint8_t* z = to.z.data() + first;
-    float& scale = to.scales[static_cast<std::size_t>(g)];
+    float &scale = to.scales[static_cast<std::size_t>(g)], &mid = to.mids[static_cast<std::size_t>(g)];
     if (kind == scheme::q8)
       encode_symmetric8(row + first, n, z, scale);
     else if (kind == scheme::q4)
       encode_symmetric4(row + first, n, z, scale);
+    else if (kind == scheme::u4g32)
+      encode_line4(row + first, n, z, scale, mid);
     else
-      encode_zero_one(row + first, n, z, scale, to.mids[static_cast<std::size_t>(g)]);
+      encode_zero_one(row + first, n, z, scale, mid);
   }
 }
 
-void copy_gguf_row(scheme kind, const std::byte* row, std::int64_t ins, coded_row& to) {
+std::optional<scheme> scheme_of_blocks(dtype type) {
+  switch (type) {
+    case dtype::q8_0:
+      return scheme::q8;
+    case dtype::q4_0:
+      return scheme::q4;
+    case dtype::q4_1:
+    case dtype::q4_k:
+      return scheme::u4g32;
+    default:
+      return std::nullopt;
+  }
+}
+
+void copy_gguf_row(dtype type, const std::byte* row, std::int64_t ins, coded_row& to) {
+  const scheme kind = scheme_of_blocks(type).value();
   prepare(kind, ins, to);
+  if (kind == scheme::u4g32) return to_nibbles(type, row, ins, to.z.data(), to.scales.data(), to.mids.data());
   for (std::int64_t g = 0; g < ins / 32; ++g) {
     std::uint16_t scale;
     std::memcpy(&scale, row, 2);
@@ -131,7 +211,7 @@ matrix_packer::matrix_packer(scheme kind, std::int64_t outs, std::int64_t ins, s
   const matrix_bytes bytes = packed_bytes(kind, outs, ins);
   groups_ = view.groups();
   scales_ = data + bytes.weights;
-  mids_ = bytes.mids ? reinterpret_cast<float*>(scales_ + bytes.scales) : nullptr;
+  mids_ = scales_ + bytes.scales;
 }
 
 void matrix_packer::put(std::int64_t out, const float* row) {
@@ -151,33 +231,25 @@ void matrix_packer::put(std::int64_t out, const coded_row& row) {
   for (std::int64_t i = 0; i < stored; ++i) {
     const std::uint8_t z = row.z[static_cast<std::size_t>(i)];
     auto& byte = bytes[byte_index(kind_, stored, out, i)];
-    byte = kind_ == scheme::q4 && i % 8 >= 4 ? static_cast<std::uint8_t>(byte | z << 4) : z;
+    byte = has_nibbles(kind_) && i % 8 >= 4 ? static_cast<std::uint8_t>(byte | z << 4) : z;
   }
   for (std::int64_t g = 0; g < groups_; ++g) {
     const std::int64_t index = (out / lanes * groups_ + g) * lanes + out % lanes;
-    const float scale = row.scales[static_cast<std::size_t>(g)];
-    if (mids_) {
-      reinterpret_cast<float*>(scales_)[index] = scale;
-      mids_[index] = row.mids[static_cast<std::size_t>(g)];
-    } else {
-      reinterpret_cast<std::uint16_t*>(scales_)[index] = f32_to_f16(scale);
-    }
+    put_factor(kind_, scales_, index, row.scales[static_cast<std::size_t>(g)]);
+    if (has_mids(kind_)) put_factor(kind_, mids_, index, row.mids[static_cast<std::size_t>(g)]);
   }
 }
 
 void unpack_row(const matrix_view& w, std::int64_t out, float* to) {
   if (!is_integer(w.kind)) return unpack_floats(w, out, to);
   const auto* bytes = reinterpret_cast<const std::uint8_t*>(w.weights);
-  const bool has_mids = w.kind == scheme::u8 || w.kind == scheme::u8g64;
   const std::int64_t group = group_of(w.kind) ? group_of(w.kind) : w.stored_ins();
   for (std::int64_t i = 0; i < w.ins; ++i) {
     const std::int64_t index = (out / lanes * w.groups() + i / group) * lanes + out % lanes;
     int z = bytes[byte_index(w.kind, w.stored_ins(), out, i)];
-    if (w.kind == scheme::q4) z = i % 8 >= 4 ? z >> 4 : z & 15;
-    const float scale = has_mids ? reinterpret_cast<const float*>(w.scales)[index]
-                                 : f16_to_f32(reinterpret_cast<const std::uint16_t*>(w.scales)[index]);
-    const float product = static_cast<float>(z - zero_point_of(w.kind)) * scale;
-    to[i] = has_mids ? w.mids[index] + product : product;
+    if (has_nibbles(w.kind)) z = i % 8 >= 4 ? z >> 4 : z & 15;
+    const float product = static_cast<float>(z - zero_point_of(w.kind)) * factor_at(w.kind, w.scales, index);
+    to[i] = has_mids(w.kind) ? factor_at(w.kind, w.mids, index) + product : product;
   }
 }
 

@@ -1,8 +1,10 @@
 #pragma once
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "model/formats/tensor.hpp"
 #include "model/ops/matrix.hpp"
 
 namespace troupe {
@@ -11,13 +13,16 @@ namespace troupe {
 struct coded_row {
   std::vector<std::uint8_t> z;  // [padded ins], zero point where padded
   std::vector<float> scales;    // [groups]
-  std::vector<float> mids;      // [groups] for u8 and u8g64
+  std::vector<float> mids;      // [groups] where has_mids
 };
 
 /// Quantizes a row; `kind` is one of the integer schemes.
 void encode_row(scheme kind, const float* row, std::int64_t ins, coded_row& to);
-/// The row of a GGUF tensor as it is: Q8_0 for scheme q8, Q4_0 for q4.
-void copy_gguf_row(scheme kind, const std::byte* row, std::int64_t ins, coded_row& to);
+/// The scheme that has a type's numbers as they are: q8 for GGUF's Q8_0, q4 for Q4_0, u4g32 for Q4_K and Q4_1; none for
+/// others. Of u4g32 scales and mids are rounded when they are put into a matrix, to f16.
+std::optional<scheme> scheme_of_blocks(dtype type);
+/// A row of such a tensor.
+void copy_gguf_row(dtype type, const std::byte* row, std::int64_t ins, coded_row& to);
 
 /// Writes rows of a matrix into its packed form at `data`, which holds packed_bytes(kind, outs, ins).total() zero
 /// bytes. Different rows may be written by different threads if they lie in different blocks of 16.
@@ -33,7 +38,7 @@ class matrix_packer {
   std::int64_t groups_;
   std::byte* weights_;
   std::byte* scales_;
-  float* mids_;
+  std::byte* mids_;
 };
 
 /// Row `out` of a packed matrix as floats, [ins]: what an embedding looks up.

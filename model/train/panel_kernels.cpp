@@ -24,6 +24,13 @@ INLINED inline f32x16 numbers(const std::uint8_t* p, int j, std::int32_t zero, b
   return as_vector(__builtin_convertvector(number, floats));
 }
 
+/// 16 scales or mids.
+INLINED inline f32x16 factors(scheme kind, const std::byte* all, std::int64_t index) {
+  const std::byte* at = all + index * factor_bytes(kind);
+  return factor_bytes(kind) == 4 ? load(reinterpret_cast<const float*>(at))
+                                 : load_f16(reinterpret_cast<const std::uint16_t*>(at));
+}
+
 /// Inputs [first, first + 16) of a block of 16 outputs: to [16][lanes], inputs past the last become zeros.
 INLINED inline void unpack(const matrix_view& w, std::int64_t block, std::int64_t first, float* to) {
   const std::int64_t ins = w.stored_ins(), count = ins - first < lanes ? ins - first : lanes;
@@ -43,15 +50,13 @@ INLINED inline void unpack(const matrix_view& w, std::int64_t block, std::int64_
   } else {
     const std::int64_t group = group_of(w.kind) ? group_of(w.kind) : ins;
     const std::int64_t index = (block * w.groups() + first / group) * lanes;
-    const bool has_mids = w.kind == scheme::u8 || w.kind == scheme::u8g64, nibbles = w.kind == scheme::q4;
-    const f32x16 scale = has_mids ? load(reinterpret_cast<const float*>(w.scales) + index)
-                                  : load_f16(reinterpret_cast<const std::uint16_t*>(w.scales) + index);
-    const f32x16 mid = has_mids ? load(w.mids + index) : zero();
+    const bool with_mids = has_mids(w.kind), nibbles = has_nibbles(w.kind);
+    const f32x16 scale = factors(w.kind, w.scales, index), mid = with_mids ? factors(w.kind, w.mids, index) : zero();
     const std::uint8_t* from = bytes + (block * ins + first) * lanes / (nibbles ? 2 : 1);
     for (int i = 0; i < count; ++i) {
       const f32x16 z = nibbles ? numbers(from + i / 8 * 64, i % 4, 8, true, i % 8 >= 4)
                                : numbers(from + i / 4 * 64, i % 4, 128, false, false);
-      store(to + i * lanes, has_mids ? mid + z * scale : z * scale);
+      store(to + i * lanes, with_mids ? mid + z * scale : z * scale);
     }
   }
   // what pads the inputs is no weight

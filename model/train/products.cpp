@@ -186,7 +186,7 @@ void products::quantize_scaled(const_float_rows dy, std::int64_t rows, const som
   high_.begin(static_cast<int>(rows), outs.count);
   low_.begin(static_cast<int>(rows), outs.count);
   const float* scales = reinterpret_cast<const float*>(outs.w.scales) + outs.first;
-  const float* mids = outs.w.mids + outs.first;
+  const float* mids = reinterpret_cast<const float*>(outs.w.mids) + outs.first;
   const std::int64_t whole = rounded_up(outs.count, 16), padded = padded_row(outs.count);
   with_.pool.run_pieces(rows, rows_at_once, [&](std::int64_t first, std::int64_t count, int thread) {
     float* scaled = rows_scratch_.data() + thread * 2 * row_width_;
@@ -219,7 +219,7 @@ void products::turned_product(const some_outs& outs, std::int64_t first_in, std:
            .ins = outs.count,
            .weights = turned,
            .scales = reinterpret_cast<const std::byte*>(ones_.data()),
-           .mids = zeros_.data()};
+           .mids = reinterpret_cast<const std::byte*>(zeros_.data())};
   job.rows = static_cast<int>(rows);
   job.y = dx.data + first_in;
   job.y_stride = dx.stride;

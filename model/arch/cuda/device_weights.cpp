@@ -16,7 +16,7 @@ class device_weights::mover {
             w.ins,
             moved(w.weights, bytes.weights),
             moved(w.scales, bytes.scales),
-            moved(w.mids, bytes.mids / sizeof(float))};
+            moved(w.mids, bytes.mids)};
   }
   const float* moved(const float* values, std::int64_t count) {
     return values ? moved(values, static_cast<std::size_t>(count)) : nullptr;

@@ -2,7 +2,7 @@
 // memory, the library multiplies, and a kernel finishes the sums as our own kernels do. So the bits are theirs.
 //
 // u8 alone: one scale serves a whole row, so all its sums are whole numbers, and any order gives the same. The others'
-// sums are floats, after each group (u8g64, q8, q4) or always (bf16), and no library adds those as our kernels do.
+// sums are floats, after each group or always (bf16), and no library adds those as our kernels do.
 #pragma once
 #include <memory>
 

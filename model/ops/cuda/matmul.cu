@@ -197,6 +197,8 @@ void multiply(scheme kind, const stream& on, std::span<const product* const> pro
       return multiply<scheme::q8>(on, products, inputs);
     case scheme::q4:
       return multiply<scheme::q4>(on, products, inputs);
+    case scheme::u4g32:
+      return multiply<scheme::u4g32>(on, products, inputs);
   }
 }
 
@@ -207,12 +209,12 @@ std::int64_t matmul_scratch_floats() {
 }
 
 void matmul(const stream& on, std::span<const product> products, const product_inputs& inputs) {
-  for (int kind = 0; kind <= static_cast<int>(scheme::q4); ++kind) {
+  for (const scheme kind : all_schemes) {
     std::array<const product*, most_products> same{};
     std::size_t count = 0;
     for (const product& p : products)
-      if (static_cast<int>(p.w.kind) == kind) same[count++] = &p;
-    if (count > 0) multiply(static_cast<scheme>(kind), on, std::span(same.data(), count), inputs);
+      if (p.w.kind == kind) same[count++] = &p;
+    if (count > 0) multiply(kind, on, std::span(same.data(), count), inputs);
   }
 }
 

@@ -8,6 +8,7 @@
 // What decides the order of a sum is the matrix alone: a slice is four stages, or more so that there are at most four
 // slices. Steps are added in order within their slice, slices in order.
 #pragma once
+#include "model/ops/cuda/factors.hpp"
 #include "model/ops/cuda/kernel.hpp"
 #include "model/ops/cuda/ops.hpp"
 
@@ -20,7 +21,7 @@ constexpr int step_row_bytes = 32;
 constexpr int stage_row_bytes = stage_steps * step_row_bytes;
 
 template <scheme Kind>
-constexpr int step_lines = Kind == scheme::q4 ? 4 : 8;  // of 64 bytes: a word of each of 16 outputs
+constexpr int step_lines = has_nibbles(Kind) ? 4 : 8;  // of 64 bytes: a word of each of 16 outputs
 template <scheme Kind>
 constexpr int stage_weight_bytes = stage_steps* step_lines<Kind> * 64;
 /// The line of a stage that has a lane's first words of a step; its second words are in the next one.
@@ -31,8 +32,8 @@ __device__ int line_of(int step, int lane) {
 
 /// A product as kernels see it. Several share a grid: it has the blocks from first_block on.
 struct product_job {
-  const std::byte *weights, *scales;
-  const float *mids, *bias;
+  const std::byte *weights, *scales, *mids;
+  const float* bias;
   float* y;
   std::int64_t y_stride, block_bytes;
   int first_block, blocks, groups;
@@ -90,13 +91,12 @@ struct sum_type<scheme::u8> {
 template <scheme Kind>
 using sum_of = typename sum_type<Kind>::type;
 
-/// A lane's weights of one step, from its first and second words of two outputs (of q4: the first), as signed bytes or
-/// bf16 pairs.
-/// q4's come as sixteen times their value: that spares a shift.
+/// A lane's weights of one step, from its first and second words of two outputs (of nibbles: the first), as signed
+/// bytes or bf16 pairs. Nibbles come as sixteen times their value: that spares a shift.
 template <scheme Kind>
 __device__ void make_fragment(uint2 first, uint2 second, std::uint32_t (&a)[4]) {
   constexpr std::uint32_t flip = 0x80808080u, high = 0xf0f0f0f0u;
-  if constexpr (Kind == scheme::q4) {
+  if constexpr (has_nibbles(Kind)) {
     a[0] = ((first.x << 4) & high) ^ flip;
     a[1] = ((first.y << 4) & high) ^ flip;
     a[2] = (first.x & high) ^ flip;
@@ -110,56 +110,44 @@ __device__ void make_fragment(uint2 first, uint2 second, std::uint32_t (&a)[4]) 
   }
 }
 
-/// A lane's part of the scales of a stage, which is a group of u8g64 or two of q8 and q4.
+/// Groups that a stage's weights have scales for: one of u8g64, two of 32 inputs.
 template <scheme Kind>
-struct stage_scales {};
-template <>
-struct stage_scales<scheme::u8g64> {
-  float2 scale, mid;
-};
-template <>
-struct stage_scales<scheme::q8> {
-  float2 scale[2];
-};
-template <>
-struct stage_scales<scheme::q4> : stage_scales<scheme::q8> {};
+constexpr int stage_groups = group_of(Kind) ? stage_row_bytes / static_cast<int>(group_of(Kind)) : 0;
 
-inline __device__ float2 two_floats(const float* p) {
-  return *reinterpret_cast<const float2*>(p);
-}
-inline __device__ float2 two_halves(const std::byte* p, std::int64_t index) {
-  const auto both = *reinterpret_cast<const std::uint32_t*>(p + index * 2);
-  return make_float2(f16_value(static_cast<std::uint16_t>(both)), f16_value(static_cast<std::uint16_t>(both >> 16)));
-}
+/// A lane's part of the scales of a stage.
+template <scheme Kind, int Groups = stage_groups<Kind>>
+struct stage_scales {
+  float2 scale[Groups], mid[Groups];
+};
+template <scheme Kind>
+struct stage_scales<Kind, 0> {};
 
 template <scheme Kind>
 __device__ stage_scales<Kind> load_scales(const product_job& job, int block, int stage, int lane) {
   stage_scales<Kind> s;
-  const auto index = [&](int group) {
-    return (static_cast<std::int64_t>(block) * job.groups + group) * outs_per_block + lane / 4 * 2;
-  };
-  if constexpr (Kind == scheme::u8g64) {
-    s.scale = two_floats(reinterpret_cast<const float*>(job.scales) + index(stage));
-    s.mid = two_floats(job.mids + index(stage));
-  } else if constexpr (group_of(Kind) == 32) {
-    s.scale[0] = two_halves(job.scales, index(2 * stage));
-    s.scale[1] = two_halves(job.scales, index(2 * stage + 1));
-  }
+  if constexpr (stage_groups < Kind >> 0)
+    for (int g = 0; g < stage_groups<Kind>; ++g) {
+      const std::int64_t group = static_cast<std::int64_t>(block) * job.groups + stage * stage_groups<Kind> + g;
+      const std::int64_t at = group * outs_per_block + lane / 4 * 2;
+      s.scale[g] = two_factors<Kind>(job.scales, at);
+      if constexpr (has_mids(Kind)) s.mid[g] = two_factors<Kind>(job.mids, at);
+    }
   return s;
 }
 
-/// Sums of the inputs of a lane's two rows in a group of 64.
+/// Sums of the inputs of a lane's two rows in a stage's groups, for mids.
 struct stage_totals {
-  float of_row[2];
+  float of_row[2][2];  // [group]
 };
 template <scheme Kind>
 __device__ stage_totals load_totals(const coded_inputs& in, int first_row, int stage, int lane) {
   stage_totals t{};
-  if constexpr (Kind == scheme::u8g64)
+  if constexpr (stage_groups < Kind >> 0 && has_mids(Kind))
     for (int r = 0; r < 2; ++r) {
       const int row = min(first_row + lane % 4 * 2 + r, in.rows - 1);
       const std::int32_t* sums = in.codes.group_sums + row * (in.padded / 32) + 2 * stage;
-      t.of_row[r] = static_cast<float>(sums[0] + sums[1]);
+      for (int g = 0; g < stage_groups<Kind>; ++g)
+        t.of_row[g][r] = static_cast<float>(stage_groups<Kind> == 1 ? sums[0] + sums[1] : sums[g]);
     }
   return t;
 }
@@ -167,6 +155,10 @@ __device__ stage_totals load_totals(const coded_inputs& in, int first_row, int s
 /// sum[i] += products[i] * scale: i counts outputs 2g (rows 2t, 2t + 1), then 2g + 1.
 inline __device__ void add_scaled(float (&sum)[4], const int (&products)[4], float2 scale) {
   for (int i = 0; i < 4; ++i) sum[i] = fmaf(static_cast<float>(products[i]), i < 2 ? scale.x : scale.y, sum[i]);
+}
+
+inline __device__ void add_mids(float (&sum)[4], const float (&total_of_row)[2], float2 mid) {
+  for (int i = 0; i < 4; ++i) sum[i] = fmaf(i < 2 ? mid.x : mid.y, total_of_row[i % 2], sum[i]);
 }
 
 /// Weights and rows of a stage.
@@ -183,19 +175,15 @@ __device__ void multiply_stage(sum_of<Kind> (&sum)[4], const weight_fragments& a
   } else if constexpr (Kind == scheme::u8) {
     mma_s8(sum, a[0], b[0]);
     mma_s8(sum, a[1], b[1]);
-  } else if constexpr (Kind == scheme::u8g64) {
-    int s[4] = {};
-    mma_s8(s, a[0], b[0]);
-    mma_s8(s, a[1], b[1]);
-    add_scaled(sum, s, scales.scale);
-    for (int i = 0; i < 4; ++i) sum[i] = fmaf(i < 2 ? scales.mid.x : scales.mid.y, totals.of_row[i % 2], sum[i]);
   } else {
-    for (int step = 0; step < stage_steps; ++step) {
+    constexpr int group_steps = stage_steps / stage_groups<Kind>;
+    for (int group = 0; group < stage_groups<Kind>; ++group) {
       int s[4] = {};
-      mma_s8(s, a[step], b[step]);
-      if constexpr (Kind == scheme::q4)
+      for (int step = group * group_steps; step < (group + 1) * group_steps; ++step) mma_s8(s, a[step], b[step]);
+      if constexpr (has_nibbles(Kind))
         for (int& product : s) product >>= 4;
-      add_scaled(sum, s, scales.scale[step]);
+      add_scaled(sum, s, scales.scale[group]);
+      if constexpr (has_mids(Kind)) add_mids(sum, totals.of_row[group], scales.mid[group]);
     }
   }
 }
@@ -206,8 +194,8 @@ __device__ float product_of(const product_job& job, const coded_inputs& in, sum_
   if constexpr (Kind == scheme::bf16) {
     return sum;
   } else if constexpr (Kind == scheme::u8) {
-    const float scale = reinterpret_cast<const float*>(job.scales)[out];
-    const float value = fmaf(job.mids[out], static_cast<float>(in.codes.sums[row]), static_cast<float>(sum) * scale);
+    const float scale = factor_at(Kind, job.scales, out), mid = factor_at(Kind, job.mids, out);
+    const float value = fmaf(mid, static_cast<float>(in.codes.sums[row]), static_cast<float>(sum) * scale);
     return value * in.codes.scales[row];
   } else {
     return sum * in.codes.scales[row];

@@ -54,7 +54,7 @@ struct stage_tile {
   }
   __device__ void load_weights(int block, int lane, weight_fragments& a) const {
     for (int step = 0; step < stage_steps; ++step) {
-      const int line = line_of<Kind>(step, lane), second = Kind == scheme::q4 ? line : line + 1;
+      const int line = line_of<Kind>(step, lane), second = has_nibbles(Kind) ? line : line + 1;
       make_fragment<Kind>(weight_words(block, line, lane), weight_words(block, second, lane), a[step]);
     }
   }

@@ -1,4 +1,5 @@
 // The two ends of a model: a token's vector, and the token with the largest logit.
+#include "model/ops/cuda/factors.hpp"
 #include "model/ops/cuda/kernel.hpp"
 #include "model/ops/cuda/ops.hpp"
 
@@ -9,24 +10,20 @@ namespace {
 struct table_reader {
   scheme kind;
   std::int64_t stored_ins, group, groups;
-  const std::byte *weights, *scales;
-  const float* mids;
+  const std::byte *weights, *scales, *mids;
 
-  __device__ float scale(std::int64_t index) const {
-    if (kind == scheme::u8 || kind == scheme::u8g64) return reinterpret_cast<const float*>(scales)[index];
-    return f16_value(reinterpret_cast<const std::uint16_t*>(scales)[index]);
+  __device__ int number(std::int64_t block, std::int64_t lane, std::int64_t in) const {
+    const auto* bytes = reinterpret_cast<const std::uint8_t*>(weights);
+    if (!has_nibbles(kind)) return bytes[(block * stored_ins / 4 + in / 4) * 64 + lane * 4 + in % 4];
+    const int both = bytes[(block * stored_ins / 8 + in / 8) * 64 + lane * 4 + in % 4];
+    return in % 8 >= 4 ? both >> 4 : both & 15;
   }
 
   __device__ float integer(std::int64_t block, std::int64_t lane, std::int64_t in) const {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(weights);
     const std::int64_t index = (block * groups + in / group) * outs_per_block + lane;
-    if (kind == scheme::q4) {
-      const int both = bytes[(block * stored_ins / 8 + in / 8) * 64 + lane * 4 + in % 4];
-      return static_cast<float>((in % 8 >= 4 ? both >> 4 : both & 15) - 8) * scale(index);
-    }
-    const int z = bytes[(block * stored_ins / 4 + in / 4) * 64 + lane * 4 + in % 4];
-    const float product = static_cast<float>(z - 128) * scale(index);
-    return kind == scheme::q8 ? product : mids[index] + product;
+    const int z = number(block, lane, in) - zero_point_of(kind);
+    const float product = static_cast<float>(z) * factor_at(kind, scales, index);
+    return has_mids(kind) ? factor_at(kind, mids, index) + product : product;
   }
 
   __device__ float at(std::int64_t out, std::int64_t in) const {

@@ -1,6 +1,7 @@
 // For kernel sources alone: packed weights as floats, whatever the scheme and whichever way a product runs through
 // them.
 #pragma once
+#include "model/ops/cuda/factors.hpp"
 #include "model/ops/cuda/kernel.hpp"
 #include "model/ops/cuda/train_ops.hpp"
 
@@ -8,8 +9,7 @@ namespace troupe::cuda {
 
 /// A product with weights as kernels see it.
 struct weight_job {
-  const std::byte *weights, *scales;
-  const float* mids;
+  const std::byte *weights, *scales, *mids;
   std::int64_t block_bytes, stored_ins, stored_outs, groups;
   std::int64_t columns, depth;  ///< of the product: outputs and inputs, or turned
   int rows;
@@ -44,7 +44,7 @@ struct weight_job {
 /// What a thread reads at once: some neighbouring inputs of two neighbouring outputs.
 template <scheme Kind>
 struct weight_piece {
-  static constexpr int inputs = Kind == scheme::q4 ? 8 : is_integer(Kind) ? 4 : 2;
+  static constexpr int inputs = has_nibbles(Kind) ? 8 : is_integer(Kind) ? 4 : 2;
   static constexpr int lines = Kind == scheme::f32 ? 2 : 1;  // of 64 bytes: as many inputs of 16 outputs
   uint2 words[lines];
   float2 scale, mid;
@@ -73,7 +73,7 @@ struct weight_piece {
  private:
   __device__ std::uint32_t word(int which, int at) const { return which == 0 ? words[at].x : words[at].y; }
   __device__ int whole(int which, int i) const {
-    if constexpr (Kind == scheme::q4) {
+    if constexpr (has_nibbles(Kind)) {
       const std::uint32_t both = word(which, 0) >> (8 * (i % 4));
       return static_cast<int>(i < 4 ? both & 15 : both >> 4 & 15) - 8;
     } else {
@@ -83,14 +83,8 @@ struct weight_piece {
   __device__ void load_scales(const weight_job& w, std::int64_t block, std::int64_t lane, std::int64_t in) {
     const std::int64_t group = group_of(Kind) ? in / group_of(Kind) : 0;
     const std::int64_t at = (block * w.groups + group) * outs_per_block + lane;
-    if constexpr (Kind == scheme::q8 || Kind == scheme::q4) {
-      const auto both = *reinterpret_cast<const std::uint32_t*>(w.scales + at * 2);
-      scale =
-          make_float2(f16_value(static_cast<std::uint16_t>(both)), f16_value(static_cast<std::uint16_t>(both >> 16)));
-    } else {
-      scale = *reinterpret_cast<const float2*>(w.scales + at * 4);
-      mid = *reinterpret_cast<const float2*>(w.mids + at);
-    }
+    scale = two_factors<Kind>(w.scales, at);
+    if constexpr (has_mids(Kind)) mid = two_factors<Kind>(w.mids, at);
   }
 };
 
@@ -122,6 +116,8 @@ void for_scheme(scheme kind, const Start& start) {
       return start.template operator()<scheme::q8>();
     case scheme::q4:
       return start.template operator()<scheme::q4>();
+    case scheme::u4g32:
+      return start.template operator()<scheme::u4g32>();
   }
 }
 

@@ -58,7 +58,7 @@ TEST(stored_scheme, of_blocks_without_a_scheme_of_their_own_is_u8g64) {
     source.tensor.type = type;
     return stored_scheme({quant, std::move(keep), {}, {}}, "model.layers.0.mlp.up_proj.weight", source);
   };
-  for (const auto type : {dtype::q4_1, dtype::q2_k, dtype::q4_k, dtype::q6_k, dtype::iq4_xs}) {
+  for (const auto type : {dtype::q5_0, dtype::q2_k, dtype::q5_k, dtype::q6_k, dtype::iq4_xs}) {
     EXPECT_EQ(stored(type, {}), scheme::u8g64);
     EXPECT_EQ(stored(type, scheme::q4), scheme::q4);
     EXPECT_EQ(stored(type, scheme::u8), scheme::u8);
@@ -67,6 +67,10 @@ TEST(stored_scheme, of_blocks_without_a_scheme_of_their_own_is_u8g64) {
   EXPECT_EQ(stored(dtype::q8_0, {}), scheme::q8);
   EXPECT_EQ(stored(dtype::q8_0, scheme::q8, {"up_proj"}), scheme::q8);
   EXPECT_EQ(stored(dtype::q4_0, {}), scheme::q4);
+  for (const auto type : {dtype::q4_1, dtype::q4_k}) {
+    EXPECT_EQ(stored(type, {}), scheme::u4g32);
+    EXPECT_EQ(stored(type, scheme::q4), scheme::q4);
+  }
 }
 
 TEST_F(packed_models, are_packed_once) {
@@ -179,7 +183,7 @@ TEST(keep, of_the_head_means_the_embeddings_where_they_are_the_head) {
 }
 
 TEST_F(packed_models, take_the_size_that_is_foretold) {
-  for (const scheme kind : {scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4}) {
+  for (const scheme kind : all_schemes) {
     const auto model = load(kind);
     std::size_t bytes = 0;
     for (const auto& layer : model->layers)
@@ -195,12 +199,14 @@ TEST_F(packed_models, take_the_size_that_is_foretold) {
 }
 
 TEST_F(packed_models, of_four_bits_have_eight_where_it_counts) {
-  const auto model = load(scheme::q4);
-  const auto& layer = model->layers[0];
-  for (const auto* matrix : {&model->embeddings, &model->head, &layer.k.w, &layer.v.w})
-    EXPECT_EQ(matrix->kind, scheme::q8);
-  for (const auto* matrix : {&layer.q.w, &layer.o.w, &layer.gate.w, &layer.up.w, &layer.down.w})
-    EXPECT_EQ(matrix->kind, scheme::q4);
+  for (const scheme kind : {scheme::q4, scheme::u4g32}) {
+    const auto model = load(kind);
+    const auto& layer = model->layers[0];
+    for (const auto* matrix : {&model->embeddings, &model->head, &layer.k.w, &layer.v.w})
+      EXPECT_EQ(matrix->kind, scheme::q8);
+    for (const auto* matrix : {&layer.q.w, &layer.o.w, &layer.gate.w, &layer.up.w, &layer.down.w})
+      EXPECT_EQ(matrix->kind, kind);
+  }
 }
 
 TEST_F(packed_models, are_refused_when_cut_off_anywhere) {

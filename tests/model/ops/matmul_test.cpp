@@ -16,8 +16,12 @@ struct product_case {
 };
 
 product_case random_case(random_data& random) {
-  return {all_schemes[random.between(0, 5)], random.between(1, 40),    random.between(1, 150), random.between(1, 300),
-          random.between(0, 1) == 1,         random.between(0, 1) == 1};
+  return {all_schemes[random.between(0, static_cast<int>(std::size(all_schemes)) - 1)],
+          random.between(1, 40),
+          random.between(1, 150),
+          random.between(1, 300),
+          random.between(0, 1) == 1,
+          random.between(0, 1) == 1};
 }
 
 /// The same product by one instruction set, or by the reference.

@@ -28,6 +28,8 @@ double most_error(scheme kind, const float* row, std::int64_t n) {
       return most / 127 * 0.51 + most / 2000;
     case scheme::q4:
       return most * 0.19;  // the far end may be cut off by a level
+    case scheme::u4g32:
+      return (high - low) * 0.12 + most / 2000;  // likewise; the mid is rounded
   }
   return 0;
 }
@@ -58,7 +60,7 @@ TEST(pack, maps_a_row_from_zero_to_one) {
 }
 
 TEST(pack, takes_a_row_of_equal_weights) {
-  for (const scheme kind : {scheme::u8, scheme::u8g64}) {
+  for (const scheme kind : {scheme::u8, scheme::u8g64, scheme::u4g32}) {
     aligned_buffer<std::byte> memory(packed_bytes(kind, 1, 70).total());
     const std::vector<float> row(70, 0.25f);
     coded_row coded;
@@ -91,12 +93,57 @@ TEST(pack, takes_gguf_rows_without_loss) {
     }
     aligned_buffer<std::byte> memory(packed_bytes(kind, 1, 96).total());
     coded_row coded;
-    copy_gguf_row(kind, raw.data(), 96, coded);
+    copy_gguf_row(kind == scheme::q8 ? dtype::q8_0 : dtype::q4_0, raw.data(), 96, coded);
     matrix_packer(kind, 1, 96, memory.data()).put(0, coded);
     std::vector<float> back(96);
     unpack_row(view_of(kind, 1, 96, memory.data()), 0, back.data());
     EXPECT_EQ(back, expected) << name_of(kind);
   }
+}
+
+/// Random bytes, but the block's own scale and least value are numbers as files have them.
+std::vector<std::byte> random_blocks(random_data& random, dtype type, std::size_t count) {
+  const auto bytes = static_cast<std::size_t>(block_of(type).bytes);
+  std::vector<std::byte> raw(bytes * count);
+  for (auto& byte : raw) byte = static_cast<std::byte>(random.between(0, 255));
+  for (std::size_t at = 0; at < raw.size(); at += bytes) {
+    const std::uint16_t factors[] = {f32_to_f16(random.value() * 0.001f), f32_to_f16(random.value() * 0.01f)};
+    std::memcpy(raw.data() + at, factors, sizeof factors);
+  }
+  return raw;
+}
+
+/// The nibbles of a Q4_1 block follow 4 bytes, those of Q4_K 16; in each 16 or 32 bytes low ones come first.
+std::vector<std::uint8_t> nibbles_of(dtype type, const std::vector<std::byte>& raw) {
+  const std::size_t half = type == dtype::q4_1 ? 16 : 32, first = type == dtype::q4_1 ? 4 : 16;
+  std::vector<std::uint8_t> all;
+  for (std::size_t block = 0; block < raw.size(); block += static_cast<std::size_t>(block_of(type).bytes))
+    for (std::size_t at = first; at < static_cast<std::size_t>(block_of(type).bytes); at += half)
+      for (std::size_t i = 0; i < 2 * half; ++i)
+        all.push_back(
+            static_cast<std::uint8_t>(static_cast<int>(raw[block + at + i % half]) >> (i < half ? 0 : 4) & 15));
+  return all;
+}
+
+TEST(pack, takes_every_nibble_of_gguf_rows_and_rounds_scales_and_mids_to_f16) {
+  random_data random(13);
+  constexpr std::int64_t n = 512;
+  for (const dtype type : {dtype::q4_1, dtype::q4_k})
+    for (int round = 0; round < 20; ++round) {
+      const auto raw = random_blocks(random, type, static_cast<std::size_t>(n / block_of(type).elements));
+      std::vector<float> expected(n), back(n);
+      to_floats(type, raw.data(), n, expected.data());
+      coded_row coded;
+      copy_gguf_row(type, raw.data(), n, coded);
+      EXPECT_EQ(coded.z, nibbles_of(type, raw));
+      aligned_buffer<std::byte> memory(packed_bytes(scheme::u4g32, 1, n).total());
+      matrix_packer(scheme::u4g32, 1, n, memory.data()).put(0, coded);
+      unpack_row(view_of(scheme::u4g32, 1, n, memory.data()), 0, back.data());
+      for (std::size_t i = 0; i < n; ++i) {
+        const float largest = std::fabs(coded.mids[i / 32]) + 8 * std::fabs(coded.scales[i / 32]);
+        ASSERT_NEAR(back[i], expected[i], largest / 2048 + 1e-7) << name_of(type) << " at " << i;
+      }
+    }
 }
 
 TEST(pack, refuses_an_unknown_scheme_by_name) {

@@ -52,7 +52,6 @@ struct random_matrix {
   }
 };
 
-inline const scheme all_schemes[] = {scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4};
 inline const char* const all_isas[] = {"generic", "avx2", "avx512"};
 
 }  // namespace troupe

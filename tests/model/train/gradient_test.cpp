@@ -98,6 +98,7 @@ INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
                                          gradient_case{"qwen2", scheme::u8g64, train_precision::exact, 1e-4},
                                          gradient_case{"qwen3", scheme::q8, train_precision::exact, 1e-4},
                                          gradient_case{"mistral", scheme::q4, train_precision::exact, 1e-4},
+                                         gradient_case{"llama", scheme::u4g32, train_precision::exact, 1e-4},
                                          gradient_case{"qwen2", scheme::bf16, train_precision::exact, 1e-4}),
                          name_of_case);
 

@@ -78,7 +78,7 @@ TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
   thread_pool pool(2);
   constexpr std::int64_t rows = 29, outs = 83, ins = 150;
   const auto x = drawn(rows, ins, train_stride(ins), 4), dy = drawn(rows, outs, train_stride(outs), 5);
-  for (const scheme kind : {scheme::f32, scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4}) {
+  for (const scheme kind : all_schemes) {
     const auto w = drawn(outs, ins, ins, 6);
     const aligned_buffer<std::byte> memory(packed_bytes(kind, outs, ins).total());
     matrix_packer packer(kind, outs, ins, memory.data());

@@ -94,7 +94,7 @@ TEST_F(cuda_train_products, of_packed_weights_are_exact_in_every_scheme_both_way
 
 TEST_F(cuda_train_products, of_packed_weights_are_rounded_to_one_bf16_or_two) {
   random_data random(52);
-  for (const scheme kind : {scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4})
+  for (const scheme kind : {scheme::bf16, scheme::u8, scheme::u8g64, scheme::q8, scheme::q4, scheme::u4g32})
     for (const bool turned : {false, true}) {
       const weight_case c(random, kind, turned, 3, 37, 70);
       const auto exact = c.expected([](float x) { return x; }), rounded = c.expected(as_bf16);

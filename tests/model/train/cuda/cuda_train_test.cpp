@@ -113,12 +113,13 @@ INSTANTIATE_TEST_SUITE_P(architectures, gradients_on_gpu,
 INSTANTIATE_TEST_SUITE_P(schemes, gradients_on_gpu,
                          testing::Values(wanted{"llama", scheme::bf16}, wanted{"gpt2", scheme::u8},
                                          wanted{"qwen3", scheme::u8g64}, wanted{"mistral", scheme::q8},
-                                         wanted{"qwen2", scheme::q4},
+                                         wanted{"qwen2", scheme::q4}, wanted{"qwen3", scheme::u4g32},
                                          wanted{"llama", scheme::bf16, train_precision::fine},
                                          wanted{"gpt2", scheme::u8, train_precision::fine},
                                          wanted{"qwen3", scheme::u8g64, train_precision::fine},
                                          wanted{"mistral", scheme::q8, train_precision::fine},
-                                         wanted{"qwen2", scheme::q4, train_precision::fine}),
+                                         wanted{"qwen2", scheme::q4, train_precision::fine},
+                                         wanted{"gpt2", scheme::u4g32, train_precision::fine}),
                          name_of_case);
 
 /// bf16 has 8 bits. Over all parameters gradients are off by 1 to 7% with these models, which have so few inputs that
