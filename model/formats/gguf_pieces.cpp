@@ -29,7 +29,8 @@ std::int64_t piece_number(const gguf_file& file) {
 
 void add_piece(gguf_file&& piece, std::int64_t number, gguf_file& whole) {
   if (piece_number(piece) != number || piece_count(piece) != piece_count(whole))
-    refuse("{}: does not belong to {}: its metadata has another number of itself, or of pieces", piece.name, whole.name);
+    refuse("{}: does not belong to {}: its metadata has another number of itself, or of pieces", piece.name,
+           whole.name);
   whole.tensors.tensors.merge(piece.tensors.tensors);
   if (!piece.tensors.tensors.empty())
     refuse("{}: has the tensor \"{}\", which is in an earlier piece", piece.name,

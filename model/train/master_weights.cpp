@@ -162,11 +162,12 @@ void master_weights::draw(std::uint64_t seed) {
 void master_weights::save(const std::filesystem::path& folder, const std::string& config_text) const {
   make_folder(folder);
   const model_config& config = model_.config;
-  const auto names = config.family == "gpt2" ? detail::naming::gpt2 : detail::naming::hugging_face;
+  const bool is_gpt2 = config.family == "gpt2";
+  const auto names = is_gpt2 ? detail::naming::gpt2 : detail::naming::hugging_face;
   named_tensors tensors;
   for (const auto& wanted : detail::wanted_weights(config)) {
     const parameter& p = *parameters_.find(wanted.name());
-    tensors.put(wanted, detail::place_of(wanted, config, names, "transformer."),
+    tensors.put(wanted, detail::place_of(wanted, config, names, is_gpt2 ? "transformer." : "model."),
                 parameters_.compact(p, parameters_.values()));
   }
   write_file(folder / "config.json", config_text);
