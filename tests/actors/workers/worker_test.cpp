@@ -339,7 +339,7 @@ TEST_F(worker, begins_no_life_in_which_it_cannot_reach_the_next_stage) {
   parts.links = &links;
   parts.reach_patience = std::chrono::seconds(2);
   const worker_actor other = spawn_worker(system_, std::move(parts));
-  links.on_lost([&](link_id link, const link_end& end) { tell(other, link_lost{link, end}); });
+  links.on_lost([other](link_id link, const link_end& end) { tell(other, link_lost{link, end}); });
   links.start();
   start_stage first = stage_of(2, 0, 1);
   first.next = (*next)->endpoint();
