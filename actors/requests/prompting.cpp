@@ -127,7 +127,7 @@ std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
   }
   if (!readable_) refuse("{}: has no tokenizer: give the prompt as tokens", model_);
   if (!prompt.text) return encode_chat(prompt);
-  check_size(*prompt.text, prompt.field);
+  if (prompt.last_tokens == 0) check_size(*prompt.text, prompt.field);
   return prompt_of_text(*tokens_, config_, *prompt.text, model_, {.add_special = prompt.add_special});
 }
 
@@ -135,7 +135,7 @@ std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
   if (!chat_) throw input_error(no_chat_);
   const std::string text = chat_->render(chat_input{prompt.messages, prompt.tools, prompt.template_variables,
                                                     prompt.add_generation_prompt, prompt.continues_message});
-  check_size(text, prompt.field);
+  if (prompt.last_tokens == 0) check_size(text, prompt.field);
   auto encoded = prompt_of_chat(*tokens_, text);
   if (encoded.empty()) refuse("{}: its chat template makes an empty prompt of these messages", model_);
   return encoded;

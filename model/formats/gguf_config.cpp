@@ -141,9 +141,9 @@ void read_tokens(const gguf_file& file, model_config& into) {
   for (const auto* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     detail::add_end_token(file.get<std::int64_t>(key).value_or(-1), into);
   if (const auto* tokens = file.find<std::vector<std::string>>("tokenizer.ggml.tokens"))
-    for (std::size_t id = 0; id < tokens->size(); ++id)
-      if (std::find(usual_ends.begin(), usual_ends.end(), (*tokens)[id]) != usual_ends.end())
-        detail::add_end_token(static_cast<std::int64_t>(id), into);
+    for (const std::string_view end : usual_ends)
+      if (const auto found = std::find(tokens->begin(), tokens->end(), end); found != tokens->end())
+        detail::add_end_token(found - tokens->begin(), into);
   detail::set_begin_token(file.get<std::int64_t>("tokenizer.ggml.bos_token_id").value_or(-1), into);
 }
 

@@ -22,13 +22,13 @@ std::int64_t piece_count(const gguf_file& file) {
   return file.get<std::int64_t>("split.count").value_or(1);
 }
 
-/// From 1 on.
-std::int64_t piece_number(const gguf_file& file) {
-  return file.get<std::int64_t>("split.no").value_or(0) + 1;
+/// `number`: from 1 on; the file counts from 0 on.
+bool is_piece(const gguf_file& file, std::int64_t number) {
+  return file.get<std::int64_t>("split.no").value_or(0) == number - 1;
 }
 
 void add_piece(gguf_file&& piece, std::int64_t number, gguf_file& whole) {
-  if (piece_number(piece) != number || piece_count(piece) != piece_count(whole))
+  if (!is_piece(piece, number) || piece_count(piece) != piece_count(whole))
     refuse("{}: does not belong to {}: its metadata has another number of itself, or of pieces", piece.name,
            whole.name);
   whole.tensors.tensors.merge(piece.tensors.tensors);
@@ -42,7 +42,7 @@ void add_piece(gguf_file&& piece, std::int64_t number, gguf_file& whole) {
 void add_pieces(const std::filesystem::path& first, gguf_file& whole) {
   const std::int64_t count = piece_count(whole);
   const std::string name = first.filename().string(), ending = piece_ending(1, count);
-  if (piece_number(whole) != 1 || !name.ends_with(ending))
+  if (!is_piece(whole, 1) || !name.ends_with(ending))
     refuse("{}: is one of {} pieces: name the first, which is called NAME{}, and keep the others beside it", whole.name,
            count, ending);
   const std::string stem = name.substr(0, name.size() - ending.size());

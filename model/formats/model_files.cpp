@@ -63,11 +63,14 @@ void fill_weights(model_files& model, const tensor_set& set, naming names, std::
                           source_of(set, weight, place_of(weight, model.config, names, prefix), model.path.string()));
 }
 
-/// A model within a folder that is none: a .gguf file, or a snapshot in Hugging Face's cache. Empty if there is none.
+/// A model within a folder that is none: the first of its .gguf files, which may be pieces of one, or a snapshot in
+/// Hugging Face's cache. Empty if there is none.
 std::filesystem::path model_within(const std::filesystem::path& folder) {
   std::error_code ignored;
+  std::filesystem::path first;
   for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".gguf") return entry.path();
+    if (entry.path().extension() == ".gguf" && (first.empty() || entry.path() < first)) first = entry.path();
+  if (!first.empty()) return first;
   for (const auto& entry : std::filesystem::directory_iterator(folder / "snapshots", ignored))
     if (path_exists(entry.path() / "config.json")) return entry.path();
   return {};

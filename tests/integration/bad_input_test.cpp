@@ -298,7 +298,7 @@ TEST(bad_input, adapters_that_people_put_there_are_not_taken_for_those_of_a_lost
   cluster.down();
   std::filesystem::remove(cluster.state() / "journal.db");
   process refused = cluster.start_node("head");
-  EXPECT_EQ(refused.wait(seconds(10)), 2) << refused.out();
+  EXPECT_EQ(refused.wait(), 2) << refused.out();
   EXPECT_NE(refused.error().find("left of an earlier one"), std::string::npos) << refused.error();
 }
 

@@ -67,6 +67,7 @@ TEST(prompting, keeps_the_last_tokens_of_a_prompt_that_is_to_be_shorter) {
   EXPECT_EQ(kept({{}, letters("ABCDEF"), {}}, 2), letters("EF"));
   EXPECT_EQ(kept(text("ABCDEF"), -1), letters("DEF"));
   EXPECT_EQ(kept(text("ABCDEF"), -1, 0), letters("CDEF"));
+  EXPECT_EQ(kept(text(std::string(1000, 'A') + "B"), 2), letters("AB"));
 }
 
 TEST(prompting, cuts_answers_to_the_context) {

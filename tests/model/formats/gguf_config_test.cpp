@@ -51,6 +51,8 @@ TEST(gguf_config, reads_the_usual_keys) {
 TEST(gguf_config, answers_end_with_tokens_that_chat_models_are_known_to_end_with) {
   const auto file = gguf_of("qwen2", {"a", "<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|eom_id|>"});
   EXPECT_THAT(from_gguf(file).eos_tokens, ElementsAre(3, 1, 4)) << "the one that the file names is the first";
+  const auto alike = gguf_of("qwen2", {"<|end|>", "<|end|>", "<|end|>", "b"});
+  EXPECT_THAT(from_gguf(alike).eos_tokens, ElementsAre(3, 0)) << "however many are called so";
 }
 
 TEST(gguf_config, a_rope_factor_without_a_type_is_linear) {

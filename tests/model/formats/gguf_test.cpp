@@ -125,6 +125,9 @@ TEST(gguf, is_refused_where_its_pieces_do_not_fit) {
               HasSubstr("NAME-00001-of-00002.gguf"));
   EXPECT_THAT(refusal([&] { open_gguf(folder.write("n-00001-of-00002.gguf", piece_of_two(1, "b").build())); }),
               HasSubstr("name the first"));
+  const auto last_number = gguf_builder().u32("split.count", 2).key("split.no", 11, raw(INT64_MAX)).build();
+  EXPECT_THAT(refusal([&] { open_gguf(folder.write("l-00001-of-00002.gguf", last_number)); }),
+              HasSubstr("name the first"));
 }
 
 class gguf_blocks : public ::testing::TestWithParam<std::string> {};

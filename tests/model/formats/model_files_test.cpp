@@ -293,6 +293,12 @@ TEST(model_files, a_folder_quantized_here_gives_config_and_tensors_only) {
   EXPECT_TRUE(model.config.tied_embeddings && model.config.qkv_bias);
 }
 
+TEST(model_files, a_folder_of_pieces_is_refused_with_the_first_of_them) {
+  const test::temp_folder folder;
+  for (int number = 1; number <= 20; ++number) folder.write(fmt::format("m-{:05}-of-00020.gguf", number), "");
+  EXPECT_THAT(refusal([&] { open_model(folder.path()); }), HasSubstr("m-00001-of-00020.gguf, if you mean that"));
+}
+
 TEST(model_files, what_is_no_model_is_refused) {
   const test::temp_folder folder;
   EXPECT_THAT(refusal([&] { open_model(folder.path() / "absent"); }), HasSubstr("no such model"));
