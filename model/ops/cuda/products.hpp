@@ -125,7 +125,7 @@ struct stage_scales<Kind, 0> {};
 template <scheme Kind>
 __device__ stage_scales<Kind> load_scales(const product_job& job, int block, int stage, int lane) {
   stage_scales<Kind> s;
-  if constexpr (stage_groups < Kind >> 0)
+  if constexpr (group_of(Kind) != 0)
     for (int g = 0; g < stage_groups<Kind>; ++g) {
       const std::int64_t group = static_cast<std::int64_t>(block) * job.groups + stage * stage_groups<Kind> + g;
       const std::int64_t at = group * outs_per_block + lane / 4 * 2;
@@ -142,7 +142,7 @@ struct stage_totals {
 template <scheme Kind>
 __device__ stage_totals load_totals(const coded_inputs& in, int first_row, int stage, int lane) {
   stage_totals t{};
-  if constexpr (stage_groups < Kind >> 0 && has_mids(Kind))
+  if constexpr (group_of(Kind) != 0 && has_mids(Kind))
     for (int r = 0; r < 2; ++r) {
       const int row = min(first_row + lane % 4 * 2 + r, in.rows - 1);
       const std::int32_t* sums = in.codes.group_sums + row * (in.padded / 32) + 2 * stage;

@@ -1,14 +1,19 @@
 // Packing, the cache of packed files, and packed files that cannot be trusted.
 #include "model/arch/loaded_model.hpp"
 
+#include <cmath>
+
 #include <fcntl.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/file_descriptor.hpp"
+#include "base/half.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
 #include "model/arch/stored_scheme.hpp"
+#include "model/ops/pack.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
 
@@ -70,6 +75,30 @@ TEST(stored_scheme, of_blocks_without_a_scheme_of_their_own_is_u8g64) {
   for (const auto type : {dtype::q4_1, dtype::q4_k}) {
     EXPECT_EQ(stored(type, {}), scheme::u4g32);
     EXPECT_EQ(stored(type, scheme::q4), scheme::q4);
+  }
+}
+
+/// The queries' weights as GGUF has them: blocks of Q4_1, the two values of a rotated pair side by side.
+TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
+  model_files source = open_model(golden / "llama");
+  weight_source& weight = source.weights.at("model.layers.0.self_attn.q_proj.weight");
+  std::vector<std::uint16_t> blocks(static_cast<std::size_t>(weight.outs * weight.ins / 32 * 10));
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    blocks[i] = i % 10 < 2 ? f32_to_f16(0.01f * static_cast<float>(i)) : static_cast<std::uint16_t>(i * 7919);
+  weight.tensor = {dtype::q4_1, {weight.outs, weight.ins}, std::as_bytes(std::span(blocks))};
+  weight.rope_heads = source.config.heads;
+  const fs::path packed = folder_.path() / "packed";
+  const file_descriptor file(::open(packed.c_str(), O_RDWR | O_CREAT, 0600));
+  write_packed(source, {}, pool_, file.number());
+  const loaded_model model = read_packed(mapped_file(packed), source.config);
+  const matrix_view& queries = model.layers[0].q.w;
+  ASSERT_EQ(queries.kind, scheme::u4g32);
+  std::vector<float> expected(static_cast<std::size_t>(weight.ins)), row(expected.size());
+  for (std::int64_t out = 0; out < weight.outs; ++out) {
+    weight.read_rows(out, 1, expected.data());
+    unpack_row(queries, out, row.data());
+    for (std::size_t i = 0; i < row.size(); ++i)
+      ASSERT_NEAR(row[i], expected[i], std::fabs(expected[i]) / 200) << "row " << out << ", input " << i;
   }
 }
 

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 
@@ -69,6 +70,50 @@ TEST(pack, takes_a_row_of_equal_weights) {
     std::vector<float> back(70);
     unpack_row(view_of(kind, 1, 70, memory.data()), 0, back.data());
     EXPECT_EQ(back, row);
+  }
+}
+
+/// A row of u4g32, packed and read back.
+std::vector<float> in_lines_of_four_bits(const std::vector<float>& row) {
+  const auto n = static_cast<std::int64_t>(row.size());
+  aligned_buffer<std::byte> memory(packed_bytes(scheme::u4g32, 1, n).total());
+  coded_row coded;
+  encode_row(scheme::u4g32, row.data(), n, coded);
+  matrix_packer(scheme::u4g32, 1, n, memory.data()).put(0, coded);
+  std::vector<float> back(row.size());
+  unpack_row(view_of(scheme::u4g32, 1, n, memory.data()), 0, back.data());
+  return back;
+}
+
+TEST(pack, takes_groups_of_any_kind_in_lines_of_four_bits) {
+  std::vector<float> outlier(32, 0.01f), far(32), large(32);
+  outlier[5] = 1;
+  for (std::size_t i = 0; i < 32; ++i) {
+    far[i] = 10 + 0.1f * static_cast<float>(i) / 31;
+    large[i] = 60000 - 200 * static_cast<float>(i);
+  }
+  for (const auto& row : {std::vector<float>(32, 0.0f), std::vector{0.3f}, outlier, far, large}) {
+    const auto [low, high] = std::minmax_element(row.begin(), row.end());
+    const auto back = in_lines_of_four_bits(row);
+    for (std::size_t i = 0; i < row.size(); ++i)
+      EXPECT_NEAR(back[i], row[i], (*high - *low) / 30 + *high / 2048) << row.front() << " … " << row.back();
+  }
+}
+
+TEST(pack, loses_little_to_four_bits) {
+  random_data random(14);
+  for (const auto& [kind, most] : {std::pair{scheme::q4, 0.0825}, {scheme::u4g32, 0.0725}}) {
+    const random_matrix matrix(random, kind, 32, 512);
+    std::vector<float> row(512);
+    double lost = 0, all = 0;
+    for (std::size_t out = 0; out < 32; ++out) {
+      unpack_row(matrix.view, static_cast<std::int64_t>(out), row.data());
+      for (std::size_t i = 0; i < row.size(); ++i) {
+        const double weight = matrix.weights[out * row.size() + i], off = row[i] - weight;
+        lost += off * off, all += weight * weight;
+      }
+    }
+    EXPECT_LT(std::sqrt(lost / all), most) << name_of(kind);
   }
 }
 
