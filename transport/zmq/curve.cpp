@@ -62,6 +62,26 @@ void write_private(const fs::path& file, std::string_view text) {
   fail(file);
 }
 
+/// Files of which either all are there in the end or none.
+class new_files {
+ public:
+  new_files() = default;
+  ~new_files() {
+    for (const fs::path& file : written_) ::unlink(file.c_str());
+  }
+  new_files(const new_files&) = delete;
+  new_files& operator=(const new_files&) = delete;
+
+  void write(const fs::path& file, std::string_view text) {
+    write_private(file, text);
+    written_.push_back(file);
+  }
+  void keep() { written_.clear(); }
+
+ private:
+  std::vector<fs::path> written_;
+};
+
 std::string text_of(const curve_pair& pair, const std::string& cluster) {
   return fmt::format(
       "# A key of a troupe cluster. Whoever has this file may use the cluster.\npublic {}\nsecret {}\ncluster {}\n",
@@ -139,14 +159,14 @@ void check_name(const std::string& name) {
 }
 
 /// NAME.key for the person, clients/NAME.pub for the nodes.
-void write_client(const fs::path& folder, const std::string& name, const std::string& cluster) {
+void write_client(const fs::path& folder, const std::string& name, const std::string& cluster, new_files& files) {
   const fs::path key = folder / (name + ".key"), known = folder / "clients" / (name + ".pub");
   refuse_existing(key);
   refuse_existing(known);
   make_key_folder(folder / "clients");
   const curve_pair pair = make_curve_pair();
-  write_private(key, text_of(pair, cluster));
-  write_private(known, fmt::format("public {}\n", pair.public_key));
+  files.write(key, text_of(pair, cluster));
+  files.write(known, fmt::format("public {}\n", pair.public_key));
 }
 
 }  // namespace
@@ -172,13 +192,17 @@ void write_keys(const std::filesystem::path& folder) {
   refuse_existing(folder / "client.key");
   refuse_existing(folder / "clients" / "client.pub");
   const curve_pair pair = make_curve_pair();
-  write_private(folder / "cluster.key", text_of(pair, pair.public_key));
-  write_client(folder, "client", pair.public_key);
+  new_files files;
+  files.write(folder / "cluster.key", text_of(pair, pair.public_key));
+  write_client(folder, "client", pair.public_key, files);
+  files.keep();
 }
 
 void add_client_key(const std::filesystem::path& folder, const std::string& name) {
   check_name(name);
-  write_client(folder, name, read_private(folder / "cluster.key").cluster_public_key);
+  new_files files;
+  write_client(folder, name, read_private(folder / "cluster.key").cluster_public_key, files);
+  files.keep();
 }
 
 curve_keys read_cluster_keys(const std::filesystem::path& folder) {

@@ -40,17 +40,23 @@ void prompt_scorer::take(int count, const float* logits, std::int64_t stride) {
 }
 
 void prompt_scorer::finish(const step_plan& plan, step_outcome& outcome) {
+  if (open_.empty()) return;
   for (const planned_row& row : plan.rows) {
-    const auto found = open_.find(row.sequence);
-    if (found == open_.end() || !row.complete) continue;
-    if (chosen_answer* answer = outcome.find(row.sequence)) {
-      auto& scored = found->second.scored;
-      answer->first_scored = static_cast<std::int32_t>(outcome.scored.size());
-      answer->scored = static_cast<std::int32_t>(scored.size());
-      std::move(scored.begin(), scored.end(), std::back_inserter(outcome.scored));
+    if (!row.complete) continue;
+    if (const auto found = open_.find(row.sequence); found != open_.end()) {
+      tell(found->second, row.sequence, outcome);
+      open_.erase(found);
     }
-    open_.erase(found);
+    for (const sequence_id other : plan.answers_of(row)) open_.erase(other);  // told once, although they share it
   }
+}
+
+void prompt_scorer::tell(open_prompt& prompt, sequence_id sequence, step_outcome& outcome) {
+  chosen_answer* answer = outcome.find(sequence);
+  if (answer == nullptr) return;
+  answer->first_scored = static_cast<std::int32_t>(outcome.scored.size());
+  answer->scored = static_cast<std::int32_t>(prompt.scored.size());
+  std::move(prompt.scored.begin(), prompt.scored.end(), std::back_inserter(outcome.scored));
 }
 
 }  // namespace troupe

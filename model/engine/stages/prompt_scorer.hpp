@@ -36,6 +36,7 @@ class prompt_scorer {
     open_prompt* prompt;
     std::size_t index;
   };
+  static void tell(open_prompt& prompt, sequence_id sequence, step_outcome& outcome);
 
   std::size_t vocab_size_;
   sampler sampler_;

@@ -74,7 +74,7 @@ inline begin_request request_of(std::size_t kind) {
     for (token_id token = 0; token < 90; token += 2) engine.sampling.stop_tokens.push_back(token);
     engine.sampling.min_tokens = engine.sampling.max_tokens / 2;
   }
-  if (kind % 8 == 3) engine.sampling.logprobs = engine.sampling.prompt_logprobs = 0;
+  if (kind % 8 == 3 || kind % 8 == 5) engine.sampling.logprobs = engine.sampling.prompt_logprobs = 0;
   engine.end_tokens = {95};
   if (kind % 6 == 5) made.adapter = "pricing";
   return made;

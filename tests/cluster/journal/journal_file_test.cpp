@@ -59,6 +59,7 @@ TEST_F(a_journal_file, is_refused_where_it_belongs_to_another_program) {
 TEST_F(a_journal_file, of_the_first_version_is_brought_up_to_date) {
   open();
   accepted("old", 3);
+  book->save({{{.version = adapter_version{1}, .ordinal = 1, .spec = {"red", "a", 9, 8, model_id{1}}}}, {}});
   book.reset();
   execute("ALTER TABLE jobs DROP COLUMN result");
   execute("ALTER TABLE heads DROP COLUMN expired_to");
@@ -67,6 +68,8 @@ TEST_F(a_journal_file, of_the_first_version_is_brought_up_to_date) {
   open();
   EXPECT_EQ(book->find("old")->received, 3u);
   EXPECT_EQ(book->find("old")->result, "");
+  ASSERT_EQ(book->load_catalogue().entries.size(), 1u);
+  EXPECT_EQ(book->load_catalogue().entries[0].full_name(), "red@1");
 }
 
 TEST_F(a_journal_file, is_refused_where_it_is_newer) {

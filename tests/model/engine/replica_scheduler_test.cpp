@@ -136,6 +136,26 @@ TEST_F(lost_stages, do_not_change_answers_that_go_on_elsewhere) {
   EXPECT_EQ(texts_, expected);
 }
 
+/// Answers that lose their room at once compute their prompt again, each by itself.
+TEST_F(lost_stages, or_lost_room_let_no_prompt_be_told_of_again) {
+  engine_request several;
+  several.sequence.prompt.assign(20, 7);
+  several.sequence.answers = 3;
+  several.sequence.max_tokens = several.sampling.max_tokens = 20;
+  several.sampling.prompt_logprobs = 0;
+  batch_scheduler::options options = small_replica();
+  options.blocks = 3;
+  replica_scheduler scheduler(options, model_->config.vocab_size);
+  stage part = whole_model();
+  const auto accepted = scheduler.submit(several);
+  for (std::uint64_t i = 0; i < 3; ++i) names_[sequence_id(accepted->first.value + i)] = i;
+  while (step(scheduler, part)) {
+  }
+  EXPECT_EQ(ended_, 3u);
+  EXPECT_GT(scheduler.decisions().stats().preemptions, 0u);
+  EXPECT_EQ(scored_, (std::map<std::size_t, std::size_t>{{0, 20}}));
+}
+
 TEST_F(lost_stages, leave_answers_together_that_wait_for_their_prompt) {
   engine_request several = requests().front();
   several.sequence.answers = 3;

@@ -85,6 +85,16 @@ TEST_F(curve, a_full_disk_leaves_no_half_key_in_the_way_of_the_next_attempt) {
   EXPECT_FALSE(read_cluster_keys(folder).own.public_key.empty());
 }
 
+TEST_F(curve, keys_that_cannot_all_be_written_are_not_in_the_way_of_the_next_attempt) {
+  const fs::path folder = folder_ / "others";
+  fs::create_directories(folder);
+  std::ofstream(folder / "clients") << "no folder";
+  EXPECT_THROW(write_keys(folder), input_error);
+  fs::remove(folder / "clients");
+  write_keys(folder);
+  EXPECT_FALSE(read_cluster_keys(folder).own.public_key.empty());
+}
+
 TEST_F(curve, more_clients_have_keys_of_their_own) {
   add_client_key(folder_, "ann");
   EXPECT_EQ(read_clients(folder_ / "clients").size(), 2u);
