@@ -47,8 +47,8 @@ std::span<const ended_sequence> batch_scheduler::commit(step_id step, std::span<
 void batch_scheduler::land(sequence_state& sequence, outcome_search& outcomes) {
   sequence.in_flight = step_id{};
   if (sequence.cancelled && sequence.followers.empty()) return remove(sequence);
-  suspects_.note_success(sequence);
   const auto fed = static_cast<std::size_t>(sequence.planned_tokens);
+  if (sequence.computed + fed > sequence.lost.at) suspects_.acquit(sequence);
   if (sequence.computed + fed < sequence.tokens.size()) {
     sequence.computed += fed;
     return blocks_.publish(sequence);

@@ -29,10 +29,10 @@
 //   among themselves first come, first served.
 // - A token far into a long text is more work than one at its beginning: beyond `even_context` positions it counts as
 //   several, so that no step takes many times as long as others.
-// - A sequence is a suspect if the stages were lost twice in a step that it was in, without its getting through that
-//   place in between. As long as there are suspects, one step is in flight at a time, and every other step has one
-//   suspect alone: so it shows which sequence causes the losses. What it computed before without harm it computes in
-//   steps of their own, whose loss counts only the second time. A suspect that gets further is a suspect no more.
+// - A sequence is a suspect if the stages were lost twice in a step that it was in, without its getting further in
+//   between. As long as there are suspects, one step is in flight at a time, and every other step has one suspect
+//   alone: so it shows which sequence causes the losses. What it computed before without harm it computes in steps of
+//   their own, whose loss counts only the second time. A suspect that gets further is a suspect no more.
 #pragma once
 #include <array>
 #include <cstdint>

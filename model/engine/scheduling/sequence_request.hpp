@@ -21,7 +21,6 @@ enum class life_end : std::uint8_t {
 struct lost_steps {
   std::int32_t lives = 0;  ///< one after the other, without getting any further between them
   std::size_t at = 0;      ///< where such a step began; what lies before was computed without harm
-  std::size_t to = 0;      ///< where such a step ended: whoever gets so far did not cause it
 };
 
 /// What the batch scheduler must know of a request. How tokens are chosen is no part of it.

@@ -54,7 +54,6 @@ struct sequence_state {
   sequence_phase phase = sequence_phase::waiting;
   bool cancelled = false;  ///< only its blocks are still needed: by a step in flight, or by the other answers
   bool stalled = false;    ///< there is no block for its next token
-  bool stepped = false;    ///< a step with it went well, so not every step of it fails
   lost_steps lost;         ///< begins anew where it gets further
   step_id in_flight;       ///< 0: in no step
   step_id last_step;       ///< that had it; 0: none

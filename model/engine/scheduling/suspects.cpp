@@ -12,18 +12,10 @@ void suspects::set(sequence_state& sequence, lost_steps lost) {
 
 void suspects::note_loss(sequence_state& sequence) {
   const lost_steps& before = sequence.lost;
-  // That others computed what it has of the prefix cache does not speak for it.
-  const std::size_t from = sequence.stepped ? sequence.computed : 0;
-  const std::size_t to = sequence.computed + static_cast<std::size_t>(sequence.planned_tokens);
+  const std::size_t from = sequence.computed, to = from + static_cast<std::size_t>(sequence.planned_tokens);
   // Nothing that it had not done before; but if it is lost here again, that counts, or there might be no end of it.
-  if (to <= before.at) return set(sequence, {before.lives, from, to});
-  if (from >= before.to) return set(sequence, {1, from, to});
-  set(sequence, {before.lives + 1, std::max(from, before.at), std::min(to, before.to)});
-}
-
-void suspects::note_success(sequence_state& sequence) {
-  sequence.stepped = true;
-  if (sequence.computed + static_cast<std::size_t>(sequence.planned_tokens) >= sequence.lost.to) acquit(sequence);
+  if (to <= before.at) return set(sequence, {before.lives, from});
+  set(sequence, {from > before.at ? 1 : before.lives + 1, std::max(from, before.at)});
 }
 
 void suspects::part(std::vector<sequence_state*>& rows) {

@@ -16,9 +16,7 @@ class suspects {
   void set(sequence_state& sequence, lost_steps lost);
   /// It was in a step that was lost.
   void note_loss(sequence_state& sequence);
-  /// It was in a step that went well: if it got through all that may have done harm, it is a suspect no more.
-  void note_success(sequence_state& sequence);
-  /// It ends.
+  /// It got further than in the step that was lost last, or it ends.
   void acquit(sequence_state& sequence) { set(sequence, {}); }
 
   /// Of the rows that a step could have, leaves all that are no suspects, or one suspect alone: the one that waited

@@ -391,7 +391,7 @@ TEST(batch_scheduler, tries_those_alone_that_were_in_the_lost_steps_of_two_lives
 TEST(batch_scheduler, computes_again_what_did_no_harm_before_a_suspect_goes_on) {
   engine_simulation engine(small_options());
   auto suspect = request_of(10, 6);
-  suspect.lost = {.lives = 2, .at = 9, .to = 10};
+  suspect.lost = {.lives = 2, .at = 9};
   engine.submit(suspect);
   const auto lives = [&] { return engine.scheduler.lost_with(sequence_id{1}).lives; };
   for (const int length : {9, 1}) {
@@ -404,40 +404,10 @@ TEST(batch_scheduler, computes_again_what_did_no_harm_before_a_suspect_goes_on) 
   engine.run_to_end();
 }
 
-/// Lives that end until a prompt of 200 tokens is found out, whose first 160 the prefix cache has at first. Each of its
-/// steps that reaches so far ends one.
-int lives_until_found_out(std::int64_t deadly) {
-  engine_simulation engine(small_options());
-  engine.submit(request_of(160, 1));
-  engine.run_to_end();
-  engine.submit(request_of(200, 6));
-  int lives = 0;
-  while (engine.scheduler.lost_with(sequence_id{2}).lives < 3 && lives < 10) {
-    EXPECT_TRUE(engine.plan());
-    const planned_row& row = engine.flights.back().plan.rows.at(0);
-    EXPECT_TRUE(lives > 0 || row.position == 160) << row.position;
-    if (row.position + row.tokens <= deadly) {
-      land(engine);
-    } else {
-      lose_the_stages(engine);
-      ++lives;
-    }
-  }
-  engine.cancel(2);
-  engine.run_to_end();
-  return lives;
-}
-
-TEST(batch_scheduler, finds_out_in_three_lives_who_ends_them_whatever_the_prefix_cache_had) {
-  EXPECT_EQ(lives_until_found_out(170), 3) << "where the first lost step began";
-  EXPECT_EQ(lives_until_found_out(195), 3) << "in a shorter step than the first that was lost";
-  EXPECT_EQ(lives_until_found_out(0), 3) << "with every step, before those that were lost first";
-}
-
 TEST(batch_scheduler, tries_those_alone_that_were_suspects_elsewhere) {
   engine_simulation engine(small_options());
   auto suspect = request_of(10, 6);
-  suspect.lost = {.lives = 2, .at = 0, .to = 10};
+  suspect.lost = {.lives = 2, .at = 0};
   engine.submit(suspect);
   engine.submit(request_of(10, 6, 1));
   EXPECT_EQ(next_rows(engine), std::vector<std::uint64_t>{1});
