@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "bench/constrained.hpp"
 #include "bench/even_batch.hpp"
+#include "bench/limits.hpp"
 #include "bench/many_adapters.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/timing.hpp"
@@ -130,10 +131,9 @@ machine_limits measure_limits(const load_place& place, const report& out) {
   out.title(fmt::format("{} weights, {:.0f} MB, {}; {}", place.model->quantization, bytes / 1e6,
                         place.model->config.family, place_text(place)));
   out.add({"reading the weights", {{"GB/s", limits.read / 1e9}, {"passes/s", limits.read / bytes}}});
-  out.add({multiplies_integers(place) ? "int8 products"
-           : place.device.is_cpu()    ? "f32 products"
-                                      : "bf16 products",
-           {{"GOP/s", limits.products / 1e9}}});
+  const scheme kind = scheme_of(place);
+  const std::string_view factors = place.device.is_cpu() ? factors_of(kind) : is_integer(kind) ? "int8" : "bf16";
+  out.add({fmt::format("{} products", factors), {{"GOP/s", limits.products / 1e9}}});
   return limits;
 }
 

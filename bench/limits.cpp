@@ -30,11 +30,13 @@ double rate_of(const compute& with, Spin spin) {
 
 }  // namespace
 
-double int8_limit(const compute& with) {
-  return rate_of(with, with.kernels.spin_int8);
+double product_limit(const compute& with, scheme kind) {
+  const kernel_table& k = with.kernels;
+  return rate_of(with, has_nibbles(kind) ? k.spin_int4 : is_integer(kind) ? k.spin_int8 : k.spin_fma);
 }
-double fp32_limit(const compute& with) {
-  return rate_of(with, with.kernels.spin_fma);
+
+std::string_view factors_of(scheme kind) {
+  return has_nibbles(kind) ? "int4" : is_integer(kind) ? "int8" : "f32";
 }
 
 double read_limit(const compute& with, std::span<const std::byte> data) {
@@ -58,8 +60,8 @@ double read_limit(const compute& with, std::span<const std::byte> data) {
 
 void run_limits(const compute& with, const report& out) {
   out.title(fmt::format("limits of this machine: {} threads, {}", with.pool.threads(), with.kernels.isa));
-  out.add({"int8 products", {{"GOP/s", int8_limit(with) / 1e9}}});
-  out.add({"f32 fused multiply-add", {{"GFLOP/s", fp32_limit(with) / 1e9}}});
+  for (const scheme kind : {scheme::u8, scheme::q4, scheme::f32})
+    out.add({fmt::format("{} products", factors_of(kind)), {{"GOP/s", product_limit(with, kind) / 1e9}}});
   constexpr std::size_t mebi = 1 << 20;
   const aligned_buffer<std::byte> memory(1024 * mebi);
   std::memset(memory.data(), 1, memory.size());

@@ -1,5 +1,6 @@
 #pragma once
 #include <span>
+#include <string_view>
 
 #include "bench/report.hpp"
 #include "model/ops/compute.hpp"
@@ -7,8 +8,10 @@
 namespace troupe::bench {
 
 /// What this machine allows with these threads and this instruction set.
-double int8_limit(const compute& with);  ///< integer operations a second (a product and a sum are two)
-double fp32_limit(const compute& with);  ///< likewise in f32
+/// Operations a second in products with weights of this scheme (a product and a sum are two).
+double product_limit(const compute& with, scheme kind);
+/// What they multiply: "f32", "int8" or "int4".
+std::string_view factors_of(scheme kind);
 /// Bytes a second that all threads together read, each its own part of `data`.
 double read_limit(const compute& with, std::span<const std::byte> data);
 

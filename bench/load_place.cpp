@@ -5,17 +5,16 @@
 
 namespace troupe::bench {
 
-bool multiplies_integers(const load_place& place) {
-  return is_integer(place.model->layers.front().q.w.kind);
+scheme scheme_of(const load_place& place) {
+  return place.model->layers.front().q.w.kind;
 }
 
 machine_limits limits_of(const load_place& place) {
-  const bool integer = multiplies_integers(place);
+  const scheme kind = scheme_of(place);
   if (place.device.is_cpu())
-    return {read_limit(place.with, place.model->file.bytes()),
-            integer ? int8_limit(place.with) : fp32_limit(place.with)};
+    return {read_limit(place.with, place.model->file.bytes()), product_limit(place.with, kind)};
   const gpu_limits gpu = measure_gpu(place.device.gpu);
-  return {gpu.bytes, integer ? gpu.int8 : gpu.bf16};
+  return {gpu.bytes, is_integer(kind) ? gpu.int8 : gpu.bf16};
 }
 
 }  // namespace troupe::bench

@@ -17,8 +17,8 @@ struct load_place {
   device_id device = {};
 };
 
-/// Products of integers, or of floats.
-bool multiplies_integers(const load_place& place);
+/// How most of its weights are stored.
+scheme scheme_of(const load_place& place);
 
 /// What the place allows now.
 machine_limits limits_of(const load_place& place);

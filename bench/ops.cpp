@@ -24,10 +24,6 @@ aligned_buffer<float> floats(std::int64_t count) {
   return values;
 }
 
-struct limits {
-  double int8, fp32;
-};
-
 /// One packed matrix of [outs, ins], and what multiplies it.
 class product_bench {
  public:
@@ -40,7 +36,7 @@ class product_bench {
         memory_(packed_bytes(kind, outs, ins).total()),
         x_(floats(most_rows * ins)),
         y_(static_cast<std::size_t>(most_rows * outs)),
-        quantized_(most_rows, ins) {
+        quantized_(with.kernels, most_rows, ins) {
     matrix_packer packer(kind, outs, ins, memory_.data());
     with.pool.run(outs / outs_per_block, [&](int block, int) {
       const auto rows = floats(outs_per_block * ins);
@@ -66,7 +62,7 @@ class product_bench {
     args.y = y_.data();
     args.y_stride = outs;
     if (is_integer(kind_)) {
-      quantized_.assign(with_, x_.data(), ins, rows, ins);
+      quantized_.assign(with_.pool, x_.data(), ins, rows, ins);
       args.q = quantized_.view();
     }
     return args;
@@ -90,16 +86,17 @@ class product_bench {
   quantized_rows quantized_;
 };
 
-void run_products(const compute& with, const limits& limit, const report& out) {
+void run_products(const compute& with, const report& out) {
   out.title(fmt::format("products with a matrix of {} x {}", product_bench::outs, product_bench::ins));
   for (const scheme kind : all_schemes) {
     product_bench bench(with, kind);
     const double read = read_limit(with, bench.bytes()), reference = bench.reference_seconds();
+    const double limit = product_limit(with, kind);
     for (const int rows : {1, 8, 32, 512}) {
       const double seconds = bench.seconds(rows);
       const double operations = 2.0 * rows * product_bench::outs * product_bench::ins;
       const double bytes = static_cast<double>(bench.bytes().size());
-      const double bound = std::max(bytes / read, operations / (is_integer(kind) ? limit.int8 : limit.fp32));
+      const double bound = std::max(bytes / read, operations / limit);
       out.add({fmt::format("{} {} rows", name_of(kind), rows),
                {{"GB/s", bytes / seconds / 1e9},
                 {"GOP/s", operations / seconds / 1e9},
@@ -149,14 +146,14 @@ void run_rows(const compute& with, const report& out) {
   run_row(with, out, "exponentials", row, read, [&](const auto& t) { t.exponentials(x.data(), n, 1.0f, y.data()); });
   run_row(with, out, "rotary positions", row, read,
           [&](const auto& t) { t.rotate(y.data(), n / 128, 128, x.data(), w.data()); });
-  aligned_buffer<std::int8_t> q(n);
-  aligned_buffer<std::int32_t> sums(n / 32 + 1);
-  float scale = 0;
+  quantized_rows plain(*kernels_of("generic"), 1, n), own(with.kernels, 1, n);
+  plain.begin(1, n);
+  own.begin(1, n);
   run_row(with, out, "quantize", 2 * row, read,
-          [&](const auto& t) { t.quantize(x.data(), n, 1, 0, q.data(), &scale, &sums[n / 32], sums.data()); });
+          [&](const auto& t) { (&t == &with.kernels ? own : plain).put(0, x.data()); });
 }
 
-void run_attention(const compute& with, const limits& limit, kv_kind kind, const report& out) {
+void run_attention(const compute& with, double limit, kv_kind kind, const report& out) {
   constexpr int dim = 64;
   constexpr std::int64_t positions = 1024;
   const std::int64_t head_bytes = kv_head_bytes(kind, dim);
@@ -189,7 +186,7 @@ void run_attention(const compute& with, const limits& limit, kv_kind kind, const
     out.add({fmt::format("attention {} rows", rows),
              {{"us", seconds * 1e6},
               {"GFLOP/s", operations / seconds / 1e9},
-              {"of bound", operations / seconds / (limit.fp32 / with.pool.threads())},
+              {"of bound", operations / seconds / (limit / with.pool.threads())},
               {"x generic", plain / seconds}}});
   }
 }
@@ -197,13 +194,11 @@ void run_attention(const compute& with, const limits& limit, kv_kind kind, const
 }  // namespace
 
 void run_ops(const compute& with, const report& out) {
-  const limits limit{int8_limit(with), fp32_limit(with)};
   out.title(fmt::format("{} threads, {}", with.pool.threads(), with.kernels.isa));
-  out.add({"int8 products", {{"GOP/s", limit.int8 / 1e9}}});
-  out.add({"f32 fused multiply-add", {{"GFLOP/s", limit.fp32 / 1e9}}});
-  run_products(with, limit, out);
+  run_products(with, out);
   run_rows(with, out);
-  for (const kv_kind kind : {kv_kind::f16, kv_kind::i8}) run_attention(with, limit, kind, out);
+  const double floats_limit = product_limit(with, scheme::f32);
+  for (const kv_kind kind : {kv_kind::f16, kv_kind::i8}) run_attention(with, floats_limit, kind, out);
 }
 
 }  // namespace troupe::bench

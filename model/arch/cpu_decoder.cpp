@@ -34,7 +34,7 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
       q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
       ffn_stride_(padded_row(model_->config.ffn)),
-      quantized_(chosen.max_rows, std::max({hidden_stride(), q_stride_, ffn_stride_})) {
+      quantized_(with.kernels, chosen.max_rows, std::max({hidden_stride(), q_stride_, ffn_stride_})) {
   const model_config& config = model_->config;
   check(chosen.split, config);
   const std::int64_t rows = chosen.max_rows;
@@ -171,7 +171,7 @@ void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const linear_p
   // rows of a tile lie in the same cache lines
   for_rows(with_.pool, rows, integers ? quantized_.view().tile : 8, [&](int row) {
     make_row(row);
-    if (integers) quantized_.put(with_.kernels, row, x.row(row));
+    if (integers) quantized_.put(row, x.row(row));
   });
 }
 

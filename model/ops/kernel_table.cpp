@@ -1,5 +1,6 @@
 // Compiled once per ISA.
 #include "model/ops/kernels_isa.hpp"
+#include "model/ops/vec.hpp"
 
 #define TROUPE_TEXT(x) #x
 #define TROUPE_NAME(x) TROUPE_TEXT(x)
@@ -8,6 +9,7 @@ namespace troupe::TROUPE_ISA {
 
 extern const kernel_table table;
 const kernel_table table{.isa = TROUPE_NAME(TROUPE_ISA),
+                         .wide_inputs = wide_inputs,
                          .matmul = matmul,
                          .shrink = shrink,
                          .expand = expand,
@@ -22,6 +24,7 @@ const kernel_table table{.isa = TROUPE_NAME(TROUPE_ISA),
                          .quantize = quantize,
                          .exponentials = exponentials,
                          .spin_int8 = spin_int8,
+                         .spin_int4 = spin_int4,
                          .spin_fma = spin_fma,
                          .read = read};
 

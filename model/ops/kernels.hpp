@@ -10,15 +10,27 @@ namespace troupe {
 
 /// Rows of inputs as integers: q = round(x / scale), |q| <= 127. Rows lie in tiles of `tile` rows so that a kernel
 /// reads them as one stream: q [tiles][ins / 4][tile][4], group_sums [tiles][ins / 32][tile]. Rows past the last are
-/// zero.
+/// zero. Where the instruction set multiplies numbers of 16 bits (kernel_table::wide_inputs), they lie beside it in
+/// these too, in the same order but that of every four the middle two are swapped.
 struct quantized_view {
   int rows = 0;
   int tile = 1;
   std::int64_t ins = 0;  ///< padded
   const std::int8_t* q = nullptr;
+  const std::int16_t* wide = nullptr;
   const float* scales = nullptr;             ///< [rows]
   const std::int32_t* sums = nullptr;        ///< [rows], of the whole row
   const std::int32_t* group_sums = nullptr;  ///< of 32 inputs each
+};
+
+/// Where a kernel puts a row of them: q, wide and group_sums point at the row's tile.
+struct quantized_row {
+  int tile = 1, in_tile = 0;
+  std::int8_t* q = nullptr;
+  std::int16_t* wide = nullptr;
+  float* scale = nullptr;
+  std::int32_t* sum = nullptr;
+  std::int32_t* group_sums = nullptr;
 };
 
 /// Memory that is read right after a product, and asked for while the product keeps the processor busy. Used up by it.
@@ -134,6 +146,7 @@ struct store_kv_args {
 
 struct kernel_table {
   const char* isa;
+  bool wide_inputs;  ///< quantize also makes, and matmul reads, quantized_view::wide
   void (*matmul)(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
   void (*shrink)(const low_rank_args&);                                                     ///< between = scale * A x
   void (*expand)(const low_rank_args&, std::int64_t first_block, std::int64_t last_block);  ///< y += B between
@@ -148,13 +161,12 @@ struct kernel_table {
   void (*add)(const float* x, std::int64_t n, float* into);
   /// Turns each pair (x[i], x[i + dim / 2]) of each head by its angle.
   void (*rotate)(float* x, std::int64_t heads, std::int64_t dim, const float* cosines, const float* sines);
-  /// Row `row` of a tile: q and group_sums point at the tile.
-  void (*quantize)(const float* x, std::int64_t padded, int tile, int row, std::int8_t* q, float* scale,
-                   std::int32_t* sum, std::int32_t* group_sums);
+  void (*quantize)(const float* x, std::int64_t padded, const quantized_row& into);
   /// out = e^(x - most), 0 below -87; the sum of all in the fixed order.
   float (*exponentials)(const float* x, std::int64_t padded, float most, float* out);
   /// Integer dot products that keep the processor busy, for `bench limits`: returns operations done.
   std::int64_t (*spin_int8)(std::int64_t rounds);
+  std::int64_t (*spin_int4)(std::int64_t rounds);  ///< of nibbles with int8
   std::int64_t (*spin_fma)(std::int64_t rounds);
   std::int64_t (*read)(const std::byte* data, std::int64_t bytes);
 };

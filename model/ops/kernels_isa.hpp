@@ -15,9 +15,10 @@ void swiglu(const float*, const float*, std::int64_t, float*);
 void gelu_tanh(const float*, std::int64_t, float*);
 void add(const float*, std::int64_t, float*);
 void rotate(float*, std::int64_t, std::int64_t, const float*, const float*);
-void quantize(const float*, std::int64_t, int, int, std::int8_t*, float*, std::int32_t*, std::int32_t*);
+void quantize(const float*, std::int64_t, const quantized_row&);
 float exponentials(const float*, std::int64_t, float, float*);
 std::int64_t spin_int8(std::int64_t);
+std::int64_t spin_int4(std::int64_t);
 std::int64_t spin_fma(std::int64_t);
 std::int64_t read(const std::byte*, std::int64_t);
 

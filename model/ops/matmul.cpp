@@ -68,11 +68,13 @@ void relax() {
 
 }  // namespace
 
-quantized_rows::quantized_rows(std::int64_t most_rows, std::int64_t most_ins) {
+quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins)
+    : kernels_(kernels) {
   // a last tile that is not full is padded, by less than a tile
   const auto rows = static_cast<std::size_t>(most_rows + most_tile_rows),
              ins = static_cast<std::size_t>(padded_row(most_ins));
   q_ = aligned_buffer<std::int8_t>(rows * ins + 64);
+  wide_ = aligned_buffer<std::int16_t>(kernels.wide_inputs ? rows * ins : 0);
   scales_ = aligned_buffer<float>(rows);
   sums_ = aligned_buffer<std::int32_t>(rows);
   group_sums_ = aligned_buffer<std::int32_t>(rows * ins / 32);
@@ -80,22 +82,34 @@ quantized_rows::quantized_rows(std::int64_t most_rows, std::int64_t most_ins) {
 
 // Rows that only fill the last tile keep what an earlier pass left: harmless, their outputs are never written.
 void quantized_rows::begin(int rows, std::int64_t ins) {
-  view_ = {rows, tile_for(rows), padded_row(ins), q_.data(), scales_.data(), sums_.data(), group_sums_.data()};
+  view_ = {.rows = rows,
+           .tile = tile_for(rows),
+           .ins = padded_row(ins),
+           .q = q_.data(),
+           .wide = wide_.data(),
+           .scales = scales_.data(),
+           .sums = sums_.data(),
+           .group_sums = group_sums_.data()};
 }
 
-void quantized_rows::put(const kernel_table& kernels, int row, const float* x) {
+void quantized_rows::put(int row, const float* x) {
   const std::int64_t first = row / view_.tile * view_.tile;
   const auto at = static_cast<std::size_t>(row);
-  kernels.quantize(x, view_.ins, view_.tile, row % view_.tile, q_.data() + first * view_.ins, &scales_[at], &sums_[at],
-                   group_sums_.data() + first * (view_.ins / 32));
+  kernels_.quantize(x, view_.ins,
+                    {.tile = view_.tile,
+                     .in_tile = row % view_.tile,
+                     .q = q_.data() + first * view_.ins,
+                     .wide = kernels_.wide_inputs ? wide_.data() + first * view_.ins : nullptr,
+                     .scale = &scales_[at],
+                     .sum = &sums_[at],
+                     .group_sums = group_sums_.data() + first * (view_.ins / 32)});
 }
 
-void quantized_rows::assign(const compute& with, const float* x, std::int64_t stride, int rows, std::int64_t ins) {
+void quantized_rows::assign(thread_pool& pool, const float* x, std::int64_t stride, int rows, std::int64_t ins) {
   begin(rows, ins);
   constexpr int at_once = 16;
-  with.pool.run((rows + at_once - 1) / at_once, [&](int task, int) {
-    for (int row = task * at_once; row < std::min(rows, (task + 1) * at_once); ++row)
-      put(with.kernels, row, x + row * stride);
+  pool.run((rows + at_once - 1) / at_once, [&](int task, int) {
+    for (int row = task * at_once; row < std::min(rows, (task + 1) * at_once); ++row) put(row, x + row * stride);
   });
 }
 

@@ -10,17 +10,19 @@ namespace troupe {
 /// Rows of activations as integers (see quantized_view). Memory is taken once, for the largest pass.
 class quantized_rows {
  public:
-  quantized_rows(std::int64_t most_rows, std::int64_t most_ins);
+  quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins);
   /// Rows of a new pass follow, each put once, by any thread.
   void begin(int rows, std::int64_t ins);
   /// x: one row, padded to 64 with zeros.
-  void put(const kernel_table& kernels, int row, const float* x);
+  void put(int row, const float* x);
   /// All rows at once: [rows, stride].
-  void assign(const compute& with, const float* x, std::int64_t stride, int rows, std::int64_t ins);
+  void assign(thread_pool& pool, const float* x, std::int64_t stride, int rows, std::int64_t ins);
   const quantized_view& view() const { return view_; }
 
  private:
+  const kernel_table& kernels_;
   aligned_buffer<std::int8_t> q_;
+  aligned_buffer<std::int16_t> wide_;
   aligned_buffer<float> scales_;
   aligned_buffer<std::int32_t> sums_;
   aligned_buffer<std::int32_t> group_sums_;

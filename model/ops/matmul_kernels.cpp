@@ -40,6 +40,21 @@ inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f
   store(y, a.accumulate ? load(y) + product : product);
 }
 
+/// s += the products of four inputs of each row.
+template <int Rows, int Blocks>
+INLINED inline void multiply_bytes(const std::uint8_t* w, std::int64_t block_bytes, const byte_input* x,
+                                   sums (&s)[Rows][Blocks]) {
+  repeat<Blocks>([&](int b) INLINED { fetch_ahead(w + (b + Blocks) * block_bytes); });
+  repeat<byte_parts>([&](int part) INLINED {
+    byte_part v[Blocks];
+    repeat<Blocks>([&](int b) INLINED { v[b] = part_of(load_weights(w + b * block_bytes), part); });
+    repeat<Rows>([&](int r) INLINED {
+      const inputs i = load_inputs(x + r * 4, part);
+      repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], v[b], i); });
+    });
+  });
+}
+
 // ---- u8: one scale for the whole row ----
 
 /// Sums of one block, [rows], `step` apart. Not inlined: its registers would drive the sums out of theirs.
@@ -57,23 +72,12 @@ inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f
 template <int Rows, int Blocks>
 void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t block) {
   const std::int64_t first = tile * a.q.tile + in_tile, ins = a.q.ins;
-  const std::int8_t* x = a.q.q + tile * a.q.tile * ins + in_tile * 4;
+  const byte_input* x = byte_inputs(a.q) + tile * a.q.tile * ins + in_tile * 4;
   const std::uint8_t* w = bytes_of(a) + block * ins * lanes;
   sums s[Rows][Blocks];
   repeat<Rows>([&](int r)
                    INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(-128 * a.q.sums[first + r]); }); });
-  const auto multiply = [&](std::int64_t k) INLINED {
-    weights v[Blocks];
-    repeat<Blocks>([&](int b) INLINED {
-      const std::uint8_t* at = w + (b * ins + k) * lanes;
-      fetch_ahead(at + Blocks * ins * lanes);
-      v[b] = load_weights(at);
-    });
-    repeat<Rows>([&](int r) INLINED {
-      const inputs four = load_inputs(x + k * a.q.tile + r * 4);
-      repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], v[b], four); });
-    });
-  };
+  const auto multiply = [&](std::int64_t k) INLINED { multiply_bytes(w + k * lanes, ins * lanes, x + k * a.q.tile, s); };
   std::int64_t k = 0;
   const std::byte* lines = nullptr;
   while (k < ins && (lines = next_lines(a.read_after)))
@@ -110,52 +114,74 @@ struct group_reader {
   }
 };
 
+/// The products of one group of bytes; each row's sums start at its number.
+template <scheme Kind, int Rows, int Blocks>
+INLINED inline void group_of_bytes(const std::uint8_t* w, std::int64_t block_bytes, const byte_input* x, int step,
+                                   const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
+  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(starts[r]); }); });
+  for (int four = 0; four < group_reader<Kind>::group / 4; ++four, w += 64, x += step)
+    multiply_bytes(w, block_bytes, x, s);
+}
+
 /// For few rows high nibbles are multiplied where they are, which spares a shift for each load: their sums are
 /// whole sixteens, so the division at the end is exact.
-template <scheme Kind, int Rows>
-constexpr bool sixteens_apart = has_nibbles(Kind) && Rows <= 2;
+template <int Rows>
+constexpr bool sixteens_apart = sixteens_fit&& Rows <= 2;
 
-/// s += the products of one group.
+/// The products of one group of nibbles, eight inputs at a time.
 template <scheme Kind, int Rows, int Blocks>
-INLINED inline void group_products(const std::uint8_t* w, std::int64_t block_bytes, const std::int8_t* x, int step,
-                                   sums (&s)[Rows][Blocks]) {
-  const auto multiply = [&](const weights(&v)[Blocks], const std::int8_t* four, sums(&into)[Rows][Blocks]) INLINED {
-    repeat<Rows>([&](int r) INLINED {
-      const inputs i = load_inputs(four + r * 4);
-      repeat<Blocks>([&](int b) INLINED { into[r][b] = dot(into[r][b], v[b], i); });
-    });
-  };
-  constexpr int loads = static_cast<int>(group_reader<Kind>::weight_bytes) / 64;
-  sums sixteens[Rows][Blocks];
-  if constexpr (sixteens_apart<Kind, Rows>)
-    repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { sixteens[r][b] = start(0); }); });
-  for (int k = 0; k < loads; ++k) {
-    weights v[Blocks];
+INLINED inline void group_of_nibbles(const std::uint8_t* w, std::int64_t block_bytes, const std::int8_t* x, int step,
+                                     const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
+  const auto multiply = [&](const weights(&v)[Blocks], const std::int8_t* four, nibble_sums(&into)[Rows][Blocks])
+                            INLINED {
+                              repeat<Rows>([&](int r) INLINED {
+                                const nibble_inputs i = load_nibble_inputs(four + r * 4);
+                                repeat<Blocks>([&](int b) INLINED { into[r][b] = dot(into[r][b], v[b], i); });
+                              });
+                            };
+  nibble_sums low[Rows][Blocks], high[sixteens_apart<Rows> ? Rows : 1][Blocks];
+  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { low[r][b] = start_nibbles(starts[r]); }); });
+  if constexpr (sixteens_apart<Rows>)
+    repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { high[r][b] = start_nibbles(0); }); });
+  for (int eight = 0; eight < group_reader<Kind>::group / 8; ++eight, w += 64, x += 2 * step) {
+    weights v[Blocks], half[Blocks];
     repeat<Blocks>([&](int b) INLINED {
-      fetch_ahead(w + (b + Blocks) * block_bytes + k * 64);
-      v[b] = load_weights(w + b * block_bytes + k * 64);
+      fetch_ahead(w + (b + Blocks) * block_bytes);
+      v[b] = load_weights(w + b * block_bytes);
+      half[b] = low_nibbles(v[b]);
     });
-    if constexpr (has_nibbles(Kind)) {
-      weights half[Blocks];
-      repeat<Blocks>([&](int b) INLINED { half[b] = low_nibbles(v[b]); });
-      multiply(half, x + 2 * k * step, s);
-      repeat<Blocks>([&](int b)
-                         INLINED { half[b] = sixteens_apart<Kind, Rows> ? high_sixteens(v[b]) : high_nibbles(v[b]); });
-      multiply(half, x + (2 * k + 1) * step, sixteens_apart<Kind, Rows> ? sixteens : s);
+    multiply(half, x, low);
+    if constexpr (sixteens_apart<Rows>) {
+      repeat<Blocks>([&](int b) INLINED { half[b] = high_sixteens(v[b]); });
+      multiply(half, x + step, high);
     } else {
-      multiply(v, x + k * step, s);
+      repeat<Blocks>([&](int b) INLINED { half[b] = high_nibbles(v[b]); });
+      multiply(half, x + step, low);
     }
   }
-  if constexpr (sixteens_apart<Kind, Rows>)
-    repeat<Rows>(
-        [&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = s[r][b] + sixteenth(sixteens[r][b]); }); });
+  repeat<Rows>([&](int r) INLINED {
+    repeat<Blocks>([&](int b) INLINED {
+      s[r][b] = whole(low[r][b], starts[r]);
+      if constexpr (sixteens_apart<Rows>) s[r][b] = s[r][b] + sixteenth(high[r][b]);
+    });
+  });
+}
+
+/// The products of one group; `x` counts inputs from the tile's first.
+template <scheme Kind, int Rows, int Blocks>
+INLINED inline void group_products(const std::uint8_t* w, std::int64_t block_bytes, const quantized_view& q,
+                                   std::int64_t x, const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
+  if constexpr (has_nibbles(Kind))
+    group_of_nibbles<Kind>(w, block_bytes, q.q + x, q.tile * 4, starts, s);
+  else
+    group_of_bytes<Kind>(w, block_bytes, byte_inputs(q) + x, q.tile * 4, starts, s);
 }
 
 template <scheme Kind, int Rows, int Blocks>
 void grouped_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t block) {
   using reader = group_reader<Kind>;
   const std::int64_t first = tile * a.q.tile + in_tile, ins = a.q.ins, groups = ins / reader::group;
-  const std::int8_t* x = a.q.q + tile * a.q.tile * ins + in_tile * 4;
+  const std::int64_t x = tile * a.q.tile * ins + in_tile * 4;
   const std::int32_t* input_sums = a.q.group_sums + tile * a.q.tile * (ins / 32) + in_tile;
   const std::int64_t block_bytes = groups * reader::weight_bytes;
   const std::uint8_t* w = bytes_of(a) + block * block_bytes;
@@ -163,13 +189,14 @@ void grouped_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int
   repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { y[r][b] = zero(); }); });
   for (std::int64_t g = 0; g < groups; ++g) {
     sums s[Rows][Blocks];
+    std::int32_t starts[Rows];
     float total[Rows];
     repeat<Rows>([&](int r) INLINED {
       const std::int32_t sum = reader::input_sum(input_sums + r, a.q.tile, g);
       total[r] = static_cast<float>(sum);
-      repeat<Blocks>([&](int b) INLINED { s[r][b] = start(-zero_point_of(Kind) * sum); });
+      starts[r] = -zero_point_of(Kind) * sum;
     });
-    group_products<Kind>(w + g * reader::weight_bytes, block_bytes, x + g * reader::group * a.q.tile, a.q.tile * 4, s);
+    group_products<Kind>(w + g * reader::weight_bytes, block_bytes, a.q, x + g * reader::group * a.q.tile, starts, s);
     repeat<Blocks>([&](int b) INLINED {
       const std::int64_t index = (block + b) * groups + g;
       const f32x16 scale = reader::factors(a.w.scales, index);
@@ -189,7 +216,7 @@ void grouped_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int
 // ---- f32, bf16 ----
 
 template <scheme Kind, int Rows, int Blocks>
-void float_tile(const matmul_args& a, std::int64_t first, int, std::int64_t block) {
+void float_tile(const matmul_args& a, std::int64_t first, std::int64_t block) {
   constexpr std::int64_t size = Kind == scheme::bf16 ? 2 : 4;
   const std::int64_t ins = a.w.stored_ins(), block_bytes = ins * lanes * size;
   const std::uint8_t* w = bytes_of(a) + block * block_bytes;
@@ -224,84 +251,67 @@ void float_tile(const matmul_args& a, std::int64_t first, int, std::int64_t bloc
 
 // ---- which tile for how many rows ----
 
-using tile_function = void (*)(const matmul_args&, std::int64_t tile, int in_tile, std::int64_t block);
+/// How many blocks of so many rows have their sums in registers, beside a block's weights and one input.
+constexpr int blocks_that_fit(scheme kind, int rows) {
+  const bool totals = group_of(kind) > 0 && totals_in_registers;
+  return (vectors_in_registers - 1) / ((totals ? 2 : 1) * rows + 1);
+}
+/// The taller part of a tile whose rows are halved until they fit.
+constexpr int rows_at_once(scheme kind, int rows) {
+  return blocks_that_fit(kind, rows) > 0 ? rows : rows_at_once(kind, (rows + 1) / 2);
+}
+constexpr int blocks_at_once(scheme kind, int rows) {
+  if (group_of(kind) > 0 && rows == 1) return 2;
+  const int fit = blocks_that_fit(kind, rows_at_once(kind, rows));
+  return fit > 4 ? 4 : fit;
+}
+
+template <scheme Kind, int Rows, int Blocks>
+void tile_of(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t block) {
+  if constexpr (Rows > rows_at_once(Kind, Rows)) {
+    tile_of<Kind, (Rows + 1) / 2, Blocks>(a, tile, in_tile, block);
+    tile_of<Kind, Rows / 2, Blocks>(a, tile, in_tile + (Rows + 1) / 2, block);
+  } else if constexpr (Kind == scheme::u8) {
+    u8_tile<Rows, Blocks>(a, tile, in_tile, block);
+  } else if constexpr (is_integer(Kind)) {
+    grouped_tile<Kind, Rows, Blocks>(a, tile, in_tile, block);
+  } else {
+    float_tile<Kind, Rows, Blocks>(a, tile + in_tile, block);
+  }
+}
 
 /// How a tile of some rows is done: several blocks at once, then the last ones singly.
 struct tile_plan {
   int blocks;
-  tile_function many, one;
+  void (*many)(const matmul_args&, std::int64_t tile, int in_tile, std::int64_t block);
+  void (*one)(const matmul_args&, std::int64_t tile, int in_tile, std::int64_t block);
 };
 
-template <int Rows>
-constexpr int u8_blocks = Rows <= 6   ? 4
-                          : Rows <= 9 ? 3
-                                      : 2;
-template <int Rows>
-constexpr int grouped_blocks = Rows == 1   ? 2
-                               : Rows <= 3 ? 4
-                               : Rows == 4 ? 3
-                                           : 2;
-
-template <int Rows>
-constexpr tile_plan u8_plan{u8_blocks<Rows>, u8_tile<Rows, u8_blocks<Rows>>, u8_tile<Rows, 1>};
-
-/// More than six rows would not fit the registers beside their group's sums: two halves.
-template <scheme Kind, int Rows, int Blocks>
-void grouped_halves(const matmul_args& a, std::int64_t tile, int, std::int64_t block) {
-  grouped_tile<Kind, (Rows + 1) / 2, Blocks>(a, tile, 0, block);
-  grouped_tile<Kind, Rows / 2, Blocks>(a, tile, (Rows + 1) / 2, block);
-}
-template <scheme Kind, int Rows>
-constexpr tile_plan grouped_plan() {
-  constexpr int blocks = grouped_blocks<(Rows <= 6 ? Rows : (Rows + 1) / 2)>;
-  if constexpr (Rows <= 6)
-    return {blocks, grouped_tile<Kind, Rows, blocks>, grouped_tile<Kind, Rows, 1>};
-  else
-    return {blocks, grouped_halves<Kind, Rows, blocks>, grouped_halves<Kind, Rows, 1>};
-}
-
-template <template <int> class Plan, int... Rows>
-constexpr tile_plan pick(int rows) {
-  constexpr tile_plan plans[] = {Plan<Rows>::value...};
+template <scheme Kind, int... Rows>
+tile_plan plan_of(int rows) {
+  static constexpr tile_plan plans[] = {
+      {blocks_at_once(Kind, Rows), tile_of<Kind, Rows, blocks_at_once(Kind, Rows)>, tile_of<Kind, Rows, 1>}...};
   return plans[rows - 1];
 }
-template <int Rows>
-struct u8_of {
-  static constexpr tile_plan value = u8_plan<Rows>;
-};
-template <scheme Kind>
-struct grouped {
-  template <int Rows>
-  struct of {
-    static constexpr tile_plan value = grouped_plan<Kind, Rows>();
-  };
-};
-template <scheme Kind>
-struct floats_of {
-  template <int Rows>
-  struct of {
-    static constexpr tile_plan value{4, float_tile<Kind, Rows, 4>, float_tile<Kind, Rows, 1>};
-  };
-};
 
 tile_plan plan_for(scheme kind, int rows) {
   switch (kind) {
     case scheme::u8:
-      return pick<u8_of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+      return plan_of<scheme::u8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
     case scheme::u8g64:
-      return pick<grouped<scheme::u8g64>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+      return plan_of<scheme::u8g64, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
     case scheme::q8:
-      return pick<grouped<scheme::q8>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+      return plan_of<scheme::q8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
     case scheme::q4:
-      return pick<grouped<scheme::q4>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+      return plan_of<scheme::q4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
     case scheme::u4g32:
-      return pick<grouped<scheme::u4g32>::of, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+      return plan_of<scheme::u4g32, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
     case scheme::bf16:
-      return pick<floats_of<scheme::bf16>::of, 1, 2, 3, 4, 5, 6>(rows);
+      return plan_of<scheme::bf16, 1, 2, 3, 4, 5, 6>(rows);
     case scheme::f32:
       break;
   }
-  return pick<floats_of<scheme::f32>::of, 1, 2, 3, 4, 5, 6>(rows);
+  return plan_of<scheme::f32, 1, 2, 3, 4, 5, 6>(rows);
 }
 
 void sweep(const matmul_args& a, tile_plan plan, std::int64_t first_tile, std::int64_t last_tile,
@@ -316,8 +326,10 @@ void sweep(const matmul_args& a, tile_plan plan, std::int64_t first_tile, std::i
 
 /// Integer rows lie in tiles already; the sweep counts tiles.
 void integer_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
+  const std::int64_t row_bytes = has_nibbles(a.w.kind) ? 1 : sizeof(byte_input);
   const tile_plan plan = plan_for(a.w.kind, a.q.tile);
-  const std::int64_t tiles = (a.rows + a.q.tile - 1) / a.q.tile, at_once = chunk_bytes / (a.q.tile * a.q.ins) + 1;
+  const std::int64_t tiles = (a.rows + a.q.tile - 1) / a.q.tile,
+                     at_once = chunk_bytes / (a.q.tile * a.q.ins * row_bytes) + 1;
   for (std::int64_t tile = 0; tile < tiles; tile += at_once)
     sweep(a, plan, tile, tile + at_once < tiles ? tile + at_once : tiles, 1, first_block, last_block);
 }

@@ -71,25 +71,31 @@ void rotate(float* x, std::int64_t heads, std::int64_t dim, const float* cosines
   }
 }
 
-void quantize(const float* x, std::int64_t padded, int tile, int row, std::int8_t* q, float* scale, std::int32_t* sum,
-              std::int32_t* group_sums) {
+void quantize(const float* x, std::int64_t padded, const quantized_row& into) {
   f32x16 largest = zero();
   for (std::int64_t i = 0; i < padded; i += lanes) largest = max(largest, absolute(load(x + i)));
   const float most = max_of(largest);
-  *scale = most / 127.0f;
+  *into.scale = most / 127.0f;
   const f32x16 inverse = all(most > 0 ? 127.0f / most : 0.0f);
   std::int32_t total = 0;
   for (std::int64_t i = 0; i < padded; i += 32) {
     const i32x16 low = nearest(load(x + i) * inverse), high = nearest(load(x + i + lanes) * inverse);
+    const std::int64_t at = (i / 4 * into.tile + into.in_tile) * 4, step = into.tile * 4;
     std::int8_t group[32];
     store_i8(group, low);
     store_i8(group + lanes, high);
-    for (int four = 0; four < 8; ++four) std::memcpy(q + ((i / 4 + four) * tile + row) * 4, group + four * 4, 4);
+    for (int four = 0; four < 8; ++four) std::memcpy(into.q + at + four * step, group + four * 4, 4);
+    if constexpr (wide_inputs) {
+      std::int16_t wide[32];
+      store_wide(wide, group);
+      store_wide(wide + lanes, group + lanes);
+      for (int four = 0; four < 8; ++four) std::memcpy(into.wide + at + four * step, wide + four * 4, 8);
+    }
     const std::int32_t group_sum = sum_of(low + high);
-    group_sums[i / 32 * tile + row] = group_sum;
+    into.group_sums[i / 32 * into.tile + into.in_tile] = group_sum;
     total += group_sum;
   }
-  *sum = total;
+  *into.sum = total;
 }
 
 float exponentials(const float* x, std::int64_t padded, float most, float* out) {

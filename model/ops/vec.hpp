@@ -7,6 +7,8 @@
 // Each instruction set has a file with the same types and functions; here is what is made of them.
 #pragma once
 
+#include "model/ops/kernels.hpp"
+
 #if defined(__AVX512F__)
 #include "model/ops/vec_avx512.hpp"
 #elif defined(__AVX2__)

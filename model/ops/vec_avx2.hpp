@@ -7,6 +7,9 @@
 
 namespace troupe::TROUPE_ISA {
 
+constexpr int vectors_in_registers = 8;
+constexpr bool totals_in_registers = false;
+
 struct f32x16 {
   __m256 lo, hi;
 };
@@ -110,10 +113,12 @@ inline std::int32_t sum_of(i32x16 a) {
   return _mm_cvtsi128_si32(_mm_add_epi32(four, _mm_shuffle_epi32(four, 0xb1)));
 }
 inline void store_i8(std::int8_t* p, i32x16 a) {
-  alignas(32) std::int32_t wide[16];
-  _mm256_store_si256(reinterpret_cast<__m256i*>(wide), a.lo);
-  _mm256_store_si256(reinterpret_cast<__m256i*>(wide + 8), a.hi);
-  for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(wide[i]);
+  const auto low_bytes = [](__m256i eight) {
+    const __m256i of_four = _mm256_set1_epi32(0x0c080400);
+    const __m256i bytes = _mm256_shuffle_epi8(eight, of_four);
+    return _mm_unpacklo_epi32(_mm256_castsi256_si128(bytes), _mm256_extracti128_si256(bytes, 1));
+  };
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi64(low_bytes(a.lo), low_bytes(a.hi)));
 }
 inline void store_i16(std::int16_t* p, i32x16 a) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
@@ -153,51 +158,89 @@ inline weights low_nibbles(weights a) {
 inline weights high_nibbles(weights a) {
   return low_nibbles({_mm256_srli_epi16(a.lo, 4), _mm256_srli_epi16(a.hi, 4)});
 }
-inline weights high_sixteens(weights a) {
-  const __m256i m = _mm256_set1_epi8(-16);
-  return {_mm256_and_si256(a.lo, m), _mm256_and_si256(a.hi, m)};
+
+struct sums {
+  __m256i lo, hi;
+};
+inline sums start(std::int32_t x) {
+  return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
+}
+inline sums operator+(sums a, sums b) {
+  return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
+}
+inline f32x16 to_float(sums s) {
+  return {_mm256_cvtepi32_ps(s.lo), _mm256_cvtepi32_ps(s.hi)};
 }
 
+// vpmaddubsw would saturate where both factors have eight bits, so these have sixteen: of four inputs the even two are
+// a first part, the odd two a second one.
+constexpr bool wide_inputs = true;
+inline void store_wide(std::int16_t* p, const std::int8_t* sixteen) {
+  const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen)));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(words, 0xd8), 0xd8));
+}
+using byte_input = std::int16_t;
+constexpr int byte_parts = 2;
+inline const byte_input* byte_inputs(const quantized_view& q) {
+  return q.wide;
+}
+struct byte_part {
+  __m256i lo, hi;
+};
+inline byte_part part_of(weights w, int part) {
+  if (part == 1) return {_mm256_srli_epi16(w.lo, 8), _mm256_srli_epi16(w.hi, 8)};
+  const __m256i m = _mm256_set1_epi16(255);
+  return {_mm256_and_si256(w.lo, m), _mm256_and_si256(w.hi, m)};
+}
 struct inputs {
   __m256i v;
 };
-inline inputs load_inputs(const std::int8_t* p) {
-  std::int32_t four;
-  std::memcpy(&four, p, 4);
-  return {_mm256_broadcastq_epi64(_mm_cvtepi8_epi16(_mm_cvtsi32_si128(four)))};
+inline inputs load_inputs(const byte_input* four, int part) {
+  std::int32_t two;
+  std::memcpy(&two, four + 2 * part, 4);
+  return {_mm256_set1_epi32(two)};
 }
-
-// vpmaddubsw would saturate, so bytes are widened to 16 bits. Each output keeps two partial sums until the end.
-struct sums {
-  __m256i part[4];
-};
-inline sums start(std::int32_t x) {
-  const __m256i first = _mm256_setr_epi32(x, 0, x, 0, x, 0, x, 0);
-  return {{first, first, first, first}};
-}
-inline sums dot(sums s, weights w, inputs x) {
-  const auto add = [&](__m256i& part, __m128i bytes) {
-    part = _mm256_add_epi32(part, _mm256_madd_epi16(_mm256_cvtepu8_epi16(bytes), x.v));
-  };
-  add(s.part[0], _mm256_castsi256_si128(w.lo));
-  add(s.part[1], _mm256_extracti128_si256(w.lo, 1));
-  add(s.part[2], _mm256_castsi256_si128(w.hi));
-  add(s.part[3], _mm256_extracti128_si256(w.hi, 1));
+// In assembly, as below: compilers make all products of a tile before they add them, and then lack registers.
+inline sums dot(sums s, byte_part w, inputs x) {
+  __m256i product;
+  asm("vpmaddwd %[x], %[w_lo], %[product]\n\t"
+      "vpmaddwd %[x], %[w_hi], %[x]\n\t"
+      "vpaddd %[product], %[lo], %[lo]\n\t"
+      "vpaddd %[x], %[hi], %[hi]"
+      : [lo] "+x"(s.lo), [hi] "+x"(s.hi), [product] "=&x"(product), [x] "+x"(x.v)
+      : [w_lo] "x"(w.lo), [w_hi] "x"(w.hi));
   return s;
 }
-inline sums sixteenth(sums a) {
-  for (auto& part : a.part) part = _mm256_srai_epi32(part, 4);
-  return a;
+
+// Of nibbles sixteen bits hold the sums of a group: 32 products of at most 15 * 127, in two lanes for each output.
+constexpr bool sixteens_fit = false;
+struct nibble_inputs {
+  __m256i v;
+};
+inline nibble_inputs load_nibble_inputs(const std::int8_t* p) {
+  std::int32_t four;
+  std::memcpy(&four, p, 4);
+  return {_mm256_set1_epi32(four)};
 }
-inline sums operator+(sums a, sums b) {
-  for (int i = 0; i < 4; ++i) a.part[i] = _mm256_add_epi32(a.part[i], b.part[i]);
-  return a;
+struct nibble_sums {
+  __m256i lo, hi;
+};
+inline nibble_sums start_nibbles(std::int32_t) {
+  return {_mm256_setzero_si256(), _mm256_setzero_si256()};
 }
-inline f32x16 to_float(sums s) {
-  const auto join = [](__m256i a, __m256i b) {
-    return _mm256_cvtepi32_ps(_mm256_permute4x64_epi64(_mm256_hadd_epi32(a, b), 0xd8));
-  };
-  return {join(s.part[0], s.part[1]), join(s.part[2], s.part[3])};
+inline nibble_sums dot(nibble_sums s, weights w, nibble_inputs x) {
+  __m256i product;
+  asm("vpmaddubsw %[x], %[w_lo], %[product]\n\t"
+      "vpmaddubsw %[x], %[w_hi], %[x]\n\t"
+      "vpaddw %[product], %[lo], %[lo]\n\t"
+      "vpaddw %[x], %[hi], %[hi]"
+      : [lo] "+x"(s.lo), [hi] "+x"(s.hi), [product] "=&x"(product), [x] "+x"(x.v)
+      : [w_lo] "x"(w.lo), [w_hi] "x"(w.hi));
+  return s;
+}
+inline sums whole(nibble_sums s, std::int32_t started_at) {
+  const __m256i one = _mm256_set1_epi16(1), start = _mm256_set1_epi32(started_at);
+  return {_mm256_add_epi32(start, _mm256_madd_epi16(s.lo, one)), _mm256_add_epi32(start, _mm256_madd_epi16(s.hi, one))};
 }
 
 }  // namespace troupe::TROUPE_ISA

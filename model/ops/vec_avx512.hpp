@@ -7,6 +7,10 @@
 
 namespace troupe::TROUPE_ISA {
 
+constexpr int vectors_in_registers = 32;
+/// Whether the totals of groups stay in registers while the next group is multiplied.
+constexpr bool totals_in_registers = true;
+
 struct f32x16 {
   __m512 v;
 };
@@ -118,7 +122,7 @@ inline i32x16 dot(i32x16 s, pairs a, pairs b) {
   return {_mm512_dpwssd_epi32(s.v, a.v, b.v)};
 }
 
-/// 16 outputs x 4 consecutive inputs, unsigned.
+/// 16 outputs x 4 consecutive inputs, unsigned bytes; or x 8, two in each byte.
 struct weights {
   __m512i v;
 };
@@ -131,20 +135,6 @@ inline weights low_nibbles(weights a) {
 inline weights high_nibbles(weights a) {
   return low_nibbles({_mm512_srli_epi16(a.v, 4)});
 }
-/// Left where they are: sixteen times their value.
-inline weights high_sixteens(weights a) {
-  return {_mm512_and_si512(a.v, _mm512_set1_epi8(-16))};
-}
-
-/// Four signed inputs of one row, given to every output.
-struct inputs {
-  __m512i v;
-};
-inline inputs load_inputs(const std::int8_t* p) {
-  std::int32_t four;
-  std::memcpy(&four, p, 4);
-  return {_mm512_set1_epi32(four)};
-}
 
 /// 16 exact sums.
 struct sums {
@@ -153,17 +143,58 @@ struct sums {
 inline sums start(std::int32_t x) {
   return {_mm512_set1_epi32(x)};
 }
-inline sums dot(sums s, weights w, inputs x) {
-  return {_mm512_dpbusd_epi32(s.v, w.v, x.v)};
-}
 inline sums operator+(sums a, sums b) {
   return {_mm512_add_epi32(a.v, b.v)};
 }
-inline sums sixteenth(sums a) {
-  return {_mm512_srai_epi32(a.v, 4)};
-}
 inline f32x16 to_float(sums s) {
   return {_mm512_cvtepi32_ps(s.v)};
+}
+
+/// Inputs as products with bytes read them: those of a quantized_view as they are, or wide. Four inputs are multiplied
+/// in so many parts.
+constexpr bool wide_inputs = false;
+inline void store_wide(std::int16_t*, const std::int8_t*) {}
+using byte_input = std::int8_t;
+constexpr int byte_parts = 1;
+inline const byte_input* byte_inputs(const quantized_view& q) {
+  return q.q;
+}
+using byte_part = weights;
+inline byte_part part_of(weights w, int) {
+  return w;
+}
+/// Of one row, given to every output.
+struct inputs {
+  __m512i v;
+};
+inline inputs load_inputs(const byte_input* four, int) {
+  std::int32_t all;
+  std::memcpy(&all, four, 4);
+  return {_mm512_set1_epi32(all)};
+}
+inline sums dot(sums s, byte_part w, inputs x) {
+  return {_mm512_dpbusd_epi32(s.v, w.v, x.v)};
+}
+
+/// The same with nibbles: sums of a group of 32 inputs.
+using nibble_inputs = inputs;
+inline nibble_inputs load_nibble_inputs(const std::int8_t* four) {
+  return load_inputs(four, 0);
+}
+using nibble_sums = sums;
+inline nibble_sums start_nibbles(std::int32_t x) {
+  return start(x);
+}
+inline sums whole(nibble_sums s, [[maybe_unused]] std::int32_t started_at) {
+  return s;
+}
+/// Whether nibble_sums have room for high nibbles where they are: sixteen times their value.
+constexpr bool sixteens_fit = true;
+inline weights high_sixteens(weights a) {
+  return {_mm512_and_si512(a.v, _mm512_set1_epi8(-16))};
+}
+inline sums sixteenth(sums a) {
+  return {_mm512_srai_epi32(a.v, 4)};
 }
 
 }  // namespace troupe::TROUPE_ISA

@@ -10,6 +10,9 @@
 namespace troupe::TROUPE_ISA {
 
 using floats = float __attribute__((vector_size(16)));
+constexpr int vectors_in_registers = 4;
+constexpr bool totals_in_registers = false;
+
 struct f32x16 {
   floats q[4];
 };
@@ -186,18 +189,6 @@ inline weights high_nibbles(weights a) {
   for (auto& q : a.q) q = _mm_srli_epi16(q, 4);
   return low_nibbles(a);
 }
-inline weights high_sixteens(weights a) {
-  for (auto& q : a.q) q = _mm_and_si128(q, _mm_set1_epi8(-16));
-  return a;
-}
-
-struct inputs {
-  __m128i v;
-};
-inline inputs load_inputs(const std::int8_t* p) {
-  return {_mm_setr_epi16(p[0], p[1], p[2], p[3], p[0], p[1], p[2], p[3])};
-}
-
 struct sums {
   __m128i part[8];
 };  // two partial sums for each output
@@ -205,18 +196,6 @@ inline sums start(std::int32_t x) {
   sums s;
   for (auto& part : s.part) part = _mm_setr_epi32(x, 0, x, 0);
   return s;
-}
-inline sums dot(sums s, weights w, inputs x) {
-  const __m128i none = _mm_setzero_si128();
-  for (int i = 0; i < 4; ++i) {
-    s.part[2 * i] = _mm_add_epi32(s.part[2 * i], _mm_madd_epi16(_mm_unpacklo_epi8(w.q[i], none), x.v));
-    s.part[2 * i + 1] = _mm_add_epi32(s.part[2 * i + 1], _mm_madd_epi16(_mm_unpackhi_epi8(w.q[i], none), x.v));
-  }
-  return s;
-}
-inline sums sixteenth(sums a) {
-  for (auto& part : a.part) part = _mm_srai_epi32(part, 4);
-  return a;
 }
 inline sums operator+(sums a, sums b) {
   for (int i = 0; i < 8; ++i) a.part[i] = _mm_add_epi32(a.part[i], b.part[i]);
@@ -230,5 +209,44 @@ inline f32x16 to_float(sums s) {
     return floats(_mm_cvtepi32_ps(_mm_add_epi32(even, odd)));
   });
 }
+
+constexpr bool wide_inputs = false;
+inline void store_wide(std::int16_t*, const std::int8_t*) {}
+using byte_input = std::int8_t;
+constexpr int byte_parts = 1;
+inline const byte_input* byte_inputs(const quantized_view& q) {
+  return q.q;
+}
+using byte_part = weights;
+inline byte_part part_of(weights w, int) {
+  return w;
+}
+struct inputs {
+  __m128i v;
+};
+inline inputs load_inputs(const byte_input* p, int) {
+  return {_mm_setr_epi16(p[0], p[1], p[2], p[3], p[0], p[1], p[2], p[3])};
+}
+inline sums dot(sums s, byte_part w, inputs x) {
+  const __m128i none = _mm_setzero_si128();
+  for (int i = 0; i < 4; ++i) {
+    s.part[2 * i] = _mm_add_epi32(s.part[2 * i], _mm_madd_epi16(_mm_unpacklo_epi8(w.q[i], none), x.v));
+    s.part[2 * i + 1] = _mm_add_epi32(s.part[2 * i + 1], _mm_madd_epi16(_mm_unpackhi_epi8(w.q[i], none), x.v));
+  }
+  return s;
+}
+
+using nibble_inputs = inputs;
+inline nibble_inputs load_nibble_inputs(const std::int8_t* four) {
+  return load_inputs(four, 0);
+}
+using nibble_sums = sums;
+inline nibble_sums start_nibbles(std::int32_t x) {
+  return start(x);
+}
+inline sums whole(nibble_sums s, std::int32_t) {
+  return s;
+}
+constexpr bool sixteens_fit = false;
 
 }  // namespace troupe::TROUPE_ISA

@@ -16,8 +16,10 @@ constexpr std::int64_t turned_columns = 64;
 constexpr std::array<std::string_view, 3> precision_names{"served", "fine", "exact"};
 
 /// Next to nothing where no product is made of whole numbers.
-quantized_rows integer_rows(train_precision precision, std::int64_t most_rows, std::int64_t most_width) {
-  return precision == train_precision::exact ? quantized_rows(1, 64) : quantized_rows(most_rows, most_width);
+quantized_rows integer_rows(const kernel_table& kernels, train_precision precision, std::int64_t most_rows,
+                            std::int64_t most_width) {
+  const bool none = precision == train_precision::exact;
+  return quantized_rows(kernels, none ? 1 : most_rows, none ? 64 : most_width);
 }
 
 bool is_u8(const trained_matrix& w) {
@@ -52,8 +54,8 @@ products::products(const compute& with, train_precision precision, std::int64_t 
       precision_(precision),
       row_width_(padded_row(most_width) + 64),
       panels_(to_size(with.pool.threads() * depth_at_once * columns_at_once)),
-      high_(integer_rows(precision, most_rows, most_width)),
-      low_(integer_rows(precision, most_rows, most_width)),
+      high_(integer_rows(with.kernels, precision, most_rows, most_width)),
+      low_(integer_rows(with.kernels, precision, most_rows, most_width)),
       rows_scratch_(to_size(with.pool.threads() * 2 * row_width_)),
       turned_(
           to_size(precision == train_precision::exact ? 0 : with.pool.threads() * turned_columns * (most_summed + 64))),
@@ -121,10 +123,10 @@ void products::quantize(const_float_rows x, std::int64_t rows, std::int64_t ins,
   with_.pool.run_pieces(rows, rows_at_once, [&](std::int64_t first, std::int64_t count, int thread) {
     float* rest = rows_scratch_.data() + thread * 2 * row_width_;
     for (std::int64_t r = first; r < first + count; ++r) {
-      high_.put(with_.kernels, static_cast<int>(r), x.row(r));
+      high_.put(static_cast<int>(r), x.row(r));
       if (!both) continue;
       kernels_.residual(x.row(r), padded_row(ins), rest);
-      low_.put(with_.kernels, static_cast<int>(r), rest);
+      low_.put(static_cast<int>(r), rest);
     }
   });
 }
@@ -196,9 +198,9 @@ void products::quantize_scaled(const_float_rows dy, std::int64_t rows, const som
       kernels_.scale(row, scales, whole, scaled);
       std::fill(scaled + outs.count, scaled + padded, 0.0f);
       constants_[to_size(r)] = static_cast<float>(kernels_.dot(row, mids, outs.count));
-      high_.put(with_.kernels, static_cast<int>(r), scaled);
+      high_.put(static_cast<int>(r), scaled);
       kernels_.residual(scaled, padded, rest);
-      low_.put(with_.kernels, static_cast<int>(r), rest);
+      low_.put(static_cast<int>(r), rest);
     }
   });
 }

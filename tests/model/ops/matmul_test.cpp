@@ -32,7 +32,7 @@ aligned_buffer<float> multiply(const product_case& c, const random_matrix& matri
   const compute with{pool, table};
   aligned_buffer<float> y(before.size());
   std::memcpy(y.data(), before.data(), before.size() * sizeof(float));
-  quantized_rows quantized(c.rows, c.ins);
+  quantized_rows quantized(table, c.rows, c.ins);
   matmul_args args;
   args.w = matrix.view;
   args.rows = c.rows;
@@ -43,7 +43,7 @@ aligned_buffer<float> multiply(const product_case& c, const random_matrix& matri
   args.bias = c.bias ? bias.data() : nullptr;
   args.accumulate = c.accumulate;
   if (is_integer(c.kind)) {
-    quantized.assign(with, x.data(), args.x_stride, c.rows, c.ins);
+    quantized.assign(pool, x.data(), args.x_stride, c.rows, c.ins);
     args.q = quantized.view();
   }
   if (reference)
@@ -121,8 +121,8 @@ TEST(matmul, does_not_depend_on_the_number_of_threads) {
   const auto run = [&](int threads) {
     thread_pool pool(threads);
     const compute with{pool, kernels()};
-    quantized_rows quantized(3, 128);
-    quantized.assign(with, x.data(), 128, 3, 128);
+    quantized_rows quantized(kernels(), 3, 128);
+    quantized.assign(pool, x.data(), 128, 3, 128);
     std::vector<float> y(3 * 4096);
     matmul_args args;
     args.w = matrix.view;

@@ -99,12 +99,11 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
     const kernel_table* table = kernels_of(isa);
     if (!table) continue;
     thread_pool pool(1);
-    const compute with{pool, *table};
     for (const int rows : {1, 5, 13, 30}) {
       const std::int64_t n = 100, padded = padded_row(n);
       const auto x = random.rows(rows, n, padded);
-      quantized_rows quantized(rows, n);
-      quantized.assign(with, x.data(), padded, rows, n);
+      quantized_rows quantized(*table, rows, n);
+      quantized.assign(pool, x.data(), padded, rows, n);
       const quantized_view& q = quantized.view();
       for (int row = 0; row < rows; ++row) {
         const std::int64_t tile = row / q.tile * q.tile, in_tile = row % q.tile;
@@ -114,6 +113,10 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
           EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[static_cast<std::size_t>(row * padded + i)],
                       q.scales[row] * 0.501);
           total += value;
+          if (table->wide_inputs) {
+            const std::int64_t swapped[] = {0, 2, 1, 3};
+            EXPECT_EQ(q.wide[tile * padded + (i / 4 * q.tile + in_tile) * 4 + swapped[i % 4]], value);
+          }
         }
         EXPECT_EQ(q.sums[row], total);
         std::int32_t of_groups = 0;
@@ -128,8 +131,8 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
 TEST(rows, a_row_of_zeros_quantizes_to_zeros) {
   thread_pool pool(1);
   const std::vector<float> x(64, 0.0f);
-  quantized_rows quantized(1, 64);
-  quantized.assign({pool, kernels()}, x.data(), 64, 1, 64);
+  quantized_rows quantized(kernels(), 1, 64);
+  quantized.assign(pool, x.data(), 64, 1, 64);
   EXPECT_EQ(quantized.view().scales[0], 0.0f);
   EXPECT_EQ(quantized.view().sums[0], 0);
 }

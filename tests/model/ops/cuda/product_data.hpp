@@ -58,8 +58,8 @@ struct product_data {
     const compute with{pool, kernels()};
     std::vector<float> y = before, inputs = x;
     for (float& v : inputs) v = std::isnan(v) ? 0 : kind == scheme::bf16 ? bf16_to_f32(f32_to_bf16(v)) : v;
-    quantized_rows quantized(rows, ins);
-    quantized.assign(with, inputs.data(), padded_row(ins), rows, ins);
+    quantized_rows quantized(kernels(), rows, ins);
+    quantized.assign(pool, inputs.data(), padded_row(ins), rows, ins);
     matmul_args a;
     a.w = weights.view;
     a.rows = rows;
