@@ -52,7 +52,7 @@ void score_blocks(const query_tile& t, std::int64_t block, const float* factors)
     pairs k[Blocks];
     repeat<Blocks>([&](int b) INLINED { k[b] = load_pairs(keys[b] + pair * pair_lanes); });
     repeat<Queries>([&](int i) INLINED {
-      const pairs q = one_pair(reinterpret_cast<const std::int16_t*>(t.spare(i)) + 2 * pair);
+      const same_pair q = one_pair(reinterpret_cast<const std::int16_t*>(t.spare(i)) + 2 * pair);
       repeat<Blocks>([&](int b) INLINED { s[i][b] = dot(s[i][b], k[b], q); });
     });
   }
@@ -109,7 +109,7 @@ void mix_values(const query_tile& t, std::int64_t part, const float* inverse) {
         if (starts_line(p)) fetch_next_head<Queries>(values + p * pair_lanes, way);
       });
       repeat<Queries>([&](int i) INLINED {
-        const pairs w = one_pair(weights(t, i, block).of + slot);
+        const same_pair w = one_pair(weights(t, i, block).of + slot);
         repeat<Parts>([&](int p) INLINED { s[i][p] = dot(s[i][p], v[p], w); });
       });
     }
@@ -125,8 +125,8 @@ void mix_values(const query_tile& t, std::int64_t part, const float* inverse) {
 
 template <int Queries>
 void attend_tile(const query_tile& t) {
-  constexpr int blocks_at_once = Queries <= 4 ? 4 : 2;                    // enough sums to hide the latency of one
-  constexpr int parts_at_once = Queries <= 3 ? 4 : Queries <= 6 ? 2 : 1;  // and all of them in registers
+  constexpr int blocks_at_once = fit_beside(Queries, most_sums);
+  constexpr int parts_at_once = fit_beside(Queries, most_sums * 3 / 4);  // with a sum over all blocks each
   float factors[Queries], inverse[Queries];
   for (int i = 0; i < Queries; ++i)
     factors[i] = quantize_query(t, i) / __builtin_sqrtf(static_cast<float>(t.a.head_dim));
@@ -143,12 +143,15 @@ void attend_tile(const query_tile& t) {
   for (; part < t.parts(); ++part) mix_values<Queries, 1>(t, part, inverse);
 }
 
+struct attention_over_integers {
+  template <int Queries>
+  static constexpr tile_function of = attend_tile<Queries>;
+};
+
 }  // namespace
 
 tile_function integer_tile(int queries) {
-  constexpr tile_function tiles[attention_queries] = {attend_tile<1>, attend_tile<2>, attend_tile<3>, attend_tile<4>,
-                                                      attend_tile<5>, attend_tile<6>, attend_tile<7>, attend_tile<8>};
-  return tiles[queries - 1];
+  return tile_for<attention_over_integers>(queries);
 }
 
 }  // namespace troupe::TROUPE_ISA

@@ -79,7 +79,7 @@ void mix_values(const query_tile& t, int part, const float* inverse) {
 
 template <kv_kind Kind, int Queries>
 void attend_tile(const query_tile& t) {
-  constexpr int at_once = Queries <= 4 ? 4 : 2;  // enough sums to hide the latency of one
+  constexpr int at_once = fit_beside(Queries, most_sums);
   const float factor = 1.0f / __builtin_sqrtf(static_cast<float>(t.a.head_dim));
   std::int64_t block = t.first_block;
   for (; block + at_once <= t.last_block; block += at_once) score_blocks<Kind, Queries, at_once>(t, block, factor);
@@ -92,16 +92,17 @@ void attend_tile(const query_tile& t) {
 }
 
 template <kv_kind Kind>
-constexpr tile_function float_tiles[attention_queries] = {
-    attend_tile<Kind, 1>, attend_tile<Kind, 2>, attend_tile<Kind, 3>, attend_tile<Kind, 4>,
-    attend_tile<Kind, 5>, attend_tile<Kind, 6>, attend_tile<Kind, 7>, attend_tile<Kind, 8>};
+struct float_tile {
+  template <int Queries>
+  static constexpr tile_function of = attend_tile<Kind, Queries>;
+};
 
 tile_function tile_of(kv_kind kind, int queries) {
   switch (kind) {
     case kv_kind::f32:
-      return float_tiles<kv_kind::f32>[queries - 1];
+      return tile_for<float_tile<kv_kind::f32>>(queries);
     case kv_kind::f16:
-      return float_tiles<kv_kind::f16>[queries - 1];
+      return tile_for<float_tile<kv_kind::f16>>(queries);
     case kv_kind::i8:
       return integer_tile(queries);
   }
@@ -112,8 +113,8 @@ tile_function tile_of(kv_kind kind, int queries) {
 
 void attend(const attention_args& a) {
   const int total = a.rows * a.group;
-  for (int first = 0; first < total; first += attention_queries) {
-    const int count = total - first < attention_queries ? total - first : attention_queries;
+  for (int first = 0; first < total; first += queries_at_once) {
+    const int count = total - first < queries_at_once ? total - first : queries_at_once;
     query_tile t{a, {}, {}, {}, {}};
     for (int i = 0; i < count; ++i) {
       const int row = (first + i) / a.group, head = (first + i) % a.group;

@@ -8,6 +8,14 @@
 namespace troupe::TROUPE_ISA {
 
 constexpr int lanes = 16;
+constexpr int most_sums = vectors_in_registers < 32 ? 6 : 16;  // beside what is multiplied
+constexpr int queries_at_once = most_sums < attention_queries ? most_sums : attention_queries;
+
+/// Blocks, or parts of a head, that are worth working on together: enough sums to hide the latency of one, and all of
+/// them in registers.
+constexpr int fit_beside(int queries, int sums) {
+  return queries * 4 <= sums ? 4 : queries * 2 <= sums ? 2 : 1;
+}
 
 /// Some queries of one sequence and kv head, done together.
 struct query_tile {
@@ -83,6 +91,14 @@ inline void write_part(const query_tile& t, int query, std::int64_t part, f32x16
 }
 
 using tile_function = void (*)(const query_tile&);
+
+/// Tile::of<queries>
+template <class Tile, int Queries = queries_at_once>
+tile_function tile_for(int queries) {
+  if constexpr (Queries > 1)
+    if (queries < Queries) return tile_for<Tile, Queries - 1>(queries);
+  return Tile::template of<Queries>;
+}
 
 /// For so many queries, over keys and values in int8.
 tile_function integer_tile(int queries);

@@ -20,7 +20,6 @@ inline void renew(const void* inputs) {
 
 }  // namespace
 
-
 std::int64_t spin_int8(std::int64_t rounds) {
   const std::uint8_t bytes[64] = {1, 2, 3};
   byte_input x[chains * 4] = {1, -1, 2, -2};

@@ -7,6 +7,8 @@ namespace troupe::TROUPE_ISA {
 namespace {
 
 constexpr std::int64_t lanes = outs_per_block;
+constexpr int most_sums = vectors_in_registers < 32 ? 6 : 24;  // beside what is multiplied
+constexpr int chains = 2;                                      // of sums for each of A's outputs
 
 /// With at most so many rows most of the time is spent on reading the factors, each of which is too short for the
 /// processor to foresee: while one is read, the next adapter's is asked for, into the second-level cache.
@@ -35,7 +37,6 @@ const auto* block_of(const factor_view& factor, std::int64_t block) {
 template <bool Half, int Rows>
 void shrink_rows(const low_rank_args& a, int first, std::int64_t block) {
   using reader = factor_reader<Half>;
-  constexpr int chains = 2;
   const auto* w = block_of<Half>(a.a, block);
   const factor_view& next = a.next ? a.next->a : a.a;
   const float* x = a.x + first * a.x_stride;
@@ -80,16 +81,38 @@ void expand_rows(const low_rank_args& a, int first, std::int64_t block) {
   });
 }
 
+/// As many rows and blocks at a time as have their sums in registers.
+template <bool Half, int Rows>
+void shrink_tile(const low_rank_args& a, int first, std::int64_t block) {
+  if constexpr (Rows * chains <= most_sums) {
+    shrink_rows<Half, Rows>(a, first, block);
+  } else {
+    shrink_tile<Half, (Rows + 1) / 2>(a, first, block);
+    shrink_tile<Half, Rows / 2>(a, first + (Rows + 1) / 2, block);
+  }
+}
+template <bool Half, int Rows, int Blocks>
+void expand_tile(const low_rank_args& a, int first, std::int64_t block) {
+  if constexpr (Rows * Blocks <= most_sums) {
+    expand_rows<Half, Rows, Blocks>(a, first, block);
+  } else if constexpr (Blocks > 1) {
+    for (int b = 0; b < Blocks; ++b) expand_tile<Half, Rows, 1>(a, first, block + b);
+  } else {
+    expand_tile<Half, (Rows + 1) / 2, 1>(a, first, block);
+    expand_tile<Half, Rows / 2, 1>(a, first + (Rows + 1) / 2, block);
+  }
+}
+
 using tile_function = void (*)(const low_rank_args&, int first, std::int64_t block);
 template <bool Half>
-constexpr tile_function shrinking[] = {shrink_rows<Half, 1>, shrink_rows<Half, 2>, shrink_rows<Half, 3>,
-                                       shrink_rows<Half, 4>, shrink_rows<Half, 5>, shrink_rows<Half, 6>,
-                                       shrink_rows<Half, 7>, shrink_rows<Half, 8>};
+constexpr tile_function shrinking[] = {shrink_tile<Half, 1>, shrink_tile<Half, 2>, shrink_tile<Half, 3>,
+                                       shrink_tile<Half, 4>, shrink_tile<Half, 5>, shrink_tile<Half, 6>,
+                                       shrink_tile<Half, 7>, shrink_tile<Half, 8>};
 template <bool Half, int Blocks>
-constexpr tile_function expanding[] = {expand_rows<Half, 1, Blocks>, expand_rows<Half, 2, Blocks>,
-                                       expand_rows<Half, 3, Blocks>, expand_rows<Half, 4, Blocks>,
-                                       expand_rows<Half, 5, Blocks>, expand_rows<Half, 6, Blocks>,
-                                       expand_rows<Half, 7, Blocks>, expand_rows<Half, 8, Blocks>};
+constexpr tile_function expanding[] = {expand_tile<Half, 1, Blocks>, expand_tile<Half, 2, Blocks>,
+                                       expand_tile<Half, 3, Blocks>, expand_tile<Half, 4, Blocks>,
+                                       expand_tile<Half, 5, Blocks>, expand_tile<Half, 6, Blocks>,
+                                       expand_tile<Half, 7, Blocks>, expand_tile<Half, 8, Blocks>};
 
 void for_tiles(const low_rank_args& a, const tile_function* tiles, std::int64_t block) {
   for (int row = 0; row < a.rows; row += low_rank_rows) {

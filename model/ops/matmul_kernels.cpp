@@ -77,7 +77,8 @@ void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t 
   sums s[Rows][Blocks];
   repeat<Rows>([&](int r)
                    INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(-128 * a.q.sums[first + r]); }); });
-  const auto multiply = [&](std::int64_t k) INLINED { multiply_bytes(w + k * lanes, ins * lanes, x + k * a.q.tile, s); };
+  const auto multiply = [&](std::int64_t k)
+                            INLINED { multiply_bytes(w + k * lanes, ins * lanes, x + k * a.q.tile, s); };
   std::int64_t k = 0;
   const std::byte* lines = nullptr;
   while (k < ins && (lines = next_lines(a.read_after)))
@@ -334,9 +335,9 @@ void integer_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t
     sweep(a, plan, tile, tile + at_once < tiles ? tile + at_once : tiles, 1, first_block, last_block);
 }
 
-/// Float rows are counted singly: six at a time, then the rest.
+/// Float rows are counted singly: some at a time, then the rest.
 void float_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
-  constexpr std::int64_t most = 6;
+  constexpr std::int64_t most = vectors_in_registers < 12 ? vectors_in_registers / 2 : 6;
   const std::int64_t at_once = (chunk_bytes / (a.w.stored_ins() * 4 * most) + 1) * most;
   for (std::int64_t row = 0; row < a.rows; row += at_once) {
     const std::int64_t end = row + at_once < a.rows ? row + at_once : a.rows;

@@ -135,13 +135,24 @@ inline pairs load_pairs(const std::int8_t* p) {
   return {_mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))),
           _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p + 16)))};
 }
-inline pairs one_pair(const std::int16_t* p) {
+struct same_pair {
+  __m256i v;
+};
+inline same_pair one_pair(const std::int16_t* p) {
   std::int32_t both;
   std::memcpy(&both, p, 4);
-  return {_mm256_set1_epi32(both), _mm256_set1_epi32(both)};
+  return {_mm256_set1_epi32(both)};
 }
-inline i32x16 dot(i32x16 s, pairs a, pairs b) {
-  return {_mm256_add_epi32(s.lo, _mm256_madd_epi16(a.lo, b.lo)), _mm256_add_epi32(s.hi, _mm256_madd_epi16(a.hi, b.hi))};
+// In assembly, as below: compilers make all products of a tile before they add them, and then lack registers.
+inline i32x16 dot(i32x16 s, pairs a, same_pair b) {
+  __m256i product;
+  asm("vpmaddwd %[b], %[a_lo], %[product]\n\t"
+      "vpmaddwd %[b], %[a_hi], %[b]\n\t"
+      "vpaddd %[product], %[lo], %[lo]\n\t"
+      "vpaddd %[b], %[hi], %[hi]"
+      : [lo] "+x"(s.lo), [hi] "+x"(s.hi), [product] "=&x"(product), [b] "+x"(b.v)
+      : [a_lo] "x"(a.lo), [a_hi] "x"(a.hi));
+  return s;
 }
 
 struct weights {
@@ -159,17 +170,9 @@ inline weights high_nibbles(weights a) {
   return low_nibbles({_mm256_srli_epi16(a.lo, 4), _mm256_srli_epi16(a.hi, 4)});
 }
 
-struct sums {
-  __m256i lo, hi;
-};
+using sums = i32x16;
 inline sums start(std::int32_t x) {
   return {_mm256_set1_epi32(x), _mm256_set1_epi32(x)};
-}
-inline sums operator+(sums a, sums b) {
-  return {_mm256_add_epi32(a.lo, b.lo), _mm256_add_epi32(a.hi, b.hi)};
-}
-inline f32x16 to_float(sums s) {
-  return {_mm256_cvtepi32_ps(s.lo), _mm256_cvtepi32_ps(s.hi)};
 }
 
 // vpmaddubsw would saturate where both factors have eight bits, so these have sixteen: of four inputs the even two are
@@ -184,32 +187,15 @@ constexpr int byte_parts = 2;
 inline const byte_input* byte_inputs(const quantized_view& q) {
   return q.wide;
 }
-struct byte_part {
-  __m256i lo, hi;
-};
+using byte_part = pairs;
 inline byte_part part_of(weights w, int part) {
   if (part == 1) return {_mm256_srli_epi16(w.lo, 8), _mm256_srli_epi16(w.hi, 8)};
   const __m256i m = _mm256_set1_epi16(255);
   return {_mm256_and_si256(w.lo, m), _mm256_and_si256(w.hi, m)};
 }
-struct inputs {
-  __m256i v;
-};
+using inputs = same_pair;
 inline inputs load_inputs(const byte_input* four, int part) {
-  std::int32_t two;
-  std::memcpy(&two, four + 2 * part, 4);
-  return {_mm256_set1_epi32(two)};
-}
-// In assembly, as below: compilers make all products of a tile before they add them, and then lack registers.
-inline sums dot(sums s, byte_part w, inputs x) {
-  __m256i product;
-  asm("vpmaddwd %[x], %[w_lo], %[product]\n\t"
-      "vpmaddwd %[x], %[w_hi], %[x]\n\t"
-      "vpaddd %[product], %[lo], %[lo]\n\t"
-      "vpaddd %[x], %[hi], %[hi]"
-      : [lo] "+x"(s.lo), [hi] "+x"(s.hi), [product] "=&x"(product), [x] "+x"(x.v)
-      : [w_lo] "x"(w.lo), [w_hi] "x"(w.hi));
-  return s;
+  return one_pair(four + 2 * part);
 }
 
 // Of nibbles sixteen bits hold the sums of a group: 32 products of at most 15 * 127, in two lanes for each output.

@@ -112,13 +112,14 @@ inline pairs load_pairs(const std::int8_t* p) {
   return {_mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(p)))};
 }
 /// Sixteen times the same.
-inline pairs one_pair(const std::int16_t* p) {
+using same_pair = pairs;
+inline same_pair one_pair(const std::int16_t* p) {
   std::int32_t both;
   std::memcpy(&both, p, 4);
   return {_mm512_set1_epi32(both)};
 }
 /// Both products of each pair, added to its sum.
-inline i32x16 dot(i32x16 s, pairs a, pairs b) {
+inline i32x16 dot(i32x16 s, pairs a, same_pair b) {
   return {_mm512_dpwssd_epi32(s.v, a.v, b.v)};
 }
 

@@ -162,13 +162,14 @@ inline pairs load_pairs(const std::int8_t* p) {
   std::memcpy(&a, wide, sizeof wide);
   return a;
 }
-inline pairs one_pair(const std::int16_t* p) {
+using same_pair = pairs;
+inline same_pair one_pair(const std::int16_t* p) {
   std::int32_t both;
   std::memcpy(&both, p, 4);
   const __m128i q = _mm_set1_epi32(both);
   return {{q, q, q, q}};
 }
-inline i32x16 dot(i32x16 s, pairs a, pairs b) {
+inline i32x16 dot(i32x16 s, pairs a, same_pair b) {
   for (int i = 0; i < 4; ++i) s.q[i] = _mm_add_epi32(s.q[i], _mm_madd_epi16(a.q[i], b.q[i]));
   return s;
 }

@@ -1,4 +1,4 @@
-// Compiled once per ISA. A tile of rows and 16 or 32 columns stays in registers while the depth passes by.
+// Compiled once per ISA. The sums of a tile of rows and 16 or 32 columns stay in registers while the depth passes by.
 #include "model/ops/vec.hpp"
 #include "model/train/train_kernels_isa.hpp"
 
@@ -7,11 +7,11 @@ namespace {
 
 constexpr std::int64_t lanes = 16;
 #if defined(__AVX512F__)
-constexpr int most_rows = 12;  // with two registers of columns: 24 sums
+constexpr int most_rows = 12, most_vectors = 2;
 #elif defined(__AVX2__)
-constexpr int most_rows = 5;
+constexpr int most_rows = 6, most_vectors = 1;
 #else
-constexpr int most_rows = 2;
+constexpr int most_rows = 2, most_vectors = 2;
 #endif
 
 template <int Rows, int Vectors>
@@ -60,9 +60,9 @@ tile_function tile_of(std::int64_t rows) {
     tile<3, Vectors, Transposed>,
     tile<4, Vectors, Transposed>,
     tile<5, Vectors, Transposed>,
+    tile<6, Vectors, Transposed>,
 #endif
 #if defined(__AVX512F__)
-    tile<6, Vectors, Transposed>,
     tile<7, Vectors, Transposed>,
     tile<8, Vectors, Transposed>,
     tile<9, Vectors, Transposed>,
@@ -81,9 +81,12 @@ void multiply_rows(const multiply_args& m) {
     // nearly equal tiles: 16 rows are two of 8
     const std::int64_t rows = left >= 2 * most_rows ? most_rows : left > most_rows ? (left + 1) / 2 : left;
     const float* a = m.a.data + (Transposed ? row : row * m.a.stride);
-    for (std::int64_t column = 0; column < m.columns; column += panel_columns)
-      (m.columns - column > lanes ? tile_of<2, Transposed>(rows) : tile_of<1, Transposed>(rows))(
-          m, a, m.b.data + column / panel_columns * m.panel_step, m.c.data + row * m.c.stride + column);
+    for (std::int64_t column = 0; column < m.columns; column += most_vectors * lanes) {
+      const float* b = m.b.data + column / panel_columns * m.panel_step + column % panel_columns;
+      const bool many = m.columns - column > lanes;
+      (many ? tile_of<most_vectors, Transposed> : tile_of<1, Transposed>)(rows)(m, a, b,
+                                                                                m.c.data + row * m.c.stride + column);
+    }
     row += rows;
   }
 }
