@@ -44,7 +44,7 @@ std::int64_t spin_int4(std::int64_t rounds) {
     renew(x);
     repeat<chains>([&](int k) INLINED { s[k] = dot(s[k], w, load_nibble_inputs(x + 4 * k)); });
   }
-  repeat<chains>([&](int k) INLINED { use(to_float(whole(s[k], 0))); });
+  repeat<chains>([&](int k) INLINED { use(to_float(whole(s[k]))); });
   return rounds * chains * 128;
 }
 

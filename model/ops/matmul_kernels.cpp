@@ -124,26 +124,33 @@ INLINED inline void group_of_bytes(const std::uint8_t* w, std::int64_t block_byt
     multiply_bytes(w, block_bytes, x, s);
 }
 
+/// s += the products of four inputs of each row with nibbles.
+template <int Rows, int Blocks>
+INLINED inline void multiply_nibbles(const weights (&w)[Blocks], const std::int8_t* x, nibble_sums (&s)[Rows][Blocks]) {
+  repeat<Rows>([&](int r) INLINED {
+    const nibble_inputs i = load_nibble_inputs(x + r * 4);
+    repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], w[b], i); });
+  });
+}
+
 /// For few rows high nibbles are multiplied where they are, which spares a shift for each load: their sums are
 /// whole sixteens, so the division at the end is exact.
-template <int Rows>
-constexpr bool sixteens_apart = sixteens_fit&& Rows <= 2;
+constexpr bool sixteens_apart(int rows) {
+  return sixteens_fit && rows <= 2;
+}
 
-/// The products of one group of nibbles, eight inputs at a time.
+/// The products of one group of nibbles, eight inputs at a time; each row's sums start at its number.
 template <scheme Kind, int Rows, int Blocks>
 INLINED inline void group_of_nibbles(const std::uint8_t* w, std::int64_t block_bytes, const std::int8_t* x, int step,
                                      const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
-  const auto multiply = [&](const weights(&v)[Blocks], const std::int8_t* four, nibble_sums(&into)[Rows][Blocks])
-                            INLINED {
-                              repeat<Rows>([&](int r) INLINED {
-                                const nibble_inputs i = load_nibble_inputs(four + r * 4);
-                                repeat<Blocks>([&](int b) INLINED { into[r][b] = dot(into[r][b], v[b], i); });
-                              });
-                            };
-  nibble_sums low[Rows][Blocks], high[sixteens_apart<Rows> ? Rows : 1][Blocks];
-  repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { low[r][b] = start_nibbles(starts[r]); }); });
-  if constexpr (sixteens_apart<Rows>)
-    repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { high[r][b] = start_nibbles(0); }); });
+  constexpr bool apart = sixteens_apart(Rows);
+  nibble_sums low[Rows][Blocks], high[Rows][Blocks];
+  repeat<Rows>([&](int r) INLINED {
+    repeat<Blocks>([&](int b) INLINED {
+      low[r][b] = start_nibbles(starts[r]);
+      if constexpr (apart) high[r][b] = start_nibbles(0);
+    });
+  });
   for (int eight = 0; eight < group_reader<Kind>::group / 8; ++eight, w += 64, x += 2 * step) {
     weights v[Blocks], half[Blocks];
     repeat<Blocks>([&](int b) INLINED {
@@ -151,19 +158,19 @@ INLINED inline void group_of_nibbles(const std::uint8_t* w, std::int64_t block_b
       v[b] = load_weights(w + b * block_bytes);
       half[b] = low_nibbles(v[b]);
     });
-    multiply(half, x, low);
-    if constexpr (sixteens_apart<Rows>) {
-      repeat<Blocks>([&](int b) INLINED { half[b] = high_sixteens(v[b]); });
-      multiply(half, x + step, high);
-    } else {
-      repeat<Blocks>([&](int b) INLINED { half[b] = high_nibbles(v[b]); });
-      multiply(half, x + step, low);
-    }
+    multiply_nibbles(half, x, low);
+    repeat<Blocks>([&](int b) INLINED {
+      if constexpr (apart)
+        half[b] = high_sixteens(v[b]);
+      else
+        half[b] = high_nibbles(v[b]);
+    });
+    multiply_nibbles(half, x + step, apart ? high : low);
   }
   repeat<Rows>([&](int r) INLINED {
     repeat<Blocks>([&](int b) INLINED {
-      s[r][b] = whole(low[r][b], starts[r]);
-      if constexpr (sixteens_apart<Rows>) s[r][b] = s[r][b] + sixteenth(high[r][b]);
+      s[r][b] = whole(low[r][b]);
+      if constexpr (apart) s[r][b] = s[r][b] + sixteenth(high[r][b]);
     });
   });
 }

@@ -198,7 +198,8 @@ inline inputs load_inputs(const byte_input* four, int part) {
   return one_pair(four + 2 * part);
 }
 
-// Of nibbles sixteen bits hold the sums of a group: 32 products of at most 15 * 127, in two lanes for each output.
+// Of nibbles sixteen bits hold the sums of a group, in two lanes for each output. With x = -8 times the sum of the
+// inputs a lane ends at (z - 4) * q of its own 16 inputs and -4 * q of the others': at most 16 * 127 * (11 + 4).
 constexpr bool sixteens_fit = false;
 struct nibble_inputs {
   __m256i v;
@@ -211,8 +212,9 @@ inline nibble_inputs load_nibble_inputs(const std::int8_t* p) {
 struct nibble_sums {
   __m256i lo, hi;
 };
-inline nibble_sums start_nibbles(std::int32_t) {
-  return {_mm256_setzero_si256(), _mm256_setzero_si256()};
+inline nibble_sums start_nibbles(std::int32_t x) {
+  const __m256i half = _mm256_set1_epi16(static_cast<std::int16_t>(x / 2));
+  return {half, half};
 }
 inline nibble_sums dot(nibble_sums s, weights w, nibble_inputs x) {
   __m256i product;
@@ -224,9 +226,9 @@ inline nibble_sums dot(nibble_sums s, weights w, nibble_inputs x) {
       : [w_lo] "x"(w.lo), [w_hi] "x"(w.hi));
   return s;
 }
-inline sums whole(nibble_sums s, std::int32_t started_at) {
-  const __m256i one = _mm256_set1_epi16(1), start = _mm256_set1_epi32(started_at);
-  return {_mm256_add_epi32(start, _mm256_madd_epi16(s.lo, one)), _mm256_add_epi32(start, _mm256_madd_epi16(s.hi, one))};
+inline sums whole(nibble_sums s) {
+  const __m256i one = _mm256_set1_epi16(1);
+  return {_mm256_madd_epi16(s.lo, one), _mm256_madd_epi16(s.hi, one)};
 }
 
 }  // namespace troupe::TROUPE_ISA

@@ -186,7 +186,7 @@ using nibble_sums = sums;
 inline nibble_sums start_nibbles(std::int32_t x) {
   return start(x);
 }
-inline sums whole(nibble_sums s, [[maybe_unused]] std::int32_t started_at) {
+inline sums whole(nibble_sums s) {
   return s;
 }
 /// Whether nibble_sums have room for high nibbles where they are: sixteen times their value.

@@ -245,7 +245,7 @@ using nibble_sums = sums;
 inline nibble_sums start_nibbles(std::int32_t x) {
   return start(x);
 }
-inline sums whole(nibble_sums s, std::int32_t) {
+inline sums whole(nibble_sums s) {
   return s;
 }
 constexpr bool sixteens_fit = false;

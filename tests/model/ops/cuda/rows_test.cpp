@@ -41,15 +41,16 @@ struct codes_on_device {
     for (int row = 0; row < rows; ++row) {
       aligned_buffer<float> one(static_cast<std::size_t>(padded));
       std::copy_n(x.begin() + row * stride, n, one.data());
-      std::vector<std::int8_t> expected(static_cast<std::size_t>(padded));
-      std::vector<std::int32_t> groups(static_cast<std::size_t>(padded / 32));
-      float scale = 0;
-      std::int32_t sum = 0;
-      kernels().quantize(one.data(), padded, 1, 0, expected.data(), &scale, &sum, groups.data());
-      ASSERT_TRUE(std::equal(expected.begin(), expected.end(), q_.begin() + row * padded)) << n;
-      ASSERT_TRUE(std::equal(groups.begin(), groups.end(), groups_.begin() + row * padded / 32)) << n;
-      ASSERT_EQ(scale, scales_[std::size_t(row)]);
-      ASSERT_EQ(sum, sums_[std::size_t(row)]);
+      quantized_rows on_host(kernels(), 1, n);
+      on_host.begin(1, n);
+      on_host.put(0, one.data());
+      const quantized_view& expected = on_host.view();
+      ASSERT_TRUE(std::equal(expected.q, expected.q + padded, q_.begin() + row * padded)) << n;
+      ASSERT_TRUE(
+          std::equal(expected.group_sums, expected.group_sums + padded / 32, groups_.begin() + row * padded / 32))
+          << n;
+      ASSERT_EQ(*expected.scales, scales_[std::size_t(row)]);
+      ASSERT_EQ(*expected.sums, sums_[std::size_t(row)]);
       for (std::int64_t i = 0; i < padded; ++i)
         ASSERT_EQ(bf16_[std::size_t(row * padded + i)], f32_to_bf16(one[std::size_t(i)]));
     }
