@@ -92,6 +92,40 @@ TEST(matmul, is_the_same_to_the_bit_on_every_instruction_set) {
   }
 }
 
+/// Sums of narrow integers must not overflow: largest and smallest weights, and inputs whose signs agree with each
+/// other in several ways.
+TEST(matmul, is_the_same_everywhere_where_weights_and_inputs_are_extreme) {
+  random_data random(5);
+  constexpr std::int64_t outs = 32, ins = 192;
+  constexpr int rows = 13, signs = 6;
+  const std::uint8_t patterns[signs] = {0b1111'1111, 0b0000'0000, 0b0011'0011, 0b0101'0101, 0b0000'1111, 0b1100'0011};
+  aligned_buffer<float> x(rows * padded_row(ins));
+  for (int row = 0; row < rows; ++row)
+    for (std::int64_t i = 0; i < ins; ++i)
+      x[static_cast<std::size_t>(row * padded_row(ins) + i)] = patterns[row % signs] >> i % 8 & 1 ? 2.0f : -2.0f;
+  const auto none = random.rows(rows, 0, padded_row(outs));
+  for (const scheme kind : all_schemes)
+    for (const int codes : {0x00, 0xff, 0x0f, 0xf0}) {
+      if (!is_integer(kind)) continue;
+      random_matrix matrix(random, kind, outs, ins);
+      std::memset(matrix.memory.data(), codes, packed_bytes(kind, outs, ins).weights);
+      const product_case c{kind, rows, outs, ins, false, false};
+      const auto expected = multiply(c, matrix, x, none, none, kernels(), true);
+      const auto plain = multiply(c, matrix, x, none, none, *kernels_of("generic"), false);
+      for (int row = 0; row < rows; ++row)
+        for (std::int64_t out = 0; out < outs; ++out) {
+          const auto at = static_cast<std::size_t>(row * padded_row(outs) + out);
+          ASSERT_NEAR(plain[at], expected[at], 1e-5 * std::fabs(expected[at]) + 1e-3) << name_of(kind) << codes;
+        }
+      for (const char* isa : all_isas)
+        if (const kernel_table* table = kernels_of(isa)) {
+          const auto got = multiply(c, matrix, x, none, none, *table, false);
+          ASSERT_EQ(std::memcmp(got.data(), plain.data(), got.size() * sizeof(float)), 0)
+              << isa << " " << name_of(kind) << " " << codes;
+        }
+    }
+}
+
 TEST(matmul, gives_a_row_the_same_bits_alone_and_among_others) {
   random_data random(3);
   for (const scheme kind : all_schemes) {
