@@ -22,11 +22,9 @@ std::int64_t blocks_of(const matmul_args& job) {
 }
 
 /// Blocks for one task: so few that there are enough tasks for threads to end together, so many that a task is worth
-/// handing over, and a multiple of what a kernel does at once. Each task reads all rows, so with many rows it should
-/// not be small.
+/// handing over. Each task reads all rows, so with many rows it should not be small.
 std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
   constexpr std::int64_t least_products = 1 << 15;
-  const std::int64_t unit = jobs.front().rows <= 6 ? 4 : 12;
   std::int64_t blocks = 0, products = 0;
   for (const auto& job : jobs) {
     blocks += blocks_of(job);
@@ -35,7 +33,10 @@ std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
   if (threads == 1 || products < 2 * least_products) return std::max<std::int64_t>(blocks, 1);
   const std::int64_t balanced = blocks / (threads * 4);
   const std::int64_t worthwhile = least_products * blocks / products;
-  return rounded_up(std::max({balanced, worthwhile, std::int64_t{1}}), unit);
+  const std::int64_t least = std::max({balanced, worthwhile, std::int64_t{1}});
+  // Kernels do two, three or four blocks at once with more than six rows: twelve suit them all, if threads get as many.
+  const std::int64_t twelves = rounded_up(least, 12);
+  return jobs.front().rows > 6 && blocks % (twelves * threads) == 0 ? twelves : rounded_up(least, 4);
 }
 
 /// An adapter's rows come in tasks of a tile each.
