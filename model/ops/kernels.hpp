@@ -8,25 +8,38 @@
 
 namespace troupe {
 
-/// Rows of inputs as integers: q = round(x / scale), |q| <= 127. Rows lie in tiles of `tile` rows so that a kernel
-/// reads them as one stream: q [tiles][ins / 4][tile][4], group_sums [tiles][ins / 32][tile]. Rows past the last are
-/// zero. Where the instruction set multiplies numbers of 16 bits (kernel_table::wide_inputs), they lie beside it in
-/// these too, in the same order but that of every four the middle two are swapped.
+/// How finely inputs become integers.
+enum class input_bits : std::uint8_t { eight, sixteen };
+constexpr std::int32_t largest_input(input_bits bits) {
+  return bits == input_bits::eight ? 127 : 256 * 127 + 127;
+}
+
+/// Rows of inputs as integers: round(x / scale), at most largest_input. In 8 bits they are q, in 16 bits 256 q + low.
+/// Rows lie in tiles of `tile` rows so that a kernel reads them as one stream: q and low [tiles][ins / 4][tile][4],
+/// group_sums [tiles][ins / 32][tile]. Rows past the last are zero. Instruction sets that multiply numbers of 16 bits
+/// (kernel_table::wide_inputs) have them in `wide`, in the same order but that of every four the middle two are
+/// swapped: beside q in 8 bits, and alone in 16.
 struct quantized_view {
   int rows = 0;
   int tile = 1;
   std::int64_t ins = 0;  ///< padded
+  input_bits bits = input_bits::eight;
   const std::int8_t* q = nullptr;
+  const std::int8_t* low = nullptr;
   const std::int16_t* wide = nullptr;
   const float* scales = nullptr;             ///< [rows]
   const std::int32_t* sums = nullptr;        ///< [rows], of the whole row
   const std::int32_t* group_sums = nullptr;  ///< of 32 inputs each
 };
 
-/// Where a kernel puts a row of them: q, wide and group_sums point at the row's tile.
+constexpr int fine_tile_rows = 6;  ///< of tiles in 16 bits
+
+/// Where a kernel puts a row of them: q, low, wide and group_sums point at the row's tile.
 struct quantized_row {
   int tile = 1, in_tile = 0;
+  input_bits bits = input_bits::eight;
   std::int8_t* q = nullptr;
+  std::int8_t* low = nullptr;
   std::int16_t* wide = nullptr;
   float* scale = nullptr;
   std::int32_t* sum = nullptr;
@@ -146,7 +159,7 @@ struct store_kv_args {
 
 struct kernel_table {
   const char* isa;
-  bool wide_inputs;  ///< quantize also makes, and matmul reads, quantized_view::wide
+  bool wide_inputs;  ///< quantize makes, and matmul reads, quantized_view::wide
   void (*matmul)(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
   void (*shrink)(const low_rank_args&);                                                     ///< between = scale * A x
   void (*expand)(const low_rank_args&, std::int64_t first_block, std::int64_t last_block);  ///< y += B between

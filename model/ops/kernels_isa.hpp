@@ -5,6 +5,8 @@
 namespace troupe::TROUPE_ISA {
 
 void matmul(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
+/// With inputs in 16 bits.
+void fine_matmul(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
 void shrink(const low_rank_args&);
 void expand(const low_rank_args&, std::int64_t first_block, std::int64_t last_block);
 void attend(const attention_args&);

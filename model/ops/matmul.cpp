@@ -69,12 +69,15 @@ void relax() {
 
 }  // namespace
 
-quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins)
+quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins,
+                               input_bits finest)
     : kernels_(kernels) {
   // a last tile that is not full is padded, by less than a tile
   const auto rows = static_cast<std::size_t>(most_rows + most_tile_rows),
              ins = static_cast<std::size_t>(padded_row(most_ins));
+  const bool fine = finest == input_bits::sixteen;
   q_ = aligned_buffer<std::int8_t>(rows * ins + 64);
+  low_ = aligned_buffer<std::int8_t>(fine && !kernels.wide_inputs ? rows * ins + 64 : 0);
   wide_ = aligned_buffer<std::int16_t>(kernels.wide_inputs ? rows * ins : 0);
   scales_ = aligned_buffer<float>(rows);
   sums_ = aligned_buffer<std::int32_t>(rows);
@@ -82,11 +85,13 @@ quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_ro
 }
 
 // Rows that only fill the last tile keep what an earlier pass left: harmless, their outputs are never written.
-void quantized_rows::begin(int rows, std::int64_t ins) {
+void quantized_rows::begin(int rows, std::int64_t ins, input_bits bits) {
   view_ = {.rows = rows,
-           .tile = tile_for(rows),
+           .tile = bits == input_bits::eight ? tile_for(rows) : fine_tile_rows,
            .ins = padded_row(ins),
+           .bits = bits,
            .q = q_.data(),
+           .low = low_.data(),
            .wide = wide_.data(),
            .scales = scales_.data(),
            .sums = sums_.data(),
@@ -94,20 +99,24 @@ void quantized_rows::begin(int rows, std::int64_t ins) {
 }
 
 void quantized_rows::put(int row, const float* x) {
-  const std::int64_t first = row / view_.tile * view_.tile;
   const auto at = static_cast<std::size_t>(row);
+  const std::int64_t first_row = row / view_.tile * view_.tile;
+  const auto of_tile = [&](auto& buffer) { return buffer.size() ? buffer.data() + first_row * view_.ins : nullptr; };
   kernels_.quantize(x, view_.ins,
                     {.tile = view_.tile,
                      .in_tile = row % view_.tile,
-                     .q = q_.data() + first * view_.ins,
-                     .wide = kernels_.wide_inputs ? wide_.data() + first * view_.ins : nullptr,
+                     .bits = view_.bits,
+                     .q = of_tile(q_),
+                     .low = of_tile(low_),
+                     .wide = of_tile(wide_),
                      .scale = &scales_[at],
                      .sum = &sums_[at],
-                     .group_sums = group_sums_.data() + first * (view_.ins / 32)});
+                     .group_sums = group_sums_.data() + first_row * (view_.ins / 32)});
 }
 
-void quantized_rows::assign(thread_pool& pool, const float* x, std::int64_t stride, int rows, std::int64_t ins) {
-  begin(rows, ins);
+void quantized_rows::assign(thread_pool& pool, const float* x, std::int64_t stride, int rows, std::int64_t ins,
+                            input_bits bits) {
+  begin(rows, ins, bits);
   constexpr int at_once = 16;
   pool.run((rows + at_once - 1) / at_once, [&](int task, int) {
     for (int row = task * at_once; row < std::min(rows, (task + 1) * at_once); ++row) put(row, x + row * stride);

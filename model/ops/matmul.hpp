@@ -10,18 +10,21 @@ namespace troupe {
 /// Rows of activations as integers (see quantized_view). Memory is taken once, for the largest pass.
 class quantized_rows {
  public:
-  quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins);
+  /// With room for inputs of `finest` bits.
+  quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins,
+                 input_bits finest = input_bits::eight);
   /// Rows of a new pass follow, each put once, by any thread.
-  void begin(int rows, std::int64_t ins);
+  void begin(int rows, std::int64_t ins, input_bits bits = input_bits::eight);
   /// x: one row, padded to 64 with zeros.
   void put(int row, const float* x);
   /// All rows at once: [rows, stride].
-  void assign(thread_pool& pool, const float* x, std::int64_t stride, int rows, std::int64_t ins);
+  void assign(thread_pool& pool, const float* x, std::int64_t stride, int rows, std::int64_t ins,
+              input_bits bits = input_bits::eight);
   const quantized_view& view() const { return view_; }
 
  private:
   const kernel_table& kernels_;
-  aligned_buffer<std::int8_t> q_;
+  aligned_buffer<std::int8_t> q_, low_;
   aligned_buffer<std::int16_t> wide_;
   aligned_buffer<float> scales_;
   aligned_buffer<std::int32_t> sums_;
@@ -41,5 +44,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
 
 /// The same, without adapters, in plain loops, in double where sums are not exact: what the kernels are compared with.
 void matmul_reference(const matmul_args& args);
+/// An input as the kernels read it.
+std::int32_t integer_at(const quantized_view& q, std::int64_t row, std::int64_t i);
 
 }  // namespace troupe

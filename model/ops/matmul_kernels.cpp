@@ -1,24 +1,11 @@
-// Compiled once per ISA. Weights stream past a tile of rows whose sums stay in registers.
-#include "model/ops/kernels_isa.hpp"
-#include "model/ops/vec.hpp"
+// Products with inputs in int8, or in f32. Compiled once per ISA.
+#include "model/ops/matmul_tile.hpp"
 
 namespace troupe::TROUPE_ISA {
 namespace {
 
-constexpr std::int64_t lanes = outs_per_block;
-constexpr int most_rows = 12;                  // of a tile
-constexpr std::int64_t chunk_bytes = 1 << 20;  // of inputs that stay in the second-level cache while weights pass
-constexpr int prefetch_ahead = 4096;           // bytes of floats, when one row reads them as fast as memory gives
-
-const std::uint8_t* bytes_of(const matmul_args& a) {
-  return reinterpret_cast<const std::uint8_t*>(a.w.weights);
-}
-
-/// While some blocks are multiplied, the next ones are fetched into the second-level cache: the processor does not
-/// predict several streams that jump.
-inline void fetch_ahead(const void* weights) {
-  __builtin_prefetch(weights, 0, 2);
-}
+constexpr int most_rows = 12;         // of a tile
+constexpr int prefetch_ahead = 4096;  // bytes of floats, when one row reads them as fast as memory gives
 
 constexpr int lines_at_once = 16;
 
@@ -31,13 +18,6 @@ inline const std::byte* next_lines(fetch_list* list) {
   piece.bytes -= lines_at_once * 64;
   if (piece.bytes <= 0) --list->count;
   return lines;
-}
-
-/// The product of one row and 16 outputs is known: bias and sum with what is there, in this order.
-inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f32x16 product) {
-  float* y = a.y + row * a.y_stride + block * lanes;
-  if (a.bias) product = product + load(a.bias + block * lanes);
-  store(y, a.accumulate ? load(y) + product : product);
 }
 
 /// s += the products of four inputs of each row.
@@ -93,27 +73,6 @@ void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t 
 }
 
 // ---- u8g64, q8, q4, u4g32: a scale per group of inputs ----
-
-template <scheme Kind>
-struct group_reader {
-  static constexpr int group = static_cast<int>(group_of(Kind));
-  static constexpr std::int64_t weight_bytes = (has_nibbles(Kind) ? group / 2 : group) * lanes;  // of one block
-
-  /// Scales or mids of 16 outputs.
-  static f32x16 factors(const std::byte* all, std::int64_t index) {
-    const std::byte* at = all + index * lanes * factor_bytes(Kind);
-    if constexpr (factor_bytes(Kind) == 4)
-      return load(reinterpret_cast<const float*>(at));
-    else
-      return load_f16(reinterpret_cast<const std::uint16_t*>(at));
-  }
-  static std::int32_t input_sum(const std::int32_t* group_sums, int tile, std::int64_t g) {
-    if constexpr (group == 64)
-      return group_sums[2 * g * tile] + group_sums[(2 * g + 1) * tile];
-    else
-      return group_sums[g * tile];
-  }
-};
 
 /// The products of one group of bytes; each row's sums start at its number.
 template <scheme Kind, int Rows, int Blocks>
@@ -360,7 +319,8 @@ void float_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t l
 static_assert(most_rows == 12, "quantized_rows tiles by at most as many rows as the plans know");
 
 void matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
-  (is_integer(a.w.kind) ? integer_matmul : float_matmul)(a, first_block, last_block);
+  if (!is_integer(a.w.kind)) return float_matmul(a, first_block, last_block);
+  (a.q.bits == input_bits::sixteen ? fine_matmul : integer_matmul)(a, first_block, last_block);
 }
 
 }  // namespace troupe::TROUPE_ISA

@@ -14,14 +14,20 @@ std::vector<double> inputs_of(const matmul_args& a, std::int64_t row) {
       x[static_cast<std::size_t>(i)] = a.x[row * a.x_stride + i];
       continue;
     }
-    const std::int64_t tile = row / a.q.tile * a.q.tile, in_tile = row % a.q.tile;
-    const auto q = a.q.q[tile * a.q.ins + (i / 4 * a.q.tile + in_tile) * 4 + i % 4];
-    x[static_cast<std::size_t>(i)] = static_cast<double>(q) * a.q.scales[row];
+    x[static_cast<std::size_t>(i)] = static_cast<double>(integer_at(a.q, row, i)) * a.q.scales[row];
   }
   return x;
 }
 
 }  // namespace
+
+std::int32_t integer_at(const quantized_view& q, std::int64_t row, std::int64_t i) {
+  const std::int64_t tile = row / q.tile * q.tile, in_tile = row % q.tile;
+  const std::int64_t four = tile * q.ins + (i / 4 * q.tile + in_tile) * 4;
+  if (q.bits == input_bits::eight) return q.q[four + i % 4];
+  constexpr std::int64_t in_wide[] = {0, 2, 1, 3};
+  return q.wide ? q.wide[four + in_wide[i % 4]] : 256 * q.q[four + i % 4] + q.low[four + i % 4];
+}
 
 void matmul_reference(const matmul_args& a) {
   std::vector<float> weights(static_cast<std::size_t>(a.w.ins));

@@ -71,27 +71,52 @@ void rotate(float* x, std::int64_t heads, std::int64_t dim, const float* cosines
   }
 }
 
+namespace {
+
+/// Sixteen inputs of a row, from the one at `at` on, to where a tile has them.
+void put_in_8_bits(const quantized_row& into, std::int64_t at, i32x16 codes) {
+  const int step = into.tile * 4;
+  std::int8_t bytes[lanes];
+  store_i8(bytes, codes);
+  for (int four = 0; four < 4; ++four) std::memcpy(into.q + at + four * step, bytes + four * 4, 4);
+  if constexpr (wide_inputs) {
+    std::int16_t wide[lanes];
+    store_wide(wide, bytes);
+    for (int four = 0; four < 4; ++four) std::memcpy(into.wide + at + four * step, wide + four * 4, 8);
+  }
+}
+
+void put_in_16_bits(const quantized_row& into, std::int64_t at, i32x16 codes) {
+  const int step = into.tile * 4;
+  if constexpr (wide_inputs) {
+    std::int16_t wide[lanes];
+    store_wide(wide, codes);
+    for (int four = 0; four < 4; ++four) std::memcpy(into.wide + at + four * step, wide + four * 4, 8);
+  } else {
+    const i32x16 high = high_part(codes);
+    std::int8_t high_bytes[lanes], low_bytes[lanes];
+    store_i8(high_bytes, high);
+    store_i8(low_bytes, low_part(codes, high));
+    for (int four = 0; four < 4; ++four) std::memcpy(into.q + at + four * step, high_bytes + four * 4, 4);
+    for (int four = 0; four < 4; ++four) std::memcpy(into.low + at + four * step, low_bytes + four * 4, 4);
+  }
+}
+
+}  // namespace
+
 void quantize(const float* x, std::int64_t padded, const quantized_row& into) {
   f32x16 largest = zero();
   for (std::int64_t i = 0; i < padded; i += lanes) largest = max(largest, absolute(load(x + i)));
-  const float most = max_of(largest);
-  *into.scale = most / 127.0f;
-  const f32x16 inverse = all(most > 0 ? 127.0f / most : 0.0f);
+  const float most = max_of(largest), highest = static_cast<float>(largest_input(into.bits));
+  *into.scale = most / highest;
+  const f32x16 inverse = all(most > 0 ? highest / most : 0.0f);
+  const auto put = into.bits == input_bits::eight ? put_in_8_bits : put_in_16_bits;
   std::int32_t total = 0;
   for (std::int64_t i = 0; i < padded; i += 32) {
-    const i32x16 low = nearest(load(x + i) * inverse), high = nearest(load(x + i + lanes) * inverse);
-    const std::int64_t at = (i / 4 * into.tile + into.in_tile) * 4, step = into.tile * 4;
-    std::int8_t group[32];
-    store_i8(group, low);
-    store_i8(group + lanes, high);
-    for (int four = 0; four < 8; ++four) std::memcpy(into.q + at + four * step, group + four * 4, 4);
-    if constexpr (wide_inputs) {
-      std::int16_t wide[32];
-      store_wide(wide, group);
-      store_wide(wide + lanes, group + lanes);
-      for (int four = 0; four < 8; ++four) std::memcpy(into.wide + at + four * step, wide + four * 4, 8);
-    }
-    const std::int32_t group_sum = sum_of(low + high);
+    const i32x16 first = nearest(load(x + i) * inverse), second = nearest(load(x + i + lanes) * inverse);
+    put(into, (i / 4 * into.tile + into.in_tile) * 4, first);
+    put(into, ((i + lanes) / 4 * into.tile + into.in_tile) * 4, second);
+    const std::int32_t group_sum = sum_of(first + second);
     into.group_sums[i / 32 * into.tile + into.in_tile] = group_sum;
     total += group_sum;
   }

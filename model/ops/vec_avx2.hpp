@@ -120,6 +120,13 @@ inline void store_i8(std::int8_t* p, i32x16 a) {
   };
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm_unpacklo_epi64(low_bytes(a.lo), low_bytes(a.hi)));
 }
+inline i32x16 high_part(i32x16 a) {
+  const __m256i half = _mm256_set1_epi32(128);
+  return {_mm256_srai_epi32(_mm256_add_epi32(a.lo, half), 8), _mm256_srai_epi32(_mm256_add_epi32(a.hi, half), 8)};
+}
+inline i32x16 low_part(i32x16 a, i32x16 high) {
+  return {_mm256_sub_epi32(a.lo, _mm256_slli_epi32(high.lo, 8)), _mm256_sub_epi32(a.hi, _mm256_slli_epi32(high.hi, 8))};
+}
 inline void store_i16(std::int16_t* p, i32x16 a) {
   const __m256i words = _mm256_permute4x64_epi64(_mm256_packs_epi32(a.lo, a.hi), 0xd8);
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words);
@@ -178,9 +185,18 @@ inline sums start(std::int32_t x) {
 // vpmaddubsw would saturate where both factors have eight bits, so these have sixteen: of four inputs the even two are
 // a first part, the odd two a second one.
 constexpr bool wide_inputs = true;
+inline void swap_middles(std::int16_t* p) {
+  auto* words = reinterpret_cast<__m256i*>(p);
+  _mm256_storeu_si256(words, _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(_mm256_loadu_si256(words), 0xd8), 0xd8));
+}
 inline void store_wide(std::int16_t* p, const std::int8_t* sixteen) {
   const __m256i words = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(sixteen)));
-  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(words, 0xd8), 0xd8));
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), words);
+  swap_middles(p);
+}
+inline void store_wide(std::int16_t* p, i32x16 a) {
+  store_i16(p, a);
+  swap_middles(p);
 }
 using byte_input = std::int16_t;
 constexpr int byte_parts = 2;
@@ -196,6 +212,18 @@ inline byte_part part_of(weights w, int part) {
 using inputs = same_pair;
 inline inputs load_inputs(const byte_input* four, int part) {
   return one_pair(four + 2 * part);
+}
+
+using fine_inputs = inputs;
+inline fine_inputs load_fine_inputs(const quantized_view& q, std::int64_t at, int part) {
+  return load_inputs(q.wide + at, part);
+}
+using fine_sums = sums;
+inline fine_sums start_fine(std::int32_t x) {
+  return start(x);
+}
+inline sums whole(fine_sums s) {
+  return s;
 }
 
 // Of nibbles sixteen bits hold the sums of a group, in two lanes for each output. With x = -8 times the sum of the

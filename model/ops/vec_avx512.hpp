@@ -97,6 +97,13 @@ inline std::int32_t sum_of(i32x16 a) {
 inline void store_i8(std::int8_t* p, i32x16 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm512_cvtepi32_epi8(a.v));
 }
+/// A number of 16 bits is 256 times its high part, and its low part, both of 8 bits.
+inline i32x16 high_part(i32x16 a) {
+  return {_mm512_srai_epi32(_mm512_add_epi32(a.v, _mm512_set1_epi32(128)), 8)};
+}
+inline i32x16 low_part(i32x16 a, i32x16 high) {
+  return {_mm512_sub_epi32(a.v, _mm512_slli_epi32(high.v, 8))};
+}
 inline void store_i16(std::int16_t* p, i32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p), _mm512_cvtepi32_epi16(a.v));
 }
@@ -155,6 +162,7 @@ inline f32x16 to_float(sums s) {
 /// in so many parts.
 constexpr bool wide_inputs = false;
 inline void store_wide(std::int16_t*, const std::int8_t*) {}
+inline void store_wide(std::int16_t*, i32x16) {}
 using byte_input = std::int8_t;
 constexpr int byte_parts = 1;
 inline const byte_input* byte_inputs(const quantized_view& q) {
@@ -175,6 +183,26 @@ inline inputs load_inputs(const byte_input* four, int) {
 }
 inline sums dot(sums s, byte_part w, inputs x) {
   return {_mm512_dpbusd_epi32(s.v, w.v, x.v)};
+}
+
+/// The same with inputs in 16 bits.
+struct fine_inputs {
+  __m512i high, low;
+};
+inline fine_inputs load_fine_inputs(const quantized_view& q, std::int64_t at, int) {
+  return {load_inputs(q.q + at, 0).v, load_inputs(q.low + at, 0).v};
+}
+struct fine_sums {
+  __m512i high, low;
+};
+inline fine_sums start_fine(std::int32_t x) {
+  return {_mm512_setzero_si512(), _mm512_set1_epi32(x)};
+}
+inline fine_sums dot(fine_sums s, byte_part w, fine_inputs x) {
+  return {_mm512_dpbusd_epi32(s.high, w.v, x.high), _mm512_dpbusd_epi32(s.low, w.v, x.low)};
+}
+inline sums whole(fine_sums s) {
+  return {_mm512_add_epi32(_mm512_slli_epi32(s.high, 8), s.low)};
 }
 
 /// The same with nibbles: sums of a group of 32 inputs.

@@ -144,6 +144,14 @@ inline void store_i8(std::int8_t* p, i32x16 a) {
   std::memcpy(wide, &a, sizeof wide);
   for (int i = 0; i < 16; ++i) p[i] = static_cast<std::int8_t>(wide[i]);
 }
+inline i32x16 high_part(i32x16 a) {
+  for (auto& q : a.q) q = _mm_srai_epi32(_mm_add_epi32(q, _mm_set1_epi32(128)), 8);
+  return a;
+}
+inline i32x16 low_part(i32x16 a, i32x16 high) {
+  for (int i = 0; i < 4; ++i) a.q[i] = _mm_sub_epi32(a.q[i], _mm_slli_epi32(high.q[i], 8));
+  return a;
+}
 inline void store_i16(std::int16_t* p, i32x16 a) {
   for (int i = 0; i < 2; ++i)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(p) + i, _mm_packs_epi32(a.q[2 * i], a.q[2 * i + 1]));
@@ -213,6 +221,7 @@ inline f32x16 to_float(sums s) {
 
 constexpr bool wide_inputs = false;
 inline void store_wide(std::int16_t*, const std::int8_t*) {}
+inline void store_wide(std::int16_t*, i32x16) {}
 using byte_input = std::int8_t;
 constexpr int byte_parts = 1;
 inline const byte_input* byte_inputs(const quantized_view& q) {
@@ -235,6 +244,26 @@ inline sums dot(sums s, byte_part w, inputs x) {
     s.part[2 * i + 1] = _mm_add_epi32(s.part[2 * i + 1], _mm_madd_epi16(_mm_unpackhi_epi8(w.q[i], none), x.v));
   }
   return s;
+}
+
+struct fine_inputs {
+  inputs high, low;
+};
+inline fine_inputs load_fine_inputs(const quantized_view& q, std::int64_t at, int) {
+  return {load_inputs(q.q + at, 0), load_inputs(q.low + at, 0)};
+}
+struct fine_sums {
+  sums high, low;
+};
+inline fine_sums start_fine(std::int32_t x) {
+  return {start(0), start(x)};
+}
+inline fine_sums dot(fine_sums s, byte_part w, fine_inputs x) {
+  return {dot(s.high, w, x.high), dot(s.low, w, x.low)};
+}
+inline sums whole(fine_sums s) {
+  for (auto& part : s.high.part) part = _mm_slli_epi32(part, 8);
+  return s.high + s.low;
 }
 
 using nibble_inputs = inputs;

@@ -154,15 +154,4 @@ void scale(const float* x, const float* by, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; i += lanes) store(out + i, load(x + i) * load(by + i));
 }
 
-void residual(const float* x, std::int64_t padded, float* out) {
-  f32x16 largest = zero();
-  for (std::int64_t i = 0; i < padded; i += lanes) largest = max(largest, absolute(load(x + i)));
-  const float most = max_of(largest);
-  const f32x16 scale = all(most / 127.0f), inverse = all(most > 0 ? 127.0f / most : 0.0f);
-  for (std::int64_t i = 0; i < padded; i += lanes) {
-    const f32x16 v = load(x + i);
-    store(out + i, v - to_float(nearest(v * inverse)) * scale);
-  }
-}
-
 }  // namespace troupe::TROUPE_ISA

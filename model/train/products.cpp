@@ -19,7 +19,7 @@ constexpr std::array<std::string_view, 3> precision_names{"served", "fine", "exa
 quantized_rows integer_rows(const kernel_table& kernels, train_precision precision, std::int64_t most_rows,
                             std::int64_t most_width) {
   const bool none = precision == train_precision::exact;
-  return quantized_rows(kernels, none ? 1 : most_rows, none ? 64 : most_width);
+  return quantized_rows(kernels, none ? 1 : most_rows, none ? 64 : most_width, input_bits::sixteen);
 }
 
 bool is_u8(const trained_matrix& w) {
@@ -54,9 +54,8 @@ products::products(const compute& with, train_precision precision, std::int64_t 
       precision_(precision),
       row_width_(padded_row(most_width) + 64),
       panels_(to_size(with.pool.threads() * depth_at_once * columns_at_once)),
-      high_(integer_rows(with.kernels, precision, most_rows, most_width)),
-      low_(integer_rows(with.kernels, precision, most_rows, most_width)),
-      rows_scratch_(to_size(with.pool.threads() * 2 * row_width_)),
+      inputs_(integer_rows(with.kernels, precision, most_rows, most_width)),
+      rows_scratch_(to_size(with.pool.threads() * row_width_)),
       turned_(
           to_size(precision == train_precision::exact ? 0 : with.pool.threads() * turned_columns * (most_summed + 64))),
       constants_(to_size(most_rows)),
@@ -117,20 +116,6 @@ void products::fill_panels(const operand& b, const fill_args& part) const {
                        panel_columns);
 }
 
-void products::quantize(const_float_rows x, std::int64_t rows, std::int64_t ins, bool both) {
-  high_.begin(static_cast<int>(rows), ins);
-  low_.begin(static_cast<int>(rows), ins);
-  with_.pool.run_pieces(rows, rows_at_once, [&](std::int64_t first, std::int64_t count, int thread) {
-    float* rest = rows_scratch_.data() + thread * 2 * row_width_;
-    for (std::int64_t r = first; r < first + count; ++r) {
-      high_.put(static_cast<int>(r), x.row(r));
-      if (!both) continue;
-      kernels_.residual(x.row(r), padded_row(ins), rest);
-      low_.put(static_cast<int>(r), rest);
-    }
-  });
-}
-
 void products::forward_floats(const_float_rows x, std::int64_t rows, const output& o) {
   multiply(
       {.rows = rows, .columns = o.w->outs, .depth = o.w->ins, .a = x, .b = forward_of(*o.w), .c = o.y, .how = o.how});
@@ -139,32 +124,26 @@ void products::forward_floats(const_float_rows x, std::int64_t rows, const outpu
 }
 
 void products::forward(const_float_rows x, std::int64_t rows, std::span<const output> outputs) {
-  std::vector<matmul_args> high, low;
+  std::vector<matmul_args> jobs;
   for (const output& o : outputs) {
     const bool in_integers = !o.w->values && is_integer(o.w->packed.kind) && precision_ != train_precision::exact;
     if (!in_integers) {
       forward_floats(x, rows, o);
       continue;
     }
-    matmul_args job{.w = o.w->packed,
+    jobs.push_back({.w = o.w->packed,
                     .rows = static_cast<int>(rows),
                     .q = {},
                     .y = o.y.data,
                     .y_stride = o.y.stride,
                     .bias = o.bias,
-                    .accumulate = o.how == into::add};
-    high.push_back(job);
-    job.bias = nullptr;
-    job.accumulate = true;
-    low.push_back(job);
+                    .accumulate = o.how == into::add});
   }
-  if (high.empty()) return;
-  quantize(x, rows, high.front().w.ins, precision_ == train_precision::fine);
-  for (auto& job : high) job.q = high_.view();
-  matmul(with_, high);
-  if (precision_ != train_precision::fine) return;
-  for (auto& job : low) job.q = low_.view();
-  matmul(with_, low);
+  if (jobs.empty()) return;
+  inputs_.assign(with_.pool, x.data, x.stride, static_cast<int>(rows), jobs.front().w.ins,
+                 precision_ == train_precision::fine ? input_bits::sixteen : input_bits::eight);
+  for (auto& job : jobs) job.q = inputs_.view();
+  matmul(with_, jobs);
 }
 
 void products::backward(const_float_rows dy, std::int64_t rows, const trained_matrix& w, float_rows dx, into how) {
@@ -185,22 +164,18 @@ void products::backward_u8(const_float_rows dy, std::int64_t rows, const matrix_
 }
 
 void products::quantize_scaled(const_float_rows dy, std::int64_t rows, const some_outs& outs) {
-  high_.begin(static_cast<int>(rows), outs.count);
-  low_.begin(static_cast<int>(rows), outs.count);
+  inputs_.begin(static_cast<int>(rows), outs.count, input_bits::sixteen);
   const float* scales = reinterpret_cast<const float*>(outs.w.scales) + outs.first;
   const float* mids = reinterpret_cast<const float*>(outs.w.mids) + outs.first;
   const std::int64_t whole = rounded_up(outs.count, 16), padded = padded_row(outs.count);
   with_.pool.run_pieces(rows, rows_at_once, [&](std::int64_t first, std::int64_t count, int thread) {
-    float* scaled = rows_scratch_.data() + thread * 2 * row_width_;
-    float* rest = scaled + row_width_;
+    float* scaled = rows_scratch_.data() + thread * row_width_;
     for (std::int64_t r = first; r < first + count; ++r) {
       const float* row = dy.row(r) + outs.first;
       kernels_.scale(row, scales, whole, scaled);
       std::fill(scaled + outs.count, scaled + padded, 0.0f);
       constants_[to_size(r)] = static_cast<float>(kernels_.dot(row, mids, outs.count));
-      high_.put(static_cast<int>(r), scaled);
-      kernels_.residual(scaled, padded, rest);
-      low_.put(static_cast<int>(r), rest);
+      inputs_.put(static_cast<int>(r), scaled);
     }
   });
 }
@@ -225,11 +200,8 @@ void products::turned_product(const some_outs& outs, std::int64_t first_in, std:
   job.rows = static_cast<int>(rows);
   job.y = dx.data + first_in;
   job.y_stride = dx.stride;
-  job.q = high_.view();
+  job.q = inputs_.view();
   job.accumulate = how == into::add;
-  with_.kernels.matmul(job, 0, columns / 16);
-  job.q = low_.view();
-  job.accumulate = true;
   with_.kernels.matmul(job, 0, columns / 16);
   const std::int64_t valid = std::min(columns, w.ins - first_in);
   for (std::int64_t r = 0; r < rows; ++r) {

@@ -55,8 +55,8 @@ struct product_args {
 };
 
 /// How products with quantized weights are computed.
-///   as_served  forward in int8 as serving computes it, backward in 15 bits
-///   fine       inputs in 15 bits (two int8 products), the same backward where a scheme allows it
+///   as_served  forward in int8 as serving computes it, backward in 16 bits
+///   fine       inputs in 16 bits, the same backward where a scheme allows it
 ///   exact      in f32 with the weights that the scheme stands for
 enum class train_precision : std::uint8_t { as_served, fine, exact };
 train_precision precision_from_name(std::string_view name);  ///< "served", "fine" or "exact"
@@ -90,7 +90,6 @@ class products {
   void multiply_block(const product_args& args, std::int64_t row, std::int64_t rows, std::int64_t column, int thread);
   void fill_panels(const operand& b, const fill_args& part) const;
   void forward_floats(const_float_rows x, std::int64_t rows, const output& o);
-  void quantize(const_float_rows x, std::int64_t rows, std::int64_t ins, bool both);
   void quantize_scaled(const_float_rows dy, std::int64_t rows, const some_outs& outs);
   void backward_u8(const_float_rows dy, std::int64_t rows, const matrix_view& w, float_rows dx, into how);
   /// Of dx, the columns from first_in on.
@@ -101,9 +100,9 @@ class products {
   const train_kernel_table& kernels_;
   train_precision precision_;
   std::int64_t row_width_;
-  aligned_buffer<float> panels_;        // [threads][depth_at_once * columns_at_once]
-  quantized_rows high_, low_;           // a row's first seven bits, and the next
-  aligned_buffer<float> rows_scratch_;  // [threads][2][row_width]
+  aligned_buffer<float> panels_;  // [threads][depth_at_once * columns_at_once]
+  quantized_rows inputs_;
+  aligned_buffer<float> rows_scratch_;  // [threads][row_width]
   aligned_buffer<std::byte> turned_;    // [threads]
   aligned_buffer<float> constants_;     // [rows]
   aligned_buffer<float> ones_, zeros_;  // scales and mids of weights that have none

@@ -74,8 +74,6 @@ struct train_kernel_table {
   double (*sum_of_squares)(const float* x, std::int64_t n);
   double (*dot)(const float* x, const float* y, std::int64_t n);
   void (*scale)(const float* x, const float* by, std::int64_t n, float* out);  ///< element by element
-  /// What is left of a row when it was quantized to int8, as kernel_table::quantize does it.
-  void (*residual)(const float* x, std::int64_t padded, float* out);
   /// out = x where it is kept, over 1 - probability; 0 elsewhere. May be the same.
   void (*drop)(const dropout_key& key, std::int64_t row, const float* x, std::int64_t n, float* out);
 };

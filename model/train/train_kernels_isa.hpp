@@ -19,7 +19,6 @@ void adam(const adam_args&, std::int64_t, const float*, float*, float*, float*);
 double sum_of_squares(const float*, std::int64_t);
 double dot_product(const float*, const float*, std::int64_t);
 void scale(const float*, const float*, std::int64_t, float*);
-void residual(const float*, std::int64_t, float*);
 void drop(const dropout_key&, std::int64_t, const float*, std::int64_t, float*);
 
 }  // namespace troupe::TROUPE_ISA

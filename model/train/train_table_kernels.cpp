@@ -19,7 +19,6 @@ const train_kernel_table train_table{.multiply = multiply,
                                      .sum_of_squares = sum_of_squares,
                                      .dot = dot_product,
                                      .scale = scale,
-                                     .residual = residual,
                                      .drop = drop};
 
 }  // namespace troupe::TROUPE_ISA

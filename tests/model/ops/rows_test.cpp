@@ -109,7 +109,7 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
         const std::int64_t tile = row / q.tile * q.tile, in_tile = row % q.tile;
         std::int32_t total = 0;
         for (std::int64_t i = 0; i < padded; ++i) {
-          const int value = q.q[tile * padded + (i / 4 * q.tile + in_tile) * 4 + i % 4];
+          const int value = integer_at(q, row, i);
           EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[static_cast<std::size_t>(row * padded + i)],
                       q.scales[row] * 0.501);
           total += value;
@@ -124,6 +124,31 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
           of_groups += q.group_sums[tile * (padded / 32) + g * q.tile + in_tile];
         EXPECT_EQ(of_groups, total);
       }
+    }
+  }
+}
+
+TEST(rows, inputs_in_16_bits_are_256_times_nearer) {
+  random_data random(24);
+  const std::int64_t n = 100, padded = padded_row(n);
+  const auto x = random.rows(13, n, padded);
+  for (const char* isa : all_isas) {
+    const kernel_table* table = kernels_of(isa);
+    if (!table) continue;
+    quantized_rows quantized(*table, 13, n, input_bits::sixteen);
+    quantized.begin(13, n, input_bits::sixteen);
+    for (int row = 0; row < 13; ++row) quantized.put(row, x.data() + row * padded);
+    const quantized_view& q = quantized.view();
+    for (int row = 0; row < 13; ++row) {
+      std::int32_t total = 0;
+      for (std::int64_t i = 0; i < padded; ++i) {
+        const std::int32_t value = integer_at(q, row, i);
+        EXPECT_LE(std::abs(value), largest_input(input_bits::sixteen));
+        EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[static_cast<std::size_t>(row * padded + i)],
+                    q.scales[row] * 0.51f);
+        total += value;
+      }
+      EXPECT_EQ(q.sums[row], total);
     }
   }
 }

@@ -1,0 +1,120 @@
+// Products with inputs in 16 bits, as training makes them. Compiled once per ISA.
+#include "model/ops/matmul_tile.hpp"
+
+namespace troupe::TROUPE_ISA {
+namespace {
+
+constexpr int rows = fine_tile_rows;
+
+/// Inputs whose sum of products is made in whole numbers: those that share a scale, or of a whole row as many as 32 bits
+/// hold for certain, since weights less their zero point are at most 128.
+template <scheme Kind>
+constexpr std::int64_t segment = group_of(Kind) > 0 ? group_of(Kind) : 512;
+static_assert(segment<scheme::u8> * 128 * largest_input(input_bits::sixteen) < std::int64_t{1} << 31);
+
+/// s += the products of four inputs of each row, the first of which is at `x`.
+template <int Blocks>
+INLINED inline void multiply_fine(const weights (&w)[Blocks], const quantized_view& q, std::int64_t x,
+                                  fine_sums (&s)[rows][Blocks]) {
+  repeat<byte_parts>([&](int part) INLINED {
+    byte_part v[Blocks];
+    repeat<Blocks>([&](int b) INLINED { v[b] = part_of(w[b], part); });
+    repeat<rows>([&](int r) INLINED {
+      const fine_inputs i = load_fine_inputs(q, x + r * 4, part);
+      repeat<Blocks>([&](int b) INLINED { s[r][b] = dot(s[r][b], v[b], i); });
+    });
+  });
+}
+
+/// The products of a segment: inputs [from, to) of a tile whose inputs begin at `x`.
+template <scheme Kind, int Blocks>
+INLINED inline void multiply_segment(const matmul_args& a, std::int64_t block, std::int64_t x, std::int64_t from,
+                                     std::int64_t to, fine_sums (&s)[rows][Blocks]) {
+  constexpr std::int64_t per_load = has_nibbles(Kind) ? 8 : 4;
+  const std::int64_t ins = a.q.ins, block_bytes = packed_block_bytes(Kind, ins);
+  const std::uint8_t* w = bytes_of(a) + block * block_bytes + from / per_load * 64;
+  x += from * rows;
+  for (std::int64_t k = from; k < to; k += per_load, w += 64, x += per_load * rows) {
+    weights v[Blocks];
+    repeat<Blocks>([&](int b) INLINED {
+      fetch_ahead(w + (b + Blocks) * block_bytes);
+      v[b] = load_weights(w + b * block_bytes);
+      if constexpr (has_nibbles(Kind)) v[b] = low_nibbles(v[b]);
+    });
+    multiply_fine(v, a.q, x, s);
+    if constexpr (has_nibbles(Kind)) {
+      repeat<Blocks>([&](int b) INLINED { v[b] = high_nibbles(load_weights(w + b * block_bytes)); });
+      multiply_fine(v, a.q, x + 4 * rows, s);
+    }
+  }
+}
+
+template <scheme Kind, int Blocks>
+void fine_tile(const matmul_args& a, std::int64_t tile, std::int64_t block) {
+  using reader = group_reader<Kind>;
+  const std::int64_t first = tile * rows, ins = a.q.ins;
+  const std::int32_t* group_sums = a.q.group_sums + first * (ins / 32);
+  f32x16 y[rows][Blocks];
+  repeat<rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { y[r][b] = zero(); }); });
+  for (std::int64_t from = 0; from < ins; from += segment<Kind>) {
+    const std::int64_t to = from + segment<Kind> < ins ? from + segment<Kind> : ins;
+    fine_sums s[rows][Blocks];
+    float totals[rows];
+    repeat<rows>([&](int r) INLINED {
+      std::int32_t total = 0;
+      for (std::int64_t g = from / 32; g < to / 32; ++g) total += group_sums[g * rows + r];
+      totals[r] = static_cast<float>(total);
+      repeat<Blocks>([&](int b) INLINED { s[r][b] = start_fine(-zero_point_of(Kind) * total); });
+    });
+    multiply_segment<Kind>(a, block, first * ins, from, to, s);
+    repeat<Blocks>([&](int b) INLINED {
+      const std::int64_t index = (block + b) * a.w.groups() + (group_of(Kind) > 0 ? from / segment<Kind> : 0);
+      const f32x16 scale = reader::factors(a.w.scales, index);
+      repeat<rows>([&](int r) INLINED {
+        y[r][b] = fma(to_float(whole(s[r][b])), scale, y[r][b]);
+        if constexpr (has_mids(Kind)) y[r][b] = fma(reader::factors(a.w.mids, index), all(totals[r]), y[r][b]);
+      });
+    });
+  }
+  repeat<rows>([&](int r) INLINED {
+    repeat<Blocks>([&](int b) INLINED {
+      if (first + r < a.rows) finish(a, first + r, block + b, y[r][b] * all(a.q.scales[first + r]));
+    });
+  });
+}
+
+template <scheme Kind>
+void sweep(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
+  constexpr int at_once = vectors_in_registers < 32 ? 1 : 2;
+  const std::int64_t tiles = (a.rows + rows - 1) / rows, near = chunk_bytes / (2 * rows * a.q.ins) + 1;
+  for (std::int64_t first = 0; first < tiles; first += near) {
+    const std::int64_t last = first + near < tiles ? first + near : tiles;
+    std::int64_t block = first_block;
+    for (; block + at_once <= last_block; block += at_once)
+      for (std::int64_t tile = first; tile < last; ++tile) fine_tile<Kind, at_once>(a, tile, block);
+    for (; block < last_block; ++block)
+      for (std::int64_t tile = first; tile < last; ++tile) fine_tile<Kind, 1>(a, tile, block);
+  }
+}
+
+}  // namespace
+
+void fine_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
+  switch (a.w.kind) {
+    case scheme::u8:
+      return sweep<scheme::u8>(a, first_block, last_block);
+    case scheme::u8g64:
+      return sweep<scheme::u8g64>(a, first_block, last_block);
+    case scheme::q8:
+      return sweep<scheme::q8>(a, first_block, last_block);
+    case scheme::q4:
+      return sweep<scheme::q4>(a, first_block, last_block);
+    case scheme::u4g32:
+      return sweep<scheme::u4g32>(a, first_block, last_block);
+    case scheme::f32:
+    case scheme::bf16:
+      break;  // have no integers to multiply
+  }
+}
+
+}  // namespace troupe::TROUPE_ISA

@@ -1,0 +1,49 @@
+// What the kernels of products share. Weights stream past a tile of rows whose sums stay in registers.
+#pragma once
+#include "model/ops/kernels_isa.hpp"
+#include "model/ops/vec.hpp"
+
+namespace troupe::TROUPE_ISA {
+
+constexpr std::int64_t lanes = outs_per_block;
+constexpr std::int64_t chunk_bytes = 1 << 20;  // of inputs that stay in the second-level cache while weights pass
+
+inline const std::uint8_t* bytes_of(const matmul_args& a) {
+  return reinterpret_cast<const std::uint8_t*>(a.w.weights);
+}
+
+/// While some blocks are multiplied, the next ones are fetched into the second-level cache: the processor does not
+/// predict several streams that jump.
+inline void fetch_ahead(const void* weights) {
+  __builtin_prefetch(weights, 0, 2);
+}
+
+/// The product of one row and 16 outputs is known: bias and sum with what is there, in this order.
+inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f32x16 product) {
+  float* y = a.y + row * a.y_stride + block * lanes;
+  if (a.bias) product = product + load(a.bias + block * lanes);
+  store(y, a.accumulate ? load(y) + product : product);
+}
+
+template <scheme Kind>
+struct group_reader {
+  static constexpr int group = static_cast<int>(group_of(Kind));
+  static constexpr std::int64_t weight_bytes = (has_nibbles(Kind) ? group / 2 : group) * lanes;  // of one block
+
+  /// Scales or mids of 16 outputs.
+  static f32x16 factors(const std::byte* all, std::int64_t index) {
+    const std::byte* at = all + index * lanes * factor_bytes(Kind);
+    if constexpr (factor_bytes(Kind) == 4)
+      return load(reinterpret_cast<const float*>(at));
+    else
+      return load_f16(reinterpret_cast<const std::uint16_t*>(at));
+  }
+  static std::int32_t input_sum(const std::int32_t* group_sums, int tile, std::int64_t g) {
+    if constexpr (group == 64)
+      return group_sums[2 * g * tile] + group_sums[(2 * g + 1) * tile];
+    else
+      return group_sums[g * tile];
+  }
+};
+
+}  // namespace troupe::TROUPE_ISA
