@@ -58,7 +58,7 @@ void add_run_options(CLI::App& own, local_training& options) {
   own.add_option("--clip", run.adam.clip, "the gradients' norm is cut to this; 0: never [1]");
   own.add_option("--seed", run.seed, "what everything random is drawn from [0]");
   own.add_option("--precision", options.precision,
-                 "of products with quantized weights: served (8 bits), fine (15 bits) or exact (f32) [fine]");
+                 "of products with quantized weights: served (8 bits), fine (16 bits) or exact (f32) [fine]");
   own.add_flag("--low-memory", options.low_memory, "compute activations again instead of keeping them");
   own.add_option("--validate-every", options.validate_every, "steps [an epoch]")->type_name("N");
   own.add_option("--checkpoint-every", options.checkpoint_every, "steps [100; of a cluster: a minute]")->type_name("N");
