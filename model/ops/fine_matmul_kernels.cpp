@@ -6,8 +6,8 @@ namespace {
 
 constexpr int rows = fine_tile_rows;
 
-/// Inputs whose sum of products is made in whole numbers: those that share a scale, or of a whole row as many as 32 bits
-/// hold for certain, since weights less their zero point are at most 128.
+/// Inputs whose sum of products is made in whole numbers: those that share a scale, or of a whole row as many as 32
+/// bits hold for certain, since weights less their zero point are at most 128.
 template <scheme Kind>
 constexpr std::int64_t segment = group_of(Kind) > 0 ? group_of(Kind) : 512;
 static_assert(segment<scheme::u8> * 128 * largest_input(input_bits::sixteen) < std::int64_t{1} << 31);
