@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "tests/model/ops/random_data.hpp"
+#include "tests/model/ops/tested_tables.hpp"
 
 namespace troupe {
 namespace {
@@ -84,12 +85,10 @@ TEST(matmul, is_the_same_to_the_bit_on_every_instruction_set) {
     const auto bias = random.rows(1, c.outs, padded_row(c.outs));
     const auto before = random.rows(c.rows, c.outs, padded_row(c.outs));
     const auto expected = multiply(c, matrix, x, bias, before, *kernels_of("generic"), false);
-    for (const char* isa : all_isas) {
-      const kernel_table* table = kernels_of(isa);
-      if (!table) continue;
+    for (const kernel_table* table : tested_tables()) {
       const auto got = multiply(c, matrix, x, bias, before, *table, false);
       ASSERT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0)
-          << isa << " " << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins;
+          << table->isa << " " << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins;
     }
   }
 }
@@ -116,12 +115,11 @@ void expect_no_overflow(scheme kind, input_bits bits, int codes) {
       const auto at = static_cast<std::size_t>(row * padded_row(outs) + out);
       ASSERT_NEAR(plain[at], expected[at], 1e-5 * std::fabs(expected[at]) + 1e-3) << name_of(kind) << " " << codes;
     }
-  for (const char* isa : all_isas)
-    if (const kernel_table* table = kernels_of(isa)) {
-      const auto got = multiply(c, matrix, x, none, none, *table, false);
-      ASSERT_EQ(std::memcmp(got.data(), plain.data(), got.size() * sizeof(float)), 0)
-          << isa << " " << name_of(kind) << " " << codes;
-    }
+  for (const kernel_table* table : tested_tables()) {
+    const auto got = multiply(c, matrix, x, none, none, *table, false);
+    ASSERT_EQ(std::memcmp(got.data(), plain.data(), got.size() * sizeof(float)), 0)
+        << table->isa << " " << name_of(kind) << " " << codes;
+  }
 }
 
 TEST(matmul, does_not_overflow_where_weights_and_inputs_are_extreme) {

@@ -52,6 +52,4 @@ struct random_matrix {
   }
 };
 
-inline const char* const all_isas[] = {"generic", "avx2", "avx512"};
-
 }  // namespace troupe

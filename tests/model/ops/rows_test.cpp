@@ -9,6 +9,7 @@
 
 #include "model/ops/rope.hpp"
 #include "tests/model/ops/random_data.hpp"
+#include "tests/model/ops/tested_tables.hpp"
 
 namespace troupe {
 namespace {
@@ -23,11 +24,10 @@ void expect_same_everywhere(std::size_t size, const std::function<void(const ker
     return out;
   };
   const auto expected = run(*kernels_of("generic"));
-  for (const char* isa : all_isas)
-    if (const kernel_table* table = kernels_of(isa)) {
-      const auto got = run(*table);
-      EXPECT_EQ(std::memcmp(got.data(), expected.data(), size * sizeof(float)), 0) << isa;
-    }
+  for (const kernel_table* table : tested_tables()) {
+    const auto got = run(*table);
+    EXPECT_EQ(std::memcmp(got.data(), expected.data(), size * sizeof(float)), 0) << table->isa;
+  }
 }
 
 TEST(rows, norms_equal_the_formulas) {
@@ -95,9 +95,7 @@ TEST(rows, exponentials_are_within_two_units_and_end_at_zero) {
 
 TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
   random_data random(22);
-  for (const char* isa : all_isas) {
-    const kernel_table* table = kernels_of(isa);
-    if (!table) continue;
+  for (const kernel_table* table : tested_tables()) {
     thread_pool pool(1);
     for (const int rows : {1, 5, 13, 30}) {
       const std::int64_t n = 100, padded = padded_row(n);
@@ -132,9 +130,7 @@ TEST(rows, inputs_in_16_bits_are_256_times_nearer) {
   random_data random(24);
   const std::int64_t n = 100, padded = padded_row(n);
   const auto x = random.rows(13, n, padded);
-  for (const char* isa : all_isas) {
-    const kernel_table* table = kernels_of(isa);
-    if (!table) continue;
+  for (const kernel_table* table : tested_tables()) {
     quantized_rows quantized(*table, 13, n, input_bits::sixteen);
     quantized.begin(13, n, input_bits::sixteen);
     for (int row = 0; row < 13; ++row) quantized.put(row, x.data() + row * padded);
