@@ -143,7 +143,7 @@ void add_bench(CLI::App& program, command& chosen) {
     own.add_flag("--json", options.json, "print a JSON object for each line");
     add_flags(own, options);
   };
-  add("limits", "Measure what the machine allows: reading at several sizes, int8 and f32 products", add_limits,
+  add("limits", "Measure what the machine allows: reading at several sizes, int8, int4 and f32 products", add_limits,
       bench_limits);
   add("ops", "Measure each kernel beside its reference, as a share of the limit that binds it", add_ops, bench_ops);
   add("engine", "Measure prefill and decode of a model, as a share of what the machine allows", add_engine,

@@ -35,21 +35,39 @@ Whole in_halves(const Op& op) {
   return join<Whole, Part>(op(0), op(1));
 }
 
-inline __m512 all(float x) { return __m512{} + x; }
-inline __m512i all_words(std::int32_t x) { return __m512i(words{} + x); }
-inline __m512i all_bytes(std::int8_t x) { return __m512i(bytes{} + x); }
+inline __m512 all(float x) {
+  return __m512{} + x;
+}
+inline __m512i all_words(std::int32_t x) {
+  return __m512i(words{} + x);
+}
+inline __m512i all_bytes(std::int8_t x) {
+  return __m512i(bytes{} + x);
+}
 inline __m512 load_floats(const void* p) {
   __m512 a;
   std::memcpy(&a, p, sizeof a);
   return a;
 }
-inline __m512i load(const void* p) { return __m512i(load_floats(p)); }
-inline void store(void* p, __m512 a) { std::memcpy(p, &a, sizeof a); }
+inline __m512i load(const void* p) {
+  return __m512i(load_floats(p));
+}
+inline void store(void* p, __m512 a) {
+  std::memcpy(p, &a, sizeof a);
+}
 
-inline __m512 add(__m512 a, __m512 b) { return a + b; }
-inline __m512 subtract(__m512 a, __m512 b) { return a - b; }
-inline __m512 multiply(__m512 a, __m512 b) { return a * b; }
-inline __m512 divide(__m512 a, __m512 b) { return a / b; }
+inline __m512 add(__m512 a, __m512 b) {
+  return a + b;
+}
+inline __m512 subtract(__m512 a, __m512 b) {
+  return a - b;
+}
+inline __m512 multiply(__m512 a, __m512 b) {
+  return a * b;
+}
+inline __m512 divide(__m512 a, __m512 b) {
+  return a / b;
+}
 inline __m512 fma(__m512 a, __m512 b, __m512 c) {
   return in_halves<__m512, __m256>(
       [&](int i) { return _mm256_fmadd_ps(half<__m256>(a, i), half<__m256>(b, i), half<__m256>(c, i)); });
@@ -60,19 +78,33 @@ inline __m512 max(__m512 a, __m512 b) {
 inline __m512 root(__m512 a) {
   return in_halves<__m512, __m256>([&](int i) { return _mm256_sqrt_ps(half<__m256>(a, i)); });
 }
-inline __m512 absolute(__m512 a) { return __m512(words(a) & 0x7fffffff); }
+inline __m512 absolute(__m512 a) {
+  return __m512(words(a) & 0x7fffffff);
+}
 inline float max_of(__m512 a) {
   float most = a[0];
   for (int i = 1; i < 16; ++i) most = a[i] > most ? a[i] : most;
   return most;
 }
 
-inline __m512i add_words(__m512i a, __m512i b) { return __m512i(unsigned_words(a) + unsigned_words(b)); }
-inline __m512i subtract_words(__m512i a, __m512i b) { return __m512i(unsigned_words(a) - unsigned_words(b)); }
-inline __m512i both(__m512i a, __m512i b) { return a & b; }
-inline __m512i left(__m512i a, int n) { return __m512i(unsigned_words(a) << n); }
-inline __m512i right(__m512i a, int n) { return __m512i(words(a) >> n); }
-inline __m512i right_in_halves(__m512i a, int n) { return __m512i(unsigned_halves(a) >> n); }
+inline __m512i add_words(__m512i a, __m512i b) {
+  return __m512i(unsigned_words(a) + unsigned_words(b));
+}
+inline __m512i subtract_words(__m512i a, __m512i b) {
+  return __m512i(unsigned_words(a) - unsigned_words(b));
+}
+inline __m512i both(__m512i a, __m512i b) {
+  return a & b;
+}
+inline __m512i left(__m512i a, int n) {
+  return __m512i(unsigned_words(a) << n);
+}
+inline __m512i right(__m512i a, int n) {
+  return __m512i(words(a) >> n);
+}
+inline __m512i right_in_halves(__m512i a, int n) {
+  return __m512i(unsigned_halves(a) >> n);
+}
 inline std::int32_t sum_of(__m512i a) {
   std::uint32_t sum = 0;
   for (int i = 0; i < 16; ++i) sum += unsigned_words(a)[i];
@@ -126,7 +158,9 @@ inline __m512 blend(__mmask16 mask, __m512 a, __m512 b) {
   for (int i = 0; i < 16; ++i) a[i] = mask >> i & 1 ? b[i] : a[i];
   return a;
 }
-inline __m512 keep(__mmask16 mask, __m512 a) { return blend(mask, all(0), a); }
+inline __m512 keep(__mmask16 mask, __m512 a) {
+  return blend(mask, all(0), a);
+}
 
 }  // namespace stand_in
 
