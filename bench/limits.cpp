@@ -58,10 +58,14 @@ double read_limit(const compute& with, std::span<const std::byte> data) {
   return best;
 }
 
-void run_limits(const compute& with, const report& out) {
-  out.title(fmt::format("limits of this machine: {} threads, {}", with.pool.threads(), with.kernels.isa));
+void add_product_limits(const compute& with, const report& out) {
   for (const scheme kind : {scheme::u8, scheme::q4, scheme::f32})
     out.add({fmt::format("{} products", factors_of(kind)), {{"GOP/s", product_limit(with, kind) / 1e9}}});
+}
+
+void run_limits(const compute& with, const report& out) {
+  out.title(fmt::format("limits of this machine: {} threads, {}", with.pool.threads(), with.kernels.isa));
+  add_product_limits(with, out);
   constexpr std::size_t mebi = 1 << 20;
   const aligned_buffer<std::byte> memory(1024 * mebi);
   std::memset(memory.data(), 1, memory.size());

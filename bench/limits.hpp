@@ -12,6 +12,8 @@ namespace troupe::bench {
 double product_limit(const compute& with, scheme kind);
 /// What they multiply: "f32", "int8" or "int4".
 std::string_view factors_of(scheme kind);
+/// A line for each of these.
+void add_product_limits(const compute& with, const report& out);
 /// Bytes a second that all threads together read, each its own part of `data`.
 double read_limit(const compute& with, std::span<const std::byte> data);
 

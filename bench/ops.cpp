@@ -195,6 +195,7 @@ void run_attention(const compute& with, double limit, kv_kind kind, const report
 
 void run_ops(const compute& with, const report& out) {
   out.title(fmt::format("{} threads, {}", with.pool.threads(), with.kernels.isa));
+  add_product_limits(with, out);
   run_products(with, out);
   run_rows(with, out);
   const double floats_limit = product_limit(with, scheme::f32);

@@ -10,6 +10,39 @@ constexpr std::int64_t whole(std::int64_t n) {
   return (n + lanes - 1) / lanes * lanes;
 }
 
+/// Sixteen inputs of a row, from the one at `at` on, to where a tile has them.
+template <class Input>
+void scatter(const quantized_row& into, std::int64_t at, const Input* sixteen, Input* tile) {
+  for (int four = 0; four < 4; ++four)
+    std::memcpy(tile + at + four * into.tile * 4, sixteen + four * 4, 4 * sizeof(Input));
+}
+
+void put_in_8_bits(const quantized_row& into, std::int64_t at, i32x16 codes) {
+  std::int8_t bytes[lanes];
+  store_i8(bytes, codes);
+  scatter(into, at, bytes, into.q);
+  if constexpr (wide_inputs) {
+    std::int16_t wide[lanes];
+    store_wide(wide, bytes);
+    scatter(into, at, wide, into.wide);
+  }
+}
+
+void put_in_16_bits(const quantized_row& into, std::int64_t at, i32x16 codes) {
+  if constexpr (wide_inputs) {
+    std::int16_t wide[lanes];
+    store_wide(wide, codes);
+    scatter(into, at, wide, into.wide);
+  } else {
+    const i32x16 high = high_part(codes);
+    std::int8_t bytes[lanes];
+    store_i8(bytes, high);
+    scatter(into, at, bytes, into.q);
+    store_i8(bytes, low_part(codes, high));
+    scatter(into, at, bytes, into.low);
+  }
+}
+
 }  // namespace
 
 void rms_norm(const float* x, const float* weight, std::int64_t n, float eps, float* out) {
@@ -70,39 +103,6 @@ void rotate(float* x, std::int64_t heads, std::int64_t dim, const float* cosines
     }
   }
 }
-
-namespace {
-
-/// Sixteen inputs of a row, from the one at `at` on, to where a tile has them.
-void put_in_8_bits(const quantized_row& into, std::int64_t at, i32x16 codes) {
-  const int step = into.tile * 4;
-  std::int8_t bytes[lanes];
-  store_i8(bytes, codes);
-  for (int four = 0; four < 4; ++four) std::memcpy(into.q + at + four * step, bytes + four * 4, 4);
-  if constexpr (wide_inputs) {
-    std::int16_t wide[lanes];
-    store_wide(wide, bytes);
-    for (int four = 0; four < 4; ++four) std::memcpy(into.wide + at + four * step, wide + four * 4, 8);
-  }
-}
-
-void put_in_16_bits(const quantized_row& into, std::int64_t at, i32x16 codes) {
-  const int step = into.tile * 4;
-  if constexpr (wide_inputs) {
-    std::int16_t wide[lanes];
-    store_wide(wide, codes);
-    for (int four = 0; four < 4; ++four) std::memcpy(into.wide + at + four * step, wide + four * 4, 8);
-  } else {
-    const i32x16 high = high_part(codes);
-    std::int8_t high_bytes[lanes], low_bytes[lanes];
-    store_i8(high_bytes, high);
-    store_i8(low_bytes, low_part(codes, high));
-    for (int four = 0; four < 4; ++four) std::memcpy(into.q + at + four * step, high_bytes + four * 4, 4);
-    for (int four = 0; four < 4; ++four) std::memcpy(into.low + at + four * step, low_bytes + four * 4, 4);
-  }
-}
-
-}  // namespace
 
 void quantize(const float* x, std::int64_t padded, const quantized_row& into) {
   f32x16 largest = zero();

@@ -11,10 +11,14 @@
 
 #if defined(__AVX512F__)
 #include "model/ops/vec_avx512.hpp"
+// builds on that one's types
+#include "model/ops/vec_bytes.hpp"
 #elif defined(__AVX2__)
 #include "model/ops/vec_avx2.hpp"
 #else
 #include "model/ops/vec_generic.hpp"
+// likewise
+#include "model/ops/vec_bytes.hpp"
 #endif
 
 /// For the small functions that `repeat` writes out.

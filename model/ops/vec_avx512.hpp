@@ -7,6 +7,7 @@
 
 namespace troupe::TROUPE_ISA {
 
+/// How many f32x16 or sums the registers hold.
 constexpr int vectors_in_registers = 32;
 /// Whether the totals of groups stay in registers while the next group is multiplied.
 constexpr bool totals_in_registers = true;
@@ -158,66 +159,24 @@ inline f32x16 to_float(sums s) {
   return {_mm512_cvtepi32_ps(s.v)};
 }
 
-/// Inputs as products with bytes read them: those of a quantized_view as they are, or wide. Four inputs are multiplied
-/// in so many parts.
-constexpr bool wide_inputs = false;
-inline void store_wide(std::int16_t*, const std::int8_t*) {}
-inline void store_wide(std::int16_t*, i32x16) {}
-using byte_input = std::int8_t;
-constexpr int byte_parts = 1;
-inline const byte_input* byte_inputs(const quantized_view& q) {
-  return q.q;
+inline sums times_256(sums a) {
+  return {_mm512_slli_epi32(a.v, 8)};
 }
-using byte_part = weights;
-inline byte_part part_of(weights w, int) {
-  return w;
-}
-/// Of one row, given to every output.
+
+/// Four signed inputs of one row, given to every output.
 struct inputs {
   __m512i v;
 };
-inline inputs load_inputs(const byte_input* four, int) {
-  std::int32_t all;
-  std::memcpy(&all, four, 4);
-  return {_mm512_set1_epi32(all)};
+inline inputs load_inputs(const std::int8_t* p) {
+  std::int32_t four;
+  std::memcpy(&four, p, 4);
+  return {_mm512_set1_epi32(four)};
 }
-inline sums dot(sums s, byte_part w, inputs x) {
+inline sums dot(sums s, weights w, inputs x) {
   return {_mm512_dpbusd_epi32(s.v, w.v, x.v)};
 }
 
-/// The same with inputs in 16 bits.
-struct fine_inputs {
-  __m512i high, low;
-};
-inline fine_inputs load_fine_inputs(const quantized_view& q, std::int64_t at, int) {
-  return {load_inputs(q.q + at, 0).v, load_inputs(q.low + at, 0).v};
-}
-struct fine_sums {
-  __m512i high, low;
-};
-inline fine_sums start_fine(std::int32_t x) {
-  return {_mm512_setzero_si512(), _mm512_set1_epi32(x)};
-}
-inline fine_sums dot(fine_sums s, byte_part w, fine_inputs x) {
-  return {_mm512_dpbusd_epi32(s.high, w.v, x.high), _mm512_dpbusd_epi32(s.low, w.v, x.low)};
-}
-inline sums whole(fine_sums s) {
-  return {_mm512_add_epi32(_mm512_slli_epi32(s.high, 8), s.low)};
-}
-
-/// The same with nibbles: sums of a group of 32 inputs.
-using nibble_inputs = inputs;
-inline nibble_inputs load_nibble_inputs(const std::int8_t* four) {
-  return load_inputs(four, 0);
-}
-using nibble_sums = sums;
-inline nibble_sums start_nibbles(std::int32_t x) {
-  return start(x);
-}
-inline sums whole(nibble_sums s) {
-  return s;
-}
-/// Whether nibble_sums have room for high nibbles where they are: sixteen times their value.
+/// Whether nibble sums have room for high nibbles where they are: sixteen times their value.
 constexpr bool sixteens_fit = true;
 inline weights high_sixteens(weights a) {
   return {_mm512_and_si512(a.v, _mm512_set1_epi8(-16))};

@@ -219,25 +219,18 @@ inline f32x16 to_float(sums s) {
   });
 }
 
-constexpr bool wide_inputs = false;
-inline void store_wide(std::int16_t*, const std::int8_t*) {}
-inline void store_wide(std::int16_t*, i32x16) {}
-using byte_input = std::int8_t;
-constexpr int byte_parts = 1;
-inline const byte_input* byte_inputs(const quantized_view& q) {
-  return q.q;
+inline sums times_256(sums a) {
+  for (auto& part : a.part) part = _mm_slli_epi32(part, 8);
+  return a;
 }
-using byte_part = weights;
-inline byte_part part_of(weights w, int) {
-  return w;
-}
+
 struct inputs {
   __m128i v;
 };
-inline inputs load_inputs(const byte_input* p, int) {
+inline inputs load_inputs(const std::int8_t* p) {
   return {_mm_setr_epi16(p[0], p[1], p[2], p[3], p[0], p[1], p[2], p[3])};
 }
-inline sums dot(sums s, byte_part w, inputs x) {
+inline sums dot(sums s, weights w, inputs x) {
   const __m128i none = _mm_setzero_si128();
   for (int i = 0; i < 4; ++i) {
     s.part[2 * i] = _mm_add_epi32(s.part[2 * i], _mm_madd_epi16(_mm_unpacklo_epi8(w.q[i], none), x.v));
@@ -246,37 +239,6 @@ inline sums dot(sums s, byte_part w, inputs x) {
   return s;
 }
 
-struct fine_inputs {
-  inputs high, low;
-};
-inline fine_inputs load_fine_inputs(const quantized_view& q, std::int64_t at, int) {
-  return {load_inputs(q.q + at, 0), load_inputs(q.low + at, 0)};
-}
-struct fine_sums {
-  sums high, low;
-};
-inline fine_sums start_fine(std::int32_t x) {
-  return {start(0), start(x)};
-}
-inline fine_sums dot(fine_sums s, byte_part w, fine_inputs x) {
-  return {dot(s.high, w, x.high), dot(s.low, w, x.low)};
-}
-inline sums whole(fine_sums s) {
-  for (auto& part : s.high.part) part = _mm_slli_epi32(part, 8);
-  return s.high + s.low;
-}
-
-using nibble_inputs = inputs;
-inline nibble_inputs load_nibble_inputs(const std::int8_t* four) {
-  return load_inputs(four, 0);
-}
-using nibble_sums = sums;
-inline nibble_sums start_nibbles(std::int32_t x) {
-  return start(x);
-}
-inline sums whole(nibble_sums s) {
-  return s;
-}
 constexpr bool sixteens_fit = false;
 
 }  // namespace troupe::TROUPE_ISA
