@@ -6,6 +6,7 @@ namespace troupe::TROUPE_ISA {
 namespace {
 
 constexpr int chains = vectors_in_registers < 16 ? 6 : 12;
+constexpr int chains_of_input = vectors_in_registers < 16 ? 1 : 2;
 
 /// The compiler must believe that the result is used.
 inline void use(f32x16 value) {
@@ -13,8 +14,8 @@ inline void use(f32x16 value) {
   (void)sink;
 }
 
-/// The compiler must believe that these inputs are new, so that it makes their products again. Two chains share an
-/// input, as blocks do, so that loads are not what is measured; they differ in where they start.
+/// The compiler must believe that these inputs are new, so that it makes their products again. Chains share them as
+/// blocks do in a tile, so that loads are not what is measured; they differ in where they start.
 inline void renew(const void* inputs) {
   asm volatile("" ::"r"(inputs) : "memory");
 }
@@ -23,13 +24,13 @@ inline void renew(const void* inputs) {
 
 std::int64_t spin_int8(std::int64_t rounds) {
   const std::uint8_t bytes[64] = {1, 2, 3};
-  byte_input x[chains * 2] = {1, -1, 2, -2};
+  byte_input x[chains / chains_of_input * 4] = {1, -1, 2, -2};
   const byte_part w = part_of(load_weights(bytes), 0);
   sums s[chains];
   repeat<chains>([&](int k) INLINED { s[k] = start(k); });
   for (std::int64_t i = 0; i < rounds; ++i) {
     renew(x);
-    repeat<chains>([&](int k) INLINED { s[k] = dot(s[k], w, load_inputs(x + k / 2 * 4, 0)); });
+    repeat<chains>([&](int k) INLINED { s[k] = dot(s[k], w, load_inputs(x + k / chains_of_input * 4, 0)); });
   }
   repeat<chains>([&](int k) INLINED { use(to_float(s[k])); });
   return rounds * chains * 128 / byte_parts;
@@ -37,13 +38,13 @@ std::int64_t spin_int8(std::int64_t rounds) {
 
 std::int64_t spin_int4(std::int64_t rounds) {
   const std::uint8_t bytes[64] = {1, 2, 3};
-  std::int8_t x[chains * 2] = {1, -1, 2, -2};
+  std::int8_t x[chains / chains_of_input * 4] = {1, -1, 2, -2};
   const weights w = low_nibbles(load_weights(bytes));
   nibble_sums s[chains];
   repeat<chains>([&](int k) INLINED { s[k] = start_nibbles(2 * k); });
   for (std::int64_t i = 0; i < rounds; ++i) {
     renew(x);
-    repeat<chains>([&](int k) INLINED { s[k] = dot(s[k], w, load_nibble_inputs(x + k / 2 * 4)); });
+    repeat<chains>([&](int k) INLINED { s[k] = dot(s[k], w, load_nibble_inputs(x + k / chains_of_input * 4)); });
   }
   repeat<chains>([&](int k) INLINED { use(to_float(whole(s[k]))); });
   return rounds * chains * 128;
