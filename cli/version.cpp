@@ -24,8 +24,7 @@ constexpr const char* compiler = "GCC " __VERSION__;
 
 std::vector<std::string_view> available_isas() {
   std::vector<std::string_view> names;
-  for (const std::string_view name : {"generic", "avx2", "avx512"})
-    if (kernels_of(name)) names.push_back(name);
+  for (const kernel_table* table : available_kernels()) names.emplace_back(table->isa);
   return names;
 }
 

@@ -103,22 +103,23 @@ function(troupe_library name)
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
 endfunction()
 
-# troupe_kernels(TARGET sources...): compiles the sources once per instruction set and puts all of them into the
-# library.
+# troupe_kernels(TARGET instruction-sets sources...): compiles the sources once for each and puts all into the library.
 # Kernels have -O3 in every build type, since they are unusable without it. There are exceptions where compiling would
 # take minutes a file: with sanitizers they have -O1, and never the one that checks every operation; generic kernels,
 # whose vectors are arrays, have -O1 always and no sanitizer.
-function(troupe_kernels target)
+function(troupe_kernels target instruction_sets)
   set(generic_options -O1)
   set(avx2_options -O3 -mavx2 -mfma -mf16c)
+  set(avx_vnni_options ${avx2_options} -mavxvnni)
   set(avx512_options -O3 -mavx512f -mavx512bw -mavx512dq -mavx512vl -mavx512vnni -mfma -mf16c
     -mprefer-vector-width=512)
   if(TROUPE_SANITIZE)
     list(APPEND generic_options -fno-sanitize=all)
     list(APPEND avx2_options -O1 -fno-sanitize=undefined)
+    list(APPEND avx_vnni_options -O1 -fno-sanitize=undefined)
     list(APPEND avx512_options -O1 -fno-sanitize=undefined)
   endif()
-  foreach(isa generic avx2 avx512)
+  foreach(isa IN LISTS instruction_sets)
     set(kernels ${target}_kernels_${isa})
     add_library(${kernels} OBJECT ${ARGN})
     set_target_properties(${kernels} PROPERTIES UNITY_BUILD OFF)

@@ -1,7 +1,7 @@
 #include "model/ops/isa.hpp"
 
+#include <algorithm>
 #include <cstdlib>
-#include <string>
 
 #include <cpuid.h>
 
@@ -14,6 +14,9 @@ namespace generic {
 extern const kernel_table table;
 }
 namespace avx2 {
+extern const kernel_table table;
+}
+namespace avx_vnni {
 extern const kernel_table table;
 }
 namespace avx512 {
@@ -32,22 +35,41 @@ bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
 }
 
+/// Compilers that we support have no name for it.
+bool has_avx_vnni() {
+  constexpr unsigned bit = 1 << 4;
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & bit);
+}
+
 bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
          __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vnni");
 }
 
+struct instruction_set {
+  bool (*there)();
+  const kernel_table* kernels;
+};
+/// The slowest first.
+constexpr instruction_set instruction_sets[] = {{[] { return true; }, &generic::table},
+                                                {has_avx2, &avx2::table},
+                                                {has_avx_vnni, &avx_vnni::table},
+                                                {has_avx512, &avx512::table}};
+
+bool is_known(std::string_view isa) {
+  return std::ranges::any_of(instruction_sets, [&](const auto& set) { return set.kernels->isa == isa; });
+}
+
 const kernel_table& choose() {
   if (const char* wanted = std::getenv("TROUPE_ISA"); wanted && *wanted) {
-    const std::string isa = wanted;
-    if (isa != "generic" && isa != "avx2" && isa != "avx512")
-      refuse("TROUPE_ISA={}: unknown instruction set: use generic, avx2 or avx512", isa);
-    if (const auto* table = kernels_of(isa)) return *table;
-    refuse("TROUPE_ISA={}: this processor lacks it: unset TROUPE_ISA or choose a lower one", isa);
+    if (!is_known(wanted))
+      refuse("TROUPE_ISA={}: unknown instruction set: use generic, avx2, avx_vnni or avx512", wanted);
+    if (const auto* table = kernels_of(wanted)) return *table;
+    refuse("TROUPE_ISA={}: this processor lacks it: unset TROUPE_ISA or choose a lower one", wanted);
   }
-  if (has_avx512()) return avx512::table;
-  return has_avx2() ? avx2::table : generic::table;
+  return *available_kernels().back();
 }
 
 }  // namespace
@@ -57,10 +79,16 @@ const kernel_table& kernels() {
   return chosen;
 }
 
+std::vector<const kernel_table*> available_kernels() {
+  std::vector<const kernel_table*> tables;
+  for (const instruction_set& set : instruction_sets)
+    if (set.there()) tables.push_back(set.kernels);
+  return tables;
+}
+
 const kernel_table* kernels_of(std::string_view isa) {
-  if (isa == "generic") return &generic::table;
-  if (isa == "avx2" && has_avx2()) return &avx2::table;
-  if (isa == "avx512" && has_avx512()) return &avx512::table;
+  for (const kernel_table* table : available_kernels())
+    if (table->isa == isa) return table;
   return nullptr;
 }
 

@@ -79,6 +79,7 @@ template <scheme Kind, int Rows, int Blocks>
 INLINED inline void group_of_bytes(const std::uint8_t* w, std::int64_t block_bytes, const byte_input* x, int step,
                                    const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
   repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(starts[r]); }); });
+#pragma GCC unroll 16
   for (int four = 0; four < group_reader<Kind>::group / 4; ++four, w += 64, x += step)
     multiply_bytes(w, block_bytes, x, s);
 }
@@ -95,7 +96,7 @@ INLINED inline void multiply_nibbles(const weights (&w)[Blocks], const std::int8
 /// For few rows high nibbles are multiplied where they are, which spares a shift for each load: their sums are
 /// whole sixteens, so the division at the end is exact.
 constexpr bool sixteens_apart(int rows) {
-  return sixteens_fit && rows <= 2;
+  return sixteens_fit && rows <= (totals_in_registers ? 2 : 1);
 }
 
 /// The products of one group of nibbles, eight inputs at a time; each row's sums start at its number.

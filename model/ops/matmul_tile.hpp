@@ -18,6 +18,12 @@ inline void fetch_ahead(const void* weights) {
   __builtin_prefetch(weights, 0, 2);
 }
 
+/// With few registers: what this has been told of lies in memory until it is read, and leaves them to the inner loop.
+template <class T>
+INLINED inline void in_memory(T& values) {
+  if constexpr (!totals_in_registers) asm volatile("" : "+m"(values));
+}
+
 /// The product of one row and 16 outputs is known: bias and sum with what is there, in this order.
 inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f32x16 product) {
   float* y = a.y + row * a.y_stride + block * lanes;

@@ -9,17 +9,23 @@
 
 #include "model/ops/kernels.hpp"
 
+// In this order: each file builds on the types of those before it.
+// clang-format off
 #if defined(__AVX512F__)
 #include "model/ops/vec_avx512.hpp"
-// builds on that one's types
+#include "model/ops/vec_bytes.hpp"
+#elif defined(__AVXVNNI__)
+#include "model/ops/vec_avx2.hpp"
+#include "model/ops/vec_avx_vnni_products.hpp"
 #include "model/ops/vec_bytes.hpp"
 #elif defined(__AVX2__)
 #include "model/ops/vec_avx2.hpp"
+#include "model/ops/vec_avx2_products.hpp"
 #else
 #include "model/ops/vec_generic.hpp"
-// likewise
 #include "model/ops/vec_bytes.hpp"
 #endif
+// clang-format on
 
 /// For the small functions that `repeat` writes out.
 #define INLINED __attribute__((always_inline))

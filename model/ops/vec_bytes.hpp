@@ -1,5 +1,5 @@
-// What products read, where an instruction set multiplies bytes as they are: the part of vec.hpp that vec_avx2.hpp,
-// which cannot, has in another form.
+// What products read, where an instruction set multiplies bytes as they are. AVX2 cannot: vec_avx2_products.hpp has the
+// same in another form.
 #pragma once
 
 namespace troupe::TROUPE_ISA {

@@ -17,14 +17,14 @@ struct product_case {
   input_bits bits = input_bits::eight;
 };
 
-product_case random_case(random_data& random) {
-  return {all_schemes[random.between(0, static_cast<int>(std::size(all_schemes)) - 1)],
-          random.between(1, 40),
-          random.between(1, 150),
-          random.between(1, 300),
-          random.between(0, 1) == 1,
-          random.between(0, 1) == 1,
-          random.between(0, 1) == 1 ? input_bits::sixteen : input_bits::eight};
+/// A case of each scheme with each number of rows that has kernels of its own, and with more than a tile.
+template <class Check>
+void for_random_cases(random_data& random, Check check) {
+  for (const scheme kind : all_schemes)
+    for (const input_bits bits : {input_bits::eight, input_bits::sixteen})
+      for (int rows = 1; rows <= 14; ++rows)
+        check(product_case{kind, rows <= 13 ? rows : random.between(14, 40), random.between(1, 150),
+                           random.between(1, 300), random.between(0, 1) == 1, random.between(0, 1) == 1, bits});
 }
 
 /// The same product by one instruction set, or by the reference.
@@ -58,8 +58,7 @@ aligned_buffer<float> multiply(const product_case& c, const random_matrix& matri
 
 TEST(matmul, equals_the_reference_on_random_ragged_shapes_for_every_scheme) {
   random_data random(1);
-  for (int round = 0; round < 150; ++round) {
-    const product_case c = random_case(random);
+  for_random_cases(random, [&](const product_case& c) {
     const random_matrix matrix(random, c.kind, c.outs, c.ins);
     const auto x = random.rows(c.rows, c.ins, padded_row(c.ins));
     const auto bias = random.rows(1, c.outs, padded_row(c.outs));
@@ -73,13 +72,12 @@ TEST(matmul, equals_the_reference_on_random_ragged_shapes_for_every_scheme) {
             << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins << " at " << row << ","
             << out;
       }
-  }
+  });
 }
 
 TEST(matmul, is_the_same_to_the_bit_on_every_instruction_set) {
   random_data random(2);
-  for (int round = 0; round < 100; ++round) {
-    const product_case c = random_case(random);
+  for_random_cases(random, [&](const product_case& c) {
     const random_matrix matrix(random, c.kind, c.outs, c.ins);
     const auto x = random.rows(c.rows, c.ins, padded_row(c.ins));
     const auto bias = random.rows(1, c.outs, padded_row(c.outs));
@@ -90,7 +88,7 @@ TEST(matmul, is_the_same_to_the_bit_on_every_instruction_set) {
       ASSERT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0)
           << table->isa << " " << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins;
     }
-  }
+  });
 }
 
 /// Sums of narrow integers must not overflow: largest and smallest weights, and inputs whose signs agree with each
