@@ -141,7 +141,8 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
 
 void scheduler_state::move_adapters() {
   const auto is_pinned = [this](adapter_version version) { return requests_->decisions().is_running(version); };
-  const adapter_residency::moves& moves = residency_->turn(is_pinned);
+  const auto is_wanted = [this](adapter_version version) { return requests_->decisions().is_wanted(version); };
+  const adapter_residency::moves& moves = residency_->turn(is_pinned, is_wanted);
   for (const adapter_version version : moves.drop) tell_stages(drop_adapter{life_, version});
   for (const adapter_version version : moves.load) {
     const auto details = parts_.adapters->find(version);

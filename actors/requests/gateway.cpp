@@ -73,8 +73,9 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   started.min_tokens = static_cast<std::uint64_t>(request.engine.sampling.min_tokens);
   if (const auto details = parts_.adapters->find(version)) started.adapter = details->full_name;
   if (version != no_adapter) started.hold = parts_.adapters->hold(version);
-  const stream_decoder decoder(parts_.prompts->tokens(), request.skip_special,
-                               !parts_.prompts->has_text(sequence.prompt));
+  // A form counts every byte of the tokens, so none may be left out at the text's start.
+  const bool begins_text = !request.engine.sampling.constraint && !parts_.prompts->has_text(sequence.prompt);
+  const stream_decoder decoder(parts_.prompts->tokens(), request.skip_special, begins_text);
   for (std::int32_t i = 0; i < sequence.answers; ++i)
     started.answers.push_back({decoder, stop_matcher(request.engine.sampling.stop, request.keep_stop)});
   started.left = started.answers.size();

@@ -24,7 +24,7 @@ std::optional<answer_form> form_of(const sampling_params& params, std::shared_pt
                                    const std::vector<token_id>& ends, std::int64_t vocab_size) {
   if (!params.constraint) return std::nullopt;
   auto tree = std::make_shared<const token_tree>(std::move(tokens), vocab_size);
-  return answer_form(std::make_shared<token_constraint>(params.constraint, std::move(tree)), ends, {});
+  return answer_form(std::make_shared<token_constraint>(params.constraint, std::move(tree)), params, ends, {});
 }
 
 /// Text as it becomes certain: whole characters, and nothing that may yet be a stop string.
@@ -32,10 +32,7 @@ class text_stream {
  public:
   text_stream(const tokenizer& tokens, std::span<const token_id> prompt, const sampling_params& params,
               const std::function<void(std::string_view)>& sink)
-      : decoder_(tokens, true,
-                 std::all_of(prompt.begin(), prompt.end(), [&](token_id t) { return tokens.is_special(t); })),
-        stops_(params.stop),
-        sink_(sink) {}
+      : decoder_(tokens, true, begins_text(tokens, prompt) && !params.constraint), stops_(params.stop), sink_(sink) {}
 
   /// True when a stop string was met that counts.
   bool push(token_id token, bool stops_count) {
@@ -53,6 +50,9 @@ class text_stream {
   }
 
  private:
+  static bool begins_text(const tokenizer& tokens, std::span<const token_id> prompt) {
+    return std::all_of(prompt.begin(), prompt.end(), [&](token_id t) { return tokens.is_special(t); });
+  }
   void emit(const std::string& piece) {
     if (piece.empty()) return;
     text_ += piece;
@@ -81,12 +81,12 @@ class growing_answer {
   /// Draws a token for a position. False where the answer ends, with this token or without it.
   bool grow(std::span<const float> logits, std::int64_t position) {
     const auto allowed = form_ ? form_->allowed(answer_.tokens) : std::span<const std::uint64_t>();
-    if (form_ && allowed.empty()) return stop();
+    if (form_ && allowed.empty()) return end_of_form();
     const auto barred = barred_ends(ends_, params_, answer_.tokens.size());
     sampled_token chosen =
         sampler_.sample(logits, params_, history_, static_cast<std::uint64_t>(position), allowed, barred);
     if (std::find(ends_.begin(), ends_.end(), chosen.token) != ends_.end()) return stop();
-    return add(std::move(chosen)) || stop();
+    return add(std::move(chosen));
   }
 
   std::int64_t length() const { return static_cast<std::int64_t>(answer_.tokens.size()); }
@@ -101,15 +101,15 @@ class growing_answer {
     answer_.reason = finish::stop;
     return false;
   }
-  /// False where nothing can follow.
+  /// Nothing can follow: the form is complete, or a limit cuts it short.
+  bool end_of_form() { return form_->is_complete() && stop(); }
   bool add(sampled_token chosen) {
     const token_id token = chosen.token;
     answer_.tokens.push_back(token);
     history_.add(token);
     if (params_.logprobs) answer_.details.push_back(std::move(chosen));
-    const bool has_stop = text_.push(token, length() > params_.min_tokens);
-    const bool is_complete = form_ && form_->add(answer_.tokens);
-    return !has_stop && !is_complete;
+    if (text_.push(token, length() > params_.min_tokens)) return stop();
+    return !form_ || !form_->add(answer_.tokens) || end_of_form();
   }
 
   const sampling_params& params_;

@@ -93,12 +93,12 @@ class grammar_builder {
   std::int32_t state();
   void join(std::int32_t from, std::int32_t to);
   void join(std::int32_t from, piece through, std::int32_t to);
+  void join_by_bytes(std::int32_t from, std::uint8_t low, std::uint8_t high, std::int32_t to);
 
   /// Throws input_error, which calls the grammar `name`, where no text of `alphabet` satisfies it.
   byte_grammar finish(rule_id root, const byte_set& alphabet, std::string_view name);
 
  private:
-  void join_by_bytes(std::int32_t from, std::uint8_t low, std::uint8_t high, std::int32_t to);
   void add(std::int32_t from, const grammar_edge& edge);
 
   std::vector<std::vector<grammar_edge>> states_;

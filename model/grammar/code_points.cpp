@@ -36,6 +36,21 @@ void add_aligned(std::vector<grammar_builder::path>& paths, char32_t low, char32
     bytes.push_back({static_cast<std::uint8_t>(first[i]), static_cast<std::uint8_t>(last[i])});
 }
 
+/// Behind each come the other nine digits.
+constexpr char32_t zeros_of_scripts[] = {
+    0x660,   0x6f0,   0x7c0,   0x966,   0x9e6,   0xa66,   0xae6,   0xb66,   0xbe6,   0xc66,   0xce6,   0xd66,   0xde6,
+    0xe50,   0xed0,   0xf20,   0x1040,  0x1090,  0x17e0,  0x1810,  0x1946,  0x19d0,  0x1a80,  0x1a90,  0x1b50,  0x1bb0,
+    0x1c40,  0x1c50,  0xa620,  0xa8d0,  0xa900,  0xa9d0,  0xa9f0,  0xaa50,  0xabf0,  0xff10,  0x104a0, 0x10d30, 0x10d40,
+    0x11066, 0x110f0, 0x11136, 0x111d0, 0x112f0, 0x11450, 0x114d0, 0x11650, 0x116c0, 0x116d0, 0x116da, 0x11730, 0x118e0,
+    0x11950, 0x11bf0, 0x11c50, 0x11d50, 0x11da0, 0x11de0, 0x11f50, 0x16130, 0x16a60, 0x16ac0, 0x16b50, 0x1ccf0, 0x1d7ce,
+    0x1d7d8, 0x1d7e2, 0x1d7ec, 0x1d7f6, 0x1e140, 0x1e2f0, 0x1e4f0, 0x1e5f1, 0x1e950, 0x1fbf0};
+
+code_point_set digits_of_all_scripts() {
+  std::vector<code_point_set::range> ranges{{'0', '9'}};
+  for (const char32_t zero : zeros_of_scripts) ranges.push_back({zero, zero + 9});
+  return code_point_set(std::move(ranges));
+}
+
 }  // namespace
 
 void code_point_set::tidy() {
@@ -79,24 +94,19 @@ bool code_point_set::contains(char32_t character) const {
                      [&](const range& each) { return each.low <= character && character <= each.high; });
 }
 
-code_point_set class_of_letter(char letter) {
-  static const code_point_set digits{{'0', '9'}};
-  static const code_point_set word{{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
-  static const code_point_set space{{'\t', '\r'}, {' ', ' '}};
-  switch (letter) {
-    case 'd':
-      return digits;
-    case 'D':
-      return digits.inverted();
-    case 'w':
-      return word;
-    case 'W':
-      return word.inverted();
-    case 's':
-      return space;
-    default:
-      return space.inverted();
-  }
+code_point_set narrow_class(char letter) {
+  if (letter == 'd') return {{'0', '9'}};
+  if (letter == 's') return {{'\t', '\r'}, {' ', ' '}};
+  return {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}};
+}
+
+code_point_set wide_class(char letter) {
+  static const code_point_set digits = digits_of_all_scripts();
+  if (letter == 'd') return digits;
+  if (letter == 's')
+    return {{'\t', '\r'},     {0x1c, ' '},      {0x85, 0x85},     {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
+            {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+  return {{'0', '9'}, {'A', 'Z'}, {'_', '_'}, {'a', 'z'}, {0x80, code_point_set::most}};
 }
 
 const code_point_set& json_escaped_characters() {

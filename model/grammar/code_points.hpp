@@ -31,8 +31,10 @@ class code_point_set {
   std::vector<range> ranges_;
 };
 
-/// \d, \w, \s in ASCII, as JSON schemas mean them; throws nothing. `letter` is one of dwsDWS.
-code_point_set class_of_letter(char letter);
+/// What every engine takes \d, \w or \s for, and what any of them does: some mean ASCII, some all scripts. `letter` is
+/// one of dws.
+code_point_set narrow_class(char letter);
+code_point_set wide_class(char letter);
 
 /// Quote, backslash and control characters.
 const code_point_set& json_escaped_characters();

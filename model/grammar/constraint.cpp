@@ -57,11 +57,35 @@ void refuse_left_recursion(const byte_grammar& grammar, const detail::rule_gramm
          named == read.names.end() ? "root" : named->second);
 }
 
-/// Such a form would allow nothing.
-void refuse_many_beginnings(const std::shared_ptr<const byte_grammar>& grammar, std::string_view name) {
-  if (text_automaton(grammar).start() == text_automaton::dead)
-    refuse("{}: may begin in more than {} ways: write alternatives that begin alike as one, x(a|b) for xa|xb", name,
-           text_automaton::most_ways);
+std::string in_quotes(const std::string& text) {
+  return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+/// The first byte behind `at` that may be written, and what follows it; blanks last, since they lead nowhere.
+std::pair<char, text_automaton::state> step(text_automaton& automaton, text_automaton::state at) {
+  for (int i = 0; i < 256; ++i) {
+    const auto byte = static_cast<std::uint8_t>('!' + i);
+    const auto next = automaton.next(at, byte);
+    if (next != text_automaton::dead) return {static_cast<char>(byte), next};
+  }
+  return {0, text_automaton::dead};
+}
+
+/// Writes one text of the form, or the beginning of one. A form that may go on in too many ways would allow nothing
+/// more, and cut all answers there.
+void refuse_many_ways(const std::shared_ptr<const byte_grammar>& grammar, std::string_view name) {
+  constexpr std::size_t enough = 1000;
+  text_automaton automaton(grammar);
+  std::string text;
+  auto at = automaton.start();
+  while (at != text_automaton::dead && !automaton.is_complete(at) && text.size() < enough) {
+    const auto [byte, next] = step(automaton, at);
+    if (next != text_automaton::dead) text += byte;
+    at = next;
+  }
+  if (at == text_automaton::dead)
+    refuse("{}: may go on in more than {} ways behind {}: write alternatives that begin alike as one, x(a|b) for xa|xb",
+           name, text_automaton::most_ways, in_quotes(text));
 }
 
 }  // namespace
@@ -94,7 +118,7 @@ std::shared_ptr<const byte_grammar> compile(const output_constraint& constraint,
     forms.push_back(framed(to, call.before, detail::read_schema(to, call.schema), call.after));
   const auto result = std::make_shared<const byte_grammar>(to.finish(to.rule(to.any_of(forms)), alphabet, name));
   if (constraint.kind == constraint_kind::grammar) refuse_left_recursion(*result, inside);
-  refuse_many_beginnings(result, name);
+  refuse_many_ways(result, name);
   return result;
 }
 

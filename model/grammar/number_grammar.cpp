@@ -23,10 +23,13 @@ piece digits(grammar_builder& to, std::int32_t least, std::int32_t most) {
   return to.repeat(digit(to, '0', '9'), least, most);
 }
 
-/// Digits of equal length, from `low` to `high`.
+/// Digits of equal length, from `low` to `high`. Read from `from` on, so that numbers of all lengths begin at one
+/// place.
 void add_equal_length(grammar_builder& to, std::string_view low, std::string_view high, std::int32_t from,
                       std::int32_t end) {
-  const auto read = [&](char first, char last, std::int32_t next) { to.join(from, digit(to, first, last), next); };
+  const auto read = [&](char first, char last, std::int32_t next) {
+    to.join_by_bytes(from, static_cast<std::uint8_t>(first), static_cast<std::uint8_t>(last), next);
+  };
   if (low.size() == 1) return read(low[0], high[0], end);
   const auto rest = static_cast<std::int32_t>(low.size()) - 1;
   const std::string nines(low.size() - 1, '9'), zeros(low.size() - 1, '0');
@@ -46,15 +49,34 @@ void add_equal_length(grammar_builder& to, std::string_view low, std::string_vie
   to.join(next, digits(to, rest, rest), end);
 }
 
+std::int64_t largest_of_length(std::int32_t length) {
+  std::int64_t result = 0;
+  for (std::int32_t i = 0; i < length; ++i) result = 10 * result + 9;
+  return result;
+}
+
 /// Whole numbers without a sign.
 piece whole_piece(grammar_builder& to, std::int64_t low, std::int64_t high) {
   const piece result{to.state(), to.state()};
-  for (std::int64_t from = low; from <= high;) {
-    const std::string first = std::to_string(from);
-    const std::int64_t longest = std::stoll(std::string(first.size(), '9'));
-    const std::int64_t last = std::min(high, longest);
-    add_equal_length(to, first, std::to_string(last), result.from, result.to);
-    from = last + 1;
+  if (low == 0) {
+    to.join_by_bytes(result.from, '0', '0', result.to);
+    low = 1;
+  }
+  while (low <= high) {
+    const std::string first = std::to_string(low);
+    const auto length = static_cast<std::int32_t>(first.size());
+    std::int64_t last = std::min(high, largest_of_length(length));
+    if (low == largest_of_length(length - 1) + 1 && last == largest_of_length(length)) {  // all of some lengths
+      std::int32_t longest = length;
+      while (largest_of_length(longest + 1) <= high) ++longest;
+      const std::int32_t next = to.state();
+      to.join_by_bytes(result.from, '1', '9', next);
+      to.join(next, digits(to, length - 1, longest - 1), result.to);
+      last = largest_of_length(longest);
+    } else {
+      add_equal_length(to, first, std::to_string(last), result.from, result.to);
+    }
+    low = last + 1;
   }
   return result;
 }
@@ -185,13 +207,11 @@ decimal decimal_of(double value, std::string_view where) {
     result.whole = static_cast<std::int64_t>(size);
     return result;
   }
-  const std::string text = fmt::format("{}", size);  // the shortest that reads the same
-  const auto point = text.find('.');
-  if (point == text.npos || text.find('e') != text.npos || text.size() - point - 1 > most_fraction ||
-      size > static_cast<double>(most_with_fraction))
+  const std::string text = fmt::format("{:.{}f}", size, most_fraction);
+  if (std::stod(text) != size || size > static_cast<double>(most_with_fraction))
     refuse("{}: {} has more than 9 digits before the point or 6 behind it: use fewer", where, value);
   result.whole = static_cast<std::int64_t>(size);
-  result.fraction = text.substr(point + 1);
+  result.fraction = text.substr(text.find('.') + 1, text.find_last_not_of('0') - text.find('.'));
   return result;
 }
 

@@ -105,8 +105,8 @@ class regex_reader : notation_reader {
   piece atom(int depth) {
     if (take("(")) return group(depth);
     if (take("[")) return write_(to_, char_class());
-    if (take(".")) return write_(to_, code_point_set{{'\n', '\n'}, {'\r', '\r'}}.inverted());
-    if (peek() == '\\') return write_(to_, escape(false));
+    if (take(".")) return write_(to_, code_point_set{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}.inverted());
+    if (peek() == '\\') return write_(to_, escape());
     if (peek() == '^' || peek() == '$') fail("anchors are supported at the expression's ends alone");
     if (peek() == '*' || peek() == '+' || peek() == '?') fail("there is nothing to repeat");
     return write_(to_, single(character()));
@@ -131,13 +131,13 @@ class regex_reader : notation_reader {
     for (bool first = true; first || peek() != ']'; first = false) {
       if (at_end()) fail("a class has no end");
       if (take("[:")) fail("classes like [:alpha:] are not supported");
-      const code_point_set low = peek() == '\\' ? escape(true) : single(character());
+      const code_point_set low = peek() == '\\' ? escape(true, inverted) : single(character());
       if (peek() != '-' || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {
         ranges.insert(ranges.end(), low.ranges().begin(), low.ranges().end());
         continue;
       }
       ++at_;
-      const code_point_set high = peek() == '\\' ? escape(true) : single(character());
+      const code_point_set high = peek() == '\\' ? escape(true, inverted) : single(character());
       if (!is_single(low) || !is_single(high) || low.ranges()[0].low > high.ranges()[0].low)
         fail("a range of a class is none");
       ranges.push_back({low.ranges()[0].low, high.ranges()[0].low});
@@ -151,12 +151,20 @@ class regex_reader : notation_reader {
     return set.ranges().size() == 1 && set.ranges()[0].low == set.ranges()[0].high;
   }
 
-  code_point_set escape(bool in_class) {
+  /// Characters that not all engines take for a digit, a letter or a space are written neither for \d nor for \D.
+  static code_point_set class_of_letter(char letter, bool in_inverted) {
+    const bool opposite = letter < 'a';
+    const char small = opposite ? static_cast<char>(letter - 'A' + 'a') : letter;
+    const code_point_set set = opposite == in_inverted ? narrow_class(small) : wide_class(small);
+    return opposite ? set.inverted() : set;
+  }
+
+  code_point_set escape(bool in_class = false, bool in_inverted = false) {
     ++at_;
     const char letter = peek();
     if (std::string_view("dDwWsS").find(letter) != std::string_view::npos && letter != '\0') {
       ++at_;
-      return class_of_letter(letter);
+      return class_of_letter(letter, in_inverted);
     }
     static constexpr std::string_view names = "nrtfv0", values = "\n\r\t\f\v";
     if (const auto known = names.find(letter); letter != '\0' && known != names.npos) {

@@ -117,19 +117,26 @@ class rule_reader : notation_reader {
   }
 
   piece repeated(int depth) {
-    const piece one = item(depth);
-    std::int32_t least = 1, most = 1;
-    if (take("*")) {
-      least = 0;
-      most = grammar_builder::any_number;
-    } else if (take("+")) {
-      most = grammar_builder::any_number;
-    } else if (take("?")) {
-      least = 0;
-    } else if (take("{")) {
-      counts(least, most);
+    piece result = item(depth);
+    for (;;) {
+      std::int32_t least = 1, most = 1;
+      const std::size_t behind = at_;
+      skip_space(depth > 0);
+      if (take("*")) {
+        least = 0;
+        most = grammar_builder::any_number;
+      } else if (take("+")) {
+        most = grammar_builder::any_number;
+      } else if (take("?")) {
+        least = 0;
+      } else if (take("{")) {
+        counts(least, most);
+      } else {
+        at_ = behind;
+        return result;
+      }
+      result = to_.repeat(result, least, most);
     }
-    return to_.repeat(one, least, most);
   }
 
   void counts(std::int32_t& least, std::int32_t& most) {

@@ -11,18 +11,33 @@ namespace {
 
 using json = schema_json;
 
+bool has(const json& list, const json& value) {
+  return std::find(list.begin(), list.end(), value) != list.end();
+}
+
+json united(const json& a, const json& b) {
+  json result = a;
+  for (const json& each : b)
+    if (!has(result, each)) result.push_back(each);
+  return result;
+}
+
+/// What must all hold of a schema that says nothing else, or else the schema itself.
+json parts_of(const json& schema) {
+  const json* all = schema.size() == 1 ? member(schema, "allOf") : nullptr;
+  return all && all->is_array() ? *all : json::array({schema});
+}
+
+/// Each part once: so schemas that extend each other and refer to themselves come back to one that is known.
 json both(const json& a, const json& b) {
   if (a == b || b == true || a == false) return a;
   if (a == true || b == false) return b;
-  return json{{"allOf", json::array({a, b})}};
+  const json parts = united(parts_of(a), parts_of(b));
+  return parts.size() == 1 ? parts.front() : json{{"allOf", parts}};
 }
 
 json types_listed(const json& type) {
   return type.is_array() ? type : json::array({type});
-}
-
-bool has(const json& list, const json& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
 }
 
 json common_types(const json& a, const json& b) {
@@ -70,13 +85,6 @@ void set_common_items(json& result, const json& a, const json& b) {
 
 bool says_items(const json& schema) {
   return schema.contains("items") || schema.contains("prefixItems");
-}
-
-json united(const json& a, const json& b) {
-  json result = a;
-  for (const json& each : b)
-    if (!has(result, each)) result.push_back(each);
-  return result;
 }
 
 json intersected(const json& a, const json& b) {

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/error.hpp"
+#include "base/percent_decoded.hpp"
 #include "model/grammar/schema_pair_impl.hpp"
 #include "model/grammar/schema_shape_impl.hpp"
 
@@ -167,7 +168,7 @@ const schema_json& schema_document::find(const std::string& reference, const std
   if (!reference.starts_with("#"))
     refuse("{}: $ref {}: only references into the schema itself (#/…) are followed", where, reference);
   try {
-    const schema_json::json_pointer pointer(reference.substr(1));
+    const schema_json::json_pointer pointer(percent_decoded(reference.substr(1)));
     if (root_.contains(pointer)) return root_.at(pointer);
   } catch (const nlohmann::json::exception&) {
   }

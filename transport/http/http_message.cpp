@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 
 namespace troupe {
 namespace {
@@ -62,21 +61,6 @@ std::string_view http_status_text(int status) {
   for (const auto& [code, text] : status_texts)
     if (code == status) return text;
   return "Unknown";
-}
-
-std::string percent_decoded(std::string_view text) {
-  std::string decoded;
-  decoded.reserve(text.size());
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const std::string_view digits = text.substr(i + 1, 2);
-    unsigned char byte = 0;
-    const char* const end = digits.data() + digits.size();
-    const bool is_escape =
-        text[i] == '%' && digits.size() == 2 && std::from_chars(digits.data(), end, byte, 16).ptr == end;
-    decoded += is_escape ? static_cast<char>(byte) : text[i];
-    if (is_escape) i += 2;
-  }
-  return decoded;
 }
 
 }  // namespace troupe

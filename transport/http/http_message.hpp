@@ -33,7 +33,5 @@ struct http_response {
 };
 
 std::string_view http_status_text(int status);
-/// "%41+b" → "A+b". What is no escape stays.
-std::string percent_decoded(std::string_view text);
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <boost/beast/http/error.hpp>
 
 #include "base/ascii.hpp"
+#include "base/percent_decoded.hpp"
 #include "transport/http/http_request_impl.hpp"
 
 namespace troupe::detail {

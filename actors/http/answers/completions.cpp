@@ -93,9 +93,11 @@ class completion_format final : public answer_format {
         echo_is_sent_(order.prompts.size()) {
     head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{})", random_hex(24),
                         std::time(nullptr), json_text(model_));
-    for (std::size_t i = 0; i < order.prompts.size() * n_; ++i)
-      places_.push_back({stream_decoder(prompts_->tokens(), order.skip_special, order.prompts[i / n_].text == ""),
+    for (std::size_t i = 0; i < order.prompts.size() * n_; ++i) {
+      const bool begins_text = !order.sampling.constraint && order.prompts[i / n_].text == "";
+      places_.push_back({stream_decoder(prompts_->tokens(), order.skip_special, begins_text),
                          echoed_.empty() ? 0 : characters_of(echoed_[i / n_])});
+    }
   }
 
   void begin(std::string& to, std::size_t index, const std::string& adapter) override {

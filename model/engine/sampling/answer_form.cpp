@@ -11,9 +11,9 @@ token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> op
   };
 }
 
-answer_form::answer_form(std::shared_ptr<token_constraint> constraint, std::vector<token_id> ends,
-                         std::span<const token_id> written)
-    : constraint_(std::move(constraint)), ends_(std::move(ends)) {
+answer_form::answer_form(std::shared_ptr<token_constraint> constraint, const sampling_params& params,
+                         std::vector<token_id> ends, std::span<const token_id> written)
+    : constraint_(std::move(constraint)), ends_(std::move(ends)), stops_(params.stop_tokens) {
   find_state(written);
 }
 
@@ -27,12 +27,15 @@ std::span<const std::uint64_t> answer_form::allowed(std::span<const token_id> wr
   if (generation_ != constraint_->generation()) find_state(written);
   mask_ = constraint_->allowed(state_);
   generation_ = constraint_->generation();
-  const bool complete = constraint_->is_complete(state_);
+  const bool complete = is_complete();
   for (const token_id token : ends_) {
     const auto word = static_cast<std::size_t>(token) / 64;
     if (word >= mask_.size()) continue;
     const std::uint64_t bit = std::uint64_t{1} << (token % 64);
-    mask_[word] = complete ? mask_[word] | bit : mask_[word] & ~bit;
+    if (complete)
+      mask_[word] |= bit;
+    else if (std::find(stops_.begin(), stops_.end(), token) == stops_.end())
+      mask_[word] &= ~bit;
   }
   const bool any = std::any_of(mask_.begin(), mask_.end(), [](std::uint64_t bits) { return bits != 0; });
   return any ? std::span<const std::uint64_t>(mask_) : std::span<const std::uint64_t>();

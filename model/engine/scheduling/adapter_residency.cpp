@@ -29,22 +29,32 @@ bool adapter_residency::is_ready(adapter_version version) {
   return true;
 }
 
-const adapter_residency::moves& adapter_residency::turn(const std::function<bool(adapter_version)>& is_pinned) {
+const adapter_residency::moves& adapter_residency::turn(const test& is_pinned, const test& is_wanted) {
   ++turn_;
   moves_.drop.clear();
   moves_.load.clear();
   note_pinned(is_pinned);
+  if (is_wanted) leave_line(is_wanted);
   serve_line();
   close_for_overdue();
   return moves_;
 }
 
-void adapter_residency::note_pinned(const std::function<bool(adapter_version)>& is_pinned) {
+void adapter_residency::note_pinned(const test& is_pinned) {
   for (const adapter_version version : residents_) {
     adapter& entry = adapters_.at(version);
     entry.pinned = is_pinned(version);
     entry.has_run |= entry.pinned;
   }
+}
+
+/// Their sequences were cancelled: nobody must wait for them.
+void adapter_residency::leave_line(const test& is_wanted) {
+  line_.remove_if([&](adapter_version version) {
+    if (is_wanted(version)) return false;
+    adapters_.at(version).where = place::away;
+    return true;
+  });
 }
 
 void adapter_residency::serve_line() {

@@ -8,7 +8,7 @@
 //
 // Who comes and who goes
 // - An adapter that is asked for while it is away joins the end of a line. Room is made for the first in the line and
-//   nobody slips past it, so that small ones cannot keep a large one waiting.
+//   nobody slips past it, so that small ones cannot keep a large one waiting. One that nobody wants any more leaves it.
 // - The least recently used goes first, but never one that is pinned (a sequence with it runs). One that has just come
 //   stays until it has run, so that the loading was not in vain; one that a sequence could start with in the last turn
 //   stays too. Neither stays longer than `patience` turns for these reasons.
@@ -61,8 +61,9 @@ class adapter_residency {
   /// The scheduler's hook: whether a sequence with it may start now. If it is away, it is wanted from now on.
   bool is_ready(adapter_version version);
 
-  /// Once for each step, between two steps.
-  const moves& turn(const std::function<bool(adapter_version)>& is_pinned);
+  using test = std::function<bool(adapter_version)>;
+  /// Once for each step, between two steps. `is_wanted`: some sequence waits for it; all are, if none is given.
+  const moves& turn(const test& is_pinned, const test& is_wanted = {});
   /// What became of a load that turn() asked for.
   void loaded(adapter_version version);
   void failed(adapter_version version, std::string why);
@@ -90,7 +91,8 @@ class adapter_residency {
     std::string why;
   };
 
-  void note_pinned(const std::function<bool(adapter_version)>& is_pinned);
+  void note_pinned(const test& is_pinned);
+  void leave_line(const test& is_wanted);
   void serve_line();
   bool make_room_for(const adapter& wanted);
   bool may_go(const adapter& resident, bool overdue) const;

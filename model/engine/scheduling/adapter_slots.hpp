@@ -39,6 +39,7 @@ class adapter_slots {
   adapter_use* overdue(std::uint64_t step, std::uint64_t patience) const;
 
   bool is_running(adapter_version adapter) const;
+  bool is_known(adapter_version adapter) const { return uses_.contains(adapter); }
   /// Every adapter that is waited for or runs.
   template <class Visit>
   void visit(Visit visit) const {

@@ -82,7 +82,7 @@ void batch_scheduler::fork(const sequence_state& leader, sequence_state& followe
 
 void batch_scheduler::take_outcome(sequence_state& sequence, const sequence_outcome& outcome) {
   append(sequence, outcome);
-  if (outcome.finished) return end(sequence, end_reason::stop);
+  if (outcome.finished) return end(sequence, outcome.cut ? end_reason::length : end_reason::stop);
   if (sequence.tokens.size() >= sequence.limit) return end(sequence, end_reason::length);
   const std::size_t most = std::min(outcome.proposals.size(), static_cast<std::size_t>(options_.max_proposals));
   const auto guesses = outcome.proposals.first(most);

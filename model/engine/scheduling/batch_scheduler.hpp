@@ -124,6 +124,8 @@ class batch_scheduler {
   const detail::adapter_slots& adapters() const { return adapters_; }
   /// A sequence with this adapter runs: it must stay loaded.
   bool is_running(adapter_version adapter) const { return adapters_.is_running(adapter); }
+  /// A sequence with it waits or runs.
+  bool is_wanted(adapter_version adapter) const { return adapters_.is_known(adapter); }
   const block_pool& pool() const { return pool_; }
   const prefix_cache& cache() const { return cache_; }
   statistics stats() const;

@@ -59,12 +59,13 @@ struct chosen_answer {
   std::int32_t first_proposal = 0, proposals = 0;  ///< guesses at what follows
   std::int32_t first_hidden = 0, hidden = 0;       ///< the pooled hidden state, where one was asked for
   std::int32_t first_scored = 0, scored = 0;       ///< the prompt's tokens, where their probabilities were asked for
-  bool finished = false;                           ///< an end token came, which is not among the tokens
+  bool finished = false;                           ///< the answer ends; an end token is not among the tokens
+  bool cut = false;                                ///< it ends before its form is complete
   std::optional<sampled_token> ending = {};        ///< that token, where logprobs were asked for
 
   auto fields() {
     return std::tie(sequence, first_token, tokens, first_proposal, proposals, first_hidden, hidden, first_scored,
-                    scored, finished, ending);
+                    scored, finished, cut, ending);
   }
 };
 

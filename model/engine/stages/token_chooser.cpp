@@ -33,6 +33,12 @@ struct token_chooser::answer_turn {
   std::size_t first_row = 0;
   chosen_answer chosen;
   std::vector<sampled_token> details;
+
+  /// Nothing can follow.
+  void end_of_form() {
+    chosen.finished = true;
+    chosen.cut = answer->impossible || !answer->form->is_complete();
+  }
 };
 
 token_chooser::token_chooser(const compute& with, std::int64_t vocab_size, int lookup_tokens, token_tree_source tokens)
@@ -68,7 +74,7 @@ std::unique_ptr<token_chooser::open_answer> token_chooser::opened(const answer_o
 void token_chooser::constrain(open_answer& answer) {
   try {
     if (!constraints_) constraints_ = std::make_unique<constraint_store>(tokens_ ? tokens_() : nullptr);
-    answer.form.emplace(constraints_->get(answer.sampling.constraint), answer.ends, answer.written());
+    answer.form.emplace(constraints_->get(answer.sampling.constraint), answer.sampling, answer.ends, answer.written());
   } catch (const input_error&) {
     answer.impossible = true;
   }
@@ -151,8 +157,7 @@ void token_chooser::take_turn(const step_plan& plan, const chooser_readings& rea
     answer.text.push_back(token);
     answer.history.add(token);
     if (next.logprob) turn.details.push_back(std::move(next));
-    turn.chosen.finished = answer.form && answer.form->add(answer.written());
-    if (turn.chosen.finished) break;
+    if (answer.form && answer.form->add(answer.written())) return turn.end_of_form();
     const auto following = static_cast<std::size_t>(row.tokens - row.logit_rows + i + 1);
     if (answer.is_full() || following >= fed.size() || fed[following] != token) break;
   }
@@ -168,8 +173,10 @@ sampled_token token_chooser::choose_token(const chooser_readings& readings, answ
     next.token = readings.largest[index];
   } else {
     const auto allowed = answer.form ? answer.form->allowed(answer.written()) : std::span<const std::uint64_t>();
-    turn.chosen.finished = answer.impossible || (answer.form && allowed.empty());
-    if (turn.chosen.finished) return next;
+    if (answer.impossible || (answer.form && allowed.empty())) {
+      turn.end_of_form();
+      return next;
+    }
     const float* logits = readings.logits + index * static_cast<std::size_t>(readings.stride);
     next = thread_sampler.sample({logits, vocab_size_}, answer.sampling, answer.history, answer.text.size(), allowed,
                                  answer.barred());

@@ -41,6 +41,24 @@ TEST(regex_constraints, match_whole_texts) {
   EXPECT_TRUE(regex_allows("\\u00e9\\x41[\\n\\]]", "éA]"));
 }
 
+/// Some engines take \d, \w and \s for ASCII, some for all scripts: what they do not agree on is not written.
+TEST(regex_constraints, write_no_character_that_engines_take_for_different_things) {
+  for (const char* space : {"\u00a0", "\u2003", "\u3000", "\ufeff", "\x1f"}) {
+    EXPECT_FALSE(regex_allows("\\S", space)) << space;
+    EXPECT_FALSE(regex_allows("\\s", space)) << space;
+    EXPECT_FALSE(regex_allows("[^\\s,]", space)) << space;
+    EXPECT_FALSE(regex_allows("[^\\S]", space)) << space;
+  }
+  for (const char* expression : {"\\D", "\\d", "[^\\d]", "[^\\D]"})
+    EXPECT_FALSE(regex_allows(expression, "٣")) << expression;
+  for (const char* expression : {"\\W", "\\w", "[^\\w]", "[^\\W]"})
+    EXPECT_FALSE(regex_allows(expression, "é")) << expression;
+  EXPECT_TRUE(regex_allows("\\S\\D[^\\s][^\\d]", "éßxé"));
+  EXPECT_TRUE(regex_allows("\\W[^\\w][^\\W][^\\S][^\\D]", "-+a 1"));
+  EXPECT_FALSE(regex_allows("\\W", "a"));
+  EXPECT_FALSE(regex_allows(".", "\u2028"));
+}
+
 TEST(regex_constraints, name_what_they_do_not_support) {
   const auto refused = [](const char* expression, const char* word) {
     expect_refused(constraint_kind::regex, expression, word);
@@ -82,7 +100,21 @@ TEST(regex_constraints, begin_with_classes_of_many_ranges) {
 TEST(grammar_constraints, say_that_they_begin_in_too_many_ways) {
   std::string rules = "root ::= \"a\"";
   for (int i = 0; i < 2000; ++i) rules += " | \"b" + std::to_string(i) + "\"";
-  expect_refused(constraint_kind::grammar, rules, "may begin in more than 1024 ways");
+  expect_refused(constraint_kind::grammar, rules, "may go on in more than 1024 ways behind \"\"");
+}
+
+TEST(grammar_constraints, say_that_they_go_on_in_too_many_ways) {
+  std::string rules = "root ::= \"begin\" (\"a\"";
+  for (int i = 0; i < 2000; ++i) rules += " | \"b" + std::to_string(i) + "\"";
+  expect_refused(constraint_kind::grammar, rules + ")", "may go on in more than 1024 ways behind \"begi");
+}
+
+TEST(grammar_constraints, may_have_blanks_before_a_sign_and_signs_behind_signs) {
+  const output_constraint spaced{constraint_kind::grammar, "root ::= [a-b] * (\"x\" | \"y\") ? \"z\" {1,2}{2}"};
+  EXPECT_TRUE(test::allows(spaced, "abzz"));
+  EXPECT_TRUE(test::allows(spaced, "xzzzz"));
+  EXPECT_FALSE(test::allows(spaced, "xz"));
+  EXPECT_FALSE(test::allows(spaced, "zzzzz"));
 }
 
 TEST(choice_constraints, are_one_of_the_texts) {

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/model/grammar/constrained_text.hpp"
 
@@ -39,6 +40,18 @@ TEST(schema_constraints, keep_numbers_within_their_bounds) {
   EXPECT_TRUE(within(R"("exclusiveMaximum":3)", "2.999999"));
   EXPECT_TRUE(within(R"("minimum":0.1,"maximum":0.3)", "0.2"));
   EXPECT_FALSE(within(R"("minimum":0.1,"maximum":0.3)", "0"));
+  EXPECT_TRUE(within(R"("minimum":0.000012,"maximum":1)", "0.000012"));
+  EXPECT_FALSE(within(R"("minimum":0.000012,"maximum":1)", "0.000011"));
+  for (const char* number : {"0", "9", "10", "4711", "999999999999999", "-1", "-10"})
+    EXPECT_TRUE(schema_allows(R"({"type":"integer"})", number)) << number;
+  EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "1000000000000000"));
+  for (const char* bounds : {R"("minimum":7,"maximum":12345)", R"("minimum":10,"maximum":9999)", R"("minimum":1)"})
+    for (const int number : {0, 1, 6, 7, 9, 10, 99, 100, 999, 1000, 9999, 10000, 12345, 12346, 99999}) {
+      const auto limits = nlohmann::json::parse(std::string("{") + bounds + "}");
+      const bool inside = number >= limits["minimum"] && number <= limits.value("maximum", 1'000'000);
+      EXPECT_EQ(schema_allows(std::string(R"({"type":"integer",)") + bounds + "}", std::to_string(number)), inside)
+          << bounds << " " << number;
+    }
   EXPECT_FALSE(schema_allows(R"({"type":"integer","exclusiveMinimum":9,"maximum":11})", "9"));
   EXPECT_TRUE(schema_allows(R"({"type":"integer","exclusiveMinimum":9,"maximum":11})", "11"));
   EXPECT_FALSE(schema_allows(R"({"type":"integer"})", "1.0"));
@@ -96,6 +109,29 @@ TEST(schema_constraints, refer_to_themselves) {
       {"type":"object","properties":{"next":{"$ref":"#/$defs/list"}},"required":["next"]}]}}})";
   EXPECT_TRUE(schema_allows(list, R"({"next":{"next":null}})"));
   EXPECT_FALSE(schema_allows(list, R"({"next":{}})"));
+}
+
+TEST(schema_constraints, extend_each_other_and_refer_to_themselves) {
+  const std::string derived = R"({"$ref":"#/$defs/D","$defs":{
+      "B":{"type":"object","properties":{"name":{"type":"string"},"child":{"$ref":"#/$defs/B"}}},
+      "D":{"allOf":[{"$ref":"#/$defs/B"},{"type":"object","properties":{"child":{"$ref":"#/$defs/D"}}}]}}})";
+  EXPECT_TRUE(schema_allows(derived, R"({"name":"a","child":{"child":{"name":"b"}}})"));
+  EXPECT_FALSE(schema_allows(derived, R"({"name":"a","child":{"child":{"name":1}}})"));
+}
+
+TEST(schema_constraints, find_places_whose_names_are_percent_encoded) {
+  const std::string schema = R"({"$ref":"#/definitions/Box%3Cint%3E","definitions":{"Box<int>":{"const":1}}})";
+  EXPECT_TRUE(schema_allows(schema, "1"));
+}
+
+/// Numbers of all lengths begin alike, so that many alternatives may begin with one.
+TEST(schema_constraints, may_be_one_of_many_objects_that_begin_with_a_number) {
+  std::string list;
+  for (int i = 0; i < 150; ++i)
+    list += fmt::format(R"({}{{"type":"object","properties":{{"id":{{"type":"integer"}},"kind":{{"const":"k{}"}}}},)"
+                        R"("required":["id","kind"]}})",
+                        i > 0 ? "," : "", i);
+  EXPECT_TRUE(schema_allows("{\"anyOf\":[" + list + "]}", R"({"id":123456,"kind":"k149"})"));
 }
 
 TEST(schema_constraints, hold_all_together_of_items_that_one_names_and_another_bounds) {

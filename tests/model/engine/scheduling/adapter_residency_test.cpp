@@ -31,7 +31,8 @@ struct residents {
   }
   bool ask(int number) { return residency.is_ready(version(number)); }
   adapter_residency::moves turn() {
-    const auto moves = residency.turn([&](adapter_version v) { return pinned.contains(static_cast<int>(v.value)); });
+    const auto moves = residency.turn([&](adapter_version v) { return pinned.contains(static_cast<int>(v.value)); },
+                                      [&](adapter_version v) { return !given_up.contains(static_cast<int>(v.value)); });
     for (const adapter_version v : moves.load) residency.loaded(v);
     return moves;
   }
@@ -49,7 +50,7 @@ struct residents {
   }
 
   adapter_residency residency;
-  std::set<int> pinned;
+  std::set<int> pinned, given_up;
 };
 
 TEST(adapter_residency, names_those_that_are_here) {
@@ -95,6 +96,25 @@ TEST(adapter_residency, the_least_recently_used_goes) {
   const auto moves = r.turn();
   EXPECT_THAT(moves.drop, ElementsAre(version(2)));
   EXPECT_THAT(moves.load, ElementsAre(version(3)));
+}
+
+TEST(adapter_residency, nobody_waits_for_one_that_is_not_wanted_any_more) {
+  residents r({.bytes = 2});
+  r.declare(2, 2);
+  r.declare(3);
+  r.bring(3);
+  r.pinned = {3};
+  r.ask(2);
+  r.turn();
+  r.given_up = {2};
+  r.ask(1);
+  const auto moves = r.turn();
+  EXPECT_FALSE(r.residency.is_ready(version(1)));
+  EXPECT_EQ(r.residency.stats().waiting, 1u) << "version 1 alone";
+  r.given_up.clear();
+  r.ask(2);
+  r.turn();
+  EXPECT_EQ(r.residency.stats().waiting, 2u) << "and it may be asked for again";
 }
 
 TEST(adapter_residency, what_runs_stays) {
