@@ -181,6 +181,8 @@ adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
 std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const {
   std::error_code fault;
   if (!is_adapter_name(name) || !fs::is_directory(options_.source / name, fault)) return {};
+  // Where the store itself is the source, it has a folder for each of its versions, which were published once.
+  if (is_sha256(name) && fs::equivalent(options_.source, options_.store, fault)) return {};
   return options_.source / name;
 }
 

@@ -132,10 +132,16 @@ std::vector<job_line> jobs_state::read_lines(const std::string& job, std::uint64
   return parts_.book->unfinished_lines(job, from, lines_read_at_once);
 }
 
+/// Some lines at a time: one may take long to read, and others wait for the journal as well.
 void jobs_state::pump() {
   if (!gateway_) return;
+  constexpr int at_once = 4;
   try {
-    while (in_flight_.size() < parts_.in_flight && !is_full_of_outputs()) {
+    for (int begun = 0; has_room(); ++begun) {
+      if (begun == at_once) {
+        if (!std::exchange(pump_due_, true)) wake_in(duration{});
+        return;
+      }
       auto next = queue_.next(clock_.now());
       if (!next) return;
       begin({std::move(*next)});
@@ -143,6 +149,13 @@ void jobs_state::pump() {
   } catch (const journal_failure& failure) {
     note_failure(failure);
   }
+}
+
+bool jobs_state::has_room() const {
+  if (in_flight_.size() >= parts_.in_flight || is_full_of_outputs()) return false;
+  std::size_t answers = 0;
+  for (const auto& [request, line] : in_flight_) answers += line.answers;
+  return answers < parts_.answers_in_flight;
 }
 
 void jobs_state::begin(line next) {
@@ -179,6 +192,7 @@ void jobs_state::send(line begun, const answer_order& order, std::vector<begin_r
   progress->first = requests.front().id;
   progress->jobs = handle(self_);
   progress->sheet = std::make_shared<answer_sheet>(order);
+  begun.answers = progress->sheet->choices().size();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     begun.requests.push_back(requests[i].id);
     requests[i].listener = std::make_shared<line_listener>(progress, i);

@@ -27,6 +27,7 @@ struct jobs_parts {
   std::function<void(const std::string& line)> say = [](const std::string&) {};
   batch_queue::options queue = {};
   std::size_t in_flight = 512;                            ///< lines: enough to fill the batches
+  std::size_t answers_in_flight = 1 << 13;                ///< of all of them; a line may ask for many
   std::size_t record_at_once = 256;                       ///< outputs in one transaction, at most
   std::size_t most_unrecorded = 1 << 14;                  ///< outputs in memory while the disk takes none; then no
   std::size_t most_unrecorded_bytes = 256 << 20;          ///< further lines begin
@@ -52,6 +53,7 @@ class jobs_state {
     std::string custom_id = {};      ///< read together with the line
     std::unique_ptr<answer_format> format = {};
     std::vector<request_id> requests = {};  ///< the first one names the line
+    std::size_t answers = 0;
   };
   struct output {
     std::string job;
@@ -96,6 +98,7 @@ class jobs_state {
   void take_back(line refused, const request_refused& why, instant until);
   void put_out(const line& from, std::string text, bool ok);
   void drop_lines_of(const std::string& id);
+  bool has_room() const;
 
   // jobs_recording.cpp
   bool is_full_of_outputs() const;
@@ -124,7 +127,7 @@ class jobs_state {
   std::vector<output> outputs_;                     ///< that are not on the disk yet
   std::size_t output_bytes_ = 0;                    ///< of their texts
   std::deque<use_journal> unused_;                  ///< that the disk did not take, in order
-  bool is_to_take_up_ = false, record_due_ = false, post_due_ = false;
+  bool is_to_take_up_ = false, record_due_ = false, post_due_ = false, pump_due_ = false;
   bool is_failing_ = false;  ///< people were told that the journal fails, and not yet that it works again
   bool will_retry_ = false;  ///< it failed in the last attempt, and the next one is on its way
   instant posted_, sweep_at_, retry_at_;

@@ -123,23 +123,25 @@ void jobs_state::tell_training(const job_info& job) const {
   if (job.spec.kind != "batch") tell(training_, job_changed{job.spec.id, job.state});
 }
 
+/// Those behind the number `after`, or the newest of those with a number below `before`.
 std::string jobs_state::events(const job_info& job, const command_fields& from) const {
   const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
-  std::uint64_t after = count_of(from, "after", 0);
-  if (from.boolean("newest").value_or(false)) {
-    std::uint64_t last = 0;
-    for (const char* kind : {"message", "metrics", "checkpoint"})
-      if (const auto event = parts_.book->last_event(job.spec.id, kind)) last = std::max(last, event->number);
-    after = std::max(after, last - std::min<std::uint64_t>(last, limit));
-  }
+  const std::string& id = job.spec.id;
+  const std::uint64_t before = count_of(from, "before", 0);
+  auto found = before > 0 ? parts_.book->events_before(id, before, limit)
+                          : parts_.book->events(id, count_of(from, "after", 0), limit);
+  if (before > 0) std::reverse(found.begin(), found.end());
   auto list = json::array();
   std::size_t bytes = 0;
-  for (const job_event& each : parts_.book->events(job.spec.id, after, limit)) {
+  for (const job_event& each : found) {
     bytes += each.text.size() + 64;
     if (bytes > page_bytes && !list.empty()) break;
     list.push_back(job_event_json(each));
   }
-  return dump({{"job", job_json(job, parts_.board->fine_tunes())}, {"events", std::move(list)}});
+  if (before > 0) std::reverse(list.begin(), list.end());
+  const bool has_older = before > 0 && !list.empty() && !parts_.book->events_before(id, list[0]["number"], 1).empty();
+  return dump(
+      {{"job", job_json(job, parts_.board->fine_tunes())}, {"events", std::move(list)}, {"has_older", has_older}});
 }
 
 /// Outputs in order, as texts: what is written into a file is exactly what was recorded.

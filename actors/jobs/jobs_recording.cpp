@@ -80,7 +80,7 @@ void jobs_state::note_failure(const journal_failure& failure) {
 }
 
 void jobs_state::try_all_again() {
-  will_retry_ = false;
+  will_retry_ = pump_due_ = false;
   take_up();
   record();
   if (end_complete_jobs()) post_soon();

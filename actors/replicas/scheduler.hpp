@@ -94,7 +94,7 @@ class scheduler_state {
   void finish_step(const step_done& done);
   void note_token(const engine_token& token);
   void note_reading(const engine_reading& reading);
-  void note_timing(sequence_id id, open_answer& answer, answer_tokens& entry) const;
+  void note_timing(sequence_id id);
   void note_flights();
   void note_end(const ended_sequence& ended);
   answer_tokens& entry_of(const open_answer& answer);

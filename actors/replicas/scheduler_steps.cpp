@@ -72,6 +72,7 @@ bool scheduler_state::is_expected(const step_outcome& outcome) const {
 void scheduler_state::finish_step(const step_done& done) {
   in_flight_.pop_front();
   note_flights();
+  for (const chosen_answer& answer : done.outcome.answers) note_timing(answer.sequence);
   requests_->commit(
       done.outcome, [this](const engine_token& token) { note_token(token); },
       [this](const ended_sequence& ended) { note_end(ended); },
@@ -100,7 +101,6 @@ void scheduler_state::note_token(const engine_token& token) {
   answer_tokens& entry = entry_of(found->second);
   entry.tokens.push_back(token.token);
   if (token.details) entry.details.push_back(*token.details);
-  if (!found->second.timed) note_timing(token.sequence, found->second, entry);
   meter_.note_token();
 }
 
@@ -113,12 +113,15 @@ void scheduler_state::note_reading(const engine_reading& reading) {
   if (reading.ending) entry.ending = *reading.ending;
 }
 
-void scheduler_state::note_timing(sequence_id id, open_answer& answer, answer_tokens& entry) const {
-  answer.timed = true;
+/// With the first thing that became of an answer, be it that it ends.
+void scheduler_state::note_timing(sequence_id id) {
+  const auto found = answers_.find(id);
+  if (found == answers_.end() || std::exchange(found->second.timed, true)) return;
+  const open_answer& answer = found->second;
   if (const auto started = requests_->decisions().start_of(id))
-    entry.timing = answer_timing{.queued = started->at - answer.accepted,
-                                 .prefill = clock_.now() - started->at,
-                                 .cached_tokens = static_cast<std::int64_t>(started->reused)};
+    entry_of(answer).timing = answer_timing{.queued = started->at - answer.accepted,
+                                            .prefill = clock_.now() - started->at,
+                                            .cached_tokens = static_cast<std::int64_t>(started->reused)};
 }
 
 void scheduler_state::note_end(const ended_sequence& ended) {

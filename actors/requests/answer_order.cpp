@@ -14,7 +14,7 @@ tenant_id tenant_of(const std::string& owner) {
 
 constexpr std::int64_t most_told = 500'000, most_told_in_streams = 10'000;
 constexpr std::int32_t likeliest_of_chats = 20;
-constexpr std::size_t most_form_bytes = std::size_t{32} << 20;
+constexpr std::size_t most_copied_bytes = std::size_t{32} << 20;
 
 /// How many log-probabilities are held in memory before they are sent. Those of a chat with one answer do not count,
 /// since clients leave its length to the context.
@@ -41,21 +41,29 @@ void check_told(const answer_order& order, const std::vector<begin_request>& req
         "unsupported_value");
 }
 
-/// Each prompt is a request with a copy of the form.
-void check_forms(const answer_order& order) {
-  const std::size_t bytes = order.sampling.constraint.bytes(), prompts = order.prompts.size();
-  if (prompts > 1 && bytes > most_form_bytes / prompts)
-    refuse_field(order.form_field,
-                 fmt::format("the form has {} bytes and goes with {} prompts: {} bytes together are the most, so send "
-                             "fewer prompts in one request",
-                             bytes, prompts, most_form_bytes),
+void check_copied(const std::string& field, std::size_t bytes, std::size_t prompts) {
+  if (prompts > 1 && bytes > most_copied_bytes / prompts)
+    refuse_field(field,
+                 fmt::format("{} has {} bytes and goes with {} prompts: {} bytes together are the most, so send fewer "
+                             "prompts in one request",
+                             field, bytes, prompts, most_copied_bytes),
                  "unsupported_value");
+}
+
+/// Each prompt is a request with a copy of these.
+void check_copied(const answer_order& order) {
+  std::size_t stops = 0;
+  for (const std::string& each : order.sampling.stop) stops += each.size();
+  check_copied(order.form_field, order.sampling.constraint.bytes(), order.prompts.size());
+  check_copied("stop", stops, order.prompts.size());
+  check_copied("logit_bias", order.sampling.logit_bias.size() * sizeof order.sampling.logit_bias[0],
+               order.prompts.size());
 }
 
 }  // namespace
 
 std::vector<begin_request> requests_of(const answer_order& order, const prompting& prompts, request_numbers& numbers) {
-  check_forms(order);
+  check_copied(order);
   std::vector<begin_request> requests;
   const auto version = std::make_shared<std::optional<adapter_version>>();
   for (const prompt_input& prompt : order.prompts) {

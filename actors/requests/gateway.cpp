@@ -76,8 +76,8 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   // A form counts every byte of the tokens, so none may be left out at the text's start.
   const bool begins_text = !request.engine.sampling.constraint && !parts_.prompts->has_text(sequence.prompt);
   const stream_decoder decoder(parts_.prompts->tokens(), request.skip_special, begins_text);
-  for (std::int32_t i = 0; i < sequence.answers; ++i)
-    started.answers.push_back({decoder, stop_matcher(request.engine.sampling.stop, request.keep_stop)});
+  const stop_matcher stops(request.engine.sampling.stop, request.keep_stop);
+  for (std::int32_t i = 0; i < sequence.answers; ++i) started.answers.push_back({decoder, stops});
   started.left = started.answers.size();
   prompt_tokens_ += sequence.prompt.size();
   running_.insert_or_assign(request.id, std::move(started));

@@ -189,6 +189,8 @@ class journal {
   /// Appends several in one transaction. Returns the number of the last.
   result<std::uint64_t, journal_error> append_events(std::string_view id, std::span<const event_record> events);
   std::vector<job_event> events(std::string_view id, std::uint64_t after, std::size_t limit) const;
+  /// The newest of those with a lower number, in order too.
+  std::vector<job_event> events_before(std::string_view id, std::uint64_t number, std::size_t limit) const;
   std::optional<job_event> last_event(std::string_view id, std::string_view kind) const;
 
   /// Removes a job with its lines, outputs and events: nobody finds it any more. One that is queued or running must be

@@ -1,4 +1,6 @@
 // Events of jobs, and the adapter catalogue.
+#include <algorithm>
+
 #include "cluster/journal/journal.hpp"
 #include "cluster/journal/journal_database.hpp"
 #include "cluster/journal/journal_impl.hpp"
@@ -94,6 +96,16 @@ std::vector<job_event> journal::events(std::string_view id, std::uint64_t after,
       "ORDER BY number LIMIT ?");
   query << id << after << std::uint64_t{limit};
   return detail::page_of(query, options_.page_bytes, event_of);
+}
+
+std::vector<job_event> journal::events_before(std::string_view id, std::uint64_t number, std::size_t limit) const {
+  statement query = db_->prepare(
+      "SELECT number, at, kind, text FROM events WHERE job = (SELECT number FROM jobs WHERE id = ?) AND number < ? "
+      "ORDER BY number DESC LIMIT ?");
+  query << id << number << std::uint64_t{limit};
+  auto page = detail::page_of(query, options_.page_bytes, event_of);
+  std::reverse(page.begin(), page.end());
+  return page;
 }
 
 std::optional<job_event> journal::last_event(std::string_view id, std::string_view kind) const {

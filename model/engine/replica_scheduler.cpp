@@ -115,7 +115,7 @@ void replica_scheduler::commit(const step_outcome& outcome, const token_sink& on
   outcomes_.clear();
   for (const chosen_answer& chosen : outcome.answers)
     outcomes_.push_back(
-        {chosen.sequence, outcome.tokens_of(chosen), chosen.finished, chosen.cut, outcome.proposals_of(chosen)});
+        {chosen.sequence, outcome.tokens_of(chosen), chosen.finished, outcome.proposals_of(chosen), chosen.cut});
   if (on_reading) tell_readings(outcome, on_reading);
   if (on_token) tell_tokens(outcome, on_token);
   for (const ended_sequence& ended : decisions_.commit(outcome.step, outcomes_)) {

@@ -212,6 +212,7 @@ void http_connection::flush() {
     answer_->flushing = false;
     writing_.clear();
     std::swap(writing_, answer_->out);
+    answer_->in_flight = !writing_.empty();
     if (writing_.empty()) {
       give_back_room(*answer_);
       sent = std::exchange(answer_->on_sent, nullptr);

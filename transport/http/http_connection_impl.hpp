@@ -56,12 +56,15 @@ struct http_answer {
   stage at = stage::awaited;
   client reader = client::listening;
   bool flushing = false;                   ///< the connection was told to take `out`
+  bool in_flight = false;                  ///< it writes what it took before
   std::string out;                         ///< what the connection has not taken yet, framed
   std::size_t reserved = 0;                ///< of what all answers may hold, until this one's bytes are sent
   std::function<void()> on_gone, on_sent;  ///< taken by whoever calls them
   std::shared_ptr<http_connection> connection;
 
   bool takes_more() const { return at == stage::streaming && reader == client::listening; }
+  /// What no write has begun on yet says nothing of the client.
+  bool lags() const { return in_flight && out.size() > backlog; }
 
   // fixed from the beginning
   std::string id;

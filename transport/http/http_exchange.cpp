@@ -54,7 +54,7 @@ class exchange final : public http_exchange {
     {
       const std::lock_guard lock(answer_->mutex);
       if (!answer_->takes_more()) return false;
-      too_slow = answer_->out.size() > answer_->backlog || !answer_->connection->make_room(*answer_, piece.size());
+      too_slow = answer_->lags() || !answer_->connection->make_room(*answer_, piece.size());
       if (too_slow)
         answer_->reader = client::too_slow;
       else

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "base/percent_decoded.hpp"
+
 namespace troupe {
 namespace {
 

@@ -24,7 +24,7 @@ refusal refusal_of(const boost::system::error_code& fault) {
   using beast::http::error;
   if (fault == error::body_limit) return {413, "the body is too large"};
   if (fault == error::header_limit) return {431, "the head of the request is too large"};
-  if (fault == error::bad_version) return {505, "HTTP/1.1 is spoken here"};
+  if (fault == error::bad_version) return {505, "HTTP/1.1 is spoken here, with CR LF at the ends of lines"};
   return {400, "this is no HTTP request"};
 }
 

@@ -45,7 +45,10 @@ void check_page(api_context& context, const http_request& request) {
   const std::string_view origin = request.header("origin"), host = request.header("host");
   const auto is_from = [&](std::string_view own) { return !own.empty() && host_in(origin) == own; };
   if (!origin.empty() && !is_from(host) && !is_from(forwarded_host(request)))
-    throw api_error(403, "requests of web pages from elsewhere are not answered", {}, "forbidden_origin");
+    throw api_error(403,
+                    "requests of web pages from elsewhere are not answered: put page and server behind one proxy, or "
+                    "let the page's own server ask",
+                    {}, "forbidden_origin");
   if (!context.is_this_machines || !context.keys.is_open()) return;
   for (const std::string& name : {name_in(host), name_in(forwarded_host(request))})
     if (!is_no_strangers(name))

@@ -61,11 +61,13 @@ class answer_call : public std::enable_shared_from_this<answer_call> {
 
  private:
   void check_form() const;
+  void begin();
   void stream_part(std::size_t index, const answer_part& part);
   void charge(std::size_t prompt, const answer_part& part);
   void finish();
   void finish_whole();
   void end_all();
+  void end_requests() const;
 
   std::shared_ptr<api_context> context_;
   answer_order order_;
@@ -90,8 +92,19 @@ class prompt_listener final : public answer_listener {
   std::size_t prompt_;
 };
 
+/// A form may take longer to check than the server's threads have.
 void answer_call::start() {
-  check_form();
+  if (!order_.sampling.constraint) return begin();
+  const bool taken = context_->work->offer(order_.sampling.constraint.bytes(), [self = shared_from_this()] {
+    guarded(self->exchange_, [&] {
+      self->check_form();
+      self->begin();
+    });
+  });
+  if (!taken) throw unavailable("too many large requests at a time: try again");
+}
+
+void answer_call::begin() {
   auto requests = requests_of(order_, *context_->served.prompts, *context_->numbers);
   order_.prompts.clear();
   for (std::size_t i = 0; i < requests.size(); ++i) {
@@ -100,13 +113,13 @@ void answer_call::start() {
     requests[i].listener = std::make_shared<prompt_listener>(shared_from_this(), i);
   }
   for (begin_request& each : requests) tell(context_->gateway, std::move(each));
+  if (over_) end_requests();  // one was refused before the last of them had begun
   exchange_->on_gone([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->end_all();
   });
 }
 
 void answer_call::check_form() const {
-  if (!order_.sampling.constraint) return;
   try {
     context_->served.prompts->check_constraint(order_.sampling.constraint);
   } catch (const input_error& error) {
@@ -183,7 +196,10 @@ void answer_call::on_refused(const request_refused& refused) {
 
 /// May be called on any thread.
 void answer_call::end_all() {
-  if (over_.exchange(true)) return;
+  if (!over_.exchange(true)) end_requests();
+}
+
+void answer_call::end_requests() const {
   for (const request_id id : ids_) tell(context_->gateway, end_request{id});
 }
 

@@ -11,6 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t most_prompts = 2048;  // as OpenAI's specification says
+constexpr std::size_t most_answers = 4096;  // to all of them
 
 struct unserved_field {
   std::string_view name;
@@ -156,16 +157,17 @@ std::int64_t last_tokens_of(const request_fields& from) {
   return from.integer("truncate_prompt_tokens", -1, INT32_MAX).value_or(0);
 }
 
-std::vector<prompt_input> read_prompts(const request_fields& from, const char* key) {
+void read_prompts(const request_fields& from, const char* key, answer_order& order) {
   const json* prompt = from.find(key);
   if (!prompt) refuse_field(key, fmt::format("{} is missing", key), "missing_required_parameter");
   if (!prompt->is_string() && (!prompt->is_array() || prompt->empty())) refuse_prompts(key);
-  if (prompt->is_string() || (*prompt)[0].is_number()) return {prompt_of(*prompt, key, from)};
+  if (prompt->is_string() || (*prompt)[0].is_number()) return order.prompts.push_back(prompt_of(*prompt, key, from));
   if (prompt->size() > most_prompts)
     refuse_field(key, fmt::format("{} has {} prompts: use at most {}", key, prompt->size(), most_prompts));
-  std::vector<prompt_input> prompts;
-  for (const json& each : *prompt) prompts.push_back(prompt_of(each, key, from));
-  return prompts;
+  if (prompt->size() * static_cast<std::size_t>(order.n) > most_answers)
+    refuse_field("n", fmt::format("n is {} and goes with {} prompts: {} answers are the most in one request", order.n,
+                                  prompt->size(), most_answers));
+  for (const json& each : *prompt) order.prompts.push_back(prompt_of(each, key, from));
 }
 
 answer_order read_order(const request_fields& from, const served_model& served) {

@@ -15,6 +15,6 @@ answer_order read_order(const request_fields& from, const served_model& served);
 /// vLLM's truncate_prompt_tokens, for prompt_input::last_tokens.
 std::int64_t last_tokens_of(const request_fields& from);
 /// Reads `key`: a text, a list of texts, a list of tokens, or a list of lists of tokens.
-std::vector<prompt_input> read_prompts(const request_fields& from, const char* key);
+void read_prompts(const request_fields& from, const char* key, answer_order& order);
 
 }  // namespace troupe

@@ -196,7 +196,7 @@ std::vector<std::string> echoed_texts(const prompting& prompts, const answer_ord
 
 asked_answer read_completion(const request_fields& from, const served_model& served) {
   answer_order order = read_order(from, served);
-  order.prompts = read_prompts(from, "prompt");
+  read_prompts(from, "prompt", order);
   const bool echo = from.boolean("echo").value_or(false);
   order.sampling.max_tokens = from.integer("max_tokens", echo ? 0 : 1, INT32_MAX).value_or(16);
   order.sampling.logprobs = from.small("logprobs", 0, 100);

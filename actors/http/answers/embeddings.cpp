@@ -97,7 +97,7 @@ asked_answer read_embeddings(const request_fields& from, const served_model& ser
   if (order.sampling.constraint) refuse_field(order.form_field, "embeddings are no answers: leave out their form");
   if (order.prompt_logprobs) refuse_field("prompt_logprobs", "embeddings have no prompt_logprobs: leave it out");
   check_dimensions(from, served.prompts->config().hidden);
-  order.prompts = read_prompts(from, "input");
+  read_prompts(from, "input", order);
   order.sampling.pooling = pooling_of(from);
   order.sampling.max_tokens = 0;
   auto format =

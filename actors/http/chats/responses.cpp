@@ -53,7 +53,9 @@ class responses_format final : public answer_format {
  public:
   responses_format(std::shared_ptr<const prompting> prompts, const answer_order& order, const std::string& repeated,
                    tool_call_reader reader)
-      : prompts_(std::move(prompts)), reader_(std::move(reader)) {
+      : prompts_(std::move(prompts)),
+        reader_(std::move(reader)),
+        decoder_(prompts_->tokens(), order.skip_special, false) {
     head_ = fmt::format(R"({{"id":"resp_{}","object":"response","created_at":{},{}"error":null,)", random_hex(48),
                         std::time(nullptr), repeated);
     has_logprobs_ = order.sampling.logprobs.has_value();
@@ -64,17 +66,11 @@ class responses_format final : public answer_format {
       event(to, name, R"("response":)" + response("in_progress", nullptr));
   }
   void part(std::string& to, std::size_t /*index*/, const answer_part& part) override {
-    waiting_ += reader_.push(part.text);
-    if (part.end) waiting_ += reader_.finish(part.end->finish == "length");
     waiting_details_.insert(waiting_details_.end(), part.details.begin(), part.details.end());
-    // White space before a call is not part of the answer.
-    if (message_ ? !waiting_.empty() : !is_blank(waiting_)) add_text(to);
-    for (const tool_call& call : reader_.take_calls()) {
-      end_message(to, "completed");
-      add_call(to, call);
-    }
+    take(to, reader_.push(part.text));
     if (!part.end) return;
     is_cut_ = part.end->finish == "length";
+    take(to, reader_.finish(is_cut_));
     if (items_.empty() && !message_) add_text(to);
     end_message(to, is_cut_ ? "incomplete" : "completed");
   }
@@ -85,14 +81,22 @@ class responses_format final : public answer_format {
   void error(std::string& to, std::string_view /*error*/, std::string_view fields) override {
     event(to, "error", fields);
   }
+  /// Token by token if they have details, as a stream has it, so that each belongs to the same text.
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     const answer_choice& choice = choices.front();
-    answer_part all;
-    all.text = choice.text;
-    all.details = choice.details;
-    all.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter};
     std::string unsent;
-    part(unsent, 0, all);
+    std::string_view rest = choice.text;
+    for (std::size_t i = 0; i < choice.details.size(); ++i) {
+      answer_part one;
+      one.text = rest.substr(0, decoder_.push(choice.tokens[i]).size());
+      one.details = {choice.details[i]};
+      rest.remove_prefix(one.text.size());
+      part(unsent, 0, one);
+    }
+    answer_part last;
+    last.text = rest;
+    last.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter};
+    part(unsent, 0, last);
     return ended(usage);
   }
 
@@ -129,6 +133,23 @@ class responses_format final : public answer_format {
     return fmt::format(R"("item_id":"{}","output_index":{},"content_index":0)", message_->id, item_count_);
   }
 
+  /// Text, and the calls that stand in it.
+  void take(std::string& to, std::string_view text) {
+    std::size_t taken = 0;
+    for (const tool_call& call : reader_.take_calls()) {
+      add_if_text(to, text.substr(taken, call.behind - taken));
+      taken = call.behind;
+      end_message(to, "completed");
+      waiting_details_.clear();  // they are the call's
+      add_call(to, call);
+    }
+    add_if_text(to, text.substr(taken));
+  }
+  /// White space before a call is not part of the answer.
+  void add_if_text(std::string& to, std::string_view text) {
+    waiting_ += text;
+    if (message_ ? !waiting_.empty() : !is_blank(waiting_)) add_text(to);
+  }
   void begin_message(std::string& to) {
     message_ = open_message{"msg_" + random_hex(48), {}, {}};
     event(to, "response.output_item.added",
@@ -175,6 +196,7 @@ class responses_format final : public answer_format {
 
   std::shared_ptr<const prompting> prompts_;
   tool_call_reader reader_;
+  stream_decoder decoder_;
   std::string head_;  ///< the response's beginning, up to the first field that changes
   bool has_logprobs_ = false, is_cut_ = false;
   std::string waiting_;  ///< text that is not in an item yet

@@ -56,38 +56,42 @@ tool_call_reader::tool_call_reader(tool_style style, std::vector<std::string> na
 std::string tool_call_reader::push(std::string_view piece) {
   if (style_ == tool_style::none || is_text_) return std::string(piece);
   held_ += piece;
-  return style_ == tool_style::tagged ? read_tagged() : read_bare();
+  if (style_ == tool_style::tagged)
+    read_tagged();
+  else
+    read_bare();
+  return std::exchange(certain_, {});
 }
 
-std::string tool_call_reader::read_tagged() {
-  std::string certain;
+void tool_call_reader::read_tagged() {
   while (true) {
     if (!inside_) {
       const std::size_t at = held_.find(opening);
       std::size_t keep = at == held_.npos ? beginning_of(opening, held_) : held_.size() - at;
       // Between two calls there is only white space, which is not part of the text.
       std::string text = held_.substr(0, held_.size() - keep);
-      if (found_ == 0 || first_letter(text) < text.size()) certain += text;
+      if (found_ == 0 || first_letter(text) < text.size()) certain_ += text;
       held_.erase(0, held_.size() - keep);
-      if (at == held_.npos || !held_.starts_with(opening)) return certain;
+      if (at == held_.npos || !held_.starts_with(opening)) return;
       inside_ = true;
     }
     const std::size_t end = held_.find(closing);
-    if (end == held_.npos && held_.size() < longest_call) return certain;
+    if (end == held_.npos && held_.size() < longest_call) return;
     inside_ = false;
     if (end == held_.npos || !read_call(std::string_view(held_).substr(opening.size(), end - opening.size()))) {
       is_text_ = true;
-      return certain + std::exchange(held_, {});
+      certain_ += std::exchange(held_, {});
+      return;
     }
     held_.erase(0, end + closing.size());
   }
 }
 
-std::string tool_call_reader::read_bare() {
+void tool_call_reader::read_bare() {
   const std::size_t at = first_letter(held_);
-  if (at == held_.size() || (held_[at] == '{' && held_.size() < longest_call)) return {};
+  if (at == held_.size() || (held_[at] == '{' && held_.size() < longest_call)) return;
   is_text_ = true;
-  return std::exchange(held_, {});
+  certain_ = std::exchange(held_, {});
 }
 
 std::string tool_call_reader::finish(bool is_cut) {
@@ -144,6 +148,7 @@ bool tool_call_reader::is_offered(const std::string& name) const {
 }
 
 void tool_call_reader::add_call(tool_call call) {
+  call.behind = certain_.size();
   if (++found_ <= most_) calls_.push_back(std::move(call));
 }
 

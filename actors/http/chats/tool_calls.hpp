@@ -16,8 +16,9 @@ tool_style tool_style_of(std::string_view chat_template);
 
 struct tool_call {
   std::string name;
-  std::string arguments;  ///< the text of a JSON object
-  bool is_cut = false;    ///< the answer was cut inside the arguments
+  std::string arguments;   ///< the text of a JSON object
+  bool is_cut = false;     ///< the answer was cut inside the arguments
+  std::size_t behind = 0;  ///< so many bytes of the text that was returned with it
 };
 
 /// Reads an answer piece by piece. What only looks like a call comes out as text.
@@ -31,13 +32,13 @@ class tool_call_reader {
   std::string push(std::string_view piece);
   /// Ends the answer. `is_cut`: it would have gone on; an unfinished call counts if its name is complete.
   std::string finish(bool is_cut);
-  /// The calls that were completed since the last time.
+  /// The calls that were completed by the last push() or finish(), and those before it that nobody took.
   std::vector<tool_call> take_calls();
   bool has_calls() const { return found_ > 0; }
 
  private:
-  std::string read_tagged();
-  std::string read_bare();
+  void read_tagged();
+  void read_bare();
   bool read_call(std::string_view text);
   bool read_cut_call(std::string_view text);
   bool is_offered(const std::string& name) const;
@@ -46,6 +47,7 @@ class tool_call_reader {
   tool_style style_;
   std::vector<std::string> names_;
   std::string held_;
+  std::string certain_;  ///< text that is about to be returned
   bool inside_ = false, is_text_ = false, is_call_ = false;
   std::vector<tool_call> calls_;
   std::size_t most_, found_ = 0;

@@ -11,6 +11,8 @@
 namespace troupe {
 namespace {
 
+constexpr std::size_t longest_name = 1024;  // lists repeat them
+
 json to_json(const stored_file& file) {
   return {{"id", file.id},
           {"object", "file"},
@@ -33,6 +35,9 @@ void upload(const api_call& call) {
   if (purpose->content != "batch" && purpose->content != "fine-tune")
     refuse_field("purpose", "purpose should be batch or fine-tune", "unsupported_value");
   if (file->content.empty()) refuse_field("file", "file is empty");
+  if (file->filename.size() > longest_name)
+    refuse_field("file",
+                 fmt::format("the file's name has {} bytes: use at most {}", file->filename.size(), longest_name));
   reply_json(call.exchange,
              to_json(call.context->files.add(file->filename, purpose->content, file->content, call.key.name)));
 }

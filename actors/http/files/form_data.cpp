@@ -44,8 +44,8 @@ form_part read_part(std::string_view text) {
 
 std::vector<form_part> parse_form(std::string_view content_type, std::string_view body) {
   const std::string boundary = parameter_of(content_type, "boundary");
-  if (!lower_case(content_type).starts_with("multipart/form-data") || boundary.empty())
-    refuse("the body is no multipart/form-data");
+  if (!lower_case(content_type).starts_with("multipart/form-data")) refuse("the body is no multipart/form-data");
+  if (boundary.empty()) refuse("content-type names no boundary: let the client write that header itself");
   const std::string line = "--" + boundary, separator = "\r\n" + line;
   if (!body.starts_with(line)) refuse("the form does not begin with its boundary");
   body.remove_prefix(line.size());

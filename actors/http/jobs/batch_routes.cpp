@@ -1,6 +1,7 @@
 #include "actors/http/files/owned_files.hpp"
 #include "actors/http/jobs/batch_lines.hpp"
 #include "actors/http/jobs/batch_outputs.hpp"
+#include "actors/http/jobs/job_metadata_impl.hpp"
 #include "actors/http/jobs/owned_jobs_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
@@ -66,7 +67,7 @@ json read_record(std::string_view body) {
               {"completion_window", from.text("completion_window").value_or("24h")}};
   if (!is_batch_endpoint(record["endpoint"]))
     refuse_field("endpoint", "endpoint should be one of " + batch_endpoint_names(), "unsupported_value");
-  if (const json* metadata = from.object("metadata")) record["metadata"] = *metadata;
+  keep_metadata(record, from);
   return record;
 }
 

@@ -2,6 +2,7 @@
 
 #include "actors/http/api_error.hpp"
 #include "actors/http/files/owned_files.hpp"
+#include "actors/http/jobs/job_metadata_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/random_hex.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
@@ -33,15 +34,20 @@ hyperparameters read_hyperparameters(const json* object) {
   return chosen;
 }
 
-/// Reads them from the method, or from the body itself, where older clients put them.
+/// Those of the method, or those of the body itself, where older clients put them.
 hyperparameters hyperparameters_of(const request_fields& body) {
+  const json* beside = body.object("hyperparameters");
   const json* method = body.object("method");
-  if (!method) return read_hyperparameters(body.object("hyperparameters"));
+  if (!method) return read_hyperparameters(beside);
   const request_fields from(*method);
   if (from.text("type").value_or("supervised") != "supervised")
     refuse_field("method", "method.type should be supervised: nothing else is offered", "unsupported_value");
   const json* supervised = from.object("supervised");
-  return read_hyperparameters(supervised ? request_fields(*supervised).object("hyperparameters") : nullptr);
+  const json* inside = supervised ? request_fields(*supervised).object("hyperparameters") : nullptr;
+  if (inside && beside)
+    refuse_field("hyperparameters", "hyperparameters stand in the method and beside it: give them once",
+                 "unsupported_value");
+  return read_hyperparameters(inside ? inside : beside);
 }
 
 std::string file_name(const api_call& call, const std::string& id, const char* field) {
@@ -105,7 +111,7 @@ asked_fine_tune read_fine_tune(const api_call& call) {
   json order{{"id", id}, {"tenant", call.key.name}, {"options", options_of(call, from, id)}};
   order["data_file"] = record["training_file"];
   if (const auto file = from.text("validation_file")) order["validation_file"] = record["validation_file"] = *file;
-  if (const json* metadata = from.object("metadata")) record["metadata"] = *metadata;
+  keep_metadata(record, from);
   return {id, dump(order), dump(record)};
 }
 

@@ -49,22 +49,41 @@ void create_job(const api_call& call) {
                .refused = [context = call.context, id = asked.id] { context->records.forget(id); }});
 }
 
-/// Newest first. Checkpoints are events, too; alone they have a form of their own.
-void reply_events(const api_call& call, bool only_checkpoints) {
-  const std::string& id = call.place();
-  const auto page = std::make_shared<list_page>(*call.request);
-  ask_jobs(call, "job.events", {{"id", id}, {"limit", 10'000}, {"newest", true}}, [=](const json& record) {
+/// The newest first. Checkpoints are events, too; alone they have a form of their own, with figures of events before
+/// them. So some events of a part are left to the next one, as long as older ones are to come.
+class event_list : public std::enable_shared_from_this<event_list> {
+ public:
+  event_list(const api_call& call, bool only_checkpoints)
+      : call_(call), page_(*call.request), only_checkpoints_(only_checkpoints) {}
+
+  void ask(std::uint64_t before = INT64_MAX) {
+    const json part{{"id", call_.place()}, {"before", before}, {"limit", at_once}};
+    ask_jobs(call_, "job.events", part, [self = shared_from_this()](const json& record) { self->take(record); });
+  }
+
+ private:
+  static constexpr std::size_t at_once = 1000, figures_before = 50;
+
+  void take(const json& record) {
+    const std::string& id = call_.place();
     const json &job = record.at("job"), &events = record.at("events");
     check_kind(job, id);
     const std::string adapter = job.value("adapter", job.value("result", id));
-    for (std::size_t i = events.size(); i-- > 0;) {
-      if (only_checkpoints && events[i].value("kind", "") != "checkpoint") continue;
-      const json entry = only_checkpoints ? checkpoint_json(id, adapter, events, i) : event_json(id, events[i]);
-      if (!page->add(entry["id"], [&] { return entry; })) break;
+    const bool goes_on = record.at("has_older") && events.size() > figures_before;
+    const std::size_t first = goes_on ? figures_before : 0;
+    for (std::size_t i = events.size(); i-- > first;) {
+      if (only_checkpoints_ && events[i].value("kind", "") != "checkpoint") continue;
+      const json entry = only_checkpoints_ ? checkpoint_json(id, adapter, events, i) : event_json(id, events[i]);
+      if (!page_.add(entry["id"], [&] { return entry; })) return reply_json(call_.exchange, page_.finish());
     }
-    reply_json(call.exchange, page->finish());
-  });
-}
+    if (goes_on) return ask(events[first].at("number"));
+    reply_json(call_.exchange, page_.finish());
+  }
+
+  api_call call_;
+  list_page page_;
+  bool only_checkpoints_;
+};
 
 /// As metadata[key]=value, any number of them, or metadata=null for jobs that have none.
 bool is_wanted(const http_request& request, const json& metadata) {
@@ -98,8 +117,9 @@ void add_fine_tuning_routes(api_routes& to) {
   for (const std::string change : {"cancel", "pause", "resume"})
     to.add("POST", jobs + "/{id}/" + change,
            [command = "job." + change](const api_call& call) { change_job(call, command); });
-  to.add("GET", jobs + "/{id}/events", [](const api_call& call) { reply_events(call, false); });
-  to.add("GET", jobs + "/{id}/checkpoints", [](const api_call& call) { reply_events(call, true); });
+  to.add("GET", jobs + "/{id}/events", [](const api_call& call) { std::make_shared<event_list>(call, false)->ask(); });
+  to.add("GET", jobs + "/{id}/checkpoints",
+         [](const api_call& call) { std::make_shared<event_list>(call, true)->ask(); });
 }
 
 }  // namespace troupe

@@ -6,48 +6,43 @@
 namespace troupe {
 
 stop_matcher::stop_matcher(std::vector<std::string> stops, bool keeps_stop) : keeps_stop_(keeps_stop) {
+  std::vector<pattern> patterns;
   for (auto& stop : stops)
-    if (!stop.empty()) patterns_.push_back(pattern_of(std::move(stop)));
+    if (!stop.empty()) patterns.emplace_back(std::move(stop));
+  seen_.assign(patterns.size(), 0);
+  patterns_ = std::make_shared<const std::vector<pattern>>(std::move(patterns));
 }
 
-stop_matcher::pattern stop_matcher::pattern_of(std::string text) {
-  pattern pattern{.text = std::move(text), .fallbacks = {0, 0}};
-  // The table of a text is what the text itself, read from its second byte on, goes through.
-  for (std::size_t i = 1; i < pattern.text.size(); ++i) {
-    pattern.advance(pattern.text[i]);
-    pattern.fallbacks.push_back(pattern.seen);
+/// The table of a text is what the text itself, read from its second byte on, goes through.
+stop_matcher::pattern::pattern(std::string stop) : text(std::move(stop)), fallbacks{0, 0} {
+  std::size_t seen = 0;
+  for (std::size_t i = 1; i < text.size(); ++i) {
+    seen = after(seen, text[i]);
+    fallbacks.push_back(seen);
   }
-  pattern.seen = 0;
-  return pattern;
 }
 
-void stop_matcher::pattern::advance(char byte) {
+std::size_t stop_matcher::pattern::after(std::size_t seen, char byte) const {
   while (seen > 0 && text[seen] != byte) seen = fallbacks[seen];
-  if (text[seen] == byte) ++seen;
+  return text[seen] == byte ? seen + 1 : seen;
 }
 
 void stop_matcher::advance(char byte, bool stops_count) {
-  for (std::size_t i = 0; i < patterns_.size(); ++i) {
-    pattern& each = patterns_[i];
-    each.advance(byte);
+  for (std::size_t i = 0; i < seen_.size(); ++i) {
+    const pattern& each = (*patterns_)[i];
     const std::size_t length = each.text.size();
-    if (each.seen < length) continue;
+    seen_[i] = each.after(seen_[i], byte);
+    if (seen_[i] < length) continue;
     if (!stops_count)
-      each.seen = each.fallbacks[length];
+      seen_[i] = each.fallbacks[length];
     else if (!matched_ || length > matched()->size())
       matched_ = i;
   }
 }
 
-std::size_t stop_matcher::possible() const {
-  std::size_t most = 0;
-  for (const auto& pattern : patterns_) most = std::max(most, pattern.seen);
-  return most;
-}
-
 std::string stop_matcher::push(std::string_view piece, bool stops_count) {
   if (stopped()) return {};
-  if (patterns_.empty()) return std::string(piece);
+  if (seen_.empty()) return std::string(piece);
   std::string text = std::exchange(held_, {});
   for (const char byte : piece) {
     text += byte;
@@ -56,13 +51,13 @@ std::string stop_matcher::push(std::string_view piece, bool stops_count) {
     if (!keeps_stop_) text.resize(text.size() - matched()->size());
     return text;
   }
-  held_ = text.substr(text.size() - possible());
+  held_ = text.substr(text.size() - *std::max_element(seen_.begin(), seen_.end()));  // may begin a stop string
   text.resize(text.size() - held_.size());
   return text;
 }
 
 std::string stop_matcher::finish() {
-  for (auto& pattern : patterns_) pattern.seen = 0;
+  std::fill(seen_.begin(), seen_.end(), 0);
   return std::exchange(held_, {});
 }
 

@@ -75,8 +75,8 @@ struct sequence_outcome {
   sequence_id sequence;
   std::span<const token_id> tokens;     ///< new ones: first the proposals that held, then the one that was chosen
   bool finished = false;                ///< the sequence ends here; then tokens may be empty
-  bool cut = false;                     ///< it ends as if it were too long
   std::span<const token_id> proposals;  ///< guesses at the tokens that follow, for the next step
+  bool cut = false;                     ///< it ends as if it were too long
 };
 
 }  // namespace troupe

@@ -158,6 +158,16 @@ TEST_F(jobs, keeps_so_many_lines_in_flight) {
   EXPECT_EQ(now.wait("job-1")["ok"], 10);
 }
 
+TEST_F(jobs, keeps_so_many_answers_in_flight_however_many_lines_there_may_be) {
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.answers_in_flight = 2; });
+  now.submit("job-1", lines(3));
+  const std::vector<begin_request> open{now.next(), now.next()};
+  now.get("job.list", json::object());
+  EXPECT_EQ(now.waiting(), 0u);
+  head::answer(open.front());
+  (void)now.next();
+}
+
 TEST_F(jobs, of_several_tenants_share_the_lines_in_flight_by_weight) {
   head now(folder_, prompts_, [](jobs_parts& parts) {
     parts.in_flight = 4;

@@ -92,6 +92,28 @@ TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
   EXPECT_EQ(sink_.count<token_batch>(), 0u);
 }
 
+TEST_F(scheduler, tells_how_an_answer_began_even_if_it_ends_at_once) {
+  begin_life(1);
+  ask(1, "AB");
+  step_done done = outcome_of(last_.take<run_step>(), 'C');
+  done.outcome.tokens.clear();
+  done.outcome.answers[0].tokens = 0;
+  done.outcome.answers[0].finished = true;
+  tell(actor_, done);
+  const answer_tokens answer = sink_.take<token_batch>().answers.at(0);
+  EXPECT_TRUE(answer.timing);
+  EXPECT_EQ(answer.end, end_reason::stop);
+}
+
+TEST_F(scheduler, ends_an_answer_whose_form_was_cut_short_as_one_that_is_too_long) {
+  begin_life(1);
+  ask(1, "AB");
+  step_done done = outcome_of(last_.take<run_step>(), 'C');
+  done.outcome.answers[0].finished = done.outcome.answers[0].cut = true;
+  tell(actor_, done);
+  EXPECT_EQ(sink_.take<token_batch>().answers.at(0).end, end_reason::length);
+}
+
 TEST_F(scheduler, says_how_many_tokens_of_prompts_are_left_to_compute) {
   const auto wait_until_left = [this](std::uint64_t tokens) {
     while (router_.take<replica_state>().load.queued_tokens != tokens) {

@@ -30,6 +30,17 @@ TEST_F(journal_records, keeps_events_in_order_and_the_newest_of_them) {
   EXPECT_EQ(book->append_event("no", "message", "{}").error().why, journal_fault::unknown);
 }
 
+TEST_F(journal_records, finds_the_events_before_a_number) {
+  open();
+  ASSERT_TRUE(book->create_job(spec_of("f", 0, "fine-tune")).ok());
+  for (int i = 1; i <= 5; ++i) (void)book->append_event("f", "metrics", std::to_string(i));
+  const auto before = book->events_before("f", 5, 2);
+  ASSERT_EQ(before.size(), 2u);
+  EXPECT_EQ(before[0].number, 3u);
+  EXPECT_EQ(before[1].text, "4");
+  EXPECT_TRUE(book->events_before("f", 1, 2).empty());
+}
+
 TEST_F(journal_records, takes_several_events_at_once) {
   open();
   ASSERT_TRUE(book->create_job(spec_of("f", 0, "fine-tune")).ok());

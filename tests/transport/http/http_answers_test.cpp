@@ -122,6 +122,20 @@ TEST_F(http_answers_test, keeps_a_client_for_which_much_came_before_anything_cou
   EXPECT_GT(client.hear_all().size(), 2u << 20);
 }
 
+/// A first piece may be long, and others come before the server's thread has taken it.
+TEST_F(http_answers_test, keeps_a_client_for_which_a_long_piece_waits_to_be_written) {
+  server_.emplace(http_options{.stream_backlog = 64 << 10},
+                  [](http_request&&, const std::shared_ptr<http_exchange>& exchange) {
+                    exchange->begin_stream({.content_type = "text/event-stream"});
+                    for (int i = 0; i < 4; ++i) EXPECT_TRUE(exchange->send(std::string(1 << 20, 'x')));
+                    exchange->end_stream();
+                  });
+  server_->start();
+  raw_client client(server_->port());
+  client.say(get("/", "connection: close\r\n"));
+  EXPECT_GT(client.hear_all().size(), 4u << 20);
+}
+
 TEST_F(http_answers_test, bounds_what_all_answers_hold_that_nobody_reads) {
   start({.answers_bytes = 20 << 20});
   const http_response big{.content_type = "text/plain", .body = std::string(16 << 20, 'x')};

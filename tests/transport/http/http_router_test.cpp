@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/percent_decoded.hpp"
+
 namespace troupe::test {
 namespace {
 

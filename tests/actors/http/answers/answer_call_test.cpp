@@ -40,6 +40,9 @@ TEST_F(completion_calls, refuse_a_large_form_for_very_many_prompts) {
     return json{{"prompt", std::vector<std::string>(prompts, "A")}, {"guided_choice", choices}};
   };
   EXPECT_EQ(error_of("/v1/completions", asked(400), 400)["param"], "guided_choice");
+  json many = {{"prompt", std::vector<std::string>(2048, "A")}};
+  many["stop"] = std::vector<std::string>(32, std::string(1024, 'b'));
+  EXPECT_EQ(error_of("/v1/completions", many, 400)["param"], "stop") << "each prompt has a copy";
   auto good = post("/v1/completions", asked(1));
   give(gateway_.take<begin_request>(), "x", "stop");
   EXPECT_EQ(good.get().status, 200);

@@ -239,6 +239,11 @@ TEST_F(completion_requests, refuse_with_the_fields_name) {
   }
 }
 
+TEST_F(completion_requests, ask_for_so_many_answers_as_can_be_kept_in_mind) {
+  const json many{{"prompt", std::vector<std::string>(2048, "A")}, {"n", 3}};
+  EXPECT_EQ(error_of("/v1/completions", many, 400)["param"], "n");
+}
+
 TEST_F(completion_requests, refuse_a_text_that_cannot_fit_before_it_is_read) {
   const json error = error_of("/v1/completions", {{"prompt", std::string(1000, 'A')}}, 400);
   EXPECT_EQ(error["code"], "context_length_exceeded");

@@ -52,6 +52,16 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   }
 }
 
+TEST(tool_calls, stand_where_they_stood_in_the_text) {
+  tool_call_reader reader(tool_style::tagged, {"go"});
+  const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";
+  EXPECT_EQ(reader.push("one" + call + "two" + call), "onetwo");
+  const auto calls = reader.take_calls();
+  ASSERT_EQ(calls.size(), 2u);
+  EXPECT_EQ(calls[0].behind, 3u);
+  EXPECT_EQ(calls[1].behind, 6u);
+}
+
 TEST(tool_calls, are_as_many_as_wanted) {
   tool_call_reader reader(tool_style::tagged, {"go"}, 1);
   const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";

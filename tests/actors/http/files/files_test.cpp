@@ -49,6 +49,11 @@ TEST_F(api_files, are_kept) {
   EXPECT_EQ(ask("POST", "/v1/files", "--b\r\nbroken", form_type).get().status, 400);
   EXPECT_EQ(ask("POST", "/v1/files", form("else", "a"), form_type).get().parsed()["error"]["param"], "purpose");
   EXPECT_EQ(ask("POST", "/v1/files", form("batch", ""), form_type).get().parsed()["error"]["param"], "file");
+  const std::string long_name = form("batch", "a", std::string(1025, 'a'));
+  EXPECT_EQ(ask("POST", "/v1/files", long_name, form_type).get().parsed()["error"]["param"], "file");
+  const answered no_boundary =
+      ask("POST", "/v1/files", form("batch", "a"), {{"content-type", "multipart/form-data"}}).get();
+  EXPECT_NE(no_boundary.body.find("names no boundary"), no_boundary.body.npos) << no_boundary.body;
 }
 
 TEST_F(api_files, are_kept_whole_or_not_at_all) {

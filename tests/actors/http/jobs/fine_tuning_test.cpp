@@ -96,6 +96,8 @@ TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 0}}, 400), "n_epochs");
   EXPECT_EQ(refused("trainers", 3, 400), "trainers") << "of four rows";
   EXPECT_EQ(refused("integrations", json::array({{{"type", "wandb"}}}), 400), "integrations");
+  EXPECT_EQ(refused("metadata", {{"who", std::string(513, 'a')}}, 400), "metadata");
+  EXPECT_EQ(refused("metadata", {{"who", 5}}, 400), "metadata");
 }
 
 TEST_F(fine_tuning, data_that_is_refused_is_the_client_s_fault) {
@@ -199,7 +201,8 @@ TEST_F(fine_tuning, events_come_newest_first_by_pages) {
       {"events",
        {{{"number", 1}, {"at", 5}, {"kind", "message"}, {"data", {{"level", "info"}, {"text", "accepted"}}}},
         {{"number", 2}, {"at", 6}, {"kind", "metrics"}, {"data", {{"step", 1}, {"loss", 2.5}, {"accuracy", 0.5}}}},
-        {{"number", 3}, {"at", 7}, {"kind", "checkpoint"}, {"data", {{"step", 1}}}}}}};
+        {{"number", 3}, {"at", 7}, {"kind", "checkpoint"}, {"data", {{"step", 1}}}}}},
+      {"has_older", false}};
   jobs_.take<command_call>().answer({page.dump()});
   const json got = asked.get().parsed();
   EXPECT_EQ(got["has_more"], true);
@@ -211,6 +214,45 @@ TEST_F(fine_tuning, events_come_newest_first_by_pages) {
   const json checkpoint = checkpoints.get().parsed()["data"][0];
   EXPECT_EQ(checkpoint["step_number"], 1);
   EXPECT_EQ(checkpoint["metrics"], json({{"step", 1}, {"train_loss", 2.5}, {"train_mean_token_accuracy", 0.5}}));
+}
+
+TEST_F(fine_tuning, checkpoints_are_found_among_very_many_events) {
+  const auto events = [&](int first, int last, bool has_older) {
+    json list = json::array();
+    for (int i = first; i <= last; ++i)
+      list.push_back({{"number", i},
+                      {"at", 5},
+                      {"kind", i % 100 == 0 ? "checkpoint" : "metrics"},
+                      {"data", {{"step", i}, {"loss", 0.5}, {"accuracy", 0.5}}}});
+    return json{{"job", json::parse(job("ftjob-1", "running"))}, {"events", list}, {"has_older", has_older}}.dump();
+  };
+  auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints");
+  jobs_.take<command_call>().answer({events(101, 250, true)});
+  auto older = jobs_.take<command_call>();
+  const std::uint64_t before = json::parse(older.command.arguments)["before"];
+  EXPECT_GT(before, 101u) << "some come again, whose figures lie before them";
+  older.answer({events(1, static_cast<int>(before) - 1, false)});
+  const json got = asked.get().parsed();
+  ASSERT_EQ(got["data"].size(), 2u);
+  EXPECT_EQ(got["has_more"], false);
+  EXPECT_EQ(got["data"][0]["step_number"], 200);
+  EXPECT_EQ(got["data"][1]["step_number"], 100);
+  EXPECT_EQ(got["data"][1]["metrics"]["train_loss"], 0.5);
+}
+
+TEST_F(fine_tuning, hyperparameters_may_stand_beside_the_method) {
+  const std::string file = upload_data("{\"text\":\"abc\"}\n");
+  json body{{"model", "letters"},
+            {"training_file", file},
+            {"method", {{"type", "supervised"}}},
+            {"hyperparameters", {{"n_epochs", 7}}}};
+  auto made = post("/v1/fine_tuning/jobs", body);
+  auto call = training_.take<command_call>();
+  EXPECT_EQ(json::parse(call.command.arguments)["options"]["epochs"], 7);
+  call.answer({{}, "full", command_fault::bad_input});
+  EXPECT_EQ(made.get().status, 400);
+  body["method"]["supervised"] = {{"hyperparameters", {{"n_epochs", 2}}}};
+  EXPECT_EQ(error_of("/v1/fine_tuning/jobs", body, 400)["param"], "hyperparameters") << "both are given";
 }
 
 }  // namespace

@@ -100,8 +100,8 @@ TEST(adapter_residency, the_least_recently_used_goes) {
 
 TEST(adapter_residency, nobody_waits_for_one_that_is_not_wanted_any_more) {
   residents r({.bytes = 2});
-  r.declare(2, 2);
   r.declare(3);
+  r.declare(2, 2);
   r.bring(3);
   r.pinned = {3};
   r.ask(2);
