@@ -14,7 +14,6 @@ namespace troupe {
 
 /// What a replica must know of an adapter to load it.
 struct adapter_details {
-  adapter_version version;
   std::string full_name;  ///< like "pricing@3"
   std::string sha256;
   std::vector<adapter_file_info> files;

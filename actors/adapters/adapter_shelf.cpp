@@ -102,8 +102,7 @@ std::string adapter_shelf::find_files(const adapter_entry& entry) {
   std::error_code ignored;  // a worker on this machine may have fetched them earlier; now the head owns them
   fs::remove(folder_of(entry.spec.sha256) / fetched_mark, ignored);
   times_files_were_found_ += details_.contains(entry.version) ? 0 : 1;
-  details_[entry.version] = {.version = entry.version,
-                             .full_name = entry.full_name(),
+  details_[entry.version] = {.full_name = entry.full_name(),
                              .sha256 = entry.spec.sha256,
                              .files = std::move(files),
                              .bytes = static_cast<std::int64_t>(bytes)};

@@ -105,7 +105,7 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
 }
 
 void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
-  trainers_[hello.name] = {hello.incarnation, link};
+  trainers_[hello.name] = link;
   // Trainers' traffic is not encrypted: it may leave a machine only if the cluster file allows that.
   const std::string reach = parts_.config.insecure ? "" : hello.host;
   tell(training_,
@@ -183,8 +183,8 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
 void supervisor_state::lose_trainer(const std::string& name) {
   const auto gone = trainers_.extract(name);
   if (!gone) return;
-  parts_.directory->expel(gone.mapped().link);
-  nodes_by_link_.erase(gone.mapped().link);
+  parts_.directory->expel(gone.mapped());
+  nodes_by_link_.erase(gone.mapped());
   tell(training_, trainer_lost{name});
 }
 

@@ -55,10 +55,6 @@ class supervisor_state {
     worker_actor worker;
     std::string endpoint, meeting;
   };
-  struct trainer_record {
-    incarnation_id incarnation;
-    link_id link = no_link;
-  };
   struct replica_record {
     scheduler_actor scheduler;
     replica_life life;
@@ -116,7 +112,7 @@ class supervisor_state {
   membership members_;
   std::map<std::string, worker_record> workers_;
   worker_offers offers_;  ///< of the same workers
-  std::map<std::string, trainer_record> trainers_;
+  std::map<std::string, link_id> trainers_;
   std::map<link_id, incarnation_id> nodes_by_link_;
   std::optional<placement> placement_;
   std::vector<replica_record> replicas_;

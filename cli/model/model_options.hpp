@@ -51,7 +51,6 @@ class runtime {
   const std::shared_ptr<const loaded_model>& shared_model() const { return model_; }
   const compute& with() const { return with_; }
   const kernel_table& kernels() const { return with_.kernels; }
-  thread_pool& pool() { return pool_; }
   device_id device() const { return device_; }
   kv_kind kv() const { return kv_; }
   /// The most positions that a sequence may have.

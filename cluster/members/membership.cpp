@@ -126,7 +126,7 @@ joined membership::admit(node_hello hello, instant now) {
     fence(node, node_state::lost, now);
   }
   node = {};
-  node.joined_at = node.heard_at = now;
+  node.heard_at = now;
   names_.emplace(hello.incarnation, hello.name);
   detector_.watch(hello.incarnation, now);
   node.hello = std::move(hello);

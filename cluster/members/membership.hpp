@@ -89,7 +89,7 @@ enum class heard_as : std::uint8_t { member, fenced, unknown };
 struct node_entry {
   node_hello hello;
   node_state state = node_state::alive;
-  instant joined_at, heard_at;
+  instant heard_at;
   instant gone_at;                    ///< if it is lost or has left
   std::optional<node_report> report;  ///< the last one, if it has sent any
 

@@ -33,7 +33,6 @@ class engine {
   result<accepted_request, refused_request> submit(engine_request request) {
     return scheduler_.submit(std::move(request));
   }
-  bool cancel(sequence_id id) { return scheduler_.cancel(id); }
 
   using token_sink = replica_scheduler::token_sink;
   using end_sink = replica_scheduler::end_sink;

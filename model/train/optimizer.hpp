@@ -38,7 +38,6 @@ class adam_optimizer {
   /// One step with the gradients as they are; gives their norm before it was cut.
   double step(const compute& with, double rate);
 
-  std::int64_t steps() const { return steps_; }
   std::span<float> first() const { return {first_.data(), first_.size()}; }
   std::span<float> second() const { return {second_.data(), second_.size()}; }
   void resume(std::int64_t steps) { steps_ = steps; }

@@ -44,7 +44,6 @@ class training_run {
   std::int64_t done() const { return done_; }
   std::int64_t tokens() const { return plan_.tokens_before(done_); }  ///< of the steps done
   bool finished() const { return done_ >= steps_; }
-  std::int64_t packed_rows() const { return plan_.packed_rows(); }
 
   step_report step();
   bool can_validate() const { return validation_.has_value(); }

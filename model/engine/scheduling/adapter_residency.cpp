@@ -101,7 +101,6 @@ void adapter_residency::drop(adapter_version version) {
   resident_bytes_ -= entry.bytes;
   residents_.erase(std::find(residents_.begin(), residents_.end(), version));
   moves_.drop.push_back(version);
-  ++drops_;
 }
 
 /// They are chosen anew in every turn, and are mostly the same: a closed adapter is not used, so it stays the least
@@ -173,15 +172,11 @@ bool adapter_residency::is_resident(adapter_version version) const {
 }
 
 adapter_residency::statistics adapter_residency::stats() const {
-  const auto is_closed = [&](adapter_version version) { return adapters_.at(version).closed; };
   return {.resident_bytes = resident_bytes_,
           .loading_bytes = loading_bytes_,
-          .resident = residents_.size(),
           .loading = loading_,
           .waiting = line_.size(),
-          .closed = static_cast<std::size_t>(std::count_if(residents_.begin(), residents_.end(), is_closed)),
-          .loads = loads_,
-          .drops = drops_};
+          .loads = loads_};
 }
 
 }  // namespace troupe

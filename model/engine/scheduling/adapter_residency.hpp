@@ -48,8 +48,8 @@ class adapter_residency {
   };
   struct statistics {
     std::int64_t resident_bytes = 0, loading_bytes = 0;
-    std::size_t resident = 0, loading = 0, waiting = 0, closed = 0;
-    std::uint64_t loads = 0, drops = 0;
+    std::size_t loading = 0, waiting = 0;
+    std::uint64_t loads = 0;
   };
 
   explicit adapter_residency(options chosen) : options_(chosen) {}
@@ -112,7 +112,7 @@ class adapter_residency {
   std::int64_t resident_bytes_ = 0, loading_bytes_ = 0;
   std::uint64_t turn_ = 0, askings_ = 0;
   std::size_t loading_ = 0;
-  std::uint64_t loads_ = 0, drops_ = 0;
+  std::uint64_t loads_ = 0;
 };
 
 }  // namespace troupe

@@ -46,7 +46,6 @@ class adapter_slots {
     for (const auto& [adapter, use] : uses_)
       if (adapter != no_adapter) visit(use);
   }
-  std::int32_t taken() const { return taken_; }
   std::size_t known() const { return uses_.size(); }
 
  private:

@@ -17,7 +17,6 @@ class prompt_scorer {
 
   void open(const answer_opening& opening);
   void close(sequence_id answer) { open_.erase(answer); }
-  void close_all() { open_.clear(); }
 
   /// The rows of the batch whose logits are needed, one after another.
   void list_rows(const step_plan& plan, std::vector<int>& rows);

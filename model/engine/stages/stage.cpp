@@ -132,11 +132,4 @@ void stage::pool(const float* hidden) {
   pooler_.take(*plan_, shard_->normalized(hidden, pooled_rows_), hidden_stride(), outcome_);
 }
 
-void stage::forget() {
-  tables_.clear();
-  chooser_.close_all();
-  pooler_.close_all();
-  scorer_.close_all();
-}
-
 }  // namespace troupe

@@ -44,9 +44,6 @@ class stage {
   void run(float* hidden);
   const step_outcome& finish(const float* hidden);
 
-  /// Nothing that was stored counts any more, no answer is open.
-  void forget();
-
  private:
   struct block_table {
     std::vector<std::int32_t> blocks;

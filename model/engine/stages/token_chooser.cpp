@@ -84,10 +84,6 @@ void token_chooser::close(sequence_id answer) {
   answers_.erase(answer);
 }
 
-void token_chooser::close_all() {
-  answers_.clear();
-}
-
 void token_chooser::list_rows(const step_plan& plan, bool finds_largest, std::vector<int>& rows,
                               std::vector<int>& largest_of) {
   rows.clear();

@@ -28,7 +28,6 @@ class token_chooser {
 
   void open(const answer_opening& opening);
   void close(sequence_id answer);
-  void close_all();
 
   /// The rows of the batch whose logits are needed. Where it `finds_largest`, those whose largest one is enough go to
   /// the other list. Rows whose answers are not open are passed over when it comes to choosing.

@@ -29,8 +29,7 @@ class scheduler : public testing::Test {
   }
   adapter_version publish_pricing() {
     const adapter_version pricing(5);
-    adapters_->publish(
-        {.names = {{"pricing", pricing}}, .versions = {{pricing, {pricing, "pricing@1", "", {}, 1000}}}});
+    adapters_->publish({.names = {{"pricing", pricing}}, .versions = {{pricing, {"pricing@1", "", {}, 1000}}}});
     return pricing;
   }
   void ask(std::uint64_t id, std::string_view prompt, std::int64_t tokens = 10, adapter_version adapter = no_adapter,

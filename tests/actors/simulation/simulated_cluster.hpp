@@ -206,7 +206,7 @@ class simulated_cluster {
     next.names = std::move(names);
     for (const auto& [version, adapter] : model_.adapters) {
       const std::string name = fmt::format("pricing@{}", version.value);
-      next.versions[version] = {version, name, "", {}, static_cast<std::int64_t>(adapter->bytes())};
+      next.versions[version] = {name, "", {}, static_cast<std::int64_t>(adapter->bytes())};
       next.names[name] = version;
     }
     adapters_->publish(std::move(next));

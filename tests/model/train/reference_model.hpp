@@ -38,7 +38,6 @@ class reference_model {
   double segment_loss(const training_rows& batch, const training_rows::segment& segment) const;
 
   model_config config_;
-  std::vector<double> frequencies_;
 };
 
 }  // namespace troupe

@@ -31,10 +31,9 @@ class raw_client {
     to.sin_family = AF_INET;
     to.sin_port = htons(port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    connected_ = ::connect(socket_.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0;
+    ::connect(socket_.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }
 
-  bool is_connected() const { return connected_; }
   bool say(std::string_view text) {
     while (!text.empty()) {
       const ssize_t sent = ::send(socket_.number(), text.data(), text.size(), MSG_NOSIGNAL);
@@ -80,7 +79,6 @@ class raw_client {
   }
 
   file_descriptor socket_;
-  bool connected_ = false;
   std::string heard_;
 };
 
