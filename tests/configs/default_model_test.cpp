@@ -1,7 +1,5 @@
 // The model that the project ships speaks as it was recorded when it was trained, with and without its adapters.
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 
 #include <gtest/gtest.h>
 
@@ -10,6 +8,7 @@
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "model/ops/isa.hpp"
+#include "tests/base/temp_folder.hpp"
 
 namespace troupe {
 namespace {
@@ -91,10 +90,9 @@ TEST_F(default_model, knows_reports_by_heart_also_when_tokens_are_drawn) {
 }
 
 TEST_F(default_model, predicts_stories_that_it_has_not_seen) {
-  std::ostringstream text;
-  text << std::ifstream(fs::path(TROUPE_FIXTURES) / "default_model" / "held_out.txt").rdbuf();
+  const std::string text = test::read_file(fs::path(TROUPE_FIXTURES) / "default_model" / "held_out.txt");
   single_sequence sequence(model_, {.adapter = nullptr, .positions = 512, .kv = kv_kind::f16}, {pool_, kernels()});
-  const evaluation found = evaluate(sequence, kernels(), *tokens_, text.str(), [](std::int64_t, std::int64_t) {});
+  const evaluation found = evaluate(sequence, kernels(), *tokens_, text, [](std::int64_t, std::int64_t) {});
   EXPECT_GT(found.tokens, 1000);
   EXPECT_LT(found.perplexity(), 1.52);
 }

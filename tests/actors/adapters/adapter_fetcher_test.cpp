@@ -1,8 +1,5 @@
 #include "actors/adapters/adapter_fetcher.hpp"
 
-#include <fstream>
-#include <sstream>
-
 #include <unistd.h>
 
 #include "actors/adapters/adapter_files.hpp"
@@ -61,11 +58,7 @@ class fetcher : public testing::Test {
     tell(actor_, adapter_piece{asked.sha256, asked.file, asked.offset, {}, {bytes, std::as_bytes(std::span(*bytes))}});
   }
 
-  static std::string golden_file(std::string_view name) {
-    std::ostringstream text;
-    text << std::ifstream(golden / "llama" / "adapter" / name, std::ios::binary).rdbuf();
-    return text.str();
-  }
+  static std::string golden_file(std::string_view name) { return read_file(golden / "llama" / "adapter" / name); }
 
   const std::array<std::string, 2> golden_{golden_file(adapter_file_names[0]), golden_file(adapter_file_names[1])};
   const bool can_fetch_;

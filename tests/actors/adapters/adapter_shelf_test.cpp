@@ -1,7 +1,6 @@
 #include "actors/adapters/adapter_shelf.hpp"
 
 #include <fstream>
-#include <sstream>
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
@@ -29,16 +28,10 @@ class shelf : public testing::Test {
     const fs::path to = folder_.path() / "source" / name;
     fs::create_directories(to);
     fs::copy(golden / "llama" / "adapter", to, fs::copy_options::overwrite_existing | fs::copy_options::recursive);
-    std::ifstream in(to / "adapter_config.json");
-    json config = json::parse(in);
+    json config = json::parse(read_file(to / "adapter_config.json"));
     config["lora_alpha"] = alpha;
     std::ofstream(to / "adapter_config.json") << config.dump();
     return to;
-  }
-  static std::string read(const fs::path& file) {
-    std::ostringstream text;
-    text << std::ifstream(file, std::ios::binary).rdbuf();
-    return text.str();
   }
   static std::string text_of(const adapter_piece& piece) {
     return {reinterpret_cast<const char*>(piece.attachment.bytes().data()), piece.attachment.size()};
@@ -54,7 +47,7 @@ TEST_F(shelf, publishes_a_copy_named_by_its_contents) {
   EXPECT_EQ(entry.state, adapter_state::ready);
   EXPECT_EQ(entry.spec.rank, 2u);
   const fs::path kept = folder_.path() / "store" / entry.spec.sha256;
-  EXPECT_EQ(read(kept / "adapter_config.json"), read(folder_.path() / "source/pricing/adapter_config.json"));
+  EXPECT_EQ(read_file(kept / "adapter_config.json"), read_file(folder_.path() / "source/pricing/adapter_config.json"));
   const auto now = shelf.snapshot();
   for (const char* name : {"pricing", "pricing@1", "base:pricing", "letters:pricing@1"})
     EXPECT_EQ(now.names.at(name), entry.version) << name;
@@ -262,7 +255,7 @@ TEST_F(shelf, a_full_disk_leaves_nothing_half_published) {
 TEST_F(shelf, hands_out_pieces_of_known_files_alone) {
   adapter_shelf shelf(options(), {});
   const auto entry = shelf.publish("pricing", source("pricing"));
-  const auto whole = read(folder_.path() / "source/pricing/adapter_model.safetensors");
+  const auto whole = read_file(folder_.path() / "source/pricing/adapter_model.safetensors");
   const auto piece = shelf.read_piece({entry.spec.sha256, "adapter_model.safetensors", 100});
   EXPECT_EQ(piece.error, "");
   EXPECT_EQ(text_of(piece), whole.substr(100));

@@ -21,15 +21,11 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
+using test::read_file;
 using test::refusal;
 using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string bytes_in(const fs::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
 
 class packed_models : public testing::Test {
  protected:
@@ -174,7 +170,7 @@ class tied_models_with_a_head : public packed_models {
  protected:
   tied_models_with_a_head() {
     const std::string untied = "\"tie_word_embeddings\": false", tied = "\"tie_word_embeddings\": true";
-    std::string config = bytes_in(model_ / "config.json");
+    std::string config = read_file(model_ / "config.json");
     config.replace(config.find(untied), untied.size(), tied);
     std::ofstream(model_ / "config.json") << config;
   }
@@ -249,7 +245,7 @@ TEST_F(packed_models, are_refused_when_cut_off_anywhere) {
 
 TEST_F(packed_models, are_refused_when_the_head_lies) {
   const fs::path file = quantized() / "model.safetensors";
-  const std::string whole = bytes_in(file);
+  const std::string whole = read_file(file);
   const auto with = [&](const std::string& from, const std::string& to) {
     std::string changed = whole;
     const auto at = changed.find(from);

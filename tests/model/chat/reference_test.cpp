@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include "tests/base/temp_folder.hpp"
 #include "tests/model/chat/render.hpp"
 
 namespace troupe {
@@ -19,7 +20,7 @@ void expect_like_reference(const json& expectation, std::string_view source, con
 }
 
 const json& constructs() {
-  static const json loaded = json::parse(read_text(template_folder / "constructs.json"));
+  static const json loaded = json::parse(test::read_file(template_folder / "constructs.json"));
   return loaded;
 }
 
@@ -46,20 +47,20 @@ INSTANTIATE_TEST_SUITE_P(of, chat_constructs, testing::ValuesIn(section_names())
                          [](const auto& info) { return info.param; });
 
 TEST(chat_templates, in_the_styles_of_current_models_render_as_the_reference_does) {
-  const json data = json::parse(read_text(template_folder / "renderings.json"));
+  const json data = json::parse(test::read_file(template_folder / "renderings.json"));
   for (const json& one : data["renderings"]) {
     const auto name = one["template"].get<std::string>();
     const auto conversation = one["conversation"].get<std::string>();
     SCOPED_TRACE(name + " over " + conversation);
-    expect_like_reference(one, read_text(template_folder / name), data["conversations"][conversation]);
+    expect_like_reference(one, test::read_file(template_folder / name), data["conversations"][conversation]);
   }
 }
 
 TEST(chat_templates, that_models_publish_render_byte_for_byte_as_the_reference_does) {
   const std::filesystem::path folder = std::filesystem::path(TROUPE_SHARED_DATA) / "chat_templates";
   if (!std::filesystem::exists(folder / "vectors.json")) GTEST_SKIP() << "absent: " << folder / "vectors.json";
-  const json templates = json::parse(read_text(folder / "templates.json"));
-  for (const json& vector : json::parse(read_text(folder / "vectors.json"))) {
+  const json templates = json::parse(test::read_file(folder / "templates.json"));
+  for (const json& vector : json::parse(test::read_file(folder / "vectors.json"))) {
     const auto name = vector["template"].get<std::string>();
     SCOPED_TRACE(name + " over " + vector["conversation"].get<std::string>());
     json variables = vector;

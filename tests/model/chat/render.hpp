@@ -1,8 +1,6 @@
 #pragma once
 #include <chrono>
 #include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <string>
 #include <string_view>
 
@@ -29,13 +27,6 @@ inline std::string render(std::string_view source, const nlohmann::ordered_json&
 inline std::string refusal(std::string_view source, const nlohmann::ordered_json& variables = {{"unused", 0}},
                            const render_options& options = at_fixed_time()) {
   return test::refusal([&] { render(source, variables, options); });
-}
-
-inline std::string read_text(const std::filesystem::path& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 inline const std::filesystem::path template_folder =

@@ -18,7 +18,7 @@ TEST(load_tokenizer_from, a_folder_with_tokenizer_model) {
   const temp_folder folder;
   const auto model = shared("models/stories260k/tokenizer.model");
   TROUPE_NEEDS(model);
-  folder.write("tokenizer.model", read(model));
+  folder.write("tokenizer.model", read_file(model));
   const auto tokens = load_tokenizer(folder.path());
   EXPECT_EQ(tokens->encode("a").front(), 1);
   EXPECT_EQ(tokens->encode("<s>a", plain).front(), 1);
@@ -34,7 +34,7 @@ TEST(load_tokenizer_from, a_tokenizer_model_that_puts_spaces_otherwise_is_refuse
   const temp_folder folder;
   const auto model = shared("models/stories260k/tokenizer.model");
   TROUPE_NEEDS(model);
-  folder.write("tokenizer.model", read(model));
+  folder.write("tokenizer.model", read_file(model));
   for (const char* flag : {"legacy", "add_prefix_space"}) {
     folder.write("tokenizer_config.json", fmt::format(R"({{"{}":false}})", flag));
     EXPECT_NE(refusal([&] { load_tokenizer(folder.path()); }).find("needs a tokenizer.json"), std::string::npos);

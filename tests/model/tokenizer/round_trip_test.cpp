@@ -23,7 +23,7 @@ TEST_P(round_trip, gives_back_every_text_file) {
   TROUPE_NEEDS(shared("text"));
   const auto tokens = from_json(file);
   for (const auto& path : text_files()) {
-    const auto text = read(path);
+    const auto text = read_file(path);
     // Some of the texts have "<|endoftext|>" in them, and models that prefix a space do so behind such a token too.
     const auto ids = tokens->encode(text, {.add_special = true, .parse_special = false});
     EXPECT_TRUE(tokens->decode(ids) == text) << path;
@@ -44,14 +44,14 @@ TEST(tokenizer_model, gives_the_ids_of_tokenizer_json) {
   TROUPE_NEEDS(json);
   TROUPE_NEEDS(model);
   const auto a = from_json(json);
-  const auto b = detail::parse_tokenizer_model(read(model), "", model.string());
+  const auto b = detail::parse_tokenizer_model(read_file(model), "", model.string());
   ASSERT_EQ(a->size(), b->size());
   EXPECT_EQ(a->bos(), b->bos());
   EXPECT_EQ(a->eos(), b->eos());
   EXPECT_TRUE(b->strips_leading_space());
   for (token_id id = 0; id < a->size(); ++id) EXPECT_EQ(a->bytes_of(id), b->bytes_of(id)) << id;
   for (const auto& path : text_files()) {
-    const auto text = read(path);
+    const auto text = read_file(path);
     const auto ids = b->encode(text);
     EXPECT_TRUE(a->encode(text) == ids) << path;
     EXPECT_TRUE(b->decode(ids) == text) << path;

@@ -1,10 +1,7 @@
 #pragma once
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <random>
-#include <sstream>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +12,7 @@
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 #include "tests/base/refusal.hpp"
+#include "tests/base/temp_folder.hpp"
 
 namespace troupe::test {
 
@@ -25,13 +23,8 @@ inline std::filesystem::path fixture(const std::string& name) {
   return std::filesystem::path(TROUPE_FIXTURES) / "tokenizers" / name;
 }
 
-inline std::string read(const std::filesystem::path& path) {
-  std::ifstream file(path, std::ios::binary);
-  return {std::istreambuf_iterator<char>(file), {}};
-}
-
 inline std::shared_ptr<const tokenizer> from_json(const std::filesystem::path& path) {
-  return parse_tokenizer_json(read(path), "", path.string());
+  return parse_tokenizer_json(read_file(path), "", path.string());
 }
 
 inline constexpr encode_options plain{.add_special = false, .parse_special = true};

@@ -1,3 +1,7 @@
+#include <fstream>
+#include <iterator>
+#include <sstream>
+
 #include <nlohmann/json.hpp>
 
 #include "model/formats/gguf.hpp"
@@ -9,7 +13,7 @@ namespace {
 using namespace test;
 
 std::vector<std::string> texts_of(const std::filesystem::path& path) {
-  const auto all = read(path);
+  const auto all = read_file(path);
   const std::string mark = "\n__ggml_vocab_test__\n";
   std::vector<std::string> texts;
   std::size_t done = 0;
@@ -72,7 +76,7 @@ TEST(published_vectors, survive_decoding_and_encoding_again) {
   TROUPE_NEEDS(file);
   TROUPE_NEEDS(vector);
   const auto tokens = from_json(file);
-  const auto ids = nlohmann::json::parse(read(vector)).get<std::vector<token_id>>();
+  const auto ids = nlohmann::json::parse(read_file(vector)).get<std::vector<token_id>>();
   ASSERT_GT(ids.size(), 1000u);
   EXPECT_EQ(tokens->encode(tokens->decode(ids, false)), ids);
 }
@@ -82,7 +86,7 @@ class generated_fixture : public ::testing::TestWithParam<const char*> {};
 TEST_P(generated_fixture, gives_the_ids_and_texts_of_the_reference_library) {
   const std::string name = GetParam();
   const auto tokens = from_json(fixture(name + ".json"));
-  const auto rows = nlohmann::json::parse(read(fixture(name + ".expected.json")));
+  const auto rows = nlohmann::json::parse(read_file(fixture(name + ".expected.json")));
   ASSERT_GT(rows.size(), 30u);
   for (const auto& row : rows) {
     const auto text = row["text"].get<std::string>();

@@ -14,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "tests/base/full_disk.hpp"
+#include "tests/base/temp_folder.hpp"
 #include "tests/transport/zmq/peer.hpp"
 #include "transport/zmq/mechanism.hpp"
 
@@ -46,10 +47,7 @@ class curve : public testing::Test {
   void rewrite(const std::string& name, const std::string& text) const {
     std::ofstream(folder_ / name, std::ios::binary | std::ios::trunc) << text;
   }
-  std::string text_of(const std::string& name) const {
-    std::ifstream in(folder_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
+  std::string text_of(const std::string& name) const { return test::read_file(folder_ / name); }
 
   fs::path folder_;
 };

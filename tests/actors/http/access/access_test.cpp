@@ -1,4 +1,3 @@
-#include <fstream>
 #include <thread>
 
 #include "actors/http/access/api_keys.hpp"
@@ -57,9 +56,7 @@ TEST_F(api_access, keeps_digests_of_keys_alone) {
   EXPECT_THROW(add_api_key(file, {.name = "ann"}), input_error);
   EXPECT_THROW(add_api_key(file, {.name = "a b"}), input_error);
   add_api_key(file, {.name = "bob"});
-  std::ifstream in(file);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  EXPECT_EQ(text.find(key), text.npos);
+  EXPECT_EQ(read_file(file).find(key), std::string::npos);
   revoke_api_key(file, "ann");
   EXPECT_THROW(revoke_api_key(file, "ann"), input_error);
   EXPECT_EQ(read_api_keys(file)->size(), 1u);
