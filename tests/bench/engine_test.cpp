@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.hpp"
 #include "model/ops/isa.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
 
@@ -14,12 +14,9 @@ namespace {
 std::string refusal_of(
     const engine_bench& options, report::printer print = [](std::string_view) {}) {
   thread_pool pool(1);
-  try {
+  return test::refusal([&] {
     run_engine(load_for_test(golden / "gpt2", std::nullopt), options, {pool, kernels()}, report(true, print));
-  } catch (const input_error& error) {
-    return error.what();
-  }
-  return "(ran)";
+  });
 }
 
 TEST(engine_bench, refuses_sequences_for_which_the_model_has_no_positions) {

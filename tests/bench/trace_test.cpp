@@ -6,7 +6,7 @@
 #include <filesystem>
 #include <string>
 
-#include "base/error.hpp"
+#include "tests/base/refusal.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -21,15 +21,6 @@ const std::string good = "2023-11-16 18:15:46.6805900,374,44\n";
 
 std::vector<trace_request> parse(const std::string& text, std::size_t most = 1000) {
   return parse_trace(text, "some.trace", most);
-}
-
-std::string refusal_of(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const input_error& problem) {
-    return problem.what();
-  }
-  return "accepted";
 }
 
 TEST(trace, reads_csv_with_times_from_the_first) {
@@ -69,7 +60,7 @@ struct bad_trace {
 class bad_traces : public ::testing::TestWithParam<bad_trace> {};
 
 TEST_P(bad_traces, are_refused_with_file_and_line) {
-  const std::string refused = refusal_of(GetParam().text);
+  const std::string refused = test::refusal([] { parse(GetParam().text); });
   EXPECT_THAT(refused, StartsWith("some.trace" + GetParam().place));
   EXPECT_THAT(refused, HasSubstr(GetParam().what));
   EXPECT_EQ(refused.find('\n'), refused.npos);

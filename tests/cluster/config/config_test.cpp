@@ -5,7 +5,7 @@
 
 #include <cstdlib>
 
-#include "base/error.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe {
@@ -34,12 +34,7 @@ cluster_config parse(const std::string& text) {
 
 /// The error of a text that must be refused.
 std::string refusal(const std::string& text) {
-  try {
-    parse(text);
-  } catch (const input_error& error) {
-    return error.what();
-  }
-  return "";
+  return test::refusal([&] { parse(text); });
 }
 
 std::string changed(std::string text, const std::string& from, const std::string& to) {
@@ -253,14 +248,7 @@ TEST(config, keeps_the_state_in_the_users_folder) {
 
 TEST(config, says_what_is_wrong_with_the_file_itself) {
   const test::temp_folder folder;
-  const auto said = [](const std::filesystem::path& file) {
-    try {
-      read_cluster_config(file);
-    } catch (const input_error& error) {
-      return std::string(error.what());
-    }
-    return std::string();
-  };
+  const auto said = [](const std::filesystem::path& file) { return test::refusal([&] { read_cluster_config(file); }); };
   EXPECT_NE(said(folder.path() / "none.toml").find("no such file"), std::string::npos);
   EXPECT_NE(said(folder.path()).find("is no file"), std::string::npos);
   EXPECT_NE(said(folder.write("large.toml", std::string(2 << 20, '#'))).find("more than 1 MiB"), std::string::npos);

@@ -9,12 +9,14 @@
 
 #include "base/error.hpp"
 #include "cluster/launch/machine.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+using test::refusal;
 using testing::HasSubstr;
 
 class the_up_lock : public testing::Test {
@@ -32,12 +34,8 @@ TEST_F(the_up_lock, only_one_up_at_a_time) {
     const up_lock lock(config_);
     EXPECT_EQ(find_up(config_).value().pid, ::getpid());
     EXPECT_EQ(find_up(config_)->elsewhere, "");
-    try {
-      const up_lock second(config_);
-      FAIL() << "two hold it up";
-    } catch (const input_error& error) {
-      EXPECT_THAT(error.what(), HasSubstr("the cluster test is up already (process " + std::to_string(::getpid())));
-    }
+    EXPECT_THAT(refusal([&] { const up_lock second(config_); }),
+                HasSubstr("the cluster test is up already (process " + std::to_string(::getpid())));
   }
   EXPECT_FALSE(find_up(config_));
   EXPECT_NO_THROW(up_lock{config_});
@@ -70,18 +68,11 @@ TEST_F(the_up_lock, what_is_up_on_another_machine_is_not_ended_here) {
   }
   const std::string place = own.substr(own.find('\n')), number = std::to_string(bystander);
   const std::string host = machine_name();
-  const auto refusal = [&] {
-    try {
-      (void)end_up(config_, 0s);
-    } catch (const input_error& error) {
-      return std::string(error.what());
-    }
-    return std::string("ended");
-  };
+  const auto end = [&] { (void)end_up(config_, 0s); };
   folder_.write("state/up.pid", number + "\nanother-host" + place.substr(1 + host.size()));
-  EXPECT_THAT(refusal(), HasSubstr("the cluster test is up on another-host: end it there"));
+  EXPECT_THAT(refusal(end), HasSubstr("the cluster test is up on another-host: end it there"));
   folder_.write("state/up.pid", number + "\n" + host + " another-boot pid:[1]\n");
-  EXPECT_THAT(refusal(), HasSubstr("is up on another container of " + host));
+  EXPECT_THAT(refusal(end), HasSubstr("is up on another container of " + host));
   EXPECT_EQ(::waitpid(bystander, nullptr, WNOHANG), 0) << "it lives";
   ::kill(bystander, SIGKILL);
   ::waitpid(bystander, nullptr, 0);

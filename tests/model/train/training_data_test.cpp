@@ -3,8 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "base/error.hpp"
 #include "model/engine/text/chat_format.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
@@ -58,12 +58,7 @@ training_data read(const std::string& text, const data_format& format, const cha
 }
 
 std::string refusal(const std::string& text, const data_format& format, const char* name = "d.jsonl") {
-  try {
-    read(text, format, name);
-  } catch (const input_error& error) {
-    return error.what();
-  }
-  return "";
+  return test::refusal([&] { read(text, format, name); });
 }
 
 std::string learned(const training_example& example) {

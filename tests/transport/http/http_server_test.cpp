@@ -10,8 +10,8 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.hpp"
 #include "tests/base/open_files.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/transport/http/http_server_fixture.hpp"
 #include "tests/transport/http/raw_client.hpp"
 
@@ -367,12 +367,8 @@ TEST_F(http_server_test, may_go_while_clients_come) {
 
 TEST_F(http_server_test, refuses_an_address_in_use) {
   start();
-  try {
-    const http_server second({.port = server_->port()}, {});
-    FAIL();
-  } catch (const input_error& error) {
-    EXPECT_NE(std::string(error.what()).find("the port is in use"), std::string::npos);
-  }
+  const std::string said = refusal([&] { const http_server second({.port = server_->port()}, {}); });
+  EXPECT_NE(said.find("the port is in use"), std::string::npos);
 }
 
 }  // namespace

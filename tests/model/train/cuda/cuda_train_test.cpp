@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include "base/error.hpp"
 #include "model/ops/isa.hpp"
 #include "model/train/lora_parameters.hpp"
 #include "model/train/master_weights.hpp"
 #include "model/train/train_pass.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
@@ -206,12 +206,7 @@ TEST_F(training_on_gpu, a_pass_that_was_given_up_leaves_no_trace) {
 
 std::string refusal_of(const trained_model& model, const parameter_set& parameters, const compute& with,
                        const train_pass::options& options) {
-  try {
-    make_train_pass(model, parameters, with, options);
-  } catch (const input_error& error) {
-    return error.what();
-  }
-  return {};
+  return test::refusal([&] { make_train_pass(model, parameters, with, options); });
 }
 
 TEST_F(training_on_gpu, refuses_to_train_all_weights) {
