@@ -132,6 +132,15 @@ function(troupe_kernels target instruction_sets)
   endforeach()
 endfunction()
 
+# For tests/base/places.hpp.
+function(troupe_test_places target)
+  target_compile_definitions(${target} PRIVATE
+    TROUPE_CONFIGS="${CMAKE_SOURCE_DIR}/configs"
+    TROUPE_DOCS="${CMAKE_SOURCE_DIR}/docs"
+    TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
+    TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
+endfunction()
+
 # troupe_test(NAME [COMPUTES] [PREFIX text] [FOLDERS inner...] DEPENDS libs...): one GoogleTest program.
 # The prefix distinguishes tests that are built twice. Tests are not optimized, since the code that they test is; in
 # release builds those that COMPUTE much themselves have -O1.
@@ -143,8 +152,6 @@ function(troupe_test name)
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE $<IF:$<AND:$<BOOL:${arg_COMPUTES}>,$<CONFIG:Release>>,-O1,-O0>)
-  target_compile_definitions(${name} PRIVATE
-    TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
-    TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
+  troupe_test_places(${name})
   gtest_discover_tests(${name} TEST_PREFIX "${arg_PREFIX}" DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
 endfunction()

@@ -18,14 +18,13 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/requests/prompting.hpp"
+#include "tests/base/places.hpp"
 #include "tests/model/formats/fixtures.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 
 namespace troupe::test {
 
 using json = nlohmann::ordered_json;
-
-inline const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
 
 /// Messages of any type in the order in which they came.
 class inbox {

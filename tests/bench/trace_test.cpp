@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <string>
 
+#include "tests/base/places.hpp"
 #include "tests/base/refusal.hpp"
 
 namespace troupe::bench {
@@ -112,7 +113,7 @@ TEST(trace, a_file_that_is_not_there_is_refused_by_name) {
 }
 
 TEST(trace, the_recorded_ones_are_read_to_their_end) {
-  const std::filesystem::path folder = std::filesystem::path(TROUPE_SHARED_DATA) / "traces";
+  const std::filesystem::path folder = test::shared_data / "traces";
   const auto azure = folder / "azure_llm_2023" / "AzureLLMInferenceTrace_conv.csv";
   const auto mooncake = folder / "mooncake_fast25" / "conversation_trace.jsonl";
   if (!std::filesystem::exists(azure) || !std::filesystem::exists(mooncake))

@@ -30,8 +30,7 @@ class manual : public program {
 };
 
 TEST_F(manual, in_docs_is_what_the_program_says) {
-  EXPECT_EQ(run({"man", "--markdown"}).out, read_file(std::filesystem::path(TROUPE_DOCS) / "FLAGS.md"))
-      << "type scripts/write-docs";
+  EXPECT_EQ(run({"man", "--markdown"}).out, read_file(docs / "FLAGS.md")) << "type scripts/write-docs";
 }
 
 TEST_F(manual, has_every_command) {

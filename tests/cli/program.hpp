@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/formats/safetensors.hpp"
+#include "tests/base/places.hpp"
 #include "tests/model/formats/fixtures.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 
@@ -23,9 +24,6 @@ namespace troupe::test {
 
 using words = std::vector<std::string>;
 using json = nlohmann::ordered_json;
-
-inline const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
-inline const std::filesystem::path shared_data = TROUPE_SHARED_DATA;
 
 /// Starts the program; `out` and `error` become its standard output and error, `cache` its folder for packed models.
 inline pid_t start(const words& arguments, int out, int error, const std::filesystem::path& cache,

@@ -8,6 +8,7 @@
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "model/ops/isa.hpp"
+#include "tests/base/places.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe {
@@ -15,8 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path configs = TROUPE_CONFIGS;
-const fs::path folder = configs / "models" / "default";
+const fs::path folder = test::configs / "models" / "default";
 
 class default_model : public testing::Test {
  protected:
@@ -26,7 +26,7 @@ class default_model : public testing::Test {
                      const sampling_params& sampling = greedy()) {
     std::optional<lora_adapter> chosen;
     if (!adapter.empty())
-      chosen.emplace(read_adapter(configs / "adapters" / adapter, model_->config), model_->config.layers);
+      chosen.emplace(read_adapter(test::configs / "adapters" / adapter, model_->config), model_->config.layers);
     single_sequence sequence(model_, {.adapter = chosen ? &*chosen : nullptr, .positions = 512, .kv = kv_kind::f16},
                              {pool_, kernels()});
     return generate(sequence, kernels(), tokens_, end_tokens_of(model_->config, *tokens_), prompt, sampling,
@@ -90,7 +90,7 @@ TEST_F(default_model, knows_reports_by_heart_also_when_tokens_are_drawn) {
 }
 
 TEST_F(default_model, predicts_stories_that_it_has_not_seen) {
-  const std::string text = test::read_file(fs::path(TROUPE_FIXTURES) / "default_model" / "held_out.txt");
+  const std::string text = test::read_file(test::fixtures / "default_model" / "held_out.txt");
   single_sequence sequence(model_, {.adapter = nullptr, .positions = 512, .kv = kv_kind::f16}, {pool_, kernels()});
   const evaluation found = evaluate(sequence, kernels(), *tokens_, text, [](std::int64_t, std::int64_t) {});
   EXPECT_GT(found.tokens, 1000);

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/places.hpp"
 #include "tests/integration/cluster.hpp"
 #include "transport/http/http_client.hpp"
 
@@ -13,7 +14,7 @@ namespace {
 constexpr int skipped = 77;
 
 TEST(http_api, every_response_is_as_the_published_specification_has_it) {
-  const std::filesystem::path specification = TROUPE_SHARED_DATA "/openai_api/openapi_spec/openapi.yaml";
+  const std::filesystem::path specification = shared_data / "openai_api/openapi_spec/openapi.yaml";
   if (!std::filesystem::exists(specification)) GTEST_SKIP() << specification << " is not here";
   const test_site site;
   site.give_chat_template();

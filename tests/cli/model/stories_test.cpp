@@ -33,7 +33,7 @@ TEST_F(stories, predicts_a_text_as_well_as_the_reference) {
 TEST_F(stories, tells_another_end_in_u8) {
   const result got = run({"generate", model_.string(), "--prompt", "", "--max-tokens", "200", "--quant", "u8"});
   EXPECT_EQ(got.code, 0) << got.error;
-  EXPECT_EQ(got.out, read_file(std::filesystem::path(TROUPE_FIXTURES) / "stories260k_u8_greedy.txt"));
+  EXPECT_EQ(got.out, read_file(fixtures / "stories260k_u8_greedy.txt"));
   EXPECT_EQ(got.out.substr(0, 312), read_file(model_ / "expected_greedy.txt").substr(0, 312));
 }
 

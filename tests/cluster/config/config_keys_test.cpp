@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "cluster/config/config.hpp"
+#include "tests/base/places.hpp"
 
 namespace troupe {
 namespace {
@@ -152,7 +153,7 @@ TEST(config_keys, each_has_a_row_here) {
 }
 
 TEST(config_keys, each_is_documented_in_its_section) {
-  std::ifstream page(std::filesystem::path(TROUPE_DOCS) / "CONFIG.md");
+  std::ifstream page(test::docs / "CONFIG.md");
   std::set<std::string> documented;
   std::string section;
   for (std::string line; std::getline(page, line);) {

@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 
+#include "tests/base/places.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 
@@ -275,7 +276,7 @@ TEST(config, a_node_that_listens_everywhere_is_reached_by_its_host) {
 
 TEST(config, the_ready_clusters_are_good) {
   int count = 0;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(TROUPE_CONFIGS)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(test::configs)) {
     if (entry.path().extension() != ".toml") continue;
     EXPECT_NO_THROW(read_cluster_config(entry.path())) << entry.path();
     ++count;

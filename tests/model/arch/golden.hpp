@@ -5,16 +5,16 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
 
 #include "model/formats/safetensors.hpp"
+#include "tests/base/places.hpp"
 
 namespace troupe {
 
-inline const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
+using test::golden;
 
 template <class T>
 std::vector<T> values(const tensor_set& tensors, const std::string& name) {

@@ -57,7 +57,7 @@ TEST(chat_templates, in_the_styles_of_current_models_render_as_the_reference_doe
 }
 
 TEST(chat_templates, that_models_publish_render_byte_for_byte_as_the_reference_does) {
-  const std::filesystem::path folder = std::filesystem::path(TROUPE_SHARED_DATA) / "chat_templates";
+  const std::filesystem::path folder = test::shared_data / "chat_templates";
   if (!std::filesystem::exists(folder / "vectors.json")) GTEST_SKIP() << "absent: " << folder / "vectors.json";
   const json templates = json::parse(test::read_file(folder / "templates.json"));
   for (const json& vector : json::parse(test::read_file(folder / "vectors.json"))) {

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "model/chat/chat_template.hpp"
+#include "tests/base/places.hpp"
 #include "tests/base/refusal.hpp"
 
 namespace troupe {
@@ -29,7 +30,6 @@ inline std::string refusal(std::string_view source, const nlohmann::ordered_json
   return test::refusal([&] { render(source, variables, options); });
 }
 
-inline const std::filesystem::path template_folder =
-    std::filesystem::path(TROUPE_FIXTURES).parent_path() / "model" / "chat" / "templates";
+inline const std::filesystem::path template_folder = test::fixtures.parent_path() / "model" / "chat" / "templates";
 
 }  // namespace troupe

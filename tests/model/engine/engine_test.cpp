@@ -10,13 +10,14 @@
 
 #include "base/error.hpp"
 #include "model/arch/cpu_decoder.hpp"
+#include "tests/base/places.hpp"
 #include "tests/model/arch/models.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 
 namespace troupe {
 namespace {
 
-const std::filesystem::path golden = std::filesystem::path(TROUPE_FIXTURES) / "golden";
+using test::golden;
 
 /// What came out for one answer.
 struct answer_text {

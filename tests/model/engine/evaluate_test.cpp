@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "model/ops/isa.hpp"
+#include "tests/base/places.hpp"
 #include "tests/model/arch/models.hpp"
 
 namespace troupe {
@@ -46,8 +47,7 @@ class evaluation_of_a_text : public testing::Test {
         R"({"bos_token":"<s>"})", "letters");
   }
 
-  std::shared_ptr<const loaded_model> model_ =
-      load_for_test(std::filesystem::path(TROUPE_FIXTURES) / "golden" / "llama", scheme::f32);
+  std::shared_ptr<const loaded_model> model_ = load_for_test(test::golden / "llama", scheme::f32);
   std::shared_ptr<const tokenizer> letters_ = letters();
   thread_pool pool_{2};
 };

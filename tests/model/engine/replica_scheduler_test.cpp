@@ -7,6 +7,7 @@
 #include <random>
 
 #include "model/engine/stages/stage.hpp"
+#include "tests/base/places.hpp"
 #include "tests/model/arch/models.hpp"
 
 namespace troupe {
@@ -25,8 +26,7 @@ batch_scheduler::options small_replica() {
 
 class lost_stages : public testing::Test {
  protected:
-  std::shared_ptr<const loaded_model> model_ =
-      load_for_test(std::filesystem::path(TROUPE_FIXTURES) / "golden" / "llama", scheme::u8);
+  std::shared_ptr<const loaded_model> model_ = load_for_test(test::golden / "llama", scheme::u8);
   thread_pool pool_{1};
   std::vector<float> hidden_;
   step_order order_;

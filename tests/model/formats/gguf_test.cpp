@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "model/formats/model_config.hpp"
+#include "tests/base/places.hpp"
 #include "tests/model/formats/gguf_builder.hpp"
 
 namespace troupe {
@@ -134,7 +135,7 @@ class gguf_blocks : public ::testing::TestWithParam<std::string> {};
 
 // scripts/make_gguf_blocks.py made the file: random blocks, and what the reference reads from them.
 TEST_P(gguf_blocks, become_the_floats_of_the_reference) {
-  const auto file = open_gguf(std::filesystem::path(TROUPE_FIXTURES) / "gguf_blocks.gguf");
+  const auto file = open_gguf(test::fixtures / "gguf_blocks.gguf");
   const auto* blocks = file.tensors.find(GetParam());
   const auto* expected = file.tensors.find(GetParam() + ".floats");
   ASSERT_TRUE(blocks && expected);

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/half.hpp"
+#include "tests/base/places.hpp"
 #include "tests/model/formats/gguf_builder.hpp"
 
 namespace troupe {
@@ -308,7 +309,7 @@ TEST(model_files, what_is_no_model_is_refused) {
 }
 
 TEST(model_files, the_small_published_model_opens) {
-  const std::filesystem::path path = std::string(TROUPE_SHARED_DATA) + "/models/stories260k";
+  const std::filesystem::path path = test::shared_data / "models/stories260k";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
   const auto model = open_model(path);
   EXPECT_EQ(model.config.layers, 5);

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/base/places.hpp"
 #include "tests/model/formats/fixtures.hpp"
 
 namespace troupe {
@@ -272,7 +273,7 @@ TEST(adapter_file, missing_files_are_named) {
 }
 
 TEST(adapter_file, a_published_gpt2_adapter_is_read) {
-  const std::filesystem::path path = std::string(TROUPE_SHARED_DATA) + "/lora/gpt2_tigrinya";
+  const std::filesystem::path path = test::shared_data / "lora/gpt2_tigrinya";
   if (!std::filesystem::exists(path)) GTEST_SKIP() << path << " is absent";
   const auto adapter = read_adapter(path, gpt2_small());
   ASSERT_EQ(adapter.parts.size(), 12u * 5u);

@@ -11,16 +11,17 @@
 #include "base/utf8.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/tokenizer.hpp"
+#include "tests/base/places.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe::test {
 
 inline std::filesystem::path shared(const std::string& path) {
-  return std::filesystem::path(TROUPE_SHARED_DATA) / path;
+  return shared_data / path;
 }
 inline std::filesystem::path fixture(const std::string& name) {
-  return std::filesystem::path(TROUPE_FIXTURES) / "tokenizers" / name;
+  return fixtures / "tokenizers" / name;
 }
 
 inline std::shared_ptr<const tokenizer> from_json(const std::filesystem::path& path) {

@@ -4,11 +4,12 @@
 #include <random>
 
 #include "model/formats/linear_layers.hpp"
+#include "tests/base/places.hpp"
 
 namespace troupe {
 
 std::filesystem::path golden(const std::string& model) {
-  return std::filesystem::path(TROUPE_FIXTURES) / "golden" / model;
+  return test::golden / model;
 }
 
 std::shared_ptr<const loaded_model> load_golden(const std::string& model, thread_pool& pool,

@@ -30,7 +30,7 @@ class metrics : public api_test {
 
 TEST_F(metrics, of_the_dashboard_all_exist) {
   const auto known = names();
-  const auto shown = matches(read_file(TROUPE_CONFIGS "/grafana.json"), "((?:vllm|troupe):[a-z0-9_]+)");
+  const auto shown = matches(read_file(configs / "grafana.json"), "((?:vllm|troupe):[a-z0-9_]+)");
   EXPECT_GT(shown.size(), 25u);
   for (const std::string& name : shown)
     EXPECT_TRUE(known.contains(name) ||
@@ -39,7 +39,7 @@ TEST_F(metrics, of_the_dashboard_all_exist) {
 }
 
 TEST_F(metrics, are_all_described) {
-  const std::string described = read_file(TROUPE_DOCS "/API.md");
+  const std::string described = read_file(docs / "API.md");
   for (const std::string& name : names()) {
     const std::string bare = name.substr(name.find(':') + 1);
     EXPECT_NE(described.find("`" + bare + "`"), described.npos) << name;

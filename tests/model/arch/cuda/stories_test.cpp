@@ -1,4 +1,5 @@
 // A small trained model on a GPU: the reference's greedy tokens.
+#include "tests/base/places.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
 #include "tests/model/arch/models.hpp"
 
@@ -12,7 +13,7 @@ class stories_on_gpu : public testing::TestWithParam<scheme> {
     skip_without_gpu();
   }
 
-  std::filesystem::path path_ = std::filesystem::path(TROUPE_SHARED_DATA) / "models" / "stories260k";
+  std::filesystem::path path_ = test::shared_data / "models" / "stories260k";
 };
 
 TEST_P(stories_on_gpu, tells_what_the_processor_tells) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "tests/base/places.hpp"
 #include "tests/model/arch/models.hpp"
 
 namespace troupe {
@@ -12,7 +13,7 @@ namespace {
 class stage_of_one_model : public testing::Test {
  protected:
   thread_pool pool_{1};
-  stage stage_{load_for_test(std::filesystem::path(TROUPE_FIXTURES) / "golden" / "llama", scheme::f32),
+  stage stage_{load_for_test(test::golden / "llama", scheme::f32),
                {.max_rows = 4, .blocks = 2, .context = 32},
                0,
                {pool_, kernels()}};
