@@ -16,9 +16,4 @@ using epoch_id = strong_id<struct epoch_tag, std::uint64_t>;
 /// All stages of one whole model.
 using replica_id = strong_id<struct replica_tag, std::uint32_t>;
 
-/// The same types as in model/engine/scheduling/ids.hpp, which this folder may not see. An adapter_version of 0 is the
-/// bare base.
-using adapter_version = strong_id<struct adapter_version_tag, std::uint32_t>;
-using model_id = strong_id<struct model_tag, std::uint64_t>;
-
 }  // namespace troupe

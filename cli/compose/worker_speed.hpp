@@ -2,7 +2,7 @@
 #include <memory>
 
 #include "base/device_id.hpp"
-#include "cluster/cluster_ids.hpp"
+#include "base/model_ids.hpp"
 #include "model/arch/loaded_model.hpp"
 
 namespace troupe {

@@ -18,8 +18,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/model_ids.hpp"
 #include "base/result.hpp"
-#include "cluster/cluster_ids.hpp"
 
 namespace troupe {
 

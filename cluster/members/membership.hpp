@@ -19,6 +19,7 @@
 
 #include "base/clock.hpp"
 #include "base/fields.hpp"
+#include "base/model_ids.hpp"
 #include "base/result.hpp"
 #include "cluster/cluster_ids.hpp"
 #include "cluster/members/failure_detector.hpp"

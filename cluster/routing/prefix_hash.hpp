@@ -4,7 +4,7 @@
 #include <span>
 #include <vector>
 
-#include "cluster/cluster_ids.hpp"
+#include "base/model_ids.hpp"
 
 namespace troupe {
 

@@ -13,6 +13,7 @@
 #include <span>
 #include <vector>
 
+#include "base/model_ids.hpp"
 #include "cluster/cluster_ids.hpp"
 #include "cluster/routing/prefix_hash.hpp"
 #include "cluster/routing/prefix_lru.hpp"

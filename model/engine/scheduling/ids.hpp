@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 
+#include "base/model_ids.hpp"
 #include "base/strong_id.hpp"
 
 namespace troupe {
@@ -12,15 +13,8 @@ using sequence_id = strong_id<struct sequence_tag, std::uint64_t>;
 using block_id = strong_id<struct block_tag, std::int32_t>;
 constexpr block_id no_block{-1};
 
-/// `name@3` of the catalogue, as the number that a replica knows it by. Immutable once published, never used again.
-using adapter_version = strong_id<struct adapter_version_tag, std::uint32_t>;
-constexpr adapter_version no_adapter{0};  ///< the bare base model
-
 /// Who pays for a request, and whom fairness is measured between.
 using tenant_id = strong_id<struct tenant_tag, std::uint64_t>;
-
-/// What of a model its keys and values depend on: weights and quantization, as a number.
-using model_id = strong_id<struct model_tag, std::uint64_t>;
 
 /// One pass of a micro-batch through a replica. Counts up from 1.
 using step_id = strong_id<struct step_tag, std::uint64_t>;
