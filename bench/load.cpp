@@ -44,8 +44,8 @@ double scale_for(const std::vector<trace_request>& trace, std::int64_t context) 
   const bool named =
       std::any_of(trace.begin(), trace.end(), [](const auto& request) { return !request.blocks.empty(); });
   if (!named) return scale;
-  const double blocks = std::max(1.0, std::floor(scale * trace_block / positions_per_block));
-  return blocks * positions_per_block / trace_block;
+  const double blocks = std::max(1.0, std::floor(scale * trace_block / block_tokens));
+  return blocks * block_tokens / trace_block;
 }
 
 std::vector<timed_request> load_of(const std::vector<trace_request>& trace, const load_shape& shape) {
@@ -68,7 +68,7 @@ std::vector<token_id> random_tokens(std::int64_t count, std::int64_t vocab, std:
 }
 
 std::int64_t repeated_tokens(const std::vector<timed_request>& load) {
-  constexpr auto block = static_cast<std::size_t>(positions_per_block);
+  constexpr auto block = static_cast<std::size_t>(block_tokens);
   std::unordered_set<std::uint64_t> seen;
   std::size_t repeated = 0;
   for (const timed_request& request : load) {

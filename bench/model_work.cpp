@@ -18,7 +18,7 @@ model_work work_of(const loaded_model& model, kv_kind kv) {
       if (layer[kind].w.weights) total.layer_weights += add(layer[kind].w);
   total.head_weights = add(model.head);
   const auto block = kv_storage::bytes_per_block(model.config, model.config.layers, kv);
-  total.kv_bytes = static_cast<double>(block) / positions_per_block;
+  total.kv_bytes = static_cast<double>(block) / block_tokens;
   return total;
 }
 

@@ -96,12 +96,12 @@ std::vector<token_id> padded(const std::vector<token_id>& prompt, std::int64_t p
 
 engine_options engine_options_for(const load_place& place, std::int64_t context, int sequences,
                                   std::optional<std::int64_t> kv_tokens) {
-  const std::int64_t room = kv_tokens.value_or((context + 2 * positions_per_block) * sequences);
+  const std::int64_t room = kv_tokens.value_or((context + 2 * block_tokens) * sequences);
   engine_options chosen;
   chosen.device = place.device;
   chosen.kv = place.kv;
   chosen.scheduler.context = context;
-  chosen.scheduler.blocks = static_cast<std::int32_t>(room / positions_per_block);
+  chosen.scheduler.blocks = static_cast<std::int32_t>(room / block_tokens);
   chosen.scheduler.max_sequences = sequences;
   chosen.scheduler.max_batch_tokens = 512;
   chosen.scheduler.max_waiting = 1 << 20;

@@ -13,7 +13,7 @@ namespace {
 /// The same memory for every way of running the load: if not given, what the worst static batch takes.
 engine_options options_for(const load_place& place, const engine_bench& options,
                            const std::vector<timed_request>& load) {
-  const std::int64_t longest = longest_prompt(load) + longest_answer(load) + positions_per_block;
+  const std::int64_t longest = longest_prompt(load) + longest_answer(load) + block_tokens;
   const std::int64_t tokens = options.kv_tokens > 0 ? options.kv_tokens : longest * options.sequences;
   return engine_options_for(place, longest, options.sequences, tokens);
 }

@@ -95,7 +95,7 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   order.stages = static_cast<std::uint32_t>(where.stages.size());
   order.first_layer = own.layers.first;
   order.layers = own.layers.count();
-  order.blocks = where.kv_tokens / positions_per_block;
+  order.blocks = where.kv_tokens / block_tokens;
   order.context = parts_.batches.context;
   order.max_rows = parts_.batches.max_batch_tokens;
   order.lookup_tokens = parts_.config.model.lookup_tokens;
@@ -143,7 +143,7 @@ void supervisor_state::take_started(const stage_started& started) {
 void supervisor_state::announce(std::size_t index) {
   const replica_record& replica = replicas_[index];
   const replica_placement& where = placement_->replicas[index];
-  replica_started started{replica.life, {}, where.kv_tokens / positions_per_block};
+  replica_started started{replica.life, {}, where.kv_tokens / block_tokens};
   std::vector<worker_offer> offers;
   for (const stage_placement& stage : where.stages) {
     auto& ranks = started.stages.emplace_back();

@@ -20,7 +20,7 @@ struct step_sizes {
 /// text.
 inline std::uint64_t order_bytes(const step_sizes& sizes) {
   constexpr std::uint64_t opened = std::uint64_t{4} << 20, sequence_bytes = 256;
-  const std::uint64_t blocks = sizes.context / positions_per_block + 1;
+  const std::uint64_t blocks = sizes.context / block_tokens + 1;
   return opened + (sizes.rows + sizes.context) * sizeof(token_id) +
          sizes.sequences * (blocks * sizeof(block_id) + sequence_bytes);
 }

@@ -71,7 +71,7 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
   check_links(order);
   // The memory is cleared at once: many gigabytes take many seconds.
   parts_.say(fmt::format("gets ready for layers {} to {}, with memory for {} positions", order.first_layer,
-                         order.first_layer + order.layers - 1, order.blocks * positions_per_block));
+                         order.first_layer + order.layers - 1, order.blocks * block_tokens));
   // Ranks meet before the layers are read: they wait for each other only for a while, and reading takes longer for one
   // whose disk cache is cold.
   if (order.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(order, parts_.ranks, parts_.device, stop);

@@ -23,7 +23,7 @@ engine_options engine_for(const bench_first_token_options& options) {
   engine_options chosen;
   chosen.scheduler.context = options.prompt + 16;
   chosen.scheduler.max_batch_tokens = std::max(options.prompt, 256);
-  chosen.scheduler.blocks = 4 * (options.prompt / static_cast<std::int32_t>(positions_per_block) + 2);
+  chosen.scheduler.blocks = 4 * (options.prompt / static_cast<std::int32_t>(block_tokens) + 2);
   return chosen;
 }
 

@@ -46,7 +46,7 @@ model_shape shape_of(const node_site& site) {
   shape.tied = model.head.weights == model.embeddings.weights;
   shape.kv_heads = static_cast<int>(model.config.kv_heads);
   shape.kv_bytes = static_cast<std::uint64_t>(kv_storage::bytes_per_block(model.config, 1, site.kv)) /
-                   static_cast<std::uint64_t>(positions_per_block);
+                   static_cast<std::uint64_t>(block_tokens);
   shape.pass_bytes = pass_bytes_of(site);
   return shape;
 }

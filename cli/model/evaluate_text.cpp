@@ -10,7 +10,7 @@ namespace {
 /// evaluate() reads windows as long as the cache: at most the context, and no more than the text can fill. A token
 /// stands for at least one byte, except for a few that stand for none.
 std::int64_t window_for(const runtime& run, const mapped_file& text) {
-  return std::min(run.context(), static_cast<std::int64_t>(text.text().size()) + positions_per_block);
+  return std::min(run.context(), static_cast<std::int64_t>(text.text().size()) + block_tokens);
 }
 
 }  // namespace

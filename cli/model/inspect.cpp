@@ -97,7 +97,7 @@ ordered_json kv_json(const model_config& config) {
   ordered_json out;
   for (const auto& [name, kind] :
        {std::pair("f16", kv_kind::f16), std::pair("f32", kv_kind::f32), std::pair("int8", kv_kind::i8)})
-    out[name] = kv_storage::bytes_per_block(config, config.layers, kind) / positions_per_block;
+    out[name] = kv_storage::bytes_per_block(config, config.layers, kind) / block_tokens;
   return out;
 }
 

@@ -148,7 +148,7 @@ single_sequence runtime::sequence(std::int64_t positions, std::int64_t longest) 
 /// Bytes for keys and values, and for the scores that attention keeps for each thread: all that grows with the context.
 std::int64_t runtime::memory_for(std::int64_t positions) const {
   constexpr std::int64_t score_bytes = 8 * sizeof(float);
-  const std::int64_t blocks = rounded_up(positions, positions_per_block) / positions_per_block;
+  const std::int64_t blocks = blocks_for(positions);
   return blocks * kv_storage::bytes_per_block(model_->config, model_->config.layers, kv_) +
          pool_.threads() * positions * score_bytes;
 }

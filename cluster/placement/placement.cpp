@@ -11,7 +11,6 @@
 namespace troupe {
 namespace {
 
-using detail::block_tokens;
 using detail::least_tokens;
 using detail::most_tokens;
 using detail::placement_unit;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/blocks.hpp"
 #include "cluster/placement/placement.hpp"
 
 namespace troupe::detail {
@@ -51,14 +52,13 @@ struct cut {
 std::optional<cut> cut_for_most_tokens(const stage_costs& costs, layer_range run,
                                        const std::vector<placement_unit>& units, std::int64_t least, std::int64_t most);
 
-constexpr std::int64_t block_tokens = 16;
 constexpr std::int64_t whole_blocks(std::int64_t tokens) {
   return tokens / block_tokens * block_tokens;
 }
 
 /// The tokens that a replica must have room for: one sequence of the shortest context.
 inline std::int64_t least_tokens(const placement_request& request) {
-  return whole_blocks(std::max<std::int64_t>(request.min_context, 1) + block_tokens - 1);
+  return blocks_for(std::max<std::int64_t>(request.min_context, 1)) * block_tokens;
 }
 
 /// The tokens for which kv_memory is enough, but at least least_tokens().

@@ -4,12 +4,10 @@
 #include <span>
 #include <vector>
 
+#include "base/blocks.hpp"
 #include "base/model_ids.hpp"
 
 namespace troupe {
-
-/// Tokens of one hashed block: as many as a block of keys and values has positions.
-constexpr std::size_t prefix_block_tokens = 16;
 
 /// Hashes of the beginnings of prompts, by which the router guesses what replicas have cached. The same on every
 /// machine. A block's hash covers all blocks before it and the adapter, so equal hashes mean equal prefixes, except by
@@ -29,11 +27,9 @@ constexpr std::uint64_t prefix_hash_of_start(adapter_version adapter) {
   return mix_prefix_hash(0x9ae16a3b2f90404fULL, adapter.value);
 }
 
-constexpr std::uint64_t prefix_hash_of_block(std::uint64_t before,
-                                             std::span<const std::int32_t, prefix_block_tokens> tokens) {
+constexpr std::uint64_t prefix_hash_of_block(std::uint64_t before, std::span<const std::int32_t, block_tokens> tokens) {
   const auto word = [&](std::size_t i) { return std::uint64_t{static_cast<std::uint32_t>(tokens[i])}; };
-  for (std::size_t i = 0; i < prefix_block_tokens; i += 2)
-    before = mix_prefix_hash(before, word(i) | word(i + 1) << 32);
+  for (std::size_t i = 0; i < block_tokens; i += 2) before = mix_prefix_hash(before, word(i) | word(i + 1) << 32);
   return before;
 }
 

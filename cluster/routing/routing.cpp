@@ -101,7 +101,7 @@ std::uint64_t routing_policy::work_of(const replica& where) const {
 
 /// Tokens of the prompt that are probably not cached there.
 std::uint64_t routing_policy::tokens_to_compute(const replica& where, const request_view& request) {
-  const std::uint64_t cached = where.prefixes.match(request.prefix) * prefix_block_tokens;
+  const std::uint64_t cached = where.prefixes.match(request.prefix) * block_tokens;
   return request.prompt_tokens - std::min(request.prompt_tokens, cached);
 }
 
@@ -110,9 +110,9 @@ std::uint64_t routing_policy::score(const replica& where, const request_view& re
   std::uint64_t work = work_of(where) + tokens;
   if (!has_adapter(where, request.adapter)) work += adapter_cost;
   // Missing blocks must be taken from another sequence, whose tokens are then computed again.
-  const std::uint64_t needed = tokens / prefix_block_tokens + 1;
+  const std::uint64_t needed = tokens / block_tokens + 1;
   if (where.load.blocks > 0 && needed > where.load.free_blocks) {
-    work += (needed - where.load.free_blocks) * prefix_block_tokens;
+    work += (needed - where.load.free_blocks) * block_tokens;
   }
   return work;
 }

@@ -64,11 +64,11 @@ void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std:
   const std::int64_t dim = model_->config.head_dim, offset = head * dim;
   for (int i = task.first_row; i < task.first_row + task.rows;) {
     const std::int64_t row = task.sequence->first_row + i, position = task.sequence->position + i;
-    const int slot = static_cast<int>(position % positions_per_block);
-    const int rows = std::min(static_cast<int>(positions_per_block) - slot, task.first_row + task.rows - i);
+    const int slot = static_cast<int>(position % block_tokens);
+    const int rows = std::min(static_cast<int>(block_tokens) - slot, task.first_row + task.rows - i);
     float* keys = k_.data() + row * kv_stride_ + offset;
     for (int r = 0; r < rows; ++r) place_heads(row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
-    std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / positions_per_block] * kv_.block_bytes();
+    std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / block_tokens] * kv_.block_bytes();
     with_.kernels.store_kv({.kind = kv_.kind(),
                             .block = block + (head - cuts_.heads.first) * kv_.head_bytes(),
                             .slot = slot,
@@ -107,7 +107,7 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   if (const attention_task* next = is_last ? task.after : &task) {
     const std::int64_t positions = next->sequence->position + next->first_row + next->rows;
     args.next_table = next->sequence->blocks;
-    args.next_blocks = rounded_up(positions, positions_per_block) / positions_per_block;
+    args.next_blocks = blocks_for(positions);
     args.next_offset = ((is_last ? next->first_head : head + 1) - cuts_.heads.first) * kv_.head_bytes();
   }
   with_.kernels.attend(args);

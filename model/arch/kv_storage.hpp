@@ -2,12 +2,11 @@
 #include <cstdint>
 
 #include "base/aligned_buffer.hpp"
+#include "base/blocks.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/ops/kernels.hpp"
 
 namespace troupe {
-
-constexpr std::int64_t positions_per_block = 16;
 
 /// The keys and values of some layers for a fixed number of blocks. It knows no sequences: whoever owns the block
 /// tables decides what lies where. All memory is taken at once.

@@ -19,7 +19,7 @@ single_sequence::options completed(single_sequence::options options, const loade
 
 single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with)
     : options_(completed(chosen, *model)),
-      blocks_(static_cast<std::size_t>(rounded_up(options_.positions, positions_per_block) / positions_per_block)),
+      blocks_(static_cast<std::size_t>(blocks_for(options_.positions))),
       decoder_(make_decoder(std::move(model),
                             {.max_rows = chosen.chunk,
                              .kv = chosen.kv,

@@ -252,7 +252,7 @@ void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
                          .tiles = tables_.attention_tiles(shape),
                          .tile_count = shape.attention_tiles,
                          .window = config.window_of(options_.first_layer + layer),
-                         .positions = shape.blocks * static_cast<int>(positions_per_block),
+                         .positions = shape.blocks * static_cast<int>(block_tokens),
                          .q = columns_of(rows_of(q_, heads_width_), cuts_.q.first),
                          .out = columns_of(rows_of(mixed_, heads_width_), cuts_.q.first),
                          .scratch = scratch_.data(),

@@ -26,7 +26,7 @@ struct layout {
 };
 
 int blocks_of(const pass_sequence& sequence) {
-  return static_cast<int>((sequence.position + sequence.rows + positions_per_block - 1) / positions_per_block);
+  return static_cast<int>(blocks_for(sequence.position + sequence.rows));
 }
 
 /// Runs of rows with one adapter, cut into tiles.
@@ -54,9 +54,7 @@ bool is_decode(const pass& batch) {
 }
 
 pass_tables::pass_tables(int most_rows, std::int64_t context, int group)
-    : most_rows_(most_rows),
-      most_blocks_(static_cast<int>((context + positions_per_block - 1) / positions_per_block)),
-      group_(group) {
+    : most_rows_(most_rows), most_blocks_(static_cast<int>(blocks_for(context))), group_(group) {
   const layout most(pass_shape{.rows = most_rows,
                                .sequences = most_rows,
                                .blocks = most_blocks_,

@@ -11,18 +11,11 @@
 #include <optional>
 #include <vector>
 
+#include "base/blocks.hpp"
 #include "base/fields.hpp"
-#include "model/arch/kv_storage.hpp"
 #include "model/engine/scheduling/ids.hpp"
 
 namespace troupe {
-
-/// Positions of one block, as the number that counts tokens.
-constexpr std::size_t block_tokens = static_cast<std::size_t>(positions_per_block);
-
-constexpr std::size_t blocks_for(std::size_t positions) {
-  return (positions + block_tokens - 1) / block_tokens;
-}
 
 /// To be carried out before the rows of the step that it comes with: the content of `from` put into `to` as well.
 struct block_copy {

@@ -77,7 +77,7 @@ void stage::take_tables(const step_plan& plan) {
     if (kept > table.size()) refuse("step {} goes on with blocks that this stage does not know", plan.id.value);
     table.resize(kept);
     for (const block_id block : plan.blocks_of(row)) table.push_back(block.value);
-    if (static_cast<std::int64_t>(table.size()) * positions_per_block < row.position + row.tokens)
+    if (static_cast<std::int64_t>(table.size()) * block_tokens < row.position + row.tokens)
       refuse("step {} has too few blocks for a row", plan.id.value);
     rows_.push_back({.first_row = row.first_token,
                      .rows = row.tokens,

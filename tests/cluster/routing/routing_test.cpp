@@ -267,7 +267,7 @@ TEST_F(a_router, remembers_no_more_blocks_than_a_replica_has) {
   router.sent(a, view(0, 320));
   const std::uint64_t before = router.work(a);
   router.sent(a, view(0, 320));
-  EXPECT_EQ(router.work(a) - before, 320 - 4 * prefix_block_tokens + routing_policy::running_cost);
+  EXPECT_EQ(router.work(a) - before, 320 - 4 * block_tokens + routing_policy::running_cost);
 }
 
 /// Replicas that compute prompts at a fixed speed, and requests of groups with common prefixes.
@@ -321,7 +321,7 @@ class simulation {
   void compute(std::uint32_t where, const request_view& request) {
     const std::size_t hit = caches_[where].match(request.prefix);
     caches_[where].touch(request.prefix);
-    const double work = static_cast<double>(request.prompt_tokens - hit * prefix_block_tokens);
+    const double work = static_cast<double>(request.prompt_tokens - hit * block_tokens);
     backlog_[where] += work;
     computed_[where] += work;
     hits_ += static_cast<double>(hit);
