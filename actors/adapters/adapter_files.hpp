@@ -11,11 +11,12 @@
 #include "actors/messages.hpp"
 #include "base/sha256.hpp"
 #include "base/shared_bytes.hpp"
+#include "model/lora/adapter_file.hpp"
 
 namespace troupe {
 
 /// In the order in which the digest covers them: for each file what begin_adapter_file adds, then its contents.
-constexpr std::array<std::string_view, 2> adapter_file_names{"adapter_config.json", "adapter_model.safetensors"};
+constexpr std::array<std::string_view, 2> adapter_file_names{adapter_config_name, adapter_weights_name};
 constexpr std::uint64_t largest_adapter_file = std::uint64_t{16} << 30;
 
 inline void begin_adapter_file(sha256& digest, std::string_view name, std::uint64_t bytes) {

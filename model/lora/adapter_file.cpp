@@ -17,8 +17,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t most_config_bytes = 16 << 20;
-
 /// The two tensors of one adapted module, under PEFT's name of the module.
 struct tensor_pair {
   const tensor_view* a = nullptr;
@@ -160,7 +158,7 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
            adapter_weights_name);
   const auto config_path = folder / adapter_config_name;
   const auto config =
-      detail::parse_adapter_config(detail::read_text(config_path, most_config_bytes), config_path.string());
+      detail::parse_adapter_config(detail::read_text(config_path, most_adapter_config_bytes), config_path.string());
   const auto set = open_tensors(folder);
   const auto& where = set.files.front().name();
   if (!set.unread.empty())

@@ -27,6 +27,7 @@ struct adapter_part {
 inline constexpr std::string_view adapter_config_name = "adapter_config.json";
 inline constexpr std::string_view adapter_weights_name = "adapter_model.safetensors";
 inline constexpr std::string_view adapter_key_prefix = "base_model.model.";
+inline constexpr std::size_t most_adapter_config_bytes = 16 << 20;
 
 /// A PEFT LoRA adapter (adapter_config.json + adapter_model.safetensors), checked against the base model it is for.
 /// GPT-2's fused c_attn becomes q_proj, k_proj and v_proj with the same A and a third of B each.

@@ -109,9 +109,8 @@ std::string identity_of(const lora_options& options, std::uint64_t base) {
 }
 
 lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base) {
-  constexpr std::size_t most_bytes = 16 << 20;
   const auto path = folder / adapter_config_name;
-  const std::string text = detail::read_text(path, most_bytes);
+  const std::string text = detail::read_text(path, most_adapter_config_bytes);
   lora_options options;
   options.factors = detail::parse_adapter_config(text, path.string()).factors;
   const auto json = detail::parse_json(text, path.string());
