@@ -6,6 +6,7 @@
 
 #include "actors/messages.hpp"
 #include "base/error.hpp"
+#include "base/result.hpp"
 
 namespace troupe {
 
@@ -31,6 +32,19 @@ std::optional<command_answer> refusal_of(const Work& work) {
     return std::string();
   });
   return answer.is_refused() ? std::optional(std::move(answer)) : std::nullopt;
+}
+
+/// Throws what a catalogue or a journal has refused: unknown_error if what was named is not there.
+template <class Error>
+[[noreturn]] void refuse_by(const Error& error) {
+  if (error.why == Error::reason::unknown) throw unknown_error(error.text);
+  throw input_error(error.text);
+}
+
+template <class Value, class Error>
+Value value_of(const result<Value, Error>& from) {
+  if (!from) refuse_by(from.error());
+  return *from;
 }
 
 }  // namespace troupe

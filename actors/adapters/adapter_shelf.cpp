@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "actors/adapters/adapter_files.hpp"
+#include "actors/command_answers.hpp"
 #include "actors/folders.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
@@ -14,17 +15,6 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
-
-[[noreturn]] void refuse_by(const catalogue_error& why) {
-  if (why.why == catalogue_error::reason::unknown) throw unknown_error(why.text);
-  throw input_error(why.text);
-}
-
-template <class T>
-T value_of(const result<T, catalogue_error>& from) {
-  if (!from) refuse_by(from.error());
-  return *from;
-}
 
 /// The newest version of a name; nullptr if it has none.
 const adapter_entry* newest_of(std::string_view name, const std::vector<adapter_entry>& all) {

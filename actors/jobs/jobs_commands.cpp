@@ -1,6 +1,7 @@
 // Commands about jobs.
 #include <algorithm>
 
+#include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
 #include "actors/jobs/job_json.hpp"
 #include "actors/jobs/jobs.hpp"
@@ -12,13 +13,6 @@ namespace {
 
 constexpr std::size_t most_listed = 10'000;
 constexpr std::size_t page_bytes = 5 << 20, page_lines = 10'000;
-
-template <class T>
-T value_of(const result<T, journal_error>& from) {
-  if (from) return *from;
-  if (from.error().why == journal_error::reason::unknown) throw unknown_error(from.error().text);
-  throw input_error(from.error().text);
-}
 
 std::uint64_t count_of(const command_fields& arguments, std::string_view key,
                        std::optional<std::int64_t> otherwise = {}) {
