@@ -3,14 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <memory>
 
 #include <nlohmann/json.hpp>
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/pcre2_impl.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
@@ -71,14 +69,6 @@ void refuse_unsupported(const fields& config) {
   refuse_changed_base(config);
 }
 
-struct release_pcre2 {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-  void operator()(pcre2_match_data* match) const { pcre2_match_data_free(match); }
-  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-};
-template <class Handle>
-using pcre2_handle = std::unique_ptr<Handle, release_pcre2>;
-
 /// As Python's re.fullmatch(before + pattern + after, module), with a bound on the work that a pattern can ask for.
 class module_pattern {
  public:
@@ -93,9 +83,8 @@ class module_pattern {
   }
 
   bool fits(std::string_view module) const {
-    const pcre2_handle<pcre2_match_data> match(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
-    const pcre2_handle<pcre2_match_context> context(pcre2_match_context_create(nullptr));
-    if (!match || !context) throw std::bad_alloc();
+    const auto match = own(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
+    const auto context = own(pcre2_match_context_create(nullptr));
     pcre2_set_match_limit(context.get(), most_match_steps);
     pcre2_set_depth_limit(context.get(), most_match_steps);
     const auto found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(module.data()), module.size(), 0, 0,
@@ -110,7 +99,7 @@ class module_pattern {
 
   const std::string& pattern_;
   const std::string& where_;
-  pcre2_handle<pcre2_code> code_;
+  pcre2_owned<pcre2_code> code_;
 };
 
 template <class T>

@@ -1,11 +1,7 @@
-#define PCRE2_CODE_UNIT_WIDTH 8
 #include "model/tokenizer/regex.hpp"
 
-#include <new>
-
-#include <pcre2.h>
-
 #include "base/error.hpp"
+#include "base/pcre2_impl.hpp"
 #include "base/utf8.hpp"
 
 namespace troupe::detail {
@@ -15,36 +11,21 @@ namespace {
 constexpr std::uint32_t most_match_steps = 20'000'000;
 constexpr std::size_t longest_pattern = 16384;
 
-struct release {
-  void operator()(pcre2_code* code) const { pcre2_code_free(code); }
-  void operator()(pcre2_compile_context* context) const { pcre2_compile_context_free(context); }
-  void operator()(pcre2_match_context* context) const { pcre2_match_context_free(context); }
-  void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
-};
-template <class Handle>
-using owned = std::unique_ptr<Handle, release>;
-
-template <class Handle>
-owned<Handle> own(Handle* handle) {
-  if (!handle) throw std::bad_alloc();
-  return owned<Handle>(handle);
-}
-
 std::string describe(int error) {
   PCRE2_UCHAR text[256] = {};
   pcre2_get_error_message(error, text, sizeof text);
   return reinterpret_cast<const char*>(text);
 }
 
-owned<pcre2_code> compile(const std::string& pattern, const std::string& where) {
+pcre2_owned<pcre2_code> compile(const std::string& pattern, const std::string& where) {
   if (pattern.size() > longest_pattern) refuse("{}: the pattern is longer than {} bytes", where, longest_pattern);
   const auto context = own(pcre2_compile_context_create(nullptr));
   pcre2_set_newline(context.get(), PCRE2_NEWLINE_LF);
   int error = 0;
   PCRE2_SIZE offset = 0;
-  owned<pcre2_code> code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
-                                       PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
-                                       &offset, context.get()));
+  pcre2_owned<pcre2_code> code(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(),
+                                             PCRE2_UTF | PCRE2_UCP | PCRE2_MULTILINE | PCRE2_NEVER_BACKSLASH_C, &error,
+                                             &offset, context.get()));
   if (!code) refuse("{}: the pattern cannot be compiled: {} at byte {}", where, describe(error), offset);
   return code;
 }
@@ -52,12 +33,12 @@ owned<pcre2_code> compile(const std::string& pattern, const std::string& where) 
 }  // namespace
 
 struct regex::compiled {
-  owned<pcre2_code> code;
-  owned<pcre2_match_context> limits;
+  pcre2_owned<pcre2_code> code;
+  pcre2_owned<pcre2_match_context> limits;
 };
 
 struct regex::cursor::state {
-  owned<pcre2_match_data> data;
+  pcre2_owned<pcre2_match_data> data;
 };
 
 regex::regex(const std::string& pattern, std::string where) : where_(std::move(where)) {
