@@ -295,16 +295,22 @@ int stages_at_once(const replica_placement& replica, const std::vector<worker_of
   return count;
 }
 
-std::optional<worker_position> find_worker(const placement& where, const std::string& name) {
+std::vector<worker_position> seats_of(const placement& where, const std::string& name) {
+  std::vector<worker_position> seats;
   for (std::size_t r = 0; r < where.replicas.size(); ++r) {
     const auto& stages = where.replicas[r].stages;
     for (std::size_t s = 0; s < stages.size(); ++s) {
       const auto& workers = stages[s].workers;
       const auto found = std::find(workers.begin(), workers.end(), name);
-      if (found != workers.end()) return worker_position{r, s, static_cast<std::size_t>(found - workers.begin())};
+      if (found != workers.end()) seats.push_back({r, s, static_cast<std::size_t>(found - workers.begin())});
     }
   }
-  return {};
+  return seats;
+}
+
+std::optional<worker_position> find_worker(const placement& where, const std::string& name) {
+  const auto seats = seats_of(where, name);
+  return seats.empty() ? std::nullopt : std::optional(seats.front());
 }
 
 result<placement, placement_error> place(const std::vector<worker_offer>& workers, const model_shape& model,

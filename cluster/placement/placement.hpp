@@ -100,6 +100,8 @@ int stages_at_once(const replica_placement& replica, const std::vector<worker_of
 struct worker_position {
   std::size_t replica = 0, stage = 0, rank = 0;
 };
+/// In every stage that has this name, "" for a vacancy: the first rank that has it.
+std::vector<worker_position> seats_of(const placement& where, const std::string& name);
 std::optional<worker_position> find_worker(const placement& where, const std::string& name);
 
 struct placement_change {

@@ -56,16 +56,7 @@ std::optional<placement> with_seat_taken(placement where, const worker_position&
 
 /// The first vacancy of each stage.
 std::vector<worker_position> vacancies(const placement& where) {
-  std::vector<worker_position> found;
-  for (std::size_t r = 0; r < where.replicas.size(); ++r) {
-    const auto& stages = where.replicas[r].stages;
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      const auto& workers = stages[s].workers;
-      const auto seat = std::find(workers.begin(), workers.end(), "");
-      if (seat != workers.end()) found.push_back({r, s, static_cast<std::size_t>(seat - workers.begin())});
-    }
-  }
-  return found;
+  return seats_of(where, "");
 }
 
 /// Fills a vacancy, if possible one that completes a replica.
