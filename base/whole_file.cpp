@@ -5,7 +5,6 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/file_descriptor.hpp"
+#include "base/paths.hpp"
 
 namespace troupe {
 namespace {
@@ -86,12 +86,16 @@ void write_file(const fs::path& path, std::string_view text, readable_by whom) {
 }
 
 void remove_partial_files(const fs::path& folder, std::string_view file_name) {
-  std::vector<fs::path> found;
+  std::error_code ignored;
+  for (const fs::path& path : entries_of(folder))
+    if (path.extension() == partial_ending && path.filename().string().starts_with(file_name))
+      fs::remove(path, ignored);
+}
+
+void move_to(const fs::path& from, const fs::path& to) {
   std::error_code fault;
-  for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault))
-    if (each->path().extension() == partial_ending && each->path().filename().string().starts_with(file_name))
-      found.push_back(each->path());
-  for (const fs::path& path : found) fs::remove(path, fault);
+  fs::rename(from, to, fault);
+  if (fault) throw write_failure(fmt::format("{}: cannot be made: {}", to.string(), fault.message()));
 }
 
 void sync_file(const fs::path& path) {

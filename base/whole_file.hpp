@@ -25,6 +25,9 @@ void write_file(const std::filesystem::path& path, std::string_view text, readab
 /// writing there now.
 void remove_partial_files(const std::filesystem::path& folder, std::string_view file_name = {});
 
+/// Gives a file or folder its final name.
+void move_to(const std::filesystem::path& from, const std::filesystem::path& to);
+
 /// Brings to the disk a file that was written in another way, or a folder's list of names.
 void sync_file(const std::filesystem::path& path);
 

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "actors/adapters/adapter_files.hpp"
-#include "actors/folders.hpp"
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 

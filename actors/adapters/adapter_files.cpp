@@ -9,10 +9,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "actors/folders.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/mapped_file.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include "actors/adapters/adapter_files.hpp"
-#include "actors/folders.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"

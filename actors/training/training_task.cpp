@@ -6,7 +6,6 @@
 #include <sched.h>
 
 #include "actors/adapters/adapter_files.hpp"
-#include "actors/folders.hpp"
 #include "actors/training/training_files.hpp"
 #include "actors/training/training_ranks.hpp"
 #include "actors/training/training_spec.hpp"

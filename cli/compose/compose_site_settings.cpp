@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <functional>
 
-#include "actors/folders.hpp"
+#include "base/paths.hpp"
 #include "cli/compose/compose_site.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/program_id.hpp"
