@@ -1,10 +1,9 @@
 #include "actors/requests/client_desk.hpp"
 
-#include <random>
-
 #include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
 #include "base/field_error.hpp"
+#include "base/random_hex.hpp"
 
 namespace troupe {
 namespace {
@@ -13,11 +12,6 @@ constexpr std::string_view known_commands =
     "status, hello, adapters.list, adapters.load, adapters.unload, adapters.rollback, adapters.files, job.create, "
     "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.forget, job.list, job.get, "
     "train.data, train.create, drain";
-
-std::string random_instance() {
-  std::random_device random;
-  return fmt::format("{:08x}{:08x}", random(), random());
-}
 
 prompt_input input_of(const client_request& request) {
   prompt_input input;
@@ -69,7 +63,7 @@ class link_listener final : public answer_listener {
 }  // namespace
 
 client_desk_state::client_desk_state(handle::pointer self, client_desk_parts parts)
-    : self_(self), parts_(std::move(parts)), instance_(random_instance()) {}
+    : self_(self), parts_(std::move(parts)), instance_(random_hex(16)) {}
 
 client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
   return {

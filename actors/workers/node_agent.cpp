@@ -2,30 +2,18 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-#include <random>
+#include "base/random_hex.hpp"
+#include "base/resident_bytes.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr int joins_before_note = 20;
 
-/// Resident memory in bytes. /proc/self/statm counts pages.
-std::uint64_t resident_bytes() {
-  std::uint64_t size = 0, resident = 0;
-  if (std::FILE* file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%lu %lu", &size, &resident) != 2) resident = 0;
-    std::fclose(file);
-  }
-  return resident * 4096;
-}
-
 }  // namespace
 
 incarnation_id random_incarnation() {
-  std::random_device device;
-  const std::uint64_t high = device(), low = device();
-  return incarnation_id((high << 32 | low) | 1);
+  return incarnation_id(random_number() | 1);
 }
 
 node_agent_state::node_agent_state(handle::pointer self, node_agent_parts parts)

@@ -1,9 +1,6 @@
 #include "cli/bench/bench_http.hpp"
 
-#include <unistd.h>
-
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <thread>
 
@@ -12,6 +9,7 @@
 
 #include "actors/http/http_front.hpp"
 #include "base/error.hpp"
+#include "base/resident_bytes.hpp"
 #include "bench/random_model.hpp"
 #include "bench/report.hpp"
 #include "bench/temporary_folder.hpp"
@@ -103,10 +101,7 @@ void feed(stream_list& streams, const bench_http_options& options) {
 }
 
 double resident_kb() {
-  std::ifstream file("/proc/self/statm");
-  double total = 0, resident = 0;
-  file >> total >> resident;
-  return resident * static_cast<double>(::sysconf(_SC_PAGESIZE)) / 1024;
+  return static_cast<double>(resident_bytes()) / 1024;
 }
 
 bool wait_for_streams(stream_list& streams, std::size_t wanted) {

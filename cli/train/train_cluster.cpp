@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <optional>
-#include <random>
 #include <thread>
 
 #include <fmt/format.h>
@@ -16,6 +15,7 @@
 #include "base/error.hpp"
 #include "base/mapped_file.hpp"
 #include "base/paths.hpp"
+#include "base/random_hex.hpp"
 #include "base/sha256.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
@@ -31,11 +31,6 @@ using json = nlohmann::ordered_json;
 
 constexpr std::size_t piece_bytes = 1 << 20;
 constexpr auto follow_interval = std::chrono::milliseconds(200);
-
-std::string new_id() {
-  std::random_device random;
-  return fmt::format("ftjob-{:08x}{:08x}{:08x}", random(), random(), random());
-}
 
 std::string base_name(const std::string& path) {
   return path.substr(path.rfind('/') + 1);
@@ -197,7 +192,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
 }
 
 int train_in_cluster(const cluster_training& options) {
-  const std::string id = new_id();
+  const std::string id = "ftjob-" + random_hex(24);
   training_spec spec = options.spec;
   spec.data_name = base_name(options.data);
   if (!options.validation.empty()) spec.validation_name = base_name(options.validation);

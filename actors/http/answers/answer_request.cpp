@@ -1,10 +1,10 @@
 #include "actors/http/answers/answer_request.hpp"
 
 #include "actors/http/api_error.hpp"
-#include "actors/http/random_hex.hpp"
 #include "actors/requests/constraint_fields.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "actors/requests/sampling_fields.hpp"
+#include "base/random_hex.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {

@@ -7,8 +7,8 @@
 #include "actors/http/answers/answer_text.hpp"
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/json_text.hpp"
-#include "actors/http/random_hex.hpp"
 #include "actors/requests/request_fields_impl.hpp"
+#include "base/random_hex.hpp"
 
 namespace troupe {
 namespace {

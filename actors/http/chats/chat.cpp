@@ -4,8 +4,8 @@
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/chats/chat_order.hpp"
 #include "actors/http/json_text.hpp"
-#include "actors/http/random_hex.hpp"
 #include "base/ascii.hpp"
+#include "base/random_hex.hpp"
 
 namespace troupe {
 namespace {

@@ -6,8 +6,8 @@
 #include "actors/http/chats/chat_order.hpp"
 #include "actors/http/chats/response_input_impl.hpp"
 #include "actors/http/json_text.hpp"
-#include "actors/http/random_hex.hpp"
 #include "base/ascii.hpp"
+#include "base/random_hex.hpp"
 
 namespace troupe {
 namespace {

@@ -2,11 +2,11 @@
 
 #include <ctime>
 
-#include "actors/http/random_hex.hpp"
 #include "actors/json_dump_impl.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/random_hex.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/json_input.hpp"
 

@@ -5,8 +5,8 @@
 #include "actors/http/jobs/owned_jobs_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
-#include "actors/http/random_hex.hpp"
 #include "actors/http/routes.hpp"
+#include "base/random_hex.hpp"
 
 namespace troupe {
 namespace {

@@ -4,7 +4,7 @@
 #include "actors/http/files/owned_files.hpp"
 #include "actors/http/jobs/job_metadata_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
-#include "actors/http/random_hex.hpp"
+#include "base/random_hex.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {

@@ -8,8 +8,9 @@
 namespace troupe {
 
 inline std::uint64_t random_number() {
-  static thread_local std::mt19937_64 random{std::random_device()()};
-  return random();
+  std::random_device device;
+  const std::uint64_t high = device(), low = device();
+  return high << 32 | low;
 }
 
 /// For ids that nobody else has.
