@@ -1,5 +1,4 @@
 #pragma once
-#include <cassert>
 #include <chrono>
 
 namespace troupe {
@@ -31,19 +30,6 @@ class monotonic_clock final : public clock {
   instant now() const override {
     return {std::chrono::duration_cast<duration>(std::chrono::steady_clock::now().time_since_epoch())};
   }
-};
-
-/// Stands still until it is moved: for tests and simulators.
-class manual_clock final : public clock {
- public:
-  instant now() const override { return now_; }
-  void advance(duration by) {
-    assert(by >= duration::zero());
-    now_ = now_ + by;
-  }
-
- private:
-  instant now_{};
 };
 
 }  // namespace troupe

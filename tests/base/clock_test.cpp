@@ -2,8 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/manual_clock.hpp"
+
 namespace troupe {
 namespace {
+
+using test::manual_clock;
 
 TEST(manual_clock, stands_still_until_it_is_moved) {
   manual_clock time;

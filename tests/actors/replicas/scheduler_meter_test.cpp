@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/manual_clock.hpp"
+
 namespace troupe::test {
 namespace {
 

@@ -3,6 +3,7 @@
 
 #include "base/sha256.hpp"
 #include "tests/actors/support.hpp"
+#include "tests/base/manual_clock.hpp"
 
 namespace troupe::test {
 

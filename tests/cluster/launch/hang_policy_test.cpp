@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/manual_clock.hpp"
+
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+using test::manual_clock;
 
 /// Asks so often, every 300 ms. Returns whether the process hangs by the last answer.
 bool is_lost_for(hang_policy& policy, manual_clock& time, int asked, pid_t process = 7) {

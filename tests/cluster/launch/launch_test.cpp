@@ -12,12 +12,14 @@
 
 #include "base/error.hpp"
 #include "cluster/launch/machine.hpp"
+#include "tests/base/manual_clock.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+using test::manual_clock;
 using testing::Contains;
 using testing::HasSubstr;
 

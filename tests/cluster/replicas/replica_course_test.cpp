@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/manual_clock.hpp"
+
 namespace troupe {
 namespace {
 
 using namespace std::chrono_literals;
+using test::manual_clock;
 using phase = replica_course::phase;
 using due = replica_course::due;
 

@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/manual_clock.hpp"
+
 namespace troupe {
 namespace {
 
 using std::chrono::milliseconds;
+using test::manual_clock;
 
 /// A replica whose steps take 10 ms. If training used all of the time they would take longer by the share `cost`.
 class pace : public testing::Test {

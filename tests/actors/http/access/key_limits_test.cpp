@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/actors/http/fixture.hpp"
+#include "tests/base/manual_clock.hpp"
 
 namespace troupe::test {
 namespace {
