@@ -26,6 +26,13 @@ namespace troupe::test {
 
 using json = nlohmann::ordered_json;
 
+/// What became of a job's lines, in an answer to job.outputs.
+inline std::vector<json> outputs_in(const json& answer) {
+  std::vector<json> all;
+  for (const json& each : answer.at("outputs")) all.push_back(json::parse(each.at("text").get<std::string>()));
+  return all;
+}
+
 /// Messages of any type in the order in which they came.
 class inbox {
  public:

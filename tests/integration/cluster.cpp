@@ -10,6 +10,8 @@
 #include <sstream>
 #include <stdexcept>
 
+#include <gtest/gtest.h>
+
 namespace troupe::test {
 namespace {
 
@@ -123,6 +125,12 @@ json test_cluster::node(const std::string& name) const {
 pid_t test_cluster::pid_of(const std::string& name) const {
   const json entry = node(name);
   return entry.is_null() ? 0 : entry.at("pid").get<pid_t>();
+}
+
+void test_cluster::kill(const std::string& name, int signal) const {
+  pid_t pid = 0;
+  ASSERT_TRUE(wait_until([&] { return (pid = pid_of(name)) > 1; })) << name;
+  ::kill(pid, signal);
 }
 
 int test_cluster::running_replicas() const {

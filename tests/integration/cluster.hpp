@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <signal.h>
 #include <nlohmann/json.hpp>
 
 #include "tests/integration/process.hpp"
@@ -65,6 +66,8 @@ class test_cluster {
   /// The status entry of a node; null if there is none.
   json node(const std::string& name) const;
   pid_t pid_of(const std::string& name) const;
+  /// As soon as the head knows the node: one that was just killed cannot be asked before the next one is there.
+  void kill(const std::string& name, int signal = SIGKILL) const;
   int running_replicas() const;
   /// Whether nothing runs, nothing waits and all blocks are free.
   bool is_at_rest() const;

@@ -32,12 +32,6 @@ class survival : public testing::Test {
   test_cluster& cluster() { return *cluster_; }
   const test_site& site() const { return site_; }
 
-  /// A head that was just killed cannot be asked before the next one is there.
-  void kill(const std::string& name, int signal = SIGKILL) {
-    pid_t pid = 0;
-    ASSERT_TRUE(wait_until([&] { return (pid = cluster_->pid_of(name)) > 1; })) << name;
-    ::kill(pid, signal);
-  }
   /// Returns as soon as it is started again: the next process has not joined yet.
   void kill_and_await_next(const std::string& name) {
     const pid_t before = process_of(cluster_->file(), name);
@@ -69,7 +63,7 @@ TEST_F(survival, of_a_killed_worker_of_two_replicas) {
   start({.replicas = 2, .workers = {"w0", "w1"}});
   load traffic(site(), cluster().endpoint());
   ASSERT_TRUE(runs(traffic));
-  kill("w0");
+  cluster().kill("w0");
   expect_nothing_lost(traffic);
   EXPECT_LT(traffic.traffic().longest_silence(), seconds(5));
 }
@@ -78,7 +72,7 @@ TEST_F(survival, of_the_only_worker) {
   start({});
   load traffic(site(), cluster().endpoint());
   ASSERT_TRUE(runs(traffic));
-  kill("w0");
+  cluster().kill("w0");
   expect_nothing_lost(traffic);
 }
 
@@ -87,7 +81,7 @@ TEST_F(survival, of_each_stage) {
   load traffic(site(), cluster().endpoint(), 32, 600);
   for (const char* name : {"w0", "w1"}) {
     ASSERT_TRUE(runs(traffic));
-    kill(name);
+    cluster().kill(name);
   }
   expect_nothing_lost(traffic);
 }
@@ -98,7 +92,7 @@ TEST_F(survival, of_each_rank) {
   load traffic(site(), cluster().endpoint(), 32, 600);
   for (const char* name : {"w0", "w1"}) {
     ASSERT_TRUE(runs(traffic));
-    kill(name);
+    cluster().kill(name);
   }
   expect_nothing_lost(traffic);
 }
@@ -107,7 +101,7 @@ TEST_F(survival, of_a_rank_that_hangs) {
   start({.stages = 2, .tensor = 2, .workers = {"w0", "w1", "w2", "w3"}});
   load traffic(site(), cluster().endpoint(), 32, 300);
   ASSERT_TRUE(runs(traffic));
-  kill("w1", SIGSTOP);
+  cluster().kill("w1", SIGSTOP);
   expect_nothing_lost(traffic);
 }
 
@@ -115,8 +109,8 @@ TEST_F(survival, of_two_workers_at_once) {
   start({.replicas = 2, .workers = {"w0", "w1"}});
   load traffic(site(), cluster().endpoint());
   ASSERT_TRUE(runs(traffic));
-  kill("w0");
-  kill("w1");
+  cluster().kill("w0");
+  cluster().kill("w1");
   expect_nothing_lost(traffic);
 }
 
@@ -185,7 +179,7 @@ TEST_F(survival, a_hanging_worker_is_started_again) {
   load traffic(site(), cluster().endpoint());
   ASSERT_TRUE(runs(traffic));
   const pid_t before = cluster().pid_of("w0");
-  kill("w0", SIGSTOP);
+  cluster().kill("w0", SIGSTOP);
   ASSERT_TRUE(wait_until([&] { return is_whole(1) && cluster().pid_of("w0") != before; }));
   expect_nothing_lost(traffic);
 }
@@ -259,7 +253,7 @@ TEST_F(survival, of_workers_that_say_that_they_leave) {
     const auto is_another = [&] { return cluster().pid_of("w0") > 1 && cluster().pid_of("w0") != before; };
     ASSERT_TRUE(wait_until([&] { return is_another() && is_whole(2); }));
     before = cluster().pid_of("w0");
-    kill("w0", SIGTERM);
+    cluster().kill("w0", SIGTERM);
     EXPECT_TRUE(wait_until([&] { return count_of(cluster().log("head"), "w0 is lost: it left") == times; }))
         << cluster().log("head");
   }
@@ -298,7 +292,7 @@ TEST_F(survival, of_the_head_while_clients_stream) {
     const json now = cluster().status();
     return !now.is_null() && !now.at("replicas").empty() && now.at("replicas").at(0).at("tokens") > 500;
   }));
-  kill("head");
+  cluster().kill("head");
   for (std::size_t i = 0; i < clients.size(); ++i) {
     ASSERT_EQ(clients[i].wait(seconds(60)), 0) << clients[i].error();
     EXPECT_EQ(json::parse(clients[i].out()).at("tokens").get<std::vector<token_id>>(), site().expected(requests[i]));
@@ -325,7 +319,7 @@ TEST_F(survival, of_the_head_during_a_job_of_a_thousand_lines) {
   for (const int at : {100, 400}) {
     ASSERT_TRUE(wait_until([&] { return lines_there() >= at || client.poll(); })) << client.error();
     ASSERT_FALSE(client.poll()) << client.error();
-    kill("head");
+    cluster().kill("head");
   }
   ASSERT_EQ(client.wait(seconds(60)), 0) << client.error();
   std::istringstream answers(read_file(out));

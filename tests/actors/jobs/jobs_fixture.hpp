@@ -101,12 +101,7 @@ class head {
       if (job["state"] != "queued" && job["state"] != "running") return job;
     }
   }
-  std::vector<json> outputs(const std::string& id) {
-    std::vector<json> all;
-    const json page = get("job.outputs", {{"id", id}, {"from", 0}});
-    for (const auto& each : page["outputs"]) all.push_back(json::parse(each["text"].get<std::string>()));
-    return all;
-  }
+  std::vector<json> outputs(const std::string& id) { return outputs_in(get("job.outputs", {{"id", id}, {"from", 0}})); }
 
   std::shared_ptr<status_board> board = std::make_shared<status_board>();
 

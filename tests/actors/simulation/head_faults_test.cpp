@@ -35,10 +35,7 @@ bool pass_until_over(simulated_cluster& cluster) {
 
 /// What a client reads.
 std::vector<json> outputs(simulated_cluster& cluster) {
-  std::vector<json> all;
-  const json page = cluster.command("job.outputs", {{"id", "job"}, {"from", 0}});
-  for (const json& each : page["outputs"]) all.push_back(json::parse(each["text"].get<std::string>()));
-  return all;
+  return outputs_in(cluster.command("job.outputs", {{"id", "job"}, {"from", 0}}));
 }
 
 simulated_cluster::options with_journal(std::uint64_t seed) {

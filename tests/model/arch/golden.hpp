@@ -11,6 +11,7 @@
 
 #include "model/formats/safetensors.hpp"
 #include "tests/base/places.hpp"
+#include "tests/model/same_bits.hpp"
 
 namespace troupe {
 
@@ -33,10 +34,6 @@ inline double relative_error(const std::vector<float>& got, const std::vector<fl
     difference = std::max(difference, std::fabs(double(got[i]) - expected[i]));
   }
   return difference / most;
-}
-
-inline bool same_bits(const std::vector<float>& a, const std::vector<float>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(float)) == 0;
 }
 
 inline std::vector<std::int32_t> random_tokens(int count, std::int64_t vocab, unsigned seed) {

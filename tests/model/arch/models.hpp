@@ -1,9 +1,12 @@
 // Models for tests, and what they compute for one sequence.
 #pragma once
+#include <gtest/gtest.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "base/thread_pool.hpp"
@@ -12,6 +15,12 @@
 #include "tests/model/formats/fixtures.hpp"
 
 namespace troupe {
+
+/// For cases of a model in a scheme.
+template <class Case>
+std::string name_of(const testing::TestParamInfo<Case>& info) {
+  return std::string(info.param.model) + "_" + std::string(name_of(info.param.quant));
+}
 
 /// A folder for packed models that is removed with this process, so that no build reads what another one packed.
 inline const std::filesystem::path& test_cache() {

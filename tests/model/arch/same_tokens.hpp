@@ -21,10 +21,6 @@ struct same_tokens_case {
   int tokens = 100;
 };
 
-inline std::string name_of(const testing::TestParamInfo<same_tokens_case>& info) {
-  return std::string(info.param.model) + "_" + std::string(name_of(info.param.quant));
-}
-
 class same_tokens : public testing::TestWithParam<same_tokens_case> {
  protected:
   void SetUp() override {

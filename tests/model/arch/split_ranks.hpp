@@ -64,9 +64,6 @@ struct split_case {
   scheme quant;
   kv_kind kv;
 };
-inline std::string name_of(const testing::TestParamInfo<split_case>& info) {
-  return std::string(info.param.model) + "_" + std::string(name_of(info.param.quant));
-}
 
 /// Sequences that advance side by side, with and without an adapter: prompts, each at its own pace, then tokens one by
 /// one.

@@ -6,8 +6,8 @@
 #include <cmath>
 #include <random>
 
-#include "base/half.hpp"
 #include "model/ops/isa.hpp"
+#include "tests/model/rounded.hpp"
 
 namespace troupe {
 namespace {
@@ -22,12 +22,6 @@ adapter_file some_file(float (*round)(float)) {
   for (int i = 0; i < rank * ins; ++i) part.a.push_back(round(normal(random)));
   for (int i = 0; i < rank * outs; ++i) part.b.push_back(round(normal(random)));
   return {{part}};
-}
-float as_f16(float x) {
-  return f16_to_f32(f32_to_f16(x));
-}
-float as_bf16(float x) {
-  return bf16_to_f32(f32_to_bf16(x));
 }
 float as_it_is(float x) {
   return x;

@@ -5,9 +5,9 @@
 #include <cstring>
 #include <numeric>
 
-#include "base/half.hpp"
 #include "tests/model/ops/random_data.hpp"
 #include "tests/model/ops/tested_tables.hpp"
+#include "tests/model/rounded.hpp"
 
 namespace troupe {
 namespace {
@@ -56,7 +56,7 @@ struct filled_cache {
 
   void round(std::vector<float>& all) const {
     if (kind == kv_kind::f16)
-      for (auto& x : all) x = f16_to_f32(f32_to_f16(x));
+      for (auto& x : all) x = as_f16(x);
     if (kind != kv_kind::i8) return;
     for (auto head = all.begin(); head != all.end(); head += dim) {
       float most = 0;

@@ -2,8 +2,8 @@
 #pragma once
 #include <numeric>
 
-#include "base/half.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
+#include "tests/model/rounded.hpp"
 
 namespace troupe::cuda {
 
@@ -20,7 +20,7 @@ inline void round_head(kv_kind kind, float* head, int dim) {
   for (int d = 0; d < dim; ++d) most = std::max(most, std::fabs(head[d]));
   const float inverse = most > 0 ? 127.0f / most : 0.0f, scale = most / 127.0f;
   for (int d = 0; d < dim; ++d) {
-    if (kind == kv_kind::f16) head[d] = f16_to_f32(f32_to_f16(head[d]));
+    if (kind == kv_kind::f16) head[d] = as_f16(head[d]);
     if (kind == kv_kind::i8) head[d] = std::nearbyint(head[d] * inverse) * scale;
   }
 }

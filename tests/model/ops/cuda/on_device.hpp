@@ -3,12 +3,12 @@
 #pragma once
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <functional>
 #include <vector>
 
 #include "model/ops/cuda/ops.hpp"
 #include "tests/model/ops/random_data.hpp"
+#include "tests/model/same_bits.hpp"
 
 #if __has_include(<cuda_host/fibers.hpp>)
 #include <cuda_host/fibers.hpp>
@@ -69,11 +69,6 @@ inline std::vector<float> random_rows(random_data& random, int rows, std::int64_
   for (int row = 0; row < rows; ++row)
     for (std::int64_t i = 0; i < n; ++i) all[static_cast<std::size_t>(row * stride + i)] = random.value();
   return all;
-}
-
-template <class T>
-bool same_bits(const std::vector<T>& a, const std::vector<T>& b) {
-  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size() * sizeof(T)) == 0;
 }
 
 /// What `run` returns, which must be equal to the bit in every order of threads.

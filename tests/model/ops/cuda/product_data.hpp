@@ -1,7 +1,7 @@
 // A random product, by the device and by the host.
 #pragma once
-#include "base/half.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
+#include "tests/model/rounded.hpp"
 
 namespace troupe::cuda {
 
@@ -57,7 +57,7 @@ struct product_data {
     thread_pool pool(1);
     const compute with{pool, kernels()};
     std::vector<float> y = before, inputs = x;
-    for (float& v : inputs) v = std::isnan(v) ? 0 : kind == scheme::bf16 ? bf16_to_f32(f32_to_bf16(v)) : v;
+    for (float& v : inputs) v = std::isnan(v) ? 0 : kind == scheme::bf16 ? as_bf16(v) : v;
     quantized_rows quantized(kernels(), rows, ins);
     quantized.assign(pool, inputs.data(), padded_row(ins), rows, ins);
     matmul_args a;

@@ -1,16 +1,12 @@
 // Products of training against plain sums.
-#include "base/half.hpp"
 #include "model/ops/cuda/train_ops.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
+#include "tests/model/rounded.hpp"
 
 namespace troupe::cuda {
 namespace {
 
 using cuda_train_products = device_test;
-
-float as_bf16(float x) {
-  return bf16_to_f32(f32_to_bf16(x));
-}
 
 /// Rows times a matrix, or turned.
 struct weight_case {
