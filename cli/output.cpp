@@ -28,8 +28,12 @@ void print(std::string_view text) {
       fmt::format("standard output cannot be written ({}): send it elsewhere", std::strerror(errno)));
 }
 
+std::string json_line(const nlohmann::ordered_json& value) {
+  return value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
 void print_json(const nlohmann::ordered_json& value) {
-  print(value.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n");
+  print(json_line(value) + "\n");
 }
 
 void write_error(std::string_view text) {

@@ -15,7 +15,8 @@ void open_standard_files();
 
 /// Writes to standard output at once. Throws output_closed, or runtime_error when it cannot be written.
 void print(std::string_view text);
-/// One line of JSON; what is no valid UTF-8 in it becomes U+FFFD.
+/// On one line, without its end; what is no valid UTF-8 becomes U+FFFD.
+std::string json_line(const nlohmann::ordered_json& value);
 void print_json(const nlohmann::ordered_json& value);
 
 /// Writes to standard error, where nobody may be reading: the work goes on all the same.

@@ -5,8 +5,7 @@
 #include <optional>
 #include <type_traits>
 
-#include <nlohmann/json.hpp>
-
+#include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
@@ -14,8 +13,6 @@
 
 namespace troupe {
 namespace {
-
-using json = nlohmann::ordered_json;
 
 constexpr std::int64_t most = std::int64_t{1} << 40;
 
@@ -195,7 +192,7 @@ std::string to_json(const training_spec& spec) {
   made["seed"] = spec.run.seed;
   made["base"] = fmt::format("{:016x}", spec.base);
   made["reading"] = fmt::format("{:016x}", spec.reading);
-  return made.dump(-1, ' ', false, json::error_handler_t::replace);
+  return dump(made);
 }
 
 }  // namespace troupe

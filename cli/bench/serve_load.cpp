@@ -9,6 +9,7 @@
 
 #include "bench/timing.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/output.hpp"
 
 namespace troupe {
 namespace {
@@ -24,7 +25,7 @@ void read_count(const stream_json& from, const char* key, std::int64_t& to) {
 /// Takes what a chunk says of the answer as a whole. True if the chunk is a piece of it.
 bool read_chunk(const stream_json& chunk, served_request& result) {
   if (const auto error = chunk.find("error"); error != chunk.end() && !error->is_null())
-    result.error = error->dump(-1, ' ', false, stream_json::error_handler_t::replace).substr(0, 300);
+    result.error = json_line(*error).substr(0, 300);
   if (const auto usage = chunk.find("usage"); usage != chunk.end() && usage->is_object()) {
     read_count(*usage, "prompt_tokens", result.prompt_tokens);
     read_count(*usage, "completion_tokens", result.answer_tokens);

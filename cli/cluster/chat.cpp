@@ -75,7 +75,7 @@ class conversation {
   void answer(const std::string& message) {
     messages_.push_back({{"role", "user"}, {"content", message}});
     client_request request;
-    request.messages = messages_.dump(-1, ' ', false, json::error_handler_t::replace);
+    request.messages = json_line(messages_);
     request.adapter = adapter_;
     request.sampling = params_;
     std::string said;

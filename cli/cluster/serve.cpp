@@ -17,6 +17,7 @@
 #include "cli/cluster/up.hpp"
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
+#include "cli/output.hpp"
 #include "cli/usage.hpp"
 #include "cluster/config/config_address.hpp"
 
@@ -45,8 +46,8 @@ std::string cluster_name(const std::filesystem::path& model) {
 }
 
 /// TOML reads texts as JSON writes them.
-std::string in_toml(const nlohmann::json& value) {
-  return value.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+std::string in_toml(const nlohmann::ordered_json& value) {
+  return json_line(value);
 }
 
 /// `key = value`, unless the user left it to the defaults.

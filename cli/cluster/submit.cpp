@@ -52,7 +52,7 @@ client_request request_of(const submit_options& options, const sampling_params& 
   auto messages = json::array();
   if (!system.empty()) messages.push_back({{"role", "system"}, {"content", system}});
   messages.push_back({{"role", "user"}, {"content", *prompt}});
-  request.messages = messages.dump(-1, ' ', false, json::error_handler_t::replace);
+  request.messages = json_line(messages);
   return request;
 }
 

@@ -24,10 +24,6 @@ using json = nlohmann::ordered_json;
 constexpr std::size_t chunk_bytes = 2 << 20, chunk_lines = 5000;
 constexpr auto poll_interval = std::chrono::milliseconds(100);
 
-std::string dump(const json& value) {
-  return value.dump(-1, ' ', false, json::error_handler_t::replace);
-}
-
 struct input_summary {
   std::uint64_t lines = 0;
   std::string id;
@@ -55,7 +51,7 @@ void send_lines(cluster_client& cluster, const file_submission& submission, cons
   const auto flush = [&] {
     if (chunk.empty()) return;
     const std::size_t count = chunk.size();
-    cluster.command("job.lines", dump({{"id", input.id}, {"first", first}, {"lines", std::move(chunk)}}));
+    cluster.command("job.lines", json_line({{"id", input.id}, {"first", first}, {"lines", std::move(chunk)}}));
     first += count;
     chunk = json::array();
     bytes = 0;
@@ -72,7 +68,7 @@ void send_lines(cluster_client& cluster, const file_submission& submission, cons
 }
 
 json page_of(cluster_client& cluster, const std::string& id, std::uint64_t from, std::uint64_t limit) {
-  return read_answer(cluster.command("job.outputs", dump({{"id", id}, {"from", from}, {"limit", limit}})));
+  return read_answer(cluster.command("job.outputs", json_line({{"id", id}, {"from", from}, {"limit", limit}})));
 }
 
 void check_apart(const file_submission& submission) {
@@ -184,11 +180,11 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
   const interrupt_guard guard;
   check_belongs(cluster, submission, input, out);  // before there is a job whose answers would have no place
   const json spec{{"id", input.id}, {"lines", input.lines}, {"options", json::parse(submission.options)}};
-  const json job = read_answer(cluster.command("job.create", dump(spec)));
+  const json job = read_answer(cluster.command("job.create", json_line(spec)));
   if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", input.id);
   if (job.value("state", "") == "receiving") {
     send_lines(cluster, submission, input, job.value("received", std::uint64_t{0}));
-    cluster.command("job.seal", dump({{"id", input.id}}));
+    cluster.command("job.seal", json_line({{"id", input.id}}));
   }
   out.cut_torn_line();
   try {
