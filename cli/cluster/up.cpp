@@ -13,6 +13,7 @@
 
 #include "base/clock.hpp"
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "cli/cluster/up_watch.hpp"
 #include "cli/commands.hpp"
 #include "cli/compose/compose_site.hpp"
@@ -41,12 +42,18 @@ bool can_chat(const cluster_config& config) {
   }
 }
 
+/// The one that keygen made, if it is here and lets somebody in.
+std::string client_key(const std::filesystem::path& keys) {
+  const bool opens = path_exists(keys / "client.key") && path_exists(keys / "clients" / "client.pub");
+  return opens ? typed_word((keys / "client.key").string()) : "FILE";
+}
+
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
   if (!config.http.empty()) text += fmt::format("page and OpenAI API: http://{}\n", config.http);
   const std::string head = config.head_endpoint();
   std::string connect = head == "tcp://127.0.0.1:7700" ? "" : " --connect " + head;
-  if (config.keys) connect += " --key " + typed_word((*config.keys / "client.key").string());
+  if (config.keys) connect += " --key " + client_key(*config.keys);
   const std::string_view first = can_chat(config) ? "chat" : "submit --prompt \"Once upon a time\"";
   text += fmt::format("try:  troupe {}{}\n", first, connect);
   text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, typed_word(config.label));

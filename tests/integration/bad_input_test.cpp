@@ -273,6 +273,8 @@ TEST(bad_input, up_sees_its_cluster_whatever_keys_clients_have) {
     process up = cluster.start({"up", cluster.file().string()});
     EXPECT_TRUE(wait_until([&] { return up.out().find(" serves at ") != std::string::npos; }))
         << up.out() << in_cluster;
+    const bool names_a_key = up.out().find(" --key FILE\n") != std::string::npos;
+    EXPECT_EQ(names_a_key, !in_cluster.empty()) << "the key of keygen is not here: " << up.out();
     up.signal(SIGTERM);
     EXPECT_EQ(up.wait(), 0) << up.error();
   }
