@@ -1,6 +1,7 @@
 #include "model/engine/text/chat_format.hpp"
 
 #include <algorithm>
+#include <array>
 
 #include <nlohmann/json.hpp>
 
@@ -32,6 +33,25 @@ json parsed_variables(const std::string& text) {
   if (further.size() > most_variables)
     refuse("chat_template_kwargs: has {} names: use at most {}", further.size(), most_variables);
   return further;
+}
+
+/// The usual ones, and those that the template tells apart by their names, as Llama's do with "ipython".
+bool is_role(const std::string& role, const std::string& source) {
+  constexpr std::array usual{"system", "developer", "user", "assistant", "tool", "function"};
+  return std::ranges::find(usual, role) != usual.end() || source.find("'" + role + "'") != source.npos ||
+         source.find('"' + role + '"') != source.npos;
+}
+
+/// Many templates leave out what has another role, as if nobody had said it.
+void check_roles(const json& messages, const std::string& source) {
+  constexpr std::size_t longest_shown = 40;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const json& role = messages[i]["role"];
+    const auto& text = role.get_ref<const std::string&>();
+    if (!is_role(text, source))
+      refuse("messages[{}].role is {}: use system, user, assistant or tool", i,
+             text.size() > longest_shown ? "a long text" : role.dump());
+  }
 }
 
 /// DeepSeek's templates want calls as the API has them: they know a message of calls by its lack of content, and put
@@ -111,9 +131,11 @@ std::string chat_format::render(std::string_view system, std::string_view messag
 std::string chat_format::render(const json& messages, const json& tools, bool add_generation_prompt,
                                 const json& further) const {
   const bool has_tools = !tools.is_null() && !tools.empty();
+  const std::string& source = has_tools ? sources_.for_tools() : sources_.usual;
+  check_roles(messages, source);
   json variables;
   variables["messages"] = messages;
-  write_calls_for(has_tools ? sources_.for_tools() : sources_.usual, variables["messages"]);
+  write_calls_for(source, variables["messages"]);
   variables["tools"] = tools;
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = add_generation_prompt;

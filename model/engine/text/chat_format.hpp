@@ -32,7 +32,8 @@ class chat_format {
   chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens);
   ~chat_format();
 
-  /// The text ends where the assistant's answer begins or goes on, unless `chat` says otherwise. Throws input_error.
+  /// The text ends where the assistant's answer begins or goes on, unless `chat` says otherwise. Throws input_error,
+  /// also for a role that is neither a usual one nor named by the template.
   std::string render(const chat_input& chat) const;
   /// One user message, and a system message if `system` is not empty.
   std::string render(std::string_view system, std::string_view message) const;

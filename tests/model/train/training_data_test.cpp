@@ -88,6 +88,13 @@ TEST(training_data, chats_are_learned_as_they_are_served) {
   EXPECT_EQ(text, "<system>be|<assistant>7|");
 }
 
+TEST(training_data, roles_that_nobody_knows_are_refused) {
+  EXPECT_EQ(refusal("\n"
+                    R"({"messages":[{"role":"usr","content":"a"},{"role":"assistant","content":"b"}]})",
+                    format_with(plain_template)),
+            "d.jsonl:2: messages[0].role is \"usr\": use system, user, assistant or tool");
+}
+
 TEST(training_data, weight_leaves_turns_out) {
   const auto data = read(
       R"({"messages":[{"role":"assistant","content":"a","weight":0},{"role":"user","content":[{"type":"text","text":"b"}]},{"role":"assistant","content":"c","weight":1}]})",

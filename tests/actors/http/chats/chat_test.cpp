@@ -189,6 +189,7 @@ TEST_F(chat, refuses_what_a_template_cannot_read) {
   EXPECT_EQ(param({{"messages", json::array()}}), "messages");
   EXPECT_EQ(param({{"messages", {"Hi"}}}), "messages");
   EXPECT_EQ(param({{"messages", json::array({{{"role", "user"}}})}}), "messages");
+  EXPECT_EQ(param({{"messages", json::array({{{"role", "usr"}, {"content", "hi"}}})}}), "messages");
   const json image = json::array({{{"type", "image_url"}, {"image_url", {{"url", "x"}}}}});
   EXPECT_EQ(param({{"messages", json::array({{{"role", "user"}, {"content", image}}})}}), "messages");
   const json odd = json::array({{{"type", 5}, {"text", "hi"}}});

@@ -90,6 +90,19 @@ TEST(chat_format, writes_calls_as_the_template_reads_them) {
             "[.Paris][.]");
 }
 
+TEST(chat_format, refuses_roles_that_nobody_knows) {
+  const std::string source = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}";
+  const auto with_role = [](const std::string& role) {
+    return json{{{"role", "user"}, {"content", "hi"}}, {{"role", role}, {"content", "you"}}}.dump();
+  };
+  EXPECT_EQ(refusal([&] { rendered({.usual = source}, {with_role("usr")}); }),
+            "messages[1].role is \"usr\": use system, user, assistant or tool");
+  for (const char* role : {"system", "developer", "user", "assistant", "tool", "function"})
+    EXPECT_THAT(rendered({.usual = source}, {with_role(role)}), HasSubstr("hi"));
+  const std::string knows_another = source + "{{ messages[1].role == \"ipython\" }}";
+  EXPECT_EQ(rendered({.usual = knows_another}, {with_role("ipython")}), "hiTrue");
+}
+
 TEST(chat_format, ends_behind_the_last_message_where_the_answer_goes_on_with_it) {
   const auto begun = [](const std::string& source, const std::string& said) {
     const json messages{{{"role", "user"}, {"content", "hi"}}, {{"role", "assistant"}, {"content", said}}};
