@@ -48,7 +48,7 @@ std::unique_ptr<detail::database> open(const journal::options& chosen) {
   } catch (const journal_in_use& fault) {
     refuse("{}: another head uses it: stop that one, or name another file", fault.what());
   } catch (const journal_failure& fault) {
-    refuse("{}: name a file that can be written, or move a damaged one away", fault.what());
+    refuse("{}", fault.what());
   }
 }
 

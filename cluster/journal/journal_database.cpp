@@ -9,6 +9,32 @@
 #include "cluster/journal/journal.hpp"
 
 namespace troupe::detail {
+namespace {
+
+/// ": what to do", where somebody can do something.
+std::string remedy_of(int problem, const std::filesystem::path& file) {
+  switch (problem) {
+    case SQLITE_FULL:
+      return ": free some space";
+    case SQLITE_IOERR:
+      return ": free some space, and see whether the disk is whole";
+    case SQLITE_CANTOPEN:
+    case SQLITE_PERM:
+    case SQLITE_READONLY:
+      return ": make it a file that can be written, or choose another state_dir";
+    case SQLITE_CORRUPT:
+    case SQLITE_NOTADB:
+      return ": " + remedy_of_damaged(file);
+    default:
+      return "";
+  }
+}
+
+}  // namespace
+
+std::string remedy_of_damaged(const std::filesystem::path& file) {
+  return fmt::format("restore it, or move the folder {} away to begin anew", file.parent_path().string());
+}
 
 statement::~statement() {
   sqlite3_reset(raw_);  // its result is that of the last step, which was looked at
@@ -113,8 +139,9 @@ bool database::is_changing() const {
 }
 
 void database::fail() const {
-  const std::string text = fmt::format("journal {}: {}", file_.string(), raw_ ? sqlite3_errmsg(raw_) : "no memory");
   const int primary = raw_ ? sqlite3_errcode(raw_) & 0xff : SQLITE_NOMEM;
+  const std::string text = fmt::format("journal {}: {}{}", file_.string(), raw_ ? sqlite3_errmsg(raw_) : "no memory",
+                                       remedy_of(primary, file_));
   if (primary == SQLITE_BUSY || primary == SQLITE_LOCKED) throw journal_in_use(text);
   throw journal_failure(text);
 }

@@ -89,6 +89,8 @@ class transaction {
   bool is_open_;
 };
 
+/// What errors tell to do about a file that is damaged.
+std::string remedy_of_damaged(const std::filesystem::path& file);
 /// For a journal that holds nothing. Throws input_error if one of the files and folders `beside` it does.
 void check_is_first(const std::filesystem::path& file, const std::vector<std::filesystem::path>& beside);
 /// Makes the tables, or brings them up to this build's version. Throws input_error if the file is not ours, or holds

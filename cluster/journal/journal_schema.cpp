@@ -98,7 +98,8 @@ void check_is_ours(database& db, const std::vector<std::filesystem::path>& besid
 void check_is_whole(database& db) {
   statement check = db.prepare("PRAGMA quick_check(1)");
   const std::string answer = check.step() ? check.text(0) : "no answer";
-  if (answer != "ok") refuse("journal {}: is damaged ({}): restore it, or move it away", db.file().string(), answer);
+  if (answer != "ok")
+    refuse("journal {}: is damaged ({}): {}", db.file().string(), answer, remedy_of_damaged(db.file()));
 }
 
 }  // namespace

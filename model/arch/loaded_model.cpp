@@ -41,7 +41,9 @@ bool pack_into_cache(const model_files& source, const load_options& options, thr
   fs::create_directories(final_path.parent_path(), ignored);
   unfinished_file file(final_path);
   if (file.descriptor() < 0) return false;
-  write_packed(source, options, pool, file.descriptor());
+  write_packed(
+      source, options, pool,
+      {file.descriptor(), final_path.parent_path().string(), "free some space, or set TROUPE_CACHE elsewhere"});
   file.finish();
   return true;
 }
@@ -49,7 +51,7 @@ bool pack_into_cache(const model_files& source, const load_options& options, thr
 mapped_file pack_into_memory(const model_files& source, const load_options& options, thread_pool& pool) {
   const file_descriptor file(::memfd_create("troupe-packed", MFD_CLOEXEC));
   if (!file.is_open()) throw std::runtime_error(fmt::format("no memory for packed weights ({})", std::strerror(errno)));
-  write_packed(source, options, pool, file.number());
+  write_packed(source, options, pool, {file.number(), "memory", "free some, or choose a smaller --quant"});
   return mapped_file(file.number(), source.path.string() + " (packed)");
 }
 

@@ -21,8 +21,15 @@ constexpr std::string_view packed_digests_key = "troupe.digests";
 /// does. Refuses `keep` where it names nothing.
 std::string packed_header(const model_files& source, const load_options& options);
 
-/// Writes the packed form of `source` to an open, empty file.
-void write_packed(const model_files& source, const load_options& options, thread_pool& pool, int descriptor);
+/// An open, empty file, where it lies, and what gives it room there.
+struct packed_target {
+  int descriptor;
+  std::string place;
+  std::string_view remedy;
+};
+
+/// Writes the packed form of `source`. Throws runtime_error where there is no room for it.
+void write_packed(const model_files& source, const load_options& options, thread_pool& pool, const packed_target& to);
 
 /// The views of a packed file that was mapped; refuses it where a tensor is missing or of another size than `config`
 /// asks.

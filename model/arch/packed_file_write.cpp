@@ -57,14 +57,15 @@ void refuse_lost_head(const model_files& source) {
 /// A file that is being filled through a shared mapping; pages that are done need not stay resident.
 class output_mapping {
  public:
-  output_mapping(int descriptor, std::size_t size, const std::string& where) : size_(size) {
-    if (::ftruncate(descriptor, static_cast<off_t>(size)) != 0 ||
-        ::posix_fallocate(descriptor, 0, static_cast<off_t>(size)) != 0)
+  output_mapping(const packed_target& to, std::size_t size) : size_(size) {
+    constexpr std::size_t mib = 1 << 20;
+    if (::ftruncate(to.descriptor, static_cast<off_t>(size)) != 0 ||
+        ::posix_fallocate(to.descriptor, 0, static_cast<off_t>(size)) != 0)
       throw std::runtime_error(
-          fmt::format("{}: no room for {} MB of packed weights: free some space", where, size >> 20));
-    void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
+          fmt::format("{}: no room for {} MiB of packed weights: {}", to.place, (size + mib - 1) / mib, to.remedy));
+    void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, to.descriptor, 0);
     if (data == MAP_FAILED)
-      throw std::runtime_error(fmt::format("{}: cannot be mapped ({})", where, std::strerror(errno)));
+      throw std::runtime_error(fmt::format("{}: cannot be mapped ({})", to.place, std::strerror(errno)));
     data_ = static_cast<std::byte*>(data);
   }
   ~output_mapping() { ::munmap(data_, size_); }
@@ -143,14 +144,14 @@ std::string packed_header(const model_files& source, const load_options& options
   return safetensors_header(plan.tensors, plan.metadata);
 }
 
-void write_packed(const model_files& source, const load_options& options, thread_pool& pool, int descriptor) {
+void write_packed(const model_files& source, const load_options& options, thread_pool& pool, const packed_target& to) {
   refuse_lost_head(source);
   const file_plan plan = plan_file(source, options);
   const std::string header = safetensors_header(plan.tensors, plan.metadata);
   std::int64_t size = static_cast<std::int64_t>(header.size());
   for (const auto& tensor : plan.tensors)
     size += static_cast<std::int64_t>(byte_size(tensor.type, tensor.shape, tensor.name));
-  const output_mapping output(descriptor, static_cast<std::size_t>(size), source.path.string());
+  const output_mapping output(to, static_cast<std::size_t>(size));
   std::memcpy(output.data(), header.data(), header.size());
   std::int64_t at = static_cast<std::int64_t>(header.size());
   std::vector<std::uint64_t> digests;

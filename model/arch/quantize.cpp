@@ -124,7 +124,8 @@ void check_space(const fs::path& folder, std::int64_t wanted) {
 void write_weights(const model_files& source, const load_options& options, thread_pool& pool, const fs::path& path) {
   const file_descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!file.is_open()) fail(path, "cannot be created", {errno, std::generic_category()});
-  write_packed(source, options, pool, file.number());
+  write_packed(source, options, pool,
+               {file.number(), path.parent_path().string(), "free some space, or choose another folder"});
   if (::fsync(file.number()) != 0) fail(path, "cannot be written", {errno, std::generic_category()});
 }
 

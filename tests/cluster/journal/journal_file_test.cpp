@@ -8,6 +8,7 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "cluster/journal/journal_database.hpp"
 #include "tests/cluster/journal/journal_fixture.hpp"
 
 namespace troupe {
@@ -49,6 +50,25 @@ TEST_F(a_journal_file, is_refused_while_another_has_it) {
 TEST_F(a_journal_file, is_refused_where_it_is_no_database) {
   write(std::string(5000, 'x'));
   EXPECT_THAT(refusal(), HasSubstr("not a database"));
+}
+
+/// The remedy must be one that the next start takes.
+TEST_F(a_journal_file, that_is_damaged_begins_anew_once_its_folder_is_moved_away) {
+  options.beside = {folder / "files"};
+  write(std::string(5000, 'x'));
+  std::filesystem::create_directories(options.beside.front() / "file-1");
+  EXPECT_THAT(refusal(), HasSubstr("restore it, or move the folder " + folder.string() + " away to begin anew"));
+  std::filesystem::rename(folder, temporary.path() / "away");
+  EXPECT_EQ(refusal(), "opened");
+}
+
+TEST_F(a_journal_file, on_a_full_disk_says_what_to_do) {
+  std::filesystem::create_directories(folder);
+  detail::database db(options.file);
+  db.execute("PRAGMA max_page_count = 1");
+  EXPECT_THAT(
+      [&] { db.execute("CREATE TABLE songs (title TEXT)"); },
+      testing::ThrowsMessage<journal_failure>(HasSubstr("journal.db: database or disk is full: free some space")));
 }
 
 TEST_F(a_journal_file, is_refused_where_it_belongs_to_another_program) {
@@ -106,7 +126,7 @@ TEST_F(a_journal_file, that_is_missing_does_not_take_its_log_along) {
 
 TEST_F(a_journal_file, is_refused_where_it_is_a_folder_or_in_none) {
   std::filesystem::create_directories(options.file);
-  EXPECT_THAT(refusal(), HasSubstr("open"));
+  EXPECT_THAT(refusal(), HasSubstr("make it a file that can be written, or choose another state_dir"));
   options.file = "/proc/none/journal.db";
   EXPECT_THAT(refusal(), HasSubstr("folder"));
 }

@@ -14,6 +14,7 @@
 #include "model/arch/quantize.hpp"
 #include "model/arch/stored_scheme.hpp"
 #include "model/ops/pack.hpp"
+#include "tests/base/full_disk.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
 
@@ -85,7 +86,7 @@ TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
   weight.rope_heads = source.config.heads;
   const fs::path packed = folder_.path() / "packed";
   const file_descriptor file(::open(packed.c_str(), O_RDWR | O_CREAT, 0600));
-  write_packed(source, {}, pool_, file.number());
+  write_packed(source, {}, pool_, {file.number(), packed.string(), ""});
   const loaded_model model = read_packed(mapped_file(packed), source.config);
   const matrix_view& queries = model.layers[0].q.w;
   ASSERT_EQ(queries.kind, scheme::u4g32);
@@ -96,6 +97,13 @@ TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
     for (std::size_t i = 0; i < row.size(); ++i)
       ASSERT_NEAR(row[i], expected[i], std::fabs(expected[i]) / 200) << "row " << out << ", input " << i;
   }
+}
+
+TEST_F(packed_models, say_where_there_is_no_room_for_them) {
+  const test::full_disk full(1000);
+  EXPECT_THAT([&] { load(scheme::u8); },
+              testing::ThrowsMessage<std::runtime_error>(HasSubstr(
+                  cache_.string() + ": no room for 1 MiB of packed weights: free some space, or set TROUPE_CACHE")));
 }
 
 TEST_F(packed_models, are_packed_once) {
