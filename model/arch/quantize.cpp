@@ -4,8 +4,10 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
@@ -31,6 +33,25 @@ constexpr std::string_view metadata_name = "metadata.gguf";
                                        fault, error.message()));
 }
 
+constexpr std::string_view stage_beginning = ".partial-";
+
+/// Not open where another process has the lock, or where the file system has none.
+file_descriptor locked(const fs::path& folder) {
+  file_descriptor opened(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (opened.is_open() && ::flock(opened.number(), LOCK_EX | LOCK_NB) != 0) opened.close();
+  return opened;
+}
+
+/// What killed processes left: whoever still writes has a lock.
+void remove_abandoned_stages(const fs::path& folder) {
+  std::vector<fs::path> found;
+  std::error_code fault;
+  for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault))
+    if (each->path().filename().string().starts_with(stage_beginning)) found.push_back(each->path());
+  for (const fs::path& stage : found)
+    if (const file_descriptor held = locked(stage); held.is_open()) fs::remove_all(stage, fault);
+}
+
 /// The folder that is written, and a place inside it for what is not finished. Unless finish() was reached, nothing of
 /// it stays.
 class staged_folder {
@@ -39,8 +60,9 @@ class staged_folder {
     std::error_code error;
     created_ = fs::create_directories(path_, error);
     if (error) fail(path_, "cannot be created", error);
-    stage_ = path_ / fmt::format(".partial-{}", ::getpid());
+    stage_ = path_ / fmt::format("{}{}", stage_beginning, ::getpid());
     if (!fs::create_directory(stage_, error)) clean_up(), fail(path_, "cannot be written", error);
+    lock_ = locked(stage_);
   }
   ~staged_folder() { clean_up(); }
   staged_folder(const staged_folder&) = delete;
@@ -77,6 +99,7 @@ class staged_folder {
   }
 
   fs::path path_, stage_;
+  file_descriptor lock_;
   bool created_ = false;
 };
 
@@ -147,6 +170,7 @@ quantized_sizes quantize_model(const fs::path& from, const fs::path& to, const l
   if (!options.quant) refuse("{}: no scheme to quantize to: name one", from.string());
   const model_files source = open_model(from);
   if (is_packed(source.tensors)) refuse("{}: is already quantized: quantize the original model", source.path.string());
+  remove_abandoned_stages(to);
   check_target(from, to, replace);
   quantized_sizes sizes;
   for (const auto& file : source.file_tensors().files)

@@ -1,5 +1,9 @@
 #include <algorithm>
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include "base/file_descriptor.hpp"
 #include "tests/cli/model/gguf_model.hpp"
 #include "tests/cli/program.hpp"
 
@@ -75,6 +79,24 @@ TEST_F(quantize, will_not_write_over_other_files_unless_forced) {
   EXPECT_EQ(names_in(out),
             (words{"config.json", "model.safetensors", "notes.txt", "tokenizer.json", "tokenizer_config.json"}));
   EXPECT_EQ(run({"quantize", model.string(), "--scheme", "u8", "--out", model.string(), "--force"}).code, 2);
+}
+
+TEST_F(quantize, begins_anew_where_it_was_killed) {
+  const words command{"quantize", (golden / "llama").string(), "--scheme", "u8", "--out", path("out").string()};
+  fs::create_directories(path("out") / ".partial-1");
+  folder().write("out/.partial-1/model.safetensors", "half");
+  const result done = run(command);
+  EXPECT_EQ(done.code, 0) << done.error;
+  EXPECT_EQ(names_in(path("out")), (words{"config.json", "model.safetensors"}));
+}
+
+TEST_F(quantize, leaves_alone_what_another_process_writes) {
+  const fs::path theirs = path("out") / ".partial-1";
+  fs::create_directories(theirs);
+  const file_descriptor held(::open(theirs.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  ASSERT_EQ(::flock(held.number(), LOCK_EX), 0);
+  refused({"quantize", (golden / "llama").string(), "--scheme", "u8", "--out", path("out").string()}, "is not empty");
+  EXPECT_TRUE(fs::exists(theirs));
 }
 
 TEST_F(quantize, leaves_nothing_behind_when_it_fails) {
