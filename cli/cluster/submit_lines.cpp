@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/utf8.hpp"
 #include "cli/output.hpp"
 
 namespace troupe {
@@ -29,7 +30,8 @@ bool can_be_torn_output(std::string_view line, std::uint64_t index) {
 
 }  // namespace
 
-line_reader::line_reader(const fs::path& file) {
+line_reader::line_reader(fs::path path) : path_(std::move(path)) {
+  const fs::path& file = path_;
   if (is_folder(file)) refuse("{}: is a folder: name a file with a JSON object in each line", file.string());
   std::error_code ignored;
   if (file == "-" || (path_exists(file) && !fs::is_regular_file(file, ignored)))
@@ -40,6 +42,8 @@ line_reader::line_reader(const fs::path& file) {
 
 bool line_reader::next(std::string& line) {
   while (std::getline(in_, line)) {
+    ++number_;
+    if (!is_utf8(line)) refuse("{}:{}: is no UTF-8: convert the file", path_.string(), number_);
     if (line.ends_with('\r')) line.pop_back();
     if (line.find_first_not_of(" \t") != std::string::npos) return true;
   }

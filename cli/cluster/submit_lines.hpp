@@ -10,14 +10,17 @@
 
 namespace troupe {
 
-/// Input lines that are not empty, one after the other. Refuses what is no regular file: a file is read twice.
+/// Input lines that are not empty, one after the other. Refuses what is no regular file: a file is read twice. So it
+/// does with a line that JSON could not carry as it is.
 class line_reader {
  public:
-  explicit line_reader(const std::filesystem::path& file);
+  explicit line_reader(std::filesystem::path path);
   bool next(std::string& line);
 
  private:
+  std::filesystem::path path_;
   std::ifstream in_;
+  std::uint64_t number_ = 0;  ///< of the line that was read last
 };
 
 /// The file of outputs: lines that are there already, and more that are added. "-" is standard output. Standard output,

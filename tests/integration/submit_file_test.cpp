@@ -48,6 +48,8 @@ TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   refused(pipe, site_.path("out").string(), "save it first");
   refused("-", site_.path("out").string(), "save it first");
+  const std::string latin = site_.write("latin.jsonl", "{\"tokens\":[1]}\n\n{\"prompt\":\"caf\xe9\"}\n").string();
+  refused(latin, site_.path("out").string(), "latin.jsonl:3: is no UTF-8: convert the file");
   EXPECT_EQ(jobs(), 0u);
 }
 
