@@ -72,12 +72,30 @@ void add_run_options(CLI::App& own, local_training& options) {
 constexpr std::array local_flags{"--init",  "--full", "--fresh", "--out",  "--resume",  "--keep-checkpoint",
                                  "--force", "--log",  "--quant", "--keep", "--threads", "--device"};
 constexpr std::array cluster_flags{"--follow", "--connect", "--key", "--best", "--trainers"};
+constexpr std::array full_flags{"--fresh", "--out"};
+constexpr std::array adapter_flags{"--adapter", "--init",    "--rank",     "--alpha", "--rslora", "--dropout",
+                                   "--targets", "--rank-of", "--alpha-of", "--quant", "--keep"};
 
-/// Refuses flags that mean nothing in this kind of training, local or in a cluster.
+/// Refuses flags that mean nothing in this kind of training: local or in a cluster, of an adapter or of all weights.
 template <class Flags>
 void refuse_flags(const CLI::App& own, const Flags& flags, const char* why) {
   for (const char* flag : flags)
     if (own.get_option(flag)->count() > 0) refuse("{} {}", flag, why);
+}
+
+/// Refuses numbers by which nothing would be learned, or something else would be done than what was typed.
+void check_amounts(const CLI::App& own, const training_options& run) {
+  if (own.get_option("--steps")->count() > 0 && run.most_steps < 1)
+    refuse("--steps is {}: use 1 or more, or leave it out for --epochs", run.most_steps);
+  if (!(run.rate > 0)) refuse("--lr is {}: use a small positive number", run.rate);
+}
+
+void check_local_flags(const CLI::App& own, const local_training& local) {
+  refuse_flags(own, cluster_flags, "is for a cluster: leave it out, or --local");
+  if (local.full) return refuse_flags(own, adapter_flags, "is for an adapter: leave it out, or --full");
+  refuse_flags(own, full_flags, "is for --full alone: add that, or leave this out");
+  if (!local.model.keep.empty() && local.model.quant.empty())
+    refuse("--keep without --quant: name the scheme of the other layers");
 }
 
 /// What a cluster is asked for, without the names of the data's files.
@@ -106,8 +124,9 @@ struct train_options {
 
 int train(const CLI::App& own, train_options options) {
   local_training& local = options.local;
+  check_amounts(own, local.run);
   if (!local.model.model.empty()) {
-    refuse_flags(own, cluster_flags, "is for a cluster: leave it out, or --local");
+    check_local_flags(own, local);
     return train_locally(local);
   }
   refuse_flags(own, local_flags, "needs --local MODEL: a cluster trains adapters of its own model");

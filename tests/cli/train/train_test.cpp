@@ -146,9 +146,36 @@ TEST_F(train, refuses_devices_that_are_not_there_or_do_not_train_that) {
   const auto model = readable_model().string();
   refused(arguments(model, "out", {"--device", "tpu"}), "use cpu, cuda:0");
   refused(arguments(model, "out", {"--device", "cuda:15"}), "use the device cpu");
-  refused(arguments(model, "out", {"--full", "--out", path("out").string(), "--device", "cuda:0"}),
+  refused({"train", "--local", model, "--data", data(), "--full", "--out", path("out").string(), "--device", "cuda:0"},
           "leave out --device");
   EXPECT_FALSE(fs::exists(path("out")));
+}
+
+TEST_F(train, refuses_flags_that_mean_nothing_for_what_is_trained) {
+  const auto model = readable_model().string(), other = path("other").string();
+  refused(arguments(model, "out", {"--out", other}), "--out is for --full alone");
+  refused(arguments(model, "out", {"--fresh"}), "--fresh is for --full alone");
+  refused(arguments(model, "out", {"--full"}), "--adapter is for an adapter: leave it out, or --full");
+  refused(arguments(model, "out", {"--keep", "lm_head"}), "--keep without --quant");
+  const words whole{"train", "--local", model, "--data", data(), "--full", "--out", other};
+  for (const words& more : {words{"--rank", "4"}, words{"--targets", "q_proj"}, words{"--rslora"},
+                            words{"--init", other}, words{"--quant", "u8"}}) {
+    words all = whole;
+    all.insert(all.end(), more.begin(), more.end());
+    refused(all, more.front() + " is for an adapter");
+  }
+  for (const std::string& folder : {path("out").string(), other}) EXPECT_FALSE(fs::exists(folder));
+}
+
+TEST_F(train, refuses_amounts_by_which_nothing_is_learned) {
+  const words order{"train", "--data", data(), "--adapter", path("out").string()};
+  for (const words& where : {words{"--local", readable_model().string()}, words{}})
+    for (const auto& [flag, value] : {std::pair("--steps", "0"), std::pair("--steps", "-3"), std::pair("--lr", "0")}) {
+      words all = order;
+      all.insert(all.end(), where.begin(), where.end());
+      all.insert(all.end(), {flag, value});
+      refused(all, std::string(flag) + " is " + value + ": use ");
+    }
 }
 
 TEST_F(train, refuses_what_it_cannot_read_whole) {
