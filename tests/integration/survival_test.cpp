@@ -223,7 +223,7 @@ TEST_F(survival, begins_with_a_word_about_where_to_look_if_it_takes_its_time) {
   const std::string said = " is starting: see " + (cluster.state() / "logs").string();
   EXPECT_TRUE(wait_until([&] { return up.error().find(said) != std::string::npos; })) << up.error();
   up.signal(SIGTERM);
-  EXPECT_EQ(up.wait(), 0) << up.error();
+  EXPECT_EQ(up.wait(), 143) << "it has not served: " << up.error();
 }
 
 TEST_F(survival, of_nodes_that_somebody_else_told_to_end) {
