@@ -59,6 +59,9 @@ class conversation {
     return true;
   }
 
+  /// Whether a message got no answer, since it or what goes with it was refused.
+  bool was_refused() const { return was_refused_; }
+
  private:
   /// Refuses at once what would refuse every message.
   void check_template() {
@@ -91,6 +94,7 @@ class conversation {
     } catch (const input_error& error) {
       // The conversation goes on without this message.
       messages_.erase(messages_.size() - 1);
+      was_refused_ = true;
       write_error(fmt::format("troupe: {}\n", one_line(why_refused(error))));
     }
   }
@@ -110,19 +114,22 @@ class conversation {
   cluster_client cluster_;
   std::string adapter_;
   json messages_;
+  bool was_refused_ = false;
 };
 
+/// Whoever types the messages has seen what was refused; a script has not.
 int chat(const chat_options& options) {
   conversation talk(options);
-  const bool terminal = ::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1;
+  const bool types = ::isatty(STDIN_FILENO) == 1, terminal = types && ::isatty(STDOUT_FILENO) == 1;
+  const auto code = [&] { return talk.was_refused() && !types ? 2 : 0; };
   if (terminal) print(help);
   for (std::string line;;) {
     if (terminal) print("> ");
     if (!std::getline(std::cin, line)) break;
-    if (!talk.take(one_line(line))) return 0;
+    if (!talk.take(one_line(line))) return code();
   }
   if (terminal) print("\n");
-  return 0;
+  return code();
 }
 
 }  // namespace

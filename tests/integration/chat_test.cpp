@@ -18,7 +18,7 @@ class chat : public testing::Test {
     cluster_.up();
   }
   /// What is said to stderr about a conversation.
-  std::string complaints(const std::string& lines, const std::string& flag = "--max-tokens=2", int code = 0) const {
+  std::string complaints(const std::string& lines, const std::string& flag = "--max-tokens=2", int code = 2) const {
     const auto said = site_.write("lines", lines);
     process talk({"/bin/sh", "-c", R"("$0" chat --connect "$1" "$2" < "$3")", TROUPE_BINARY, cluster_.endpoint(), flag,
                   said.string()},
@@ -36,6 +36,7 @@ TEST_F(chat, says_how_to_begin_anew_where_the_conversation_is_longer_than_the_co
   up_with_template();
   EXPECT_THAT(complaints("hello\n" + too_long_), HasSubstr("/clear begins a new one"));
   EXPECT_THAT(complaints(too_long_), HasSubstr("shorten the prompt")) << "nothing was said that could be cleared";
+  EXPECT_EQ(complaints("hello\n", "--max-tokens=2", 0), "");
 }
 
 TEST_F(chat, names_a_setting_that_the_model_refuses_by_its_flag) {
@@ -45,7 +46,7 @@ TEST_F(chat, names_a_setting_that_the_model_refuses_by_its_flag) {
 
 TEST_F(chat, ends_at_once_where_the_model_has_no_chat_template) {
   cluster_.up();
-  EXPECT_EQ(complaints("hello\nyou\n", "--max-tokens=2", 2),
+  EXPECT_EQ(complaints("hello\nyou\n", "--max-tokens=2"),
             "troupe: model: has no chat template: give the prompt as plain text; troupe submit takes one\n");
 }
 
