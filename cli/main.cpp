@@ -7,9 +7,11 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/utf8.hpp"
 #include "cli/commands.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/numbers.hpp"
@@ -25,6 +27,14 @@ enum exit_code : int { done = 0, failed = 1, bad_input = 2 };
 int report(std::string_view problem, exit_code code) {
   std::fprintf(stderr, "troupe: %s\n", one_line(problem).c_str());
   return code;
+}
+
+/// JSON, which everything goes to a cluster in, is UTF-8. Other texts may be anything, names of files above all.
+int report_bytes(const nlohmann::json::type_error& error, const std::vector<std::string>& words) {
+  constexpr int no_utf8 = 316;
+  const auto word = std::ranges::find_if_not(words, is_utf8);
+  if (error.id != no_utf8 || word == words.end()) return report(error.what(), failed);
+  return report(fmt::format("'{}' is no UTF-8: write it in UTF-8", *word), bad_input);
 }
 
 void add_commands(CLI::App& program, command& chosen) {
@@ -88,6 +98,8 @@ int run_guarded(int count, char** words) {
     return run(count, words);
   } catch (const input_error& error) {
     return report(error.what(), bad_input);
+  } catch (const nlohmann::json::type_error& error) {
+    return report_bytes(error, given_words(count, words));
   } catch (const output_closed&) {
     return done;
   } catch (const interrupted& error) {

@@ -13,6 +13,7 @@
 #include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/utf8.hpp"
 #include "base/whole_file.hpp"
 #include "cli/cluster/up.hpp"
 #include "cli/commands.hpp"
@@ -32,6 +33,7 @@ struct serve_options {
 };
 
 std::filesystem::path whole_path(const std::string& path) {
+  if (!is_utf8(path)) refuse("'{}' is no UTF-8, as a cluster's file must be: rename it", path);
   const auto normal = std::filesystem::absolute(path).lexically_normal();
   return normal.has_filename() ? normal : normal.parent_path();
 }

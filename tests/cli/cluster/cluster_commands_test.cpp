@@ -79,11 +79,23 @@ TEST_F(cluster_commands, train_refuses_settings_by_their_flags_before_it_looks_f
     all.insert(all.end(), flags.begin(), flags.end());
     refused(all, part);
   };
-  train({"--lr", "-1"}, "troupe: --lr is -1: use 0 to 100");
+  train({"--lr", "-1"}, "troupe: --lr is -1: use a small positive number");
   train({"--rank", "513"}, "troupe: --rank is 513: use 1 to 512");
   train({"--held-out", "2"}, "troupe: --held-out is 2: use");
   train({"--trainers", "0"}, "troupe: --trainers is 0: use 1 to 64");
   train({"--trainers", "3", "--accumulate", "2"}, "it has 2: add --accumulate 3");
+}
+
+TEST_F(cluster_commands, refuse_words_that_no_cluster_could_be_told) {
+  const std::string word = "x\xff", in = folder().write("in.jsonl", "{\"tokens\":[1]}\n").string();
+  for (const words& command :
+       {words{"cancel", word}, words{"drain", word}, words{"jobs", "follow", word}, words{"jobs", "forget", word},
+        words{"adapters", "load", word}, words{"adapters", "load", "x", "--path", word},
+        words{"adapters", "unload", word}, words{"adapters", "rollback", word},
+        words{"adapters", "export", word, "--out", path("out").string()},
+        words{"submit", "--file", in, "--out", path("out").string(), "--stop", word}})
+    refused(command, "troupe: '" + word + "' is no UTF-8: write it in UTF-8");
+  expect_one_line(serve({word}), 2, "troupe: '" + word + "' is no UTF-8, as a cluster's file must be: rename it");
 }
 
 TEST_F(cluster_commands, say_that_no_cluster_answers) {

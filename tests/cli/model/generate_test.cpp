@@ -115,6 +115,12 @@ TEST_F(generate, starts_from_bos_alone_when_the_prompt_is_empty) {
   EXPECT_EQ(got["prompt_tokens"], std::vector<int>{0});
 }
 
+TEST_F(generate, takes_a_model_of_any_name) {
+  const std::string model = readable_model("m\xff").string();
+  EXPECT_EQ(run({"generate", model, "--prompt", "A", "--max-tokens", "1"}).code, 0);
+  EXPECT_EQ(run({"inspect", model}).code, 0);
+}
+
 TEST_F(generate, takes_any_text_as_a_prompt) {
   const std::string model = readable_model().string();
   for (const std::string text : {"{}", "[A,B]", "--json", "-1", "%%", "a,b", "\"x\"", "@f", "\\n"}) {
