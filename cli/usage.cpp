@@ -111,10 +111,10 @@ std::string explain_unexpected(const CLI::App& program) {
   const auto is_flag = [](const std::string& word) { return word.starts_with('-'); };
   const auto flag = std::find_if(words.begin(), words.end(), is_flag);
   if (const auto names = commands_of(used); flag == words.end() && !words.empty() && !names.empty()) {
-    if (const std::string other = command_called(words.front(), program); !other.empty())
+    const std::string near = suggestion(words.front(), names);
+    if (const std::string other = command_called(words.front(), program); near.empty() && !other.empty())
       return fmt::format("unknown command '{}': write {}", words.front(), other);
-    return fmt::format("unknown command '{}'{}: {} has {}", words.front(), suggestion(words.front(), names),
-                       path_of(used), fmt::join(names, ", "));
+    return fmt::format("unknown command '{}'{}: {} has {}", words.front(), near, path_of(used), fmt::join(names, ", "));
   }
   if (flag == words.end())
     return fmt::format("unexpected argument '{}': {}{}", words.empty() ? "" : words.front(), flag_for_word(used),

@@ -68,6 +68,7 @@ TEST_F(usage, says_how_else_something_is_done) {
   refused({"version"}, "unknown command 'version': write troupe --version");
   refused({"forget", "x"}, "unknown command 'forget': write troupe jobs forget");
   refused({"jobs", "cancel"}, "unknown command 'cancel': write troupe cancel");
+  refused({"bench", "limit"}, "unknown command 'limit', did you mean 'limits'?: troupe bench has ");
 }
 
 TEST_F(usage, reads_numbers_as_decimals) {
