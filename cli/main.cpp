@@ -72,6 +72,7 @@ command parse(CLI::App& program, std::vector<std::string> words) {
     check_command(program, words);
     std::ranges::reverse(words);  // as CLI11 wants them
     program.parse(std::move(words));
+    check_given(program);
   } catch (const CLI::CallForVersion& version) {
     return [text = std::string(version.what()) + "\n"] { return print(text), done; };
   } catch (const CLI::Success&) {

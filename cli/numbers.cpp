@@ -14,7 +14,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 10> numbers{"INT", "FLOAT", "N", "N,…", "R,…", "T", "K", "P", "X", "ID"};
+constexpr std::array<std::string_view, 5> whole_numbers{"INT", "N", "N,…", "K", "ID"};
+constexpr std::array<std::string_view, 5> numbers{"FLOAT", "R,…", "T", "P", "X"};
 constexpr std::array<std::string_view, 2> unsigned_numbers{"UINT", "S"};
 
 bool is_finite_number(std::string_view text) {
@@ -31,11 +32,20 @@ bool has_leading_zero(std::string_view digits) {
   return digits.size() > 1 && digits.front() == '0' && has_digits_only(digits.substr(1, 1));
 }
 
-std::string number_problem(const std::string& text) {
+std::string number_problem(const std::string& text, std::string_view kind) {
   const auto digits = std::string_view(text).substr(text.starts_with('-') ? 1 : 0);
-  if (has_leading_zero(digits) || !is_finite_number(text)) return fmt::format("'{}' is no decimal number", text);
+  if (has_leading_zero(digits) || !is_finite_number(text)) return fmt::format("'{}' is no {}", text, kind);
   if (has_digits_only(digits) && !number_in<std::int64_t>(text)) return fmt::format("'{}' is too large", text);
   return "";
+}
+
+/// What is whole is found out when it is converted.
+std::string whole_problem(const std::string& text) {
+  return number_problem(text, "whole decimal number");
+}
+
+std::string decimal_problem(const std::string& text) {
+  return number_problem(text, "decimal number");
 }
 
 std::string unsigned_problem(const std::string& text) {
@@ -52,9 +62,10 @@ void check_numbers_of(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     const std::string described = option->get_type_name();
     const auto type = std::string_view(described).substr(0, described.find(':'));
-    if (std::find(numbers.begin(), numbers.end(), type) != numbers.end()) check_first(*option, number_problem);
-    if (std::find(unsigned_numbers.begin(), unsigned_numbers.end(), type) != unsigned_numbers.end())
-      check_first(*option, unsigned_problem);
+    const auto is_one_of = [&](const auto& types) { return std::ranges::find(types, type) != types.end(); };
+    if (is_one_of(whole_numbers)) check_first(*option, whole_problem);
+    if (is_one_of(numbers)) check_first(*option, decimal_problem);
+    if (is_one_of(unsigned_numbers)) check_first(*option, unsigned_problem);
   }
 }
 

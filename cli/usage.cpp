@@ -187,6 +187,12 @@ void check_command(const CLI::App& program, const std::vector<std::string>& word
   refuse("unknown command '{}'{}", word, remedy(word, names, "see troupe --help"));
 }
 
+void check_given(const CLI::App& program) {
+  for (const CLI::Option* option : used_command(program).get_options())
+    if (option->get_required() && option->count() == 1 && option->results().front().empty())
+      refuse("{} is empty: {}", option->get_name(), help_of(program));
+}
+
 std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error)) return explain_unexpected(program);
   if (const auto* missing = dynamic_cast<const CLI::RequiredError*>(&error)) return explain_missing(program, *missing);

@@ -14,6 +14,9 @@ std::vector<std::string> given_words(int count, const char* const* words);
 /// Refuses a first word that is no command of the program, with the command that comes close.
 void check_command(const CLI::App& program, const std::vector<std::string>& words);
 
+/// Refuses an empty text for what the command needs.
+void check_given(const CLI::App& program);
+
 /// "what is wrong: what to do" for a command line that was not understood.
 std::string explain(const CLI::App& program, const CLI::ParseError& error);
 

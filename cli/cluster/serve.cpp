@@ -160,8 +160,6 @@ void make_state_folder(const cluster_config& config) {
 }
 
 int serve(const serve_options& options) {
-  if (options.model.model.empty()) refuse("MODEL is empty: name a Hugging Face folder or a .gguf file");
-  (void)thread_count(options.model);
   if (!options.model.keep.empty() && options.model.quant.empty())
     refuse("--keep without --quant: name the scheme of the other layers");
   check_open(options);

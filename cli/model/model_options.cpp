@@ -77,7 +77,11 @@ void add_context(CLI::App& command, model_options& options) {
 }
 
 void add_threads(CLI::App& command, model_options& options) {
-  command.add_option("--threads", options.threads, "threads that compute [all processors]")->type_name("N");
+  const auto take = [&options](int count) {
+    if (count < 1 || count > most_threads) refuse("--threads is {}: use 1 to {}", count, most_threads);
+    options.threads = count;
+  };
+  command.add_option_function<int>("--threads", take, "threads that compute [all processors]")->type_name("N");
 }
 
 void add_device(CLI::App& command, model_options& options) {
@@ -108,8 +112,6 @@ device_id device_of(const model_options& options) {
 }
 
 int thread_count(const model_options& options) {
-  if (options.threads < 0 || options.threads > most_threads)
-    refuse("--threads is {}: use 1 to {}", options.threads, most_threads);
   return options.threads ? options.threads : available_processors();
 }
 

@@ -65,17 +65,34 @@ training_options run_of(const local_training& o, const train_subject& what) {
   return run;
 }
 
-/// Makes the folder and tries to write there, before anything is trained that could not be kept.
-void prepare_folder(const fs::path& folder) {
-  try {
-    make_folder(folder);
-    const fs::path trial = folder / "checkpoint.safetensors.trial";
-    write_file(trial, "");
-    fs::remove(trial);
-  } catch (const std::runtime_error& error) {
-    throw input_error(error.what());
+/// The folder that is written: made, and tried, before anything is trained that could not be kept. One that was made
+/// for a run that then wrote nothing goes again.
+class output_folder {
+ public:
+  explicit output_folder(fs::path path) : path_(std::move(path)), is_new_(!path_exists(path_)) {
+    try {
+      make_folder(path_);
+      const fs::path trial = path_ / "checkpoint.safetensors.trial";
+      write_file(trial, "");
+      fs::remove(trial);
+    } catch (const std::runtime_error& error) {
+      clean_up();
+      throw input_error(error.what());
+    }
   }
-}
+  ~output_folder() { clean_up(); }
+  output_folder(const output_folder&) = delete;
+  output_folder& operator=(const output_folder&) = delete;
+
+ private:
+  void clean_up() const {
+    std::error_code not_empty;
+    if (is_new_) fs::remove(path_, not_empty);
+  }
+
+  fs::path path_;
+  bool is_new_;
+};
 
 /// A line of JSON after each step and each validation; nothing without a file.
 class training_log {
@@ -224,7 +241,7 @@ int train_locally(const local_training& asked) {
   if (!options.validation.empty()) validation = read_training_data(options.validation, format);
   const interrupt_guard guard;
   training_run run(what->model(), what->parameters(), with, data, validation ? &*validation : nullptr, chosen);
-  prepare_folder(options.out);
+  const output_folder folder(options.out);
   if (options.resume) {
     remove_partial_files(options.out, checkpoint_name);
     run.load(fs::path(options.out) / checkpoint_name);

@@ -248,8 +248,8 @@ std::string config_value::endpoint() const {
   // A socket's path has to fit into sockaddr_un.
   const bool is_socket = is_ipc(chosen) && chosen.starts_with("ipc:///") && chosen.size() <= 6 + 100;
   if (!is_socket && !split_endpoint(chosen))
-    refuse(fmt::format("is {}: write \"tcp://HOST:PORT\", the port from 0 to 65535, or \"ipc:///FILE\"",
-                       in_quotes(chosen)));
+    refuse(
+        fmt::format("is {}: write \"tcp://HOST:PORT\", the port at most 65535, or \"ipc:///FILE\"", in_quotes(chosen)));
   return chosen;
 }
 

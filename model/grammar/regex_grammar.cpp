@@ -24,7 +24,7 @@ class regex_reader : notation_reader {
     if (text_.size() > most_bytes) refuse("{}: has {} bytes: use at most {}", name_, text_.size(), most_bytes);
     anchored_ = anchored;
     const piece result = alternatives(0);
-    if (!at_end()) fail("there is a ) too many");
+    if (!at_end()) fail("there is a ) too many: write \\) for the character");
     return result;
   }
 
@@ -108,7 +108,8 @@ class regex_reader : notation_reader {
     if (take(".")) return write_(to_, code_point_set{{'\n', '\n'}, {'\r', '\r'}, {0x2028, 0x2029}}.inverted());
     if (peek() == '\\') return write_(to_, escape());
     if (peek() == '^' || peek() == '$') fail("anchors are supported at the expression's ends alone");
-    if (peek() == '*' || peek() == '+' || peek() == '?') fail("there is nothing to repeat");
+    if (peek() == '*' || peek() == '+' || peek() == '?')
+      fail("there is nothing to repeat: put \\ before it for the character");
     return write_(to_, single(character()));
   }
 
@@ -121,7 +122,7 @@ class regex_reader : notation_reader {
       fail("look-around and flags are not supported");
     }
     const piece result = alternatives(depth + 1);
-    if (!take(")")) fail("a group has no end");
+    if (!take(")")) fail("a group has no end: add a ), or write \\( for the character");
     return result;
   }
 
@@ -129,7 +130,7 @@ class regex_reader : notation_reader {
     const bool inverted = take("^");
     std::vector<code_point_set::range> ranges;
     for (bool first = true; first || peek() != ']'; first = false) {
-      if (at_end()) fail("a class has no end");
+      if (at_end()) fail("a class has no end: add a ], or write \\[ for the character");
       if (take("[:")) fail("classes like [:alpha:] are not supported");
       const code_point_set low = peek() == '\\' ? escape(true, inverted) : single(character());
       if (peek() != '-' || at_ + 1 >= text_.size() || text_[at_ + 1] == ']') {

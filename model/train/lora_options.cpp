@@ -83,7 +83,7 @@ void check_values(const lora_options& options) {
   if (!(options.dropout >= 0 && options.dropout < 1))
     refuse("the adapter's dropout is {}: use 0 to less than 1", options.dropout);
   const double alpha = options.factors.alpha;
-  if (!std::isfinite(alpha) || alpha == 0) refuse("the adapter's alpha is {}", alpha);
+  if (!std::isfinite(alpha) || alpha == 0) refuse("the adapter's alpha is {}: use a number other than 0", alpha);
 }
 
 }  // namespace detail

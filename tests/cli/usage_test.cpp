@@ -35,6 +35,13 @@ TEST_F(usage, refuses_a_command_line_that_it_does_not_understand) {
   refused({"quantize", llama_, "--scheme", "u8"}, "--out");
 }
 
+TEST_F(usage, refuses_nothing_where_something_is_needed) {
+  refused({"jobs", "pause", ""}, "ID is empty: see troupe jobs pause --help");
+  refused({"drain", ""}, "NAME is empty: see troupe drain --help");
+  refused({"generate", "", "--tokens", "1"}, "MODEL is empty: see troupe generate --help");
+  refused({"quantize", llama_, "--scheme", "u8", "--out", ""}, "--out is empty: see troupe quantize --help");
+}
+
 TEST_F(usage, knows_what_may_be_meant) {
   refused({"generate", llama_, "-p", "hello"}, "unknown option -p, did you mean '--prompt'?");
   refused({"generate", llama_, "--temp", "1"}, "did you mean '--temperature'?");
@@ -76,18 +83,18 @@ TEST_F(usage, reads_numbers_as_decimals) {
     refused({"generate", llama_, "--tokens", list}, "is no list of token ids: write 1,2,3");
   for (const char* number : {"", "010", "0x10", "abc", "1 ", "-"})
     refused({"generate", llama_, "--tokens", "1", "--max-tokens", number},
-            "--max-tokens: '" + std::string(number) + "' is no decimal number");
+            "--max-tokens: '" + std::string(number) + "' is no whole decimal number");
   refused({"generate", llama_, "--tokens", "1", "--max-tokens", "1.5"}, "'1.5' is no whole number");
   refused({"generate", llama_, "--tokens", "1", "--max-tokens", "9223372036854775808"}, "is too large");
   refused({"generate", llama_, "--tokens", "1", "--temperature", ""}, "--temperature: '' is no decimal number");
-  refused({"generate", llama_, "--tokens", "1", "--stop-token", ""}, "--stop-token: '' is no decimal number");
+  refused({"generate", llama_, "--tokens", "1", "--stop-token", ""}, "--stop-token: '' is no whole decimal number");
   refused({"generate", llama_, "--tokens", "1", "--seed", "010"}, "--seed");
   for (const char* flag : {"--lr", "--alpha", "--clip", "--dropout", "--decay", "--held-out"})
     refused({"train", "--data", "x", "--adapter", "a", flag, "nan"},
             std::string(flag) + ": 'nan' is no decimal number");
   refused({"train", "--data", "x", "--adapter", "a", "--alpha-of", "q_proj=inf"}, "--alpha-of");
   refused({"train", "--data", "x", "--adapter", "a", "--seed", "-1"}, "--seed");
-  refused({"bench", "engine", llama_, "--batches", "1,x"}, "--batches: 'x' is no decimal number");
+  refused({"bench", "engine", llama_, "--batches", "1,x"}, "--batches: 'x' is no whole decimal number");
   const result lists = run({"generate", llama_, "--tokens", "1,2", "--tokens", "3", "--max-tokens", "2"});
   EXPECT_EQ(lists.out, run({"generate", llama_, "--tokens", "1,2,3", "--max-tokens", "2", "--top-p", ".5"}).out);
 }
@@ -107,7 +114,9 @@ TEST_F(usage, refuses_flags_that_do_not_fit) {
   refused({"generate", llama_, "--tokens", "1", "--max-tokens", "0"}, "--max-tokens is 0");
   refused({"generate", llama_, "--tokens", "1", "--min-tokens", "500"},
           "--min-tokens is 500: use a value from 0 to 128");
-  refused({"generate", llama_, "--tokens", "1", "--threads", "-2"}, "--threads");
+  for (const char* number : {"-2", "0", "1025"})
+    refused({"generate", llama_, "--tokens", "1", "--threads", number},
+            "--threads is " + std::string(number) + ": use 1 to 1024");
   refused({"generate", llama_, "--tokens", "1", "--context", "257"}, "--context is 257");
   refused({"generate", llama_, "--tokens", "1", "--device", "gpu"}, "--device: unknown device 'gpu'");
   refused({"generate", llama_, "--tokens", "1", "--device", "cuda:63"}, "use the device cpu");

@@ -89,7 +89,7 @@ TEST_F(generate, keeps_to_the_form_that_is_asked_for) {
 
 TEST_F(generate, refuses_a_form_that_is_none) {
   const std::string model = readable_model().string();
-  refused({"generate", model, "--prompt", "Hello", "--regex", "(a"}, "troupe: --regex: a group has no end");
+  refused({"generate", model, "--prompt", "Hello", "--regex", "(a"}, "troupe: --regex: a group has no end: add a )");
   const auto rules = folder().write("rules", "root ::= x").string();
   refused({"generate", model, "--prompt", "Hello", "--grammar", rules}, "troupe: " + rules + ": ");
   refused({"generate", model, "--prompt", "Hello", "--json-schema", "/nowhere.json"}, "/nowhere.json");

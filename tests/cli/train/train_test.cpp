@@ -100,6 +100,12 @@ TEST_F(train, refuses_a_folder_that_cannot_be_written_before_its_first_step) {
   EXPECT_FALSE(fs::exists(log));
 }
 
+TEST_F(train, leaves_no_folder_where_nothing_was_written) {
+  const auto model = readable_model().string(), log = path("nowhere/log").string();
+  refused(arguments(model, "out", {"--steps", "2", "--log", log}), log + ": cannot be written");
+  EXPECT_FALSE(fs::exists(path("out")));
+}
+
 TEST_F(train, shows_validations_in_a_pipe_too) {
   const auto model = readable_model().string();
   const result got = run(arguments(model, "out", {"--steps", "4", "--validate-every", "2", "--held-out", "0.2"}));

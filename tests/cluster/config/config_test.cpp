@@ -115,7 +115,7 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("respawn = \"yes\"\n"), "4:11", "should be true or false"},
       {with("listen = 7700\n"), "4:10", "should be a text"},
       {with("listen = \"tcp://127.0.0.1\"\n"), "4:10", "write \"tcp://HOST:PORT\""},
-      {with("listen = \"tcp://127.0.0.1:65536\"\n"), "4:10", "0 to 65535"},
+      {with("listen = \"tcp://127.0.0.1:65536\"\n"), "4:10", "the port at most 65535"},
       {with("listen = \"tcp://127.0.0.1:0\"\n"), "4:10", "have to know the port"},
       {with("listen = \"udp://127.0.0.1:1\"\n"), "4:10", "tcp://HOST:PORT"},
       {with("http = \"8000\"\n"), "4:8", "write \"HOST:PORT\""},
