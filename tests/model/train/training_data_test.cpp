@@ -89,10 +89,9 @@ TEST(training_data, chats_are_learned_as_they_are_served) {
 }
 
 TEST(training_data, roles_that_nobody_knows_are_refused) {
-  EXPECT_EQ(refusal("\n"
-                    R"({"messages":[{"role":"usr","content":"a"},{"role":"assistant","content":"b"}]})",
-                    format_with(plain_template)),
-            "d.jsonl:2: messages[0].role is \"usr\": use system, user, assistant or tool");
+  const std::string line = R"({"messages":[{"role":"usr","content":"a"},{"role":"assistant","content":"b"}]})";
+  EXPECT_THAT(refusal("\n" + line, format_with(plain_template)),
+              testing::EndsWith("d.jsonl:2: messages[0].role is \"usr\": use system, user, assistant or tool"));
 }
 
 TEST(training_data, weight_leaves_turns_out) {
