@@ -59,6 +59,7 @@ void added_token_splitter::add(added_token token, std::string content) {
     }
     at = next;
   }
+  if (nodes_[at].token >= 0) return;
   starts_[static_cast<std::uint8_t>(content.front())] = true;
   nodes_[at].token = static_cast<std::int32_t>(tokens_.size());
   tokens_.push_back(std::move(token));

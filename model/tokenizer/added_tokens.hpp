@@ -29,7 +29,8 @@ class added_token_splitter {
   using text_sink = std::function<void(std::string_view)>;
   using token_sink = std::function<void(token_id)>;
 
-  /// `content`: how the token is written where it is looked for (normalized perhaps); not empty, not too long.
+  /// `content`: how the token is written where it is looked for (normalized perhaps); not empty, not too long. Of
+  /// tokens that are written alike the first is found.
   void add(added_token token, std::string content);
   bool empty() const { return tokens_.empty(); }
   /// Hands out text and tokens in their order. Special tokens count as text unless `parse_special`.

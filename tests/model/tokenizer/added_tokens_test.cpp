@@ -74,6 +74,10 @@ TEST(added_tokens, are_text_when_special_ones_are_not_read) {
   EXPECT_EQ(split(splitter, "a<s>b<t>", true), "(a)#1(b)#2");
 }
 
+TEST(added_tokens, that_are_written_alike_are_the_first_of_them) {
+  EXPECT_EQ(split(of({make(1, "<a>"), make(2, "<a>")}), "<a>"), "#1");
+}
+
 TEST(added_tokens, are_found_among_broken_bytes) {
   EXPECT_EQ(split(of({make(1, "<a>")}), "\xFF<a>\x80"), "(\xFF)#1(\x80)");
 }
