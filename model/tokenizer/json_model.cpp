@@ -1,7 +1,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/json_parts.hpp"
 
 namespace troupe::detail {
@@ -67,6 +69,24 @@ void read_merges(const fields& model, bpe_part& out) {
   }
 }
 
+bool spells_all_bytes(const bpe_part& model) {
+  for (int byte = 0; byte < 256; ++byte) {
+    std::string letter;
+    append_utf8(letter, letter_of(static_cast<std::uint8_t>(byte)));
+    if (!model.ids.contains(letter)) return false;
+  }
+  return true;
+}
+
+/// The token of what no other token spells: some models name one that they lack, since nothing is unknown to them.
+std::optional<token_id> read_unknown(const fields& model, bool byte_level, const bpe_part& part) {
+  const auto name = model.text("unk_token");
+  if (!name) return std::nullopt;
+  if (const auto found = part.ids.find(*name); found != part.ids.end()) return found->second;
+  if (byte_level && spells_all_bytes(part)) return std::nullopt;
+  refuse("{}: \"unk_token\" is \"{}\", which the vocabulary lacks", model.where(), name->substr(0, 100));
+}
+
 void refuse_unsupported(const fields& model) {
   if (const auto type = model.text("type"); type.value_or("BPE") != "BPE")
     refuse("{}: the model \"{}\" is not supported (BPE is)", model.where(), *type);
@@ -77,7 +97,7 @@ void refuse_unsupported(const fields& model) {
 
 }  // namespace
 
-bpe_part read_model(const json* part, const std::string& where) {
+bpe_part read_model(const json* part, bool byte_level, const std::string& where) {
   if (!part) refuse("{}: is missing", where);
   const fields model(*part, where);
   refuse_unsupported(model);
@@ -87,11 +107,7 @@ bpe_part read_model(const json* part, const std::string& where) {
   out.rules.byte_fallback = model.boolean("byte_fallback").value_or(false);
   out.rules.fuse_unknown = model.boolean("fuse_unk").value_or(false);
   out.rules.ignore_merges = model.boolean("ignore_merges").value_or(false);
-  if (const auto unknown = model.text("unk_token")) {
-    const auto found = out.ids.find(*unknown);
-    if (found == out.ids.end()) refuse("{}: \"unk_token\" is \"{}\", which the vocabulary lacks", where, *unknown);
-    out.rules.unknown = found->second;
-  }
+  out.rules.unknown = read_unknown(model, byte_level, out);
   return out;
 }
 

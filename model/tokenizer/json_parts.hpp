@@ -50,6 +50,6 @@ struct bpe_part {
   std::vector<bpe_merge> merges;
   bpe_rules rules;  ///< all but byte_level
 };
-bpe_part read_model(const nlohmann::json* part, const std::string& where);
+bpe_part read_model(const nlohmann::json* part, bool byte_level, const std::string& where);
 
 }  // namespace troupe::detail

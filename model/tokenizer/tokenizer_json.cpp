@@ -56,10 +56,10 @@ std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view text, std
   const json_fields<json> file(root, where);
   const auto settings = read_tokenizer_config(config, where);
   settle_prefix_space(settings, root);
-  auto model = read_model(file.find("model"), where + ": model");
   const auto added = read_added_tokens(file.find("added_tokens"), where + ": added_tokens");
   auto normalize = read_normalizer(file.find("normalizer"), where + ": normalizer");
   auto cut = read_pre_tokenizer(file.find("pre_tokenizer"), where + ": pre_tokenizer");
+  auto model = read_model(file.find("model"), cut.byte_level, where + ": model");
   const auto decoder = read_decoder(file.find("decoder"), cut.byte_level, where + ": decoder");
   auto around = read_post_processor(file.find("post_processor"), where + ": post_processor");
 

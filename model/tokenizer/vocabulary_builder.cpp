@@ -1,5 +1,7 @@
 #include "model/tokenizer/vocabulary_builder.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 
 namespace troupe::detail {
@@ -32,18 +34,27 @@ void vocabulary_builder::add_added(const added_token& token) {
   known.special = known.special || token.special;
 }
 
+std::size_t vocabulary_builder::end_of_ids() const {
+  constexpr std::size_t most_holes = 1 << 16;
+  std::size_t end = entries_.size();
+  for (const auto& each : entries_) {
+    if (each.id < 0 || static_cast<std::size_t>(each.id) >= entries_.size() + most_holes)
+      refuse("{}: the token \"{}\" has the id {}, but there are {} tokens: ids should run from 0 with at most {} holes",
+             where_, shortened(each.written), each.id, entries_.size(), most_holes);
+    end = std::max(end, static_cast<std::size_t>(each.id) + 1);
+  }
+  return end;
+}
+
 vocabulary vocabulary_builder::take() {
   vocabulary out;
-  const auto count = entries_.size();
+  const auto count = end_of_ids();
   std::vector<bool> taken(count);
   out.written.resize(count);
   out.bytes.resize(count);
   out.special.resize(count);
   for (auto& each : entries_) {
     const auto at = static_cast<std::size_t>(each.id);
-    if (each.id < 0 || at >= count)
-      refuse("{}: the token \"{}\" has the id {}, but there are {} tokens: ids should run from 0 without holes", where_,
-             shortened(each.written), each.id, count);
     if (taken[at])
       refuse("{}: the tokens \"{}\" and \"{}\" share the id {}", where_, shortened(out.written[at]),
              shortened(each.written), each.id);

@@ -5,8 +5,8 @@
 
 namespace troupe::detail {
 
-/// Collects tokens in any order and makes sure that each has an id and a text of its own and that ids run from 0
-/// without holes.
+/// Collects tokens in any order and makes sure that each has an id and a text of its own and that ids run from 0, with
+/// few holes: an id that is no token's has an empty text.
 class vocabulary_builder {
  public:
   explicit vocabulary_builder(std::string where) : where_(std::move(where)) {}
@@ -17,6 +17,8 @@ class vocabulary_builder {
   vocabulary take();
 
  private:
+  std::size_t end_of_ids() const;
+
   struct entry {
     token_id id;
     std::string written;

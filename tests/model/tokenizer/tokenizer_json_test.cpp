@@ -1,3 +1,5 @@
+#include <nlohmann/json.hpp>
+
 #include "tests/model/tokenizer/support.hpp"
 
 namespace troupe {
@@ -124,9 +126,32 @@ TEST(tokenizer_json, refuses_unsupported_parts_by_name) {
             std::string::npos);
 }
 
-TEST(tokenizer_json, refuses_ids_that_repeat_or_leave_holes) {
+TEST(tokenizer_json, an_id_between_those_of_tokens_may_be_none) {
+  const auto tokens = parse(tiny_json(R"({"a":0,"b":2})", "[]", R"("added_tokens":[{"id":5,"content":"<s>"}])"));
+  EXPECT_EQ(tokens->encode("ab<s>"), (ids{0, 2, 5}));
+  EXPECT_EQ(tokens->size(), 6);
+  EXPECT_EQ(tokens->bytes_of(1), "");
+  EXPECT_EQ(tokens->decode(ids{0, 1, 2}), "ab");
+}
+
+TEST(tokenizer_json, names_an_unknown_token_that_is_none_where_no_byte_is_unknown) {
+  nlohmann::json vocabulary;
+  for (int byte = 0; byte < 256; ++byte) vocabulary[spell(std::string(1, static_cast<char>(byte)))] = byte;
+  const auto text = [&](const char* unknown) {
+    return nlohmann::json{
+        {"model", {{"vocab", vocabulary}, {"merges", nlohmann::json::array()}, {"unk_token", unknown}}},
+        {"pre_tokenizer", {{"type", "ByteLevel"}, {"add_prefix_space", false}}}}
+        .dump();
+  };
+  for (const char* unknown : {"", "<none>"}) EXPECT_EQ(parse(text(unknown))->encode("a\xFF"), (ids{'a', 255}));
+  vocabulary.erase("a");
+  vocabulary["<a>"] = 'a';
+  EXPECT_NE(refused(text("<none>")).find("\"unk_token\" is \"<none>\", which the vocabulary lacks"), std::string::npos);
+}
+
+TEST(tokenizer_json, refuses_ids_that_repeat_or_leave_many_holes) {
   EXPECT_NE(refused(tiny_json(R"({"a":0,"b":0})", "[]")).find("share the id 0"), std::string::npos);
-  EXPECT_NE(refused(tiny_json(R"({"a":0,"b":2})", "[]")).find("without holes"), std::string::npos);
+  EXPECT_NE(refused(tiny_json(R"({"a":0,"b":70000})", "[]")).find("65536 holes"), std::string::npos);
   EXPECT_NE(refused(tiny_json(R"({"a":-1})", "[]")).find("the id of \"a\""), std::string::npos);
   EXPECT_NE(refused(tiny_json(R"({"a":99999999999})", "[]")).find("the id of \"a\""), std::string::npos);
   EXPECT_NE(refused(tiny_json(R"({"a":0.5})", "[]")).find("the id of \"a\""), std::string::npos);
