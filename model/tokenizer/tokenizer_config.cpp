@@ -39,6 +39,11 @@ std::vector<added_token> read_added(const fields& all) {
   return out;
 }
 
+bool is_llamas(std::string_view kind) {
+  return kind == "LlamaTokenizer" || kind == "LlamaTokenizerFast" || kind == "CodeLlamaTokenizer" ||
+         kind == "CodeLlamaTokenizerFast";
+}
+
 std::optional<token_id> first_known(const vocabulary& tokens, std::initializer_list<std::string_view> names) {
   for (const auto name : names)
     if (const auto id = tokens.find(name); id && tokens.is_special(*id)) return id;
@@ -87,6 +92,10 @@ std::optional<bool> prefix_space_of(const tokenizer_config& config) {
   if (config.kind == "GPT2Tokenizer" || config.kind == "GPT2TokenizerFast")
     return config.add_prefix_space.value_or(false);
   return std::nullopt;
+}
+
+void leave_ends_to_file(tokenizer_config& config) {
+  if (!config.kind.empty() && !is_llamas(config.kind)) config.add_bos = config.add_eos = std::nullopt;
 }
 
 void apply_config(const tokenizer_config& config, tokenizer_parts& parts) {

@@ -28,6 +28,9 @@ tokenizer_config read_tokenizer_config(std::string_view text, const std::string&
 /// Whether a space goes before the text, of a tokenizer.json whose words are cut by ByteLevel alone; none: as it says
 /// itself.
 std::optional<bool> prefix_space_of(const tokenizer_config& config);
+/// Of a tokenizer.json: add_bos_token and add_eos_token count for Llama's classes, and where no class is named. Others
+/// leave both to the file's post_processor.
+void leave_ends_to_file(tokenizer_config& config);
 /// Settles `parts.bos`, `.eos`, `.before` and `.after`, which so far hold what the tokenizer's own file says.
 void apply_config(const tokenizer_config& config, tokenizer_parts& parts);
 

@@ -54,7 +54,8 @@ std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view text, std
                                                       const std::string& where) {
   auto root = parse_json(text, where);
   const json_fields<json> file(root, where);
-  const auto settings = read_tokenizer_config(config, where);
+  auto settings = read_tokenizer_config(config, where);
+  leave_ends_to_file(settings);
   settle_prefix_space(settings, root);
   const auto added = read_added_tokens(file.find("added_tokens"), where + ": added_tokens");
   auto normalize = read_normalizer(file.find("normalizer"), where + ": normalizer");

@@ -74,6 +74,21 @@ TEST(tokenizer_json, takes_bos_and_eos_from_the_configuration) {
   EXPECT_EQ(with(added)->bos(), 6);
 }
 
+TEST(tokenizer_json, only_llamas_classes_put_bos_and_eos_where_the_configuration_says) {
+  const std::string rest = R"("added_tokens":[{"id":6,"content":"<s>","special":true}],
+    "post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}}],
+    "special_tokens":{"<s>":{"id":"<s>","ids":[6],"tokens":["<s>"]}}})";
+  const auto encoded = [&](const std::string& kind) {
+    return with(rest, R"({"add_bos_token":false,"add_eos_token":true,"bos_token":"<s>","eos_token":"b",)"
+                      R"("tokenizer_class":")" +
+                          kind + "\"}")
+        ->encode("a");
+  };
+  for (const char* kind : {"LlamaTokenizer", "CodeLlamaTokenizerFast"}) EXPECT_EQ(encoded(kind), (ids{0, 1})) << kind;
+  for (const char* kind : {"PreTrainedTokenizerFast", "Qwen2Tokenizer", "GPT2Tokenizer"})
+    EXPECT_EQ(encoded(kind), (ids{6, 0})) << kind;
+}
+
 TEST(tokenizer_json, makes_spaces_visible_and_invisible_again) {
   const auto tokens = with(R"("pre_tokenizer":{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always"},
     "decoder":{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always"})");
