@@ -39,6 +39,21 @@ std::vector<added_token> read_added(const fields& all) {
   return out;
 }
 
+/// transformers 5 writes extra_special_tokens: a list, or an object whose keys are names of the model's own.
+std::vector<added_token> read_special(const fields& all) {
+  std::vector<added_token> out;
+  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+    const auto* list = all.find(key);
+    if (!list || !list->is_structured()) continue;
+    for (const auto& value : *list) {
+      auto entry = value.is_string() ? nlohmann::json{{"content", value}} : value;
+      if (entry.is_object()) entry["special"] = true;
+      out.push_back(read_added_token(entry, -1, all.where() + ": " + key));
+    }
+  }
+  return out;
+}
+
 bool is_llamas(std::string_view kind) {
   return kind == "LlamaTokenizer" || kind == "LlamaTokenizerFast" || kind == "CodeLlamaTokenizer" ||
          kind == "CodeLlamaTokenizerFast";
@@ -84,6 +99,7 @@ tokenizer_config read_tokenizer_config(std::string_view text, const std::string&
   config.bos = token_text(all, "bos_token");
   config.eos = token_text(all, "eos_token");
   config.added = read_added(all);
+  config.special = read_special(all);
   return config;
 }
 

@@ -19,7 +19,8 @@ struct tokenizer_config {
   std::optional<bool> add_prefix_space;  ///< false: none is put before the text either
   std::optional<std::string> bos;
   std::optional<std::string> eos;
-  std::vector<added_token> added;  ///< added_tokens_decoder
+  std::vector<added_token> added;    ///< added_tokens_decoder
+  std::vector<added_token> special;  ///< listed as special, without their ids
   std::string where;
 };
 

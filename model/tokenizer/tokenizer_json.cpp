@@ -28,6 +28,76 @@ void add_to_splitters(const std::vector<added_token>& tokens, const normalizer& 
   }
 }
 
+/// The added tokens of both files. Where both have one the configuration's flags count; its own get their ids, unless
+/// these are taken.
+class added_list {
+ public:
+  added_list(std::vector<added_token> in_file, const bpe_part& model) : model_(model), tokens_(std::move(in_file)) {
+    for (const auto& [token, id] : model.tokens) take_id(id);
+    for (std::size_t i = 0; i < tokens_.size(); ++i) {
+      places_.emplace(tokens_[i].content, i);
+      take_id(tokens_[i].id);
+    }
+  }
+
+  void merge(added_token token) {
+    if (const auto place = places_.find(token.content); place != places_.end()) {
+      auto& known = tokens_[place->second];
+      token.id = known.id;
+      token.special = token.special || known.special;
+      known = std::move(token);
+    } else if (!add_known(token) && !is_taken(token.id)) {
+      add(std::move(token));
+    }
+  }
+
+  /// A token that is looked for as its kind is, if one of the files has it: a special one is no plain text.
+  bool add_special(added_token token) { return places_.contains(token.content) || add_known(std::move(token)); }
+
+  std::vector<added_token> take() { return std::move(tokens_); }
+
+ private:
+  bool add_known(added_token token) {
+    const auto found = model_.ids.find(token.content);
+    if (found == model_.ids.end()) return false;
+    token.id = found->second;
+    add(std::move(token));
+    return true;
+  }
+  void add(added_token token) {
+    places_.emplace(token.content, tokens_.size());
+    tokens_.push_back(std::move(token));
+  }
+  void take_id(token_id id) {
+    if (static_cast<std::size_t>(id) >= taken_.size()) taken_.resize(static_cast<std::size_t>(id) + 1);
+    taken_[static_cast<std::size_t>(id)] = true;
+  }
+  bool is_taken(token_id id) const {
+    return static_cast<std::size_t>(id) < taken_.size() && taken_[static_cast<std::size_t>(id)];
+  }
+
+  const bpe_part& model_;
+  std::vector<added_token> tokens_;
+  text_map<std::size_t> places_;  ///< content → index into tokens_
+  std::vector<bool> taken_;       ///< ids that the tokenizer's own file gives
+};
+
+std::vector<added_token> merge_added(std::vector<added_token> in_file, const tokenizer_config& config,
+                                     const bpe_part& model) {
+  added_list all(std::move(in_file), model);
+  for (const auto& token : config.added) all.merge(token);
+  for (const auto& name : {config.bos, config.eos})
+    if (name && name->size() <= added_token_splitter::longest_content)
+      all.add_special({.id = -1, .content = *name, .special = true});
+  for (const auto& token : config.special)
+    if (!all.add_special(token))
+      refuse(
+          "{}: \"{}\" is listed as a special token, but has no id: add it to \"added_tokens_decoder\" with its id, or "
+          "take it from the list",
+          config.where, token.content.substr(0, 100));
+  return all.take();
+}
+
 void check_ids(const std::vector<token_id>& ids, const vocabulary& tokens, const std::string& where) {
   for (const auto id : ids)
     if (!tokens.holds(id)) refuse("{}: post_processor: names token id {}, but there are {}", where, id, tokens.size());
@@ -57,10 +127,11 @@ std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view text, std
   auto settings = read_tokenizer_config(config, where);
   leave_ends_to_file(settings);
   settle_prefix_space(settings, root);
-  const auto added = read_added_tokens(file.find("added_tokens"), where + ": added_tokens");
   auto normalize = read_normalizer(file.find("normalizer"), where + ": normalizer");
   auto cut = read_pre_tokenizer(file.find("pre_tokenizer"), where + ": pre_tokenizer");
   auto model = read_model(file.find("model"), cut.byte_level, where + ": model");
+  const auto added =
+      merge_added(read_added_tokens(file.find("added_tokens"), where + ": added_tokens"), settings, model);
   const auto decoder = read_decoder(file.find("decoder"), cut.byte_level, where + ": decoder");
   auto around = read_post_processor(file.find("post_processor"), where + ": post_processor");
 

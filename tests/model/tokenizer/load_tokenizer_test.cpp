@@ -8,10 +8,10 @@ using namespace test;
 
 TEST(load_tokenizer_from, a_folder_with_tokenizer_json_and_its_configuration) {
   const temp_folder folder;
-  folder.write("tokenizer.json", tiny_json(R"({"a":0,"b":1,"ab":2})", R"(["a b"])"));
+  folder.write("tokenizer.json", tiny_json(R"({"a":0,"b":1,"ab":2,"</s>":3})", R"(["a b"])"));
   folder.write("tokenizer.model", "not looked at");
-  folder.write("tokenizer_config.json", R"({"add_eos_token":true,"eos_token":"b"})");
-  EXPECT_EQ(load_tokenizer(folder.path())->encode("ab"), (std::vector<token_id>{2, 1}));
+  folder.write("tokenizer_config.json", R"({"add_eos_token":true,"eos_token":"</s>"})");
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("ab"), (std::vector<token_id>{2, 3}));
 }
 
 TEST(load_tokenizer_from, a_folder_with_tokenizer_model) {

@@ -74,6 +74,30 @@ TEST(tokenizer_json, takes_bos_and_eos_from_the_configuration) {
   EXPECT_EQ(with(added)->bos(), 6);
 }
 
+TEST(tokenizer_json, merges_added_tokens_of_the_configuration_with_its_own) {
+  const std::string added = R"("added_tokens":[{"id":6,"content":"<t>"},{"id":7,"content":"<s>","special":true}])";
+  const auto tokens = with(added, R"({"added_tokens_decoder":{"6":{"content":"<t>","lstrip":true},
+    "8":{"content":"<new>"},"5":{"content":"<old>"},"9":{"content":"ab","special":true}}})");
+  EXPECT_EQ(tokens->encode("a <t>"), (ids{0, 6})) << "by the configuration's flags";
+  EXPECT_EQ(tokens->encode("a<new><s>"), (ids{0, 8, 7}));
+  EXPECT_EQ(tokens->find("<old>"), std::nullopt) << "whose id is another's";
+  EXPECT_TRUE(tokens->is_special(4)) << "by the vocabulary's id";
+  EXPECT_TRUE(tokens->is_special(7));
+}
+
+TEST(tokenizer_json, looks_for_tokens_that_the_configuration_calls_special) {
+  const std::string added = R"("added_tokens":[{"id":6,"content":"<t>","rstrip":true}])";
+  const auto tokens = with(added, R"({"additional_special_tokens":["<t>",{"content":"ab","lstrip":true}]})");
+  EXPECT_EQ(tokens->encode("a<t> b", plain), (ids{0, 6, 1}));
+  EXPECT_EQ(tokens->encode("a ab", plain), (ids{0, 4}));
+  EXPECT_TRUE(with("", R"({"extra_special_tokens":["a"]})")->is_special(0));
+  EXPECT_TRUE(with("", R"({"extra_special_tokens":{"start":"a"}})")->is_special(0));
+  EXPECT_EQ(with("", R"({"eos_token":"a"})")->encode("ab", plain), (ids{0, 1}));
+  EXPECT_NE(refused(tiny_json(letters, "[]"), R"({"additional_special_tokens":["<new>"]})")
+                .find("folder/tokenizer_config.json: \"<new>\" is listed as a special token, but has no id: add it"),
+            std::string::npos);
+}
+
 TEST(tokenizer_json, only_llamas_classes_put_bos_and_eos_where_the_configuration_says) {
   const std::string rest = R"("added_tokens":[{"id":6,"content":"<s>","special":true}],
     "post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},{"Sequence":{"id":"A"}}],
