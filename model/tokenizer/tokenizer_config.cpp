@@ -14,14 +14,16 @@ namespace {
 
 using fields = json_fields<nlohmann::json>;
 
-/// A token is written as a text, or as an object with its text and its flags.
+/// A token is written as a text, or as an object with its text and its flags. An empty one is none.
 std::optional<std::string> token_text(const fields& all, std::string_view key) {
   const auto* value = all.find(key);
-  if (!value || value->is_string()) return all.text(key);
-  if (!value->is_object()) refuse("{}: \"{}\" should be a text or an object with \"content\"", all.where(), key);
-  const auto text = fields(*value, all.where() + ": " + std::string(key)).text("content");
+  if (!value) return std::nullopt;
+  if (!value->is_string() && !value->is_object())
+    refuse("{}: \"{}\" should be a text or an object with \"content\"", all.where(), key);
+  const auto text =
+      value->is_string() ? all.text(key) : fields(*value, all.where() + ": " + std::string(key)).text("content");
   if (!text) refuse("{}: \"{}\" has no \"content\"", all.where(), key);
-  return text;
+  return text->empty() ? std::nullopt : text;
 }
 
 std::vector<added_token> read_added(const fields& all) {
@@ -67,7 +69,11 @@ std::optional<token_id> first_known(const vocabulary& tokens, std::initializer_l
 
 token_id known(const vocabulary& tokens, const std::string& name, const std::string& where, std::string_view key) {
   const auto id = tokens.find(name);
-  if (!id) refuse("{}: \"{}\" is \"{}\", which is no token of the vocabulary", where, key, name);
+  if (!id)
+    refuse(
+        "{}: \"{}\" is \"{}\", which is no token of the vocabulary: add it to \"added_tokens_decoder\" with its id, or "
+        "set it to null",
+        where, key, name.substr(0, 100));
   return *id;
 }
 

@@ -249,6 +249,17 @@ TEST(tokenizer_json, refuses_a_template_with_an_unknown_id) {
             std::string::npos);
 }
 
+TEST(tokenizer_json, takes_an_end_token_from_the_configuration_alone) {
+  const auto tokens =
+      with("", R"({"eos_token":"<end>","bos_token":"","added_tokens_decoder":{"6":{"content":"<end>"}}})");
+  EXPECT_EQ(tokens->eos(), 6);
+  EXPECT_TRUE(tokens->is_special(6));
+  EXPECT_EQ(tokens->bos(), std::nullopt);
+  const auto unknown = refused(tiny_json(letters, "[]"), R"({"eos_token":"<end>"})");
+  EXPECT_NE(unknown.find("add it to \"added_tokens_decoder\" with its id, or set it to null"), std::string::npos)
+      << unknown;
+}
+
 TEST(tokenizer_json, refuses_a_configuration_by_its_own_name) {
   const auto good = tiny_json(letters, "[]");
   for (const auto* config :
