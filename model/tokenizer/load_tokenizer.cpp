@@ -4,13 +4,13 @@
 #include "model/formats/json_input.hpp"
 #include "model/tokenizer/sentencepiece_model.hpp"
 #include "model/tokenizer/tokenizer.hpp"
+#include "model/tokenizer/tokenizer_config.hpp"
 
 namespace troupe {
 
 std::shared_ptr<const tokenizer> load_tokenizer(const std::filesystem::path& folder) {
   const auto read = [](const std::filesystem::path& file) { return detail::read_text(file, std::size_t{256} << 20); };
-  const auto settings = folder / "tokenizer_config.json";
-  const std::string config = path_exists(settings) ? read(settings) : "";
+  const std::string config = detail::tokenizer_config_text(folder);
   if (const auto file = folder / "tokenizer.json"; path_exists(file))
     return parse_tokenizer_json(read(file), config, file.string());
   if (const auto file = folder / "tokenizer.model"; path_exists(file))

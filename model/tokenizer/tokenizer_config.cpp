@@ -1,11 +1,13 @@
 #include "model/tokenizer/tokenizer_config.hpp"
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/tokenizer/json_parts.hpp"
 
@@ -13,6 +15,22 @@ namespace troupe::detail {
 namespace {
 
 using fields = json_fields<nlohmann::json>;
+
+constexpr std::size_t largest_config = std::size_t{256} << 20;
+constexpr std::array special_lists{"additional_special_tokens", "extra_special_tokens"};
+
+/// Lists of both files count.
+void take_special_tokens(nlohmann::json&& map, nlohmann::json& config) {
+  for (auto& [key, value] : map.get_ref<nlohmann::json::object_t&>()) {
+    const bool is_list = std::find(special_lists.begin(), special_lists.end(), key) != special_lists.end();
+    if (!is_list && !key.ends_with("_token")) continue;
+    auto& known = config[key];
+    if (is_list && known.is_array() && value.is_array())
+      known.insert(known.end(), value.begin(), value.end());
+    else
+      known = std::move(value);
+  }
+}
 
 /// A token is written as a text, or as an object with its text and its flags. An empty one is none.
 std::optional<std::string> token_text(const fields& all, std::string_view key) {
@@ -44,7 +62,7 @@ std::vector<added_token> read_added(const fields& all) {
 /// transformers 5 writes extra_special_tokens: a list, or an object whose keys are names of the model's own.
 std::vector<added_token> read_special(const fields& all) {
   std::vector<added_token> out;
-  for (const char* key : {"additional_special_tokens", "extra_special_tokens"}) {
+  for (const char* key : special_lists) {
     const auto* list = all.find(key);
     if (!list || !list->is_structured()) continue;
     for (const auto& value : *list) {
@@ -72,7 +90,7 @@ token_id known(const vocabulary& tokens, const std::string& name, const std::str
   if (!id)
     refuse(
         "{}: \"{}\" is \"{}\", which is no token of the vocabulary: add it to \"added_tokens_decoder\" with its id, or "
-        "set it to null",
+        "set it to null (in a special_tokens_map.json, too)",
         where, key, name.substr(0, 100));
   return *id;
 }
@@ -90,6 +108,18 @@ void settle(std::optional<bool> wanted, std::optional<token_id> token, bool at_f
 
 }  // namespace
 
+std::string tokenizer_config_text(const std::filesystem::path& folder) {
+  const auto file = folder / "tokenizer_config.json", map_file = folder / "special_tokens_map.json";
+  std::string text = path_exists(file) ? read_text(file, largest_config) : "";
+  if (!path_exists(map_file)) return text;
+  auto config = text.empty() ? nlohmann::json::object() : parse_json(text, file.string());
+  if (!config.is_object() || config.contains("added_tokens_decoder")) return text;
+  auto map = read_json(map_file, largest_config);
+  if (!map.is_object()) refuse("{}: should be a JSON object", map_file.string());
+  take_special_tokens(std::move(map), config);
+  return config.dump();
+}
+
 tokenizer_config read_tokenizer_config(std::string_view text, const std::string& beside) {
   tokenizer_config config;
   config.where = (std::filesystem::path(beside).parent_path() / "tokenizer_config.json").string();
@@ -104,6 +134,8 @@ tokenizer_config read_tokenizer_config(std::string_view text, const std::string&
   config.add_prefix_space = all.boolean("add_prefix_space");
   config.bos = token_text(all, "bos_token");
   config.eos = token_text(all, "eos_token");
+  if (is_llamas(config.kind) && !all.names("bos_token")) config.usual_bos = "<s>";
+  if (is_llamas(config.kind) && !all.names("eos_token")) config.usual_eos = "</s>";
   config.added = read_added(all);
   config.special = read_special(all);
   return config;
@@ -124,12 +156,16 @@ void apply_config(const tokenizer_config& config, tokenizer_parts& parts) {
   auto& tokens = parts.tokens;
   if (config.bos)
     parts.bos = known(tokens, *config.bos, config.where, "bos_token");
+  else if (const auto usual = tokens.find(config.usual_bos))
+    parts.bos = usual;
   else if (!parts.bos && !parts.before.empty())
     parts.bos = parts.before.front();
   else if (!parts.bos && !config.present)
     parts.bos = first_known(tokens, {"<s>", "<|begin_of_text|>", "<|endoftext|>"});
   if (config.eos)
     parts.eos = known(tokens, *config.eos, config.where, "eos_token");
+  else if (const auto usual = tokens.find(config.usual_eos))
+    parts.eos = usual;
   else if (!parts.eos && !parts.after.empty())
     parts.eos = parts.after.back();
   else if (!parts.eos && !config.present)

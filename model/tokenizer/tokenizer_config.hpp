@@ -1,4 +1,5 @@
 #pragma once
+#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,11 +20,16 @@ struct tokenizer_config {
   std::optional<bool> add_prefix_space;  ///< false: none is put before the text either
   std::optional<std::string> bos;
   std::optional<std::string> eos;
+  std::string_view usual_bos;  ///< of the class, where the file does not name one; perhaps no token of the vocabulary
+  std::string_view usual_eos;
   std::vector<added_token> added;    ///< added_tokens_decoder
   std::vector<added_token> special;  ///< listed as special, without their ids
   std::string where;
 };
 
+/// The text of a folder's tokenizer_config.json; empty where there is none. Of a folder that was saved before that file
+/// listed added tokens, what special_tokens_map.json says of special tokens goes before what it says itself.
+std::string tokenizer_config_text(const std::filesystem::path& folder);
 /// `text` may be empty: then there is no such file. `beside`: the tokenizer's own file.
 tokenizer_config read_tokenizer_config(std::string_view text, const std::string& beside);
 /// Whether a space goes before the text, of a tokenizer.json whose words are cut by ByteLevel alone; none: as it says

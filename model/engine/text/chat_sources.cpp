@@ -7,6 +7,7 @@
 #include "model/formats/gguf.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_files.hpp"
+#include "model/tokenizer/tokenizer_config.hpp"
 
 namespace troupe {
 namespace {
@@ -18,9 +19,9 @@ constexpr std::size_t largest_text = std::size_t{64} << 20;
 constexpr std::string_view gguf_template_key = "tokenizer.chat_template";
 constexpr std::string_view gguf_tool_template_key = "tokenizer.chat_template.tool_use";
 
-json tokenizer_config(const fs::path& file) {
-  if (!path_exists(file)) return json::object();
-  json config = detail::parse_json_as<json>(detail::read_text(file, largest_text), file.string());
+json tokenizer_config(const fs::path& folder, const std::string& where) {
+  const std::string text = detail::tokenizer_config_text(folder);
+  json config = text.empty() ? json::object() : detail::parse_json_as<json>(text, where);
   return config.is_object() ? config : json::object();
 }
 
@@ -57,13 +58,13 @@ void take_texts(const json& config, chat_sources& sources) {
 
 chat_sources sources_in_folder(const fs::path& folder) {
   chat_sources found;
-  const fs::path file = folder / "tokenizer_config.json";
-  const json config = tokenizer_config(file);
+  const std::string file = (folder / "tokenizer_config.json").string();
+  const json config = tokenizer_config(folder, file);
   take_texts(config, found);
   if (const fs::path own = folder / "chat_template.jinja"; path_exists(own))
     found.usual = detail::read_text(own, largest_text);
   else
-    take_template(config, file.string(), found);
+    take_template(config, file, found);
   if (const fs::path own = folder / tool_template_file; path_exists(own))
     found.with_tools = detail::read_text(own, largest_text);
   return found;

@@ -14,6 +14,24 @@ TEST(load_tokenizer_from, a_folder_with_tokenizer_json_and_its_configuration) {
   EXPECT_EQ(load_tokenizer(folder.path())->encode("ab"), (std::vector<token_id>{2, 3}));
 }
 
+TEST(load_tokenizer_from, a_folder_with_special_tokens_in_a_file_of_their_own) {
+  const temp_folder folder;
+  folder.write("tokenizer.json", tiny_json(R"({"a":0,"b":1,"ab":2,"<s>":3,"</s>":4})", R"(["a b"])"));
+  folder.write("special_tokens_map.json", R"({"bos_token":{"content":"<s>"},"additional_special_tokens":["ab"]})");
+  EXPECT_EQ(load_tokenizer(folder.path())->bos(), 3);
+  folder.write("tokenizer_config.json", R"({"bos_token":"a","eos_token":"</s>","additional_special_tokens":["b"]})");
+  const auto both = load_tokenizer(folder.path());
+  EXPECT_EQ(both->bos(), 3);
+  EXPECT_EQ(both->eos(), 4);
+  EXPECT_TRUE(both->is_special(1) && both->is_special(2));
+  folder.write("tokenizer_config.json", R"({"bos_token":"a","added_tokens_decoder":{}})");
+  EXPECT_EQ(load_tokenizer(folder.path())->bos(), 0) << "of a folder that lists its added tokens";
+  folder.write("tokenizer_config.json", "{}");
+  folder.write("special_tokens_map.json", "[]");
+  EXPECT_NE(refusal([&] { load_tokenizer(folder.path()); }).find("special_tokens_map.json: should be"),
+            std::string::npos);
+}
+
 TEST(load_tokenizer_from, a_folder_with_tokenizer_model) {
   const temp_folder folder;
   const auto model = shared("models/stories260k/tokenizer.model");

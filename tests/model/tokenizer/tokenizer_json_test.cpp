@@ -113,6 +113,16 @@ TEST(tokenizer_json, only_llamas_classes_put_bos_and_eos_where_the_configuration
     EXPECT_EQ(encoded(kind), (ids{6, 0})) << kind;
 }
 
+TEST(tokenizer_json, llamas_class_has_a_bos_and_an_eos_where_none_is_named) {
+  const std::string added = R"("added_tokens":[{"id":6,"content":"<s>"},{"id":7,"content":"</s>"}])";
+  const auto tokens = with(added, R"({"tokenizer_class":"LlamaTokenizerFast"})");
+  EXPECT_EQ(tokens->bos(), 6);
+  EXPECT_EQ(tokens->eos(), 7);
+  EXPECT_EQ(with(added, R"({"tokenizer_class":"LlamaTokenizer","eos_token":null})")->eos(), std::nullopt);
+  EXPECT_EQ(with(added, R"({"tokenizer_class":"PreTrainedTokenizerFast"})")->eos(), std::nullopt);
+  EXPECT_EQ(with("", R"({"tokenizer_class":"LlamaTokenizer"})")->eos(), std::nullopt);
+}
+
 TEST(tokenizer_json, makes_spaces_visible_and_invisible_again) {
   const auto tokens = with(R"("pre_tokenizer":{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always"},
     "decoder":{"type":"Metaspace","replacement":"\u2581","prepend_scheme":"always"})");

@@ -163,6 +163,15 @@ TEST(chat_sources, are_read_from_tokenizer_config) {
   EXPECT_EQ(find_chat_sources(folder.path())->for_tools(), "own");
 }
 
+TEST(chat_sources, take_special_tokens_from_a_file_of_their_own) {
+  const test::temp_folder folder;
+  folder.write("tokenizer_config.json", R"({"chat_template": "t", "pad_token": "<old>", "unk_token": "<unk>"})");
+  folder.write("special_tokens_map.json", R"({"pad_token": {"content": "<pad>"}})");
+  const auto found = find_chat_sources(folder.path());
+  EXPECT_EQ(found->texts.at("pad_token"), "<pad>");
+  EXPECT_EQ(found->texts.at("unk_token"), "<unk>");
+}
+
 TEST(chat_sources, are_read_from_files_of_their_own) {
   const test::temp_folder folder;
   std::filesystem::create_directory(folder.path() / "additional_chat_templates");
