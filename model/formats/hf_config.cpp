@@ -72,6 +72,15 @@ std::string supported() {
   return fmt::format("supported are {}", fmt::join(names, ", "));
 }
 
+/// Models that were saved without their heads name the class within, and the first Llamas had another spelling.
+bool is_built_as(const family_defaults& family, std::string_view architecture) {
+  if (architecture == family.architecture) return true;
+  if (family.name == "llama" && architecture == "LLaMAForCausalLM") return true;
+  if (!architecture.ends_with("Model")) return false;
+  const std::string bare(architecture.substr(0, architecture.size() - 5));
+  return family.architecture == bare + "ForCausalLM" || family.architecture == bare + "LMHeadModel";
+}
+
 const family_defaults& family_of(const fields& config) {
   const auto type = config.text("model_type");
   const auto architectures = config.texts("architectures");
@@ -79,9 +88,9 @@ const family_defaults& family_of(const fields& config) {
     refuse("{}: names neither model_type nor architectures: {}", config.where(), supported());
   for (const auto& family : families) {
     const bool typed = !type || *type == family.name;
-    const bool built =
-        !architectures || architectures->empty() ||
-        std::find(architectures->begin(), architectures->end(), family.architecture) != architectures->end();
+    const bool built = !architectures || architectures->empty() ||
+                       std::any_of(architectures->begin(), architectures->end(),
+                                   [&](const std::string& architecture) { return is_built_as(family, architecture); });
     if (typed && built) return family;
   }
   refuse("{}: model_type \"{}\" with architectures [{}] is not supported: {}", config.where(),

@@ -77,6 +77,17 @@ TEST(hf_config, llama_fills_in_its_defaults) {
   EXPECT_EQ(config.bos_token, 1);
 }
 
+TEST(hf_config, knows_models_without_heads_and_the_older_spelling) {
+  const auto family = [](const char* architecture) { return parse({{"architectures", {architecture}}}).family; };
+  EXPECT_EQ(family("GPT2Model"), "gpt2");
+  EXPECT_EQ(family("LlamaModel"), "llama");
+  EXPECT_EQ(family("LLaMAForCausalLM"), "llama");
+  EXPECT_EQ(family("MistralModel"), "mistral");
+  EXPECT_EQ(family("Qwen3Model"), "qwen3");
+  for (const char* other : {"Model", "Llama", "QwenModel", "Qwen2MoeModel"})
+    EXPECT_THAT(parse_refusal({{"architectures", {other}}}), HasSubstr("is not supported")) << other;
+}
+
 TEST(hf_config, llama_reads_biases_and_head_size) {
   const auto config = parse(with(small("llama"), {{"attention_bias", true}, {"mlp_bias", true}, {"head_dim", 6}}));
   EXPECT_TRUE(config.qkv_bias && config.out_bias && config.mlp_bias);
