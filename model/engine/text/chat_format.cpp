@@ -55,9 +55,10 @@ void check_roles(const json& messages, const std::string& source) {
 }
 
 /// DeepSeek's templates want calls as the API has them: they know a message of calls by its lack of content, and put
-/// arguments together as text.
+/// arguments together as text. A template that takes an empty text for none needs no null, and may measure the text.
 void write_calls_for(const std::string& source, json& messages) {
-  const bool wants_no_content = source.find("['content'] is none") != source.npos;
+  const bool wants_no_content =
+      source.find("['content'] is none") != source.npos && source.find("['content'] == ''") == source.npos;
   const bool wants_text = source.find("['arguments'] +") != source.npos;
   if (!wants_no_content && !wants_text) return;
   for (json& message : messages) {

@@ -85,6 +85,9 @@ TEST(chat_format, writes_calls_as_the_template_reads_them) {
                    "{{ call['function']['name'] + call['function']['arguments'] + '.' }}{% endfor %}{% endif %}]"
                    "{% endfor %}"),
             R"([w{"city":"Paris"}.][])");
+  EXPECT_EQ(writes("{% for m in messages %}[{% if m['content'] is none or m['content'] == '' %}none{% endif %}"
+                   "{{ m['content'] | length }}]{% endfor %}"),
+            "[none0][none0]");
   EXPECT_EQ(writes("{% for m in messages %}[{{ m.content + '.' }}{% for call in m.tool_calls or [] %}"
                    "{{ call.function.arguments.city }}{% endfor %}]{% endfor %}"),
             "[.Paris][.]");
