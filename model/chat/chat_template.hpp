@@ -25,6 +25,7 @@ struct render_options {
 
 /// A model's own chat template: the part of Jinja that published templates use, under the settings of the reference
 /// (trim_blocks, lstrip_blocks, loop controls, no autoescape, sandboxed: lists and dicts cannot be changed in place).
+/// One difference: `safe` leaves a text as it is, where Jinja's escapes whatever is added to it later.
 /// Immutable once parsed; any number of threads may render it.
 class chat_template {
  public:
