@@ -45,7 +45,10 @@ class pre_tokenizer {
  public:
   using step = std::variant<split_step, prefix_space_step, metaspace_step>;
 
-  void add(step next) { steps_.push_back(std::move(next)); }
+  template <class Step>
+  void add(Step next) {
+    steps_.emplace_back(std::move(next));
+  }
   std::size_t steps() const { return steps_.size(); }
   void apply(word_list& list) const;
 
