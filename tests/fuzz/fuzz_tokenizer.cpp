@@ -1,4 +1,5 @@
-// Reads the input as a tokenizer.json; one that is accepted must then take any text without a crash.
+// Reads the input as a tokenizer.json, and what follows a zero byte as the tokenizer_config.json beside it; a tokenizer
+// that is accepted must then take any text without a crash.
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
@@ -27,7 +28,9 @@ void use(const tokenizer& tokens, std::string_view text) {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string_view input(reinterpret_cast<const char*>(data), size);
   try {
-    const auto tokens = parse_tokenizer_json(input, "", "fuzz/tokenizer.json");
+    const auto end = input.find('\0');
+    const auto config = end == input.npos ? std::string_view() : input.substr(end + 1);
+    const auto tokens = parse_tokenizer_json(input.substr(0, end), config, "fuzz/tokenizer.json");
     for (const auto text : texts) use(*tokens, text);
     use(*tokens, input.substr(0, 512));
   } catch (const input_error&) {
