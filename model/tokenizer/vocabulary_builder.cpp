@@ -14,6 +14,11 @@ std::string_view shortened(const std::string& token) {
 }  // namespace
 
 void vocabulary_builder::add(token_id id, const std::string& written, std::string bytes) {
+  own_end_ = std::max(own_end_, id + 1);
+  put(id, written, std::move(bytes));
+}
+
+void vocabulary_builder::put(token_id id, const std::string& written, std::string bytes) {
   const auto [place, fresh] = places_.emplace(written, entries_.size());
   if (!fresh)
     refuse("{}: the token \"{}\" has two ids, {} and {}", where_, shortened(written), entries_[place->second].id, id);
@@ -23,7 +28,7 @@ void vocabulary_builder::add(token_id id, const std::string& written, std::strin
 void vocabulary_builder::add_added(const added_token& token) {
   const auto found = places_.find(token.content);
   if (found == places_.end()) {
-    add(token.id, token.content, token.content);
+    put(token.id, token.content, token.content);
     entries_.back().special = token.special;
     return;
   }
@@ -34,15 +39,19 @@ void vocabulary_builder::add_added(const added_token& token) {
   known.special = known.special || token.special;
 }
 
+/// Added tokens leave no holes: behind one, Hugging Face's libraries give them other ids than the file does.
 std::size_t vocabulary_builder::end_of_ids() const {
   constexpr std::size_t most_holes = 1 << 16;
-  std::size_t end = entries_.size();
-  for (const auto& each : entries_) {
-    if (each.id < 0 || static_cast<std::size_t>(each.id) >= entries_.size() + most_holes)
-      refuse("{}: the token \"{}\" has the id {}, but there are {} tokens: ids should run from 0 with at most {} holes",
-             where_, shortened(each.written), each.id, entries_.size(), most_holes);
-    end = std::max(end, static_cast<std::size_t>(each.id) + 1);
-  }
+  const auto behind =
+      std::count_if(entries_.begin(), entries_.end(), [&](const entry& each) { return each.id >= own_end_; });
+  const auto end = static_cast<std::size_t>(own_end_ + behind);
+  if (end > entries_.size() + most_holes)
+    refuse("{}: {} tokens have ids up to {}: at most {} ids may be no token's", where_, entries_.size(), end - 1,
+           most_holes);
+  for (const auto& each : entries_)
+    if (each.id < 0 || static_cast<std::size_t>(each.id) >= end)
+      refuse("{}: the token \"{}\" has the id {}, but there are {} tokens: ids should run from 0 without holes", where_,
+             shortened(each.written), each.id, end);
   return end;
 }
 

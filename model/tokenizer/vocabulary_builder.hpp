@@ -5,8 +5,8 @@
 
 namespace troupe::detail {
 
-/// Collects tokens in any order and makes sure that each has an id and a text of its own and that ids run from 0, with
-/// few holes: an id that is no token's has an empty text.
+/// Collects tokens in any order and makes sure that each has an id and a text of its own and that ids run from 0. The
+/// model's own may leave some holes: such an id has an empty text.
 class vocabulary_builder {
  public:
   explicit vocabulary_builder(std::string where) : where_(std::move(where)) {}
@@ -17,6 +17,7 @@ class vocabulary_builder {
   vocabulary take();
 
  private:
+  void put(token_id id, const std::string& written, std::string bytes);
   std::size_t end_of_ids() const;
 
   struct entry {
@@ -28,6 +29,7 @@ class vocabulary_builder {
 
   std::string where_;
   std::vector<entry> entries_;
+  token_id own_end_ = 0;          ///< behind the ids of tokens that are not added
   text_map<std::size_t> places_;  ///< written form → index into entries_
 };
 
