@@ -25,7 +25,7 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
   for (const auto& [name, folder] : config.adapters.preload) {
     try {
-      folder.empty() ? shelf->load(name) : shelf->load(name, folder);
+      folder.empty() ? shelf->preload(name) : shelf->preload(name, folder);
     } catch (const input_error& error) {
       refuse_at(config, "adapters.preload", "{}", error.what());
     }

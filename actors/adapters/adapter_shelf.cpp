@@ -176,13 +176,38 @@ std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const 
 }
 
 adapter_entry adapter_shelf::load(const std::string& text) {
-  if (const auto source = source_of(text)) return load(text, *source);
   const auto loaded = catalogue_.load(text);
   if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
     throw unknown_error(
         fmt::format("adapter {}: there is none, and no folder {}: name one with --path (over HTTP: lora_path)", text,
                     (options_.source / text).string()));
   return make_ready(value_of(loaded));
+}
+
+void adapter_shelf::preload(const std::string& text) {
+  if (const auto source = source_of(text)) return preload(text, *source);
+  const auto all = catalogue_.list();
+  const adapter_entry* newest = newest_of(text, all);
+  if (!newest || newest->state == adapter_state::ready) (void)load(text);
+}
+
+/// Otherwise each start would undo what was published, rolled back or unloaded after the one before.
+void adapter_shelf::preload(const std::string& name, const fs::path& folder) {
+  const candidate copy = copy_in(name, folder);
+  const auto known = versions_with(copy);
+  if (known.empty()) return void(preloaded_.insert(add_version(copy).version));
+  give_up(copy);
+  for (const adapter_entry& each : known) {
+    look_for_files(each);  // which may have been gone
+    preloaded_.insert(each.version);
+  }
+}
+
+std::vector<adapter_entry> adapter_shelf::versions_with(const candidate& copy) const {
+  auto found = catalogue_.list();
+  std::erase_if(
+      found, [&](const adapter_entry& each) { return each.spec.name != copy.name || each.spec.sha256 != copy.sha256; });
+  return found;
 }
 
 adapter_entry adapter_shelf::find_or_publish(const std::string& name) {
@@ -205,7 +230,8 @@ std::vector<adapter_entry> adapter_shelf::unload(const std::string& text) {
 }
 
 void adapter_shelf::forget_unloaded(const std::function<bool(adapter_version)>& is_used) {
-  for (const adapter_entry& gone : catalogue_.forget_unloaded(is_used)) {
+  const auto stays = [&](adapter_version version) { return preloaded_.contains(version) || is_used(version); };
+  for (const adapter_entry& gone : catalogue_.forget_unloaded(stays)) {
     details_.erase(gone.version);
     faults_.erase(gone.version);
     perhaps_unused_.insert(gone.spec.sha256);

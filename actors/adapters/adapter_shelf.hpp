@@ -53,13 +53,14 @@ class adapter_shelf {
   void give_up(const candidate& copy);
   /// The folder of that name that `load` would take, if there is one.
   std::optional<std::filesystem::path> source_of(const std::string& name) const;
-  /// "name": publishes the folder of that name in `source`, unless its contents were rolled back, so that a restart
-  /// does not bring them back. Without a folder, loads a version that was unloaded. "name@2": loads that version again.
+  /// Loads a version that was unloaded: "name", the newest one, or "name@2".
   adapter_entry load(const std::string& text);
+  /// For a head that starts: "name" publishes the folder of that name in `source` if the name never had its contents.
+  /// If it had them, whatever has become of them since (others answer, or they were unloaded) stays as it is. So it
+  /// does without a folder. "name@2" loads that version again.
+  void preload(const std::string& text);
   /// The same with any folder.
-  adapter_entry load(const std::string& name, const std::filesystem::path& folder) {
-    return add_version(copy_in(name, folder));
-  }
+  void preload(const std::string& name, const std::filesystem::path& folder);
   /// For a request that names an adapter which is not published.
   adapter_entry find_or_publish(const std::string& name);
   adapter_entry rollback(const std::string& name, std::optional<std::uint32_t> ordinal);
@@ -98,6 +99,7 @@ class adapter_shelf {
   std::filesystem::path folder_of(const std::string& sha256) const { return options_.store / sha256; }
   candidate checked_copy(const std::filesystem::path& folder);
   adapter_entry add_version(const candidate& copy);
+  std::vector<adapter_entry> versions_with(const candidate& copy) const;
   adapter_entry make_ready(const adapter_entry& entry);
   std::string json_of(const std::vector<adapter_entry>& entries) const;
   void check_fits(std::uint64_t bytes, const std::string& whose) const;
@@ -113,6 +115,7 @@ class adapter_shelf {
   std::map<adapter_version, std::string> faults_;       ///< why a version cannot be used; empty: it can
   std::multiset<std::string> candidates_;               ///< digests of folders that may become versions
   std::set<std::string> perhaps_unused_;                ///< digests of folders
+  std::set<adapter_version> preloaded_;                 ///< or of the same contents: the next start must know them
   std::uint64_t incoming_ = 0, times_files_were_found_ = 0;
 };
 

@@ -67,7 +67,7 @@ TEST_F(shelf, refuses_what_no_worker_could_load) {
   const auto refusal =
       HasSubstr(fmt::format("has {} bytes in memory, more than adapters.memory ({})", bytes, bytes - 1));
   adapter_shelf shelf(small, {});
-  EXPECT_THAT([&] { shelf.load("pricing"); }, ThrowsMessage<input_error>(refusal));
+  EXPECT_THAT([&] { shelf.preload("pricing"); }, ThrowsMessage<input_error>(refusal));
   EXPECT_EQ(shelf.snapshot().names.count("pricing"), 0u);
   adapter_shelf before(options(), {});
   before.publish("pricing", source("pricing"));
@@ -101,7 +101,7 @@ TEST_F(shelf, rolls_back_unloads_and_loads_again) {
   EXPECT_TRUE(now.versions.contains(first.version)) << "sequences that run may need it again";
   EXPECT_NE(refusal([&] { shelf.find_or_publish("pricing"); }), "") << "what was unloaded does not come by itself";
   EXPECT_EQ(shelf.load("pricing@1").version, first.version);
-  EXPECT_EQ(shelf.load("pricing").version, second.version) << "of the same contents as its folder";
+  EXPECT_EQ(shelf.load("pricing").version, second.version) << "the newest";
 }
 
 TEST_F(shelf, removes_the_files_of_what_was_unloaded_long_ago) {
@@ -182,14 +182,70 @@ TEST_F(shelf, keeps_no_files_of_what_did_not_become_a_version) {
   EXPECT_EQ(shelf.publish(other).full_name(), "fine@1");
 }
 
+/// A later start of a head that has named the folder from the beginning.
+TEST_F(shelf, brings_back_nothing_that_its_folder_was_before_when_a_head_starts) {
+  const fs::path folder = source("pricing"), next = source("next", 8);
+  adapter_shelf shelf(options(), {});
+  const auto start = [&](const std::string& answers) {
+    shelf.preload("pricing");
+    shelf.preload("pricing", folder);
+    const auto now = shelf.snapshot();
+    const auto found = now.names.find("pricing");
+    EXPECT_EQ(found == now.names.end() ? "" : now.versions.at(found->second).full_name, answers);
+  };
+  start("pricing@1");
+  (void)shelf.take_changes();
+  start("pricing@1");
+  shelf.publish("pricing", next);
+  start("pricing@2");
+  (void)shelf.rollback("pricing", {});
+  start("pricing@1");
+  (void)shelf.unload("pricing");
+  (void)shelf.take_changes();
+  start("");
+  EXPECT_TRUE(shelf.take_changes().empty());
+  fs::remove_all(folder);
+  shelf.preload("pricing");
+  EXPECT_FALSE(shelf.snapshot().names.contains("pricing")) << "nor without the folder";
+  source("pricing", 40);
+  start("pricing@3");
+  EXPECT_EQ(shelf.snapshot().versions.size(), 3u);
+}
+
+TEST_F(shelf, knows_what_its_folder_was_before_however_many_versions_came_and_went_since) {
+  adapter_shelf shelf(options(), {});
+  source("pricing");
+  shelf.preload("pricing");
+  for (int i = 0; i < 40; ++i) {
+    shelf.publish("pricing", source("next", 8 + i));
+    shelf.forget_unloaded([](adapter_version) { return false; });
+  }
+  EXPECT_LT(shelf.snapshot().versions.size(), 40u) << "others were forgotten";
+  shelf.preload("pricing");
+  const auto now = shelf.snapshot();
+  EXPECT_EQ(now.versions.at(now.names.at("pricing")).full_name, "pricing@41");
+}
+
+TEST_F(shelf, finds_files_again_that_were_gone_when_a_head_starts) {
+  source("pricing");
+  adapter_shelf before(options(), {});
+  before.preload("pricing");
+  fs::remove_all(folder_.path() / "store");
+  adapter_shelf later(options(), before.take_changes());
+  EXPECT_FALSE(later.snapshot().names.contains("pricing"));
+  later.preload("pricing");
+  EXPECT_TRUE(later.snapshot().names.contains("pricing"));
+  EXPECT_EQ(json::parse(later.list_json()).size(), 1u);
+}
+
 TEST_F(shelf, brings_back_what_was_rolled_back_when_it_is_published_again_not_when_a_head_starts) {
   adapter_shelf shelf(options(), {});
   const auto first = shelf.publish("pricing", source("pricing"));
   const auto second = shelf.publish("pricing", source("pricing", 8));
   (void)shelf.rollback("pricing", {});
   (void)shelf.take_changes();
-  EXPECT_EQ(shelf.load("pricing").version, second.version);
-  EXPECT_EQ(shelf.snapshot().names.at("pricing"), first.version) << "a start loads what `preload` names";
+  shelf.preload("pricing");
+  EXPECT_EQ(shelf.snapshot().names.at("pricing"), first.version);
   EXPECT_EQ(shelf.publish("pricing", source("pricing", 8)).version, second.version);
   EXPECT_EQ(shelf.snapshot().names.at("pricing"), second.version);
   ASSERT_EQ(shelf.take_changes().pointers.size(), 1u) << "and that is written down";
