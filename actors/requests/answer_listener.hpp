@@ -63,7 +63,7 @@ struct request_refused {
   request_id request;
   std::string error;
   refusal_cause cause = refusal_cause::unavailable;
-  duration retry_after{};
+  duration retry_after{};           ///< 0: nobody knows when trying again helps, if it does
   bool is_unknown_adapter = false;  ///< no adapter has the name that it asked for
 };
 

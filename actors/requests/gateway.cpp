@@ -11,6 +11,9 @@ std::string finish_name(end_reason reason) {
   return reason == end_reason::stop ? "stop" : "length";
 }
 
+/// There is room, but something else is wrong: a batch job's line that hears this must hold no other job up.
+constexpr duration nobody_knows_when{};
+
 }  // namespace
 
 gateway_state::gateway_state(handle::pointer self, gateway_parts parts) : self_(self), parts_(std::move(parts)) {
@@ -105,7 +108,7 @@ void gateway_state::take_found(const adapter_found& found) {
     if (const auto version = version_for(each.request))
       start(each.request, *version);
     else if (found.may_pass)
-      refuse_start(each.request, found.error, refusal_cause::unavailable);
+      refuse_start(each.request, found.error, refusal_cause::unavailable, nobody_knows_when);
     else
       refuse_adapter(each.request, found.error, found.is_unknown);
   }
@@ -116,16 +119,17 @@ void gateway_state::end_overdue() {
   for (auto& [adapter, queue] : waiting_)
     while (!queue.empty() && queue.front().until <= now) {
       refuse_start(queue.front().request, fmt::format("adapter {}: was not ready in time: try again", adapter),
-                   refusal_cause::unavailable);
+                   refusal_cause::unavailable, nobody_knows_when);
       queue.pop_front();
       --waiting_count_;
     }
   std::erase_if(waiting_, [](const auto& each) { return each.second.empty(); });
 }
 
-void gateway_state::refuse_start(const begin_request& request, std::string error, refusal_cause cause) {
+void gateway_state::refuse_start(const begin_request& request, std::string error, refusal_cause cause,
+                                 duration retry_after) {
   ++refused_;
-  request.listener->on_refused({request.id, std::move(error), cause, std::chrono::seconds(1)});
+  request.listener->on_refused({request.id, std::move(error), cause, retry_after});
 }
 
 void gateway_state::refuse_adapter(const begin_request& request, std::string error, bool is_unknown) {

@@ -66,7 +66,8 @@ class gateway_state {
   void take_tokens(answer_tokens& brought);
   answer_part read_tokens(running& request, answer_text& answer, answer_tokens& brought);
   void take_refusal(const request_refused& refused);
-  void refuse_start(const begin_request& request, std::string error, refusal_cause cause);
+  void refuse_start(const begin_request& request, std::string error, refusal_cause cause,
+                    duration retry_after = std::chrono::seconds(1));
   void refuse_adapter(const begin_request& request, std::string error, bool is_unknown);
   void stop();
   void report_soon();

@@ -12,14 +12,19 @@ namespace {
 
 class gateway : public testing::Test {
  protected:
-  gateway()
-      : actor_(spawn_gateway(system_, {.router = router_.handle(),
-                                       .store = store_.handle(),
-                                       .prompts = prompts_,
-                                       .adapters = adapters_,
-                                       .board = board_,
-                                       .report_interval = std::chrono::milliseconds(1)})) {}
+  gateway() { start(std::chrono::seconds(30)); }
   ~gateway() override { tell(actor_, stop_now{}); }
+
+  void start(duration longest_wait) {
+    if (actor_) tell(actor_, stop_now{});
+    actor_ = spawn_gateway(system_, {.router = router_.handle(),
+                                     .store = store_.handle(),
+                                     .prompts = prompts_,
+                                     .adapters = adapters_,
+                                     .board = board_,
+                                     .longest_wait = longest_wait,
+                                     .report_interval = std::chrono::milliseconds(1)});
+  }
 
   std::shared_ptr<recording_listener> begin(std::uint64_t id, std::vector<std::string> stop = {},
                                             std::int32_t answers = 1, const std::string& adapter = {},
@@ -296,12 +301,17 @@ TEST_F(gateway, tells_an_adapter_that_cannot_be_used_from_one_that_is_not_there)
   EXPECT_FALSE(broken->heard.take<request_refused>().is_unknown_adapter);
 }
 
-TEST_F(gateway, says_when_to_try_again_where_an_adapter_is_all_right_and_a_disk_is_full) {
+/// A time would say that there is no room, and batch jobs would wait for room before anything else.
+TEST_F(gateway, does_not_say_when_to_try_again_where_an_adapter_is_all_right_and_a_disk_is_full) {
   const auto waiting = begin(1, {}, 1, "pricing");
   tell(actor_, adapter_found{"pricing", "the disk is full", false, true});
   const auto refused = waiting->heard.take<request_refused>();
   EXPECT_EQ(refused.cause, refusal_cause::unavailable);
-  EXPECT_GT(refused.retry_after, duration{});
+  EXPECT_EQ(refused.retry_after, duration{});
+  start(std::chrono::milliseconds(1));
+  const auto overdue = begin(2, {}, 1, "pricing")->heard.take<request_refused>();
+  EXPECT_EQ(overdue.cause, refusal_cause::unavailable);
+  EXPECT_EQ(overdue.retry_after, duration{});
 }
 
 TEST_F(gateway, tells_everyone_when_it_is_stopped) {
