@@ -176,6 +176,7 @@ struct requests_ended {
 struct requests_returned {
   replica_id from;
   std::vector<routed_request> requests;
+  std::string adapter_fault = {};  ///< why their adapter cannot be loaded there; empty: the replica is lost
 };
 
 /// Gives the stages of one replica their orders, and the sinks of its requests their tokens.

@@ -88,6 +88,9 @@ void router_state::refuse_request(const routed_request& request, duration retry_
 void router_state::route_parked() {
   for (auto& line : parked_)
     while (!line.empty() && route(line.front().request)) line.pop_front();
+  for (routed_request& request : std::exchange(without_adapter_, {}))
+    if (!policy_.is_loadable(request.engine.sequence.adapter) || !route(request))
+      without_adapter_.push_back(std::move(request));
 }
 
 void router_state::refuse_overdue() {
@@ -104,6 +107,7 @@ void router_state::refuse_overdue() {
 void router_state::cancel(const cancel_request& cancelled) {
   for (auto& line : parked_)
     std::erase_if(line, [&](const parked& waiting) { return is_about(cancelled, waiting.request); });
+  std::erase_if(without_adapter_, [&](const routed_request& request) { return is_about(cancelled, request); });
   const auto found = routes_.find(cancelled.id);
   if (found == routes_.end()) return;
   found->second.cancelled.push_back(cancelled);
@@ -116,16 +120,29 @@ void router_state::note_ended(const requests_ended& ended) {
   policy_.ended(ended.from, over);
 }
 
-/// A replica was lost. The requests that it had accepted wait if there is no room elsewhere, and are not refused. One
-/// that reached it too late is as new as it was.
+/// A replica was lost, or cannot load an adapter. The requests that it had accepted wait if there is no room elsewhere,
+/// and are not refused. One that reached it too late is as new as it was.
 void router_state::take_back(requests_returned& returned) {
-  policy_.set_ready(returned.from, false);
-  policy_.forget_prefixes(returned.from);
+  const std::string& fault = returned.adapter_fault;
+  if (fault.empty()) {
+    policy_.set_ready(returned.from, false);
+    policy_.forget_prefixes(returned.from);
+  }
   for (routed_request& request : returned.requests) {
     const bool is_wanted = !is_cancelled(request);
     forget_answers(request.id, returned.from, request.engine.sequence.answers);
-    if (is_wanted && !route(request)) park(request, request.engine.sequence.was_accepted);
+    if (!is_wanted) continue;
+    if (!fault.empty() && !policy_.is_loadable(request.engine.sequence.adapter))
+      hold_or_refuse(request, fault);
+    else if (!route(request))
+      park(request, request.engine.sequence.was_accepted);
   }
+}
+
+/// No replica can load its adapter. Nobody knows how long that lasts, but an answer that has begun is not broken off.
+void router_state::hold_or_refuse(routed_request& request, const std::string& fault) {
+  if (request.engine.resumed > 0) return without_adapter_.push_back(std::move(request));
+  tell(request.sink, request_refused{request.id, fault, refusal_cause::unavailable, {}});
 }
 
 bool router_state::is_cancelled(const routed_request& request) const {

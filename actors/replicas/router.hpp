@@ -17,7 +17,8 @@ struct router_parts {
 };
 
 /// routing_policy decides; this class carries it out. A request that finds no replica ready waits here for a while
-/// before it is refused. One that has begun already waits for as long as it takes.
+/// before it is refused. One that has begun already waits for as long as it takes, also for an adapter that no replica
+/// can load.
 class router_state {
  public:
   using handle = router_actor;
@@ -45,6 +46,7 @@ class router_state {
   void cancel(const cancel_request& cancelled);
   void note_ended(const requests_ended& ended);
   void take_back(requests_returned& returned);
+  void hold_or_refuse(routed_request& request, const std::string& fault);
   bool is_cancelled(const routed_request& request) const;
   bool forget_answers(request_id request, replica_id replica, std::int32_t count);
 
@@ -55,6 +57,7 @@ class router_state {
   std::unordered_map<replica_id, scheduler_actor> replicas_;
   std::unordered_map<request_id, request_routes> routes_;
   std::array<std::deque<parked>, priorities> parked_;  ///< by priority: batches find no room where others still do
+  std::vector<routed_request> without_adapter_;        ///< they have begun, and hold nobody up who has another adapter
   bool wake_due_ = false;
 };
 

@@ -10,6 +10,9 @@ refusal_cause cause_of(refusal reason) {
   return reason == refusal::queue_full ? refusal_cause::full : refusal_cause::bad_input;
 }
 
+/// How long the router sends requests with an adapter elsewhere that could not be loaded here.
+constexpr duration unloadable_for = std::chrono::seconds(10);
+
 }  // namespace
 
 scheduler_state::scheduler_state(handle::pointer self, scheduler_parts parts) : self_(self), parts_(std::move(parts)) {
@@ -137,6 +140,18 @@ void scheduler_state::refuse_all_with(adapter_version version, const std::string
                   refusal_cause::unavailable);
 }
 
+/// Another replica may have room for their adapter, and they go on there with the tokens that they have. The router
+/// hears first that they must not come back here.
+void scheduler_state::give_back_all_with(adapter_version version, const std::string& error) {
+  auto returned = routed(requests_->give_up_all_with(version));
+  for (const routed_request& request : returned) sequences_.erase(request.id);
+  std::erase_if(answers_, [&](const auto& each) { return each.second.adapter == version; });
+  unloadable_[version] = clock_.now() + unloadable_for;
+  tell_after(self_, unloadable_for, wake{});
+  report();
+  tell(parts_.router, requests_returned{parts_.replica, std::move(returned), error});
+}
+
 // --- adapters ---
 
 void scheduler_state::move_adapters() {
@@ -163,7 +178,7 @@ void scheduler_state::take_adapter(const adapter_loaded& answer) {
   std::string& error = found->second.error;
   if (!answer.error.empty()) {
     error = answer.error;
-    refuse_all_with(answer.version, error);
+    give_back_all_with(answer.version, error);
   }
   if (--found->second.missing > 0) return;
   if (error.empty()) {
@@ -171,7 +186,7 @@ void scheduler_state::take_adapter(const adapter_loaded& answer) {
   } else {
     residency_->failed(answer.version, error);
     tell_stages(drop_adapter{life_, answer.version});
-    (void)declare_adapter(answer.version);  // for requests that came after the refusal
+    (void)declare_adapter(answer.version);  // for requests that came after the others went
   }
   loading_.erase(found);
 }

@@ -73,6 +73,7 @@ class scheduler_state {
   void refuse_accepted(const std::function<bool(sequence_id, const open_answer&)>& is_hopeless,
                        const std::string& error, refusal_cause cause);
   void refuse_all_with(adapter_version version, const std::string& error);
+  void give_back_all_with(adapter_version version, const std::string& error);
 
   void move_adapters();
   void take_adapter(const adapter_loaded& answer);
@@ -85,6 +86,7 @@ class scheduler_state {
   void end_life(const replica_stopped& stopped);
   void refuse_deadly();
   std::vector<routed_request> give_up_answers();
+  std::vector<routed_request> routed(std::vector<std::pair<sequence_id, engine_request>> given_up) const;
 
   // scheduler_steps.cpp
   void pump();
@@ -123,6 +125,8 @@ class scheduler_state {
   std::unordered_map<request_id, std::vector<sequence_id>> sequences_;
   std::unique_ptr<adapter_residency> residency_;
   std::unordered_map<adapter_version, loading> loading_;
+  std::unordered_map<adapter_version, instant>
+      unloadable_;  ///< until when the router is told that they cannot be loaded
   std::vector<sink_batch> batches_;
   std::vector<request_id> ended_;  ///< once for each answer; to be told to the router
 

@@ -34,6 +34,7 @@ void scheduler_state::begin_life(const replica_started& started) {
   meter_.note_life();
   in_flight_.clear();
   loading_.clear();
+  unloadable_.clear();
   residency_ = std::make_unique<adapter_residency>(
       adapter_residency::options{parts_.adapter_bytes, parts_.batches.adapter_patience});
   if (same_shape) {
@@ -76,16 +77,22 @@ void scheduler_state::refuse_deadly() {
 /// All open answers, as requests that go on from the tokens they have: of one answer each, or of all where none of them
 /// has begun.
 std::vector<routed_request> scheduler_state::give_up_answers() {
-  std::vector<routed_request> given_up;
-  if (!requests_) return given_up;
-  for (auto& [id, rest] : requests_->give_up_all()) {
-    const open_answer& answer = answers_.at(id);
-    given_up.push_back({answer.request, answer.index, std::move(rest), answer.sink});
-  }
+  if (!requests_) return {};
+  auto given_up = routed(requests_->give_up_all());
   answers_.clear();
   sequences_.clear();
   requests_.reset();
   return given_up;
+}
+
+std::vector<routed_request> scheduler_state::routed(
+    std::vector<std::pair<sequence_id, engine_request>> given_up) const {
+  std::vector<routed_request> requests;
+  for (auto& [id, rest] : given_up) {
+    const open_answer& answer = answers_.at(id);
+    requests.push_back({answer.request, answer.index, std::move(rest), answer.sink});
+  }
+  return requests;
 }
 
 }  // namespace troupe

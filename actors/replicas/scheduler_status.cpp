@@ -30,6 +30,7 @@ void scheduler_state::report_soon() {
 
 void scheduler_state::report() {
   report_due_ = false;
+  std::erase_if(unloadable_, [now = clock_.now()](const auto& each) { return each.second <= now; });
   const bool busy = meter_.note_report(clock_.now());
   tell(parts_.router, replica_state{parts_.replica, running_, load()});
   post_figures();
@@ -52,6 +53,7 @@ replica_load scheduler_state::load() const {
   load.queued_tokens = requests_->decisions().queued_tokens();
   load.tokens_per_second = meter_.read().tokens_per_second;
   load.adapters = residency_->residents();
+  for (const auto& [version, until] : unloadable_) load.unloadable.push_back(version);
   return load;
 }
 

@@ -41,8 +41,10 @@ void routing_policy::update(replica_id id, replica_load load) {
 std::optional<replica_id> routing_policy::choose(const request_view& request) const {
   std::optional<replica_id> best;
   std::uint64_t lowest = 0;
+  const bool is_picky = is_loadable(request.adapter);
   for (const auto& [id, where] : replicas_) {
     if (!where.is_ready || is_full(where, request.is_batch)) continue;
+    if (is_picky && !may_load(where, request.adapter)) continue;
     const std::uint64_t work = score(where, request);
     if (best && work >= lowest) continue;
     best = id;
@@ -74,6 +76,11 @@ void routing_policy::forget_prefixes(replica_id id) {
 std::size_t routing_policy::ready() const {
   return static_cast<std::size_t>(
       std::count_if(replicas_.begin(), replicas_.end(), [](const auto& each) { return each.second.is_ready; }));
+}
+
+bool routing_policy::is_loadable(adapter_version adapter) const {
+  return std::any_of(replicas_.begin(), replicas_.end(),
+                     [&](const auto& each) { return each.second.is_ready && may_load(each.second, adapter); });
 }
 
 std::uint64_t routing_policy::work(replica_id id) const {
@@ -122,6 +129,11 @@ bool routing_policy::has_adapter(const replica& where, adapter_version adapter) 
   const auto& resident = where.load.adapters;
   if (std::find(resident.begin(), resident.end(), adapter) != resident.end()) return true;
   return std::any_of(where.unseen.begin(), where.unseen.end(), [&](auto& each) { return each.adapter == adapter; });
+}
+
+bool routing_policy::may_load(const replica& where, adapter_version adapter) {
+  const auto& failed = where.load.unloadable;
+  return std::find(failed.begin(), failed.end(), adapter) == failed.end();
 }
 
 void routing_policy::drop_oldest_unseen(replica& where) const {

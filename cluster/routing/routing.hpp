@@ -2,9 +2,10 @@
 //
 // Goals: little work and little waiting. The score of a replica is the work, in tokens, that has to be done before the
 // answer: the part of the prompt that is probably not cached there, what is queued and running there already, and the
-// loading of the adapter. The lowest score wins, among equals the lowest id. Depends only on the calls.
-// What a replica has cached is guessed from what was sent there: an LRU map of prefix hashes for each replica.
-// Non-goals: queueing (a full replica is not chosen), promises about hits.
+// loading of the adapter. The lowest score wins, among equals the lowest id. A replica that could not load the adapter
+// a short while ago is chosen only if no other one could. Depends only on the calls. What a replica has cached is
+// guessed from what was sent there: an LRU map of prefix hashes for each replica. Non-goals: queueing (a full replica
+// is not chosen), promises about hits.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -31,7 +32,8 @@ struct replica_load {
   /// How many requests from this router it has received so far, in order; the router adds what it sent after these.
   /// Without a number, the report counts as if it included everything that was sent before it arrived.
   std::optional<std::uint64_t> received;
-  std::vector<adapter_version> adapters;  ///< resident
+  std::vector<adapter_version> adapters;         ///< resident
+  std::vector<adapter_version> unloadable = {};  ///< could not be loaded there a short while ago
 };
 
 struct request_view {
@@ -66,6 +68,8 @@ class routing_policy {
   void forget_prefixes(replica_id id);
 
   std::size_t ready() const;
+  /// Whether a replica that is ready may load this adapter.
+  bool is_loadable(adapter_version adapter) const;
   /// The work of a replica in tokens: by its own report, and by what was sent to it since.
   std::uint64_t work(replica_id id) const;
 
@@ -85,6 +89,7 @@ class routing_policy {
   };
 
   static std::size_t in_system(const replica& where);
+  static bool may_load(const replica& where, adapter_version adapter);
   bool is_full(const replica& where, bool is_batch) const;
   std::uint64_t work_of(const replica& where) const;
   static std::uint64_t tokens_to_compute(const replica& where, const request_view& request);

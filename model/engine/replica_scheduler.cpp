@@ -154,12 +154,23 @@ std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_a
   forget_stored();
   std::vector<sequence_id> ids;
   for (const auto& [id, kept] : answers_) ids.push_back(id);
+  return give_up(std::move(ids));
+}
+
+std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_all_with(adapter_version adapter) {
+  std::vector<sequence_id> ids;
+  for (const auto& [id, kept] : answers_)
+    if (kept.request->sequence.adapter == adapter) ids.push_back(id);
+  return give_up(std::move(ids));
+}
+
+/// All answers to a prompt are among them, or none.
+std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up(std::vector<sequence_id> ids) {
   std::sort(ids.begin(), ids.end());
   std::vector<std::pair<sequence_id, engine_request>> all;
   for (std::size_t i = 0; i < ids.size(); i += static_cast<std::size_t>(all.back().second.sequence.answers))
     all.emplace_back(ids[i], rest_of(ids[i]));
-  for (const sequence_id id : ids) decisions_.cancel(id);
-  answers_.clear();
+  for (const sequence_id id : ids) cancel(id);
   return all;
 }
 

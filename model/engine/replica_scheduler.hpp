@@ -63,6 +63,8 @@ class replica_scheduler {
   /// Gives up every request, in the form in which it must be submitted elsewhere to go on: each answer by itself, but
   /// those that wait for their prompt together, under the first one's id.
   std::vector<std::pair<sequence_id, engine_request>> give_up_all();
+  /// The same for the requests with this adapter. The others go on.
+  std::vector<std::pair<sequence_id, engine_request>> give_up_all_with(adapter_version adapter);
 
   const batch_scheduler& decisions() const { return decisions_; }
 
@@ -72,6 +74,7 @@ class replica_scheduler {
   void open_answers(step_order& order);
   void open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order);
   void close(sequence_id id);
+  std::vector<std::pair<sequence_id, engine_request>> give_up(std::vector<sequence_id> ids);
   engine_request rest_of(sequence_id id) const;
   bool waits_for_prompt(sequence_id first) const;
   void tell_readings(const step_outcome& outcome, const reading_sink& on_reading);

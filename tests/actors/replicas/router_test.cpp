@@ -13,7 +13,7 @@ class router : public testing::Test {
   ~router() override { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
 
   mock<scheduler_actor>& replica(std::uint32_t id) { return id == 0 ? first_ : second_; }
-  void report(std::uint32_t id, bool ready, std::uint32_t waiting = 0) {
+  void report(std::uint32_t id, bool ready, std::uint32_t waiting = 0, std::vector<adapter_version> unloadable = {}) {
     replica_state state;
     state.replica = replica_id(id);
     state.ready = ready;
@@ -21,6 +21,7 @@ class router : public testing::Test {
     state.load.running = waiting > 0 ? 8 : 0;
     state.load.max_sequences = 8;
     state.load.max_waiting = 4;
+    state.load.unloadable = std::move(unloadable);
     tell(actor_, std::move(state));
   }
   routed_request request(std::uint64_t id, std::size_t resumed = 0) {
@@ -75,6 +76,52 @@ TEST_F(router, takes_what_a_lost_replica_gives_back_to_another) {
   EXPECT_EQ(again.engine.resumed, 2u);
   tell(actor_, request(2));  // the lost one is not asked again
   EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+}
+
+routed_request with(adapter_version adapter, routed_request request) {
+  request.engine.sequence.adapter = adapter;
+  request.engine.sequence.was_accepted = true;
+  return request;
+}
+
+constexpr adapter_version pricing{7};
+
+TEST_F(router, sends_elsewhere_whose_adapter_a_replica_cannot_load_and_nobody_else) {
+  report(0, true);
+  report(1, true);
+  tell(actor_, with(pricing, request(1)));
+  const auto sent = first_.take<routed_request>();
+  report(0, true, 0, {pricing});
+  tell(actor_, requests_returned{replica_id(0), {sent}, "the disk is full"});
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(1));
+  tell(actor_, with(pricing, request(2)));
+  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  tell(actor_, request(3));
+  EXPECT_EQ(first_.take<routed_request>().id, request_id(3));
+}
+
+TEST_F(router, refuses_whose_adapter_no_replica_can_load_unless_the_answer_has_begun) {
+  report(0, true, 0, {pricing});
+  tell(actor_, with(pricing, request(1)));
+  tell(actor_,
+       requests_returned{replica_id(0),
+                         {with(pricing, request(1)), with(pricing, request(2, 5)), with(pricing, request(3, 5))},
+                         "the disk is full"});
+  EXPECT_EQ(first_.take<routed_request>().id, request_id(1)) << "it was tried";
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.request, request_id(1));
+  EXPECT_EQ(refused.error, "the disk is full");
+  EXPECT_EQ(refused.cause, refusal_cause::unavailable);
+  EXPECT_EQ(refused.retry_after, duration{});
+  tell(actor_, request(4));
+  EXPECT_EQ(first_.take<routed_request>().id, request_id(4)) << "they hold nobody up";
+  tell(actor_, cancel_request{request_id(2)});
+  report(0, true);
+  const auto goes_on = first_.take<routed_request>();
+  EXPECT_EQ(goes_on.id, request_id(3));
+  EXPECT_EQ(goes_on.engine.resumed, 5u);
+  EXPECT_EQ(first_.count<routed_request>(), 0u);
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
 TEST_F(router, refuses_new_requests_with_a_time_to_try_again_where_waiting_is_in_vain) {

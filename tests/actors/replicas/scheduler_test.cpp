@@ -358,14 +358,47 @@ TEST_F(scheduler, has_an_adapter_loaded_on_every_stage_before_a_request_with_it_
   EXPECT_EQ(with.order.plan.rows[0].adapter, pricing);
 }
 
-TEST_F(scheduler, refuses_requests_whose_adapter_cannot_be_loaded) {
+TEST_F(scheduler, gives_requests_back_whose_adapter_cannot_be_loaded) {
+  const adapter_version pricing = publish_pricing();
+  begin_life(1, 64, 1);
+  ask(1, "AB", 10, pricing, 2);
+  ask(2, "XY");
+  const auto other = last_.take<run_step>();
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
+  const auto returned = router_.take<requests_returned>();
+  EXPECT_EQ(returned.adapter_fault, "the disk is full");
+  ASSERT_EQ(returned.requests.size(), 1u);
+  EXPECT_EQ(returned.requests[0].id, request_id(1));
+  EXPECT_EQ(returned.requests[0].engine.sequence.answers, 2);
+  tell(actor_, outcome_of(other, 'Z'));
+  EXPECT_EQ(next_tokens(), letters("Z")) << "others go on";
+  begin_life(2, 64, 1);
+  while (router_.take<replica_state>().load.unloadable != std::vector{pricing}) {
+  }
+  while (!router_.take<replica_state>().load.unloadable.empty()) {  // other workers, perhaps
+  }
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+  EXPECT_EQ(router_.count<requests_ended>(), 0u);
+}
+
+TEST_F(scheduler, gives_an_answer_back_with_its_tokens_whose_adapter_cannot_be_loaded_again) {
   const adapter_version pricing = publish_pricing();
   begin_life(1);
   ask(1, "AB", 10, pricing);
   (void)last_.take<load_adapter>();
-  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
-  EXPECT_EQ(sink_.take<request_refused>().error, "the disk is full");
-  EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
+  for (const std::uint32_t stage : {0u, 1u}) tell(actor_, adapter_loaded{life(1), stage, 0, pricing, {}});
+  tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  EXPECT_EQ(next_tokens(), letters("C"));
+  tell(actor_, replica_stopped{});
+  begin_life(2);
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(2), 0, 0, pricing, "the disk is full"});
+  const auto returned = router_.take<requests_returned>();
+  ASSERT_EQ(returned.requests.size(), 1u);
+  EXPECT_EQ(returned.requests[0].engine.sequence.prompt, letters("ABC"));
+  EXPECT_EQ(returned.requests[0].engine.resumed, 1u);
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
 /// All stages have answered the first try before the second begins.
@@ -375,7 +408,7 @@ TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) 
   ask(1, "AB", 10, pricing);
   (void)last_.take<load_adapter>();
   tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
-  EXPECT_EQ(sink_.take<request_refused>().request, request_id(1));
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).id, request_id(1));
   ask(2, "CD", 10, pricing);
   ask(3, "VW");
   const auto without = last_.take<run_step>();

@@ -104,6 +104,33 @@ TEST_F(cluster_faults, leave_nothing_to_compute_when_all_clients_are_gone) {
   });
 }
 
+TEST_F(cluster_faults, of_a_node_that_can_load_no_adapter_are_not_heard_of_while_another_replica_can) {
+  for_seeds(4, [](std::uint64_t seed) {
+    course_of_events course(*model_, {.seed = seed, .nodes = 4});
+    constexpr std::size_t full = 1;  // each of the others takes its place in one of two replicas
+    course.cluster.fill_disk(full, seconds(60));
+    course.cluster.pass(seconds(3));
+    for (int i = 0; i < 8; ++i) {
+      for (std::size_t kind = 5; kind < kinds; kind += 6) course.ask(kind);  // all have the adapter
+      course.cluster.pass(milliseconds(course.cluster.random() % 100));
+    }
+    EXPECT_TRUE(course.pass_until_over(seconds(20)));
+    for (const auto& each : course.all) EXPECT_FALSE(each.listener->refused);
+    for (std::size_t kind = 5; kind < kinds; kind += 6) course.ask(kind);
+    course.cluster.pass(milliseconds(20 + course.cluster.random() % 30));
+    for (std::size_t node = 0; node < 4; ++node)
+      if (node != full) course.cluster.kill(node);  // so what has begun waits where it cannot go on
+    EXPECT_TRUE(course.pass_until_over(seconds(90)));
+    for (const auto& each : course.all) {
+      SCOPED_TRACE(fmt::format("request {} of kind {}", &each - course.all.data() + 1, each.kind));
+      EXPECT_FALSE(each.listener->refused && each.listener->has_begun) << each.listener->refused->error;
+      expect_same_as_alone(each);
+    }
+    expect_rest(course);
+    say_log(course);
+  });
+}
+
 TEST_F(cluster_faults, come_again_by_the_same_seed) {
   course_of_events first(*model_, options_of(7)), again(*model_, options_of(7));
   first.be_disturbed();

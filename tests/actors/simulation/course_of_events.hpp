@@ -136,7 +136,7 @@ class course_of_events {
     ++faults;
     const std::size_t node = random() % nodes, other = random() % nodes;
     const duration time = milliseconds(50 + random() % (random() % 8 == 0 ? 15'000 : 4000));
-    switch (random() % 9) {
+    switch (random() % 10) {
       case 0:
         if (random() % 4 == 0 && left > 2) {
           --left;
@@ -154,6 +154,8 @@ class course_of_events {
         return cluster.cut_between(node, other, time);
       case 6:
         return cluster.leave(node);
+      case 8:
+        return cluster.fill_disk(node, time);
       case 7:
         if (nodes == 8) return;
         ++left;

@@ -35,15 +35,17 @@ struct simulated_model {
   }
 };
 
-/// Has every adapter.
+/// Has every adapter, except while its disk is full.
 struct simulated_fetcher {
   using handle = adapter_fetcher_actor;
   static constexpr const char* name = "fetcher";
 
-  simulated_fetcher(handle::pointer own, const simulated_model* with) : self(own), model(with) {}
+  simulated_fetcher(handle::pointer own, const simulated_model* with, std::function<bool()> full)
+      : self(own), model(with), is_full(std::move(full)) {}
   handle::behavior_type make_behavior() {
     return {[this](const begin_fetching& begun) { worker = begun.worker; },
             [this](const load_adapter& order) {
+              if (is_full()) return tell(worker, adapter_ready{order, nullptr, "the disk is full"});
               tell(worker, adapter_ready{order, model->adapters.at(order.version), {}});
             },
             [](const prepare_adapter&) {},
@@ -55,6 +57,7 @@ struct simulated_fetcher {
 
   handle::pointer self;
   const simulated_model* model;
+  std::function<bool()> is_full;
   worker_actor worker;
 };
 
@@ -148,6 +151,8 @@ class simulated_cluster {
     nodes_[node]->wire.is_stopped = true;
     nodes_[node]->wakes_at = now() + time;
   }
+  /// The node can load no adapter for so long.
+  void fill_disk(std::size_t node, duration time) { full_until_[node] = now() + time; }
   void cut_from_head(std::size_t node, duration time) {
     if (nodes_[node] && head_) net_.cut(nodes_[node]->wire, head_->wire, time);
   }
@@ -248,7 +253,8 @@ class simulated_cluster {
     const std::string address = fmt::format("tcp://{}:{}", name_of(index), ++last_port_);
     node& made = *all_nodes_.emplace_back(std::make_unique<node>(net_, address));
     nodes_[index] = &made;
-    made.fetcher = spawn_state<simulated_fetcher>(system_, &model_);
+    made.fetcher =
+        spawn_state<simulated_fetcher>(system_, &model_, [this, index] { return now() < full_until_[index]; });
     made.head = spawn_remote_head(system_, {.links = &made.wire, .link = made.head_link});
     worker_parts parts{.links = &made.wire,
                        .head = made.head,
@@ -371,6 +377,7 @@ class simulated_cluster {
   std::vector<std::unique_ptr<node>> all_nodes_;  ///< also those that have ended
   std::vector<node*> nodes_;                      ///< null: it has ended, and is started again
   std::map<std::size_t, instant> starts_at_;
+  std::map<std::size_t, instant> full_until_;
   std::map<caf::actor_id, node*> owners_;
   std::uint64_t last_port_ = 100, last_incarnation_ = 0;
 };

@@ -173,6 +173,24 @@ TEST_F(a_router, expects_an_adapter_where_it_sent_one) {
   EXPECT_EQ(choice(view(9000, 64, pricing)), a);
 }
 
+TEST_F(a_router, avoids_a_replica_that_could_not_load_the_adapter_while_another_one_may) {
+  constexpr adapter_version pricing{7};
+  auto load = load_of(0);
+  load.unloadable = {pricing};
+  router.update(a, load);
+  router.update(b, load_of(10));
+  EXPECT_EQ(choice(view(0, 10, pricing)), b);
+  EXPECT_EQ(choice(view(0, 10)), a);
+  router.update(b, load_of(16, 8));
+  EXPECT_FALSE(router.choose(view(0, 10, pricing))) << "b is full, and will have room";
+  router.update(b, load);
+  EXPECT_FALSE(router.is_loadable(pricing));
+  EXPECT_EQ(choice(view(0, 10, pricing)), a) << "it is tried";
+  router.update(b, load_of(10));
+  router.set_ready(b, false);
+  EXPECT_FALSE(router.is_loadable(pricing));
+}
+
 TEST_F(a_router, avoids_a_replica_without_blocks) {
   auto load = load_of(0);
   load.free_blocks = 2;
