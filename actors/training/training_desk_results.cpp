@@ -72,7 +72,7 @@ void training_desk_state::take_progress(const training_progress& progress) {
   const auto lease = lease_of(progress.lease);
   record* job = lease ? find(lease->job) : nullptr;
   if (!job) return;
-  if (progress.step > job->figures.progress.step) queue_.note_progress(lease->number);
+  queue_.note_progress(lease->number, progress.step);
   if (progress.step != job->figures.progress.step)
     job->moved = clock_.now();  // also backwards, when steps are made again
   const std::string& id = lease->job;

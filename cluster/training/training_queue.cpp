@@ -20,7 +20,7 @@ training_queue::entry* training_queue::find_by_lease(std::uint64_t number) {
 }
 
 void training_queue::add(const std::string& job, bool paused, int trainers) {
-  if (!find(job)) jobs_.push_back({job, paused, trainers, {}, 0});
+  if (!find(job)) jobs_.push_back({job, paused, trainers, {}, 0, 0});
 }
 
 /// The trainers are free at once, since they hear of this before they hear of anything else.
@@ -86,8 +86,11 @@ training_queue::group training_queue::give_back(std::uint64_t number) {
   return found ? end_leases(*found) : group{};
 }
 
-void training_queue::note_progress(std::uint64_t number) {
-  if (entry* found = find_by_lease(number)) found->deaths = 0;
+void training_queue::note_progress(std::uint64_t number, std::int64_t step) {
+  entry* found = find_by_lease(number);
+  if (!found || step <= found->furthest) return;
+  found->furthest = step;
+  found->deaths = 0;
 }
 
 training_queue::group training_queue::finish(std::uint64_t number) {

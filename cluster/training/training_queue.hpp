@@ -3,8 +3,8 @@
 // Goals: a trainer has one lease at a time, and each lease has its own number, so that messages about another one can
 // be ignored. The oldest job goes first, to the trainers that had it before if they are free, since they have the
 // checkpoint. A job takes as many trainers as it asks for and can have; it never waits for more, since the result is
-// the same. Trainers that lose each other again and again without a step in between may not reach each other: then one
-// goes on alone. A job that loses its only trainer again and again is given up.
+// the same. Trainers that lose each other again and again without getting further may not reach each other: then one
+// goes on alone. A job that loses its only trainer again and again without getting further is given up.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -18,7 +18,7 @@ namespace troupe {
 class training_queue {
  public:
   struct options {
-    int most_deaths = 5;            ///< of trainers at one job, without a step in between
+    int most_deaths = 5;            ///< of trainers at one job that does not get further in between
     std::uint64_t leases_from = 0;  ///< where lease numbers begin; each head has its own
   };
   struct lease {
@@ -51,8 +51,9 @@ class training_queue {
   group fell_apart(std::uint64_t lease);
   /// A trainer stopped in good order, but was not asked to: the job waits again.
   group give_back(std::uint64_t lease);
-  /// The job has made a step.
-  void note_progress(std::uint64_t lease);
+  /// The job has made so many steps. It has got further if that is more than ever before: steps since its checkpoint
+  /// that are made again count for nothing.
+  void note_progress(std::uint64_t lease, std::int64_t step);
   /// The job is trained: from now on it needs only the trainer in charge. The leases of the others end.
   group finish(std::uint64_t lease);
 
@@ -70,7 +71,8 @@ class training_queue {
     bool paused = false;
     int wanted = 1;  ///< trainers
     group members;   ///< that have it, or had it last
-    int deaths = 0;
+    int deaths = 0;  ///< since it got further
+    std::int64_t furthest = 0;
 
     bool is_leased() const { return !members.empty() && members.front().number != 0; }
   };

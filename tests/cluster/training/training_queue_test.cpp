@@ -54,13 +54,35 @@ TEST(training_queue, gives_up_what_kills_its_trainer_without_getting_further) {
     queue.trainer_joined("coach");
     const auto leases = queue.assign();
     ASSERT_EQ(leases.size(), 1u) << death;
-    if (death == 2) queue.note_progress(leases[0].number);
+    queue.note_progress(leases[0].number, death < 2 ? 5 : 6);
     const auto lost = queue.trainer_lost("coach");
     EXPECT_EQ(lost.given_up, death == 4 ? "a" : "") << death;
     if (!lost.given_up.empty()) break;
   }
   queue.trainer_joined("coach");
   EXPECT_THAT(queue.assign(), IsEmpty());
+}
+
+/// It goes on from its checkpoint at the third step each time.
+TEST(training_queue, steps_that_are_made_again_save_no_job_that_kills_its_trainers) {
+  training_queue queue = made();
+  queue.add("alone", false), queue.add("shared", false, 2);
+  queue.trainer_joined("x");
+  for (int death = 1; death <= 3; ++death) {
+    const auto leases = queue.assign();
+    for (const std::int64_t step : {3, 4, 5}) queue.note_progress(leases.at(0).number, step);
+    EXPECT_EQ(queue.trainer_lost("x").given_up, death == 3 ? "alone" : "") << death;
+    queue.trainer_joined("x");
+  }
+  queue.remove("alone");
+  queue.trainer_joined("y");
+  for (int loss = 1; loss <= 3; ++loss) {
+    const auto leases = queue.assign();
+    ASSERT_EQ(leases.size(), 2u) << loss;
+    for (const std::int64_t step : {3, 4, 5}) queue.note_progress(leases[0].number, step);
+    EXPECT_THAT(queue.fell_apart(leases[0].number), testing::SizeIs(2));
+  }
+  EXPECT_THAT(names(queue.assign()), ElementsAre("x")) << "one goes on alone";
 }
 
 TEST(training_queue, a_paused_job_frees_its_trainer_and_waits) {
