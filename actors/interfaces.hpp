@@ -277,6 +277,7 @@ struct trainer_joined {
 };
 struct trainer_lost {
   std::string name;
+  life_end why = life_end::loss;
 };
 
 /// Jobs to training desk: a fine-tune was cancelled, paused or resumed.

@@ -165,9 +165,9 @@ void supervisor_state::note_link_lost(link_id link) {
 }
 
 /// The node is no member any more, so what it held is lost.
-void supervisor_state::lose(const std::string& name, const std::string& why, life_end of_its_replica) {
+void supervisor_state::lose(const std::string& name, const std::string& why, life_end how) {
   parts_.say(fmt::format("{} is lost: {}", name, why));
-  lose_trainer(name);
+  lose_trainer(name, how);
   const auto found = workers_.find(name);
   if (found == workers_.end()) return;
   const worker_record gone = found->second;
@@ -177,15 +177,15 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
   parts_.directory->expel(gone.link);
   nodes_by_link_.erase(gone.link);
   tell(gone.worker, stop_now{});
-  give_up_worker(name, of_its_replica);
+  give_up_worker(name, how);
 }
 
-void supervisor_state::lose_trainer(const std::string& name) {
+void supervisor_state::lose_trainer(const std::string& name, life_end how) {
   const auto gone = trainers_.extract(name);
   if (!gone) return;
   parts_.directory->expel(gone.mapped());
   nodes_by_link_.erase(gone.mapped());
-  tell(training_, trainer_lost{name});
+  tell(training_, trainer_lost{name, how});
 }
 
 void supervisor_state::look_at_clock() {

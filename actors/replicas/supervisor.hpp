@@ -70,13 +70,13 @@ class supervisor_state {
   void take_free_memory(const std::string& name, const node_report& report);
   void take_leave(incarnation_id node);
   void note_link_lost(link_id link);
-  void lose(const std::string& name, const std::string& why, life_end of_its_replica = life_end::loss);
+  void lose(const std::string& name, const std::string& why, life_end how = life_end::loss);
   void look_at_clock();
   void drain(const drain_node& order);
   std::string drain_now(const std::string& name);
   std::string no_worker_text(const std::string& name) const;
   void admit_trainer(const node_hello& hello, link_id link);
-  void lose_trainer(const std::string& name);
+  void lose_trainer(const std::string& name, life_end how);
   worker_offer offer_of(const node_hello& hello) const;
   remote_parts remote(link_id link) const { return {parts_.links, std::make_shared<link_slot>(link)}; }
 

@@ -44,7 +44,7 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
         queue_.trainer_joined(joined.name, joined.reach);
         assign();
       },
-      [this](const trainer_lost& lost) { lose_trainer(lost.name); },
+      [this](const trainer_lost& lost) { lose_trainer(lost); },
       [this](const training_progress& progress) { take_progress(progress); },
       [this](const training_ended& ended) { take_end(ended); },
       [this](const want_training_piece& wanted) {
@@ -173,13 +173,14 @@ void training_desk_state::tell_what_is_over(const std::string& name) {
               });
 }
 
-void training_desk_state::lose_trainer(const std::string& name) {
-  if (const auto found = trainers_.extract(name)) tell(found.mapped().actor, stop_now{});
-  const auto lost = queue_.trainer_lost(name);
-  stop_leases(lost.ended);
-  if (!lost.given_up.empty())
-    fail(lost.given_up,
-         fmt::format("its trainer died {} times at the same place: see the log of {}", parts_.queue.most_deaths, name));
+void training_desk_state::lose_trainer(const trainer_lost& lost) {
+  if (const auto found = trainers_.extract(lost.name)) tell(found.mapped().actor, stop_now{});
+  const auto loss = lost.why == life_end::planned ? training_queue::loss{queue_.trainer_left(lost.name), {}}
+                                                  : queue_.trainer_lost(lost.name);
+  stop_leases(loss.ended);
+  if (!loss.given_up.empty())
+    fail(loss.given_up, fmt::format("its trainer died {} times at the same place: see the log of {}",
+                                    parts_.queue.most_deaths, lost.name));
   assign();
 }
 

@@ -76,6 +76,11 @@ training_queue::loss training_queue::trainer_lost(const std::string& name) {
   return had ? lose(*had) : loss{};
 }
 
+training_queue::group training_queue::trainer_left(const std::string& name) {
+  const auto gone = trainers_.extract(name);
+  return gone ? give_back(gone.mapped().lease) : group{};
+}
+
 training_queue::group training_queue::fell_apart(std::uint64_t number) {
   entry* had = find_by_lease(number);
   return had ? lose(*had).ended : group{};

@@ -47,6 +47,8 @@ class training_queue {
   void trainer_joined(const std::string& name, const std::string& reach = {});
   /// The job that it was working on waits again.
   loss trainer_lost(const std::string& name);
+  /// The same for one that was told to end, which says nothing against the job.
+  group trainer_left(const std::string& name);
   /// The trainers of a job have lost each other: the job waits again.
   group fell_apart(std::uint64_t lease);
   /// A trainer stopped in good order, but was not asked to: the job waits again.

@@ -42,7 +42,8 @@ class supervisor : public testing::Test {
     parts.adapters = std::make_shared<adapter_directory>();
     parts.board = board_;
     actor_ = spawn_supervisor(system_, std::move(parts));
-    tell(actor_, begin_cluster{{}, local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()}});
+    tell(actor_, begin_cluster{training_.handle(),
+                               local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()}});
   }
   ~supervisor() override {
     tell(actor_, stop_now{});
@@ -109,6 +110,7 @@ class supervisor : public testing::Test {
   mock<worker_actor> worker_{system_};
   mock<router_actor> router_{system_};
   mock<sink_actor> sink_{system_};
+  mock<training_desk_actor> training_{system_};
   std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   std::map<replica_id, scheduler_actor> schedulers_;
@@ -259,6 +261,21 @@ TEST_F(supervisor, says_whether_a_life_was_lost_or_ended_as_planned) {
   join("w1", 12);
   EXPECT_EQ(lives_of_a_request_in(life(1, 3), [&] { join("w1", 13); }), 1) << "its process died";
   EXPECT_EQ(lives_of_a_request_in(life(1, 4), [&] { tell(actor_, drain_node{no_link, 0, "w1"}); }), 0);
+}
+
+TEST_F(supervisor, says_whether_a_trainer_was_lost_or_told_to_end) {
+  const auto join_as_trainer = [this](std::uint64_t incarnation) {
+    node_hello made = hello("coach", incarnation);
+    made.roles = {"trainer"};
+    tell(actor_, incoming<join_cluster>{link_id(incarnation), 0, {made}});
+    EXPECT_EQ(training_.take<trainer_joined>().name, "coach");
+  };
+  join_as_trainer(11);
+  leave(11);
+  EXPECT_EQ(training_.take<trainer_lost>().why, life_end::planned);
+  join_as_trainer(12);
+  join("coach", 13);  // its process died
+  EXPECT_EQ(training_.take<trainer_lost>().why, life_end::loss);
 }
 
 TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {

@@ -57,6 +57,18 @@ TEST_F(training_desk, a_lost_trainer_s_job_goes_to_the_next_and_old_leases_are_n
   EXPECT_EQ(state(), job_state::failed);
 }
 
+TEST_F(training_desk, a_trainer_that_was_told_to_end_has_not_died_of_its_job) {
+  submit(good_data);
+  for (int end = 0; end < 3; ++end) {
+    join("coach");
+    (void)given();
+    tell(actor_, trainer_lost{"coach", life_end::planned});
+  }
+  join("coach");
+  EXPECT_EQ(given().job, "job-1");
+  EXPECT_EQ(state(), job_state::running);
+}
+
 const json shared_by_two{{"trainers", 2}, {"accumulate", 2}};
 
 TEST_F(training_desk, two_trainers_share_a_job_and_the_first_speaks_for_both) {

@@ -85,6 +85,19 @@ TEST(training_queue, steps_that_are_made_again_save_no_job_that_kills_its_traine
   EXPECT_THAT(names(queue.assign()), ElementsAre("x")) << "one goes on alone";
 }
 
+TEST(training_queue, who_is_told_to_end_says_nothing_against_its_job) {
+  training_queue queue = made();
+  queue.add("a", false, 2);
+  for (int end = 0; end < 10; ++end) {
+    queue.trainer_joined("x"), queue.trainer_joined("y");
+    EXPECT_THAT(names(queue.assign()), testing::SizeIs(2));
+    EXPECT_THAT(queue.trainer_left("x"), testing::SizeIs(2));
+    EXPECT_THAT(names(queue.assign()), ElementsAre("y"));
+    EXPECT_THAT(names(queue.trainer_left("y")), ElementsAre("y"));
+  }
+  EXPECT_THAT(queue.trainer_left("x"), IsEmpty()) << "it is not here";
+}
+
 TEST(training_queue, a_paused_job_frees_its_trainer_and_waits) {
   training_queue queue = made();
   queue.add("a", false), queue.add("b", true);
