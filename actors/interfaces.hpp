@@ -248,12 +248,15 @@ struct adapter_published {
 };
 
 /// Training desk to adapter store: make a version of this folder, unless nobody wants it any more once the workers have
-/// it. Both functions may be called on any thread, `answer` once.
+/// it. These two functions may be called on any thread, `answer` once.
 struct publish_adapter {
   std::string name;
   std::filesystem::path folder;
   std::function<void(const adapter_published&)> answer;
   std::function<bool()> is_wanted = [] { return true; };
+  /// Called with the version's name on the journal's thread, for what is to be written together with the version. If it
+  /// throws input_error, there is no version.
+  std::function<void(journal&, const std::string& full_name)> write_with_it = {};
 };
 
 /// Jobs to adapter store: what save_catalogue asked for is on the disk, or why it is not.
@@ -303,11 +306,14 @@ using training_desk_actor =
 
 // --- jobs ---
 
-/// Adapter store to jobs, which owns the journal: write this down before it takes effect.
+/// Adapter store to jobs, which owns the journal: write this down before it takes effect. All of it is written, or
+/// nothing.
 struct save_catalogue {
   std::uint64_t ticket = 0;
   catalogue_records changes;
   adapter_store_actor asker;
+  std::vector<std::function<void(journal&)>> together_with =
+      {};  ///< may throw input_error, and then nothing is written
 };
 
 /// A job's listener to jobs: a line was answered, or was refused and may be tried again.

@@ -65,7 +65,7 @@ void adapter_shelf::keep_changes() {
 }
 
 void adapter_shelf::drop_changes() {
-  catalogue_ = saved_;
+  catalogue_ = being_saved_ = saved_;
   const auto is_gone = [this](const auto& each) { return catalogue_.find(each.first) == nullptr; };
   std::erase_if(details_, is_gone);
   std::erase_if(faults_, is_gone);

@@ -60,6 +60,7 @@ class adapter_store_state {
  private:
   /// Called when the journal has a change; `error` says what prevented that, or is empty.
   using continuation = std::function<void(const std::string& error)>;
+  using journal_writer = decltype(publish_adapter::write_with_it);
   struct change {
     std::uint64_t ticket = 0;
     adapter_directory::snapshot snapshot;
@@ -78,6 +79,7 @@ class adapter_store_state {
   void run(const command_call& call);
   void load(const command_call& call);
   void publish(const publish_adapter& asked);
+  std::string publish_with(const adapter_shelf::candidate& copy, const journal_writer& write);
   void spread(const adapter_shelf::candidate& adapter, std::function<void()> then);
   void take_prepared(const adapter_prepared& prepared);
   void end_overdue();
@@ -93,10 +95,11 @@ class adapter_store_state {
 
   handle::pointer self_;
   adapter_store_parts parts_;
-  std::uint64_t shown_files_;                     ///< times_files_were_found() when files were last shown
-  std::optional<change> saving_;                  ///< what the journal is writing
-  std::vector<continuation> next_;                ///< what follows when the changes after that are written
-  std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
+  std::uint64_t shown_files_;                                 ///< times_files_were_found() when files were last shown
+  std::optional<change> saving_;                              ///< what the journal is writing
+  std::vector<continuation> next_;                            ///< what follows when the changes after that are written
+  std::vector<std::function<void(journal&)>> together_with_;  ///< what is written together with these
+  std::map<std::uint64_t, spreading> spreading_;              ///< by ticket
   std::uint64_t ticket_ = 0;
   monotonic_clock clock_;
 };
@@ -161,14 +164,20 @@ void adapter_store_state::publish(const publish_adapter& asked) {
   adapter_shelf::candidate copy;
   if (auto refusal = refusal_of([&] { copy = parts_.shelf->copy_in(asked.name, asked.folder); }))
     return finish(std::move(*refusal), tell_asker);
-  spread(copy, [this, copy, tell_asker, is_wanted = asked.is_wanted] {
+  spread(copy, [this, copy, tell_asker, is_wanted = asked.is_wanted, write = asked.write_with_it] {
     finish(answer_of([&] {
-             if (is_wanted()) return parts_.shelf->publish(copy).full_name();
+             if (is_wanted()) return publish_with(copy, write);
              parts_.shelf->give_up(copy);
              refuse("{}: nobody wants it any more", copy.name);
            }),
            tell_asker);
   });
+}
+
+std::string adapter_store_state::publish_with(const adapter_shelf::candidate& copy, const journal_writer& write) {
+  const std::string version = parts_.shelf->publish(copy).full_name();
+  if (write) together_with_.push_back([write, version](journal& book) { write(book, version); });
+  return version;
 }
 
 /// Tells all workers; each fetches the files from here at its own pace. A way to send them to all at once belongs here.
@@ -239,9 +248,11 @@ void adapter_store_state::save_then(continuation then) {
 void adapter_store_state::save_changes() {
   parts_.shelf->forget_unloaded([this](adapter_version version) { return is_used(version); });
   auto then = std::exchange(next_, {});
-  if (catalogue_records changes = parts_.shelf->take_changes(); !changes.empty()) {
+  auto together_with = std::exchange(together_with_, {});
+  catalogue_records changes = parts_.shelf->take_changes();
+  if (!changes.empty() || !together_with.empty()) {
     saving_ = change{++ticket_, parts_.shelf->snapshot(), parts_.shelf->shown(), news_of(changes), std::move(then)};
-    return tell(parts_.journal, save_catalogue{ticket_, std::move(changes), handle(self_)});
+    return tell(parts_.journal, save_catalogue{ticket_, std::move(changes), handle(self_), std::move(together_with)});
   }
   show_files_that_came_back();
   parts_.shelf->remove_unused_files();
@@ -261,6 +272,7 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
     parts_.shelf->drop_changes();
     std::move(next_.begin(), next_.end(), std::back_inserter(written.then));
     next_.clear();
+    together_with_.clear();
   }
   if (next_.empty()) parts_.shelf->remove_unused_files();
   for (const continuation& then : written.then) then(saved.error);

@@ -4,6 +4,7 @@
 
 #include "actors/jobs/jobs.hpp"
 #include "actors/json_dump_impl.hpp"
+#include "base/error.hpp"
 
 namespace troupe {
 
@@ -146,10 +147,16 @@ void jobs_state::use_again() {
 void jobs_state::save(const save_catalogue& order) {
   std::string error;
   try {
-    parts_.book->save(order.changes);
+    parts_.book->at_once([&] {
+      for (const auto& write : order.together_with) write(*parts_.book);
+      parts_.book->save(order.changes);
+    });
   } catch (const journal_failure& failure) {
     error = failure.what();
+  } catch (const input_error& refusal) {
+    error = refusal.what();
   }
+  if (!order.together_with.empty()) post_soon();
   tell(order.asker, catalogue_saved{order.ticket, std::move(error)});
 }
 

@@ -6,6 +6,7 @@
 #include "actors/json_dump_impl.hpp"
 #include "actors/training/training_desk.hpp"
 #include "actors/training/training_task.hpp"
+#include "base/error.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {
@@ -147,6 +148,8 @@ void training_desk_state::fetch_result(const std::string& id) {
 }
 
 /// The adapter store checks the files, spreads them to all workers and makes a version of them, or does nothing at all.
+/// The journal gets the version and the job's success at once: whoever cancels the job is told that it has succeeded,
+/// or there is no version.
 void training_desk_state::publish(const std::string& id) {
   record& job = jobs_.at(id);
   if (std::exchange(job.figures.is_publishing, true)) return;
@@ -168,7 +171,16 @@ void training_desk_state::publish(const std::string& id) {
                                      [own = handle(self_), take_answer](const adapter_published& made) {
                                        tell(own, carry_on{[take_answer, made] { take_answer(made); }});
                                      },
-                                     [is_over = job.is_over] { return !*is_over; }});
+                                     [is_over = job.is_over] { return !*is_over; },
+                                     [id](journal& book, const std::string& version) {
+                                       const auto known = book.find(id);
+                                       if (!known || is_finished(known->state))
+                                         refuse(
+                                             "{}: is over, so its adapter becomes no version, and what was to be "
+                                             "written together with it was not: try that again",
+                                             id);
+                                       (void)book.succeed(id, version);
+                                     }});
 }
 
 /// What somebody can mend, such as a full disk, pauses the job: its checkpoint and its result stay where they are.

@@ -97,6 +97,32 @@ TEST_F(store, what_nobody_wants_any_more_becomes_no_version) {
   EXPECT_FALSE(adapters_->resolve("pricing"));
 }
 
+TEST_F(store, has_written_together_with_a_version_what_belongs_to_it) {
+  const auto listen = [to = answers_](const adapter_published& made) { to->put(made); };
+  const auto publish = [&] {
+    tell(actor_, publish_adapter{"pricing", golden / "llama" / "adapter", listen, [] { return true; },
+                                 [to = said_](journal&, const std::string& version) { to->put("with " + version); }});
+    return journal_.take<save_catalogue>();
+  };
+  journal book({.file = folder_.path() / "journal.db"});
+  const auto first = publish();
+  ASSERT_EQ(first.together_with.size(), 1u);
+  first.together_with[0](book);
+  EXPECT_EQ(said_->take<std::string>(), "with pricing@1");
+  tell(actor_, catalogue_saved{first.ticket, "job-1: is over"});
+  EXPECT_EQ(answers_->take<adapter_published>().error, "job-1: is over");
+  EXPECT_FALSE(adapters_->resolve("pricing"));
+  const auto second = publish();
+  tell(actor_, catalogue_saved{second.ticket, {}});
+  EXPECT_EQ(answers_->take<adapter_published>().full_name, "pricing@1");
+  const auto again = publish();
+  EXPECT_TRUE(again.changes.empty()) << "the same contents";
+  EXPECT_EQ(again.together_with.size(), 1u);
+  tell(actor_, catalogue_saved{again.ticket, {}});
+  EXPECT_EQ(answers_->take<adapter_published>().full_name, "pricing@1");
+  EXPECT_TRUE(adapters_->resolve("pricing"));
+}
+
 TEST_F(store, a_worker_whose_disk_is_full_keeps_nobody_else_from_a_version) {
   mock<worker_actor> worker(system_);
   directory_->set_worker("w0", worker.handle());

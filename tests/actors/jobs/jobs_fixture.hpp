@@ -80,6 +80,11 @@ class head {
     EXPECT_NE(get("job.seal", {{"id", id}})["state"], "receiving");
   }
   void use(std::function<void(journal&)> what) { tell(jobs_, use_journal{std::move(what)}); }
+  catalogue_saved save(save_catalogue order) {
+    order.asker = store_.handle();
+    tell(jobs_, std::move(order));
+    return store_.take<catalogue_saved>();
+  }
   begin_request next() { return gateway_.take<begin_request>(); }
   std::size_t waiting() { return gateway_.count<begin_request>(); }
   end_request next_end() { return gateway_.take<end_request>(); }
@@ -109,6 +114,7 @@ class head {
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<gateway_actor> gateway_;
+  mock<adapter_store_actor> store_{system_};
   jobs_actor jobs_;
 };
 

@@ -290,6 +290,30 @@ TEST_F(jobs, of_training_that_stand_still_since_the_head_began_tell_how_far_they
   }
 }
 
+TEST_F(jobs, that_made_a_version_are_over_at_once_with_it) {
+  head now(folder_, prompts_);
+  inbox seen;
+  const auto pointers = [&] {
+    now.use([&seen](journal& book) { seen.put(book.load_catalogue().pointers.size()); });
+    return seen.take<std::size_t>();
+  };
+  now.use([](journal& book) {
+    EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok());
+    EXPECT_TRUE(book.seal("tune").ok());
+  });
+  catalogue_records changes;
+  changes.pointers.push_back({"pricing", 1, 1, 2});
+  const auto succeed = [](journal& book) { EXPECT_TRUE(book.succeed("tune", "pricing@1").ok()); };
+  const auto refused = now.save({1, changes, {}, {succeed, [](journal&) { throw input_error("tune: is over"); }}});
+  EXPECT_EQ(refused.error, "tune: is over");
+  EXPECT_EQ(pointers(), 0u);
+  EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["state"], "queued");
+  EXPECT_EQ(now.save({2, changes, {}, {succeed}}).error, "");
+  EXPECT_EQ(pointers(), 1u);
+  EXPECT_EQ(now.wait("tune")["state"], "succeeded");
+  EXPECT_EQ(now.get("job.cancel", {{"id", "tune"}})["state"], "succeeded") << "it is too late";
+}
+
 TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
   using namespace std::chrono_literals;
   std::int64_t created = 0;

@@ -91,6 +91,8 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   EXPECT_EQ(asked.name, "pricing");
   EXPECT_TRUE(asked.is_wanted());
   EXPECT_EQ(state(), job_state::running);
+  asked.write_with_it(journal_, "pricing@1");
+  EXPECT_EQ(state(), job_state::succeeded) << "at once with the version";
   asked.answer({"pricing@1", {}});
   use_journal_once();
   EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
@@ -106,6 +108,8 @@ TEST_F(training_desk, nobody_wants_the_version_of_a_job_that_was_cancelled_meanw
   end_training();
   const auto asked = store_.take<publish_adapter>();
   ASSERT_TRUE(journal_.cancel("job-1"));
+  EXPECT_THROW(asked.write_with_it(journal_, "pricing@1"), input_error) << "the desk has not heard of it";
+  EXPECT_EQ(state(), job_state::cancelled);
   tell(actor_, job_changed{"job-1", job_state::cancelled});
   EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
   EXPECT_FALSE(asked.is_wanted());
