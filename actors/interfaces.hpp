@@ -89,7 +89,7 @@ struct training_news {
 
 /// Works on one job at a time, on threads of its own with idle priority.
 using trainer_actor = actor_of<train_job, stop_training, set_training_share, want_training_piece, training_piece,
-                               training_news, forget_life, link_lost, stop_now>;
+                               keep_jobs, training_news, forget_life, link_lost, stop_now>;
 
 /// The head, as trainers see it.
 using trainers_head_actor = actor_of<training_progress, training_ended, want_training_piece, training_piece, stop_now>;

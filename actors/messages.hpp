@@ -355,6 +355,14 @@ struct training_piece {
   auto fields() { return std::tie(lease, file, offset, error); }
 };
 
+/// Head to trainer, when it has joined: these jobs are not over. What the trainer has of others from before is removed.
+struct keep_jobs {
+  static constexpr std::uint16_t kind = 47;
+  std::vector<std::string> jobs;
+
+  auto fields() { return std::tie(jobs); }
+};
+
 // --- clients ---
 
 /// Client to head: answer this. The client chooses `id`, which names the request in every answer.

@@ -62,6 +62,7 @@ TROUPE_ON_THE_WIRE(training_progress);
 TROUPE_ON_THE_WIRE(training_ended);
 TROUPE_ON_THE_WIRE(want_training_piece);
 TROUPE_ON_THE_WIRE(training_piece);
+TROUPE_ON_THE_WIRE(keep_jobs);
 TROUPE_ON_THE_WIRE(client_request);
 TROUPE_ON_THE_WIRE(client_cancel);
 TROUPE_ON_THE_WIRE(client_text);

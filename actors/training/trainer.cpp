@@ -1,8 +1,11 @@
 #include "actors/training/trainer.hpp"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <utility>
 
+#include "actors/folders.hpp"
 #include "actors/training/training_files.hpp"
 #include "base/whole_file.hpp"
 
@@ -24,6 +27,8 @@ class trainer_state {
   void take_news(const training_news& news);
   void fail(const std::exception& error);
   void stop(const stop_training& stopped);
+  void note_what_was_before();
+  void keep(const keep_jobs& kept);
   void drop();
   std::filesystem::path folder() const { return parts_.site.folder / order_->job; }
 
@@ -33,11 +38,14 @@ class trainer_state {
   std::optional<training_download> download_;
   std::unique_ptr<training_task> task_;
   std::vector<training_file> result_;
+  std::vector<std::filesystem::path> from_before_;  ///< folders that were here before this node last joined
 };
 
 }  // namespace
 
-trainer_state::trainer_state(handle::pointer self, trainer_parts parts) : self_(self), parts_(std::move(parts)) {}
+trainer_state::trainer_state(handle::pointer self, trainer_parts parts) : self_(self), parts_(std::move(parts)) {
+  note_what_was_before();
+}
 
 trainer_state::handle::behavior_type trainer_state::make_behavior() {
   return {
@@ -54,7 +62,11 @@ trainer_state::handle::behavior_type trainer_state::make_behavior() {
       },
       [this](const training_piece& piece) { take_piece(piece); },
       [this](const training_news& news) { take_news(news); },
-      [this](forget_life) { drop(); },
+      [this](const keep_jobs& kept) { keep(kept); },
+      [this](forget_life) {
+        drop();
+        note_what_was_before();
+      },
       [](const link_lost&) {},
       [this](stop_now) {
         drop();
@@ -115,6 +127,21 @@ void trainer_state::stop(const stop_training& stopped) {
   if (order_ && (order_->lease == stopped.lease || order_->job == stopped.forget)) drop();
   std::error_code ignored;
   if (is_training_id(stopped.forget)) std::filesystem::remove_all(parts_.site.folder / stopped.forget, ignored);
+}
+
+void trainer_state::note_what_was_before() {
+  from_before_ = entries_of(parts_.site.folder);
+}
+
+/// Jobs may have ended while this trainer was away. A folder that came later is not touched: on the head's own machine
+/// a client may be sending the data of a job that is no job yet.
+void trainer_state::keep(const keep_jobs& kept) {
+  std::error_code ignored;
+  for (const std::filesystem::path& folder : std::exchange(from_before_, {})) {
+    const std::string job = folder.filename().string();
+    if (is_training_id(job) && std::find(kept.jobs.begin(), kept.jobs.end(), job) == kept.jobs.end())
+      std::filesystem::remove_all(folder, ignored);
+  }
 }
 
 /// Destroying the task waits until it has written its checkpoint. On a busy machine a thread with idle priority may not

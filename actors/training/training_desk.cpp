@@ -40,7 +40,7 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
       [this](const job_changed& changed) { take_change(changed); },
       [this](const trainer_joined& joined) {
         trainers_[joined.name] = {joined.trainer, joined.meeting};
-        tell_what_is_over(joined.name);
+        tell_what_to_keep(joined.name);
         queue_.trainer_joined(joined.name, joined.reach);
         assign();
       },
@@ -162,14 +162,17 @@ void training_desk_state::stop_leases(const training_queue::group& ended) {
   for (const auto& lease : ended) tell_trainer(lease, stop_training());
 }
 
-/// Jobs may have ended while a trainer was away that has their data and checkpoints.
-void training_desk_state::tell_what_is_over(const std::string& name) {
-  ask_journal([](journal& book) { return book.list(SIZE_MAX, "fine-tune"); },
-              [this, name](const std::vector<job_info>& jobs) {
+/// Other jobs may have ended while a trainer was away that has their data and checkpoints. On the head's own machine
+/// its folder may be the intake's, so what clients are sending is no job yet, and stays.
+void training_desk_state::tell_what_to_keep(const std::string& name) {
+  ask_journal([](journal& book) { return book.unfinished(); },
+              [this, name](const std::vector<job_info>& unfinished) {
                 const auto found = trainers_.find(name);
                 if (found == trainers_.end()) return;
-                for (const job_info& job : jobs)
-                  if (is_finished(job.state)) tell(found->second.actor, stop_training{{}, job.spec.id});
+                keep_jobs kept{intake_.jobs()};
+                for (const job_info& job : unfinished)
+                  if (job.spec.kind != "batch") kept.jobs.push_back(job.spec.id);
+                tell(found->second.actor, std::move(kept));
               });
 }
 

@@ -80,7 +80,7 @@ class training_desk_state {
   void give(const training_queue::group& leases);
   void send_orders(const record& job, const training_queue::group& leases);
   void stop_leases(const training_queue::group& ended);
-  void tell_what_is_over(const std::string& name);
+  void tell_what_to_keep(const std::string& name);
   void lose_trainer(const trainer_lost& lost);
   void pace_trainers();
   void say_who_waits();

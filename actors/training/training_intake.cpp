@@ -170,6 +170,12 @@ std::vector<training_file> training_intake::files_of(const std::string& job, con
   return files;
 }
 
+std::vector<std::string> training_intake::jobs() const {
+  std::vector<std::string> found;
+  for (const fs::path& folder : entries_of(options_.folder)) found.push_back(folder.filename().string());
+  return found;
+}
+
 void training_intake::remove(const std::string& job) {
   {
     const std::lock_guard lock(mutex_);

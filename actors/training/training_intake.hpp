@@ -50,6 +50,8 @@ class training_intake {
                  const std::string& validation_sha256);
   /// The files of a job that was accepted earlier.
   std::vector<training_file> files_of(const std::string& job, const training_spec& spec) const;
+  /// All that have a folder here: not only jobs that were accepted and are not over, but also those being sent.
+  std::vector<std::string> jobs() const;
   void remove(const std::string& job);
   /// Removes the folders of all jobs that are not in the list and not held: they were never accepted, or are over.
   void remove_all_but(const std::vector<std::string>& jobs);

@@ -137,6 +137,7 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
   deliver_from_head<set_training_share>(links, trainer);
   deliver_from_head<want_training_piece>(links, trainer);
   deliver_from_head<training_piece>(links, trainer);
+  deliver_from_head<keep_jobs>(links, trainer);
 }
 
 void member_node::stop() {

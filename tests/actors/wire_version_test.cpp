@@ -77,9 +77,9 @@ TEST(wire_version, is_another_one_for_other_messages) {
       shapes<join_cluster, join_answer, heartbeat, heartbeat_answer, leave_cluster, end_node, start_stage,
              stage_started, run_step, activations, step_done, stage_failed, load_adapter, adapter_loaded, drop_adapter,
              want_piece, adapter_piece, prepare_adapter, adapter_prepared, train_job, stop_training, set_training_share,
-             training_progress, training_ended, want_training_piece, training_piece, client_request, client_cancel,
-             client_text, client_refused, client_command, command_answer>();
-  const std::pair expected(std::uint16_t{5},
+             training_progress, training_ended, want_training_piece, training_piece, keep_jobs, client_request,
+             client_cancel, client_text, client_refused, client_command, command_answer>();
+  const std::pair expected(std::uint16_t{6},
                            std::string("8f0d35eb22bfdc0fc4d56c7de01c759a4271151b315ee91694786c349ce0a2a3"));
   EXPECT_EQ(std::pair(frame_header::right_version, sha256().add(all).finish()), expected)
       << "raise frame_header::right_version and say both here; the messages are now\n"

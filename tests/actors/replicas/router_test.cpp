@@ -32,6 +32,12 @@ class router : public testing::Test {
     made.engine.resumed = resumed;
     return made;
   }
+  routed_request with_pricing(std::uint64_t id, std::size_t resumed = 0) {
+    routed_request made = request(id, resumed);
+    made.engine.sequence.adapter = pricing;
+    made.engine.sequence.was_accepted = true;
+    return made;
+  }
   void bring_back(std::uint32_t from, std::vector<routed_request> requests, bool were_accepted = true) {
     for (routed_request& each : requests) each.engine.sequence.was_accepted = were_accepted;
     tell(actor_, requests_returned{replica_id(from), std::move(requests)});
@@ -51,6 +57,7 @@ class router : public testing::Test {
     return answers;
   }
 
+  static constexpr adapter_version pricing{7};
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<scheduler_actor> first_{system_}, second_{system_};
@@ -78,23 +85,15 @@ TEST_F(router, takes_what_a_lost_replica_gives_back_to_another) {
   EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
 }
 
-routed_request with(adapter_version adapter, routed_request request) {
-  request.engine.sequence.adapter = adapter;
-  request.engine.sequence.was_accepted = true;
-  return request;
-}
-
-constexpr adapter_version pricing{7};
-
 TEST_F(router, sends_elsewhere_whose_adapter_a_replica_cannot_load_and_nobody_else) {
   report(0, true);
   report(1, true);
-  tell(actor_, with(pricing, request(1)));
+  tell(actor_, with_pricing(1));
   const auto sent = first_.take<routed_request>();
   report(0, true, 0, {pricing});
   tell(actor_, requests_returned{replica_id(0), {sent}, "the disk is full"});
   EXPECT_EQ(second_.take<routed_request>().id, request_id(1));
-  tell(actor_, with(pricing, request(2)));
+  tell(actor_, with_pricing(2));
   EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
   tell(actor_, request(3));
   EXPECT_EQ(first_.take<routed_request>().id, request_id(3));
@@ -102,11 +101,9 @@ TEST_F(router, sends_elsewhere_whose_adapter_a_replica_cannot_load_and_nobody_el
 
 TEST_F(router, refuses_whose_adapter_no_replica_can_load_unless_the_answer_has_begun) {
   report(0, true, 0, {pricing});
-  tell(actor_, with(pricing, request(1)));
+  tell(actor_, with_pricing(1));
   tell(actor_,
-       requests_returned{replica_id(0),
-                         {with(pricing, request(1)), with(pricing, request(2, 5)), with(pricing, request(3, 5))},
-                         "the disk is full"});
+       requests_returned{replica_id(0), {with_pricing(1), with_pricing(2, 5), with_pricing(3, 5)}, "the disk is full"});
   EXPECT_EQ(first_.take<routed_request>().id, request_id(1)) << "it was tried";
   const auto refused = sink_.take<request_refused>();
   EXPECT_EQ(refused.request, request_id(1));

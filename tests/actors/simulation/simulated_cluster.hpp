@@ -40,13 +40,16 @@ struct simulated_fetcher {
   using handle = adapter_fetcher_actor;
   static constexpr const char* name = "fetcher";
 
-  simulated_fetcher(handle::pointer own, const simulated_model* with, std::function<bool()> full)
-      : self(own), model(with), is_full(std::move(full)) {}
+  struct parts {
+    const simulated_model* model;
+    std::function<bool()> is_full;
+  };
+  simulated_fetcher(handle::pointer own, parts chosen) : self(own), with(std::move(chosen)) {}
   handle::behavior_type make_behavior() {
     return {[this](const begin_fetching& begun) { worker = begun.worker; },
             [this](const load_adapter& order) {
-              if (is_full()) return tell(worker, adapter_ready{order, nullptr, "the disk is full"});
-              tell(worker, adapter_ready{order, model->adapters.at(order.version), {}});
+              if (with.is_full()) return tell(worker, adapter_ready{order, nullptr, "the disk is full"});
+              tell(worker, adapter_ready{order, with.model->adapters.at(order.version), {}});
             },
             [](const prepare_adapter&) {},
             [](const adapter_piece&) {},
@@ -56,8 +59,7 @@ struct simulated_fetcher {
   }
 
   handle::pointer self;
-  const simulated_model* model;
-  std::function<bool()> is_full;
+  parts with;
   worker_actor worker;
 };
 
@@ -253,8 +255,8 @@ class simulated_cluster {
     const std::string address = fmt::format("tcp://{}:{}", name_of(index), ++last_port_);
     node& made = *all_nodes_.emplace_back(std::make_unique<node>(net_, address));
     nodes_[index] = &made;
-    made.fetcher =
-        spawn_state<simulated_fetcher>(system_, &model_, [this, index] { return now() < full_until_[index]; });
+    made.fetcher = spawn_state<simulated_fetcher>(
+        system_, simulated_fetcher::parts{&model_, [this, index] { return now() < full_until_[index]; }});
     made.head = spawn_remote_head(system_, {.links = &made.wire, .link = made.head_link});
     worker_parts parts{.links = &made.wire,
                        .head = made.head,

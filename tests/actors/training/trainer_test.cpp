@@ -9,11 +9,12 @@ class one_trainer : public testing::Test {
  protected:
   ~one_trainer() override { tell(trainer_, stop_now{}); }
   /// Gives it a job that it refuses, and waits for that: so all that was said before was heard.
-  void wait_until_it_has_heard() {
+  void wait_until_it_has_heard() { wait_until_it_has_heard(trainer_); }
+  void wait_until_it_has_heard(const trainer_actor& trainer) {
     train_job bad;
     bad.job = "bad";
     bad.files = {{"../escape", 1, {}}};
-    tell(trainer_, bad);
+    tell(trainer, bad);
     (void)head_.take<training_ended>();
   }
   bool has(const std::string& job) const { return std::filesystem::exists(folder_.path() / "training" / job); }
@@ -32,6 +33,31 @@ TEST_F(one_trainer, forgets_a_job_that_is_over_although_another_finished_it) {
   wait_until_it_has_heard();
   EXPECT_FALSE(has("over"));
   EXPECT_TRUE(has("other"));
+}
+
+TEST_F(one_trainer, keeps_only_what_is_not_over_of_what_it_had_when_it_was_away) {
+  for (const char* job : {"forgotten", "unfinished"})
+    std::filesystem::create_directories(folder_.path() / "training" / job);
+  tell(trainer_, forget_life{});
+  wait_until_it_has_heard();
+  std::filesystem::create_directories(folder_.path() / "training/being-sent");
+  tell(trainer_, keep_jobs{{"unfinished", "elsewhere"}});
+  wait_until_it_has_heard();
+  EXPECT_FALSE(has("forgotten"));
+  EXPECT_TRUE(has("unfinished"));
+  EXPECT_TRUE(has("being-sent")) << "it came later";
+}
+
+TEST_F(one_trainer, keeps_only_what_is_not_over_of_what_its_process_finds) {
+  for (const char* job : {"forgotten", "unfinished"})
+    std::filesystem::create_directories(folder_.path() / "other" / job);
+  const trainer_actor other = spawn_trainer(
+      system_, {head_.handle(), {.model = {}, .load = {}, .folder = folder_.path() / "other", .threads = 1}});
+  tell(other, keep_jobs{{"unfinished"}});
+  wait_until_it_has_heard(other);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "other/forgotten"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "other/unfinished"));
+  tell(other, stop_now{});
 }
 
 TEST_F(one_trainer, leaves_nothing_of_a_file_that_did_not_come_whole) {

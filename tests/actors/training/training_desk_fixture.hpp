@@ -1,6 +1,8 @@
 #pragma once
 #include "actors/training/training_desk.hpp"
 
+#include <set>
+
 #include "base/sha256.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/manual_clock.hpp"

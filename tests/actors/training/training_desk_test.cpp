@@ -139,15 +139,21 @@ TEST_F(training_desk, tells_all_trainers_to_forget_a_job_that_is_over) {
   EXPECT_EQ(other.take<stop_training>().forget, "job-1") << "it may have worked on it before";
 }
 
-TEST_F(training_desk, tells_a_trainer_that_was_away_to_forget_what_ended_meanwhile) {
+/// Also of jobs that nobody finds any more.
+TEST_F(training_desk, tells_a_trainer_that_was_away_what_is_not_over) {
   submit(good_data);
   submit(good_data, "job-2");
   EXPECT_TRUE(journal_.cancel("job-1").ok());
   tell(actor_, job_changed{"job-1", job_state::cancelled});
   for (int i = 0; i < 1000; ++i)
     EXPECT_TRUE(journal_.create_job({"newer-" + std::to_string(i), "fine-tune", {}, {}, 0}).ok());
+  EXPECT_EQ(send_first_byte("being-sent").error, "");
+  ASSERT_TRUE(journal_.create_job({"lines", "batch", {}, {}, 1}).ok());
+  ASSERT_TRUE(journal_.add_lines("lines", 0, std::vector<std::string>{"{}"}).ok());
+  ASSERT_TRUE(journal_.seal("lines").ok());
   join("coach");
-  EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
+  const std::vector<std::string> kept = trainer_.take<keep_jobs>().jobs;
+  EXPECT_EQ(std::set(kept.begin(), kept.end()), (std::set<std::string>{"job-2", "being-sent"}));
   EXPECT_EQ(trainer_.take<train_job>().job, "job-2");
   EXPECT_EQ(trainer_.count<stop_training>(), 0u);
 }
