@@ -1,6 +1,7 @@
 #include "model/train/line_examples.hpp"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -95,28 +96,55 @@ chat read_chat(const ordered_json& line) {
   return read;
 }
 
-/// The first `count` messages as tokens; `prompt`: up to where the assistant's answer begins.
-std::vector<token_id> rendered(const chat& from, std::size_t count, bool prompt, const data_format& format) {
+/// Of the first `count` messages; `prompt`: up to where the assistant's answer begins.
+std::string text_of(const chat& from, std::size_t count, bool prompt, const data_format& format) {
   ordered_json messages = ordered_json::array();
   for (std::size_t i = 0; i < count; ++i) messages.push_back(from.messages[i]);
-  const auto text = format.chat->render(messages, from.tools, prompt, ordered_json::object());
-  return prompt_of_chat(*format.tokens, text);
+  return format.chat->render(messages, from.tools, prompt, ordered_json::object());
+}
+
+/// Stands behind the message before an answer, to find what is written from there on.
+constexpr std::string_view answer_mark = "[the answer follows]";
+
+std::optional<std::string> behind_mark(const std::string& text) {
+  const std::size_t at = text.rfind(answer_mark);
+  if (at == text.npos) return {};
+  return text.substr(at + answer_mark.size());
+}
+
+/// Some templates write the messages before an answer otherwise once the answer is there. Then this is what follows the
+/// prompt behind the message before, if the template goes on from there as the prompt does.
+std::string answer_behind_prompt(chat from, std::size_t turn, const data_format& format) {
+  if (turn > 0) from.messages[turn - 1]["content"].get_ref<std::string&>() += answer_mark;
+  const auto prompt = behind_mark(text_of(from, turn, true, format));
+  const auto written = behind_mark(text_of(from, turn + 1, false, format));
+  if (!prompt || !written || !written->starts_with(*prompt))
+    refuse(
+        "the chat template does not write the answer behind the prompt that serving uses: use lines with \"prompt\" "
+        "and "
+        "\"completion\"");
+  return written->substr(prompt->size());
 }
 
 /// One example of the whole chat, if its template writes earlier turns just as it wrote them when they were the last;
-/// otherwise one for each turn (for templates that drop earlier thoughts).
+/// otherwise one for each turn (for templates that drop earlier thoughts, or move the system message).
 std::vector<training_example> chat_examples(const ordered_json& line, const data_format& format) {
   if (!format.chat) refuse("the model has no chat template: use lines with \"prompt\" and \"completion\"");
   const chat from = read_chat(line);
-  const auto whole = rendered(from, from.messages.size(), false, format);
+  const auto tokens_of = [&](const std::string& text) { return prompt_of_chat(*format.tokens, text); };
+  const std::string all = text_of(from, from.messages.size(), false, format);
+  const auto whole = tokens_of(all);
   std::vector<training_example> singles;
   training_example together = with_learned(whole, whole.size());
   bool consistent = true;
   for (const std::size_t turn : from.learned) {
-    const auto after = turn + 1 == from.messages.size() ? whole : rendered(from, turn + 1, false, format);
-    const std::size_t first = shared_beginning(rendered(from, turn, true, format), after);
+    const std::string prompt = text_of(from, turn, true, format);
+    const std::string written = turn + 1 == from.messages.size() ? all : text_of(from, turn + 1, false, format);
+    const bool goes_on = written.starts_with(prompt);
+    const auto after = tokens_of(goes_on ? written : prompt + answer_behind_prompt(from, turn, format));
+    const std::size_t first = shared_beginning(tokens_of(prompt), after);
     const std::size_t end = shared_beginning(after, whole);
-    consistent &= end + 1 >= after.size();  // a last line break may have merged with what follows
+    consistent &= goes_on && end + 1 >= after.size();  // a last line break may have merged with what follows
     for (std::size_t i = first; i < end; ++i) together.learned[i] = 1;
     singles.push_back(with_learned(after, first));
   }

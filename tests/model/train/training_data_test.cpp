@@ -113,6 +113,48 @@ TEST(training_data, templates_that_rewrite_earlier_turns_make_an_example_of_each
   EXPECT_EQ(learned(data.examples[1]), "no|");
 }
 
+/// Writes the system message with the last question, as Mistral-Nemo's does.
+constexpr std::string_view moving_template =
+    "{% for m in messages %}{% if m.role == 'user' %}[{% if loop.last and messages[0].role == 'system' %}"
+    "{{ messages[0].content }} {% endif %}{{ m.content | trim }}]{% elif m.role == 'assistant' %}{{ m.content }}"
+    "{% for c in m.tool_calls or [] %}{{ c.function.name }}(){% endfor %}^{% endif %}{% endfor %}";
+
+TEST(training_data, answers_are_learned_behind_the_prompt_that_serving_uses) {
+  const data_format format = format_with(moving_template);
+  const auto text = [&](const training_example& of) { return format.tokens->decode(of.tokens, false); };
+  const std::string asked = R"({"messages":[{"role":"system","content":"be"},{"role":"user","content":"hi "})";
+  const auto data = read(
+      asked +
+          R"(,{"role":"assistant","content":" yes"},{"role":"user","content":"so"},{"role":"assistant","content":"no"}]})",
+      format);
+  ASSERT_EQ(data.examples.size(), 2u);
+  EXPECT_EQ(text(data.examples[0]), "[be hi] yes");
+  EXPECT_EQ(learned(data.examples[0]), " yes$");
+  EXPECT_EQ(text(data.examples[1]), "[hi] yes[be so]no");
+  EXPECT_EQ(learned(data.examples[1]), "no$");
+  const auto calls = read(
+      asked + R"(,{"role":"assistant","content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]}]})",
+      format);
+  EXPECT_EQ(text(calls.examples.at(0)), "[be hi]f()");
+  EXPECT_EQ(learned(calls.examples.at(0)), "f()$");
+}
+
+TEST(training_data, answers_that_do_not_go_on_from_the_prompt_are_refused) {
+  const std::string line = R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":"yes"}]})";
+  const auto with_prompt = [](const std::string& prompt) {
+    return "{% for m in messages %}<{{ m.role }}>{{ m.content }}|{% endfor %}{% if add_generation_prompt %}" + prompt +
+           "{% endif %}";
+  };
+  EXPECT_EQ(refusal(line, format_with(with_prompt("<assistant>"))), "");
+  EXPECT_THAT(refusal(line, format_with(with_prompt("<assistant><think>"))),
+              testing::HasSubstr("behind the prompt that serving uses"))
+      << "an answer within a thought";
+  EXPECT_THAT(refusal(line, format_with("{% if add_generation_prompt %}{{ messages[0].content }}<assistant>{% else %}"
+                                        "<assistant>{{ messages[1].content }}{% endif %}")),
+              testing::HasSubstr("behind the prompt that serving uses"))
+      << "without its question";
+}
+
 TEST(training_data, completions_are_learned_with_their_end) {
   const auto data = read("{\"prompt\":\"2+2=\",\"completion\":\"4\"}\n\n{\"text\":\"all\"}", format_with(""));
   ASSERT_EQ(data.examples.size(), 2u);
