@@ -197,8 +197,10 @@ class local_run {
 
 void note_shortened(const training_data& data, std::int64_t row_length) {
   if (data.shortened == 0) return;
-  training_display::note(fmt::format("{} of {} examples are cut to {} tokens: a longer --length keeps more",
-                                     data.shortened, data.examples.size(), row_length));
+  training_display::note(
+      fmt::format("{} examples are cut to {} tokens, or begin beyond them and are left out: a longer "
+                  "--length keeps more",
+                  data.shortened, row_length));
 }
 
 void print_outcome(const nlohmann::ordered_json& outcome, bool json) {

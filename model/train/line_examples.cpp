@@ -27,6 +27,22 @@ std::string text_field(const ordered_json& line, const char* name) {
   return found->get<std::string>();
 }
 
+bool is_learned(const training_example& example) {
+  return std::find(example.learned.begin() + 1, example.learned.end(), 1) != example.learned.end();
+}
+
+/// Adds what fits a row, if something in it is learned.
+void add_to(line_examples& made, training_example example, const data_format& format) {
+  if (example.tokens.size() < 2) refuse("has fewer than two tokens");
+  const auto most = static_cast<std::size_t>(format.row_length + 1);
+  if (example.tokens.size() > most) {
+    ++made.shortened;
+    example.tokens.resize(most), example.tokens.shrink_to_fit();
+    example.learned.resize(most), example.learned.shrink_to_fit();
+  }
+  if (is_learned(example)) made.examples.push_back(std::move(example));
+}
+
 training_example with_learned(std::vector<token_id> tokens, std::size_t first_learned) {
   training_example example;
   example.learned.assign(tokens.size(), 0);
@@ -128,13 +144,13 @@ std::string answer_behind_prompt(chat from, std::size_t turn, const data_format&
 
 /// One example of the whole chat, if its template writes earlier turns just as it wrote them when they were the last;
 /// otherwise one for each turn (for templates that drop earlier thoughts, or move the system message).
-std::vector<training_example> chat_examples(const ordered_json& line, const data_format& format) {
+line_examples chat_examples(const ordered_json& line, const data_format& format) {
   if (!format.chat) refuse("the model has no chat template: use lines with \"prompt\" and \"completion\"");
   const chat from = read_chat(line);
   const auto tokens_of = [&](const std::string& text) { return prompt_of_chat(*format.tokens, text); };
   const std::string all = text_of(from, from.messages.size(), false, format);
   const auto whole = tokens_of(all);
-  std::vector<training_example> singles;
+  line_examples singles, one;
   training_example together = with_learned(whole, whole.size());
   bool consistent = true;
   for (const std::size_t turn : from.learned) {
@@ -146,10 +162,11 @@ std::vector<training_example> chat_examples(const ordered_json& line, const data
     const std::size_t end = shared_beginning(after, whole);
     consistent &= goes_on && end + 1 >= after.size();  // a last line break may have merged with what follows
     for (std::size_t i = first; i < end; ++i) together.learned[i] = 1;
-    singles.push_back(with_learned(after, first));
+    add_to(singles, with_learned(after, first), format);
   }
-  if (consistent) return {std::move(together)};
-  return singles;
+  if (!consistent) return singles;
+  add_to(one, std::move(together), format);
+  return one;
 }
 
 /// ", but "instruction", "output"": what other programs call it shows what is meant.
@@ -165,21 +182,22 @@ std::string but_keys_of(const ordered_json& line) {
 
 }  // namespace
 
-std::vector<training_example> examples_of_line(std::string_view text, const data_format& format) {
+line_examples examples_of_line(std::string_view text, const data_format& format) {
   const auto line = parse_json_as<ordered_json>(text, "the line");
   if (!line.is_object()) refuse("the line is no JSON object: write one example a line");
-  std::vector<training_example> examples;
+  line_examples made;
   if (line.contains("messages"))
-    examples = chat_examples(line, format);
+    made = chat_examples(line, format);
   else if (line.contains("prompt") || line.contains("completion"))
-    examples.push_back(completion_example(line, format));
+    add_to(made, completion_example(line, format), format);
   else if (line.contains("text"))
-    examples.push_back(text_example(line, format));
+    add_to(made, text_example(line, format), format);
   else
     refuse("has neither \"messages\" nor \"prompt\" and \"completion\" nor \"text\"{}", but_keys_of(line));
-  for (const auto& example : examples)
-    if (example.tokens.size() < 2) refuse("has fewer than two tokens");
-  return examples;
+  if (made.examples.empty())
+    refuse("nothing to learn within the first {} tokens: use longer rows, or leave the line out",
+           format.row_length + 1);
+  return made;
 }
 
 }  // namespace troupe::detail

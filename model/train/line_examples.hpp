@@ -1,4 +1,5 @@
 #pragma once
+#include <cstdint>
 #include <string_view>
 #include <vector>
 
@@ -6,7 +7,12 @@
 
 namespace troupe::detail {
 
-/// The examples of one line of JSON; mostly one. Throws input_error with the cause, without file and line.
-std::vector<training_example> examples_of_line(std::string_view line, const data_format& format);
+struct line_examples {
+  std::vector<training_example> examples;  ///< mostly one; none is longer than a row
+  std::int64_t shortened = 0;              ///< that were cut, or left out: what is to be learned lies beyond the row
+};
+
+/// Of one line of JSON. Throws input_error with the cause, without file and line.
+line_examples examples_of_line(std::string_view line, const data_format& format);
 
 }  // namespace troupe::detail

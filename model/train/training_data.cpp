@@ -65,20 +65,10 @@ bool has_lines(const fs::path& file, std::string_view text) {
   refuse("{}:{}: {}{}", file.string(), bad.front().first, bad.front().second, others);
 }
 
-void shorten(training_example& example, const data_format& format, training_data& data) {
-  const auto most = static_cast<std::size_t>(format.row_length + 1);
-  if (example.tokens.size() <= most) return;
-  example.tokens.resize(most), example.learned.resize(most);
-  ++data.shortened;
-}
-
-void check_example(const training_example& example, const data_format& format) {
+void check_tokens(const training_example& example, const data_format& format) {
   for (const token_id token : example.tokens)
     if (token < 0 || token >= format.vocab_size)
       refuse("token {} is not of the model's {}: the tokenizer belongs to another model", token, format.vocab_size);
-  if (std::find(example.learned.begin() + 1, example.learned.end(), 1) == example.learned.end())
-    refuse("nothing to learn within the first {} tokens: use longer rows, or leave the line out",
-           format.row_length + 1);
 }
 
 void read_lines(const fs::path& file, std::string_view text, const data_format& format, training_data& data) {
@@ -89,9 +79,10 @@ void read_lines(const fs::path& file, std::string_view text, const data_format& 
     text.remove_prefix(std::min(end + 1, text.size()));
     if (is_blank(line)) continue;
     try {
-      for (training_example& example : detail::examples_of_line(line, format)) {
-        shorten(example, format, data);
-        check_example(example, format);
+      detail::line_examples made = detail::examples_of_line(line, format);
+      data.shortened += made.shortened;
+      for (training_example& example : made.examples) {
+        check_tokens(example, format);
         data.examples.push_back(std::move(example));
       }
     } catch (const input_error& error) {
@@ -110,7 +101,7 @@ void cut(const std::vector<token_id>& document, const data_format& format, train
     example.tokens.assign(document.begin() + static_cast<std::ptrdiff_t>(first),
                           document.begin() + static_cast<std::ptrdiff_t>(first + count));
     example.learned.assign(count, 1);
-    check_example(example, format);
+    check_tokens(example, format);
   }
 }
 

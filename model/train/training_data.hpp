@@ -24,7 +24,7 @@ struct training_example {
 
 struct training_data {
   std::vector<training_example> examples;
-  std::int64_t shortened = 0;  ///< examples that were longer than a row: their end was cut off
+  std::int64_t shortened = 0;  ///< examples that were longer than a row: cut to it, or left out
   std::uint64_t fingerprint = 0;
 
   std::int64_t learned_tokens() const;

@@ -243,6 +243,17 @@ TEST(training_data, long_examples_are_cut_and_counted) {
               testing::HasSubstr("nothing to learn within"));
 }
 
+TEST(training_data, turns_beyond_a_row_are_left_out_and_counted) {
+  data_format format = format_with(forgetful_template);
+  format.row_length = 40;
+  const auto data = read(two_questions, format);
+  ASSERT_EQ(data.examples.size(), 1u);
+  EXPECT_EQ(learned(data.examples[0]), "yes|");
+  EXPECT_EQ(data.shortened, 1);
+  format.row_length = 19;
+  EXPECT_THAT(refusal(two_questions, format), testing::HasSubstr("d.jsonl:1: nothing to learn within"));
+}
+
 TEST(training_data, plain_text_is_cut_into_rows_and_every_token_is_a_target_once) {
   const auto data = read(std::string(150, 'y') + "<|endoftext|>z", format_with(""), "d.txt");
   ASSERT_EQ(data.examples.size(), 4u);
