@@ -75,6 +75,8 @@ training_example text_example(const ordered_json& line, const data_format& forma
 
 // ---- chats ----
 
+constexpr std::size_t most_messages = 10'000;  // as a request may have
+
 /// Takes the weight out of a message: 0, 1 or null, which some programs write for what is not set.
 bool take_weight(ordered_json& message) {
   const auto found = message.find("weight");
@@ -95,6 +97,7 @@ struct chat {
 chat read_chat(const ordered_json& line) {
   const auto list = line.find("messages");
   if (list == line.end() || !list->is_array() || list->empty()) refuse("\"messages\" should be a list of messages");
+  if (list->size() > most_messages) refuse("has {} messages: use at most {}", list->size(), most_messages);
   if (const auto older = line.find("functions"); older != line.end() && !older->is_null())
     refuse("\"functions\" is the older form: use \"tools\"");
   chat read;
@@ -142,28 +145,52 @@ std::string answer_behind_prompt(chat from, std::size_t turn, const data_format&
   return written->substr(prompt->size());
 }
 
+std::vector<token_id> tokens_of(const std::string& text, const data_format& format) {
+  return prompt_of_chat(*format.tokens, text);
+}
+
+/// A turn behind its prompt.
+struct written_turn {
+  std::vector<token_id> tokens;
+  std::size_t first_learned = 0;
+  bool goes_on = true;  // the template itself writes it behind that prompt
+};
+
+/// Nothing where the prompt alone is longer than a row. `all`: the text of the whole chat.
+std::optional<written_turn> write_turn(const chat& from, std::size_t turn, const std::string& all,
+                                       const data_format& format) {
+  const std::string prompt = text_of(from, turn, true, format);
+  const auto before = tokens_of(prompt, format);
+  if (before.size() > static_cast<std::size_t>(format.row_length + 1)) return {};
+  const std::string written = turn + 1 == from.messages.size() ? all : text_of(from, turn + 1, false, format);
+  const bool goes_on = written.starts_with(prompt);
+  auto tokens = tokens_of(goes_on ? written : prompt + answer_behind_prompt(from, turn, format), format);
+  const std::size_t first = shared_beginning(before, tokens);
+  return written_turn{std::move(tokens), first, goes_on};
+}
+
 /// One example of the whole chat, if its template writes earlier turns just as it wrote them when they were the last;
-/// otherwise one for each turn (for templates that drop earlier thoughts, or move the system message).
+/// otherwise one for each turn (for templates that drop earlier thoughts, or move the system message). Each turn takes
+/// the time of all before it, so it ends with the first that begins beyond a row.
 line_examples chat_examples(const ordered_json& line, const data_format& format) {
   if (!format.chat) refuse("the model has no chat template: use lines with \"prompt\" and \"completion\"");
   const chat from = read_chat(line);
-  const auto tokens_of = [&](const std::string& text) { return prompt_of_chat(*format.tokens, text); };
   const std::string all = text_of(from, from.messages.size(), false, format);
-  const auto whole = tokens_of(all);
+  const auto whole = tokens_of(all, format);
   line_examples singles, one;
   training_example together = with_learned(whole, whole.size());
   bool consistent = true;
-  for (const std::size_t turn : from.learned) {
-    const std::string prompt = text_of(from, turn, true, format);
-    const std::string written = turn + 1 == from.messages.size() ? all : text_of(from, turn + 1, false, format);
-    const bool goes_on = written.starts_with(prompt);
-    const auto after = tokens_of(goes_on ? written : prompt + answer_behind_prompt(from, turn, format));
-    const std::size_t first = shared_beginning(tokens_of(prompt), after);
-    const std::size_t end = shared_beginning(after, whole);
-    consistent &= goes_on && end + 1 >= after.size();  // a last line break may have merged with what follows
-    for (std::size_t i = first; i < end; ++i) together.learned[i] = 1;
-    add_to(singles, with_learned(after, first), format);
+  std::size_t turns = 0;
+  for (; turns < from.learned.size(); ++turns) {
+    auto turn = write_turn(from, from.learned[turns], all, format);
+    if (!turn) break;
+    const std::size_t end = shared_beginning(turn->tokens, whole);
+    consistent &=
+        turn->goes_on && end + 1 >= turn->tokens.size();  // a last line break may have merged with what follows
+    for (std::size_t i = turn->first_learned; i < end; ++i) together.learned[i] = 1;
+    add_to(singles, with_learned(std::move(turn->tokens), turn->first_learned), format);
   }
+  singles.shortened += static_cast<std::int64_t>(from.learned.size() - turns);
   if (!consistent) return singles;
   add_to(one, std::move(together), format);
   return one;

@@ -254,6 +254,35 @@ TEST(training_data, turns_beyond_a_row_are_left_out_and_counted) {
   EXPECT_THAT(refusal(two_questions, format), testing::HasSubstr("d.jsonl:1: nothing to learn within"));
 }
 
+TEST(training_data, a_long_chat_is_written_no_oftener_than_a_row_has_turns) {
+  class counting_tokenizer final : public byte_tokenizer {
+   public:
+    std::vector<token_id> encode(std::string_view text, encode_options options) const override {
+      encoded += text.size();
+      return byte_tokenizer::encode(text, options);
+    }
+    mutable std::size_t encoded = 0;
+  };
+  const auto tokens = std::make_shared<const counting_tokenizer>();
+  const auto chat_of = [](int turns) {
+    std::string messages;
+    for (int i = 0; i < turns; ++i)
+      messages += R"({"role":"user","content":"hi"},{"role":"assistant","content":"yes"},)";
+    messages.back() = ']';
+    return "{\"messages\":[" + messages + "}";
+  };
+  for (const std::string_view chat : {plain_template, forgetful_template}) {
+    data_format format = format_with(chat);
+    format.tokens = tokens;
+    tokens->encoded = 0;
+    const auto data = read(chat_of(500), format);
+    EXPECT_EQ(data.examples.size(), chat == plain_template ? 1u : 3u);
+    EXPECT_EQ(data.shortened, chat == plain_template ? 1 : 498);
+    EXPECT_LT(tokens->encoded, 500u * 24 + 1000) << "the whole chat, and little more";
+  }
+  EXPECT_THAT(refusal(chat_of(5001), format_with(plain_template)), testing::HasSubstr("use at most 10000"));
+}
+
 TEST(training_data, plain_text_is_cut_into_rows_and_every_token_is_a_target_once) {
   const auto data = read(std::string(150, 'y') + "<|endoftext|>z", format_with(""), "d.txt");
   ASSERT_EQ(data.examples.size(), 4u);
