@@ -195,12 +195,11 @@ class local_run {
   std::optional<validation_report> validation_, first_validation_;
 };
 
-void note_shortened(const training_data& data, std::int64_t row_length) {
+void note_shortened(const training_data& data, const data_format& format) {
   if (data.shortened == 0) return;
-  training_display::note(
-      fmt::format("{} examples are cut to {} tokens, or begin beyond them and are left out: a longer "
-                  "--length keeps more",
-                  data.shortened, row_length));
+  training_display::note(fmt::format("{} examples are cut to {} tokens, or begin beyond them and are left out{}",
+                                     data.shortened, format.row_length,
+                                     format.row_length < format.context ? ": a longer --length keeps more" : ""));
 }
 
 void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
@@ -238,7 +237,7 @@ int train_locally(const local_training& asked) {
   const training_options chosen = run_of(options, *what);
   const data_format format = data_format_of(options.model.model, what->model().config, chosen.row_length);
   const training_data data = read_training_data(options.data, format);
-  note_shortened(data, chosen.row_length);
+  note_shortened(data, format);
   std::optional<training_data> validation;
   if (!options.validation.empty()) validation = read_training_data(options.validation, format);
   const interrupt_guard guard;

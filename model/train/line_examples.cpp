@@ -222,8 +222,8 @@ line_examples examples_of_line(std::string_view text, const data_format& format)
   else
     refuse("has neither \"messages\" nor \"prompt\" and \"completion\" nor \"text\"{}", but_keys_of(line));
   if (made.examples.empty())
-    refuse("nothing to learn within the first {} tokens: use longer rows, or leave the line out",
-           format.row_length + 1);
+    refuse("nothing to learn within the first {} tokens: {}leave the line out", format.row_length + 1,
+           format.row_length < format.context ? "use longer rows (length), or " : "");
   return made;
 }
 

@@ -129,6 +129,7 @@ data_format data_format_of(const fs::path& model, const model_config& config, st
   if (const auto ends = end_tokens_of(config, *format.tokens); !ends.empty()) format.end_token = ends.front();
   format.vocab_size = config.vocab_size;
   format.row_length = row_length;
+  format.context = config.context;
   if (auto sources = find_chat_sources(model))
     format.chat =
         std::make_shared<const chat_format>(std::move(*sources), model.string() + ": chat template", format.tokens);

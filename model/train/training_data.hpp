@@ -37,6 +37,7 @@ struct data_format {
   std::optional<token_id> end_token;        ///< ends a completion or a text, and answers (end_tokens_of)
   std::int64_t vocab_size = 0;
   std::int64_t row_length = 512;
+  std::int64_t context = 512;  ///< of the model: rows cannot be longer
 };
 /// Of a model folder or a .gguf file.
 data_format data_format_of(const std::filesystem::path& model, const model_config& config, std::int64_t row_length);

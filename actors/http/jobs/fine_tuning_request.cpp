@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t usual_epochs = 3, most_trainers = 64;
+constexpr std::int64_t usual_epochs = 3, most_trainers = 64, most_length = 1 << 20;
 
 struct hyperparameters {
   std::optional<std::int64_t> epochs, batch;
@@ -84,6 +84,7 @@ json options_of(const api_call& call, const request_fields& body, const std::str
                {"trainers", trainers},
                {"lr", usual_learning_rate * chosen.multiplier.value_or(1)},
                {"seed", body.integer("seed", 0, INT32_MAX).value_or(0)}};
+  if (const auto length = body.integer("length", 2, most_length)) options["length"] = *length;
   if (const auto file = body.text("validation_file"))
     options["validation"] = file_name(call, *file, "validation_file");
   else

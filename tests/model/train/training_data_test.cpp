@@ -239,8 +239,11 @@ TEST(training_data, long_examples_are_cut_and_counted) {
   const auto data = read("{\"prompt\":\"a\",\"completion\":\"" + longer + "\"}", format_with(""));
   EXPECT_EQ(data.shortened, 1);
   EXPECT_EQ(data.examples.at(0).rows(), 64);
-  EXPECT_THAT(refusal("{\"prompt\":\"" + longer + "\",\"completion\":\"b\"}", format_with("")),
-              testing::HasSubstr("nothing to learn within"));
+  const std::string beyond = "{\"prompt\":\"" + longer + "\",\"completion\":\"b\"}";
+  data_format format = format_with("");
+  EXPECT_THAT(refusal(beyond, format), testing::EndsWith(": use longer rows (length), or leave the line out"));
+  format.context = format.row_length;
+  EXPECT_THAT(refusal(beyond, format), testing::EndsWith("within the first 65 tokens: leave the line out"));
 }
 
 TEST(training_data, turns_beyond_a_row_are_left_out_and_counted) {

@@ -82,6 +82,18 @@ TEST_F(fine_tuning, trainers_share_the_rows_of_a_step) {
   EXPECT_EQ(made.get().parsed()["hyperparameters"]["batch_size"], 6);
 }
 
+TEST_F(fine_tuning, rows_are_as_long_as_the_client_wants_them) {
+  const std::string file = upload_data("{\"text\":\"abc\"}\n");
+  for (const json& length : {json(4096), json(nullptr)}) {
+    auto made = post("/v1/fine_tuning/jobs", {{"model", "letters"}, {"training_file", file}, {"length", length}});
+    auto call = training_.take<command_call>();
+    const json options = json::parse(call.command.arguments)["options"];
+    EXPECT_EQ(options.value("length", json()), length);
+    call.answer({{}, "bad", command_fault::bad_input});
+    (void)made.get();
+  }
+}
+
 TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   const std::string file = upload_data("{\"text\":\"abc\"}\n");
   const auto refused = [&](const char* key, const json& value, int status) {
@@ -95,6 +107,7 @@ TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   EXPECT_EQ(refused("method", {{"type", "dpo"}}, 400), "method");
   EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 0}}, 400), "n_epochs");
   EXPECT_EQ(refused("trainers", 3, 400), "trainers") << "of four rows";
+  EXPECT_EQ(refused("length", 1, 400), "length");
   EXPECT_EQ(refused("integrations", json::array({{{"type", "wandb"}}}), 400), "integrations");
   EXPECT_EQ(refused("metadata", {{"who", std::string(513, 'a')}}, 400), "metadata");
   EXPECT_EQ(refused("metadata", {{"who", 5}}, 400), "metadata");
