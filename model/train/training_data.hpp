@@ -52,7 +52,8 @@ void check_is_no_table(const std::filesystem::path& file);
 ///   {"messages": [{"role", "content", "weight"}…], "tools"}   the assistant's turns are learned, unless weight is 0
 ///   {"prompt", "completion"}                                  the completion is learned
 ///   {"text"}                                                  all of it is learned
-/// Any other file is plain text, documents separated by <|endoftext|>, cut into rows. Bad lines are refused by number.
+/// Each is cut to a row. Any other file is plain text, documents separated by <|endoftext|>, split into rows. Bad lines
+/// are refused by number.
 training_data read_training_data(const std::filesystem::path& file, const data_format& format);
 
 }  // namespace troupe
