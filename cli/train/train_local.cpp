@@ -140,9 +140,13 @@ class local_run {
     }
   }
   void publish() {
-    what_.save(options_.out);
-    if (run_.can_validate()) run_.with_best([&] { what_.save(fs::path(options_.out) / "best"); });
+    const fs::path best = fs::path(options_.out) / "best";
     std::error_code ignored;
+    what_.save(options_.out);
+    if (run_.can_validate())
+      run_.with_best([&] { what_.save(best); });
+    else
+      fs::remove_all(best, ignored);  // of what --force replaces
     if (options_.keep_checkpoint)
       course_.save_checkpoint();
     else

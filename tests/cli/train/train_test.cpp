@@ -37,6 +37,21 @@ TEST_F(train, writes_an_adapter_that_generate_uses) {
   EXPECT_EQ(answer["finish_reason"], "stop");
 }
 
+TEST_F(train, what_replaces_an_adapter_leaves_no_best_one_of_it) {
+  const auto model = readable_model().string();
+  const words more{"--steps", "2", "--force", "--held-out"};
+  const auto train_with = [&](const char* held_out) {
+    words all = more;
+    all.emplace_back(held_out);
+    EXPECT_EQ(run(arguments(model, "out", all)).code, 0);
+  };
+  train_with("0.2");
+  EXPECT_TRUE(fs::exists(path("out") / "best"));
+  train_with("0");
+  EXPECT_TRUE(fs::exists(path("out") / "adapter_model.safetensors"));
+  EXPECT_FALSE(fs::exists(path("out") / "best"));
+}
+
 TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   const auto model = readable_model().string();
   const words more{"--steps", "150", "--checkpoint-every", "1", "--dropout", "0.1", "--quant", "u8"};
