@@ -132,6 +132,11 @@ void check_spec(const training_spec& spec, const std::string& where) {
     refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit",
            spec.adapter.substr(0, 64));
   if (spec.data_name.empty()) refuse("{}: \"data\" is missing", where);
+  if (spec.publish_best && !spec.has_validation() && spec.run.validation_share == 0)
+    refuse(
+        "{}: nothing is held out, so none can be called the best: hold out a share, name validation data, or leave "
+        "out \"best\"",
+        where);
   if (spec.trainers > spec.run.accumulation)
     refuse("{}: {} trainers share the passes of a step, and it has {}: accumulate {}", where, spec.trainers,
            spec.run.accumulation, spec.trainers);

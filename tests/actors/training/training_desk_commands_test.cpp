@@ -51,6 +51,20 @@ TEST_F(training_desk, refuses_an_adapter_that_no_worker_could_load) {
   EXPECT_FALSE(journal_.find("job-1"));
 }
 
+TEST_F(training_desk, refuses_to_publish_the_best_of_what_is_not_measured) {
+  const auto refusal = [](const std::string& more) {
+    try {
+      read_training_spec(R"({"adapter":"a","data":"d","best":true)" + more + "}", "the fine-tune");
+    } catch (const input_error& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refusal(R"(,"held_out":0)"), testing::StartsWith("the fine-tune: nothing is held out"));
+  EXPECT_EQ(refusal(R"(,"held_out":0,"validation":"v.jsonl")"), "");
+  EXPECT_EQ(refusal(""), "");
+}
+
 TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {
   EXPECT_EQ(submit(good_data, "job-1", {{"held_out", 2}}).error, "held_out is 2: use 0 to 0.99");
   EXPECT_EQ(submit(good_data, "job-1", {{"rank", 0}}).error, "rank is 0: use 1 to 512");
