@@ -40,6 +40,19 @@ class spec_reader {
     take(key, fields_.number(key), into);
     check(key, into, least, largest);
   }
+  /// Any of 64 bits: more than fields_ takes for an integer.
+  void operator()(const char* key, std::uint64_t& into) {
+    forget(key);
+    const json* found = fields_.find(key);
+    if (!found) return;
+    const auto number = detail::to_integer(*found);
+    if (found->is_number_unsigned())
+      into = found->get<std::uint64_t>();
+    else if (number && *number >= 0)
+      into = static_cast<std::uint64_t>(*number);
+    else
+      refuse("{}: \"{}\" should be a whole number from 0 to 18446744073709551615", fields_.where(), key);
+  }
   template <class T>
   void patterns(const char* key, std::vector<std::pair<std::string, T>>& into) {
     forget(key);
@@ -112,6 +125,7 @@ void visit_settings(Spec& spec, Visit& visit) {
   visit("warmup", run.warmup, 0);
   visit("decay", run.adam.weight_decay, 0.0, 100.0);
   visit("clip", run.adam.clip, 0.0, 1e9);
+  visit("seed", run.seed);
   visit("held_out", run.validation_share, 0.0, 0.99);
   visit("validate_every", spec.validate_every, 0);
   visit("checkpoint_every", spec.checkpoint_every, 0);
@@ -162,9 +176,7 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   read("schedule", schedule);
   read("precision", precision);
   bool low_memory = false;
-  std::int64_t seed = 0;
   read("low_memory", low_memory);
-  read("seed", seed, 0, std::numeric_limits<std::int64_t>::max());
   std::string base = "0", reading = "0";
   read("base", base);
   read("reading", reading);
@@ -172,7 +184,6 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   spec.run.schedule = schedule_from_name(schedule);
   spec.run.precision = precision_from_name(precision);
   spec.run.keep_activations = !low_memory;
-  spec.run.seed = static_cast<std::uint64_t>(seed);
   spec.run.dropout = spec.lora.dropout;
   spec.base = from_hex(base, where + ": \"base\"");
   spec.reading = from_hex(reading, where + ": \"reading\"");
@@ -194,7 +205,6 @@ std::string to_json(const training_spec& spec) {
   made["schedule"] = name_of(spec.run.schedule);
   made["precision"] = name_of(spec.run.precision);
   made["low_memory"] = !spec.run.keep_activations;
-  made["seed"] = spec.run.seed;
   made["base"] = fmt::format("{:016x}", spec.base);
   made["reading"] = fmt::format("{:016x}", spec.reading);
   return dump(made);

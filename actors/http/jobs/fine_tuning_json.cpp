@@ -75,7 +75,7 @@ json fine_tune_json(const std::string& model, const json& job, const json& recor
           {"training_file", record.value("training_file", "")},
           {"hyperparameters", hyperparameters},
           {"method", {{"type", "supervised"}, {"supervised", {{"hyperparameters", hyperparameters}}}}},
-          {"seed", options.value("seed", std::int64_t{0})},
+          {"seed", options.value("seed", std::uint64_t{0})},
           {"suffix", options.value("adapter", "")},
           {"trained_tokens", trained_tokens_of(job, state)},
           {"error", error},

@@ -51,6 +51,18 @@ TEST_F(training_desk, refuses_an_adapter_that_no_worker_could_load) {
   EXPECT_FALSE(journal_.find("job-1"));
 }
 
+TEST_F(training_desk, takes_every_seed_of_64_bits) {
+  const auto seed_of = [](const std::string& text) {
+    const training_spec spec = read_training_spec(R"({"adapter":"a","data":"d","seed":)" + text + "}", "");
+    return read_training_spec(to_json(spec), "").run.seed;
+  };
+  EXPECT_EQ(seed_of("18446744073709551615"), 18446744073709551615u);
+  EXPECT_EQ(seed_of("7"), 7u);
+  EXPECT_EQ(seed_of("7.0"), 7u);
+  for (const char* text : {"-1", "1.5", "18446744073709551616", "\"7\""})
+    EXPECT_THROW(seed_of(text), input_error) << text;
+}
+
 TEST_F(training_desk, refuses_to_publish_the_best_of_what_is_not_measured) {
   const auto refusal = [](const std::string& more) {
     try {
