@@ -3,6 +3,7 @@
 #include <optional>
 
 #include "base/paths.hpp"
+#include "base/sha256.hpp"
 #include "cli/output.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/formats/json_input.hpp"
@@ -22,15 +23,18 @@ class adapter_subject final : public train_subject {
     load.keep = o.model.keep;
     if (o.init.empty()) check_lora(o.lora, open_model(o.model.model).config);
     const auto base = load_with_progress(o.model.model, load, pool);
-    base_fingerprint_ = fingerprint_of(*base);
+    const std::uint64_t base_fingerprint = fingerprint_of(*base);
     model_ = frozen(base);
     const model_config& config = model_.config;
     lora_.emplace(model_, o.init.empty() ? o.lora : with_dropout(read_lora_options(o.init, config), o), o.run.seed);
-    if (!o.init.empty()) lora_->load(o.init, config);
+    identity_ = identity_of(lora_->options(), base_fingerprint);
+    if (o.init.empty()) return;
+    lora_->load(o.init, config);
+    identity_ += " init " + sha256().add(std::as_bytes(lora_->parameters().values())).finish().substr(0, 16);
   }
   const trained_model& model() const override { return model_; }
   const parameter_set& parameters() const override { return lora_->parameters(); }
-  std::string identity() const override { return identity_of(lora_->options(), base_fingerprint_); }
+  std::string identity() const override { return identity_; }
   void save(const fs::path& folder) const override { lora_->save(folder, base_name_); }
 
  private:
@@ -39,8 +43,7 @@ class adapter_subject final : public train_subject {
     return options;
   }
 
-  std::string base_name_;
-  std::uint64_t base_fingerprint_ = 0;
+  std::string base_name_, identity_;
   trained_model model_;
   std::optional<lora_parameters> lora_;
 };

@@ -163,6 +163,15 @@ TEST_F(train, starts_from_an_adapter_of_its_own) {
   EXPECT_EQ(config["r"], 2);
 }
 
+TEST_F(train, goes_on_only_from_the_adapter_that_it_started_from) {
+  const auto model = readable_model().string(), first = (golden / "llama" / "adapter").string();
+  ASSERT_EQ(run(arguments(model, "other", {"--steps", "2", "--init", first})).code, 0);
+  ASSERT_EQ(run(arguments(model, "out", {"--steps", "2", "--init", first, "--keep-checkpoint"})).code, 0);
+  refused(arguments(model, "out", {"--steps", "2", "--init", path("other").string(), "--resume"}),
+          "of a run with other data or options");
+  EXPECT_EQ(run(arguments(model, "out", {"--steps", "2", "--init", first, "--resume"})).code, 0);
+}
+
 TEST_F(train, refuses_devices_that_are_not_there_or_do_not_train_that) {
   const auto model = readable_model().string();
   refused(arguments(model, "out", {"--device", "tpu"}), "use cpu, cuda:0");
