@@ -79,7 +79,6 @@ template <scheme Kind, int Rows, int Blocks>
 INLINED inline void group_of_bytes(const std::uint8_t* w, std::int64_t block_bytes, const byte_input* x, int step,
                                    const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
   repeat<Rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(starts[r]); }); });
-#pragma GCC unroll 16
   for (int four = 0; four < group_reader<Kind>::group / 4; ++four, w += 64, x += step)
     multiply_bytes(w, block_bytes, x, s);
 }
