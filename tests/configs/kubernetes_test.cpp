@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/base/places.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "transport/zmq/curve.hpp"
 
@@ -14,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kubernetes = fs::path(TROUPE_CONFIGS) / "kubernetes";
+const fs::path kubernetes = configs / "kubernetes";
 
 /// Stands for the cluster: makes the secret as kustomization.yaml says, and the folder of keys as a pod does.
 class kubernetes_keys : public testing::Test {

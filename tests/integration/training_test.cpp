@@ -89,6 +89,7 @@ class training : public testing::Test {
     cluster_->run(command);
     return read_file(site_.path("alone") / "adapter_model.safetensors");
   }
+  const test_cluster& cluster() const { return *cluster_; }
   bool is_shared(const std::string& id) {
     return wait_until([&] {
       const json now = job(id);
@@ -131,7 +132,7 @@ TEST_F(training, goes_on_where_its_trainer_was_killed) {
   std::ofstream(torn) << "of a process that died while it wrote";
   for (const int step : {10, 60}) {
     ASSERT_TRUE(reaches(id, step)) << job(id);
-    cluster_->kill("coach");
+    cluster().kill("coach");
   }
   EXPECT_TRUE(wait_until([&] { return !std::filesystem::exists(torn); }));
   ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
@@ -148,7 +149,7 @@ TEST_F(training, shared_by_two_trainers_goes_on_whoever_is_killed) {
     const std::int64_t before = job(id).value("step", std::int64_t{0});
     ASSERT_TRUE(is_shared(id)) << job(id) << cluster().log("head");
     ASSERT_TRUE(reaches(id, before + 20)) << job(id);
-    cluster_->kill(victim);
+    cluster().kill(victim);
   }
   ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
   EXPECT_NE(cluster().run({"jobs", "events", id}).find(", 2 trainers"), std::string::npos);
@@ -160,7 +161,7 @@ TEST_F(training, shared_by_two_trainers_goes_on_where_one_hangs) {
   const std::string id = submit("taught", 200, two_trainers);
   ASSERT_TRUE(is_shared(id)) << job(id) << cluster().log("head");
   ASSERT_TRUE(reaches(id, 10)) << job(id);
-  cluster_->kill("helper", SIGSTOP);
+  cluster().kill("helper", SIGSTOP);
   ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
   EXPECT_EQ(weights_of("taught@1"), weights_alone(200, two_passes));
 }
@@ -169,7 +170,7 @@ TEST_F(training, goes_on_after_the_head_was_killed) {
   start();
   const std::string id = submit("taught", 200);
   ASSERT_TRUE(reaches(id, 20));
-  cluster_->kill("head");
+  cluster().kill("head");
   ASSERT_TRUE(ends(id, "succeeded")) << job(id) << cluster().log("head") << cluster().log("coach");
   EXPECT_EQ(weights_of("taught@1"), weights_alone(200));
 }

@@ -15,9 +15,9 @@ class chat_template;
 
 /// What a chat template is given, as JSON texts.
 struct chat_input {
-  std::string messages;   ///< a list of {role, content}; an assistant's content may be null beside tool_calls
-  std::string tools;      ///< a list of tools that may be called; empty: none
-  std::string variables;  ///< an object of further ones that the template may know; empty: none
+  std::string messages;        ///< a list of {role, content}; an assistant's content may be null beside tool_calls
+  std::string tools = {};      ///< a list of tools that may be called; empty: none
+  std::string variables = {};  ///< an object of further ones that the template may know; empty: none
   bool add_generation_prompt = true;
   bool continues_message = false;  ///< the text ends with that of the last message, which the answer goes on with
 };
