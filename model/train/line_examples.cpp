@@ -134,14 +134,14 @@ std::optional<std::string> behind_mark(const std::string& text) {
 /// Some templates write the messages before an answer otherwise once the answer is there. Then this is what follows the
 /// prompt behind the message before, if the template goes on from there as the prompt does.
 std::string answer_behind_prompt(chat from, std::size_t turn, const data_format& format) {
-  if (turn > 0) from.messages[turn - 1]["content"].get_ref<std::string&>() += answer_mark;
+  if (turn > 0 && from.messages[turn - 1]["content"].is_string())
+    from.messages[turn - 1]["content"].get_ref<std::string&>() += answer_mark;
   const auto prompt = behind_mark(text_of(from, turn, true, format));
   const auto written = behind_mark(text_of(from, turn + 1, false, format));
   if (!prompt || !written || !written->starts_with(*prompt))
     refuse(
-        "the chat template does not write the answer behind the prompt that serving uses: use lines with \"prompt\" "
-        "and "
-        "\"completion\"");
+        "the chat template does not write the answer behind the prompt that serving uses: use lines with "
+        "\"prompt\" and \"completion\"");
   return written->substr(prompt->size());
 }
 

@@ -149,6 +149,12 @@ TEST(training_data, answers_that_do_not_go_on_from_the_prompt_are_refused) {
   EXPECT_THAT(refusal(line, format_with(with_prompt("<assistant><think>"))),
               testing::HasSubstr("behind the prompt that serving uses"))
       << "an answer within a thought";
+  const std::string behind_call =
+      R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"weight":0,)"
+      R"("tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},{"role":"assistant","content":"yes"}]})";
+  EXPECT_THAT(refusal(behind_call, format_with(with_prompt("<assistant><think>"))),
+              testing::HasSubstr("behind the prompt that serving uses"))
+      << "behind a message without text";
   EXPECT_THAT(refusal(line, format_with("{% if add_generation_prompt %}{{ messages[0].content }}<assistant>{% else %}"
                                         "<assistant>{{ messages[1].content }}{% endif %}")),
               testing::HasSubstr("behind the prompt that serving uses"))
