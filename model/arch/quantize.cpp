@@ -4,7 +4,6 @@
 #include <fstream>
 #include <string_view>
 #include <system_error>
-#include <vector>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -44,12 +43,11 @@ file_descriptor locked(const fs::path& folder) {
 
 /// What killed processes left: whoever still writes has a lock.
 void remove_abandoned_stages(const fs::path& folder) {
-  std::vector<fs::path> found;
   std::error_code fault;
-  for (fs::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault))
-    if (each->path().filename().string().starts_with(stage_beginning)) found.push_back(each->path());
-  for (const fs::path& stage : found)
-    if (const file_descriptor held = locked(stage); held.is_open()) fs::remove_all(stage, fault);
+  for (const fs::path& each : entries_of(folder)) {
+    if (!each.filename().string().starts_with(stage_beginning)) continue;
+    if (const file_descriptor held = locked(each); held.is_open()) fs::remove_all(each, fault);
+  }
 }
 
 /// The folder that is written, and a place inside it for what is not finished. Unless finish() was reached, nothing of
