@@ -23,6 +23,8 @@
 namespace troupe::bench {
 namespace {
 
+constexpr int most_gpu_chunk = 4096;  // tokens that a GPU gets at a time: it needs many to be busy
+
 /// How much more time the steps of one batch take than those of another, in the middle of runs that took turns: a
 /// machine that is shared may be slower while one of them runs, but seldom for all of its turns.
 void add_percent_more(row& line, std::string name, const even_batch& slower, const even_batch& faster) {
@@ -157,7 +159,12 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
   if (!trace.empty() || options.adapters_on_disk > 0 || options.constrained) return;
   {
     const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;
-    single_sequence sequence(model, {.positions = room, .kv = options.kv, .device = options.device}, with);
+    single_sequence sequence(model,
+                             {.chunk = place.device.is_cpu() ? single_sequence::options{}.chunk : most_gpu_chunk,
+                              .positions = room,
+                              .kv = options.kv,
+                              .device = options.device},
+                             with);
     run_prefill(place, options, sequence, out);
     run_one(place, options, sequence, out);
   }
