@@ -47,7 +47,8 @@ endmacro()
 # As for C++: every product and sum is rounded where it is written, and warnings are errors.
 macro(troupe_cuda_settings)
   if(NOT DEFINED ENV{CUDAARCHS})
-    set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89-real;90" CACHE STRING "GPUs to build for")
+    # 90a has what no later GPU can run; those get the code for 8.9 from the driver.
+    set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89;90a-real" CACHE STRING "GPUs to build for")
   endif()
   enable_language(CUDA)
   find_package(CUDAToolkit REQUIRED)

@@ -56,6 +56,29 @@ int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
+#ifdef TROUPE_HOPPER
+namespace {
+
+bool has_capability_90() {
+  int device = 0, major = 0, minor = 0;
+  check(cudaGetDevice(&device), "asking for the device");
+  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device");
+  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "asking for the device");
+  return major == 9 && minor == 0;
+}
+
+}  // namespace
+
+bool is_hopper() {
+  static const bool is = has_capability_90();  // a machine's devices are of one kind
+  return is;
+}
+#else
+bool is_hopper() {
+  return false;
+}
+#endif
+
 void use_device(int index) {
   check(cudaSetDevice(index), "choosing the device");
 }

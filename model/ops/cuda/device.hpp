@@ -16,6 +16,9 @@ void check(cudaError_t error, const char* operation);
 int device_count();
 /// For the calling thread, from now on.
 void use_device(int index);
+/// Whether the thread's device is an H100 or its like, and the build has code for it that others could not run: kernels
+/// that begin early, and wgmma.
+bool is_hopper();
 
 /// Owns a handle of CUDA's.
 template <class Handle, cudaError_t (*Destroy)(Handle)>

@@ -6,6 +6,7 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <cstddef>
 #include <cstdint>
 
 namespace troupe::cuda {
@@ -21,6 +22,21 @@ inline __device__ std::uint16_t bf16_bits(float value) {
 }
 inline __device__ float bf16_value(std::uint16_t bits) {
   return __bfloat162float(__ushort_as_bfloat16(bits));
+}
+
+/// A block's dynamic shared memory. A kernel that has some has no other.
+inline __device__ std::byte* dynamic_shared() {
+  extern __shared__ __align__(1024) std::byte memory[];
+  return memory;
+}
+
+/// First in a kernel that was started early. The next kernel may begin from now on; this one goes on when all that was
+/// put on the stream before it has ended and can be read.
+inline __device__ void await_last_kernel() {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("griddepcontrol.launch_dependents;");
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
 }
 
 /// 16 bytes, which land when they are waited for.

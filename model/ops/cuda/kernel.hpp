@@ -2,6 +2,7 @@
 #pragma once
 #include <cuda_runtime.h>
 
+#include <cstddef>
 #include <cstdint>
 
 #include "model/ops/cuda/device.hpp"
@@ -9,16 +10,46 @@
 
 namespace troupe::cuda {
 
+/// How a kernel is started.
+struct launch_shape {
+  dim3 grid, block;
+  std::size_t shared_bytes = 0;  ///< of dynamic shared memory
+  /// The kernel may begin while the one before it on the stream still runs, where the device can do that. All its
+  /// threads call await_last_kernel() before they return or touch what another kernel writes.
+  bool early = false;
+};
+
 /// In the place of <<<>>>, which is no C++: these sources are compiled for the host as well.
+template <class... P, class... A>
+void launch(const char* operation, void (*kernel)(P...), const launch_shape& shape, const stream& on,
+            const A&... arguments) {
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
+  if (shape.shared_bytes > 0)
+    check(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                               static_cast<int>(shape.shared_bytes)),
+          operation);
+  cudaLaunchAttribute early{};
+  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  early.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = shape.grid;
+  config.blockDim = shape.block;
+  config.dynamicSmemBytes = shape.shared_bytes;
+  config.stream = on.get();
+  config.attrs = &early;
+  config.numAttrs = shape.early && is_hopper() ? 1 : 0;
+  check(cudaLaunchKernelEx(&config, kernel, P(arguments)...), operation);
+}
 template <class... P, class... A>
 void launch(const char* operation, void (*kernel)(P...), dim3 grid, dim3 block, const stream& on,
             const A&... arguments) {
-  if (grid.x == 0 || grid.y == 0 || grid.z == 0) return;
-  cudaLaunchConfig_t config{};
-  config.gridDim = grid;
-  config.blockDim = block;
-  config.stream = on.get();
-  check(cudaLaunchKernelEx(&config, kernel, P(arguments)...), operation);
+  launch(operation, kernel, launch_shape{grid, block}, on, arguments...);
+}
+/// For kernels that begin with await_last_kernel().
+template <class... P, class... A>
+void launch_early(const char* operation, void (*kernel)(P...), dim3 grid, dim3 block, const stream& on,
+                  const A&... arguments) {
+  launch(operation, kernel, launch_shape{grid, block, 0, true}, on, arguments...);
 }
 
 inline unsigned ceil_div(std::int64_t n, std::int64_t by) {

@@ -107,7 +107,7 @@ enum cudaStreamCaptureMode { cudaStreamCaptureModeThreadLocal };
 enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
 constexpr unsigned cudaStreamNonBlocking = 1, cudaHostAllocDefault = 0;
 
-enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor };
+enum cudaDeviceAttr { cudaDevAttrComputeCapabilityMajor, cudaDevAttrComputeCapabilityMinor };
 
 namespace cuda_host {
 inline int compute_capability = 9;         ///< that the device says it has
@@ -125,6 +125,7 @@ using cudaGraph_t = cuda_host::graph_state*;
 using cudaGraphExec_t = cuda_host::graph_state*;
 
 cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaGetDevice(int* index);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index);
 cudaError_t cudaSetDevice(int index);
 cudaError_t cudaDeviceReset();
@@ -155,14 +156,30 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
+enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization };
+struct cudaLaunchAttribute {
+  cudaLaunchAttributeID id;
+  struct {
+    int programmaticStreamSerializationAllowed;
+  } val;
+};
+enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
+template <class Kernel>
+cudaError_t cudaFuncSetAttribute(Kernel*, cudaFuncAttribute, int bytes) {
+  return static_cast<std::size_t>(bytes) <= cuda_host::most_dynamic_bytes ? cudaSuccess : cudaErrorInvalidValue;
+}
+
 struct cudaLaunchConfig_t {
   dim3 gridDim, blockDim;
+  std::size_t dynamicSmemBytes = 0;
   cudaStream_t stream = nullptr;
+  const cudaLaunchAttribute* attrs = nullptr;
+  unsigned numAttrs = 0;
 };
 inline bool is_valid(const cudaLaunchConfig_t& config) {
   const dim3 grid = config.gridDim, block = config.blockDim;
   return grid.count() > 0 && grid.x < 1u << 31 && grid.y < 1u << 16 && grid.z < 1u << 16 && block.count() > 0 &&
-         block.count() <= 1024 && block.z <= 64;
+         block.count() <= 1024 && block.z <= 64 && config.dynamicSmemBytes <= cuda_host::most_dynamic_bytes;
 }
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A... arguments) {

@@ -29,6 +29,8 @@ inline thread_local constinit index3 threadIdx, blockIdx, blockDim;
 /// Waits for all threads of the block that have not ended.
 void block_barrier();
 
+constexpr std::size_t most_dynamic_bytes = 227 << 10;  ///< of shared memory, as on an H100
+
 constexpr int warp_lanes = 32;
 constexpr std::size_t lane_bytes = 64;
 /// Waits for all lanes of the warp. Each lane gives some bytes under the same name. Returns the bytes of all,

@@ -20,6 +20,13 @@ inline float bf16_value(std::uint16_t bits) {
   return bf16_to_f32(bits);
 }
 
+inline std::byte* dynamic_shared() {
+  alignas(1024) static thread_local std::byte memory[cuda_host::most_dynamic_bytes];
+  return memory;
+}
+
+inline void await_last_kernel() {}
+
 inline void copy_async(void* shared, const void* global) {
   cuda_host::start_copy(shared, global, 16);
 }
@@ -38,6 +45,16 @@ struct mma_fragments {
   Number a[4][PerRegister], b[2][PerRegister];
 };
 
+/// What 16 or 32 products are added in before the sum is rounded: their order does not matter then, as on tensor cores.
+template <class Sum>
+struct exact_sum {
+  using type = double;
+};
+template <>
+struct exact_sum<int> {
+  using type = int;
+};
+
 /// `number(word, i)` is number i of a register.
 template <class Number, int PerRegister, class Sum, class Read>
 void multiply_fragments(const char* what, Sum (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2],
@@ -53,13 +70,16 @@ void multiply_fragments(const char* what, Sum (&c)[4], const std::uint32_t (&a)[
     return *reinterpret_cast<const fragments*>(shown + lane * cuda_host::lane_bytes);
   };
   const unsigned lane = threadIdx.x % 32, group = lane / 4, place = lane % 4;
+  using exact = typename exact_sum<Sum>::type;
+  exact sums[4] = {c[0], c[1], c[2], c[3]};
   for (unsigned half = 0; half < 2; ++half)
     for (unsigned part = 0; part < 4; ++part) {
       const fragments& row = of_lane(group * 4 + part);
       const fragments* const columns[2] = {&of_lane(place * 8 + part), &of_lane(place * 8 + 4 + part)};
       for (int e = 0; e < PerRegister; ++e)
-        for (unsigned i = 0; i < 4; ++i) c[i] += Sum{row.a[half * 2 + i / 2][e]} * Sum{columns[i % 2]->b[half][e]};
+        for (unsigned i = 0; i < 4; ++i) sums[i] += exact{row.a[half * 2 + i / 2][e]} * exact{columns[i % 2]->b[half][e]};
     }
+  for (unsigned i = 0; i < 4; ++i) c[i] = static_cast<Sum>(sums[i]);
 }
 
 inline void mma_s8(int (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
