@@ -24,6 +24,13 @@ inline __device__ float bf16_value(std::uint16_t bits) {
   return __bfloat162float(__ushort_as_bfloat16(bits));
 }
 
+/// Eight bytes that no other thread asks for.
+inline __device__ uint2 read_once(const void* global) {
+  uint2 words;
+  asm("ld.global.nc.L1::no_allocate.v2.u32 {%0, %1}, [%2];" : "=r"(words.x), "=r"(words.y) : "l"(global));
+  return words;
+}
+
 /// A block's dynamic shared memory. A kernel that has some has no other.
 inline __device__ std::byte* dynamic_shared() {
   extern __shared__ __align__(1024) std::byte memory[];

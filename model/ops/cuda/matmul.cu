@@ -1,8 +1,9 @@
 // Two kernels a scheme, the same sums to the bit. For few rows: a block of threads has 16 outputs, each of its warps a
 // slice of the inputs, so that all of the memory's bandwidth is asked for. For many: tiles in shared memory
-// (row_tiles.hpp). Very many rows of u8 may go to a library (library_products.hpp).
+// (row_tiles.hpp, and on Hopper wide_tiles.hpp). Very many rows of u8 may go to a library (library_products.hpp).
 #include "model/ops/cuda/library_products.hpp"
 #include "model/ops/cuda/row_tiles.hpp"
+#include "model/ops/cuda/wide_tiles.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -10,62 +11,67 @@ namespace {
 // ---- few rows ----
 
 constexpr int most_few_rows = 8, few_threads = most_slices * 32;
-constexpr int stages_ahead = 4;
-
-/// A lane's weights of a stage, straight from memory.
+/// Of a warp's slice: weights of a kilobyte each (4 bits: half of that), and rows.
 template <scheme Kind>
-struct stage_weights {
+constexpr int stages_ahead = group_of(Kind) ? 4 : 8;
+
+/// A lane's weights and rows of a stage, straight from memory.
+template <scheme Kind>
+struct stage_words {
   static constexpr int words_of_step = step_lines<Kind> / 4;
-  uint2 words[stage_steps][words_of_step];
+  uint2 weights[stage_steps][words_of_step], rows[stage_steps];
   stage_scales<Kind> scales;
 
-  __device__ void load(const product_job& job, int block, int stage, int lane) {
-    const std::byte* weights = job.weights + block * job.block_bytes;
+  __device__ void load_weights(const product_job& job, int block, int stage, int lane) {
+    const std::byte* from = job.weights + block * job.block_bytes;
     for (int step = 0; step < stage_steps; ++step)
       for (int i = 0; i < words_of_step; ++i) {
         const std::int64_t at = static_cast<std::int64_t>(stage) * stage_weight_bytes<Kind> +
                                 (line_of<Kind>(step, lane) + i) * 64 + lane / 4 * 8;
-        words[step][i] = at < job.block_bytes ? *reinterpret_cast<const uint2*>(weights + at) : make_uint2(0, 0);
+        weights[step][i] = at < job.block_bytes ? read_once(from + at) : make_uint2(0, 0);
       }
     scales = load_scales<Kind>(job, block, stage, lane);
   }
-  __device__ void fragments(weight_fragments& a) const {
+  __device__ void load_rows(const coded_inputs& in, int stage, int lane) {
+    const std::byte* from = coded_row<Kind>(in, min(lane / 4, in.rows - 1)) + stage * stage_row_bytes;
     for (int step = 0; step < stage_steps; ++step)
-      make_fragment<Kind>(words[step][0], words[step][words_of_step - 1], a[step]);
+      rows[step] = *reinterpret_cast<const uint2*>(from + step * step_row_bytes + lane % 4 * 8);
+  }
+  __device__ void add_to(sum_of<Kind> (&sum)[4], const stage_totals& totals) const {
+    weight_fragments a;
+    row_fragments b;
+    for (int step = 0; step < stage_steps; ++step) {
+      make_fragment<Kind>(weights[step][0], weights[step][words_of_step - 1], a[step]);
+      b[step][0] = rows[step].x;
+      b[step][1] = rows[step].y;
+    }
+    multiply_stage<Kind>(sum, a, b, scales, totals);
   }
 };
 
-template <scheme Kind>
-__device__ void load_rows(const coded_inputs& in, int stage, int lane, row_fragments& b) {
-  const std::byte* from = coded_row<Kind>(in, min(lane / 4, in.rows - 1)) + stage * stage_row_bytes;
-  for (int step = 0; step < stage_steps; ++step) {
-    const auto words = *reinterpret_cast<const uint2*>(from + step * step_row_bytes + lane % 4 * 8);
-    b[step][0] = words.x;
-    b[step][1] = words.y;
-  }
-}
-
-/// A warp's slice of 16 outputs. Weights of some stages are under way at the same time.
+/// A warp's slice of 16 outputs. Words of some stages are under way at the same time; weights are never written, so the
+/// first of them may be while the last kernel still makes the rows.
 template <scheme Kind>
 __device__ void sum_slice(const product_job& job, const coded_inputs& in, int block, int begin, int end,
                           sum_of<Kind> (&sum)[4]) {
   const int lane = threadIdx.x % 32;
-  stage_weights<Kind> ahead[stages_ahead] = {};
+  stage_words<Kind> ahead[stages_ahead<Kind>] = {};
 #pragma unroll
-  for (int i = 0; i < stages_ahead; ++i)
-    if (begin + i < end) ahead[i].load(job, block, begin + i, lane);
-  for (int first = begin; first < end; first += stages_ahead)
+  for (int i = 0; i < stages_ahead<Kind>; ++i)
+    if (begin + i < end) ahead[i].load_weights(job, block, begin + i, lane);
+  await_last_kernel();
 #pragma unroll
-    for (int i = 0; i < stages_ahead; ++i) {
-      const int stage = first + i;
+  for (int i = 0; i < stages_ahead<Kind>; ++i)
+    if (begin + i < end) ahead[i].load_rows(in, begin + i, lane);
+  for (int first = begin; first < end; first += stages_ahead<Kind>)
+#pragma unroll
+    for (int i = 0; i < stages_ahead<Kind>; ++i) {
+      const int stage = first + i, next = stage + stages_ahead<Kind>;
       if (stage >= end) break;
-      const stage_weights<Kind> now = ahead[i];
-      if (stage + stages_ahead < end) ahead[i].load(job, block, stage + stages_ahead, lane);
-      weight_fragments a;
-      row_fragments b;
-      now.fragments(a);
-      load_rows<Kind>(in, stage, lane, b);
-      multiply_stage<Kind>(sum, a, b, now.scales, load_totals<Kind>(in, 0, stage, lane));
+      ahead[i].add_to(sum, load_totals<Kind>(in, 0, stage, lane));
+      if (next >= end) continue;
+      ahead[i].load_weights(job, block, next, lane);
+      ahead[i].load_rows(in, next, lane);
     }
 }
 
@@ -91,6 +97,7 @@ constexpr int float_rows_at_once = 4;
 
 __global__ void float_products(product_jobs jobs, float_rows x, int rows) {
   __shared__ float of_slice[most_slices][float_rows_at_once][outs_per_block];
+  await_last_kernel();
   const product_job& job = jobs.of_block(blockIdx.x);
   const int block = blockIdx.x - job.first_block, first_row = blockIdx.y * float_rows_at_once;
   const int out = threadIdx.x, slice = threadIdx.y, per_slice = (jobs.stored_ins + most_slices - 1) / most_slices;
@@ -117,7 +124,8 @@ product_jobs jobs_of(std::span<const product* const> products, int blocks_at_onc
   product_jobs jobs{};
   const std::int64_t row_bytes = padded_row(first.ins) * (first.kind == scheme::bf16 ? 2 : 1);
   jobs.stages = static_cast<int>(row_bytes / stage_row_bytes);
-  jobs.slice_stages = std::max(static_cast<int>(ceil_div(jobs.stages, most_slices)), least_slice_stages);
+  const auto slice = static_cast<int>(rounded_up(ceil_div(jobs.stages, most_slices), 2));
+  jobs.slice_stages = std::max(slice, least_slice_stages);
   int block = 0;
   for (const product* p : products) {
     product_job& job = jobs.jobs[jobs.count++];
@@ -134,32 +142,60 @@ unsigned grid_blocks(std::span<const product* const> products, int blocks_at_onc
   return blocks;
 }
 
-constexpr int most_apart_tiles = 66;  // with more, an H200's 132 multiprocessors are busy enough
+constexpr int most_apart_tiles = 132;  // with more, an H200's multiprocessors are all busy
+
+/// A kernel for tiles of 128 outputs and some rows.
+template <scheme Kind>
+struct tile_kernel {
+  void (*kernel)(product_jobs, coded_inputs, slice_store<Kind>);
+  int rows, threads;
+  std::size_t shared_bytes = 0;
+};
 
 template <scheme Kind, class Rows>
+tile_kernel<Kind> many_kernel() {
+  return {many_rows<Kind, Rows>, Rows::rows, Rows::threads};
+}
+template <scheme Kind, int Rows>
+tile_kernel<Kind> wide_kernel() {
+  return {wide_rows<Kind, Rows>, Rows, wide_threads, wide_shared_bytes<Rows>};
+}
+
+template <scheme Kind>
+tile_kernel<Kind> kernel_for(int rows) {
+  if constexpr (group_of(Kind) == 0)
+    if (is_hopper())
+      return rows <= 16   ? wide_kernel<Kind, 16>()
+             : rows <= 32 ? wide_kernel<Kind, 32>()
+             : rows <= 64 ? wide_kernel<Kind, 64>()
+                          : wide_kernel<Kind, 128>();
+  return rows <= 32   ? many_kernel<Kind, tile_rows<4, 1>>()
+         : rows <= 64 ? many_kernel<Kind, tile_rows<8, 1>>()
+                      : many_kernel<Kind, tile_rows<8, 2>>();
+}
+
+template <scheme Kind>
 void multiply_tiles(const stream& on, std::span<const product* const> products, const product_inputs& inputs,
                     const coded_inputs& in) {
   const product_jobs jobs = jobs_of(products, tile_blocks);
-  dim3 grid(ceil_div(in.rows, Rows::rows), grid_blocks(products, tile_blocks));
+  const tile_kernel<Kind> chosen = kernel_for<Kind>(in.rows);
+  dim3 grid(ceil_div(in.rows, chosen.rows), grid_blocks(products, tile_blocks));
   slice_store<Kind> slices{nullptr, in.rows, static_cast<int>(grid.y) * tile_outs};
   if (inputs.scratch && jobs.slices() > 1 && grid.x * grid.y <= most_apart_tiles) {
     slices.data = reinterpret_cast<sum_of<Kind>*>(inputs.scratch);
     grid.z = static_cast<unsigned>(jobs.slices());
   }
-  launch("matmul", many_rows<Kind, Rows>, grid, Rows::threads, on, jobs, in, slices);
+  launch("matmul", chosen.kernel, {grid, chosen.threads, chosen.shared_bytes, true}, on, jobs, in, slices);
   if (slices.data)
-    launch("matmul", join_slices<Kind>, dim3(grid.y, static_cast<unsigned>(in.rows)), tile_outs, on, jobs, in, slices);
+    launch_early("matmul", join_slices<Kind>, dim3(grid.y, static_cast<unsigned>(in.rows)), tile_outs, on, jobs, in, slices);
 }
 
 template <scheme Kind>
 void multiply(const stream& on, std::span<const product* const> products, const product_inputs& inputs) {
   const coded_inputs in{inputs.rows, padded_row(products.front()->w.ins), inputs.codes};
   if (in.rows <= most_few_rows)
-    return launch("matmul", few_rows<Kind>, grid_blocks(products, 1), few_threads, on, jobs_of(products, 1), in);
-  const auto many = in.rows <= 32   ? multiply_tiles<Kind, tile_rows<4, 1>>
-                    : in.rows <= 64 ? multiply_tiles<Kind, tile_rows<8, 1>>
-                                    : multiply_tiles<Kind, tile_rows<8, 2>>;
-  many(on, products, inputs, in);
+    return launch_early("matmul", few_rows<Kind>, grid_blocks(products, 1), few_threads, on, jobs_of(products, 1), in);
+  multiply_tiles<Kind>(on, products, inputs, in);
 }
 
 /// Whole numbers may be added in any order, so very many rows can go to the library. What it does not do is left to our
@@ -179,7 +215,7 @@ void multiply_whole_numbers(const stream& on, std::span<const product* const> pr
 void multiply_floats(const stream& on, std::span<const product* const> products, const product_inputs& inputs) {
   product_jobs jobs = jobs_of(products, 1);
   jobs.stored_ins = static_cast<int>(products.front()->w.ins);
-  launch("matmul", float_products, dim3(grid_blocks(products, 1), ceil_div(inputs.rows, float_rows_at_once)),
+  launch_early("matmul", float_products, dim3(grid_blocks(products, 1), ceil_div(inputs.rows, float_rows_at_once)),
          dim3(outs_per_block, most_slices), on, jobs, inputs.x, inputs.rows);
 }
 

@@ -5,10 +5,10 @@
 #include <algorithm>
 
 #include "model/ops/cuda/products.hpp"
+#include "model/ops/cuda/slices.hpp"
 
 namespace troupe::cuda {
 
-constexpr int tile_blocks = 8, tile_outs = tile_blocks * static_cast<int>(outs_per_block);
 constexpr int out_warps = 4, warp_blocks = tile_blocks / out_warps;
 
 /// How the rows of a tile are shared out: each warp has so many eights of them.
@@ -73,17 +73,6 @@ struct stage_tile {
 template <scheme Kind, class Rows>
 constexpr int stage_buffers = std::min(4, (48 << 10) / static_cast<int>(sizeof(stage_tile<Kind, Rows>)));
 
-/// Where slices meet that different blocks of threads have summed: [slice][row][column], with 128 columns a tile.
-template <scheme Kind>
-struct slice_store {
-  sum_of<Kind>* data;  ///< null: a block of threads goes through all slices
-  int rows, columns;
-
-  __device__ sum_of<Kind>& at(int slice, int row, int column) const {
-    return data[(static_cast<std::int64_t>(slice) * rows + row) * columns + column];
-  }
-};
-
 /// A warp's part of a tile: two blocks of outputs, and some eights of rows.
 template <scheme Kind, class Rows>
 struct warp_part {
@@ -132,6 +121,7 @@ __global__ void __launch_bounds__(Rows::threads)
   constexpr int buffers = stage_buffers<Kind, Rows>;
   constexpr bool is_exact = Kind == scheme::u8;  // such sums need no slices
   __shared__ stage_tile<Kind, Rows> tiles[buffers];
+  await_last_kernel();
   const product_job& job = jobs.of_block(blockIdx.y);
   const int first_block = (blockIdx.y - job.first_block) * tile_blocks, first_row = blockIdx.x * Rows::rows;
   const int begin = jobs.slice_begin(blockIdx.z), end = slices.data ? jobs.slice_begin(blockIdx.z + 1) : jobs.stages;
@@ -160,23 +150,10 @@ __global__ void __launch_bounds__(Rows::threads)
       const int block = warp.block + i, row = first_row + warp.row + r * 8;
       if (first_block + block >= job.blocks) continue;
       if (slices.data)
-        for_sums(sum, blockIdx.y * tile_outs + block * 16, row, in.rows, warp.lane,
-                 [&](int column, int of_row, auto value) { slices.at(blockIdx.z, of_row, column) = value; });
+        slices.put(blockIdx.z, sum, blockIdx.y * tile_outs + block * 16, row, warp.lane);
       else
         finish<Kind>(job, in, sum, first_block + block, row, warp.lane);
     }
-}
-
-/// A thread for an output.
-template <scheme Kind>
-__global__ void __launch_bounds__(tile_outs) join_slices(product_jobs jobs, coded_inputs in, slice_store<Kind> slices) {
-  const product_job& job = jobs.of_block(blockIdx.x);
-  const int row = blockIdx.y, out = (blockIdx.x - job.first_block) * tile_outs + threadIdx.x;
-  if (out >= job.blocks * static_cast<int>(outs_per_block)) return;
-  sum_of<Kind> total = 0;
-  for (int slice = 0; slice < jobs.slices(); ++slice)
-    total += slices.at(slice, row, blockIdx.x * tile_outs + threadIdx.x);
-  write_output(job, out, row, product_of<Kind>(job, in, total, out, row));
 }
 
 }  // namespace troupe::cuda

@@ -20,6 +20,10 @@ inline float bf16_value(std::uint16_t bits) {
   return bf16_to_f32(bits);
 }
 
+inline uint2 read_once(const void* global) {
+  return *static_cast<const uint2*>(global);
+}
+
 inline std::byte* dynamic_shared() {
   alignas(1024) static thread_local std::byte memory[cuda_host::most_dynamic_bytes];
   return memory;
