@@ -51,6 +51,12 @@ inline __device__ void copy_async(void* shared, const void* global) {
   const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(global) : "memory");
 }
+/// The same, or zeros, which take no branch.
+inline __device__ void copy_async_or_clear(void* shared, const void* global, bool is_there) {
+  const auto to = static_cast<unsigned>(__cvta_generic_to_shared(shared));
+  const int bytes = is_there ? 16 : 0;
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes) : "memory");
+}
 /// The copies since the last call are a group.
 inline __device__ void close_copies() {
   asm volatile("cp.async.commit_group;");

@@ -13,7 +13,7 @@ namespace {
 constexpr int most_few_rows = 8, few_threads = most_slices * 32;
 /// Of a warp's slice: weights of a kilobyte each (4 bits: half of that), and rows.
 template <scheme Kind>
-constexpr int stages_ahead = group_of(Kind) ? 4 : 8;
+constexpr int stages_ahead = group_of(Kind) ? 4 : 10;
 
 /// A lane's weights and rows of a stage, straight from memory.
 template <scheme Kind>
@@ -88,7 +88,7 @@ __global__ void __launch_bounds__(few_threads) few_rows(product_jobs jobs, coded
   sum_of<Kind> total[4] = {};
   for (int s = 0; s < jobs.slices(); ++s)
     for (int i = 0; i < 4; ++i) total[i] += of_slice[s][lane][i];
-  finish<Kind>(job, in, total, block, 0, lane);
+  output_pair<Kind>(job, block, lane).write(in, total, 0, lane);
 }
 
 // ---- f32 weights, for models that are small or being checked ----
@@ -187,7 +187,8 @@ void multiply_tiles(const stream& on, std::span<const product* const> products, 
   }
   launch("matmul", chosen.kernel, {grid, chosen.threads, chosen.shared_bytes, true}, on, jobs, in, slices);
   if (slices.data)
-    launch_early("matmul", join_slices<Kind>, dim3(grid.y, static_cast<unsigned>(in.rows)), tile_outs, on, jobs, in, slices);
+    launch_early("matmul", join_slices<Kind>, dim3(grid.y, static_cast<unsigned>(in.rows)), tile_outs, on, jobs, in,
+                 slices);
 }
 
 template <scheme Kind>
@@ -216,7 +217,7 @@ void multiply_floats(const stream& on, std::span<const product* const> products,
   product_jobs jobs = jobs_of(products, 1);
   jobs.stored_ins = static_cast<int>(products.front()->w.ins);
   launch_early("matmul", float_products, dim3(grid_blocks(products, 1), ceil_div(inputs.rows, float_rows_at_once)),
-         dim3(outs_per_block, most_slices), on, jobs, inputs.x, inputs.rows);
+               dim3(outs_per_block, most_slices), on, jobs, inputs.x, inputs.rows);
 }
 
 void multiply(scheme kind, const stream& on, std::span<const product* const> products, const product_inputs& inputs) {

@@ -188,18 +188,23 @@ __device__ void multiply_stage(sum_of<Kind> (&sum)[4], const weight_fragments& a
   }
 }
 
-/// The whole sum of one output and row becomes y.
+/// The whole sum of one output and row becomes their product; of u8 with the output's factors.
 template <scheme Kind>
-__device__ float product_of(const product_job& job, const coded_inputs& in, sum_of<Kind> sum, int out, int row) {
+__device__ float finished(const coded_inputs& in, int row, sum_of<Kind> sum, float scale, float mid) {
   if constexpr (Kind == scheme::bf16) {
     return sum;
   } else if constexpr (Kind == scheme::u8) {
-    const float scale = factor_at(Kind, job.scales, out), mid = factor_at(Kind, job.mids, out);
     const float value = fmaf(mid, static_cast<float>(in.codes.sums[row]), static_cast<float>(sum) * scale);
     return value * in.codes.scales[row];
   } else {
     return sum * in.codes.scales[row];
   }
+}
+template <scheme Kind>
+__device__ float product_of(const product_job& job, const coded_inputs& in, sum_of<Kind> sum, int out, int row) {
+  const bool has_factors = Kind == scheme::u8;
+  return finished<Kind>(in, row, sum, has_factors ? factor_at(Kind, job.scales, out) : 0.0f,
+                        has_factors ? factor_at(Kind, job.mids, out) : 0.0f);
 }
 
 inline __device__ void write_output(const product_job& job, int out, int row, float product) {
@@ -208,21 +213,47 @@ inline __device__ void write_output(const product_job& job, int out, int row, fl
   y = job.accumulate ? y + product : product;
 }
 
-/// f(out, row, sum) for a lane's four sums of 16 outputs and eight rows.
+/// f(first output, row, its sum, the next one's) for a lane's four sums of 16 outputs and eight rows.
 template <class Sum, class F>
-__device__ void for_sums(const Sum (&sums)[4], int first_out, int first_row, int rows, int lane, F f) {
-  for (int i = 0; i < 4; ++i) {
-    const int row = first_row + lane % 4 * 2 + i % 2, out = first_out + lane / 4 * 2 + i / 2;
-    if (row < rows) f(out, row, sums[i]);
+__device__ void for_pairs(const Sum (&sums)[4], int first_out, int first_row, int rows, int lane, F f) {
+  for (int i = 0; i < 2; ++i) {
+    const int row = first_row + lane % 4 * 2 + i;
+    if (row < rows) f(first_out + lane / 4 * 2, row, sums[i], sums[2 + i]);
   }
 }
 
+/// What the sums of a lane's two neighbouring outputs become: product_of() and write_output() for both.
 template <scheme Kind>
-__device__ void finish(const product_job& job, const coded_inputs& in, const sum_of<Kind> (&sums)[4], int block,
-                       int first_row, int lane) {
-  for_sums(sums, block * 16, first_row, in.rows, lane, [&](int out, int row, sum_of<Kind> sum) {
-    write_output(job, out, row, product_of<Kind>(job, in, sum, out, row));
-  });
-}
+class output_pair {
+ public:
+  __device__ output_pair(const product_job& job, int block, int lane) : job_(job), out_(block * 16 + lane / 4 * 2) {
+    if constexpr (Kind == scheme::u8) {
+      scale_ = two_factors<Kind>(job.scales, out_);
+      mid_ = two_factors<Kind>(job.mids, out_);
+    }
+    if (job.bias) bias_ = *reinterpret_cast<const float2*>(job.bias + out_);
+  }
+
+  __device__ void write(const coded_inputs& in, const sum_of<Kind> (&sums)[4], int first_row, int lane) const {
+    for_pairs(sums, out_, first_row, in.rows, lane, [&](int out, int row, sum_of<Kind> a, sum_of<Kind> b) {
+      auto& y = *reinterpret_cast<float2*>(job_.y + row * job_.y_stride + out);
+      const float2 before = job_.accumulate ? y : make_float2(0, 0);
+      y = make_float2(output(in, row, a, scale_.x, mid_.x, bias_.x, before.x),
+                      output(in, row, b, scale_.y, mid_.y, bias_.y, before.y));
+    });
+  }
+
+ private:
+  __device__ float output(const coded_inputs& in, int row, sum_of<Kind> sum, float scale, float mid, float bias,
+                          float before) const {
+    float product = finished<Kind>(in, row, sum, scale, mid);
+    if (job_.bias) product = product + bias;
+    return job_.accumulate ? before + product : product;
+  }
+
+  const product_job& job_;
+  int out_;
+  float2 scale_ = {}, mid_ = {}, bias_ = {};
+};
 
 }  // namespace troupe::cuda

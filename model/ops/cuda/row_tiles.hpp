@@ -152,7 +152,7 @@ __global__ void __launch_bounds__(Rows::threads)
       if (slices.data)
         slices.put(blockIdx.z, sum, blockIdx.y * tile_outs + block * 16, row, warp.lane);
       else
-        finish<Kind>(job, in, sum, first_block + block, row, warp.lane);
+        output_pair<Kind>(job, first_block + block, warp.lane).write(in, sum, row, warp.lane);
     }
 }
 

@@ -1,10 +1,16 @@
-// For kernel sources alone: tiles of 128 outputs, and slices of the inputs that different blocks of threads have summed.
+// For kernel sources alone: tiles of 128 outputs, and slices of the inputs that different blocks of threads have
+// summed.
 #pragma once
 #include "model/ops/cuda/products.hpp"
 
 namespace troupe::cuda {
 
 constexpr int tile_blocks = 8, tile_outs = tile_blocks * static_cast<int>(outs_per_block);
+
+template <class Sum>
+struct alignas(8) sum_pair {
+  Sum a, b;
+};
 
 /// Where slices meet that different blocks of threads have summed: [slice][row][column], with 128 columns a tile.
 template <scheme Kind>
@@ -17,8 +23,9 @@ struct slice_store {
   }
   /// A lane's sums of 16 outputs, the first of which is a column, and of eight rows.
   __device__ void put(int slice, const sum_of<Kind> (&sums)[4], int first_column, int first_row, int lane) const {
-    for_sums(sums, first_column, first_row, rows, lane,
-             [&](int column, int row, auto value) { at(slice, row, column) = value; });
+    for_pairs(sums, first_column, first_row, rows, lane, [&](int column, int row, sum_of<Kind> a, sum_of<Kind> b) {
+      *reinterpret_cast<sum_pair<sum_of<Kind>>*>(&at(slice, row, column)) = {a, b};
+    });
   }
 };
 

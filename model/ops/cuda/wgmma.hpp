@@ -2,9 +2,9 @@
 // weights the lanes of four warps hold in registers, by some rows that lie in shared memory. Where the sources are
 // compiled for the host, tests/cuda_host gives the same functions.
 //
-// A step is 32 bytes of each row. Warp w has outputs 16 w and on, with the fragments and sums of mma_s8 and mma_bf16; but
-// all lanes' weights lie in order: lane (g, t) has the words t and t + 4 of a step. The bits are those of mma_bf16: tensor
-// cores add the products of a step in no order at all.
+// A step is 32 bytes of each row. Warp w has outputs 16 w and on, with the fragments and sums of mma_s8 and mma_bf16;
+// but all lanes' weights lie in order: lane (g, t) has the words t and t + 4 of a step. The bits are those of mma_bf16:
+// tensor cores add the products of a step in no order at all.
 #pragma once
 #include "model/ops/cuda/kernel.hpp"
 
@@ -12,8 +12,8 @@ namespace troupe::cuda {
 
 constexpr int swizzled_row_bytes = 128;  ///< of rows in shared memory: four steps
 
-/// Where a piece of 16 bytes of a row lies, so that tensor cores read eight rows without meeting in a bank. Tiles of rows
-/// begin at multiples of 1,024 bytes.
+/// Where a piece of 16 bytes of a row lies, so that tensor cores read eight rows without meeting in a bank. Tiles of
+/// rows begin at multiples of 1,024 bytes.
 inline __device__ int swizzled_piece(int row, int piece) {
   return row * (swizzled_row_bytes / 16) + (piece ^ (row & 7));
 }
@@ -77,20 +77,20 @@ inline __device__ std::uint64_t rows_descriptor(const void* tile, int step) {
 
 // `sums`, `weights`: %0 … ; the last five operands are four registers of weights, the rows' descriptor, and whether
 // sums go on or begin.
-#define TROUPE_WGMMA(name, end, eights, sum, places, a0, a1, a2, a3, rows, go_on)                                     \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #go_on ", 0;\nwgmma.mma_async.sync.aligned." name " {" places     \
-               "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #rows ", p" end ";\n}\n"                              \
-               : TROUPE_SUMS_##eights(sum, c, 0)                                                                      \
+#define TROUPE_WGMMA(name, end, eights, sum, places, a0, a1, a2, a3, rows, go_on)                                 \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #go_on ", 0;\nwgmma.mma_async.sync.aligned." name " {" places \
+               "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #rows ", p" end ";\n}\n"                          \
+               : TROUPE_SUMS_##eights(sum, c, 0)                                                                  \
                : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows_descriptor(tile, step)), "r"(int{goes_on}))
 
-#define TROUPE_WGMMA_OF_EIGHTS(type, end, sum)                                                          \
-  if constexpr (Eights == 2)                                                                            \
-    TROUPE_WGMMA("m64n16" type, end, 2, sum, TROUPE_PLACES_8, 8, 9, 10, 11, 12, 13);                    \
-  else if constexpr (Eights == 4)                                                                       \
-    TROUPE_WGMMA("m64n32" type, end, 4, sum, TROUPE_PLACES_16, 16, 17, 18, 19, 20, 21);                 \
-  else if constexpr (Eights == 8)                                                                       \
-    TROUPE_WGMMA("m64n64" type, end, 8, sum, TROUPE_PLACES_32, 32, 33, 34, 35, 36, 37);                 \
-  else                                                                                                  \
+#define TROUPE_WGMMA_OF_EIGHTS(type, end, sum)                                          \
+  if constexpr (Eights == 2)                                                            \
+    TROUPE_WGMMA("m64n16" type, end, 2, sum, TROUPE_PLACES_8, 8, 9, 10, 11, 12, 13);    \
+  else if constexpr (Eights == 4)                                                       \
+    TROUPE_WGMMA("m64n32" type, end, 4, sum, TROUPE_PLACES_16, 16, 17, 18, 19, 20, 21); \
+  else if constexpr (Eights == 8)                                                       \
+    TROUPE_WGMMA("m64n64" type, end, 8, sum, TROUPE_PLACES_32, 32, 33, 34, 35, 36, 37); \
+  else                                                                                  \
     TROUPE_WGMMA("m64n128" type, end, 16, sum, TROUPE_PLACES_64, 64, 65, 66, 67, 68, 69)
 
 /// c += weights times a step of the rows, or c = that. All four warps of a warpgroup call it.

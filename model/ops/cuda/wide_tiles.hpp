@@ -1,6 +1,6 @@
 // For kernel sources alone: products of more than a few rows on Hopper, for schemes without groups. A block of threads
-// has 128 outputs and up to 128 rows; both come through shared memory, some stages ahead of the tensor cores, which hold
-// the weights in registers. Two warpgroups have half of the outputs each. Slices are those of the other kernels
+// has 128 outputs and up to 128 rows; both come through shared memory, some stages ahead of the tensor cores, which
+// hold the weights in registers. Two warpgroups have half of the outputs each. Slices are those of the other kernels
 // (products.hpp), and so are the bits.
 #pragma once
 #include <algorithm>
@@ -25,50 +25,70 @@ struct wide_stage {
   /// Of a block's weights, moved about so that no two lanes of a read meet in a bank.
   static __device__ int weight_piece(int piece) { return piece ^ (piece >> 3 & 1) << 1; }
 
-  /// Outputs and rows that are not there are copies of the last ones: nobody asks for their sums.
-  __device__ void fetch_weights(const product_job& job, int first_block, int stage) {
-    const int piece = threadIdx.x % block_pieces;
-    const std::int64_t at = std::int64_t{stage} * wide_block_bytes + piece * 16;
-#pragma unroll
-    for (int block = threadIdx.x / block_pieces; block < tile_blocks; block += wide_threads / block_pieces) {
-      const std::byte* from = job.weights + std::int64_t{min(first_block + block, job.blocks - 1)} * job.block_bytes;
-      put(&weights[block][weight_piece(piece)], from + at, at < job.block_bytes);
-    }
-  }
-  template <scheme Kind>
-  __device__ void fetch_rows(const coded_inputs& in, int first_row, int stage) {
-    const int piece = threadIdx.x % row_pieces;
-    const std::int64_t at = std::int64_t{stage} * swizzled_row_bytes + piece * 16;
-    const bool is_there = at < in.padded * (Kind == scheme::bf16 ? 2 : 1);
-#pragma unroll
-    for (int row = threadIdx.x / row_pieces; row < Rows; row += wide_threads / row_pieces)
-      put(&rows[swizzled_piece(row, piece)], coded_row<Kind>(in, min(first_row + row, in.rows - 1)) + at, is_there);
-  }
-
   /// The lane's words of one block's outputs.
   template <scheme Kind>
   __device__ void load_weights(int block, int lane, std::uint32_t (&a)[wide_steps][4]) const {
 #pragma unroll
     for (int step = 0; step < wide_steps; ++step)
-      make_fragment<Kind>(words(block, step * 8 + lane % 4, lane), words(block, step * 8 + lane % 4 + 4, lane), a[step]);
+      make_fragment<Kind>(words(block, step * 8 + lane % 4, lane), words(block, step * 8 + lane % 4 + 4, lane),
+                          a[step]);
   }
 
  private:
-  static __device__ void put(uint4* to, const std::byte* from, bool is_there) {
-    if (is_there)
-      copy_async(to, from);
-    else
-      *to = make_uint4(0, 0, 0, 0);
-  }
   __device__ uint2 words(int block, int line, int lane) const {
     return reinterpret_cast<const uint2*>(&weights[block][weight_piece(line * 4 + lane / 8)])[lane / 4 % 2];
   }
 };
 
-/// How many stages lie in shared memory: one is multiplied, the others are on their way. Up to 64 rows leave room for two
-/// blocks of threads on a multiprocessor.
+/// A thread's share of the copies: it always has the same pieces of the same outputs and rows. Those that are not there
+/// are copies of the last ones, and nobody asks for their sums.
+template <scheme Kind, int Rows>
+class wide_copies {
+ public:
+  __device__ wide_copies(const product_job& job, const coded_inputs& in, int first_block, int first_row)
+      : weights_left_(job.block_bytes - weight_piece() * 16),
+        row_left_(static_cast<int>(in.padded) * (Kind == scheme::bf16 ? 2 : 1) - row_piece() * 16) {
+    for (int i = 0; i < block_turns; ++i) {
+      const std::int64_t block = min(first_block + block_of(i), job.blocks - 1);
+      blocks_[i] = job.weights + block * job.block_bytes + weight_piece() * 16;
+    }
+    for (int i = 0; i < row_turns; ++i)
+      rows_[i] = coded_row<Kind>(in, min(first_row + row_of(i), in.rows - 1)) + row_piece() * 16;
+  }
+
+  __device__ void fetch_weights(wide_stage<Rows>& to, int stage) const {
+    const std::int64_t at = std::int64_t{stage} * wide_block_bytes;
+    for (int i = 0; i < block_turns; ++i)
+      copy_async_or_clear(&to.weights[block_of(i)][to.weight_piece(weight_piece())], blocks_[i] + at,
+                          at < weights_left_);
+  }
+  __device__ void fetch_rows(wide_stage<Rows>& to, int stage) const {
+    const int at = stage * swizzled_row_bytes;
+    for (int i = 0; i < row_turns; ++i)
+      if (Rows % turn_rows == 0 || row_of(i) < Rows)
+        copy_async_or_clear(&to.rows[swizzled_piece(row_of(i), row_piece())], rows_[i] + at, at < row_left_);
+  }
+
+ private:
+  static constexpr int turn_blocks = wide_threads / wide_stage<Rows>::block_pieces,
+                       block_turns = tile_blocks / turn_blocks, turn_rows = wide_threads / wide_stage<Rows>::row_pieces,
+                       row_turns = (Rows + turn_rows - 1) / turn_rows;
+
+  static __device__ int weight_piece() { return threadIdx.x % wide_stage<Rows>::block_pieces; }
+  static __device__ int row_piece() { return threadIdx.x % wide_stage<Rows>::row_pieces; }
+  static __device__ int block_of(int turn) { return threadIdx.x / wide_stage<Rows>::block_pieces + turn * turn_blocks; }
+  static __device__ int row_of(int turn) { return threadIdx.x / wide_stage<Rows>::row_pieces + turn * turn_rows; }
+
+  const std::byte *blocks_[block_turns], *rows_[row_turns];
+  std::int64_t weights_left_;  ///< bytes of a block's weights from the thread's first piece on; likewise of a row
+  int row_left_;
+};
+
+/// How many stages lie in shared memory: one is multiplied, the others are on their way. Up to 64 rows leave room for
+/// two blocks of threads on a multiprocessor.
 template <int Rows>
-constexpr int wide_buffers = std::min(6, (Rows <= 64 ? 112 << 10 : 224 << 10) / static_cast<int>(sizeof(wide_stage<Rows>)));
+constexpr int wide_buffers = std::min(6, (Rows <= 64 ? 112 << 10 : 224 << 10) /
+                                             static_cast<int>(sizeof(wide_stage<Rows>)));
 template <int Rows>
 constexpr std::size_t wide_shared_bytes = wide_buffers<Rows> * sizeof(wide_stage<Rows>);
 
@@ -81,7 +101,7 @@ class wide_product {
 
   __device__ wide_product(const product_jobs& jobs, const product_job& job, const coded_inputs& in, int first_block,
                           int first_row)
-      : jobs_(jobs), job_(job), in_(in), first_block_(first_block), first_row_(first_row) {}
+      : jobs_(jobs), copies_(job, in, first_block, first_row) {}
 
   /// Slices from `slice` on, one or all. Weights are never written, so those that can be fetched while the last kernel
   /// still makes the rows.
@@ -90,11 +110,11 @@ class wide_product {
     end_ = ((all ? jobs_.stages : jobs_.slice_begin(slice + 1)) + narrow_stages - 1) / narrow_stages;
 #pragma unroll
     for (int i = 0; i < ahead; ++i)
-      if (begin_ + i < end_) stage_at(begin_ + i).fetch_weights(job_, first_block_, begin_ + i);
+      if (begin_ + i < end_) copies_.fetch_weights(stage_at(begin_ + i), begin_ + i);
     await_last_kernel();
 #pragma unroll
     for (int i = 0; i < ahead; ++i) {
-      if (begin_ + i < end_) stage_at(begin_ + i).template fetch_rows<Kind>(in_, first_row_, begin_ + i);
+      if (begin_ + i < end_) copies_.fetch_rows(stage_at(begin_ + i), begin_ + i);
       close_copies();
     }
     take_stage<ahead - 1>(begin_, even_);
@@ -132,8 +152,8 @@ class wide_product {
     close_products();
     if (stage + 1 < end_) take_stage<ahead - 2>(stage + 1, next);
     if (stage + ahead < end_) {
-      stage_at(stage + ahead).fetch_weights(job_, first_block_, stage + ahead);
-      stage_at(stage + ahead).template fetch_rows<Kind>(in_, first_row_, stage + ahead);
+      copies_.fetch_weights(stage_at(stage + ahead), stage + ahead);
+      copies_.fetch_rows(stage_at(stage + ahead), stage + ahead);
     }
     close_copies();
     wait_for_products<0>();
@@ -149,9 +169,8 @@ class wide_product {
   }
 
   const product_jobs& jobs_;
-  const product_job& job_;
-  const coded_inputs& in_;
-  int first_block_, first_row_, begin_ = 0, end_ = 0;
+  const wide_copies<Kind, Rows> copies_;
+  int begin_ = 0, end_ = 0;
   bool goes_on_ = false;
   sums_of_warp sums_ = {};
   weights_of_stage even_, odd_;
@@ -166,12 +185,15 @@ __global__ void __launch_bounds__(wide_threads, Rows <= 64 ? 2 : 1)
   typename wide_product<Kind, Rows>::sums_of_warp totals = {};
   wide_product<Kind, Rows>(jobs, job, in, first_block, first_row).run(blockIdx.z, !slices.data, totals);
   if (first_block + block >= job.blocks) return;
+  if (slices.data) {
 #pragma unroll
-  for (int eight = 0; eight < Rows / 8; ++eight)
-    if (slices.data)
+    for (int eight = 0; eight < Rows / 8; ++eight)
       slices.put(blockIdx.z, totals[eight], blockIdx.y * tile_outs + block * 16, first_row + eight * 8, lane);
-    else
-      finish<Kind>(job, in, totals[eight], first_block + block, first_row + eight * 8, lane);
+  } else {
+    const output_pair<Kind> outputs(job, first_block + block, lane);
+#pragma unroll
+    for (int eight = 0; eight < Rows / 8; ++eight) outputs.write(in, totals[eight], first_row + eight * 8, lane);
+  }
 }
 
 }  // namespace troupe::cuda

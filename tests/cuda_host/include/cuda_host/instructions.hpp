@@ -34,6 +34,10 @@ inline void await_last_kernel() {}
 inline void copy_async(void* shared, const void* global) {
   cuda_host::start_copy(shared, global, 16);
 }
+inline void copy_async_or_clear(void* shared, const void* global, bool is_there) {
+  alignas(16) static constexpr std::byte zeros[16] = {};
+  copy_async(shared, is_there ? global : zeros);
+}
 inline void close_copies() {
   cuda_host::close_copy_group();
 }
@@ -81,7 +85,8 @@ void multiply_fragments(const char* what, Sum (&c)[4], const std::uint32_t (&a)[
       const fragments& row = of_lane(group * 4 + part);
       const fragments* const columns[2] = {&of_lane(place * 8 + part), &of_lane(place * 8 + 4 + part)};
       for (int e = 0; e < PerRegister; ++e)
-        for (unsigned i = 0; i < 4; ++i) sums[i] += exact{row.a[half * 2 + i / 2][e]} * exact{columns[i % 2]->b[half][e]};
+        for (unsigned i = 0; i < 4; ++i)
+          sums[i] += exact{row.a[half * 2 + i / 2][e]} * exact{columns[i % 2]->b[half][e]};
     }
   for (unsigned i = 0; i < 4; ++i) c[i] = static_cast<Sum>(sums[i]);
 }
