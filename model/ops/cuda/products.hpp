@@ -216,9 +216,10 @@ inline __device__ void write_output(const product_job& job, int out, int row, fl
 /// f(first output, row, its sum, the next one's) for a lane's four sums of 16 outputs and eight rows.
 template <class Sum, class F>
 __device__ void for_pairs(const Sum (&sums)[4], int first_out, int first_row, int rows, int lane, F f) {
+  const int out = first_out + lane / 4 * 2;
   for (int i = 0; i < 2; ++i) {
     const int row = first_row + lane % 4 * 2 + i;
-    if (row < rows) f(first_out + lane / 4 * 2, row, sums[i], sums[2 + i]);
+    if (row < rows) f(out, row, sums[i], sums[2 + i]);
   }
 }
 
@@ -226,16 +227,17 @@ __device__ void for_pairs(const Sum (&sums)[4], int first_out, int first_row, in
 template <scheme Kind>
 class output_pair {
  public:
-  __device__ output_pair(const product_job& job, int block, int lane) : job_(job), out_(block * 16 + lane / 4 * 2) {
+  __device__ output_pair(const product_job& job, int block, int lane) : job_(job), first_out_(block * 16) {
+    const int out = first_out_ + lane / 4 * 2;
     if constexpr (Kind == scheme::u8) {
-      scale_ = two_factors<Kind>(job.scales, out_);
-      mid_ = two_factors<Kind>(job.mids, out_);
+      scale_ = two_factors<Kind>(job.scales, out);
+      mid_ = two_factors<Kind>(job.mids, out);
     }
-    if (job.bias) bias_ = *reinterpret_cast<const float2*>(job.bias + out_);
+    if (job.bias) bias_ = *reinterpret_cast<const float2*>(job.bias + out);
   }
 
   __device__ void write(const coded_inputs& in, const sum_of<Kind> (&sums)[4], int first_row, int lane) const {
-    for_pairs(sums, out_, first_row, in.rows, lane, [&](int out, int row, sum_of<Kind> a, sum_of<Kind> b) {
+    for_pairs(sums, first_out_, first_row, in.rows, lane, [&](int out, int row, sum_of<Kind> a, sum_of<Kind> b) {
       auto& y = *reinterpret_cast<float2*>(job_.y + row * job_.y_stride + out);
       const float2 before = job_.accumulate ? y : make_float2(0, 0);
       y = make_float2(output(in, row, a, scale_.x, mid_.x, bias_.x, before.x),
@@ -252,7 +254,7 @@ class output_pair {
   }
 
   const product_job& job_;
-  int out_;
+  int first_out_;
   float2 scale_ = {}, mid_ = {}, bias_ = {};
 };
 

@@ -52,13 +52,6 @@ struct product_data {
     return y.read();
   }
 
-  /// Without the padding of rows, where one NaN is as good as another.
-  std::vector<float> without_padding(const std::vector<float>& y) const {
-    std::vector<float> all;
-    for (auto row = y.begin(); row != y.end(); row += stride) all.insert(all.end(), row, row + outs);
-    return all;
-  }
-
   /// The host's kernels; of bf16 weights the inputs are rounded first, as the device does.
   std::vector<float> on_host(bool with_bias, bool accumulate) const {
     thread_pool pool(1);
