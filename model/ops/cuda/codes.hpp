@@ -1,45 +1,178 @@
-// For kernel sources alone: rows as weights want them, made by the kernels that write the rows.
+// For kernel sources alone: a row in the registers of a block, and what weights want to have of it.
 #pragma once
 #include "model/ops/cuda/kernel.hpp"
 #include "model/ops/cuda/ops.hpp"
 
 namespace troupe::cuda {
 
-/// The integers and their sums, as model/ops/row_kernels.cpp makes them: 32 neighbours, a group, are a warp's.
-inline __device__ void make_integers(const float* x, std::int64_t n, std::int64_t row, const row_codes& codes) {
+// A row is shared out in fours of neighbours: thread t holds those number t, t + threads, t + 2 threads … They are read
+// once, as many at the same time as there is room for, and written once.
+
+/// How many fours a thread holds, of how many threads. Both are constants, so that addresses cost no registers.
+template <int Fours, int Threads>
+struct row_share {
+  static constexpr int fours = Fours, threads = Threads;
+  static constexpr int least_blocks = 1024 / Threads;  // of a multiprocessor: no thread has more than 64 registers
+};
+
+/// start(share) for rows of n. The width alone decides, since the threads decide the order of sums.
+template <class Start>
+void for_width(std::int64_t n, Start start) {
+  const std::int64_t all = padded_row(n) / 4;
+  if (all <= 4 * 64) return start(row_share<4, 64>{});
+  if (all <= 4 * 256) return start(row_share<4, 256>{});
+  if (all <= 4 * 512) return start(row_share<4, 512>{});
+  if (all <= 8 * 512) return start(row_share<8, 512>{});
+  if (all <= 8 * 1024) return start(row_share<8, 1024>{});
+  check(all <= 16 * 1024 ? cudaSuccess : cudaErrorInvalidValue, "rows of more than 65536 elements");
+  start(row_share<16, 1024>{});  // more than the registers hold
+}
+
+template <class Share>
+struct held_row {
+  static constexpr int fours = Share::fours;
+  float4 of[fours];
+
+  /// What lies behind the row's end is taken for zeros.
+  __device__ void load(const float* row, std::int64_t n) {
+    each([&](int j, int place) { of[j] = load_four(row, place, n); });
+  }
+  __device__ void store(float* row, std::int64_t n) const {
+    each([&](int j, int place) {
+      if (place * 4 + 4 <= n)
+        reinterpret_cast<float4*>(row)[place] = of[j];
+      else if (place * 4 < n)
+        store_first(static_cast<int>(n % 4), of[j], row + place * 4);
+    });
+  }
+  static __device__ float4 load_four(const float* row, int place, std::int64_t n) {
+    float4 four = place * 4 < n ? reinterpret_cast<const float4*>(row)[place] : float4{};
+    end(four, place, n);
+    return four;
+  }
+  /// Zeros where the row has ended.
+  static __device__ void end(float4& four, int place, std::int64_t n) {
+    const auto left = static_cast<int>(n) - place * 4;
+    if (left >= 4) return;
+    if (left < 1) four.x = 0;
+    if (left < 2) four.y = 0;
+    if (left < 3) four.z = 0;
+    four.w = 0;
+  }
+
+  /// f(number of a four, its place in the row)
+  template <class F>
+  static __device__ void each(F f) {
+#pragma unroll
+    for (int j = 0; j < fours; ++j) f(j, static_cast<int>(threadIdx.x) + j * Share::threads);
+  }
+
+  /// Of all elements: four sums a thread, each of which add(sum, element) goes on with, make one.
+  template <class Add>
+  __device__ float thread_total(Add add) const {
+    float4 t = {};
+#pragma unroll
+    for (int j = 0; j < fours; ++j) t = {add(t.x, of[j].x), add(t.y, of[j].y), add(t.z, of[j].z), add(t.w, of[j].w)};
+    return (t.x + t.y) + (t.z + t.w);
+  }
+  __device__ float thread_largest() const {
+    float largest = 0;
+#pragma unroll
+    for (int j = 0; j < fours; ++j)
+      largest = fmaxf(fmaxf(fmaxf(largest, fabsf(of[j].x)), fmaxf(fabsf(of[j].y), fabsf(of[j].z))), fabsf(of[j].w));
+    return largest;
+  }
+
+ private:
+  static __device__ void store_first(int count, const float4& v, float* to) {
+    to[0] = v.x;
+    if (count > 1) to[1] = v.y;
+    if (count > 2) to[2] = v.z;
+  }
+};
+
+/// f of each of the four's elements, and of others at the same places.
+template <class F, class... Others>
+__device__ float4 change(F f, const float4& v, const Others&... others) {
+  return {f(v.x, others.x...), f(v.y, others.y...), f(v.z, others.z...), f(v.w, others.w...)};
+}
+
+// Values of warps meet in memory that has one use in a kernel, so that no thread must wait until it is free.
+
+enum class row_value { sum, squares, largest, total };
+
+template <row_value Use, class T>
+__device__ const row_values<T>& show_warps(T value) {
+  __shared__ row_values<T> shown;
+  if (threadIdx.x % 32 == 0) shown.of_warp[threadIdx.x / 32] = value;
+  __syncthreads();
+  return shown;
+}
+template <row_value Use, class T>
+__device__ T block_sum(T value) {
+  const row_values<T>& values = show_warps<Use>(warp_sum(value));
+  T sum = values.of_warp[0];
+  for (int w = 1; w < row_warps(); ++w) sum += values.of_warp[w];
+  return sum;
+}
+template <row_value Use>
+__device__ float block_max(float value) {
+  const row_values<float>& values = show_warps<Use>(warp_max(value));
+  float most = values.of_warp[0];
+  for (int w = 1; w < row_warps(); ++w) most = fmaxf(most, values.of_warp[w]);
+  return most;
+}
+
+/// The nearest whole number, of two the even one, of what is far smaller than 2^22: added to 3 * 2^22, it keeps no bits
+/// for the rest.
+inline __device__ int nearest_whole(float small) {
+  constexpr float large = 0x1.8p23f;
+  return __float_as_int(small + large) - __float_as_int(large);
+}
+
+/// The integers and their sums, as model/ops/row_kernels.cpp makes them. A group, 32 neighbours, is held by 8 lanes.
+template <class Share>
+__device__ void make_integers(const held_row<Share>& x, std::int64_t n, std::int64_t row, const row_codes& codes) {
   const std::int64_t padded = padded_row(n);
-  const auto read = [&](std::int64_t i) { return i < n ? x[i] : 0.0f; };
-  float largest = 0;
-  for_elements(n, read, [&](std::int64_t, float v) { largest = fmaxf(largest, fabsf(v)); });
-  const float most = row_max(largest), inverse = most > 0 ? 127.0f / most : 0.0f;
+  const float most = block_max<row_value::largest>(x.thread_largest()), inverse = most > 0 ? 127.0f / most : 0.0f;
+  auto* const q = reinterpret_cast<std::uint32_t*>(codes.q + row * padded);
+  std::int32_t* const group_sums = codes.group_sums + row * (padded / 32);
   std::int32_t total = 0;
-  for_elements(padded, read, [&](std::int64_t i, float v) {
-    const std::int32_t q = __float2int_rn(v * inverse);
-    codes.q[row * padded + i] = static_cast<std::int8_t>(q);
-    const std::int32_t sum = warp_sum(q);
-    if (threadIdx.x % 32 == 0) {
-      codes.group_sums[(row * padded + i) / 32] = sum;
-      total += sum;
-    }
+  x.each([&](int j, int place) {
+    const int a = nearest_whole(x.of[j].x * inverse), b = nearest_whole(x.of[j].y * inverse),
+              c = nearest_whole(x.of[j].z * inverse), d = nearest_whole(x.of[j].w * inverse);
+    std::int32_t sum = (a + b) + (c + d);
+    total += sum;
+    for (unsigned step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(whole_warp, sum, step);
+    if (place * 4 >= padded) return;
+    q[place] = (a & 255u) | (b & 255u) << 8 | (c & 255u) << 16 | static_cast<std::uint32_t>(d) << 24;
+    if (threadIdx.x % 8 == 0) group_sums[place / 8] = sum;
   });
-  total = row_sum(total);
+  total = block_sum<row_value::total>(total);
   if (threadIdx.x != 0) return;
   codes.scales[row] = most / 127.0f;
   codes.sums[row] = total;
 }
 
-inline __device__ void make_bf16(const float* x, std::int64_t n, std::int64_t row, const row_codes& codes) {
-  const std::int64_t padded = padded_row(n);
-  for_elements(
-      padded, [&](std::int64_t i) { return i < n ? bf16_bits(x[i]) : std::uint16_t{0}; },
-      [&](std::int64_t i, std::uint16_t bits) { codes.bf16[row * padded + i] = bits; });
+inline __device__ std::uint32_t bf16_pair(float a, float b) {
+  return bf16_bits(a) | std::uint32_t{bf16_bits(b)} << 16;
 }
 
-/// A row's block makes codes of the row. Element i must have been written by thread i % blockDim.x, which is the one
-/// that reads it here.
-inline __device__ void make_codes(const float* x, std::int64_t n, std::int64_t row, const row_codes& codes) {
-  if (codes.q) make_integers(x, n, row, codes);
+template <class Share>
+__device__ void make_bf16(const held_row<Share>& x, std::int64_t n, std::int64_t row, const row_codes& codes) {
+  const std::int64_t padded = padded_row(n);
+  auto* const to = reinterpret_cast<uint2*>(codes.bf16 + row * padded);
+  x.each([&](int j, int place) {
+    const float4& v = x.of[j];
+    if (place * 4 < padded) to[place] = make_uint2(bf16_pair(v.x, v.y), bf16_pair(v.z, v.w));
+  });
+}
+
+/// A row's block makes codes of the row, which is padded with zeros.
+template <class Share>
+__device__ void make_codes(const held_row<Share>& x, std::int64_t n, std::int64_t row, const row_codes& codes) {
   if (codes.bf16) make_bf16(x, n, row, codes);
+  if (codes.q) make_integers(x, n, row, codes);
 }
 
 }  // namespace troupe::cuda

@@ -132,7 +132,7 @@ __device__ void for_elements(std::int64_t n, Read read, Use use) {
 
 /// 1 / (1 + e^-x), without overflow for either sign.
 inline __device__ float sigmoid(float x) {
-  const float e = expf(-fabsf(x)), share = 1.0f / (1.0f + e);
+  const float e = expf(-fabsf(x)), share = __fdividef(1.0f, 1.0f + e);
   return x > 0 ? share : e * share;
 }
 

@@ -46,6 +46,9 @@ class coded_rows {
 void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_codes& codes);
 
 // ---- ops on rows; each makes codes of what it writes, too ----
+//
+// Rows begin at multiples of 16 bytes, and so do vectors; all can be read up to a multiple of four elements. Norms and
+// activations whose `out` is null make codes alone.
 
 /// hidden = the table's rows of these tokens (+ the learned vectors of their positions). A token below 0 gives zeros.
 struct embed_args {

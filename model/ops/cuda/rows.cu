@@ -1,71 +1,99 @@
-// Norms, activations and what else makes one row out of one row: a block for a row, its threads in turn for elements.
+// Norms, activations and what else makes one row out of one row: a block for a row, which is held in its registers.
 #include "model/ops/cuda/codes.hpp"
 
 namespace troupe::cuda {
 namespace {
 
-__global__ void __launch_bounds__(row_threads) encode_rows(float_rows x, std::int64_t n, row_codes codes) {
-  make_codes(x.row(blockIdx.x), n, blockIdx.x, codes);
+/// The block's row is done.
+template <class Share>
+__device__ void finish(const held_row<Share>& x, std::int64_t n, const float_rows& out, const row_codes& codes) {
+  if (out.data) x.store(out.row(blockIdx.x), n);
+  make_codes(x, n, blockIdx.x, codes);
+}
+
+template <class Share>
+__global__ void __launch_bounds__(Share::threads, Share::least_blocks)
+    encode_rows(float_rows x, std::int64_t n, row_codes codes) {
+  await_last_kernel();
+  held_row<Share> row;
+  row.load(x.row(blockIdx.x), n);
+  make_codes(row, n, blockIdx.x, codes);
 }
 
 __device__ const float* source_of(const norm_args& a) {
   return a.x.row(a.gather ? a.gather[blockIdx.x] : blockIdx.x);
 }
 
-__global__ void __launch_bounds__(row_threads) rms_norm_rows(norm_args a) {
-  const float* x = source_of(a);
-  float* out = a.out.row(blockIdx.x);
-  float squares = 0;
-  for_elements(
-      a.n, [&](std::int64_t i) { return x[i]; }, [&](std::int64_t, float v) { squares = fmaf(v, v, squares); });
-  const float factor = 1.0f / sqrtf(row_sum(squares) / static_cast<float>(a.n) + a.eps);
-  for_elements(
-      a.n, [&](std::int64_t i) { return make_float2(x[i], a.weight[i]); },
-      [&](std::int64_t i, float2 v) { out[i] = (v.x * factor) * v.y; });
-  make_codes(out, a.n, blockIdx.x, a.codes);
+/// 1 / the root of what squares sum up to.
+template <class Share>
+__device__ float norm_factor(const held_row<Share>& x, const norm_args& a) {
+  const float squares = x.thread_total([](float sum, float v) { return fmaf(v, v, sum); });
+  return 1.0f / sqrtf(block_sum<row_value::squares>(squares) / static_cast<float>(a.n) + a.eps);
 }
 
-__global__ void __launch_bounds__(row_threads) layer_norm_rows(norm_args a) {
-  struct element {
-    float x, weight, bias;
+template <class Share>
+__global__ void __launch_bounds__(Share::threads, Share::least_blocks) rms_norm_rows(norm_args a) {
+  held_row<Share> x, weight;
+  weight.load(a.weight, a.n);  // weights are there before the last kernel has ended
+  await_last_kernel();
+  x.load(source_of(a), a.n);
+  const float factor = norm_factor(x, a);
+  x.each(
+      [&](int j, int) { x.of[j] = change([&](float v, float w) { return (v * factor) * w; }, x.of[j], weight.of[j]); });
+  finish(x, a.n, a.out, a.codes);
+}
+
+template <class Share>
+__global__ void __launch_bounds__(Share::threads, Share::least_blocks) layer_norm_rows(norm_args a) {
+  held_row<Share> x, weight, bias;
+  weight.load(a.weight, a.n);
+  bias.load(a.bias, a.n);
+  await_last_kernel();
+  x.load(source_of(a), a.n);
+  const float total = x.thread_total([](float sum, float v) { return sum + v; });
+  const float mean = block_sum<row_value::sum>(total) / static_cast<float>(a.n);
+  x.each([&](int j, int place) {
+    x.of[j] = change([&](float v) { return v - mean; }, x.of[j]);
+    x.end(x.of[j], place, a.n);
+  });
+  const float factor = norm_factor(x, a);
+  x.each([&](int j, int) {
+    x.of[j] =
+        change([&](float v, float w, float b) { return fmaf(v * factor, w, b); }, x.of[j], weight.of[j], bias.of[j]);
+  });
+  finish(x, a.n, a.out, a.codes);
+}
+
+/// Registers are for what was made of earlier reads.
+__device__ void read_no_further() {
+  asm volatile("" ::: "memory");
+}
+
+template <class Share>
+__global__ void __launch_bounds__(Share::threads, Share::least_blocks) swiglu_rows(activation_args a) {
+  await_last_kernel();
+  const float *gate = a.gate.row(blockIdx.x), *up = a.x.row(blockIdx.x);
+  held_row<Share> x;
+  x.each([&](int j, int place) {
+    x.of[j] = change([](float g, float v) { return (g * sigmoid(g)) * v; }, x.load_four(gate, place, a.n),
+                     x.load_four(up, place, a.n));
+    if (j % 4 == 3) read_no_further();
+  });
+  finish(x, a.n, a.out, a.codes);
+}
+
+template <class Share>
+__global__ void __launch_bounds__(Share::threads, Share::least_blocks) gelu_rows(activation_args a) {
+  await_last_kernel();
+  held_row<Share> x;
+  x.load(a.x.row(blockIdx.x), a.n);
+  const auto gelu = [](float v) {
+    // 0.5 x (1 + tanh(u)) is x sigmoid(2u)
+    const float inner = fmaf((v * v) * v, 0.044715f, v);
+    return v * sigmoid(inner * 1.5957691216057308f);
   };
-  const float* x = source_of(a);
-  float* out = a.out.row(blockIdx.x);
-  const auto read = [&](std::int64_t i) { return x[i]; };
-  float total = 0, squares = 0;
-  for_elements(a.n, read, [&](std::int64_t, float v) { total += v; });
-  const float mean = row_sum(total) / static_cast<float>(a.n);
-  for_elements(a.n, read, [&](std::int64_t, float v) { squares = fmaf(v - mean, v - mean, squares); });
-  const float factor = 1.0f / sqrtf(row_sum(squares) / static_cast<float>(a.n) + a.eps);
-  for_elements(
-      a.n,
-      [&](std::int64_t i) {
-        return element{x[i], a.weight[i], a.bias[i]};
-      },
-      [&](std::int64_t i, element v) { out[i] = fmaf((v.x - mean) * factor, v.weight, v.bias); });
-  make_codes(out, a.n, blockIdx.x, a.codes);
-}
-
-__global__ void __launch_bounds__(row_threads) swiglu_rows(activation_args a) {
-  const float *gate = a.gate.row(blockIdx.x), *x = a.x.row(blockIdx.x);
-  float* out = a.out.row(blockIdx.x);
-  for_elements(
-      a.n, [&](std::int64_t i) { return make_float2(gate[i], x[i]); },
-      [&](std::int64_t i, float2 v) { out[i] = (v.x * sigmoid(v.x)) * v.y; });
-  make_codes(out, a.n, blockIdx.x, a.codes);
-}
-
-__global__ void __launch_bounds__(row_threads) gelu_rows(activation_args a) {
-  const float* x = a.x.row(blockIdx.x);
-  float* out = a.out.row(blockIdx.x);
-  for_elements(
-      a.n, [&](std::int64_t i) { return x[i]; },
-      [&](std::int64_t i, float v) {
-        // 0.5 x (1 + tanh(u)) is x sigmoid(2u)
-        const float inner = fmaf((v * v) * v, 0.044715f, v);
-        out[i] = v * sigmoid(inner * 1.5957691216057308f);
-      });
-  make_codes(out, a.n, blockIdx.x, a.codes);
+  x.each([&](int j, int) { x.of[j] = change(gelu, x.of[j]); });
+  finish(x, a.n, a.out, a.codes);
 }
 
 }  // namespace
@@ -88,23 +116,33 @@ row_codes coded_rows::view(bool integers, bool bf16) const {
 }
 
 void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_codes& codes) {
-  launch("encode", encode_rows, rows, row_threads_for(n), on, x, n, codes);
+  for_width(n, [&](auto share) {
+    launch_early("encode", encode_rows<decltype(share)>, rows, share.threads, on, x, n, codes);
+  });
 }
 
 void rms_norm(const stream& on, const norm_args& args) {
-  launch("rms_norm", rms_norm_rows, args.rows, row_threads_for(args.n), on, args);
+  for_width(args.n, [&](auto share) {
+    launch_early("rms_norm", rms_norm_rows<decltype(share)>, args.rows, share.threads, on, args);
+  });
 }
 
 void layer_norm(const stream& on, const norm_args& args) {
-  launch("layer_norm", layer_norm_rows, args.rows, row_threads_for(args.n), on, args);
+  for_width(args.n, [&](auto share) {
+    launch_early("layer_norm", layer_norm_rows<decltype(share)>, args.rows, share.threads, on, args);
+  });
 }
 
 void swiglu(const stream& on, const activation_args& args) {
-  launch("swiglu", swiglu_rows, args.rows, row_threads_for(args.n), on, args);
+  for_width(args.n, [&](auto share) {
+    launch_early("swiglu", swiglu_rows<decltype(share)>, args.rows, share.threads, on, args);
+  });
 }
 
 void gelu_tanh(const stream& on, const activation_args& args) {
-  launch("gelu_tanh", gelu_rows, args.rows, row_threads_for(args.n), on, args);
+  for_width(args.n, [&](auto share) {
+    launch_early("gelu_tanh", gelu_rows<decltype(share)>, args.rows, share.threads, on, args);
+  });
 }
 
 }  // namespace troupe::cuda

@@ -75,6 +75,22 @@ TEST_F(cuda_rows, are_encoded_as_on_the_host_to_the_bit) {
   }
 }
 
+/// One of every way that a block holds a row.
+const std::int64_t wide_lengths[] = {1030, 4099, 8250, 16500, 32900};
+
+TEST_F(cuda_rows, are_encoded_whatever_their_width) {
+  random_data random(7);
+  for (const std::int64_t n : wide_lengths) {
+    const auto x = random_rows(random, 2, n, padded_row(n));
+    const device_array<float> on_device(x);
+    const codes_on_device codes(2, n);
+    const stream on;
+    encode(on, {on_device.data(), padded_row(n)}, 2, n, codes.view());
+    on.wait();
+    codes.expect_codes_of(x, n, padded_row(n));
+  }
+}
+
 /// Runs an op of rows in every order, checks the codes that it made on the way, and returns its rows.
 template <class Op>
 std::vector<float> rows_of(int rows, std::int64_t n, Op op) {
@@ -118,6 +134,55 @@ TEST_F(cuda_rows, norms_equal_the_hosts) {
         }
       }
   }
+}
+
+TEST_F(cuda_rows, norms_and_activations_of_wide_rows_equal_the_hosts) {
+  random_data random(8);
+  for (const std::int64_t n : wide_lengths) {
+    const std::int64_t stride = padded_row(n);
+    const auto x = random.rows(1, n, stride), y = random.rows(1, n, stride), z = random.rows(1, n, stride);
+    const device_array<float> x_(x), y_(y), z_(z);
+    const norm_args norm{.rows = 1, .n = n, .x = {x_.data(), stride}, .weight = y_.data(), .bias = z_.data()};
+    const activation_args activation{.rows = 1, .n = n, .gate = {y_.data(), stride}, .x = {x_.data(), stride}};
+    const auto expect_equal = [&](auto op, auto args, const auto& on_host) {
+      const auto got = rows_of(1, n, [&](const stream& on, float_rows out, const row_codes& codes) {
+        args.out = out;
+        args.codes = codes;
+        op(on, args);
+      });
+      aligned_buffer<float> expected(static_cast<std::size_t>(stride));
+      on_host(expected.data());
+      expect_near(got, expected, std::size_t(n), 1e-5);
+    };
+    const auto& host = kernels();
+    expect_equal(rms_norm, norm, [&](float* to) { host.rms_norm(x.data(), y.data(), n, 0, to); });
+    expect_equal(layer_norm, norm, [&](float* to) { host.layer_norm(x.data(), y.data(), z.data(), n, 0, to); });
+    expect_equal(swiglu, activation, [&](float* to) { host.swiglu(y.data(), x.data(), n, to); });
+    expect_equal(gelu_tanh, activation, [&](float* to) { host.gelu_tanh(x.data(), n, to); });
+  }
+}
+
+TEST_F(cuda_rows, codes_can_be_all_that_is_made) {
+  random_data random(9);
+  constexpr std::int64_t n = 1000, stride = padded_row(n);
+  const auto x = random_rows(random, 2, n, stride);
+  const device_array<float> x_(x), weight(random_rows(random, 1, n, stride)), out(2 * stride);
+  const codes_on_device with(2, n), without(2, n);
+  const auto expect_the_same = [&](auto op, auto args) {
+    const stream on;
+    args.out = {out.data(), stride};
+    args.codes = with.view();
+    op(on, args);
+    args.out = {};
+    args.codes = without.view();
+    op(on, args);
+    on.wait();
+    EXPECT_EQ(with.q.read(), without.q.read());
+    EXPECT_EQ(with.bf16.read(), without.bf16.read());
+  };
+  const float_rows rows{x_.data(), stride};
+  expect_the_same(rms_norm, norm_args{.rows = 2, .n = n, .x = rows, .weight = weight.data()});
+  expect_the_same(swiglu, activation_args{.rows = 2, .n = n, .gate = rows, .x = rows});
 }
 
 TEST_F(cuda_rows, activations_equal_the_hosts_over_the_whole_range) {
