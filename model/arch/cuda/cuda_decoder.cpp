@@ -181,7 +181,7 @@ void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
   const linear_product qkv[] = {{linear_kind::q, weights.q, rows_of(q_, heads_width_)},
                                 {linear_kind::k, weights.k, rows_of(k_, kv_width_)},
                                 {linear_kind::v, weights.v, rows_of(v_, kv_width_)}};
-  normalize(shape.rows, weights.attention_norm, nullptr, codes_for(qkv));
+  normalize(shape.rows, weights.attention_norm, nullptr, codes_for(qkv), read_floats(shape, qkv));
   multiply(shape, layer, rows_of(normed_, hidden), hidden, qkv);
   place_heads(shape, layer);
   attend_heads(shape, layer);
@@ -199,16 +199,16 @@ void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
   const float_rows up = rows_of(up_, config.ffn), gate = rows_of(gate_, config.ffn);
   const linear_product both[] = {{linear_kind::up, weights.up, up}, {linear_kind::gate, weights.gate, gate}};
   const std::span<const linear_product> inner(both, config.gated_mlp ? 2 : 1);
-  normalize(shape.rows, weights.mlp_norm, nullptr, codes_for(inner));
+  normalize(shape.rows, weights.mlp_norm, nullptr, codes_for(inner), read_floats(shape, inner));
   multiply(shape, layer, rows_of(normed_, config.hidden), config.hidden, inner);
   const linear_product down[] = {{linear_kind::down, weights.down, rows_of(hidden_, config.hidden), true}};
-  activate(shape, codes_for(down));
+  activate(shape, codes_for(down), read_floats(shape, down));
   multiply(shape, layer, up, config.ffn, down);
   gather_(stream_, rows_of(hidden_, config.hidden), shape.rows, cuts_.hidden);
 }
 
 /// Codes are made of whole rows.
-void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& codes) {
+void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& codes, bool floats) {
   const model_config& config = model_->config;
   const bool whole = options_.split.is_whole();
   const float_rows up = rows_of(up_, config.ffn), own = columns_of(up, cuts_.ffn.first);
@@ -216,7 +216,7 @@ void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& code
                                          .n = std::min(cuts_.ffn.last, config.ffn) - cuts_.ffn.first,
                                          .gate = columns_of(rows_of(gate_, config.ffn), cuts_.ffn.first),
                                          .x = own,
-                                         .out = own,
+                                         .out = floats || !whole ? own : float_rows{},
                                          .codes = whole ? codes : cuda::row_codes{}};
   if (config.gated_mlp)
     cuda::swiglu(stream_, activation);
@@ -260,7 +260,7 @@ void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
 }
 
 void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int32_t* gather,
-                             const cuda::row_codes& codes) {
+                             const cuda::row_codes& codes, bool floats) {
   const model_config& config = model_->config;
   const cuda::norm_args args{.rows = rows,
                              .n = config.hidden,
@@ -269,7 +269,7 @@ void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int3
                              .weight = norm.weight,
                              .bias = norm.bias,
                              .eps = config.norm_eps,
-                             .out = rows_of(normed_, config.hidden),
+                             .out = floats ? rows_of(normed_, config.hidden) : float_rows{},
                              .codes = codes};
   if (config.norm == norm_kind::rms)
     cuda::rms_norm(stream_, args);
@@ -327,6 +327,13 @@ cuda::row_codes cuda_decoder::codes_for(std::span<const linear_product> products
                        [&](const linear_product& each) { return is(each.weights.w.kind); });
   };
   return codes_.view(any(is_integer), any([](scheme kind) { return kind == scheme::bf16; }));
+}
+
+/// Whether these products, or adapters, read more of their input than its codes.
+bool cuda_decoder::read_floats(const pass_shape& shape, std::span<const linear_product> products) const {
+  return shape.lora_tiles > 0 || std::any_of(products.begin(), products.end(), [](const linear_product& each) {
+           return each.weights.w.kind == scheme::f32;
+         });
 }
 
 cuda::kv_layer cuda_decoder::cache_of(std::int64_t layer) const {

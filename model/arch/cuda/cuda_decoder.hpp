@@ -52,6 +52,7 @@ class cuda_decoder final : public decoder {
   float_rows made_part(const linear_product& product) const;
   std::int64_t most_gathered_floats() const;
   cuda::row_codes codes_for(std::span<const linear_product> products) const;
+  bool read_floats(const pass_shape& shape, std::span<const linear_product> products) const;
   cuda::kv_layer cache_of(std::int64_t layer) const;
   void take_library();
 
@@ -59,11 +60,13 @@ class cuda_decoder final : public decoder {
   void run_pass(const pass_shape& shape);
   void attend(const pass_shape& shape, std::int64_t layer);
   void feed_forward(const pass_shape& shape, std::int64_t layer);
-  void activate(const pass_shape& shape, const cuda::row_codes& codes);
+  void activate(const pass_shape& shape, const cuda::row_codes& codes, bool floats);
   void place_heads(const pass_shape& shape, std::int64_t layer);
   void attend_heads(const pass_shape& shape, std::int64_t layer);
-  /// normed = the norm of rows of hidden, of those that `gather` names where it is not null.
-  void normalize(int rows, const norm_weights& norm, const std::int32_t* gather, const cuda::row_codes& codes);
+  /// normed = the norm of rows of hidden, of those that `gather` names where it is not null; without `floats` there are
+  /// only codes of it.
+  void normalize(int rows, const norm_weights& norm, const std::int32_t* gather, const cuda::row_codes& codes,
+                 bool floats);
   void multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                 std::span<const linear_product> products);
   void add_adapters(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,

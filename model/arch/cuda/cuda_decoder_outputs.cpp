@@ -16,7 +16,7 @@ void cuda_decoder::finish(std::initializer_list<std::span<const int>> lists, con
   cuda::copy(picked_on_device_.data(), picked_.data(), static_cast<std::size_t>(all), stream_);
   for (int first = 0; first < all; first += picked_rows_) {
     const int count = std::min(all - first, picked_rows_);
-    normalize(count, weights_.final_norm, picked_on_device_.data() + first, codes);
+    normalize(count, weights_.final_norm, picked_on_device_.data() + first, codes, true);
     take(first, count);
   }
   stream_.wait();
