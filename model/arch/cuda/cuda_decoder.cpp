@@ -72,8 +72,9 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
   if (is_last()) logits_ = cuda::device_buffer<float>(static_cast<std::size_t>(picked_rows_ * logit_stride()));
   kv_ = cuda::device_buffer<std::byte>(
       static_cast<std::size_t>(cache_of(0).block_bytes() * options_.blocks * options_.layers));
-  scratch_ = cuda::device_buffer<float>(static_cast<std::size_t>(std::max(
-      cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context)), cuda::matmul_scratch_floats())));
+  scratch_ = cuda::device_buffer<float>(static_cast<std::size_t>(
+      std::max({cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context)),
+                cuda::matmul_scratch_floats(), cuda::argmax_scratch_floats(picked_rows_)})));
   take_library();
   stream_.wait();
 }

@@ -37,8 +37,7 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
     gather_(stream_, rows, count, cuts_.vocab, 0);
     const int found = std::clamp(static_cast<int>(largest) - first, 0, count);
     const auto floats = static_cast<std::size_t>(count - found) * stride;
-    cuda::argmax(stream_, logits_.data(), logit_stride(), found, model_->config.vocab_size,
-                 largest_on_device_.data() + first);
+    cuda::argmax(stream_, {found, model_->config.vocab_size, rows, largest_on_device_.data() + first, scratch_.data()});
     cuda::copy(to, logits_.data() + static_cast<std::size_t>(found) * stride, floats, stream_);
     to += floats;
     cuda::copy(largest_.data() + first, largest_on_device_.data() + first, static_cast<std::size_t>(found), stream_);

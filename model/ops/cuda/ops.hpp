@@ -236,7 +236,14 @@ void attend(const stream& on, const attention_args& args);
 // ---- what comes out ----
 
 /// tokens[row] = the first of the largest logits; 0 where none is a number.
-void argmax(const stream& on, const float* logits, std::int64_t stride, int rows, std::int64_t vocabulary,
-            std::int32_t* tokens);
+struct argmax_args {
+  int rows = 0;
+  std::int64_t vocabulary = 0;
+  float_rows logits = {};
+  std::int32_t* tokens = nullptr;  ///< [rows]
+  float* scratch = nullptr;        ///< argmax_scratch_floats(rows)
+};
+std::int64_t argmax_scratch_floats(int rows);
+void argmax(const stream& on, const argmax_args& args);
 
 }  // namespace troupe::cuda

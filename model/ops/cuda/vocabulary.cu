@@ -1,51 +1,110 @@
 // The two ends of a model: a token's vector, and the token with the largest logit.
+#include "model/ops/cuda/codes.hpp"
 #include "model/ops/cuda/factors.hpp"
-#include "model/ops/cuda/kernel.hpp"
-#include "model/ops/cuda/ops.hpp"
 
 namespace troupe::cuda {
 namespace {
 
-/// Element (out, in) of a packed matrix: model/ops/matrix.hpp says where it lies.
-struct table_reader {
+/// Fours of a row of a packed matrix: model/ops/matrix.hpp says where they lie.
+struct packed_table {
   scheme kind;
-  std::int64_t stored_ins, group, groups;
+  int ins, stored_ins, groups;
   const std::byte *weights, *scales, *mids;
-
-  __device__ int number(std::int64_t block, std::int64_t lane, std::int64_t in) const {
-    const auto* bytes = reinterpret_cast<const std::uint8_t*>(weights);
-    if (!has_nibbles(kind)) return bytes[(block * stored_ins / 4 + in / 4) * 64 + lane * 4 + in % 4];
-    const int both = bytes[(block * stored_ins / 8 + in / 8) * 64 + lane * 4 + in % 4];
-    return in % 8 >= 4 ? both >> 4 : both & 15;
-  }
-
-  __device__ float integer(std::int64_t block, std::int64_t lane, std::int64_t in) const {
-    const std::int64_t index = (block * groups + in / group) * outs_per_block + lane;
-    const int z = number(block, lane, in) - zero_point_of(kind);
-    const float product = static_cast<float>(z) * factor_at(kind, scales, index);
-    return has_mids(kind) ? factor_at(kind, mids, index) + product : product;
-  }
-
-  __device__ float at(std::int64_t out, std::int64_t in) const {
+};
+template <scheme Kind>
+struct table_reader : packed_table {
+  __device__ float4 four(std::int64_t out, int in) const {
     const std::int64_t block = out / outs_per_block, lane = out % outs_per_block;
-    if (kind == scheme::f32)
-      return reinterpret_cast<const float*>(weights)[(block * stored_ins + in) * outs_per_block + lane];
-    if (kind != scheme::bf16) return integer(block, lane, in);
-    const std::int64_t index = (block * stored_ins / 2 + in / 2) * 2 * outs_per_block + lane * 2 + in % 2;
-    return __int_as_float(reinterpret_cast<const std::uint16_t*>(weights)[index] << 16);
+    if constexpr (Kind == scheme::f32)
+      return floats(block, lane, in);
+    else if constexpr (Kind == scheme::bf16)
+      return bf16_pairs(block, lane, in);
+    else
+      return integers(block, lane, in);
+  }
+
+ private:
+  __device__ float4 floats(std::int64_t block, std::int64_t lane, int in) const {
+    const auto element = [&](int i) {
+      const auto* all = reinterpret_cast<const float*>(weights);
+      return in + i < ins ? all[(block * stored_ins + in + i) * outs_per_block + lane] : 0.0f;
+    };
+    return {element(0), element(1), element(2), element(3)};
+  }
+
+  /// The word at `index`, of which each output has one.
+  __device__ std::uint32_t word(std::int64_t index, std::int64_t lane) const {
+    return reinterpret_cast<const std::uint32_t*>(weights)[index * outs_per_block + lane];
+  }
+
+  __device__ float4 bf16_pairs(std::int64_t block, std::int64_t lane, int in) const {
+    const auto pair = [&](int i) { return i < ins ? word((block * stored_ins + i) / 2, lane) : 0u; };
+    const auto low = [](std::uint32_t both) { return bf16_value(static_cast<std::uint16_t>(both)); };
+    const auto high = [](std::uint32_t both) { return bf16_value(static_cast<std::uint16_t>(both >> 16)); };
+    const std::uint32_t first = pair(in), second = pair(in + 2);
+    return {low(first), high(first), low(second), high(second)};
+  }
+
+  __device__ float4 integers(std::int64_t block, std::int64_t lane, int in) const {
+    constexpr bool nibbles = has_nibbles(Kind);
+    const std::uint32_t both = word((block * stored_ins + in) / (nibbles ? 8 : 4), lane);
+    const std::uint32_t numbers = !nibbles ? both : (in % 8 >= 4 ? both >> 4 : both) & 0x0f0f0f0fu;
+    const int group = group_of(Kind) ? in / static_cast<int>(group_of(Kind)) : 0;
+    const std::int64_t index = (block * groups + group) * outs_per_block + lane;
+    const float factor = factor_at(Kind, scales, index), mid = has_mids(Kind) ? factor_at(Kind, mids, index) : 0.0f;
+    const auto element = [&](int i) {
+      const int z = static_cast<int>(numbers >> (8 * i) & 255) - zero_point_of(Kind);
+      const float product = static_cast<float>(z) * factor;
+      return has_mids(Kind) ? mid + product : product;
+    };
+    return {element(0), element(1), element(2), element(3)};
   }
 };
 
-__global__ void __launch_bounds__(row_threads) embed_rows(embed_args a, table_reader table) {
+/// The scheme is known before the row is read: so all reads can be under way at the same time.
+template <scheme Kind, class Share>
+__device__ void read_row(const packed_table& table, std::int32_t token, held_row<Share>& row) {
+  const table_reader<Kind> reader{table};
+  row.each([&](int j, int place) {
+    if (place * 4 < table.ins) row.of[j] = reader.four(token, place * 4);
+  });
+}
+template <class Share>
+__device__ void read_any_row(const packed_table& table, std::int32_t token, held_row<Share>& row) {
+  switch (table.kind) {
+    case scheme::f32:
+      return read_row<scheme::f32>(table, token, row);
+    case scheme::bf16:
+      return read_row<scheme::bf16>(table, token, row);
+    case scheme::u8:
+      return read_row<scheme::u8>(table, token, row);
+    case scheme::u8g64:
+      return read_row<scheme::u8g64>(table, token, row);
+    case scheme::q8:
+      return read_row<scheme::q8>(table, token, row);
+    case scheme::q4:
+      return read_row<scheme::q4>(table, token, row);
+    case scheme::u4g32:
+      return read_row<scheme::u4g32>(table, token, row);
+  }
+}
+
+template <class Share>
+__global__ void __launch_bounds__(Share::threads, Share::least_blocks) embed_rows(embed_args a, packed_table table) {
+  await_last_kernel();
   const std::int32_t token = a.tokens[blockIdx.x];
-  float* out = a.out.row(blockIdx.x);
-  const float* learned = a.learned ? a.learned + a.positions[blockIdx.x] * a.learned_stride : nullptr;
-  const auto element = [&](std::int64_t i) {
-    if (token < 0) return 0.0f;
-    const float value = table.at(token, i);
-    return learned ? value + learned[i] : value;
-  };
-  for_elements(a.table.ins, element, [&](std::int64_t i, float value) { out[i] = value; });
+  held_row<Share> row = {};
+  if (token >= 0) {
+    read_any_row(table, token, row);
+    if (a.learned) {
+      const float* learned = a.learned + a.positions[blockIdx.x] * a.learned_stride;
+      row.each([&](int j, int place) {
+        row.of[j] =
+            change([](float v, float by) { return v + by; }, row.of[j], row.load_four(learned, place, table.ins));
+      });
+    }
+  }
+  row.store(a.out.row(blockIdx.x), table.ins);
 }
 
 /// A logit and its place; of equal ones the first wins, and what is not a number never.
@@ -56,36 +115,87 @@ struct candidate {
 __device__ candidate better(candidate a, candidate b) {
   return b.logit > a.logit || (b.logit == a.logit && b.token < a.token) ? b : a;
 }
-
-__global__ void __launch_bounds__(row_threads)
-    argmax_rows(const float* logits, std::int64_t stride, std::int64_t vocabulary, std::int32_t* tokens) {
-  const float* row = logits + blockIdx.x * stride;
-  const auto none = static_cast<std::int32_t>(vocabulary);
-  candidate best{minus_infinity, none};
-  for_elements(
-      vocabulary, [&](std::int64_t i) { return row[i]; },
-      [&](std::int64_t i, float logit) {
-        best = better(best, {logit, static_cast<std::int32_t>(i)});
-      });
+__device__ candidate best_of_warp(candidate best) {
   for (unsigned step = 16; step > 0; step /= 2)
     best = better(best, {__shfl_xor_sync(whole_warp, best.logit, step), __shfl_xor_sync(whole_warp, best.token, step)});
-  const row_values<candidate>& all = share_warps(best);
+  return best;
+}
+
+constexpr int row_parts = 16, part_threads = 256;  // a row is many blocks': one could not ask for so much memory
+constexpr int fours_at_once = 4;
+
+struct logits_view {
+  const float* data;
+  std::int64_t stride;
+  int vocabulary;
+};
+
+/// The best of a part of a row.
+__global__ void __launch_bounds__(part_threads) find_candidates(logits_view logits, candidate* candidates) {
+  await_last_kernel();
+  const float* row = logits.data + blockIdx.x * logits.stride;
+  const int none = logits.vocabulary, per_part = (none + 4 * row_parts - 1) / (4 * row_parts);
+  const int end = min((static_cast<int>(blockIdx.y) + 1) * per_part * 4, none);
+  candidate best{minus_infinity, none};
+  const auto look_at = [&](float logit, int place) {
+    if (place < end) best = better(best, {logit, place});
+  };
+  for (int first = (blockIdx.y * per_part + threadIdx.x) * 4; first < end; first += fours_at_once * part_threads * 4) {
+    float4 fours[fours_at_once] = {};
+#pragma unroll
+    for (int j = 0; j < fours_at_once; ++j) {
+      const int place = first + j * part_threads * 4;
+      if (place < end) fours[j] = *reinterpret_cast<const float4*>(row + place);
+    }
+#pragma unroll
+    for (int j = 0; j < fours_at_once; ++j) {
+      const int place = first + j * part_threads * 4;
+      look_at(fours[j].x, place);
+      look_at(fours[j].y, place + 1);
+      look_at(fours[j].z, place + 2);
+      look_at(fours[j].w, place + 3);
+    }
+  }
+  const row_values<candidate>& all = share_warps(best_of_warp(best));
   for (int w = 0; w < row_warps(); ++w) best = better(best, all.of_warp[w]);
-  if (threadIdx.x == 0) tokens[blockIdx.x] = best.token < none ? best.token : 0;
+  if (threadIdx.x == 0) candidates[blockIdx.x * row_parts + blockIdx.y] = best;
+}
+
+/// A warp for a row.
+__global__ void pick_candidates(const candidate* candidates, int vocabulary, std::int32_t* tokens) {
+  await_last_kernel();
+  const candidate none{minus_infinity, vocabulary};
+  const candidate best =
+      best_of_warp(threadIdx.x < row_parts ? candidates[blockIdx.x * row_parts + threadIdx.x] : none);
+  if (threadIdx.x == 0) tokens[blockIdx.x] = best.token < vocabulary ? best.token : 0;
 }
 
 }  // namespace
 
 void embed(const stream& on, const embed_args& args) {
   const matrix_view& t = args.table;
-  const std::int64_t group = group_of(t.kind) ? group_of(t.kind) : t.stored_ins();
-  launch("embed", embed_rows, args.rows, row_threads_for(t.ins), on, args,
-         table_reader{t.kind, t.stored_ins(), group, t.groups(), t.weights, t.scales, t.mids});
+  const packed_table table{t.kind,
+                           static_cast<int>(t.ins),
+                           static_cast<int>(t.stored_ins()),
+                           static_cast<int>(t.groups()),
+                           t.weights,
+                           t.scales,
+                           t.mids};
+  for_width(t.ins, [&](auto share) {
+    launch_early("embed", embed_rows<decltype(share)>, args.rows, share.threads, on, args, table);
+  });
 }
 
-void argmax(const stream& on, const float* logits, std::int64_t stride, int rows, std::int64_t vocabulary,
-            std::int32_t* tokens) {
-  launch("argmax", argmax_rows, rows, row_threads_for(vocabulary), on, logits, stride, vocabulary, tokens);
+std::int64_t argmax_scratch_floats(int rows) {
+  return std::int64_t{rows} * row_parts * static_cast<std::int64_t>(sizeof(candidate) / sizeof(float));
+}
+
+void argmax(const stream& on, const argmax_args& args) {
+  auto* const candidates = reinterpret_cast<candidate*>(args.scratch);
+  const logits_view logits{args.logits.data, args.logits.stride, static_cast<int>(args.vocabulary)};
+  launch_early("argmax", find_candidates, dim3(static_cast<unsigned>(args.rows), row_parts), part_threads, on, logits,
+               candidates);
+  launch_early("argmax", pick_candidates, args.rows, 32, on, candidates, logits.vocabulary, args.tokens);
 }
 
 }  // namespace troupe::cuda

@@ -28,18 +28,19 @@ TEST_F(cuda_device, copies_columns_of_rows) {
 }
 
 TEST_F(cuda_device, runs_a_recorded_graph_as_often_as_it_is_started) {
-  const device_array<float> logits(std::vector<float>{1, 3, 2, 9, 8, 7}), other(std::vector<float>{1, 2, 3, 4, 5, 6});
-  const device_array<float> input(6);
+  const device_array<float> logits(std::vector<float>{1, 3, 2, 0, 9, 8, 7, 0});
+  const device_array<float> other(std::vector<float>{1, 2, 3, 0, 4, 5, 6, 0});
+  const device_array<float> input(8), scratch(std::size_t(argmax_scratch_floats(2)));
   const device_array<std::int32_t> tokens(2), untouched(std::vector<std::int32_t>{-1, -1});
   const stream on;
-  const auto find = [&] { argmax(on, input.data(), 3, 2, 3, tokens.data()); };
+  const auto find = [&] { argmax(on, {2, 3, {input.data(), 4}, tokens.data(), scratch.data()}); };
   find();  // loads the kernel
   copy(tokens.data(), untouched.data(), 2, on);
   const graph recorded = graph::capture(on, find);
   on.wait();
   EXPECT_EQ(tokens.read(), (std::vector<std::int32_t>{-1, -1})) << "recording runs nothing";
   for (const auto* from : {&logits, &other}) {
-    copy(input.data(), from->data(), 6, on);
+    copy(input.data(), from->data(), 8, on);
     recorded.launch(on);
     on.wait();
     EXPECT_EQ(tokens.read(), from == &logits ? (std::vector<std::int32_t>{1, 0}) : (std::vector<std::int32_t>{2, 2}));

@@ -235,27 +235,32 @@ TEST_F(cuda_rows, an_embedding_is_the_matrix_row_to_the_bit_for_every_scheme) {
   }
 }
 
+/// In every order.
+std::vector<std::int32_t> largest_of(const std::vector<float>& logits, int rows, std::int64_t n, std::int64_t stride) {
+  const device_array<float> on_device(logits), scratch(std::size_t(argmax_scratch_floats(rows)));
+  const device_array<std::int32_t> tokens(static_cast<std::size_t>(rows));
+  return in_every_order([&] {
+    const stream on;
+    argmax(on, {rows, n, {on_device.data(), stride}, tokens.data(), scratch.data()});
+    on.wait();
+    return tokens.read();
+  });
+}
+
 TEST_F(cuda_rows, argmax_finds_the_first_of_the_largest) {
   random_data random(4);
-  for (const std::int64_t n : {1, 100, 777}) {
+  for (const std::int64_t n : {1, 100, 777, 40000}) {
     constexpr int rows = 3;
-    auto logits = random_rows(random, rows, n, n + 5);
+    const std::int64_t stride = rounded_up(n + 5, 4);
+    auto logits = random_rows(random, rows, n, stride);
     std::vector<std::int32_t> expected;
     for (int row = 0; row < rows; ++row) {
-      const auto begin = logits.begin() + row * (n + 5);
+      const auto begin = logits.begin() + row * stride;
       const auto best = std::max_element(begin, begin + n);
       *(begin + n - 1) = *best;  // an equal one that comes later
       expected.push_back(static_cast<std::int32_t>(std::max_element(begin, begin + n) - begin));
     }
-    const device_array<float> on_device(logits);
-    const device_array<std::int32_t> tokens(rows);
-    EXPECT_EQ(in_every_order([&] {
-                const stream on;
-                argmax(on, on_device.data(), n + 5, rows, n, tokens.data());
-                on.wait();
-                return tokens.read();
-              }),
-              expected);
+    EXPECT_EQ(largest_of(logits, rows, n, stride), expected);
   }
 }
 
@@ -271,15 +276,7 @@ TEST_F(cuda_rows, argmax_passes_over_what_is_not_a_number_as_the_host_does) {
   const std::vector<std::int32_t> expected{0, 130, 299, 69, 199};
   for (std::size_t row = 0; row < rows.size(); ++row)
     for (const auto& [place, logit] : rows[row]) logits[row * n + static_cast<std::size_t>(place)] = logit;
-  const device_array<float> on_device(logits);
-  const device_array<std::int32_t> tokens(rows.size());
-  EXPECT_EQ(in_every_order([&] {
-              const stream on;
-              argmax(on, on_device.data(), n, static_cast<int>(rows.size()), n, tokens.data());
-              on.wait();
-              return tokens.read();
-            }),
-            expected);
+  EXPECT_EQ(largest_of(logits, static_cast<int>(rows.size()), n, n), expected);
 }
 
 }  // namespace
