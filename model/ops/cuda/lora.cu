@@ -1,6 +1,10 @@
 // Adapters' two products over ragged rows: one grid for all tiles of rows and all products that share an input. Factors
 // lie as model/ops/kernels.hpp says: [block of 16 outputs][input][16].
-#include <algorithm>
+//
+// Both are about reading factors once, at the speed of the memory: a thread reads eight outputs of an input at a time,
+// and several inputs before it uses any. Factors, tiles and the table are there before a pass begins, so the first of
+// these reads do not wait for the last kernel.
+#include <type_traits>
 
 #include "model/ops/cuda/kernel.hpp"
 #include "model/ops/cuda/ops.hpp"
@@ -8,85 +12,267 @@
 namespace troupe::cuda {
 namespace {
 
-constexpr int lanes = outs_per_block;
-constexpr int shrink_slices = 64;  // of the inputs, added in order
-constexpr int expand_threads = 128;
+constexpr int lanes = outs_per_block, eight = 8, sides = lanes / eight;
+constexpr int most_parts = 4;  // of the inputs, added in order
+constexpr int shrink_threads = 256, inputs_at_once = shrink_threads / sides;
+constexpr int expand_threads = 128, outs_at_once = expand_threads * eight;
+constexpr int most_lora_rank = 512;
+constexpr int few_tile_rows = 2;  // as of decode passes with many adapters
 
-__device__ float weight_at(const std::byte* factor, bool half, std::int64_t index) {
-  return half ? f16_value(reinterpret_cast<const std::uint16_t*>(factor)[index])
-              : reinterpret_cast<const float*>(factor)[index];
+/// Eight neighbours of a factor, f16 or f32.
+template <bool Half>
+struct eight_weights {
+  uint4 words[Half ? 1 : 2] = {};
+
+  __device__ void load(const std::byte* factor, std::int64_t index) {
+    const auto* from = reinterpret_cast<const uint4*>(factor + index * (Half ? 2 : 4));
+    for (auto& word : words) word = *from++;
+  }
+  /// sums += x times these
+  __device__ void add(float x, float (&sums)[eight]) const {
+    const auto add_word = [&](std::uint32_t word, int i) {
+      if constexpr (Half) {
+        sums[2 * i] = fmaf(f16_value(static_cast<std::uint16_t>(word)), x, sums[2 * i]);
+        sums[2 * i + 1] = fmaf(f16_value(static_cast<std::uint16_t>(word >> 16)), x, sums[2 * i + 1]);
+      } else {
+        sums[i] = fmaf(__int_as_float(static_cast<int>(word)), x, sums[i]);
+      }
+    };
+    for (int w = 0; w < (Half ? 1 : 2); ++w) {
+      add_word(words[w].x, 4 * w);
+      add_word(words[w].y, 4 * w + 1);
+      add_word(words[w].z, 4 * w + 2);
+      add_word(words[w].w, 4 * w + 3);
+    }
+  }
+};
+
+/// Those of a thread's inputs that are read ahead, as many as registers allow: number first, first + step … below
+/// `last`.
+template <bool Half, int Rows>
+struct weights_ahead {
+  static constexpr int at_once = (Half ? 8 : 4) / (Rows > few_tile_rows ? 2 : 1);
+  eight_weights<Half> of[at_once];
+  const std::byte* factor;
+  std::int64_t start;  ///< of input 0
+  int step, last;
+
+  __device__ weights_ahead(const std::byte* factor_, std::int64_t start_, int first, int step_, int last_)
+      : factor(factor_), start(start_), step(step_), last(last_) {
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) load(i, first + i * step);
+  }
+  __device__ void load(int i, int input) {
+    of[i] = {};
+    if (input < last) of[i].load(factor, start + std::int64_t{input} * lanes);
+  }
+  /// use(input, weights), in order; behind the last input come some times the last one and zeros.
+  template <class Use>
+  __device__ void each(int first, Use use) {
+    for (; first < last; first += at_once * step)
+#pragma unroll
+      for (int i = 0; i < at_once; ++i) {
+        const int input = first + i * step;
+        const eight_weights<Half> now = of[i];
+        load(i, input + at_once * step);
+        use(min(input, last - 1), now);
+      }
+  }
+};
+
+__device__ lora_factors factors_of(const lora_args& a, const lora_tile& tile, int target) {
+  return tile.rows > 0 ? a.table[tile.adapter * a.table_stride + a.targets[target].linear] : lora_factors{};
 }
 
-__device__ const lora_factors& factors_of(const lora_args& a, const lora_tile& tile, int target) {
-  return a.table[tile.adapter * a.table_stride + a.targets[target].linear];
+/// go_on(half, rows) with constants: whether a factor is f16, and how many rows are made room for.
+template <class GoOn>
+__device__ void with_shape(bool half, int rows, GoOn go_on) {
+  using few = std::integral_constant<int, few_tile_rows>;
+  using many = std::integral_constant<int, lora_tile_rows>;
+  if (half)
+    rows <= few_tile_rows ? go_on(std::true_type{}, few{}) : go_on(std::true_type{}, many{});
+  else
+    rows <= few_tile_rows ? go_on(std::false_type{}, few{}) : go_on(std::false_type{}, many{});
 }
 
-__host__ __device__ std::int64_t between_stride(int most_rank) {
-  return rounded_up(most_rank, lanes);
+/// A x of 16 ranks, by parts of the inputs: [row, target, part, rank].
+__host__ __device__ std::int64_t between_stride(int rank) {
+  return rounded_up(rank, lanes);
 }
-__device__ float* between_row(const lora_args& a, int row, int target) {
-  return a.between + (static_cast<std::int64_t>(row) * most_products + target) * between_stride(a.most_rank);
+__device__ float* between_row(const lora_args& a, int row, int target, int part) {
+  const std::int64_t of_target = static_cast<std::int64_t>(row) * most_products + target;
+  return a.between + (of_target * most_parts + part) * between_stride(a.most_rank);
 }
 
-/// between = scale * A x, for 16 of the ranks.
-__global__ void __launch_bounds__(lanes* shrink_slices) shrink_tiles(lora_args a) {
-  __shared__ float of_slice[shrink_slices][lora_tile_rows][lanes];
-  const lora_tile tile = a.tiles[blockIdx.x];
-  const int target = blockIdx.y, block = blockIdx.z, lane = threadIdx.x, slice = threadIdx.y;
-  if (tile.rows == 0) return;
-  const lora_factors& f = factors_of(a, tile, target);
-  if (!f.a || block * lanes >= f.rank) return;
-  const std::int64_t per_slice = (a.ins + shrink_slices - 1) / shrink_slices, first = slice * per_slice;
-  const std::int64_t last = first + per_slice < a.ins ? first + per_slice : a.ins;
+/// The inputs' width alone decides.
+__host__ __device__ int part_inputs(std::int64_t ins) {
+  return static_cast<int>(rounded_up((ins + most_parts - 1) / most_parts, inputs_at_once));
+}
+__host__ __device__ int parts_of(std::int64_t ins) {
+  const int inputs = part_inputs(ins);
+  return static_cast<int>((ins + inputs - 1) / inputs);
+}
+
+using rank_sums = float[lora_tile_rows][lanes];
+
+/// A thread's inputs are those `inputs_at_once` apart.
+template <bool Half, int Rows>
+__device__ void sum_part(const lora_args& a, const lora_tile& tile, const lora_factors& f, int block, int part,
+                         rank_sums& of_warp) {
+  const int side = threadIdx.x % sides, first = part * part_inputs(a.ins) + threadIdx.x / sides;
+  const int last = min((part + 1) * part_inputs(a.ins), static_cast<int>(a.ins));
+  weights_ahead<Half, Rows> weights(f.a, std::int64_t{block} * f.a_ins * lanes + side * eight, first, inputs_at_once,
+                                    last);
+  await_last_kernel();
   const float* x = a.x.row(tile.first_row);
-  float sums[lora_tile_rows] = {};
-#pragma unroll 8  // reads that are under way at the same time
-  for (std::int64_t k = first; k < last; ++k) {
-    const float w = weight_at(f.a, f.a_half, (block * std::int64_t{f.a_ins} + k) * lanes + lane);
-    for (int r = 0; r < lora_tile_rows; ++r)
-      if (r < tile.rows) sums[r] = fmaf(w, x[r * a.x.stride + k], sums[r]);
-  }
-  for (int r = 0; r < lora_tile_rows; ++r) of_slice[slice][r][lane] = sums[r];
-  __syncthreads();
-  if (slice >= tile.rows) return;
-  float total = 0;
-  for (const auto& part : of_slice) total += part[slice][lane];
-  between_row(a, tile.first_row + slice, target)[block * lanes + lane] = total * f.scale;
+  const int stride = static_cast<int>(a.x.stride);
+  float sums[Rows][eight] = {};
+  weights.each(first, [&](int input, const eight_weights<Half>& now) {
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) now.add(x[min(r, tile.rows - 1) * stride + input], sums[r]);
+  });
+#pragma unroll
+  for (int r = 0; r < Rows; ++r)
+#pragma unroll
+    for (int e = 0; e < eight; ++e) {
+      float sum = sums[r][e];
+      for (unsigned step = 16; step >= sides; step /= 2) sum += __shfl_xor_sync(whole_warp, sum, step);
+      if (threadIdx.x % 32 < sides) of_warp[r][side * eight + e] = sum;
+    }
 }
 
-/// y += B between, a thread an output.
-__global__ void expand_tiles(lora_args a) {
+__global__ void __launch_bounds__(shrink_threads, 2) shrink_tiles(lora_args a) {
+  __shared__ rank_sums of_warp[shrink_threads / 32];
   const lora_tile tile = a.tiles[blockIdx.x];
-  const int target = blockIdx.y;
-  const std::int64_t out = std::int64_t{blockIdx.z} * expand_threads + threadIdx.x;
-  if (tile.rows == 0 || out >= a.targets[target].outs) return;
-  const lora_factors& f = factors_of(a, tile, target);
-  if (!f.a) return;
-  const std::int64_t first = out / lanes * f.rank * lanes + out % lanes;
-  float sums[lora_tile_rows] = {};
-  for (int k = 0; k < f.rank; ++k) {
-    const float w = weight_at(f.b, f.b_half, first + k * lanes);
-    for (int r = 0; r < lora_tile_rows; ++r)
-      if (r < tile.rows) sums[r] = fmaf(w, between_row(a, tile.first_row + r, target)[k], sums[r]);
+  const int parts = parts_of(a.ins), target = blockIdx.y / parts, part = blockIdx.y % parts, block = blockIdx.z;
+  const lora_factors f = factors_of(a, tile, target);
+  if (!f.a || block * lanes >= f.rank) return await_last_kernel();
+  with_shape(f.a_half, tile.rows,
+             [&](auto half, auto rows) { sum_part<half, rows>(a, tile, f, block, part, of_warp[threadIdx.x / 32]); });
+  __syncthreads();
+  const int row = threadIdx.x / lanes, lane = threadIdx.x % lanes;
+  if (row >= tile.rows) return;
+  float total = 0;
+  for (const auto& sums : of_warp) total += sums[row][lane];
+  between_row(a, tile.first_row + row, target, part)[block * lanes + lane] = total;
+}
+
+/// Which blocks of threads make a target's outputs.
+struct expand_places {
+  int first_block[most_products];
+  int parts;
+
+  __device__ int target_of(int block, int targets) const {
+    int target = 0;
+    while (target + 1 < targets && block >= first_block[target + 1]) ++target;
+    return target;
   }
+};
+
+struct between_sums {
+  float of[lora_tile_rows * most_lora_rank];
+};
+
+/// scale * A x of the tile's rows: [row, rank]
+__device__ void add_parts(const lora_args& a, const lora_tile& tile, const lora_factors& f, int target, int parts,
+                          between_sums& between) {
+  for (int i = threadIdx.x; i < tile.rows * f.rank; i += expand_threads) {
+    const float* of_part = between_row(a, tile.first_row + i / f.rank, target, 0) + i % f.rank;
+    float values[most_parts] = {}, total = 0;
+#pragma unroll
+    for (int p = 0; p < most_parts; ++p)
+      if (p < parts) values[p] = of_part[p * between_stride(a.most_rank)];
+    for (const float value : values) total += value;
+    between.of[i] = total * f.scale;
+  }
+}
+
+/// y of eight outputs from `out` on; where the outputs end, fewer.
+struct output_eight {
+  float* y;
+  int left;
+
+  __device__ void read(float (&values)[eight]) const {
+    if (left >= eight) {
+      const auto* from = reinterpret_cast<const float4*>(y);
+      const float4 a = from[0], b = from[1];
+      values[0] = a.x, values[1] = a.y, values[2] = a.z, values[3] = a.w;
+      values[4] = b.x, values[5] = b.y, values[6] = b.z, values[7] = b.w;
+      return;
+    }
+    for (int e = 0; e < eight; ++e) values[e] = e < left ? y[e] : 0.0f;
+  }
+  __device__ void write(const float (&values)[eight]) const {
+    if (left >= eight) {
+      auto* to = reinterpret_cast<float4*>(y);
+      to[0] = {values[0], values[1], values[2], values[3]};
+      to[1] = {values[4], values[5], values[6], values[7]};
+      return;
+    }
+    for (int e = 0; e < eight; ++e)
+      if (e < left) y[e] = values[e];
+  }
+};
+
+template <bool Half, int Rows>
+__device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lora_factors& f, int target,
+                            const expand_places& places, between_sums& between) {
+  const int out = (static_cast<int>(blockIdx.y) - places.first_block[target]) * outs_at_once + threadIdx.x * eight;
+  const int left = static_cast<int>(a.targets[target].outs) - out, last = left > 0 ? f.rank : 0;
+  weights_ahead<Half, Rows> weights(f.b, std::int64_t{out / lanes} * f.rank * lanes + out % lanes, 0, 1, last);
+  await_last_kernel();
   const float_rows y = a.targets[target].y;
-  for (int r = 0; r < lora_tile_rows; ++r)
-    if (r < tile.rows) y.data[(tile.first_row + r) * y.stride + out] += sums[r];
+  const auto outputs_of = [&](int r) { return output_eight{y.row(tile.first_row + r) + out, left}; };
+  constexpr bool has_room = Rows <= few_tile_rows;  // for what was there, while the sums are made
+  float before[Rows][eight], sums[Rows][eight] = {};
+#pragma unroll
+  for (int r = 0; r < Rows; ++r)
+    if (has_room && r < tile.rows) outputs_of(r).read(before[r]);
+  add_parts(a, tile, f, target, places.parts, between);
+  __syncthreads();
+  weights.each(0, [&](int rank, const eight_weights<Half>& now) {
+#pragma unroll
+    for (int r = 0; r < Rows; ++r) now.add(between.of[min(r, tile.rows - 1) * f.rank + rank], sums[r]);
+  });
+#pragma unroll
+  for (int r = 0; r < Rows; ++r) {
+    if (r >= tile.rows) return;
+    if (!has_room) outputs_of(r).read(before[r]);
+    for (int e = 0; e < eight; ++e) sums[r][e] = before[r][e] + sums[r][e];
+    outputs_of(r).write(sums[r]);
+  }
+}
+
+/// y += B between, a thread eight outputs.
+__global__ void __launch_bounds__(expand_threads, 4) expand_tiles(lora_args a, expand_places places) {
+  [[maybe_unused]] __shared__ between_sums between;
+  const lora_tile tile = a.tiles[blockIdx.x];
+  const int target = places.target_of(blockIdx.y, a.target_count);
+  const lora_factors f = factors_of(a, tile, target);
+  if (!f.a) return await_last_kernel();
+  with_shape(f.b_half, tile.rows,
+             [&](auto half, auto rows) { add_outputs<half, rows>(a, tile, f, target, places, between); });
 }
 
 }  // namespace
 
-std::int64_t lora_between_floats(int rows, int most_rank) {
-  return static_cast<std::int64_t>(rows) * static_cast<std::int64_t>(most_products) * between_stride(most_rank);
+std::int64_t lora_between_floats(int rows, int rank) {
+  return static_cast<std::int64_t>(rows) * static_cast<std::int64_t>(most_products) * most_parts * between_stride(rank);
 }
 
 void lora(const stream& on, const lora_args& args) {
-  std::int64_t most_outs = 0;
-  for (int i = 0; i < args.target_count; ++i) most_outs = std::max(most_outs, args.targets[i].outs);
-  const auto tiles = static_cast<unsigned>(args.tile_count), targets = static_cast<unsigned>(args.target_count);
-  launch("lora", shrink_tiles, dim3(tiles, targets, ceil_div(args.most_rank, lanes)), dim3(lanes, shrink_slices), on,
-         args);
-  launch("lora", expand_tiles, dim3(tiles, targets, ceil_div(most_outs, expand_threads)), expand_threads, on, args);
+  check(args.most_rank <= most_lora_rank ? cudaSuccess : cudaErrorInvalidValue, "lora");
+  const auto tiles = static_cast<unsigned>(args.tile_count);
+  expand_places places{{}, parts_of(args.ins)};
+  int blocks = 0;
+  for (int i = 0; i < args.target_count; ++i) {
+    places.first_block[i] = blocks;
+    blocks += static_cast<int>(ceil_div(args.targets[i].outs, outs_at_once));
+  }
+  launch_early("lora", shrink_tiles,
+               dim3(tiles, static_cast<unsigned>(args.target_count * places.parts), ceil_div(args.most_rank, lanes)),
+               shrink_threads, on, args);
+  launch_early("lora", expand_tiles, dim3(tiles, static_cast<unsigned>(blocks)), expand_threads, on, args, places);
 }
 
 }  // namespace troupe::cuda

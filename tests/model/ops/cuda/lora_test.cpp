@@ -19,14 +19,15 @@ struct factor {
 struct adapters_data {
   static constexpr int linears = 2;
   static constexpr float scale = 0.5f;
-  std::int64_t ins = 77, outs[linears] = {33, 150};
+  std::int64_t ins, outs[linears];
   int ranks[3] = {5, 16, 40}, rows = 22;
   std::vector<factor> a, b;  // [adapter, linear]
   std::vector<float> x;
   device_array<float> x_;
   std::vector<lora_factors> table;
 
-  explicit adapters_data(random_data& random) : x(random_rows(random, rows, ins, padded_row(ins))), x_(x) {
+  explicit adapters_data(random_data& random, std::int64_t ins_ = 77, std::int64_t most_outs = 150)
+      : ins(ins_), outs{33, most_outs}, x(random_rows(random, rows, ins, padded_row(ins))), x_(x) {
     for (int adapter = 0; adapter < 3; ++adapter)
       for (int l = 0; l < linears; ++l) {
         const int rank = ranks[adapter];
@@ -80,9 +81,11 @@ struct adapters_data {
   }
 };
 
-TEST_F(cuda_lora, adds_each_rows_own_adapter_and_leaves_other_rows_alone) {
+class cuda_lora_shapes : public device_test, public testing::WithParamInterface<std::array<std::int64_t, 2>> {};
+
+TEST_P(cuda_lora_shapes, adds_each_rows_own_adapter_and_leaves_other_rows_alone) {
   random_data random(41);
-  const adapters_data data(random);
+  const adapters_data data(random, GetParam()[0], GetParam()[1]);
   // rows 11 and 12 have no adapter
   const auto y = in_every_order([&] {
     return data.run({{0, 8, 0}, {8, 3, 0}, {13, 1, 1}, {14, 6, 2}, {20, 2, 1}, {}});
@@ -100,11 +103,17 @@ TEST_F(cuda_lora, adds_each_rows_own_adapter_and_leaves_other_rows_alone) {
   }
 }
 
+// The second is wide enough to be summed in parts, and has more outputs than a block of threads makes.
+INSTANTIATE_TEST_SUITE_P(all, cuda_lora_shapes,
+                         testing::Values(std::array<std::int64_t, 2>{77, 150}, std::array<std::int64_t, 2>{700, 1030}));
+
 TEST_F(cuda_lora, tiles_may_be_cut_anywhere) {
   random_data random(42);
-  const adapters_data data(random);
-  const auto whole = data.run({{0, 8, 2}, {8, 8, 2}, {16, 6, 1}});
-  EXPECT_TRUE(same_bits(whole, data.run({{16, 1, 1}, {17, 5, 1}, {0, 3, 2}, {3, 7, 2}, {10, 6, 2}})));
+  for (const std::int64_t ins : {77, 700}) {
+    const adapters_data data(random, ins);
+    const auto whole = data.run({{0, 8, 2}, {8, 8, 2}, {16, 6, 1}});
+    EXPECT_TRUE(same_bits(whole, data.run({{16, 1, 1}, {17, 5, 1}, {0, 3, 2}, {3, 7, 2}, {10, 6, 2}}))) << ins;
+  }
 }
 
 }  // namespace
