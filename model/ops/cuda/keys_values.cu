@@ -1,4 +1,4 @@
-// From the heads of a row to what attention reads: a warp for a head.
+// From the heads of a row to what attention reads: a warp for a head, or for some where there are very many.
 #include "model/ops/cuda/cache.hpp"
 #include "model/ops/cuda/heads.hpp"
 
@@ -13,8 +13,8 @@ __device__ void store(std::uint16_t& to, float value) {
 }
 
 /// Keys are read in whole sixteens of dimensions, so what is behind the head's are zeros.
-template <class Element>
-__device__ void store_head(const head_values& v, head_block<Element> block, int slot, bool is_key) {
+template <class Element, int Pairs>
+__device__ void store_head(const held_head<Pairs>& v, head_block<Element> block, int slot, bool is_key) {
   if constexpr (sizeof(Element) == 1) {
     const float most = v.largest(), inverse = most > 0 ? 127.0f / most : 0.0f;
     v.each([&](int d, float x) {
@@ -28,34 +28,88 @@ __device__ void store_head(const head_values& v, head_block<Element> block, int 
   if (is_key && behind < block.padded_dim) block.key(slot, behind) = 0;
 }
 
-template <class Element>
-__global__ void place_rows(place_args a) {
-  const int row = blockIdx.x, dim = a.cache.head_dim, position = a.places.positions[row];
-  int head = blockIdx.y * head_warps + threadIdx.x / 32;
-  if (position < 0 || head >= a.heads + 2 * a.cache.heads) return;
-  const bool is_query = head < a.heads, is_key = !is_query && head < a.heads + a.cache.heads;
-  if (!is_query) head -= is_key ? a.heads : a.heads + a.cache.heads;
-  const float_rows rows = is_query ? a.q : is_key ? a.k : a.v;
-  float* at = rows.data + row * rows.stride + head * dim;
-  head_values v(at, dim);
-  const float* norm = is_query ? a.q_norm : is_key ? a.k_norm : nullptr;
+/// A head of a row's queries, keys and values.
+struct placed_head {
+  float* at;
+  int head;  ///< of its kind
+  bool is_query, is_key;
+
+  __device__ placed_head(const place_args& a, int row, int number) : is_query(number < a.heads) {
+    const int others = number - a.heads;
+    is_key = !is_query && others < a.cache.heads;
+    head = is_query ? number : is_key ? others : others - a.cache.heads;
+    const float_rows& rows = is_query ? a.q : is_key ? a.k : a.v;
+    at = rows.row(row) + head * a.cache.head_dim;
+  }
+};
+
+template <class Element, int Pairs>
+__device__ void place_head(const place_args& a, const placed_head& own, held_head<Pairs>& v,
+                           const lane_angles<Pairs>& angles, std::int32_t block, int slot) {
+  const float* norm = own.is_query ? a.q_norm : own.is_key ? a.k_norm : nullptr;
   if (norm) v.normalize(norm, a.norm_eps);
-  const std::int64_t angles = static_cast<std::int64_t>(position) * (dim / 2);
-  if (a.cosines && (is_query || is_key)) v.rotate(a.cosines + angles, a.sines + angles);
-  if (is_query) return v.each([&](int d, float x) { at[d] = x; });
-  const std::int32_t* table = a.places.tables + a.places.sequences[row] * a.places.table_stride;
+  if (a.cosines && (own.is_query || own.is_key)) v.rotate(angles);
+  if (own.is_query) return v.each([&](int d, float x) { own.at[d] = x; });
+  store_head(v, head_block<Element>(a.cache, block, own.head), slot, own.is_key);
+}
+
+/// A warp's heads are read at the same time, and turned by the same angles.
+template <class Element, int Pairs, int Heads>
+__global__ void __launch_bounds__(head_warps * 32) place_rows(place_args a) {
+  await_last_kernel();
+  const int row = blockIdx.x, dim = a.cache.head_dim, all = a.heads + 2 * a.cache.heads;
+  const int first = (blockIdx.y * head_warps + threadIdx.x / 32) * Heads;
+  const std::int32_t position = a.places.positions[row], sequence = a.places.sequences[row];
+  held_head<Pairs> heads[Heads];
+#pragma unroll
+  for (int h = 0; h < Heads; ++h)
+    if (first + h < all) heads[h] = held_head<Pairs>(placed_head(a, row, first + h).at, dim);
+  if (position < 0 || first >= all) return;
+  const std::int64_t at = static_cast<std::int64_t>(position) * (dim / 2);
+  lane_angles<Pairs> angles;
+  if (a.cosines) angles = {a.cosines + at, a.sines + at, dim / 2};
   const int slot = position % static_cast<int>(kv_positions);
-  store_head(v, head_block<Element>(a.cache, table[position / kv_positions], head), slot, is_key);
+  const std::int32_t block = a.places.tables[sequence * a.places.table_stride + position / kv_positions];
+#pragma unroll
+  for (int h = 0; h < Heads; ++h)
+    if (first + h < all) place_head<Element>(a, placed_head(a, row, first + h), heads[h], angles, block, slot);
+}
+
+constexpr int many_heads_rows = 256;  // that keep a device busy even where a warp has several heads
+constexpr int many_heads = 4;
+
+template <class Element, int Pairs>
+void place(const stream& on, const place_args& args) {
+  const auto start = [&](auto kernel, int of_warp) {
+    const dim3 grid(static_cast<unsigned>(args.rows),
+                    ceil_div(args.heads + 2 * args.cache.heads, head_warps * of_warp));
+    launch_early("place_heads", kernel, grid, head_warps * 32, on, args);
+  };
+  if (args.rows < many_heads_rows)
+    start(place_rows<Element, Pairs, 1>, 1);
+  else
+    start(place_rows<Element, Pairs, many_heads>, many_heads);
+}
+
+template <class Element>
+void place(const stream& on, const place_args& args) {
+  if (args.cache.head_dim <= most_head_dim / 2)
+    place<Element, lane_pairs / 2>(on, args);
+  else
+    place<Element, lane_pairs>(on, args);
 }
 
 }  // namespace
 
 void place_heads(const stream& on, const place_args& args) {
-  const dim3 grid(args.rows, ceil_div(args.heads + 2 * args.cache.heads, head_warps));
-  const auto place = args.cache.kind == kv_kind::f32   ? place_rows<float>
-                     : args.cache.kind == kv_kind::f16 ? place_rows<std::uint16_t>
-                                                       : place_rows<std::int8_t>;
-  launch("place_heads", place, grid, head_warps * 32, on, args);
+  switch (args.cache.kind) {
+    case kv_kind::f32:
+      return place<float>(on, args);
+    case kv_kind::f16:
+      return place<std::uint16_t>(on, args);
+    case kv_kind::i8:
+      return place<std::int8_t>(on, args);
+  }
 }
 
 }  // namespace troupe::cuda

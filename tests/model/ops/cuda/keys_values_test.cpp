@@ -36,12 +36,14 @@ void normalize(float* head, const std::vector<float>& weight, int dim) {
   for (int d = 0; d < dim; ++d) head[d] = float(head[d] / std::sqrt(squares / dim + 1e-5)) * weight[std::size_t(d)];
 }
 
-TEST_F(cuda_keys_values, heads_are_normalized_and_turned_and_stored) {
-  random_data random(21);
+void expect_heads_placed(random_data& random, const std::vector<int>& lengths, const std::vector<int>& dims) {
+  const int positions_count = *std::max_element(lengths.begin(), lengths.end());
   for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8})
-    for (const int dim : {8, 24, 64, 130}) {
-      const sequences_data data(random, {kind, 4, 2, dim}, {19, 1, 5});
-      const auto norm = random_rows(random, 1, dim, dim), angles = random_rows(random, 2 * 20, dim / 2, dim / 2);
+    for (const int dim : dims) {
+      const sequences_data data(random, {kind, 4, 2, dim}, lengths);
+      const std::int64_t angle_count = std::int64_t{positions_count} * (dim / 2);
+      const auto norm = random_rows(random, 1, dim, dim),
+                 angles = random_rows(random, 2 * positions_count, dim / 2, dim / 2);
       const device_array<float> norm_(norm), angles_(angles);
       const device_array<std::int32_t> sequences(data.row_sequences), positions(data.row_positions);
       place_args a{.rows = data.rows};
@@ -53,7 +55,7 @@ TEST_F(cuda_keys_values, heads_are_normalized_and_turned_and_stored) {
       a.q_norm = a.k_norm = norm_.data();
       a.norm_eps = 1e-5f;
       a.cosines = angles_.data();
-      a.sines = angles_.data() + 20 * (dim / 2);
+      a.sines = angles_.data() + angle_count;
       const auto q = in_every_order([&] {
         const device_array<float> fresh(data.q);
         a.q = {fresh.data(), data.shape.q_stride()};
@@ -69,7 +71,7 @@ TEST_F(cuda_keys_values, heads_are_normalized_and_turned_and_stored) {
           std::vector<float> x(from.begin() + row * stride + head * dim,
                                from.begin() + row * stride + (head + 1) * dim);
           normalize(x.data(), norm, dim);
-          kernels().rotate(x.data(), 1, dim, angles.data() + at, angles.data() + 20 * (dim / 2) + at);
+          kernels().rotate(x.data(), 1, dim, angles.data() + at, angles.data() + angle_count + at);
           return x;
         };
         for (int head = 0; head < 4; ++head)
@@ -86,6 +88,16 @@ TEST_F(cuda_keys_values, heads_are_normalized_and_turned_and_stored) {
         }
       }
     }
+}
+
+TEST_F(cuda_keys_values, heads_are_normalized_and_turned_and_stored) {
+  random_data random(21);
+  expect_heads_placed(random, {19, 1, 5}, {8, 24, 64, 130});
+}
+
+TEST_F(cuda_keys_values, heads_of_many_rows_are_as_those_of_few) {
+  random_data random(23);
+  expect_heads_placed(random, {250, 30}, {24, 130});
 }
 
 TEST_F(cuda_keys_values, rows_that_only_fill_a_pass_up_store_nothing) {
