@@ -12,7 +12,7 @@ namespace troupe::cuda {
 template <int Fours, int Threads>
 struct row_share {
   static constexpr int fours = Fours, threads = Threads;
-  static constexpr int least_blocks = 1024 / Threads;  // of a multiprocessor: no thread has more than 64 registers
+  static constexpr int least_blocks = 1024 / Threads;  // of a multiprocessor, which limits a thread's registers
 };
 
 /// start(share) for rows of n. The width alone decides, since the threads decide the order of sums.
@@ -22,7 +22,7 @@ void for_width(std::int64_t n, Start start) {
   if (all <= 4 * 64) return start(row_share<4, 64>{});
   if (all <= 4 * 256) return start(row_share<4, 256>{});
   if (all <= 4 * 512) return start(row_share<4, 512>{});
-  if (all <= 8 * 512) return start(row_share<8, 512>{});
+  if (all <= 8 * 448) return start(row_share<8, 448>{});
   if (all <= 8 * 1024) return start(row_share<8, 1024>{});
   check(all <= 16 * 1024 ? cudaSuccess : cudaErrorInvalidValue, "rows of more than 65536 elements");
   start(row_share<16, 1024>{});  // more than the registers hold
@@ -34,25 +34,25 @@ struct held_row {
   float4 of[fours];
 
   /// What lies behind the row's end is taken for zeros.
-  __device__ void load(const float* row, std::int64_t n) {
+  __device__ void load(const float* row, int n) {
     each([&](int j, int place) { of[j] = load_four(row, place, n); });
   }
-  __device__ void store(float* row, std::int64_t n) const {
+  __device__ void store(float* row, int n) const {
     each([&](int j, int place) {
       if (place * 4 + 4 <= n)
         reinterpret_cast<float4*>(row)[place] = of[j];
       else if (place * 4 < n)
-        store_first(static_cast<int>(n % 4), of[j], row + place * 4);
+        store_first(n % 4, of[j], row + place * 4);
     });
   }
-  static __device__ float4 load_four(const float* row, int place, std::int64_t n) {
+  static __device__ float4 load_four(const float* row, int place, int n) {
     float4 four = place * 4 < n ? reinterpret_cast<const float4*>(row)[place] : float4{};
     end(four, place, n);
     return four;
   }
   /// Zeros where the row has ended.
-  static __device__ void end(float4& four, int place, std::int64_t n) {
-    const auto left = static_cast<int>(n) - place * 4;
+  static __device__ void end(float4& four, int place, int n) {
+    const int left = n - place * 4;
     if (left >= 4) return;
     if (left < 1) four.x = 0;
     if (left < 2) four.y = 0;
@@ -101,26 +101,24 @@ __device__ float4 change(F f, const float4& v, const Others&... others) {
 
 enum class row_value { sum, squares, largest, total };
 
-template <row_value Use, class T>
-__device__ const row_values<T>& show_warps(T value) {
+template <row_value Use, class T, class Join>
+__device__ T join_warps(int warps, T value, Join join) {
   __shared__ row_values<T> shown;
   if (threadIdx.x % 32 == 0) shown.of_warp[threadIdx.x / 32] = value;
   __syncthreads();
-  return shown;
+  T joined = shown.of_warp[0];
+#pragma unroll
+  for (int w = 1; w < row_threads / 32; ++w)
+    if (w < warps) joined = join(joined, shown.of_warp[w]);
+  return joined;
 }
-template <row_value Use, class T>
+template <row_value Use, class Share, class T>
 __device__ T block_sum(T value) {
-  const row_values<T>& values = show_warps<Use>(warp_sum(value));
-  T sum = values.of_warp[0];
-  for (int w = 1; w < row_warps(); ++w) sum += values.of_warp[w];
-  return sum;
+  return join_warps<Use>(Share::threads / 32, warp_sum(value), [](T a, T b) { return a + b; });
 }
-template <row_value Use>
+template <row_value Use, class Share>
 __device__ float block_max(float value) {
-  const row_values<float>& values = show_warps<Use>(warp_max(value));
-  float most = values.of_warp[0];
-  for (int w = 1; w < row_warps(); ++w) most = fmaxf(most, values.of_warp[w]);
-  return most;
+  return join_warps<Use>(Share::threads / 32, warp_max(value), [](float a, float b) { return fmaxf(a, b); });
 }
 
 /// The nearest whole number, of two the even one, of what is far smaller than 2^22: added to 3 * 2^22, it keeps no bits
@@ -132,9 +130,10 @@ inline __device__ int nearest_whole(float small) {
 
 /// The integers and their sums, as model/ops/row_kernels.cpp makes them. A group, 32 neighbours, is held by 8 lanes.
 template <class Share>
-__device__ void make_integers(const held_row<Share>& x, std::int64_t n, std::int64_t row, const row_codes& codes) {
-  const std::int64_t padded = padded_row(n);
-  const float most = block_max<row_value::largest>(x.thread_largest()), inverse = most > 0 ? 127.0f / most : 0.0f;
+__device__ void make_integers(const held_row<Share>& x, int n, std::int64_t row, const row_codes& codes) {
+  const auto padded = static_cast<int>(padded_row(n));
+  const float most = block_max<row_value::largest, Share>(x.thread_largest()),
+              inverse = most > 0 ? 127.0f / most : 0.0f;
   auto* const q = reinterpret_cast<std::uint32_t*>(codes.q + row * padded);
   std::int32_t* const group_sums = codes.group_sums + row * (padded / 32);
   std::int32_t total = 0;
@@ -148,7 +147,7 @@ __device__ void make_integers(const held_row<Share>& x, std::int64_t n, std::int
     q[place] = (a & 255u) | (b & 255u) << 8 | (c & 255u) << 16 | static_cast<std::uint32_t>(d) << 24;
     if (threadIdx.x % 8 == 0) group_sums[place / 8] = sum;
   });
-  total = block_sum<row_value::total>(total);
+  total = block_sum<row_value::total, Share>(total);
   if (threadIdx.x != 0) return;
   codes.scales[row] = most / 127.0f;
   codes.sums[row] = total;
@@ -159,8 +158,8 @@ inline __device__ std::uint32_t bf16_pair(float a, float b) {
 }
 
 template <class Share>
-__device__ void make_bf16(const held_row<Share>& x, std::int64_t n, std::int64_t row, const row_codes& codes) {
-  const std::int64_t padded = padded_row(n);
+__device__ void make_bf16(const held_row<Share>& x, int n, std::int64_t row, const row_codes& codes) {
+  const auto padded = static_cast<int>(padded_row(n));
   auto* const to = reinterpret_cast<uint2*>(codes.bf16 + row * padded);
   x.each([&](int j, int place) {
     const float4& v = x.of[j];
@@ -170,7 +169,7 @@ __device__ void make_bf16(const held_row<Share>& x, std::int64_t n, std::int64_t
 
 /// A row's block makes codes of the row, which is padded with zeros.
 template <class Share>
-__device__ void make_codes(const held_row<Share>& x, std::int64_t n, std::int64_t row, const row_codes& codes) {
+__device__ void make_codes(const held_row<Share>& x, int n, std::int64_t row, const row_codes& codes) {
   if (codes.bf16) make_bf16(x, n, row, codes);
   if (codes.q) make_integers(x, n, row, codes);
 }

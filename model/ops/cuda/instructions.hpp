@@ -31,6 +31,18 @@ inline __device__ uint2 read_once(const void* global) {
   return words;
 }
 
+// Within two units in the last place; numbers too small to be normal are 0.
+inline __device__ float quick_exp2(float x) {
+  float result;
+  asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+inline __device__ float quick_reciprocal(float x) {
+  float result;
+  asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(x));
+  return result;
+}
+
 /// A block's dynamic shared memory. A kernel that has some has no other.
 inline __device__ std::byte* dynamic_shared() {
   extern __shared__ __align__(1024) std::byte memory[];

@@ -112,28 +112,10 @@ inline __device__ float row_max(float value) {
   return most;
 }
 
-constexpr int read_at_once = 8;
-
-/// use(i, read(i)) for the thread's elements of a row, in order. Some elements are read before any is used: the
-/// compiler must assume that writing one changes the next, so each read would otherwise wait for the memory by itself.
-template <class Read, class Use>
-__device__ void for_elements(std::int64_t n, Read read, Use use) {
-  const std::int64_t step = blockDim.x;
-  for (std::int64_t first = threadIdx.x; first < n; first += step * read_at_once) {
-    decltype(read(first)) values[read_at_once] = {};
-#pragma unroll
-    for (int j = 0; j < read_at_once; ++j)
-      if (first + j * step < n) values[j] = read(first + j * step);
-#pragma unroll
-    for (int j = 0; j < read_at_once; ++j)
-      if (first + j * step < n) use(first + j * step, values[j]);
-  }
-}
-
-/// 1 / (1 + e^-x), without overflow for either sign.
+/// 1 / (1 + e^-x): where that overflows it is 0.
 inline __device__ float sigmoid(float x) {
-  const float e = expf(-fabsf(x)), share = __fdividef(1.0f, 1.0f + e);
-  return x > 0 ? share : e * share;
+  constexpr float minus_log2_e = -1.4426950408889634f;
+  return quick_reciprocal(1.0f + quick_exp2(x * minus_log2_e));
 }
 
 }  // namespace troupe::cuda

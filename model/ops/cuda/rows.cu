@@ -6,14 +6,14 @@ namespace {
 
 /// The block's row is done.
 template <class Share>
-__device__ void finish(const held_row<Share>& x, std::int64_t n, const float_rows& out, const row_codes& codes) {
+__device__ void finish(const held_row<Share>& x, int n, const float_rows& out, const row_codes& codes) {
   if (out.data) x.store(out.row(blockIdx.x), n);
   make_codes(x, n, blockIdx.x, codes);
 }
 
 template <class Share>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks)
-    encode_rows(float_rows x, std::int64_t n, row_codes codes) {
+    encode_rows(float_rows x, int n, row_codes codes) {
   await_last_kernel();
   held_row<Share> row;
   row.load(x.row(blockIdx.x), n);
@@ -28,40 +28,42 @@ __device__ const float* source_of(const norm_args& a) {
 template <class Share>
 __device__ float norm_factor(const held_row<Share>& x, const norm_args& a) {
   const float squares = x.thread_total([](float sum, float v) { return fmaf(v, v, sum); });
-  return 1.0f / sqrtf(block_sum<row_value::squares>(squares) / static_cast<float>(a.n) + a.eps);
+  return 1.0f / sqrtf(block_sum<row_value::squares, Share>(squares) / static_cast<float>(a.n) + a.eps);
 }
 
 template <class Share>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks) rms_norm_rows(norm_args a) {
+  const auto n = static_cast<int>(a.n);
   held_row<Share> x, weight;
-  weight.load(a.weight, a.n);  // weights are there before the last kernel has ended
+  weight.load(a.weight, n);  // weights are there before the last kernel has ended
   await_last_kernel();
-  x.load(source_of(a), a.n);
+  x.load(source_of(a), n);
   const float factor = norm_factor(x, a);
   x.each(
       [&](int j, int) { x.of[j] = change([&](float v, float w) { return (v * factor) * w; }, x.of[j], weight.of[j]); });
-  finish(x, a.n, a.out, a.codes);
+  finish(x, n, a.out, a.codes);
 }
 
 template <class Share>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks) layer_norm_rows(norm_args a) {
+  const auto n = static_cast<int>(a.n);
   held_row<Share> x, weight, bias;
-  weight.load(a.weight, a.n);
-  bias.load(a.bias, a.n);
+  weight.load(a.weight, n);
+  bias.load(a.bias, n);
   await_last_kernel();
-  x.load(source_of(a), a.n);
+  x.load(source_of(a), n);
   const float total = x.thread_total([](float sum, float v) { return sum + v; });
-  const float mean = block_sum<row_value::sum>(total) / static_cast<float>(a.n);
+  const float mean = block_sum<row_value::sum, Share>(total) / static_cast<float>(a.n);
   x.each([&](int j, int place) {
     x.of[j] = change([&](float v) { return v - mean; }, x.of[j]);
-    x.end(x.of[j], place, a.n);
+    x.end(x.of[j], place, n);
   });
   const float factor = norm_factor(x, a);
   x.each([&](int j, int) {
     x.of[j] =
         change([&](float v, float w, float b) { return fmaf(v * factor, w, b); }, x.of[j], weight.of[j], bias.of[j]);
   });
-  finish(x, a.n, a.out, a.codes);
+  finish(x, n, a.out, a.codes);
 }
 
 /// Registers are for what was made of earlier reads.
@@ -72,28 +74,30 @@ __device__ void read_no_further() {
 template <class Share>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks) swiglu_rows(activation_args a) {
   await_last_kernel();
+  const auto n = static_cast<int>(a.n);
   const float *gate = a.gate.row(blockIdx.x), *up = a.x.row(blockIdx.x);
   held_row<Share> x;
   x.each([&](int j, int place) {
-    x.of[j] = change([](float g, float v) { return (g * sigmoid(g)) * v; }, x.load_four(gate, place, a.n),
-                     x.load_four(up, place, a.n));
+    x.of[j] = change([](float g, float v) { return (g * sigmoid(g)) * v; }, x.load_four(gate, place, n),
+                     x.load_four(up, place, n));
     if (j % 4 == 3) read_no_further();
   });
-  finish(x, a.n, a.out, a.codes);
+  finish(x, n, a.out, a.codes);
 }
 
 template <class Share>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks) gelu_rows(activation_args a) {
   await_last_kernel();
+  const auto n = static_cast<int>(a.n);
   held_row<Share> x;
-  x.load(a.x.row(blockIdx.x), a.n);
+  x.load(a.x.row(blockIdx.x), n);
   const auto gelu = [](float v) {
     // 0.5 x (1 + tanh(u)) is x sigmoid(2u)
     const float inner = fmaf((v * v) * v, 0.044715f, v);
     return v * sigmoid(inner * 1.5957691216057308f);
   };
   x.each([&](int j, int) { x.of[j] = change(gelu, x.of[j]); });
-  finish(x, a.n, a.out, a.codes);
+  finish(x, n, a.out, a.codes);
 }
 
 }  // namespace
@@ -117,7 +121,7 @@ row_codes coded_rows::view(bool integers, bool bf16) const {
 
 void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_codes& codes) {
   for_width(n, [&](auto share) {
-    launch_early("encode", encode_rows<decltype(share)>, rows, share.threads, on, x, n, codes);
+    launch_early("encode", encode_rows<decltype(share)>, rows, share.threads, on, x, static_cast<int>(n), codes);
   });
 }
 

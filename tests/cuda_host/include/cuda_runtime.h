@@ -75,9 +75,6 @@ inline float __int_as_float(int bits) {
 inline int __float_as_int(float value) {
   return std::bit_cast<int>(value);
 }
-inline float __fdividef(float a, float b) {
-  return a / b;
-}
 inline int __float2int_rn(float x) {
   if (std::isnan(x)) return 0;
   return static_cast<int>(std::clamp(std::nearbyint(double{x}), -0x1p31, 0x1p31 - 1));

@@ -24,6 +24,13 @@ inline uint2 read_once(const void* global) {
   return *static_cast<const uint2*>(global);
 }
 
+inline float quick_exp2(float x) {
+  return std::exp2(x);
+}
+inline float quick_reciprocal(float x) {
+  return 1 / x;
+}
+
 inline std::byte* dynamic_shared() {
   alignas(1024) static thread_local std::byte memory[cuda_host::most_dynamic_bytes];
   return memory;
