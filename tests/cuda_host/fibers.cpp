@@ -113,11 +113,13 @@ class block_runner {
     return shown;
   }
 
+  void demand_aligned(const char* what, const void* place, std::size_t bytes) {
+    if (reinterpret_cast<std::uintptr_t>(place) % bytes != 0) fault_ = std::string(what) + " is not aligned";
+  }
+
   void copy(const copy_order& order) {
-    const auto is_aligned = [&](const void* place) {
-      return reinterpret_cast<std::uintptr_t>(place) % order.bytes == 0;
-    };
-    if (!is_aligned(order.to) || !is_aligned(order.from)) fault_ = "a copy into shared memory is not aligned";
+    for (const void* place : {static_cast<const void*>(order.to), order.from})
+      demand_aligned("a copy into shared memory", place, order.bytes);
     if (order_ % 2 == 1)
       std::memcpy(order.to, order.from, order.bytes);
     else
@@ -245,6 +247,10 @@ void block_barrier() {
 
 const std::byte* warp_exchange(const char* what, const void* mine, std::size_t bytes) {
   return runner.exchange(what, mine, bytes);
+}
+
+void demand_aligned(const char* what, const void* place, std::size_t bytes) {
+  runner.demand_aligned(what, place, bytes);
 }
 
 void start_copy(void* to, const void* from, std::size_t bytes) {

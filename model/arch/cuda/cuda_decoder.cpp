@@ -247,9 +247,11 @@ void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
 
 void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
   const model_config& config = model_->config;
+  const auto group = static_cast<int>(group_of_heads(config));
+  const bool has_single_rows = shape.rows == shape.sequences;
   cuda::attend(stream_, {.cache = cache_of(layer),
                          .places = tables_.places(shape),
-                         .heads = static_cast<int>(cuts_.heads.count() * group_of_heads(config)),
+                         .heads = static_cast<int>(cuts_.heads.count()) * group,
                          .tiles = tables_.attention_tiles(shape),
                          .tile_count = shape.attention_tiles,
                          .window = config.window_of(options_.first_layer + layer),
@@ -257,7 +259,9 @@ void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
                          .q = columns_of(rows_of(q_, heads_width_), cuts_.q.first),
                          .out = columns_of(rows_of(mixed_, heads_width_), cuts_.q.first),
                          .scratch = scratch_.data(),
-                         .scratch_floats = static_cast<std::int64_t>(scratch_.size())});
+                         .scratch_floats = static_cast<std::int64_t>(scratch_.size()),
+                         .wide_tile_count = shape.wide_attention_tiles,
+                         .most_queries = has_single_rows ? std::min(group, cuda::tile_queries) : cuda::tile_queries});
 }
 
 void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int32_t* gather,

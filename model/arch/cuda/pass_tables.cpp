@@ -20,7 +20,8 @@ struct layout {
     sequences = positions + rows;
     blocks = sequences + rows;
     attention = blocks + static_cast<std::size_t>(shape.sequences) * static_cast<std::size_t>(shape.blocks);
-    lora = attention + static_cast<std::size_t>(shape.attention_tiles * tile_numbers);
+    const int attention_tiles = shape.attention_tiles + shape.wide_attention_tiles;
+    lora = attention + static_cast<std::size_t>(attention_tiles * tile_numbers);
     end = lora + static_cast<std::size_t>(shape.lora_tiles * tile_numbers);
   }
 };
@@ -68,7 +69,10 @@ pass_shape pass_tables::shape_of(const pass& batch) const {
   pass_shape shape{batch.rows, static_cast<int>(batch.sequences.size())};
   for (const pass_sequence& sequence : batch.sequences) {
     shape.blocks = std::max(shape.blocks, blocks_of(sequence));
-    shape.attention_tiles += cuda::attention_tiles(sequence.rows, group_);
+    if (cuda::wants_wide_tiles(sequence.rows, group_))
+      shape.wide_attention_tiles += cuda::wide_attention_tiles(sequence.rows, group_);
+    else
+      shape.attention_tiles += cuda::attention_tiles(sequence.rows, group_);
   }
   for_lora_tiles(batch, [&](const lora_adapter&, int, int) { ++shape.lora_tiles; });
   if (!is_decode(batch)) return shape;
@@ -88,6 +92,7 @@ pass_shape pass_tables::fill(const pass& batch, std::span<const std::int32_t> to
   std::fill(all + at.sequences, all + at.end, 0);
   std::copy(tokens.begin(), tokens.end(), all);
   auto* tile = reinterpret_cast<cuda::attention_tile*>(all + at.attention);
+  auto* wide_tile = tile + shape.attention_tiles;
   for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
     const pass_sequence& sequence = batch.sequences[s];
     for (int i = 0; i < sequence.rows; ++i) {
@@ -96,8 +101,11 @@ pass_shape pass_tables::fill(const pass& batch, std::span<const std::int32_t> to
       all[at.sequences + row] = static_cast<std::int32_t>(s);
     }
     std::copy_n(sequence.blocks, blocks_of(sequence), all + at.blocks + s * static_cast<std::size_t>(shape.blocks));
-    for (int query = 0; query < sequence.rows * group_; query += cuda::tile_queries)
-      *tile++ = {sequence.first_row, sequence.rows, query};
+    const bool is_wide = cuda::wants_wide_tiles(sequence.rows, group_);
+    auto& next_tile = is_wide ? wide_tile : tile;
+    const int queries = is_wide ? cuda::wide_tile_queries : cuda::tile_queries;
+    for (int query = 0; query < sequence.rows * group_; query += queries)
+      *next_tile++ = {sequence.first_row, sequence.rows, query};
   }
   auto* lora = reinterpret_cast<cuda::lora_tile*>(all + at.lora);
   for_lora_tiles(batch, [&](const lora_adapter& adapter, int row, int rows) {

@@ -15,6 +15,7 @@ struct pass_shape {
   int blocks = 0;  ///< of the longest sequence's table
   int attention_tiles = 0;
   int lora_tiles = 0;  ///< 0: no row has an adapter
+  int wide_attention_tiles = 0;
 
   auto operator<=>(const pass_shape&) const = default;
 };

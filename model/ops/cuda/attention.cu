@@ -1,383 +1,242 @@
-// Attention over paged keys and values. A warp has a tile of 16 queries, which share what it reads, and goes through
-// the positions in chunks of 64 that begin at multiples of 64. Scores and values come from tensor cores; the softmax is
-// corrected after every chunk. After a section of positions it starts anew, and sections are joined in order. So a
-// query's arithmetic depends on its own position alone: a chunk that it does not see multiplies by one and adds zeros.
+// Attention over paged keys and values. A block of threads brings a section of 64 positions, which begins at a multiple
+// of 64, into shared memory; scores and values come from tensor cores. Each section has a softmax of its own, and
+// sections are joined in order by one formula (part_weights). So a query's arithmetic depends on its own position
+// alone: a section that it does not see multiplies by one and adds zeros, or is left out.
 #include <algorithm>
 
-#include "model/ops/cuda/attention.hpp"
+#include "model/ops/cuda/attention_sections.hpp"
 
 namespace troupe::cuda {
 namespace {
 
-constexpr int chunk_blocks = 4;
-constexpr int chunk_positions = chunk_blocks * static_cast<int>(kv_positions);
-static_assert(section_positions % chunk_positions == 0);
+// ---- tiles of few queries: the warps of a block share 16 ----
 
-/// Warps of a block of threads; the queries of larger heads take more of the shared memory.
-template <int Steps>
-constexpr int attention_warps = Steps > 8 ? 2 : 4;
-/// Values that a lane reads before it multiplies any; larger heads leave fewer registers.
-template <int Steps>
-constexpr int values_at_once = Steps > 8 ? 4 : 8;
+constexpr int sharing_warps = section_blocks, sharing_threads = sharing_warps * 32;
 
-__device__ std::uint32_t pack_f16(float low, float high) {
-  return f16_bits(low) | static_cast<std::uint32_t>(f16_bits(high)) << 16;
-}
-
-/// Four neighbours of a block: how they lie, and as two registers of f16.
-template <kv_kind Kind>
-struct cache_reader;
-template <>
-struct cache_reader<kv_kind::f16> {
-  using element = std::uint16_t;
-  using four = uint2;
-  static __device__ uint2 numbers(four word) { return word; }
-};
-template <>
-struct cache_reader<kv_kind::i8> {
-  using element = std::int8_t;
-  using four = std::uint32_t;
-  static __device__ float value(four word, int i) { return static_cast<float>(static_cast<element>(word >> (8 * i))); }
-  static __device__ uint2 numbers(four word) {
-    return make_uint2(pack_f16(value(word, 0), value(word, 1)), pack_f16(value(word, 2), value(word, 3)));
-  }
-};
-
-/// A tile's queries as the warp's lanes multiply them: in two f16 parts, which together are as good as f32. Each lane
-/// reads what it has written itself.
-template <int Steps>
-struct query_fragments {
-  uint4 parts[Steps][2][32];
-
-  /// Four neighbouring dimensions of the lane's two queries.
-  static __device__ void load(const attention_plan& p, const query& q, int dim, float (&four)[4]) {
-    for (int i = 0; i < 4; ++i)
-      four[i] = q.exists() && dim + i < p.args.cache.head_dim ? q.at(p, p.args.q)[dim + i] : 0.0f;
-  }
-  static __device__ uint4 pack(const float (&a)[4], const float (&b)[4]) {
-    return make_uint4(pack_f16(a[0], a[1]), pack_f16(b[0], b[1]), pack_f16(a[2], a[3]), pack_f16(b[2], b[3]));
-  }
-  static __device__ void take_f16(float (&four)[4]) {
-    for (float& x : four) x -= f16_value(f16_bits(x));
-  }
-
-  __device__ void set(const attention_plan& p, const query (&queries)[2], int steps, int lane) {
-    for (int step = 0; step < steps; ++step) {
-      float four[2][4];
-      for (int half = 0; half < 2; ++half) load(p, queries[half], step * 16 + lane % 4 * 4, four[half]);
-      parts[step][0][lane] = pack(four[0], four[1]);
-      for (auto& rest : four) take_f16(rest);
-      parts[step][1][lane] = pack(four[0], four[1]);
-    }
-  }
-  __device__ void get(int step, int part, int lane, std::uint32_t (&a)[4]) const {
-    const uint4 words = parts[step][part][lane];
-    a[0] = words.x, a[1] = words.y, a[2] = words.z, a[3] = words.w;
-  }
-};
-
-/// A lane's part of a chunk: of each block the positions 4t … 4t + 3, first two of them, then the others; [i] is query
-/// i / 2 of the lane's two and position i % 2.
-using chunk_scores = float[chunk_blocks][2][4];
-
-__device__ int slot_of(int pair, int i, int lane) {
-  return lane % 4 * 4 + pair * 2 + i % 2;
-}
-
-template <kv_kind Kind>
-struct chunk_reader {
-  using reader = cache_reader<Kind>;
-  using element = typename reader::element;
-  using four = typename reader::four;
-  head_block<element> blocks[chunk_blocks];
-  int first_position;
-
-  /// Blocks that the tile does not see are not read: another block takes their place, and its scores do not count.
-  __device__ static head_block<element> block_of(const attention_plan& p, const tile_span& span, int kv_head,
-                                                 int block) {
-    const int first = span.from / static_cast<int>(kv_positions), last = (span.to - 1) / static_cast<int>(kv_positions);
-    return {p.args.cache, span.table[min(max(block, first), last)], kv_head};
-  }
-  __device__ chunk_reader(const attention_plan& p, const tile_span& span, int kv_head, int chunk)
-      : blocks{block_of(p, span, kv_head, chunk * chunk_blocks), block_of(p, span, kv_head, chunk * chunk_blocks + 1),
-               block_of(p, span, kv_head, chunk * chunk_blocks + 2),
-               block_of(p, span, kv_head, chunk * chunk_blocks + 3)},
-        first_position(chunk * chunk_positions) {}
-
-  template <int Steps>
-  __device__ void score(const query_fragments<Steps>& queries, int steps, int lane, chunk_scores& scores) const {
-    const int slot = lane / 8 * 4 + lane / 4 % 2;  // of the first pair: column g of a product is position slot
-    for (int step = 0; step < steps; ++step) {
-      std::uint32_t high[4], low[4];
-      queries.get(step, 0, lane, high);
-      queries.get(step, 1, lane, low);
-#pragma unroll
-      for (int b = 0; b < chunk_blocks; ++b)
-        for (int pair = 0; pair < 2; ++pair) {
-          const uint2 keys = reader::numbers(read(&blocks[b].key(slot + pair * 2, step * 16 + lane % 4 * 4)));
-          const std::uint32_t k[2] = {keys.x, keys.y};
-          mma_f16(scores[b][pair], high, k);
-          mma_f16(scores[b][pair], low, k);
-        }
-    }
-  }
-
-  __device__ float key_scale(int block, int slot) const {
-    if constexpr (Kind == kv_kind::i8) return blocks[block].key_scale(slot);
-    return 1.0f;
-  }
-
-  /// The values of one dimension at the lane's four positions; the next function makes what is multiplied, with zeros
-  /// where the tile does not look. They are apart so that several reads can be under way before one is waited for.
-  __device__ four read_values(int block, int dim, int lane) const {
-    return read(&blocks[block].value(lane % 4 * 4, dim));
-  }
-  __device__ void values(four words, int block, const tile_span& span, int lane, std::uint32_t (&b)[2]) const {
-    const int slot = lane % 4 * 4, position = first_position + block * static_cast<int>(kv_positions) + slot;
-    if constexpr (Kind == kv_kind::f16) {
-      b[0] = words.x & mask(span, position);
-      b[1] = words.y & mask(span, position + 2);
-    } else {
-      float scaled[4];
-      for (int i = 0; i < 4; ++i) {
-        const float product = reader::value(words, i) * blocks[block].value_scale(slot + i);
-        scaled[i] = span.sees(position + i) ? product : 0.0f;
-      }
-      b[0] = pack_f16(scaled[0], scaled[1]);
-      b[1] = pack_f16(scaled[2], scaled[3]);
-    }
-  }
-
- private:
-  static __device__ four read(const element* p) {
-    return *reinterpret_cast<const four*>(p);
-  }
-  static __device__ std::uint32_t mask(const tile_span& span, int position) {
-    return (span.sees(position) ? 0xffffu : 0u) | (span.sees(position + 1) ? 0xffff0000u : 0u);
-  }
-};
-
-/// The sums of a section: values [of 8 dimensions] as the tensor cores have them, softmax of the lane's two queries.
-template <int Steps>
-struct section_sums {
-  float values[2 * Steps][4] = {};
-  softmax_part parts[2];
-
-  template <kv_kind Kind>
-  __device__ void add_chunk(const attention_plan& p, const tile_span& span, const query (&queries)[2],
-                            const query_fragments<Steps>& fragments, const chunk_reader<Kind>& chunk, int steps) {
-    const int lane = threadIdx.x % 32;
-    chunk_scores scores = {};
-    chunk.score(fragments, steps, lane, scores);
-    scale(p, queries, chunk, lane, scores);
-    soften(scores);
-    add_values(span, chunk, steps, lane, scores);
-  }
-
-  /// Until now every lane has the sums of its own positions; this adds them up.
-  __device__ void end() {
-    for (auto& part : parts)
-      for (unsigned step = 1; step < 4; step *= 2) part.sum += __shfl_xor_sync(whole_warp, part.sum, step);
-  }
-
- private:
-  template <kv_kind Kind>
-  static __device__ void scale(const attention_plan& p, const query (&queries)[2], const chunk_reader<Kind>& chunk,
-                               int lane, chunk_scores& scores) {
-    const float factor = score_factor(p.args.cache.head_dim);
-#pragma unroll
-    for (int b = 0; b < chunk_blocks; ++b)
-      for (int pair = 0; pair < 2; ++pair)
-        for (int i = 0; i < 4; ++i) {
-          const int slot = slot_of(pair, i, lane);
-          const int position = chunk.first_position + b * static_cast<int>(kv_positions) + slot;
-          float& s = scores[b][pair][i];
-          s = queries[i / 2].sees(position) ? s * (factor * chunk.key_scale(b, slot)) : minus_infinity;
-        }
-  }
-
-  /// Scores become weights; what was summed so far is weighted anew.
-  __device__ void soften(chunk_scores& scores) {
-    float before[2];
-    for (int half = 0; half < 2; ++half) {
-      float largest = parts[half].largest;
-      for (const auto& block : scores)
-        for (const auto& pair : block) largest = fmaxf(largest, fmaxf(pair[half * 2], pair[half * 2 + 1]));
-      for (unsigned step = 1; step < 4; step *= 2) largest = fmaxf(largest, __shfl_xor_sync(whole_warp, largest, step));
-      const float base = largest == minus_infinity ? 0.0f : largest;
-      before[half] = exp2f(parts[half].largest - base);
-      float sum = 0;
-      for (auto& block : scores)
-        for (auto& pair : block)
-          for (int i = half * 2; i < half * 2 + 2; ++i) {
-            pair[i] = exp2f(pair[i] - base);
-            sum += pair[i];
-          }
-      parts[half] = {largest, parts[half].sum * before[half] + sum};
-    }
-    for (auto& eight : values)
-      for (int i = 0; i < 4; ++i) eight[i] *= before[i / 2];
-  }
-
-  template <kv_kind Kind>
-  __device__ void add_values(const tile_span& span, const chunk_reader<Kind>& chunk, int steps, int lane,
-                             const chunk_scores& weights) {
-#pragma unroll
-    for (int b = 0; b < chunk_blocks; ++b) {
-      const auto& w = weights[b];
-      const std::uint32_t a[4] = {pack_f16(w[0][0], w[0][1]), pack_f16(w[0][2], w[0][3]), pack_f16(w[1][0], w[1][1]),
-                                  pack_f16(w[1][2], w[1][3])};
-#pragma unroll
-      for (int first = 0; first < 2 * Steps; first += values_at_once<Steps>) {
-        typename chunk_reader<Kind>::four words[values_at_once<Steps>] = {};
-#pragma unroll
-        for (int j = 0; j < values_at_once<Steps>; ++j)
-          if (first + j < 2 * steps) words[j] = chunk.read_values(b, (first + j) * 8 + lane / 4, lane);
-#pragma unroll
-        for (int j = 0; j < values_at_once<Steps>; ++j) {
-          if (first + j >= 2 * steps) continue;
-          std::uint32_t v[2];
-          chunk.values(words[j], b, span, lane, v);
-          mma_f16(values[first + j], a, v);
-        }
-      }
-    }
-  }
-};
-
-/// f(dimension, the lane's value of it) for one of the lane's two queries.
-template <int Steps, class F>
-__device__ void for_values(const section_sums<Steps>& sums, int half, int head_dim, int lane, F f) {
-#pragma unroll
-  for (int j = 0; j < 2 * Steps; ++j)
-    for (int i = 0; i < 2; ++i) {
-      const int dim = j * 8 + lane % 4 * 2 + i;
-      if (dim < head_dim) f(dim, sums.values[j][half * 2 + i]);
-    }
-}
-
-/// The warp takes the tile's sections one by one: what it has summed so far is kept in the output.
-template <int Steps>
-__device__ void join_output(const attention_plan& p, const query (&queries)[2], const section_sums<Steps>& sums,
-                            bool is_first, bool is_last, softmax_part (&totals)[2]) {
-#pragma unroll  // or sums would be picked by an index, which registers do not have
-  for (int half = 0; half < 2; ++half) {
-    if (!queries[half].exists()) continue;
-    const part_weights weights(totals[half], sums.parts[half]);
-    totals[half] = weights.both;
-    float* out = queries[half].at(p, p.args.out);
-    const float inverse = is_last ? 1.0f / weights.both.sum : 1.0f;
-    for_values(sums, half, p.args.cache.head_dim, threadIdx.x % 32,
-               [&](int dim, float value) { out[dim] = weights.join(is_first ? 0.0f : out[dim], value) * inverse; });
-  }
-}
-
-template <int Steps>
-__device__ void put_section(const attention_plan& p, const query (&queries)[2], const section_sums<Steps>& sums,
-                            int tile, int kv_head, int section) {
-  const section_store store(p.args.scratch, p.sections, p.args.cache.head_dim);
-  const int lane = threadIdx.x % 32;
-#pragma unroll  // or sums would be picked by an index, which registers do not have
-  for (int half = 0; half < 2; ++half) {
-    if (!queries[half].exists()) continue;
-    float* row = store.row(tile, p.args.cache.heads, kv_head, section, lane / 4 + half * 8);
-    for_values(sums, half, p.args.cache.head_dim, lane, [&](int dim, float value) { row[dim] = value; });
-    if (lane % 4 == 0) store.put_part(row, sums.parts[half]);
-  }
-}
-
+/// Each warp makes the scores of a block of positions, all warps see them, and each weighs its part of the dimensions.
 template <kv_kind Kind, int Steps>
-__global__ void __launch_bounds__(attention_warps<Steps> * 32) attend_tiles(attention_plan p) {
-  __shared__ query_fragments<Steps> fragments[attention_warps<Steps>];
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, kv_head = blockIdx.y;
-  const int item = blockIdx.x * attention_warps<Steps> + warp, index = p.sections ? item / p.sections : item;
-  if (index >= p.args.tile_count) return;
-  const attention_tile tile = p.args.tiles[index];
-  const tile_span span(p, tile, kv_head);
-  int first = span.first_section(), last = span.last_section();
-  if (p.sections) first = max(first, item % p.sections), last = min(last, item % p.sections + 1);
-  if (first >= last) return;
-  const query queries[2] = {{p, tile, kv_head, lane / 4}, {p, tile, kv_head, lane / 4 + 8}};
-  const int steps = (p.args.cache.head_dim + 15) / 16;
-  fragments[warp].set(p, queries, steps, lane);
-  softmax_part totals[2];
-  constexpr int section_chunks = section_positions / chunk_positions;
-  for (int section = first; section < last; ++section) {
-    section_sums<Steps> sums;
-    for (int chunk = section * section_chunks; chunk < (section + 1) * section_chunks; ++chunk)
-      if (chunk * chunk_positions < span.to && (chunk + 1) * chunk_positions > span.from)
-        sums.add_chunk(p, span, queries, fragments[warp], chunk_reader<Kind>(p, span, kv_head, chunk), steps);
-    sums.end();
-    if (p.sections)
-      put_section(p, queries, sums, index, kv_head, section);
-    else
-      join_output(p, queries, sums, section == first, section + 1 == last, totals);
+struct tile_memory {
+  static constexpr int score_pieces = section_eights * 32;
+  static constexpr bool has_spare = Kind == kv_kind::i8;  // what was packed is no longer needed
+  section_memory<Kind, Steps, 1> section;
+  float4 scores[has_spare ? 1 : score_pieces];
+
+  __device__ float4* score_memory() {
+    if constexpr (has_spare) {
+      static_assert(sizeof(section.packed) >= score_pieces * sizeof(float4));
+      return reinterpret_cast<float4*>(&section.packed);
+    } else {
+      return scores;
+    }
   }
+};
+
+template <int Steps>
+__device__ void share_scores(const position_rows<Steps>& keys, const query_fragments<Steps>& queries, float4* shared,
+                             section_scores& scores) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  float own[2][4] = {};
+#pragma unroll
+  for (int step = 0; step < Steps; ++step) add_scores(keys, queries, step, warp, own[0], own[1]);
+  for (int i = 0; i < 2; ++i) shared[(warp * 2 + i) * 32 + lane] = {own[i][0], own[i][1], own[i][2], own[i][3]};
+  __syncthreads();
+#pragma unroll
+  for (int e = 0; e < section_eights; ++e) {
+    const float4 four = shared[e * 32 + lane];
+    scores[e][0] = four.x, scores[e][1] = four.y, scores[e][2] = four.z, scores[e][3] = four.w;
+  }
+}
+
+/// Weighs the warp's part of the dimensions into the memory where sections meet.
+template <int Eights, int Steps>
+__device__ void put_section(const attention_plan& p, const query (&queries)[2], const position_rows<Steps>& values,
+                            const section_weights& weights, int tile, int section, int first_eight) {
+  const section_store store(p);
+  const int lane = threadIdx.x % 32;
+  float* rows[2];
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    rows[half] = store.row(tile, p.args.cache.heads, blockIdx.y, section, lane / 4 + half * 8);
+    if (queries[half].exists() && lane % 4 == 0 && first_eight == 0) store.put_part(rows[half], weights.parts[half]);
+  }
+  weigh_values<Eights>(values, weights, first_eight, [&](int e, const float(&sums)[4]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+      for (int i = 0; i < 2; ++i) {
+        const int dim = (first_eight + e) * 8 + lane % 4 * 2 + i;
+        if (queries[half].exists() && dim < p.args.cache.head_dim) rows[half][dim] = sums[half * 2 + i];
+      }
+  });
+}
+
+/// Wide tiles are taken 16 queries at a time.
+template <kv_kind Kind, int Steps>
+__global__ void __launch_bounds__(sharing_threads) attend_tiles(attention_plan p) {
+  constexpr int eights = 2 * Steps / sharing_warps;
+  auto& memory = *reinterpret_cast<tile_memory<Kind, Steps>*>(dynamic_shared());
+  const int pieces = (p.queries + tile_queries - 1) / tile_queries;
+  const int kv_head = blockIdx.y, part = blockIdx.x % p.parts, item = blockIdx.x / p.parts;
+  const int index = item / pieces, first_query = item % pieces * tile_queries, place = threadIdx.x % 32 / 4;
+  const attention_tile tile = p.args.tiles[index];
+  const tile_span span(p, tile, kv_head, first_query, tile_queries);
+  const query queries[2] = {{p, tile, kv_head, first_query + place}, {p, tile, kv_head, first_query + place + 8}};
+  await_last_kernel();
+  const int first = span.first_section() + part, last = span.last_section();
+  if (first >= last) return;
+  const auto start = [&](int section) {
+    memory.section.template start<sharing_threads>(p.args.cache, span, kv_head, section, block_ids(span, section));
+  };
+  start(first);
+  const query_fragments<Steps> fragments(p, queries);
+  const int first_eight = static_cast<int>(threadIdx.x) / 32 * eights;
+  lane_totals<eights> totals;
+  for (int section = first; section < last; section += p.parts) {
+    wait_for_copies<0>();
+    __syncthreads();
+    memory.section.template ready<sharing_threads>(span, section);
+    const section_rows<Steps>& rows = memory.section.rows(section);
+    section_scores scores;
+    share_scores(rows.keys, fragments, memory.score_memory(), scores);
+    finish_scores<Kind>(memory.section, queries, section, scores);
+    const section_weights weights(scores);
+    if (p.sections)
+      put_section<eights>(p, queries, rows.values, weights, index, section, first_eight);
+    else
+      totals.join(rows.values, weights, first_eight);
+    __syncthreads();
+    if (section + p.parts < last) start(section + p.parts);
+  }
+  if (!p.sections) totals.put_answers(p, queries, first_eight);
 }
 
 // ---- sections that were shared out ----
 
-/// A warp for a query.
+constexpr int joined_at_once = 16;  ///< reads that are under way at the same time
+
+/// A block for a query, a thread for a dimension.
 __global__ void join_sections(attention_plan p) {
-  const int item = blockIdx.x * query_warps + threadIdx.x / 32, kv_head = blockIdx.y;
-  const int index = item / tile_queries, place = item % tile_queries;
-  if (index >= p.args.tile_count) return;
+  const int index = blockIdx.x / p.queries, place = blockIdx.x % p.queries, kv_head = blockIdx.y, dim = threadIdx.x;
   const attention_tile tile = p.args.tiles[index];
-  const tile_span span(p, tile, kv_head);
+  const tile_span span(p, tile, kv_head, 0, p.queries);
   const query q(p, tile, kv_head, place);
-  if (span.to == 0 || !q.exists()) return;
-  const section_store store(p.args.scratch, p.sections, p.args.cache.head_dim);
-  const int lane = threadIdx.x % 32;
+  await_last_kernel();
+  if (!q.exists() || dim >= p.args.cache.head_dim) return;
+  const section_store store(p);
   softmax_part total;
-  float values[lane_dims] = {};
-#pragma unroll 4  // reads that are under way at the same time
-  for (int section = span.first_section(); section < span.last_section(); ++section) {
-    const float* row = store.row(index, p.args.cache.heads, kv_head, section, place);
-    const part_weights weights(total, store.part(row));
-    total = weights.both;
+  float sum = 0;
+  const int last = span.last_section();
+  for (int first = span.first_section(); first < last; first += joined_at_once) {
+    softmax_part parts[joined_at_once];
+    float sums[joined_at_once];
 #pragma unroll
-    for (int j = 0; j < lane_dims; ++j)
-      if (lane + 32 * j < p.args.cache.head_dim) values[j] = weights.join(values[j], row[lane + 32 * j]);
+    for (int i = 0; i < joined_at_once; ++i) {
+      const float* row = store.row(index, p.args.cache.heads, kv_head, min(first + i, last - 1), place);
+      parts[i] = store.part(row);
+      sums[i] = row[dim];
+    }
+#pragma unroll
+    for (int i = 0; i < joined_at_once; ++i) {
+      if (first + i >= last) break;
+      const part_weights weights(total, parts[i]);
+      total = weights.both;
+      sum = weights.join(sum, sums[i]);
+    }
   }
+  q.at(p, p.args.out)[dim] = answer(sum, total);
+}
+
+// ---- wide tiles: each warp has 16 queries, and all read the sections that one block brings ----
+
+constexpr int wide_warps = wide_tile_queries / tile_queries, wide_threads = wide_warps * 32;
+
+template <kv_kind Kind, int Steps>
+using wide_memory = section_memory<Kind, Steps, 2>;
+
+/// The longest tiles begin first, so that no late one keeps the device waiting.
+template <kv_kind Kind, int Steps>
+__global__ void __launch_bounds__(wide_threads) attend_wide_tiles(attention_plan p) {
+  auto& memory = *reinterpret_cast<wide_memory<Kind, Steps>*>(dynamic_shared());
+  const int kv_head = blockIdx.x, index = p.args.tile_count - 1 - static_cast<int>(blockIdx.y);
+  const int first_query = static_cast<int>(threadIdx.x) / 32 * tile_queries, place = threadIdx.x % 32 / 4;
+  const attention_tile tile = p.args.tiles[index];
+  const tile_span span(p, tile, kv_head, 0, wide_tile_queries);
+  const tile_span own(p, tile, kv_head, first_query, tile_queries);
+  const query queries[2] = {{p, tile, kv_head, first_query + place}, {p, tile, kv_head, first_query + place + 8}};
+  await_last_kernel();
+  const int first = span.first_section(), last = span.last_section();
+  if (first >= last) return;
+  memory.template start<wide_threads>(p.args.cache, span, kv_head, first, block_ids(span, first));
+  block_ids next(span, first + 1);
+  const query_fragments<Steps> fragments(p, queries);
+  lane_totals<2 * Steps> totals;
+  for (int section = first; section < last; ++section) {
+    wait_for_copies<0>();
+    __syncthreads();
+    memory.template ready<wide_threads>(span, section);
+    if (section + 1 < last) {
+      memory.template start<wide_threads>(p.args.cache, span, kv_head, section + 1, next);
+      next = block_ids(span, section + 2);
+    }
+    if (section < own.first_section() || section >= own.last_section()) continue;
+    const section_rows<Steps>& rows = memory.rows(section);
+    section_scores scores = {};
 #pragma unroll
-  for (int j = 0; j < lane_dims; ++j)
-    if (lane + 32 * j < p.args.cache.head_dim) q.at(p, p.args.out)[lane + 32 * j] = values[j] * (1.0f / total.sum);
+    for (int step = 0; step < Steps; ++step)
+#pragma unroll
+      for (int b = 0; b < section_blocks; ++b)
+        add_scores(rows.keys, fragments, step, b, scores[b * 2], scores[b * 2 + 1]);
+    finish_scores<Kind>(memory, queries, section, scores);
+    totals.join(rows.values, section_weights(scores), 0);
+  }
+  totals.put_answers(p, queries, 0);
 }
 
 // ---- which kernel ----
 
-constexpr std::int64_t enough_warps = 1024;              // to keep a device busy without sharing out sections
-constexpr std::int64_t shared_warps = 8 * enough_warps;  // at a time: what they make takes memory until it is joined
-
-int sections_of(const kv_layer& cache, int tile_count, int positions) {
-  const bool few = static_cast<std::int64_t>(tile_count) * cache.heads < enough_warps;
-  return few && positions > section_positions && cache.kind != kv_kind::f32 ? ceil_div(positions, section_positions)
-                                                                            : 0;
-}
+constexpr std::int64_t enough_blocks = 1024;  // to keep a device busy without sharing out sections
+constexpr std::int64_t most_blocks = 4 * enough_blocks;
+constexpr std::int64_t most_shared_floats = 16 << 20;  // that sections take until they are joined
 
 template <kv_kind Kind, int Steps>
-void start_warps(const stream& on, const attention_plan& plan) {
-  const std::int64_t items = static_cast<std::int64_t>(plan.args.tile_count) * (plan.sections ? plan.sections : 1);
-  const dim3 grid(ceil_div(items, attention_warps<Steps>), plan.args.cache.heads);
-  launch("attention", attend_tiles<Kind, Steps>, grid, attention_warps<Steps> * 32, on, plan);
+void start_tiles(const stream& on, const attention_plan& plan) {
+  const std::int64_t items = std::int64_t{plan.args.tile_count} * ceil_div(plan.queries, tile_queries) * plan.parts;
+  const dim3 grid(static_cast<unsigned>(items), plan.args.cache.heads);
+  launch("attention", attend_tiles<Kind, Steps>, {grid, sharing_threads, sizeof(tile_memory<Kind, Steps>), true}, on,
+         plan);
 }
 
 template <kv_kind Kind>
-void start_kind(const stream& on, const attention_plan& plan) {
+void start_tiles(const stream& on, const attention_plan& plan) {
   const int dim = plan.args.cache.head_dim;
-  const auto start_for = dim <= 64 ? start_warps<Kind, 4> : dim <= 128 ? start_warps<Kind, 8> : start_warps<Kind, 16>;
-  start_for(on, plan);
+  const auto start = dim <= 64 ? start_tiles<Kind, 4> : dim <= 128 ? start_tiles<Kind, 8> : start_tiles<Kind, 16>;
+  start(on, plan);
 }
-void start(const stream& on, const attention_plan& plan) {
-  (plan.args.cache.kind == kv_kind::f16 ? start_kind<kv_kind::f16> : start_kind<kv_kind::i8>)(on, plan);
-}
-
-dim3 grid_of_queries(const attention_args& args) {
-  return {ceil_div(std::int64_t{args.tile_count} * tile_queries, query_warps), static_cast<unsigned>(args.cache.heads)};
+void start_tiles(const stream& on, const attention_plan& plan) {
+  (plan.args.cache.kind == kv_kind::f16 ? start_tiles<kv_kind::f16> : start_tiles<kv_kind::i8>)(on, plan);
 }
 
-std::int64_t floats_of(int tiles, const kv_layer& cache, int sections) {
-  return section_store(nullptr, sections, cache.head_dim).floats(tiles, cache.heads);
+template <kv_kind Kind, int Steps>
+void start_wide_tiles(const stream& on, const attention_plan& plan) {
+  const dim3 grid(plan.args.cache.heads, plan.args.tile_count);
+  launch("attention", attend_wide_tiles<Kind, Steps>, {grid, wide_threads, sizeof(wide_memory<Kind, Steps>), true}, on,
+         plan);
+}
+
+/// Threads have no registers for all dimensions of larger heads.
+void attend_wide(const stream& on, const attention_plan& plan) {
+  const kv_layer& cache = plan.args.cache;
+  const bool is_f16 = cache.kind == kv_kind::f16;
+  if (cache.head_dim > 128) return start_tiles(on, plan);
+  const auto start = cache.head_dim <= 64
+                         ? (is_f16 ? start_wide_tiles<kv_kind::f16, 4> : start_wide_tiles<kv_kind::i8, 4>)
+                         : (is_f16 ? start_wide_tiles<kv_kind::f16, 8> : start_wide_tiles<kv_kind::i8, 8>);
+  start(on, plan);
+}
+
+int sections_of(const kv_layer& cache, int tile_count, int positions) {
+  const bool few = std::int64_t{tile_count} * cache.heads < enough_blocks;
+  return few && positions > section_positions && cache.kind != kv_kind::f32 ? ceil_div(positions, section_positions)
+                                                                            : 0;
 }
 
 void share_out(const stream& on, attention_plan plan, int tiles_at_once) {
@@ -385,29 +244,43 @@ void share_out(const stream& on, attention_plan plan, int tiles_at_once) {
   for (int first = 0; first < all.tile_count; first += tiles_at_once) {
     plan.args.tiles = all.tiles + first;
     plan.args.tile_count = std::min(tiles_at_once, all.tile_count - first);
-    start(on, plan);
-    launch("attention", join_sections, grid_of_queries(plan.args), query_threads, on, plan);
+    const std::int64_t items = std::int64_t{plan.args.tile_count} * all.cache.heads;
+    plan.parts = static_cast<int>(std::min<std::int64_t>(plan.sections, most_blocks / items));
+    start_tiles(on, plan);
+    const dim3 grid(plan.args.tile_count * plan.queries, all.cache.heads);
+    launch_early("attention", join_sections, grid, static_cast<unsigned>(rounded_up(all.cache.head_dim, 32)), on, plan);
   }
+}
+
+void attend_few(const stream& on, const attention_plan& few) {
+  attention_plan plan = few;
+  const attention_args& args = plan.args;
+  plan.sections = sections_of(args.cache, args.tile_count, args.positions);
+  const std::int64_t held = plan.sections ? args.scratch_floats / section_store(plan).floats(1, args.cache.heads) : 0;
+  if (held > 0) return share_out(on, plan, static_cast<int>(std::min<std::int64_t>(held, args.tile_count)));
+  plan.sections = 0;
+  start_tiles(on, plan);
 }
 
 }  // namespace
 
 std::int64_t attention_scratch_floats(const kv_layer& cache, int positions) {
-  const int sections = sections_of(cache, 1, positions);
-  if (sections == 0) return 0;
-  const std::int64_t most_tiles = (enough_warps - 1) / cache.heads;
-  const auto tiles = std::clamp<std::int64_t>(shared_warps / cache.heads / sections, 1, most_tiles);
-  return floats_of(static_cast<int>(tiles), cache, sections);
+  attention_plan plan{{.cache = cache}, 1};
+  plan.sections = sections_of(cache, 1, positions);
+  if (plan.sections == 0) return 0;
+  const std::int64_t of_tile = section_store(plan).floats(1, cache.heads);
+  return of_tile * std::clamp<std::int64_t>(most_shared_floats / of_tile, 1, (enough_blocks - 1) / cache.heads);
 }
 
 void attend(const stream& on, const attention_args& args) {
-  attention_plan plan{args, args.heads / args.cache.heads, 0};
-  if (args.cache.kind == kv_kind::f32) return attend_floats(on, plan, grid_of_queries(args));
-  const int sections = sections_of(args.cache, args.tile_count, args.positions);
-  const std::int64_t held = sections ? args.scratch_floats / floats_of(1, args.cache, sections) : 0;
-  if (held == 0) return start(on, plan);
-  plan.sections = sections;
-  share_out(on, plan, static_cast<int>(std::min<std::int64_t>(held, args.tile_count)));
+  const int group = args.heads / args.cache.heads;
+  const attention_plan tiles{args, group, args.most_queries};
+  attention_plan wide{args, group, wide_tile_queries};
+  wide.args.tiles += args.tile_count;
+  wide.args.tile_count = args.wide_tile_count;
+  const bool is_f32 = args.cache.kind == kv_kind::f32;
+  (is_f32 ? attend_floats : attend_wide)(on, wide);
+  (is_f32 ? attend_floats : attend_few)(on, tiles);
 }
 
 }  // namespace troupe::cuda

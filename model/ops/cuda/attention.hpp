@@ -1,21 +1,21 @@
-// For kernel sources alone: which queries a warp has, and how sections of positions become one softmax.
+// For kernel sources alone: which queries there are, and how sections of positions become one softmax.
 #pragma once
 #include "model/ops/cuda/cache.hpp"
 #include "model/ops/cuda/kernel.hpp"
 
 namespace troupe::cuda {
 
-/// What a launch has decided: one warp for all sections of a tile, or one for each.
+/// What a launch has decided.
 struct attention_plan {
-  attention_args args;
-  int group;     ///< query heads that share a kv head
-  int sections;  ///< that warps are started for; 0: each warp takes all
+  attention_args args;         ///< with the tiles of this launch alone
+  int group;                   ///< query heads that share a kv head
+  int queries = tile_queries;  ///< that a tile has at most
+  int sections = 0;            ///< that a tile can have, if their sums meet in memory; 0: who makes them joins them
+  int parts = 1;               ///< blocks of threads that share a tile's sections
 };
 
-/// Of kernels that give a query to a warp.
-constexpr int query_warps = 4, query_threads = query_warps * 32;
-constexpr int lane_dims = most_head_dim / 32;  ///< of a head that a lane has: l, l + 32 …
-void attend_floats(const stream& on, const attention_plan& plan, dim3 grid_of_queries);
+constexpr int lane_dims = most_head_dim / 32;  ///< of a head that a lane of attend_floats has: l, l + 32 …
+void attend_floats(const stream& on, const attention_plan& plan);
 
 /// One of a tile's queries.
 struct query {
@@ -35,20 +35,21 @@ struct query {
   }
   __device__ bool exists() const { return row >= 0; }
   __device__ bool sees(int position) const { return position >= from && position < to; }
+  __device__ bool sees_all(int first, int count) const { return first >= from && first + count <= to; }
   __device__ float* at(const attention_plan& p, float_rows rows) const {
     return rows.data + row * rows.stride + head * p.args.cache.head_dim;
   }
 };
 
-/// The positions that any query of a tile sees: those of its first row on, up to its last row's.
+/// The positions that any of some neighbouring queries of a tile sees: those of the first row on, up to the last row's.
 struct tile_span {
   int from = 0, to = 0;
   const std::int32_t* table = nullptr;
 
-  __device__ tile_span(const attention_plan& p, const attention_tile& tile, int kv_head) {
-    const int queries = min(tile_queries, tile.rows * p.group - tile.first_query);
+  __device__ tile_span(const attention_plan& p, const attention_tile& tile, int kv_head, int index, int most) {
+    const int queries = min(most, tile.rows * p.group - tile.first_query - index);
     if (queries <= 0) return;
-    const query first(p, tile, kv_head, 0), last(p, tile, kv_head, queries - 1);
+    const query first(p, tile, kv_head, index), last(p, tile, kv_head, index + queries - 1);
     if (!first.exists() || !last.exists()) return;
     from = first.from;
     to = last.to;
@@ -76,25 +77,34 @@ struct part_weights {
   __device__ part_weights(softmax_part a, softmax_part b) {
     both.largest = fmaxf(a.largest, b.largest);
     const float base = both.largest == minus_infinity ? 0.0f : both.largest;
-    before = exp2f(a.largest - base);
-    after = exp2f(b.largest - base);
-    both.sum = a.sum * before + b.sum * after;
+    before = quick_exp2(a.largest - base);
+    after = quick_exp2(b.largest - base);
+    both.sum = join(a.sum, b.sum);
   }
-  __device__ float join(float a, float b) const { return a * before + b * after; }
+  __device__ float join(float a, float b) const { return fmaf(a, before, b * after); }
 };
 
-/// Where sections that different warps make meet: [tile][kv head][section][query][row_floats].
+/// A query's answer from the sum of its weighted values. Adding zero makes a zero positive: sections that the query
+/// does not see would do so, too, and which of them it meets depends on its company.
+inline __device__ float answer(float sum, const softmax_part& total) {
+  return sum * (1.0f / total.sum) + 0.0f;
+}
+
+/// Where sections that different blocks of threads make meet: [tile][kv head][section][query][row_floats].
 class section_store {
  public:
-  __host__ __device__ section_store(float* scratch, int sections_, int head_dim)
-      : data(scratch), sections(sections_), row_floats(static_cast<int>(rounded_up(head_dim, 16)) + numbers_behind) {}
+  __host__ __device__ explicit section_store(const attention_plan& p)
+      : data(p.args.scratch),
+        sections(p.sections),
+        queries(p.queries),
+        row_floats(static_cast<int>(rounded_up(p.args.cache.head_dim, 16)) + numbers_behind) {}
   __host__ __device__ std::int64_t floats(std::int64_t tiles, int kv_heads) const {
-    return tiles * kv_heads * sections * tile_queries * row_floats;
+    return tiles * kv_heads * sections * queries * row_floats;
   }
   /// A query's values, and behind them the two numbers of its softmax.
   __device__ float* row(int tile, int kv_heads, int kv_head, int section, int index) const {
     const std::int64_t place = (static_cast<std::int64_t>(tile) * kv_heads + kv_head) * sections + section;
-    return data + (place * tile_queries + index) * row_floats;
+    return data + (place * queries + index) * row_floats;
   }
   __device__ softmax_part part(const float* row) const {
     return {row[row_floats - numbers_behind], row[row_floats - numbers_behind + 1]};
@@ -108,7 +118,7 @@ class section_store {
   static constexpr int numbers_behind = 16;  // two would do, but rows begin at whole lines
 
   float* data;
-  int sections, row_floats;
+  int sections, queries, row_floats;
 };
 
 }  // namespace troupe::cuda

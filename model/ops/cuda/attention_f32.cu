@@ -5,6 +5,8 @@
 namespace troupe::cuda {
 namespace {
 
+constexpr int query_warps = 4;
+
 /// Weighs the values of 32 positions, one a lane's weight.
 __device__ void add_floats(const attention_plan& p, const query& q, const tile_span& span, int kv_head, int first,
                            float weight, float (&values)[lane_dims]) {
@@ -30,11 +32,12 @@ __device__ float float_score(const attention_plan& p, const query& q, const tile
 }
 
 __global__ void attend_queries(attention_plan p) {
+  await_last_kernel();
   const int item = blockIdx.x * query_warps + threadIdx.x / 32, kv_head = blockIdx.y;
-  if (item / tile_queries >= p.args.tile_count) return;
-  const attention_tile tile = p.args.tiles[item / tile_queries];
-  const tile_span span(p, tile, kv_head);
-  const query q(p, tile, kv_head, item % tile_queries);
+  if (item / p.queries >= p.args.tile_count) return;
+  const attention_tile tile = p.args.tiles[item / p.queries];
+  const tile_span span(p, tile, kv_head, 0, p.queries);
+  const query q(p, tile, kv_head, item % p.queries);
   if (span.to == 0 || !q.exists()) return;
   softmax_part total;
   float values[lane_dims] = {};
@@ -54,8 +57,9 @@ __global__ void attend_queries(attention_plan p) {
 
 }  // namespace
 
-void attend_floats(const stream& on, const attention_plan& plan, dim3 grid_of_queries) {
-  launch("attention", attend_queries, grid_of_queries, query_threads, on, plan);
+void attend_floats(const stream& on, const attention_plan& plan) {
+  const dim3 grid(ceil_div(std::int64_t{plan.args.tile_count} * plan.queries, query_warps), plan.args.cache.heads);
+  launch_early("attention", attend_queries, grid, query_warps * 32, on, plan);
 }
 
 }  // namespace troupe::cuda

@@ -18,7 +18,7 @@ struct head_block {
   }
 
   __device__ Element& key(int slot, int dim) const { return data[slot * padded_dim + dim]; }
-  __device__ Element& value(int slot, int dim) const { return data[(padded_dim + dim) * positions + slot]; }
+  __device__ Element& value(int slot, int dim) const { return data[(positions + slot) * padded_dim + dim]; }
   // For i8.
   __device__ float& key_scale(int slot) const { return scales()[slot]; }
   __device__ float& value_scale(int slot) const { return scales()[positions + slot]; }

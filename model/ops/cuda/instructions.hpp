@@ -43,6 +43,22 @@ inline __device__ float quick_reciprocal(float x) {
   return result;
 }
 
+/// The first is in the low half.
+inline __device__ std::uint32_t pack_f16(float low, float high) {
+  std::uint32_t both;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+  return both;
+}
+/// Four int8 as f16, which has them all.
+inline __device__ uint2 f16_of_int8(std::uint32_t four) {
+  constexpr std::uint32_t exponents = 0x64646464u, offsets = 0x64806480u;  // 0x6400 + n is 1024 + n, 0x6480 is 1152
+  const std::uint32_t above_zero = four ^ 0x80808080u;                     // n + 128
+  uint2 numbers;
+  asm("sub.f16x2 %0, %1, %2;" : "=r"(numbers.x) : "r"(__byte_perm(above_zero, exponents, 0x4140)), "r"(offsets));
+  asm("sub.f16x2 %0, %1, %2;" : "=r"(numbers.y) : "r"(__byte_perm(above_zero, exponents, 0x4342)), "r"(offsets));
+  return numbers;
+}
+
 /// A block's dynamic shared memory. A kernel that has some has no other.
 inline __device__ std::byte* dynamic_shared() {
   extern __shared__ __align__(1024) std::byte memory[];
@@ -77,6 +93,24 @@ inline __device__ void close_copies() {
 template <int Left>
 __device__ void wait_for_copies() {
   asm volatile("cp.async.wait_group %0;" ::"n"(Left) : "memory");
+}
+
+/// Four matrices of 8 x 8 16-bit numbers out of shared memory for a warp. Lane l says where row l % 8 of matrix l / 8
+/// begins, 16 bytes, and gets of every matrix two neighbours of row l / 4: those of columns l % 4 * 2 and the next.
+inline __device__ void load_matrices(std::uint32_t (&words)[4], const void* row) {
+  const auto from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(from)
+               : "memory");
+}
+/// The same of the transposed matrices: neighbours of column l / 4.
+inline __device__ void load_transposed(std::uint32_t (&words)[4], const void* row) {
+  const auto from = static_cast<unsigned>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(from)
+               : "memory");
 }
 
 /// c += a b for a warp: a [16, 32], b [32, 8], c [16, 8]; lanes hold fragments as PTX's mma.m16n8k32 says.

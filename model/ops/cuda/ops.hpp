@@ -159,7 +159,7 @@ void lora(const stream& on, const lora_args& args);
 constexpr std::int64_t kv_positions = 16;  ///< of a block
 constexpr int most_head_dim = 256;         ///< that the kernels know
 
-/// One kv head's part of a block on the device: keys [16][padded dim], then values [padded dim][16]; for i8 the scales
+/// One kv head's part of a block on the device: keys [16][padded dim], then values [16][padded dim]; for i8 the scales
 /// of the keys [16] and of the values [16] behind them, in f32. A multiple of 64.
 constexpr std::int64_t device_kv_head_bytes(kv_kind kind, std::int64_t head_dim) {
   const std::int64_t elements = rounded_up(head_dim, 16) * kv_positions * 2;
@@ -203,7 +203,8 @@ void place_heads(const stream& on, const place_args& args);
 // ---- attention ----
 
 constexpr int tile_queries = 16;        ///< a query is a row and one of the heads that share a kv head
-constexpr int section_positions = 128;  ///< summed on their own and then merged in order
+constexpr int wide_tile_queries = 128;  ///< of tiles for sequences with many rows: keys and values are read less often
+constexpr int section_positions = 64;   ///< summed on their own and then joined in order
 
 /// Some queries of one sequence: of its rows times heads, counted row by row, those from first_query on.
 struct attention_tile {
@@ -215,18 +216,27 @@ struct attention_tile {
 constexpr int attention_tiles(int rows, int group) {
   return (rows * group + tile_queries - 1) / tile_queries;
 }
+/// Whether a sequence should have wide tiles instead: first_query 0, 128, 256 … It decides the speed alone.
+constexpr bool wants_wide_tiles(int rows, int group) {
+  return rows > 1 && rows * group >= 4 * wide_tile_queries;
+}
+constexpr int wide_attention_tiles(int rows, int group) {
+  return (rows * group + wide_tile_queries - 1) / wide_tile_queries;
+}
 
 struct attention_args {
   kv_layer cache = {};
-  row_places places = {};
+  row_places places = {};                 ///< not written by the pass's kernels: they are read early
   int heads = 0;                          ///< of queries, a multiple of the cache's heads
-  const attention_tile* tiles = nullptr;  ///< [tile_count]
+  const attention_tile* tiles = nullptr;  ///< [tile_count + wide_tile_count], likewise; the wide ones last
   int tile_count = 0;
   std::int64_t window = 0;      ///< 0: all; else only that many positions up to its own
   int positions = 0;            ///< no row's position is so high: the host's bound, which decides how work is shared
   float_rows q = {}, out = {};  ///< [rows, heads * head_dim]
   float* scratch = nullptr;     ///< null: sections are never shared out
   std::int64_t scratch_floats = 0;
+  int wide_tile_count = 0;
+  int most_queries = tile_queries;  ///< that any tile which is not wide has
 };
 /// Working memory that lets few tiles be shared out over sections, some tiles at a time; where it does not hold one,
 /// the op takes a tile's sections one by one.

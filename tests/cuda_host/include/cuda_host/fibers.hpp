@@ -37,6 +37,9 @@ constexpr std::size_t lane_bytes = 64;
 /// [warp_lanes][lane_bytes], valid until the lane's next exchange.
 const std::byte* warp_exchange(const char* what, const void* mine, std::size_t bytes);
 
+/// An address that is no multiple of `bytes` ends the grid.
+void demand_aligned(const char* what, const void* place, std::size_t bytes);
+
 /// Starts a copy in the background. It is done at once in odd orders, and only when the thread waits for it in even
 /// ones.
 void start_copy(void* to, const void* from, std::size_t bytes);

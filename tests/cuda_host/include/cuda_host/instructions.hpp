@@ -31,6 +31,14 @@ inline float quick_reciprocal(float x) {
   return 1 / x;
 }
 
+inline std::uint32_t pack_f16(float low, float high) {
+  return f16_bits(low) | static_cast<std::uint32_t>(f16_bits(high)) << 16;
+}
+inline uint2 f16_of_int8(std::uint32_t four) {
+  const auto number = [&](int i) { return static_cast<float>(static_cast<std::int8_t>(four >> (8 * i))); };
+  return {pack_f16(number(0), number(1)), pack_f16(number(2), number(3))};
+}
+
 inline std::byte* dynamic_shared() {
   alignas(1024) static thread_local std::byte memory[cuda_host::most_dynamic_bytes];
   return memory;
@@ -51,6 +59,27 @@ inline void close_copies() {
 template <int Left>
 void wait_for_copies() {
   cuda_host::wait_for_copies(Left);
+}
+
+/// Every lane shows its row; `number(row, column)` of a matrix is what a lane takes.
+inline void load_rows(const char* what, std::uint32_t (&words)[4], const void* row, bool transposed) {
+  cuda_host::demand_aligned(what, row, 16);
+  const std::byte* shown = cuda_host::warp_exchange(what, row, 16);
+  const unsigned lane = threadIdx.x % 32, line = lane / 4, first = lane % 4 * 2;
+  const auto number = [&](unsigned matrix, unsigned r, unsigned column) {
+    std::uint16_t bits;
+    std::memcpy(&bits, shown + (matrix * 8 + r) * cuda_host::lane_bytes + column * 2, 2);
+    return std::uint32_t{bits};
+  };
+  for (unsigned m = 0; m < 4; ++m)
+    words[m] = transposed ? number(m, first, line) | number(m, first + 1, line) << 16
+                          : number(m, line, first) | number(m, line, first + 1) << 16;
+}
+inline void load_matrices(std::uint32_t (&words)[4], const void* row) {
+  load_rows("load_matrices", words, row, false);
+}
+inline void load_transposed(std::uint32_t (&words)[4], const void* row) {
+  load_rows("load_transposed", words, row, true);
 }
 
 /// One lane's part of a product of a 16 x k matrix and a k x 8 matrix: the numbers in its registers. Those of a

@@ -41,17 +41,19 @@ constexpr std::int64_t all_scratch = std::numeric_limits<std::int64_t>::max();
 /// Some rows of some sequences, as one op.
 struct row_range {
   int sequence, first, rows;
+  bool is_wide = false;
 };
 std::vector<float> attend_ranges(const sequences_data& data, const std::vector<row_range>& ranges, int window,
                                  std::int64_t most_scratch, float* lent_scratch = nullptr) {
   const int group = data.shape.heads / data.shape.kv_heads;
-  std::vector<attention_tile> tiles;
+  std::vector<attention_tile> tiles, wide_tiles;
   std::vector<std::int32_t> sequences, positions;
   std::vector<float> q;
   int highest = 0;
   for (const row_range& range : ranges) {
-    for (int t = 0; t < attention_tiles(range.rows, group); ++t)
-      tiles.push_back({static_cast<int>(sequences.size()), range.rows, t * tile_queries});
+    const int queries = range.is_wide ? wide_tile_queries : tile_queries;
+    for (int query = 0; query < range.rows * group; query += queries)
+      (range.is_wide ? wide_tiles : tiles).push_back({static_cast<int>(sequences.size()), range.rows, query});
     for (int i = 0; i < range.rows; ++i) {
       const auto row = data.first_rows[std::size_t(range.sequence)] + range.first + i;
       sequences.push_back(range.sequence);
@@ -62,6 +64,8 @@ std::vector<float> attend_ranges(const sequences_data& data, const std::vector<r
     }
     tiles.push_back({});  // what fills a graph's tiles up
   }
+  const auto tile_count = static_cast<int>(tiles.size());
+  tiles.insert(tiles.end(), wide_tiles.begin(), wide_tiles.end());
   const device_array<attention_tile> tiles_(tiles);
   const device_array<std::int32_t> sequences_(sequences), positions_(positions);
   const device_array<float> q_(q), out(q);
@@ -70,7 +74,8 @@ std::vector<float> attend_ranges(const sequences_data& data, const std::vector<r
   a.places = {sequences_.data(), positions_.data(), data.tables_.data(), data.table_stride};
   a.heads = data.shape.heads;
   a.tiles = tiles_.data();
-  a.tile_count = static_cast<int>(tiles.size());
+  a.tile_count = tile_count;
+  a.wide_tile_count = static_cast<int>(wide_tiles.size());
   a.window = window;
   a.positions = highest;
   a.q = {q_.data(), data.shape.q_stride()};
@@ -84,9 +89,10 @@ std::vector<float> attend_ranges(const sequences_data& data, const std::vector<r
   return out.read();
 }
 
-std::vector<row_range> all_rows(const sequences_data& data) {
+std::vector<row_range> all_rows(const sequences_data& data, bool is_wide = false) {
   std::vector<row_range> ranges;
-  for (std::size_t s = 0; s < data.lengths.size(); ++s) ranges.push_back({static_cast<int>(s), 0, data.lengths[s]});
+  for (std::size_t s = 0; s < data.lengths.size(); ++s)
+    ranges.push_back({static_cast<int>(s), 0, data.lengths[s], is_wide});
   return ranges;
 }
 
@@ -110,6 +116,26 @@ TEST_F(cuda_attention, equals_plain_sums_for_every_kind_of_cache_and_head) {
         const sequences_data data(random, {kind, heads, kv_heads, dim}, {1, 41});
         data.store(50);
         expect_correct(data, attend_ranges(data, all_rows(data), window, all_scratch), window, 5);
+      }
+}
+
+TEST_F(cuda_attention, wide_tiles_give_the_same_bits) {
+  random_data random(38);
+  const std::array<int, 3> shapes[] = {{3, 1, 64}, {2, 1, 104}, {2, 2, 40}, {1, 1, 200}};
+  for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8})
+    for (const auto& [heads, kv_heads, dim] : shapes)
+      for (const int window : {0, 70}) {
+        SCOPED_TRACE(testing::Message() << "kind " << int(kind) << " heads " << heads << " dim " << dim << " window "
+                                        << window);
+        const sequences_data data(random, {kind, heads, kv_heads, dim}, {140, 3, 40});
+        data.store(183);
+        const auto wide = attend_ranges(data, all_rows(data, true), window, all_scratch);
+        expect_correct(data, wide, window, 31);
+        for (const std::int64_t scratch : {all_scratch, std::int64_t{0}})
+          EXPECT_TRUE(same_bits(wide, attend_ranges(data, all_rows(data), window, scratch)));
+        const auto mixed =
+            attend_ranges(data, {{0, 0, 61}, {0, 61, 79, true}, {1, 0, 3}, {2, 0, 40, true}}, window, all_scratch);
+        EXPECT_TRUE(same_bits(wide, mixed));
       }
 }
 
@@ -182,7 +208,11 @@ TEST_F(cuda_attention, the_order_of_threads_changes_nothing) {
   for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8}) {
     const sequences_data data(random, {kind, 4, 2, 16}, {5, 530});
     data.store(535);
-    in_every_order([&] { return attend_ranges(data, {{0, 0, 5}, {1, 520, 10}}, 0, all_scratch); });
+    const auto shared = in_every_order([&] { return attend_ranges(data, {{0, 0, 5}, {1, 520, 10}}, 0, all_scratch); });
+    const auto wide = in_every_order([&] {
+      return attend_ranges(data, {{0, 0, 5, true}, {1, 520, 10, true}}, 0, all_scratch);
+    });
+    EXPECT_TRUE(same_bits(shared, wide));
   }
 }
 

@@ -25,7 +25,7 @@ std::array<std::vector<float>, 2> stored_head(const sequences_data& data, const 
   std::array<std::vector<float>, 2> both;
   for (int d = 0; d < dim; ++d) {
     both[0].push_back(number(slot * padded + d));
-    both[1].push_back(number(padded * 16 + d * 16 + slot));
+    both[1].push_back(number((16 + slot) * padded + d));
   }
   return both;
 }

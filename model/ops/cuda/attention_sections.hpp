@@ -1,0 +1,291 @@
+// For kernel sources alone: a section of keys and values in shared memory, and what a warp makes of it with tensor
+// cores. All kernels of attention use these functions, so a query's sums over a section are the same to the bit,
+// whoever makes them.
+#pragma once
+#include "model/ops/cuda/attention.hpp"
+
+namespace troupe::cuda {
+
+constexpr int block_slots = static_cast<int>(kv_positions);
+constexpr int section_blocks = section_positions / block_slots;
+constexpr int section_eights = section_positions / 8;
+
+/// The ids of a section's blocks. Blocks that the tile does not see are not read: another takes their place, and
+/// nothing of it counts.
+struct block_ids {
+  std::int32_t of[section_blocks];
+
+  __device__ block_ids(const tile_span& span, int section) {
+    const int first = span.from / block_slots, last = (span.to - 1) / block_slots;
+#pragma unroll
+    for (int b = 0; b < section_blocks; ++b) of[b] = span.table[min(max(section * section_blocks + b, first), last)];
+  }
+};
+
+/// Keys or values of a section in f16, a position a row. Eight numbers are a piece, and pieces lie so that a column of
+/// eight of them is in all banks.
+template <int Steps>
+struct position_rows {
+  static constexpr int row_pieces = 2 * Steps;
+  uint4 pieces[section_positions * row_pieces];
+
+  __device__ uint4* piece(int row, int place) { return &pieces[row * row_pieces + (place ^ row % 8)]; }
+  __device__ const uint4* piece(int row, int place) const { return &pieces[row * row_pieces + (place ^ row % 8)]; }
+};
+template <int Steps>
+struct section_rows {
+  position_rows<Steps> keys, values;
+};
+
+/// The shared memory in which a block of threads has sections: start() lets one come, ready() is called when it has
+/// come and makes of it what rows() gives. With Stages above 1 the next section may start while rows() are still read.
+template <kv_kind Kind, int Steps, int Stages>
+struct section_memory;
+
+template <int Steps, int Stages>
+struct section_memory<kv_kind::f16, Steps, Stages> {
+  section_rows<Steps> stages[Stages];
+
+  template <int Threads>
+  __device__ void start(const kv_layer& cache, const tile_span& span, int kv_head, int section, const block_ids& ids) {
+    section_rows<Steps>& to = stages[section % Stages];
+    constexpr int row_pieces = position_rows<Steps>::row_pieces;
+#pragma unroll
+    for (int b = 0; b < section_blocks; ++b) {
+      const head_block<std::uint16_t> block(cache, ids.of[b], kv_head);
+#pragma unroll
+      for (int i = threadIdx.x; i < block_slots * row_pieces; i += Threads) {
+        const int slot = i / row_pieces, place = i % row_pieces, row = b * block_slots + slot;
+        const bool is_there = place * 8 < block.padded_dim && span.sees(section * section_positions + row);
+        copy_async_or_clear(to.keys.piece(row, place), &block.key(slot, place * 8), is_there);
+        copy_async_or_clear(to.values.piece(row, place), &block.value(slot, place * 8), is_there);
+      }
+    }
+    close_copies();
+  }
+  template <int Threads>
+  __device__ void ready(const tile_span&, int) {}
+  __device__ const section_rows<Steps>& rows(int section) const {
+    return stages[section % Stages];
+  }
+  __device__ float key_scale(int) const {
+    return 1.0f;
+  }
+};
+
+/// Integers come as they are, and become f16 when all have come.
+template <int Steps, int Stages>
+struct section_memory<kv_kind::i8, Steps, Stages> {
+  static constexpr int row_bytes = 16 * Steps;
+  section_rows<Steps> unpacked;
+  float key_scales[section_positions];
+  struct {
+    std::int8_t keys[section_positions * row_bytes], values[section_positions * row_bytes];
+    float scales[section_blocks][2][block_slots];
+  } packed;
+
+  template <int Threads>
+  __device__ void start(const kv_layer& cache, const tile_span&, int kv_head, int, const block_ids& ids) {
+#pragma unroll
+    for (int b = 0; b < section_blocks; ++b) {
+      const head_block<std::int8_t> block(cache, ids.of[b], kv_head);
+#pragma unroll
+      for (int i = threadIdx.x; i < block_slots * Steps; i += Threads) {
+        const int slot = i / Steps, dim = i % Steps * 16, at = b * block_slots * row_bytes + i * 16;
+        copy_async_or_clear(&packed.keys[at], &block.key(slot, dim), dim < block.padded_dim);
+        copy_async_or_clear(&packed.values[at], &block.value(slot, dim), dim < block.padded_dim);
+      }
+      const int four = static_cast<int>(threadIdx.x) * 4;
+      if (four < 2 * block_slots) copy_async(&packed.scales[b][0][0] + four, &block.key_scale(four));
+    }
+    close_copies();
+  }
+  /// Positions that nobody sees may hold anything: of the values zeros are made there.
+  template <int Threads>
+  __device__ void ready(const tile_span& span, int section) {
+    constexpr int row_pieces = position_rows<Steps>::row_pieces;
+    for (int i = threadIdx.x; i < section_positions * row_pieces; i += Threads) {
+      const int row = i / row_pieces, place = i % row_pieces;
+      const uint2 keys = reinterpret_cast<const uint2*>(packed.keys)[i];
+      const uint2 low = f16_of_int8(keys.x), high = f16_of_int8(keys.y);
+      *unpacked.keys.piece(row, place) = make_uint4(low.x, low.y, high.x, high.y);
+      const uint2 values = reinterpret_cast<const uint2*>(packed.values)[i];
+      const bool is_seen = span.sees(section * section_positions + row);
+      const float scale = is_seen ? packed.scales[row / block_slots][1][row % block_slots] : 0.0f;
+      *unpacked.values.piece(row, place) = make_uint4(scaled<0>(values.x, scale), scaled<2>(values.x, scale),
+                                                      scaled<0>(values.y, scale), scaled<2>(values.y, scale));
+    }
+    for (int i = threadIdx.x; i < section_positions; i += Threads)
+      key_scales[i] = packed.scales[i / block_slots][0][i % block_slots];
+    __syncthreads();
+  }
+  __device__ const section_rows<Steps>& rows(int) const {
+    return unpacked;
+  }
+  __device__ float key_scale(int i) const {
+    return key_scales[i];
+  }
+
+ private:
+  template <int First>
+  static __device__ std::uint32_t scaled(std::uint32_t four, float scale) {
+    const auto number = [&](int i) { return static_cast<float>(static_cast<std::int8_t>(four >> (8 * i))); };
+    return pack_f16(number(First) * scale, number(First + 1) * scale);
+  }
+};
+
+/// A warp's 16 queries as its lanes multiply them: in f16, and so that products are scores, powers of two.
+template <int Steps>
+struct query_fragments {
+  std::uint32_t words[Steps][4];
+
+  __device__ query_fragments(const attention_plan& p, const query (&queries)[2]) {
+    const int first = threadIdx.x % 4 * 2;
+#pragma unroll
+    for (int step = 0; step < Steps; ++step)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) words[step][i] = pair(p, queries[i % 2], step * 16 + i / 2 * 8 + first);
+  }
+
+ private:
+  /// Heads whose dimensions are even begin at even places, where two are read at once.
+  static __device__ std::uint32_t pair(const attention_plan& p, const query& q, int dim) {
+    const int dims = p.args.cache.head_dim;
+    if (!q.exists() || dim >= dims) return 0;
+    const float* at = q.at(p, p.args.q) + dim;
+    const float factor = score_factor(dims);
+    if (dims % 2 != 0) return pack_f16(at[0] * factor, dim + 1 < dims ? at[1] * factor : 0.0f);
+    const float2 two = *reinterpret_cast<const float2*>(at);
+    return pack_f16(two.x * factor, two.y * factor);
+  }
+};
+
+/// A lane's part of a section: of every eight positions its neighbours 2t and 2t + 1; [i] is query i / 2 of the lane's
+/// two and neighbour i % 2.
+using section_scores = float[section_eights][4];
+
+/// Adds a step's products to the scores of a block of positions.
+template <int Steps>
+__device__ void add_scores(const position_rows<Steps>& keys, const query_fragments<Steps>& queries, int step, int block,
+                           float (&first)[4], float (&second)[4]) {
+  const int lane = threadIdx.x % 32;
+  std::uint32_t k[4];
+  load_matrices(k, keys.piece(block * block_slots + lane / 16 * 8 + lane % 8, 2 * step + lane / 8 % 2));
+  mma_f16(first, queries.words[step], {k[0], k[1]});
+  mma_f16(second, queries.words[step], {k[2], k[3]});
+}
+
+/// What the queries do not see counts for nothing.
+template <kv_kind Kind, class Memory>
+__device__ void finish_scores(const Memory& memory, const query (&queries)[2], int section, section_scores& scores) {
+  const int first = section * section_positions;
+  const bool sees_all = queries[0].sees_all(first, section_positions) && queries[1].sees_all(first, section_positions);
+#pragma unroll
+  for (int e = 0; e < section_eights; ++e)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int place = e * 8 + threadIdx.x % 4 * 2 + i % 2;
+      if constexpr (Kind == kv_kind::i8) scores[e][i] *= memory.key_scale(place);
+    }
+  if (sees_all) return;
+#pragma unroll
+  for (int e = 0; e < section_eights; ++e)
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+      const int place = e * 8 + threadIdx.x % 4 * 2 + i % 2;
+      if (!queries[i / 2].sees(first + place)) scores[e][i] = minus_infinity;
+    }
+}
+
+/// The softmax of a section: weights as tensor cores multiply them, and what they are parts of for the lane's two
+/// queries.
+struct section_weights {
+  std::uint32_t words[section_blocks][4];
+  softmax_part parts[2];
+
+  __device__ explicit section_weights(const section_scores& scores) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float largest = minus_infinity;
+#pragma unroll
+      for (int e = 0; e < section_eights; ++e)
+        largest = fmaxf(largest, fmaxf(scores[e][half * 2], scores[e][half * 2 + 1]));
+      for (unsigned step = 1; step < 4; step *= 2) largest = fmaxf(largest, __shfl_xor_sync(whole_warp, largest, step));
+      const float base = largest == minus_infinity ? 0.0f : largest;
+#pragma unroll
+      for (int e = 0; e < section_eights; ++e)
+        words[e / 2][e % 2 * 2 + half] =
+            pack_f16(quick_exp2(scores[e][half * 2] - base), quick_exp2(scores[e][half * 2 + 1] - base));
+      parts[half].largest = largest;
+    }
+    add_up();
+  }
+
+ private:
+  /// The sum of the weights as they were rounded: what values that are all one would give.
+  __device__ void add_up() {
+    constexpr std::uint32_t ones = 0x3c003c00u;
+    float sums[4] = {};
+#pragma unroll
+    for (int b = 0; b < section_blocks; ++b) mma_f16(sums, words[b], {ones, ones});
+    parts[0].sum = sums[0];
+    parts[1].sum = sums[2];
+  }
+};
+
+/// use(i, sums) for Eights times eight dimensions from first_eight on: the section's values, weighed, as the lane has
+/// them of dimension 2t and 2t + 1; [i] is query i / 2 of the lane's two. Some eights are added up at a time, since
+/// each waits for its last product.
+template <int Eights, int Steps, class Use>
+__device__ void weigh_values(const position_rows<Steps>& values, const section_weights& weights, int first_eight,
+                             Use use) {
+  constexpr int at_once = Eights < 4 ? Eights : 4;
+  const int lane = threadIdx.x % 32;
+#pragma unroll
+  for (int first = 0; first < Eights; first += at_once) {
+    float sums[at_once][4] = {};
+#pragma unroll
+    for (int b = 0; b < section_blocks; ++b)
+#pragma unroll
+      for (int e = 0; e < at_once; e += 2) {
+        std::uint32_t v[4];
+        load_transposed(v, values.piece(b * block_slots + lane % 16, first_eight + first + e + lane / 16));
+        mma_f16(sums[e], weights.words[b], {v[0], v[1]});
+        mma_f16(sums[e + 1], weights.words[b], {v[2], v[3]});
+      }
+#pragma unroll
+    for (int e = 0; e < at_once; ++e) use(first + e, sums[e]);
+  }
+}
+
+/// What a lane has of Eights times eight dimensions, over all sections so far.
+template <int Eights>
+struct lane_totals {
+  float values[Eights][4] = {};
+  softmax_part parts[2];
+
+  template <int Steps>
+  __device__ void join(const position_rows<Steps>& rows, const section_weights& section, int first_eight) {
+    const part_weights joint[2] = {{parts[0], section.parts[0]}, {parts[1], section.parts[1]}};
+    for (int half = 0; half < 2; ++half) parts[half] = joint[half].both;
+    weigh_values<Eights>(rows, section, first_eight, [&](int e, const float(&sums)[4]) {
+      for (int i = 0; i < 4; ++i) values[e][i] = joint[i / 2].join(values[e][i], sums[i]);
+    });
+  }
+
+  __device__ void put_answers(const attention_plan& p, const query (&queries)[2], int first_eight) const {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      if (!queries[half].exists()) continue;
+      float* out = queries[half].at(p, p.args.out);
+#pragma unroll
+      for (int e = 0; e < Eights; ++e)
+        for (int i = 0; i < 2; ++i) {
+          const int dim = (first_eight + e) * 8 + threadIdx.x % 4 * 2 + i;
+          if (dim < p.args.cache.head_dim) out[dim] = answer(values[e][half * 2 + i], parts[half]);
+        }
+    }
+  }
+};
+
+}  // namespace troupe::cuda
