@@ -3,6 +3,7 @@
 // sections are joined in order by one formula (part_weights). So a query's arithmetic depends on its own position
 // alone: a section that it does not see multiplies by one and adds zeros, or is left out.
 #include <algorithm>
+#include <cmath>
 
 #include "model/ops/cuda/attention_sections.hpp"
 
@@ -17,12 +18,15 @@ constexpr int sharing_warps = section_blocks, sharing_threads = sharing_warps * 
 template <kv_kind Kind, int Steps>
 struct tile_memory {
   static constexpr int score_pieces = section_eights * 32;
-  static constexpr bool has_spare = Kind == kv_kind::i8;  // what was packed is no longer needed
+  /// Large heads leave no more memory than that of the packed section; others can have the next one come early.
+  static constexpr bool has_packed = Kind == kv_kind::i8;
+  static constexpr bool reuses_packed = has_packed && Steps > 8;
+  static constexpr bool is_early = has_packed && !reuses_packed;
   section_memory<Kind, Steps, 1> section;
-  float4 scores[has_spare ? 1 : score_pieces];
+  float4 scores[reuses_packed ? 1 : score_pieces];
 
   __device__ float4* score_memory() {
-    if constexpr (has_spare) {
+    if constexpr (reuses_packed) {
       static_assert(sizeof(section.packed) >= score_pieces * sizeof(float4));
       return reinterpret_cast<float4*>(&section.packed);
     } else {
@@ -34,7 +38,7 @@ struct tile_memory {
 template <int Steps>
 __device__ void share_scores(const position_rows<Steps>& keys, const query_fragments<Steps>& queries, float4* shared,
                              section_scores& scores) {
-  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float own[2][4] = {};
 #pragma unroll
   for (int step = 0; step < Steps; ++step) add_scores(keys, queries, step, warp, own[0], own[1]);
@@ -71,7 +75,7 @@ __device__ void put_section(const attention_plan& p, const query (&queries)[2], 
 
 /// Wide tiles are taken 16 queries at a time.
 template <kv_kind Kind, int Steps>
-__global__ void __launch_bounds__(sharing_threads) attend_tiles(attention_plan p) {
+__global__ void __launch_bounds__(sharing_threads, Steps > 8 ? 2 : 4) attend_tiles(attention_plan p) {
   constexpr int eights = 2 * Steps / sharing_warps;
   auto& memory = *reinterpret_cast<tile_memory<Kind, Steps>*>(dynamic_shared());
   const int pieces = (p.queries + tile_queries - 1) / tile_queries;
@@ -80,11 +84,15 @@ __global__ void __launch_bounds__(sharing_threads) attend_tiles(attention_plan p
   const attention_tile tile = p.args.tiles[index];
   const tile_span span(p, tile, kv_head, first_query, tile_queries);
   const query queries[2] = {{p, tile, kv_head, first_query + place}, {p, tile, kv_head, first_query + place + 8}};
-  await_last_kernel();
   const int first = span.first_section() + part, last = span.last_section();
+  block_ids next;
+  if (first < last) next.read(span, first);
+  await_last_kernel();
   if (first >= last) return;
   const auto start = [&](int section) {
-    memory.section.template start<sharing_threads>(p.args.cache, span, kv_head, section, block_ids(span, section));
+    if (section >= last) return;
+    memory.section.template start<sharing_threads>(p.args.cache, span, kv_head, section, next);
+    next.read(span, section + p.parts);
   };
   start(first);
   const query_fragments<Steps> fragments(p, queries);
@@ -94,6 +102,7 @@ __global__ void __launch_bounds__(sharing_threads) attend_tiles(attention_plan p
     wait_for_copies<0>();
     __syncthreads();
     memory.section.template ready<sharing_threads>(span, section);
+    if (memory.is_early) start(section + p.parts);
     const section_rows<Steps>& rows = memory.section.rows(section);
     section_scores scores;
     share_scores(rows.keys, fragments, memory.score_memory(), scores);
@@ -104,7 +113,7 @@ __global__ void __launch_bounds__(sharing_threads) attend_tiles(attention_plan p
     else
       totals.join(rows.values, weights, first_eight);
     __syncthreads();
-    if (section + p.parts < last) start(section + p.parts);
+    if (!memory.is_early) start(section + p.parts);
   }
   if (!p.sections) totals.put_answers(p, queries, first_eight);
 }
@@ -142,7 +151,7 @@ __global__ void join_sections(attention_plan p) {
       sum = weights.join(sum, sums[i]);
     }
   }
-  q.at(p, p.args.out)[dim] = answer(sum, total);
+  q.at(p, p.args.out)[dim] = final_sum(total)(sum);
 }
 
 // ---- wide tiles: each warp has 16 queries, and all read the sections that one block brings ----
@@ -162,21 +171,24 @@ __global__ void __launch_bounds__(wide_threads) attend_wide_tiles(attention_plan
   const tile_span span(p, tile, kv_head, 0, wide_tile_queries);
   const tile_span own(p, tile, kv_head, first_query, tile_queries);
   const query queries[2] = {{p, tile, kv_head, first_query + place}, {p, tile, kv_head, first_query + place + 8}};
-  await_last_kernel();
   const int first = span.first_section(), last = span.last_section();
+  block_ids next;
+  if (first < last) next.read(span, first);
+  await_last_kernel();
   if (first >= last) return;
-  memory.template start<wide_threads>(p.args.cache, span, kv_head, first, block_ids(span, first));
-  block_ids next(span, first + 1);
+  const auto start = [&](int section) {
+    if (section >= last) return;
+    memory.template start<wide_threads>(p.args.cache, span, kv_head, section, next);
+    next.read(span, section + 1);
+  };
+  start(first);
   const query_fragments<Steps> fragments(p, queries);
   lane_totals<2 * Steps> totals;
   for (int section = first; section < last; ++section) {
     wait_for_copies<0>();
     __syncthreads();
     memory.template ready<wide_threads>(span, section);
-    if (section + 1 < last) {
-      memory.template start<wide_threads>(p.args.cache, span, kv_head, section + 1, next);
-      next = block_ids(span, section + 2);
-    }
+    start(section + 1);
     if (section < own.first_section() || section >= own.last_section()) continue;
     const section_rows<Steps>& rows = memory.rows(section);
     section_scores scores = {};
@@ -194,7 +206,7 @@ __global__ void __launch_bounds__(wide_threads) attend_wide_tiles(attention_plan
 // ---- which kernel ----
 
 constexpr std::int64_t enough_blocks = 1024;  // to keep a device busy without sharing out sections
-constexpr std::int64_t most_blocks = 4 * enough_blocks;
+constexpr std::int64_t most_blocks = 2 * enough_blocks;
 constexpr std::int64_t most_shared_floats = 16 << 20;  // that sections take until they are joined
 
 template <kv_kind Kind, int Steps>
@@ -265,7 +277,7 @@ void attend_few(const stream& on, const attention_plan& few) {
 }  // namespace
 
 std::int64_t attention_scratch_floats(const kv_layer& cache, int positions) {
-  attention_plan plan{{.cache = cache}, 1};
+  attention_plan plan{{.cache = cache}, 1, 0};
   plan.sections = sections_of(cache, 1, positions);
   if (plan.sections == 0) return 0;
   const std::int64_t of_tile = section_store(plan).floats(1, cache.heads);
@@ -274,8 +286,9 @@ std::int64_t attention_scratch_floats(const kv_layer& cache, int positions) {
 
 void attend(const stream& on, const attention_args& args) {
   const int group = args.heads / args.cache.heads;
-  const attention_plan tiles{args, group, args.most_queries};
-  attention_plan wide{args, group, wide_tile_queries};
+  const float score_factor = 1.4426950408889634f / std::sqrt(static_cast<float>(args.cache.head_dim));
+  const attention_plan tiles{args, group, score_factor, args.most_queries};
+  attention_plan wide{args, group, score_factor, wide_tile_queries};
   wide.args.tiles += args.tile_count;
   wide.args.tile_count = args.wide_tile_count;
   const bool is_f32 = args.cache.kind == kv_kind::f32;

@@ -9,6 +9,7 @@ namespace troupe::cuda {
 struct attention_plan {
   attention_args args;         ///< with the tiles of this launch alone
   int group;                   ///< query heads that share a kv head
+  float score_factor;          ///< scores are powers of two: e^(s / sqrt(dim)) = 2^(s * score_factor)
   int queries = tile_queries;  ///< that a tile has at most
   int sections = 0;            ///< that a tile can have, if their sums meet in memory; 0: who makes them joins them
   int parts = 1;               ///< blocks of threads that share a tile's sections
@@ -56,14 +57,9 @@ struct tile_span {
     table = p.args.places.tables + p.args.places.sequences[first.row] * p.args.places.table_stride;
   }
   __device__ bool sees(int position) const { return position >= from && position < to; }
-  __device__ int first_section() const { return from / section_positions; }
-  __device__ int last_section() const { return (to + section_positions - 1) / section_positions; }
+  __device__ int first_section() const { return static_cast<unsigned>(from) / section_positions; }
+  __device__ int last_section() const { return static_cast<unsigned>(to + section_positions - 1) / section_positions; }
 };
-
-// Scores are powers of two: e^(s / sqrt(dim)) = 2^(s * score_factor).
-inline __device__ float score_factor(int head_dim) {
-  return 1.4426950408889634f / sqrtf(static_cast<float>(head_dim));
-}
 
 /// The softmax of some positions: the largest score and the sum of 2^(score - largest).
 struct softmax_part {
@@ -86,9 +82,12 @@ struct part_weights {
 
 /// A query's answer from the sum of its weighted values. Adding zero makes a zero positive: sections that the query
 /// does not see would do so, too, and which of them it meets depends on its company.
-inline __device__ float answer(float sum, const softmax_part& total) {
-  return sum * (1.0f / total.sum) + 0.0f;
-}
+struct final_sum {
+  float inverse;
+
+  __device__ explicit final_sum(const softmax_part& total) : inverse(1.0f / total.sum) {}
+  __device__ float operator()(float sum) const { return sum * inverse + 0.0f; }
+};
 
 /// Where sections that different blocks of threads make meet: [tile][kv head][section][query][row_floats].
 class section_store {

@@ -28,7 +28,7 @@ __device__ float float_score(const attention_plan& p, const query& q, const tile
   const float* x = q.at(p, p.args.q);
   float score = 0;
   for (int d = 0; d < p.args.cache.head_dim; ++d) score = fmaf(x[d], block.key(position % kv_positions, d), score);
-  return score * score_factor(p.args.cache.head_dim);
+  return score * p.score_factor;
 }
 
 __global__ void attend_queries(attention_plan p) {

@@ -10,12 +10,20 @@ constexpr int block_slots = static_cast<int>(kv_positions);
 constexpr int section_blocks = section_positions / block_slots;
 constexpr int section_eights = section_positions / 8;
 
+/// f(i) for i from 0 to Count - 1, each by one of the block's threads.
+template <int Count, int Threads, class F>
+__device__ void for_threads(F f) {
+#pragma unroll
+  for (unsigned first = 0; first < Count; first += Threads)
+    if (Count % Threads == 0 || first + threadIdx.x < Count) f(first + threadIdx.x);
+}
+
 /// The ids of a section's blocks. Blocks that the tile does not see are not read: another takes their place, and
 /// nothing of it counts.
 struct block_ids {
-  std::int32_t of[section_blocks];
+  std::int32_t of[section_blocks] = {};
 
-  __device__ block_ids(const tile_span& span, int section) {
+  __device__ void read(const tile_span& span, int section) {
     const int first = span.from / block_slots, last = (span.to - 1) / block_slots;
 #pragma unroll
     for (int b = 0; b < section_blocks; ++b) of[b] = span.table[min(max(section * section_blocks + b, first), last)];
@@ -29,8 +37,10 @@ struct position_rows {
   static constexpr int row_pieces = 2 * Steps;
   uint4 pieces[section_positions * row_pieces];
 
-  __device__ uint4* piece(int row, int place) { return &pieces[row * row_pieces + (place ^ row % 8)]; }
-  __device__ const uint4* piece(int row, int place) const { return &pieces[row * row_pieces + (place ^ row % 8)]; }
+  __device__ uint4* piece(unsigned row, unsigned place) { return &pieces[row * row_pieces + (place ^ row % 8)]; }
+  __device__ const uint4* piece(unsigned row, unsigned place) const {
+    return &pieces[row * row_pieces + (place ^ row % 8)];
+  }
 };
 template <int Steps>
 struct section_rows {
@@ -53,13 +63,13 @@ struct section_memory<kv_kind::f16, Steps, Stages> {
 #pragma unroll
     for (int b = 0; b < section_blocks; ++b) {
       const head_block<std::uint16_t> block(cache, ids.of[b], kv_head);
-#pragma unroll
-      for (int i = threadIdx.x; i < block_slots * row_pieces; i += Threads) {
-        const int slot = i / row_pieces, place = i % row_pieces, row = b * block_slots + slot;
-        const bool is_there = place * 8 < block.padded_dim && span.sees(section * section_positions + row);
+      for_threads<block_slots * row_pieces, Threads>([&](unsigned i) {
+        const unsigned slot = i / row_pieces, place = i % row_pieces, row = b * block_slots + slot;
+        const bool is_there =
+            static_cast<int>(place) * 8 < block.padded_dim && span.sees(section * section_positions + row);
         copy_async_or_clear(to.keys.piece(row, place), &block.key(slot, place * 8), is_there);
         copy_async_or_clear(to.values.piece(row, place), &block.value(slot, place * 8), is_there);
-      }
+      });
     }
     close_copies();
   }
@@ -89,12 +99,11 @@ struct section_memory<kv_kind::i8, Steps, Stages> {
 #pragma unroll
     for (int b = 0; b < section_blocks; ++b) {
       const head_block<std::int8_t> block(cache, ids.of[b], kv_head);
-#pragma unroll
-      for (int i = threadIdx.x; i < block_slots * Steps; i += Threads) {
-        const int slot = i / Steps, dim = i % Steps * 16, at = b * block_slots * row_bytes + i * 16;
-        copy_async_or_clear(&packed.keys[at], &block.key(slot, dim), dim < block.padded_dim);
-        copy_async_or_clear(&packed.values[at], &block.value(slot, dim), dim < block.padded_dim);
-      }
+      for_threads<block_slots * Steps, Threads>([&](unsigned i) {
+        const unsigned slot = i / Steps, dim = i % Steps * 16, at = b * block_slots * row_bytes + i * 16;
+        copy_async_or_clear(&packed.keys[at], &block.key(slot, dim), static_cast<int>(dim) < block.padded_dim);
+        copy_async_or_clear(&packed.values[at], &block.value(slot, dim), static_cast<int>(dim) < block.padded_dim);
+      });
       const int four = static_cast<int>(threadIdx.x) * 4;
       if (four < 2 * block_slots) copy_async(&packed.scales[b][0][0] + four, &block.key_scale(four));
     }
@@ -104,8 +113,8 @@ struct section_memory<kv_kind::i8, Steps, Stages> {
   template <int Threads>
   __device__ void ready(const tile_span& span, int section) {
     constexpr int row_pieces = position_rows<Steps>::row_pieces;
-    for (int i = threadIdx.x; i < section_positions * row_pieces; i += Threads) {
-      const int row = i / row_pieces, place = i % row_pieces;
+    for_threads<section_positions * row_pieces, Threads>([&](unsigned i) {
+      const unsigned row = i / row_pieces, place = i % row_pieces;
       const uint2 keys = reinterpret_cast<const uint2*>(packed.keys)[i];
       const uint2 low = f16_of_int8(keys.x), high = f16_of_int8(keys.y);
       *unpacked.keys.piece(row, place) = make_uint4(low.x, low.y, high.x, high.y);
@@ -114,9 +123,9 @@ struct section_memory<kv_kind::i8, Steps, Stages> {
       const float scale = is_seen ? packed.scales[row / block_slots][1][row % block_slots] : 0.0f;
       *unpacked.values.piece(row, place) = make_uint4(scaled<0>(values.x, scale), scaled<2>(values.x, scale),
                                                       scaled<0>(values.y, scale), scaled<2>(values.y, scale));
-    }
-    for (int i = threadIdx.x; i < section_positions; i += Threads)
-      key_scales[i] = packed.scales[i / block_slots][0][i % block_slots];
+    });
+    for_threads<section_positions, Threads>(
+        [&](unsigned i) { key_scales[i] = packed.scales[i / block_slots][0][i % block_slots]; });
     __syncthreads();
   }
   __device__ const section_rows<Steps>& rows(int) const {
@@ -140,23 +149,37 @@ struct query_fragments {
   std::uint32_t words[Steps][4];
 
   __device__ query_fragments(const attention_plan& p, const query (&queries)[2]) {
-    const int first = threadIdx.x % 4 * 2;
-#pragma unroll
-    for (int step = 0; step < Steps; ++step)
-#pragma unroll
-      for (int i = 0; i < 4; ++i) words[step][i] = pair(p, queries[i % 2], step * 16 + i / 2 * 8 + first);
+    // Heads whose dimensions are even begin at even places, where two are read at once.
+    if (p.args.cache.head_dim % 2 == 0)
+      load(p, queries, [](const float* at, bool) { return *reinterpret_cast<const float2*>(at); });
+    else
+      load(p, queries, [](const float* at, bool is_pair) { return make_float2(at[0], is_pair ? at[1] : 0.0f); });
   }
 
  private:
-  /// Heads whose dimensions are even begin at even places, where two are read at once.
-  static __device__ std::uint32_t pair(const attention_plan& p, const query& q, int dim) {
-    const int dims = p.args.cache.head_dim;
-    if (!q.exists() || dim >= dims) return 0;
-    const float* at = q.at(p, p.args.q) + dim;
-    const float factor = score_factor(dims);
-    if (dims % 2 != 0) return pack_f16(at[0] * factor, dim + 1 < dims ? at[1] * factor : 0.0f);
-    const float2 two = *reinterpret_cast<const float2*>(at);
-    return pack_f16(two.x * factor, two.y * factor);
+  /// Something is read in any case, so that all reads are under way before one is waited for.
+  template <class Read>
+  __device__ void load(const attention_plan& p, const query (&queries)[2], Read read) {
+    const float* heads[2];
+    for (int half = 0; half < 2; ++half)
+      heads[half] = queries[half].exists() ? queries[half].at(p, p.args.q) : p.args.q.data;
+    const int dims = p.args.cache.head_dim, first = threadIdx.x % 4 * 2;
+    float2 pairs[Steps][4];
+#pragma unroll
+    for (int step = 0; step < Steps; ++step)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const int dim = step * 16 + i / 2 * 8 + first;
+        pairs[step][i] = read(heads[i % 2] + (dim < dims ? dim : 0), dim + 1 < dims);
+      }
+#pragma unroll
+    for (int step = 0; step < Steps; ++step)
+#pragma unroll
+      for (int i = 0; i < 4; ++i) {
+        const std::uint32_t two = pack_f16(pairs[step][i].x * p.score_factor, pairs[step][i].y * p.score_factor);
+        const bool is_there = queries[i % 2].exists() && step * 16 + i / 2 * 8 + first < dims;
+        words[step][i] = is_there ? two : 0;
+      }
   }
 };
 
@@ -166,9 +189,9 @@ using section_scores = float[section_eights][4];
 
 /// Adds a step's products to the scores of a block of positions.
 template <int Steps>
-__device__ void add_scores(const position_rows<Steps>& keys, const query_fragments<Steps>& queries, int step, int block,
-                           float (&first)[4], float (&second)[4]) {
-  const int lane = threadIdx.x % 32;
+__device__ void add_scores(const position_rows<Steps>& keys, const query_fragments<Steps>& queries, int step,
+                           unsigned block, float (&first)[4], float (&second)[4]) {
+  const unsigned lane = threadIdx.x % 32;
   std::uint32_t k[4];
   load_matrices(k, keys.piece(block * block_slots + lane / 16 * 8 + lane % 8, 2 * step + lane / 8 % 2));
   mma_f16(first, queries.words[step], {k[0], k[1]});
@@ -240,7 +263,7 @@ template <int Eights, int Steps, class Use>
 __device__ void weigh_values(const position_rows<Steps>& values, const section_weights& weights, int first_eight,
                              Use use) {
   constexpr int at_once = Eights < 4 ? Eights : 4;
-  const int lane = threadIdx.x % 32;
+  const unsigned lane = threadIdx.x % 32;
 #pragma unroll
   for (int first = 0; first < Eights; first += at_once) {
     float sums[at_once][4] = {};
@@ -278,11 +301,12 @@ struct lane_totals {
     for (int half = 0; half < 2; ++half) {
       if (!queries[half].exists()) continue;
       float* out = queries[half].at(p, p.args.out);
+      const final_sum answer(parts[half]);
 #pragma unroll
       for (int e = 0; e < Eights; ++e)
         for (int i = 0; i < 2; ++i) {
           const int dim = (first_eight + e) * 8 + threadIdx.x % 4 * 2 + i;
-          if (dim < p.args.cache.head_dim) out[dim] = answer(values[e][half * 2 + i], parts[half]);
+          if (dim < p.args.cache.head_dim) out[dim] = answer(values[e][half * 2 + i]);
         }
     }
   }
