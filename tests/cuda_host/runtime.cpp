@@ -95,7 +95,10 @@ cudaError_t cudaGetDevice(int* index) {
   return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int) {
-  *value = which == cudaDevAttrComputeCapabilityMajor ? compute_capability : 0;
+  constexpr int multiprocessors = 2;  // few, so that blocks of threads have more than one piece of work
+  *value = which == cudaDevAttrComputeCapabilityMajor ? compute_capability
+           : which == cudaDevAttrMultiProcessorCount  ? multiprocessors
+                                                      : 0;
   return cudaSuccess;
 }
 cudaError_t cudaSetDevice(int index) {

@@ -56,28 +56,35 @@ int device_count() {
   return cudaGetDeviceCount(&count) == cudaSuccess ? count : 0;
 }
 
-#ifdef TROUPE_HOPPER
 namespace {
 
-bool has_capability_90() {
-  int device = 0, major = 0, minor = 0;
+int attribute(cudaDeviceAttr which) {
+  int device = 0, value = 0;
   check(cudaGetDevice(&device), "asking for the device");
-  check(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device), "asking for the device");
-  check(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device), "asking for the device");
-  return major == 9 && minor == 0;
+  check(cudaDeviceGetAttribute(&value, which, device), "asking for the device");
+  return value;
 }
+
+#ifdef TROUPE_HOPPER
+constexpr bool has_hopper_code = true;
+#else
+constexpr bool has_hopper_code = false;
+#endif
 
 }  // namespace
 
+// A machine's devices are taken to be of one kind: each is asked for once.
+
 bool is_hopper() {
-  static const bool is = has_capability_90();  // a machine's devices are of one kind
+  static const bool is = has_hopper_code && attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
+                         attribute(cudaDevAttrComputeCapabilityMinor) == 0;
   return is;
 }
-#else
-bool is_hopper() {
-  return false;
+
+int multiprocessors() {
+  static const int count = attribute(cudaDevAttrMultiProcessorCount);
+  return count;
 }
-#endif
 
 void use_device(int index) {
   check(cudaSetDevice(index), "choosing the device");

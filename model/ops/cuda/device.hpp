@@ -19,6 +19,7 @@ void use_device(int index);
 /// Whether the thread's device is an H100 or its like, and the build has code for it that others could not run: kernels
 /// that begin early, and wgmma.
 bool is_hopper();
+int multiprocessors();  ///< of the thread's device
 
 /// Owns a handle of CUDA's.
 template <class Handle, cudaError_t (*Destroy)(Handle)>

@@ -31,6 +31,11 @@ inline __device__ uint2 read_once(const void* global) {
   return words;
 }
 
+/// The 128 bytes around it come into the L2 cache.
+inline __device__ void prefetch_line(const void* global) {
+  asm volatile("prefetch.global.L2 [%0];" ::"l"(global));
+}
+
 // Within two units in the last place; numbers too small to be normal are 0.
 inline __device__ float quick_exp2(float x) {
   float result;

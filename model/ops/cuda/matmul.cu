@@ -49,6 +49,16 @@ struct stage_words {
   }
 };
 
+/// Weights from a stage on, as far as the slice and some KiB go, come into the L2 cache: the memory has nothing else to
+/// do until the last kernel has ended.
+template <scheme Kind>
+__device__ void bring_near(const product_job& job, int block, int begin, int end) {
+  constexpr int line = 128, most = 16 << 10;
+  const std::byte* from = job.weights + block * job.block_bytes + std::int64_t{begin} * stage_weight_bytes<Kind>;
+  const int bytes = min((end - begin) * stage_weight_bytes<Kind>, most);
+  for (int at = threadIdx.x % 32 * line; at < bytes; at += 32 * line) prefetch_line(from + at);
+}
+
 /// A warp's slice of 16 outputs. Words of some stages are under way at the same time; weights are never written, so the
 /// first of them may be while the last kernel still makes the rows.
 template <scheme Kind>
@@ -59,6 +69,7 @@ __device__ void sum_slice(const product_job& job, const coded_inputs& in, int bl
 #pragma unroll
   for (int i = 0; i < stages_ahead<Kind>; ++i)
     if (begin + i < end) ahead[i].load_weights(job, block, begin + i, lane);
+  bring_near<Kind>(job, block, begin + stages_ahead<Kind>, end);
   await_last_kernel();
 #pragma unroll
   for (int i = 0; i < stages_ahead<Kind>; ++i)
@@ -144,51 +155,64 @@ unsigned grid_blocks(std::span<const product* const> products, int blocks_at_onc
 
 constexpr int most_apart_tiles = 132;  // with more, an H200's multiprocessors are all busy
 
-/// A kernel for tiles of 128 outputs and some rows.
+/// Products that share a grid of tiles of 128 outputs and some rows.
 template <scheme Kind>
-struct tile_kernel {
-  void (*kernel)(product_jobs, coded_inputs, slice_store<Kind>);
-  int rows, threads;
-  std::size_t shared_bytes = 0;
+struct tile_grid {
+  product_jobs jobs;
+  coded_inputs in;
+  int of_rows, of_outs;
+  slice_store<Kind> slices;
+
+  tile_grid(std::span<const product* const> products, const product_inputs& inputs, const coded_inputs& coded, int rows)
+      : jobs(jobs_of(products, tile_blocks)),
+        in(coded),
+        of_rows(static_cast<int>(ceil_div(in.rows, rows))),
+        of_outs(static_cast<int>(grid_blocks(products, tile_blocks))),
+        slices{nullptr, in.rows, of_outs * tile_outs} {
+    if (inputs.scratch && jobs.slices() > 1 && of_rows * of_outs <= most_apart_tiles)
+      slices.data = reinterpret_cast<sum_of<Kind>*>(inputs.scratch);
+  }
+
+  int apart() const { return slices.data ? jobs.slices() : 1; }
+  void join(const stream& on) const {
+    if (!slices.data) return;
+    const dim3 grid(static_cast<unsigned>(of_outs), static_cast<unsigned>(in.rows));
+    launch_early("matmul", join_slices<Kind>, grid, tile_outs, on, jobs, in, slices);
+  }
 };
 
 template <scheme Kind, class Rows>
-tile_kernel<Kind> many_kernel() {
-  return {many_rows<Kind, Rows>, Rows::rows, Rows::threads};
-}
-template <scheme Kind, int Rows>
-tile_kernel<Kind> wide_kernel() {
-  return {wide_rows<Kind, Rows>, Rows, wide_threads, wide_shared_bytes<Rows>};
-}
-
-template <scheme Kind>
-tile_kernel<Kind> kernel_for(int rows) {
-  if constexpr (group_of(Kind) == 0)
-    if (is_hopper())
-      return rows <= 16   ? wide_kernel<Kind, 16>()
-             : rows <= 32 ? wide_kernel<Kind, 32>()
-             : rows <= 64 ? wide_kernel<Kind, 64>()
-                          : wide_kernel<Kind, 128>();
-  return rows <= 32   ? many_kernel<Kind, tile_rows<4, 1>>()
-         : rows <= 64 ? many_kernel<Kind, tile_rows<8, 1>>()
-                      : many_kernel<Kind, tile_rows<8, 2>>();
-}
-
-template <scheme Kind>
 void multiply_tiles(const stream& on, std::span<const product* const> products, const product_inputs& inputs,
                     const coded_inputs& in) {
-  const product_jobs jobs = jobs_of(products, tile_blocks);
-  const tile_kernel<Kind> chosen = kernel_for<Kind>(in.rows);
-  dim3 grid(ceil_div(in.rows, chosen.rows), grid_blocks(products, tile_blocks));
-  slice_store<Kind> slices{nullptr, in.rows, static_cast<int>(grid.y) * tile_outs};
-  if (inputs.scratch && jobs.slices() > 1 && grid.x * grid.y <= most_apart_tiles) {
-    slices.data = reinterpret_cast<sum_of<Kind>*>(inputs.scratch);
-    grid.z = static_cast<unsigned>(jobs.slices());
-  }
-  launch("matmul", chosen.kernel, {grid, chosen.threads, chosen.shared_bytes, true}, on, jobs, in, slices);
-  if (slices.data)
-    launch_early("matmul", join_slices<Kind>, dim3(grid.y, static_cast<unsigned>(in.rows)), tile_outs, on, jobs, in,
-                 slices);
+  const tile_grid<Kind> tiles(products, inputs, in, Rows::rows);
+  const dim3 grid(static_cast<unsigned>(tiles.of_rows), static_cast<unsigned>(tiles.of_outs),
+                  static_cast<unsigned>(tiles.apart()));
+  launch_early("matmul", many_rows<Kind, Rows>, grid, Rows::threads, on, tiles.jobs, in, tiles.slices);
+  tiles.join(on);
+}
+
+template <scheme Kind, int Rows>
+void multiply_wide(const stream& on, std::span<const product* const> products, const product_inputs& inputs,
+                   const coded_inputs& in) {
+  const tile_grid<Kind> tiles(products, inputs, in, Rows);
+  const wide_tiles all{tiles.of_rows, tiles.of_outs, tiles.apart(), multiprocessors() * wide_blocks<Rows>};
+  launch("matmul", wide_rows<Kind, Rows>,
+         {std::min(all.count(), all.blocks), wide_tile_threads, wide_shared_bytes<Rows>, true}, on, tiles.jobs, in,
+         tiles.slices, all);
+  tiles.join(on);
+}
+
+template <scheme Kind>
+auto tiles_for(int rows) {
+  if constexpr (group_of(Kind) == 0)
+    if (is_hopper())
+      return rows <= 16   ? multiply_wide<Kind, 16>
+             : rows <= 32 ? multiply_wide<Kind, 32>
+             : rows <= 64 ? multiply_wide<Kind, 64>
+                          : multiply_wide<Kind, 128>;
+  return rows <= 32   ? multiply_tiles<Kind, tile_rows<4, 1>>
+         : rows <= 64 ? multiply_tiles<Kind, tile_rows<8, 1>>
+                      : multiply_tiles<Kind, tile_rows<8, 2>>;
 }
 
 template <scheme Kind>
@@ -196,7 +220,7 @@ void multiply(const stream& on, std::span<const product* const> products, const 
   const coded_inputs in{inputs.rows, padded_row(products.front()->w.ins), inputs.codes};
   if (in.rows <= most_few_rows)
     return launch_early("matmul", few_rows<Kind>, grid_blocks(products, 1), few_threads, on, jobs_of(products, 1), in);
-  multiply_tiles<Kind>(on, products, inputs, in);
+  tiles_for<Kind>(in.rows)(on, products, inputs, in);
 }
 
 /// Whole numbers may be added in any order, so very many rows can go to the library. What it does not do is left to our
