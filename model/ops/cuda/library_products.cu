@@ -68,18 +68,21 @@ __global__ void __launch_bounds__(library_threads)
   const output_four four(job, out);
   uint4 of_row[finished_rows] = {};
   float4 before[finished_rows] = {};
+  float inputs[finished_rows] = {}, scales[finished_rows] = {};
 #pragma unroll
   for (int r = 0; r < finished_rows; ++r) {
     const int row = first_row + r;
     if (row >= in.rows) continue;
     of_row[r] = *reinterpret_cast<const uint4*>(sums + std::int64_t{row} * outs + out);
+    inputs[r] = static_cast<float>(in.codes.sums[row]);
+    scales[r] = in.codes.scales[row];
     if (job.accumulate) before[r] = *y_of(row);
   }
 #pragma unroll
   for (int r = 0; r < finished_rows; ++r) {
     const int row = first_row + r;
     if (row >= in.rows) return;
-    *y_of(row) = four.finished(of_row[r], before[r], static_cast<float>(in.codes.sums[row]), in.codes.scales[row]);
+    *y_of(row) = four.finished(of_row[r], before[r], inputs[r], scales[r]);
   }
 }
 

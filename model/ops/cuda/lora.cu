@@ -157,15 +157,21 @@ __global__ void __launch_bounds__(shrink_threads, 2) shrink_tiles(lora_args a) {
   between_row(a, tile.first_row + row, target, part)[block * lanes + lane] = total;
 }
 
-/// Which blocks of threads make a target's outputs.
+/// Which blocks of threads make a target's outputs: those from first_block on.
 struct expand_places {
   int first_block[most_products];
   int parts;
+};
+struct expand_place {
+  int target = 0, block;  ///< of the target
 
-  __device__ int target_of(int block, int targets) const {
-    int target = 0;
-    while (target + 1 < targets && block >= first_block[target + 1]) ++target;
-    return target;
+  __device__ expand_place(const expand_places& places, int targets) : block(blockIdx.y) {
+#pragma unroll
+    for (int t = 1; t < static_cast<int>(most_products); ++t)
+      if (t < targets && static_cast<int>(blockIdx.y) >= places.first_block[t]) {
+        target = t;
+        block = static_cast<int>(blockIdx.y) - places.first_block[t];
+      }
   }
 };
 
@@ -215,9 +221,9 @@ struct output_eight {
 };
 
 template <bool Half, int Rows>
-__device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lora_factors& f, int target,
-                            const expand_places& places, between_sums& between) {
-  const int out = (static_cast<int>(blockIdx.y) - places.first_block[target]) * outs_at_once + threadIdx.x * eight;
+__device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lora_factors& f, const expand_place& place,
+                            int parts, between_sums& between) {
+  const int target = place.target, out = place.block * outs_at_once + threadIdx.x * eight;
   const int left = static_cast<int>(a.targets[target].outs) - out, last = left > 0 ? f.rank : 0;
   weights_ahead<Half, Rows> weights(f.b, std::int64_t{out / lanes} * f.rank * lanes + out % lanes, 0, 1, last);
   await_last_kernel();
@@ -228,7 +234,7 @@ __device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lor
 #pragma unroll
   for (int r = 0; r < Rows; ++r)
     if (has_room && r < tile.rows) outputs_of(r).read(before[r]);
-  add_parts(a, tile, f, target, places.parts, between);
+  add_parts(a, tile, f, target, parts, between);
   __syncthreads();
   weights.each(0, [&](int rank, const eight_weights<Half>& now) {
 #pragma unroll
@@ -247,11 +253,11 @@ __device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lor
 __global__ void __launch_bounds__(expand_threads, 4) expand_tiles(lora_args a, expand_places places) {
   [[maybe_unused]] __shared__ between_sums between;
   const lora_tile tile = a.tiles[blockIdx.x];
-  const int target = places.target_of(blockIdx.y, a.target_count);
-  const lora_factors f = factors_of(a, tile, target);
+  const expand_place place(places, a.target_count);
+  const lora_factors f = factors_of(a, tile, place.target);
   if (!f.a) return await_last_kernel();
   with_shape(f.b_half, tile.rows,
-             [&](auto half, auto rows) { add_outputs<half, rows>(a, tile, f, target, places, between); });
+             [&](auto half, auto rows) { add_outputs<half, rows>(a, tile, f, place, places.parts, between); });
 }
 
 }  // namespace

@@ -66,11 +66,6 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) layer_nor
   finish(x, n, a.out, a.codes);
 }
 
-/// Registers are for what was made of earlier reads.
-__device__ void read_no_further() {
-  asm volatile("" ::: "memory");
-}
-
 template <class Share>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks) swiglu_rows(activation_args a) {
   await_last_kernel();
@@ -80,7 +75,6 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) swiglu_ro
   x.each([&](int j, int place) {
     x.of[j] = change([](float g, float v) { return (g * sigmoid(g)) * v; }, x.load_four(gate, place, n),
                      x.load_four(up, place, n));
-    if (j % 4 == 3) read_no_further();
   });
   finish(x, n, a.out, a.codes);
 }

@@ -65,9 +65,8 @@ struct table_reader : packed_table {
 template <scheme Kind, class Share>
 __device__ void read_row(const packed_table& table, std::int32_t token, held_row<Share>& row) {
   const table_reader<Kind> reader{table};
-  row.each([&](int j, int place) {
-    if (place * 4 < table.ins) row.of[j] = reader.four(token, place * 4);
-  });
+  const int last = (table.ins - 1) / 4;  // is read again where there is nothing: so no read waits for a branch
+  row.each([&](int j, int place) { row.of[j] = reader.four(token, min(place, last) * 4); });
 }
 template <class Share>
 __device__ void read_any_row(const packed_table& table, std::int32_t token, held_row<Share>& row) {
