@@ -49,9 +49,9 @@ struct eight_weights {
 
 /// Those of a thread's inputs that are read ahead, as many as registers allow: number first, first + step … below
 /// `last`.
-template <bool Half, int Rows>
+template <bool Half, int Bytes>
 struct weights_ahead {
-  static constexpr int at_once = (Half ? 8 : 4) / (Rows > few_tile_rows ? 2 : 1);
+  static constexpr int at_once = Bytes / (Half ? 16 : 32);
   eight_weights<Half> of[at_once];
   const std::byte* factor;
   std::int64_t start;  ///< of input 0
@@ -121,8 +121,8 @@ __device__ void sum_part(const lora_args& a, const lora_tile& tile, const lora_f
                          rank_sums& of_warp) {
   const int side = threadIdx.x % sides, first = part * part_inputs(a.ins) + threadIdx.x / sides;
   const int last = min((part + 1) * part_inputs(a.ins), static_cast<int>(a.ins));
-  weights_ahead<Half, Rows> weights(f.a, std::int64_t{block} * f.a_ins * lanes + side * eight, first, inputs_at_once,
-                                    last);
+  weights_ahead<Half, Rows <= few_tile_rows ? 128 : 64> weights(
+      f.a, std::int64_t{block} * f.a_ins * lanes + side * eight, first, inputs_at_once, last);
   await_last_kernel();
   const float* x = a.x.row(tile.first_row);
   const int stride = static_cast<int>(a.x.stride);
@@ -225,7 +225,8 @@ __device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lor
                             int parts, between_sums& between) {
   const int target = place.target, out = place.block * outs_at_once + threadIdx.x * eight;
   const int left = static_cast<int>(a.targets[target].outs) - out, last = left > 0 ? f.rank : 0;
-  weights_ahead<Half, Rows> weights(f.b, std::int64_t{out / lanes} * f.rank * lanes + out % lanes, 0, 1, last);
+  weights_ahead<Half, Rows <= few_tile_rows ? 256 : 64> weights(
+      f.b, std::int64_t{out / lanes} * f.rank * lanes + out % lanes, 0, 1, last);
   await_last_kernel();
   const float_rows y = a.targets[target].y;
   const auto outputs_of = [&](int r) { return output_eight{y.row(tile.first_row + r) + out, left}; };
