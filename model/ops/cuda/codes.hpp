@@ -28,43 +28,54 @@ void for_width(std::int64_t n, Start start) {
   start(row_share<16, 1024>{});  // more than the registers hold
 }
 
+/// start(share, blocks) for rows of n, of which several blocks have a part each: for what is made element by element.
+template <class Start>
+void for_parts(std::int64_t n, Start start) {
+  constexpr row_share<4, 128> share;
+  start(share, ceil_div(padded_row(n), 4 * share.fours * share.threads));
+}
+
 template <class Share>
 struct held_row {
   static constexpr int fours = Share::fours;
   float4 of[fours];
 
-  /// What lies behind the row's end is taken for zeros.
-  __device__ void load(const float* row, int n) {
-    each([&](int j, int place) { of[j] = load_four(row, place, n); });
-  }
-  __device__ void store(float* row, int n) const {
-    each([&](int j, int place) {
-      if (place * 4 + 4 <= n)
-        reinterpret_cast<float4*>(row)[place] = of[j];
-      else if (place * 4 < n)
-        store_first(n % 4, of[j], row + place * 4);
-    });
-  }
-  static __device__ float4 load_four(const float* row, int place, int n) {
-    float4 four = place * 4 < n ? reinterpret_cast<const float4*>(row)[place] : float4{};
-    end(four, place, n);
-    return four;
-  }
-  /// Zeros where the row has ended.
-  static __device__ void end(float4& four, int place, int n) {
-    const int left = n - place * 4;
-    if (left >= 4) return;
-    if (left < 1) four.x = 0;
-    if (left < 2) four.y = 0;
-    if (left < 3) four.z = 0;
-    four.w = 0;
-  }
-
   /// f(number of a four, its place in the row)
   template <class F>
   static __device__ void each(F f) {
+    const auto first = static_cast<int>(blockIdx.y * fours * Share::threads + threadIdx.x);
 #pragma unroll
-    for (int j = 0; j < fours; ++j) f(j, static_cast<int>(threadIdx.x) + j * Share::threads);
+    for (int j = 0; j < fours; ++j) f(j, first + j * Share::threads);
+  }
+
+  /// What lies behind the row's end is taken for zeros.
+  __device__ void load(const float* row, int n) {
+    each([&](int j, int place) { of[j] = load_four(row, place, n); });
+    end(n);
+  }
+  /// The last of a row may have something else behind its end.
+  static __device__ float4 load_four(const float* row, int place, int n) {
+    return place * 4 < n ? reinterpret_cast<const float4*>(row)[place] : float4{};
+  }
+  __device__ void end(int n) {
+    if (n % 4 == 0) return;
+    each([&](int j, int place) {
+      const int left = n - place * 4;
+      if (left < 1) of[j].x = 0;
+      if (left < 2) of[j].y = 0;
+      if (left < 3) of[j].z = 0;
+      if (left < 4) of[j].w = 0;
+    });
+  }
+  __device__ void store(float* row, int n) const {
+    const int whole = n / 4;
+    each([&](int j, int place) {
+      if (place < whole) reinterpret_cast<float4*>(row)[place] = of[j];
+    });
+    if (n % 4 == 0) return;
+    each([&](int j, int place) {
+      if (place == whole) store_first(n % 4, of[j], row + place * 4);
+    });
   }
 
   /// Of all elements: four sums a thread, each of which add(sum, element) goes on with, make one.
@@ -121,11 +132,16 @@ __device__ float block_max(float value) {
   return join_warps<Use>(Share::threads / 32, warp_max(value), [](float a, float b) { return fmaxf(a, b); });
 }
 
-/// The nearest whole number, of two the even one, of what is far smaller than 2^22: added to 3 * 2^22, it keeps no bits
-/// for the rest.
-inline __device__ int nearest_whole(float small) {
-  constexpr float large = 0x1.8p23f;
-  return __float_as_int(small + large) - __float_as_int(large);
+/// Numbers from -127 to 127 are rounded, of two neighbours to the even one, and become a word of bytes: added to
+/// 3 * 2^22, a number keeps no bits for the rest, and its last byte is what we want.
+inline __device__ std::uint32_t nearest_bytes(const float4& v) {
+  const auto bits = [](float small) { return static_cast<std::uint32_t>(__float_as_int(small + 0x1.8p23f)); };
+  constexpr unsigned last_bytes = 0x0040, halves = 0x5410;
+  return __byte_perm(__byte_perm(bits(v.x), bits(v.y), last_bytes), __byte_perm(bits(v.z), bits(v.w), last_bytes),
+                     halves);
+}
+inline __device__ std::int32_t sum_of_bytes(std::uint32_t bytes) {
+  return __dp4a(static_cast<int>(bytes), 0x01010101, 0);
 }
 
 /// The integers and their sums, as model/ops/row_kernels.cpp makes them. A group, 32 neighbours, is held by 8 lanes.
@@ -138,13 +154,12 @@ __device__ void make_integers(const held_row<Share>& x, int n, std::int64_t row,
   std::int32_t* const group_sums = codes.group_sums + row * (padded / 32);
   std::int32_t total = 0;
   x.each([&](int j, int place) {
-    const int a = nearest_whole(x.of[j].x * inverse), b = nearest_whole(x.of[j].y * inverse),
-              c = nearest_whole(x.of[j].z * inverse), d = nearest_whole(x.of[j].w * inverse);
-    std::int32_t sum = (a + b) + (c + d);
+    const std::uint32_t bytes = nearest_bytes(change([&](float v) { return v * inverse; }, x.of[j]));
+    std::int32_t sum = sum_of_bytes(bytes);
     total += sum;
     for (unsigned step = 4; step > 0; step /= 2) sum += __shfl_xor_sync(whole_warp, sum, step);
     if (place * 4 >= padded) return;
-    q[place] = (a & 255u) | (b & 255u) << 8 | (c & 255u) << 16 | static_cast<std::uint32_t>(d) << 24;
+    q[place] = bytes;
     if (threadIdx.x % 8 == 0) group_sums[place / 8] = sum;
   });
   total = block_sum<row_value::total, Share>(total);

@@ -55,9 +55,9 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) layer_nor
   const float total = x.thread_total([](float sum, float v) { return sum + v; });
   const float mean = block_sum<row_value::sum, Share>(total) / static_cast<float>(a.n);
   x.each([&](int j, int place) {
-    x.of[j] = change([&](float v) { return v - mean; }, x.of[j]);
-    x.end(x.of[j], place, n);
+    if (place * 4 < n) x.of[j] = change([&](float v) { return v - mean; }, x.of[j]);
   });
+  x.end(n);
   const float factor = norm_factor(x, a);
   x.each([&](int j, int) {
     x.of[j] =
@@ -76,6 +76,7 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) swiglu_ro
     x.of[j] = change([](float g, float v) { return (g * sigmoid(g)) * v; }, x.load_four(gate, place, n),
                      x.load_four(up, place, n));
   });
+  x.end(n);
   finish(x, n, a.out, a.codes);
 }
 
@@ -92,6 +93,22 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) gelu_rows
   };
   x.each([&](int j, int) { x.of[j] = change(gelu, x.of[j]); });
   finish(x, n, a.out, a.codes);
+}
+
+/// start(share, blocks of a row): one block where there is a largest element to be found.
+template <class Start>
+void for_codes(std::int64_t n, const row_codes& codes, Start start) {
+  if (codes.q)
+    for_width(n, [&](auto share) { start(share, 1u); });
+  else
+    for_parts(n, start);
+}
+
+template <class... P, class... A>
+void start_rows(const char* operation, void (*kernel)(P...), int rows, unsigned blocks, int threads, const stream& on,
+                const A&... arguments) {
+  launch_early(operation, kernel, dim3(static_cast<unsigned>(rows), blocks), static_cast<unsigned>(threads), on,
+               arguments...);
 }
 
 }  // namespace
@@ -114,32 +131,32 @@ row_codes coded_rows::view(bool integers, bool bf16) const {
 }
 
 void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_codes& codes) {
-  for_width(n, [&](auto share) {
-    launch_early("encode", encode_rows<decltype(share)>, rows, share.threads, on, x, static_cast<int>(n), codes);
+  for_codes(n, codes, [&](auto share, unsigned blocks) {
+    start_rows("encode", encode_rows<decltype(share)>, rows, blocks, share.threads, on, x, static_cast<int>(n), codes);
   });
 }
 
 void rms_norm(const stream& on, const norm_args& args) {
   for_width(args.n, [&](auto share) {
-    launch_early("rms_norm", rms_norm_rows<decltype(share)>, args.rows, share.threads, on, args);
+    start_rows("rms_norm", rms_norm_rows<decltype(share)>, args.rows, 1, share.threads, on, args);
   });
 }
 
 void layer_norm(const stream& on, const norm_args& args) {
   for_width(args.n, [&](auto share) {
-    launch_early("layer_norm", layer_norm_rows<decltype(share)>, args.rows, share.threads, on, args);
+    start_rows("layer_norm", layer_norm_rows<decltype(share)>, args.rows, 1, share.threads, on, args);
   });
 }
 
 void swiglu(const stream& on, const activation_args& args) {
-  for_width(args.n, [&](auto share) {
-    launch_early("swiglu", swiglu_rows<decltype(share)>, args.rows, share.threads, on, args);
+  for_codes(args.n, args.codes, [&](auto share, unsigned blocks) {
+    start_rows("swiglu", swiglu_rows<decltype(share)>, args.rows, blocks, share.threads, on, args);
   });
 }
 
 void gelu_tanh(const stream& on, const activation_args& args) {
-  for_width(args.n, [&](auto share) {
-    launch_early("gelu_tanh", gelu_rows<decltype(share)>, args.rows, share.threads, on, args);
+  for_codes(args.n, args.codes, [&](auto share, unsigned blocks) {
+    start_rows("gelu_tanh", gelu_rows<decltype(share)>, args.rows, blocks, share.threads, on, args);
   });
 }
 

@@ -180,8 +180,9 @@ void embed(const stream& on, const embed_args& args) {
                            t.weights,
                            t.scales,
                            t.mids};
-  for_width(t.ins, [&](auto share) {
-    launch_early("embed", embed_rows<decltype(share)>, args.rows, share.threads, on, args, table);
+  for_parts(t.ins, [&](auto share, unsigned blocks) {
+    launch_early("embed", embed_rows<decltype(share)>, dim3(static_cast<unsigned>(args.rows), blocks), share.threads,
+                 on, args, table);
   });
 }
 

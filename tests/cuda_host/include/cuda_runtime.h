@@ -75,6 +75,18 @@ inline float __int_as_float(int bits) {
 inline int __float_as_int(float value) {
   return std::bit_cast<int>(value);
 }
+/// Byte i of the result is number (selector >> 4 i) of the eight.
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
+  const std::uint64_t both = std::uint64_t{high} << 32 | low;
+  unsigned result = 0;
+  for (unsigned i = 0; i < 4; ++i)
+    result |= static_cast<unsigned>(both >> (8 * (selector >> (4 * i) & 7)) & 255) << (8 * i);
+  return result;
+}
+inline int __dp4a(int a, int b, int sum) {
+  for (int i = 0; i < 32; i += 8) sum += static_cast<std::int8_t>(a >> i) * static_cast<std::int8_t>(b >> i);
+  return sum;
+}
 inline int __float2int_rn(float x) {
   if (std::isnan(x)) return 0;
   return static_cast<int>(std::clamp(std::nearbyint(double{x}), -0x1p31, 0x1p31 - 1));

@@ -88,6 +88,10 @@ TEST_F(cuda_rows, are_encoded_whatever_their_width) {
     encode(on, {on_device.data(), padded_row(n)}, 2, n, codes.view());
     on.wait();
     codes.expect_codes_of(x, n, padded_row(n));
+    const codes_on_device alone(2, n);  // without a largest element to be found
+    encode(on, {on_device.data(), padded_row(n)}, 2, n, {.bf16 = alone.bf16.data()});
+    on.wait();
+    EXPECT_EQ(alone.bf16.read(), codes.bf16.read());
   }
 }
 
@@ -164,7 +168,7 @@ TEST_F(cuda_rows, norms_and_activations_of_wide_rows_equal_the_hosts) {
 
 TEST_F(cuda_rows, codes_can_be_all_that_is_made) {
   random_data random(9);
-  constexpr std::int64_t n = 1000, stride = padded_row(n);
+  constexpr std::int64_t n = 5001, stride = padded_row(n);
   const auto x = random_rows(random, 2, n, stride);
   const device_array<float> x_(x), weight(random_rows(random, 1, n, stride)), out(2 * stride);
   const codes_on_device with(2, n), without(2, n);
@@ -179,6 +183,11 @@ TEST_F(cuda_rows, codes_can_be_all_that_is_made) {
     on.wait();
     EXPECT_EQ(with.q.read(), without.q.read());
     EXPECT_EQ(with.bf16.read(), without.bf16.read());
+    const codes_on_device bf16(2, n);
+    args.codes = {.bf16 = bf16.bf16.data()};
+    op(on, args);
+    on.wait();
+    EXPECT_EQ(with.bf16.read(), bf16.bf16.read());
   };
   const float_rows rows{x_.data(), stride};
   expect_the_same(rms_norm, norm_args{.rows = 2, .n = n, .x = rows, .weight = weight.data()});
