@@ -56,20 +56,21 @@ __device__ void place_head(const place_args& a, const placed_head& own, held_hea
 /// A warp's heads are read at the same time, and turned by the same angles.
 template <class Element, int Pairs, int Heads>
 __global__ void __launch_bounds__(head_warps * 32) place_rows(place_args a) {
-  await_last_kernel();
   const int row = blockIdx.x, dim = a.cache.head_dim, all = a.heads + 2 * a.cache.heads;
   const int first = (blockIdx.y * head_warps + threadIdx.x / 32) * Heads;
-  const std::int32_t position = a.places.positions[row], sequence = a.places.sequences[row];
-  held_head<Pairs> heads[Heads];
-#pragma unroll
-  for (int h = 0; h < Heads; ++h)
-    if (first + h < all) heads[h] = held_head<Pairs>(placed_head(a, row, first + h).at, dim);
-  if (position < 0 || first >= all) return;
+  const std::int32_t position = a.places.positions[row];  // places and angles are there before the pass begins
+  if (position < 0 || first >= all) return await_last_kernel();
   const std::int64_t at = static_cast<std::int64_t>(position) * (dim / 2);
   lane_angles<Pairs> angles;
   if (a.cosines) angles = {a.cosines + at, a.sines + at, dim / 2};
   const int slot = position % static_cast<int>(kv_positions);
-  const std::int32_t block = a.places.tables[sequence * a.places.table_stride + position / kv_positions];
+  const std::int32_t* table = a.places.tables + a.places.sequences[row] * a.places.table_stride;
+  const std::int32_t block = table[position / kv_positions];
+  await_last_kernel();
+  held_head<Pairs> heads[Heads];
+#pragma unroll
+  for (int h = 0; h < Heads; ++h)
+    if (first + h < all) heads[h] = held_head<Pairs>(placed_head(a, row, first + h).at, dim);
 #pragma unroll
   for (int h = 0; h < Heads; ++h)
     if (first + h < all) place_head<Element>(a, placed_head(a, row, first + h), heads[h], angles, block, slot);

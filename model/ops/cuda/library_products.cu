@@ -15,7 +15,6 @@ constexpr int library_threads = 256, finished_outs = 4 * library_threads, finish
 __global__ void __launch_bounds__(library_threads)
     unpack_weights(const std::byte* packed, std::int64_t ins, int pieces, std::int8_t* weights) {
   constexpr std::uint32_t flip = 0x80808080u;
-  await_last_kernel();
   const int first = blockIdx.x * library_threads * pieces_of_thread + threadIdx.x, block_pieces = static_cast<int>(ins);
   uint4 words[pieces_of_thread] = {};
 #pragma unroll
@@ -28,6 +27,7 @@ __global__ void __launch_bounds__(library_threads)
     words[j] = make_uint4(from[0] ^ flip, from[outs_per_block] ^ flip, from[2 * outs_per_block] ^ flip,
                           from[3 * outs_per_block] ^ flip);
   }
+  await_last_kernel();  // which may still read what was unpacked before
 #pragma unroll
   for (int j = 0; j < pieces_of_thread; ++j) {
     const int piece = first + j * library_threads, in_block = piece % block_pieces;
@@ -61,11 +61,11 @@ struct output_four {
 
 __global__ void __launch_bounds__(library_threads)
     finish_sums(product_job job, coded_inputs in, const std::int32_t* sums, int outs) {
-  await_last_kernel();
   const int first_row = blockIdx.x * finished_rows, out = blockIdx.y * finished_outs + threadIdx.x * 4;
-  if (out >= outs) return;
+  if (out >= outs) return await_last_kernel();
   const auto y_of = [&](int row) { return reinterpret_cast<float4*>(job.y + row * job.y_stride + out); };
   const output_four four(job, out);
+  await_last_kernel();
   uint4 of_row[finished_rows] = {};
   float4 before[finished_rows] = {};
   float inputs[finished_rows] = {}, scales[finished_rows] = {};

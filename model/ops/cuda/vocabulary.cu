@@ -121,7 +121,7 @@ __device__ candidate best_of_warp(candidate best) {
 }
 
 constexpr int row_parts = 16, part_threads = 256;  // a row is many blocks': one could not ask for so much memory
-constexpr int fours_at_once = 4;
+constexpr int fours_at_once = 8;
 
 struct logits_view {
   const float* data;
