@@ -2,6 +2,9 @@
 // takes no memory, waits for nothing and decides nothing by what lies on the device, so a pass can be captured as a
 // graph.
 //
+// What a pass only reads (weights, factors and their table, places, tiles, angles) is there before its first kernel:
+// kernels may read it while the one before them still runs.
+//
 // Promise 1: what an op makes of a row depends on that row and on the shapes of the weights alone. How many rows there
 // are only decides which kernel runs, and all of them add in the same order, or whole numbers.
 #pragma once
