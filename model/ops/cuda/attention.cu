@@ -41,7 +41,11 @@ __device__ void share_scores(const position_rows<Steps>& keys, const query_fragm
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float own[2][4] = {};
 #pragma unroll
-  for (int step = 0; step < Steps; ++step) add_scores(keys, queries, step, warp, own[0], own[1]);
+  for (int step = 0; step < Steps; ++step) {
+    std::uint32_t k[2][2];
+    load_keys(keys, step, warp, k[0], k[1]);
+    for (int i = 0; i < 2; ++i) mma_f16(own[i], queries.words[step], k[i]);
+  }
   for (int i = 0; i < 2; ++i) shared[(warp * 2 + i) * 32 + lane] = {own[i][0], own[i][1], own[i][2], own[i][3]};
   __syncthreads();
 #pragma unroll
@@ -53,22 +57,23 @@ __device__ void share_scores(const position_rows<Steps>& keys, const query_fragm
 
 /// Weighs the warp's part of the dimensions into the memory where sections meet.
 template <int Eights, int Steps>
-__device__ void put_section(const attention_plan& p, const query (&queries)[2], const position_rows<Steps>& values,
-                            const section_weights& weights, int tile, int section, int first_eight) {
+__device__ void put_section(const attention_plan& p, const position_range (&seen)[2],
+                            const position_rows<Steps>& values, const section_weights (&weights)[1], int tile,
+                            int section, int first_eight) {
   const section_store store(p);
   const int lane = threadIdx.x % 32;
   float* rows[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     rows[half] = store.row(tile, p.args.cache.heads, blockIdx.y, section, lane / 4 + half * 8);
-    if (queries[half].exists() && lane % 4 == 0 && first_eight == 0) store.put_part(rows[half], weights.parts[half]);
+    if (seen[half].to > 0 && lane % 4 == 0 && first_eight == 0) store.put_part(rows[half], weights[0].parts[half]);
   }
-  weigh_values<Eights>(values, weights, first_eight, [&](int e, const float(&sums)[4]) {
+  weigh_values<Eights>(values, weights, first_eight, [&](int, int e, const float(&sums)[4]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
       for (int i = 0; i < 2; ++i) {
         const int dim = (first_eight + e) * 8 + lane % 4 * 2 + i;
-        if (queries[half].exists() && dim < p.args.cache.head_dim) rows[half][dim] = sums[half * 2 + i];
+        if (seen[half].to > 0 && dim < p.args.cache.head_dim) rows[half][dim] = sums[half * 2 + i];
       }
   });
 }
@@ -80,10 +85,10 @@ __global__ void __launch_bounds__(sharing_threads, Steps > 8 ? 2 : 4) attend_til
   auto& memory = *reinterpret_cast<tile_memory<Kind, Steps>*>(dynamic_shared());
   const int pieces = (p.queries + tile_queries - 1) / tile_queries;
   const int kv_head = blockIdx.y, part = blockIdx.x % p.parts, item = blockIdx.x / p.parts;
-  const int index = item / pieces, first_query = item % pieces * tile_queries, place = threadIdx.x % 32 / 4;
+  const int index = item / pieces, first_query = item % pieces * tile_queries;
   const attention_tile tile = p.args.tiles[index];
   const tile_span span(p, tile, kv_head, first_query, tile_queries);
-  const query queries[2] = {{p, tile, kv_head, first_query + place}, {p, tile, kv_head, first_query + place + 8}};
+  const query_two queries(p, tile, kv_head, first_query);
   const int first = span.first_section() + part, last = span.last_section();
   block_ids next;
   if (first < last) next.read(span, first);
@@ -95,9 +100,10 @@ __global__ void __launch_bounds__(sharing_threads, Steps > 8 ? 2 : 4) attend_til
     next.read(span, section + p.parts);
   };
   start(first);
-  const query_fragments<Steps> fragments(p, queries);
+  const query_fragments<Steps> fragments(p, queries.of);
+  const position_range seen[2] = {queries.of[0], queries.of[1]};
   const int first_eight = static_cast<int>(threadIdx.x) / 32 * eights;
-  lane_totals<eights> totals;
+  lane_totals<eights> totals[1];
   for (int section = first; section < last; section += p.parts) {
     wait_for_copies<0>();
     __syncthreads();
@@ -106,16 +112,17 @@ __global__ void __launch_bounds__(sharing_threads, Steps > 8 ? 2 : 4) attend_til
     const section_rows<Steps>& rows = memory.section.rows(section);
     section_scores scores;
     share_scores(rows.keys, fragments, memory.score_memory(), scores);
-    finish_scores<Kind>(memory.section, queries, section, scores);
-    const section_weights weights(scores);
+    finish_scores<Kind>(memory.section, seen, section, scores);
+    section_weights weights[1];
+    weights[0].make(scores);
     if (p.sections)
-      put_section<eights>(p, queries, rows.values, weights, index, section, first_eight);
+      put_section<eights>(p, seen, rows.values, weights, index, section, first_eight);
     else
-      totals.join(rows.values, weights, first_eight);
+      join_section(totals, rows.values, weights, first_eight);
     __syncthreads();
     if (!memory.is_early) start(section + p.parts);
   }
-  if (!p.sections) totals.put_answers(p, queries, first_eight);
+  if (!p.sections) totals[0].put_answers(p, query_two(p, p.args.tiles[index], kv_head, first_query).of, first_eight);
 }
 
 // ---- sections that were shared out ----
@@ -135,17 +142,17 @@ __global__ void join_sections(attention_plan p) {
   float sum = 0;
   const int last = span.last_section();
   for (int first = span.first_section(); first < last; first += joined_at_once) {
-    softmax_part parts[joined_at_once];
-    float sums[joined_at_once];
+    softmax_part parts[joined_at_once];  // a part that is left as it is changes nothing
+    float sums[joined_at_once] = {};
 #pragma unroll
     for (int i = 0; i < joined_at_once; ++i) {
-      const float* row = store.row(index, p.args.cache.heads, kv_head, min(first + i, last - 1), place);
+      if (first + i >= last) continue;
+      const float* row = store.row(index, p.args.cache.heads, kv_head, first + i, place);
       parts[i] = store.part(row);
       sums[i] = row[dim];
     }
 #pragma unroll
     for (int i = 0; i < joined_at_once; ++i) {
-      if (first + i >= last) break;
       const part_weights weights(total, parts[i]);
       total = weights.both;
       sum = weights.join(sum, sums[i]);
@@ -154,23 +161,62 @@ __global__ void join_sections(attention_plan p) {
   q.at(p, p.args.out)[dim] = final_sum(total)(sum);
 }
 
-// ---- wide tiles: each warp has 16 queries, and all read the sections that one block brings ----
+// ---- wide tiles: each warp has 32 queries, and all read the sections that one block brings ----
 
-constexpr int wide_warps = wide_tile_queries / tile_queries, wide_threads = wide_warps * 32;
+constexpr int warp_groups = 2;  ///< of 16 queries: what a warp reads out of shared memory serves them all
+constexpr int warp_queries = warp_groups * tile_queries;
+constexpr int wide_warps = wide_tile_queries / warp_queries, wide_threads = wide_warps * 32;
+
+/// The queries lie in memory, too: registers hold what is summed for them.
+template <kv_kind Kind, int Steps>
+struct wide_memory {
+  section_memory<Kind, Steps, 2> sections;
+  uint4 queries[wide_warps][Steps][warp_groups][32];  // each lane reads what it has written itself
+
+  __device__ uint4& query_words(int step, int group) {
+    return queries[threadIdx.x / 32][step][group][threadIdx.x % 32];
+  }
+  __device__ void put(const query_fragments<Steps>& fragments, int group) {
+#pragma unroll
+    for (int step = 0; step < Steps; ++step) {
+      const auto& w = fragments.words[step];
+      query_words(step, group) = make_uint4(w[0], w[1], w[2], w[3]);
+    }
+  }
+};
 
 template <kv_kind Kind, int Steps>
-using wide_memory = section_memory<Kind, Steps, 2>;
+__device__ void score_section(wide_memory<Kind, Steps>& memory, const position_rows<Steps>& keys,
+                              section_scores (&scores)[warp_groups]) {
+#pragma unroll
+  for (int step = 0; step < Steps; ++step) {
+    std::uint32_t q[warp_groups][4];
+#pragma unroll
+    for (int g = 0; g < warp_groups; ++g) {
+      const uint4 words = memory.query_words(step, g);
+      q[g][0] = words.x, q[g][1] = words.y, q[g][2] = words.z, q[g][3] = words.w;
+    }
+#pragma unroll
+    for (int b = 0; b < section_blocks; ++b) {
+      std::uint32_t k[2][2];
+      load_keys(keys, step, b, k[0], k[1]);
+#pragma unroll
+      for (int g = 0; g < warp_groups; ++g)
+#pragma unroll
+        for (int i = 0; i < 2; ++i) mma_f16(scores[g][b * 2 + i], q[g], k[i]);
+    }
+  }
+}
 
 /// The longest tiles begin first, so that no late one keeps the device waiting.
 template <kv_kind Kind, int Steps>
-__global__ void __launch_bounds__(wide_threads) attend_wide_tiles(attention_plan p) {
+__global__ void __launch_bounds__(wide_threads, Steps > 4 ? 2 : 3) attend_wide_tiles(attention_plan p) {
   auto& memory = *reinterpret_cast<wide_memory<Kind, Steps>*>(dynamic_shared());
   const int kv_head = blockIdx.x, index = p.args.tile_count - 1 - static_cast<int>(blockIdx.y);
-  const int first_query = static_cast<int>(threadIdx.x) / 32 * tile_queries, place = threadIdx.x % 32 / 4;
+  const int first_query = static_cast<int>(threadIdx.x) / 32 * warp_queries;
   const attention_tile tile = p.args.tiles[index];
   const tile_span span(p, tile, kv_head, 0, wide_tile_queries);
-  const tile_span own(p, tile, kv_head, first_query, tile_queries);
-  const query queries[2] = {{p, tile, kv_head, first_query + place}, {p, tile, kv_head, first_query + place + 8}};
+  const tile_span own(p, tile, kv_head, first_query, warp_queries);
   const int first = span.first_section(), last = span.last_section();
   block_ids next;
   if (first < last) next.read(span, first);
@@ -178,29 +224,40 @@ __global__ void __launch_bounds__(wide_threads) attend_wide_tiles(attention_plan
   if (first >= last) return;
   const auto start = [&](int section) {
     if (section >= last) return;
-    memory.template start<wide_threads>(p.args.cache, span, kv_head, section, next);
+    memory.sections.template start<wide_threads>(p.args.cache, span, kv_head, section, next);
     next.read(span, section + 1);
   };
   start(first);
-  const query_fragments<Steps> fragments(p, queries);
-  lane_totals<2 * Steps> totals;
+  position_range seen[warp_groups][2];
+#pragma unroll
+  for (int g = 0; g < warp_groups; ++g) {
+    const query_two queries(p, tile, kv_head, first_query + g * tile_queries);
+    for (int half = 0; half < 2; ++half) seen[g][half] = queries.of[half];
+    memory.put(query_fragments<Steps>(p, queries.of), g);
+  }
+  lane_totals<2 * Steps> totals[warp_groups];
   for (int section = first; section < last; ++section) {
     wait_for_copies<0>();
     __syncthreads();
-    memory.template ready<wide_threads>(span, section);
+    memory.sections.template ready<wide_threads>(span, section);
     start(section + 1);
     if (section < own.first_section() || section >= own.last_section()) continue;
-    const section_rows<Steps>& rows = memory.rows(section);
-    section_scores scores = {};
+    const section_rows<Steps>& rows = memory.sections.rows(section);
+    section_scores scores[warp_groups] = {};
+    score_section(memory, rows.keys, scores);
+    section_weights weights[warp_groups];
 #pragma unroll
-    for (int step = 0; step < Steps; ++step)
-#pragma unroll
-      for (int b = 0; b < section_blocks; ++b)
-        add_scores(rows.keys, fragments, step, b, scores[b * 2], scores[b * 2 + 1]);
-    finish_scores<Kind>(memory, queries, section, scores);
-    totals.join(rows.values, section_weights(scores), 0);
+    for (int g = 0; g < warp_groups; ++g) {
+      finish_scores<Kind>(memory.sections, seen[g], section, scores[g]);
+      weights[g].make(scores[g]);
+    }
+    join_section(totals, rows.values, weights, 0);
   }
-  totals.put_answers(p, queries, 0);
+#pragma unroll
+  for (int g = 0; g < warp_groups; ++g) {
+    const query_two queries(p, p.args.tiles[index], kv_head, first_query + g * tile_queries);
+    totals[g].put_answers(p, queries.of, 0);
+  }
 }
 
 // ---- which kernel ----

@@ -18,11 +18,18 @@ struct attention_plan {
 constexpr int lane_dims = most_head_dim / 32;  ///< of a head that a lane of attend_floats has: l, l + 32 …
 void attend_floats(const stream& on, const attention_plan& plan);
 
+/// Positions that are seen; to is 0 if none are.
+struct position_range {
+  int from = 0, to = 0;
+
+  __device__ bool sees(int position) const { return position >= from && position < to; }
+  __device__ bool sees_all(int first, int count) const { return first >= from && first + count <= to; }
+};
+
 /// One of a tile's queries.
-struct query {
-  int row = -1;          ///< -1: the tile has no more
-  int head = 0;          ///< of all query heads
-  int from = 0, to = 0;  ///< the positions that it sees
+struct query : position_range {
+  int row = -1;  ///< -1: the tile has no more
+  int head = 0;  ///< of all query heads
 
   __device__ query(const attention_plan& p, const attention_tile& tile, int kv_head, int index) {
     const int at = tile.first_query + index;
@@ -35,16 +42,22 @@ struct query {
     from = p.args.window > 0 && to > p.args.window ? to - static_cast<int>(p.args.window) : 0;
   }
   __device__ bool exists() const { return row >= 0; }
-  __device__ bool sees(int position) const { return position >= from && position < to; }
-  __device__ bool sees_all(int first, int count) const { return first >= from && first + count <= to; }
   __device__ float* at(const attention_plan& p, float_rows rows) const {
     return rows.data + row * rows.stride + head * p.args.cache.head_dim;
   }
 };
 
+/// A lane's two of 16 neighbouring queries, as tensor cores spread them.
+struct query_two {
+  query of[2];
+
+  __device__ query_two(const attention_plan& p, const attention_tile& tile, int kv_head, int first)
+      : of{{p, tile, kv_head, first + static_cast<int>(threadIdx.x) % 32 / 4},
+           {p, tile, kv_head, first + static_cast<int>(threadIdx.x) % 32 / 4 + 8}} {}
+};
+
 /// The positions that any of some neighbouring queries of a tile sees: those of the first row on, up to the last row's.
-struct tile_span {
-  int from = 0, to = 0;
+struct tile_span : position_range {
   const std::int32_t* table = nullptr;
 
   __device__ tile_span(const attention_plan& p, const attention_tile& tile, int kv_head, int index, int most) {
@@ -56,7 +69,6 @@ struct tile_span {
     to = last.to;
     table = p.args.places.tables + p.args.places.sequences[first.row] * p.args.places.table_stride;
   }
-  __device__ bool sees(int position) const { return position >= from && position < to; }
   __device__ int first_section() const { return static_cast<unsigned>(from) / section_positions; }
   __device__ int last_section() const { return static_cast<unsigned>(to + section_positions - 1) / section_positions; }
 };
@@ -77,7 +89,8 @@ struct part_weights {
     after = quick_exp2(b.largest - base);
     both.sum = join(a.sum, b.sum);
   }
-  __device__ float join(float a, float b) const { return fmaf(a, before, b * after); }
+  static __device__ float join(float a, float before, float b, float after) { return fmaf(a, before, b * after); }
+  __device__ float join(float a, float b) const { return join(a, before, b, after); }
 };
 
 /// A query's answer from the sum of its weighted values. Adding zero makes a zero positive: sections that the query
@@ -106,11 +119,11 @@ class section_store {
     return data + (place * queries + index) * row_floats;
   }
   __device__ softmax_part part(const float* row) const {
-    return {row[row_floats - numbers_behind], row[row_floats - numbers_behind + 1]};
+    const float2 two = *reinterpret_cast<const float2*>(row + row_floats - numbers_behind);
+    return {two.x, two.y};
   }
   __device__ void put_part(float* row, softmax_part part) const {
-    row[row_floats - numbers_behind] = part.largest;
-    row[row_floats - numbers_behind + 1] = part.sum;
+    *reinterpret_cast<float2*>(row + row_floats - numbers_behind) = make_float2(part.largest, part.sum);
   }
 
  private:

@@ -187,22 +187,22 @@ struct query_fragments {
 /// two and neighbour i % 2.
 using section_scores = float[section_eights][4];
 
-/// Adds a step's products to the scores of a block of positions.
+/// A block's keys of a step, as tensor cores multiply them: of its first eight positions, then of the others.
 template <int Steps>
-__device__ void add_scores(const position_rows<Steps>& keys, const query_fragments<Steps>& queries, int step,
-                           unsigned block, float (&first)[4], float (&second)[4]) {
+__device__ void load_keys(const position_rows<Steps>& keys, int step, unsigned block, std::uint32_t (&first)[2],
+                          std::uint32_t (&second)[2]) {
   const unsigned lane = threadIdx.x % 32;
   std::uint32_t k[4];
   load_matrices(k, keys.piece(block * block_slots + lane / 16 * 8 + lane % 8, 2 * step + lane / 8 % 2));
-  mma_f16(first, queries.words[step], {k[0], k[1]});
-  mma_f16(second, queries.words[step], {k[2], k[3]});
+  first[0] = k[0], first[1] = k[1], second[0] = k[2], second[1] = k[3];
 }
 
 /// What the queries do not see counts for nothing.
 template <kv_kind Kind, class Memory>
-__device__ void finish_scores(const Memory& memory, const query (&queries)[2], int section, section_scores& scores) {
+__device__ void finish_scores(const Memory& memory, const position_range (&seen)[2], int section,
+                              section_scores& scores) {
   const int first = section * section_positions;
-  const bool sees_all = queries[0].sees_all(first, section_positions) && queries[1].sees_all(first, section_positions);
+  const bool sees_all = seen[0].sees_all(first, section_positions) && seen[1].sees_all(first, section_positions);
 #pragma unroll
   for (int e = 0; e < section_eights; ++e)
 #pragma unroll
@@ -216,7 +216,7 @@ __device__ void finish_scores(const Memory& memory, const query (&queries)[2], i
 #pragma unroll
     for (int i = 0; i < 4; ++i) {
       const int place = e * 8 + threadIdx.x % 4 * 2 + i % 2;
-      if (!queries[i / 2].sees(first + place)) scores[e][i] = minus_infinity;
+      if (!seen[i / 2].sees(first + place)) scores[e][i] = minus_infinity;
     }
 }
 
@@ -226,7 +226,7 @@ struct section_weights {
   std::uint32_t words[section_blocks][4];
   softmax_part parts[2];
 
-  __device__ explicit section_weights(const section_scores& scores) {
+  __device__ void make(const section_scores& scores) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       float largest = minus_infinity;
@@ -256,28 +256,33 @@ struct section_weights {
   }
 };
 
-/// use(i, sums) for Eights times eight dimensions from first_eight on: the section's values, weighed, as the lane has
-/// them of dimension 2t and 2t + 1; [i] is query i / 2 of the lane's two. Some eights are added up at a time, since
-/// each waits for its last product.
-template <int Eights, int Steps, class Use>
-__device__ void weigh_values(const position_rows<Steps>& values, const section_weights& weights, int first_eight,
-                             Use use) {
-  constexpr int at_once = Eights < 4 ? Eights : 4;
+/// use(group, i, sums) for Eights times eight dimensions from first_eight on: the section's values, weighed for each
+/// group of 16 queries, as the lane has them of dimension 2t and 2t + 1; [i] is query i / 2 of the lane's two. Some
+/// sums are made at a time, since each waits for its last product.
+template <int Eights, int Groups, int Steps, class Use>
+__device__ void weigh_values(const position_rows<Steps>& values, const section_weights (&weights)[Groups],
+                             int first_eight, Use use) {
+  constexpr int at_once = Eights < 4 / Groups ? Eights : 4 / Groups;
   const unsigned lane = threadIdx.x % 32;
 #pragma unroll
   for (int first = 0; first < Eights; first += at_once) {
-    float sums[at_once][4] = {};
+    float sums[Groups][at_once][4] = {};
 #pragma unroll
     for (int b = 0; b < section_blocks; ++b)
 #pragma unroll
       for (int e = 0; e < at_once; e += 2) {
         std::uint32_t v[4];
         load_transposed(v, values.piece(b * block_slots + lane % 16, first_eight + first + e + lane / 16));
-        mma_f16(sums[e], weights.words[b], {v[0], v[1]});
-        mma_f16(sums[e + 1], weights.words[b], {v[2], v[3]});
+#pragma unroll
+        for (int g = 0; g < Groups; ++g) {
+          mma_f16(sums[g][e], weights[g].words[b], {v[0], v[1]});
+          mma_f16(sums[g][e + 1], weights[g].words[b], {v[2], v[3]});
+        }
       }
 #pragma unroll
-    for (int e = 0; e < at_once; ++e) use(first + e, sums[e]);
+    for (int g = 0; g < Groups; ++g)
+#pragma unroll
+      for (int e = 0; e < at_once; ++e) use(g, first + e, sums[g][e]);
   }
 }
 
@@ -286,15 +291,6 @@ template <int Eights>
 struct lane_totals {
   float values[Eights][4] = {};
   softmax_part parts[2];
-
-  template <int Steps>
-  __device__ void join(const position_rows<Steps>& rows, const section_weights& section, int first_eight) {
-    const part_weights joint[2] = {{parts[0], section.parts[0]}, {parts[1], section.parts[1]}};
-    for (int half = 0; half < 2; ++half) parts[half] = joint[half].both;
-    weigh_values<Eights>(rows, section, first_eight, [&](int e, const float(&sums)[4]) {
-      for (int i = 0; i < 4; ++i) values[e][i] = joint[i / 2].join(values[e][i], sums[i]);
-    });
-  }
 
   __device__ void put_answers(const attention_plan& p, const query (&queries)[2], int first_eight) const {
 #pragma unroll
@@ -311,5 +307,26 @@ struct lane_totals {
     }
   }
 };
+
+template <int Eights, int Groups, int Steps>
+__device__ void join_section(lane_totals<Eights> (&totals)[Groups], const position_rows<Steps>& values,
+                             const section_weights (&weights)[Groups], int first_eight) {
+  float before[Groups][2], after[Groups][2];
+#pragma unroll
+  for (int g = 0; g < Groups; ++g)
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      softmax_part& part = totals[g].parts[half];
+      const part_weights joint(part, weights[g].parts[half]);
+      part = joint.both;
+      before[g][half] = joint.before;
+      after[g][half] = joint.after;
+    }
+  weigh_values<Eights>(values, weights, first_eight, [&](int g, int e, const float(&sums)[4]) {
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+      totals[g].values[e][i] = part_weights::join(totals[g].values[e][i], before[g][i / 2], sums[i], after[g][i / 2]);
+  });
+}
 
 }  // namespace troupe::cuda
