@@ -71,10 +71,9 @@ __device__ void put_section(const attention_plan& p, const position_range (&seen
   weigh_values<Eights>(values, weights, first_eight, [&](int, int e, const float(&sums)[4]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      for (int i = 0; i < 2; ++i) {
-        const int dim = (first_eight + e) * 8 + lane % 4 * 2 + i;
-        if (seen[half].to > 0 && dim < p.args.cache.head_dim) rows[half][dim] = sums[half * 2 + i];
-      }
+      if (seen[half].to > 0)
+        put_two(rows[half], p.args.cache.head_dim, (first_eight + e) * 8 + static_cast<int>(lane) % 4 * 2,
+                sums[half * 2], sums[half * 2 + 1]);
   });
 }
 
@@ -127,38 +126,41 @@ __global__ void __launch_bounds__(sharing_threads, Steps > 8 ? 2 : 4) attend_til
 
 // ---- sections that were shared out ----
 
-constexpr int joined_at_once = 16;  ///< reads that are under way at the same time
+constexpr int joined_at_once = 32;
 
-/// A block for a query, a thread for a dimension.
-__global__ void join_sections(attention_plan p) {
+/// A block for a query, a thread for a dimension. Sums come into shared memory, all at the same time.
+__global__ void __launch_bounds__(most_head_dim) join_sections(attention_plan p) {
+  __shared__ float4 shared[joined_at_once][section_store::most_row_floats / 4];
   const int index = blockIdx.x / p.queries, place = blockIdx.x % p.queries, kv_head = blockIdx.y, dim = threadIdx.x;
+  const int warp = dim / 32, warps = blockDim.x / 32, lane = dim % 32;
   const attention_tile tile = p.args.tiles[index];
   const tile_span span(p, tile, kv_head, 0, p.queries);
   const query q(p, tile, kv_head, place);
   await_last_kernel();
-  if (!q.exists() || dim >= p.args.cache.head_dim) return;
+  if (!q.exists()) return;
   const section_store store(p);
+  const int last = span.last_section();
   softmax_part total;
   float sum = 0;
-  const int last = span.last_section();
   for (int first = span.first_section(); first < last; first += joined_at_once) {
-    softmax_part parts[joined_at_once];  // a part that is left as it is changes nothing
-    float sums[joined_at_once] = {};
-#pragma unroll
-    for (int i = 0; i < joined_at_once; ++i) {
-      if (first + i >= last) continue;
+    const int count = min(joined_at_once, last - first);
+    for (int i = warp; i < count; i += warps) {
       const float* row = store.row(index, p.args.cache.heads, kv_head, first + i, place);
-      parts[i] = store.part(row);
-      sums[i] = row[dim];
+      for (int four = lane; four < store.row_floats / 4; four += 32) copy_async(&shared[i][four], row + four * 4);
     }
-#pragma unroll
-    for (int i = 0; i < joined_at_once; ++i) {
-      const part_weights weights(total, parts[i]);
+    close_copies();
+    wait_for_copies<0>();
+    __syncthreads();
+#pragma unroll 8
+    for (int i = 0; i < count; ++i) {
+      const auto* row = reinterpret_cast<const float*>(shared[i]);
+      const part_weights weights(total, store.part(row));
       total = weights.both;
-      sum = weights.join(sum, sums[i]);
+      sum = weights.join(sum, row[dim]);  // a row is long enough for threads that have no dimension
     }
+    __syncthreads();
   }
-  q.at(p, p.args.out)[dim] = final_sum(total)(sum);
+  if (dim < p.args.cache.head_dim) q.at(p, p.args.out)[dim] = final_sum(total)(sum);
 }
 
 // ---- wide tiles: each warp has 32 queries, and all read the sections that one block brings ----

@@ -102,9 +102,24 @@ struct final_sum {
   __device__ float operator()(float sum) const { return sum * inverse + 0.0f; }
 };
 
+/// Puts numbers of two neighbouring dimensions, the first of them even. Heads whose dimensions are even begin at even
+/// places, where two are written at once.
+inline __device__ void put_two(float* head, int dims, int dim, float first, float second) {
+  if (dims % 2 == 0) {
+    if (dim < dims) *reinterpret_cast<float2*>(head + dim) = make_float2(first, second);
+  } else {
+    if (dim < dims) head[dim] = first;
+    if (dim + 1 < dims) head[dim + 1] = second;
+  }
+}
+
 /// Where sections that different blocks of threads make meet: [tile][kv head][section][query][row_floats].
-class section_store {
- public:
+struct section_store {
+  static constexpr int numbers_behind = 16;  // two would do, but rows begin at whole lines
+  static constexpr int most_row_floats = most_head_dim + numbers_behind;
+  float* data;
+  int sections, queries, row_floats;
+
   __host__ __device__ explicit section_store(const attention_plan& p)
       : data(p.args.scratch),
         sections(p.sections),
@@ -125,12 +140,6 @@ class section_store {
   __device__ void put_part(float* row, softmax_part part) const {
     *reinterpret_cast<float2*>(row + row_floats - numbers_behind) = make_float2(part.largest, part.sum);
   }
-
- private:
-  static constexpr int numbers_behind = 16;  // two would do, but rows begin at whole lines
-
-  float* data;
-  int sections, queries, row_floats;
 };
 
 }  // namespace troupe::cuda

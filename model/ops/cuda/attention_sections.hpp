@@ -300,10 +300,8 @@ struct lane_totals {
       const final_sum answer(parts[half]);
 #pragma unroll
       for (int e = 0; e < Eights; ++e)
-        for (int i = 0; i < 2; ++i) {
-          const int dim = (first_eight + e) * 8 + threadIdx.x % 4 * 2 + i;
-          if (dim < p.args.cache.head_dim) out[dim] = answer(values[e][half * 2 + i]);
-        }
+        put_two(out, p.args.cache.head_dim, (first_eight + e) * 8 + static_cast<int>(threadIdx.x) % 4 * 2,
+                answer(values[e][half * 2]), answer(values[e][half * 2 + 1]));
     }
   }
 };

@@ -49,9 +49,10 @@ std::vector<float> attend_ranges(const sequences_data& data, const std::vector<r
   std::vector<attention_tile> tiles, wide_tiles;
   std::vector<std::int32_t> sequences, positions;
   std::vector<float> q;
-  int highest = 0;
+  int highest = 0, most_queries = 1;
   for (const row_range& range : ranges) {
     const int queries = range.is_wide ? wide_tile_queries : tile_queries;
+    if (!range.is_wide) most_queries = std::max(most_queries, std::min(range.rows * group, tile_queries));
     for (int query = 0; query < range.rows * group; query += queries)
       (range.is_wide ? wide_tiles : tiles).push_back({static_cast<int>(sequences.size()), range.rows, query});
     for (int i = 0; i < range.rows; ++i) {
@@ -76,6 +77,7 @@ std::vector<float> attend_ranges(const sequences_data& data, const std::vector<r
   a.tiles = tiles_.data();
   a.tile_count = tile_count;
   a.wide_tile_count = static_cast<int>(wide_tiles.size());
+  a.most_queries = most_queries;
   a.window = window;
   a.positions = highest;
   a.q = {q_.data(), data.shape.q_stride()};
@@ -151,6 +153,16 @@ TEST_F(cuda_attention, equals_plain_sums_over_sections) {
           expect_near(got.data() + row * data.shape.q_stride() + head * 16,
                       expected_head(data, 1000 + row, head, window), 16);
     }
+}
+
+TEST_F(cuda_attention, very_many_sections_are_joined_in_order) {
+  random_data random(39);
+  const sequences_data data(random, {kv_kind::f16, 2, 1, 16}, {2500});
+  data.store(2500);
+  const auto shared = attend_ranges(data, {{0, 2499, 1}}, 0, all_scratch);
+  EXPECT_TRUE(same_bits(shared, attend_ranges(data, {{0, 2499, 1}}, 0, 0)));
+  for (int head = 0; head < 2; ++head)
+    expect_near(shared.data() + head * 16, expected_head(data, 2499, head, 0), 16);
 }
 
 TEST_F(cuda_attention, a_row_is_the_same_to_the_bit_in_any_chunk_and_company_shared_out_or_not) {
