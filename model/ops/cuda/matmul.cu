@@ -11,6 +11,7 @@ namespace {
 // ---- few rows ----
 
 constexpr int most_few_rows = 8, few_threads = most_slices * 32;
+constexpr int few_blocks = 3;  // that registers leave room for on a multiprocessor
 /// Of a warp's slice: weights of a kilobyte each (4 bits: half of that), and rows.
 template <scheme Kind>
 constexpr int stages_ahead = group_of(Kind) ? 4 : 10;
@@ -49,11 +50,11 @@ struct stage_words {
   }
 };
 
-/// Weights from a stage on, as far as the slice and some KiB go, come into the L2 cache: the memory has nothing else to
-/// do until the last kernel has ended.
+/// Some KiB of weights from a stage on come into the L2 cache: until the last kernel has ended the memory has nothing
+/// else to do. More would be in the way of what is read first.
 template <scheme Kind>
 __device__ void bring_near(const product_job& job, int block, int begin, int end) {
-  constexpr int line = 128, most = 16 << 10;
+  constexpr int line = 128, most = 6 << 10;
   const std::byte* from = job.weights + block * job.block_bytes + std::int64_t{begin} * stage_weight_bytes<Kind>;
   const int bytes = min((end - begin) * stage_weight_bytes<Kind>, most);
   for (int at = threadIdx.x % 32 * line; at < bytes; at += 32 * line) prefetch_line(from + at);
@@ -63,13 +64,13 @@ __device__ void bring_near(const product_job& job, int block, int begin, int end
 /// first of them may be while the last kernel still makes the rows.
 template <scheme Kind>
 __device__ void sum_slice(const product_job& job, const coded_inputs& in, int block, int begin, int end,
-                          sum_of<Kind> (&sum)[4]) {
+                          bool all_at_once, sum_of<Kind> (&sum)[4]) {
   const int lane = threadIdx.x % 32;
   stage_words<Kind> ahead[stages_ahead<Kind>] = {};
 #pragma unroll
   for (int i = 0; i < stages_ahead<Kind>; ++i)
     if (begin + i < end) ahead[i].load_weights(job, block, begin + i, lane);
-  bring_near<Kind>(job, block, begin + stages_ahead<Kind>, end);
+  if (all_at_once) bring_near<Kind>(job, block, begin + stages_ahead<Kind>, end);
   await_last_kernel();
 #pragma unroll
   for (int i = 0; i < stages_ahead<Kind>; ++i)
@@ -92,7 +93,7 @@ __global__ void __launch_bounds__(few_threads) few_rows(product_jobs jobs, coded
   const product_job& job = jobs.of_block(blockIdx.x);
   const int block = blockIdx.x - job.first_block, slice = threadIdx.x / 32, lane = threadIdx.x % 32;
   sum_of<Kind> sum[4] = {};
-  sum_slice<Kind>(job, in, block, jobs.slice_begin(slice), jobs.slice_begin(slice + 1), sum);
+  sum_slice<Kind>(job, in, block, jobs.slice_begin(slice), jobs.slice_begin(slice + 1), jobs.all_at_once, sum);
   for (int i = 0; i < 4; ++i) of_slice[slice][lane][i] = sum[i];
   __syncthreads();
   if (slice > 0) return;
@@ -218,9 +219,11 @@ auto tiles_for(int rows) {
 template <scheme Kind>
 void multiply(const stream& on, std::span<const product* const> products, const product_inputs& inputs) {
   const coded_inputs in{inputs.rows, padded_row(products.front()->w.ins), inputs.codes};
-  if (in.rows <= most_few_rows)
-    return launch_early("matmul", few_rows<Kind>, grid_blocks(products, 1), few_threads, on, jobs_of(products, 1), in);
-  tiles_for<Kind>(in.rows)(on, products, inputs, in);
+  if (in.rows > most_few_rows) return tiles_for<Kind>(in.rows)(on, products, inputs, in);
+  const unsigned blocks = grid_blocks(products, 1);
+  product_jobs jobs = jobs_of(products, 1);
+  jobs.all_at_once = blocks <= static_cast<unsigned>(few_blocks * multiprocessors());
+  launch_early("matmul", few_rows<Kind>, blocks, few_threads, on, jobs, in);
 }
 
 /// Whole numbers may be added in any order, so very many rows can go to the library. What it does not do is left to our

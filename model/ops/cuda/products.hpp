@@ -56,6 +56,7 @@ struct product_jobs {
   product_job jobs[most_products];
   int count;
   int stages, slice_stages, stored_ins;
+  bool all_at_once;  ///< the blocks of threads run at the same time
 
   __device__ const product_job& of_block(int block) const {
     int j = 0;
