@@ -14,64 +14,65 @@ namespace {
 
 constexpr int sharing_warps = section_blocks, sharing_threads = sharing_warps * 32;
 
-/// Each warp makes the scores of a block of positions, all warps see them, and each weighs its part of the dimensions.
+/// Each warp makes the weights of a block of positions, all warps see them, and each weighs its part of the dimensions.
 template <kv_kind Kind, int Steps>
 struct tile_memory {
-  static constexpr int score_pieces = section_eights * 32;
-  /// Large heads leave no more memory than that of the packed section; others can have the next one come early.
-  static constexpr bool has_packed = Kind == kv_kind::i8;
-  static constexpr bool reuses_packed = has_packed && Steps > 8;
-  static constexpr bool is_early = has_packed && !reuses_packed;
   section_memory<Kind, Steps, 1> section;
-  float4 scores[reuses_packed ? 1 : score_pieces];
-
-  __device__ float4* score_memory() {
-    if constexpr (reuses_packed) {
-      static_assert(sizeof(section.packed) >= score_pieces * sizeof(float4));
-      return reinterpret_cast<float4*>(&section.packed);
-    } else {
-      return scores;
-    }
-  }
+  uint4 weights[sharing_warps][32];
+  float largest[sharing_warps][2][8];
 };
 
-template <int Steps>
-__device__ void share_scores(const position_rows<Steps>& keys, const query_fragments<Steps>& queries, float4* shared,
-                             section_scores& scores) {
-  const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-  float own[2][4] = {};
+template <kv_kind Kind, int Steps>
+__device__ void share_weights(tile_memory<Kind, Steps>& memory, const query_fragments<Steps>& queries,
+                              const position_range (&seen)[2], int section, section_weights& weights) {
+  const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+  float scores[2][4] = {};
 #pragma unroll
   for (int step = 0; step < Steps; ++step) {
     std::uint32_t k[2][2];
-    load_keys(keys, step, warp, k[0], k[1]);
-    for (int i = 0; i < 2; ++i) mma_f16(own[i], queries.words[step], k[i]);
+    load_keys(memory.section.rows(section).keys, step, warp, k[0], k[1]);
+    for (int i = 0; i < 2; ++i) mma_f16(scores[i], queries.words[step], k[i]);
   }
-  for (int i = 0; i < 2; ++i) shared[(warp * 2 + i) * 32 + lane] = {own[i][0], own[i][1], own[i][2], own[i][3]};
+  finish_scores<Kind>(memory.section, seen, section, warp * 2, scores);
+  for (int half = 0; half < 2; ++half) {
+    const float largest = largest_score(scores, half);
+    if (lane % 4 == 0) memory.largest[warp][half][lane / 4] = largest;
+  }
+  __syncthreads();
+  for (int half = 0; half < 2; ++half) {
+    float& largest = weights.parts[half].largest;
+    largest = minus_infinity;
+    for (int w = 0; w < sharing_warps; ++w) largest = fmaxf(largest, memory.largest[w][half][lane / 4]);
+  }
+  weights.weigh_block(0, scores[0], scores[1]);
+  const auto& own = weights.words[0];
+  memory.weights[warp][lane] = make_uint4(own[0], own[1], own[2], own[3]);
   __syncthreads();
 #pragma unroll
-  for (int e = 0; e < section_eights; ++e) {
-    const float4 four = shared[e * 32 + lane];
-    scores[e][0] = four.x, scores[e][1] = four.y, scores[e][2] = four.z, scores[e][3] = four.w;
+  for (int b = 0; b < section_blocks; ++b) {
+    const uint4 words = memory.weights[b][lane];
+    weights.words[b][0] = words.x, weights.words[b][1] = words.y;
+    weights.words[b][2] = words.z, weights.words[b][3] = words.w;
   }
+  weights.add_up();
 }
 
 /// Weighs the warp's part of the dimensions into the memory where sections meet.
 template <int Eights, int Steps>
-__device__ void put_section(const attention_plan& p, const position_range (&seen)[2],
-                            const position_rows<Steps>& values, const section_weights (&weights)[1], int tile,
-                            int section, int first_eight) {
+__device__ void put_section(const attention_plan& p, const query (&queries)[2], const position_rows<Steps>& values,
+                            const section_weights (&weights)[1], int tile, int section, int first_eight) {
   const section_store store(p);
   const int lane = threadIdx.x % 32;
   float* rows[2];
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     rows[half] = store.row(tile, p.args.cache.heads, blockIdx.y, section, lane / 4 + half * 8);
-    if (seen[half].to > 0 && lane % 4 == 0 && first_eight == 0) store.put_part(rows[half], weights[0].parts[half]);
+    if (queries[half].exists() && lane % 4 == 0 && first_eight == 0) store.put_part(rows[half], weights[0].parts[half]);
   }
   weigh_values<Eights>(values, weights, first_eight, [&](int, int e, const float(&sums)[4]) {
 #pragma unroll
     for (int half = 0; half < 2; ++half)
-      if (seen[half].to > 0)
+      if (queries[half].exists())
         put_two(rows[half], p.args.cache.head_dim, (first_eight + e) * 8 + static_cast<int>(lane) % 4 * 2,
                 sums[half * 2], sums[half * 2 + 1]);
   });
@@ -100,28 +101,25 @@ __global__ void __launch_bounds__(sharing_threads, Steps > 8 ? 2 : 4) attend_til
   };
   start(first);
   const query_fragments<Steps> fragments(p, queries.of);
-  const position_range seen[2] = {queries.of[0], queries.of[1]};
+  const position_range seen[2] = {queries.of[0].counted(), queries.of[1].counted()};
   const int first_eight = static_cast<int>(threadIdx.x) / 32 * eights;
   lane_totals<eights> totals[1];
   for (int section = first; section < last; section += p.parts) {
     wait_for_copies<0>();
     __syncthreads();
     memory.section.template ready<sharing_threads>(span, section);
-    if (memory.is_early) start(section + p.parts);
-    const section_rows<Steps>& rows = memory.section.rows(section);
-    section_scores scores;
-    share_scores(rows.keys, fragments, memory.score_memory(), scores);
-    finish_scores<Kind>(memory.section, seen, section, scores);
+    if (Kind == kv_kind::i8) start(section + p.parts);  // where it comes to is free
     section_weights weights[1];
-    weights[0].make(scores);
+    share_weights(memory, fragments, seen, section, weights[0]);
+    const position_rows<Steps>& values = memory.section.rows(section).values;
     if (p.sections)
-      put_section<eights>(p, seen, rows.values, weights, index, section, first_eight);
+      put_section<eights>(p, queries.of, values, weights, index, section, first_eight);
     else
-      join_section(totals, rows.values, weights, first_eight);
+      join_section(totals, values, weights, first_eight);
     __syncthreads();
-    if (!memory.is_early) start(section + p.parts);
+    if (Kind == kv_kind::f16) start(section + p.parts);
   }
-  if (!p.sections) totals[0].put_answers(p, query_two(p, p.args.tiles[index], kv_head, first_query).of, first_eight);
+  if (!p.sections) totals[0].put_answers(p, queries.of, first_eight);
 }
 
 // ---- sections that were shared out ----
@@ -234,7 +232,7 @@ __global__ void __launch_bounds__(wide_threads, Steps > 4 ? 2 : 3) attend_wide_t
 #pragma unroll
   for (int g = 0; g < warp_groups; ++g) {
     const query_two queries(p, tile, kv_head, first_query + g * tile_queries);
-    for (int half = 0; half < 2; ++half) seen[g][half] = queries.of[half];
+    for (int half = 0; half < 2; ++half) seen[g][half] = queries.of[half].counted();
     memory.put(query_fragments<Steps>(p, queries.of), g);
   }
   lane_totals<2 * Steps> totals[warp_groups];
@@ -250,7 +248,7 @@ __global__ void __launch_bounds__(wide_threads, Steps > 4 ? 2 : 3) attend_wide_t
     section_weights weights[warp_groups];
 #pragma unroll
     for (int g = 0; g < warp_groups; ++g) {
-      finish_scores<Kind>(memory.sections, seen[g], section, scores[g]);
+      finish_scores<Kind>(memory.sections, seen[g], section, 0, scores[g]);
       weights[g].make(scores[g]);
     }
     join_section(totals, rows.values, weights, 0);

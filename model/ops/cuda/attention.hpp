@@ -1,5 +1,7 @@
 // For kernel sources alone: which queries there are, and how sections of positions become one softmax.
 #pragma once
+#include <climits>
+
 #include "model/ops/cuda/cache.hpp"
 #include "model/ops/cuda/kernel.hpp"
 
@@ -42,6 +44,10 @@ struct query : position_range {
     from = p.args.window > 0 && to > p.args.window ? to - static_cast<int>(p.args.window) : 0;
   }
   __device__ bool exists() const { return row >= 0; }
+  /// What is not asked for need not be left out.
+  __device__ position_range counted() const {
+    return exists() ? static_cast<const position_range&>(*this) : position_range{0, INT_MAX};
+  }
   __device__ float* at(const attention_plan& p, float_rows rows) const {
     return rows.data + row * rows.stride + head * p.args.cache.head_dim;
   }

@@ -197,27 +197,31 @@ __device__ void load_keys(const position_rows<Steps>& keys, int step, unsigned b
   first[0] = k[0], first[1] = k[1], second[0] = k[2], second[1] = k[3];
 }
 
-/// What the queries do not see counts for nothing.
-template <kv_kind Kind, class Memory>
-__device__ void finish_scores(const Memory& memory, const position_range (&seen)[2], int section,
-                              section_scores& scores) {
+/// What the queries do not see counts for nothing. The scores are those of neighbouring eights from first_eight on.
+template <kv_kind Kind, int Eights, class Memory>
+__device__ void finish_scores(const Memory& memory, const position_range (&seen)[2], int section, int first_eight,
+                              float (&scores)[Eights][4]) {
+  const int first_place = first_eight * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
   const int first = section * section_positions;
-  const bool sees_all = seen[0].sees_all(first, section_positions) && seen[1].sees_all(first, section_positions);
+  if constexpr (Kind == kv_kind::i8)
 #pragma unroll
-  for (int e = 0; e < section_eights; ++e)
+    for (int e = 0; e < Eights; ++e)
+      for (int i = 0; i < 4; ++i) scores[e][i] *= memory.key_scale(first_place + e * 8 + i % 2);
+  if (seen[0].sees_all(first, section_positions) && seen[1].sees_all(first, section_positions)) return;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int place = e * 8 + threadIdx.x % 4 * 2 + i % 2;
-      if constexpr (Kind == kv_kind::i8) scores[e][i] *= memory.key_scale(place);
-    }
-  if (sees_all) return;
+  for (int e = 0; e < Eights; ++e)
+    for (int i = 0; i < 4; ++i)
+      if (!seen[i / 2].sees(first + first_place + e * 8 + i % 2)) scores[e][i] = minus_infinity;
+}
+
+/// Of one of the lane's two queries.
+template <int Eights>
+__device__ float largest_score(const float (&scores)[Eights][4], int half) {
+  float largest = minus_infinity;
 #pragma unroll
-  for (int e = 0; e < section_eights; ++e)
-#pragma unroll
-    for (int i = 0; i < 4; ++i) {
-      const int place = e * 8 + threadIdx.x % 4 * 2 + i % 2;
-      if (!seen[i / 2].sees(first + place)) scores[e][i] = minus_infinity;
-    }
+  for (int e = 0; e < Eights; ++e) largest = fmaxf(largest, fmaxf(scores[e][half * 2], scores[e][half * 2 + 1]));
+  for (unsigned step = 1; step < 4; step *= 2) largest = fmaxf(largest, __shfl_xor_sync(whole_warp, largest, step));
+  return largest;
 }
 
 /// The softmax of a section: weights as tensor cores multiply them, and what they are parts of for the lane's two
@@ -228,23 +232,20 @@ struct section_weights {
 
   __device__ void make(const section_scores& scores) {
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float largest = minus_infinity;
+    for (int half = 0; half < 2; ++half) parts[half].largest = largest_score(scores, half);
 #pragma unroll
-      for (int e = 0; e < section_eights; ++e)
-        largest = fmaxf(largest, fmaxf(scores[e][half * 2], scores[e][half * 2 + 1]));
-      for (unsigned step = 1; step < 4; step *= 2) largest = fmaxf(largest, __shfl_xor_sync(whole_warp, largest, step));
-      const float base = largest == minus_infinity ? 0.0f : largest;
-#pragma unroll
-      for (int e = 0; e < section_eights; ++e)
-        words[e / 2][e % 2 * 2 + half] =
-            pack_f16(quick_exp2(scores[e][half * 2] - base), quick_exp2(scores[e][half * 2 + 1] - base));
-      parts[half].largest = largest;
-    }
+    for (int b = 0; b < section_blocks; ++b) weigh_block(b, scores[b * 2], scores[b * 2 + 1]);
     add_up();
   }
-
- private:
+  /// When the largest scores of the section are known.
+  __device__ void weigh_block(int block, const float (&first)[4], const float (&second)[4]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float largest = parts[half].largest, base = largest == minus_infinity ? 0.0f : largest;
+      words[block][half] = pack_f16(quick_exp2(first[half * 2] - base), quick_exp2(first[half * 2 + 1] - base));
+      words[block][half + 2] = pack_f16(quick_exp2(second[half * 2] - base), quick_exp2(second[half * 2 + 1] - base));
+    }
+  }
   /// The sum of the weights as they were rounded: what values that are all one would give.
   __device__ void add_up() {
     constexpr std::uint32_t ones = 0x3c003c00u;
