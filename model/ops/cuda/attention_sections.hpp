@@ -90,7 +90,8 @@ struct section_memory<kv_kind::i8, Steps, Stages> {
   section_rows<Steps> unpacked;
   float key_scales[section_positions];
   struct {
-    std::int8_t keys[section_positions * row_bytes], values[section_positions * row_bytes];
+    alignas(16) std::int8_t keys[section_positions * row_bytes];
+    alignas(16) std::int8_t values[section_positions * row_bytes];
     float scales[section_blocks][2][block_slots];
   } packed;
 
