@@ -36,6 +36,12 @@ std::vector<double> expected_head(const sequences_data& data, int row, int head,
   return out;
 }
 
+/// Tensor cores get queries, weights and values as f16: each rounding moves a number by up to 1/2048 of itself. What
+/// that makes of an answer is 1e-4 to 2e-4 of its largest number in the mean, and in these tests 1.1e-3 at most.
+double allowed_share(kv_kind kind) {
+  return kind == kv_kind::f32 ? 1e-3 : 2e-3;
+}
+
 constexpr std::int64_t all_scratch = std::numeric_limits<std::int64_t>::max();
 
 /// Some rows of some sequences, as one op.
@@ -103,7 +109,7 @@ void expect_correct(const sequences_data& data, const std::vector<float>& got, i
     for (int head = 0; head < data.shape.heads; ++head) {
       SCOPED_TRACE(testing::Message() << "row " << row << " head " << head);
       expect_near(got.data() + row * data.shape.q_stride() + head * data.shape.dim,
-                  expected_head(data, row, head, window), std::size_t(data.shape.dim));
+                  expected_head(data, row, head, window), std::size_t(data.shape.dim), allowed_share(data.shape.kind));
     }
 }
 
@@ -151,7 +157,7 @@ TEST_F(cuda_attention, equals_plain_sums_over_sections) {
       for (int row = 0; row < 100; row += 9)
         for (int head = 0; head < 2; ++head)
           expect_near(got.data() + row * data.shape.q_stride() + head * 16,
-                      expected_head(data, 1000 + row, head, window), 16);
+                      expected_head(data, 1000 + row, head, window), 16, allowed_share(kind));
     }
 }
 
@@ -161,7 +167,8 @@ TEST_F(cuda_attention, very_many_sections_are_joined_in_order) {
   data.store(2500);
   const auto shared = attend_ranges(data, {{0, 2499, 1}}, 0, all_scratch);
   EXPECT_TRUE(same_bits(shared, attend_ranges(data, {{0, 2499, 1}}, 0, 0)));
-  for (int head = 0; head < 2; ++head) expect_near(shared.data() + head * 16, expected_head(data, 2499, head, 0), 16);
+  for (int head = 0; head < 2; ++head)
+    expect_near(shared.data() + head * 16, expected_head(data, 2499, head, 0), 16, allowed_share(kv_kind::f16));
 }
 
 TEST_F(cuda_attention, a_row_is_the_same_to_the_bit_in_any_chunk_and_company_shared_out_or_not) {
