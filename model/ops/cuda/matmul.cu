@@ -170,8 +170,16 @@ struct tile_grid {
         of_rows(static_cast<int>(ceil_div(in.rows, rows))),
         of_outs(static_cast<int>(grid_blocks(products, tile_blocks))),
         slices{nullptr, in.rows, of_outs * tile_outs} {
-    if (inputs.scratch && jobs.slices() > 1 && of_rows * of_outs <= most_apart_tiles)
-      slices.data = reinterpret_cast<sum_of<Kind>*>(inputs.scratch);
+    if (!inputs.scratch || jobs.slices() == 1 || of_rows * of_outs > most_apart_tiles) return;
+    slices.data = reinterpret_cast<sum_of<Kind>*>(inputs.scratch);
+    if (has_whole_sums<Kind>) cut_finer();
+  }
+
+  /// Whole numbers may be added in any order, so slices can be as small as keeps the device busy.
+  void cut_finer() {
+    while (2 * of_rows * of_outs * jobs.slices() <= 2 * multiprocessors() &&
+           jobs.slice_stages >= 2 * least_slice_stages)
+      jobs.slice_stages = static_cast<int>(rounded_up(jobs.slice_stages / 2, 2));
   }
 
   int apart() const { return slices.data ? jobs.slices() : 1; }

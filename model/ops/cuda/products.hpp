@@ -8,6 +8,8 @@
 // What decides the order of a sum is the matrix alone: a slice is four stages, or more so that there are at most four
 // slices. Steps are added in order within their slice, slices in order.
 #pragma once
+#include <type_traits>
+
 #include "model/ops/cuda/factors.hpp"
 #include "model/ops/cuda/kernel.hpp"
 #include "model/ops/cuda/ops.hpp"
@@ -91,6 +93,8 @@ struct sum_type<scheme::u8> {
 };
 template <scheme Kind>
 using sum_of = typename sum_type<Kind>::type;
+template <scheme Kind>
+constexpr bool has_whole_sums = std::is_same_v<sum_of<Kind>, int>;
 
 /// A lane's weights of one step, from its first and second words of two outputs (of nibbles: the first), as signed
 /// bytes or bf16 pairs. Nibbles come as sixteen times their value: that spares a shift.

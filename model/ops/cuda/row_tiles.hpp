@@ -119,7 +119,6 @@ template <scheme Kind, class Rows>
 __global__ void __launch_bounds__(Rows::threads)
     many_rows(product_jobs jobs, coded_inputs in, slice_store<Kind> slices) {
   constexpr int buffers = stage_buffers<Kind, Rows>;
-  constexpr bool is_exact = Kind == scheme::u8;  // such sums need no slices
   __shared__ stage_tile<Kind, Rows> tiles[buffers];
   await_last_kernel();
   const product_job& job = jobs.of_block(blockIdx.y);
@@ -140,13 +139,14 @@ __global__ void __launch_bounds__(Rows::threads)
     const auto now = scales;
     if (stage + 1 < end) scales = warp.load_scales(job, first_block, stage + 1);
     if (first_row + warp.row < in.rows) warp.add_stage(tiles[stage % buffers], in, first_row, stage, now, sums);
-    if (!is_exact && ((stage + 1) % jobs.slice_stages == 0 || stage + 1 == end)) warp.end_slice(sums, totals);
+    if (!has_whole_sums<Kind> && ((stage + 1) % jobs.slice_stages == 0 || stage + 1 == end))
+      warp.end_slice(sums, totals);
   }
 #pragma unroll
   for (int i = 0; i < warp_blocks; ++i)
 #pragma unroll
     for (int r = 0; r < Rows::eights; ++r) {
-      const auto& sum = is_exact ? sums[i][r] : totals[i][r];
+      const auto& sum = has_whole_sums<Kind> ? sums[i][r] : totals[i][r];
       const int block = warp.block + i, row = first_row + warp.row + r * 8;
       if (first_block + block >= job.blocks) continue;
       if (slices.data)

@@ -182,7 +182,6 @@ class wide_product {
 
  private:
   static constexpr int ahead = wide_buffers<Rows> - 1;
-  static constexpr bool is_exact = Kind == scheme::u8;  // such sums need no slices
   using weights_of_stage = std::uint32_t[wide_steps][4];
 
   /// The buffer of the block's so many'th stage.
@@ -220,7 +219,7 @@ class wide_product {
     close_copies();
     stream_.next();
     wait_for_products<0>();
-    if (is_last || (!is_exact && (stage + 1) % slice_stages_ == 0)) end_slice(totals);
+    if (is_last || (!has_whole_sums<Kind> && (stage + 1) % slice_stages_ == 0)) end_slice(totals);
   }
 
   __device__ void end_slice(sums_of_warp& totals) {
