@@ -25,7 +25,7 @@ const train_pass::options& checked(const train_pass::options& options, const tra
 }
 
 std::int64_t rows_of_logits(const trained_model& model, std::int64_t most_rows) {
-  constexpr std::int64_t most_logits = 64 << 20;
+  constexpr std::int64_t most_logits = 128 << 20;
   return std::min(most_rows, std::clamp<std::int64_t>(most_logits / model.config.vocab_size / 128 * 128, 128, 1024));
 }
 
@@ -79,6 +79,7 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
   final_gradient_ = buffer(final_.size());
   logits_ = buffer(to_size(loss_rows_ * padded_row(config.vocab_size)));
   slices_ = buffer(to_size(cuda::product_scratch_floats));
+  take_library();
   stream_.wait();
 }
 
@@ -206,17 +207,21 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
   const float_rows normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
   const auto hidden_floats = to_size(rows_.count() * middle.stride);
   normalize(weights.attention_norm, in, normed_);
+  read(normed, config.hidden);
   apply(linear(linear_kind::q), normed, a, rows_of(a.q, heads_width_), into::set);
   apply(linear(linear_kind::k), normed, a, rows_of(a.k, kv_width_), into::set);
   apply(linear(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
   attention_.forward(stream_, attention_input(layer, a), rows_of(a.mixed, heads_width_));
   cuda::copy(a.middle.data(), in.data(), hidden_floats, stream_);
+  read(rows_of(a.mixed, heads_width_), heads_width_);
   apply(linear(linear_kind::o), rows_of(a.mixed, heads_width_), a, middle, into::add);
   normalize(weights.mlp_norm, a.middle, normed_);
+  read(normed, config.hidden);
   if (config.gated_mlp) apply(linear(linear_kind::gate), normed, a, rows_of(a.gate, config.ffn), into::set);
   apply(linear(linear_kind::up), normed, a, rows_of(a.up, config.ffn), into::set);
   activate(a);
   if (out) cuda::copy(out->data(), a.middle.data(), hidden_floats, stream_);
+  read(rows_of(active_, config.ffn), config.ffn);
   apply(linear(linear_kind::down), rows_of(active_, config.ffn), a, out ? hidden_rows(*out) : float_rows{}, into::add);
 }
 
@@ -229,16 +234,20 @@ void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   const float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
   activate(a);
   normalize(weights.mlp_norm, a.middle, normed_);
+  read(rows_of(active_, config.ffn), config.ffn);
   apply_back(linear(linear_kind::down), a, rows_of(active_, config.ffn), gradient,
              rows_of(active_gradient_, config.ffn), into::set);
   activate_back(a);
+  read(normed, config.hidden);
   if (config.gated_mlp) apply_back(linear(linear_kind::gate), a, normed, rows_of(a.gate, config.ffn), inner, into::set);
   apply_back(linear(linear_kind::up), a, normed, rows_of(a.up, config.ffn), inner,
              config.gated_mlp ? into::add : into::set);
   normalize_back(weights.mlp_norm, a.middle, inner_);
+  read(rows_of(a.mixed, heads_width_), heads_width_);
   apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, into::set);
   attention_.backward(stream_, attention_input(layer, a), mixed_gradient, dq, dk, dv);
   normalize(weights.attention_norm, inputs_[layer], normed_);
+  read(normed, config.hidden);
   const float_rows dx = layer > 0 ? inner : float_rows{};  // nothing is trained below the first layer
   apply_back(linear(linear_kind::q), a, normed, dq, dx, into::set);
   apply_back(linear(linear_kind::k), a, normed, dk, dx, into::add);

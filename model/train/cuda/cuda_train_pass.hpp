@@ -1,5 +1,6 @@
 #pragma once
 #include <array>
+#include <memory>
 #include <vector>
 
 #include "model/arch/cuda/device_weights.hpp"
@@ -7,6 +8,7 @@
 #include "model/train/cuda/device_attention.hpp"
 #include "model/train/cuda/device_parameters.hpp"
 #include "model/train/cuda/device_rows.hpp"
+#include "model/train/cuda/library_linears.hpp"
 #include "model/train/train_pass.hpp"
 
 namespace troupe {
@@ -28,7 +30,7 @@ class cuda_train_pass final : public train_pass {
   /// Of a layer, what backward reads.
   struct activations {
     buffer q, k, v, mixed, middle, gate, up;
-    std::array<buffer, linear_kinds> lora;  // A x of each linear layer that is adapted
+    std::array<buffer, linear_kinds> lora;  // A x of each linear layer that is adapted; by a library in bf16
   };
   struct linear {
     const linear_weights& weights;
@@ -59,6 +61,14 @@ class cuda_train_pass final : public train_pass {
   void activate(const activations& a);
   void activate_back(const activations& a);
 
+  // cuda_train_products.cpp
+  void take_library();
+  /// Before the layers that read these rows.
+  void read(float_rows x, std::int64_t columns);
+  bool is_by_library(const matrix_view& w) const { return library_ && w.kind != scheme::f32; }
+  library_linears::layer layer_of(const linear& l) const;
+  library_linears::rows_of_layer rows_of_layer(const linear& l, const activations& a, float_rows x);
+  void back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
   /// y = or += x W^T + bias + the adapter's part. y may be null: then only the adapter's A x is made.
   void apply(const linear& l, float_rows x, const activations& a, float_rows y, into how);
   /// dx = or += dy W + what the adapter gives, and the gradients of its factors. dx may be null.
@@ -66,6 +76,8 @@ class cuda_train_pass final : public train_pass {
   void lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx);
   /// dx += what lora_gradient_ means for the adapter's input.
   void lora_input_back(const linear& l, float_rows dx);
+  /// dx += what dropped_, a gradient of what was left after dropping, means for what came before.
+  void undrop(const linear& l, float_rows dx);
   void multiply(const cuda::weight_product& product);
   void multiply(const cuda::float_product& product);
   cuda::dropout_mask mask_of(const lora_factors& lora) const;
@@ -87,6 +99,7 @@ class cuda_train_pass final : public train_pass {
   std::vector<activations> activations_;
   buffer normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
   buffer final_, final_gradient_, logits_, slices_;
+  std::unique_ptr<library_linears> library_;  ///< null: our own kernels serve alone
   cuda::device_buffer<cuda::cross_entropy_result> losses_;
   cuda::pinned_buffer<cuda::cross_entropy_result> losses_on_host_;
   std::array<cuda::event, 2> paced_;

@@ -5,8 +5,40 @@
 
 namespace troupe {
 
+/// Where weights are rounded to bf16 alone, products are what libraries do.
+void cuda_train_pass::take_library() {
+  if (options_.precision != train_precision::as_served) return;
+  auto loaded = cuda::load_float_library(stream_);
+  if (loaded.library)
+    library_ = std::make_unique<library_linears>(std::move(loaded.library), model_, options_.most_rows);
+}
+
+void cuda_train_pass::read(float_rows x, std::int64_t columns) {
+  if (library_) library_->read(stream_, x, rows_.count(), columns);
+}
+
+library_linears::layer cuda_train_pass::layer_of(const linear& l) const {
+  library_linears::layer made{.w = l.weights.w, .bias = l.weights.bias};
+  const lora_factors& lora = l.lora;
+  if (lora.rank == 0) return made;
+  made.rank = lora.rank, made.scale = lora.scale;
+  made.a = {parameters_.value(lora.a), lora.a_stride}, made.b = {parameters_.value(lora.b), lora.stride};
+  made.a_gradient = {parameters_.gradient(lora.a_gradient), lora.a_stride};
+  made.b_gradient = {parameters_.gradient(lora.b_gradient), lora.stride};
+  return made;
+}
+
+library_linears::rows_of_layer cuda_train_pass::rows_of_layer(const linear& l, const activations& a, float_rows x) {
+  auto* between = reinterpret_cast<std::uint16_t*>(a.lora[static_cast<std::size_t>(l.kind)].data());
+  library_linears::rows_of_layer made{.rows = rows_.count(), .between = {between, padded_row(lora_width_)}};
+  if (l.lora.rank > 0 && dropout_.probability > 0) made.dropped = dropped(l, x);
+  return made;
+}
+
 void cuda_train_pass::multiply(const cuda::weight_product& product) {
-  if (options_.precision == train_precision::exact)
+  if (is_by_library(product.w))
+    library_->multiply(stream_, product);
+  else if (options_.precision == train_precision::exact)
     cuda::multiply_exact(stream_, product);
   else
     cuda::multiply_rounded(stream_, product, options_.precision == train_precision::fine ? 2 : 1);
@@ -19,6 +51,7 @@ void cuda_train_pass::multiply(const cuda::float_product& product) {
 void cuda_train_pass::apply(const linear& l, float_rows x, const activations& a, float_rows y, into how) {
   const int rows = rows_.count();
   const std::int64_t ins = l.weights.w.ins, outs = l.weights.w.outs;
+  if (is_by_library(l.weights.w)) return library_->forward(stream_, layer_of(l), rows_of_layer(l, a, x), y, how);
   if (y.data) multiply({.w = l.weights.w, .rows = rows, .x = x, .y = y, .bias = l.weights.bias, .how = how});
   const lora_factors& lora = l.lora;
   if (lora.rank == 0) return;
@@ -42,8 +75,16 @@ void cuda_train_pass::apply(const linear& l, float_rows x, const activations& a,
 
 void cuda_train_pass::apply_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx,
                                  into how) {
+  if (is_by_library(l.weights.w)) return back_by_library(l, a, x, dy, dx, how);
   if (dx.data) multiply({.w = l.weights.w, .turned = true, .rows = rows_.count(), .x = dy, .y = dx, .how = how});
   if (l.lora.rank > 0) lora_back(l, a, x, dy, dx);
+}
+
+void cuda_train_pass::back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx,
+                                      into how) {
+  const library_linears::rows_of_layer rows = rows_of_layer(l, a, x);
+  library_->back(stream_, layer_of(l), rows, dy, dx, how);
+  if (dx.data && rows.dropped.data) undrop(l, dx);
 }
 
 void cuda_train_pass::lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx) {
@@ -89,8 +130,16 @@ void cuda_train_pass::lora_input_back(const linear& l, float_rows dx) {
             .b = {parameters_.value(lora.a), lora.a_stride},
             .c = to,
             .how = masked ? into::set : into::add});
-  if (masked)
-    cuda::drop(stream_, {.mask = mask_of(lora), .rows = rows_.count(), .n = ins, .x = to, .out = dx, .how = into::add});
+  if (masked) undrop(l, dx);
+}
+
+void cuda_train_pass::undrop(const linear& l, float_rows dx) {
+  cuda::drop(stream_, {.mask = mask_of(l.lora),
+                       .rows = rows_.count(),
+                       .n = l.weights.w.ins,
+                       .x = {dropped_.data(), dx.stride},
+                       .out = dx,
+                       .how = into::add});
 }
 
 cuda::dropout_mask cuda_train_pass::mask_of(const lora_factors& lora) const {

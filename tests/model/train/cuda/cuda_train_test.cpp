@@ -129,7 +129,7 @@ class rounded_gradients_on_gpu : public gradients_on_gpu {};
 TEST_P(rounded_gradients_on_gpu, are_near_the_processors) {
   const subject s(GetParam().model, GetParam().quant);
   const comparison c(s, train_precision::as_served);
-  EXPECT_NEAR(c.there.result.loss, c.here.result.loss, 1e-3 * c.here.result.loss);
+  EXPECT_NEAR(c.there.result.loss, c.here.result.loss, 2e-3 * c.here.result.loss);
   EXPECT_LT(error_of(c.there.gradients, c.here.gradients), 0.1);
 }
 
@@ -137,6 +137,19 @@ INSTANTIATE_TEST_SUITE_P(schemes, rounded_gradients_on_gpu,
                          testing::Values(wanted{"llama", scheme::bf16}, wanted{"gpt2", scheme::u8},
                                          wanted{"qwen2", scheme::q4}),
                          name_of_case);
+
+/// Where a library makes the products, too.
+TEST_P(rounded_gradients_on_gpu, are_the_same_bits_in_every_order_of_threads_and_with_activations_computed_again) {
+  const subject s(GetParam().model, GetParam().quant);
+  const training_rows batch = some_rows(s.base->config, {9, 3});
+  train_pass::options options = s.options(first_gpu, train_precision::as_served);
+  const outcome expected = outcome_of(s, *s.pass(options), batch);
+  set_thread_order(1);
+  EXPECT_EQ(outcome_of(s, *s.pass(options), batch).gradients, expected.gradients);
+  set_thread_order(0);
+  options.keep_activations = false;
+  EXPECT_EQ(outcome_of(s, *s.pass(options), batch).gradients, expected.gradients);
+}
 
 class training_on_gpu : public testing::Test {
  protected:

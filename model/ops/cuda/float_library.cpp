@@ -1,0 +1,109 @@
+#include "model/ops/cuda/float_library.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <stdexcept>
+#include <vector>
+
+#include "base/device_lost.hpp"
+#include "base/half.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+/// Numbers of either sign up to 1, as bf16, that tell every place of a matrix from its neighbours.
+std::vector<std::uint16_t> bf16_pattern(std::int64_t size, unsigned step) {
+  std::vector<std::uint16_t> all(static_cast<std::size_t>(size));
+  unsigned value = 1;
+  for (std::uint16_t& each : all) {
+    value = value * 1664525u + step;
+    each = f32_to_bf16(static_cast<float>(static_cast<std::int8_t>(value >> 24)) / 128.0f);
+  }
+  return all;
+}
+
+struct trial {
+  static constexpr std::int64_t rows = 72, columns = 48, depth = 136;
+  std::vector<std::uint16_t> a = bf16_pattern(rows * depth, 1013904223u), b = bf16_pattern(depth * columns, 12345u);
+  device_buffer<std::uint16_t> a_there{a.size()}, b_there{b.size()}, rounded_there{rows * columns};
+  device_buffer<float> sums_there{rows * columns};
+
+  explicit trial(const stream& on) {
+    copy(a_there.data(), a.data(), a.size(), on);
+    copy(b_there.data(), b.data(), b.size(), on);
+    clear(sums_there.data(), sums_there.size() * sizeof(float), on);
+  }
+
+  bf16_product product(bool a_turned, bool b_turned) const {
+    return {.rows = rows,
+            .columns = columns,
+            .depth = depth,
+            .a = {a_there.data(), a_turned ? rows : depth, a_turned},
+            .b = {b_there.data(), b_turned ? depth : columns, b_turned},
+            .sums = {sums_there.data(), columns},
+            .factor = 0.5f};
+  }
+
+  double expected(std::int64_t row, std::int64_t column, bool a_turned, bool b_turned) const {
+    double sum = 0;
+    for (std::int64_t d = 0; d < depth; ++d) {
+      const std::int64_t in_a = a_turned ? d * rows + row : row * depth + d,
+                         in_b = b_turned ? column * depth + d : d * columns + column;
+      sum += double{bf16_to_f32(a[static_cast<std::size_t>(in_a)])} * bf16_to_f32(b[static_cast<std::size_t>(in_b)]);
+    }
+    return 0.5 * sum;
+  }
+
+  /// `times` the product, within what sums of so few numbers, or a bf16, may be off by.
+  template <class Value>
+  bool is_near(const std::vector<float>& got, double times, double off, Value value) const {
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t column = 0; column < columns; ++column) {
+        const double sum = times * value(row, column), here = got[static_cast<std::size_t>(row * columns + column)];
+        if (!(std::fabs(here - sum) <= off * std::max(1.0, std::fabs(sum)))) return false;
+      }
+    return true;
+  }
+};
+
+}  // namespace
+
+bool is_right(const stream& on, float_library& library) {
+  const trial tried(on);
+  for (const bool a_turned : {false, true})
+    for (const bool b_turned : {false, true}) {
+      bf16_product p = tried.product(a_turned, b_turned);
+      library.multiply(on, p);
+      p.how = into::add;
+      library.multiply(on, p);
+      p.how = into::set;
+      p.rounded = tried.rounded_there.data();
+      library.multiply(on, p);
+      std::vector<float> sums(tried.sums_there.size()), values(sums.size());
+      std::vector<std::uint16_t> rounded(sums.size());
+      copy(sums.data(), tried.sums_there.data(), sums.size(), on);
+      copy(rounded.data(), tried.rounded_there.data(), rounded.size(), on);
+      on.wait();
+      std::transform(rounded.begin(), rounded.end(), values.begin(), bf16_to_f32);
+      const auto value = [&](std::int64_t row, std::int64_t column) {
+        return tried.expected(row, column, a_turned, b_turned);
+      };
+      if (!tried.is_near(sums, 2, 1e-4, value) || !tried.is_near(values, 1, 1e-2, value)) return false;
+    }
+  return true;
+}
+
+loaded_float_library load_float_library(const stream& on) {
+  try {
+    auto library = open_float_library();
+    const std::string name = library->name();
+    if (!is_right(on, *library)) return {nullptr, name + " does not give the right sums on this device"};
+    return {std::move(library), name};
+  } catch (const device_lost&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    return {nullptr, error.what()};
+  }
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,198 @@
+#include "model/train/cuda/library_linears.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "model/train/to_size.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::int64_t least_weights = 1 << 24;  // that there is room for: then the head has few pieces
+constexpr std::int64_t piece_unit = 64;          // outputs; packed parts of so many lie one behind the other
+
+/// The widest layers of a model, padded.
+struct widths {
+  std::int64_t ins = 0, outs = 0;
+
+  explicit widths(const trained_model& model) {
+    const auto add = [this](const matrix_view& w) {
+      ins = std::max(ins, padded_row(w.ins));
+      outs = std::max(outs, rounded_up(w.outs, piece_unit));
+    };
+    for (const layer_weights& layer : model.base->layers)
+      for (const linear_kind kind : every_linear) add(layer[kind].w);
+    ins = std::max(ins, padded_row(model.config.hidden));
+  }
+};
+
+std::int64_t weights_with(const trained_model& model, std::int64_t rank_room) {
+  std::int64_t most = least_weights;
+  for (const layer_weights& layer : model.base->layers)
+    for (const linear_kind kind : every_linear) {
+      const matrix_view& w = layer[kind].w;
+      most = std::max(most, (padded_outs(w.outs) + rank_room) * (padded_row(w.ins) + rank_room));
+    }
+  return std::max(most, piece_unit * (padded_row(model.config.hidden) + rank_room));
+}
+
+}  // namespace
+
+library_linears::library_linears(std::unique_ptr<cuda::float_library> library, const trained_model& model,
+                                 std::int64_t most_rows)
+    : library_(std::move(library)), rank_room_(padded_row(largest_rank(model))) {
+  const widths most(model);
+  inputs_ = cuda::device_buffer<std::uint16_t>(to_size(most_rows * (most.ins + rank_room_)));
+  dropped_ = cuda::device_buffer<std::uint16_t>(inputs_.size());
+  gradients_ = cuda::device_buffer<std::uint16_t>(to_size(most_rows * (most.outs + rank_room_)));
+  weights_ = cuda::device_buffer<std::uint16_t>(to_size(weights_with(model, rank_room_)));
+}
+
+cuda::bf16_rows library_linears::inputs(std::int64_t ins) const {
+  return {inputs_.data(), padded_row(ins) + rank_room_};
+}
+
+cuda::bf16_rows library_linears::gradients(std::int64_t outs) const {
+  return {gradients_.data(), padded_outs(outs) + rank_room_};
+}
+
+cuda::bf16_rows library_linears::weights(std::int64_t ins) const {
+  return {weights_.data(), padded_row(ins) + rank_room_};
+}
+
+void library_linears::read(const cuda::stream& on, const_float_rows x, int rows, std::int64_t n) {
+  cuda::round_rows(on, x, rows, n, padded_row(n), inputs(n));
+}
+
+void library_linears::forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows y, into how) {
+  const std::int64_t ins = padded_row(l.w.ins), outs = padded_outs(l.w.outs);
+  const cuda::bf16_rows x = inputs(l.w.ins), w = weights(l.w.ins);
+  if (l.rank > 0) {
+    const cuda::bf16_rows between = x.from(0, ins);
+    put_factors(on, l);
+    library_->multiply(on, {.rows = r.rows,
+                            .columns = l.rank,
+                            .depth = ins,
+                            .a = adapter_inputs(on, l, r).factor(),
+                            .b = w.from(outs, 0).factor(true),
+                            .sums = {nullptr, between.stride},
+                            .rounded = between.data});
+    cuda::copy_rows(on, between, r.rows, rounded_up(l.rank, 8), r.between);
+  }
+  if (!y.data) return;
+  cuda::unpack_bf16(on, l.w, w);
+  if (l.bias) cuda::put_bias(on, l.bias, r.rows, l.w.outs, y, std::exchange(how, into::add));
+  library_->multiply(on, {.rows = r.rows,
+                          .columns = l.w.outs,
+                          .depth = ins + l.rank,
+                          .a = x.factor(),
+                          .b = w.factor(true),
+                          .sums = y,
+                          .how = how});
+}
+
+void library_linears::back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy,
+                           float_rows dx, into how) {
+  cuda::round_rows(on, dy, r.rows, l.w.outs, padded_outs(l.w.outs), gradients(l.w.outs));
+  if (l.rank > 0) {
+    put_factors(on, l);
+    factors_back(on, l, r);
+  }
+  if (dx.data) inputs_back(on, l, r, dx, how);
+}
+
+/// Of both factors, and `inner`.
+void library_linears::factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r) {
+  const cuda::bf16_rows dy = gradients(l.w.outs), inner = dy.from(0, padded_outs(l.w.outs));
+  library_->multiply(on, {.rows = r.rows,
+                          .columns = l.rank,
+                          .depth = l.w.outs,
+                          .a = dy.factor(),
+                          .b = weights(l.w.ins).from(0, padded_row(l.w.ins)).factor(),
+                          .sums = {nullptr, inner.stride},
+                          .rounded = inner.data});
+  library_->multiply(on, {.rows = l.w.outs,
+                          .columns = l.rank,
+                          .depth = r.rows,
+                          .a = dy.factor(true),
+                          .b = r.between.factor(),
+                          .sums = l.b_gradient,
+                          .factor = l.scale,
+                          .how = into::add});
+  library_->multiply(on, {.rows = l.rank,
+                          .columns = l.w.ins,
+                          .depth = r.rows,
+                          .a = inner.factor(true),
+                          .b = adapter_inputs(on, l, r).factor(),
+                          .sums = l.a_gradient,
+                          .how = into::add});
+}
+
+void library_linears::inputs_back(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows dx,
+                                  into how) {
+  const std::int64_t outs = padded_outs(l.w.outs), own_rank = r.dropped.data ? 0 : l.rank;
+  const cuda::bf16_rows dy = gradients(l.w.outs), w = weights(l.w.ins);
+  cuda::unpack_bf16(on, l.w, w);
+  library_->multiply(on, {.rows = r.rows,
+                          .columns = l.w.ins,
+                          .depth = outs + own_rank,
+                          .a = dy.factor(),
+                          .b = w.factor(),
+                          .sums = dx,
+                          .how = how});
+  if (l.rank > own_rank)
+    library_->multiply(on, {.rows = r.rows,
+                            .columns = l.w.ins,
+                            .depth = l.rank,
+                            .a = dy.from(0, outs).factor(),
+                            .b = w.from(outs, 0).factor(),
+                            .sums = r.dropped});
+}
+
+cuda::bf16_rows library_linears::adapter_inputs(const cuda::stream& on, const layer& l, const rows_of_layer& r) const {
+  if (!r.dropped.data) return inputs(l.w.ins);
+  const cuda::bf16_rows dropped{dropped_.data(), padded_row(l.w.ins)};
+  cuda::round_rows(on, r.dropped, r.rows, l.w.ins, padded_row(l.w.ins), dropped);
+  return dropped;
+}
+
+/// B beside the weights, A below them.
+void library_linears::put_factors(const cuda::stream& on, const layer& l) const {
+  const std::int64_t ins = padded_row(l.w.ins);
+  const cuda::bf16_rows w = weights(l.w.ins);
+  cuda::round_rows(on, l.b, l.w.outs, l.rank, rounded_up(l.rank, 8), w.from(0, ins), l.scale);
+  cuda::round_rows(on, l.a, l.rank, l.w.ins, ins, w.from(padded_outs(l.w.outs), 0));
+}
+
+// ---- without an adapter ----
+
+void library_linears::multiply(const cuda::stream& on, const cuda::weight_product& product) {
+  const matrix_view& w = product.w;
+  const std::int64_t room = std::min(static_cast<std::int64_t>(weights_.size()) / weights(w.ins).stride,
+                                     static_cast<std::int64_t>(gradients_.size()) / product.rows - rank_room_);
+  const std::int64_t piece = std::max(room / piece_unit, std::int64_t{1}) * piece_unit;
+  if (!product.turned) read(on, product.x, product.rows, w.ins);
+  for (std::int64_t first = 0; first < w.outs; first += piece) {
+    cuda::weight_product part = product;
+    part.w = outputs_of(w, first, std::min(piece, w.outs - first));
+    if (part.bias) part.bias += first;
+    if (product.turned) {
+      part.x.data += first;
+      if (first > 0) part.how = into::add;
+      back_piece(on, part);
+    } else {
+      part.y.data += first;
+      forward_piece(on, part);
+    }
+  }
+}
+
+void library_linears::forward_piece(const cuda::stream& on, const cuda::weight_product& product) {
+  forward(on, {.w = product.w, .bias = product.bias}, {.rows = product.rows}, product.y, product.how);
+}
+
+void library_linears::back_piece(const cuda::stream& on, const cuda::weight_product& product) {
+  back(on, {.w = product.w}, {.rows = product.rows}, product.x, product.y, product.how);
+}
+
+}  // namespace troupe

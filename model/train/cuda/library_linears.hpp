@@ -1,0 +1,68 @@
+#pragma once
+#include <memory>
+
+#include "model/arch/loaded_model.hpp"
+#include "model/ops/cuda/bf16_rows.hpp"
+#include "model/ops/cuda/train_ops.hpp"
+#include "model/train/trained_model.hpp"
+
+namespace troupe {
+
+/// Linear layers with their adapters by a library for bf16, there and back, with sums in f32. A layer's weights W
+/// [outs, ins] are unpacked into working memory, and the adapter's factors put around them:
+///
+///     W  sB        y = [x, between] [W, sB]^T    where between = x A^T
+///     A            dx = [dy, inner] [W; A]       where inner = s dy B
+///
+/// So an adapter costs no second pass over y or dx. Rows of inputs and of gradients are rounded into working memory,
+/// too, with room for `between` and `inner` behind each.
+class library_linears {
+ public:
+  library_linears(std::unique_ptr<cuda::float_library> library, const trained_model& model, std::int64_t most_rows);
+
+  /// A layer, and where its adapter's factors lie on the device.
+  struct layer {
+    matrix_view w = {};
+    const float* bias = nullptr;
+    std::int64_t rank = 0;  ///< 0: no adapter
+    float scale = 0;
+    const_float_rows a = {}, b = {};
+    float_rows a_gradient = {}, b_gradient = {};
+  };
+  /// What both ways of a layer share. `between` has to last until the way back.
+  struct rows_of_layer {
+    int rows = 0;
+    cuda::bf16_rows between = {};
+    float_rows dropped = {};  ///< what the adapter reads, if that is not what the layer reads
+  };
+
+  /// What layers read from now on. It is rounded once for all of them.
+  void read(const cuda::stream& on, const_float_rows x, int rows, std::int64_t n);
+  /// y = or += x W^T + bias + the adapter's part. y may be null: then only `between` is made.
+  void forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows y, into how);
+  /// dx = or += dy W + the adapter's part, and the gradients of its factors. dx may be null. Where the adapter reads
+  /// something else than the layer, its part of dx is what `dropped` becomes, and is not added.
+  void back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy, float_rows dx,
+            into how);
+
+  /// A product of any size, some outputs at a time.
+  void multiply(const cuda::stream& on, const cuda::weight_product& product);
+
+ private:
+  cuda::bf16_rows inputs(std::int64_t ins) const;
+  cuda::bf16_rows gradients(std::int64_t outs) const;
+  cuda::bf16_rows weights(std::int64_t ins) const;
+  /// What the adapter reads.
+  cuda::bf16_rows adapter_inputs(const cuda::stream& on, const layer& l, const rows_of_layer& r) const;
+  void put_factors(const cuda::stream& on, const layer& l) const;
+  void factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r);
+  void inputs_back(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows dx, into how);
+  void forward_piece(const cuda::stream& on, const cuda::weight_product& product);
+  void back_piece(const cuda::stream& on, const cuda::weight_product& product);
+
+  std::unique_ptr<cuda::float_library> library_;
+  std::int64_t rank_room_;  ///< behind each row
+  cuda::device_buffer<std::uint16_t> inputs_, dropped_, gradients_, weights_;
+};
+
+}  // namespace troupe
