@@ -69,13 +69,17 @@ double adam_optimizer::step(const compute& with, double rate) {
   args.root_correction = static_cast<float>(std::sqrt(1 - whole_power(options_.beta2, steps_)));
   args.gradient_factor =
       options_.clip > 0 && length > options_.clip ? static_cast<float>(options_.clip / (length + 1e-6)) : 1.0f;
-  for (const parameter& p : parameters_.list()) {
-    args.keep = p.decays ? static_cast<float>(1 - rate * options_.weight_decay) : 1.0f;
-    with.pool.run_pieces(static_cast<std::int64_t>(p.size()), piece, [&](std::int64_t first, std::int64_t count, int) {
-      const std::size_t at = p.offset + static_cast<std::size_t>(first);
+  const auto& all = parameters_.list();
+  for (auto begin = all.begin(); begin != all.end();) {
+    const auto end = std::find_if(begin, all.end(), [&](const parameter& p) { return p.decays != begin->decays; });
+    const std::size_t from = begin->offset, to = end == all.end() ? parameters_.values().size() : end->offset;
+    args.keep = begin->decays ? static_cast<float>(1 - rate * options_.weight_decay) : 1.0f;
+    with.pool.run_pieces(static_cast<std::int64_t>(to - from), piece, [&](std::int64_t first, std::int64_t count, int) {
+      const std::size_t at = from + static_cast<std::size_t>(first);
       kernels.adam(args, count, parameters_.gradients().data() + at, parameters_.values().data() + at,
                    first_.data() + at, second_.data() + at);
     });
+    begin = end;
   }
   return length;
 }

@@ -132,12 +132,14 @@ std::vector<pass_result> training_run::add_gradients(std::span<const training_ro
 /// Of one pass alone. A member without a pass of its own gives -0: adding that changes no sum, not even the sign of a
 /// zero.
 pass_result training_run::make_gradients(std::span<const training_rows> passes, std::size_t own, float factor) {
+  const auto all = parameters_.gradients();
   if (own >= passes.size()) {
-    const auto all = parameters_.gradients();
     std::fill(all.begin(), all.end(), -0.0f);
     return {};
   }
-  parameters_.clear_gradients();
+  with_.pool.run_pieces(
+      static_cast<std::int64_t>(all.size()), 1 << 16,
+      [&](std::int64_t first, std::int64_t count, int) { std::fill_n(all.data() + first, count, 0.0f); });
   const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(own);
   return pass_->train(passes[own], factor,
                       {.probability = static_cast<float>(options_.dropout), .seed = options_.seed, .pass = number});

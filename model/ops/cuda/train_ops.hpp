@@ -58,7 +58,7 @@ struct head_rows {
 };
 
 enum class head_shape : std::uint8_t {
-  scores,  ///< c [queries, keys] = a [queries, dim] b [keys, dim]^T; later keys than a tile's queries are not written
+  scores,  ///< c [queries, keys] = a [queries, dim] b [keys, dim]^T; later keys than the 64 around a query may be written or not
   mixed,   ///< c [queries, dim] = a [queries, keys] b [keys, dim]
   given    ///< c [keys, dim] = a [queries, keys]^T b [queries, dim]
 };
@@ -74,6 +74,8 @@ struct head_product {
   into how = into::set;
 };
 void multiply_heads(const stream& on, const head_product& args);
+/// On tensor cores, with sums in f32 of factors that are rounded to bf16.
+void multiply_heads_rounded(const stream& on, const head_product& args);
 
 struct softmax_args {
   int rows = 0, heads = 0;

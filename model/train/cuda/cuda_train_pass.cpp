@@ -53,7 +53,8 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
       weights_(*model.base, 0, model.config.layers, stream_),
       parameters_(parameters),
       rows_(options_.most_rows),
-      attention_(model.config, options_.most_rows, options_.most_positions, stream_),
+      attention_(model.config, options_.most_rows, options_.most_positions,
+                 options_.precision == train_precision::as_served, stream_),
       heads_width_(model.config.heads * model.config.head_dim),
       kv_width_(model.config.kv_heads * model.config.head_dim),
       lora_width_(largest_rank(model)),
@@ -160,7 +161,7 @@ void cuda_train_pass::begin(const training_rows& batch, const dropout_key& dropo
   cuda::use_device(options_.device.gpu);
   stream_.wait();
   rows_.fill(batch, stream_);
-  parameters_.send_values(stream_);
+  parameters_.send_values(with_, stream_);
   dropout_ = dropout;
 }
 

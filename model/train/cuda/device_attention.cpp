@@ -13,8 +13,9 @@ constexpr std::int64_t most_scores = 64 << 20;  // that are there at once, unles
 }  // namespace
 
 device_attention::device_attention(const model_config& config, std::int64_t most_rows, std::int64_t most_positions,
-                                   const cuda::stream& on)
+                                   bool rounded, const cuda::stream& on)
     : config_(config),
+      rounded_(rounded),
       dim_(config.head_dim),
       kv_heads_(config.kv_heads),
       group_(config.heads / config.kv_heads),
@@ -78,32 +79,39 @@ void device_attention::probabilities(const cuda::stream& on, const input& in, he
   cuda::softmax(on, softmax_of(in, heads));
 }
 
+void device_attention::multiply(const cuda::stream& on, const cuda::head_product& product) const {
+  if (rounded_)
+    cuda::multiply_heads_rounded(on, product);
+  else
+    cuda::multiply_heads(on, product);
+}
+
 void device_attention::multiply(const cuda::stream& on, const input& in, head_range heads, cuda::head_shape shape,
                                 cuda::head_rows a, cuda::head_rows b, cuda::head_rows c) const {
-  cuda::multiply_heads(on, {.shape = shape,
-                            .segments = in.rows.segments(),
-                            .segment_count = in.rows.segment_count(),
-                            .longest = in.rows.longest(),
-                            .heads = static_cast<int>(heads.count * group_),
-                            .dim = static_cast<int>(dim_),
-                            .a = a,
-                            .b = b,
-                            .c = c});
+  multiply(on, {.shape = shape,
+                .segments = in.rows.segments(),
+                .segment_count = in.rows.segment_count(),
+                .longest = in.rows.longest(),
+                .heads = static_cast<int>(heads.count * group_),
+                .dim = static_cast<int>(dim_),
+                .a = a,
+                .b = b,
+                .c = c});
 }
 
 void device_attention::gather(const cuda::stream& on, const input& in, head_range heads, float* scores, float_rows from,
                               float_rows to) const {
   for (std::int64_t member = 0; member < group_; ++member)
-    cuda::multiply_heads(on, {.shape = cuda::head_shape::given,
-                              .segments = in.rows.segments(),
-                              .segment_count = in.rows.segment_count(),
-                              .longest = in.rows.longest(),
-                              .heads = static_cast<int>(heads.count),
-                              .dim = static_cast<int>(dim_),
-                              .a = {scores + member * score_step_, score_stride_, score_step_ * group_},
-                              .b = {from.data + (heads.first * group_ + member) * dim_, from.stride, dim_ * group_},
-                              .c = {to.data + heads.first * dim_, to.stride, dim_},
-                              .how = member > 0 ? into::add : into::set});
+    multiply(on, {.shape = cuda::head_shape::given,
+                  .segments = in.rows.segments(),
+                  .segment_count = in.rows.segment_count(),
+                  .longest = in.rows.longest(),
+                  .heads = static_cast<int>(heads.count),
+                  .dim = static_cast<int>(dim_),
+                  .a = {scores + member * score_step_, score_stride_, score_step_ * group_},
+                  .b = {from.data + (heads.first * group_ + member) * dim_, from.stride, dim_ * group_},
+                  .c = {to.data + heads.first * dim_, to.stride, dim_},
+                  .how = member > 0 ? into::add : into::set});
 }
 
 cuda::softmax_args device_attention::softmax_of(const input& in, head_range heads) const {

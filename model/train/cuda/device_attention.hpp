@@ -11,7 +11,8 @@ namespace troupe {
 /// heads belong to it, and backward makes the probabilities again. Scores are there for some heads at a time.
 class device_attention {
  public:
-  device_attention(const model_config& config, std::int64_t most_rows, std::int64_t most_positions,
+  /// `rounded`: products are made of bf16, on tensor cores.
+  device_attention(const model_config& config, std::int64_t most_rows, std::int64_t most_positions, bool rounded,
                    const cuda::stream& on);
 
   /// One layer's. Queries, keys and values as the linear layers made them.
@@ -40,6 +41,7 @@ class device_attention {
       work(head_range{first, std::min(heads_at_once_, kv_heads_ - first)});
   }
   void probabilities(const cuda::stream& on, const input& in, head_range heads) const;
+  void multiply(const cuda::stream& on, const cuda::head_product& product) const;
   void multiply(const cuda::stream& on, const input& in, head_range heads, cuda::head_shape shape, cuda::head_rows a,
                 cuda::head_rows b, cuda::head_rows c) const;
   /// For each head of keys or values, over the query heads that share it in order.
@@ -53,6 +55,7 @@ class device_attention {
   float_rows turned_k() const;
 
   model_config config_;
+  bool rounded_;
   std::int64_t dim_, kv_heads_, group_;
   std::int64_t score_stride_, score_step_;  ///< from query to query, from head to head
   std::int64_t heads_at_once_;              ///< of keys and values

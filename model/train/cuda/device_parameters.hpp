@@ -11,7 +11,7 @@ class device_parameters {
   explicit device_parameters(const parameter_set& host);
 
   // Nothing that was asked for before may still run.
-  void send_values(const cuda::stream& on);
+  void send_values(const compute& with, const cuda::stream& on);
   void clear_gradients(const cuda::stream& on) const;
   void fetch_gradients(const cuda::stream& on) const;
   /// Of what was fetched, once that has ended.

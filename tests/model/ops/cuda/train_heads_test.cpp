@@ -1,6 +1,7 @@
 // Heads in training against plain sums: examples of several lengths side by side, heads that share keys, windows.
 #include "model/ops/cuda/train_ops.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
+#include "tests/model/rounded.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -11,14 +12,15 @@ constexpr float nothing = std::numeric_limits<float>::quiet_NaN();
 
 /// Rows of two query heads that share a head of keys, in three examples.
 struct heads_case {
-  static constexpr int heads = 2, dim = 5, rows = 72;
+  static constexpr int heads = 2, rows = 72;
+  const int dim;
   const std::vector<segment> segments{{0, 3}, {3, 68}, {71, 1}};
   std::vector<std::int32_t> positions;
   std::int64_t stride = padded_row(heads * dim), score_stride = 128, score_step = rows * score_stride;
   device_array<segment> segments_there{segments};
   device_array<std::int32_t> positions_there;
 
-  heads_case() : positions(positions_of(segments)), positions_there(positions) {}
+  explicit heads_case(int dim_ = 5) : dim(dim_), positions(positions_of(segments)), positions_there(positions) {}
 
   static std::vector<std::int32_t> positions_of(const std::vector<segment>& segments) {
     std::vector<std::int32_t> all;
@@ -56,9 +58,10 @@ struct heads_case {
   }
 };
 
-TEST_F(cuda_train_heads, multiply_within_their_examples) {
+/// By `multiply`, of numbers that `round` has rounded.
+void expect_head_products(const heads_case& c, void (*multiply)(const stream&, const head_product&),
+                          float (*round)(float)) {
   random_data random(61);
-  const heads_case c;
   const auto q = random_rows(random, c.rows, c.heads * c.dim, c.stride),
              k = random_rows(random, c.rows, c.dim, c.stride);
   const auto shares = c.some_scores(random, 0);
@@ -67,7 +70,7 @@ TEST_F(cuda_train_heads, multiply_within_their_examples) {
     return in_every_order([&] {
       const device_array<float> out(std::vector<float>(size, nothing));
       const stream on;
-      multiply_heads(on, c.product(shape, a, b, place(out)));
+      multiply(on, c.product(shape, a, b, place(out)));
       on.wait();
       return out.read();
     });
@@ -83,12 +86,13 @@ TEST_F(cuda_train_heads, multiply_within_their_examples) {
     double sum = 0;
     for (int d = 0; d < c.dim; ++d) {
       const auto at = std::size_t(h * c.dim + d);
-      const double share = shares[c.score(h, s.first + query, key)];
-      sum += double(q[row + at]) * k[other + std::size_t(d)];
-      mixed_sums[row + at] += share * k[other + std::size_t(d)];
-      given_sums[other + at] += share * q[row + at];
+      const double share = round(shares[c.score(h, s.first + query, key)]);
+      const double own_q = round(q[row + at]), own_k = round(k[other + std::size_t(d)]);
+      sum += own_q * own_k;
+      mixed_sums[row + at] += share * own_k;
+      given_sums[other + at] += share * own_q;
     }
-    ASSERT_NEAR(scores[c.score(h, s.first + query, key)], sum, 1e-5);
+    ASSERT_NEAR(scores[c.score(h, s.first + query, key)], sum, 1e-4);
   });
   for (int row = 0; row < c.rows; ++row)
     for (int i = 0; i < c.heads * c.dim; ++i) {
@@ -96,6 +100,17 @@ TEST_F(cuda_train_heads, multiply_within_their_examples) {
       ASSERT_NEAR(mixed[at], mixed_sums[at], 1e-4);
       ASSERT_NEAR(given[at], given_sums[at], 1e-4);
     }
+}
+
+TEST_F(cuda_train_heads, multiply_within_their_examples) {
+  expect_head_products(heads_case(), multiply_heads, [](float x) { return x; });
+}
+
+TEST_F(cuda_train_heads, multiply_within_their_examples_rounded_to_bf16) {
+  for (const int dim : {5, 8, 64, 132}) {
+    SCOPED_TRACE(dim);
+    expect_head_products(heads_case(dim), multiply_heads_rounded, as_bf16);
+  }
 }
 
 TEST_F(cuda_train_heads, softmax_and_its_gradient_see_what_the_window_shows) {

@@ -1,0 +1,205 @@
+// Attention's products in training on tensor cores: what floats are there becomes bf16 on its way into shared memory.
+#include "model/ops/cuda/kernel.hpp"
+#include "model/ops/cuda/train_ops.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+// A block of threads for 64 rows and 128 columns; a warp has 32 of each.
+constexpr int head_rows_of_tile = 64, head_columns = 128, head_depth = 32, head_threads = 256;
+constexpr int head_part = 32, head_line = (head_depth + 8) / 2;  // words; no two lanes of a read meet in a bank
+
+/// A factor's side: rows of a, or columns of b. Neighbours in depth share a word.
+template <int Count>
+struct head_side {
+  std::uint32_t words[Count][head_line];
+};
+
+/// A factor of one head. It lies as [side, depth], or `DepthFirst` the other way.
+template <bool DepthFirst>
+struct head_factor {
+  const float* data;
+  std::int64_t stride, count, last;  ///< so many of the side exist, and depths before `last`
+  bool in_fours;                     ///< all addresses that are multiples of four floats are also of 16 bytes
+
+  /// Four neighbours as they lie; zeros for what does not exist.
+  __device__ float4 four(std::int64_t line, std::int64_t at) const {
+    const std::int64_t lines = DepthFirst ? last : count, end = DepthFirst ? count : last;
+    float4 four{0, 0, 0, 0};
+    if (line >= lines || at >= end) return four;
+    const float* from = data + line * stride + at;
+    if (in_fours) {
+      four = *reinterpret_cast<const float4*>(from);
+      if (at + 1 >= end) four.y = 0;
+      if (at + 2 >= end) four.z = 0;
+      if (at + 3 >= end) four.w = 0;
+    } else {
+      four.x = from[0];
+      if (at + 1 < end) four.y = from[1];
+      if (at + 2 < end) four.z = from[2];
+      if (at + 3 < end) four.w = from[3];
+    }
+    return four;
+  }
+};
+
+inline __device__ std::uint32_t bf16_pair(float first, float second) {
+  return bf16_bits(first) | static_cast<std::uint32_t>(bf16_bits(second)) << 16;
+}
+
+/// A thread's share of a side's next part, on its way.
+template <bool DepthFirst, int Count>
+struct next_side {
+  static constexpr int fours = Count * head_depth / 4 / head_threads;
+  float4 read[fours];
+
+  static __device__ int thread_at(int i) { return static_cast<int>(threadIdx.x) + i * head_threads; }
+  // [side, depth]: eight threads have a line. [depth, side]: four threads have 16 neighbours of the side, eight pairs
+  // of depths follow, so that what a warp writes lies in many banks.
+  static __device__ int side_of(int i) {
+    return DepthFirst ? thread_at(i) / 64 * 16 + thread_at(i) % 4 * 4 : thread_at(i) / 8;
+  }
+  static __device__ int depth_of(int i) { return DepthFirst ? thread_at(i) / 4 % 16 * 2 : thread_at(i) % 8 * 4; }
+
+  __device__ void fetch(const head_factor<DepthFirst>& from, std::int64_t side, std::int64_t depth) {
+#pragma unroll
+    for (int i = 0; i < (DepthFirst ? fours / 2 : fours); ++i) {
+      if constexpr (DepthFirst) {
+        read[2 * i] = from.four(depth + depth_of(i), side + side_of(i));
+        read[2 * i + 1] = from.four(depth + depth_of(i) + 1, side + side_of(i));
+      } else {
+        read[i] = from.four(side + side_of(i), depth + depth_of(i));
+      }
+    }
+  }
+  __device__ void put(head_side<Count>& to) const {
+#pragma unroll
+    for (int i = 0; i < (DepthFirst ? fours / 2 : fours); ++i) {
+      const int side = side_of(i), word = depth_of(i) / 2;
+      if constexpr (DepthFirst) {
+        const float4 first = read[2 * i], second = read[2 * i + 1];
+        to.words[side][word] = bf16_pair(first.x, second.x);
+        to.words[side + 1][word] = bf16_pair(first.y, second.y);
+        to.words[side + 2][word] = bf16_pair(first.z, second.z);
+        to.words[side + 3][word] = bf16_pair(first.w, second.w);
+      } else {
+        to.words[side][word] = bf16_pair(read[i].x, read[i].y);
+        to.words[side][word + 1] = bf16_pair(read[i].z, read[i].w);
+      }
+    }
+  }
+};
+
+constexpr int head_row_tiles = head_part / 16, head_column_tiles = head_part / 8;
+using head_sums = float[head_row_tiles][head_column_tiles][4];
+
+/// Lane (g, t) = (lane / 4, lane % 4) has rows g and g + 8 of a tile, column g, and of the depth 2t, 2t + 1 and eight
+/// on.
+__device__ void multiply_head_part(const head_side<head_rows_of_tile>& a, const head_side<head_columns>& b, int row,
+                                   int column, head_sums& sums) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int depth = 0; depth < head_depth; depth += 16) {
+    std::uint32_t columns[head_column_tiles][2];
+#pragma unroll
+    for (int j = 0; j < head_column_tiles; ++j)
+      for (int half = 0; half < 2; ++half) columns[j][half] = b.words[column + j * 8 + g][depth / 2 + t + half * 4];
+#pragma unroll
+    for (int i = 0; i < head_row_tiles; ++i) {
+      std::uint32_t rows[4];
+      for (int e = 0; e < 4; ++e) rows[e] = a.words[row + i * 16 + g + e % 2 * 8][depth / 2 + t + e / 2 * 4];
+#pragma unroll
+      for (int j = 0; j < head_column_tiles; ++j) mma_bf16(sums[i][j], rows, columns[j]);
+    }
+  }
+}
+
+__device__ float* place_of(const head_rows& rows, const segment& of, int head) {
+  return rows.data + of.first * rows.stride + head / rows.share * rows.step;
+}
+
+/// A block for a head of a segment and a tile of what comes out.
+template <head_shape Shape>
+__global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_product p, bool in_fours) {
+  constexpr bool are_scores = Shape == head_shape::scores, are_given = Shape == head_shape::given;
+  __shared__ head_side<head_rows_of_tile> a_parts[2];
+  __shared__ head_side<head_columns> b_parts[2];
+  const int head = blockIdx.x % p.heads;
+  const segment own = p.segments[blockIdx.x / p.heads];
+  const std::int64_t row = std::int64_t{blockIdx.y} * head_rows_of_tile,
+                     column = std::int64_t{blockIdx.z} * head_columns;
+  const std::int64_t columns = are_scores ? own.rows : p.dim, depth = are_scores ? p.dim : own.rows;
+  if (row >= own.rows || column >= columns || (are_scores && column >= row + head_rows_of_tile)) return;
+  // keys end where the tile's queries do, and queries begin where its keys do
+  const std::int64_t first = are_given ? row : 0;
+  const std::int64_t last =
+      Shape == head_shape::mixed && row + head_rows_of_tile < depth ? row + head_rows_of_tile : depth;
+  const head_factor<are_given> a{place_of(p.a, own, head), p.a.stride, own.rows, last, in_fours};
+  const head_factor<!are_scores> b{place_of(p.b, own, head), p.b.stride, columns, last, in_fours};
+  const int warp = threadIdx.x / 32, warp_row = warp % 2 * head_part, warp_column = warp / 2 * head_part;
+  const bool has_work = row + warp_row < own.rows && column + warp_column < columns;
+  next_side<are_given, head_rows_of_tile> next_a;
+  next_side<!are_scores, head_columns> next_b;
+  head_sums sums = {};
+  next_a.fetch(a, row, first);
+  next_b.fetch(b, column, first);
+  next_a.put(a_parts[0]);
+  next_b.put(b_parts[0]);
+  __syncthreads();
+  int now = 0;
+  for (std::int64_t at = first; at < last; at += head_depth, now = 1 - now) {
+    const bool goes_on = at + head_depth < last;
+    if (goes_on) {
+      next_a.fetch(a, row, at + head_depth);
+      next_b.fetch(b, column, at + head_depth);
+    }
+    if (has_work) multiply_head_part(a_parts[now], b_parts[now], warp_row, warp_column, sums);
+    if (goes_on) {
+      next_a.put(a_parts[1 - now]);
+      next_b.put(b_parts[1 - now]);
+    }
+    __syncthreads();
+  }
+  if (!has_work) return;
+  float* const c = place_of(p.c, own, head);
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int i = 0; i < head_row_tiles; ++i)
+#pragma unroll
+    for (int j = 0; j < head_column_tiles; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const std::int64_t r = row + warp_row + i * 16 + g + e / 2 * 8,
+                           k = column + warp_column + j * 8 + t * 2 + e % 2;
+        if (r >= own.rows || k >= columns) continue;
+        float& to = c[r * p.c.stride + k];
+        to = p.how == into::add ? to + sums[i][j][e] : sums[i][j][e];
+      }
+}
+
+bool lies_in_fours(const head_rows& rows) {
+  return rows.stride % 4 == 0 && rows.step % 4 == 0 && reinterpret_cast<std::uintptr_t>(rows.data) % 16 == 0;
+}
+
+template <head_shape Shape>
+void start_heads(const stream& on, const head_product& args) {
+  const dim3 grid(static_cast<unsigned>(args.segment_count * args.heads), ceil_div(args.longest, head_rows_of_tile),
+                  ceil_div(Shape == head_shape::scores ? args.longest : args.dim, head_columns));
+  launch("multiply_heads", multiply_head_rounded<Shape>, grid, head_threads, on, args,
+         lies_in_fours(args.a) && lies_in_fours(args.b));
+}
+
+}  // namespace
+
+void multiply_heads_rounded(const stream& on, const head_product& args) {
+  switch (args.shape) {
+    case head_shape::scores:
+      return start_heads<head_shape::scores>(on, args);
+    case head_shape::mixed:
+      return start_heads<head_shape::mixed>(on, args);
+    case head_shape::given:
+      return start_heads<head_shape::given>(on, args);
+  }
+}
+
+}  // namespace troupe::cuda
