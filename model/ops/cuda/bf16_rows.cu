@@ -12,6 +12,28 @@ inline __device__ std::uint32_t two_bf16(float first, float second) {
   return bf16_bits(first) | static_cast<std::uint32_t>(bf16_bits(second)) << 16;
 }
 
+/// Neighbours of a row, those that exist, and zeros.
+struct eight {
+  alignas(16) float values[side_by_side] = {};
+
+  __device__ eight() {}
+  __device__ eight(const float* row, std::int64_t column, std::int64_t n) {
+    const float* from = row + column;
+    if (column + side_by_side <= n) {
+      *reinterpret_cast<float4*>(values) = reinterpret_cast<const float4*>(from)[0];
+      *reinterpret_cast<float4*>(values + 4) = reinterpret_cast<const float4*>(from)[1];
+    } else {
+#pragma unroll
+      for (int i = 0; i < side_by_side; ++i)
+        if (column + i < n) values[i] = from[i];
+    }
+  }
+  __device__ void round_to(std::uint16_t* to) const {
+    *reinterpret_cast<uint4*>(to) = make_uint4(two_bf16(values[0], values[1]), two_bf16(values[2], values[3]),
+                                               two_bf16(values[4], values[5]), two_bf16(values[6], values[7]));
+  }
+};
+
 /// The thread's place among pieces of eight.
 struct eight_place {
   std::int64_t row, column;
@@ -25,19 +47,51 @@ __global__ void round_eights(const_float_rows x, std::int64_t rows, std::int64_t
                              float factor) {
   const eight_place at(padded);
   if (at.row >= rows) return;
-  const float* from = x.row(at.row) + at.column;
-  alignas(16) float values[side_by_side] = {};
-  if (at.column + side_by_side <= n) {
-    *reinterpret_cast<float4*>(values) = reinterpret_cast<const float4*>(from)[0];
-    *reinterpret_cast<float4*>(values + 4) = reinterpret_cast<const float4*>(from)[1];
-  } else {
-    for (int i = 0; i < side_by_side; ++i)
-      if (at.column + i < n) values[i] = from[i];
+  eight all(x.row(at.row), at.column, n);
+  for (float& value : all.values) value *= factor;
+  all.round_to(to.from(at.row, at.column).data);
+}
+
+/// A block for a row.
+__global__ void __launch_bounds__(bf16_threads) rms_norm_eights(norm_args a, std::int64_t padded, bf16_rows to) {
+  const float* x = a.x.row(blockIdx.x);
+  float squares = 0;
+  for (std::int64_t column = threadIdx.x * side_by_side; column < a.n; column += bf16_threads * side_by_side)
+    for (const float value : eight(x, column, a.n).values) squares = fmaf(value, value, squares);
+  const float factor = 1.0f / sqrtf(row_sum(squares) / static_cast<float>(a.n) + a.eps);
+  for (std::int64_t column = threadIdx.x * side_by_side; column < padded; column += bf16_threads * side_by_side) {
+    eight all(x, column, a.n);
+    const eight weights(a.weight, column, a.n);
+#pragma unroll
+    for (int i = 0; i < side_by_side; ++i) all.values[i] = (all.values[i] * factor) * weights.values[i];
+    all.round_to(to.from(blockIdx.x, column).data);
   }
-  for (float& value : values) value *= factor;
-  *reinterpret_cast<uint4*>(to.from(at.row, at.column).data) =
-      make_uint4(two_bf16(values[0], values[1]), two_bf16(values[2], values[3]), two_bf16(values[4], values[5]),
-                 two_bf16(values[6], values[7]));
+}
+
+__global__ void __launch_bounds__(bf16_threads) swiglu_eights(activation_args a, std::int64_t padded, bf16_rows to) {
+  const eight_place at(padded);
+  if (at.row >= a.rows) return;
+  const eight gate(a.gate.row(at.row), at.column, a.n);
+  eight x(a.x.row(at.row), at.column, a.n);
+#pragma unroll
+  for (int i = 0; i < side_by_side; ++i) x.values[i] = (gate.values[i] * sigmoid(gate.values[i])) * x.values[i];
+  x.round_to(to.from(at.row, at.column).data);
+}
+
+__global__ void __launch_bounds__(bf16_threads)
+    swiglu_back_eights(activation_back_args a, std::int64_t padded, bf16_rows gate_to, bf16_rows x_to) {
+  const eight_place at(padded);
+  if (at.row >= a.rows) return;
+  const eight dy(a.dy.row(at.row), at.column, a.n);
+  eight gate(a.gate.row(at.row), at.column, a.n), x(a.x.row(at.row), at.column, a.n);
+#pragma unroll
+  for (int i = 0; i < side_by_side; ++i) {
+    const float s = sigmoid(gate.values[i]), silu = gate.values[i] * s, up = x.values[i];
+    x.values[i] = dy.values[i] * silu;
+    gate.values[i] = (dy.values[i] * up) * fmaf(silu, 1.0f - s, s);
+  }
+  gate.round_to(gate_to.from(at.row, at.column).data);
+  x.round_to(x_to.from(at.row, at.column).data);
 }
 
 __global__ void copy_eights(bf16_rows from, std::int64_t rows, std::int64_t n, bf16_rows to) {
@@ -65,11 +119,13 @@ __global__ void __launch_bounds__(bf16_threads)
       const bool is_there = out + which < outs && in + i < w.depth;
       return is_there ? read[i / weight_piece<Kind>::inputs].value(which, i % weight_piece<Kind>::inputs) : 0.0f;
     };
-    auto* row = reinterpret_cast<uint4*>(to.from(out + which, in).data);
 #pragma unroll
-    for (int i = 0; i < inputs_of_pair; i += side_by_side)
-      row[i / side_by_side] = make_uint4(two_bf16(value(i), value(i + 1)), two_bf16(value(i + 2), value(i + 3)),
-                                         two_bf16(value(i + 4), value(i + 5)), two_bf16(value(i + 6), value(i + 7)));
+    for (int i = 0; i < inputs_of_pair; i += side_by_side) {
+      eight all;
+#pragma unroll
+      for (int j = 0; j < side_by_side; ++j) all.values[j] = value(i + j);
+      all.round_to(to.from(out + which, in + i).data);
+    }
   }
 }
 
@@ -86,6 +142,21 @@ void round_rows(const stream& on, const_float_rows x, std::int64_t rows, std::in
                 bf16_rows to, float factor) {
   launch("round_rows", round_eights, ceil_div(rows * (padded / side_by_side), bf16_threads), bf16_threads, on, x, rows,
          n, padded, to, factor);
+}
+
+void rms_norm_rounded(const stream& on, const norm_args& args, std::int64_t padded, bf16_rows to) {
+  launch("rms_norm_rounded", rms_norm_eights, args.rows, bf16_threads, on, args, padded, to);
+}
+
+void swiglu_rounded(const stream& on, const activation_args& args, std::int64_t padded, bf16_rows to) {
+  launch("swiglu_rounded", swiglu_eights, ceil_div(args.rows * (padded / side_by_side), bf16_threads), bf16_threads, on,
+         args, padded, to);
+}
+
+void swiglu_back_rounded(const stream& on, const activation_back_args& args, std::int64_t padded, bf16_rows gate_to,
+                         bf16_rows x_to) {
+  launch("swiglu_back_rounded", swiglu_back_eights, ceil_div(args.rows * (padded / side_by_side), bf16_threads),
+         bf16_threads, on, args, padded, gate_to, x_to);
 }
 
 void copy_rows(const stream& on, bf16_rows from, std::int64_t rows, std::int64_t n, bf16_rows to) {

@@ -1,7 +1,7 @@
 // What a library for products of bf16 multiplies: rows and weights, rounded and laid out row by row.
 #pragma once
 #include "model/ops/cuda/float_library.hpp"
-#include "model/ops/matrix.hpp"
+#include "model/ops/cuda/train_ops.hpp"
 
 namespace troupe::cuda {
 
@@ -19,6 +19,16 @@ struct bf16_rows {
 /// to = factor * x, rounded, with zeros up to `padded`, a multiple of 8.
 void round_rows(const stream& on, const_float_rows x, std::int64_t rows, std::int64_t n, std::int64_t padded,
                 bf16_rows to, float factor = 1);
+
+// Ops whose results only a library reads: rounded, with zeros up to `padded`, a multiple of 8.
+
+/// `args.out` is not written, nor is anything gathered.
+void rms_norm_rounded(const stream& on, const norm_args& args, std::int64_t padded, bf16_rows to);
+/// `args.out` is not written.
+void swiglu_rounded(const stream& on, const activation_args& args, std::int64_t padded, bf16_rows to);
+/// The gradients of gate and x, which stay as they are.
+void swiglu_back_rounded(const stream& on, const activation_back_args& args, std::int64_t padded, bf16_rows gate_to,
+                         bf16_rows x_to);
 
 /// Weights as they stand for: padded_outs(outs) rows of padded_row(ins). What is not the matrix's becomes zeros.
 void unpack_bf16(const stream& on, const matrix_view& w, bf16_rows to);

@@ -58,7 +58,7 @@ struct head_rows {
 };
 
 enum class head_shape : std::uint8_t {
-  scores,  ///< c [queries, keys] = a [queries, dim] b [keys, dim]^T; later keys than the 64 around a query may be written or not
+  scores,  ///< c [queries, keys] = a [queries, dim] b [keys, dim]^T; not of all keys that a query does not see
   mixed,   ///< c [queries, dim] = a [queries, keys] b [keys, dim]
   given    ///< c [keys, dim] = a [queries, keys]^T b [queries, dim]
 };

@@ -207,8 +207,7 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
   const buffer& in = inputs_[layer];
   const float_rows normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
   const auto hidden_floats = to_size(rows_.count() * middle.stride);
-  normalize(weights.attention_norm, in, normed_);
-  read(normed, config.hidden);
+  normalize_to_read(weights.attention_norm, in);
   apply(linear(linear_kind::q), normed, a, rows_of(a.q, heads_width_), into::set);
   apply(linear(linear_kind::k), normed, a, rows_of(a.k, kv_width_), into::set);
   apply(linear(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
@@ -216,13 +215,11 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
   cuda::copy(a.middle.data(), in.data(), hidden_floats, stream_);
   read(rows_of(a.mixed, heads_width_), heads_width_);
   apply(linear(linear_kind::o), rows_of(a.mixed, heads_width_), a, middle, into::add);
-  normalize(weights.mlp_norm, a.middle, normed_);
-  read(normed, config.hidden);
+  normalize_to_read(weights.mlp_norm, a.middle);
   if (config.gated_mlp) apply(linear(linear_kind::gate), normed, a, rows_of(a.gate, config.ffn), into::set);
   apply(linear(linear_kind::up), normed, a, rows_of(a.up, config.ffn), into::set);
-  activate(a);
   if (out) cuda::copy(out->data(), a.middle.data(), hidden_floats, stream_);
-  read(rows_of(active_, config.ffn), config.ffn);
+  activate_to_read(a);
   apply(linear(linear_kind::down), rows_of(active_, config.ffn), a, out ? hidden_rows(*out) : float_rows{}, into::add);
 }
 
@@ -233,22 +230,16 @@ void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   const float_rows normed = hidden_rows(normed_), gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
   const float_rows mixed_gradient = rows_of(inner_, heads_width_);
   const float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
-  activate(a);
-  normalize(weights.mlp_norm, a.middle, normed_);
-  read(rows_of(active_, config.ffn), config.ffn);
+  activate_to_read(a);
   apply_back(linear(linear_kind::down), a, rows_of(active_, config.ffn), gradient,
              rows_of(active_gradient_, config.ffn), into::set);
-  activate_back(a);
-  read(normed, config.hidden);
-  if (config.gated_mlp) apply_back(linear(linear_kind::gate), a, normed, rows_of(a.gate, config.ffn), inner, into::set);
-  apply_back(linear(linear_kind::up), a, normed, rows_of(a.up, config.ffn), inner,
-             config.gated_mlp ? into::add : into::set);
+  normalize_to_read(weights.mlp_norm, a.middle);
+  activation_back(layer, a);
   normalize_back(weights.mlp_norm, a.middle, inner_);
   read(rows_of(a.mixed, heads_width_), heads_width_);
   apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, into::set);
   attention_.backward(stream_, attention_input(layer, a), mixed_gradient, dq, dk, dv);
-  normalize(weights.attention_norm, inputs_[layer], normed_);
-  read(normed, config.hidden);
+  normalize_to_read(weights.attention_norm, inputs_[layer]);
   const float_rows dx = layer > 0 ? inner : float_rows{};  // nothing is trained below the first layer
   apply_back(linear(linear_kind::q), a, normed, dq, dx, into::set);
   apply_back(linear(linear_kind::k), a, normed, dk, dx, into::add);
@@ -256,14 +247,22 @@ void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   if (dx.data) normalize_back(weights.attention_norm, inputs_[layer], inner_);
 }
 
-void cuda_train_pass::normalize(const norm_weights& norm, const buffer& x, const buffer& out) {
-  normalize({.rows = rows_.count(),
-             .n = model_.config.hidden,
-             .x = hidden_rows(x),
-             .weight = norm.weight,
-             .bias = norm.bias,
-             .eps = model_.config.norm_eps,
-             .out = hidden_rows(out)});
+cuda::norm_args cuda_train_pass::norm_of(const norm_weights& norm, const buffer& x) const {
+  return {.rows = rows_.count(),
+          .n = model_.config.hidden,
+          .x = hidden_rows(x),
+          .weight = norm.weight,
+          .bias = norm.bias,
+          .eps = model_.config.norm_eps,
+          .out = hidden_rows(normed_)};
+}
+
+void cuda_train_pass::normalize_to_read(const norm_weights& norm, const buffer& x) {
+  const std::int64_t hidden = model_.config.hidden;
+  if (is_read_rounded() && model_.config.norm == norm_kind::rms)
+    return cuda::rms_norm_rounded(stream_, norm_of(norm, x), padded_row(hidden), library_->inputs(hidden));
+  normalize(norm_of(norm, x));
+  read(hidden_rows(normed_), hidden);
 }
 
 void cuda_train_pass::normalize(const cuda::norm_args& args) {
@@ -290,30 +289,52 @@ void cuda_train_pass::normalize_back(const cuda::norm_back_args& args) {
     cuda::layer_norm_back(stream_, args);
 }
 
-void cuda_train_pass::activate(const activations& a) {
+cuda::activation_args cuda_train_pass::activation_of(const activations& a) const {
   const std::int64_t ffn = model_.config.ffn;
-  const cuda::activation_args args{.rows = rows_.count(),
-                                   .n = ffn,
-                                   .gate = rows_of(a.gate, ffn),
-                                   .x = rows_of(a.up, ffn),
-                                   .out = rows_of(active_, ffn)};
-  if (model_.config.gated_mlp)
-    cuda::swiglu(stream_, args);
-  else
-    cuda::gelu_tanh(stream_, args);
+  return {.rows = rows_.count(),
+          .n = ffn,
+          .gate = rows_of(a.gate, ffn),
+          .x = rows_of(a.up, ffn),
+          .out = rows_of(active_, ffn)};
 }
 
-void cuda_train_pass::activate_back(const activations& a) {
+void cuda_train_pass::activate_to_read(const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
-  const cuda::activation_back_args args{.rows = rows_.count(),
-                                        .n = ffn,
-                                        .dy = rows_of(active_gradient_, ffn),
-                                        .gate = rows_of(a.gate, ffn),
-                                        .x = rows_of(a.up, ffn)};
+  if (is_read_rounded() && model_.config.gated_mlp)
+    return cuda::swiglu_rounded(stream_, activation_of(a), padded_row(ffn), library_->inputs(ffn));
   if (model_.config.gated_mlp)
-    cuda::swiglu_back(stream_, args);
+    cuda::swiglu(stream_, activation_of(a));
   else
-    cuda::gelu_back(stream_, args);
+    cuda::gelu_tanh(stream_, activation_of(a));
+  read(rows_of(active_, ffn), ffn);
+}
+
+cuda::activation_back_args cuda_train_pass::activation_back_of(const activations& a) const {
+  const std::int64_t ffn = model_.config.ffn;
+  return {.rows = rows_.count(),
+          .n = ffn,
+          .dy = rows_of(active_gradient_, ffn),
+          .gate = rows_of(a.gate, ffn),
+          .x = rows_of(a.up, ffn)};
+}
+
+void cuda_train_pass::activation_back(std::size_t layer, const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_);
+  const linear gate = linear_of(layer, linear_kind::gate), up = linear_of(layer, linear_kind::up);
+  if (!model_.config.gated_mlp) {
+    cuda::gelu_back(stream_, activation_back_of(a));
+    return apply_back(up, a, normed, rows_of(a.up, ffn), inner, into::set);
+  }
+  if (is_read_rounded()) {
+    cuda::swiglu_back_rounded(stream_, activation_back_of(a), padded_outs(ffn), library_->gradients(ffn, 0),
+                              library_->gradients(ffn, 1));
+    back_by_library(gate, a, normed, {}, inner, into::set, 0);
+    return back_by_library(up, a, normed, {}, inner, into::add, 1);
+  }
+  cuda::swiglu_back(stream_, activation_back_of(a));
+  apply_back(gate, a, normed, rows_of(a.gate, ffn), inner, into::set);
+  apply_back(up, a, normed, rows_of(a.up, ffn), inner, into::add);
 }
 
 }  // namespace troupe

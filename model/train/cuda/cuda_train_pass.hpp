@@ -53,13 +53,19 @@ class cuda_train_pass final : public train_pass {
   /// Without `out` only what backward reads is made.
   void forward_layer(std::size_t layer, activations& a, const buffer* out);
   void backward_layer(std::size_t layer, activations& a);
-  void normalize(const norm_weights& norm, const buffer& x, const buffer& out);
+  cuda::norm_args norm_of(const norm_weights& norm, const buffer& x) const;
   void normalize(const cuda::norm_args& args);
+  /// For the layers that read what comes out, normed_.
+  void normalize_to_read(const norm_weights& norm, const buffer& x);
   /// gradient_ += what dy means for the input of the norm.
   void normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy);
   void normalize_back(const cuda::norm_back_args& args);
-  void activate(const activations& a);
-  void activate_back(const activations& a);
+  cuda::activation_args activation_of(const activations& a) const;
+  cuda::activation_back_args activation_back_of(const activations& a) const;
+  /// For the layer that reads what comes out, active_.
+  void activate_to_read(const activations& a);
+  /// From active_gradient_ through the activation and the layers before it to inner_.
+  void activation_back(std::size_t layer, const activations& a);
 
   // cuda_train_products.cpp
   void take_library();
@@ -68,7 +74,10 @@ class cuda_train_pass final : public train_pass {
   bool is_by_library(const matrix_view& w) const { return library_ && w.kind != scheme::f32; }
   library_linears::layer layer_of(const linear& l) const;
   library_linears::rows_of_layer rows_of_layer(const linear& l, const activations& a, float_rows x);
-  void back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
+  /// Whether only a library reads what layers read, so that it need not be there in f32.
+  bool is_read_rounded() const;
+  void back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how,
+                       int gradients = 0);
   /// y = or += x W^T + bias + the adapter's part. y may be null: then only the adapter's A x is made.
   void apply(const linear& l, float_rows x, const activations& a, float_rows y, into how);
   /// dx = or += dy W + what the adapter gives, and the gradients of its factors. dx may be null.
@@ -100,6 +109,7 @@ class cuda_train_pass final : public train_pass {
   buffer normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
   buffer final_, final_gradient_, logits_, slices_;
   std::unique_ptr<library_linears> library_;  ///< null: our own kernels serve alone
+  bool all_by_library_ = false;
   cuda::device_buffer<cuda::cross_entropy_result> losses_;
   cuda::pinned_buffer<cuda::cross_entropy_result> losses_on_host_;
   std::array<cuda::event, 2> paced_;

@@ -1,16 +1,27 @@
 // A pass's products: linear layers with their adapters, there and back, and the logits that the loss is made of.
 #include <algorithm>
 
+#include "model/arch/device.hpp"
 #include "model/train/cuda/cuda_train_pass.hpp"
 
 namespace troupe {
 
-/// Where weights are rounded to bf16 alone, products are what libraries do.
+/// Where weights are rounded to bf16 alone, products are what libraries do. Weights are kept as the library reads them
+/// if that takes at most half of the memory that is left.
 void cuda_train_pass::take_library() {
   if (options_.precision != train_precision::as_served) return;
   auto loaded = cuda::load_float_library(stream_);
-  if (loaded.library)
-    library_ = std::make_unique<library_linears>(std::move(loaded.library), model_, options_.most_rows);
+  if (!loaded.library) return;
+  const bool keeps = library_linears::kept_bytes(model_) <= free_memory(options_.device).value_or(0) / 2;
+  library_ = std::make_unique<library_linears>(std::move(loaded.library), model_, weights_, options_.most_rows, keeps);
+  all_by_library_ = std::all_of(weights_.layers.begin(), weights_.layers.end(), [this](const layer_weights& layer) {
+    return std::all_of(every_linear.begin(), every_linear.end(),
+                       [&](linear_kind kind) { return layer[kind].w.outs == 0 || is_by_library(layer[kind].w); });
+  });
+}
+
+bool cuda_train_pass::is_read_rounded() const {
+  return all_by_library_ && dropout_.probability == 0;
 }
 
 void cuda_train_pass::read(float_rows x, std::int64_t columns) {
@@ -81,8 +92,9 @@ void cuda_train_pass::apply_back(const linear& l, const activations& a, float_ro
 }
 
 void cuda_train_pass::back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx,
-                                      into how) {
-  const library_linears::rows_of_layer rows = rows_of_layer(l, a, x);
+                                      into how, int gradients) {
+  library_linears::rows_of_layer rows = rows_of_layer(l, a, x);
+  rows.gradients = gradients;
   library_->back(stream_, layer_of(l), rows, dy, dx, how);
   if (dx.data && rows.dropped.data) undrop(l, dx);
 }

@@ -26,38 +26,73 @@ struct widths {
   }
 };
 
-std::int64_t weights_with(const trained_model& model, std::int64_t rank_room) {
-  std::int64_t most = least_weights;
+/// Behind and below a layer's weights.
+std::int64_t rank_room_of(const trained_model& model) {
+  return padded_row(largest_rank(model));
+}
+
+std::int64_t size_of(const matrix_view& w, std::int64_t rank_room) {
+  return w.outs > 0 ? (padded_outs(w.outs) + rank_room) * (padded_row(w.ins) + rank_room) : 0;
+}
+
+std::int64_t most_weights(const trained_model& model) {
+  const std::int64_t rank_room = rank_room_of(model);
+  std::int64_t most = std::max(least_weights, piece_unit * (padded_row(model.config.hidden) + rank_room));
   for (const layer_weights& layer : model.base->layers)
-    for (const linear_kind kind : every_linear) {
-      const matrix_view& w = layer[kind].w;
-      most = std::max(most, (padded_outs(w.outs) + rank_room) * (padded_row(w.ins) + rank_room));
-    }
-  return std::max(most, piece_unit * (padded_row(model.config.hidden) + rank_room));
+    for (const linear_kind kind : every_linear) most = std::max(most, size_of(layer[kind].w, rank_room));
+  return most;
 }
 
 }  // namespace
 
 library_linears::library_linears(std::unique_ptr<cuda::float_library> library, const trained_model& model,
-                                 std::int64_t most_rows)
-    : library_(std::move(library)), rank_room_(padded_row(largest_rank(model))) {
+                                 const device_weights& weights, std::int64_t most_rows, bool keeps)
+    : library_(std::move(library)), rank_room_(rank_room_of(model)) {
   const widths most(model);
   inputs_ = cuda::device_buffer<std::uint16_t>(to_size(most_rows * (most.ins + rank_room_)));
   dropped_ = cuda::device_buffer<std::uint16_t>(inputs_.size());
-  gradients_ = cuda::device_buffer<std::uint16_t>(to_size(most_rows * (most.outs + rank_room_)));
-  weights_ = cuda::device_buffer<std::uint16_t>(to_size(weights_with(model, rank_room_)));
+  for (auto& each : gradients_)
+    each = cuda::device_buffer<std::uint16_t>(to_size(most_rows * (most.outs + rank_room_)));
+  weights_ = cuda::device_buffer<std::uint16_t>(to_size(most_weights(model)));
+  if (keeps) keep(weights, kept_bytes(model));
+}
+
+std::int64_t library_linears::kept_bytes(const trained_model& model) {
+  std::int64_t sum = 0;
+  for (const layer_weights& layer : model.base->layers)
+    for (const linear_kind kind : every_linear) sum += size_of(layer[kind].w, rank_room_of(model));
+  return sum * static_cast<std::int64_t>(sizeof(std::uint16_t));
+}
+
+void library_linears::keep(const device_weights& weights, std::int64_t bytes) {
+  all_weights_ = cuda::device_buffer<std::uint16_t>(to_size(bytes) / sizeof(std::uint16_t));
+  std::uint16_t* next = all_weights_.data();
+  for (const layer_weights& layer : weights.layers)
+    for (const linear_kind kind : every_linear) {
+      const matrix_view& w = layer[kind].w;
+      if (w.outs == 0) continue;
+      kept_[w.weights].rows = {next, padded_row(w.ins) + rank_room_};
+      next += size_of(w, rank_room_);
+    }
 }
 
 cuda::bf16_rows library_linears::inputs(std::int64_t ins) const {
   return {inputs_.data(), padded_row(ins) + rank_room_};
 }
 
-cuda::bf16_rows library_linears::gradients(std::int64_t outs) const {
-  return {gradients_.data(), padded_outs(outs) + rank_room_};
+cuda::bf16_rows library_linears::gradients(std::int64_t outs, int which) const {
+  return {gradients_[to_size(which)].data(), padded_outs(outs) + rank_room_};
 }
 
-cuda::bf16_rows library_linears::weights(std::int64_t ins) const {
-  return {weights_.data(), padded_row(ins) + rank_room_};
+cuda::bf16_rows library_linears::weights(const matrix_view& w) const {
+  const auto found = kept_.find(w.weights);
+  return found != kept_.end() ? found->second.rows : cuda::bf16_rows{weights_.data(), padded_row(w.ins) + rank_room_};
+}
+
+void library_linears::unpack(const cuda::stream& on, const matrix_view& w) {
+  const auto found = kept_.find(w.weights);
+  if (found != kept_.end() && std::exchange(found->second.is_unpacked, true)) return;
+  cuda::unpack_bf16(on, w, weights(w));
 }
 
 void library_linears::read(const cuda::stream& on, const_float_rows x, int rows, std::int64_t n) {
@@ -66,7 +101,7 @@ void library_linears::read(const cuda::stream& on, const_float_rows x, int rows,
 
 void library_linears::forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows y, into how) {
   const std::int64_t ins = padded_row(l.w.ins), outs = padded_outs(l.w.outs);
-  const cuda::bf16_rows x = inputs(l.w.ins), w = weights(l.w.ins);
+  const cuda::bf16_rows x = inputs(l.w.ins), w = weights(l.w);
   if (l.rank > 0) {
     const cuda::bf16_rows between = x.from(0, ins);
     put_factors(on, l);
@@ -80,7 +115,7 @@ void library_linears::forward(const cuda::stream& on, const layer& l, const rows
     cuda::copy_rows(on, between, r.rows, rounded_up(l.rank, 8), r.between);
   }
   if (!y.data) return;
-  cuda::unpack_bf16(on, l.w, w);
+  unpack(on, l.w);
   if (l.bias) cuda::put_bias(on, l.bias, r.rows, l.w.outs, y, std::exchange(how, into::add));
   library_->multiply(on, {.rows = r.rows,
                           .columns = l.w.outs,
@@ -93,7 +128,7 @@ void library_linears::forward(const cuda::stream& on, const layer& l, const rows
 
 void library_linears::back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy,
                            float_rows dx, into how) {
-  cuda::round_rows(on, dy, r.rows, l.w.outs, padded_outs(l.w.outs), gradients(l.w.outs));
+  if (dy.data) cuda::round_rows(on, dy, r.rows, l.w.outs, padded_outs(l.w.outs), gradients(l.w.outs, r.gradients));
   if (l.rank > 0) {
     put_factors(on, l);
     factors_back(on, l, r);
@@ -103,12 +138,12 @@ void library_linears::back(const cuda::stream& on, const layer& l, const rows_of
 
 /// Of both factors, and `inner`.
 void library_linears::factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r) {
-  const cuda::bf16_rows dy = gradients(l.w.outs), inner = dy.from(0, padded_outs(l.w.outs));
+  const cuda::bf16_rows dy = gradients(l.w.outs, r.gradients), inner = dy.from(0, padded_outs(l.w.outs));
   library_->multiply(on, {.rows = r.rows,
                           .columns = l.rank,
                           .depth = l.w.outs,
                           .a = dy.factor(),
-                          .b = weights(l.w.ins).from(0, padded_row(l.w.ins)).factor(),
+                          .b = weights(l.w).from(0, padded_row(l.w.ins)).factor(),
                           .sums = {nullptr, inner.stride},
                           .rounded = inner.data});
   library_->multiply(on, {.rows = l.w.outs,
@@ -131,8 +166,8 @@ void library_linears::factors_back(const cuda::stream& on, const layer& l, const
 void library_linears::inputs_back(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows dx,
                                   into how) {
   const std::int64_t outs = padded_outs(l.w.outs), own_rank = r.dropped.data ? 0 : l.rank;
-  const cuda::bf16_rows dy = gradients(l.w.outs), w = weights(l.w.ins);
-  cuda::unpack_bf16(on, l.w, w);
+  const cuda::bf16_rows dy = gradients(l.w.outs, r.gradients), w = weights(l.w);
+  unpack(on, l.w);
   library_->multiply(on, {.rows = r.rows,
                           .columns = l.w.ins,
                           .depth = outs + own_rank,
@@ -159,7 +194,7 @@ cuda::bf16_rows library_linears::adapter_inputs(const cuda::stream& on, const la
 /// B beside the weights, A below them.
 void library_linears::put_factors(const cuda::stream& on, const layer& l) const {
   const std::int64_t ins = padded_row(l.w.ins);
-  const cuda::bf16_rows w = weights(l.w.ins);
+  const cuda::bf16_rows w = weights(l.w);
   cuda::round_rows(on, l.b, l.w.outs, l.rank, rounded_up(l.rank, 8), w.from(0, ins), l.scale);
   cuda::round_rows(on, l.a, l.rank, l.w.ins, ins, w.from(padded_outs(l.w.outs), 0));
 }
@@ -168,8 +203,8 @@ void library_linears::put_factors(const cuda::stream& on, const layer& l) const 
 
 void library_linears::multiply(const cuda::stream& on, const cuda::weight_product& product) {
   const matrix_view& w = product.w;
-  const std::int64_t room = std::min(static_cast<std::int64_t>(weights_.size()) / weights(w.ins).stride,
-                                     static_cast<std::int64_t>(gradients_.size()) / product.rows - rank_room_);
+  const std::int64_t room = std::min(static_cast<std::int64_t>(weights_.size()) / (padded_row(w.ins) + rank_room_),
+                                     static_cast<std::int64_t>(gradients_[0].size()) / product.rows - rank_room_);
   const std::int64_t piece = std::max(room / piece_unit, std::int64_t{1}) * piece_unit;
   if (!product.turned) read(on, product.x, product.rows, w.ins);
   for (std::int64_t first = 0; first < w.outs; first += piece) {

@@ -1,7 +1,9 @@
 #pragma once
+#include <array>
+#include <map>
 #include <memory>
 
-#include "model/arch/loaded_model.hpp"
+#include "model/arch/cuda/device_weights.hpp"
 #include "model/ops/cuda/bf16_rows.hpp"
 #include "model/ops/cuda/train_ops.hpp"
 #include "model/train/trained_model.hpp"
@@ -18,7 +20,11 @@ namespace troupe {
 /// too, with room for `between` and `inner` behind each.
 class library_linears {
  public:
-  library_linears(std::unique_ptr<cuda::float_library> library, const trained_model& model, std::int64_t most_rows);
+  /// `keeps`: the layers' weights are unpacked once, into memory of their own, and not again and again.
+  library_linears(std::unique_ptr<cuda::float_library> library, const trained_model& model,
+                  const device_weights& weights, std::int64_t most_rows, bool keeps);
+  /// What keeping takes.
+  static std::int64_t kept_bytes(const trained_model& model);
 
   /// A layer, and where its adapter's factors lie on the device.
   struct layer {
@@ -34,13 +40,19 @@ class library_linears {
     int rows = 0;
     cuda::bf16_rows between = {};
     float_rows dropped = {};  ///< what the adapter reads, if that is not what the layer reads
+    int gradients = 0;        ///< which working memory has those of the outputs
   };
 
   /// What layers read from now on. It is rounded once for all of them.
   void read(const cuda::stream& on, const_float_rows x, int rows, std::int64_t n);
+  /// Where that lies, with zeros up to padded_row(ins), for who makes it rounded.
+  cuda::bf16_rows inputs(std::int64_t ins) const;
+  /// Where gradients of outputs lie, with zeros up to padded_outs(outs): in one of two places.
+  cuda::bf16_rows gradients(std::int64_t outs, int which) const;
   /// y = or += x W^T + bias + the adapter's part. y may be null: then only `between` is made.
   void forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows y, into how);
-  /// dx = or += dy W + the adapter's part, and the gradients of its factors. dx may be null. Where the adapter reads
+  /// dx = or += dy W + the adapter's part, and the gradients of its factors. dx may be null. dy is, if it has been
+  /// rounded to its place. Where the adapter reads
   /// something else than the layer, its part of dx is what `dropped` becomes, and is not added.
   void back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy, float_rows dx,
             into how);
@@ -49,9 +61,15 @@ class library_linears {
   void multiply(const cuda::stream& on, const cuda::weight_product& product);
 
  private:
-  cuda::bf16_rows inputs(std::int64_t ins) const;
-  cuda::bf16_rows gradients(std::int64_t outs) const;
-  cuda::bf16_rows weights(std::int64_t ins) const;
+  struct kept_weights {
+    cuda::bf16_rows rows = {};
+    bool is_unpacked = false;
+  };
+
+  void keep(const device_weights& weights, std::int64_t bytes);
+  /// Where those of a layer, or of a piece, lie with the factors.
+  cuda::bf16_rows weights(const matrix_view& w) const;
+  void unpack(const cuda::stream& on, const matrix_view& w);
   /// What the adapter reads.
   cuda::bf16_rows adapter_inputs(const cuda::stream& on, const layer& l, const rows_of_layer& r) const;
   void put_factors(const cuda::stream& on, const layer& l) const;
@@ -62,7 +80,9 @@ class library_linears {
 
   std::unique_ptr<cuda::float_library> library_;
   std::int64_t rank_room_;  ///< behind each row
-  cuda::device_buffer<std::uint16_t> inputs_, dropped_, gradients_, weights_;
+  cuda::device_buffer<std::uint16_t> inputs_, dropped_, weights_, all_weights_;
+  std::array<cuda::device_buffer<std::uint16_t>, 2> gradients_;
+  std::map<const std::byte*, kept_weights> kept_;  ///< by where the packed ones lie
 };
 
 }  // namespace troupe

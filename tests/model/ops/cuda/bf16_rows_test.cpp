@@ -68,6 +68,61 @@ TEST_F(cuda_bf16_rows, are_the_weights_of_every_scheme) {
   }
 }
 
+/// Rows of gates, of what they are multiplied with and of a gradient, and the f32 that are to be rounded.
+struct row_ops_case {
+  static constexpr int rows = 3;
+  std::int64_t n, padded = rounded_up(n, 16), stride = padded_row(n);
+  std::vector<float> x, gate, dy, weight;
+  device_array<float> x_there{x}, gate_there{gate}, dy_there{dy}, weight_there{weight}, out{x.size()};
+
+  row_ops_case(random_data& random, std::int64_t n_)
+      : n(n_),
+        x(random_rows(random, rows, n, stride)),
+        gate(random_rows(random, rows, n, stride)),
+        dy(random_rows(random, rows, n, stride)),
+        weight(random_rows(random, 1, n, stride)) {}
+
+  void expect_rounded(const std::vector<std::uint16_t>& got, const std::vector<float>& expected) const {
+    for (std::int64_t row = 0; row < rows; ++row)
+      for (std::int64_t i = 0; i < padded; ++i) {
+        const float value = bf16_to_f32(got[std::size_t(row * padded + i)]);
+        const float wanted = i < n ? expected[std::size_t(row * stride + i)] : 0.0f;
+        ASSERT_NEAR(value, wanted, std::fabs(wanted) / 128) << row << " " << i << " of " << n;
+      }
+  }
+};
+
+TEST_F(cuda_bf16_rows, are_what_norms_and_activations_make) {
+  random_data random(64);
+  for (const std::int64_t n : {5, 64, 2100}) {
+    const row_ops_case c(random, n);
+    const float_rows x{c.x_there.data(), c.stride}, gate{c.gate_there.data(), c.stride}, out{c.out.data(), c.stride},
+        dy{c.dy_there.data(), c.stride};
+    const norm_args norm{.rows = c.rows, .n = n, .x = x, .weight = c.weight_there.data(), .eps = 1e-5f, .out = out};
+    const activation_args activation{.rows = c.rows, .n = n, .gate = gate, .x = x, .out = out};
+    const auto normed =
+        rows_after(c.rows, c.padded, [&](const stream& on, bf16_rows to) { rms_norm_rounded(on, norm, c.padded, to); });
+    const auto active = rows_after(
+        c.rows, c.padded, [&](const stream& on, bf16_rows to) { swiglu_rounded(on, activation, c.padded, to); });
+    const auto gradients = rows_after(2 * c.rows, c.padded, [&](const stream& on, bf16_rows to) {
+      swiglu_back_rounded(on, {.rows = c.rows, .n = n, .dy = dy, .gate = gate, .x = x}, c.padded, to,
+                          to.from(c.rows, 0));
+    });
+    const stream on;
+    rms_norm(on, norm);
+    on.wait();
+    c.expect_rounded(normed, c.out.read());
+    swiglu(on, activation);
+    on.wait();
+    c.expect_rounded(active, c.out.read());
+    swiglu_back(on, {.rows = c.rows, .n = n, .dy = dy, .gate = gate, .x = x});
+    on.wait();
+    const auto middle = gradients.begin() + c.rows * c.padded;
+    c.expect_rounded({gradients.begin(), middle}, c.gate_there.read());
+    c.expect_rounded({middle, gradients.end()}, c.x_there.read());
+  }
+}
+
 TEST_F(cuda_bf16_rows, are_copied) {
   std::vector<std::uint16_t> from(3 * 40);
   for (std::size_t i = 0; i < from.size(); ++i) from[i] = std::uint16_t(i);

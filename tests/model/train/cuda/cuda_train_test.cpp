@@ -81,10 +81,10 @@ class gradients_on_gpu : public testing::TestWithParam<wanted> {
 struct comparison {
   outcome there, here;
 
-  explicit comparison(const subject& s, train_precision precision) {
+  explicit comparison(const subject& s, train_precision precision, float dropout = 0.25f) {
     const training_rows batch = some_rows(s.base->config, {9, 1, 14});
-    there = outcome_of(s, *s.pass(s.options(first_gpu, precision)), batch);
-    here = outcome_of(s, *s.pass(s.options({})), batch);
+    there = outcome_of(s, *s.pass(s.options(first_gpu, precision)), batch, dropout);
+    here = outcome_of(s, *s.pass(s.options({})), batch, dropout);
   }
 };
 
@@ -128,9 +128,11 @@ class rounded_gradients_on_gpu : public gradients_on_gpu {};
 
 TEST_P(rounded_gradients_on_gpu, are_near_the_processors) {
   const subject s(GetParam().model, GetParam().quant);
-  const comparison c(s, train_precision::as_served);
-  EXPECT_NEAR(c.there.result.loss, c.here.result.loss, 2e-3 * c.here.result.loss);
-  EXPECT_LT(error_of(c.there.gradients, c.here.gradients), 0.1);
+  for (const float dropout : {0.0f, 0.25f}) {
+    const comparison c(s, train_precision::as_served, dropout);
+    EXPECT_NEAR(c.there.result.loss, c.here.result.loss, 2e-3 * c.here.result.loss);
+    EXPECT_LT(error_of(c.there.gradients, c.here.gradients), 0.1);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(schemes, rounded_gradients_on_gpu,
@@ -142,13 +144,15 @@ INSTANTIATE_TEST_SUITE_P(schemes, rounded_gradients_on_gpu,
 TEST_P(rounded_gradients_on_gpu, are_the_same_bits_in_every_order_of_threads_and_with_activations_computed_again) {
   const subject s(GetParam().model, GetParam().quant);
   const training_rows batch = some_rows(s.base->config, {9, 3});
-  train_pass::options options = s.options(first_gpu, train_precision::as_served);
-  const outcome expected = outcome_of(s, *s.pass(options), batch);
-  set_thread_order(1);
-  EXPECT_EQ(outcome_of(s, *s.pass(options), batch).gradients, expected.gradients);
-  set_thread_order(0);
-  options.keep_activations = false;
-  EXPECT_EQ(outcome_of(s, *s.pass(options), batch).gradients, expected.gradients);
+  for (const float dropout : {0.0f, 0.25f}) {
+    train_pass::options options = s.options(first_gpu, train_precision::as_served);
+    const outcome expected = outcome_of(s, *s.pass(options), batch, dropout);
+    set_thread_order(1);
+    EXPECT_EQ(outcome_of(s, *s.pass(options), batch, dropout).gradients, expected.gradients);
+    set_thread_order(0);
+    options.keep_activations = false;
+    EXPECT_EQ(outcome_of(s, *s.pass(options), batch, dropout).gradients, expected.gradients);
+  }
 }
 
 class training_on_gpu : public testing::Test {

@@ -18,12 +18,43 @@ class library_linears_on_gpu : public testing::Test {
     cuda::loaded_float_library loaded = cuda::load_float_library(on_);
     if (!loaded.library) GTEST_SKIP() << "there is no library: " << loaded.about;
     thread_pool pool(1);
-    linears_.emplace(std::move(loaded.library), frozen(load_golden("llama", pool, scheme::u8)), 20);
+    model_ = frozen(load_golden("llama", pool, scheme::u8));
+    weights_.emplace(*model_.base, 0, model_.config.layers, on_);
+    linears_.emplace(std::move(loaded.library), model_, *weights_, most_rows, false);
   }
 
+  static constexpr int most_rows = 20;
   cuda::stream on_;
+  trained_model model_;
+  std::optional<device_weights> weights_;
   std::optional<library_linears> linears_;
 };
+
+/// Two layers in turns, twice.
+TEST_F(library_linears_on_gpu, give_the_same_bits_with_weights_that_are_kept) {
+  library_linears keeping(cuda::load_float_library(on_).library, model_, *weights_, most_rows, true);
+  random_data random(72);
+  const std::int64_t hidden = model_.config.hidden, ffn = model_.config.ffn;
+  const cuda::device_array<float> x(cuda::random_rows(random, most_rows, hidden, padded_row(hidden))),
+      dy(cuda::random_rows(random, most_rows, ffn, padded_row(ffn)));
+  for (int time = 0; time < 2; ++time)
+    for (const linear_kind kind : {linear_kind::gate, linear_kind::up}) {
+      const library_linears::layer layer{.w = weights_->layers[1][kind].w};
+      const auto made = [&](library_linears& by) {
+        const cuda::device_array<float> y(most_rows * padded_row(ffn)), dx(most_rows * padded_row(hidden));
+        by.read(on_, {x.data(), padded_row(hidden)}, most_rows, hidden);
+        by.forward(on_, layer, {.rows = most_rows}, {y.data(), padded_row(ffn)}, into::set);
+        by.back(on_, layer, {.rows = most_rows}, {dy.data(), padded_row(ffn)}, {dx.data(), padded_row(hidden)},
+                into::set);
+        on_.wait();
+        auto all = y.read();
+        const auto more = dx.read();
+        all.insert(all.end(), more.begin(), more.end());
+        return all;
+      };
+      EXPECT_TRUE(same_bits(made(*linears_), made(keeping)));
+    }
+}
 
 /// A matrix with more outputs than there is room for at a time.
 TEST_F(library_linears_on_gpu, multiply_large_matrices_in_pieces_both_ways) {
