@@ -52,6 +52,7 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
       options_(checked(chosen, model)),
       weights_(*model.base, 0, model.config.layers, stream_),
       parameters_(parameters),
+      behind_gradients_(ends_of_gradients_before(parameters.gradients().data())),
       rows_(options_.most_rows),
       attention_(model.config, options_.most_rows, options_.most_positions,
                  options_.precision == train_precision::as_served, stream_),
@@ -89,6 +90,7 @@ cuda_train_pass::~cuda_train_pass() {
   try {
     cuda::use_device(options_.device.gpu);
     stream_.wait();
+    parameters_.wait();
   } catch (const std::exception&) {  // an error of a pass that nobody waits for any more
   }
 }
@@ -140,12 +142,28 @@ pass_result cuda_train_pass::train(const training_rows& batch, float factor, con
     activations& a = activations_of(layer);
     if (!options_.keep_activations) forward_layer(layer, a, nullptr);
     backward_layer(layer, a);
+    parameters_.fetch_gradients(behind_gradients_[layer], stream_);
     pace();
   }
-  parameters_.fetch_gradients(stream_);
-  const pass_result loss_of_pass = result();
   parameters_.add_gradients_to_host(with_);
-  return loss_of_pass;
+  return result();
+}
+
+/// Of each layer, where the gradients of all layers before it have ended: what lies behind is made once backward has
+/// gone through the layer.
+std::vector<const float*> cuda_train_pass::ends_of_gradients_before(const float* begin) const {
+  std::vector<const float*> ends;
+  for (const trained_layer& layer : model_.layers) {
+    ends.push_back(begin);
+    for (const linear_kind kind : every_linear) {
+      const trained_linear& linear = layer[kind];
+      const lora_factors& lora = linear.lora;
+      if (lora.rank > 0)
+        begin = std::max<const float*>(
+            {begin, lora.a_gradient + lora.rank * lora.a_stride, lora.b_gradient + linear.w.outs * lora.stride});
+    }
+  }
+  return ends;
 }
 
 pass_result cuda_train_pass::measure(const training_rows& batch) {
@@ -160,6 +178,7 @@ void cuda_train_pass::begin(const training_rows& batch, const dropout_key& dropo
   check_rows(batch, options_, model_.config);
   cuda::use_device(options_.device.gpu);
   stream_.wait();
+  parameters_.wait();
   rows_.fill(batch, stream_);
   parameters_.send_values(with_, stream_);
   dropout_ = dropout;

@@ -48,6 +48,7 @@ class cuda_train_pass final : public train_pass {
 
   void begin(const training_rows& batch, const dropout_key& dropout);
   pass_result result();
+  std::vector<const float*> ends_of_gradients_before(const float* begin) const;
   void pace();
   void forward();
   /// Without `out` only what backward reads is made.
@@ -101,6 +102,7 @@ class cuda_train_pass final : public train_pass {
   cuda::stream stream_;
   device_weights weights_;
   device_parameters parameters_;
+  std::vector<const float*> behind_gradients_;  // of each layer, on the host: where fetching begins
   device_rows rows_;
   device_attention attention_;
   std::int64_t heads_width_, kv_width_, lora_width_, loss_rows_;

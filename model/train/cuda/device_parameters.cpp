@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -19,27 +20,45 @@ device_parameters::device_parameters(const parameter_set& host)
 
 void device_parameters::send_values(const compute& with, const cuda::stream& on) {
   if (has_sent_ && std::memcmp(sent_.data(), host_.values().data(), bytes()) == 0) return;
-  with.pool.run_pieces(static_cast<std::int64_t>(sent_.size()), piece,
-                       [&](std::int64_t first, std::int64_t count, int) {
-                         std::copy_n(host_.values().data() + first, count, sent_.data() + first);
-                       });
-  cuda::copy(values_.data(), sent_.data(), sent_.size(), on);
+  constexpr std::size_t at_once = std::size_t{4} << 20;  // the host copies some while the device gets the last ones
+  for (std::size_t first = 0; first < sent_.size(); first += at_once) {
+    const std::size_t count = std::min(at_once, sent_.size() - first);
+    with.pool.run_pieces(static_cast<std::int64_t>(count), piece, [&](std::int64_t from, std::int64_t some, int) {
+      const std::size_t at = first + static_cast<std::size_t>(from);
+      std::copy_n(host_.values().data() + at, some, sent_.data() + at);
+    });
+    cuda::copy(values_.data() + first, sent_.data() + first, count, on);
+  }
   has_sent_ = true;
 }
 
-void device_parameters::clear_gradients(const cuda::stream& on) const {
+void device_parameters::clear_gradients(const cuda::stream& on) {
   cuda::clear(gradients_.data(), bytes(), on);
+  parts_in_use_ = 0;
+  next_end_ = fetched_.size();
 }
 
-void device_parameters::fetch_gradients(const cuda::stream& on) const {
-  cuda::copy(fetched_.data(), gradients_.data(), fetched_.size(), on);
+void device_parameters::fetch_gradients(const float* first, const cuda::stream& on) {
+  const auto begin = static_cast<std::size_t>(first - host_.gradients().data());
+  if (begin >= next_end_) return;
+  if (parts_in_use_ == parts_.size()) parts_.emplace_back();
+  fetched_part& part = parts_[parts_in_use_++];
+  part.first = begin, part.count = std::exchange(next_end_, begin) - begin;
+  part.made.record(on);
+  part.made.hold(copies_);
+  cuda::copy(fetched_.data() + part.first, gradients_.data() + part.first, part.count, copies_);
+  part.there.record(copies_);
 }
 
 void device_parameters::add_gradients_to_host(const compute& with) const {
-  with.pool.run_pieces(static_cast<std::int64_t>(fetched_.size()), piece,
-                       [&](std::int64_t first, std::int64_t count, int) {
-                         with.kernels.add(fetched_.data() + first, count, host_.gradients().data() + first);
-                       });
+  for (std::size_t i = 0; i < parts_in_use_; ++i) {
+    const fetched_part& part = parts_[i];
+    part.there.wait();
+    with.pool.run_pieces(static_cast<std::int64_t>(part.count), piece, [&](std::int64_t from, std::int64_t count, int) {
+      const std::size_t at = part.first + static_cast<std::size_t>(from);
+      with.kernels.add(fetched_.data() + at, count, host_.gradients().data() + at);
+    });
+  }
 }
 
 }  // namespace troupe
