@@ -246,6 +246,7 @@ int train_locally(const local_training& asked) {
   if (!options.validation.empty()) validation = read_training_data(options.validation, format);
   const interrupt_guard guard;
   training_run run(what->model(), what->parameters(), with, data, validation ? &*validation : nullptr, chosen);
+  if (const std::string remark = run.remark(); !remark.empty()) training_display::note(remark);
   const output_folder folder(options.out);
   if (options.resume) {
     remove_partial_files(options.out, checkpoint_name);

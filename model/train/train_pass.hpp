@@ -2,6 +2,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "base/device_id.hpp"
 #include "model/ops/logarithm.hpp"
@@ -50,6 +51,8 @@ class train_pass {
   virtual pass_result train(const training_rows& batch, float factor, const dropout_key& dropout) = 0;
   /// Loss alone, nothing dropped.
   virtual pass_result measure(const training_rows& batch) = 0;
+  /// A line for whoever trains: how it is computed. May be empty.
+  virtual std::string remark() const { return {}; }
 };
 
 /// On the processor or a GPU, as the options' `device` says. `parameters` are what is trained of `model`; both outlive

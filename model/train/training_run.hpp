@@ -44,6 +44,7 @@ class training_run {
   std::int64_t done() const { return done_; }
   std::int64_t tokens() const { return plan_.tokens_before(done_); }  ///< of the steps done
   bool finished() const { return done_ >= steps_; }
+  std::string remark() const { return pass_->remark(); }  ///< how passes are computed; may be empty
 
   step_report step();
   bool can_validate() const { return validation_.has_value(); }

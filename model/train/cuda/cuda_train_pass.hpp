@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "model/arch/cuda/device_weights.hpp"
@@ -24,6 +25,7 @@ class cuda_train_pass final : public train_pass {
 
   pass_result train(const training_rows& batch, float factor, const dropout_key& dropout) override;
   pass_result measure(const training_rows& batch) override;
+  std::string remark() const override { return remark_; }
 
  private:
   using buffer = cuda::device_buffer<float>;
@@ -112,6 +114,7 @@ class cuda_train_pass final : public train_pass {
   buffer final_, final_gradient_, logits_, slices_;
   std::unique_ptr<library_linears> library_;  ///< null: our own kernels serve alone
   bool all_by_library_ = false;
+  std::string remark_;
   cuda::device_buffer<cuda::cross_entropy_result> losses_;
   cuda::pinned_buffer<cuda::cross_entropy_result> losses_on_host_;
   std::array<cuda::event, 2> paced_;

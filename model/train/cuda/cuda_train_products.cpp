@@ -1,6 +1,8 @@
 // A pass's products: linear layers with their adapters, there and back, and the logits that the loss is made of.
 #include <algorithm>
 
+#include <fmt/format.h>
+
 #include "model/arch/device.hpp"
 #include "model/train/cuda/cuda_train_pass.hpp"
 
@@ -11,6 +13,8 @@ namespace troupe {
 void cuda_train_pass::take_library() {
   if (options_.precision != train_precision::as_served) return;
   auto loaded = cuda::load_float_library(stream_);
+  remark_ = fmt::format("{}: layers are multiplied with {}", name_of(options_.device),
+                        loaded.library ? loaded.about : fmt::format("our own, slower kernels: {}", loaded.about));
   if (!loaded.library) return;
   const bool keeps = library_linears::kept_bytes(model_) <= free_memory(options_.device).value_or(0) / 2;
   library_ = std::make_unique<library_linears>(std::move(loaded.library), model_, weights_, options_.most_rows, keeps);

@@ -193,6 +193,12 @@ TEST_F(training_on_gpu, adds_to_gradients_that_are_there) {
   for (std::size_t i = 0; i < twice.size(); ++i) ASSERT_EQ(twice[i], once.gradients[i] + once.gradients[i]);
 }
 
+TEST_F(training_on_gpu, says_who_multiplies_where_a_library_could) {
+  const subject s("llama", scheme::u8);
+  EXPECT_EQ(s.pass(s.options(first_gpu))->remark(), "");
+  EXPECT_TRUE(s.pass(s.options(first_gpu, train_precision::as_served))->remark().starts_with("cuda:0: layers are"));
+}
+
 TEST_F(training_on_gpu, measures_without_dropout_and_gives_no_gradients) {
   const subject s("gpt2", scheme::f32);
   const training_rows batch = some_rows(s.base->config, {11, 8});
