@@ -164,7 +164,7 @@ class wrong_library final : public float_library {
   std::string name() const override { return real_->name(); }
   void multiply(const stream& on, const bf16_product& p) override {
     bf16_product other = p;
-    if (p.a.turned) --other.depth;
+    if (p.a.turned) other.factor *= 0.5f;
     real_->multiply(on, other);
   }
 
