@@ -12,6 +12,15 @@ inline __device__ std::uint32_t two_bf16(float first, float second) {
   return bf16_bits(first) | static_cast<std::uint32_t>(bf16_bits(second)) << 16;
 }
 
+/// The thread's place among pieces of eight.
+struct eight_place {
+  std::int64_t row, column;
+  __device__ explicit eight_place(std::int64_t columns) {
+    const std::int64_t piece = std::int64_t{blockIdx.x} * bf16_threads + threadIdx.x, pieces = columns / side_by_side;
+    row = piece / pieces, column = piece % pieces * side_by_side;
+  }
+};
+
 /// Neighbours of a row, those that exist, and zeros.
 struct eight {
   alignas(16) float values[side_by_side] = {};
@@ -28,18 +37,16 @@ struct eight {
         if (column + i < n) values[i] = from[i];
     }
   }
+  __device__ eight(const bf16_rows& rows, const eight_place& at, std::int64_t n) {
+    const uint4 pairs = *reinterpret_cast<const uint4*>(rows.from(at.row, at.column).data);
+    const std::uint32_t words[]{pairs.x, pairs.y, pairs.z, pairs.w};
+#pragma unroll
+    for (int i = 0; i < side_by_side; ++i)
+      if (at.column + i < n) values[i] = bf16_value(static_cast<std::uint16_t>(words[i / 2] >> (i % 2 * 16)));
+  }
   __device__ void round_to(std::uint16_t* to) const {
     *reinterpret_cast<uint4*>(to) = make_uint4(two_bf16(values[0], values[1]), two_bf16(values[2], values[3]),
                                                two_bf16(values[4], values[5]), two_bf16(values[6], values[7]));
-  }
-};
-
-/// The thread's place among pieces of eight.
-struct eight_place {
-  std::int64_t row, column;
-  __device__ explicit eight_place(std::int64_t columns) {
-    const std::int64_t piece = std::int64_t{blockIdx.x} * bf16_threads + threadIdx.x, pieces = columns / side_by_side;
-    row = piece / pieces, column = piece % pieces * side_by_side;
   }
 };
 
@@ -68,27 +75,27 @@ __global__ void __launch_bounds__(bf16_threads) rms_norm_eights(norm_args a, std
   }
 }
 
-__global__ void __launch_bounds__(bf16_threads) swiglu_eights(activation_args a, std::int64_t padded, bf16_rows to) {
-  const eight_place at(padded);
+__global__ void __launch_bounds__(bf16_threads) swiglu_eights(rounded_swiglu_args a, bf16_rows to) {
+  const eight_place at(a.padded);
   if (at.row >= a.rows) return;
-  const eight gate(a.gate.row(at.row), at.column, a.n);
-  eight x(a.x.row(at.row), at.column, a.n);
+  const eight gate(a.gate, at, a.n);
+  eight x(a.x, at, a.n);
 #pragma unroll
   for (int i = 0; i < side_by_side; ++i) x.values[i] = (gate.values[i] * sigmoid(gate.values[i])) * x.values[i];
   x.round_to(to.from(at.row, at.column).data);
 }
 
 __global__ void __launch_bounds__(bf16_threads)
-    swiglu_back_eights(activation_back_args a, std::int64_t padded, bf16_rows gate_to, bf16_rows x_to) {
-  const eight_place at(padded);
+    swiglu_back_eights(rounded_swiglu_args a, bf16_rows dy, bf16_rows gate_to, bf16_rows x_to) {
+  const eight_place at(a.padded);
   if (at.row >= a.rows) return;
-  const eight dy(a.dy.row(at.row), at.column, a.n);
-  eight gate(a.gate.row(at.row), at.column, a.n), x(a.x.row(at.row), at.column, a.n);
+  const eight gradient(dy, at, a.n);
+  eight gate(a.gate, at, a.n), x(a.x, at, a.n);
 #pragma unroll
   for (int i = 0; i < side_by_side; ++i) {
     const float s = sigmoid(gate.values[i]), silu = gate.values[i] * s, up = x.values[i];
-    x.values[i] = dy.values[i] * silu;
-    gate.values[i] = (dy.values[i] * up) * fmaf(silu, 1.0f - s, s);
+    x.values[i] = gradient.values[i] * silu;
+    gate.values[i] = (gradient.values[i] * up) * fmaf(silu, 1.0f - s, s);
   }
   gate.round_to(gate_to.from(at.row, at.column).data);
   x.round_to(x_to.from(at.row, at.column).data);
@@ -148,15 +155,15 @@ void rms_norm_rounded(const stream& on, const norm_args& args, std::int64_t padd
   launch("rms_norm_rounded", rms_norm_eights, args.rows, bf16_threads, on, args, padded, to);
 }
 
-void swiglu_rounded(const stream& on, const activation_args& args, std::int64_t padded, bf16_rows to) {
-  launch("swiglu_rounded", swiglu_eights, ceil_div(args.rows * (padded / side_by_side), bf16_threads), bf16_threads, on,
-         args, padded, to);
+void swiglu_rounded(const stream& on, const rounded_swiglu_args& args, bf16_rows to) {
+  launch("swiglu_rounded", swiglu_eights, ceil_div(args.rows * (args.padded / side_by_side), bf16_threads),
+         bf16_threads, on, args, to);
 }
 
-void swiglu_back_rounded(const stream& on, const activation_back_args& args, std::int64_t padded, bf16_rows gate_to,
+void swiglu_back_rounded(const stream& on, const rounded_swiglu_args& args, bf16_rows dy, bf16_rows gate_to,
                          bf16_rows x_to) {
-  launch("swiglu_back_rounded", swiglu_back_eights, ceil_div(args.rows * (padded / side_by_side), bf16_threads),
-         bf16_threads, on, args, padded, gate_to, x_to);
+  launch("swiglu_back_rounded", swiglu_back_eights, ceil_div(args.rows * (args.padded / side_by_side), bf16_threads),
+         bf16_threads, on, args, dy, gate_to, x_to);
 }
 
 void copy_rows(const stream& on, bf16_rows from, std::int64_t rows, std::int64_t n, bf16_rows to) {

@@ -20,14 +20,19 @@ struct bf16_rows {
 void round_rows(const stream& on, const_float_rows x, std::int64_t rows, std::int64_t n, std::int64_t padded,
                 bf16_rows to, float factor = 1);
 
-// Ops whose results only a library reads: rounded, with zeros up to `padded`, a multiple of 8.
+// Ops between products of a library: what comes out is rounded, with zeros up to `padded`, a multiple of 8.
 
 /// `args.out` is not written, nor is anything gathered.
 void rms_norm_rounded(const stream& on, const norm_args& args, std::int64_t padded, bf16_rows to);
-/// `args.out` is not written.
-void swiglu_rounded(const stream& on, const activation_args& args, std::int64_t padded, bf16_rows to);
-/// The gradients of gate and x, which stay as they are.
-void swiglu_back_rounded(const stream& on, const activation_back_args& args, std::int64_t padded, bf16_rows gate_to,
+
+struct rounded_swiglu_args {
+  int rows = 0;
+  std::int64_t n = 0, padded = 0;
+  bf16_rows gate = {}, x = {};
+};
+void swiglu_rounded(const stream& on, const rounded_swiglu_args& args, bf16_rows to);
+/// From the gradient of that to those of gate and x.
+void swiglu_back_rounded(const stream& on, const rounded_swiglu_args& args, bf16_rows dy, bf16_rows gate_to,
                          bf16_rows x_to);
 
 /// Weights as they stand for: padded_outs(outs) rows of padded_row(ins). What is not the matrix's becomes zeros.

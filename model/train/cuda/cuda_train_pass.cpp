@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <new>
+#include <utility>
 
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
@@ -235,8 +236,7 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
   read(rows_of(a.mixed, heads_width_), heads_width_);
   apply(linear(linear_kind::o), rows_of(a.mixed, heads_width_), a, middle, into::add);
   normalize_to_read(weights.mlp_norm, a.middle);
-  if (config.gated_mlp) apply(linear(linear_kind::gate), normed, a, rows_of(a.gate, config.ffn), into::set);
-  apply(linear(linear_kind::up), normed, a, rows_of(a.up, config.ffn), into::set);
+  gate_and_up(layer, a);
   if (out) cuda::copy(out->data(), a.middle.data(), hidden_floats, stream_);
   activate_to_read(a);
   apply(linear(linear_kind::down), rows_of(active_, config.ffn), a, out ? hidden_rows(*out) : float_rows{}, into::add);
@@ -244,16 +244,14 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
 
 void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   const layer_weights& weights = weights_.layers[layer];
-  const model_config& config = model_.config;
   const auto linear = [&](linear_kind kind) { return linear_of(layer, kind); };
   const float_rows normed = hidden_rows(normed_), gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
   const float_rows mixed_gradient = rows_of(inner_, heads_width_);
   const float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
   activate_to_read(a);
-  apply_back(linear(linear_kind::down), a, rows_of(active_, config.ffn), gradient,
-             rows_of(active_gradient_, config.ffn), into::set);
+  down_back(layer, a);
   normalize_to_read(weights.mlp_norm, a.middle);
-  activation_back(layer, a);
+  gate_and_up_back(layer, a);
   normalize_back(weights.mlp_norm, a.middle, inner_);
   read(rows_of(a.mixed, heads_width_), heads_width_);
   apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, into::set);
@@ -308,52 +306,93 @@ void cuda_train_pass::normalize_back(const cuda::norm_back_args& args) {
     cuda::layer_norm_back(stream_, args);
 }
 
-cuda::activation_args cuda_train_pass::activation_of(const activations& a) const {
+// --- between gate, up and down ---
+
+void cuda_train_pass::gate_and_up(std::size_t layer, const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  const float_rows normed = hidden_rows(normed_);
+  for (const auto& [kind, out] : {std::pair{linear_kind::gate, &a.gate}, std::pair{linear_kind::up, &a.up}}) {
+    const linear l = linear_of(layer, kind);
+    if (is_mlp_rounded())
+      library_->forward(stream_, layer_of(l), rows_of_layer(l, a, normed), rounded_rows_of(*out, ffn));
+    else if (l.weights.w.outs > 0)
+      apply(l, normed, a, rows_of(*out, ffn), into::set);
+  }
+}
+
+cuda::rounded_swiglu_args cuda_train_pass::rounded_swiglu_of(const activations& a) const {
   const std::int64_t ffn = model_.config.ffn;
   return {.rows = rows_.count(),
           .n = ffn,
-          .gate = rows_of(a.gate, ffn),
-          .x = rows_of(a.up, ffn),
-          .out = rows_of(active_, ffn)};
+          .padded = padded_row(ffn),
+          .gate = rounded_rows_of(a.gate, ffn),
+          .x = rounded_rows_of(a.up, ffn)};
 }
 
 void cuda_train_pass::activate_to_read(const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
-  if (is_read_rounded() && model_.config.gated_mlp)
-    return cuda::swiglu_rounded(stream_, activation_of(a), padded_row(ffn), library_->inputs(ffn));
+  if (is_mlp_rounded()) return cuda::swiglu_rounded(stream_, rounded_swiglu_of(a), library_->inputs(ffn));
+  const cuda::activation_args args{.rows = rows_.count(),
+                                   .n = ffn,
+                                   .gate = rows_of(a.gate, ffn),
+                                   .x = rows_of(a.up, ffn),
+                                   .out = rows_of(active_, ffn)};
   if (model_.config.gated_mlp)
-    cuda::swiglu(stream_, activation_of(a));
+    cuda::swiglu(stream_, args);
   else
-    cuda::gelu_tanh(stream_, activation_of(a));
+    cuda::gelu_tanh(stream_, args);
   read(rows_of(active_, ffn), ffn);
 }
 
-cuda::activation_back_args cuda_train_pass::activation_back_of(const activations& a) const {
+void cuda_train_pass::down_back(std::size_t layer, const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
-  return {.rows = rows_.count(),
-          .n = ffn,
-          .dy = rows_of(active_gradient_, ffn),
-          .gate = rows_of(a.gate, ffn),
-          .x = rows_of(a.up, ffn)};
+  const linear down = linear_of(layer, linear_kind::down);
+  const float_rows active = rows_of(active_, ffn), gradient = hidden_rows(gradient_);
+  if (is_mlp_rounded())
+    library_->back(stream_, layer_of(down), rows_of_layer(down, a, active), gradient,
+                   rounded_rows_of(active_gradient_, ffn));
+  else
+    apply_back(down, a, active, gradient, rows_of(active_gradient_, ffn), into::set);
 }
 
-void cuda_train_pass::activation_back(std::size_t layer, const activations& a) {
+void cuda_train_pass::gate_and_up_back(std::size_t layer, const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
   const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_);
-  const linear gate = linear_of(layer, linear_kind::gate), up = linear_of(layer, linear_kind::up);
-  if (!model_.config.gated_mlp) {
-    cuda::gelu_back(stream_, activation_back_of(a));
-    return apply_back(up, a, normed, rows_of(a.up, ffn), inner, into::set);
-  }
-  if (is_read_rounded()) {
-    cuda::swiglu_back_rounded(stream_, activation_back_of(a), padded_outs(ffn), library_->gradients(ffn, 0),
+  if (is_mlp_rounded()) {
+    auto args = rounded_swiglu_of(a);
+    args.padded = padded_outs(ffn);
+    cuda::swiglu_back_rounded(stream_, args, rounded_rows_of(active_gradient_, ffn), library_->gradients(ffn, 0),
                               library_->gradients(ffn, 1));
-    back_by_library(gate, a, normed, {}, inner, into::set, 0);
-    return back_by_library(up, a, normed, {}, inner, into::add, 1);
+  } else {
+    activate_back(a);
   }
-  cuda::swiglu_back(stream_, activation_back_of(a));
-  apply_back(gate, a, normed, rows_of(a.gate, ffn), inner, into::set);
-  apply_back(up, a, normed, rows_of(a.up, ffn), inner, into::add);
+  into how = into::set;
+  int gradients = 0;
+  for (const auto& [kind, made] : {std::pair{linear_kind::gate, &a.gate}, std::pair{linear_kind::up, &a.up}}) {
+    const linear l = linear_of(layer, kind);
+    if (l.weights.w.outs == 0) continue;
+    if (is_mlp_rounded()) {
+      auto rows = rows_of_layer(l, a, normed);
+      rows.gradients = gradients++;
+      library_->back(stream_, layer_of(l), rows, {}, inner, how);
+    } else {
+      apply_back(l, a, normed, rows_of(*made, ffn), inner, how);
+    }
+    how = into::add;
+  }
+}
+
+void cuda_train_pass::activate_back(const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  const cuda::activation_back_args args{.rows = rows_.count(),
+                                        .n = ffn,
+                                        .dy = rows_of(active_gradient_, ffn),
+                                        .gate = rows_of(a.gate, ffn),
+                                        .x = rows_of(a.up, ffn)};
+  if (model_.config.gated_mlp)
+    cuda::swiglu_back(stream_, args);
+  else
+    cuda::gelu_back(stream_, args);
 }
 
 }  // namespace troupe

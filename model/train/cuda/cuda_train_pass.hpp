@@ -63,12 +63,16 @@ class cuda_train_pass final : public train_pass {
   /// gradient_ += what dy means for the input of the norm.
   void normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy);
   void normalize_back(const cuda::norm_back_args& args);
-  cuda::activation_args activation_of(const activations& a) const;
-  cuda::activation_back_args activation_back_of(const activations& a) const;
+  /// The layers before the activation.
+  void gate_and_up(std::size_t layer, const activations& a);
   /// For the layer that reads what comes out, active_.
   void activate_to_read(const activations& a);
-  /// From active_gradient_ through the activation and the layers before it to inner_.
-  void activation_back(std::size_t layer, const activations& a);
+  /// From gradient_ to active_gradient_.
+  void down_back(std::size_t layer, const activations& a);
+  /// From there through the activation and the layers before it to inner_.
+  void gate_and_up_back(std::size_t layer, const activations& a);
+  void activate_back(const activations& a);
+  cuda::rounded_swiglu_args rounded_swiglu_of(const activations& a) const;
 
   // cuda_train_products.cpp
   void take_library();
@@ -78,9 +82,13 @@ class cuda_train_pass final : public train_pass {
   library_linears::layer layer_of(const linear& l) const;
   library_linears::rows_of_layer rows_of_layer(const linear& l, const activations& a, float_rows x);
   /// Whether only a library reads what layers read, so that it need not be there in f32.
-  bool is_read_rounded() const;
-  void back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how,
-                       int gradients = 0);
+  bool is_read_rounded() const { return all_by_library_ && dropout_.probability == 0; }
+  /// Whether gate, up, what the activation makes of them, and its gradient are there in bf16 alone.
+  bool is_mlp_rounded() const { return is_read_rounded() && mlp_can_be_rounded_; }
+  cuda::bf16_rows rounded_rows_of(const buffer& memory, std::int64_t columns) const {
+    return {reinterpret_cast<std::uint16_t*>(memory.data()), padded_row(columns)};
+  }
+  void back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
   /// y = or += x W^T + bias + the adapter's part. y may be null: then only the adapter's A x is made.
   void apply(const linear& l, float_rows x, const activations& a, float_rows y, into how);
   /// dx = or += dy W + what the adapter gives, and the gradients of its factors. dx may be null.
@@ -113,7 +121,7 @@ class cuda_train_pass final : public train_pass {
   buffer normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
   buffer final_, final_gradient_, logits_, slices_;
   std::unique_ptr<library_linears> library_;  ///< null: our own kernels serve alone
-  bool all_by_library_ = false;
+  bool all_by_library_ = false, mlp_can_be_rounded_ = false;
   std::string remark_;
   cuda::device_buffer<cuda::cross_entropy_result> losses_;
   cuda::pinned_buffer<cuda::cross_entropy_result> losses_on_host_;

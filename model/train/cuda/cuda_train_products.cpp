@@ -18,14 +18,13 @@ void cuda_train_pass::take_library() {
   if (!loaded.library) return;
   const bool keeps = library_linears::kept_bytes(model_) <= free_memory(options_.device).value_or(0) / 2;
   library_ = std::make_unique<library_linears>(std::move(loaded.library), model_, weights_, options_.most_rows, keeps);
-  all_by_library_ = std::all_of(weights_.layers.begin(), weights_.layers.end(), [this](const layer_weights& layer) {
-    return std::all_of(every_linear.begin(), every_linear.end(),
-                       [&](linear_kind kind) { return layer[kind].w.outs == 0 || is_by_library(layer[kind].w); });
-  });
-}
-
-bool cuda_train_pass::is_read_rounded() const {
-  return all_by_library_ && dropout_.probability == 0;
+  all_by_library_ = mlp_can_be_rounded_ = true;
+  for (const layer_weights& layer : weights_.layers) {
+    for (const linear_kind kind : every_linear)
+      if (layer[kind].w.outs > 0 && !is_by_library(layer[kind].w)) all_by_library_ = false;
+    if (!model_.config.gated_mlp || layer[linear_kind::gate].bias || layer[linear_kind::up].bias)
+      mlp_can_be_rounded_ = false;
+  }
 }
 
 void cuda_train_pass::read(float_rows x, std::int64_t columns) {
@@ -44,8 +43,8 @@ library_linears::layer cuda_train_pass::layer_of(const linear& l) const {
 }
 
 library_linears::rows_of_layer cuda_train_pass::rows_of_layer(const linear& l, const activations& a, float_rows x) {
-  auto* between = reinterpret_cast<std::uint16_t*>(a.lora[static_cast<std::size_t>(l.kind)].data());
-  library_linears::rows_of_layer made{.rows = rows_.count(), .between = {between, padded_row(lora_width_)}};
+  library_linears::rows_of_layer made{
+      .rows = rows_.count(), .between = rounded_rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_)};
   if (l.lora.rank > 0 && dropout_.probability > 0) made.dropped = dropped(l, x);
   return made;
 }
@@ -96,9 +95,8 @@ void cuda_train_pass::apply_back(const linear& l, const activations& a, float_ro
 }
 
 void cuda_train_pass::back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx,
-                                      into how, int gradients) {
-  library_linears::rows_of_layer rows = rows_of_layer(l, a, x);
-  rows.gradients = gradients;
+                                      into how) {
+  const library_linears::rows_of_layer rows = rows_of_layer(l, a, x);
   library_->back(stream_, layer_of(l), rows, dy, dx, how);
   if (dx.data && rows.dropped.data) undrop(l, dx);
 }

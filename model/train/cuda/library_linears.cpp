@@ -99,46 +99,80 @@ void library_linears::read(const cuda::stream& on, const_float_rows x, int rows,
   cuda::round_rows(on, x, rows, n, padded_row(n), inputs(n));
 }
 
+// ---- forward ----
+
 void library_linears::forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows y, into how) {
-  const std::int64_t ins = padded_row(l.w.ins), outs = padded_outs(l.w.outs);
-  const cuda::bf16_rows x = inputs(l.w.ins), w = weights(l.w);
-  if (l.rank > 0) {
-    const cuda::bf16_rows between = x.from(0, ins);
-    put_factors(on, l);
-    library_->multiply(on, {.rows = r.rows,
-                            .columns = l.rank,
-                            .depth = ins,
-                            .a = adapter_inputs(on, l, r).factor(),
-                            .b = w.from(outs, 0).factor(true),
-                            .sums = {nullptr, between.stride},
-                            .rounded = between.data});
-    cuda::copy_rows(on, between, r.rows, rounded_up(l.rank, 8), r.between);
-  }
+  if (l.rank > 0) adapter_forward(on, l, r);
   if (!y.data) return;
-  unpack(on, l.w);
+  cuda::bf16_product product = forward_product(on, l, r.rows);
   if (l.bias) cuda::put_bias(on, l.bias, r.rows, l.w.outs, y, std::exchange(how, into::add));
-  library_->multiply(on, {.rows = r.rows,
-                          .columns = l.w.outs,
-                          .depth = ins + l.rank,
-                          .a = x.factor(),
-                          .b = w.factor(true),
-                          .sums = y,
-                          .how = how});
+  product.sums = y, product.how = how;
+  library_->multiply(on, product);
 }
+
+void library_linears::forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, cuda::bf16_rows y) {
+  if (l.rank > 0) adapter_forward(on, l, r);
+  cuda::bf16_product product = forward_product(on, l, r.rows);
+  product.rounded = y.data, product.sums.stride = y.stride;
+  library_->multiply(on, product);
+}
+
+void library_linears::adapter_forward(const cuda::stream& on, const layer& l, const rows_of_layer& r) {
+  const std::int64_t ins = padded_row(l.w.ins);
+  const cuda::bf16_rows between = inputs(l.w.ins).from(0, ins);
+  put_factors(on, l);
+  library_->multiply(on, {.rows = r.rows,
+                          .columns = l.rank,
+                          .depth = ins,
+                          .a = adapter_inputs(on, l, r).factor(),
+                          .b = weights(l.w).from(padded_outs(l.w.outs), 0).factor(true),
+                          .sums = {nullptr, between.stride},
+                          .rounded = between.data});
+  cuda::copy_rows(on, between, r.rows, rounded_up(l.rank, 8), r.between);
+}
+
+cuda::bf16_product library_linears::forward_product(const cuda::stream& on, const layer& l, int rows) {
+  unpack(on, l.w);
+  return {.rows = rows,
+          .columns = l.w.outs,
+          .depth = padded_row(l.w.ins) + l.rank,
+          .a = inputs(l.w.ins).factor(),
+          .b = weights(l.w).factor(true)};
+}
+
+// ---- back ----
 
 void library_linears::back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy,
                            float_rows dx, into how) {
-  if (dy.data) cuda::round_rows(on, dy, r.rows, l.w.outs, padded_outs(l.w.outs), gradients(l.w.outs, r.gradients));
-  if (l.rank > 0) {
-    put_factors(on, l);
-    factors_back(on, l, r);
-  }
-  if (dx.data) inputs_back(on, l, r, dx, how);
+  factors_back(on, l, r, dy);
+  if (!dx.data) return;
+  cuda::bf16_product product = back_product(on, l, r);
+  product.sums = dx, product.how = how;
+  library_->multiply(on, product);
+  if (l.rank > 0 && r.dropped.data)
+    library_->multiply(on, {.rows = r.rows,
+                            .columns = l.w.ins,
+                            .depth = l.rank,
+                            .a = gradients(l.w.outs, r.gradients).from(0, padded_outs(l.w.outs)).factor(),
+                            .b = weights(l.w).from(padded_outs(l.w.outs), 0).factor(),
+                            .sums = r.dropped});
 }
 
-/// Of both factors, and `inner`.
-void library_linears::factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r) {
+void library_linears::back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy,
+                           cuda::bf16_rows dx) {
+  factors_back(on, l, r, dy);
+  cuda::bf16_product product = back_product(on, l, r);
+  product.rounded = dx.data, product.sums.stride = dx.stride;
+  library_->multiply(on, product);
+}
+
+/// dy to its place and, if there is an adapter, `inner` behind it; then the gradients of both factors.
+void library_linears::factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r,
+                                   const_float_rows dy_rows) {
   const cuda::bf16_rows dy = gradients(l.w.outs, r.gradients), inner = dy.from(0, padded_outs(l.w.outs));
+  if (dy_rows.data) cuda::round_rows(on, dy_rows, r.rows, l.w.outs, padded_outs(l.w.outs), dy);
+  if (l.rank == 0) return;
+  put_factors(on, l);
   library_->multiply(on, {.rows = r.rows,
                           .columns = l.rank,
                           .depth = l.w.outs,
@@ -163,26 +197,16 @@ void library_linears::factors_back(const cuda::stream& on, const layer& l, const
                           .how = into::add});
 }
 
-void library_linears::inputs_back(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows dx,
-                                  into how) {
-  const std::int64_t outs = padded_outs(l.w.outs), own_rank = r.dropped.data ? 0 : l.rank;
-  const cuda::bf16_rows dy = gradients(l.w.outs, r.gradients), w = weights(l.w);
+cuda::bf16_product library_linears::back_product(const cuda::stream& on, const layer& l, const rows_of_layer& r) {
   unpack(on, l.w);
-  library_->multiply(on, {.rows = r.rows,
-                          .columns = l.w.ins,
-                          .depth = outs + own_rank,
-                          .a = dy.factor(),
-                          .b = w.factor(),
-                          .sums = dx,
-                          .how = how});
-  if (l.rank > own_rank)
-    library_->multiply(on, {.rows = r.rows,
-                            .columns = l.w.ins,
-                            .depth = l.rank,
-                            .a = dy.from(0, outs).factor(),
-                            .b = w.from(outs, 0).factor(),
-                            .sums = r.dropped});
+  return {.rows = r.rows,
+          .columns = l.w.ins,
+          .depth = padded_outs(l.w.outs) + (r.dropped.data ? 0 : l.rank),
+          .a = gradients(l.w.outs, r.gradients).factor(),
+          .b = weights(l.w).factor()};
 }
+
+// ---- what both ways share ----
 
 cuda::bf16_rows library_linears::adapter_inputs(const cuda::stream& on, const layer& l, const rows_of_layer& r) const {
   if (!r.dropped.data) return inputs(l.w.ins);

@@ -51,11 +51,15 @@ class library_linears {
   cuda::bf16_rows gradients(std::int64_t outs, int which) const;
   /// y = or += x W^T + bias + the adapter's part. y may be null: then only `between` is made.
   void forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows y, into how);
+  /// The same, rounded. The layer has no bias.
+  void forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, cuda::bf16_rows y);
   /// dx = or += dy W + the adapter's part, and the gradients of its factors. dx may be null. dy is, if it has been
   /// rounded to its place. Where the adapter reads
   /// something else than the layer, its part of dx is what `dropped` becomes, and is not added.
   void back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy, float_rows dx,
             into how);
+  /// The same, rounded. The adapter reads what the layer reads.
+  void back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy, cuda::bf16_rows dx);
 
   /// A product of any size, some outputs at a time.
   void multiply(const cuda::stream& on, const cuda::weight_product& product);
@@ -72,9 +76,12 @@ class library_linears {
   void unpack(const cuda::stream& on, const matrix_view& w);
   /// What the adapter reads.
   cuda::bf16_rows adapter_inputs(const cuda::stream& on, const layer& l, const rows_of_layer& r) const;
+  /// `between`, in its place behind the inputs and in its own.
+  void adapter_forward(const cuda::stream& on, const layer& l, const rows_of_layer& r);
+  cuda::bf16_product forward_product(const cuda::stream& on, const layer& l, int rows);
   void put_factors(const cuda::stream& on, const layer& l) const;
-  void factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r);
-  void inputs_back(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows dx, into how);
+  void factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy);
+  cuda::bf16_product back_product(const cuda::stream& on, const layer& l, const rows_of_layer& r);
   void forward_piece(const cuda::stream& on, const cuda::weight_product& product);
   void back_piece(const cuda::stream& on, const cuda::weight_product& product);
 

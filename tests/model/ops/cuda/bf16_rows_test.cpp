@@ -5,6 +5,7 @@
 
 #include "base/half.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
+#include "tests/model/rounded.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -68,21 +69,33 @@ TEST_F(cuda_bf16_rows, are_the_weights_of_every_scheme) {
   }
 }
 
-/// Rows of gates, of what they are multiplied with and of a gradient, and the f32 that are to be rounded.
-struct row_ops_case {
+/// Rows of floats that are bf16, in both forms.
+struct both_rows {
   static constexpr int rows = 3;
-  std::int64_t n, padded = rounded_up(n, 16), stride = padded_row(n);
-  std::vector<float> x, gate, dy, weight;
-  device_array<float> x_there{x}, gate_there{gate}, dy_there{dy}, weight_there{weight}, out{x.size()};
+  std::int64_t n, stride = padded_row(n);
+  std::vector<float> values;
+  std::vector<std::uint16_t> bits;
+  device_array<float> floats;
+  device_array<std::uint16_t> rounded;
 
-  row_ops_case(random_data& random, std::int64_t n_)
-      : n(n_),
-        x(random_rows(random, rows, n, stride)),
-        gate(random_rows(random, rows, n, stride)),
-        dy(random_rows(random, rows, n, stride)),
-        weight(random_rows(random, 1, n, stride)) {}
+  both_rows(random_data& random, std::int64_t n_)
+      : n(n_), values(some_rows(random, n, padded_row(n))), bits(bits_of(values)), floats(values), rounded(bits) {}
+  static std::vector<float> some_rows(random_data& random, std::int64_t n, std::int64_t stride) {
+    auto all = random_rows(random, rows, n, stride);
+    for (float& value : all) value = as_bf16(value);
+    return all;
+  }
+  static std::vector<std::uint16_t> bits_of(const std::vector<float>& values) {
+    std::vector<std::uint16_t> all;
+    for (const float value : values) all.push_back(f32_to_bf16(value));
+    return all;
+  }
+  float_rows as_floats() const { return {floats.data(), stride}; }
+  bf16_rows as_rounded() const { return {rounded.data(), stride}; }
 
-  void expect_rounded(const std::vector<std::uint16_t>& got, const std::vector<float>& expected) const {
+  /// Of rows of `padded` numbers.
+  void expect_rounded(const std::vector<std::uint16_t>& got, std::int64_t padded,
+                      const std::vector<float>& expected) const {
     for (std::int64_t row = 0; row < rows; ++row)
       for (std::int64_t i = 0; i < padded; ++i) {
         const float value = bf16_to_f32(got[std::size_t(row * padded + i)]);
@@ -95,31 +108,34 @@ struct row_ops_case {
 TEST_F(cuda_bf16_rows, are_what_norms_and_activations_make) {
   random_data random(64);
   for (const std::int64_t n : {5, 64, 2100}) {
-    const row_ops_case c(random, n);
-    const float_rows x{c.x_there.data(), c.stride}, gate{c.gate_there.data(), c.stride}, out{c.out.data(), c.stride},
-        dy{c.dy_there.data(), c.stride};
-    const norm_args norm{.rows = c.rows, .n = n, .x = x, .weight = c.weight_there.data(), .eps = 1e-5f, .out = out};
-    const activation_args activation{.rows = c.rows, .n = n, .gate = gate, .x = x, .out = out};
+    const both_rows x(random, n), gate(random, n), dy(random, n), weight(random, n), out(random, n);
+    const std::int64_t padded = rounded_up(n, 16);
+    const norm_args norm{.rows = x.rows,
+                         .n = n,
+                         .x = x.as_floats(),
+                         .weight = weight.floats.data(),
+                         .eps = 1e-5f,
+                         .out = out.as_floats()};
+    const rounded_swiglu_args swiglu_args{x.rows, n, padded, gate.as_rounded(), x.as_rounded()};
     const auto normed =
-        rows_after(c.rows, c.padded, [&](const stream& on, bf16_rows to) { rms_norm_rounded(on, norm, c.padded, to); });
-    const auto active = rows_after(
-        c.rows, c.padded, [&](const stream& on, bf16_rows to) { swiglu_rounded(on, activation, c.padded, to); });
-    const auto gradients = rows_after(2 * c.rows, c.padded, [&](const stream& on, bf16_rows to) {
-      swiglu_back_rounded(on, {.rows = c.rows, .n = n, .dy = dy, .gate = gate, .x = x}, c.padded, to,
-                          to.from(c.rows, 0));
+        rows_after(x.rows, padded, [&](const stream& on, bf16_rows to) { rms_norm_rounded(on, norm, padded, to); });
+    const auto active =
+        rows_after(x.rows, padded, [&](const stream& on, bf16_rows to) { swiglu_rounded(on, swiglu_args, to); });
+    const auto gradients = rows_after(2 * x.rows, padded, [&](const stream& on, bf16_rows to) {
+      swiglu_back_rounded(on, swiglu_args, dy.as_rounded(), to, to.from(x.rows, 0));
     });
     const stream on;
     rms_norm(on, norm);
     on.wait();
-    c.expect_rounded(normed, c.out.read());
-    swiglu(on, activation);
+    x.expect_rounded(normed, padded, out.floats.read());
+    swiglu(on, {.rows = x.rows, .n = n, .gate = gate.as_floats(), .x = x.as_floats(), .out = out.as_floats()});
     on.wait();
-    c.expect_rounded(active, c.out.read());
-    swiglu_back(on, {.rows = c.rows, .n = n, .dy = dy, .gate = gate, .x = x});
+    x.expect_rounded(active, padded, out.floats.read());
+    swiglu_back(on, {.rows = x.rows, .n = n, .dy = dy.as_floats(), .gate = gate.as_floats(), .x = x.as_floats()});
     on.wait();
-    const auto middle = gradients.begin() + c.rows * c.padded;
-    c.expect_rounded({gradients.begin(), middle}, c.gate_there.read());
-    c.expect_rounded({middle, gradients.end()}, c.x_there.read());
+    const auto middle = gradients.begin() + x.rows * padded;
+    x.expect_rounded({gradients.begin(), middle}, padded, gate.floats.read());
+    x.expect_rounded({middle, gradients.end()}, padded, x.floats.read());
   }
 }
 
