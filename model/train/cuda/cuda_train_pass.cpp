@@ -53,7 +53,7 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
       options_(checked(chosen, model)),
       weights_(*model.base, 0, model.config.layers, stream_),
       parameters_(parameters),
-      behind_gradients_(ends_of_gradients_before(parameters.gradients().data())),
+      gradients_before_(ends_of_gradients(parameters.gradients())),
       rows_(options_.most_rows),
       attention_(model.config, options_.most_rows, options_.most_positions,
                  options_.precision == train_precision::as_served, stream_),
@@ -143,27 +143,29 @@ pass_result cuda_train_pass::train(const training_rows& batch, float factor, con
     activations& a = activations_of(layer);
     if (!options_.keep_activations) forward_layer(layer, a, nullptr);
     backward_layer(layer, a);
-    parameters_.fetch_gradients(behind_gradients_[layer], stream_);
+    parameters_.fetch_gradients(gradients_before_[layer], stream_);
     pace();
   }
   parameters_.add_gradients_to_host(with_);
   return result();
 }
 
-/// Of each layer, where the gradients of all layers before it have ended: what lies behind is made once backward has
-/// gone through the layer.
-std::vector<const float*> cuda_train_pass::ends_of_gradients_before(const float* begin) const {
-  std::vector<const float*> ends;
+/// Of each layer, where the gradients of all layers before it have ended, and where all end: what lies behind is made
+/// once backward has gone through the layer.
+std::vector<const float*> cuda_train_pass::ends_of_gradients(std::span<const float> all) const {
+  std::vector<const float*> ends{all.data()};
   for (const trained_layer& layer : model_.layers) {
-    ends.push_back(begin);
+    const float* end = ends.back();
     for (const linear_kind kind : every_linear) {
       const trained_linear& linear = layer[kind];
       const lora_factors& lora = linear.lora;
       if (lora.rank > 0)
-        begin = std::max<const float*>(
-            {begin, lora.a_gradient + lora.rank * lora.a_stride, lora.b_gradient + linear.w.outs * lora.stride});
+        end = std::max<const float*>(
+            {end, lora.a_gradient + lora.rank * lora.a_stride, lora.b_gradient + linear.w.outs * lora.stride});
     }
+    ends.push_back(end);
   }
+  ends.back() = all.data() + all.size();
   return ends;
 }
 
@@ -181,7 +183,7 @@ void cuda_train_pass::begin(const training_rows& batch, const dropout_key& dropo
   stream_.wait();
   parameters_.wait();
   rows_.fill(batch, stream_);
-  parameters_.send_values(with_, stream_);
+  parameters_.begin_pass();
   dropout_ = dropout;
 }
 
@@ -215,6 +217,7 @@ void cuda_train_pass::forward() {
                         .positions = rows_.positions(),
                         .out = hidden_rows(inputs_[0])});
   for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
+    parameters_.send_values(with_, gradients_before_[layer + 1], stream_);
     forward_layer(layer, activations_of(layer), &inputs_[layer + 1]);
     pace();
   }

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -50,7 +51,7 @@ class cuda_train_pass final : public train_pass {
 
   void begin(const training_rows& batch, const dropout_key& dropout);
   pass_result result();
-  std::vector<const float*> ends_of_gradients_before(const float* begin) const;
+  std::vector<const float*> ends_of_gradients(std::span<const float> all) const;
   void pace();
   void forward();
   /// Without `out` only what backward reads is made.
@@ -112,7 +113,7 @@ class cuda_train_pass final : public train_pass {
   cuda::stream stream_;
   device_weights weights_;
   device_parameters parameters_;
-  std::vector<const float*> behind_gradients_;  // of each layer, on the host: where fetching begins
+  std::vector<const float*> gradients_before_;  // each layer's end here, of the host's; last the end of all
   device_rows rows_;
   device_attention attention_;
   std::int64_t heads_width_, kv_width_, lora_width_, loss_rows_;

@@ -18,18 +18,23 @@ device_parameters::device_parameters(const parameter_set& host)
       values_(host.values().size()),
       gradients_(host.values().size()) {}
 
-void device_parameters::send_values(const compute& with, const cuda::stream& on) {
-  if (has_sent_ && std::memcmp(sent_.data(), host_.values().data(), bytes()) == 0) return;
-  constexpr std::size_t at_once = std::size_t{4} << 20;  // the host copies some while the device gets the last ones
-  for (std::size_t first = 0; first < sent_.size(); first += at_once) {
-    const std::size_t count = std::min(at_once, sent_.size() - first);
-    with.pool.run_pieces(static_cast<std::int64_t>(count), piece, [&](std::int64_t from, std::int64_t some, int) {
-      const std::size_t at = first + static_cast<std::size_t>(from);
-      std::copy_n(host_.values().data() + at, some, sent_.data() + at);
-    });
-    cuda::copy(values_.data() + first, sent_.data() + first, count, on);
-  }
-  has_sent_ = true;
+void device_parameters::begin_pass() {
+  const bool is_there = has_sent_ && std::memcmp(sent_.data(), host_.values().data(), bytes()) == 0;
+  next_sent_ = is_there ? sent_.size() : 0;
+}
+
+void device_parameters::send_values(const compute& with, const float* end, const cuda::stream& on) {
+  const auto wanted = static_cast<std::size_t>(end - host_.gradients().data());
+  if (wanted <= next_sent_) return;
+  const std::size_t first = std::exchange(next_sent_, wanted), count = wanted - first;
+  with.pool.run_pieces(static_cast<std::int64_t>(count), piece, [&](std::int64_t from, std::int64_t some, int) {
+    const std::size_t at = first + static_cast<std::size_t>(from);
+    std::copy_n(host_.values().data() + at, some, sent_.data() + at);
+  });
+  cuda::copy(values_.data() + first, sent_.data() + first, count, copies_);
+  sent_there_.record(copies_);
+  sent_there_.hold(on);
+  if (next_sent_ == sent_.size()) has_sent_ = true;
 }
 
 void device_parameters::clear_gradients(const cuda::stream& on) {

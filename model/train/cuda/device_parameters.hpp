@@ -12,8 +12,11 @@ class device_parameters {
  public:
   explicit device_parameters(const parameter_set& host);
 
-  // Nothing that was asked for before may still run.
-  void send_values(const compute& with, const cuda::stream& on);
+  // Nothing that was asked for before may still run when a pass begins.
+  void begin_pass();
+  /// The host's [..., end) from where the last call since begin_pass ended, if anything has changed since the pass
+  /// before: what comes next on the stream has it. `end` counts among the gradients.
+  void send_values(const compute& with, const float* end, const cuda::stream& on);
   void clear_gradients(const cuda::stream& on);
   /// Of the host's [first, ...) up to where the last call since clear_gradients began: they are made from the end to
   /// the beginning. Copied beside what comes next on the stream.
@@ -40,6 +43,8 @@ class device_parameters {
   cuda::stream copies_;
   std::vector<fetched_part> parts_;  ///< the first parts_in_use_ of this pass; the others' events will be used again
   std::size_t parts_in_use_ = 0, next_end_ = 0;
+  cuda::event sent_there_;
+  std::size_t next_sent_ = 0;
   bool has_sent_ = false;
 };
 
