@@ -89,8 +89,13 @@ void multiply(const stream& on, const float_product& args, float* scratch) {
 void multiply_heads(const stream& on, const head_product& args) {
   const unsigned row_tiles = ceil_div(args.longest, tile_side);
   const unsigned column_tiles = args.shape == head_shape::scores ? row_tiles : ceil_div(args.dim, tile_side);
-  launch("multiply_heads", multiply_head_tiles,
-         dim3(static_cast<unsigned>(args.segment_count * args.heads), row_tiles, column_tiles), tile_threads, on, args);
+  const dim3 grid(static_cast<unsigned>(args.segment_count * args.heads), row_tiles, column_tiles);
+  head_product part = args;
+  for (int member = 0; member < args.members; ++member) {
+    launch("multiply_heads", multiply_head_tiles, grid, tile_threads, on, part);
+    part.a.data += args.a_member, part.b.data += args.b_member;
+    part.how = into::add;
+  }
 }
 
 }  // namespace troupe::cuda

@@ -22,6 +22,8 @@ struct head_factor {
   std::int64_t stride, count, last;  ///< so many of the side exist, and depths before `last`
   bool in_fours;                     ///< all addresses that are multiples of four floats are also of 16 bytes
 
+  __device__ head_factor member(std::int64_t away) const { return {data + away, stride, count, last, in_fours}; }
+
   /// Four neighbours as they lie; zeros for what does not exist.
   __device__ float4 four(std::int64_t line, std::int64_t at) const {
     const std::int64_t lines = DepthFirst ? last : count, end = DepthFirst ? count : last;
@@ -134,6 +136,7 @@ __global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_produ
   const std::int64_t first = are_given ? row : 0;
   const std::int64_t last =
       Shape == head_shape::mixed && row + head_rows_of_tile < depth ? row + head_rows_of_tile : depth;
+  const int steps = static_cast<int>((last - first + head_depth - 1) / head_depth);
   const head_factor<are_given> a{place_of(p.a, own, head), p.a.stride, own.rows, last, in_fours};
   const head_factor<!are_scores> b{place_of(p.b, own, head), p.b.stride, columns, last, in_fours};
   const int warp = threadIdx.x / 32, warp_row = warp % 2 * head_part, warp_column = warp / 2 * head_part;
@@ -141,23 +144,24 @@ __global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_produ
   next_side<are_given, head_rows_of_tile> next_a;
   next_side<!are_scores, head_columns> next_b;
   head_sums sums = {};
-  next_a.fetch(a, row, first);
-  next_b.fetch(b, column, first);
-  next_a.put(a_parts[0]);
-  next_b.put(b_parts[0]);
+  const auto fetch = [&](int step) {
+    const std::int64_t member = step / steps, depth = first + std::int64_t{step % steps} * head_depth;
+    next_a.fetch(a.member(member * p.a_member), row, depth);
+    next_b.fetch(b.member(member * p.b_member), column, depth);
+  };
+  const auto put = [&](int part) {
+    next_a.put(a_parts[part]);
+    next_b.put(b_parts[part]);
+  };
+  fetch(0);
+  put(0);
   __syncthreads();
   int now = 0;
-  for (std::int64_t at = first; at < last; at += head_depth, now = 1 - now) {
-    const bool goes_on = at + head_depth < last;
-    if (goes_on) {
-      next_a.fetch(a, row, at + head_depth);
-      next_b.fetch(b, column, at + head_depth);
-    }
+  for (int step = 1; step <= p.members * steps; ++step, now = 1 - now) {
+    const bool goes_on = step < p.members * steps;
+    if (goes_on) fetch(step);
     if (has_work) multiply_head_part(a_parts[now], b_parts[now], warp_row, warp_column, sums);
-    if (goes_on) {
-      next_a.put(a_parts[1 - now]);
-      next_b.put(b_parts[1 - now]);
-    }
+    if (goes_on) put(1 - now);
     __syncthreads();
   }
   if (!has_work) return;
@@ -186,7 +190,7 @@ void start_heads(const stream& on, const head_product& args) {
   const dim3 grid(static_cast<unsigned>(args.segment_count * args.heads), ceil_div(args.longest, head_rows_of_tile),
                   ceil_div(Shape == head_shape::scores ? args.longest : args.dim, head_columns));
   launch("multiply_heads", multiply_head_rounded<Shape>, grid, head_threads, on, args,
-         lies_in_fours(args.a) && lies_in_fours(args.b));
+         lies_in_fours(args.a) && lies_in_fours(args.b) && args.a_member % 4 == 0 && args.b_member % 4 == 0);
 }
 
 }  // namespace

@@ -72,6 +72,9 @@ struct head_product {
   int heads = 0, dim = 0;
   head_rows a = {}, b = {}, c = {};
   into how = into::set;
+  /// What is given is the sum, in order, over so many heads of a and b, which lie so far apart.
+  int members = 1;
+  std::int64_t a_member = 0, b_member = 0;
 };
 void multiply_heads(const stream& on, const head_product& args);
 /// On tensor cores, with sums in f32 of factors that are rounded to bf16.

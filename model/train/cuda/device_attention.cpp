@@ -101,17 +101,18 @@ void device_attention::multiply(const cuda::stream& on, const input& in, head_ra
 
 void device_attention::gather(const cuda::stream& on, const input& in, head_range heads, float* scores, float_rows from,
                               float_rows to) const {
-  for (std::int64_t member = 0; member < group_; ++member)
-    multiply(on, {.shape = cuda::head_shape::given,
-                  .segments = in.rows.segments(),
-                  .segment_count = in.rows.segment_count(),
-                  .longest = in.rows.longest(),
-                  .heads = static_cast<int>(heads.count),
-                  .dim = static_cast<int>(dim_),
-                  .a = {scores + member * score_step_, score_stride_, score_step_ * group_},
-                  .b = {from.data + (heads.first * group_ + member) * dim_, from.stride, dim_ * group_},
-                  .c = {to.data + heads.first * dim_, to.stride, dim_},
-                  .how = member > 0 ? into::add : into::set});
+  multiply(on, {.shape = cuda::head_shape::given,
+                .segments = in.rows.segments(),
+                .segment_count = in.rows.segment_count(),
+                .longest = in.rows.longest(),
+                .heads = static_cast<int>(heads.count),
+                .dim = static_cast<int>(dim_),
+                .a = {scores, score_stride_, score_step_ * group_},
+                .b = {from.data + heads.first * group_ * dim_, from.stride, dim_ * group_},
+                .c = {to.data + heads.first * dim_, to.stride, dim_},
+                .members = static_cast<int>(group_),
+                .a_member = score_step_,
+                .b_member = dim_});
 }
 
 cuda::softmax_args device_attention::softmax_of(const input& in, head_range heads) const {

@@ -172,7 +172,7 @@ void library_linears::factors_back(const cuda::stream& on, const layer& l, const
   const cuda::bf16_rows dy = gradients(l.w.outs, r.gradients), inner = dy.from(0, padded_outs(l.w.outs));
   if (dy_rows.data) cuda::round_rows(on, dy_rows, r.rows, l.w.outs, padded_outs(l.w.outs), dy);
   if (l.rank == 0) return;
-  put_factors(on, l);
+  if (!kept_.contains(l.w.weights)) put_factors(on, l);  // else they are there since the way forward
   library_->multiply(on, {.rows = r.rows,
                           .columns = l.rank,
                           .depth = l.w.outs,

@@ -53,9 +53,9 @@ class library_linears {
   void forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, float_rows y, into how);
   /// The same, rounded. The layer has no bias.
   void forward(const cuda::stream& on, const layer& l, const rows_of_layer& r, cuda::bf16_rows y);
-  /// dx = or += dy W + the adapter's part, and the gradients of its factors. dx may be null. dy is, if it has been
-  /// rounded to its place. Where the adapter reads
-  /// something else than the layer, its part of dx is what `dropped` becomes, and is not added.
+  /// After the layer's way forward: dx = or += dy W + the adapter's part, and the gradients of its factors. dx may be
+  /// null. dy is, if it has been rounded to its place. Where the adapter reads something else than the layer, its part
+  /// of dx is what `dropped` becomes, and is not added.
   void back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy, float_rows dx,
             into how);
   /// The same, rounded. The adapter reads what the layer reads.
