@@ -1,7 +1,9 @@
 #include "model/train/cuda/library_linears.hpp"
 
 #include <algorithm>
+#include <iterator>
 #include <utility>
+#include <vector>
 
 #include "model/train/to_size.hpp"
 
@@ -35,6 +37,22 @@ std::int64_t size_of(const matrix_view& w, std::int64_t rank_room) {
   return w.outs > 0 ? (padded_outs(w.outs) + rank_room) * (padded_row(w.ins) + rank_room) : 0;
 }
 
+/// All matrices that a library multiplies.
+template <class Weights>
+std::vector<matrix_view> matrices_of(const Weights& weights) {
+  std::vector<matrix_view> all{weights.head};
+  for (const layer_weights& layer : weights.layers)
+    for (const linear_kind kind : every_linear) all.push_back(layer[kind].w);
+  std::erase_if(all, [](const matrix_view& w) { return w.outs == 0 || w.kind == scheme::f32; });
+  return all;
+}
+
+std::int64_t weights_of_all(const trained_model& model) {
+  std::int64_t sum = 0;
+  for (const matrix_view& w : matrices_of(*model.base)) sum += size_of(w, rank_room_of(model));
+  return sum;
+}
+
 std::int64_t most_weights(const trained_model& model) {
   const std::int64_t rank_room = rank_room_of(model);
   std::int64_t most = std::max(least_weights, piece_unit * (padded_row(model.config.hidden) + rank_room));
@@ -54,26 +72,21 @@ library_linears::library_linears(std::unique_ptr<cuda::float_library> library, c
   for (auto& each : gradients_)
     each = cuda::device_buffer<std::uint16_t>(to_size(most_rows * (most.outs + rank_room_)));
   weights_ = cuda::device_buffer<std::uint16_t>(to_size(most_weights(model)));
-  if (keeps) keep(weights, kept_bytes(model));
+  if (!keeps) return;
+  all_weights_ = cuda::device_buffer<std::uint16_t>(to_size(weights_of_all(model)));
+  keep(weights);
 }
 
 std::int64_t library_linears::kept_bytes(const trained_model& model) {
-  std::int64_t sum = 0;
-  for (const layer_weights& layer : model.base->layers)
-    for (const linear_kind kind : every_linear) sum += size_of(layer[kind].w, rank_room_of(model));
-  return sum * static_cast<std::int64_t>(sizeof(std::uint16_t));
+  return weights_of_all(model) * static_cast<std::int64_t>(sizeof(std::uint16_t));
 }
 
-void library_linears::keep(const device_weights& weights, std::int64_t bytes) {
-  all_weights_ = cuda::device_buffer<std::uint16_t>(to_size(bytes) / sizeof(std::uint16_t));
+void library_linears::keep(const device_weights& weights) {
   std::uint16_t* next = all_weights_.data();
-  for (const layer_weights& layer : weights.layers)
-    for (const linear_kind kind : every_linear) {
-      const matrix_view& w = layer[kind].w;
-      if (w.outs == 0) continue;
-      kept_[w.weights].rows = {next, padded_row(w.ins) + rank_room_};
-      next += size_of(w, rank_room_);
-    }
+  for (const matrix_view& w : matrices_of(weights)) {
+    kept_[w.weights] = {.packed = w, .rows = {next, padded_row(w.ins) + rank_room_}};
+    next += size_of(w, rank_room_);
+  }
 }
 
 cuda::bf16_rows library_linears::inputs(std::int64_t ins) const {
@@ -84,15 +97,25 @@ cuda::bf16_rows library_linears::gradients(std::int64_t outs, int which) const {
   return {gradients_[to_size(which)].data(), padded_outs(outs) + rank_room_};
 }
 
-cuda::bf16_rows library_linears::weights(const matrix_view& w) const {
-  const auto found = kept_.find(w.weights);
-  return found != kept_.end() ? found->second.rows : cuda::bf16_rows{weights_.data(), padded_row(w.ins) + rank_room_};
+library_linears::kept_weights* library_linears::kept(const matrix_view& w) {
+  const auto after = kept_.upper_bound(w.weights);
+  if (after == kept_.begin()) return nullptr;
+  kept_weights& before = std::prev(after)->second;
+  const auto bytes = packed_bytes(before.packed.kind, before.packed.outs, before.packed.ins).weights;
+  return w.weights < before.packed.weights + bytes ? &before : nullptr;
+}
+
+cuda::bf16_rows library_linears::weights(const matrix_view& w) {
+  const kept_weights* all = kept(w);
+  if (!all) return {weights_.data(), padded_row(w.ins) + rank_room_};
+  const std::int64_t block = (w.weights - all->packed.weights) / packed_block_bytes(w.kind, w.stored_ins());
+  return all->rows.from(block * outs_per_block, 0);
 }
 
 void library_linears::unpack(const cuda::stream& on, const matrix_view& w) {
-  const auto found = kept_.find(w.weights);
-  if (found != kept_.end() && std::exchange(found->second.is_unpacked, true)) return;
-  cuda::unpack_bf16(on, w, weights(w));
+  kept_weights* const all = kept(w);
+  if (!all) return cuda::unpack_bf16(on, w, weights(w));
+  if (!std::exchange(all->is_unpacked, true)) cuda::unpack_bf16(on, all->packed, all->rows);
 }
 
 void library_linears::read(const cuda::stream& on, const_float_rows x, int rows, std::int64_t n) {
@@ -172,7 +195,7 @@ void library_linears::factors_back(const cuda::stream& on, const layer& l, const
   const cuda::bf16_rows dy = gradients(l.w.outs, r.gradients), inner = dy.from(0, padded_outs(l.w.outs));
   if (dy_rows.data) cuda::round_rows(on, dy_rows, r.rows, l.w.outs, padded_outs(l.w.outs), dy);
   if (l.rank == 0) return;
-  if (!kept_.contains(l.w.weights)) put_factors(on, l);  // else they are there since the way forward
+  if (!kept(l.w)) put_factors(on, l);  // else they are there since the way forward
   library_->multiply(on, {.rows = r.rows,
                           .columns = l.rank,
                           .depth = l.w.outs,
@@ -216,7 +239,7 @@ cuda::bf16_rows library_linears::adapter_inputs(const cuda::stream& on, const la
 }
 
 /// B beside the weights, A below them.
-void library_linears::put_factors(const cuda::stream& on, const layer& l) const {
+void library_linears::put_factors(const cuda::stream& on, const layer& l) {
   const std::int64_t ins = padded_row(l.w.ins);
   const cuda::bf16_rows w = weights(l.w);
   cuda::round_rows(on, l.b, l.w.outs, l.rank, rounded_up(l.rank, 8), w.from(0, ins), l.scale);

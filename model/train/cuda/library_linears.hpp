@@ -20,7 +20,7 @@ namespace troupe {
 /// too, with room for `between` and `inner` behind each.
 class library_linears {
  public:
-  /// `keeps`: the layers' weights are unpacked once, into memory of their own, and not again and again.
+  /// `keeps`: all weights are unpacked once, into memory of their own, and not again and again.
   library_linears(std::unique_ptr<cuda::float_library> library, const trained_model& model,
                   const device_weights& weights, std::int64_t most_rows, bool keeps);
   /// What keeping takes.
@@ -66,20 +66,23 @@ class library_linears {
 
  private:
   struct kept_weights {
+    matrix_view packed = {};
     cuda::bf16_rows rows = {};
     bool is_unpacked = false;
   };
 
-  void keep(const device_weights& weights, std::int64_t bytes);
+  void keep(const device_weights& weights);
+  /// Those that a matrix, or a piece of one, belongs to; null: none.
+  kept_weights* kept(const matrix_view& w);
   /// Where those of a layer, or of a piece, lie with the factors.
-  cuda::bf16_rows weights(const matrix_view& w) const;
+  cuda::bf16_rows weights(const matrix_view& w);
   void unpack(const cuda::stream& on, const matrix_view& w);
   /// What the adapter reads.
   cuda::bf16_rows adapter_inputs(const cuda::stream& on, const layer& l, const rows_of_layer& r) const;
   /// `between`, in its place behind the inputs and in its own.
   void adapter_forward(const cuda::stream& on, const layer& l, const rows_of_layer& r);
   cuda::bf16_product forward_product(const cuda::stream& on, const layer& l, int rows);
-  void put_factors(const cuda::stream& on, const layer& l) const;
+  void put_factors(const cuda::stream& on, const layer& l);
   void factors_back(const cuda::stream& on, const layer& l, const rows_of_layer& r, const_float_rows dy);
   cuda::bf16_product back_product(const cuda::stream& on, const layer& l, const rows_of_layer& r);
   void forward_piece(const cuda::stream& on, const cuda::weight_product& product);

@@ -56,6 +56,27 @@ TEST_F(library_linears_on_gpu, give_the_same_bits_with_weights_that_are_kept) {
     }
 }
 
+TEST_F(library_linears_on_gpu, give_the_same_bits_of_a_head_that_is_kept) {
+  library_linears keeping(cuda::load_float_library(on_).library, model_, *weights_, most_rows, true);
+  random_data random(73);
+  const std::int64_t hidden = model_.config.hidden, vocab = model_.config.vocab_size;
+  for (const bool turned : {false, true}) {
+    const std::int64_t from = turned ? vocab : hidden, to = turned ? hidden : vocab;
+    const cuda::device_array<float> x(cuda::random_rows(random, most_rows, from, padded_row(from)));
+    const auto made = [&](library_linears& by) {
+      const cuda::device_array<float> y(most_rows * padded_row(to));
+      by.multiply(on_, {.w = weights_->head,
+                        .turned = turned,
+                        .rows = most_rows,
+                        .x = {x.data(), padded_row(from)},
+                        .y = {y.data(), padded_row(to)}});
+      on_.wait();
+      return y.read();
+    };
+    for (int time = 0; time < 2; ++time) EXPECT_TRUE(same_bits(made(*linears_), made(keeping)));
+  }
+}
+
 /// A matrix with more outputs than there is room for at a time.
 TEST_F(library_linears_on_gpu, multiply_large_matrices_in_pieces_both_ways) {
   random_data random(71);
