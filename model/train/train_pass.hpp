@@ -33,7 +33,7 @@ struct pass_result {
 };
 
 /// Forward and backward through a model over the rows of one micro-batch. Gradients are added to those of the model's
-/// parameters. Holds the working memory of one pass; one thread calls it. Every sum has a fixed order.
+/// parameters, or set. Holds the working memory of one pass; one thread calls it. Every sum has a fixed order.
 class train_pass {
  public:
   struct options {
@@ -51,6 +51,8 @@ class train_pass {
   virtual pass_result train(const training_rows& batch, float factor, const dropout_key& dropout) = 0;
   /// Loss alone, nothing dropped.
   virtual pass_result measure(const training_rows& batch) = 0;
+  /// Whether `train` puts its gradients in the place of what is there, which then need not be zero.
+  virtual bool sets_gradients() const { return false; }
   /// A line for whoever trains: how it is computed. May be empty.
   virtual std::string remark() const { return {}; }
 };

@@ -137,9 +137,7 @@ pass_result training_run::make_gradients(std::span<const training_rows> passes, 
     std::fill(all.begin(), all.end(), -0.0f);
     return {};
   }
-  with_.pool.run_pieces(
-      static_cast<std::int64_t>(all.size()), 1 << 16,
-      [&](std::int64_t first, std::int64_t count, int) { std::fill_n(all.data() + first, count, 0.0f); });
+  if (!pass_->sets_gradients()) parameters_.clear_gradients();
   const auto number = static_cast<std::uint32_t>(done_ * options_.accumulation) + static_cast<std::uint32_t>(own);
   return pass_->train(passes[own], factor,
                       {.probability = static_cast<float>(options_.dropout), .seed = options_.seed, .pass = number});

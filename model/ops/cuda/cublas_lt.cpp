@@ -111,14 +111,14 @@ class cublas_lt {
     return best.algo;
   }
 
-  /// sums = factor * a b + share * sums
+  /// sums = factor * a b + share * before
   template <class Factor>
   cublasStatus_t multiply(const stream& on, cublasLtMatmulDescOpaque_t& product, const cublasLtMatmulAlgo_t& how,
                           Factor factor, const void* a, cublasLtMatrixLayoutOpaque_t& a_layout, const void* b,
-                          cublasLtMatrixLayoutOpaque_t& b_layout, Factor share, void* sums,
+                          cublasLtMatrixLayoutOpaque_t& b_layout, Factor share, const void* before, void* sums,
                           cublasLtMatrixLayoutOpaque_t& sums_layout) {
-    return lt_.cublasLtMatmul(handle_, &product, &factor, a, &a_layout, b, &b_layout, &share, sums, &sums_layout, sums,
-                              &sums_layout, &how, workspace_.data(), workspace_.size(), on.get());
+    return lt_.cublasLtMatmul(handle_, &product, &factor, a, &a_layout, b, &b_layout, &share, before, &sums_layout,
+                              sums, &sums_layout, &how, workspace_.data(), workspace_.size(), on.get());
   }
 
  private:
@@ -142,7 +142,7 @@ class integers_by_cublas_lt final : public integer_library {
     if (is_new) how = lt_.best_algorithm(product_, weights, inputs, sums);
     if (!how) return false;
     const cublasStatus_t status = lt_.multiply(on, product_, *how, std::int32_t{1}, p.weights, weights, p.inputs,
-                                               inputs, std::int32_t{0}, p.sums, sums);
+                                               inputs, std::int32_t{0}, p.sums, p.sums, sums);
     if (status != CUBLAS_STATUS_SUCCESS) how.reset();  // not asked again for this shape
     return status == CUBLAS_STATUS_SUCCESS;
   }
@@ -183,7 +183,8 @@ class floats_by_cublas_lt final : public float_library {
           fmt::format("cuBLASLt does not multiply {} x {} by {} x {} in bf16", p.rows, p.depth, p.depth, p.columns));
     void* const to = p.rounded ? static_cast<void*>(p.rounded) : p.sums.data;
     const float share = p.how == into::add && !p.rounded ? 1.0f : 0.0f;
-    lt_.require(lt_.multiply(on, product, *known->second, p.factor, p.b.data, b, p.a.data, a, share, to, sums));
+    lt_.require(lt_.multiply(on, product, *known->second, p.factor, p.b.data, b, p.a.data, a, share,
+                             p.before ? p.before : to, to, sums));
   }
 
  private:

@@ -24,7 +24,8 @@ struct bf16_product {
   float_rows sums = {};
   std::uint16_t* rounded = nullptr;  ///< in the place of `sums`, with their stride
   float factor = 1;
-  into how = into::set;  ///< `rounded` is always set
+  into how = into::set;           ///< `rounded` is always set
+  const float* before = nullptr;  ///< what is added to, if not `sums`; with their stride
 };
 
 /// For the device of the thread that opened it, and for one stream.

@@ -146,7 +146,7 @@ pass_result cuda_train_pass::train(const training_rows& batch, float factor, con
     parameters_.fetch_gradients(gradients_before_[layer], stream_);
     pace();
   }
-  parameters_.add_gradients_to_host(with_);
+  parameters_.set_gradients_of_host(with_);
   return result();
 }
 
@@ -228,21 +228,18 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
   const model_config& config = model_.config;
   const auto linear = [&](linear_kind kind) { return linear_of(layer, kind); };
   const buffer& in = inputs_[layer];
-  const float_rows normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
-  const auto hidden_floats = to_size(rows_.count() * middle.stride);
+  const float_rows normed = hidden_rows(normed_);
   normalize_to_read(weights.attention_norm, in);
   apply(linear(linear_kind::q), normed, a, rows_of(a.q, heads_width_), into::set);
   apply(linear(linear_kind::k), normed, a, rows_of(a.k, kv_width_), into::set);
   apply(linear(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
   attention_.forward(stream_, attention_input(layer, a), rows_of(a.mixed, heads_width_));
-  cuda::copy(a.middle.data(), in.data(), hidden_floats, stream_);
   read(rows_of(a.mixed, heads_width_), heads_width_);
-  apply(linear(linear_kind::o), rows_of(a.mixed, heads_width_), a, middle, into::add);
+  apply_to_sum(linear(linear_kind::o), rows_of(a.mixed, heads_width_), a, in, &a.middle);
   normalize_to_read(weights.mlp_norm, a.middle);
   gate_and_up(layer, a);
-  if (out) cuda::copy(out->data(), a.middle.data(), hidden_floats, stream_);
   activate_to_read(a);
-  apply(linear(linear_kind::down), rows_of(active_, config.ffn), a, out ? hidden_rows(*out) : float_rows{}, into::add);
+  apply_to_sum(linear(linear_kind::down), rows_of(active_, config.ffn), a, a.middle, out);
 }
 
 void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {

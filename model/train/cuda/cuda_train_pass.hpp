@@ -26,6 +26,7 @@ class cuda_train_pass final : public train_pass {
 
   pass_result train(const training_rows& batch, float factor, const dropout_key& dropout) override;
   pass_result measure(const training_rows& batch) override;
+  bool sets_gradients() const override { return true; }
   std::string remark() const override { return remark_; }
 
  private:
@@ -92,6 +93,8 @@ class cuda_train_pass final : public train_pass {
   void back_by_library(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
   /// y = or += x W^T + bias + the adapter's part. y may be null: then only the adapter's A x is made.
   void apply(const linear& l, float_rows x, const activations& a, float_rows y, into how);
+  /// sum = before + the same, of the residual stream; `sum` may be null.
+  void apply_to_sum(const linear& l, float_rows x, const activations& a, const buffer& before, const buffer* sum);
   /// dx = or += dy W + what the adapter gives, and the gradients of its factors. dx may be null.
   void apply_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx, into how);
   void lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx);

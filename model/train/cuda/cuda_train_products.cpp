@@ -5,6 +5,7 @@
 
 #include "model/arch/device.hpp"
 #include "model/train/cuda/cuda_train_pass.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 
@@ -85,6 +86,17 @@ void cuda_train_pass::apply(const linear& l, float_rows x, const activations& a,
             .c = y,
             .factor = lora.scale,
             .how = into::add});
+}
+
+void cuda_train_pass::apply_to_sum(const linear& l, float_rows x, const activations& a, const buffer& before,
+                                   const buffer* sum) {
+  if (sum && is_by_library(l.weights.w) && !l.weights.bias) {
+    library_linears::rows_of_layer rows = rows_of_layer(l, a, x);
+    rows.before = before.data();
+    return library_->forward(stream_, layer_of(l), rows, hidden_rows(*sum), into::add);
+  }
+  if (sum) cuda::copy(sum->data(), before.data(), to_size(rows_.count() * hidden_rows(*sum).stride), stream_);
+  apply(l, x, a, sum ? hidden_rows(*sum) : float_rows{}, into::add);
 }
 
 void cuda_train_pass::apply_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx,

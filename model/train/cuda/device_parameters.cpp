@@ -55,13 +55,13 @@ void device_parameters::fetch_gradients(const float* first, const cuda::stream& 
   part.there.record(copies_);
 }
 
-void device_parameters::add_gradients_to_host(const compute& with) const {
+void device_parameters::set_gradients_of_host(const compute& with) const {
   for (std::size_t i = 0; i < parts_in_use_; ++i) {
     const fetched_part& part = parts_[i];
     part.there.wait();
     with.pool.run_pieces(static_cast<std::int64_t>(part.count), piece, [&](std::int64_t from, std::int64_t count, int) {
       const std::size_t at = part.first + static_cast<std::size_t>(from);
-      with.kernels.add(fetched_.data() + at, count, host_.gradients().data() + at);
+      std::copy_n(fetched_.data() + at, count, host_.gradients().data() + at);
     });
   }
 }

@@ -22,7 +22,7 @@ class device_parameters {
   /// the beginning. Copied beside what comes next on the stream.
   void fetch_gradients(const float* first, const cuda::stream& on);
   /// All that was fetched, in that order, each as soon as it is there.
-  void add_gradients_to_host(const compute& with) const;
+  void set_gradients_of_host(const compute& with) const;
   void wait() const { copies_.wait(); }
 
   // The device's place of one of the host's.

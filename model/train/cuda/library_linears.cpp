@@ -129,7 +129,7 @@ void library_linears::forward(const cuda::stream& on, const layer& l, const rows
   if (!y.data) return;
   cuda::bf16_product product = forward_product(on, l, r.rows);
   if (l.bias) cuda::put_bias(on, l.bias, r.rows, l.w.outs, y, std::exchange(how, into::add));
-  product.sums = y, product.how = how;
+  product.sums = y, product.how = how, product.before = r.before;
   library_->multiply(on, product);
 }
 

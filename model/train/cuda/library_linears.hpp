@@ -39,8 +39,9 @@ class library_linears {
   struct rows_of_layer {
     int rows = 0;
     cuda::bf16_rows between = {};
-    float_rows dropped = {};  ///< what the adapter reads, if that is not what the layer reads
-    int gradients = 0;        ///< which working memory has those of the outputs
+    float_rows dropped = {};        ///< what the adapter reads, if that is not what the layer reads
+    int gradients = 0;              ///< which working memory has those of the outputs
+    const float* before = nullptr;  ///< what y is added to, if not itself; with its stride
   };
 
   /// What layers read from now on. It is rounded once for all of them.

@@ -41,7 +41,7 @@ class plain_float_loops final : public troupe::cuda::float_library {
     if (p.rounded)
       p.rounded[to] = troupe::f32_to_bf16(sum);
     else
-      p.sums.data[to] = p.how == troupe::into::add ? p.sums.data[to] + sum : sum;
+      p.sums.data[to] = p.how == troupe::into::add ? (p.before ? p.before : p.sums.data)[to] + sum : sum;
   }
 };
 
