@@ -1,4 +1,6 @@
 // Attention's products in training on tensor cores: what floats are there becomes bf16 on its way into shared memory.
+#include <type_traits>
+
 #include "model/ops/cuda/kernel.hpp"
 #include "model/ops/cuda/train_ops.hpp"
 
@@ -15,12 +17,28 @@ struct head_side {
   std::uint32_t words[Count][head_line];
 };
 
-/// A factor of one head. It lies as [side, depth], or `DepthFirst` the other way.
-template <bool DepthFirst>
+inline __device__ float number_of(float value) {
+  return value;
+}
+inline __device__ float number_of(std::uint16_t bits) {
+  return bf16_value(bits);
+}
+inline __device__ float4 four_of(const float* from) {
+  return *reinterpret_cast<const float4*>(from);
+}
+inline __device__ float4 four_of(const std::uint16_t* from) {
+  const uint2 pairs = *reinterpret_cast<const uint2*>(from);
+  const auto value = [](std::uint32_t bits) { return bf16_value(static_cast<std::uint16_t>(bits)); };
+  return {value(pairs.x), value(pairs.x >> 16), value(pairs.y), value(pairs.y >> 16)};
+}
+
+/// A factor of one head: floats, or numbers that are bf16 already. It lies as [side, depth], or `DepthFirst` the other
+/// way.
+template <class Number, bool DepthFirst>
 struct head_factor {
-  const float* data;
+  const Number* data;
   std::int64_t stride, count, last;  ///< so many of the side exist, and depths before `last`
-  bool in_fours;                     ///< all addresses that are multiples of four floats are also of 16 bytes
+  bool in_fours;                     ///< four neighbours, the first at a multiple of four, are read at once
 
   __device__ head_factor member(std::int64_t away) const { return {data + away, stride, count, last, in_fours}; }
 
@@ -29,17 +47,17 @@ struct head_factor {
     const std::int64_t lines = DepthFirst ? last : count, end = DepthFirst ? count : last;
     float4 four{0, 0, 0, 0};
     if (line >= lines || at >= end) return four;
-    const float* from = data + line * stride + at;
+    const Number* from = data + line * stride + at;
     if (in_fours) {
-      four = *reinterpret_cast<const float4*>(from);
+      four = four_of(from);
       if (at + 1 >= end) four.y = 0;
       if (at + 2 >= end) four.z = 0;
       if (at + 3 >= end) four.w = 0;
     } else {
-      four.x = from[0];
-      if (at + 1 < end) four.y = from[1];
-      if (at + 2 < end) four.z = from[2];
-      if (at + 3 < end) four.w = from[3];
+      four.x = number_of(from[0]);
+      if (at + 1 < end) four.y = number_of(from[1]);
+      if (at + 2 < end) four.z = number_of(from[2]);
+      if (at + 3 < end) four.w = number_of(from[3]);
     }
     return four;
   }
@@ -63,7 +81,8 @@ struct next_side {
   }
   static __device__ int depth_of(int i) { return DepthFirst ? thread_at(i) / 4 % 16 * 2 : thread_at(i) % 8 * 4; }
 
-  __device__ void fetch(const head_factor<DepthFirst>& from, std::int64_t side, std::int64_t depth) {
+  template <class Number>
+  __device__ void fetch(const head_factor<Number, DepthFirst>& from, std::int64_t side, std::int64_t depth) {
 #pragma unroll
     for (int i = 0; i < (DepthFirst ? fours / 2 : fours); ++i) {
       if constexpr (DepthFirst) {
@@ -137,8 +156,11 @@ __global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_produ
   const std::int64_t last =
       Shape == head_shape::mixed && row + head_rows_of_tile < depth ? row + head_rows_of_tile : depth;
   const int steps = static_cast<int>((last - first + head_depth - 1) / head_depth);
-  const head_factor<are_given> a{place_of(p.a, own, head), p.a.stride, own.rows, last, in_fours};
-  const head_factor<!are_scores> b{place_of(p.b, own, head), p.b.stride, columns, last, in_fours};
+  using a_number = std::conditional_t<are_scores, float, std::uint16_t>;
+  constexpr std::int64_t a_numbers = sizeof(float) / sizeof(a_number);  // where there would be a float
+  const head_factor<a_number, are_given> a{reinterpret_cast<const a_number*>(place_of(p.a, own, head)),
+                                           p.a.stride * a_numbers, own.rows, last, in_fours};
+  const head_factor<float, !are_scores> b{place_of(p.b, own, head), p.b.stride, columns, last, in_fours};
   const int warp = threadIdx.x / 32, warp_row = warp % 2 * head_part, warp_column = warp / 2 * head_part;
   const bool has_work = row + warp_row < own.rows && column + warp_column < columns;
   next_side<are_given, head_rows_of_tile> next_a;
@@ -146,7 +168,7 @@ __global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_produ
   head_sums sums = {};
   const auto fetch = [&](int step) {
     const std::int64_t member = step / steps, depth = first + std::int64_t{step % steps} * head_depth;
-    next_a.fetch(a.member(member * p.a_member), row, depth);
+    next_a.fetch(a.member(member * p.a_member * a_numbers), row, depth);
     next_b.fetch(b.member(member * p.b_member), column, depth);
   };
   const auto put = [&](int part) {

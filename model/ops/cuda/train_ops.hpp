@@ -77,7 +77,8 @@ struct head_product {
   std::int64_t a_member = 0, b_member = 0;
 };
 void multiply_heads(const stream& on, const head_product& args);
-/// On tensor cores, with sums in f32 of factors that are rounded to bf16.
+/// On tensor cores, with sums in f32 of factors that are rounded to bf16. Of `mixed` and `given`, `a` lies in bf16: each
+/// row where its floats would begin, as softmax_rounded leaves it.
 void multiply_heads_rounded(const stream& on, const head_product& args);
 
 struct softmax_args {
@@ -90,6 +91,10 @@ struct softmax_args {
 };
 void softmax(const stream& on, const softmax_args& args);
 void softmax_back(const stream& on, const softmax_args& args);
+/// The same, but what comes out is rounded to bf16, and each row of it begins where its floats began. Probabilities lie
+/// in this way for the way back, too.
+void softmax_rounded(const stream& on, const softmax_args& args);
+void softmax_back_rounded(const stream& on, const softmax_args& args);
 
 /// Heads are normalized (where there are weights) and turned (where there are angles).
 struct turn_args {

@@ -84,6 +84,44 @@ __global__ void softmax_back_rows(softmax_args a) {
     gradients[key] = own.sees(key) ? (shares[key] * (gradients[key] - mean)) * a.factor : 0.0f;
 }
 
+/// A warp writes a row of bf16 over the floats that it is made of, in order: value(key) reads floats of no earlier
+/// keys.
+template <class Value>
+__device__ void put_rounded(const query_keys& own, float* row, Value value) {
+  auto* rounded = reinterpret_cast<std::uint16_t*>(row);
+  for (int first = 0; first < own.end; first += 32) {
+    const int key = first + own.lane;
+    const std::uint16_t bits = own.sees(key) ? bf16_bits(value(key)) : std::uint16_t{0};
+    __syncwarp();  // what lies there has been read by all
+    rounded[key] = bits;
+  }
+}
+
+__global__ void softmax_rounded_rows(softmax_args a) {
+  const query_keys own(a);
+  if (own.head >= a.heads) return;
+  float* scores = own.at(a.scores);
+  float largest = minus_infinity, total = 0;
+  for (int key = own.from + own.lane; key < own.to; key += 32) largest = fmaxf(largest, scores[key] * a.factor);
+  largest = warp_max(largest);
+  const auto power = [&](int key) { return expf(scores[key] * a.factor - largest); };
+  for (int key = own.from + own.lane; key < own.to; key += 32) total += power(key);
+  const float share = 1.0f / warp_sum(total);
+  put_rounded(own, scores, [&](int key) { return power(key) * share; });
+}
+
+__global__ void softmax_back_rounded_rows(softmax_args a) {
+  const query_keys own(a);
+  if (own.head >= a.heads) return;
+  const auto* shares = reinterpret_cast<const std::uint16_t*>(own.at(a.scores));
+  float* gradients = own.at(a.gradients);
+  float total = 0;
+  for (int key = own.from + own.lane; key < own.to; key += 32)
+    total = fmaf(bf16_value(shares[key]), gradients[key], total);
+  const float mean = warp_sum(total);
+  put_rounded(own, gradients, [&](int key) { return (bf16_value(shares[key]) * (gradients[key] - mean)) * a.factor; });
+}
+
 }  // namespace
 
 void turn_heads(const stream& on, const turn_args& args) {
@@ -102,6 +140,16 @@ void softmax(const stream& on, const softmax_args& args) {
 void softmax_back(const stream& on, const softmax_args& args) {
   launch("softmax_back", softmax_back_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)), softmax_threads, on,
          args);
+}
+
+void softmax_rounded(const stream& on, const softmax_args& args) {
+  launch("softmax_rounded", softmax_rounded_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)), softmax_threads,
+         on, args);
+}
+
+void softmax_back_rounded(const stream& on, const softmax_args& args) {
+  launch("softmax_back_rounded", softmax_back_rounded_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)),
+         softmax_threads, on, args);
 }
 
 }  // namespace troupe::cuda

@@ -43,7 +43,7 @@ void device_attention::backward(const cuda::stream& on, const input& in, float_r
     probabilities(on, in, heads);
     multiply(on, in, heads, cuda::head_shape::scores, queries(dout, heads), keys(in.v, heads),
              scores_in(score_gradients_));
-    cuda::softmax_back(on, softmax_of(in, heads));
+    (rounded_ ? cuda::softmax_back_rounded : cuda::softmax_back)(on, softmax_of(in, heads));
     multiply(on, in, heads, cuda::head_shape::mixed, scores_in(score_gradients_), keys(turned_k(), heads),
              queries(dq, heads));
     gather(on, in, heads, score_gradients_.data(), turned_q(), dk);
@@ -76,14 +76,11 @@ void device_attention::turn(const cuda::stream& on, const input& in) const {
 void device_attention::probabilities(const cuda::stream& on, const input& in, head_range heads) const {
   multiply(on, in, heads, cuda::head_shape::scores, queries(turned_q(), heads), keys(turned_k(), heads),
            scores_in(scores_));
-  cuda::softmax(on, softmax_of(in, heads));
+  (rounded_ ? cuda::softmax_rounded : cuda::softmax)(on, softmax_of(in, heads));
 }
 
 void device_attention::multiply(const cuda::stream& on, const cuda::head_product& product) const {
-  if (rounded_)
-    cuda::multiply_heads_rounded(on, product);
-  else
-    cuda::multiply_heads(on, product);
+  (rounded_ ? cuda::multiply_heads_rounded : cuda::multiply_heads)(on, product);
 }
 
 void device_attention::multiply(const cuda::stream& on, const input& in, head_range heads, cuda::head_shape shape,
