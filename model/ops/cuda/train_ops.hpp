@@ -77,8 +77,8 @@ struct head_product {
   std::int64_t a_member = 0, b_member = 0;
 };
 void multiply_heads(const stream& on, const head_product& args);
-/// On tensor cores, with sums in f32 of factors that are rounded to bf16. Of `mixed` and `given`, `a` lies in bf16: each
-/// row where its floats would begin, as softmax_rounded leaves it.
+/// On tensor cores, with sums in f32 of factors that are rounded to bf16. Of `mixed` and `given`, `a` lies in bf16:
+/// each row where its floats would begin, as softmax_rounded leaves it.
 void multiply_heads_rounded(const stream& on, const head_product& args);
 
 struct softmax_args {
