@@ -8,10 +8,6 @@ namespace {
 constexpr int bf16_threads = 256;
 constexpr int side_by_side = 8;  // numbers of a thread: 16 bytes of bf16
 
-inline __device__ std::uint32_t two_bf16(float first, float second) {
-  return bf16_bits(first) | static_cast<std::uint32_t>(bf16_bits(second)) << 16;
-}
-
 /// The thread's place among pieces of eight.
 struct eight_place {
   std::int64_t row, column;
@@ -45,8 +41,8 @@ struct eight {
       if (at.column + i < n) values[i] = bf16_value(static_cast<std::uint16_t>(words[i / 2] >> (i % 2 * 16)));
   }
   __device__ void round_to(std::uint16_t* to) const {
-    *reinterpret_cast<uint4*>(to) = make_uint4(two_bf16(values[0], values[1]), two_bf16(values[2], values[3]),
-                                               two_bf16(values[4], values[5]), two_bf16(values[6], values[7]));
+    *reinterpret_cast<uint4*>(to) = make_uint4(pack_bf16(values[0], values[1]), pack_bf16(values[2], values[3]),
+                                               pack_bf16(values[4], values[5]), pack_bf16(values[6], values[7]));
   }
 };
 

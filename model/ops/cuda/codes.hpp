@@ -168,17 +168,13 @@ __device__ void make_integers(const held_row<Share>& x, int n, std::int64_t row,
   codes.sums[row] = total;
 }
 
-inline __device__ std::uint32_t bf16_pair(float a, float b) {
-  return bf16_bits(a) | std::uint32_t{bf16_bits(b)} << 16;
-}
-
 template <class Share>
 __device__ void make_bf16(const held_row<Share>& x, int n, std::int64_t row, const row_codes& codes) {
   const auto padded = static_cast<int>(padded_row(n));
   auto* const to = reinterpret_cast<uint2*>(codes.bf16 + row * padded);
   x.each([&](int j, int place) {
     const float4& v = x.of[j];
-    if (place * 4 < padded) to[place] = make_uint2(bf16_pair(v.x, v.y), bf16_pair(v.z, v.w));
+    if (place * 4 < padded) to[place] = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
   });
 }
 

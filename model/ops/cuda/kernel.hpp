@@ -56,6 +56,11 @@ inline unsigned ceil_div(std::int64_t n, std::int64_t by) {
   return static_cast<unsigned>((n + by - 1) / by);
 }
 
+/// The first is in the low half.
+inline __device__ std::uint32_t pack_bf16(float low, float high) {
+  return bf16_bits(low) | static_cast<std::uint32_t>(bf16_bits(high)) << 16;
+}
+
 constexpr unsigned whole_warp = 0xffffffffu;
 constexpr float minus_infinity = -__builtin_huge_valf();
 

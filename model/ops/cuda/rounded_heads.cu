@@ -63,10 +63,6 @@ struct head_factor {
   }
 };
 
-inline __device__ std::uint32_t bf16_pair(float first, float second) {
-  return bf16_bits(first) | static_cast<std::uint32_t>(bf16_bits(second)) << 16;
-}
-
 /// A thread's share of a side's next part, on its way.
 template <bool DepthFirst, int Count>
 struct next_side {
@@ -99,13 +95,13 @@ struct next_side {
       const int side = side_of(i), word = depth_of(i) / 2;
       if constexpr (DepthFirst) {
         const float4 first = read[2 * i], second = read[2 * i + 1];
-        to.words[side][word] = bf16_pair(first.x, second.x);
-        to.words[side + 1][word] = bf16_pair(first.y, second.y);
-        to.words[side + 2][word] = bf16_pair(first.z, second.z);
-        to.words[side + 3][word] = bf16_pair(first.w, second.w);
+        to.words[side][word] = pack_bf16(first.x, second.x);
+        to.words[side + 1][word] = pack_bf16(first.y, second.y);
+        to.words[side + 2][word] = pack_bf16(first.z, second.z);
+        to.words[side + 3][word] = pack_bf16(first.w, second.w);
       } else {
-        to.words[side][word] = bf16_pair(read[i].x, read[i].y);
-        to.words[side][word + 1] = bf16_pair(read[i].z, read[i].w);
+        to.words[side][word] = pack_bf16(read[i].x, read[i].y);
+        to.words[side][word + 1] = pack_bf16(read[i].z, read[i].w);
       }
     }
   }
