@@ -91,7 +91,7 @@ TEST_F(engine_on_gpu, gives_the_same_alone_and_in_any_company) {
 
 /// With logprobs the logits come to the host, which then chooses.
 TEST_F(engine_on_gpu, chooses_greedy_tokens_as_the_host_does) {
-  auto all = requests(12);
+  auto all = requests(8);
   for (std::size_t i = 0; i < all.size(); ++i) {
     all[i].sampling.temperature = i % 4 == 3 ? 0.9 : 0.0;
     all[i].sampling.frequency_penalty = i % 4 == 2 ? 0.5 : 0.0;
