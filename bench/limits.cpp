@@ -73,12 +73,13 @@ void run_limits(const compute& with, const report& out) {
     out.add({fmt::format("read {} MiB", size / mebi), {{"GB/s", read_limit(with, {memory.data(), size}) / 1e9}}});
 }
 
-void run_gpu_limits(int gpu, const report& out) {
+gpu_limits run_gpu_limits(int gpu, const report& out) {
   const gpu_limits limits = measure_gpu(gpu);
   out.title(fmt::format("limits of {}", name_of(device_id{gpu})));
   out.add({"copying memory, bytes read and written", {{"GB/s", limits.bytes / 1e9}}});
   out.add({"int8 products", {{"GOP/s", limits.int8 / 1e9}}});
   out.add({"bf16 products", {{"GFLOP/s", limits.bf16 / 1e9}}});
+  return limits;
 }
 
 }  // namespace troupe::bench

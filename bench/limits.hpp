@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "bench/report.hpp"
+#include "model/arch/gpu.hpp"
 #include "model/ops/compute.hpp"
 
 namespace troupe::bench {
@@ -19,6 +20,7 @@ double read_limit(const compute& with, std::span<const std::byte> data);
 
 /// `troupe bench limits`
 void run_limits(const compute& with, const report& out);
-void run_gpu_limits(int gpu, const report& out);
+/// The same of a GPU; returns what it prints.
+gpu_limits run_gpu_limits(int gpu, const report& out);
 
 }  // namespace troupe::bench

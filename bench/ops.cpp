@@ -1,5 +1,6 @@
 #include "bench/ops.hpp"
 
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <vector>
@@ -7,9 +8,11 @@
 #include <fmt/format.h>
 
 #include "base/aligned_buffer.hpp"
+#include "base/device_id.hpp"
 #include "bench/limits.hpp"
 #include "bench/noise.hpp"
 #include "bench/timing.hpp"
+#include "model/arch/gpu.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/matmul.hpp"
 #include "model/ops/pack.hpp"
@@ -191,7 +194,45 @@ void run_attention(const compute& with, double limit, kv_kind kind, const report
   }
 }
 
+// ---- on a GPU ----
+
+struct shared_inputs {
+  const char* name;
+  std::vector<std::int64_t> outs;
+  std::int64_t ins;
+};
+
+void run_gpu_product(int gpu, const gpu_limits& limits, const gpu_product& product, const char* name,
+                     const report& out) {
+  double bytes = 0, operations = 0;
+  for (const std::int64_t outs : product.outs) {
+    bytes += static_cast<double>(packed_bytes(product.kind, outs, product.ins).total());
+    operations += 2.0 * static_cast<double>(outs * product.ins) * product.rows;
+  }
+  const double seconds = measure_gpu_product(gpu, product);
+  const double least =
+      std::max(bytes / limits.bytes, operations / (is_integer(product.kind) ? limits.int8 : limits.bf16));
+  out.add({fmt::format("{} {} rows {}", name_of(product.kind), product.rows, name),
+           {{"us", seconds * 1e6},
+            {"GB/s", bytes / seconds / 1e9},
+            {"GOP/s", operations / seconds / 1e9},
+            {"of bound", least / seconds}}});
+}
+
 }  // namespace
+
+void run_gpu_ops(int gpu, const report& out) {
+  const shared_inputs layer[] = {{"q k v", {4096, 1024, 1024}, 4096},
+                                 {"o", {4096}, 4096},
+                                 {"gate up", {14336, 14336}, 4096},
+                                 {"down", {4096}, 14336}};
+  const gpu_limits limits = run_gpu_limits(gpu, out);
+  out.title(fmt::format("products of a layer of Llama 3.1 8B on {}", name_of(device_id{gpu})));
+  for (const scheme kind : {scheme::u8, scheme::bf16, scheme::q4})
+    for (const int rows : {1, 16, 64, 256, 1024, 4096})
+      for (const shared_inputs& some : layer)
+        run_gpu_product(gpu, limits, {kind, some.outs, some.ins, rows}, some.name, out);
+}
 
 void run_ops(const compute& with, const report& out) {
   out.title(fmt::format("{} threads, {}", with.pool.threads(), with.kernels.isa));

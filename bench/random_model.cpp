@@ -27,6 +27,7 @@ const std::map<std::string, shape> shapes{
     {"tiny", {.hidden = 64, .layers = 4, .heads = 4, .kv_heads = 2, .ffn = 192, .vocab = 512, .context = 512}},
     {"S", {.hidden = 768, .layers = 12, .heads = 12, .kv_heads = 12, .ffn = 2048, .vocab = 32000, .context = 2048}},
     {"M", {.hidden = 2048, .layers = 22, .heads = 32, .kv_heads = 4, .ffn = 5632, .vocab = 32000, .context = 2048}},
+    {"8B-4", {.hidden = 4096, .layers = 4, .heads = 32, .kv_heads = 8, .ffn = 14336, .vocab = 128256, .context = 8192}},
     {"8B", {.hidden = 4096, .layers = 32, .heads = 32, .kv_heads = 8, .ffn = 14336, .vocab = 128256, .context = 8192}}};
 
 json config_of(const shape& s) {
@@ -131,7 +132,7 @@ void write_weights(const fs::path& path, const shape& s) {
 
 void write_random_model(const std::string& name, const fs::path& folder) {
   const auto found = shapes.find(name);
-  if (found == shapes.end()) refuse("'{}' is no shape: use tiny, S, M or 8B", name);
+  if (found == shapes.end()) refuse("'{}' is no shape: use tiny, S, M, 8B or 8B-4", name);
   const shape& s = found->second;
   fs::create_directories(folder);
   std::ofstream(folder / "config.json") << config_of(s).dump(2) << "\n";

@@ -49,10 +49,14 @@ int bench_limits(const machine_options& options) {
 
 void add_ops(CLI::App& command, machine_options& options) {
   add_threads(command, options.model);
+  add_device(command, options.model);
 }
 
 int bench_ops(const machine_options& options) {
-  return machine_bench(options, bench::run_ops);
+  const device_id device = device_of(options.model);
+  if (device.is_cpu()) return machine_bench(options, bench::run_ops);
+  bench::run_gpu_ops(device.gpu, bench::report(options.json, print));
+  return 0;
 }
 
 void add_no_flags(CLI::App&, machine_options&) {}

@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "model/arch/decoder.hpp"
@@ -19,6 +20,14 @@ struct gpu_limits {
   double bytes = 0, int8 = 0, bf16 = 0;
 };
 gpu_limits measure_gpu(int gpu);
+/// Matrices of one scheme that are multiplied together, and the rows.
+struct gpu_product {
+  scheme kind = scheme::u8;
+  std::span<const std::int64_t> outs;
+  std::int64_t ins = 0;
+  int rows = 0;
+};
+double measure_gpu_product(int gpu, const gpu_product& product);  ///< seconds
 /// Throws input_error where `chosen` asks for what no GPU does.
 std::unique_ptr<decoder> make_cuda_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen);
 

@@ -46,6 +46,11 @@ gpu_limits measure_gpu(int gpu) {
   return {cuda::copy_rate(on), cuda::int8_rate(on), cuda::bf16_rate(on)};
 }
 
+double measure_gpu_product(int gpu, const gpu_product& product) {
+  cuda::use_device(gpu);
+  return cuda::product_seconds(cuda::stream(), product.kind, product.outs, product.ins, product.rows);
+}
+
 std::unique_ptr<decoder> make_cuda_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen) {
   return std::make_unique<cuda_decoder>(std::move(model), chosen);
 }

@@ -22,6 +22,10 @@ gpu_limits measure_gpu(int) {
   return {};
 }
 
+double measure_gpu_product(int, const gpu_product&) {
+  return 0;
+}
+
 // NOLINTNEXTLINE(performance-unnecessary-value-param): the one with a GPU keeps it
 std::unique_ptr<decoder> make_cuda_decoder(std::shared_ptr<const loaded_model>, const decoder::options& chosen) {
   refuse("{}: {}", name_of(chosen.device), gpu_fault(chosen.device.gpu));
