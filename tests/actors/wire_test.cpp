@@ -62,7 +62,7 @@ TEST(wire, answers_what_comes_while_it_starts) {
   bus::options options;
   options.listen = "ipc://" + (folder.path() / "s").string();
   peer other;
-  for (std::size_t i = 1; i <= 20; ++i) {
+  for (std::size_t i = 1; i <= 8; ++i) {
     const link_id to_wire = other->connect(options.listen);
     other->send(to_wire, to_frame(leave_cluster{incarnation_id(1)}));
     wire links(options);
