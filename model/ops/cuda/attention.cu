@@ -22,6 +22,10 @@ struct tile_memory {
   float largest[sharing_warps][2][8];
 };
 
+constexpr std::size_t least_shared_bytes = 99 << 10;  // that a block of threads may have, whatever the GPU
+static_assert(sizeof(tile_memory<kv_kind::i8, 16>) <= least_shared_bytes &&
+              sizeof(tile_memory<kv_kind::f16, 16>) <= least_shared_bytes);
+
 template <kv_kind Kind, int Steps>
 __device__ void share_weights(tile_memory<Kind, Steps>& memory, const query_fragments<Steps>& queries,
                               const position_range (&seen)[2], int section, section_weights& weights) {

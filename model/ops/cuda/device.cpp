@@ -81,6 +81,16 @@ bool is_hopper() {
   return is;
 }
 
+bool begins_early() {
+  constexpr int least_driver = 12030;  // that also does it in graphs
+  static const bool does = [] {
+    int driver = 0;
+    check(cudaDriverGetVersion(&driver), "asking for the driver");
+    return is_hopper() && driver >= least_driver;
+  }();
+  return does;
+}
+
 int multiprocessors() {
   static const int count = attribute(cudaDevAttrMultiProcessorCount);
   return count;

@@ -16,9 +16,10 @@ void check(cudaError_t error, const char* operation);
 int device_count();
 /// For the calling thread, from now on.
 void use_device(int index);
-/// Whether the thread's device is an H100 or its like, and the build has code for it that others could not run: kernels
-/// that begin early, and wgmma.
+/// Whether the thread's device is an H100 or its like, and the build has code for it that others could not run.
 bool is_hopper();
+/// Whether kernels of serving begin while the last one still runs.
+bool begins_early();
 int multiprocessors();  ///< of the thread's device
 
 /// Owns a handle of CUDA's.

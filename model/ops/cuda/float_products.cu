@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "model/ops/cuda/float_tiles.hpp"
-#include "model/ops/cuda/train_ops.hpp"
+#include "model/ops/cuda/heads.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -43,10 +43,6 @@ __global__ void add_slices(float_product p, int slices, const float* parts) {
 }
 
 // ---- heads ----
-
-__device__ float* head_of(const head_rows& rows, const segment& of, int head) {
-  return rows.data + of.first * rows.stride + head / rows.share * rows.step;
-}
 
 /// A block for a head of a segment and a tile of what comes out.
 __global__ void __launch_bounds__(tile_threads) multiply_head_tiles(head_product p) {

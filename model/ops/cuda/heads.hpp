@@ -2,6 +2,7 @@
 #pragma once
 #include "model/ops/cuda/kernel.hpp"
 #include "model/ops/cuda/ops.hpp"
+#include "model/ops/cuda/train_ops.hpp"
 
 namespace troupe::cuda {
 
@@ -100,5 +101,10 @@ struct held_head {
   }
 };
 using head_values = held_head<lane_pairs>;
+
+/// In training: where a head of an example's first row lies.
+inline __device__ float* head_of(const head_rows& rows, const segment& of, int head) {
+  return rows.data + of.first * rows.stride + head / rows.share * rows.step;
+}
 
 }  // namespace troupe::cuda

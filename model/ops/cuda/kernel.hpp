@@ -37,7 +37,7 @@ void launch(const char* operation, void (*kernel)(P...), const launch_shape& sha
   config.dynamicSmemBytes = shape.shared_bytes;
   config.stream = on.get();
   config.attrs = &early;
-  config.numAttrs = shape.early && is_hopper() ? 1 : 0;
+  config.numAttrs = shape.early && begins_early() ? 1 : 0;
   check(cudaLaunchKernelEx(&config, kernel, P(arguments)...), operation);
 }
 template <class... P, class... A>

@@ -50,8 +50,8 @@ struct output_four {
   }
   __device__ float4 finished(const uint4& sums, const float4& before, float inputs, float row_scale) const {
     const auto one = [&](std::uint32_t sum, float scale_, float mid_, float bias_, float y) {
-      const float value = fmaf(mid_, inputs, static_cast<float>(static_cast<std::int32_t>(sum)) * scale_);
-      const float product = value * row_scale, with_bias = has_bias ? product + bias_ : product;
+      const float product = product_of_whole_sum(static_cast<std::int32_t>(sum), scale_, mid_, inputs, row_scale);
+      const float with_bias = has_bias ? product + bias_ : product;
       return accumulate ? y + with_bias : with_bias;
     };
     return {one(sums.x, scale.x, mid.x, bias.x, before.x), one(sums.y, scale.y, mid.y, bias.y, before.y),

@@ -55,9 +55,10 @@ struct stage_words {
 template <scheme Kind>
 __device__ void bring_near(const product_job& job, int block, int begin, int end) {
   constexpr int line = 128, most = 6 << 10;
-  const std::byte* from = job.weights + block * job.block_bytes + std::int64_t{begin} * stage_weight_bytes<Kind>;
-  const int bytes = min((end - begin) * stage_weight_bytes<Kind>, most);
-  for (int at = threadIdx.x % 32 * line; at < bytes; at += 32 * line) prefetch_line(from + at);
+  const std::byte* weights = job.weights + block * job.block_bytes;
+  const int first = begin * stage_weight_bytes<Kind>, slice_end = end * stage_weight_bytes<Kind>;
+  const int last = min(min(slice_end, static_cast<int>(job.block_bytes)), first + most);
+  for (int at = first + threadIdx.x % 32 * line; at < last; at += 32 * line) prefetch_line(weights + at);
 }
 
 /// A warp's slice of 16 outputs. Words of some stages are under way at the same time; weights are never written, so the

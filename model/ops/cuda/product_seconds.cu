@@ -66,6 +66,7 @@ double product_seconds(const stream& on, scheme kind, std::span<const std::int64
       rows, {x.data(), padded_row(ins)}, codes.view(is_integer(kind), kind == scheme::bf16), scratch.data()};
   encode(on, inputs.x, rows, ins, inputs.codes);
   const matrices weights(kind, outs, ins, y.data(), rows, on);
+  on.wait();  // products read weights before the kernel that has just written them need have ended
   matmul(on, weights.of_turn(0), inputs);  // loads the kernels
   const graph all = graph::capture(on, [&] {
     for (int turn = 0; turn < turns; ++turn) matmul(on, weights.of_turn(turn), inputs);

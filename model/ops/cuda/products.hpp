@@ -193,14 +193,18 @@ __device__ void multiply_stage(sum_of<Kind> (&sum)[4], const weight_fragments& a
   }
 }
 
+/// Of u8: a sum of whole numbers with the output's factors and the row's.
+inline __device__ float product_of_whole_sum(int sum, float scale, float mid, float inputs, float row_scale) {
+  return fmaf(mid, inputs, static_cast<float>(sum) * scale) * row_scale;
+}
+
 /// The whole sum of one output and row becomes their product; of u8 with the output's factors.
 template <scheme Kind>
 __device__ float finished(const coded_inputs& in, int row, sum_of<Kind> sum, float scale, float mid) {
   if constexpr (Kind == scheme::bf16) {
     return sum;
   } else if constexpr (Kind == scheme::u8) {
-    const float value = fmaf(mid, static_cast<float>(in.codes.sums[row]), static_cast<float>(sum) * scale);
-    return value * in.codes.scales[row];
+    return product_of_whole_sum(sum, scale, mid, static_cast<float>(in.codes.sums[row]), in.codes.scales[row]);
   } else {
     return sum * in.codes.scales[row];
   }

@@ -1,8 +1,7 @@
 // Attention's products in training on tensor cores: what floats are there becomes bf16 on its way into shared memory.
 #include <type_traits>
 
-#include "model/ops/cuda/kernel.hpp"
-#include "model/ops/cuda/train_ops.hpp"
+#include "model/ops/cuda/heads.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -131,10 +130,6 @@ __device__ void multiply_head_part(const head_side<head_rows_of_tile>& a, const 
   }
 }
 
-__device__ float* place_of(const head_rows& rows, const segment& of, int head) {
-  return rows.data + of.first * rows.stride + head / rows.share * rows.step;
-}
-
 /// A block for a head of a segment and a tile of what comes out.
 template <head_shape Shape>
 __global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_product p, bool in_fours) {
@@ -154,9 +149,9 @@ __global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_produ
   const int steps = static_cast<int>((last - first + head_depth - 1) / head_depth);
   using a_number = std::conditional_t<are_scores, float, std::uint16_t>;
   constexpr std::int64_t a_numbers = sizeof(float) / sizeof(a_number);  // where there would be a float
-  const head_factor<a_number, are_given> a{reinterpret_cast<const a_number*>(place_of(p.a, own, head)),
+  const head_factor<a_number, are_given> a{reinterpret_cast<const a_number*>(head_of(p.a, own, head)),
                                            p.a.stride * a_numbers, own.rows, last, in_fours};
-  const head_factor<float, !are_scores> b{place_of(p.b, own, head), p.b.stride, columns, last, in_fours};
+  const head_factor<float, !are_scores> b{head_of(p.b, own, head), p.b.stride, columns, last, in_fours};
   const int warp = threadIdx.x / 32, warp_row = warp % 2 * head_part, warp_column = warp / 2 * head_part;
   const bool has_work = row + warp_row < own.rows && column + warp_column < columns;
   next_side<are_given, head_rows_of_tile> next_a;
@@ -183,7 +178,7 @@ __global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_produ
     __syncthreads();
   }
   if (!has_work) return;
-  float* const c = place_of(p.c, own, head);
+  float* const c = head_of(p.c, own, head);
   const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
 #pragma unroll
   for (int i = 0; i < head_row_tiles; ++i)

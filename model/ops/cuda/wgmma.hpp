@@ -50,6 +50,14 @@ __device__ void wait_for_products() {
 #endif
 }
 
+/// Sums are read behind the wait before this, and not earlier.
+inline __device__ void receive(float& sum) {
+  asm volatile("" : "+f"(sum));
+}
+inline __device__ void receive(int& sum) {
+  asm volatile("" : "+r"(sum));
+}
+
 /// How the tensor cores find a step of a swizzled tile of rows: its address, 1,024 bytes from eight rows to the next.
 inline __device__ std::uint64_t rows_descriptor(const void* tile, int step) {
   constexpr std::uint64_t layout = std::uint64_t{1} << 62 | std::uint64_t{1024 >> 4} << 32 | std::uint64_t{1} << 16;
@@ -100,6 +108,8 @@ __device__ void multiply_step(float (&c)[Eights][4], const std::uint32_t (&a)[4]
   static_assert(Eights == 2 || Eights == 4 || Eights == 8 || Eights == 16);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   TROUPE_WGMMA_OF_EIGHTS("k16.f32.bf16.bf16", ", 1, 1, 0", TROUPE_FLOAT_SUM);
+#elif defined(__CUDA_ARCH__)
+  __trap();
 #endif
 }
 template <int Eights>
@@ -108,6 +118,8 @@ __device__ void multiply_step(int (&c)[Eights][4], const std::uint32_t (&a)[4], 
   static_assert(Eights == 2 || Eights == 4 || Eights == 8 || Eights == 16);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   TROUPE_WGMMA_OF_EIGHTS("k32.s32.s8.s8", "", TROUPE_INT_SUM);
+#elif defined(__CUDA_ARCH__)
+  __trap();
 #endif
 }
 

@@ -224,7 +224,10 @@ class wide_product {
 
   __device__ void end_slice(sums_of_warp& totals) {
     for (int eight = 0; eight < Rows / 8; ++eight)
-      for (int i = 0; i < 4; ++i) totals[eight][i] += sums_[eight][i];
+      for (int i = 0; i < 4; ++i) {
+        receive(sums_[eight][i]);
+        totals[eight][i] += sums_[eight][i];
+      }
     goes_on_ = false;
   }
 

@@ -12,12 +12,13 @@ namespace troupe {
 /// Where weights are rounded to bf16 alone, products are what libraries do. Weights are kept as the library reads them
 /// if that takes at most half of the memory that is left.
 void cuda_train_pass::take_library() {
-  if (options_.precision != train_precision::as_served) return;
+  const std::int64_t kept_bytes = library_linears::kept_bytes(model_);
+  if (options_.precision != train_precision::as_served || kept_bytes == 0) return;
   auto loaded = cuda::load_float_library(stream_);
   remark_ = fmt::format("{}: layers are multiplied with {}", name_of(options_.device),
                         loaded.library ? loaded.about : fmt::format("our own, slower kernels: {}", loaded.about));
   if (!loaded.library) return;
-  const bool keeps = library_linears::kept_bytes(model_) <= free_memory(options_.device).value_or(0) / 2;
+  const bool keeps = kept_bytes <= free_memory(options_.device).value_or(0) / 2;
   library_ = std::make_unique<library_linears>(std::move(loaded.library), model_, weights_, options_.most_rows, keeps);
   all_by_library_ = mlp_can_be_rounded_ = true;
   for (const layer_weights& layer : weights_.layers) {

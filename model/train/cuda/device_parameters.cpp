@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t piece = 1 << 16;  // floats that a thread of the host takes at a time
+constexpr std::int64_t host_piece = 1 << 16;  // floats that a thread of the host takes at a time
 
 }  // namespace
 
@@ -27,7 +27,7 @@ void device_parameters::send_values(const compute& with, const float* end, const
   const auto wanted = static_cast<std::size_t>(end - host_.gradients().data());
   if (wanted <= next_sent_) return;
   const std::size_t first = std::exchange(next_sent_, wanted), count = wanted - first;
-  with.pool.run_pieces(static_cast<std::int64_t>(count), piece, [&](std::int64_t from, std::int64_t some, int) {
+  with.pool.run_pieces(static_cast<std::int64_t>(count), host_piece, [&](std::int64_t from, std::int64_t some, int) {
     const std::size_t at = first + static_cast<std::size_t>(from);
     std::copy_n(host_.values().data() + at, some, sent_.data() + at);
   });
@@ -59,10 +59,11 @@ void device_parameters::set_gradients_of_host(const compute& with) const {
   for (std::size_t i = 0; i < parts_in_use_; ++i) {
     const fetched_part& part = parts_[i];
     part.there.wait();
-    with.pool.run_pieces(static_cast<std::int64_t>(part.count), piece, [&](std::int64_t from, std::int64_t count, int) {
-      const std::size_t at = part.first + static_cast<std::size_t>(from);
-      std::copy_n(fetched_.data() + at, count, host_.gradients().data() + at);
-    });
+    with.pool.run_pieces(static_cast<std::int64_t>(part.count), host_piece,
+                         [&](std::int64_t from, std::int64_t count, int) {
+                           const std::size_t at = part.first + static_cast<std::size_t>(from);
+                           std::copy_n(fetched_.data() + at, count, host_.gradients().data() + at);
+                         });
   }
 }
 

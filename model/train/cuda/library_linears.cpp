@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,11 @@ struct widths {
     ins = std::max(ins, padded_row(model.config.hidden));
   }
 };
+
+/// A rank as the library multiplies it: tensor cores want whole eights. What is behind the factors' own is zeros.
+std::int64_t whole_rank(std::int64_t rank) {
+  return rounded_up(rank, 8);
+}
 
 /// Behind and below a layer's weights.
 std::int64_t rank_room_of(const trained_model& model) {
@@ -72,16 +78,19 @@ library_linears::library_linears(std::unique_ptr<cuda::float_library> library, c
   for (auto& each : gradients_)
     each = cuda::device_buffer<std::uint16_t>(to_size(most_rows * (most.outs + rank_room_)));
   weights_ = cuda::device_buffer<std::uint16_t>(to_size(most_weights(model)));
-  if (!keeps) return;
-  all_weights_ = cuda::device_buffer<std::uint16_t>(to_size(weights_of_all(model)));
-  keep(weights);
+  if (keeps) keep(model, weights);
 }
 
 std::int64_t library_linears::kept_bytes(const trained_model& model) {
   return weights_of_all(model) * static_cast<std::int64_t>(sizeof(std::uint16_t));
 }
 
-void library_linears::keep(const device_weights& weights) {
+void library_linears::keep(const trained_model& model, const device_weights& weights) {
+  try {
+    all_weights_ = cuda::device_buffer<std::uint16_t>(to_size(weights_of_all(model)));
+  } catch (const std::bad_alloc&) {  // others have taken it meanwhile, or the rows of this pass
+    return;
+  }
   std::uint16_t* next = all_weights_.data();
   for (const matrix_view& w : matrices_of(weights)) {
     kept_[w.weights] = {.packed = w, .rows = {next, padded_row(w.ins) + rank_room_}};
@@ -145,20 +154,20 @@ void library_linears::adapter_forward(const cuda::stream& on, const layer& l, co
   const cuda::bf16_rows between = inputs(l.w.ins).from(0, ins);
   put_factors(on, l);
   library_->multiply(on, {.rows = r.rows,
-                          .columns = l.rank,
+                          .columns = whole_rank(l.rank),
                           .depth = ins,
                           .a = adapter_inputs(on, l, r).factor(),
                           .b = weights(l.w).from(padded_outs(l.w.outs), 0).factor(true),
                           .sums = {nullptr, between.stride},
                           .rounded = between.data});
-  cuda::copy_rows(on, between, r.rows, rounded_up(l.rank, 8), r.between);
+  cuda::copy_rows(on, between, r.rows, whole_rank(l.rank), r.between);
 }
 
 cuda::bf16_product library_linears::forward_product(const cuda::stream& on, const layer& l, int rows) {
   unpack(on, l.w);
   return {.rows = rows,
           .columns = l.w.outs,
-          .depth = padded_row(l.w.ins) + l.rank,
+          .depth = padded_row(l.w.ins) + whole_rank(l.rank),
           .a = inputs(l.w.ins).factor(),
           .b = weights(l.w).factor(true)};
 }
@@ -175,7 +184,7 @@ void library_linears::back(const cuda::stream& on, const layer& l, const rows_of
   if (l.rank > 0 && r.dropped.data)
     library_->multiply(on, {.rows = r.rows,
                             .columns = l.w.ins,
-                            .depth = l.rank,
+                            .depth = whole_rank(l.rank),
                             .a = gradients(l.w.outs, r.gradients).from(0, padded_outs(l.w.outs)).factor(),
                             .b = weights(l.w).from(padded_outs(l.w.outs), 0).factor(),
                             .sums = r.dropped});
@@ -197,7 +206,7 @@ void library_linears::factors_back(const cuda::stream& on, const layer& l, const
   if (l.rank == 0) return;
   if (!kept(l.w)) put_factors(on, l);  // else they are there since the way forward
   library_->multiply(on, {.rows = r.rows,
-                          .columns = l.rank,
+                          .columns = whole_rank(l.rank),
                           .depth = l.w.outs,
                           .a = dy.factor(),
                           .b = weights(l.w).from(0, padded_row(l.w.ins)).factor(),
@@ -224,7 +233,7 @@ cuda::bf16_product library_linears::back_product(const cuda::stream& on, const l
   unpack(on, l.w);
   return {.rows = r.rows,
           .columns = l.w.ins,
-          .depth = padded_outs(l.w.outs) + (r.dropped.data ? 0 : l.rank),
+          .depth = padded_outs(l.w.outs) + (r.dropped.data ? 0 : whole_rank(l.rank)),
           .a = gradients(l.w.outs, r.gradients).factor(),
           .b = weights(l.w).factor()};
 }
@@ -242,8 +251,10 @@ cuda::bf16_rows library_linears::adapter_inputs(const cuda::stream& on, const la
 void library_linears::put_factors(const cuda::stream& on, const layer& l) {
   const std::int64_t ins = padded_row(l.w.ins);
   const cuda::bf16_rows w = weights(l.w);
-  cuda::round_rows(on, l.b, l.w.outs, l.rank, rounded_up(l.rank, 8), w.from(0, ins), l.scale);
-  cuda::round_rows(on, l.a, l.rank, l.w.ins, ins, w.from(padded_outs(l.w.outs), 0));
+  const cuda::bf16_rows below = w.from(padded_outs(l.w.outs), 0), behind = below.from(l.rank, 0);
+  cuda::round_rows(on, l.b, l.w.outs, l.rank, whole_rank(l.rank), w.from(0, ins), l.scale);
+  cuda::round_rows(on, l.a, l.rank, l.w.ins, ins, below);
+  cuda::clear(behind.data, to_size((whole_rank(l.rank) - l.rank) * behind.stride) * sizeof(std::uint16_t), on);
 }
 
 // ---- without an adapter ----

@@ -20,10 +20,10 @@ namespace troupe {
 /// too, with room for `between` and `inner` behind each.
 class library_linears {
  public:
-  /// `keeps`: all weights are unpacked once, into memory of their own, and not again and again.
+  /// `keeps`: all weights are unpacked once, into memory of their own if there is enough, and not again and again.
   library_linears(std::unique_ptr<cuda::float_library> library, const trained_model& model,
                   const device_weights& weights, std::int64_t most_rows, bool keeps);
-  /// What keeping takes.
+  /// What keeping takes; 0: the library multiplies nothing of this model.
   static std::int64_t kept_bytes(const trained_model& model);
 
   /// A layer, and where its adapter's factors lie on the device.
@@ -72,7 +72,7 @@ class library_linears {
     bool is_unpacked = false;
   };
 
-  void keep(const device_weights& weights);
+  void keep(const trained_model& model, const device_weights& weights);
   /// Those that a matrix, or a piece of one, belongs to; null: none.
   kept_weights* kept(const matrix_view& w);
   /// Where those of a layer, or of a piece, lie with the factors.

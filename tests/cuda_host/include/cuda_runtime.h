@@ -144,6 +144,7 @@ using cudaGraph_t = cuda_host::graph_state*;
 using cudaGraphExec_t = cuda_host::graph_state*;
 
 cudaError_t cudaGetDeviceCount(int* count);
+cudaError_t cudaDriverGetVersion(int* version);
 cudaError_t cudaGetDevice(int* index);
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr which, int index);
 cudaError_t cudaSetDevice(int index);

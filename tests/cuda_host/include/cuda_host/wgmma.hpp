@@ -11,6 +11,8 @@ inline void open_products() {}
 inline void close_products() {}
 template <int Left>
 void wait_for_products() {}
+template <class Sum>
+void receive(Sum&) {}
 
 inline void multiply_fragment(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
   mma_bf16(c, a, b);
