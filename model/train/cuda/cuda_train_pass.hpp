@@ -17,8 +17,9 @@ namespace troupe {
 
 /// Passes of an adapter's training on a GPU. The base lies there as its packed file has it and stays as it is; what is
 /// trained stays the host's: a layer's values go there just before the pass reaches it, if they have changed, and its
-/// gradients come back while those of the layers before it are made. All memory is taken when it is made. A pass is put on one stream, in order; the host waits for what
-/// comes back, and before that only so as not to run far ahead. The same bits every time on GPUs of one kind.
+/// gradients come back while those of the layers before it are made. All memory is taken when it is made. A pass is put
+/// on one stream, in order; the host waits for what comes back, and before that only so as not to run far ahead. The
+/// same bits every time on GPUs of one kind.
 class cuda_train_pass final : public train_pass {
  public:
   cuda_train_pass(const trained_model& model, const parameter_set& parameters, const compute& with, options chosen);

@@ -2,6 +2,7 @@
 #include "model/ops/cuda/bf16_rows.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include "base/half.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
@@ -193,17 +194,17 @@ class cuda_float_library : public device_test {
   void SetUp() override {
     device_test::SetUp();
     if (IsSkipped()) return;
-    loaded_ = load_float_library(on_);
+    loaded_ = load_float_library(on_.emplace());
     if (!loaded_.library) GTEST_SKIP() << "there is no library: " << loaded_.about;
   }
-  stream on_;
+  std::optional<stream> on_;
   loaded_float_library loaded_;
 };
 
 TEST_F(cuda_float_library, is_taken_only_if_it_multiplies_rightly) {
-  EXPECT_TRUE(is_right(on_, *loaded_.library));
+  EXPECT_TRUE(is_right(*on_, *loaded_.library));
   wrong_library wrong(std::move(loaded_.library));
-  EXPECT_FALSE(is_right(on_, wrong));
+  EXPECT_FALSE(is_right(*on_, wrong));
 }
 
 /// Of random factors, some of them turned, with strides of their own.
@@ -236,9 +237,9 @@ TEST_F(cuda_float_library, gives_the_same_bits_every_time) {
   for (const int turns : {0, 1, 2, 3})
     for (const auto& [rows, columns, depth] :
          {std::tuple{300, 16, 700}, {16, 200, 520}, {130, 190, 16}, {70, 5, 83}, {260, 130, 96}}) {
-      const auto first = product_of(on_, *loaded_.library, rows, columns, depth, turns);
+      const auto first = product_of(*on_, *loaded_.library, rows, columns, depth, turns);
       for (int time = 0; time < 3; ++time)
-        ASSERT_TRUE(same_bits(first, product_of(on_, *loaded_.library, rows, columns, depth, turns)))
+        ASSERT_TRUE(same_bits(first, product_of(*on_, *loaded_.library, rows, columns, depth, turns)))
             << rows << " " << columns << " " << depth << " turns " << turns;
     }
 }

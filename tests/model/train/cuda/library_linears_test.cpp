@@ -1,6 +1,8 @@
 // Linear layers by a library for bf16, beside our own kernels.
 #include "model/train/cuda/library_linears.hpp"
 
+#include <optional>
+
 #include "model/ops/isa.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
 #include "tests/model/ops/cuda/on_device.hpp"
@@ -15,16 +17,18 @@ class library_linears_on_gpu : public testing::Test {
     skip_without_gpu();
     if (IsSkipped()) return;
     cuda::use_device(first_gpu.gpu);
-    cuda::loaded_float_library loaded = cuda::load_float_library(on_);
+    cuda::loaded_float_library loaded = cuda::load_float_library(stream_.emplace());
     if (!loaded.library) GTEST_SKIP() << "there is no library: " << loaded.about;
     thread_pool pool(1);
     model_ = frozen(load_golden("llama", pool, scheme::u8));
-    weights_.emplace(*model_.base, 0, model_.config.layers, on_);
+    weights_.emplace(*model_.base, 0, model_.config.layers, on());
     linears_.emplace(std::move(loaded.library), model_, *weights_, most_rows, false);
   }
 
+  const cuda::stream& on() const { return *stream_; }
+
   static constexpr int most_rows = 20;
-  cuda::stream on_;
+  std::optional<cuda::stream> stream_;
   trained_model model_;
   std::optional<device_weights> weights_;
   std::optional<library_linears> linears_;
@@ -32,7 +36,7 @@ class library_linears_on_gpu : public testing::Test {
 
 /// Two layers in turns, twice.
 TEST_F(library_linears_on_gpu, give_the_same_bits_with_weights_that_are_kept) {
-  library_linears keeping(cuda::load_float_library(on_).library, model_, *weights_, most_rows, true);
+  library_linears keeping(cuda::load_float_library(on()).library, model_, *weights_, most_rows, true);
   random_data random(72);
   const std::int64_t hidden = model_.config.hidden, ffn = model_.config.ffn;
   const cuda::device_array<float> x(cuda::random_rows(random, most_rows, hidden, padded_row(hidden))),
@@ -42,11 +46,11 @@ TEST_F(library_linears_on_gpu, give_the_same_bits_with_weights_that_are_kept) {
       const library_linears::layer layer{.w = weights_->layers[1][kind].w};
       const auto made = [&](library_linears& by) {
         const cuda::device_array<float> y(most_rows * padded_row(ffn)), dx(most_rows * padded_row(hidden));
-        by.read(on_, {x.data(), padded_row(hidden)}, most_rows, hidden);
-        by.forward(on_, layer, {.rows = most_rows}, {y.data(), padded_row(ffn)}, into::set);
-        by.back(on_, layer, {.rows = most_rows}, {dy.data(), padded_row(ffn)}, {dx.data(), padded_row(hidden)},
+        by.read(on(), {x.data(), padded_row(hidden)}, most_rows, hidden);
+        by.forward(on(), layer, {.rows = most_rows}, {y.data(), padded_row(ffn)}, into::set);
+        by.back(on(), layer, {.rows = most_rows}, {dy.data(), padded_row(ffn)}, {dx.data(), padded_row(hidden)},
                 into::set);
-        on_.wait();
+        on().wait();
         auto all = y.read();
         const auto more = dx.read();
         all.insert(all.end(), more.begin(), more.end());
@@ -57,7 +61,7 @@ TEST_F(library_linears_on_gpu, give_the_same_bits_with_weights_that_are_kept) {
 }
 
 TEST_F(library_linears_on_gpu, give_the_same_bits_of_a_head_that_is_kept) {
-  library_linears keeping(cuda::load_float_library(on_).library, model_, *weights_, most_rows, true);
+  library_linears keeping(cuda::load_float_library(on()).library, model_, *weights_, most_rows, true);
   random_data random(73);
   const std::int64_t hidden = model_.config.hidden, vocab = model_.config.vocab_size;
   for (const bool turned : {false, true}) {
@@ -65,12 +69,12 @@ TEST_F(library_linears_on_gpu, give_the_same_bits_of_a_head_that_is_kept) {
     const cuda::device_array<float> x(cuda::random_rows(random, most_rows, from, padded_row(from)));
     const auto made = [&](library_linears& by) {
       const cuda::device_array<float> y(most_rows * padded_row(to));
-      by.multiply(on_, {.w = weights_->head,
-                        .turned = turned,
-                        .rows = most_rows,
-                        .x = {x.data(), padded_row(from)},
-                        .y = {y.data(), padded_row(to)}});
-      on_.wait();
+      by.multiply(on(), {.w = weights_->head,
+                         .turned = turned,
+                         .rows = most_rows,
+                         .x = {x.data(), padded_row(from)},
+                         .y = {y.data(), padded_row(to)}});
+      on().wait();
       return y.read();
     };
     for (int time = 0; time < 2; ++time) EXPECT_TRUE(same_bits(made(*linears_), made(keeping)));
@@ -98,11 +102,11 @@ TEST_F(library_linears_on_gpu, multiply_large_matrices_in_pieces_both_ways) {
                                       .y = {y_there.data(), padded_row(to)},
                                       .bias = turned ? nullptr : bias_there.data(),
                                       .how = into::add});
-        on_.wait();
+        on().wait();
         return y_there.read();
       };
-      const auto got = made([&](const cuda::weight_product& p) { linears_->multiply(on_, p); });
-      const auto expected = made([&](const cuda::weight_product& p) { cuda::multiply_rounded(on_, p, 1); });
+      const auto got = made([&](const cuda::weight_product& p) { linears_->multiply(on(), p); });
+      const auto expected = made([&](const cuda::weight_product& p) { cuda::multiply_rounded(on(), p, 1); });
       for (std::int64_t row = 0; row < rows; ++row)
         cuda::expect_near(got.data() + row * padded_row(to), expected.data() + row * padded_row(to),
                           static_cast<std::size_t>(to), 1e-3);
