@@ -65,10 +65,12 @@ TEST(wire, answers_what_comes_while_it_starts) {
   for (std::size_t i = 1; i <= 8; ++i) {
     const link_id to_wire = other->connect(options.listen);
     other->send(to_wire, to_frame(leave_cluster{incarnation_id(1)}));
-    wire links(options);
-    links.on<leave_cluster>([&](const incoming<leave_cluster>& in) { links.send(in.link, farewell(1)); });
-    links.start();
-    EXPECT_TRUE(other.wait_frames(i));
+    {
+      wire links(options);
+      links.on<leave_cluster>([&](const incoming<leave_cluster>& in) { links.send(in.link, farewell(1)); });
+      links.start();
+      EXPECT_TRUE(other.wait_frames(i));
+    }
     other->close(to_wire);
   }
 }
