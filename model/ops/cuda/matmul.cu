@@ -178,8 +178,7 @@ struct tile_grid {
 
   /// Whole numbers may be added in any order, so slices can be as small as keeps the device busy.
   void cut_finer() {
-    while (2 * of_rows * of_outs * jobs.slices() <= 2 * multiprocessors() &&
-           jobs.slice_stages >= 2 * least_slice_stages)
+    while (of_rows * of_outs * jobs.slices() <= multiprocessors() && jobs.slice_stages >= 2 * least_slice_stages)
       jobs.slice_stages = static_cast<int>(rounded_up(jobs.slice_stages / 2, 2));
   }
 
