@@ -180,7 +180,8 @@ class floats_by_cublas_lt final : public float_library {
     if (is_new) known->second = lt_.best_algorithm(product, b, a, sums);
     if (!known->second)
       throw std::runtime_error(
-          fmt::format("cuBLASLt does not multiply {} x {} by {} x {} in bf16", p.rows, p.depth, p.depth, p.columns));
+          fmt::format("cuBLASLt does not multiply {} x {} by {} x {} in bf16: train with --precision fine", p.rows,
+                      p.depth, p.depth, p.columns));
     void* const to = p.rounded ? static_cast<void*>(p.rounded) : p.sums.data;
     const float share = p.how == into::add && !p.rounded ? 1.0f : 0.0f;
     lt_.require(lt_.multiply(on, product, *known->second, p.factor, p.b.data, b, p.a.data, a, share,
