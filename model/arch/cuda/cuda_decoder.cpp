@@ -87,7 +87,7 @@ void cuda_decoder::take_library() {
   };
   if (options_.max_rows < cuda::least_library_rows) return;
   if (std::none_of(weights_.layers.begin(), weights_.layers.end(), has_u8)) return;
-  cuda::loaded_library loaded = cuda::load_integer_library(stream_);
+  auto loaded = cuda::load_integer_library(stream_);
   remark_ = fmt::format("{}: passes of {} rows and more multiply u8 weights with {}", name_of(options_.device),
                         cuda::least_library_rows,
                         loaded.library ? loaded.about : fmt::format("the kernels of smaller ones: {}", loaded.about));

@@ -2,23 +2,19 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <vector>
 
-#include "base/device_lost.hpp"
 #include "base/half.hpp"
 
 namespace troupe::cuda {
 namespace {
 
-/// Numbers of either sign up to 1, as bf16, that tell every place of a matrix from its neighbours.
+/// Numbers of either sign up to 1.
 std::vector<std::uint16_t> bf16_pattern(std::int64_t size, unsigned step) {
-  std::vector<std::uint16_t> all(static_cast<std::size_t>(size));
-  unsigned value = 1;
-  for (std::uint16_t& each : all) {
-    value = value * 1664525u + step;
-    each = f32_to_bf16(static_cast<float>(static_cast<std::int8_t>(value >> 24)) / 128.0f);
-  }
+  const std::vector<std::int8_t> bytes = test_pattern(size, step);
+  std::vector<std::uint16_t> all(bytes.size());
+  std::transform(bytes.begin(), bytes.end(), all.begin(),
+                 [](std::int8_t byte) { return f32_to_bf16(static_cast<float>(byte) / 128.0f); });
   return all;
 }
 
@@ -104,17 +100,8 @@ bool is_right(const stream& on, float_library& library) {
   return is_right(on, library, trial(72, 48, 136, on)) && is_right(on, library, trial(40, 16, 4112, on));
 }
 
-loaded_float_library load_float_library(const stream& on) {
-  try {
-    auto library = open_float_library();
-    const std::string name = library->name();
-    if (!is_right(on, *library)) return {nullptr, name + " does not give the right sums on this device"};
-    return {std::move(library), name};
-  } catch (const device_lost&) {
-    throw;
-  } catch (const std::runtime_error& error) {
-    return {nullptr, error.what()};
-  }
+loaded<float_library> load_float_library(const stream& on) {
+  return load_library<float_library>(open_float_library, is_right, on);
 }
 
 }  // namespace troupe::cuda

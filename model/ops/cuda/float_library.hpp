@@ -6,6 +6,7 @@
 #include <string>
 
 #include "model/ops/cuda/device.hpp"
+#include "model/ops/cuda/loaded_library.hpp"
 #include "model/ops/rows.hpp"
 
 namespace troupe::cuda {
@@ -47,11 +48,7 @@ std::unique_ptr<float_library> open_float_library();
 /// Whether it multiplies small matrices rightly, whichever way they lie.
 bool is_right(const stream& on, float_library& library);
 
-struct loaded_float_library {
-  std::unique_ptr<float_library> library;  ///< null: our own kernels multiply
-  std::string about;                       ///< its name, or why there is none
-};
-/// Opens the library and tries it. Throws only if the device itself fails.
-loaded_float_library load_float_library(const stream& on);
+/// Opens the library and tries it.
+loaded<float_library> load_float_library(const stream& on);
 
 }  // namespace troupe::cuda

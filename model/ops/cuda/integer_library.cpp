@@ -1,23 +1,9 @@
 #include "model/ops/cuda/integer_library.hpp"
 
-#include <stdexcept>
 #include <vector>
-
-#include "base/device_lost.hpp"
 
 namespace troupe::cuda {
 namespace {
-
-/// Bytes of either sign, -128 among them, that tell every place of a matrix from its neighbours.
-std::vector<std::int8_t> test_pattern(std::int64_t size, unsigned step) {
-  std::vector<std::int8_t> all(static_cast<std::size_t>(size));
-  unsigned value = 1;
-  for (std::int8_t& each : all) {
-    value = value * 1664525u + step;
-    each = static_cast<std::int8_t>(value >> 24);
-  }
-  return all;
-}
 
 std::int32_t sum_of_products(const std::int8_t* a, const std::int8_t* b, std::int64_t count) {
   std::int32_t sum = 0;
@@ -49,17 +35,8 @@ bool is_exact(const stream& on, integer_library& library) {
   return true;
 }
 
-loaded_library load_integer_library(const stream& on) {
-  try {
-    auto library = open_integer_library();
-    const std::string name = library->name();
-    if (!is_exact(on, *library)) return {nullptr, name + " does not give the right sums on this device"};
-    return {std::move(library), name};
-  } catch (const device_lost&) {
-    throw;
-  } catch (const std::runtime_error& error) {
-    return {nullptr, error.what()};
-  }
+loaded<integer_library> load_integer_library(const stream& on) {
+  return load_library(open_integer_library, is_exact, on);
 }
 
 }  // namespace troupe::cuda

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "model/ops/cuda/device.hpp"
+#include "model/ops/cuda/loaded_library.hpp"
 
 namespace troupe::cuda {
 
@@ -36,11 +37,7 @@ std::unique_ptr<integer_library> open_integer_library();
 /// Whether it multiplies a matrix as the processor does, which is known only when it has been tried.
 bool is_exact(const stream& on, integer_library& library);
 
-struct loaded_library {
-  std::unique_ptr<integer_library> library;  ///< null: our own kernels multiply
-  std::string about;                         ///< its name, or why there is none
-};
-/// Opens the library and tries it. Throws only if the device itself fails.
-loaded_library load_integer_library(const stream& on);
+/// Opens the library and tries it.
+loaded<integer_library> load_integer_library(const stream& on);
 
 }  // namespace troupe::cuda

@@ -56,13 +56,19 @@ struct query_keys {
   __device__ bool sees(int key) const { return key >= from && key < to; }
 };
 
+/// Of the scores that the warp's query sees.
+__device__ float largest_score(const query_keys& own, const float* scores, float factor) {
+  float largest = minus_infinity;
+  for (int key = own.from + own.lane; key < own.to; key += 32) largest = fmaxf(largest, scores[key] * factor);
+  return warp_max(largest);
+}
+
 __global__ void softmax_rows(softmax_args a) {
   const query_keys own(a);
   if (own.head >= a.heads) return;
   float* scores = own.at(a.scores);
-  float largest = minus_infinity, total = 0;
-  for (int key = own.from + own.lane; key < own.to; key += 32) largest = fmaxf(largest, scores[key] * a.factor);
-  largest = warp_max(largest);
+  const float largest = largest_score(own, scores, a.factor);
+  float total = 0;
   for (int key = own.from + own.lane; key < own.to; key += 32) {
     scores[key] = expf(scores[key] * a.factor - largest);
     total += scores[key];
@@ -101,9 +107,8 @@ __global__ void softmax_rounded_rows(softmax_args a) {
   const query_keys own(a);
   if (own.head >= a.heads) return;
   float* scores = own.at(a.scores);
-  float largest = minus_infinity, total = 0;
-  for (int key = own.from + own.lane; key < own.to; key += 32) largest = fmaxf(largest, scores[key] * a.factor);
-  largest = warp_max(largest);
+  const float largest = largest_score(own, scores, a.factor);
+  float total = 0;
   const auto power = [&](int key) { return expf(scores[key] * a.factor - largest); };
   for (int key = own.from + own.lane; key < own.to; key += 32) total += power(key);
   const float share = 1.0f / warp_sum(total);

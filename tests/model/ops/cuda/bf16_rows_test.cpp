@@ -198,7 +198,7 @@ class cuda_float_library : public device_test {
     if (!loaded_.library) GTEST_SKIP() << "there is no library: " << loaded_.about;
   }
   std::optional<stream> on_;
-  loaded_float_library loaded_;
+  loaded<float_library> loaded_;
 };
 
 TEST_F(cuda_float_library, is_taken_only_if_it_multiplies_rightly) {

@@ -33,7 +33,7 @@ class cuda_library_products : public device_test {
     device_test::SetUp();
     if (IsSkipped()) return;
     const stream on;
-    loaded_library loaded = load_integer_library(on);
+    auto loaded = load_integer_library(on);
     if (!loaded.library) GTEST_SKIP() << "there is no library: " << loaded.about;
     real_ = std::move(loaded.library);
   }

@@ -7,12 +7,11 @@ namespace {
 
 class cuda_product_seconds : public device_test {};
 
-/// A simulated device's clock stands still; but it would end the test if anything were read that is not there.
 TEST_F(cuda_product_seconds, are_measured_for_few_rows_and_many) {
   const std::int64_t outs[] = {40, 16};
   const stream on;
   for (const scheme kind : {scheme::u8, scheme::bf16, scheme::f32})
-    for (const int rows : {1, 20}) EXPECT_GE(product_seconds(on, kind, outs, 70, rows), 0) << name_of(kind) << rows;
+    for (const int rows : {1, 20}) EXPECT_GT(product_seconds(on, kind, outs, 70, rows), 0) << name_of(kind) << rows;
 }
 
 }  // namespace

@@ -17,7 +17,7 @@ class library_linears_on_gpu : public testing::Test {
     skip_without_gpu();
     if (IsSkipped()) return;
     cuda::use_device(first_gpu.gpu);
-    cuda::loaded_float_library loaded = cuda::load_float_library(stream_.emplace());
+    auto loaded = cuda::load_float_library(stream_.emplace());
     if (!loaded.library) GTEST_SKIP() << "there is no library: " << loaded.about;
     thread_pool pool(1);
     model_ = frozen(load_golden("llama", pool, scheme::u8));
