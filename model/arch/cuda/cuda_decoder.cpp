@@ -27,9 +27,7 @@ const decoder::options& checked(const decoder::options& options, const model_con
   const std::string where = name_of(options.device);
   check_device(options.device, where);
   check(options.split, config);
-  if (config.head_dim > cuda::most_head_dim)
-    refuse("{}: the model's heads have {} values, {} at most run on GPUs: use the device cpu", where, config.head_dim,
-           cuda::most_head_dim);
+  check_sizes_for_gpu(config, where);
   cuda::use_device(options.device.gpu);
   return options;
 }

@@ -1,6 +1,21 @@
 #include "model/arch/cuda/device_weights.hpp"
 
+#include <algorithm>
+
+#include "base/error.hpp"
+#include "model/ops/cuda/ops.hpp"
+
 namespace troupe {
+
+void check_sizes_for_gpu(const model_config& config, const std::string& where) {
+  if (config.head_dim > cuda::most_head_dim)
+    refuse("{}: the model's heads have {} values, {} at most run on GPUs: use the device cpu", where, config.head_dim,
+           cuda::most_head_dim);
+  const std::int64_t widest = std::max({config.hidden, config.heads * config.head_dim, config.ffn});
+  if (widest > cuda::most_row_values)
+    refuse("{}: the model's rows have {} values, {} at most run on GPUs: use the device cpu", where, widest,
+           cuda::most_row_values);
+}
 
 /// Puts weights one after another into memory that is large enough; without memory it only counts.
 class device_weights::mover {

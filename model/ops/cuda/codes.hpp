@@ -24,7 +24,8 @@ void for_width(std::int64_t n, Start start) {
   if (all <= 4 * 512) return start(row_share<4, 512>{});
   if (all <= 8 * 448) return start(row_share<8, 448>{});
   if (all <= 8 * 1024) return start(row_share<8, 1024>{});
-  check(all <= 16 * 1024 ? cudaSuccess : cudaErrorInvalidValue, "rows of more than 65536 elements");
+  static_assert(4 * 16 * 1024 == most_row_values);
+  check(n <= most_row_values ? cudaSuccess : cudaErrorInvalidValue, "a row that is too wide");
   start(row_share<16, 1024>{});  // more than the registers hold
 }
 

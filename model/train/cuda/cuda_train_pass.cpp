@@ -18,9 +18,7 @@ const train_pass::options& checked(const train_pass::options& options, const tra
   const std::string where = name_of(options.device);
   check_device(options.device, where);
   if (!model.base) refuse("{}: adapters alone are trained on GPUs: train all weights on the device cpu", where);
-  if (model.config.head_dim > cuda::most_head_dim)
-    refuse("{}: the model's heads have {} values, {} at most run on GPUs: use the device cpu", where,
-           model.config.head_dim, cuda::most_head_dim);
+  check_sizes_for_gpu(model.config, where);
   cuda::use_device(options.device.gpu);
   return options;
 }

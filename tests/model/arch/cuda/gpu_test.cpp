@@ -8,6 +8,8 @@
 
 #include <cuda_runtime.h>
 
+#include "base/error.hpp"
+#include "model/arch/cuda/device_weights.hpp"
 #include "model/arch/device.hpp"
 
 namespace troupe {
@@ -20,6 +22,26 @@ TEST(gpu_fault, names_a_gpu_that_is_not_there_or_too_old) {
   EXPECT_EQ(gpu_fault(0),
             "this GPU has compute capability 7.x, and 8.0 is the least that is needed: use the device cpu");
   cuda_host::compute_capability = own;
+}
+
+/// What check_sizes_for_gpu says of a model whose heads or inner rows have so many values.
+std::string size_fault(std::int64_t head_dim, std::int64_t ffn) {
+  model_config config;
+  config.hidden = 1024, config.heads = 2, config.head_dim = head_dim, config.ffn = ffn;
+  try {
+    check_sizes_for_gpu(config, "cuda:0");
+  } catch (const input_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
+TEST(check_sizes_for_gpu, names_heads_and_rows_that_are_too_wide) {
+  EXPECT_EQ(size_fault(256, 65536), "");
+  EXPECT_EQ(size_fault(257, 1024),
+            "cuda:0: the model's heads have 257 values, 256 at most run on GPUs: use the device cpu");
+  EXPECT_EQ(size_fault(64, 65540),
+            "cuda:0: the model's rows have 65540 values, 65536 at most run on GPUs: use the device cpu");
 }
 
 TEST(leave_device, gives_back_what_a_question_for_free_memory_took) {
