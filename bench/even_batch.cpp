@@ -17,8 +17,7 @@ engine_options options_for(const load_place& place, const engine_bench& options,
   const std::int64_t context = options.decode_context + options.decode + 1;
   const std::int64_t kv_tokens = (context + 2 * block_tokens) * sequences * batches;
   engine_options chosen = engine_options_for(place, context, sequences, kv_tokens);
-  std::int32_t& mixed = chosen.scheduler.max_mixed_prompt_tokens;
-  mixed = std::max(mixed, 2 * sequences * options.decode_context / options.decode);
+  chosen.scheduler.max_mixed_prompt_tokens = std::max(96, 2 * sequences * options.decode_context / options.decode);
   return chosen;
 }
 

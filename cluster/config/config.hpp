@@ -62,7 +62,7 @@ struct model_settings {
 
 struct scheduler_settings {
   int max_batch_tokens = 2048;
-  int max_mixed_prompt_tokens = 96;  ///< tokens of prompts in a step that also computes tokens of answers
+  int max_mixed_prompt_tokens = 0;  ///< tokens of prompts in a step that also computes tokens of answers; 0: learned
   int max_sequences = 256;
   std::uint64_t kv_memory = std::uint64_t{1} << 30;  ///< bytes of keys and values per replica, over all its stages
   int max_waiting = 4096;

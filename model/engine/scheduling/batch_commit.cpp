@@ -36,6 +36,7 @@ std::span<const ended_sequence> batch_scheduler::commit(step_id step, std::span<
   assert(found != flying_.end());
   if (found == flying_.end()) return ended_;
   sequence_list rows = std::move(found->rows);
+  landed_ = found->mixed;
   flying_.erase(found);
   outcome_search search(outcomes);
   for (sequence_state* sequence : rows) land(*sequence, search);

@@ -18,8 +18,8 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
   if (chosen.max_batch_tokens < chosen.max_sequences)
     refuse("max_batch_tokens ({}) is below max_sequences ({}): every sequence needs a token of each step",
            chosen.max_batch_tokens, chosen.max_sequences);
-  if (chosen.max_mixed_prompt_tokens < 1)
-    refuse("max_mixed_prompt_tokens is {}: at least 1", chosen.max_mixed_prompt_tokens);
+  if (chosen.max_mixed_prompt_tokens < 0)
+    refuse("max_mixed_prompt_tokens is {}: at least 0", chosen.max_mixed_prompt_tokens);
   if (chosen.even_context < 1) refuse("even_context is {}: at least 1", chosen.even_context);
   if (chosen.max_adapters < 1) refuse("max_adapters is {}: at least 1", chosen.max_adapters);
   if (chosen.max_proposals < 0) refuse("max_proposals is {}: at least 0", chosen.max_proposals);
@@ -34,6 +34,7 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
 batch_scheduler::batch_scheduler(options chosen)
     : options_(checked(std::move(chosen))),
       costs_(options_.even_context, options_.max_batch_tokens),
+      allowance_(options_.max_mixed_prompt_tokens, options_.max_batch_tokens),
       pool_(options_.blocks),
       cache_(pool_, options_.model),
       blocks_(cache_),
@@ -54,6 +55,8 @@ const batch_scheduler::sequence_state* batch_scheduler::find_leader(sequence_id 
 
 bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   plan.clear();
+  if (landed_) allowance_.note_step(landed_->prompt_tokens, now - landed_->since);
+  landed_.reset();
   if (suspects_.any() && !flying_.empty()) return false;
   declare_urgent();
   planning step{.now = now, .plan = plan};
@@ -64,8 +67,8 @@ bool batch_scheduler::plan_step(instant now, step_plan& plan) {
     return false;
   }
   plan.id = step_id{++step_};
-  give_proposals(give_tokens(), step);
-  write_rows(plan);
+  give_proposals(give_tokens(step), step);
+  write_rows(step);
   std::swap(plan.forgotten, forgotten_);
   return true;
 }
@@ -149,6 +152,7 @@ void batch_scheduler::forget_stored(life_end why) {
       sequence->in_flight = step_id{};
     }
   flying_.clear();
+  landed_.reset();
   for (const sequence_list all = running_; sequence_state * sequence : all) {
     if (sequence->cancelled && sequence->followers.empty())
       remove(*sequence);

@@ -18,8 +18,8 @@
 //   adapter has to wait, or a second long prompt, is passed over.
 // - A step gives every running sequence one token. The rest of the budget is given in the order, but a share of what
 //   prompts may have (batch_share) is kept for batch; what is left goes to guesses, which never push anybody out. While
-//   an interactive answer is in the step, prompts get no more than max_mixed_prompt_tokens of it, so that nobody who
-//   reads along waits for a stranger's long prompt.
+//   an interactive answer is in the step, prompts get only as many as make it some times as long (prompt_allowance), so
+//   that nobody who reads along waits for a stranger's long prompt.
 // - A long prompt, one that takes several steps, leaves half of what prompts may have to shorter ones that came later,
 //   and a second long one of its class waits until the first is nearly done, unless that is in another step that is in
 //   flight: no short question waits for a stranger's book.
@@ -46,6 +46,7 @@
 #include "base/result.hpp"
 #include "model/engine/scheduling/adapter_slots.hpp"
 #include "model/engine/scheduling/fair_queue.hpp"
+#include "model/engine/scheduling/prompt_allowance.hpp"
 #include "model/engine/scheduling/sequence_blocks.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
 #include "model/engine/scheduling/step_plan.hpp"
@@ -60,8 +61,9 @@ class batch_scheduler {
     std::int32_t blocks = 0;               ///< of 16 positions
     std::int64_t context = 2048;           ///< tokens of prompt and answer at most
     std::int32_t max_batch_tokens = 2048;  ///< of one step; at least max_sequences
-    /// Of prompts, in a step that interactive answers wait for as well: the gap between their tokens. At least 1.
-    std::int32_t max_mixed_prompt_tokens = 96;
+    /// Of prompts, in a step that interactive answers wait for as well: the gap between their tokens. 0: as many as
+    /// prompt_allowance has learned.
+    std::int32_t max_mixed_prompt_tokens = 0;
     /// Up to here the weights are most of the work for a token, in many models; beyond it, what attention reads is.
     std::int64_t even_context = 8192;
     std::int32_t max_sequences = 256;  ///< that run at a time
@@ -136,16 +138,23 @@ class batch_scheduler {
  private:
   using sequence_state = detail::sequence_state;
   using sequence_list = std::vector<sequence_state*>;
+  /// A step that somebody who reads an answer along waits for.
+  struct mixed_step {
+    instant since;
+    std::int64_t prompt_tokens = 0;
+  };
   /// The step being planned.
   struct planning {
     instant now;
     step_plan& plan;
     bool closed_to_new = false;     ///< somebody before them waits for room
     bool closed_to_growth = false;  ///< an urgent sequence needs the blocks
+    std::optional<mixed_step> mixed = {};
   };
   struct flying_step {
     step_id id;
     sequence_list rows;
+    std::optional<mixed_step> mixed;
   };
   /// How fast sequences leave the queue.
   struct start_pace {
@@ -204,12 +213,13 @@ class batch_scheduler {
 
   // batch_tokens.cpp: how many tokens each gets, and the plan
   void choose_rows();
-  std::int64_t give_tokens();
+  bool somebody_reads() const;
+  std::int64_t give_tokens(planning& step);
   detail::prompt_shares share_out(std::int64_t tokens) const;
   std::int64_t prompt_budget() const;
   void give_proposals(std::int64_t left, const planning& step);
   std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left, const planning& step) const;
-  void write_rows(step_plan& plan);
+  void write_rows(const planning& step);
 
   // batch_commit.cpp: what a step's outcome changes
   class outcome_search;
@@ -226,6 +236,7 @@ class batch_scheduler {
 
   options options_;
   detail::token_costs costs_;
+  detail::prompt_allowance allowance_;
   block_pool pool_;
   prefix_cache cache_;
   detail::sequence_blocks blocks_;
@@ -240,6 +251,7 @@ class batch_scheduler {
   std::size_t slots_ = 0;  ///< taken: rows that the running may take, their followers' too
   detail::suspects suspects_;
   std::vector<flying_step> flying_;
+  std::optional<mixed_step> landed_;  ///< since the last plan
   std::vector<sequence_list> spare_lists_;
   std::vector<ended_sequence> ended_;
   std::vector<sequence_id> forgotten_;  ///< for the next plan

@@ -64,9 +64,10 @@ void batch_scheduler::choose_rows() {
 
 /// One token for everyone, the others in the order, but shares for batch and for short prompts. Returns how many are
 /// left.
-std::int64_t batch_scheduler::give_tokens() {
-  std::int64_t left = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
-  assert(left >= 0);
+std::int64_t batch_scheduler::give_tokens(planning& step) {
+  const std::int64_t most = options_.max_batch_tokens - static_cast<std::int64_t>(chosen_.size());
+  assert(most >= 0);
+  std::int64_t left = most;
   detail::prompt_shares shares = share_out(left);
   for (sequence_state* sequence : chosen_) {
     const bool is_batch = sequence->in_batch_tier(), is_short = !costs_.is_long(*sequence);
@@ -77,6 +78,7 @@ std::int64_t batch_scheduler::give_tokens() {
     shares.take(cost, is_short);
     left -= cost;
   }
+  if (somebody_reads()) step.mixed = mixed_step{step.now, most - left};
   return left;
 }
 
@@ -96,11 +98,13 @@ detail::prompt_shares batch_scheduler::share_out(std::int64_t tokens) const {
 
 /// How many tokens of prompts the step may have besides the one for everyone.
 std::int64_t batch_scheduler::prompt_budget() const {
-  const bool somebody_reads = std::any_of(chosen_.begin(), chosen_.end(), [](const sequence_state* s) {
+  return somebody_reads() ? allowance_.tokens() : options_.max_batch_tokens;
+}
+
+bool batch_scheduler::somebody_reads() const {
+  return std::any_of(chosen_.begin(), chosen_.end(), [](const sequence_state* s) {
     return s->decoding() && s->priority == request_priority::interactive;
   });
-  return somebody_reads ? std::min(options_.max_mixed_prompt_tokens, options_.max_batch_tokens)
-                        : options_.max_batch_tokens;
 }
 
 void batch_scheduler::give_proposals(std::int64_t left, const planning& step) {
@@ -125,18 +129,19 @@ std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence
   return std::min(guesses, sequence.blocks.size() * block_tokens - known);
 }
 
-void batch_scheduler::write_rows(step_plan& plan) {
+void batch_scheduler::write_rows(const planning& step) {
   std::sort(chosen_.begin(), chosen_.end(), [](const sequence_state* a, const sequence_state* b) {
     return a->adapter != b->adapter ? a->adapter < b->adapter : ranks_before(*a, *b);
   });
   flying_step& flying = flying_.emplace_back();
-  flying.id = plan.id;
+  flying.id = step.plan.id;
+  flying.mixed = step.mixed;
   if (!spare_lists_.empty()) {
     flying.rows = std::move(spare_lists_.back());
     spare_lists_.pop_back();
   }
   for (sequence_state* sequence : chosen_) {
-    write_row(*sequence, plan);
+    write_row(*sequence, step.plan);
     counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
     flying.rows.push_back(sequence);
     if (sequence->priority == request_priority::batch) batch_served_ = step_;

@@ -34,6 +34,24 @@ TEST(batch_scheduler, bounds_what_a_step_has_of_prompts_while_somebody_reads_an_
   EXPECT_EQ(row_of(engine, 2)->tokens, 19) << "nobody reads: all that is left of it";
 }
 
+TEST(batch_scheduler, learns_how_many_tokens_of_prompts_make_a_step_four_times_as_long) {
+  auto options = options_for_long_prompts();
+  options.max_batch_tokens = 512;
+  engine_simulation engine(options);
+  engine.submit(request_of(8, 1900));
+  std::int32_t most = 0;
+  for (int step = 0; step < 400; ++step) {
+    if (step % 10 == 5) engine.submit(request_of(150, 1, step));
+    ASSERT_TRUE(engine.plan());
+    std::int32_t of_prompts = 0;
+    for (const planned_row& row : engine.flights.back().plan.rows) of_prompts += row.tokens - 1;
+    if (step > 300) most = std::max(most, of_prompts);
+    engine.now = engine.now + std::chrono::milliseconds(9 + of_prompts);  // and one for each plan
+    land(engine);
+  }
+  EXPECT_NEAR(most, 30, 2);
+}
+
 TEST(batch_scheduler, lets_a_short_prompt_pass_a_long_one_that_came_first) {
   auto options = options_for_long_prompts();
   engine_simulation engine(options);
