@@ -6,8 +6,6 @@
 namespace troupe {
 namespace {
 
-constexpr int most_tile_rows = 12;
-
 /// Tiles of nearly equal height: 16 rows are two of 8, not one of 12 and one of 4.
 int tile_for(int rows) {
   const int tiles = (rows + most_tile_rows - 1) / most_tile_rows;
