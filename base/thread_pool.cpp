@@ -32,12 +32,6 @@ bool exhausted(std::uint64_t ticket) {
   return next_task(ticket) >= task_count(ticket);
 }
 
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 /// Spins until `ready()` or the spin time is over; true when ready.
 template <class Ready>
 bool spin(Ready ready) {
@@ -45,7 +39,7 @@ bool spin(Ready ready) {
   do {
     for (int i = 0; i < 64; ++i) {
       if (ready()) return true;
-      pause();
+      __builtin_ia32_pause();
     }
   } while (clock::now() < limit);
   return ready();

@@ -59,12 +59,6 @@ fetch_list factors_for(std::span<const adapted_job> adapters, std::size_t job, s
   return list;
 }
 
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 }  // namespace
 
 quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins,
@@ -144,7 +138,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
     product.read_after = &factors;
     with.kernels.matmul(product, first, last);
     // Tasks are taken in order, so all A x have been made, or are being made by threads that wait for nobody.
-    while (shrunk.load(std::memory_order_acquire) < shrinks) relax();
+    while (shrunk.load(std::memory_order_acquire) < shrinks) __builtin_ia32_pause();
     for (const auto& adapted : adapters)
       if (adapted.job == job) with.kernels.expand(adapted.adapter, first, last);
   };
