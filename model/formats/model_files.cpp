@@ -1,6 +1,5 @@
 #include "model/formats/model_files.hpp"
 
-#include <stdexcept>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -130,8 +129,8 @@ void copy_companions(const std::filesystem::path& from, const std::filesystem::p
     std::error_code error;
     std::filesystem::copy_file(from / name, to / name, std::filesystem::copy_options::overwrite_existing, error);
     if (error)
-      throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
-                                           (to / name).string(), error.message()));
+      throw write_failure(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
+                                      (to / name).string(), error.message()));
   }
 }
 
