@@ -14,7 +14,7 @@
 #include "model/formats/safetensors.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 
-namespace troupe {
+namespace troupe::bench {
 namespace {
 
 using json = nlohmann::ordered_json;
@@ -143,4 +143,4 @@ void write_random_model(const std::string& name, const fs::path& folder) {
   write_weights(folder / "model.safetensors", s);
 }
 
-}  // namespace troupe
+}  // namespace troupe::bench
