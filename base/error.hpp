@@ -1,6 +1,5 @@
 #pragma once
 #include <stdexcept>
-#include <string>
 #include <utility>
 
 #include <fmt/format.h>

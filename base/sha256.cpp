@@ -1,7 +1,6 @@
 #include "base/sha256.hpp"
 
 #include <array>
-#include <cstdint>
 #include <new>
 
 #include <fmt/format.h>

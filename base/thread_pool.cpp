@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
-#include <exception>
+#include <utility>
 
 #include <sched.h>
 
@@ -32,12 +32,6 @@ bool exhausted(std::uint64_t ticket) {
   return next_task(ticket) >= task_count(ticket);
 }
 
-void pause() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
-
 /// Spins until `ready()` or the spin time is over; true when ready.
 template <class Ready>
 bool spin(Ready ready) {
@@ -45,7 +39,7 @@ bool spin(Ready ready) {
   do {
     for (int i = 0; i < 64; ++i) {
       if (ready()) return true;
-      pause();
+      __builtin_ia32_pause();
     }
   } while (clock::now() < limit);
   return ready();
@@ -89,6 +83,7 @@ void thread_pool::run_job(int count, job_function function, void* context) {
   }
   const auto finished = [&] { return done_.load(std::memory_order_acquire) == count; };
   while (!spin(finished)) std::this_thread::yield();
+  if (fault_) std::rethrow_exception(std::exchange(fault_, nullptr));
 }
 
 bool thread_pool::take_one(int thread) {
@@ -96,7 +91,12 @@ bool thread_pool::take_one(int thread) {
   do {
     if (exhausted(seen)) return false;
   } while (!ticket_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire));
-  function_(context_, static_cast<int>(next_task(seen)), thread);
+  try {
+    function_(context_, static_cast<int>(next_task(seen)), thread);
+  } catch (...) {
+    const std::lock_guard lock(fault_mutex_);
+    fault_ = std::current_exception();
+  }
   done_.fetch_add(1, std::memory_order_release);
   return true;
 }

@@ -2,6 +2,8 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <exception>
+#include <mutex>
 #include <thread>
 #include <type_traits>
 #include <vector>
@@ -23,7 +25,7 @@ class thread_pool {
   int threads() const { return static_cast<int>(helpers_.size()) + 1; }
 
   /// Calls `task(index, thread)` once for every index in [0, count); returns when all are done. `thread` is below
-  /// threads() and no two running tasks share it.
+  /// threads() and no two running tasks share it. Throws what a task threw, when no task runs any more.
   template <class Task>
   void run(int count, Task&& task) {
     if (count <= 1 || helpers_.empty()) {
@@ -60,6 +62,8 @@ class thread_pool {
   alignas(64) job_function function_ = nullptr;
   void* context_ = nullptr;
   std::atomic<bool> stopping_{false};
+  std::mutex fault_mutex_;
+  std::exception_ptr fault_;  // of a task of this job
   std::vector<std::thread> helpers_;
 };
 

@@ -1,6 +1,5 @@
 #include "bench/constrained.hpp"
 
-#include <algorithm>
 #include <numeric>
 
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 int main(int count, char** words) {
   try {
     if (count != 3) troupe::refuse("usage: make-random-model tiny|S|M|8B|8B-4 DIR");
-    troupe::write_random_model(words[1], words[2]);
+    troupe::bench::write_random_model(words[1], words[2]);
     return 0;
   } catch (const std::exception& error) {
     std::fprintf(stderr, "make-random-model: %s\n", error.what());

@@ -7,11 +7,11 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "bench/adapter_loader.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/random_adapter.hpp"
 #include "bench/temporary_folder.hpp"
 #include "bench/timing.hpp"
-#include "model/engine/stages/adapter_loader.hpp"
 
 namespace troupe::bench {
 namespace {

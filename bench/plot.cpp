@@ -1,7 +1,6 @@
 #include "bench/plot.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <optional>
 

@@ -10,10 +10,11 @@
 #include "base/error.hpp"
 #include "base/half.hpp"
 #include "base/utf8.hpp"
+#include "base/whole_file.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 
-namespace troupe {
+namespace troupe::bench {
 namespace {
 
 using json = nlohmann::ordered_json;
@@ -125,7 +126,7 @@ void write_weights(const fs::path& path, const shape& s) {
       file.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size() * 2));
     }
   }
-  if (!file.flush()) throw std::runtime_error(path.string() + ": cannot be written: check space and permissions");
+  if (!file.flush()) throw write_failure(path.string() + ": cannot be written: check space and permissions");
 }
 
 }  // namespace
@@ -134,12 +135,12 @@ void write_random_model(const std::string& name, const fs::path& folder) {
   const auto found = shapes.find(name);
   if (found == shapes.end()) refuse("'{}' is no shape: use tiny, S, M, 8B or 8B-4", name);
   const shape& s = found->second;
-  fs::create_directories(folder);
-  std::ofstream(folder / "config.json") << config_of(s).dump(2) << "\n";
-  std::ofstream(folder / "tokenizer.json") << byte_tokenizer().dump() << "\n";
-  std::ofstream(folder / "tokenizer_config.json")
-      << json{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"add_bos_token", true}}.dump(2) << "\n";
+  const auto write = [&](const char* file, const std::string& text) { write_file(folder / file, text + "\n"); };
+  make_folder(folder);
+  write("config.json", config_of(s).dump(2));
+  write("tokenizer.json", byte_tokenizer().dump());
+  write("tokenizer_config.json", json{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"add_bos_token", true}}.dump(2));
   write_weights(folder / "model.safetensors", s);
 }
 
-}  // namespace troupe
+}  // namespace troupe::bench

@@ -1,7 +1,5 @@
 #include "bench/scheduler.hpp"
 
-#include <cmath>
-#include <deque>
 #include <random>
 
 #include "bench/load.hpp"

@@ -1,6 +1,5 @@
 #include "bench/trace.hpp"
 
-#include <array>
 #include <chrono>
 #include <optional>
 

@@ -60,7 +60,7 @@ class idle_gateway {
 /// A folder with only a tokenizer: the interface needs no more of a model.
 class temporary_model {
  public:
-  temporary_model() { write_random_model("tiny", model()); }
+  temporary_model() { bench::write_random_model("tiny", model()); }
 
   fs::path model() const { return folder_.path() / "model"; }
   fs::path state() const { return folder_.path() / "state"; }

@@ -28,7 +28,7 @@ constexpr const char* practice_shape = "S";
 /// A random model and its packed forms, gone with this object.
 class practice_model {
  public:
-  practice_model() { write_random_model(practice_shape, model()); }
+  practice_model() { bench::write_random_model(practice_shape, model()); }
 
   fs::path model() const { return folder_.path() / practice_shape; }
   fs::path cache() const { return folder_.path() / "packed"; }

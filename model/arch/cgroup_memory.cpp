@@ -21,10 +21,10 @@ constexpr cgroup_files version_1{
 constexpr cgroup_files version_2{"memory.max", "memory.current", {"inactive_file", "active_file"}};
 
 /// Nothing where there is no such file, or "max" in it.
-std::optional<std::int64_t> number_in(const fs::path& path) {
+std::optional<std::int64_t> bytes_in(const fs::path& path) {
   std::ifstream file(path);
-  std::int64_t number = 0;
-  return file >> number ? std::optional(number) : std::nullopt;
+  std::int64_t bytes = 0;
+  return file >> bytes ? std::optional(bytes) : std::nullopt;
 }
 
 /// Cached pages of files count as used, but go when room is needed. A model's packed file is among them, as in the
@@ -39,7 +39,7 @@ std::int64_t pages_of_files(const fs::path& folder, const cgroup_files& names) {
 }
 
 std::optional<std::int64_t> free_in(const fs::path& folder, const cgroup_files& names) {
-  const auto limit = number_in(folder / names.limit), used = number_in(folder / names.used);
+  const auto limit = bytes_in(folder / names.limit), used = bytes_in(folder / names.used);
   if (!limit || !used) return std::nullopt;
   return std::max<std::int64_t>(*limit - *used + pages_of_files(folder, names), 0);
 }

@@ -31,8 +31,8 @@ std::string cache_name(const model_files& source, const load_options& options) {
     print.add(fmt::format("{} {} {}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec));
   }
   const std::string stem = fs::absolute(source.path).lexically_normal().stem().string();
-  return fmt::format("{}-{}-{}.safetensors", stem.empty() ? "model" : stem,
-                     options.quant ? name_of(*options.quant) : "native", fmt::format("{:016x}", print.value()));
+  return fmt::format("{}-{}-{:016x}.safetensors", stem.empty() ? "model" : stem,
+                     options.quant ? name_of(*options.quant) : "native", print.value());
 }
 
 bool pack_into_cache(const model_files& source, const load_options& options, thread_pool& pool,

@@ -4,9 +4,7 @@ namespace troupe {
 namespace {
 
 void bring_in(const matrix_view& w) {
-  if (!w.weights) return;
-  const auto* first = reinterpret_cast<const std::byte*>(w.weights);
-  mapped_file::preload({first, packed_bytes(w.kind, w.outs, w.ins).total()});
+  if (w.weights) mapped_file::preload({w.weights, packed_bytes(w.kind, w.outs, w.ins).total()});
 }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "model/arch/quantize.hpp"
 
 #include <cerrno>
-#include <fstream>
 #include <string_view>
 #include <system_error>
 
@@ -78,11 +77,9 @@ class staged_folder {
 
  private:
   void publish(std::string_view name) const {
-    std::error_code error;
-    if (!fs::exists(stage_ / name)) return;
+    if (!path_exists(stage_ / name)) return;
     make_folder((path_ / name).parent_path());
-    fs::rename(stage_ / name, path_ / name, error);
-    if (error) fail(path_ / name, "cannot be written", error);
+    move_to(stage_ / name, path_ / name);
   }
   /// What an earlier model left here would be taken for a part of this one.
   void remove_leftovers() const {
@@ -151,14 +148,10 @@ void write_weights(const model_files& source, const load_options& options, threa
 }
 
 void write_companions(const model_files& source, const fs::path& to) {
-  if (source.gguf) {
-    std::ofstream file(to / metadata_name, std::ios::binary);
-    file << metadata_only_gguf(*source.gguf);
-    file.close();
-    if (!file) fail(to / metadata_name, "cannot be written", {errno, std::generic_category()});
-    return;
-  }
-  copy_companions(source.path, to);
+  if (source.gguf)
+    write_file(to / metadata_name, metadata_only_gguf(*source.gguf));
+  else
+    copy_companions(source.path, to);
 }
 
 }  // namespace

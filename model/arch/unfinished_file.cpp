@@ -15,6 +15,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/paths.hpp"
+#include "base/whole_file.hpp"
+
 namespace troupe {
 namespace {
 
@@ -31,11 +34,9 @@ void remove_if_abandoned(const fs::path& path) {
 
 void remove_abandoned(const fs::path& final_path) {
   const std::string beginning = final_path.filename().string() + ".";
-  std::error_code fault;
-  for (fs::directory_iterator each(final_path.parent_path(), fault), end; !fault && each != end;
-       each.increment(fault)) {
-    const std::string name = each->path().filename().string();
-    if (name.starts_with(beginning) && name.ends_with(unfinished_ending)) remove_if_abandoned(each->path());
+  for (const fs::path& each : entries_of(final_path.parent_path())) {
+    const std::string name = each.filename().string();
+    if (name.starts_with(beginning) && name.ends_with(unfinished_ending)) remove_if_abandoned(each);
   }
 }
 
@@ -73,7 +74,7 @@ void unfinished_file::finish() {
   if (::fsync(file_.number()) != 0)
     throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or set TROUPE_CACHE elsewhere",
                                          path_.string(), std::strerror(errno)));
-  fs::rename(path_, final_path_);
+  move_to(path_, final_path_);
   path_.clear();
 }
 

@@ -1,7 +1,6 @@
 #include "model/chat/lexer.hpp"
 
 #include <array>
-#include <optional>
 
 #include "model/chat/literals.hpp"
 #include "model/chat/text.hpp"

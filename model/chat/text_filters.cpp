@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <string>
 
 #include "model/chat/filters.hpp"
@@ -82,28 +83,13 @@ value indent(budget& cost, const value& subject, arguments&& given) {
 }
 
 value escape(budget& cost, const value& subject, arguments&& given) {
+  static constexpr std::pair<char, std::string_view> escapes[] = {
+      {'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&#34;"}, {'\'', "&#39;"}};
   const parameters nothing("escape", std::move(given), {});
   text_builder out(cost);
   for (const char c : printed(cost, subject)) {
-    switch (c) {
-      case '&':
-        out.append("&amp;");
-        break;
-      case '<':
-        out.append("&lt;");
-        break;
-      case '>':
-        out.append("&gt;");
-        break;
-      case '"':
-        out.append("&#34;");
-        break;
-      case '\'':
-        out.append("&#39;");
-        break;
-      default:
-        out.append(c);
-    }
+    const auto* found = std::ranges::find(escapes, c, &std::pair<char, std::string_view>::first);
+    out.append(found == std::end(escapes) ? std::string_view(&c, 1) : found->second);
   }
   return make_text(out.take());
 }

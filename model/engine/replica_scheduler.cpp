@@ -1,6 +1,7 @@
 #include "model/engine/replica_scheduler.hpp"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "model/engine/text/model_text.hpp"

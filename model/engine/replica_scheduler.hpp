@@ -3,7 +3,6 @@
 // exactly the tokens that it would have had. Pure like batch_scheduler: no thread, clock or model.
 #pragma once
 #include <functional>
-#include <memory>
 #include <unordered_map>
 #include <vector>
 

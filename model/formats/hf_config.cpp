@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <array>
-#include <limits>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

@@ -1,6 +1,5 @@
 #include "model/formats/model_files.hpp"
 
-#include <stdexcept>
 #include <system_error>
 
 #include "base/error.hpp"
@@ -66,13 +65,12 @@ void fill_weights(model_files& model, const tensor_set& set, naming names, std::
 /// A model within a folder that is none: the first of its .gguf files, which may be pieces of one, or a snapshot in
 /// Hugging Face's cache. Empty if there is none.
 std::filesystem::path model_within(const std::filesystem::path& folder) {
-  std::error_code ignored;
   std::filesystem::path first;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored))
-    if (entry.path().extension() == ".gguf" && (first.empty() || entry.path() < first)) first = entry.path();
+  for (const auto& entry : entries_of(folder))
+    if (entry.extension() == ".gguf" && (first.empty() || entry < first)) first = entry;
   if (!first.empty()) return first;
-  for (const auto& entry : std::filesystem::directory_iterator(folder / "snapshots", ignored))
-    if (path_exists(entry.path() / "config.json")) return entry.path();
+  for (const auto& entry : entries_of(folder / "snapshots"))
+    if (path_exists(entry / "config.json")) return entry;
   return {};
 }
 
@@ -126,13 +124,13 @@ model_files open_model(const std::filesystem::path& path) {
 
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to) {
   for (const auto name : model_companions) {
-    std::error_code error;
-    if (!std::filesystem::exists(from / name, error)) continue;
+    if (!path_exists(from / name)) continue;
     make_folder((to / name).parent_path());
+    std::error_code error;
     std::filesystem::copy_file(from / name, to / name, std::filesystem::copy_options::overwrite_existing, error);
     if (error)
-      throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
-                                           (to / name).string(), error.message()));
+      throw write_failure(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
+                                      (to / name).string(), error.message()));
   }
 }
 

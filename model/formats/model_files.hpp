@@ -62,7 +62,7 @@ inline constexpr std::array<std::string_view, 11> model_companions{
     "config.json",           "generation_config.json",  "tokenizer.json",  "tokenizer.model",
     "tokenizer_config.json", "special_tokens_map.json", "vocab.json",      "merges.txt",
     "added_tokens.json",     "chat_template.jinja",     tool_template_file};
-/// Those that are there. Throws runtime_error where one cannot be written.
+/// Those that are there. Throws write_failure where one cannot be written.
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace troupe

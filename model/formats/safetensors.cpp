@@ -190,10 +190,9 @@ std::map<std::string, std::set<std::string>> read_index(const std::filesystem::p
 tensor_set open_shards(const std::filesystem::path& index) {
   tensor_set all;
   for (const auto& [name, tensors] : read_index(index)) {
-    const auto before = all.files.size();
     const auto path = index.parent_path() / name;
     open_one(path, all);
-    const auto& file = all.files[before];
+    const auto& file = all.files.back();
     for (const auto& tensor : tensors) {
       const auto* view = all.find(tensor);
       if (!all.unread.contains(tensor) && (!view || all.file_of(*view) != file.name()))

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <functional>
-#include <limits>
 
 #include <fmt/ranges.h>
 

@@ -1,7 +1,6 @@
 // Regular expressions as grammars: what the usual engines agree on. What cannot be said by rules (look-around,
 // back-references) is refused by name.
 #pragma once
-#include <functional>
 #include <string_view>
 
 #include "model/grammar/byte_grammar.hpp"

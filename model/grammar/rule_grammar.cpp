@@ -156,7 +156,8 @@ class rule_reader : notation_reader {
     if (peek() < '0' || peek() > '9') return otherwise;
     std::int32_t value = 0;
     for (; peek() >= '0' && peek() <= '9'; ++at_)
-      if ((value = value * 10 + (peek() - '0')) > most_repetitions) fail("a repetition of more than 10000 times");
+      if ((value = value * 10 + (peek() - '0')) > most_repetitions)
+        fail(fmt::format("a repetition of more than {} times", most_repetitions));
     return value;
   }
 

@@ -32,7 +32,8 @@ struct quantized_view {
   const std::int32_t* group_sums = nullptr;  ///< of 32 inputs each
 };
 
-constexpr int fine_tile_rows = 6;  ///< of tiles in 16 bits
+constexpr int most_tile_rows = 12;  ///< of tiles in 8 bits
+constexpr int fine_tile_rows = 6;   ///< of tiles in 16 bits
 
 /// Where a kernel puts a row of them: q, low, wide and group_sums point at the row's tile.
 struct quantized_row {

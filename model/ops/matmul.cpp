@@ -6,8 +6,6 @@
 namespace troupe {
 namespace {
 
-constexpr int most_tile_rows = 12;
-
 /// Tiles of nearly equal height: 16 rows are two of 8, not one of 12 and one of 4.
 int tile_for(int rows) {
   const int tiles = (rows + most_tile_rows - 1) / most_tile_rows;
@@ -59,12 +57,6 @@ fetch_list factors_for(std::span<const adapted_job> adapters, std::size_t job, s
     list.pieces[list.count++] = {adapter.b.weights + first * bytes, (last - first) * bytes};
   }
   return list;
-}
-
-void relax() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
 }
 
 }  // namespace
@@ -146,7 +138,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
     product.read_after = &factors;
     with.kernels.matmul(product, first, last);
     // Tasks are taken in order, so all A x have been made, or are being made by threads that wait for nobody.
-    while (shrunk.load(std::memory_order_acquire) < shrinks) relax();
+    while (shrunk.load(std::memory_order_acquire) < shrinks) __builtin_ia32_pause();
     for (const auto& adapted : adapters)
       if (adapted.job == job) with.kernels.expand(adapted.adapter, first, last);
   };

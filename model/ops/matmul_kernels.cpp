@@ -4,7 +4,6 @@
 namespace troupe::TROUPE_ISA {
 namespace {
 
-constexpr int most_rows = 12;         // of a tile
 constexpr int prefetch_ahead = 4096;  // bytes of floats, when one row reads them as fast as memory gives
 
 constexpr int lines_at_once = 16;
@@ -256,6 +255,7 @@ struct tile_plan {
 
 template <scheme Kind, int... Rows>
 tile_plan plan_of(int rows) {
+  static_assert(!is_integer(Kind) || sizeof...(Rows) == most_tile_rows);
   static constexpr tile_plan plans[] = {
       {blocks_at_once(Kind, Rows), tile_of<Kind, Rows, blocks_at_once(Kind, Rows)>, tile_of<Kind, Rows, 1>}...};
   return plans[rows - 1];
@@ -315,8 +315,6 @@ void float_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t l
 }
 
 }  // namespace
-
-static_assert(most_rows == 12, "quantized_rows tiles by at most as many rows as the plans know");
 
 void matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
   if (!is_integer(a.w.kind)) return float_matmul(a, first_block, last_block);

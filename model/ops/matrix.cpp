@@ -27,8 +27,7 @@ scheme scheme_from_name(std::string_view name, std::string_view where) {
 
 matrix_bytes packed_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
   const std::int64_t rows = padded_outs(outs), columns = padded_ins(kind, ins);
-  const std::int64_t groups = group_of(kind) ? columns / group_of(kind) : 1;
-  const std::size_t factors = whole_lines(rows * groups * factor_bytes(kind));
+  const std::size_t factors = whole_lines(rows * groups_of(kind, ins) * factor_bytes(kind));
   return {whole_lines(rows / outs_per_block * packed_block_bytes(kind, columns)), factors,
           has_mids(kind) ? factors : 0};
 }

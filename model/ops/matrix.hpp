@@ -53,6 +53,10 @@ constexpr std::int64_t padded_ins(scheme s, std::int64_t n) {
 constexpr std::int64_t group_of(scheme s) {
   return s == scheme::u8g64 ? 64 : s == scheme::q8 || has_nibbles(s) ? 32 : 0;
 }
+/// Scales that a row has.
+constexpr std::int64_t groups_of(scheme s, std::int64_t ins) {
+  return group_of(s) ? padded_ins(s, ins) / group_of(s) : 1;
+}
 /// What is subtracted from the stored number before it is multiplied.
 constexpr std::int32_t zero_point_of(scheme s) {
   return has_nibbles(s) ? 8 : is_integer(s) ? 128 : 0;
@@ -85,7 +89,7 @@ struct matrix_view {
 
   std::int64_t stored_ins() const { return padded_ins(kind, ins); }
   std::int64_t blocks() const { return padded_outs(outs) / outs_per_block; }
-  std::int64_t groups() const { return group_of(kind) ? padded_ins(kind, ins) / group_of(kind) : 1; }
+  std::int64_t groups() const { return groups_of(kind, ins); }
 };
 
 /// Bytes of the three parts of a packed matrix, each a multiple of 64.

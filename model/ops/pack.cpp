@@ -114,10 +114,10 @@ void encode_line4(const float* x, std::int64_t n, std::uint8_t* z, float& scale,
 }
 
 void prepare(scheme kind, std::int64_t ins, coded_row& to) {
-  const std::int64_t padded = padded_ins(kind, ins), groups = group_of(kind) ? padded / group_of(kind) : 1;
-  to.z.assign(static_cast<std::size_t>(padded), static_cast<std::uint8_t>(zero_point_of(kind)));
-  to.scales.assign(static_cast<std::size_t>(groups), 0.0f);
-  to.mids.assign(static_cast<std::size_t>(groups), 0.0f);
+  const auto groups = static_cast<std::size_t>(groups_of(kind, ins));
+  to.z.assign(static_cast<std::size_t>(padded_ins(kind, ins)), static_cast<std::uint8_t>(zero_point_of(kind)));
+  to.scales.assign(groups, 0.0f);
+  to.mids.assign(groups, 0.0f);
 }
 
 float factor_at(scheme kind, const std::byte* factors, std::int64_t index) {
@@ -206,10 +206,8 @@ void copy_gguf_row(dtype type, const std::byte* row, std::int64_t ins, coded_row
 }
 
 matrix_packer::matrix_packer(scheme kind, std::int64_t outs, std::int64_t ins, std::byte* data)
-    : kind_(kind), ins_(ins), weights_(data) {
-  const matrix_view view = view_of(kind, outs, ins, data);
+    : kind_(kind), ins_(ins), groups_(groups_of(kind, ins)), weights_(data) {
   const matrix_bytes bytes = packed_bytes(kind, outs, ins);
-  groups_ = view.groups();
   scales_ = data + bytes.weights;
   mids_ = scales_ + bytes.scales;
 }

@@ -6,9 +6,6 @@ namespace troupe::TROUPE_ISA {
 namespace {
 
 constexpr std::int64_t lanes = 16;
-constexpr std::int64_t whole(std::int64_t n) {
-  return (n + lanes - 1) / lanes * lanes;
-}
 
 /// Sixteen inputs of a row, from the one at `at` on, to where a tile has them.
 template <class Input>
@@ -68,7 +65,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, std::int
 }
 
 void swiglu(const float* gate, const float* up, std::int64_t n, float* out) {
-  for (std::int64_t i = 0; i < whole(n); i += lanes) {
+  for (std::int64_t i = 0; i < n; i += lanes) {
     const f32x16 g = load(gate + i);
     store(out + i, (g * sigmoid(g)) * load(up + i));
   }
@@ -76,7 +73,7 @@ void swiglu(const float* gate, const float* up, std::int64_t n, float* out) {
 
 void gelu_tanh(const float* x, std::int64_t n, float* out) {
   // 0.5 x (1 + tanh(u)) is x sigmoid(2u)
-  for (std::int64_t i = 0; i < whole(n); i += lanes) {
+  for (std::int64_t i = 0; i < n; i += lanes) {
     const f32x16 v = load(x + i);
     const f32x16 inner = fma((v * v) * v, all(0.044715f), v);
     store(out + i, v * sigmoid(inner * all(1.5957691216057308f)));
@@ -84,7 +81,7 @@ void gelu_tanh(const float* x, std::int64_t n, float* out) {
 }
 
 void add(const float* x, std::int64_t n, float* into) {
-  for (std::int64_t i = 0; i < whole(n); i += lanes) store(into + i, load(into + i) + load(x + i));
+  for (std::int64_t i = 0; i < n; i += lanes) store(into + i, load(into + i) + load(x + i));
 }
 
 void rotate(float* x, std::int64_t heads, std::int64_t dim, const float* cosines, const float* sines) {

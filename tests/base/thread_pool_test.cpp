@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <numeric>
+#include <stdexcept>
 
 #include "base/error.hpp"
 #include "tests/base/sanitized.hpp"
@@ -60,6 +62,22 @@ TEST(thread_pool, shows_a_job_what_the_one_before_it_wrote) {
       values[static_cast<std::size_t>(index)] += job;
     });
   EXPECT_EQ(values, std::vector<long>(64, 1999 * 2000 / 2));
+}
+
+TEST(thread_pool, throws_what_a_task_threw_when_no_task_runs_any_more) {
+  thread_pool pool(4);
+  for (int failing = 0; failing < 20; ++failing) {
+    std::atomic<int> done{0};
+    const auto task = [&](int index, int) {
+      if (index == failing) throw std::runtime_error("no room");
+      ++done;
+    };
+    EXPECT_THROW(pool.run(20, task), std::runtime_error);
+    EXPECT_EQ(done, 19);
+    done = 0;
+    pool.run(20, [&](int, int) { ++done; });
+    EXPECT_EQ(done, 20);
+  }
 }
 
 /// Ends the process: with 3 where the text of a refusal went to standard error.

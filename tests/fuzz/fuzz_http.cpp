@@ -68,7 +68,7 @@ class served {
  public:
   served() {
     fs::remove_all(folder_);
-    write_random_model("tiny", folder_ / "model");
+    bench::write_random_model("tiny", folder_ / "model");
     std::ofstream(folder_ / "model" / "chat_template.jinja") << "{% for m in messages %}{{ m.content }}{% endfor %}";
     share_threads(config_, 1);
     system_ = std::make_unique<caf::actor_system>(config_);

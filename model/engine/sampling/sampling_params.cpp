@@ -1,6 +1,5 @@
 #include "model/engine/sampling/sampling_params.hpp"
 
-#include <algorithm>
 #include <unordered_set>
 
 #include "base/field_error.hpp"

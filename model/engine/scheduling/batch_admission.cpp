@@ -1,6 +1,5 @@
 // Who runs in the step that is planned, and in which blocks: the first in the order gets what it needs first.
 #include <algorithm>
-#include <cassert>
 
 #include "model/engine/scheduling/batch_scheduler.hpp"
 

@@ -5,6 +5,7 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "model/formats/gguf.hpp"
+#include "model/tokenizer/text_tokenizer.hpp"
 
 namespace troupe {
 
@@ -17,17 +18,8 @@ bool has_vocabulary(const fs::path& model) {
   return metadata && metadata->metadata.contains("tokenizer.ggml.tokens");
 }
 
-class absent_tokenizer : public tokenizer {
- public:
-  std::vector<token_id> encode(std::string_view, encode_options) const override { return {}; }
-  std::string_view bytes_of(token_id) const override { return {}; }
-  std::string decode(std::span<const token_id>, bool) const override { return {}; }
-  bool strips_leading_space() const override { return false; }
-  std::int32_t size() const override { return 0; }
-  bool is_special(token_id) const override { return false; }
-  std::optional<token_id> find(std::string_view) const override { return std::nullopt; }
-  std::optional<token_id> bos() const override { return std::nullopt; }
-  std::optional<token_id> eos() const override { return std::nullopt; }
+class reads_nothing final : public detail::text_model {
+  void encode(std::string_view, bool, bool, std::vector<token_id>&) const override {}
 };
 
 }  // namespace
@@ -45,7 +37,9 @@ std::shared_ptr<const tokenizer> open_tokenizer(const fs::path& model) {
 }
 
 std::shared_ptr<const tokenizer> no_tokenizer() {
-  return std::make_shared<const absent_tokenizer>();
+  detail::tokenizer_parts parts;
+  parts.model = std::make_shared<const reads_nothing>();
+  return std::make_shared<const detail::text_tokenizer>(std::move(parts));
 }
 
 std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer& tokens) {

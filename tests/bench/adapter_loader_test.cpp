@@ -1,4 +1,4 @@
-#include "model/engine/stages/adapter_loader.hpp"
+#include "bench/adapter_loader.hpp"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 
-namespace troupe {
+namespace troupe::bench {
 namespace {
 
 std::shared_ptr<const lora_adapter> some_adapter() {
@@ -99,4 +99,4 @@ TEST(adapter_loader, ends_while_adapters_are_still_wanted) {
 }
 
 }  // namespace
-}  // namespace troupe
+}  // namespace troupe::bench

@@ -17,7 +17,7 @@
 #include "model/engine/scheduling/adapter_residency.hpp"
 #include "model/lora/adapter.hpp"
 
-namespace troupe {
+namespace troupe::bench {
 
 class adapter_loader {
  public:
@@ -74,4 +74,4 @@ class adapter_loader {
   std::thread thread_;
 };
 
-}  // namespace troupe
+}  // namespace troupe::bench

@@ -1,11 +1,11 @@
-#include "model/engine/stages/adapter_loader.hpp"
+#include "bench/adapter_loader.hpp"
 
 #include <exception>
 #include <utility>
 
 #include <fmt/format.h>
 
-namespace troupe {
+namespace troupe::bench {
 
 adapter_loader::adapter_loader(adapter_residency::options chosen, opener open)
     : residency_(chosen), open_(std::move(open)), thread_([this] { read_on(); }) {}
@@ -86,4 +86,4 @@ adapter_loader::arrival adapter_loader::read(adapter_version version) const {
   }
 }
 
-}  // namespace troupe
+}  // namespace troupe::bench
