@@ -6,13 +6,13 @@
 
 #include "base/device_lost.hpp"
 #include "base/error.hpp"
+#include "cluster/config/config.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {
 namespace {
 
-/// A stage has at most as many waiting steps as there are stages; a peer that sends far more is wrong.
-constexpr std::size_t most_waiting = 256;
+constexpr std::size_t most_waiting = scheduler_settings::most_steps_in_flight;  // a peer that sends more is wrong
 constexpr std::size_t most_opened = 1 << 16;  // as many sequences as a replica may run (scheduler.max_sequences)
 
 }  // namespace

@@ -69,7 +69,8 @@ constexpr key_of<scheduler> scheduler_keys[] = {
     {"kv_memory", [](scheduler& s, const config_value& v) { s.kv_memory = v.bytes(); }},
     {"max_waiting", [](scheduler& s, const config_value& v) { s.max_waiting = v.number(1, 1 << 24); }},
     {"adapter_patience", [](scheduler& s, const config_value& v) { s.adapter_patience = v.number(1, 1 << 24); }},
-    {"steps_in_flight", [](scheduler& s, const config_value& v) { s.steps_in_flight = v.number(0, 1 << 10); }},
+    {"steps_in_flight",
+     [](scheduler& s, const config_value& v) { s.steps_in_flight = v.number(0, s.most_steps_in_flight); }},
 };
 
 using adapters = adapter_settings;
