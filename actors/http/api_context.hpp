@@ -46,9 +46,6 @@ struct api_context : http_parts {
   job_records records;
   std::int64_t created;           ///< when the models were made, for clients: the start of this process
   bool is_this_machines = false;  ///< only this machine can reach the address
-
-  /// Whether a replica runs.
-  bool is_ready() const;
 };
 
 /// One request. Copies are cheap: they share the body, which may be large.
