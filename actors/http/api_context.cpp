@@ -60,4 +60,10 @@ void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& ex
   thread.run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
 }
 
+void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::size_t bytes,
+                   std::function<void()> handle) {
+  const bool taken = thread.offer(bytes, [exchange, handle = std::move(handle)] { guarded(exchange, handle); });
+  if (!taken) throw unavailable("too many large requests at a time: try again");
+}
+
 }  // namespace troupe
