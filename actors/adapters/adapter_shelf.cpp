@@ -5,8 +5,8 @@
 
 #include "actors/adapters/adapter_files.hpp"
 #include "actors/command_answers.hpp"
-#include "actors/folders.hpp"
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/lora/adapter_file.hpp"

@@ -5,9 +5,9 @@
 #include <optional>
 #include <utility>
 
-#include "actors/folders.hpp"
 #include "actors/training/training_files.hpp"
 #include "base/whole_file.hpp"
+#include "base/paths.hpp"
 
 namespace troupe {
 namespace {
