@@ -7,7 +7,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 #include "actors/caf_compat.hpp"
@@ -82,14 +81,9 @@ using workers_head_actor =
 
 // --- trainer ---
 
-/// A trainer's thread to its actor: the progress, or the end.
-struct training_news {
-  std::variant<training_progress, training_ended> news;
-};
-
-/// Works on one job at a time, on threads of its own with idle priority.
+/// Works on one job at a time, on threads of its own with idle priority, which report to it as it does to the head.
 using trainer_actor = actor_of<train_job, stop_training, set_training_share, want_training_piece, training_piece,
-                               keep_jobs, training_news, forget_life, link_lost, stop_now>;
+                               keep_jobs, training_progress, training_ended, forget_life, link_lost, stop_now>;
 
 /// The head, as trainers see it.
 using trainers_head_actor = actor_of<training_progress, training_ended, want_training_piece, training_piece, stop_now>;

@@ -13,18 +13,12 @@ struct local_head_state {
     return {
         [this](stage_started& message) { tell(parts.supervisor, std::move(message)); },
         [this](stage_failed& message) { tell(parts.supervisor, std::move(message)); },
-        [this](step_done& message) { tell_scheduler(message); },
-        [this](adapter_loaded& message) { tell_scheduler(message); },
+        [this](step_done& message) { parts.directory->tell_scheduler(std::move(message)); },
+        [this](adapter_loaded& message) { parts.directory->tell_scheduler(std::move(message)); },
         [this](adapter_prepared& message) { tell(parts.store, std::move(message)); },
         [](const want_piece&) {},  // its fetcher does not ask: it shares the store's folder
         [this](stop_now) { self->quit(); },
     };
-  }
-
-  template <class M>
-  void tell_scheduler(M& message) const {
-    const replica_id replica = message.life.replica;  // read before `message` is moved away
-    tell(parts.directory->find(replica), std::move(message));
   }
 
   handle::pointer self;

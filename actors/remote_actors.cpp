@@ -37,7 +37,7 @@ using remote_head =
 using remote_trainer =
     remote_state<trainer_actor,
                  list<train_job, stop_training, set_training_share, want_training_piece, training_piece, keep_jobs>,
-                 list<training_news, forget_life, link_lost>>;
+                 list<training_progress, training_ended, forget_life, link_lost>>;
 using remote_trainers_head =
     remote_state<trainers_head_actor, list<training_progress, training_ended, want_training_piece, training_piece>,
                  list<>>;

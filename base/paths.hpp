@@ -1,5 +1,6 @@
 #pragma once
 #include <filesystem>
+#include <string>
 #include <system_error>
 #include <vector>
 
@@ -22,6 +23,13 @@ inline std::vector<std::filesystem::path> entries_of(const std::filesystem::path
   for (std::filesystem::directory_iterator each(folder, fault), end; !fault && each != end; each.increment(fault))
     found.push_back(each->path());
   return found;
+}
+
+/// A text with another path in place of this one: in errors, the one that the user knows in place of our own copy's.
+inline std::string with_shown_path(std::string text, const std::string& path, const std::string& shown) {
+  for (std::size_t at = 0; (at = text.find(path, at)) != std::string::npos; at += shown.size())
+    text.replace(at, path.size(), shown);
+  return text;
 }
 
 }  // namespace troupe

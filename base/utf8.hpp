@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -19,6 +20,14 @@ void append_utf8(std::string& text, char32_t value);
 /// Where the last character starts, or the last byte where that belongs to none. `text` must not be empty.
 std::size_t last_code_point(std::string_view text);
 bool is_utf8(std::string_view text);
+/// Whether a byte of UTF-8 does not go on with the character before.
+constexpr bool begins_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xc0) != 0x80;
+}
+/// How many characters UTF-8 has.
+inline std::size_t characters_in(std::string_view text) {
+  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+}
 /// The valid characters from `at` on, up to the first invalid byte or the end.
 std::string_view valid_stretch(std::string_view text, std::size_t at);
 /// The invalid bytes from `at` on, up to the next valid character or the end.

@@ -7,16 +7,13 @@
 
 #include <fmt/format.h>
 
+#include "base/utf8.hpp"
 #include "cli/output.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr terminal_size usual_terminal{24, 80};
-
-bool begins_character(char c) {
-  return (static_cast<unsigned char>(c) & 0xc0) != 0x80;
-}
 
 }  // namespace
 
@@ -28,7 +25,7 @@ std::optional<terminal_size> terminal_of(int descriptor) {
 }
 
 std::size_t width_of(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+  return characters_in(text);
 }
 
 std::string cut_to_width(std::string_view line, std::size_t columns) {

@@ -5,8 +5,8 @@
 
 #include "actors/adapters/adapter_files.hpp"
 #include "actors/command_answers.hpp"
-#include "actors/folders.hpp"
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/lora/adapter_file.hpp"
@@ -15,12 +15,6 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
-
-/// The newest version of a name; nullptr if it has none.
-const adapter_entry* newest_of(std::string_view name, const std::vector<adapter_entry>& all) {
-  const auto last = std::find_if(all.rbegin(), all.rend(), [&](const adapter_entry& e) { return e.spec.name == name; });
-  return last == all.rend() ? nullptr : &*last;
-}
 
 /// Its bytes in memory; nothing where it does not fit the model.
 std::optional<std::uint64_t> bytes_beside(const model_config& model, const std::string& quantization,
@@ -123,8 +117,7 @@ adapter_entry adapter_shelf::publish(const candidate& copy) {
 
 adapter_entry adapter_shelf::add_version(const candidate& copy) {
   give_up(copy);  // unless it becomes a version below
-  const auto all = catalogue_.list();
-  const adapter_entry* last = newest_of(copy.name, all);
+  const adapter_entry* last = catalogue_.newest(copy.name);
   // An unloaded version with the same contents comes back under its old number.
   if (last && last->spec.sha256 == copy.sha256 && last->state == adapter_state::unloaded)
     return make_ready(value_of(catalogue_.load(last->full_name())));
@@ -186,8 +179,7 @@ adapter_entry adapter_shelf::load(const std::string& text) {
 
 void adapter_shelf::preload(const std::string& text) {
   if (const auto source = source_of(text)) return preload(text, *source);
-  const auto all = catalogue_.list();
-  const adapter_entry* newest = newest_of(text, all);
+  const adapter_entry* newest = catalogue_.newest(text);
   if (!newest || newest->state == adapter_state::ready) (void)load(text);
 }
 

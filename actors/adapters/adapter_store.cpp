@@ -101,7 +101,7 @@ class adapter_store_state {
   std::vector<std::function<void(journal&)>> together_with_;  ///< what is written together with these
   std::map<std::uint64_t, spreading> spreading_;              ///< by ticket
   std::uint64_t ticket_ = 0;
-  monotonic_clock clock_;
+  actor_clock clock_{self_};
 };
 
 }  // namespace

@@ -1,6 +1,5 @@
 #include "actors/http/api_context.hpp"
 
-#include <algorithm>
 #include <ctime>
 
 #include "actors/http/api_error.hpp"
@@ -28,11 +27,6 @@ api_context::api_context(http_parts parts)
       files(state_dir / "files"),
       records(state_dir / "files"),
       created(std::time(nullptr)) {}
-
-bool api_context::is_ready() const {
-  const auto replicas = board->replicas();
-  return std::any_of(replicas.begin(), replicas.end(), [](const auto& each) { return each.second.ready; });
-}
 
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
                  command_outcome outcome) {
@@ -64,6 +58,12 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
 
 void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
   thread.run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
+}
+
+void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::size_t bytes,
+                   std::function<void()> handle) {
+  const bool taken = thread.offer(bytes, [exchange, handle = std::move(handle)] { guarded(exchange, handle); });
+  if (!taken) throw unavailable("too many large requests at a time: try again");
 }
 
 }  // namespace troupe

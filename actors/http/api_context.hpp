@@ -46,9 +46,6 @@ struct api_context : http_parts {
   job_records records;
   std::int64_t created;           ///< when the models were made, for clients: the start of this process
   bool is_this_machines = false;  ///< only this machine can reach the address
-
-  /// Whether a replica runs.
-  bool is_ready() const;
 };
 
 /// One request. Copies are cheap: they share the body, which may be large.
@@ -78,5 +75,8 @@ void run_command(const command_actor& to, client_command command, const std::sha
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);
 /// The same, but later on a thread for long work.
 void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle);
+/// The same for what holds so many bytes meanwhile. Throws api_error if others that wait hold too many already.
+void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::size_t bytes,
+                   std::function<void()> handle);
 
 }  // namespace troupe

@@ -12,9 +12,7 @@ constexpr std::size_t longest_at_once = 64 << 10;  // of a body: it takes some m
 void handle_call(const api_routes::api_handler& handler, const api_call& call) {
   const std::size_t bytes = call.request->body.size();
   if (bytes <= longest_at_once) return handler(call);
-  const bool taken =
-      call.context->work->offer(bytes, [handler, call] { guarded(call.exchange, [&] { handler(call); }); });
-  if (!taken) throw unavailable("too many large requests at a time: try again");
+  guarded_later(*call.context->work, call.exchange, bytes, [handler, call] { handler(call); });
 }
 
 void admit_call(api_call& call) {

@@ -79,9 +79,8 @@ class jobs_state {
   std::string forget(const job_info& job);
   std::string outputs(const job_info& job, const command_fields& from) const;
   std::string list(const listed_jobs& which) const;
-  std::string hold(const std::string& id, bool on);
   std::string events(const job_info& job, const command_fields& from) const;
-  void tell_training(const job_info& job) const;
+  std::string tell_of_change(const job_info& job);
 
   // jobs.cpp: lines
   void go_on(const begin_jobs& begun);

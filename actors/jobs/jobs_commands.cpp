@@ -53,8 +53,8 @@ std::string jobs_state::carry_out(const client_command& command) {
   }
   if (command.name == "job.outputs") return outputs(job, arguments);
   if (command.name == "job.events") return events(job, arguments);
-  if (command.name == "job.pause") return hold(id, true);
-  if (command.name == "job.resume") return hold(id, false);
+  if (command.name == "job.pause") return tell_of_change(value_of(parts_.book->pause(id)));
+  if (command.name == "job.resume") return tell_of_change(value_of(parts_.book->resume(id)));
   if (command.name == "job.seal") return seal(id);
   if (command.name == "job.cancel") return cancel(id);
   if (command.name == "job.forget") return forget(job);
@@ -95,9 +95,7 @@ std::string jobs_state::cancel(const std::string& id) {
     if (each.job == id) output_bytes_ -= each.text.size();
     return each.job == id;
   });
-  tell_training(job);
-  post();
-  return dump(job_json(job));
+  return tell_of_change(job);
 }
 
 std::string jobs_state::forget(const job_info& job) {
@@ -106,15 +104,10 @@ std::string jobs_state::forget(const job_info& job) {
   return dump(job_json(job));
 }
 
-std::string jobs_state::hold(const std::string& id, bool on) {
-  const job_info job = value_of(on ? parts_.book->pause(id) : parts_.book->resume(id));
-  tell_training(job);
+std::string jobs_state::tell_of_change(const job_info& job) {
+  if (job.spec.kind != "batch") tell(training_, job_changed{job.spec.id, job.state});
   post();
   return dump(job_json(job));
-}
-
-void jobs_state::tell_training(const job_info& job) const {
-  if (job.spec.kind != "batch") tell(training_, job_changed{job.spec.id, job.state});
 }
 
 /// Those behind the number `after`, or the newest of those with a number below `before`.

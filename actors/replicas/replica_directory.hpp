@@ -17,11 +17,15 @@ class replica_directory {
     const std::lock_guard lock(mutex_);
     schedulers_[replica] = std::move(scheduler);
   }
-  /// Empty if there is none.
-  scheduler_actor find(replica_id replica) const {
-    const std::lock_guard lock(mutex_);
-    const auto found = schedulers_.find(replica);
-    return found == schedulers_.end() ? scheduler_actor() : found->second;
+  /// Tells the scheduler of the message's replica, if there is one.
+  template <message M>
+  void tell_scheduler(M what) const {
+    scheduler_actor scheduler;
+    {
+      const std::lock_guard lock(mutex_);
+      if (const auto found = schedulers_.find(what.life.replica); found != schedulers_.end()) scheduler = found->second;
+    }
+    tell(scheduler, std::move(what));
   }
   std::vector<scheduler_actor> all() const {
     const std::lock_guard lock(mutex_);

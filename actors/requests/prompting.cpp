@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/field_error.hpp"
+#include "base/paths.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "model/grammar/token_tree.hpp"
 
@@ -48,8 +49,7 @@ prompting::prompting(const std::filesystem::path& model, model_config config, st
   try {
     chat_ = std::make_unique<const chat_format>(model, tokens_);
   } catch (const input_error& error) {
-    no_chat_ = error.what();
-    if (no_chat_.starts_with(model.string())) no_chat_.replace(0, model.string().size(), model_);
+    no_chat_ = with_shown_path(error.what(), model.string(), model_);
   }
 }
 

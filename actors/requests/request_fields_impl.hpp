@@ -45,7 +45,7 @@ class request_fields {
   }
   std::string required_text(std::string_view key) const {
     auto value = text(key);
-    if (!value || value->empty()) refuse_field(key, fmt::format("{} is missing", key), "missing_required_parameter");
+    if (!value || value->empty()) refuse_missing(key);
     return *value;
   }
   std::optional<bool> boolean(std::string_view key) const {
@@ -95,6 +95,9 @@ class request_fields {
       tokens.push_back(static_cast<token_id>(*token));
     }
     return tokens;
+  }
+  [[noreturn]] static void refuse_missing(std::string_view key) {
+    refuse_field(key, fmt::format("{} is missing", key), "missing_required_parameter");
   }
   [[noreturn]] static void refuse_type(std::string_view key, std::string_view wanted) {
     refuse_field(key, fmt::format("{} should be {}", key, wanted), "invalid_type");

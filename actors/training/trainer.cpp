@@ -4,9 +4,10 @@
 #include <memory>
 #include <optional>
 #include <utility>
+#include <variant>
 
-#include "actors/folders.hpp"
 #include "actors/training/training_files.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {
@@ -24,7 +25,7 @@ class trainer_state {
   void begin(const train_job& order);
   void go_on();
   void take_piece(const training_piece& piece);
-  void take_news(const training_news& news);
+  void take_end(const training_ended& ended);
   void fail(const std::exception& error);
   void stop(const stop_training& stopped);
   void note_what_was_before();
@@ -61,7 +62,10 @@ trainer_state::handle::behavior_type trainer_state::make_behavior() {
           tell(parts_.head, read_training_piece(folder() / training_task::result_folder, result_, wanted));
       },
       [this](const training_piece& piece) { take_piece(piece); },
-      [this](const training_news& news) { take_news(news); },
+      [this](const training_progress& progress) {
+        if (order_ && order_->lease == progress.lease) tell(parts_.head, progress);
+      },
+      [this](const training_ended& ended) { take_end(ended); },
       [this](const keep_jobs& kept) { keep(kept); },
       [this](forget_life) {
         drop();
@@ -92,7 +96,7 @@ void trainer_state::go_on() {
   if (const auto wanted = download_->next()) return tell(parts_.head, *wanted);
   download_.reset();
   task_ = std::make_unique<training_task>(parts_.site, *order_, [to = handle(self_)](training_task::news news) {
-    tell(to, training_news{std::move(news)});
+    std::visit([&](auto& report) { tell(to, std::move(report)); }, news);
   });
 }
 
@@ -105,15 +109,11 @@ void trainer_state::take_piece(const training_piece& piece) {
   }
 }
 
-void trainer_state::take_news(const training_news& news) {
-  const auto is_current = [&](const auto& report) { return order_ && report.lease == order_->lease; };
-  if (const auto* progress = std::get_if<training_progress>(&news.news)) {
-    if (is_current(*progress)) tell(parts_.head, *progress);
-  } else if (const auto& ended = std::get<training_ended>(news.news); is_current(ended)) {
-    result_ = ended.files;
-    tell(parts_.head, ended);
-    task_.reset();  // only now do the others of its group miss this trainer
-  }
+void trainer_state::take_end(const training_ended& ended) {
+  if (!order_ || ended.lease != order_->lease) return;
+  result_ = ended.files;
+  tell(parts_.head, ended);
+  task_.reset();  // only now do the others of its group miss this trainer
 }
 
 void trainer_state::fail(const std::exception& error) {

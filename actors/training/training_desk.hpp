@@ -132,7 +132,7 @@ class training_desk_state {
   training_pace pace_;
   double share_ = 1;
   bool is_looking_ = false;
-  monotonic_clock clock_;
+  actor_clock clock_{self_};
   std::map<std::string, trainer> trainers_;
   std::map<std::string, record> jobs_;
   /// Callers that wait for a job that is being made, by its id.

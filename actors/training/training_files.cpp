@@ -30,6 +30,12 @@ fs::path part_of(const fs::path& file) {
   return file.string() + fmt::format(".{}.part", ::getpid());
 }
 
+bool is_there(const fs::path& folder, const training_file& file) {
+  std::error_code fault;
+  if (fs::file_size(folder / file.name, fault) != file.bytes || fault) return false;
+  return describe_file(folder, file.name).sha256 == file.sha256;
+}
+
 }  // namespace
 
 bool is_training_id(std::string_view text) {
@@ -51,12 +57,6 @@ training_file describe_file(const fs::path& folder, const std::string& name) {
   if (made.bytes == 0) refuse("{}: is empty", (folder / name).string());
   made.sha256 = digest.finish();
   return made;
-}
-
-bool is_there(const fs::path& folder, const training_file& file) {
-  std::error_code fault;
-  if (fs::file_size(folder / file.name, fault) != file.bytes || fault) return false;
-  return describe_file(folder, file.name).sha256 == file.sha256;
 }
 
 training_piece read_training_piece(const fs::path& folder, const std::vector<training_file>& files,

@@ -19,7 +19,6 @@ void check_training_id(std::string_view text);
 
 /// Length and digest of a file. Throws input_error if it cannot be read or is empty.
 training_file describe_file(const std::filesystem::path& folder, const std::string& name);
-bool is_there(const std::filesystem::path& folder, const training_file& file);
 
 /// At most `largest_training_piece` bytes of one of `files`, or why not. Names from outside are only compared with the
 /// known ones; they never become part of a path.

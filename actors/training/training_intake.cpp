@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <fstream>
 
-#include "actors/folders.hpp"
 #include "actors/training/training_files.hpp"
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "model/train/training_data.hpp"
 

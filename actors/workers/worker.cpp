@@ -6,13 +6,13 @@
 
 #include "base/device_lost.hpp"
 #include "base/error.hpp"
+#include "cluster/config/config.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {
 namespace {
 
-/// A stage has at most as many waiting steps as there are stages; a peer that sends far more is wrong.
-constexpr std::size_t most_waiting = 256;
+constexpr std::size_t most_waiting = scheduler_settings::most_steps_in_flight;  // a peer that sends more is wrong
 constexpr std::size_t most_opened = 1 << 16;  // as many sequences as a replica may run (scheduler.max_sequences)
 
 }  // namespace
@@ -120,7 +120,6 @@ void worker_state::forget() {
   orders_.clear();
   opened_ahead_.clear();
   arrived_.clear();
-  hidden_.reset();
   buffers_.clear();  // the next life may need larger ones
   if (next_ != no_link) parts_.links->close(std::exchange(next_, no_link));
   tell(parts_.fetcher, forget_life{});
@@ -188,37 +187,27 @@ void worker_state::run_order(const run_step& order) {
   if (ranks_) ranks_->set_busy(true);  // if the step fails, this stays set; the end of the stage releases the others
   const int rows = stage_->begin(order.order);
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(stage_->hidden_stride());
-  float* hidden = hidden_for(order, size);
-  stage_->run(hidden);
+  const hidden_buffer hidden = free_buffer();
+  fill(hidden->data(), order.order.plan.id, size);
+  stage_->run(hidden->data());
   if (stage_->is_last()) {
-    const step_outcome& outcome = stage_->finish(hidden);
+    const step_outcome& outcome = stage_->finish(hidden->data());
     if (stage_->chooses()) tell(parts_.head, step_done{role_->life, outcome});
   } else {
-    pass_on(order.order.plan.id, size);
+    const auto bytes = std::as_bytes(std::span<const float>(hidden->data(), size));
+    parts_.links->send(next_, activations{role_->life, order.order.plan.id, {hidden, bytes}});
   }
   if (ranks_) ranks_->set_busy(false);
 }
 
 /// The first stage makes the hidden states; the others copy what arrived to memory that is aligned for the kernels.
-float* worker_state::hidden_for(const run_step& order, std::size_t size) {
-  hidden_ = free_buffer();
-  if (stage_->is_first()) {
-    stage_->embed(hidden_->data());
-    return hidden_->data();
-  }
-  const auto arrived = arrived_.extract(order.order.plan.id);
+void worker_state::fill(float* hidden, step_id step, std::size_t size) {
+  if (stage_->is_first()) return stage_->embed(hidden);
+  const auto arrived = arrived_.extract(step);
   const auto bytes = arrived.mapped().bytes();
   if (bytes.size() != size * sizeof(float))
-    refuse("step {} came with {} bytes of hidden states instead of {}", order.order.plan.id.value, bytes.size(),
-           size * sizeof(float));
-  std::memcpy(hidden_->data(), bytes.data(), bytes.size());
-  return hidden_->data();
-}
-
-void worker_state::pass_on(step_id step, std::size_t size) {
-  const std::shared_ptr<const aligned_buffer<float>> sent = std::move(hidden_);
-  const std::span<const float> values(sent->data(), size);
-  parts_.links->send(next_, activations{role_->life, step, {sent, std::as_bytes(values)}});
+    refuse("step {} came with {} bytes of hidden states instead of {}", step.value, bytes.size(), size * sizeof(float));
+  std::memcpy(hidden, bytes.data(), bytes.size());
 }
 
 /// Finds a buffer that is not being sent any more.

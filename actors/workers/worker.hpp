@@ -63,8 +63,7 @@ class worker_state {
   bool can_run(const run_step& order) const;
   void run_front();
   void run_order(const run_step& order);
-  float* hidden_for(const run_step& order, std::size_t size);
-  void pass_on(step_id step, std::size_t size);
+  void fill(float* hidden, step_id step, std::size_t size);
   void fail(const std::string& error);
   /// Runs `work`. Returns what went wrong; empty if nothing did.
   template <class Work>
@@ -85,7 +84,6 @@ class worker_state {
   std::vector<answer_opening> opened_ahead_;  ///< opened by an order whose rest has not arrived yet
   std::map<step_id, shared_bytes> arrived_;   ///< hidden states by step, until the step is run
   std::vector<hidden_buffer> buffers_;
-  hidden_buffer hidden_;
 };
 
 worker_actor spawn_worker(caf::actor_system& system, worker_parts parts);

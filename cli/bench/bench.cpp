@@ -27,36 +27,23 @@ struct engine_bench_options {
   bool json = false;
 };
 
-/// A bench of the machine, which needs no model.
-template <class Run>
-int machine_bench(const machine_options& options, Run run) {
-  thread_pool pool(thread_count(options.model));
-  run(compute{pool, kernels()}, bench::report(options.json, print));
+/// A bench of what computes, which needs no model.
+template <auto run, auto run_on_gpu>
+int machine_bench(const machine_options& options) {
+  const device_id device = device_of(options.model);
+  const bench::report out(options.json, print);
+  if (device.is_cpu()) {
+    thread_pool pool(thread_count(options.model));
+    run(compute{pool, kernels()}, out);
+  } else {
+    run_on_gpu(device.gpu, out);
+  }
   return 0;
 }
 
-void add_limits(CLI::App& command, machine_options& options) {
+void add_device_flags(CLI::App& command, machine_options& options) {
   add_threads(command, options.model);
   add_device(command, options.model);
-}
-
-int bench_limits(const machine_options& options) {
-  const device_id device = device_of(options.model);
-  if (device.is_cpu()) return machine_bench(options, bench::run_limits);
-  bench::run_gpu_limits(device.gpu, bench::report(options.json, print));
-  return 0;
-}
-
-void add_ops(CLI::App& command, machine_options& options) {
-  add_threads(command, options.model);
-  add_device(command, options.model);
-}
-
-int bench_ops(const machine_options& options) {
-  const device_id device = device_of(options.model);
-  if (device.is_cpu()) return machine_bench(options, bench::run_ops);
-  bench::run_gpu_ops(device.gpu, bench::report(options.json, print));
-  return 0;
 }
 
 void add_no_flags(CLI::App&, machine_options&) {}
@@ -147,9 +134,10 @@ void add_bench(CLI::App& program, command& chosen) {
     own.add_flag("--json", options.json, "print a JSON object for each line");
     add_flags(own, options);
   };
-  add("limits", "Measure what the machine allows: reading at several sizes, int8, int4 and f32 products", add_limits,
-      bench_limits);
-  add("ops", "Measure each kernel beside its reference, as a share of the limit that binds it", add_ops, bench_ops);
+  add("limits", "Measure what the machine allows: reading at several sizes, int8, int4 and f32 products",
+      add_device_flags, machine_bench<bench::run_limits, bench::run_gpu_limits>);
+  add("ops", "Measure each kernel beside its reference, as a share of the limit that binds it", add_device_flags,
+      machine_bench<bench::run_ops, bench::run_gpu_ops>);
   add("engine", "Measure prefill and decode of a model, as a share of what the machine allows", add_engine,
       bench_engine);
   add("serve", "Put load on a server of OpenAI's API: throughput and latency", add_bench_serve, bench_serve);

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/wire.hpp"
+#include "base/error.hpp"
 #include "base/field_error.hpp"
 #include "cli/cluster/head_silence.hpp"
 #include "cli/output.hpp"
@@ -100,6 +101,8 @@ class cluster_client::impl {
   void send(M what, std::uint64_t correlation = 0) {
     frame made = to_frame(std::move(what));
     made.correlation = correlation;
+    if (const auto most = frame_limits().body_bytes; made.body.size() > most)
+      refuse("what is asked has {} bytes, and a cluster takes {} at once: shorten it", made.body.size(), most);
     if (bus_->send(link_, std::move(made)) == send_status::full)
       throw std::runtime_error(endpoint_ + ": takes nothing any more: try again later");
   }

@@ -114,8 +114,6 @@ std::string problems_of(const json& status) {
   return text;
 }
 
-}  // namespace
-
 std::string nodes_table(const json& status) {
   table_rows all{{"NODE", "STATE", "ROLES", "LAYERS", "REPLICA", "HOST", "PID", "ROWS/S"}};
   for (const auto& node : list_of(status, "nodes"))
@@ -137,6 +135,8 @@ std::string replicas_table(const json& status) {
   }
   return finished(all) + problems_of(status);
 }
+
+}  // namespace
 
 std::string adapters_table(const json& adapters) {
   table_rows all{{"ADAPTER", "STATE", "ANSWERS", "RANK", "MEMORY", "SHA256"}};

@@ -6,8 +6,6 @@
 namespace troupe {
 
 // Each as a table; the empty text where there is nothing to show.
-std::string nodes_table(const nlohmann::ordered_json& status);
-std::string replicas_table(const nlohmann::ordered_json& status);
 std::string adapters_table(const nlohmann::ordered_json& adapters);
 std::string jobs_table(const nlohmann::ordered_json& jobs);
 

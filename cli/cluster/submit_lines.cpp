@@ -12,6 +12,7 @@
 #include "base/paths.hpp"
 #include "base/utf8.hpp"
 #include "cli/output.hpp"
+#include "cluster/journal/journal.hpp"
 
 namespace troupe {
 namespace {
@@ -41,8 +42,12 @@ line_reader::line_reader(fs::path path) : path_(std::move(path)) {
 }
 
 bool line_reader::next(std::string& line) {
+  static const std::size_t most_bytes = journal::options().max_line_bytes;
   while (std::getline(in_, line)) {
     ++number_;
+    if (line.size() > most_bytes)
+      refuse("{}:{}: has {} bytes, and a line of a job may have {}: shorten it", path_.string(), number_, line.size(),
+             most_bytes);
     if (!is_utf8(line)) refuse("{}:{}: is no UTF-8: convert the file", path_.string(), number_);
     if (line.ends_with('\r')) line.pop_back();
     if (line.find_first_not_of(" \t") != std::string::npos) return true;

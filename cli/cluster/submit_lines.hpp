@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// Input lines that are not empty, one after the other. Refuses what is no regular file: a file is read twice. So it
-/// does with a line that JSON could not carry as it is.
+/// does with a line that JSON could not carry as it is, or that is too long for a job.
 class line_reader {
  public:
   explicit line_reader(std::filesystem::path path);

@@ -60,12 +60,11 @@ void check_state_folder(const cluster_config& config) {
 /// An ipc address is a file: its folder must be there.
 void check_listening(const cluster_config& config, const node_config& node) {
   constexpr std::string_view ipc = "ipc://";
-  const std::string& listen = node.is_head() ? config.listen : node.listen;
-  if (!listen.starts_with(ipc) || !is_this_machine(node.host)) return;
-  const std::filesystem::path folder = std::filesystem::path(listen.substr(ipc.size())).parent_path();
+  if (!node.listen.starts_with(ipc) || !is_this_machine(node.host)) return;
+  const std::filesystem::path folder = std::filesystem::path(node.listen.substr(ipc.size())).parent_path();
   if (!is_folder(folder))
     refuse_at(config, node.is_head() ? "cluster.listen" : node_key(node.name, "listen"),
-              "{}: there is no folder {}: make it, or listen elsewhere", listen, folder.string());
+              "{}: there is no folder {}: make it, or listen elsewhere", node.listen, folder.string());
 }
 
 /// If only the head saw that its port is taken, whoever has it might be asked for the status of this cluster. No bad

@@ -158,10 +158,7 @@ void head_node::listen_to_members() {
   const auto to_supervisor = [to = supervisor_](auto what) { tell(to, std::move(what)); };
   const auto to_store = [to = front_.store](auto what) { tell(to, std::move(what)); };
   const auto to_training = [to = front_.training](auto what) { tell(to, std::move(what)); };
-  const auto to_scheduler = [directory = directory_](auto what) {
-    const replica_id replica = what.life.replica;  // read before it goes
-    tell(directory->find(replica), std::move(what));
-  };
+  const auto to_scheduler = [directory = directory_](auto what) { directory->tell_scheduler(std::move(what)); };
   on_member<stage_started>(to_supervisor);
   on_member<stage_failed>(to_supervisor);
   on_member<step_done>(to_scheduler);

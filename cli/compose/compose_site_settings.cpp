@@ -75,7 +75,7 @@ std::uint64_t memory_of(const node_config& node) {
 
 bus::options bus_options_of(const node_site& site) {
   bus::options options;
-  options.listen = site.node.is_head() ? site.config.listen : site.node.listen;
+  options.listen = site.node.listen;
   options.insecure = site.config.insecure;
   if (site.config.keys) options.keys = keys_of(site.config);
   if (options.keys && !site.node.is_head()) options.keys->clients.clear();

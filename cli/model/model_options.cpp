@@ -45,14 +45,6 @@ std::unique_ptr<const lora_adapter> open_adapter(const model_options& options, c
                                               precision_beside(model.quantization));
 }
 
-load_options load_options_of(const model_options& options) {
-  load_options chosen;
-  if (!options.quant.empty()) chosen.quant = scheme_from_name(options.quant, "--quant");
-  if (!options.keep.empty() && !chosen.quant) refuse("--keep without --quant: name the scheme of the other layers");
-  chosen.keep = options.keep;
-  return chosen;
-}
-
 }  // namespace
 
 void add_model(CLI::App& command, model_options& options) {
@@ -102,6 +94,14 @@ void add_model_options(CLI::App& command, model_options& options) {
   add_context(command, options);
   add_threads(command, options);
   add_device(command, options);
+}
+
+load_options load_options_of(const model_options& options) {
+  load_options chosen;
+  if (!options.quant.empty()) chosen.quant = scheme_from_name(options.quant, "--quant");
+  if (!options.keep.empty() && !chosen.quant) refuse("--keep without --quant: name the scheme of the other layers");
+  chosen.keep = options.keep;
+  return chosen;
 }
 
 device_id device_of(const model_options& options) {

@@ -94,8 +94,6 @@ void check_local_flags(const CLI::App& own, const local_training& local) {
   refuse_flags(own, cluster_flags, "is for a cluster: leave it out, or --local");
   if (local.full) return refuse_flags(own, adapter_flags, "is for an adapter: leave it out, or --full");
   refuse_flags(own, full_flags, "is for --full alone: add that, or leave this out");
-  if (!local.model.keep.empty() && local.model.quant.empty())
-    refuse("--keep without --quant: name the scheme of the other layers");
 }
 
 /// What a cluster is asked for, without the names of the data's files.

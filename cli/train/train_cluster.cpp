@@ -17,6 +17,7 @@
 #include "base/paths.hpp"
 #include "base/random_hex.hpp"
 #include "base/sha256.hpp"
+#include "base/utf8.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
@@ -39,7 +40,7 @@ std::string base_name(const std::string& path) {
 /// The end of the last whole character in the first bytes of a text.
 std::size_t whole_characters(std::string_view text) {
   std::size_t at = text.size();
-  while (at > 0 && text.size() - at < 4 && (static_cast<unsigned char>(text[at - 1]) & 0xc0) == 0x80) --at;
+  while (at > 0 && text.size() - at < 4 && !begins_character(text[at - 1])) --at;
   const bool is_open = at > 0 && static_cast<unsigned char>(text[at - 1]) >= 0xc0;
   return is_open ? at - 1 : text.size();
 }

@@ -18,9 +18,7 @@ namespace fs = std::filesystem;
 class adapter_subject final : public train_subject {
  public:
   adapter_subject(const local_training& o, thread_pool& pool) : base_name_(o.model.model) {
-    load_options load;
-    if (!o.model.quant.empty()) load.quant = scheme_from_name(o.model.quant, "--quant");
-    load.keep = o.model.keep;
+    const load_options load = load_options_of(o.model);
     if (o.init.empty()) check_lora(o.lora, open_model(o.model.model).config);
     const auto base = load_with_progress(o.model.model, load, pool);
     const std::uint64_t base_fingerprint = fingerprint_of(*base);

@@ -105,6 +105,8 @@ class adapter_catalogue {
   result<adapter_version, catalogue_error> resolve(std::string_view text) const;
   /// The version that a name points at; nullptr if there is none.
   const adapter_entry* current(std::string_view name) const;
+  /// The version of a name that was made last; nullptr if there is none.
+  const adapter_entry* newest(std::string_view name) const { return find(reference{name, {}}); }
   const adapter_entry* find(adapter_version version) const;
 
   /// Makes the name point at the newest ready version before the current one, or at the given one. Returns that

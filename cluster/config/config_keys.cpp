@@ -69,7 +69,8 @@ constexpr key_of<scheduler> scheduler_keys[] = {
     {"kv_memory", [](scheduler& s, const config_value& v) { s.kv_memory = v.bytes(); }},
     {"max_waiting", [](scheduler& s, const config_value& v) { s.max_waiting = v.number(1, 1 << 24); }},
     {"adapter_patience", [](scheduler& s, const config_value& v) { s.adapter_patience = v.number(1, 1 << 24); }},
-    {"steps_in_flight", [](scheduler& s, const config_value& v) { s.steps_in_flight = v.number(0, 1 << 10); }},
+    {"steps_in_flight",
+     [](scheduler& s, const config_value& v) { s.steps_in_flight = v.number(0, s.most_steps_in_flight); }},
 };
 
 using adapters = adapter_settings;
@@ -104,6 +105,16 @@ constexpr key_of<node> node_keys[] = {
     {"program", [](node& n, const config_value& v) { n.program = v.text(); }},
     {"config", [](node& n, const config_value& v) { n.config = v.absolute_path(); }},
 };
+
+/// Calls `visit` with the name of each section but the nodes', with what its values go into, and with its keys.
+template <class Visit>
+void visit_sections(cluster_config& config, const Visit& visit) {
+  visit("cluster", config, cluster_keys);
+  visit("model", config.model, model_keys);
+  visit("scheduler", config.scheduler, scheduler_keys);
+  visit("adapters", config.adapters, adapter_keys);
+  visit("training", config.training, training_keys);
+}
 
 template <class Keys>
 std::vector<std::string_view> names_of(const Keys& keys) {
@@ -162,46 +173,34 @@ void read_nodes(cluster_config& config, const setting& content) {
   for (const auto& each : *list) read_node(config, each);
 }
 
-template <class Keys>
-void list_keys(std::vector<config_key>& into, std::string_view section, const Keys& keys) {
-  for (const auto& key : keys) into.push_back({section, key.name});
-}
-
 }  // namespace
 
 void detail::read_sections(cluster_config& config, const setting& top) {
-  const auto section = [&](const setting& content, const std::string& name, const auto& keys, auto& into) {
-    read_section(config, content, "[" + name + "]", keys, into);
-    remember_places(config, content, name);
-  };
   for (const auto& entry : std::get<setting::table>(top.content)) {
-    if (entry.key == "cluster") {
-      section(entry.value, "cluster", cluster_keys, config);
-    } else if (entry.key == "model") {
-      section(entry.value, "model", model_keys, config.model);
-    } else if (entry.key == "scheduler") {
-      section(entry.value, "scheduler", scheduler_keys, config.scheduler);
-    } else if (entry.key == "adapters") {
-      section(entry.value, "adapters", adapter_keys, config.adapters);
-    } else if (entry.key == "training") {
-      section(entry.value, "training", training_keys, config.training);
-    } else if (entry.key == "node") {
-      read_nodes(config, entry.value);
-    } else {
-      refuse_unknown(config, entry, "", {"cluster", "model", "scheduler", "adapters", "training", "node"});
-    }
+    bool is_known = entry.key == "node";
+    if (is_known) read_nodes(config, entry.value);
+    std::vector<std::string_view> names;
+    visit_sections(config, [&](std::string_view name, auto& into, const auto& keys) {
+      names.push_back(name);
+      if (entry.key != name) return;
+      is_known = true;
+      read_section(config, entry.value, fmt::format("[{}]", name), keys, into);
+      remember_places(config, entry.value, entry.key);
+    });
+    names.emplace_back("node");
+    if (!is_known) refuse_unknown(config, entry, "", names);
   }
 }
 
 std::vector<config_key> config_keys() {
-  std::vector<config_key> keys;
-  list_keys(keys, "cluster", cluster_keys);
-  list_keys(keys, "model", model_keys);
-  list_keys(keys, "scheduler", scheduler_keys);
-  list_keys(keys, "adapters", adapter_keys);
-  list_keys(keys, "training", training_keys);
-  list_keys(keys, "node", node_keys);
-  return keys;
+  std::vector<config_key> all;
+  const auto add = [&](std::string_view section, const auto& /*into*/, const auto& keys) {
+    for (const auto& key : keys) all.push_back({section, key.name});
+  };
+  cluster_config any;
+  visit_sections(any, add);
+  add("node", any, node_keys);
+  return all;
 }
 
 }  // namespace troupe

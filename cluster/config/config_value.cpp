@@ -105,21 +105,17 @@ std::string config_value::text() const {
   return text;
 }
 
-std::string config_value::text_or_empty() const {
-  return as_text("a text in quotes");
-}
-
 bool config_value::truth() const {
   const auto* truth = std::get_if<bool>(&content_.content);
   if (!truth) refuse_type("true or false, without quotes");
   return *truth;
 }
 
-std::int64_t config_value::whole(std::int64_t least, std::int64_t most) const {
+int config_value::number(int least, int most) const {
   const auto* number = std::get_if<std::int64_t>(&content_.content);
   if (!number) refuse_type("a whole number");
   if (*number < least || *number > most) refuse(fmt::format("is {}: allowed are {} to {}", *number, least, most));
-  return *number;
+  return static_cast<int>(*number);
 }
 
 double config_value::share(double most) const {
@@ -254,7 +250,7 @@ std::string config_value::endpoint() const {
 }
 
 std::string config_value::http_place() const {
-  const std::string chosen = text_or_empty();
+  const std::string& chosen = as_text("a text in quotes");
   if (!chosen.empty() && !split_host_port(chosen))
     refuse(fmt::format("is {}: write \"HOST:PORT\", the port from 1 to 65535, or \"\" for none", in_quotes(chosen)));
   return chosen;

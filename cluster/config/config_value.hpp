@@ -22,10 +22,8 @@ class config_value {
   [[noreturn]] void refuse(std::string_view problem) const;
 
   std::string text() const;  ///< not empty
-  std::string text_or_empty() const;
   bool truth() const;
-  std::int64_t whole(std::int64_t least, std::int64_t most) const;
-  int number(int least, int most) const { return static_cast<int>(whole(least, most)); }
+  int number(int least, int most) const;
   double share(double most) const;  ///< from 0 to `most`; may be written as a whole number
   std::uint64_t bytes() const;      ///< "4GiB", "512 MiB" or a number
   std::vector<std::string> texts() const;
@@ -41,8 +39,6 @@ class config_value {
   std::set<node_role> roles() const;
   std::string endpoint() const;    ///< tcp://host:port or ipc:///path
   std::string http_place() const;  ///< host:port, or empty
-
-  const setting& content() const { return content_; }
 
  private:
   std::filesystem::path path_of(std::string_view chosen) const;

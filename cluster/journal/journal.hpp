@@ -34,7 +34,6 @@ namespace troupe {
 
 namespace detail {
 class database;
-class statement;
 }  // namespace detail
 
 /// Disk full, I/O error, file damaged while in use.

@@ -27,17 +27,21 @@ bool can_hold(const worker_offer& worker, const replica_placement& replica, cons
   return wanted.costs.kv_tokens(stage.layers, worker.memory) >= wanted.least_tokens();
 }
 
+/// The offer of a worker; nullptr if there is none.
+const worker_offer* offer_of(const std::string& name, const demands& wanted) {
+  const auto found = std::ranges::find(wanted.offers, name, &worker_offer::name);
+  return found == wanted.offers.end() ? nullptr : &*found;
+}
+
 /// The tokens that all workers of a replica have room for. A worker without an offer keeps what the replica has now.
 std::int64_t room_of(const replica_placement& replica, const demands& wanted) {
   std::int64_t room = detail::most_tokens(wanted.costs.model(), wanted.request);
-  const auto& offers = wanted.offers;
-  for (const stage_placement& stage : replica.stages) {
-    for (const std::string& name : stage.workers) {
-      const auto its = std::find_if(offers.begin(), offers.end(), [&](const auto& each) { return each.name == name; });
-      if (its != offers.end()) room = std::min(room, wanted.costs.kv_tokens(stage.layers, its->memory));
-      if (its == offers.end() && !name.empty()) room = std::min(room, replica.kv_tokens);
-    }
-  }
+  for (const stage_placement& stage : replica.stages)
+    for (const std::string& name : stage.workers)
+      if (const worker_offer* its = offer_of(name, wanted))
+        room = std::min(room, wanted.costs.kv_tokens(stage.layers, its->memory));
+      else if (!name.empty())
+        room = std::min(room, replica.kv_tokens);
   return room;
 }
 
@@ -93,9 +97,8 @@ std::optional<placement> with_seat_taken_by_stranded(const placement& where, con
   for (const worker_position& from : stranded_beside(seat.replica, where)) {
     placement without = where;
     const std::string name = std::exchange(without.replicas[from.replica].stages[from.stage].workers[from.rank], "");
-    const auto its =
-        std::find_if(wanted.offers.begin(), wanted.offers.end(), [&](const auto& each) { return each.name == name; });
-    if (its == wanted.offers.end()) continue;
+    const worker_offer* its = offer_of(name, wanted);
+    if (its == nullptr) continue;
     if (auto after = with_seat_taken(std::move(without), seat, *its, wanted)) return after;
   }
   return {};

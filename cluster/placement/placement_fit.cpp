@@ -16,6 +16,34 @@ struct slowness {
   }
 };
 
+/// Cuts so that every stage has room for `tokens`. Nothing if that is impossible.
+std::optional<std::vector<layer_range>> cut_layers(const stage_costs& costs, layer_range run,
+                                                   const std::vector<placement_unit>& units, std::int64_t tokens) {
+  const int layers = run.count(), stages = static_cast<int>(units.size());
+  if (stages == 0 || stages > layers) return {};
+  // best[s][n]: the first s stages when they hold n layers; from[s][n]: how many the last of them holds.
+  std::vector<std::vector<slowness>> best(stages + 1, std::vector<slowness>(layers + 1));
+  std::vector<std::vector<int>> from(stages + 1, std::vector<int>(layers + 1, 0));
+  best[0][0] = {0, 0};
+  for (int s = 1; s <= stages; ++s) {
+    const auto& unit = units[s - 1];
+    for (int end = s; end <= layers - (stages - s); ++end) {
+      for (int begin = s - 1; begin < end; ++begin) {
+        const layer_range range{run.first + begin, run.first + end - 1};
+        const slowness here = best[s - 1][begin].with(costs.time(range, unit.speed));
+        if (!(here < best[s][end]) || costs.kv_tokens(range, unit.memory) < tokens) continue;
+        best[s][end] = here;
+        from[s][end] = end - begin;
+      }
+    }
+  }
+  if (from[stages][layers] == 0) return {};
+  std::vector<layer_range> cuts(stages);
+  for (int s = stages, end = layers; s > 0; end -= from[s][end], --s)
+    cuts[s - 1] = {run.first + end - from[s][end], run.first + end - 1};
+  return cuts;
+}
+
 }  // namespace
 
 std::uint64_t stage_costs::share(std::uint64_t amount) const {
@@ -52,33 +80,6 @@ std::int64_t most_tokens(const model_shape& model, const placement_request& requ
   const std::uint64_t each = model.kv_bytes * static_cast<std::uint64_t>(model.layers);
   const auto tokens = each ? std::min<std::uint64_t>(request.kv_memory / each, 1ULL << 40) : 1ULL << 20;
   return std::max(least_tokens(request), whole_blocks(static_cast<std::int64_t>(tokens)));
-}
-
-std::optional<std::vector<layer_range>> cut_layers(const stage_costs& costs, layer_range run,
-                                                   const std::vector<placement_unit>& units, std::int64_t tokens) {
-  const int layers = run.count(), stages = static_cast<int>(units.size());
-  if (stages == 0 || stages > layers) return {};
-  // best[s][n]: the first s stages when they hold n layers; from[s][n]: how many the last of them holds.
-  std::vector<std::vector<slowness>> best(stages + 1, std::vector<slowness>(layers + 1));
-  std::vector<std::vector<int>> from(stages + 1, std::vector<int>(layers + 1, 0));
-  best[0][0] = {0, 0};
-  for (int s = 1; s <= stages; ++s) {
-    const auto& unit = units[s - 1];
-    for (int end = s; end <= layers - (stages - s); ++end) {
-      for (int begin = s - 1; begin < end; ++begin) {
-        const layer_range range{run.first + begin, run.first + end - 1};
-        const slowness here = best[s - 1][begin].with(costs.time(range, unit.speed));
-        if (!(here < best[s][end]) || costs.kv_tokens(range, unit.memory) < tokens) continue;
-        best[s][end] = here;
-        from[s][end] = end - begin;
-      }
-    }
-  }
-  if (from[stages][layers] == 0) return {};
-  std::vector<layer_range> cuts(stages);
-  for (int s = stages, end = layers; s > 0; end -= from[s][end], --s)
-    cuts[s - 1] = {run.first + end - from[s][end], run.first + end - 1};
-  return cuts;
 }
 
 std::optional<cut> cut_for_most_tokens(const stage_costs& costs, layer_range run,

@@ -39,16 +39,13 @@ class stage_costs {
   std::uint64_t tensor_;
 };
 
-/// Cuts a run of layers for units in this order, at least one layer each, so that the slowest stage is as fast as
-/// possible and every stage has room for `tokens`. Nothing if that is impossible.
-std::optional<std::vector<layer_range>> cut_layers(const stage_costs& costs, layer_range run,
-                                                   const std::vector<placement_unit>& units, std::int64_t tokens);
-
-/// The same with room for as many tokens as possible between `least` and `most` (multiples of 16).
 struct cut {
   std::vector<layer_range> stages;
   std::int64_t kv_tokens = 0;
 };
+/// Cuts a run of layers for units in this order, at least one layer each, with room for as many tokens as possible
+/// between `least` and `most` (multiples of 16), and so that the slowest stage is as fast as possible. Nothing if there
+/// is no room for `least`.
 std::optional<cut> cut_for_most_tokens(const stage_costs& costs, layer_range run,
                                        const std::vector<placement_unit>& units, std::int64_t least, std::int64_t most);
 

@@ -136,7 +136,7 @@ bool routing_policy::may_load(const replica& where, adapter_version adapter) {
   return std::find(failed.begin(), failed.end(), adapter) == failed.end();
 }
 
-void routing_policy::drop_oldest_unseen(replica& where) const {
+void routing_policy::drop_oldest_unseen(replica& where) {
   where.unseen_tokens -= where.unseen.front().tokens;
   where.unseen.pop_front();
 }

@@ -95,7 +95,7 @@ class routing_policy {
   static std::uint64_t tokens_to_compute(const replica& where, const request_view& request);
   std::uint64_t score(const replica& where, const request_view& request) const;
   static bool has_adapter(const replica& where, adapter_version adapter);
-  void drop_oldest_unseen(replica& where) const;
+  static void drop_oldest_unseen(replica& where);
 
   options options_;
   std::map<replica_id, replica> replicas_;

@@ -50,7 +50,18 @@ TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
   refused("-", site_.path("out").string(), "save it first");
   const std::string latin = site_.write("latin.jsonl", "{\"tokens\":[1]}\n\n{\"prompt\":\"caf\xe9\"}\n").string();
   refused(latin, site_.path("out").string(), "latin.jsonl:3: is no UTF-8: convert the file");
+  const std::string text(std::size_t{8} << 20, 'a');
+  const std::string large = site_.write("large.jsonl", "{\"tokens\":[1]}\n{\"prompt\":\"" + text + "\"}\n").string();
+  refused(large, site_.path("out").string(), "large.jsonl:2: has 8388621 bytes, and a line of a job may have 8388608");
   EXPECT_EQ(jobs(), 0u);
+}
+
+TEST_F(submit_file, is_told_when_a_prompt_is_longer_than_a_message) {
+  const std::string prompt = site_.write("prompt.txt", std::string(std::size_t{16} << 20, 'a')).string();
+  process done = cluster_.start({"submit", "--prompt-file", prompt});
+  EXPECT_EQ(done.wait(), 2);
+  EXPECT_NE(done.error().find("bytes, and a cluster takes 16777216 at once: shorten it"), std::string::npos)
+      << done.error();
 }
 
 TEST_F(submit_file, begins_no_new_job_whose_answers_have_no_place) {

@@ -66,7 +66,7 @@ void check_http_address(const http_options& options) {
   listen(acceptor, options);
 }
 
-http_server::http_server(http_options options, http_handler handler) : impl_(std::make_shared<impl>()) {
+http_server::http_server(http_options options, http_handler handler) : impl_(std::make_unique<impl>()) {
   if (!options.error_body) options.error_body = plain_error;
   if (!options.on_surplus) options.on_surplus = [] {};
   // The rest of the process needs files, too, however many clients come.

@@ -59,7 +59,7 @@ class http_server {
 
  private:
   struct impl;
-  std::shared_ptr<impl> impl_;
+  std::unique_ptr<impl> impl_;
 };
 
 }  // namespace troupe

@@ -95,13 +95,10 @@ class prompt_listener final : public answer_listener {
 /// A form may take longer to check than the server's threads have.
 void answer_call::start() {
   if (!order_.sampling.constraint) return begin();
-  const bool taken = context_->work->offer(order_.sampling.constraint.bytes(), [self = shared_from_this()] {
-    guarded(self->exchange_, [&] {
-      self->check_form();
-      self->begin();
-    });
+  guarded_later(*context_->work, exchange_, order_.sampling.constraint.bytes(), [self = shared_from_this()] {
+    self->check_form();
+    self->begin();
   });
-  if (!taken) throw unavailable("too many large requests at a time: try again");
 }
 
 void answer_call::begin() {

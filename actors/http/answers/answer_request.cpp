@@ -159,7 +159,7 @@ std::int64_t last_tokens_of(const request_fields& from) {
 
 void read_prompts(const request_fields& from, const char* key, answer_order& order) {
   const json* prompt = from.find(key);
-  if (!prompt) refuse_field(key, fmt::format("{} is missing", key), "missing_required_parameter");
+  if (!prompt) request_fields::refuse_missing(key);
   if (!prompt->is_string() && (!prompt->is_array() || prompt->empty())) refuse_prompts(key);
   if (prompt->is_string() || (*prompt)[0].is_number()) return order.prompts.push_back(prompt_of(*prompt, key, from));
   if (prompt->size() > most_prompts)

@@ -9,18 +9,15 @@
 #include "actors/http/json_text.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "base/random_hex.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe {
 namespace {
 
-std::int64_t characters_of(std::string_view text) {
-  return std::count_if(text.begin(), text.end(), [](unsigned char c) { return (c & 0xc0) != 0x80; });
-}
-
 /// How far an answer's text has come.
 struct answer_place {
   stream_decoder decoder;
-  std::int64_t offset = 0;  ///< of its next token, in characters of prompt and answer
+  std::size_t offset = 0;  ///< of its next token, in characters of prompt and answer
 };
 
 /// The lists in completions: {"tokens","token_logprobs","top_logprobs","text_offset"}
@@ -29,7 +26,7 @@ class logprob_lists {
   /// `most`: how many of the likeliest tokens each place has.
   logprob_lists(const tokenizer& tokens, std::int32_t most) : tokens_(tokens), most_(static_cast<std::size_t>(most)) {}
 
-  void add(token_id token, const sampled_token* details, std::int64_t offset) {
+  void add(token_id token, const sampled_token* details, std::size_t offset) {
     const std::string name = completion_token(token_text(tokens_, token));
     const bool known = details && details->logprob;
     lists_["tokens"].push_back(name);
@@ -43,19 +40,19 @@ class logprob_lists {
                   const std::optional<sampled_token>& ending, answer_place& at) {
     for (std::size_t i = 0; i < ids.size(); ++i) {
       add(ids[i], i < details.size() ? &details[i] : nullptr, at.offset);
-      at.offset += characters_of(at.decoder.push(ids[i]));
+      at.offset += characters_in(at.decoder.push(ids[i]));
     }
     if (ending) add(ending->token, &*ending, at.offset);
   }
   /// `text`: as it is echoed, without a token that the tokenizer put before it.
   void add_prompt(const std::vector<sampled_token>& scored, std::string_view text) {
     stream_decoder decoder(tokens_, false);
-    std::int64_t offset = 0;
+    std::size_t offset = 0;
     for (const sampled_token& each : scored) {
       add(each.token, &each, offset);
       const bool was_added = &each == &scored.front() && tokens_.is_special(each.token) &&
                              !text.starts_with(token_text(tokens_, each.token));
-      if (!was_added) offset += characters_of(decoder.push(each.token));
+      if (!was_added) offset += characters_in(decoder.push(each.token));
     }
   }
   std::string text() const { return dump(lists_); }
@@ -96,7 +93,7 @@ class completion_format final : public answer_format {
     for (std::size_t i = 0; i < order.prompts.size() * n_; ++i) {
       const bool begins_text = !order.sampling.constraint && order.prompts[i / n_].text == "";
       places_.push_back({stream_decoder(prompts_->tokens(), order.skip_special, begins_text),
-                         echoed_.empty() ? 0 : characters_of(echoed_[i / n_])});
+                         echoed_.empty() ? 0 : characters_in(echoed_[i / n_])});
     }
   }
 

@@ -21,7 +21,7 @@ void answer(const api_call& call, decltype(answering_path::read) read) {
 std::vector<token_id> tokens_of(const request_fields& from, const prompting& prompts) {
   if (from.has("messages")) return prompts.encode(read_chat(from));
   const auto text = from.text("prompt");
-  if (!text) refuse_field("prompt", "prompt is missing", "missing_required_parameter");
+  if (!text) request_fields::refuse_missing("prompt");
   prompts.check_size(*text, "prompt");
   encode_options options;
   options.add_special = from.boolean("add_special_tokens").value_or(true);
@@ -49,7 +49,7 @@ void detokenize(const api_call& call) {
   const request_fields from(body);
   const prompting& prompts = *call.context->served.prompts;
   const auto tokens = from.tokens("tokens");
-  if (!tokens) refuse_field("tokens", "tokens is missing", "missing_required_parameter");
+  if (!tokens) request_fields::refuse_missing("tokens");
   if (tokens->size() > most_detokenized) refuse_field("tokens", "tokens has too many entries");
   for (const token_id token : *tokens)
     if (token >= prompts.config().vocab_size) refuse_field("tokens", "tokens should be a list of the model's tokens");

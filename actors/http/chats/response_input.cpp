@@ -76,7 +76,7 @@ json messages_of(const request_fields& from) {
   if (const auto instructions = from.text("instructions"))
     messages.push_back({{"role", "system"}, {"content", *instructions}});
   const json* input = from.find("input");
-  if (!input) refuse_field("input", "input is missing", "missing_required_parameter");
+  if (!input) request_fields::refuse_missing("input");
   if (input->is_string()) {
     messages.push_back({{"role", "user"}, {"content", *input}});
     return messages;

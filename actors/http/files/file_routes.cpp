@@ -28,7 +28,7 @@ void upload(const api_call& call) {
   const auto named = [&](const char* name) {
     const auto found =
         std::find_if(parts.begin(), parts.end(), [&](const form_part& part) { return part.name == name; });
-    if (found == parts.end()) refuse_field(name, fmt::format("{} is missing", name), "missing_required_parameter");
+    if (found == parts.end()) request_fields::refuse_missing(name);
     return found;
   };
   const auto file = named("file"), purpose = named("purpose");

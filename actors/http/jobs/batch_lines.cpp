@@ -30,7 +30,7 @@ batch_line read_line(std::string_view text, const std::string& endpoint, const s
   if (fields.text("method").value_or("POST") != "POST") refuse_field("method", "method should be POST");
   if (fields.required_text("url") != endpoint) refuse_field("url", "url should be the batch's endpoint, " + endpoint);
   const json* body = fields.object("body");
-  if (!body) refuse_field("body", "body is missing", "missing_required_parameter");
+  if (!body) request_fields::refuse_missing("body");
   const request_fields asked(*body);
   line.asked = path->read(asked, served);
   if (!asked.has("seed")) line.asked.order.sampling.seed = seed;

@@ -13,12 +13,6 @@ std::string status_of(const std::string& state) {
   return state == "receiving" ? "validating_files" : state;
 }
 
-/// Unknown while the job is not over, as OpenAI has it.
-json trained_tokens_of(const json& job, const std::string& state) {
-  const bool is_over = state == "succeeded" || state == "failed" || state == "cancelled";
-  return is_over && job.contains("tokens") ? job["tokens"] : json(nullptr);
-}
-
 /// Of an event's figures; of a step or of a validation.
 json measured(const json& data) {
   if (data.contains("validation_loss"))
@@ -77,7 +71,7 @@ json fine_tune_json(const std::string& model, const json& job, const json& recor
           {"method", {{"type", "supervised"}, {"supervised", {{"hyperparameters", hyperparameters}}}}},
           {"seed", options.value("seed", std::uint64_t{0})},
           {"suffix", options.value("adapter", "")},
-          {"trained_tokens", trained_tokens_of(job, state)},
+          {"trained_tokens", finished ? or_null(job, "tokens") : json(nullptr)},  // as OpenAI has it
           {"error", error},
           {"estimated_finish", nullptr},
           {"integrations", json::array()},

@@ -1,11 +1,11 @@
 // For .cpp files only.
 #pragma once
 #include <algorithm>
-#include <utility>
 
 #include <fmt/format.h>
 
 #include "actors/requests/request_fields_impl.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe {
 
@@ -14,14 +14,10 @@ inline void keep_metadata(json& record, const request_fields& from) {
   constexpr std::size_t most = 16, longest_key = 64, longest_value = 512;
   const json* metadata = from.object("metadata");
   if (!metadata) return;
-  const auto characters = [](const std::string& text) {
-    return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xc0) != 0x80; });
-  };
-  const bool fits =
-      metadata->size() <= most && std::ranges::all_of(metadata->items(), [&](const auto& pair) {
-        return std::cmp_less_equal(characters(pair.key()), longest_key) && pair.value().is_string() &&
-               std::cmp_less_equal(characters(pair.value().template get_ref<const std::string&>()), longest_value);
-      });
+  const bool fits = metadata->size() <= most && std::ranges::all_of(metadata->items(), [&](const auto& pair) {
+                      return characters_in(pair.key()) <= longest_key && pair.value().is_string() &&
+                             characters_in(pair.value().template get_ref<const std::string&>()) <= longest_value;
+                    });
   if (!fits)
     refuse_field("metadata",
                  fmt::format("metadata has at most {} pairs of texts, keys of {} characters and values of {}", most,

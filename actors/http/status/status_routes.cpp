@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "actors/http/api_error.hpp"
@@ -13,7 +15,9 @@ void show_liveness(const api_call& call) {
 }
 
 void show_readiness(const api_call& call) {
-  if (!call.context->is_ready()) throw unavailable("no replica can serve at the moment");
+  const auto replicas = call.context->board->replicas();
+  if (std::ranges::none_of(replicas, [](const auto& each) { return each.second.ready; }))
+    throw unavailable("no replica can serve at the moment");
   call.exchange->reply({.body = R"({"status":"ready"})"});
 }
 

@@ -3,6 +3,7 @@
 #include <future>
 
 #include "base/device_lost.hpp"
+#include "cluster/config/config.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "model/engine/replica_scheduler.hpp"
 #include "tests/actors/support.hpp"
@@ -175,6 +176,17 @@ TEST_F(worker, waits_for_the_hidden_states_of_an_order) {
   tell(actor_, hidden_for(order, 4));  // of a size that cannot be: this life is over
   EXPECT_NE(head_.take<stage_failed>().error.find("4 bytes"), std::string::npos);
   EXPECT_EQ(head_.count<step_done>(), 0u);
+}
+
+TEST_F(worker, keeps_as_many_orders_as_steps_may_be_in_flight) {
+  EXPECT_EQ(start(stage_of(2, 1, 1)), "");
+  auto order = next_order(2);
+  for (int i = 0; i < scheduler_settings::most_steps_in_flight; ++i) tell(actor_, order);
+  EXPECT_EQ(start(stage_of(3, 1, 1)), "");  // heard after all of these
+  EXPECT_EQ(head_.count<stage_failed>(), 0u);
+  order.life = life(3);
+  for (int i = 0; i <= scheduler_settings::most_steps_in_flight; ++i) tell(actor_, order);
+  EXPECT_EQ(head_.take<stage_failed>().error, "orders pile up");
 }
 
 TEST_F(worker, says_why_it_cannot_hold_a_stage) {

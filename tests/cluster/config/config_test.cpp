@@ -138,6 +138,7 @@ TEST(config, refuses_with_file_line_and_column) {
            "name = \"w1\"", "device = \"cuda:1\"\nname = \"w1\""),
        "4:14", "w0 and w1 share cuda:1: use gloo"},
       {with("keep_jobs_days = -1\n"), "4:18", "allowed are 0 to 36500"},
+      {with("", "[scheduler]\nsteps_in_flight = 257\n"), "17:19", "allowed are 0 to 256"},
       {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",
        "w0 has the device cpu, w1 the device cuda:0"},
       {changed(with("tensor = 2\n"), "name = \"w1\"",
