@@ -1,6 +1,6 @@
-// How many tokens of prompts a step may have while somebody reads an answer along: as many as make the step some times as
-// long as it would be without them. How long steps take is learned from those that were; so the same rule fits a small
-// model on a processor and a large one on a GPU. No clock.
+// How many tokens of prompts a step may have while somebody reads an answer along: as many as make the step some times
+// as long as it would be without them. How long steps take is learned from those that were; so the same rule fits a
+// small model on a processor and a large one on a GPU. No clock.
 #pragma once
 #include <cstdint>
 #include <optional>
