@@ -153,11 +153,11 @@ void training_intake::read(const std::string& job, const std::string& file, cons
   const model_config& config = options_.prompts->config();
   try {
     const auto length = std::min(spec.run.row_length, config.context);
-    const training_data data = read_training_data(path, data_format_of(options_.model, config, length));
-    into.examples = static_cast<std::int64_t>(data.examples.size());
-    into.learned_tokens = data.learned_tokens();
-    into.shortened = data.shortened;
-    into.reading = data.fingerprint;
+    const training_summary found = summarize_training_data(path, data_format_of(options_.model, config, length));
+    into.examples = found.examples;
+    into.learned_tokens = found.learned_tokens;
+    into.shortened = found.shortened;
+    into.reading = found.fingerprint;
   } catch (const input_error& error) {
     throw input_error(with_shown_path(error.what(), path.string(), shown));
   }

@@ -1,5 +1,7 @@
 #pragma once
+#include <chrono>
 #include <condition_variable>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -23,13 +25,15 @@ class status_watch {
 
  private:
   void run();
-  std::optional<std::string> ask();
+  std::optional<std::string> ask(std::unique_ptr<cluster_client>& head);
+  void check();
 
   const connect_options head_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool is_stopping_ = false;
   std::optional<std::string> news_;
+  std::chrono::steady_clock::time_point give_up_at_;  ///< the thread's own
   std::thread thread_;
 };
 

@@ -37,8 +37,8 @@ class json_builder {
   }
   bool key(typename Json::string_t& name) {
     count();
-    if (!keys_.back().insert(name).second) refuse("{}: has the key \"{}\" twice", where_, name.substr(0, 200));
-    member_ = &append(open_.back()->template get_ref<typename Json::object_t&>(), std::move(name));
+    member_ = append(open_.back()->template get_ref<typename Json::object_t&>(), name);
+    if (member_ == nullptr) refuse("{}: has the key \"{}\" twice", where_, name.substr(0, 200));
     return true;
   }
   bool end_object() {
@@ -85,13 +85,15 @@ class json_builder {
     return list.back();
   }
 
-  /// The name is new to the object.
+  /// The place of a value; null where the object has the name already. Objects whose keys have an order are lists.
   template <class Object>
-  static Json& append(Object& object, std::string&& name) {
-    if constexpr (requires { object.emplace_back(std::move(name), nullptr); })
-      return object.emplace_back(std::move(name), nullptr), object.back().second;
-    else
-      return object.emplace(std::move(name), nullptr).first->second;
+  Json* append(Object& object, const std::string& name) {
+    if constexpr (requires { object.emplace_back(name, nullptr); }) {
+      return keys_.back().insert(name).second ? &object.emplace_back(name, nullptr).second : nullptr;
+    } else {
+      const auto [place, is_new] = object.emplace(name, nullptr);
+      return is_new ? &place->second : nullptr;
+    }
   }
 
   const std::string& where_;
@@ -99,8 +101,8 @@ class json_builder {
   std::size_t values_ = 0;
   Json root_;
   std::vector<Json*> open_;
-  Json* member_ = nullptr;  ///< of the object that was opened last: its value comes next
-  std::vector<std::set<std::string>> keys_;
+  Json* member_ = nullptr;                   ///< of the object that was opened last: its value comes next
+  std::vector<std::set<std::string>> keys_;  ///< of the open objects, where these are lists
 };
 
 /// A number that is whole and that no rounding made so.

@@ -1,6 +1,7 @@
 #include "model/train/training_data.hpp"
 
 #include <algorithm>
+#include <functional>
 
 #include <nlohmann/json.hpp>
 
@@ -23,14 +24,17 @@ namespace fs = std::filesystem;
 constexpr std::size_t most_named_lines = 8;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-std::uint64_t fingerprint_of(const std::vector<training_example>& examples) {
-  fnv_hash print;
-  for (const auto& example : examples) {
-    print.add(example.tokens.size());
-    for (std::size_t i = 0; i < example.tokens.size(); ++i)
-      print.add(static_cast<std::uint64_t>(example.tokens[i]) << 1 | example.learned[i]);
-  }
-  return print.value();
+/// Takes the examples of a file, one after the other.
+using example_sink = std::function<void(training_example&&)>;
+
+std::int64_t learned_tokens_of(const training_example& example) {
+  return std::count(example.learned.begin() + 1, example.learned.end(), 1);
+}
+
+void add_to(fnv_hash& print, const training_example& example) {
+  print.add(example.tokens.size());
+  for (std::size_t i = 0; i < example.tokens.size(); ++i)
+    print.add(static_cast<std::uint64_t>(example.tokens[i]) << 1 | example.learned[i]);
 }
 
 /// From the first character on that shows.
@@ -71,7 +75,10 @@ void check_tokens(const training_example& example, const data_format& format) {
       refuse("token {} is not of the model's {}: the tokenizer belongs to another model", token, format.vocab_size);
 }
 
-void read_lines(const fs::path& file, std::string_view text, const data_format& format, training_data& data) {
+/// Returns how many examples were shortened.
+std::int64_t read_lines(const fs::path& file, std::string_view text, const data_format& format,
+                        const example_sink& take) {
+  std::int64_t shortened = 0;
   std::vector<std::pair<std::size_t, std::string>> bad;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -80,46 +87,69 @@ void read_lines(const fs::path& file, std::string_view text, const data_format& 
     if (is_blank(line)) continue;
     try {
       detail::line_examples made = detail::examples_of_line(line, format);
-      data.shortened += made.shortened;
+      shortened += made.shortened;
       for (training_example& example : made.examples) {
         check_tokens(example, format);
-        data.examples.push_back(std::move(example));
+        take(std::move(example));
       }
     } catch (const input_error& error) {
       bad.emplace_back(number, error.what());
     }
   }
   if (!bad.empty()) refuse_lines(file, bad);
+  return shortened;
 }
 
 /// Pieces overlap by the one token that is a target in one and an input in the next.
-void cut(const std::vector<token_id>& document, const data_format& format, training_data& data) {
+void cut(const std::vector<token_id>& document, const data_format& format, const example_sink& take) {
   const auto length = static_cast<std::size_t>(format.row_length);
   for (std::size_t first = 0; first + 1 < document.size(); first += length) {
     const std::size_t count = std::min(length + 1, document.size() - first);
-    training_example& example = data.examples.emplace_back();
+    training_example example;
     example.tokens.assign(document.begin() + static_cast<std::ptrdiff_t>(first),
                           document.begin() + static_cast<std::ptrdiff_t>(first + count));
     example.learned.assign(count, 1);
     check_tokens(example, format);
+    take(std::move(example));
   }
 }
 
-void read_text_file(std::string_view text, const data_format& format, training_data& data) {
+void read_text_file(std::string_view text, const data_format& format, const example_sink& take) {
   for (const text_document& document : documents_of(text)) {
     auto tokens = format.tokens->encode(document.text, {.add_special = true, .parse_special = false});
     if (tokens.empty()) continue;
     const auto last = format.end_token;
     if (document.ends && last && tokens.back() != *last) tokens.push_back(*last);
-    cut(tokens, format, data);
+    cut(tokens, format, take);
   }
+}
+
+/// Returns how many examples were shortened.
+std::int64_t read_examples(const fs::path& file, const data_format& format, const example_sink& take) {
+  check_is_no_table(file);
+  const mapped_file mapped(file);
+  std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
+  check_utf8(file, text);
+  std::int64_t shortened = 0;
+  bool is_empty = true;
+  const auto take_one = [&](training_example&& example) {
+    is_empty = false;
+    take(std::move(example));
+  };
+  if (has_lines(file, text))
+    shortened = read_lines(file, text, format, take_one);
+  else
+    read_text_file(text, format, take_one);
+  if (is_empty) refuse("{}: has nothing to learn: give examples or a longer text", file.string());
+  return shortened;
 }
 
 }  // namespace
 
 std::int64_t training_data::learned_tokens() const {
   std::int64_t count = 0;
-  for (const auto& example : examples) count += std::count(example.learned.begin() + 1, example.learned.end(), 1);
+  for (const auto& example : examples) count += learned_tokens_of(example);
   return count;
 }
 
@@ -150,19 +180,26 @@ void check_is_no_table(const fs::path& file) {
 }
 
 training_data read_training_data(const fs::path& file, const data_format& format) {
-  check_is_no_table(file);
-  const mapped_file mapped(file);
-  std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
-  if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
-  check_utf8(file, text);
   training_data data;
-  if (has_lines(file, text))
-    read_lines(file, text, format, data);
-  else
-    read_text_file(text, format, data);
-  if (data.examples.empty()) refuse("{}: has nothing to learn: give examples or a longer text", file.string());
-  data.fingerprint = fingerprint_of(data.examples);
+  fnv_hash print;
+  data.shortened = read_examples(file, format, [&](training_example&& example) {
+    add_to(print, example);
+    data.examples.push_back(std::move(example));
+  });
+  data.fingerprint = print.value();
   return data;
+}
+
+training_summary summarize_training_data(const fs::path& file, const data_format& format) {
+  training_summary found;
+  fnv_hash print;
+  found.shortened = read_examples(file, format, [&](training_example&& example) {
+    add_to(print, example);
+    ++found.examples;
+    found.learned_tokens += learned_tokens_of(example);
+  });
+  found.fingerprint = print.value();
+  return found;
 }
 
 }  // namespace troupe

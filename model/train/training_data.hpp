@@ -30,6 +30,14 @@ struct training_data {
   std::int64_t learned_tokens() const;
 };
 
+/// Training data without its examples.
+struct training_summary {
+  std::int64_t examples = 0;
+  std::int64_t learned_tokens = 0;
+  std::int64_t shortened = 0;
+  std::uint64_t fingerprint = 0;
+};
+
 /// What turns lines into tokens.
 struct data_format {
   std::shared_ptr<const tokenizer> tokens;
@@ -55,5 +63,7 @@ void check_is_no_table(const std::filesystem::path& file);
 /// Each is cut to a row. Any other file is plain text, documents separated by <|endoftext|>, split into rows. Bad lines
 /// are refused by number.
 training_data read_training_data(const std::filesystem::path& file, const data_format& format);
+/// Reads a file as read_training_data does, and refuses what that refuses, but holds one example at a time in memory.
+training_summary summarize_training_data(const std::filesystem::path& file, const data_format& format);
 
 }  // namespace troupe

@@ -1,14 +1,10 @@
 #include "model/engine/scheduling/fair_queue.hpp"
 
 #include <cassert>
-#include <tuple>
+#include <utility>
 
 namespace troupe::detail {
 namespace {
-
-bool served_less(const tenant_share& a, const tenant_share& b) {
-  return std::tuple(a.served, a.tenant) < std::tuple(b.served, b.tenant);
-}
 
 bool arrived_before(const sequence_state* a, const sequence_state* b) {
   return a->order < b->order;
@@ -24,9 +20,8 @@ void fair_queue::push(sequence_state& sequence, tenant_id tenant, std::uint64_t 
   share.weight = weight;
   ++share.members;
   if (share.waiting.empty()) {
-    const tenant_share* least = least_served_after(nullptr);
-    share.served = std::max(share.served, least != nullptr ? least->served : last_served_);
-    waiting_.push_back(&share);
+    share.served = std::max(share.served, least_served());
+    waiting_.insert(&share);
   }
   sequence.share = &share;
   share.waiting.push_back(&sequence);
@@ -56,7 +51,7 @@ void fair_queue::remove(sequence_state& sequence) {
   share.waiting.erase(found);
   if (!share.waiting.empty()) return;
   last_served_ = share.served;
-  waiting_.erase(std::find(waiting_.begin(), waiting_.end(), &share));
+  waiting_.erase(&share);
 }
 
 void fair_queue::leave(sequence_state& sequence) {
@@ -66,23 +61,21 @@ void fair_queue::leave(sequence_state& sequence) {
   sequence.share = nullptr;
 }
 
+void fair_queue::charge(sequence_state& sequence, std::uint64_t cost) {
+  tenant_share& share = *sequence.share;
+  auto place = waiting_.extract(&share);  // empty where none of its sequences waits
+  share.served += cost * unit / share.weight;
+  waiting_.insert(std::move(place));
+}
+
 std::uint64_t fair_queue::served(tenant_id tenant) const {
   const auto found = tenants_.find(tenant);
   return found == tenants_.end() ? 0 : found->second.served / unit;
 }
 
-const tenant_share* fair_queue::least_served_after(const tenant_share* last) const {
-  const tenant_share* least = nullptr;
-  for (const tenant_share* share : waiting_)
-    if ((last == nullptr || served_less(*last, *share)) && (least == nullptr || served_less(*share, *least)))
-      least = share;
-  return least;
-}
-
 /// Forgets tenants whose counter would be lifted anyway when they come back: that is the same as being new.
 void fair_queue::forget_absent() {
-  const tenant_share* least = least_served_after(nullptr);
-  const std::uint64_t level = least != nullptr ? least->served : last_served_;
+  const std::uint64_t level = least_served();
   std::erase_if(tenants_, [&](const auto& item) { return item.second.members == 0 && item.second.served <= level; });
   many_tenants_ = std::max<std::size_t>(1024, 2 * tenants_.size());
 }

@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <cstdint>
 #include <deque>
+#include <set>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -24,6 +26,13 @@ struct tenant_share {
   std::deque<sequence_state*> waiting;
 };
 
+/// Who was served least goes first.
+struct served_less {
+  bool operator()(const tenant_share* a, const tenant_share* b) const {
+    return std::tie(a->served, a->tenant) < std::tie(b->served, b->tenant);
+  }
+};
+
 class fair_queue {
  public:
   /// A sequence comes to wait for the first time, on the account of `tenant`, whose weight is `weight` from now on.
@@ -37,9 +46,7 @@ class fair_queue {
   /// The sequence has ended: its share may be forgotten.
   void leave(sequence_state& sequence);
 
-  void charge(sequence_state& sequence, std::uint64_t cost) {
-    sequence.share->served += cost * unit / sequence.share->weight;
-  }
+  void charge(sequence_state& sequence, std::uint64_t cost);
   std::uint64_t served(tenant_id tenant) const;  ///< 0 where it is not known
 
   /// Whose turn it is among those that `admissible` lets pass; nullptr where there is none. Looks at no more than the
@@ -48,11 +55,10 @@ class fair_queue {
   sequence_state* next(Admissible&& admissible) const {
     for (sequence_state* sequence : preempted_)
       if (admissible(*sequence)) return sequence;
-    const tenant_share* last = nullptr;
-    while ((last = least_served_after(last)) != nullptr) {
-      const std::size_t seen = std::min(last->waiting.size(), window);
+    for (const tenant_share* share : waiting_) {
+      const std::size_t seen = std::min(share->waiting.size(), window);
       for (std::size_t i = 0; i < seen; ++i)
-        if (admissible(*last->waiting[i])) return last->waiting[i];
+        if (admissible(*share->waiting[i])) return share->waiting[i];
     }
     return nullptr;
   }
@@ -76,11 +82,14 @@ class fair_queue {
   static constexpr std::uint64_t unit = 1 << 20;  ///< of the counters, so that weights divide with little loss
   static constexpr std::size_t window = 256;
 
-  const tenant_share* least_served_after(const tenant_share* last) const;
+  /// Of those that wait, or what it was when the last of them left.
+  std::uint64_t least_served() const { return waiting_.empty() ? last_served_ : (*waiting_.begin())->served; }
   void forget_absent();
 
   std::unordered_map<tenant_id, tenant_share> tenants_;
-  std::vector<tenant_share*> waiting_;      ///< tenants with someone waiting
+  /// Tenants with someone waiting. Perhaps thousands, each of them held up by an adapter of its own: next() looks at
+  /// all of them in every step.
+  std::set<tenant_share*, served_less> waiting_;
   std::vector<sequence_state*> preempted_;  ///< by arrival
   std::uint64_t last_served_ = 0;           ///< where nobody waits, what a tenant that comes is lifted to
   std::size_t size_ = 0;

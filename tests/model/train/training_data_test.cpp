@@ -314,6 +314,20 @@ TEST(training_data, what_is_learned_ends_as_answers_end) {
   EXPECT_EQ(last({7, 8}, "{}"), 7);
 }
 
+TEST(training_data, a_summary_says_what_the_examples_come_to) {
+  const test::temp_folder folder;
+  const std::string long_line = R"({"text":")" + std::string(100, 'a') + "\"}\n";
+  const auto file = folder.write("d.jsonl", std::string(two_questions) + "\n" + long_line);
+  const auto format = format_with(plain_template);
+  const auto data = read_training_data(file, format);
+  const auto summary = summarize_training_data(file, format);
+  EXPECT_EQ(summary.examples, static_cast<std::int64_t>(data.examples.size()));
+  EXPECT_EQ(summary.learned_tokens, data.learned_tokens());
+  EXPECT_EQ(summary.shortened, 1);
+  EXPECT_EQ(summary.fingerprint, data.fingerprint);
+  EXPECT_NE(test::refusal([&] { summarize_training_data(folder.write("e.jsonl", "\n"), format); }), "");
+}
+
 TEST(training_data, documents_without_tokens_are_left_out) {
   /// Drops what it does not know, and begins no text with anything.
   class letter_tokenizer final : public byte_tokenizer {

@@ -2,7 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <map>
 #include <memory>
+#include <random>
 
 namespace troupe::detail {
 namespace {
@@ -94,6 +97,33 @@ TEST_F(fair_queue_test, passes_over_those_that_are_not_admissible) {
   EXPECT_EQ(queue.next([](const sequence_state& s) { return s.adapter.value == 4; }), &other);
   EXPECT_EQ(queue.oldest([](const sequence_state& s) { return s.adapter.value == 4; }), &other);
   EXPECT_EQ(queue.next([](const sequence_state&) { return false; }), nullptr);
+}
+
+TEST_F(fair_queue_test, follows_what_tenants_are_served_while_they_wait) {
+  std::map<std::uint64_t, std::uint64_t> served;
+  std::map<std::uint64_t, sequence_state*> runs;
+  for (std::uint64_t tenant = 1; tenant <= 20; ++tenant) {
+    runs[tenant] = &push(tenant), served[tenant] = 0;
+    push(tenant);
+    queue.remove(*runs[tenant]);
+  }
+  std::mt19937 random(1);
+  for (int i = 0; i < 1000; ++i) {
+    const std::uint64_t tenant = 1 + random() % 20, cost = random() % 100;
+    queue.charge(*runs[tenant], cost);
+    served[tenant] += cost;
+    const auto least = std::min_element(served.begin(), served.end(),
+                                        [](const auto& a, const auto& b) { return a.second < b.second; });
+    ASSERT_EQ(next()->share->tenant.value, least->first) << "after " << i;
+  }
+}
+
+/// Thousands of tenants may wait for adapters, and each step looks whether one may start. These took minutes once.
+TEST_F(fair_queue_test, takes_no_longer_for_each_tenant_where_there_are_many) {
+  const auto begin = std::chrono::steady_clock::now();
+  for (std::uint64_t tenant = 1; tenant <= 200'000; ++tenant) push(tenant);
+  EXPECT_EQ(queue.next([](const sequence_state&) { return false; }), nullptr);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(60));
 }
 
 }  // namespace
