@@ -141,5 +141,20 @@ TEST(token_choice, is_made_once_for_an_answer_that_a_plan_names_twice) {
   expect_equal(step.chosen(4, false), expected);
 }
 
+TEST(token_choice, ends_an_answer_whose_constraint_this_node_cannot_keep_and_no_other) {
+  many_answers step;
+  const step_outcome expected = step.chosen(1, false);
+  step.openings[3].sampling.constraint = {constraint_kind::regex, "a+"};  // there is no tokenizer
+  const step_outcome outcome = step.chosen(2, false);
+  for (std::size_t i = 0; i < outcome.answers.size(); ++i) {
+    const chosen_answer& answer = outcome.answers[i];
+    EXPECT_EQ(answer.cut, i == 3);
+    if (i == 3)
+      EXPECT_TRUE(answer.finished && answer.tokens == 0);
+    else
+      EXPECT_EQ(answer.tokens, expected.answers[i].tokens);
+  }
+}
+
 }  // namespace
 }  // namespace troupe
