@@ -82,6 +82,7 @@ TEST(regex_constraints, name_what_they_do_not_support) {
   refused("a*+", "possessive");
   refused("a^b", "anchors");
   refused("(a$)", "anchors");
+  refused("(^a)", "anchors");
   refused("(?P<name", "name has no end");
   refused("[[:alpha:]]", "[:alpha:]");
   refused("[^\\s\\S]", "no character");
@@ -198,6 +199,21 @@ TEST(grammar_constraints, name_what_is_wrong) {
   refused("root ::= \"\\uD800\"", "no character's number");
   refused("root ::= [a-", "missing at the end");
   EXPECT_EQ(test::refusal_of(constraint_kind::grammar, "root ::= a root | \"x\"\na ::= \"y\""), "");
+}
+
+/// It would be called without end.
+TEST(grammar_constraints, name_a_rule_that_begins_with_itself_behind_what_may_be_empty) {
+  const auto refused = [](const char* rest) {
+    const std::string rules = "root ::= e root \"x\" | \"y\"\n";
+    expect_refused(constraint_kind::grammar, rules + rest, "root begins with itself");
+  };
+  refused("e ::= \"\"");
+  refused("e ::= \"a\" | \"\"");
+  refused("e ::= f f\nf ::= \"a\"?");
+  refused("e ::= f{0,3}\nf ::= \"a\" \"b\"");
+  refused("e ::= f{2,3}\nf ::= \"a\"*");
+  const char* bounded = "root ::= e root \"x\" | \"y\"\ne ::= f{2,3}\nf ::= \"a\"";
+  EXPECT_TRUE(grammar_allows(bounded, "aayx"));
 }
 
 TEST(constraints, refuse_what_is_too_large) {
