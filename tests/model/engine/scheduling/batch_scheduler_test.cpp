@@ -254,6 +254,36 @@ TEST(batch_scheduler, never_starves_batch) {
   EXPECT_LE(engine.answers[1].longest_wait, 20u + 2);
 }
 
+TEST(batch_scheduler, keeps_nobody_waiting_for_ever_behind_those_that_run_long) {
+  auto options = small_options();
+  options.blocks = 16;
+  options.head_patience = 10;
+  engine_simulation engine(options);
+  engine.submit(request_of(100, 150));
+  ASSERT_TRUE(engine.step());
+  engine.submit(request_of(150, 20, 1));  // there is no room for it
+  for (int i = 0; i < 13; ++i) ASSERT_TRUE(engine.step());
+  ASSERT_TRUE(engine.plan());
+  EXPECT_NE(row_of(engine, 2), nullptr);
+  EXPECT_EQ(engine.scheduler.stats().urgencies, 1u);
+  land(engine);
+  engine.run_to_end();
+  EXPECT_EQ(engine.answers[1].tokens.size(), 250u);
+}
+
+TEST(batch_scheduler, calls_nobody_urgent_whose_class_has_its_turns_or_was_not_there) {
+  auto options = small_options();
+  options.max_sequences = 2;
+  options.head_patience = options.batch_patience = 6;
+  engine_simulation engine(options);
+  for (int i = 0; i < 12; ++i) engine.submit(request_of(10, 4, i));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(engine.step());
+  engine.submit(batch_request(10, 4, 20));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(engine.step());
+  EXPECT_EQ(engine.scheduler.stats().urgencies, 0u);
+  engine.run_to_end();
+}
+
 TEST(batch_scheduler, keeps_a_share_of_the_tokens_for_batch) {
   engine_simulation engine(small_options());
   engine.submit(batch_request(200, 4, 0));

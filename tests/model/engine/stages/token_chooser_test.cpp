@@ -141,6 +141,28 @@ TEST(token_choice, is_made_once_for_an_answer_that_a_plan_names_twice) {
   expect_equal(step.chosen(4, false), expected);
 }
 
+/// Of an answer that is resumed, they count as they did before.
+TEST(token_choice, counts_the_tokens_that_an_answer_brings_along) {
+  const auto chosen = [](auto penalty, double value) {
+    many_answers step;
+    const auto row = step.logits.begin() + 3 * many_answers::rows_each * stride;
+    std::fill(row, row + vocab, 0.0f);
+    row[2] = 4.0f;  // a token of the prompt
+    row[4] = 5.0f;  // one that was written
+    row[9] = 3.0f;
+    sampling_params plain;
+    plain.temperature = 0.0;
+    plain.*penalty = value;
+    step.openings[3].sampling = plain;
+    const step_outcome outcome = step.chosen(1, false);
+    return outcome.tokens_of(outcome.answers[3])[0];
+  };
+  EXPECT_EQ(chosen(&sampling_params::frequency_penalty, 0.0), 4);
+  EXPECT_EQ(chosen(&sampling_params::frequency_penalty, 1.5), 2);
+  EXPECT_EQ(chosen(&sampling_params::presence_penalty, 1.5), 2);
+  EXPECT_EQ(chosen(&sampling_params::repetition_penalty, 2.0), 9) << "it counts the prompt, too";
+}
+
 TEST(token_choice, ends_an_answer_whose_constraint_this_node_cannot_keep_and_no_other) {
   many_answers step;
   const step_outcome expected = step.chosen(1, false);
