@@ -141,6 +141,34 @@ TEST(token_choice, is_made_once_for_an_answer_that_a_plan_names_twice) {
   expect_equal(step.chosen(4, false), expected);
 }
 
+TEST(token_choice, says_how_likely_the_tokens_were_of_those_who_asked_alone) {
+  const many_answers step;
+  const step_outcome outcome = step.chosen(2, true);
+  ASSERT_EQ(outcome.details.size(), outcome.tokens.size());
+  for (std::size_t i = 0; i < outcome.answers.size(); ++i)
+    for (std::int32_t t = 0; t < outcome.answers[i].tokens; ++t) {
+      const auto at = static_cast<std::size_t>(outcome.answers[i].first_token + t);
+      EXPECT_EQ(outcome.details[at].logprob.has_value(), i % 5 == 1);
+      EXPECT_TRUE(i % 5 != 1 || outcome.details[at].token == outcome.tokens[at]);
+    }
+}
+
+TEST(token_choice, guesses_how_each_answer_goes_on) {
+  many_answers step;
+  for (const int answer : {2, 4}) {
+    auto& opening = step.openings[static_cast<std::size_t>(answer)];
+    opening.sampling.temperature = 0.0;
+    opening.sampling.frequency_penalty = 0.0;
+    opening.text = {7, 8, 30 + answer, 50, 7};
+    step.logits[static_cast<std::size_t>(answer * many_answers::rows_each * stride + 8)] = 1000;
+  }
+  const step_outcome outcome = step.chosen(2, false);
+  for (const int answer : {2, 4}) {
+    const auto guesses = outcome.proposals_of(outcome.answers[static_cast<std::size_t>(answer)]);
+    EXPECT_EQ(std::vector(guesses.begin(), guesses.end()), (std::vector<token_id>{30 + answer, 50}));
+  }
+}
+
 /// Of an answer that is resumed, they count as they did before.
 TEST(token_choice, counts_the_tokens_that_an_answer_brings_along) {
   const auto chosen = [](auto penalty, double value) {
