@@ -19,8 +19,9 @@ class a_form : public testing::Test {
   std::shared_ptr<token_constraint> constraint_ =
       std::make_shared<token_constraint>(output_constraint{constraint_kind::regex, "(ab){1,3}c?"}, tokens_);
 
-  answer_form form_of(std::span<const token_id> written, const sampling_params& params = {}) {
-    return {constraint_, params, {end_token}, written};
+  answer_form form_of(std::span<const token_id> written, const sampling_params& params = {},
+                      std::vector<token_id> ends = {end_token}) {
+    return {constraint_, params, std::move(ends), written};
   }
   /// What may come next; '$' is the end.
   static std::string allowed_by(answer_form& form, std::span<const token_id> written) {
@@ -32,7 +33,17 @@ class a_form : public testing::Test {
   }
 };
 
-TEST_F(a_form, ends_only_where_it_is_complete_or_where_the_request_names_the_token) {
+TEST_F(a_form, ends_by_a_token_that_has_a_text_where_it_is_complete_or_the_request_names_it) {
+  const token_id named = token_of('a');
+  answer_form form = form_of({}, {}, {named});
+  EXPECT_EQ(allowed_by(form, {}), "");
+  sampling_params stops;
+  stops.stop_tokens = {named};
+  answer_form stopped = form_of({}, stops, {named});
+  EXPECT_EQ(allowed_by(stopped, {}), "a");
+}
+
+TEST_F(a_form, ends_only_where_it_is_complete) {
   std::vector<token_id> written;
   answer_form form = form_of(written);
   EXPECT_EQ(allowed_by(form, written), "a");
