@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::int64_t stride = 4;
+constexpr std::int64_t row_stride = 4;
 
 /// One prompt of rows with two values each: (1, 10), (2, 20) and so on.
 class pooled_prompt : public testing::Test {
@@ -34,7 +34,7 @@ class pooled_prompt : public testing::Test {
     }
     step_outcome outcome;
     if (complete) outcome.answers.push_back({.sequence = sequence_id{1}});
-    pooler_.take(plan, normed.data(), stride, outcome);
+    pooler_.take(plan, normed.data(), row_stride, outcome);
     if (!complete) return outcome.hidden;
     const auto told = outcome.hidden_of(outcome.answers[0]);
     return {told.begin(), told.end()};

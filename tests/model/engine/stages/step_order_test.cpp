@@ -29,19 +29,19 @@ step_order sound_order() {
   return order;
 }
 
-std::string refusal_after(const std::function<void(step_plan&)>& change) {
+std::string refusal_of_changed(const std::function<void(step_plan&)>& change) {
   step_order order = sound_order();
   change(order.plan);
   return test::refusal([&] { check(order, four_rows); });
 }
 
 TEST(step_orders, are_carried_out_up_to_the_limits_of_a_stage) {
-  EXPECT_EQ(refusal_after([](step_plan&) {}), "");
+  EXPECT_EQ(refusal_of_changed([](step_plan&) {}), "");
 }
 
 TEST(step_orders, are_refused_where_a_row_reaches_beyond_its_lists) {
   const auto refused = [](auto member, auto value) {
-    return refusal_after([&](step_plan& plan) { plan.rows[0].*member = value; });
+    return refusal_of_changed([&](step_plan& plan) { plan.rows[0].*member = value; });
   };
   const std::string said = "step 0 is no step of this stage: a row is out of range";
   EXPECT_EQ(refused(&planned_row::tokens, 0), said);
@@ -61,18 +61,23 @@ TEST(step_orders, are_refused_where_a_row_reaches_beyond_its_lists) {
 }
 
 TEST(step_orders, are_refused_where_rows_and_tokens_do_not_match) {
-  EXPECT_NE(refusal_after([](step_plan& plan) { plan.rows.pop_back(); }).find("tokens of no row"), std::string::npos);
-  EXPECT_NE(refusal_after([](step_plan& plan) { plan.rows[1].first_token = 2; }).find("a row"), std::string::npos);
-  EXPECT_NE(refusal_after([](step_plan& plan) { plan.tokens.push_back(0); }).find("too many"), std::string::npos);
+  EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.rows.pop_back(); }).find("tokens of no row"),
+            std::string::npos);
+  EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.rows[1].first_token = 2; }).find("a row"), std::string::npos);
+  EXPECT_NE(refusal_of_changed([](step_plan& plan) { plan.tokens.push_back(0); }).find("too many"), std::string::npos);
 }
 
 TEST(step_orders, are_refused_with_tokens_and_blocks_that_are_not_there) {
   for (const token_id token : {-1, 10})
-    EXPECT_NE(refusal_after([&](step_plan& plan) { plan.tokens[1] = token; }).find("a token that"), std::string::npos);
+    EXPECT_NE(refusal_of_changed([&](step_plan& plan) { plan.tokens[1] = token; }).find("a token that"),
+              std::string::npos);
   for (const block_id block : {block_id{-1}, block_id{3}}) {
-    EXPECT_NE(refusal_after([&](step_plan& plan) { plan.blocks[1] = block; }).find("a block that"), std::string::npos);
-    EXPECT_NE(refusal_after([&](step_plan& plan) { plan.copies[0].from = block; }).find("a copy"), std::string::npos);
-    EXPECT_NE(refusal_after([&](step_plan& plan) { plan.copies[0].to = block; }).find("a copy"), std::string::npos);
+    EXPECT_NE(refusal_of_changed([&](step_plan& plan) { plan.blocks[1] = block; }).find("a block that"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_changed([&](step_plan& plan) { plan.copies[0].from = block; }).find("a copy"),
+              std::string::npos);
+    EXPECT_NE(refusal_of_changed([&](step_plan& plan) { plan.copies[0].to = block; }).find("a copy"),
+              std::string::npos);
   }
 }
 
