@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# scripts/troupe.slurm, with stand-ins for Slurm and the program: a job that was put back into the queue runs again.
+# scripts/troupe.slurm, with stand-ins for Slurm and the program: a job that was put back into the queue runs again, and
+# one that is told to end waits until its head has ended.
 set -euo pipefail
 script=$1
 folder=$(mktemp -d)
@@ -26,7 +27,11 @@ if [[ $1 == keygen ]]; then
   [[ ! -e $3/cluster.key ]] || exit 2
   mkdir -p "$3" && date +%N > "$3/cluster.key"
 fi
-echo "$*" >> "$CALLS"'
+echo "$*" >> "$CALLS"
+[[ ${STAYS:-} && $* == *"--name head" ]] || exit 0
+trap "until [[ -e $STAYS/may-end ]]; do sleep 0.05; done; echo head ended >> $CALLS; exit 0" TERM
+touch "$STAYS/up"
+while :; do sleep 0.05; done'
 
 for run in first second; do
   PATH=$folder/bin:$PATH CALLS=$folder/$run SLURM_JOB_ID=7 SLURM_JOB_NODELIST='one,two' SLURM_SUBMIT_DIR=$folder \
@@ -35,3 +40,12 @@ for run in first second; do
   cp "$folder/troupe-7/keys/cluster.key" "$folder/key-$run"
 done
 cmp "$folder/key-first" "$folder/key-second" || fail "clients would need another key"
+
+PATH=$folder/bin:$PATH CALLS=$folder/third STAYS=$folder SLURM_JOB_ID=7 SLURM_JOB_NODELIST='one,two' \
+  SLURM_SUBMIT_DIR=$folder bash "$script" "$folder" > "$folder/output" 2>&1 &
+job=$!
+until [[ -e $folder/up ]]; do sleep 0.05; done
+kill -TERM "$job"
+(sleep 0.3 && touch "$folder/may-end") &
+wait "$job" || fail "a job that was told to end failed"
+grep -q "head ended" "$folder/third" || fail "the job did not wait for its head"

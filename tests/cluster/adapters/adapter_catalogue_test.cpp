@@ -204,6 +204,26 @@ TEST_F(a_catalogue, forgets_what_was_unloaded_long_ago_and_is_not_in_use) {
   EXPECT_EQ(adapters.publish(spec_of("b", 'a'))->full_name(), "b@2") << "an ordinal is not given again";
 }
 
+TEST_F(a_catalogue, lists_the_versions_that_answer) {
+  publish_ready("a", 'a');
+  const adapter_version newest = publish_ready("a", 'b');
+  publish("b", 'a');
+  const adapter_version other = publish_ready("c", 'a');
+  const auto versions = [&](std::size_t most) {
+    std::vector<adapter_version> all;
+    for (const adapter_entry& entry : adapters.answering(most)) all.push_back(entry.version);
+    return all;
+  };
+  EXPECT_EQ(versions(9), (std::vector{newest, other}));
+  EXPECT_EQ(versions(1), std::vector{newest});
+}
+
+TEST_F(a_catalogue, keeps_the_beginning_of_a_long_error) {
+  const adapter_version version = publish("a", 'a');
+  adapters.set_failed(version, std::string(5000, 'x'));
+  EXPECT_EQ(adapters.find(version)->error, std::string(1024, 'x'));
+}
+
 TEST_F(a_catalogue, lists_page_by_page) {
   for (const char content : {'a', 'b', 'c'}) publish_ready("pricing", content);
   publish_ready("legal", 'a');

@@ -30,6 +30,18 @@ TEST_F(journal_records, keeps_events_in_order_and_the_newest_of_them) {
   EXPECT_EQ(book->append_event("no", "message", "{}").error().why, journal_fault::unknown);
 }
 
+TEST_F(journal_records, refuses_events_that_are_too_large_and_then_takes_none_of_them) {
+  options.max_event_bytes = 100;
+  open();
+  ASSERT_TRUE(book->create_job(spec_of("ft", 0, "fine-tune")).ok());
+  EXPECT_EQ(book->append_event("ft", std::string(65, 'k'), "{}").error().why, journal_fault::invalid);
+  EXPECT_EQ(book->append_event("ft", "", "{}").error().why, journal_fault::invalid);
+  const event_record events[] = {{"message", "{}"}, {"message", std::string(101, 'x')}};
+  EXPECT_EQ(book->append_events("ft", events).error().why, journal_fault::too_large);
+  EXPECT_TRUE(book->events("ft", 0, 10).empty());
+  EXPECT_EQ(*book->append_event("ft", std::string(64, 'k'), std::string(100, 'x')), 1u);
+}
+
 TEST_F(journal_records, finds_the_events_before_a_number) {
   open();
   ASSERT_TRUE(book->create_job(spec_of("f", 0, "fine-tune")).ok());

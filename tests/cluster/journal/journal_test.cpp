@@ -58,6 +58,34 @@ TEST_F(the_journal, answers_what_is_repeated_with_what_there_is) {
   EXPECT_EQ(book->list().size(), 1u);
 }
 
+TEST_F(the_journal, does_not_begin_or_end_a_job_again) {
+  open();
+  accepted("j1", 2);
+  ASSERT_TRUE(book->start("j1").ok());
+  EXPECT_EQ(book->seal("j1")->state, job_state::running);
+  ASSERT_TRUE(book->cancel("j1").ok());
+  EXPECT_EQ(book->seal("j1")->state, job_state::cancelled);
+  EXPECT_EQ(book->succeed("j1", "")->state, job_state::cancelled);
+  const auto again = book->finish("j1", job_state::failed, "too late");
+  EXPECT_EQ(again->state, job_state::cancelled);
+  EXPECT_EQ(again->error, "");
+  EXPECT_TRUE(book->unfinished().empty());
+}
+
+TEST_F(the_journal, knows_no_job_that_was_not_created) {
+  open();
+  for (const auto& answer : {book->seal("no"), book->start("no"), book->pause("no"), book->resume("no"),
+                             book->succeed("no", ""), book->cancel("no")})
+    EXPECT_EQ(answer.error().why, journal_fault::unknown);
+}
+
+TEST_F(the_journal, removes_at_once_what_was_never_sent_whole) {
+  open();
+  ASSERT_TRUE(book->create_job(spec_of("j1", 5)).ok());
+  EXPECT_TRUE(*book->remove("j1"));
+  EXPECT_FALSE(book->find("j1"));
+}
+
 TEST_F(the_journal, takes_a_batch_without_lines_for_done) {
   open();
   EXPECT_EQ(accepted("j1", 0).state, job_state::succeeded);

@@ -194,6 +194,15 @@ TEST_F(the_membership, survives_a_pause_of_the_head) {
   EXPECT_TRUE(pass(seconds(5), {1, 2, 3, 4, 5, 6, 7, 8, 9, 10}).empty());
 }
 
+TEST_F(the_membership, remembers_as_many_of_the_fenced_as_may_come_back) {
+  constexpr std::uint64_t remembered = 1 << 16, last = remembered + 3;
+  for (std::uint64_t each = 1; each <= last; ++each) ASSERT_TRUE(nodes.join(hello_of("w0", each), now, true).ok());
+  for (const std::uint64_t forgotten : {1, 2}) EXPECT_EQ(nodes.status_of(incarnation_id{forgotten}), heard_as::unknown);
+  for (const std::uint64_t known : {std::uint64_t{3}, last - 1})
+    EXPECT_EQ(nodes.status_of(incarnation_id{known}), heard_as::fenced);
+  EXPECT_TRUE(nodes.is_member(incarnation_id{last}));
+}
+
 TEST_F(the_membership, lets_a_node_go) {
   (void)nodes.join(hello_of("w0", 1), now);
   EXPECT_TRUE(nodes.leave(incarnation_id{1}, now));

@@ -136,6 +136,45 @@ TEST_F(lost_stages, do_not_change_answers_that_go_on_elsewhere) {
   EXPECT_EQ(texts_, expected);
 }
 
+TEST_F(lost_stages, are_told_of_nobody_who_was_cancelled_in_a_step) {
+  replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
+  stage part = whole_model();
+  submit_all(scheduler);
+  for (int i = 0; i < 6; ++i) ASSERT_TRUE(step(scheduler, part));
+  texts_.clear();
+  ASSERT_TRUE(scheduler.plan_step({}, order_));
+  const std::vector<sequence_id> asked = order_.plan.answers;
+  ASSERT_FALSE(asked.empty());
+  step_outcome outcome;
+  outcome.step = order_.plan.id;
+  for (const sequence_id id : asked) {
+    outcome.answers.push_back({.sequence = id, .first_token = 0, .tokens = 1});
+    scheduler.cancel(id);
+  }
+  outcome.tokens = {7};
+  scheduler.commit(
+      outcome, [&](const engine_token& t) { ADD_FAILURE() << "a token of " << t.sequence.value; },
+      [&](const ended_sequence& e) { ADD_FAILURE() << "an end of " << e.sequence.value; },
+      [&](const engine_reading& r) { ADD_FAILURE() << "a reading of " << r.sequence.value; });
+  if (!scheduler.plan_step({}, order_)) return;
+  for (const sequence_id id : asked)
+    EXPECT_EQ(std::count(order_.closed.begin(), order_.closed.end(), id), 1) << "the last stage forgets it";
+}
+
+TEST_F(lost_stages, go_on_with_nobody_who_was_given_up) {
+  replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
+  stage part = whole_model();
+  submit_all(scheduler);
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(step(scheduler, part));
+  ASSERT_TRUE(step(scheduler, part, true));
+  scheduler.forget_stored(life_end::loss);
+  bool was_lost = false;
+  for (const auto& [id, request] : scheduler.give_up_all()) was_lost |= request.sequence.lost.lives == 1;
+  EXPECT_TRUE(was_lost) << "it stays known of a request elsewhere";
+  EXPECT_FALSE(scheduler.plan_step({}, order_));
+  EXPECT_TRUE(scheduler.give_up_all().empty());
+}
+
 /// Answers that lose their room at once compute their prompt again, each by itself.
 TEST_F(lost_stages, or_lost_room_let_no_prompt_be_told_of_again) {
   engine_request several;

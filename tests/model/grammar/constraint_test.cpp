@@ -77,6 +77,25 @@ TEST(regex_constraints, name_what_they_do_not_support) {
   refused("a\\u{}", "number is broken");
   refused("\xff", "UTF-8");
   refused(std::string(100, '(').c_str(), "nested too deeply");
+  refused("a**", "repeated");
+  refused("a{2}{3}", "repeated");
+  refused("a*+", "possessive");
+  refused("a^b", "anchors");
+  refused("(a$)", "anchors");
+  refused("(^a)", "anchors");
+  refused("(?P<name", "name has no end");
+  refused("[[:alpha:]]", "[:alpha:]");
+  refused("[^\\s\\S]", "no character");
+  refused("\\u{110000}", "no character's number");
+  refused("\\ud800", "no character's number");
+}
+
+TEST(regex_constraints, take_groups_with_names_for_groups_and_lazy_repetitions_for_repetitions) {
+  EXPECT_TRUE(regex_allows("(?P<year>\\d{4})-(?<month>\\d\\d)", "2024-05"));
+  EXPECT_FALSE(regex_allows("(?P<year>\\d{4})-(?<month>\\d\\d)", "2024-5"));
+  EXPECT_TRUE(regex_allows("a+?b??c{2,}?", "aaccc"));
+  EXPECT_FALSE(regex_allows("a+?b??c{2,}?", "ac"));
+  EXPECT_TRUE(regex_allows("\\u{1f600}", "😀"));
 }
 
 /// All that a client may send in one class, in no order: it was put in order anew for each character once.
@@ -164,7 +183,37 @@ TEST(grammar_constraints, name_what_is_wrong) {
   refused("start: \"a\"", "GBNF");
   refused("?start: \"a\"", "GBNF");
   refused("root ::= (\"a\"", "no end");
+  refused("root ::= \"a\" ) x", "does not end here");
+  refused(("root ::= " + std::string(10'000, '(')).c_str(), "nested too deeply");
+  refused("root ::= \"a\"{2", "{3}, {3,} or {3,5}");
+  refused("root ::= \"a\"{3,2}", "ends before");
+  refused("root ::= \"a\"{10001}", "more than 10000");
+  refused("root ::= [a", "class has no end");
+  refused("root ::= [a\n]", "class has no end");
+  refused("root ::= [b-a]", "range");
+  refused("root ::= []", "no character");
+  refused("root ::= \"\\q\"", "escape");
+  refused("root ::= \"\\", "escape");
+  refused("root ::= \"\\x4\"", "number is broken");
+  refused("root ::= \"\\UFFFFFFFF\"", "no character's number");
+  refused("root ::= \"\\uD800\"", "no character's number");
+  refused("root ::= [a-", "missing at the end");
   EXPECT_EQ(test::refusal_of(constraint_kind::grammar, "root ::= a root | \"x\"\na ::= \"y\""), "");
+}
+
+/// It would be called without end.
+TEST(grammar_constraints, name_a_rule_that_begins_with_itself_behind_what_may_be_empty) {
+  const auto refused = [](const char* rest) {
+    const std::string rules = "root ::= e root \"x\" | \"y\"\n";
+    expect_refused(constraint_kind::grammar, rules + rest, "root begins with itself");
+  };
+  refused("e ::= \"\"");
+  refused("e ::= \"a\" | \"\"");
+  refused("e ::= f f\nf ::= \"a\"?");
+  refused("e ::= f{0,3}\nf ::= \"a\" \"b\"");
+  refused("e ::= f{2,3}\nf ::= \"a\"*");
+  const char* bounded = "root ::= e root \"x\" | \"y\"\ne ::= f{2,3}\nf ::= \"a\"";
+  EXPECT_TRUE(grammar_allows(bounded, "aayx"));
 }
 
 TEST(constraints, refuse_what_is_too_large) {

@@ -187,6 +187,33 @@ TEST(schema_constraints, read_what_the_libraries_of_clients_write) {
   }
 }
 
+TEST(schema_constraints, hold_together_what_two_schemas_say_of_one_thing) {
+  const auto both = [](const std::string& a, const std::string& b) { return R"({"allOf":[)" + a + "," + b + "]}"; };
+  const std::string most = both(R"({"type":"integer","maximum":10})", R"({"maximum":5,"exclusiveMaximum":99})");
+  EXPECT_TRUE(schema_allows(most, "5"));
+  EXPECT_FALSE(schema_allows(most, "6"));
+  const std::string least = both(R"({"type":"integer","minimum":3})", R"({"minimum":7})");
+  EXPECT_TRUE(schema_allows(least, "7"));
+  EXPECT_FALSE(schema_allows(least, "6"));
+  const std::string some = R"({"type":["integer","string"]})", more = R"({"type":["number","null"]})";
+  for (const std::string& types : {both(some, more), both(more, some)}) {
+    EXPECT_TRUE(schema_allows(types, "5"));
+    for (const char* other : {"5.5", "\"a\"", "null"}) EXPECT_FALSE(schema_allows(types, other)) << other;
+  }
+  const std::string others = both(R"({"type":"object","additionalProperties":{"type":"integer"}})",
+                                  R"({"additionalProperties":{"minimum":3}})");
+  EXPECT_TRUE(schema_allows(others, R"({"x":3})"));
+  for (const char* other : {R"({"x":2})", R"({"x":"a"})"}) EXPECT_FALSE(schema_allows(others, other)) << other;
+}
+
+TEST(schema_constraints, write_required_properties_that_they_do_not_list) {
+  const std::string schema = R"({"type":"object","properties":{"a":{"type":"integer"}},"required":["a","b"],
+    "additionalProperties":{"type":"boolean"}})";
+  EXPECT_TRUE(schema_allows(schema, R"({"a":1,"b":true})"));
+  for (const char* other : {R"({"a":1})", R"({"a":1,"b":2})", R"({"a":1,"c":true})"})
+    EXPECT_FALSE(schema_allows(schema, other)) << other;
+}
+
 TEST(schema_constraints, name_what_they_do_not_support) {
   const auto refused = [](const char* schema, const char* word) {
     test::expect_refused(constraint_kind::json_schema, schema, word);

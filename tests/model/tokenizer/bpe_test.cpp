@@ -97,6 +97,24 @@ TEST(bpe, spells_unknown_characters_by_bytes_or_by_the_unknown_token) {
   EXPECT_EQ(out, (std::vector<token_id>{1, 2, 3, 0}));
 }
 
+TEST(bpe, writes_the_unknown_token_for_bytes_that_are_none) {
+  bpe_rules rules;
+  rules.byte_level = true;
+  rules.unknown = 0;
+  const std::vector<std::string> tokens = {"<unk>", "a", "b"};
+  std::vector<token_id> out;
+  bpe(tokens, {}, rules).encode("xxab\n", out);
+  EXPECT_EQ(out, (std::vector<token_id>{0, 0, 1, 2, 0}));
+  rules.fuse_unknown = true;
+  out.clear();
+  bpe(tokens, {}, rules).encode("xxab\n", out);
+  EXPECT_EQ(out, (std::vector<token_id>{0, 1, 2, 0}));
+  rules.unknown.reset();
+  out.clear();
+  bpe(tokens, {}, rules).encode("xxab\n", out);
+  EXPECT_EQ(out, (std::vector<token_id>{1, 2}));
+}
+
 TEST(pair_table, finds_what_was_put_and_nothing_else) {
   pair_table table;
   for (int i = 0; i < 1000; ++i) table.put(pack(i, i * 7), static_cast<std::uint64_t>(i));

@@ -175,6 +175,56 @@ TEST(tokenizer_json, refuses_unsupported_parts_by_name) {
             std::string::npos);
 }
 
+TEST(tokenizer_json, refuses_decoders_that_would_write_something_else) {
+  const auto refused_decoder = [](const std::string& decoder) { return refused_part("\"decoder\":" + decoder); };
+  const auto says = [](const std::string& text, const char* word) {
+    EXPECT_NE(text.find(word), std::string::npos) << text;
+    EXPECT_EQ(text.find("folder/tokenizer.json: decoder"), 0u) << text;
+  };
+  says(refused_decoder(R"({"type":"Replace","content":"x"})"), "needs a \"pattern\"");
+  says(refused_decoder(R"({"type":"Replace","pattern":{"String":""},"content":"x"})"), "not empty");
+  says(refused_decoder(R"({"type":"Replace","pattern":{"String":"a"},"content":")" + std::string(65, 'x') + "\"}"),
+       "more than 64 bytes");
+  says(refused_decoder(R"({"type":"Strip","content":"x","start":1,"stop":0})"), "only a Strip of one space");
+  says(refused_decoder(R"({"type":"Strip","content":" ","start":2,"stop":0})"), "only a Strip of one space");
+  says(refused_decoder(R"({"type":"Strip","content":" ","start":0,"stop":1})"), "only a Strip of one space");
+  says(refused_decoder(R"({"type":"Metaspace","replacement":""})"), "has no \"replacement\"");
+  says(refused_decoder(R"({"type":"Sequence","decoders":[{"type":"Strip","content":" ","start":1},{"type":"Fuse"}]})"),
+       "behind the one that strips");
+  std::string many = R"({"type":"Sequence","decoders":[)";
+  for (int i = 0; i < 65; ++i) many += R"({"type":"Replace","pattern":{"String":"a"},"content":"b"},)";
+  says(refused_decoder(many + R"({"type":"Fuse"}]})"), "more than 64 replacements");
+}
+
+TEST(tokenizer_json, refuses_a_template_that_is_not_tokens_around_one_text) {
+  const auto refused_template = [](const std::string& single, const std::string& rest) {
+    return refused_part(R"("post_processor":{"type":"TemplateProcessing","single":[)" + single + "]" + rest + "}");
+  };
+  const auto says = [](const std::string& text, const char* word) {
+    EXPECT_NE(text.find(word), std::string::npos) << text;
+  };
+  const std::string text = R"({"Sequence":{"id":"A"}})", token = R"({"SpecialToken":{"id":"<s>"}})";
+  const auto table = [](const std::string& ids) {
+    return R"(,"special_tokens":{"<s>":{"id":"<s>","ids":[)" + ids + "]}}";
+  };
+  says(refused_template(token + "," + text, ""), "has no \"special_tokens\"");
+  says(refused_template(token + "," + text, R"(,"special_tokens":{})"), "names the token \"<s>\"");
+  says(refused_template(text + "," + text, table("0")), "around one Sequence");
+  says(refused_template(token, table("0")), "has no Sequence");
+  says(refused_template(token + "," + text, table("-1")), "should be a token id");
+  says(refused_template(token + "," + text, table("2147483648")), "should be a token id");
+  std::string many;
+  for (int i = 0; i < 65; ++i) many += token + ",";
+  says(refused_template(many + text, table("0")), "more than 64 tokens");
+}
+
+TEST(tokenizer_json, replaces_what_a_pattern_of_its_normalizer_finds) {
+  const auto tokens = with(R"("normalizer":{"type":"Replace","pattern":{"Regex":"[xyz]+"},"content":"a"})");
+  EXPECT_EQ(tokens->encode("xxb1zy"), (ids{4, 5, 0}));
+  EXPECT_EQ(tokens->encode("b1b"), (ids{1, 5, 1}));
+  EXPECT_EQ(tokens->encode(""), ids{});
+}
+
 TEST(tokenizer_json, an_id_between_those_of_tokens_may_be_none) {
   const auto tokens = parse(tiny_json(R"({"a":0,"b":2})", "[]", R"("added_tokens":[{"id":3,"content":"<s>"}])"));
   EXPECT_EQ(tokens->encode("ab<s>"), (ids{0, 2, 3}));

@@ -413,6 +413,29 @@ TEST(sampling, gives_what_sorting_gives_for_a_large_flat_vocabulary) {
   EXPECT_EQ(chooser.sample(logits, {}, {}, 1).token, plainly(logits, {}, 1));
 }
 
+/// What is unlikely alone is likely together.
+TEST(sampling, gives_what_sorting_gives_where_most_of_the_weight_is_far_below_the_largest) {
+  std::mt19937 random(5);
+  std::normal_distribution<float> normal(-10.0f, 0.5f);
+  std::vector<float> logits(60'000);
+  for (float& logit : logits) logit = normal(random);
+  logits[4321] = 0.0f;
+  sampler chooser(kernels());
+  int others = 0;
+  for (const std::int32_t top_k : {0, 30'000})
+    for (const double top_p : {1.0, 0.7}) {
+      sampling_params params;
+      params.top_k = top_k;
+      params.top_p = top_p;
+      for (std::uint64_t position = 0; position < 3; ++position) {
+        const token_id token = chooser.sample(logits, params, {}, position).token;
+        EXPECT_EQ(token, plainly(logits, params, position)) << top_k << " " << top_p << " " << position;
+        others += token != 4321;
+      }
+    }
+  EXPECT_GT(others, 3);
+}
+
 TEST(sampling, is_the_same_on_every_instruction_set) {
   for (const kernel_table* table : available_kernels()) {
     random_cases cases(2);

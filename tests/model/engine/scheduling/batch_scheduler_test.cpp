@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/model/engine/scheduling/small_scheduler.hpp"
 
 namespace troupe {
@@ -37,12 +38,25 @@ TEST(batch_scheduler, refuses_what_cannot_be_served) {
 }
 
 TEST(batch_scheduler, refuses_options_that_do_not_fit_together) {
-  auto options = small_options();
-  options.max_batch_tokens = 7;
-  EXPECT_THROW(batch_scheduler{options}, input_error);
-  options = small_options();
-  options.blocks = 0;
-  EXPECT_THROW(batch_scheduler{options}, input_error);
+  const auto refused = [](auto member, auto value) {
+    auto options = small_options();
+    options.*member = value;
+    return test::refusal([&] { batch_scheduler scheduler{options}; });
+  };
+  using options = batch_scheduler::options;
+  EXPECT_NE(refused(&options::max_batch_tokens, 7).find("max_batch_tokens (7) is below max_sequences (8)"),
+            std::string::npos);
+  EXPECT_EQ(refused(&options::max_batch_tokens, 8), "");
+  EXPECT_EQ(refused(&options::blocks, 0), "the memory for keys and values holds 0 blocks: give it more");
+  EXPECT_EQ(refused(&options::context, 1), "a context of 1 tokens is too short: at least 2");
+  EXPECT_EQ(refused(&options::max_sequences, 0), "max_sequences is 0: at least 1");
+  EXPECT_EQ(refused(&options::max_mixed_prompt_tokens, 0), "max_mixed_prompt_tokens is 0: at least 1");
+  EXPECT_EQ(refused(&options::even_context, 0), "even_context is 0: at least 1");
+  EXPECT_EQ(refused(&options::max_adapters, 0), "max_adapters is 0: at least 1");
+  EXPECT_EQ(refused(&options::max_proposals, -1), "max_proposals is -1: at least 0");
+  EXPECT_EQ(refused(&options::steps_in_flight, 0), "steps_in_flight is 0: at least 1");
+  EXPECT_EQ(refused(&options::batch_share, 0), "batch_share is 0: at least 1");
+  EXPECT_EQ(refused(&options::urgent_tokens, 0), "urgent_tokens is 0: at least 1");
 }
 
 TEST(batch_scheduler, ends_an_answer_at_its_limit_or_with_the_context) {
@@ -240,6 +254,36 @@ TEST(batch_scheduler, never_starves_batch) {
   EXPECT_LE(engine.answers[1].longest_wait, 20u + 2);
 }
 
+TEST(batch_scheduler, keeps_nobody_waiting_for_ever_behind_those_that_run_long) {
+  auto options = small_options();
+  options.blocks = 16;
+  options.head_patience = 10;
+  engine_simulation engine(options);
+  engine.submit(request_of(100, 150));
+  ASSERT_TRUE(engine.step());
+  engine.submit(request_of(150, 20, 1));  // there is no room for it
+  for (int i = 0; i < 13; ++i) ASSERT_TRUE(engine.step());
+  ASSERT_TRUE(engine.plan());
+  EXPECT_NE(row_of(engine, 2), nullptr);
+  EXPECT_EQ(engine.scheduler.stats().urgencies, 1u);
+  land(engine);
+  engine.run_to_end();
+  EXPECT_EQ(engine.answers[1].tokens.size(), 250u);
+}
+
+TEST(batch_scheduler, calls_nobody_urgent_whose_class_has_its_turns_or_was_not_there) {
+  auto options = small_options();
+  options.max_sequences = 2;
+  options.head_patience = options.batch_patience = 6;
+  engine_simulation engine(options);
+  for (int i = 0; i < 12; ++i) engine.submit(request_of(10, 4, i));
+  for (int i = 0; i < 20; ++i) ASSERT_TRUE(engine.step());
+  engine.submit(batch_request(10, 4, 20));
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(engine.step());
+  EXPECT_EQ(engine.scheduler.stats().urgencies, 0u);
+  engine.run_to_end();
+}
+
 TEST(batch_scheduler, keeps_a_share_of_the_tokens_for_batch) {
   engine_simulation engine(small_options());
   engine.submit(batch_request(200, 4, 0));
@@ -414,6 +458,30 @@ TEST(batch_scheduler, tries_those_alone_that_were_suspects_elsewhere) {
   lose_the_stages(engine);
   EXPECT_EQ(engine.scheduler.lost_with(sequence_id{1}).lives, 3);
   engine.cancel(1);
+  engine.run_to_end();
+}
+
+TEST(batch_scheduler, frees_who_was_cancelled_in_a_step_that_was_lost) {
+  engine_simulation engine(small_options());
+  engine.submit(request_of(10, 6));
+  EXPECT_EQ(next_rows(engine), std::vector<std::uint64_t>{1});
+  engine.cancel(1);
+  lose_the_stages(engine);
+  EXPECT_EQ(engine.scheduler.stats().waiting, 0u);
+  EXPECT_FALSE(engine.plan());
+}
+
+TEST(batch_scheduler, knows_how_many_tokens_of_prompts_are_still_to_compute) {
+  engine_simulation engine(small_options());
+  auto several = request_of(100, 8);
+  several.answers = 3;
+  engine.submit(several);
+  engine.submit(request_of(20, 8, 1));
+  EXPECT_EQ(engine.scheduler.queued_tokens(), 120u) << "once for all answers to a prompt";
+  ASSERT_TRUE(engine.step());
+  EXPECT_EQ(engine.scheduler.queued_tokens(), 120u - 64u);
+  while (engine.answers[1].tokens.size() == 100) ASSERT_TRUE(engine.step());
+  EXPECT_EQ(engine.scheduler.queued_tokens(), 0u) << "those that answer do not count";
   engine.run_to_end();
 }
 

@@ -54,6 +54,36 @@ TEST_F(stage_of_one_model, refuses_a_sequence_that_is_there_twice) {
   EXPECT_THROW(stage_.begin(order_of({1, 1})), input_error);
 }
 
+TEST_F(stage_of_one_model, refuses_rows_whose_blocks_do_not_hold_them) {
+  step_order order = order_of({1});
+  order.plan.rows[0].position = block_tokens;
+  EXPECT_THROW(stage_.begin(order), input_error);
+  order.plan.rows[0].blocks = 2;
+  EXPECT_EQ(stage_.begin(order), 1);
+}
+
+TEST_F(stage_of_one_model, refuses_rows_that_go_on_with_blocks_that_it_was_not_told_or_told_to_forget) {
+  step_order order = order_of({1});
+  order.plan.rows[0].kept_blocks = 1;
+  EXPECT_THROW(stage_.begin(order), input_error);
+  EXPECT_EQ(stage_.begin(order_of({1})), 1);
+  EXPECT_EQ(stage_.begin(order), 1);
+  order.plan.forgotten = {sequence_id{1}};
+  EXPECT_THROW(stage_.begin(order), input_error);
+}
+
+TEST_F(stage_of_one_model, refuses_rows_with_an_adapter_that_is_not_loaded) {
+  step_order order = order_of({1});
+  order.plan.rows[0].adapter = adapter_version{7};
+  EXPECT_THROW(stage_.begin(order), input_error);
+}
+
+TEST_F(stage_of_one_model, refuses_answers_that_are_sampled_in_no_way) {
+  step_order order = opening({3}, 1);
+  order.opened[0].sampling.temperature = -1.0;
+  EXPECT_THROW(stage_.begin(order), input_error);
+}
+
 TEST_F(stage_of_one_model, refuses_answers_without_a_prompt_or_to_tokens_that_the_model_lacks) {
   EXPECT_THROW(stage_.begin(opening({}, 0)), input_error);
   EXPECT_THROW(stage_.begin(opening({3}, 2)), input_error);

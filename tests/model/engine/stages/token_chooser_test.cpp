@@ -141,5 +141,70 @@ TEST(token_choice, is_made_once_for_an_answer_that_a_plan_names_twice) {
   expect_equal(step.chosen(4, false), expected);
 }
 
+TEST(token_choice, says_how_likely_the_tokens_were_of_those_who_asked_alone) {
+  const many_answers step;
+  const step_outcome outcome = step.chosen(2, true);
+  ASSERT_EQ(outcome.details.size(), outcome.tokens.size());
+  for (std::size_t i = 0; i < outcome.answers.size(); ++i)
+    for (std::int32_t t = 0; t < outcome.answers[i].tokens; ++t) {
+      const auto at = static_cast<std::size_t>(outcome.answers[i].first_token + t);
+      EXPECT_EQ(outcome.details[at].logprob.has_value(), i % 5 == 1);
+      EXPECT_TRUE(i % 5 != 1 || outcome.details[at].token == outcome.tokens[at]);
+    }
+}
+
+TEST(token_choice, guesses_how_each_answer_goes_on) {
+  many_answers step;
+  for (const int answer : {2, 4}) {
+    auto& opening = step.openings[static_cast<std::size_t>(answer)];
+    opening.sampling.temperature = 0.0;
+    opening.sampling.frequency_penalty = 0.0;
+    opening.text = {7, 8, 30 + answer, 50, 7};
+    step.logits[static_cast<std::size_t>(answer * many_answers::rows_each * stride + 8)] = 1000;
+  }
+  const step_outcome outcome = step.chosen(2, false);
+  for (const int answer : {2, 4}) {
+    const auto guesses = outcome.proposals_of(outcome.answers[static_cast<std::size_t>(answer)]);
+    EXPECT_EQ(std::vector(guesses.begin(), guesses.end()), (std::vector<token_id>{30 + answer, 50}));
+  }
+}
+
+/// Of an answer that is resumed, they count as they did before.
+TEST(token_choice, counts_the_tokens_that_an_answer_brings_along) {
+  const auto chosen = [](auto penalty, double value) {
+    many_answers step;
+    const auto row = step.logits.begin() + 3 * many_answers::rows_each * stride;
+    std::fill(row, row + vocab, 0.0f);
+    row[2] = 4.0f;  // a token of the prompt
+    row[4] = 5.0f;  // one that was written
+    row[9] = 3.0f;
+    sampling_params plain;
+    plain.temperature = 0.0;
+    plain.*penalty = value;
+    step.openings[3].sampling = plain;
+    const step_outcome outcome = step.chosen(1, false);
+    return outcome.tokens_of(outcome.answers[3])[0];
+  };
+  EXPECT_EQ(chosen(&sampling_params::frequency_penalty, 0.0), 4);
+  EXPECT_EQ(chosen(&sampling_params::frequency_penalty, 1.5), 2);
+  EXPECT_EQ(chosen(&sampling_params::presence_penalty, 1.5), 2);
+  EXPECT_EQ(chosen(&sampling_params::repetition_penalty, 2.0), 9) << "it counts the prompt, too";
+}
+
+TEST(token_choice, ends_an_answer_whose_constraint_this_node_cannot_keep_and_no_other) {
+  many_answers step;
+  const step_outcome expected = step.chosen(1, false);
+  step.openings[3].sampling.constraint = {constraint_kind::regex, "a+"};  // there is no tokenizer
+  const step_outcome outcome = step.chosen(2, false);
+  for (std::size_t i = 0; i < outcome.answers.size(); ++i) {
+    const chosen_answer& answer = outcome.answers[i];
+    EXPECT_EQ(answer.cut, i == 3);
+    if (i == 3)
+      EXPECT_TRUE(answer.finished && answer.tokens == 0);
+    else
+      EXPECT_EQ(answer.tokens, expected.answers[i].tokens);
+  }
+}
+
 }  // namespace
 }  // namespace troupe
