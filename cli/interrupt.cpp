@@ -31,6 +31,10 @@ void handle_interrupts() {
   action.sa_flags = SA_RESTART;
   ::sigaction(SIGINT, &action, nullptr);
   ::sigaction(SIGTERM, &action, nullptr);
+  struct sigaction before {};
+  ::sigaction(SIGHUP, nullptr, &before);
+  if (before.sa_handler != SIG_IGN)
+    ::sigaction(SIGHUP, &action, nullptr);  // nohup: it is to go on without its terminal
 }
 
 interrupt_guard::interrupt_guard() {

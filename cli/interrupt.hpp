@@ -14,7 +14,8 @@ class interrupted : public std::exception {
   int signal_;
 };
 
-/// From now on SIGINT and SIGTERM end the program at once, with 128 + signal, unless an interrupt_guard is alive.
+/// From now on SIGINT, SIGTERM and SIGHUP (its terminal was closed) end the program at once, with 128 + signal, unless
+/// an interrupt_guard is alive. A SIGHUP that is ignored stays so.
 void handle_interrupts();
 
 /// While one lives, a signal waits for the next check_interrupt. Around all work that leaves partial files.

@@ -82,8 +82,10 @@ void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
 std::string last_words(const std::filesystem::path& log) {
   std::ifstream file(log);
   std::string line, last;
-  while (std::getline(file, line))
+  while (std::getline(file, line)) {
+    if (line.ends_with('\r')) line.pop_back();  // ssh ends its lines as a terminal in raw mode wants
     if (!line.empty()) last = line;
+  }
   if (last.starts_with("troupe: ")) last.erase(0, 8);
   return last.empty() ? last : ": " + last;
 }

@@ -138,6 +138,16 @@ bool database::is_changing() const {
   return sqlite3_get_autocommit(raw_) == 0;
 }
 
+void database::check_is_there() const {
+  int is_gone = 0;
+  sqlite3_file_control(raw_, "main", SQLITE_FCNTL_HAS_MOVED, &is_gone);
+  if (is_gone != 0)
+    throw journal_failure(fmt::format(
+        "journal {}: was removed or replaced while this head uses it, so nothing that is written to it would "
+        "last: end the cluster, restore the folder, and start it again",
+        file_.string()));
+}
+
 void database::fail() const {
   const int primary = raw_ ? sqlite3_errcode(raw_) & 0xff : SQLITE_NOMEM;
   const std::string text = fmt::format("journal {}: {}{}", file_.string(), raw_ ? sqlite3_errmsg(raw_) : "no memory",
@@ -148,6 +158,7 @@ void database::fail() const {
 
 transaction::transaction(database& db, kind how) : db_(db), is_open_(!db.is_changing()) {
   if (!is_open_) return;
+  db_.check_is_there();
   db_.set_durable(how == kind::durable);
   db_.execute("BEGIN IMMEDIATE");
 }

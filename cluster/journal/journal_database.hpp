@@ -62,6 +62,8 @@ class database {
   void set_durable(bool durable);
   /// Whether a transaction is open.
   bool is_changing() const;
+  /// SQLite itself goes on writing into a file that was removed. Throws journal_failure.
+  void check_is_there() const;
   [[noreturn]] void fail() const;
 
   sqlite3* raw() const { return raw_; }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <csignal>
 #include <system_error>
+#include <utility>
 
 #include "base/error.hpp"
 #include "cluster/launch/launch_process.hpp"
@@ -60,6 +61,7 @@ struct launcher::watched_node {
   node_process shown;
   child_process child = {};
   instant next_start = {};
+  bool is_condemned = false;  // killed, and perhaps not dead yet
 };
 
 launcher::launcher(const cluster_config& config, options chosen) : config_(config), options_(std::move(chosen)) {
@@ -117,8 +119,13 @@ void launcher::note_works(const std::string& name) {
 }
 
 void launcher::kill_node(const std::string& name) {
-  for (auto& node : nodes_)
-    if (node.shown.name == name) node.child.signal(SIGKILL);
+  for (auto& node : nodes_) {
+    if (node.shown.name != name || !node.child.runs()) continue;
+    if (!std::exchange(node.is_condemned, true))
+      say(fmt::format("{} hangs, or cannot be reached: the head has lost it, so its {} is killed", name,
+                      node.shown.is_remote ? "ssh" : "process"));
+    node.child.signal(SIGKILL);
+  }
 }
 
 std::vector<node_process> launcher::nodes() const {
@@ -155,6 +162,7 @@ void launcher::say(const std::string& line) const {
 void launcher::start(watched_node& node, bool is_first) {
   bound_log(node.log, options_.log_bytes, false);
   node.policy.started(options_.time->now());
+  node.is_condemned = false;
   try {
     node.child = child_process::start(node.command, node.log, node.shown.is_remote,
                                       node.shown.is_remote ? std::filesystem::path() : options_.image);

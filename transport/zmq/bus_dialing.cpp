@@ -192,7 +192,7 @@ void bus::impl::on_welcome(link& from, const detail::welcome& welcome) {
   from.up = true;
   up_or_gone_.notify_all();
   from.patience = 0ms;
-  flush(from);
+  begin_connection(from);
 }
 
 }  // namespace troupe

@@ -60,6 +60,8 @@ class bus::impl {
     detail::instance_id other{};                         // whom we talk with
     std::uint64_t attempt = 0;                           // the dialing side's count of connections
     clock::time_point unreachable_since = clock::now();  // if it is not up
+    std::uint64_t stuck_at = 0;  // the first frame that the other side lacked when the last connection began; 0: none
+    clock::time_point stuck_since{};
 
     // If we dial:
     std::string endpoint, server_key;
@@ -151,6 +153,7 @@ class bus::impl {
   bool on_control(link& from, detail::control_kind kind, std::span<const std::byte> body);
   result<frame_header, frame_error> check(parts received, bool too_many) const;
   static std::string fault_text(frame_error error, parts received);
+  void begin_connection(link& to);
   void flush(link& to);
   bool transmit(link& to, const frame_header& header, zmq::message_t body, zmq::message_t attachment);
   void say(link& to, detail::control_kind kind, const std::vector<std::byte>& body = {});

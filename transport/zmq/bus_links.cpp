@@ -93,6 +93,19 @@ bool bus::impl::on_control(link& from, control_kind kind, std::span<const std::b
   return false;
 }
 
+// Where large packets are lost on the way, every connection comes up, stands still at the first large frame and breaks.
+void bus::impl::begin_connection(link& to) {
+  const std::uint64_t lacks = to.out.empty() ? 0 : to.out.first_kept();
+  if (std::exchange(to.stuck_at, lacks) != lacks || lacks == 0) to.stuck_since = now_;
+  if (to.may_be_forgotten() && now_ - to.stuck_since >= options_.forget_after)
+    return shut(to,
+                {fmt::format("{}: answers, but for {} ms nothing that was sent got there: see whether large packets "
+                             "pass (the network's MTU)",
+                             to.peer(), options_.forget_after.count())},
+                true);
+  flush(to);
+}
+
 void bus::impl::flush(link& to) {
   while (const auto next = to.out.next()) {
     if (!transmit(to, next->header, detail::message_of(next->body, next),

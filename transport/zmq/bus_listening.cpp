@@ -79,7 +79,7 @@ void bus::impl::on_greeting(const std::string& routing, const zmq::message_t& he
   from->out.restart();
   say(*from, detail::control_kind::welcome,
       encode(detail::welcome{.from = instance_, .session = from->id.value, .received = from->in.last()}));
-  if (from->up) flush(*from);
+  if (from->up) begin_connection(*from);
 }
 
 bus::impl::link* bus::impl::add_link(const detail::greeting& greeting) {

@@ -65,6 +65,8 @@ void check_endpoint(const std::string& endpoint) {
   if (!endpoint.starts_with(tcp) || colon < tcp.size() || !is_host(host_of(endpoint)) ||
       !is_port(std::string_view(endpoint).substr(colon + 1)))
     refuse("{}: not an address: write tcp://host:port or ipc://path", endpoint);
+  if (host_of(endpoint).find(':') != std::string_view::npos && endpoint[tcp.size()] != '[')
+    refuse("{}: an IPv6 address needs brackets: tcp://[{}]{}", endpoint, host_of(endpoint), endpoint.substr(colon));
 }
 
 std::string bindable(const std::string& endpoint) {

@@ -2,6 +2,8 @@
 #include <pty.h>
 #include <sched.h>
 
+#include <csignal>
+
 #include "base/file_descriptor.hpp"
 #include "tests/cli/program.hpp"
 
@@ -77,6 +79,31 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   EXPECT_EQ(bytes("parts"), bytes("whole"));
   EXPECT_FALSE(fs::exists(torn));
   EXPECT_TRUE(fs::exists(foreign));
+}
+
+TEST_F(train, leaves_a_checkpoint_when_its_terminal_is_closed) {
+  const auto model = readable_model().string();
+  const words more{"--steps", "1000000", "--checkpoint-every", "1"};
+  const file_descriptor said(::open(path("said").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+  const pid_t child = start(arguments(model, "out", more), STDOUT_FILENO, said.number(), cache());
+  while (!fs::exists(path("out") / "checkpoint.safetensors") && ::waitpid(child, nullptr, WNOHANG) == 0)
+    ::sched_yield();
+  ::kill(child, SIGHUP);
+  EXPECT_EQ(wait_for(child), 128 + SIGHUP);
+  EXPECT_NE(read_file(path("said")).find("the same command with --resume goes on"), std::string::npos);
+}
+
+TEST_F(train, goes_on_without_its_terminal_where_that_is_wanted) {
+  const auto model = readable_model().string();
+  const words more{"--steps", "1000000", "--checkpoint-every", "1"};
+  const auto before = std::signal(SIGHUP, SIG_IGN);  // as nohup does
+  const pid_t child = start(arguments(model, "out", more), STDOUT_FILENO, STDERR_FILENO, cache());
+  std::signal(SIGHUP, before);
+  while (!fs::exists(path("out") / "checkpoint.safetensors") && ::waitpid(child, nullptr, WNOHANG) == 0)
+    ::sched_yield();
+  ::kill(child, SIGHUP);
+  ::kill(child, SIGINT);
+  EXPECT_EQ(wait_for(child), 128 + SIGINT);
 }
 
 TEST_F(train, keeps_its_bar_in_one_row_of_a_terminal) {

@@ -62,6 +62,22 @@ TEST_F(a_journal_file, that_is_damaged_begins_anew_once_its_folder_is_moved_away
   EXPECT_EQ(refusal(), "opened");
 }
 
+TEST_F(a_journal_file, accepts_nothing_once_it_was_removed_or_replaced) {
+  open();
+  accepted("j1", 2);
+  const auto elsewhere = options.file.string() + ".moved";
+  std::filesystem::rename(options.file, elsewhere);
+  const auto refuses = [&] {
+    EXPECT_THAT([&] { (void)book->create_job(spec_of("j2", 2)); },
+                testing::ThrowsMessage<journal_failure>(HasSubstr("journal.db: was removed or replaced")));
+  };
+  refuses();
+  std::ofstream(options.file) << "of somebody else";
+  refuses();
+  std::filesystem::rename(elsewhere, options.file);
+  EXPECT_TRUE(book->create_job(spec_of("j2", 2)).ok());
+}
+
 TEST_F(a_journal_file, on_a_full_disk_says_what_to_do) {
   std::filesystem::create_directories(folder);
   detail::database db(options.file);

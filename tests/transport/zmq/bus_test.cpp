@@ -298,7 +298,7 @@ TEST(bus, beyond_loopback_keys_are_asked_for) {
 TEST(bus, what_is_no_address_is_refused) {
   peer dialer;
   for (const char* where : {"", "tcp://", "tcp://127.0.0.1", "tcp://127.0.0.1:x", "tcp://127.0.0.1:70000", "udp://a:1",
-                            "127.0.0.1:5", "tcp://:5", "ipc://", "tcp://a b:5"}) {
+                            "127.0.0.1:5", "tcp://:5", "ipc://", "tcp://a b:5", "tcp://::1:5"}) {
     EXPECT_THROW(dialer->connect(where), input_error) << where;
     if (*where != '\0') {
       EXPECT_THROW(peer listener(peer::listening(where)), input_error) << where;

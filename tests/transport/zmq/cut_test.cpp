@@ -86,5 +86,41 @@ TEST(cut_connections, a_link_that_is_not_dialed_for_ever_ends_when_the_other_sid
   EXPECT_EQ(dialer.told()[0].first, link);
 }
 
+/// Connections come up and pass small frames, but none gets a large one to the other side.
+constexpr std::size_t small_packets_only = 20'000;
+constexpr std::size_t large = 1'000'000;
+
+TEST(cut_connections, a_link_through_which_no_large_frame_gets_ends_and_says_so) {
+  peer listener(peer::listening());
+  cutting_proxy proxy(listener->endpoint());
+  bus::options options;
+  options.forget_after = std::chrono::seconds(2);
+  peer dialer(options);
+  ASSERT_TRUE(proxy.ready());
+  proxy.cut_after(small_packets_only);
+  const link_id link = dialer->connect(proxy.endpoint(), {}, dialing::until_forgotten);
+  dialer->send(link, numbered_frame(0));
+  ASSERT_TRUE(listener.wait_frames(1));
+  dialer->send(link, numbered_frame(1, large));
+  ASSERT_TRUE(dialer.was_told("nothing that was sent got there"));
+  EXPECT_EQ(dialer.told()[0].first, link);
+  EXPECT_TRUE(listener.wait_closed());
+}
+
+TEST(cut_connections, a_listener_ends_a_link_through_which_no_large_frame_gets) {
+  auto options = peer::listening();
+  options.forget_after = std::chrono::seconds(2);
+  peer listener(options);
+  cutting_proxy proxy(listener->endpoint());
+  peer dialer;
+  ASSERT_TRUE(proxy.ready());
+  proxy.cut_after(small_packets_only);
+  dialer->send(dialer->connect(proxy.endpoint()), numbered_frame(0));
+  ASSERT_TRUE(listener.wait_frames(1));
+  listener->send(listener.frames()[0].first, numbered_frame(1, large));
+  ASSERT_TRUE(listener.was_told("nothing that was sent got there"));
+  EXPECT_TRUE(dialer.wait_closed());
+}
+
 }  // namespace
 }  // namespace troupe
