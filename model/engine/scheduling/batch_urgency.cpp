@@ -55,6 +55,7 @@ void batch_scheduler::make_urgent(sequence_state& sequence, std::int64_t tokens)
   sequence.urgent = ++last_urgency_;
   sequence.urgent_until = sequence.tokens.size() + static_cast<std::size_t>(tokens);
   urgent_.push_back(&sequence);
+  ++counts_.urgencies;
 }
 
 void batch_scheduler::stop_being_urgent(sequence_state& sequence) {
