@@ -1,7 +1,9 @@
 #include "base/mapped_file.hpp"
 
+#include <array>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include <fcntl.h>
@@ -13,6 +15,17 @@
 #include "base/file_descriptor.hpp"
 
 namespace troupe {
+namespace {
+
+/// What lies in the place of a large file where a repository was cloned without Git LFS.
+bool is_lfs_pointer(int descriptor) {
+  constexpr std::string_view beginning = "version https://git-lfs.github.com/spec/";
+  std::array<char, beginning.size()> read{};
+  return ::pread(descriptor, read.data(), read.size(), 0) == static_cast<ssize_t>(read.size()) &&
+         std::string_view(read.data(), read.size()) == beginning;
+}
+
+}  // namespace
 
 mapped_file::mapped_file(const std::filesystem::path& path) {
   const file_descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // a pipe is not waited for
@@ -26,6 +39,8 @@ mapped_file::mapped_file(int descriptor, std::string name) : name_(std::move(nam
   if (::fstat(descriptor, &status) != 0 || !S_ISREG(status.st_mode))
     refuse("{}: is not a regular file: give a file", name_);
   if (status.st_size == 0) refuse("{}: is empty: copy or download it again", name_);
+  if (is_lfs_pointer(descriptor))
+    refuse("{}: is Git LFS's pointer to the file, not the file: type git lfs pull in its repository", name_);
   size_ = static_cast<std::size_t>(status.st_size);
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
   if (data == MAP_FAILED) refuse("{}: cannot be mapped ({})", name_, std::strerror(errno));

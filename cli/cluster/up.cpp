@@ -108,6 +108,10 @@ void run_attached(const cluster_config& config) {
   if (!has_served) check_interrupt();
 }
 
+/// Longer than `up` waits for its nodes before it kills them, and than these then take to go: on a machine with much to
+/// do, a thread of idle priority waits many seconds for a processor, even to die.
+constexpr auto end_patience = std::chrono::seconds(60);
+
 /// In the daemon. What goes wrong before the cluster serves is reported to the calling process.
 void run_daemon(const cluster_config& config, detachment& caller) {
   bool ready = false;
@@ -131,7 +135,7 @@ void run_detached(const cluster_config& config) {
   const interrupt_guard guard;
   start_note note(config);
   const auto outcome = detached.wait([&] { return note.tick(), is_interrupted(); });
-  if (is_interrupted()) (void)end_up(config, std::chrono::seconds(20));
+  if (is_interrupted()) (void)end_up(config, end_patience);
   check_interrupt();
   if (outcome.code == 2) throw input_error(outcome.text);
   if (outcome.code != 0) throw std::runtime_error(outcome.text);
@@ -150,7 +154,7 @@ int down(const std::string& cluster) {
   if (!find_up(config))
     refuse("{} is not up on this machine (nobody holds {}): type this where troupe up or troupe serve started it",
            config.name, config.state_dir.string());
-  if (!end_up(config, std::chrono::seconds(20)))
+  if (!end_up(config, end_patience))
     throw std::runtime_error(fmt::format("{} does not end: see {}", config.name, config.logs().string()));
   return 0;
 }

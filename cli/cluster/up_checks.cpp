@@ -73,8 +73,9 @@ void check_ports(const cluster_config& config) {
   if (!is_this_machine(config.head().host)) return;
   const auto check = [](std::string_view key, const std::string& address, const std::optional<host_port>& place) {
     if (place && is_port_taken(*place))
-      throw std::runtime_error(
-          fmt::format("{} {}: the port is in use: choose another one or end what uses it", key, address));
+      throw std::runtime_error(fmt::format(
+          "{0} {1}: the port is in use: set another {0} in [cluster] (troupe serve: --{0}), or end what uses it", key,
+          address));
   };
   check("listen", config.listen, split_endpoint(config.listen));
   check("http", config.http, split_host_port(config.http));

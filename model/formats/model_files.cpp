@@ -77,6 +77,9 @@ std::filesystem::path model_within(const std::filesystem::path& folder) {
 model_config folder_config(const std::filesystem::path& folder) {
   if (path_exists(folder / "config.json")) return read_hf_config(folder);
   if (const auto metadata = find_gguf_metadata(folder)) return config_from_gguf(*metadata);
+  if (path_exists(folder / "adapter_config.json"))
+    refuse("{}: is an adapter: name the model that it adapts, and this folder with --adapter or adapters load",
+           folder.string());
   const std::filesystem::path meant = model_within(folder);
   refuse("{}: has no config.json: {}", folder.string(),
          meant.empty() ? "name a model's folder" : fmt::format("name {}, if you mean that", meant.string()));

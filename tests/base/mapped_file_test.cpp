@@ -16,5 +16,12 @@ TEST(mapped_file, refuses_a_pipe_without_waiting_for_somebody_to_write) {
   EXPECT_EQ(test::refusal([&] { mapped_file{pipe}; }), pipe.string() + ": is not a regular file: give a file");
 }
 
+TEST(mapped_file, says_that_git_lfs_has_left_a_pointer_in_a_file_s_place) {
+  const test::temp_folder folder;
+  const auto file =
+      folder.write("model.safetensors", "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n");
+  EXPECT_NE(test::refusal([&] { mapped_file{file}; }).find("git lfs pull"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace troupe

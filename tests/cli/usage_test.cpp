@@ -142,6 +142,7 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   const auto snapshot = folder().write("hub/snapshots/1f/config.json", "{}").parent_path().string();
   refused({"inspect", path("hub").string()}, "has no config.json: name " + snapshot + ", if you mean that");
   refused({"inspect", path("hub/snapshots").string()}, "has no config.json: name a model's folder");
+  refused({"inspect", (golden / "llama" / "adapter").string()}, "is an adapter: name the model that it adapts");
   refused({"eval", llama_, "--text", path("nowhere").string()}, "nowhere");
   refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");
   refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()},

@@ -71,7 +71,7 @@ void http_connection::parse() {
     boost::system::error_code fault;
     buffer_.consume(parser_->put(buffer_.data(), fault));
     if (fault && fault != beast::http::error::need_more) {
-      const auto [status, why] = refusal_of(fault);
+      const auto [status, why] = refusal_of(fault, shared_->options.body_bytes);
       return refuse_with(status, why);
     }
     if (parser_->is_header_done() && !reserve_body()) return;

@@ -20,9 +20,10 @@ std::string_view without_host(std::string_view target) {
 
 }  // namespace
 
-refusal refusal_of(const boost::system::error_code& fault) {
+refusal refusal_of(const boost::system::error_code& fault, std::size_t body_bytes) {
   using beast::http::error;
-  if (fault == error::body_limit) return {413, "the body is too large"};
+  if (fault == error::body_limit)
+    return {413, fmt::format("the body is longer than {} bytes: send less at a time", body_bytes)};
   if (fault == error::header_limit) return {431, "the head of the request is too large"};
   if (fault == error::bad_version) return {505, "HTTP/1.1 is spoken here, with CR LF at the ends of lines"};
   return {400, "this is no HTTP request"};

@@ -1,5 +1,6 @@
 // A request as Beast has parsed it, and what follows from that.
 #pragma once
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -16,8 +17,8 @@ struct refusal {
   int status;
   std::string why;
 };
-/// For what is no request, or too large.
-refusal refusal_of(const boost::system::error_code& fault);
+/// For what is no request, or too large. `body_bytes`: how long a body may be.
+refusal refusal_of(const boost::system::error_code& fault, std::size_t body_bytes);
 std::optional<refusal> fault_in(const request_head& head, bool has_body);
 
 /// HTTP/1.0 has no answer before the answer: it would be taken for the answer itself.

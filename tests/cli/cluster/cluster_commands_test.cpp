@@ -144,9 +144,10 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
 TEST_F(cluster_commands, find_a_port_that_is_taken_before_anything_starts) {
   const taken_port taken;
   const std::string model = readable_model().string(), address = "127.0.0.1:" + std::to_string(taken.number());
-  const std::string problem = address + ": the port is in use: choose another one or end what uses it";
-  expect_one_line(serve({model}, address), 1, "troupe: http " + problem);
-  expect_one_line(serve({model}, nobodys_port, "tcp://" + address), 1, "troupe: listen tcp://" + problem);
+  const std::string problem = address + ": the port is in use: set another ";
+  expect_one_line(serve({model}, address), 1, "troupe: http " + problem + "http in [cluster] (troupe serve: --http)");
+  expect_one_line(serve({model}, nobodys_port, "tcp://" + address), 1,
+                  "troupe: listen tcp://" + problem + "listen in [cluster] (troupe serve: --listen)");
   EXPECT_FALSE(std::filesystem::exists(path("home")));
 }
 

@@ -252,6 +252,13 @@ INSTANTIATE_TEST_SUITE_P(
                  415}),
     [](const auto& info) { return std::string(info.param.name); });
 
+TEST_F(http_server_test, says_how_long_a_body_may_be) {
+  start({.body_bytes = 1000});
+  raw_client client(server_->port());
+  client.say("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 1001\r\n\r\n");
+  EXPECT_NE(client.hear_all().find("the body is longer than 1000 bytes: send less at a time"), std::string::npos);
+}
+
 TEST_F(http_server_test, gives_up_on_half_a_request) {
   start({.header_time = 40ms, .body_time = 40ms});
   raw_client head(server_->port()), body(server_->port()), silent(server_->port());
