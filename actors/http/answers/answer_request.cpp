@@ -153,6 +153,11 @@ prompt_input prompt_of(const json& value, const char* key, const request_fields&
 
 }  // namespace
 
+std::optional<std::int64_t> most_tokens_of(const request_fields& from, const char* key, std::int64_t least) {
+  if (const json* most = from.find(key); most && *most == json(-1)) return INT32_MAX;
+  return from.integer(key, least, INT32_MAX);
+}
+
 std::int64_t last_tokens_of(const request_fields& from) {
   return from.integer("truncate_prompt_tokens", -1, INT32_MAX).value_or(0);
 }

@@ -29,8 +29,8 @@ json read_messages(json messages) {
 }
 
 std::int64_t max_tokens_of(const request_fields& from) {
-  if (const auto most = from.integer("max_completion_tokens", 1, INT32_MAX)) return *most;
-  return from.integer("max_tokens", 1, INT32_MAX).value_or(INT32_MAX);
+  if (const auto most = most_tokens_of(from, "max_completion_tokens", 1)) return *most;
+  return most_tokens_of(from, "max_tokens", 1).value_or(INT32_MAX);
 }
 
 std::optional<std::int32_t> logprobs_of(const request_fields& from) {
