@@ -32,7 +32,7 @@ void show_model(const api_call& call) {
   const api_context& context = *call.context;
   const served_model& served = context.served;
   const std::string& name = call.place();
-  if (name == served.model) return call.exchange->reply({.body = base_json(context)});
+  if (served.is_base(name)) return call.exchange->reply({.body = base_json(context)});
   const auto adapter = served.find_adapter(name);
   if (!adapter) throw unknown_model(name);
   call.exchange->reply({.body = model_json(context, name, adapter->full_name, served.model)});

@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/requests/prompting.hpp"
@@ -15,6 +16,10 @@ struct served_model {
   sampling_advice advice;  ///< for fields that a request leaves out
   std::shared_ptr<const prompting> prompts;
   std::shared_ptr<const adapter_directory> adapters;
+
+  /// Other servers call a model by its path or by its place at Hugging Face, and so do their clients: of
+  /// "Qwen/Qwen3-0.6B" the last part counts.
+  bool is_base(std::string_view name) const { return name == "base" || name.substr(name.rfind('/') + 1) == model; }
 
   /// The version of an adapter that a name means now; empty if it means the base or nothing.
   std::optional<adapter_details> find_adapter(const std::string& name) const {

@@ -68,13 +68,13 @@ void take_advice(const sampling_advice& advice, sampling_params& to) {
   set_if(to.repetition_penalty, advice.repetition_penalty);
 }
 
-/// LoRAX's adapter_id goes before model; "base" and "" mean no adapter.
+/// LoRAX's adapter_id goes before model; the base's names and "" mean no adapter.
 std::string adapter_of(const request_fields& from, const served_model& served) {
   std::optional<std::string> named = from.text("adapter_id");
   if (const json* parameters = from.object("parameters"); parameters && !named)
     named = request_fields(*parameters).text("adapter_id");
   if (!named) named = from.text("model");
-  if (!named || named->empty() || *named == served.model || *named == "base") return {};
+  if (!named || named->empty() || served.is_base(*named)) return {};
   if (!served.adapters->resolve(*named) && !is_adapter_name(*named)) throw unknown_model(*named);
   return *named;
 }
@@ -152,6 +152,11 @@ prompt_input prompt_of(const json& value, const char* key, const request_fields&
 }
 
 }  // namespace
+
+std::optional<std::int64_t> most_tokens_of(const request_fields& from, const char* key, std::int64_t least) {
+  if (const json* most = from.find(key); most && *most == json(-1)) return INT32_MAX;
+  return from.integer(key, least, INT32_MAX);
+}
 
 std::int64_t last_tokens_of(const request_fields& from) {
   return from.integer("truncate_prompt_tokens", -1, INT32_MAX).value_or(0);

@@ -12,6 +12,9 @@ class request_fields;
 /// Reads model or adapter, sampling, n, stream and priority, in OpenAI's names and vLLM's. Prompts are left to the
 /// caller. Throws field_error, and api_error if there is no such model.
 answer_order read_order(const request_fields& from, const served_model& served);
+/// How many tokens an answer may have, at least `least`; -1, as llama.cpp and LM Studio have it, is what the context
+/// has room for. Nothing where the request does not say.
+std::optional<std::int64_t> most_tokens_of(const request_fields& from, const char* key, std::int64_t least);
 /// vLLM's truncate_prompt_tokens, for prompt_input::last_tokens.
 std::int64_t last_tokens_of(const request_fields& from);
 /// Reads `key`: a text, a list of texts, a list of tokens, or a list of lists of tokens.

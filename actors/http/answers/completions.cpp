@@ -195,7 +195,7 @@ asked_answer read_completion(const request_fields& from, const served_model& ser
   answer_order order = read_order(from, served);
   read_prompts(from, "prompt", order);
   const bool echo = from.boolean("echo").value_or(false);
-  order.sampling.max_tokens = from.integer("max_tokens", echo ? 0 : 1, INT32_MAX).value_or(16);
+  order.sampling.max_tokens = most_tokens_of(from, "max_tokens", echo ? 0 : 1).value_or(16);
   order.sampling.logprobs = from.small("logprobs", 0, 100);
   if (echo && (order.sampling.logprobs || order.sampling.max_tokens == 0))
     order.sampling.prompt_logprobs = std::max(order.sampling.logprobs.value_or(0), order.prompt_logprobs.value_or(0));

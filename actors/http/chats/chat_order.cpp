@@ -10,16 +10,21 @@ namespace {
 
 constexpr std::size_t most_messages = 10'000;
 
-/// An assistant's message that only refuses has no content: it gets an empty text, since messages need one.
-void fill_refusals(json& messages) {
-  for (json& message : messages)
-    if (message.is_object() && message.contains("refusal") && message.value("tool_calls", json()).empty() &&
-        message.value("content", json()).is_null())
-      message["content"] = "";
+/// An assistant's message that only refuses or thinks has no content, and clients send it back: it gets an empty text,
+/// since messages need one.
+void fill_empty_answers(json& messages) {
+  for (json& message : messages) {
+    if (!message.is_object()) continue;
+    const auto content = message.find("content");
+    const bool is_there = content != message.end();
+    if (is_there && !content->is_null()) continue;
+    const bool is_answer = message.contains("refusal") || (is_there && message.value("role", json()) == "assistant");
+    if (is_answer && message.value("tool_calls", json()).empty()) message["content"] = "";
+  }
 }
 
 json read_messages(json messages) {
-  fill_refusals(messages);
+  fill_empty_answers(messages);
   try {
     prepare_messages(messages);
   } catch (const input_error& error) {
@@ -29,8 +34,8 @@ json read_messages(json messages) {
 }
 
 std::int64_t max_tokens_of(const request_fields& from) {
-  if (const auto most = from.integer("max_completion_tokens", 1, INT32_MAX)) return *most;
-  return from.integer("max_tokens", 1, INT32_MAX).value_or(INT32_MAX);
+  if (const auto most = most_tokens_of(from, "max_completion_tokens", 1)) return *most;
+  return most_tokens_of(from, "max_tokens", 1).value_or(INT32_MAX);
 }
 
 std::optional<std::int32_t> logprobs_of(const request_fields& from) {

@@ -93,7 +93,7 @@ json options_of(const api_call& call, const request_fields& body, const std::str
 }
 
 void check_model(const api_context& context, const std::string& model) {
-  if (model == context.served.model || model == "base") return;
+  if (context.served.is_base(model)) return;
   throw api_error(404,
                   fmt::format("the model {} cannot be trained: {} can", model.substr(0, 128), context.served.model),
                   "model", "model_not_found");

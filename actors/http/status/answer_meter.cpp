@@ -1,5 +1,7 @@
 #include "actors/http/status/answer_meter.hpp"
 
+#include <algorithm>
+
 namespace troupe {
 
 answer_meter::answer_meter(api_context& context, const answer_order& order)
@@ -14,7 +16,8 @@ void answer_meter::begin() {
   const auto adapter = served.find_adapter(order_.adapter);
   series_ = context_.metrics.series(adapter ? adapter->full_name : served.model);
   series_->add(request_figure::wanted_answers, order_.n);
-  series_->add(request_figure::wanted_tokens, static_cast<double>(order_.sampling.max_tokens));
+  series_->add(request_figure::wanted_tokens,
+               static_cast<double>(std::min(order_.sampling.max_tokens, served.prompts->context())));
 }
 
 void answer_meter::count(std::size_t index, const answer_part& part) {

@@ -15,6 +15,7 @@ TEST_F(api_models, lists_the_base_and_its_adapters) {
   EXPECT_TRUE(list["data"][0]["parent"].is_null());
   EXPECT_EQ(list["data"][2]["id"], "pricing@2");
   EXPECT_EQ(ask("GET", "/v1/models/letters").get().parsed(), list["data"][0]);
+  EXPECT_EQ(ask("GET", "/v1/models/some/letters").get().parsed(), list["data"][0]);
   EXPECT_EQ(list["data"][1]["id"], "pricing");
   EXPECT_EQ(list["data"][1]["root"], "pricing@2");
   EXPECT_EQ(list["data"][1]["parent"], "letters");

@@ -161,6 +161,23 @@ TEST_F(completion_requests, for_a_model_that_cannot_be_are_told_where_to_look) {
   EXPECT_EQ(refused["message"], "the model a does not exist: see /v1/models");
 }
 
+TEST_F(completion_requests, go_on_to_the_contexts_end_if_max_tokens_is_minus_one) {
+  for (const char* path : {"/v1/completions", "/v1/chat/completions"}) {
+    json body{{"max_tokens", -1}};
+    if (std::string_view(path) == "/v1/completions")
+      body["prompt"] = "A";
+    else
+      body["messages"] = json::array({{{"role", "user"}, {"content", "A"}}});
+    start("{{ messages[0]['content'] }}");
+    auto answer = post(path, body);
+    const auto begun = gateway_.take<begin_request>();
+    EXPECT_EQ(begun.engine.sampling.max_tokens, 64 - 1) << path;
+    give(begun, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+  }
+  EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {"max_tokens", -2}}, 400)["param"], "max_tokens");
+}
+
 TEST_F(completion_requests, take_a_nucleus_of_nothing_for_the_likeliest_token) {
   auto answer = post("/v1/completions", {{"prompt", "A"}, {"top_p", 0}});
   const auto begun = gateway_.take<begin_request>();
@@ -183,6 +200,8 @@ TEST_F(completion_requests, name_adapters_in_every_way) {
   };
   EXPECT_EQ(adapter_of({{"model", "letters"}}), "");
   EXPECT_EQ(adapter_of({{"model", "base"}}), "");
+  EXPECT_EQ(adapter_of({{"model", "some/letters"}}), "") << "as vLLM calls a model of Hugging Face";
+  EXPECT_EQ(adapter_of({{"model", "/models/letters"}}), "") << "or one of a folder";
   EXPECT_EQ(adapter_of({{"model", "pricing"}}), "pricing");
   EXPECT_EQ(adapter_of({{"model", "pricing@2"}}), "pricing@2");
   EXPECT_EQ(adapter_of({{"model", "letters:pricing"}}), "letters:pricing");

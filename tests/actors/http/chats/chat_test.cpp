@@ -52,6 +52,20 @@ TEST_F(chat, goes_on_with_the_last_message_where_that_is_asked_for) {
   EXPECT_EQ(error_of("/v1/chat/completions", body, 400)["param"], "continue_final_message");
 }
 
+TEST_F(chat, takes_answers_back_that_had_no_text) {
+  start(simple);
+  json messages = user("Hi");
+  messages.push_back({{"role", "assistant"}, {"content", nullptr}, {"tool_calls", json::array()}});
+  messages.push_back({{"role", "user"}, {"content", "So"}});
+  auto answer = post("/v1/chat/completions", {{"messages", messages}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;a:;u:So;a:"));
+  give(begun, "!", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+  messages[1]["role"] = "user";
+  EXPECT_EQ(error_of("/v1/chat/completions", {{"messages", messages}}, 400)["message"], "messages[1] has no content");
+}
+
 TEST_F(chat, takes_add_special_tokens_only_as_templates_do) {
   start(simple);
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"add_special_tokens", false}});

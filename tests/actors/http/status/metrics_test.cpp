@@ -70,6 +70,13 @@ TEST_F(metrics, tell_where_a_requests_time_went) {
   EXPECT_GT(value(all, "vllm:request_prompt_tokens_sum" + labels), 0);
 }
 
+TEST_F(metrics, count_the_context_where_a_request_allows_all_tokens) {
+  auto answering = post("/v1/completions", {{"prompt", "ABC"}, {"max_tokens", -1}});
+  give(gateway_.take<begin_request>(), "d", "stop");
+  answering.get();
+  EXPECT_EQ(value(read(), "vllm:request_params_max_tokens_sum{model_name=\"letters\",engine=\"0\"}"), 64);
+}
+
 TEST_F(metrics, of_versions_that_nobody_asks_for_any_more_are_counted_together) {
   http_metrics counts;
   const auto in_use = counts.series("in-use@1");
