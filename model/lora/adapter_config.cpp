@@ -151,17 +151,22 @@ bool module_fits(const std::string& pattern, std::string_view module, const std:
   return module_pattern("(.*\\.)?(", pattern, ")", where).fits(module);
 }
 
+bool module_choice::names_whole(std::string_view module) const {
+  return std::find(names.begin(), names.end(), module) != names.end();
+}
+
 bool module_choice::holds(std::string_view module, const std::string& where) const {
   if (!expression.empty()) return module_pattern("", expression, "", where).fits(module);
-  return std::any_of(names.begin(), names.end(),
-                     [&](const std::string& name) { return module == name || module.ends_with("." + name); });
+  return names_whole(module) ||
+         std::any_of(names.begin(), names.end(), [&](const std::string& name) { return module.ends_with("." + name); });
 }
 
 std::string_view adapter_config::left_out_by(std::string_view module, std::int64_t layer) const {
   if (exclude_modules.holds(module, where + ": exclude_modules")) return "exclude_modules";
   if (target_modules && !target_modules->holds(module, where + ": target_modules")) return "target_modules";
-  const bool listed = layers.empty() || std::find(layers.begin(), layers.end(), layer) != layers.end();
-  return listed ? "" : "layers_to_transform";
+  // Layers are chosen among modules that are named by their ends alone.
+  if (layers.empty() || (target_modules && target_modules->names_whole(module))) return "";
+  return std::find(layers.begin(), layers.end(), layer) != layers.end() ? "" : "layers_to_transform";
 }
 
 adapter_config parse_adapter_config(std::string_view json, const std::string& where) {

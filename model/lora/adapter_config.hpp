@@ -32,6 +32,8 @@ struct module_choice {
 
   /// `where` is what errors call the expression's place.
   bool holds(std::string_view module, const std::string& where) const;
+  /// By its whole name, not by its end or an expression.
+  bool names_whole(std::string_view module) const;
 };
 
 /// What of a PEFT adapter_config.json decides targets, rank and scale; all that this program does not compute is

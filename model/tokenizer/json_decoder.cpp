@@ -88,6 +88,7 @@ std::vector<token_id> special_ids(const fields& post, const std::string& name) {
 }
 
 void add_template(const fields& post, template_part& out) {
+  out.present = true;
   bool seen_text = false;
   for (const auto& piece : post.list("single")) {
     const fields element(piece, post.where() + ".single");
@@ -112,12 +113,9 @@ void add_post_processor(const json& value, const std::string& where, template_pa
   const auto type = part.text("type").value_or("");
   if (type == "ByteLevel") return;  // it moves offsets alone
   if (type == "TemplateProcessing") {
-    // A second template goes around what the first made.
-    template_part outer;
-    add_template(part, outer);
-    out.before.insert(out.before.begin(), outer.before.begin(), outer.before.end());
-    out.after.insert(out.after.end(), outer.after.begin(), outer.after.end());
-    return;
+    // The reference takes what the first one made for a pair of texts and puts the second one's tokens between them.
+    if (out.present) refuse("{}: a second template is not supported", where);
+    return add_template(part, out);
   }
   if (type != "Sequence")
     refuse("{}: the post-processor \"{}\" is not supported (TemplateProcessing, ByteLevel and Sequence are)", where,

@@ -35,6 +35,7 @@ struct decoder_part {
 decoder_part read_decoder(const nlohmann::json* part, bool byte_level, const std::string& where);
 
 struct template_part {
+  bool present = false;
   std::vector<token_id> before;
   std::vector<token_id> after;
 };

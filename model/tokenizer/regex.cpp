@@ -86,6 +86,15 @@ bool regex::cursor::next(match& found) {
   return false;
 }
 
+bool is_script(std::string_view name) {
+  const auto pattern = fmt::format("\\p{{sc:{}}}", name);
+  int error = 0;
+  PCRE2_SIZE offset = 0;
+  const pcre2_owned<pcre2_code> code(
+      pcre2_compile(reinterpret_cast<PCRE2_SPTR>(pattern.data()), pattern.size(), PCRE2_UTF, &error, &offset, nullptr));
+  return code != nullptr;
+}
+
 bool is_word_character(char32_t value) {
   static const regex pattern(to_pcre2(R"([\w\u200c\u200d])", "word characters"), "word characters");
   std::string text;

@@ -12,6 +12,9 @@ std::string to_pcre2(std::string_view pattern, const std::string& where);
 /// A pattern that matches this text and nothing else.
 std::string escape_pattern(std::string_view literal);
 
+/// Whether PCRE2 knows a script by this name.
+bool is_script(std::string_view name);
+
 /// A letter, mark, digit, connector or joiner: what \w stands for in the patterns of published tokenizers.
 bool is_word_character(char32_t value);
 

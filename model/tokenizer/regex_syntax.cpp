@@ -13,6 +13,8 @@ constexpr std::string_view white_space =
     R"(\x{9}-\x{d}\x{20}\x{85}\x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000})";
 constexpr std::string_view word =
     R"(\p{L}\p{M}\p{Nd}\p{Nl}\p{Pc}\x{24b6}-\x{24e9}\x{1f130}-\x{1f149}\x{1f150}-\x{1f169}\x{1f170}-\x{1f189})";
+// Oniguruma's \w has these outside of sets alone.
+constexpr std::string_view lone_word = R"(\x{b2}\x{b3}\x{b9}\x{bc}-\x{be})";
 // Escapes that mean the same in both, beside escaped punctuation.
 constexpr std::string_view shared_escapes = "dDpPrntfvaeAzZ";
 
@@ -85,10 +87,11 @@ class translator {
     if (at_ + 1 == pattern_.size()) refuse("{}: the pattern ends in a backslash", where_);
     const char c = pattern_[at_ + 1];
     if (c == 's') return set(white_space);
-    if (c == 'w') return set(word);
+    if (c == 'w') return set(in_class_ ? std::string(word) : fmt::format("{}{}", word, lone_word));
     if (c == 'S' && !in_class_) return negated_set(white_space);
-    if (c == 'W' && !in_class_) return negated_set(word);
-    if (c == 'p' || c == 'P' || pattern_.substr(at_, 3) == "\\x{") return braced();
+    if (c == 'W' && !in_class_) return negated_set(fmt::format("{}{}", word, lone_word));
+    if (c == 'p' || c == 'P') return property();
+    if (pattern_.substr(at_, 3) == "\\x{") return copy(end_of_braces() - at_);
     if (c == 'x') return hexadecimal(2);
     if (c == 'u') return hexadecimal(4);
     if (c == '0' || (is_letter_or_digit(c) && shared_escapes.find(c) == std::string_view::npos)) refuse_part(2);
@@ -104,11 +107,21 @@ class translator {
     at_ += 2;
   }
 
-  /// \p{Name}, \P{Name} and \x{H…}: up to the brace.
-  void braced() {
+  /// \p{Name}, \P{Name} or \p{^Name}. A script's name stands for its own characters, in PCRE2 for those that it shares
+  /// with others, too, such as punctuation.
+  void property() {
+    const auto end = end_of_braces();
+    copy(3);
+    if (peek('^')) copy(1);
+    if (is_script(pattern_.substr(at_, end - 1 - at_))) out_ += "sc:";
+    copy(end - at_);
+  }
+
+  /// Behind the brace that closes the one two bytes on.
+  std::size_t end_of_braces() const {
     const auto end = pattern_.find('}', at_);
     if (at_ + 2 >= pattern_.size() || pattern_[at_ + 2] != '{' || end == std::string_view::npos) refuse_part(2);
-    copy(end + 1 - at_);
+    return end + 1;
   }
 
   /// \xHH and \uHHHH.

@@ -114,7 +114,10 @@ vocabulary build_vocabulary(const bpe_part& model, const std::vector<added_token
                             const std::string& where) {
   vocabulary_builder builder(where);
   for (const auto& [token, id] : model.tokens) builder.add(id, token, decoder.bytes_of(token));
-  for (const auto& token : added) builder.add_added(token);
+  // Special ones are shown as they are written, and the byte alphabet is none of the added tokens' own. Others are read
+  // back like the model's: some vocabularies add runs of spaces, "▁▁".
+  for (const auto& token : added)
+    builder.add_added(token, token.special || decoder.byte_level ? token.content : decoder.bytes_of(token.content));
   return builder.take();
 }
 

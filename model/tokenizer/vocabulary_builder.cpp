@@ -25,17 +25,17 @@ void vocabulary_builder::put(token_id id, const std::string& written, std::strin
   entries_.push_back({id, written, std::move(bytes), false});
 }
 
-void vocabulary_builder::add_added(const added_token& token) {
+void vocabulary_builder::add_added(const added_token& token, std::string bytes) {
   const auto found = places_.find(token.content);
   if (found == places_.end()) {
-    put(token.id, token.content, token.content);
+    put(token.id, token.content, std::move(bytes));
     entries_.back().special = token.special;
     return;
   }
   auto& known = entries_[found->second];
   if (known.id != token.id)
     refuse("{}: the token \"{}\" has two ids, {} and {}", where_, shortened(token.content), known.id, token.id);
-  known.bytes = token.content;
+  known.bytes = std::move(bytes);
   known.special = known.special || token.special;
 }
 

@@ -12,8 +12,10 @@ class vocabulary_builder {
   explicit vocabulary_builder(std::string where) : where_(std::move(where)) {}
 
   void add(token_id id, const std::string& written, std::string bytes);
-  /// A token that stands for what is written; it may be known already, by the same id.
-  void add_added(const added_token& token);
+  /// It may be known already, by the same id.
+  void add_added(const added_token& token, std::string bytes);
+  /// One that stands for what is written.
+  void add_added(const added_token& token) { add_added(token, token.content); }
   vocabulary take();
 
  private:

@@ -164,6 +164,11 @@ TEST(adapter_file, modules_that_the_configuration_leaves_out_are_refused_by_the_
     EXPECT_THAT(says({{"layers_to_transform", layers}}), HasSubstr("\"layers_to_transform\"")) << layers;
   for (const json& layers : {json(0), json{1, 0}, json::array(), json()})
     EXPECT_EQ(says({{"layers_to_transform", layers}}), "") << layers;
+  const auto of_layer_1 = [&](const std::string& target) {
+    return says({{"layers_to_transform", 1}, {"target_modules", json::array({target})}});
+  };
+  EXPECT_THAT(of_layer_1("0.self_attn.q_proj"), HasSubstr("\"layers_to_transform\""));
+  EXPECT_EQ(of_layer_1("model.layers.0.self_attn.q_proj"), "") << "whole names are taken in every layer";
 }
 
 struct bad_setting {

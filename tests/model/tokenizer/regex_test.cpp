@@ -29,6 +29,17 @@ TEST(regex, reads_white_space_and_word_characters_as_oniguruma_does) {
   EXPECT_EQ(matches(R"([^\s]+)", "a\u180eb"), texts{"a\u180eb"});
   EXPECT_EQ(matches(R"(\S+)", "a\u180eb c"), (texts{"a\u180eb", "c"}));
   EXPECT_EQ(matches(R"(\w+)", "e\u0301\u203fx-y"), (texts{"e\u0301\u203fx", "y"}));
+  EXPECT_EQ(matches(R"(\w)", "\u00b2\u00bd\u2075"), (texts{"\u00b2", "\u00bd"}));
+  EXPECT_EQ(matches(R"(\W)", "\u00b2\u00bd\u2075"), texts{"\u2075"});
+  EXPECT_EQ(matches(R"([\w])", "\u00b2\u00bd\u2075"), texts{});
+}
+
+TEST(regex, reads_the_name_of_a_script_as_its_own_characters) {
+  const std::string text = "\u6c34\u3002\u30a2";  // the full stop belongs to several scripts
+  for (const auto* pattern : {R"(\p{Han})", R"([\p{Han}])", R"([^\P{Han}])"})
+    EXPECT_EQ(matches(pattern, text), texts{"\u6c34"}) << pattern;
+  for (const auto* pattern : {R"(\P{Han}+)", R"(\p{^Han}+)", R"([^\p{Han}]+)"})
+    EXPECT_EQ(matches(pattern, text), texts{"\u3002\u30a2"}) << pattern;
 }
 
 TEST(regex, reads_escapes) {

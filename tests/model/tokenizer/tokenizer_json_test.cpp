@@ -57,6 +57,25 @@ TEST(tokenizer_json, puts_special_tokens_where_the_template_says) {
   EXPECT_EQ(with(special + "," + rule, R"({"add_bos_token":false})")->encode("ab"), ids{4});
 }
 
+TEST(tokenizer_json, refuses_a_second_template) {
+  const std::string one = R"({"type":"TemplateProcessing","single":[{"Sequence":{"id":"A"}}]})";
+  const auto sequence = [](const std::string& parts) {
+    return R"("post_processor":{"type":"Sequence","processors":[)" + parts + "]}";
+  };
+  EXPECT_EQ(with(sequence(R"({"type":"ByteLevel"},)" + one))->encode("ab"), ids{4});
+  EXPECT_NE(refused_part(sequence(one + "," + one)).find("post_processor.processors[1]: a second template"),
+            std::string::npos);
+}
+
+TEST(tokenizer_json, reads_added_tokens_back_as_the_models_own_unless_they_are_special) {
+  const std::string added = R"("added_tokens":[{"id":6,"content":"\u2581\u2581"},
+    {"id":7,"content":"<end\u2581of\u2581text>","special":true}])";
+  const auto tokens = with(added + R"(,"decoder":{"type":"Replace","pattern":{"String":"\u2581"},"content":" "})");
+  EXPECT_EQ(tokens->decode(ids{0, 6, 1}), "a  b");
+  EXPECT_EQ(tokens->decode(ids{0, 7}, false), "a<end▁of▁text>");
+  EXPECT_EQ(with(added + R"(,"decoder":{"type":"ByteLevel"})")->decode(ids{6}), "▁▁");
+}
+
 TEST(tokenizer_json, leaves_special_tokens_unread_when_told_so) {
   const auto tokens = with(R"("added_tokens":[{"id":6,"content":"ab a","special":true}])");
   EXPECT_EQ(tokens->encode("ab a", {.add_special = false, .parse_special = false}), (ids{4, 2, 0}));
