@@ -50,7 +50,7 @@ TEST(batch_scheduler, refuses_options_that_do_not_fit_together) {
   EXPECT_EQ(refused(&options::blocks, 0), "the memory for keys and values holds 0 blocks: give it more");
   EXPECT_EQ(refused(&options::context, 1), "a context of 1 tokens is too short: at least 2");
   EXPECT_EQ(refused(&options::max_sequences, 0), "max_sequences is 0: at least 1");
-  EXPECT_EQ(refused(&options::max_mixed_prompt_tokens, 0), "max_mixed_prompt_tokens is 0: at least 1");
+  EXPECT_EQ(refused(&options::max_mixed_prompt_tokens, -1), "max_mixed_prompt_tokens is -1: at least 0");
   EXPECT_EQ(refused(&options::even_context, 0), "even_context is 0: at least 1");
   EXPECT_EQ(refused(&options::max_adapters, 0), "max_adapters is 0: at least 1");
   EXPECT_EQ(refused(&options::max_proposals, -1), "max_proposals is -1: at least 0");
