@@ -20,7 +20,7 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   options.model = parts.prompts->config();
   options.base = parts.model;
   options.quantization = parts.quantization;
-  options.base_name = config.model.path.filename().string();
+  options.base_name = config.model.name;
   options.memory = config.adapters.memory;
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
   for (const auto& [name, folder] : config.adapters.preload) {
@@ -55,6 +55,7 @@ training_desk_parts training_of(const front_parts& parts, const front_handles& h
           .intake = {.folder = config.state_dir / "training",
                      .uploads = config.state_dir / "files",
                      .model = config.model.path,
+                     .base_name = config.model.name,
                      .prompts = parts.prompts},
           .model = parts.model,
           .queue = {.leases_from = std::uint64_t{parts.reign} << 32},

@@ -23,6 +23,7 @@ class training_intake {
     std::filesystem::path folder;   ///< FOLDER/<job>/ has the files of a job
     std::filesystem::path uploads;  ///< where /v1/files keeps <id>.data
     std::filesystem::path model;
+    std::string base_name;  ///< of the bare model in requests
     std::shared_ptr<const prompting> prompts;
     std::shared_ptr<const clock> time = std::make_shared<monotonic_clock>();
   };

@@ -27,8 +27,8 @@ namespace {
 
 struct serve_options {
   model_options model;
-  std::vector<std::string> adapter;    ///< NAME=DIR
-  std::string adapters, http, listen;  ///< empty: as a cluster's file without them
+  std::vector<std::string> adapter;          ///< NAME=DIR
+  std::string name, adapters, http, listen;  ///< empty: as a cluster's file without them
   bool insecure = false, detach = false;
 };
 
@@ -39,8 +39,8 @@ std::filesystem::path whole_path(const std::string& path) {
 }
 
 /// What the model is called, in letters that a cluster's name may have.
-std::string cluster_name(const std::filesystem::path& model) {
-  std::string name = model.filename().string().substr(0, 64);
+std::string cluster_name(const std::string& model) {
+  std::string name = model.substr(0, 64);
   for (char& each : name)
     if (!is_name({&each, 1})) each = '-';
   if (name.empty() || !is_letter_or_digit(name.front())) name = "model" + name.substr(0, 59);
@@ -79,7 +79,8 @@ std::string cluster_text(const serve_options& options, const std::string& name, 
   std::string text = "# Written by `troupe serve`, each time anew. A copy is a file for `troupe up` like any other.\n";
   text += "[cluster]\n" + setting("name", name) + setting("state_dir", state_dir) + setting("listen", options.listen);
   text += setting("http", options.http) + setting("insecure", options.insecure);
-  text += "\n[model]\n" + path_setting(options) + setting("quant", model.quant) + setting("keep", model.keep);
+  text += "\n[model]\n" + path_setting(options) + setting("name", options.name) + setting("quant", model.quant) +
+          setting("keep", model.keep);
   text += setting("kv", model.kv) + setting("context", model.context);
   text += "\n[adapters]\n" + setting("preload", named_adapters(options));
   if (!options.adapters.empty()) text += setting("dir", whole_path(options.adapters).string());
@@ -126,7 +127,8 @@ bool is_of_another(const cluster_config& config, const serve_options& options) {
 
 /// Models whose folders have the same name are told apart by a number: `model`, `model-2` and so on.
 written_cluster own_cluster(const serve_options& options, const std::string& label) {
-  const std::string name = cluster_name(whole_path(options.model.model));
+  const std::string name =
+      cluster_name(options.name.empty() ? model_name_of(whole_path(options.model.model)) : options.name);
   written_cluster made = cluster_called(name, options, label);
   for (int number = 2; is_of_another(made.config, options); ++number) {
     const std::string end = fmt::format("-{}", number);
@@ -183,6 +185,7 @@ void add_serve(CLI::App& program, command& chosen) {
   add_context(own, options.model);
   add_threads(own, options.model);
   add_device(own, options.model);
+  own.add_option("--name", options.name, "what requests call the model [its folder's or file's name]");
   own.add_option("--adapter", options.adapter, "a LoRA adapter and what requests call it; may be repeated")
       ->type_name("NAME=DIR")
       ->allow_extra_args(false);

@@ -24,7 +24,7 @@ namespace {
 /// where the head will look.
 void check_preload(const cluster_config& config) {
   adapter_catalogue::options known;
-  known.base_name = config.model.path.filename().string();
+  known.base_name = config.model.name;
   std::optional<adapter_catalogue> saved;
   for (const auto& [adapter, named] : config.adapters.preload) {
     const std::filesystem::path folder = named.empty() ? config.adapters.dir / adapter : named;

@@ -29,7 +29,7 @@ std::shared_ptr<journal> open_journal(const cluster_config& config) {
 served_model served_model_of(const node_site& site, const std::shared_ptr<const adapter_directory>& adapters) {
   const std::filesystem::path& path = site.config.model.path;
   auto prompts = std::make_shared<const prompting>(path, site.model->config, site.context);
-  return {.model = path.filename().string(),
+  return {.model = site.config.model.name,
           .advice = read_sampling_advice(path),
           .prompts = std::move(prompts),
           .adapters = adapters};

@@ -32,6 +32,7 @@ std::string default_listen(const node_config& node) {
 void fill_in(cluster_config& config) {
   if (config.name.empty()) refuse_at(config, "cluster.name", "the cluster has no name: name = \"rooms\" in [cluster]");
   if (config.state_dir.empty()) config.state_dir = default_state_dir(config);
+  if (config.model.name.empty()) config.model.name = model_name_of(config.model.path);
   if (config.adapters.dir.empty()) config.adapters.dir = config.state_dir / "adapters";
   for (auto& node : config.nodes)
     if (node.listen.empty()) node.listen = node.is_head() ? config.listen : default_listen(node);
@@ -79,6 +80,12 @@ const node_config* cluster_config::find(std::string_view node) const {
 
 std::string cluster_config::head_endpoint() const {
   return reachable_endpoint(listen, head().host);
+}
+
+std::string model_name_of(const std::filesystem::path& model) {
+  const std::filesystem::path folder = model.parent_path();
+  const std::string cached = (folder.filename() == "snapshots" ? folder.parent_path() : model).filename().string();
+  return cached.starts_with("models--") ? cached.substr(cached.rfind("--") + 2) : model.filename().string();
 }
 
 void make_state_folder(const std::filesystem::path& folder) {

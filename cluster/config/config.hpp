@@ -53,6 +53,7 @@ struct node_config {
 
 struct model_settings {
   std::filesystem::path path;     ///< not checked here
+  std::string name;               ///< how requests call it
   std::string quant;              ///< a scheme; empty: as the model's files have it
   int context = 0;                ///< tokens of one sequence; 0: the model's own
   std::vector<std::string> keep;  ///< layers to leave unquantized, by any part of their name
@@ -135,6 +136,10 @@ struct cluster_config {
 cluster_config read_cluster_config(const std::filesystem::path& file);
 /// The same from text. `file`: its name in errors, and where relative paths start.
 cluster_config parse_cluster_config(std::string_view text, const std::filesystem::path& file);
+
+/// What a model's folder or file is called. Hugging Face's cache names its folders otherwise: of
+/// models--Qwen--Qwen3-0.6B/snapshots/c1899de… that is Qwen3-0.6B.
+std::string model_name_of(const std::filesystem::path& model);
 
 /// Makes a folder of the cluster's state, for its user alone. Throws input_error.
 void make_state_folder(const std::filesystem::path& folder);

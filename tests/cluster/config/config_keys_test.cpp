@@ -82,6 +82,7 @@ const key_row every_key[] = {
        return c.ssh == words{"ssh", "-4"};
      }},
     {"model", "path = \"/models/m\"", [](const cluster& c) { return c.model.path == "/models/m"; }},
+    {"model", "name = \"qwen\"", [](const cluster& c) { return c.model.name == "qwen"; }},
     {"model", "quant = \"u8g64\"", [](const cluster& c) { return c.model.quant == "u8g64"; }},
     {"model", "context = 4096", [](const cluster& c) { return c.model.context == 4096; }},
     {"model", "keep = [\"lm_head\"]", [](const cluster& c) { return c.model.keep == words{"lm_head"}; }},

@@ -73,6 +73,14 @@ TEST(config, takes_a_models_name_from_a_path_that_ends_with_a_slash) {
   EXPECT_EQ(parse(changed(two_workers, "models/llama", "models/llama/")).model.path, "/etc/models/llama");
 }
 
+TEST(config, knows_a_models_name_in_hugging_faces_cache) {
+  EXPECT_EQ(model_name_of("/m/Qwen3-0.6B"), "Qwen3-0.6B");
+  EXPECT_EQ(model_name_of("/m/tiny.gguf"), "tiny.gguf");
+  EXPECT_EQ(model_name_of("/hub/models--Qwen--Qwen3-0.6B/snapshots/c1899de289a0"), "Qwen3-0.6B");
+  EXPECT_EQ(model_name_of("/hub/models--Qwen--Qwen3-0.6B"), "Qwen3-0.6B");
+  EXPECT_EQ(model_name_of("/m/snapshots/mine"), "mine");
+}
+
 TEST(config, hosts_say_where_nodes_listen_and_are_reached) {
   std::string text = with("insecure = true\nlisten = \"tcp://0.0.0.0:7801\"\n");
   for (const auto& [node, host] : {std::pair{"head", "10.0.0.1"}, {"w0", "10.0.0.3"}, {"w1", "node-3"}})
