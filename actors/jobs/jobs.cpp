@@ -165,7 +165,7 @@ void jobs_state::begin(line next) {
   std::vector<begin_request> requests;
   try {
     parsed = read(next, *job);
-    requests = requests_of(parsed.asked.order, *parts_.prompts, *parts_.numbers);
+    requests = requests_of(parsed.asked.order, *parsed.asked.format, *parts_.prompts, *parts_.numbers);
   } catch (const std::exception& error) {  // any exception: one that ended this actor would do so in every life
     next.custom_id = custom_id_of(next.text);
     return put_out(next, error_line(next.index, next.custom_id, error.what()), false);

@@ -60,9 +60,15 @@ void check_copied(const answer_order& order) {
                order.prompts.size());
 }
 
+std::string end_of(std::span<const token_id> prompt, const tokenizer& tokens) {
+  constexpr std::size_t enough = 16;
+  return tokens.decode(prompt.last(std::min(prompt.size(), enough)), false);
+}
+
 }  // namespace
 
-std::vector<begin_request> requests_of(const answer_order& order, const prompting& prompts, request_numbers& numbers) {
+std::vector<begin_request> requests_of(const answer_order& order, answer_format& format, const prompting& prompts,
+                                       request_numbers& numbers) {
   check_copied(order);
   std::vector<begin_request> requests;
   const auto version = std::make_shared<std::optional<adapter_version>>();
@@ -80,6 +86,7 @@ std::vector<begin_request> requests_of(const answer_order& order, const promptin
     request.version = version;
   }
   check_told(order, requests);
+  if (!requests.empty()) format.follow(end_of(requests.front().engine.sequence.prompt, prompts.tokens()));
   return requests;
 }
 

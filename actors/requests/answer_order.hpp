@@ -29,10 +29,6 @@ struct answer_order {
   std::uint64_t weight = 1;  ///< of the owner's share
 };
 
-/// The requests to the gateway that an order needs, one for each prompt; the caller sets their listeners. Throws
-/// input_error, also if the response would have to report too much.
-std::vector<begin_request> requests_of(const answer_order& order, const prompting& prompts, request_numbers& numbers);
-
 /// One answer. Answer j to prompt i has the index i · n + j.
 struct answer_choice {
   std::string text;
@@ -79,6 +75,8 @@ class answer_sheet {
 class answer_format {
  public:
   virtual ~answer_format() = default;
+  /// How the text of the first prompt ends: told before anything is written.
+  virtual void follow(std::string_view /*prompt_end*/) {}
   /// Append frames of a stream to `to`; they do nothing in formats that are never streamed. `adapter`: the version that
   /// answers; empty: the bare base.
   virtual void begin(std::string& /*to*/, std::size_t /*index*/, const std::string& /*adapter*/) {}
@@ -97,5 +95,10 @@ struct asked_answer {
   answer_order order;
   std::unique_ptr<answer_format> format;
 };
+
+/// The requests to the gateway that an order needs, one for each prompt; the caller sets their listeners. Throws
+/// input_error, also if the response would have to report too much.
+std::vector<begin_request> requests_of(const answer_order& order, answer_format& format, const prompting& prompts,
+                                       request_numbers& numbers);
 
 }  // namespace troupe

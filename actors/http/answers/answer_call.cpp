@@ -102,7 +102,7 @@ void answer_call::start() {
 }
 
 void answer_call::begin() {
-  auto requests = requests_of(order_, *context_->served.prompts, *context_->numbers);
+  auto requests = requests_of(order_, *format_, *context_->served.prompts, *context_->numbers);
   order_.prompts.clear();
   for (std::size_t i = 0; i < requests.size(); ++i) {
     ids_.push_back(requests[i].id);

@@ -23,12 +23,13 @@ std::string call_json(const tool_call& call, std::optional<std::size_t> index) {
 class chat_completion_format final : public answer_format {
  public:
   chat_completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
-                         const tool_call_reader& reader)
+                         const thought_reader& thoughts, const tool_call_reader& reader)
       : prompts_(std::move(prompts)),
         model_(order.model),
         has_logprobs_(order.sampling.logprobs.has_value()),
         prompt_logprobs_(order.prompt_logprobs),
         frame_end_(frame_end(order)),
+        thoughts_(static_cast<std::size_t>(order.n), thoughts),
         readers_(static_cast<std::size_t>(order.n), reader),
         sent_calls_(readers_.size()) {
     const auto head = [&, id = random_hex(24), now = std::time(nullptr)](const char* object) {
@@ -39,19 +40,26 @@ class chat_completion_format final : public answer_format {
     whole_head_ = head("chat.completion");
   }
 
+  void follow(std::string_view prompt_end) override {
+    for (thought_reader& each : thoughts_) each.follow(prompt_end);
+  }
   void begin(std::string& to, std::size_t index, const std::string& adapter) override {
     if (index == 0) chunk_head_ += before_choices(model_, adapter);
     frame(to, index, R"({"role":"assistant","content":""})", "null", "null");
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
     tool_call_reader& reader = readers_[index];
-    std::string text = reader.push(part.text);
+    const thought_reader::said said = read_thoughts(index, part.text, part.end.has_value());
+    std::string text = reader.push(said.answer);
     if (part.end) text += reader.finish(part.end->finish == "length");
     const auto calls = reader.take_calls();
     const bool has_more = has_logprobs_ && !part.details.empty();
-    if (!text.empty() || has_more)
-      frame(to, index, fmt::format(R"({{"content":{}}})", json_text(text)),
-            has_more ? logprobs_json(prompts_->tokens(), part.details) : "null", "null");
+    std::string logprobs = has_more ? logprobs_json(prompts_->tokens(), part.details) : "null";
+    if (!said.thought.empty())
+      frame(to, index, fmt::format(R"({{"reasoning_content":{}}})", json_text(said.thought)),
+            std::exchange(logprobs, "null"), "null");
+    if (!text.empty() || logprobs != "null")
+      frame(to, index, fmt::format(R"({{"content":{}}})", json_text(text)), logprobs, "null");
     for (const tool_call& call : calls)
       frame(to, index, R"({"tool_calls":[)" + call_json(call, sent_calls_[index]++) + "]}", "null", "null");
     if (part.end) frame(to, index, "{}", "null", json_text(finish_of(index, part.end->finish)));
@@ -74,15 +82,24 @@ class chat_completion_format final : public answer_format {
   }
 
  private:
+  thought_reader::said read_thoughts(std::size_t index, std::string_view text, bool is_end) {
+    thought_reader::said said = thoughts_[index].push(text);
+    if (!is_end) return said;
+    const thought_reader::said last = thoughts_[index].finish();
+    return {said.thought + last.thought, said.answer + last.answer};
+  }
   std::string message(std::size_t index, const answer_choice& choice) {
     tool_call_reader& reader = readers_[index];
-    std::string text = reader.push(choice.text);
+    const thought_reader::said said = read_thoughts(index, choice.text, true);
+    std::string text = reader.push(said.answer);
     text += reader.finish(choice.finish == "length");
     const auto calls = reader.take_calls();
     const bool only_calls = !calls.empty() && is_blank(text);
     std::string list;
     for (const tool_call& call : calls) list += (list.empty() ? "" : ",") + call_json(call, std::nullopt);
-    return fmt::format(R"({{"role":"assistant","content":{},"refusal":null{}}})", only_calls ? "null" : json_text(text),
+    return fmt::format(R"({{"role":"assistant","content":{},"refusal":null{}{}}})",
+                       only_calls ? "null" : json_text(text),
+                       said.thought.empty() ? "" : R"(,"reasoning_content":)" + json_text(said.thought),
                        list.empty() ? "" : fmt::format(R"(,"tool_calls":[{}])", list));
   }
   std::string finish_of(std::size_t index, const std::string& finish) const {
@@ -103,6 +120,7 @@ class chat_completion_format final : public answer_format {
   std::optional<std::int32_t> prompt_logprobs_;  ///< how many the response has
   std::string_view frame_end_;
   std::string chunk_head_, whole_head_;
+  std::vector<thought_reader> thoughts_;
   std::vector<tool_call_reader> readers_;
   std::vector<std::size_t> sent_calls_;  ///< how many, of each choice
 };
@@ -111,7 +129,7 @@ class chat_completion_format final : public answer_format {
 
 asked_answer read_chat_completion(const request_fields& from, const served_model& served) {
   chat_order asked = read_chat_order(from, served);
-  auto format = std::make_unique<chat_completion_format>(served.prompts, asked.order, asked.calls);
+  auto format = std::make_unique<chat_completion_format>(served.prompts, asked.order, asked.thoughts, asked.calls);
   return {std::move(asked.order), std::move(format)};
 }
 

@@ -83,7 +83,10 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
     order.sampling.constraint.call = std::move(tools.call);
   }
   order.prompts.push_back(read_chat(from));
-  return {std::move(order), tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
+  // An answer that has a form begins with it.
+  thought_reader thoughts(order.sampling.constraint ? std::string() : served.prompts->tool_template());
+  return {std::move(order), std::move(thoughts),
+          tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
 }
 
 }  // namespace troupe

@@ -1,4 +1,5 @@
 #pragma once
+#include "actors/http/chats/thoughts.hpp"
 #include "actors/http/chats/tool_calls.hpp"
 #include "actors/http/served_model.hpp"
 #include "actors/requests/answer_order.hpp"
@@ -11,9 +12,10 @@ class request_fields;
 /// Throws field_error.
 prompt_input read_chat(const request_fields& from);
 
-/// What a chat asks for, and the reader that finds calls of its tools in answers.
+/// What a chat asks for, and the readers that find thoughts and calls of its tools in answers.
 struct chat_order {
   answer_order order;
+  thought_reader thoughts;
   tool_call_reader calls;
 };
 /// Throws like read_order.

@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "actors/http/chats/tags.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -14,17 +15,6 @@ using json = nlohmann::ordered_json;
 
 constexpr std::string_view opening = "<tool_call>", closing = "</tool_call>";
 constexpr std::size_t longest_call = 1 << 20;
-
-/// How many bytes at the end of `text` could be the beginning of `tag`.
-std::size_t beginning_of(std::string_view tag, std::string_view text) {
-  for (std::size_t length = std::min(tag.size() - 1, text.size()); length > 0; --length)
-    if (text.ends_with(tag.substr(0, length))) return length;
-  return 0;
-}
-
-std::size_t first_letter(std::string_view text) {
-  return std::min(text.find_first_not_of(" \t\r\n"), text.size());
-}
 
 /// An object, or one as a text, of which the end is missing.
 bool is_begun(std::string_view value) {

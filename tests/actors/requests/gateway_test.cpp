@@ -229,6 +229,10 @@ TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
   EXPECT_FALSE(adapters_->is_held(adapter_version(4)));
 }
 
+class unwritten_format final : public answer_format {
+  std::string whole(const std::vector<answer_choice>&, const answer_usage&) override { return {}; }
+};
+
 /// Requests like those of one order: all for one adapter, with one version.
 class orders : public gateway {
  protected:
@@ -242,7 +246,8 @@ class orders : public gateway {
     answer_order order;
     order.prompts.assign(prompts, {"AB", {}, {}});
     order.adapter = "pricing";
-    auto made = requests_of(order, *prompts_, numbers_);
+    unwritten_format format;
+    auto made = requests_of(order, format, *prompts_, numbers_);
     for (begin_request& each : made) each.listener = std::make_shared<recording_listener>();
     return made;
   }

@@ -93,6 +93,41 @@ TEST_F(chat, streams_role_text_and_end) {
   EXPECT_FALSE(chunk_of(frames[3]).contains("usage"));
 }
 
+TEST_F(chat, tells_thoughts_from_answers_where_the_template_knows_them) {
+  start(std::string(simple) + "{% if think %}<think>{% endif %}{# </think> #}");
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}});
+  give(gateway_.take<begin_request>(), "<think>\nHm\n</think>\n\nyes", "stop");
+  json message = answer.get().parsed()["choices"][0]["message"];
+  EXPECT_EQ(message["content"], "yes");
+  EXPECT_EQ(message["reasoning_content"], "Hm");
+  answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"chat_template_kwargs", {{"think", true}}}});
+  give(gateway_.take<begin_request>(), "Hm</think>yes", "stop");
+  message = answer.get().parsed()["choices"][0]["message"];
+  EXPECT_EQ(message["content"], "yes") << "the prompt has begun the thought";
+  EXPECT_EQ(message["reasoning_content"], "Hm");
+  answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"guided_regex", "[<a-z>/]*"}});
+  give(gateway_.take<begin_request>(), "<think></think>", "stop");
+  message = answer.get().parsed()["choices"][0]["message"];
+  EXPECT_EQ(message["content"], "<think></think>") << "an answer that has a form has no thoughts";
+}
+
+TEST_F(chat, streams_thoughts_before_the_answer) {
+  start(std::string(simple) + "{# </think> #}");
+  auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"stream", true}});
+  give(gateway_.take<begin_request>(), "<think>Hm</think>yes", "stop");
+  std::string thought, text;
+  auto frames = frames_of(answer.get().body);
+  frames.pop_back();  // [DONE]
+  for (const std::string& frame : frames) {
+    const json delta = chunk_of(frame)["choices"][0]["delta"];
+    thought += delta.value("reasoning_content", "");
+    text += delta.value("content", "");
+    EXPECT_TRUE(text.empty() || thought == "Hm");
+  }
+  EXPECT_EQ(thought, "Hm");
+  EXPECT_EQ(text, "yes");
+}
+
 TEST_F(chat, describes_logprobs) {
   start(simple);
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"logprobs", true}, {"top_logprobs", 1}});

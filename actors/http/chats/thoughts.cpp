@@ -1,0 +1,77 @@
+#include "actors/http/chats/thoughts.hpp"
+
+#include <utility>
+
+#include "actors/http/chats/tags.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view thought_begin = "<think>", thought_end = "</think>";
+
+std::size_t behind_last_letter(std::string_view text) {
+  return text.find_last_not_of(" \t\r\n") + 1;
+}
+
+}  // namespace
+
+thought_reader::thought_reader(std::string_view chat_template)
+    : place_(chat_template.find(thought_end) == chat_template.npos ? place::in_answer : place::before) {}
+
+void thought_reader::follow(std::string_view prompt_end) {
+  const bool is_open = prompt_end.substr(0, behind_last_letter(prompt_end)).ends_with(thought_begin);
+  if (place_ == place::before && is_open) place_ = place::inside;
+}
+
+thought_reader::said thought_reader::push(std::string_view piece) {
+  said now;
+  held_ += piece;
+  read(now);
+  return now;
+}
+
+thought_reader::said thought_reader::finish() {
+  said last;
+  if (place_ == place::inside)
+    last.thought = held_.substr(0, behind_last_letter(held_));
+  else if (place_ == place::before)
+    last.answer = held_;
+  held_.clear();
+  return last;
+}
+
+void thought_reader::read(said& to) {
+  if (place_ == place::before) read_beginning(to);
+  if (place_ == place::inside) read_thought(to);
+  if (place_ == place::behind || place_ == place::in_answer) read_answer(to);
+}
+
+void thought_reader::read_beginning(said& to) {
+  const std::string_view text = std::string_view(held_).substr(first_letter(held_));
+  if (text.starts_with(thought_begin)) {
+    held_.erase(0, held_.size() - text.size() + thought_begin.size());
+    place_ = place::inside;
+  } else if (!thought_begin.starts_with(text)) {
+    place_ = place::in_answer;
+    to.answer = std::exchange(held_, {});
+  }
+}
+
+void thought_reader::read_thought(said& to) {
+  if (!has_begun_) held_.erase(0, first_letter(held_));
+  has_begun_ |= !held_.empty();
+  const std::size_t end = held_.find(thought_end);
+  const std::size_t certain = end == held_.npos ? held_.size() - beginning_of(thought_end, held_) : end;
+  const std::size_t letters = behind_last_letter(std::string_view(held_).substr(0, certain));
+  to.thought = held_.substr(0, letters);
+  held_.erase(0, end == held_.npos ? letters : end + thought_end.size());
+  if (end != held_.npos) place_ = place::behind;
+}
+
+void thought_reader::read_answer(said& to) {
+  if (place_ == place::behind) held_.erase(0, first_letter(held_));
+  if (!held_.empty()) place_ = place::in_answer;
+  to.answer += std::exchange(held_, {});
+}
+
+}  // namespace troupe

@@ -1,0 +1,35 @@
+// Tells what a model thinks from what it answers: models that think do so first, between <think> and </think>.
+#pragma once
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+/// Reads an answer piece by piece. White space around a thought belongs to neither.
+class thought_reader {
+ public:
+  struct said {
+    std::string thought, answer;
+  };
+  /// Where the template does not know the tags, all is answer.
+  explicit thought_reader(std::string_view chat_template);
+
+  /// How the prompt ends, before anything is read: some templates begin the thought.
+  void follow(std::string_view prompt_end);
+  said push(std::string_view piece);
+  said finish();
+
+ private:
+  enum class place : std::uint8_t { before, inside, behind, in_answer };
+  void read(said& to);
+  void read_beginning(said& to);
+  void read_thought(said& to);
+  void read_answer(said& to);
+
+  place place_;
+  bool has_begun_ = false;  ///< the thought has a letter
+  std::string held_;
+};
+
+}  // namespace troupe

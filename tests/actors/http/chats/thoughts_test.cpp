@@ -1,0 +1,55 @@
+#include "actors/http/chats/thoughts.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe::test {
+namespace {
+
+constexpr std::string_view thinking = "{{ messages }}<think></think>";
+
+/// Thought and answer of a text that comes in pieces of `size`.
+std::pair<std::string, std::string> read(std::string_view text, std::size_t size, std::string_view prompt_end = "",
+                                         std::string_view chat_template = thinking) {
+  thought_reader reader(chat_template);
+  reader.follow(prompt_end);
+  std::pair<std::string, std::string> all;
+  const auto add = [&](const thought_reader::said& each) {
+    all.first += each.thought;
+    all.second += each.answer;
+  };
+  for (std::size_t at = 0; at < text.size(); at += size) add(reader.push(text.substr(at, size)));
+  add(reader.finish());
+  return all;
+}
+
+using both = std::pair<std::string, std::string>;
+
+TEST(thoughts, are_told_from_answers_however_the_text_is_cut) {
+  for (std::size_t size = 1; size < 40; ++size) {
+    EXPECT_EQ(read("<think>\nHm, a < b.\n\nSo </b>?\n</think>\n\nYes <think>\n ", size),
+              both("Hm, a < b.\n\nSo </b>?", "Yes <think>\n "));
+    EXPECT_EQ(read("Hm.\n</think>\nYes", size, "\nassistant: <think>\n"), both("Hm.", "Yes"));
+    EXPECT_EQ(read("<think>\n\n</think>\n\nYes", size), both("", "Yes"));
+  }
+}
+
+TEST(thoughts, that_were_never_begun_are_no_thoughts) {
+  for (std::size_t size = 1; size < 20; ++size) {
+    EXPECT_EQ(read(" Yes <think>a</think>", size), both("", " Yes <think>a</think>"));
+    EXPECT_EQ(read("<thin", size), both("", "<thin"));
+    EXPECT_EQ(read("Yes", size, "<think>\n\n</think>\n\n"), both("", "Yes"));
+    EXPECT_EQ(read("<think>a</think>b", size, "", "{{ messages }}"), both("", "<think>a</think>b"))
+        << "the template does not know them";
+  }
+}
+
+TEST(thoughts, that_were_cut_are_as_long_as_they_got) {
+  for (std::size_t size = 1; size < 20; ++size) {
+    EXPECT_EQ(read("<think>Hm, \n", size), both("Hm,", ""));
+    EXPECT_EQ(read("<think>Hm.</thi", size), both("Hm.</thi", ""));
+    EXPECT_EQ(read("<think>Hm.</think>\n", size), both("Hm.", ""));
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test
