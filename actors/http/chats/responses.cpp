@@ -39,8 +39,8 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
   return text.substr(1, text.size() - 2) + ',';
 }
 
-/// Two counts are always 0: writing to the prefix cache costs clients nothing, and reasoning is not told apart from the
-/// answer.
+/// Two counts are always 0: writing to the prefix cache costs clients nothing, and tokens of thoughts are not counted
+/// apart.
 std::string usage_fields(const answer_usage& usage) {
   return fmt::format(R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{},"cache_write_tokens":0}},)"
                      R"("output_tokens":{},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{}}})",
@@ -48,12 +48,13 @@ std::string usage_fields(const answer_usage& usage) {
                      usage.prompt_tokens + usage.completion_tokens);
 }
 
-/// Items come one after the other: messages and calls. Each has events when it begins, goes on and is done.
+/// Items come one after the other: a thought, messages and calls. Each has events when it begins, goes on and is done.
 class responses_format final : public answer_format {
  public:
   responses_format(std::shared_ptr<const prompting> prompts, const answer_order& order, const std::string& repeated,
-                   tool_call_reader reader)
+                   thought_reader thoughts, tool_call_reader reader)
       : prompts_(std::move(prompts)),
+        thoughts_(std::move(thoughts)),
         reader_(std::move(reader)),
         decoder_(prompts_->tokens(), order.skip_special, false) {
     head_ = fmt::format(R"({{"id":"resp_{}","object":"response","created_at":{},{}"error":null,)", random_hex(48),
@@ -61,15 +62,18 @@ class responses_format final : public answer_format {
     has_logprobs_ = order.sampling.logprobs.has_value();
   }
 
+  void follow(std::string_view prompt_end) override { thoughts_.follow(prompt_end); }
   void begin(std::string& to, std::size_t /*index*/, const std::string& /*adapter*/) override {
     for (const char* name : {"response.created", "response.in_progress"})
       event(to, name, R"("response":)" + response("in_progress", nullptr));
   }
   void part(std::string& to, std::size_t /*index*/, const answer_part& part) override {
     waiting_details_.insert(waiting_details_.end(), part.details.begin(), part.details.end());
-    take(to, reader_.push(part.text));
+    take(to, thoughts_.push(part.text));
     if (!part.end) return;
     is_cut_ = part.end->finish == "length";
+    take(to, thoughts_.finish());
+    end_thought(to);
     take(to, reader_.finish(is_cut_));
     if (items_.empty() && !message_) add_text(to);
     end_message(to, is_cut_ ? "incomplete" : "completed");
@@ -101,6 +105,9 @@ class responses_format final : public answer_format {
   }
 
  private:
+  struct open_thought {
+    std::string id, text;
+  };
   struct open_message {
     std::string id, text;
     std::vector<sampled_token> details;
@@ -128,9 +135,44 @@ class responses_format final : public answer_format {
     return fmt::format(R"({{"id":"{}","type":"message","status":"{}","role":"assistant","content":[{}]}})",
                        message_->id, status, content);
   }
-  /// The fields that say where in the response the text of the open message belongs.
-  std::string text_place() const {
-    return fmt::format(R"("item_id":"{}","output_index":{},"content_index":0)", message_->id, item_count_);
+  /// The fields that say where in the response the text of an open item belongs.
+  std::string place_of(std::string_view item) const {
+    return fmt::format(R"("item_id":"{}","output_index":{},"content_index":0)", item, item_count_);
+  }
+  std::string text_place() const { return place_of(message_->id); }
+
+  void take(std::string& to, const thought_reader::said& said) {
+    if (!said.thought.empty()) add_thought(to, said.thought);
+    if (said.answer.empty()) return;
+    end_thought(to);
+    take(to, reader_.push(said.answer));
+  }
+  std::string thought_item(std::string_view status, std::string_view content) const {
+    return fmt::format(R"({{"id":"{}","type":"reasoning","status":"{}","summary":[],"content":[{}]}})", thought_->id,
+                       status, content);
+  }
+  std::string thought_part() const {
+    return fmt::format(R"({{"type":"reasoning_text","text":{}}})", json_text(thought_->text));
+  }
+  void add_thought(std::string& to, const std::string& text) {
+    if (!thought_) {
+      thought_ = open_thought{"rs_" + random_hex(48), {}};
+      event(to, "response.output_item.added",
+            fmt::format(R"("output_index":{},"item":{})", item_count_, thought_item("in_progress", "")));
+      event(to, "response.content_part.added", place_of(thought_->id) + R"(,"part":)" + thought_part());
+    }
+    event(to, "response.reasoning_text.delta",
+          fmt::format(R"({},"delta":{})", place_of(thought_->id), json_text(text)));
+    thought_->text += text;
+    waiting_details_.clear();  // they are the thought's
+  }
+  void end_thought(std::string& to) {
+    if (!thought_) return;
+    event(to, "response.reasoning_text.done",
+          fmt::format(R"({},"text":{})", place_of(thought_->id), json_text(thought_->text)));
+    event(to, "response.content_part.done", place_of(thought_->id) + R"(,"part":)" + thought_part());
+    add_item(to, thought_item(is_cut_ ? "incomplete" : "completed", thought_part()));
+    thought_.reset();
   }
 
   /// Text, and the calls that stand in it.
@@ -195,12 +237,14 @@ class responses_format final : public answer_format {
   }
 
   std::shared_ptr<const prompting> prompts_;
+  thought_reader thoughts_;
   tool_call_reader reader_;
   stream_decoder decoder_;
   std::string head_;  ///< the response's beginning, up to the first field that changes
   bool has_logprobs_ = false, is_cut_ = false;
   std::string waiting_;  ///< text that is not in an item yet
   std::vector<sampled_token> waiting_details_;
+  std::optional<open_thought> thought_;
   std::optional<open_message> message_;
   std::string items_;  ///< finished items, as JSON
   std::size_t item_count_ = 0, sequence_number_ = 0;
@@ -227,7 +271,7 @@ asked_answer read_response(const request_fields& from, const served_model& serve
   for (prompt_input& prompt : asked.order.prompts) prompt.field = "input";
   if (asked.order.form_field == "response_format") asked.order.form_field = "text";
   auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order),
-                                                   std::move(asked.calls));
+                                                   std::move(asked.thoughts), std::move(asked.calls));
   return {std::move(asked.order), std::move(format)};
 }
 

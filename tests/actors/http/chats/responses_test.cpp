@@ -135,6 +135,38 @@ TEST_F(responses, stream_events_that_end_with_the_whole) {
   EXPECT_GT(last["usage"]["output_tokens"].get<int>(), 0);
 }
 
+TEST_F(responses, have_thoughts_as_an_item_of_their_own) {
+  start(std::string(plain_template) + "{# </think> #}");
+  const auto ask = [&](bool stream, const std::string& text, const std::string& finish) {
+    auto answer = post("/v1/responses", {{"input", "Hi"}, {"stream", stream}});
+    give(gateway_.take<begin_request>(), text, finish);
+    return answer.get();
+  };
+  const json output = ask(false, "<think>Hm</think>yes", "stop").parsed()["output"];
+  ASSERT_EQ(output.size(), 2u);
+  EXPECT_EQ(output[0]["type"], "reasoning");
+  EXPECT_EQ(output[0]["content"], json::array({{{"type", "reasoning_text"}, {"text", "Hm"}}}));
+  EXPECT_EQ(output[1]["content"][0]["text"], "yes");
+  const json cut = ask(false, "<think>Hm", "length").parsed();
+  ASSERT_EQ(cut["output"].size(), 1u);
+  EXPECT_EQ(cut["output"][0]["status"], "incomplete");
+  const auto events = events_of(ask(true, "<think>Hm</think>yes", "stop").body);
+  const std::vector<std::string> begin{"response.created",
+                                       "response.in_progress",
+                                       "response.output_item.added",
+                                       "response.content_part.added",
+                                       "response.reasoning_text.delta",
+                                       "response.reasoning_text.done",
+                                       "response.content_part.done",
+                                       "response.output_item.done",
+                                       "response.output_item.added"};
+  const auto names = names_of(events);
+  ASSERT_GT(names.size(), begin.size());
+  EXPECT_EQ(std::vector<std::string>(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(begin.size())), begin);
+  EXPECT_EQ(events[4].data["delta"], "Hm");
+  EXPECT_EQ(events[8].data["item"]["type"], "message");
+}
+
 TEST_F(responses, end_with_an_event_where_they_cannot_go_on) {
   auto answer = post("/v1/responses", {{"input", "Hi"}, {"stream", true}});
   const auto begun = gateway_.take<begin_request>();
