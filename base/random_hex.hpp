@@ -1,6 +1,8 @@
 #pragma once
+#include <cerrno>
 #include <cstdint>
 #include <string>
+#include <system_error>
 
 #include <fmt/format.h>
 #include <sys/random.h>
@@ -10,8 +12,8 @@ namespace troupe {
 /// From the kernel: to make a std::random_device costs a dozen microseconds where the processor is virtual.
 inline std::uint64_t random_number() {
   std::uint64_t number = 0;
-  while (::getrandom(&number, sizeof number, 0) != static_cast<ssize_t>(sizeof number)) {
-  }
+  while (::getrandom(&number, sizeof number, 0) < 0)  // so few bytes come whole or not at all
+    if (errno != EINTR) throw std::system_error(errno, std::generic_category(), "the system gives no random numbers");
   return number;
 }
 

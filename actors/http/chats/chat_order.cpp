@@ -84,9 +84,8 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   }
   order.prompts.push_back(read_chat(from));
   // An answer that has a form begins with it.
-  thought_reader thoughts(order.sampling.constraint ? std::string() : served.prompts->tool_template());
-  return {std::move(order), std::move(thoughts),
-          tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
+  const thought_reader thoughts(order.sampling.constraint ? std::string_view() : served.prompts->tool_template());
+  return {std::move(order), thoughts, tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
 }
 
 }  // namespace troupe
