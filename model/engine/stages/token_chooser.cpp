@@ -120,14 +120,18 @@ bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
   return largest_is_enough;
 }
 
-/// Answers under a constraint share what was found out about it, so one thread chooses for all of them.
+/// Answers under a constraint share what was found out about it, so one thread chooses for all of them. To wake other
+/// threads takes longer than to note tokens that are known.
 void token_chooser::choose(const step_plan& plan, const chooser_readings& readings, step_outcome& outcome) {
   if (constraints_) constraints_->keep_within_bounds();
+  shared_out_.clear();
   for (answer_turn& turn : turns_)
-    if (turn.answer->form) take_turn(plan, readings, turn, samplers_.front());
-  pool_.run(static_cast<int>(turns_.size()), [&](int i, int thread) {
-    answer_turn& turn = turns_[static_cast<std::size_t>(i)];
-    if (!turn.answer->form) take_turn(plan, readings, turn, samplers_[static_cast<std::size_t>(thread)]);
+    if (turn.answer->form || turn.needs_largest)
+      take_turn(plan, readings, turn, samplers_.front());
+    else
+      shared_out_.push_back(&turn);
+  pool_.run(static_cast<int>(shared_out_.size()), [&](int i, int thread) {
+    take_turn(plan, readings, *shared_out_[static_cast<std::size_t>(i)], samplers_[static_cast<std::size_t>(thread)]);
   });
   outcome.clear();
   outcome.step = plan.id;

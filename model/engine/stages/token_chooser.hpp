@@ -54,7 +54,8 @@ class token_chooser {
   token_tree_source tokens_;
   std::unique_ptr<constraint_store> constraints_;  ///< from the first constraint on
   std::unordered_map<sequence_id, std::unique_ptr<open_answer>> answers_;
-  std::vector<answer_turn> turns_;  ///< of the rows that were listed last
+  std::vector<answer_turn> turns_;        ///< of the rows that were listed last
+  std::vector<answer_turn*> shared_out_;  ///< over threads
   std::uint64_t lists_ = 0;
 };
 
