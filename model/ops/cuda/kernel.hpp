@@ -17,28 +17,55 @@ struct launch_shape {
   /// The kernel may begin while the one before it on the stream still runs, where the device can do that. All its
   /// threads call await_last_kernel() before they return or touch what another kernel writes.
   bool early = false;
+  dim3 cluster = {1, 1, 1};  ///< blocks of threads that run at the same time and see each other's shared memory
 };
+
+/// The same in CUDA's words.
+class launch_config {
+ public:
+  launch_config(const launch_shape& shape, const stream& on) {
+    config_.gridDim = shape.grid;
+    config_.blockDim = shape.block;
+    config_.dynamicSmemBytes = shape.shared_bytes;
+    config_.stream = on.get();
+    config_.attrs = attributes_;
+    if (shape.early && begins_early()) {
+      cudaLaunchAttribute& early = attributes_[config_.numAttrs++];
+      early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+      early.val.programmaticStreamSerializationAllowed = 1;
+    }
+    if (shape.cluster.x * shape.cluster.y * shape.cluster.z > 1) {
+      cudaLaunchAttribute& cluster = attributes_[config_.numAttrs++];
+      cluster.id = cudaLaunchAttributeClusterDimension;
+      cluster.val.clusterDim = {shape.cluster.x, shape.cluster.y, shape.cluster.z};
+    }
+  }
+  launch_config(const launch_config&) = delete;
+  launch_config& operator=(const launch_config&) = delete;
+  const cudaLaunchConfig_t* get() const { return &config_; }
+
+ private:
+  cudaLaunchAttribute attributes_[2] = {};
+  cudaLaunchConfig_t config_ = {};
+};
+
+/// Lets a kernel have its dynamic shared memory.
+template <class... P>
+void lend_shared(void (*kernel)(P...), const launch_shape& shape, const char* operation) {
+  if (shape.shared_bytes > 0)
+    check(
+        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)),
+        operation);
+}
 
 /// In the place of <<<>>>, which is no C++: these sources are compiled for the host as well.
 template <class... P, class... A>
 void launch(const char* operation, void (*kernel)(P...), const launch_shape& shape, const stream& on,
             const A&... arguments) {
   if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;
-  if (shape.shared_bytes > 0)
-    check(
-        cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, static_cast<int>(shape.shared_bytes)),
-        operation);
-  cudaLaunchAttribute early{};
-  early.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-  early.val.programmaticStreamSerializationAllowed = 1;
-  cudaLaunchConfig_t config{};
-  config.gridDim = shape.grid;
-  config.blockDim = shape.block;
-  config.dynamicSmemBytes = shape.shared_bytes;
-  config.stream = on.get();
-  config.attrs = &early;
-  config.numAttrs = shape.early && begins_early() ? 1 : 0;
-  check(cudaLaunchKernelEx(&config, kernel, P(arguments)...), operation);
+  lend_shared(kernel, shape, operation);
+  const launch_config config(shape, on);
+  check(cudaLaunchKernelEx(config.get(), kernel, P(arguments)...), operation);
 }
 template <class... P, class... A>
 void launch(const char* operation, void (*kernel)(P...), dim3 grid, dim3 block, const stream& on,

@@ -18,6 +18,7 @@
 #define __forceinline__ inline
 #define __shared__ static thread_local
 #define __launch_bounds__(...)
+#define __grid_constant__
 
 using dim3 = cuda_host::extent3;
 struct alignas(8) uint2 {
@@ -176,11 +177,17 @@ cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);
 cudaError_t cudaEventSynchronize(cudaEvent_t event);
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t start, cudaEvent_t end);
 
-enum cudaLaunchAttributeID { cudaLaunchAttributeProgrammaticStreamSerialization };
+enum cudaLaunchAttributeID {
+  cudaLaunchAttributeProgrammaticStreamSerialization,
+  cudaLaunchAttributeClusterDimension,
+};
 struct cudaLaunchAttribute {
   cudaLaunchAttributeID id;
-  struct {
+  union {
     int programmaticStreamSerializationAllowed;
+    struct {
+      unsigned x, y, z;
+    } clusterDim;
   } val;
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize };
@@ -196,17 +203,34 @@ struct cudaLaunchConfig_t {
   const cudaLaunchAttribute* attrs = nullptr;
   unsigned numAttrs = 0;
 };
+inline dim3 cluster_of(const cudaLaunchConfig_t& config) {
+  for (unsigned i = 0; i < config.numAttrs; ++i)
+    if (const auto& [id, val] = config.attrs[i]; id == cudaLaunchAttributeClusterDimension)
+      return {val.clusterDim.x, val.clusterDim.y, val.clusterDim.z};
+  return {};
+}
 inline bool is_valid(const cudaLaunchConfig_t& config) {
-  const dim3 grid = config.gridDim, block = config.blockDim;
+  const dim3 grid = config.gridDim, block = config.blockDim, cluster = cluster_of(config);
   return grid.count() > 0 && grid.x < 1u << 31 && grid.y < 1u << 16 && grid.z < 1u << 16 && block.count() > 0 &&
-         block.count() <= 1024 && block.z <= 64 && config.dynamicSmemBytes <= cuda_host::most_dynamic_bytes;
+         block.count() <= 1024 && block.z <= 64 && config.dynamicSmemBytes <= cuda_host::most_dynamic_bytes &&
+         cluster.count() > 0 && cluster.count() <= cuda_host::most_cluster_blocks && grid.x % cluster.x == 0 &&
+         grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
+}
+/// As if each block took a multiprocessor.
+template <class Kernel>
+cudaError_t cudaOccupancyMaxActiveClusters(int* count, Kernel*, const cudaLaunchConfig_t* config) {
+  if (!is_valid(*config)) return cudaErrorInvalidConfiguration;
+  int multiprocessors = 0;
+  const cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
+  *count = std::max(1, multiprocessors / static_cast<int>(cluster_of(*config).count()));
+  return error;
 }
 template <class... P, class... A>
 cudaError_t cudaLaunchKernelEx(const cudaLaunchConfig_t* config, void (*kernel)(P...), A... arguments) {
   if (!is_valid(*config)) return cudaErrorInvalidConfiguration;
   if (!cuda_host::is_loaded(config->stream, reinterpret_cast<const void*>(kernel)))
     return cudaErrorStreamCaptureUnsupported;
-  cuda_host::put(config->stream,
-                 [=, c = *config] { cuda_host::run_grid(c.gridDim, c.blockDim, [&] { kernel(arguments...); }); });
+  const cuda_host::grid_shape shape{config->gridDim, config->blockDim, cluster_of(*config), config->dynamicSmemBytes};
+  cuda_host::put(config->stream, [=] { cuda_host::run_grid(shape, [&] { kernel(arguments...); }); });
   return cudaSuccess;
 }

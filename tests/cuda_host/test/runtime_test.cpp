@@ -65,4 +65,23 @@ TEST(cuda_host, grids_and_blocks_have_limits) {
   cudaFree(number);
 }
 
+TEST(cuda_host, clusters_have_limits) {
+  cudaLaunchAttribute attribute{};
+  attribute.id = cudaLaunchAttributeClusterDimension;
+  const auto at_once = [&](dim3 grid, unsigned x, unsigned y) {
+    attribute.val.clusterDim = {x, y, 1};
+    cudaLaunchConfig_t config{};
+    config.gridDim = grid;
+    config.attrs = &attribute;
+    config.numAttrs = 1;
+    int count = 0;
+    return cudaOccupancyMaxActiveClusters(&count, put_number, &config) == cudaSuccess ? count : -1;
+  };
+  EXPECT_EQ(at_once(4, 1, 1), 2);
+  EXPECT_EQ(at_once(4, 2, 1), 1);
+  EXPECT_EQ(at_once(dim3(4, 6), 4, 2), 1);
+  EXPECT_EQ(at_once(dim3(4, 6), 4, 3), -1) << "12 blocks";
+  EXPECT_EQ(at_once(4, 3, 1), -1) << "no multiple";
+}
+
 }  // namespace

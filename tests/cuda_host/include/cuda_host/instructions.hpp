@@ -42,8 +42,7 @@ inline uint2 f16_of_int8(std::uint32_t four) {
 }
 
 inline std::byte* dynamic_shared() {
-  alignas(1024) static thread_local std::byte memory[cuda_host::most_dynamic_bytes];
-  return memory;
+  return cuda_host::dynamic_memory();
 }
 
 inline void await_last_kernel() {}
