@@ -169,11 +169,11 @@ __global__ void __launch_bounds__(most_head_dim) join_sections(attention_plan p)
 
 constexpr int warp_groups = 2;  ///< of 16 queries: what a warp reads out of shared memory serves them all
 constexpr int warp_queries = warp_groups * tile_queries;
-constexpr int wide_warps = wide_tile_queries / warp_queries, wide_threads = wide_warps * 32;
+constexpr int wide_warps = wide_tile_queries / warp_queries, wide_tile_threads = wide_warps * 32;
 
 /// The queries lie in memory, too: registers hold what is summed for them.
 template <kv_kind Kind, int Steps>
-struct wide_memory {
+struct wide_tile_memory {
   section_memory<Kind, Steps, 2> sections;
   uint4 queries[wide_warps][Steps][warp_groups][32];  // each lane reads what it has written itself
 
@@ -190,7 +190,7 @@ struct wide_memory {
 };
 
 template <kv_kind Kind, int Steps>
-__device__ void score_section(wide_memory<Kind, Steps>& memory, const position_rows<Steps>& keys,
+__device__ void score_section(wide_tile_memory<Kind, Steps>& memory, const position_rows<Steps>& keys,
                               section_scores (&scores)[warp_groups]) {
 #pragma unroll
   for (int step = 0; step < Steps; ++step) {
@@ -214,8 +214,8 @@ __device__ void score_section(wide_memory<Kind, Steps>& memory, const position_r
 
 /// The longest tiles begin first, so that no late one keeps the device waiting.
 template <kv_kind Kind, int Steps>
-__global__ void __launch_bounds__(wide_threads, Steps > 4 ? 2 : 3) attend_wide_tiles(attention_plan p) {
-  auto& memory = *reinterpret_cast<wide_memory<Kind, Steps>*>(dynamic_shared());
+__global__ void __launch_bounds__(wide_tile_threads, Steps > 4 ? 2 : 3) attend_wide_tiles(attention_plan p) {
+  auto& memory = *reinterpret_cast<wide_tile_memory<Kind, Steps>*>(dynamic_shared());
   const int kv_head = blockIdx.x, index = p.args.tile_count - 1 - static_cast<int>(blockIdx.y);
   const int first_query = static_cast<int>(threadIdx.x) / 32 * warp_queries;
   const attention_tile tile = p.args.tiles[index];
@@ -228,7 +228,7 @@ __global__ void __launch_bounds__(wide_threads, Steps > 4 ? 2 : 3) attend_wide_t
   if (first >= last) return;
   const auto start = [&](int section) {
     if (section >= last) return;
-    memory.sections.template start<wide_threads>(p.args.cache, span, kv_head, section, next);
+    memory.sections.template start<wide_tile_threads>(p.args.cache, span, kv_head, section, next);
     next.read(span, section + 1);
   };
   start(first);
@@ -243,7 +243,7 @@ __global__ void __launch_bounds__(wide_threads, Steps > 4 ? 2 : 3) attend_wide_t
   for (int section = first; section < last; ++section) {
     wait_for_copies<0>();
     __syncthreads();
-    memory.sections.template ready<wide_threads>(span, section);
+    memory.sections.template ready<wide_tile_threads>(span, section);
     start(section + 1);
     if (section < own.first_section() || section >= own.last_section()) continue;
     const section_rows<Steps>& rows = memory.sections.rows(section);
@@ -266,8 +266,8 @@ __global__ void __launch_bounds__(wide_threads, Steps > 4 ? 2 : 3) attend_wide_t
 
 // ---- which kernel ----
 
-constexpr std::int64_t enough_blocks = 1024;  // to keep a device busy without sharing out sections
-constexpr std::int64_t most_blocks = 2 * enough_blocks;
+constexpr std::int64_t enough_blocks = 256;            // to keep a device busy without sharing out sections
+constexpr std::int64_t most_blocks = 2048;             // that sections are shared out over
 constexpr std::int64_t most_shared_floats = 16 << 20;  // that sections take until they are joined
 
 template <kv_kind Kind, int Steps>
@@ -291,8 +291,8 @@ void start_tiles(const stream& on, const attention_plan& plan) {
 template <kv_kind Kind, int Steps>
 void start_wide_tiles(const stream& on, const attention_plan& plan) {
   const dim3 grid(plan.args.cache.heads, plan.args.tile_count);
-  launch("attention", attend_wide_tiles<Kind, Steps>, {grid, wide_threads, sizeof(wide_memory<Kind, Steps>), true}, on,
-         plan);
+  launch("attention", attend_wide_tiles<Kind, Steps>,
+         {grid, wide_tile_threads, sizeof(wide_tile_memory<Kind, Steps>), true}, on, plan);
 }
 
 /// Threads have no registers for all dimensions of larger heads.
