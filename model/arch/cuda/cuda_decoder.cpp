@@ -77,13 +77,13 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
   stream_.wait();
 }
 
-/// For passes of very many rows, if there can be any with weights that it multiplies.
+/// For passes of very many rows, if there can be any with weights that it multiplies faster than our own kernels.
 void cuda_decoder::take_library() {
   const auto has_u8 = [](const layer_weights& layer) {
     return std::any_of(every_linear.begin(), every_linear.end(),
                        [&](linear_kind kind) { return layer[kind].w.kind == scheme::u8; });
   };
-  if (options_.max_rows < cuda::least_library_rows) return;
+  if (options_.max_rows < cuda::least_library_rows || cuda::is_hopper()) return;
   if (std::none_of(weights_.layers.begin(), weights_.layers.end(), has_u8)) return;
   auto loaded = cuda::load_integer_library(stream_);
   remark_ = fmt::format("{}: passes of {} rows and more multiply u8 weights with {}", name_of(options_.device),

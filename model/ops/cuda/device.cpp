@@ -73,27 +73,23 @@ constexpr bool has_hopper_code = false;
 
 }  // namespace
 
-// A machine's devices are taken to be of one kind: each is asked for once.
-
 bool is_hopper() {
-  static const bool is = has_hopper_code && attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
-                         attribute(cudaDevAttrComputeCapabilityMinor) == 0;
-  return is;
+  return has_hopper_code && attribute(cudaDevAttrComputeCapabilityMajor) == 9 &&
+         attribute(cudaDevAttrComputeCapabilityMinor) == 0;
 }
 
 bool begins_early() {
   constexpr int least_driver = 12030;  // that also does it in graphs
-  static const bool does = [] {
-    int driver = 0;
-    check(cudaDriverGetVersion(&driver), "asking for the driver");
-    return is_hopper() && driver >= least_driver;
+  static const int driver = [] {
+    int version = 0;
+    check(cudaDriverGetVersion(&version), "asking for the driver");
+    return version;
   }();
-  return does;
+  return driver >= least_driver && is_hopper();
 }
 
 int multiprocessors() {
-  static const int count = attribute(cudaDevAttrMultiProcessorCount);
-  return count;
+  return attribute(cudaDevAttrMultiProcessorCount);
 }
 
 void use_device(int index) {

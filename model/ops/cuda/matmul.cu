@@ -1,9 +1,10 @@
 // Two kernels a scheme, the same sums to the bit. For few rows: a block of threads has 16 outputs, each of its warps a
 // slice of the inputs, so that all of the memory's bandwidth is asked for. For many: tiles in shared memory
-// (row_tiles.hpp, and on Hopper wide_tiles.hpp). Very many rows of u8 may go to a library (library_products.hpp).
+// (row_tiles.hpp, and on Hopper wide_products.cu). Very many rows of u8 may go to a library (library_products.hpp).
+#include "model/ops/cuda/grids.hpp"
 #include "model/ops/cuda/library_products.hpp"
 #include "model/ops/cuda/row_tiles.hpp"
-#include "model/ops/cuda/wide_tiles.hpp"
+#include "model/ops/cuda/wide_products.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -132,29 +133,6 @@ __global__ void float_products(product_jobs jobs, float_rows x, int rows) {
 
 // ---- which kernel ----
 
-product_jobs jobs_of(std::span<const product* const> products, int blocks_at_once) {
-  const matrix_view& first = products.front()->w;
-  product_jobs jobs{};
-  const std::int64_t row_bytes = padded_row(first.ins) * (first.kind == scheme::bf16 ? 2 : 1);
-  jobs.stages = static_cast<int>(row_bytes / stage_row_bytes);
-  const auto slice = static_cast<int>(rounded_up(ceil_div(jobs.stages, most_slices), 2));
-  jobs.slice_stages = std::max(slice, least_slice_stages);
-  int block = 0;
-  for (const product* p : products) {
-    product_job& job = jobs.jobs[jobs.count++];
-    job = job_of(*p);
-    job.first_block = block;
-    block += static_cast<int>(ceil_div(job.blocks, blocks_at_once));
-  }
-  return jobs;
-}
-
-unsigned grid_blocks(std::span<const product* const> products, int blocks_at_once) {
-  unsigned blocks = 0;
-  for (const product* p : products) blocks += ceil_div(p->w.blocks(), blocks_at_once);
-  return blocks;
-}
-
 constexpr int most_apart_tiles = 132;  // with more, an H200's multiprocessors are all busy
 
 /// Products that share a grid of tiles of 128 outputs and some rows.
@@ -200,25 +178,8 @@ void multiply_tiles(const stream& on, std::span<const product* const> products, 
   tiles.join(on);
 }
 
-template <scheme Kind, int Rows>
-void multiply_wide(const stream& on, std::span<const product* const> products, const product_inputs& inputs,
-                   const coded_inputs& in) {
-  const tile_grid<Kind> tiles(products, inputs, in, Rows);
-  const wide_tiles all{tiles.of_rows, tiles.of_outs, tiles.apart(), multiprocessors() * wide_blocks<Rows>};
-  launch("matmul", wide_rows<Kind, Rows>,
-         {std::min(all.count(), all.blocks), wide_tile_threads, wide_shared_bytes<Rows>, true}, on, tiles.jobs, in,
-         tiles.slices, all);
-  tiles.join(on);
-}
-
 template <scheme Kind>
 auto tiles_for(int rows) {
-  if constexpr (group_of(Kind) == 0)
-    if (is_hopper())
-      return rows <= 16   ? multiply_wide<Kind, 16>
-             : rows <= 32 ? multiply_wide<Kind, 32>
-             : rows <= 64 ? multiply_wide<Kind, 64>
-                          : multiply_wide<Kind, 128>;
   return rows <= 32   ? multiply_tiles<Kind, tile_rows<4, 1>>
          : rows <= 64 ? multiply_tiles<Kind, tile_rows<8, 1>>
                       : multiply_tiles<Kind, tile_rows<8, 2>>;
@@ -227,7 +188,11 @@ auto tiles_for(int rows) {
 template <scheme Kind>
 void multiply(const stream& on, std::span<const product* const> products, const product_inputs& inputs) {
   const coded_inputs in{inputs.rows, padded_row(products.front()->w.ins), inputs.codes};
-  if (in.rows > most_few_rows) return tiles_for<Kind>(in.rows)(on, products, inputs, in);
+  if (in.rows > most_few_rows) {
+    if (can_multiply_wide(Kind, products.front()->w.ins))
+      return multiply_wide(Kind, on, products, in, inputs.scratch != nullptr);
+    return tiles_for<Kind>(in.rows)(on, products, inputs, in);
+  }
   const unsigned blocks = grid_blocks(products, 1);
   product_jobs jobs = jobs_of(products, 1);
   jobs.all_at_once = blocks <= static_cast<unsigned>(few_blocks * multiprocessors());

@@ -21,6 +21,8 @@ constexpr int most_slices = 4;
 constexpr int least_slice_stages = 4;
 constexpr int step_row_bytes = 32;
 constexpr int stage_row_bytes = stage_steps * step_row_bytes;
+/// Products of many rows are made tile by tile.
+constexpr int tile_blocks = 8, tile_outs = tile_blocks * static_cast<int>(outs_per_block);
 
 template <scheme Kind>
 constexpr int step_lines = has_nibbles(Kind) ? 4 : 8;  // of 64 bytes: a word of each of 16 outputs
@@ -60,11 +62,12 @@ struct product_jobs {
   int stages, slice_stages, stored_ins;
   bool all_at_once;  ///< the blocks of threads run at the same time
 
-  __device__ const product_job& of_block(int block) const {
+  __device__ int number_of_block(int block) const {
     int j = 0;
     while (j + 1 < count && block >= jobs[j + 1].first_block) ++j;
-    return jobs[j];
+    return j;
   }
+  __device__ const product_job& of_block(int block) const { return jobs[number_of_block(block)]; }
   __host__ __device__ int slices() const { return (stages + slice_stages - 1) / slice_stages; }
   __device__ int slice_begin(int slice) const { return min(slice * slice_stages, stages); }
 };
@@ -75,7 +78,7 @@ struct coded_inputs {
   row_codes codes;
 };
 template <scheme Kind>
-__device__ const std::byte* coded_row(const coded_inputs& in, int row) {
+__host__ __device__ const std::byte* coded_row(const coded_inputs& in, int row) {
   if constexpr (Kind == scheme::bf16)
     return reinterpret_cast<const std::byte*>(in.codes.bf16 + row * in.padded);
   else
@@ -198,21 +201,32 @@ inline __device__ float product_of_whole_sum(int sum, float scale, float mid, fl
   return fmaf(mid, inputs, static_cast<float>(sum) * scale) * row_scale;
 }
 
+/// What the sums of a row are multiplied with, and of u8 the sum of its inputs.
+struct row_factors {
+  float scale = 0, inputs = 0;
+};
+template <scheme Kind>
+__device__ row_factors factors_of(const coded_inputs& in, int row) {
+  if constexpr (Kind == scheme::bf16)
+    return {};
+  else
+    return {in.codes.scales[row], Kind == scheme::u8 ? static_cast<float>(in.codes.sums[row]) : 0};
+}
+
 /// The whole sum of one output and row becomes their product; of u8 with the output's factors.
 template <scheme Kind>
-__device__ float finished(const coded_inputs& in, int row, sum_of<Kind> sum, float scale, float mid) {
-  if constexpr (Kind == scheme::bf16) {
+__device__ float finished(const row_factors& row, sum_of<Kind> sum, float scale, float mid) {
+  if constexpr (Kind == scheme::bf16)
     return sum;
-  } else if constexpr (Kind == scheme::u8) {
-    return product_of_whole_sum(sum, scale, mid, static_cast<float>(in.codes.sums[row]), in.codes.scales[row]);
-  } else {
-    return sum * in.codes.scales[row];
-  }
+  else if constexpr (Kind == scheme::u8)
+    return product_of_whole_sum(sum, scale, mid, row.inputs, row.scale);
+  else
+    return sum * row.scale;
 }
 template <scheme Kind>
 __device__ float product_of(const product_job& job, const coded_inputs& in, sum_of<Kind> sum, int out, int row) {
   const bool has_factors = Kind == scheme::u8;
-  return finished<Kind>(in, row, sum, has_factors ? factor_at(Kind, job.scales, out) : 0.0f,
+  return finished<Kind>(factors_of<Kind>(in, row), sum, has_factors ? factor_at(Kind, job.scales, out) : 0.0f,
                         has_factors ? factor_at(Kind, job.mids, out) : 0.0f);
 }
 
@@ -245,19 +259,33 @@ class output_pair {
     if (job.bias) bias_ = *reinterpret_cast<const float2*>(job.bias + out);
   }
 
-  __device__ void write(const coded_inputs& in, const sum_of<Kind> (&sums)[4], int first_row, int lane) const {
-    for_pairs(sums, first_out_, first_row, in.rows, lane, [&](int out, int row, sum_of<Kind> a, sum_of<Kind> b) {
+  /// Of rows 2t and 2t + 1 of eight.
+  __device__ void write(const sum_of<Kind> (&sums)[4], int first_row, int rows, int lane,
+                        const row_factors (&of_row)[2]) const {
+    for_pairs(sums, first_out_, first_row, rows, lane, [&](int out, int row, sum_of<Kind> a, sum_of<Kind> b) {
       auto& y = *reinterpret_cast<float2*>(job_.y + row * job_.y_stride + out);
       const float2 before = job_.accumulate ? y : make_float2(0, 0);
-      y = make_float2(output(in, row, a, scale_.x, mid_.x, bias_.x, before.x),
-                      output(in, row, b, scale_.y, mid_.y, bias_.y, before.y));
+      const row_factors& factors = of_row[row & 1];
+      y = make_float2(output(factors, a, scale_.x, mid_.x, bias_.x, before.x),
+                      output(factors, b, scale_.y, mid_.y, bias_.y, before.y));
     });
+  }
+  /// The four products without what was there before, in the sums' places.
+  __device__ void finish(const sum_of<Kind> (&sums)[4], const row_factors (&of_row)[2], float (&products)[4]) const {
+    for (int i = 0; i < 4; ++i) {
+      products[i] = finished<Kind>(of_row[i % 2], sums[i], i < 2 ? scale_.x : scale_.y, i < 2 ? mid_.x : mid_.y);
+      if (job_.bias) products[i] = products[i] + (i < 2 ? bias_.x : bias_.y);
+    }
+  }
+  __device__ void write(const coded_inputs& in, const sum_of<Kind> (&sums)[4], int first_row, int lane) const {
+    const auto factors = [&](int i) { return factors_of<Kind>(in, min(first_row + lane % 4 * 2 + i, in.rows - 1)); };
+    write(sums, first_row, in.rows, lane, {factors(0), factors(1)});
   }
 
  private:
-  __device__ float output(const coded_inputs& in, int row, sum_of<Kind> sum, float scale, float mid, float bias,
+  __device__ float output(const row_factors& row, sum_of<Kind> sum, float scale, float mid, float bias,
                           float before) const {
-    float product = finished<Kind>(in, row, sum, scale, mid);
+    float product = finished<Kind>(row, sum, scale, mid);
     if (job_.bias) product = product + bias;
     return job_.accumulate ? before + product : product;
   }

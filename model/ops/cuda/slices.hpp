@@ -1,11 +1,8 @@
-// For kernel sources alone: tiles of 128 outputs, and slices of the inputs that different blocks of threads have
-// summed.
+// For kernel sources alone: slices of the inputs that different blocks of threads have summed.
 #pragma once
 #include "model/ops/cuda/products.hpp"
 
 namespace troupe::cuda {
-
-constexpr int tile_blocks = 8, tile_outs = tile_blocks * static_cast<int>(outs_per_block);
 
 template <class Sum>
 struct alignas(8) sum_pair {

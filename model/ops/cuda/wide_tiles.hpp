@@ -1,272 +1,198 @@
-// For kernel sources alone: products of more than a few rows on Hopper, for schemes without groups. A tile has 128
-// outputs and up to 128 rows; both come through shared memory, some stages ahead of the tensor cores, which hold the
-// weights in registers. Two warpgroups have half of the outputs each. A block of threads has one tile after another,
-// and fetches the next one's stages while the last one ends. Slices are those of the other kernels (products.hpp), and
-// so are the bits.
+// For kernel sources alone: products of more than a few rows on Hopper. A tile has 128 outputs and up to 128 rows. Two
+// threads of a block have the copy engine bring weights and rows into shared memory, as many stages ahead as there is
+// room for; two warpgroups with half of the outputs each take the weights into registers and multiply (wide_work.hpp),
+// and write what comes out (wide_outputs.hpp). Slices are those of the other kernels (products.hpp), and so are the
+// bits.
+//
+// Blocks of a cluster have neighbouring tiles, of which one copy serves several, or the slices of one tile, which they
+// join at the end. Here: where all that lies, and who has which tile.
 #pragma once
-#include <algorithm>
-
+#include "model/ops/cuda/copy_engine.hpp"
 #include "model/ops/cuda/products.hpp"
-#include "model/ops/cuda/slices.hpp"
 #include "model/ops/cuda/wgmma.hpp"
 
 namespace troupe::cuda {
 
-constexpr int wide_tile_threads = 256;
+constexpr int multiplying_warps = 8, weights_warp = multiplying_warps, rows_warp = weights_warp + 1;
+constexpr int wide_threads = (multiplying_warps + 4) * 32;       // registers are given away by fours of warps
 constexpr int wide_steps = swizzled_row_bytes / step_row_bytes;  ///< of a stage here
 constexpr int narrow_stages = wide_steps / stage_steps;          ///< products.hpp's stages in one
-constexpr int wide_block_bytes = wide_steps * 8 * 64;            ///< of a stage's weights of 16 outputs
+constexpr int wide_stage_ins = wide_steps * step_row_bytes;      ///< of integer weights
+constexpr int wide_factor_bytes = 128;  ///< of a stage's scales of 16 outputs, whatever their groups and type
+constexpr int wide_sums_bytes = wide_stage_ins / 32 * static_cast<int>(sizeof(std::int32_t));  ///< of a row's groups
+constexpr int wide_output_bytes = static_cast<int>(outs_per_block * sizeof(float));
 
-constexpr int block_pieces = wide_block_bytes / 16, row_pieces = swizzled_row_bytes / 16;  ///< of 16 bytes
+template <scheme Kind>
+constexpr int wide_block_bytes = wide_steps* step_lines<Kind> * 64;  ///< of a stage's weights of 16 outputs
+template <scheme Kind>
+constexpr int wide_block_rows = wide_block_bytes<Kind> / swizzled_row_bytes;
+template <scheme Kind>
+constexpr bool has_groups = group_of(Kind) != 0;
+template <scheme Kind>
+constexpr bool has_group_mids = has_groups<Kind>&& has_mids(Kind);
 
+/// The kernels' lane that a lane stands for, so that its pair of outputs meets no other lane's in a bank: outputs 0 to
+/// 3 and 8 to 11 come first.
+inline __device__ int wide_lane() {
+  const int lane = threadIdx.x % 32, pair = lane / 4;
+  return ((pair & 1) | (pair & 2) << 1 | (pair & 4) >> 1) * 4 + lane % 4;
+}
+
+template <scheme Kind, int Rows>
+struct wide_inputs {
+  std::byte rows[Rows * swizzled_row_bytes];
+  std::byte weights[tile_blocks][wide_block_bytes<Kind>];
+};
+template <bool AreThere>
+struct wide_scales {
+  std::byte scales[tile_blocks][wide_factor_bytes];
+};
+template <>
+struct wide_scales<false> {};
+template <bool AreThere, int Rows>
+struct wide_mids {
+  std::byte mids[tile_blocks][wide_factor_bytes];
+  std::int32_t group_sums[Rows][wide_stage_ins / 32];
+};
 template <int Rows>
-struct wide_stage {
-  uint4 rows[Rows * row_pieces];
-  uint4 weights[tile_blocks][block_pieces];
+struct wide_mids<false, Rows> {};
 
-  /// Of a block's weights, moved about so that no two lanes of a read meet in a bank.
-  static __device__ int weight_piece(int piece) { return piece ^ (piece >> 3 & 1) << 1; }
-
-  /// The lane's words of one block's outputs.
-  template <scheme Kind>
+/// Swizzled tiles begin at multiples of 1,024 bytes.
+template <scheme Kind, int Rows>
+struct alignas(1024) wide_stage : wide_inputs<Kind, Rows>,
+                                  wide_scales<has_groups<Kind>>,
+                                  wide_mids<has_group_mids<Kind>, Rows> {
+  /// The lane's weights.
   __device__ void load_weights(int block, int lane, std::uint32_t (&a)[wide_steps][4]) const {
 #pragma unroll
     for (int step = 0; step < wide_steps; ++step)
-      make_fragment<Kind>(words(block, step * 8 + lane % 4, lane), words(block, step * 8 + lane % 4 + 4, lane),
-                          a[step]);
+      if constexpr (has_nibbles(Kind))
+        load_nibbles(block, step * 4 + lane % 4 / 2, lane, a[step]);
+      else
+        make_fragment<Kind>(words(block, step * 8 + lane % 4, lane), words(block, step * 8 + lane % 4 + 4, lane),
+                            a[step]);
   }
 
  private:
+  /// The words of two outputs of a block in one line: lines lie in pairs, which are swizzled like rows.
   __device__ uint2 words(int block, int line, int lane) const {
-    return reinterpret_cast<const uint2*>(&weights[block][weight_piece(line * 4 + lane / 8)])[lane / 4 % 2];
+    const int row = line / 2, piece = line % 2 * 4 + lane / 8;
+    return *reinterpret_cast<const uint2*>(&this->weights[block][swizzled_piece(row, piece) * 16 + lane / 4 % 2 * 8]);
+  }
+  /// A line's low nibbles are an even lane's inputs, its high ones those of the next; the later half of a step lies two
+  /// lines on. They come as sixteen times their value, as those of make_fragment().
+  __device__ void load_nibbles(int block, int line, int lane, std::uint32_t (&a)[4]) const {
+    const uint2 first = words(block, line, lane), second = words(block, line + 2, lane);
+    const auto high = [shift = lane % 2 == 0 ? 4 : 0](std::uint32_t word) {
+      return ((word << shift) & 0xf0f0f0f0u) ^ 0x80808080u;
+    };
+    a[0] = high(first.x);
+    a[1] = high(first.y);
+    a[2] = high(second.x);
+    a[3] = high(second.y);
   }
 };
 
-/// The tiles of a launch: those of the rows first, then those of the outputs, then slices if they are apart.
-struct wide_tiles {
-  int of_rows, of_outs, slices, blocks;  ///< blocks of threads that share them out
-
-  __host__ __device__ int count() const { return of_rows * of_outs * slices; }
+/// Where the copy engine finds what a stage has, of weights for each job, and where it leaves outputs.
+struct wide_maps {
+  boxes_map rows, group_sums;
+  boxes_map weights[most_products], scales[most_products], mids[most_products], outputs[most_products];
 };
+
+/// Blocks of threads that a multiprocessor has room for. With two, the next product's weights come while the last one
+/// ends; tiles of many rows have no registers for that.
+template <scheme Kind, int Rows>
+constexpr int wide_blocks = Rows <= (has_groups<Kind> ? 32 : 64) ? 2 : 1;
+/// Outputs of a tile that the copy engine takes to memory while the next tile is multiplied: 16 of each warp in all
+/// rows. Where blocks share a multiprocessor, one can write while the other one multiplies.
+template <scheme Kind, int Rows>
+struct outgoing_tile {
+  static constexpr bool is_used = wide_blocks<Kind, Rows> == 1;
+  float4 of_warp[multiplying_warps][is_used ? Rows : 1][4];
+};
+/// How many stages lie in shared memory: one is multiplied, the others are on their way.
+template <scheme Kind, int Rows>
+constexpr int wide_buffers = ((224 << 10) / wide_blocks<Kind, Rows> -
+                              static_cast<int>(sizeof(outgoing_tile<Kind, Rows>))) /
+                             static_cast<int>(sizeof(wide_stage<Kind, Rows>));
+
+template <scheme Kind, int Rows>
+struct wide_memory {
+  static constexpr int buffers = wide_buffers<Kind, Rows>;
+  wide_stage<Kind, Rows> stages[buffers];
+  outgoing_tile<Kind, Rows> outgoing;
+  gate full[buffers], free[buffers];
+};
+
+/// The stages' buffers, one after another, and whether it is their second, fourth … turn.
+template <int Buffers>
+struct wide_turn {
+  int buffer = 0;
+  bool odd = false;
+  __device__ void next() {
+    if (++buffer < Buffers) return;
+    buffer = 0;
+    odd = !odd;
+  }
+};
+
+/// The tiles of neighbouring outputs and rows, and the slices of each, that the blocks of a cluster have.
+struct wide_cluster {
+  int outs = 1, rows = 1, slices = 1;
+};
+/// The tiles of a launch. Its grid has some clusters in x, which share them out, one after another.
+struct wide_tiles {
+  int of_rows, of_outs;
+  wide_cluster cluster;
+  int clusters;
+
+  __host__ __device__ int row_groups() const { return (of_rows + cluster.rows - 1) / cluster.rows; }
+  __host__ __device__ int count() const {  ///< for each cluster one
+    return row_groups() * ((of_outs + cluster.outs - 1) / cluster.outs);
+  }
+  __device__ int first() const { return static_cast<int>(blockIdx.x) / cluster.outs; }
+};
+
+/// This block's place in its cluster.
+struct wide_place {
+  int out, row, slice;
+  __device__ explicit wide_place(const wide_cluster& c)
+      : out(static_cast<int>(blockIdx.x) % c.outs),
+        row(static_cast<int>(blockIdx.y)),
+        slice(static_cast<int>(blockIdx.z)) {}
+  __device__ int rank(const wide_cluster& c, int other_out, int other_row, int other_slice) const {
+    return (other_slice * c.rows + other_row) * c.outs + other_out;
+  }
+  __device__ int rank(const wide_cluster& c, int other_out, int other_row) const {
+    return rank(c, other_out, other_row, slice);
+  }
+};
+
+/// A block's tile: a cluster at the edge may have some that are not there, which are copies of the last ones.
 template <int Rows>
 struct wide_tile {
-  const product_job* job;
-  int first_row, out_tile, slice, first_block;
-  int begin, end;  ///< its stages
+  int job, first_row, first_block, begin, end;  ///< its stages
+  bool is_there;
 
-  __device__ wide_tile(const product_jobs& jobs, const wide_tiles& tiles, int index)
-      : first_row(index % tiles.of_rows * Rows),
-        out_tile(index / tiles.of_rows % tiles.of_outs),
-        slice(index / tiles.of_rows / tiles.of_outs) {
-    job = &jobs.of_block(out_tile);
-    first_block = (out_tile - job->first_block) * tile_blocks;
-    begin = jobs.slice_begin(slice) / narrow_stages;
-    end = ((tiles.slices == 1 ? jobs.stages : jobs.slice_begin(slice + 1)) + narrow_stages - 1) / narrow_stages;
+  __device__ wide_tile(const product_jobs& jobs, const wide_tiles& tiles, const wide_place& place, int index) {
+    const int row_groups = tiles.row_groups(), out_group = index / row_groups;
+    const int out_tile = out_group * tiles.cluster.outs + place.out;
+    is_there = out_tile < tiles.of_outs;
+    const int known = min(out_tile, tiles.of_outs - 1);
+    first_row = ((index - out_group * row_groups) * tiles.cluster.rows + place.row) * Rows;
+    job = jobs.number_of_block(known);
+    first_block = (known - jobs.jobs[job].first_block) * tile_blocks;
+    const bool has_all = tiles.cluster.slices == 1;
+    begin = has_all ? 0 : jobs.slice_begin(place.slice) / narrow_stages;
+    end = ((has_all ? jobs.stages : jobs.slice_begin(place.slice + 1)) + narrow_stages - 1) / narrow_stages;
   }
 };
 
-/// A thread's share of a tile's copies: it always has the same pieces of the same outputs and rows. Those that are not
-/// there are copies of the last ones, and nobody asks for their sums.
-template <scheme Kind, int Rows>
-class wide_copies {
- public:
-  __device__ void set(const wide_tile<Rows>& tile, const coded_inputs& in) {
-    weights_left_ = tile.job->block_bytes - weight_piece() * 16;
-    row_left_ = static_cast<int>(in.padded) * (Kind == scheme::bf16 ? 2 : 1) - row_piece() * 16;
-    for (int i = 0; i < block_turns; ++i) {
-      const std::int64_t block = min(tile.first_block + block_of(i), tile.job->blocks - 1);
-      blocks_[i] = tile.job->weights + block * tile.job->block_bytes + weight_piece() * 16;
-    }
-    for (int i = 0; i < row_turns; ++i)
-      rows_[i] = coded_row<Kind>(in, min(tile.first_row + row_of(i), in.rows - 1)) + row_piece() * 16;
-  }
-
-  __device__ void fetch_weights(wide_stage<Rows>& to, int stage) const {
-    const std::int64_t at = std::int64_t{stage} * wide_block_bytes;
-    for (int i = 0; i < block_turns; ++i)
-      copy_async_or_clear(&to.weights[block_of(i)][to.weight_piece(weight_piece())], blocks_[i] + at,
-                          at < weights_left_);
-  }
-  __device__ void fetch_rows(wide_stage<Rows>& to, int stage) const {
-    const int at = stage * swizzled_row_bytes;
-    for (int i = 0; i < row_turns; ++i)
-      if (Rows % turn_rows == 0 || row_of(i) < Rows)
-        copy_async_or_clear(&to.rows[swizzled_piece(row_of(i), row_piece())], rows_[i] + at, at < row_left_);
-  }
-
- private:
-  static constexpr int turn_blocks = wide_tile_threads / block_pieces, block_turns = tile_blocks / turn_blocks;
-  static constexpr int turn_rows = wide_tile_threads / row_pieces, row_turns = (Rows + turn_rows - 1) / turn_rows;
-
-  static __device__ int weight_piece() { return threadIdx.x % block_pieces; }
-  static __device__ int row_piece() { return threadIdx.x % row_pieces; }
-  static __device__ int block_of(int turn) { return threadIdx.x / block_pieces + turn * turn_blocks; }
-  static __device__ int row_of(int turn) { return threadIdx.x / row_pieces + turn * turn_rows; }
-
-  const std::byte *blocks_[block_turns] = {}, *rows_[row_turns] = {};
-  std::int64_t weights_left_ = 0;  ///< bytes of a block's weights from the thread's first piece on; likewise of a row
-  int row_left_ = 0;
-};
-
-/// How many stages lie in shared memory: one is multiplied, the others are on their way. Up to 64 rows leave room for
-/// two blocks of threads on a multiprocessor.
-template <int Rows>
-constexpr int wide_buffers = std::min(6, (Rows <= 64 ? 112 << 10 : 224 << 10) /
-                                             static_cast<int>(sizeof(wide_stage<Rows>)));
-template <int Rows>
-constexpr std::size_t wide_shared_bytes = wide_buffers<Rows> * sizeof(wide_stage<Rows>);
-
-/// A block of threads' stages, tile after tile, as they are fetched.
-template <scheme Kind, int Rows>
-class wide_stream {
- public:
-  __device__ wide_stream(const product_jobs& jobs, const coded_inputs& in, const wide_tiles& tiles)
-      : jobs_(jobs), in_(in), tiles_(tiles), index_(blockIdx.x) {
-    open_tile();
-  }
-
-  __device__ void fetch_weights(wide_stage<Rows>& to) const {
-    if (!has_ended()) copies_.fetch_weights(to, stage_);
-  }
-  __device__ void fetch_rows(wide_stage<Rows>& to) const {
-    if (!has_ended()) copies_.fetch_rows(to, stage_);
-  }
-  __device__ void next() {
-    if (has_ended() || ++stage_ < end_) return;
-    index_ += tiles_.blocks;
-    open_tile();
-  }
-
- private:
-  __device__ bool has_ended() const { return index_ >= tiles_.count(); }
-  __device__ void open_tile() {
-    if (has_ended()) return;
-    const wide_tile<Rows> tile(jobs_, tiles_, index_);
-    stage_ = tile.begin;
-    end_ = tile.end;
-    copies_.set(tile, in_);
-  }
-
-  const product_jobs& jobs_;
-  const coded_inputs& in_;
-  const wide_tiles& tiles_;
-  int index_, stage_ = 0, end_ = 0;
-  wide_copies<Kind, Rows> copies_;
-};
-
-/// A block of threads at work.
-template <scheme Kind, int Rows>
-class wide_product {
- public:
-  using sums_of_warp = sum_of<Kind>[Rows / 8][4];
-
-  /// Weights are never written, so those of the first stages can be fetched while the last kernel still makes the rows.
-  __device__ wide_product(const product_jobs& jobs, const coded_inputs& in, const wide_tiles& tiles)
-      : stream_(jobs, in, tiles), slice_stages_(jobs.slice_stages / narrow_stages) {
-    wide_stream<Kind, Rows> of_weights = stream_;
-    for (int i = 0; i < ahead; ++i, of_weights.next()) of_weights.fetch_weights(stage_at(i));
-    await_last_kernel();
-    for (int i = 0; i < ahead; ++i, stream_.next()) {
-      stream_.fetch_rows(stage_at(i));
-      close_copies();
-    }
-  }
-
-  __device__ void run(const wide_tile<Rows>& tile, sums_of_warp& totals) {
-    take_stage<ahead - 1>(even_);
-    for (int stage = tile.begin; stage < tile.end; stage += 2) {
-      multiply(stage, stage + 1 == tile.end, even_, odd_, totals);
-      if (stage + 1 < tile.end) multiply(stage + 1, stage + 2 == tile.end, odd_, even_, totals);
-    }
-  }
-
- private:
-  static constexpr int ahead = wide_buffers<Rows> - 1;
-  using weights_of_stage = std::uint32_t[wide_steps][4];
-
-  /// The buffer of the block's so many'th stage.
-  __device__ static wide_stage<Rows>& stage_at(int place) {
-    return reinterpret_cast<wide_stage<Rows>*>(dynamic_shared())[place % wide_buffers<Rows>];
-  }
-
-  /// Waits for the stage at place_ and takes its weights. When all warps are here, none multiplies the one before the
-  /// last any more.
-  template <int CopiesLeft>
-  __device__ void take_stage(weights_of_stage& weights) const {
-    wait_for_copies<CopiesLeft>();
-    show_to_tensor_cores();
-    __syncthreads();
-    stage_at(place_).template load_weights<Kind>(threadIdx.x / 32, threadIdx.x % 32, weights);
-  }
-
-  /// While the tensor cores multiply, the next stage's weights are taken, and another stage's copies begin.
-  __device__ void multiply(int stage, bool is_last, const weights_of_stage& now, weights_of_stage& next,
-                           sums_of_warp& totals) {
-    open_products();
-#pragma unroll
-    for (int step = 0; step < wide_steps; ++step)
-      multiply_step(sums_, now[step], stage_at(place_).rows, step, goes_on_ || step > 0);
-    goes_on_ = true;
-    close_products();
-    ++place_;
-    if (is_last)
-      __syncthreads();
-    else
-      take_stage<ahead - 2>(next);
-    wide_stage<Rows>& free = stage_at(place_ + ahead - 1);
-    stream_.fetch_weights(free);
-    stream_.fetch_rows(free);
-    close_copies();
-    stream_.next();
-    wait_for_products<0>();
-    if (is_last || (!has_whole_sums<Kind> && (stage + 1) % slice_stages_ == 0)) end_slice(totals);
-  }
-
-  __device__ void end_slice(sums_of_warp& totals) {
-    for (int eight = 0; eight < Rows / 8; ++eight)
-      for (int i = 0; i < 4; ++i) {
-        receive(sums_[eight][i]);
-        totals[eight][i] += sums_[eight][i];
-      }
-    goes_on_ = false;
-  }
-
-  wide_stream<Kind, Rows> stream_;
-  int slice_stages_, place_ = 0;
-  bool goes_on_ = false;
-  sums_of_warp sums_ = {};
-  weights_of_stage even_, odd_;
-};
-
-template <scheme Kind, int Rows>
-__device__ void write_tile(const wide_tile<Rows>& tile, const coded_inputs& in, const slice_store<Kind>& slices,
-                           const sum_of<Kind> (&totals)[Rows / 8][4]) {
-  const int block = threadIdx.x / 32, lane = threadIdx.x % 32;
-  if (tile.first_block + block >= tile.job->blocks) return;
-  if (slices.data) {
-#pragma unroll
-    for (int eight = 0; eight < Rows / 8; ++eight)
-      slices.put(tile.slice, totals[eight], tile.out_tile * tile_outs + block * 16, tile.first_row + eight * 8, lane);
-  } else {
-    const output_pair<Kind> outputs(*tile.job, tile.first_block + block, lane);
-#pragma unroll
-    for (int eight = 0; eight < Rows / 8; ++eight) outputs.write(in, totals[eight], tile.first_row + eight * 8, lane);
-  }
-}
-
-template <int Rows>
-constexpr int wide_blocks = Rows <= 64 ? 2 : 1;  ///< of threads on a multiprocessor
-
-template <scheme Kind, int Rows>
-__global__ void __launch_bounds__(wide_tile_threads, wide_blocks<Rows>)
-    wide_rows(product_jobs jobs, coded_inputs in, slice_store<Kind> slices, wide_tiles tiles) {
-  wide_product<Kind, Rows> product(jobs, in, tiles);
-  for (int index = blockIdx.x; index < tiles.count(); index += tiles.blocks) {
-    const wide_tile<Rows> tile(jobs, tiles, index);
-    typename wide_product<Kind, Rows>::sums_of_warp totals = {};
-    product.run(tile, totals);
-    write_tile<Kind, Rows>(tile, in, slices, totals);
-  }
+/// f(tile) for all tiles of this block, one after another.
+template <int Rows, class F>
+__device__ void for_tiles(const product_jobs& jobs, const wide_tiles& tiles, const wide_place& place, F f) {
+  for (int index = tiles.first(), count = tiles.count(); index < count; index += tiles.clusters)
+    f(wide_tile<Rows>(jobs, tiles, place, index));
 }
 
 }  // namespace troupe::cuda

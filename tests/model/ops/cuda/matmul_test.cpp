@@ -45,6 +45,34 @@ TEST_F(cuda_matmul, sums_of_many_slices_equal_the_host) {
   }
 }
 
+TEST_F(cuda_matmul, more_tiles_than_a_device_takes_at_once_equal_few_rows) {
+  random_data random(16);
+  for (const scheme kind : all_schemes)
+    for (const int rows : {20, 70, 200, 260}) {
+      SCOPED_TRACE(testing::Message() << name_of(kind) << " rows " << rows);
+      const product_data data(random, kind, rows, 600, 370);
+      const auto all = data.on_device(0, rows, true, false);
+      for (const int first : {0, rows / 2, rows - 8}) {
+        const auto few = data.on_device(first, 8, true, false);
+        for (int row = 0; row < 8; ++row)
+          ASSERT_EQ(std::memcmp(few.data() + row * data.stride, all.data() + (first + row) * data.stride, 600 * 4), 0)
+              << "row " << first + row;
+      }
+    }
+}
+
+TEST_F(cuda_matmul, older_devices_give_the_same_bits) {
+  random_data random(17);
+  for (const scheme kind : all_schemes)
+    for (const int rows : {3, 20, 70, 140}) {
+      const product_data data(random, kind, rows, 150, 1100);
+      const auto newer = data.on_device(0, rows, true, true);
+      const older_device one;
+      EXPECT_TRUE(same_bits(data.on_device(0, rows, true, true), newer)) << name_of(kind) << " rows " << rows;
+      EXPECT_TRUE(same_bits(data.on_device(0, rows, true, true, false), newer)) << "slices in one block";
+    }
+}
+
 TEST_F(cuda_matmul, a_row_is_the_same_to_the_bit_alone_and_among_any_number_of_others) {
   random_data random(13);
   for (const scheme kind : all_schemes) {

@@ -17,6 +17,7 @@ namespace cuda_host {
 inline void set_order(unsigned) {}  // a real device has another order each time
 }  // namespace cuda_host
 #endif
+#include "tests/model/ops/cuda/older_device.hpp"
 
 namespace troupe::cuda {
 

@@ -1,0 +1,118 @@
+// For kernel sources alone: what becomes of a tile's sums (wide_tiles.hpp).
+#pragma once
+#include "model/ops/cuda/wide_work.hpp"
+
+namespace troupe::cuda {
+
+/// The factors of a tile's rows, shared out over a warp's lanes.
+template <scheme Kind, int Rows>
+class tile_factors {
+ public:
+  __device__ tile_factors(const coded_inputs& in, int first_row) {
+    for (int i = 0; i < parts; ++i)
+      mine_[i] = factors_of<Kind>(in, min(first_row + i * 32 + static_cast<int>(threadIdx.x % 32), in.rows - 1));
+  }
+  /// Of rows 2t and 2t + 1 of an eight; all lanes ask for the same one.
+  __device__ void get(int eight, row_factors (&two)[2]) const {
+    if constexpr (Kind != scheme::bf16)
+      for (int i = 0; i < 2; ++i) {
+        const int lane = eight % 4 * 8 + static_cast<int>(threadIdx.x % 4) * 2 + i;
+        two[i].scale = __shfl_sync(whole_warp, mine_[eight / 4].scale, lane);
+        if constexpr (Kind == scheme::u8) two[i].inputs = __shfl_sync(whole_warp, mine_[eight / 4].inputs, lane);
+      }
+  }
+
+ private:
+  static constexpr int parts = (Rows + 31) / 32;
+  row_factors mine_[parts];
+};
+
+/// A lane's four products of an eight become four neighbouring outputs of one row: it swaps two with a neighbour.
+inline __device__ float4 outputs_of_row(const float (&products)[4]) {
+  constexpr unsigned next_pair = 4;
+  const bool has_later_pair = threadIdx.x & next_pair;  // the second two outputs of four
+  const float keep[2] = {has_later_pair ? products[1] : products[0], has_later_pair ? products[3] : products[2]};
+  const float give[2] = {has_later_pair ? products[0] : products[1], has_later_pair ? products[2] : products[3]};
+  const float got[2] = {__shfl_xor_sync(whole_warp, give[0], next_pair),
+                        __shfl_xor_sync(whole_warp, give[1], next_pair)};
+  return has_later_pair ? float4{got[0], got[1], keep[0], keep[1]} : float4{keep[0], keep[1], got[0], got[1]};
+}
+
+/// A warp's part of a tile.
+template <scheme Kind, int Rows>
+__device__ void write_tile(const output_pair<Kind>& outputs, int first_row, int rows,
+                           const tile_factors<Kind, Rows>& factors, const tile_sums<Kind, Rows>& totals) {
+#pragma unroll
+  for (int eight = 0; eight < Rows / 8; ++eight) {
+    row_factors two[2];
+    factors.get(eight, two);
+    outputs.write(totals[eight], first_row + eight * 8, rows, wide_lane(), two);
+  }
+}
+/// The same by the copy engine, for outputs that nothing is added to: the warp goes on while they leave.
+template <scheme Kind, int Rows>
+__device__ void send_tile(const output_pair<Kind>& outputs, const boxes_map& map, const box& first,
+                          const tile_factors<Kind, Rows>& factors, const tile_sums<Kind, Rows>& totals,
+                          float4 (*outgoing)[4]) {
+  const int lane = wide_lane(), row = lane % 4 * 2 + (lane / 4 & 1);
+  const bool speaks = threadIdx.x % 32 == 0;
+  if (speaks) wait_until_read();  // of the last tile
+  __syncwarp();
+#pragma unroll
+  for (int eight = 0; eight < Rows / 8; ++eight) {
+    row_factors two[2];
+    float products[4];
+    factors.get(eight, two);
+    outputs.finish(totals[eight], two, products);
+    outgoing[eight * 8 + row][lane / 8] = outputs_of_row(products);
+  }
+  show_to_tensor_cores();
+  __syncwarp();
+  if (!speaks) return;
+  store_box(map, first, outgoing);
+  close_boxes();
+}
+
+template <scheme Kind, int Rows>
+__device__ void put_tile(const product_job& job, const boxes_map& map, const wide_tile<Rows>& tile, int rows,
+                         const tile_factors<Kind, Rows>& factors, const tile_sums<Kind, Rows>& totals,
+                         outgoing_tile<Kind, Rows>& outgoing) {
+  const int warp = threadIdx.x / 32, block = tile.first_block + warp;
+  if (!tile.is_there || block >= job.blocks) return;
+  const output_pair<Kind> outputs(job, block, wide_lane());
+  if constexpr (outgoing_tile<Kind, Rows>::is_used)
+    if (!job.accumulate)
+      return send_tile<Kind, Rows>(outputs, map, {block * wide_output_bytes, tile.first_row, 0}, factors, totals,
+                                   outgoing.of_warp[warp]);
+  write_tile<Kind, Rows>(outputs, tile.first_row, rows, factors, totals);
+}
+
+/// Each block of a cluster that has the slices of one tile joins them for some of its rows.
+template <scheme Kind, int Rows>
+__device__ void join_tile(const product_jobs& jobs, const wide_tile<Rows>& tile, const wide_cluster& c,
+                          const wide_place& place, const coded_inputs& in, const tile_sums<Kind, Rows>& sums) {
+  struct alignas(16) lane_sums {
+    sum_of<Kind> of[4];
+  };
+  auto* shown = reinterpret_cast<lane_sums*>(dynamic_shared());
+  const product_job& job = jobs.jobs[tile.job];
+  const int block = tile.first_block + static_cast<int>(threadIdx.x) / 32;
+  const auto at = [&](int eight) { return shown + eight * multiplying_warps * 32 + threadIdx.x; };
+  __syncthreads();  // no stage is read any more
+#pragma unroll
+  for (int eight = 0; eight < Rows / 8; ++eight)
+    for (int i = 0; i < 4; ++i) at(eight)->of[i] = sums[eight][i];
+  meet_cluster<meeting::to_read>();
+  if (!tile.is_there || block >= job.blocks) return;
+  const output_pair<Kind> outputs(job, block, wide_lane());
+  for (int eight = place.slice; eight < Rows / 8; eight += c.slices) {
+    sum_of<Kind> totals[4] = {};
+    for (int slice = 0; slice < c.slices; ++slice) {
+      const lane_sums part = *of_rank(at(eight), place.rank(c, place.out, place.row, slice));
+      for (int i = 0; i < 4; ++i) totals[i] += part.of[i];
+    }
+    outputs.write(in, totals, tile.first_row + eight * 8, wide_lane());
+  }
+}
+
+}  // namespace troupe::cuda

@@ -1,0 +1,23 @@
+#include "model/ops/cuda/wide_products.hpp"
+
+#include "model/ops/cuda/wide_launch.hpp"
+
+namespace troupe::cuda {
+
+bool can_multiply_wide(scheme kind, std::int64_t ins) {
+  const bool has_whole_pieces = packed_block_bytes(kind, padded_ins(kind, ins)) % swizzled_row_bytes == 0;
+  const bool has_whole_sums = !has_mids(kind) || group_of(kind) == 0 || padded_row(ins) % wide_stage_ins == 0;
+  return is_hopper() && has_whole_pieces && has_whole_sums;
+}
+
+void multiply_wide(scheme kind, const stream& on, std::span<const product* const> products, const coded_inputs& in,
+                   bool may_be_apart) {
+  if (kind == scheme::bf16)
+    multiply_wide<scheme::bf16>(on, products, in, may_be_apart);
+  else if (kind == scheme::u8)
+    multiply_wide<scheme::u8>(on, products, in, may_be_apart);
+  else
+    multiply_wide_groups(kind, on, products, in, may_be_apart);
+}
+
+}  // namespace troupe::cuda
