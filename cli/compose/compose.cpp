@@ -12,6 +12,7 @@
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/large_blocks.hpp"
 #include "cli/compose/compose_head.hpp"
 #include "cli/compose/compose_worker.hpp"
 #include "cli/interrupt.hpp"
@@ -44,7 +45,10 @@ file_descriptor new_signal() {
 
 node_site checked_site(const cluster_config& config, const std::string& name) {
   const node_config* known = config.find(name);
-  if (known && known->is_head()) check_http(config);
+  if (known && known->is_head()) {
+    check_http(config);
+    return_large_blocks();  // requests' bodies; workers instead have use for a step's blocks in the next one
+  }
   return make_site(config, name);
 }
 
