@@ -31,6 +31,9 @@ class interrupt_guard {
 void check_interrupt();
 /// The same as a question.
 bool is_interrupted();
+/// Readable once a signal came while guarded: for who waits for something else as well. Throws input_error where no
+/// more files can be opened.
+int interrupt_descriptor();
 /// The same, and the signal counts as seen: for work that ends while the program goes on.
 bool take_interrupt();
 

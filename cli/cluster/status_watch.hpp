@@ -1,4 +1,5 @@
 #pragma once
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <memory>
@@ -7,6 +8,7 @@
 #include <string>
 #include <thread>
 
+#include "base/file_descriptor.hpp"
 #include "cli/cluster/cluster_client.hpp"
 
 namespace troupe {
@@ -22,9 +24,16 @@ class status_watch {
 
   /// The newest that it has said since the last call, if anything: JSON.
   std::optional<std::string> take();
+  /// Readable while take() has something.
+  int news_descriptor() const { return news_signal_.number(); }
+  /// From now on asks half as often.
+  void slow_down() { interval_ = 2 * first_interval; }
 
  private:
+  static constexpr std::chrono::milliseconds first_interval{300};
+
   void run();
+  void note(std::string said);
   std::optional<std::string> ask(std::unique_ptr<cluster_client>& head);
   void check();
 
@@ -33,6 +42,8 @@ class status_watch {
   std::condition_variable changed_;
   bool is_stopping_ = false;
   std::optional<std::string> news_;
+  file_descriptor news_signal_;
+  std::atomic<std::chrono::milliseconds> interval_{first_interval};
   std::chrono::steady_clock::time_point give_up_at_;  ///< the thread's own
   std::thread thread_;
 };

@@ -110,18 +110,21 @@ void check_given_up(const cluster_config& config, const launcher& nodes, bool re
 }  // namespace
 
 void watch_nodes(const cluster_config& config, launcher& nodes, const beginning& begin) {
-  constexpr auto poll_interval = std::chrono::milliseconds(50);
+  constexpr duration first_glances = std::chrono::milliseconds(50), glances = std::chrono::seconds(1);
   status_watch head(connect_as_node(config));
   hang_policy hanging;
   for (bool ready = false; !is_interrupted();) {
-    nodes.poll(poll_interval);
+    nodes.poll(ready ? glances : first_glances, {head.news_descriptor(), interrupt_descriptor()});
     check_given_up(config, nodes, ready);
     if (!ready) begin.on_waiting();
     const json status = json::parse(head.take().value_or(""), nullptr, false);
     if (status.is_discarded()) continue;
     follow_head(status, nodes, hanging);
     if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
-    if (!std::exchange(ready, ready || is_ready(status)) && ready) begin.on_ready();
+    if (ready || !is_ready(status)) continue;
+    ready = true;
+    head.slow_down();
+    begin.on_ready();
   }
 }
 

@@ -1,11 +1,18 @@
 #include "cli/compose/compose.hpp"
 
-#include <condition_variable>
+#include <poll.h>
+#include <sys/eventfd.h>
+
+#include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <thread>
 
+#include "base/error.hpp"
+#include "base/file_descriptor.hpp"
+#include "base/large_blocks.hpp"
 #include "cli/compose/compose_head.hpp"
 #include "cli/compose/compose_worker.hpp"
 #include "cli/interrupt.hpp"
@@ -30,9 +37,18 @@ bool await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
   return system.detached_actors() <= threads_of_caf;
 }
 
+file_descriptor new_signal() {
+  file_descriptor made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!made.is_open()) refuse("no more files can be opened: raise the limit (ulimit -n)");
+  return made;
+}
+
 node_site checked_site(const cluster_config& config, const std::string& name) {
   const node_config* known = config.find(name);
-  if (known && known->is_head()) check_http(config);
+  if (known && known->is_head()) {
+    check_http(config);
+    return_large_blocks();  // requests' bodies; workers instead have use for a step's blocks in the next one
+  }
   return make_site(config, name);
 }
 
@@ -43,7 +59,7 @@ struct cluster_node::parts {
 
   // Actors write to these members, so they must outlive all actors.
   std::mutex mutex;
-  std::condition_variable changed;
+  file_descriptor end_signal = new_signal();
   std::optional<int> ended;
 
   wire links;
@@ -64,7 +80,13 @@ struct cluster_node::parts {
       warn(why);
     const std::lock_guard lock(mutex);
     ended = code;
-    changed.notify_all();
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const auto written = ::write(end_signal.number(), &one, sizeof one);
+  }
+
+  std::optional<int> end_code() {
+    const std::lock_guard lock(mutex);
+    return ended;
   }
 
   /// A thread that computes cannot be interrupted: it may be in a long step, clear many gigabytes for keys and values,
@@ -77,8 +99,7 @@ struct cluster_node::parts {
     } catch (const interrupted& by) {
       std::_Exit(by.exit_code());
     }
-    const std::lock_guard lock(mutex);
-    std::_Exit(ended.value_or(0));
+    std::_Exit(end_code().value_or(0));
   }
 };
 
@@ -109,14 +130,14 @@ cluster_node::~cluster_node() {
 }
 
 int cluster_node::wait() {
-  constexpr auto look_interval = std::chrono::milliseconds(100);
   const interrupt_guard guard;
-  std::unique_lock lock(parts_->mutex);
-  while (!parts_->changed.wait_for(lock, look_interval, [this] { return parts_->ended.has_value(); })) {
+  std::array awaited{pollfd{parts_->end_signal.number(), POLLIN, 0}, pollfd{interrupt_descriptor(), POLLIN, 0}};
+  while (true) {
+    if (const auto code = parts_->end_code()) return *code;
     if (is_interrupted()) say("told to end");
     check_interrupt();
+    ::poll(awaited.data(), awaited.size(), -1);
   }
-  return *parts_->ended;
 }
 
 }  // namespace troupe

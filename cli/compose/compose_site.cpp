@@ -80,6 +80,23 @@ void check_adapter_folder(const cluster_config& config) {
     refuse_at(config, "adapters.dir", "{}: there is no such folder: make it, or name another", folder.string());
 }
 
+/// Less is taken where workers have less. But what this machine could never give would leave nothing to all others
+/// here: it is a mistake. Of other machines nothing is known, and of a GPU's memory some is always left.
+void check_kv_memory(const cluster_config& config) {
+  const auto is_elsewhere = [](const node_config& node) {
+    return node.is_worker() && (!node.device.is_cpu() || !is_this_machine(node.host));
+  };
+  const bool is_chosen = config.places.contains("scheduler.kv_memory");
+  if (!is_chosen || std::any_of(config.nodes.begin(), config.nodes.end(), is_elsewhere)) return;
+  const auto here = machine_memory();
+  const auto wanted = static_cast<std::int64_t>(config.scheduler.kv_memory);
+  if (here && wanted > *here)
+    refuse_at(
+        config, "scheduler.kv_memory",
+        "kv_memory is {}: this machine has {} of memory: write less, and leave room for weights and other programs",
+        size_text(wanted), size_text(*here));
+}
+
 void check_tensor(const cluster_config& config, const model_config& model) {
   if (config.tensor > model.kv_heads)
     refuse_at(config, "cluster.tensor",
@@ -118,6 +135,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.node = node_of(config, name);
   check_device(config, site.node);
   if (site.node.is_head() && is_this_machine(site.node.host)) check_adapter_folder(config);
+  if (site.node.is_head()) check_kv_memory(config);
   check_collective(config, site.node);
   site.threads = threads_of(config, site.node);
   // What ranks exchange is not encrypted: it leaves the machine only if the file allows that.

@@ -83,12 +83,14 @@ void launcher::start() {
   for (auto& node : nodes_) start(node, true);
 }
 
-void launcher::poll(duration at_most) {
+void launcher::poll(duration at_most, const std::vector<int>& or_until) {
   const instant now = options_.time->now();
   duration wait = at_most;
   for (const auto& node : nodes_)
     if (node.shown.state == process_state::waiting) wait = std::min(wait, node.next_start - now);
-  if (wait > duration::zero() && !collect()) options_.sleep(end_descriptors(), wait);
+  std::vector<int> awaited = end_descriptors();
+  awaited.insert(awaited.end(), or_until.begin(), or_until.end());
+  if (wait > duration::zero() && !collect()) options_.sleep(awaited, wait);
   collect();
   start_due();
   bound_logs();

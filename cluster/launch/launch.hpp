@@ -60,8 +60,9 @@ class launcher {
     std::vector<std::string> arguments;                     ///< further arguments of each local node
     std::function<void(const std::string& line)> say = {};  ///< gets lines for the operator
     const clock* time = nullptr;                            ///< nullptr: a monotonic_clock
-    /// Waits until one of these file descriptors (pidfds of children) is readable, at most so long.
-    std::function<void(const std::vector<int>& ends, duration)> sleep = {};
+    /// Waits until one of these file descriptors (pidfds of children, and those of poll()) is readable, at most so
+    /// long.
+    std::function<void(const std::vector<int>& awaited, duration)> sleep = {};
   };
 
   launcher(const cluster_config& config, options chosen);
@@ -72,8 +73,9 @@ class launcher {
   /// Starts all nodes with autostart, the head first. Throws input_error if that is impossible (because logs cannot be
   /// written, say).
   void start();
-  /// Waits until a node ends or has to be started again, at most so long, and deals with it.
-  void poll(duration at_most);
+  /// Waits until a node ends or has to be started again, at most so long, and deals with it. Waits no longer once one
+  /// of these file descriptors is readable.
+  void poll(duration at_most, const std::vector<int>& or_until = {});
   /// SIGTERM to all (a remote node gets it from its own shell), then patience, then SIGKILL to their process groups.
   /// Nothing is started after that.
   void stop();

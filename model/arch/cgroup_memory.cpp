@@ -41,17 +41,24 @@ std::int64_t pages_of_files(const fs::path& folder, const cgroup_files& names) {
 std::optional<std::int64_t> free_in(const fs::path& folder, const cgroup_files& names) {
   const auto limit = bytes_in(folder / names.limit), used = bytes_in(folder / names.used);
   if (!limit || !used) return std::nullopt;
-  return std::max<std::int64_t>(*limit - *used + pages_of_files(folder, names), 0);
+  // The figure of pages lags behind: of files that were just removed there may be more than is used in all.
+  return std::max<std::int64_t>(*limit - std::max<std::int64_t>(*used - pages_of_files(folder, names), 0), 0);
 }
+
+std::optional<std::int64_t> limit_in(const fs::path& folder, const cgroup_files& names) {
+  return bytes_in(folder / names.limit);
+}
+
+using figure = std::optional<std::int64_t>(const fs::path& folder, const cgroup_files& names);
 
 /// Inside a container the path may be the host's. Its parts that the container cannot see have no files here, and the
 /// limit is in the top folder.
-std::optional<std::int64_t> least_free(fs::path at, const fs::path& below, const cgroup_files& names) {
-  std::optional<std::int64_t> least = free_in(at, names);
+std::optional<std::int64_t> least_of(figure& read, fs::path at, const fs::path& below, const cgroup_files& names) {
+  std::optional<std::int64_t> least = read(at, names);
   for (const fs::path& part : below.relative_path()) {
     if (part == "..") break;
-    const auto free = free_in(at /= part, names);
-    if (free) least = std::min(least.value_or(*free), *free);
+    const auto here = read(at /= part, names);
+    if (here) least = std::min(least.value_or(*here), *here);
   }
   return least;
 }
@@ -60,9 +67,7 @@ bool names_memory(const std::string& controllers) {
   return ("," + controllers + ",").find(",memory,") != std::string::npos;
 }
 
-}  // namespace
-
-std::optional<std::int64_t> free_in_cgroups(const fs::path& mounted, const fs::path& own) {
+std::optional<std::int64_t> least_in_groups(figure& read, const fs::path& mounted, const fs::path& own) {
   std::optional<std::int64_t> least;
   std::ifstream file(own);
   for (std::string line; std::getline(file, line);) {  // "4:memory:/path", or "0::/path" for version 2
@@ -70,11 +75,21 @@ std::optional<std::int64_t> free_in_cgroups(const fs::path& mounted, const fs::p
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1), below = line.substr(second + 1);
     if (!controllers.empty() && !names_memory(controllers)) continue;
-    const auto free =
-        controllers.empty() ? least_free(mounted, below, version_2) : least_free(mounted / "memory", below, version_1);
-    if (free) least = std::min(least.value_or(*free), *free);
+    const auto here = controllers.empty() ? least_of(read, mounted, below, version_2)
+                                          : least_of(read, mounted / "memory", below, version_1);
+    if (here) least = std::min(least.value_or(*here), *here);
   }
   return least;
+}
+
+}  // namespace
+
+std::optional<std::int64_t> free_in_cgroups(const fs::path& mounted, const fs::path& own) {
+  return least_in_groups(free_in, mounted, own);
+}
+
+std::optional<std::int64_t> limit_of_cgroups(const fs::path& mounted, const fs::path& own) {
+  return least_in_groups(limit_in, mounted, own);
 }
 
 }  // namespace troupe

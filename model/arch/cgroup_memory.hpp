@@ -10,4 +10,8 @@ namespace troupe {
 std::optional<std::int64_t> free_in_cgroups(const std::filesystem::path& mounted = "/sys/fs/cgroup",
                                             const std::filesystem::path& own = "/proc/self/cgroup");
 
+/// Bytes that they allow in all, the least of their limits.
+std::optional<std::int64_t> limit_of_cgroups(const std::filesystem::path& mounted = "/sys/fs/cgroup",
+                                             const std::filesystem::path& own = "/proc/self/cgroup");
+
 }  // namespace troupe

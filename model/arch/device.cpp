@@ -10,12 +10,16 @@
 namespace troupe {
 namespace {
 
-std::optional<std::int64_t> free_on_machine() {
+std::optional<std::int64_t> bytes_on_machine(std::string_view wanted) {
   std::ifstream file("/proc/meminfo");
   std::string key;
   for (std::int64_t kilobytes = 0; file >> key >> kilobytes; file.ignore(64, '\n'))
-    if (key == "MemAvailable:") return kilobytes * 1024;
+    if (key == wanted) return kilobytes * 1024;
   return std::nullopt;
+}
+
+std::optional<std::int64_t> less_of(std::optional<std::int64_t> a, std::optional<std::int64_t> b) {
+  return a && b ? std::min(a, b) : a ? a : b;
 }
 
 }  // namespace
@@ -27,8 +31,11 @@ void check_device(device_id device, std::string_view where) {
 
 std::optional<std::int64_t> free_memory(device_id device) {
   if (!device.is_cpu()) return free_gpu_memory(device.gpu);
-  const auto on_machine = free_on_machine(), in_groups = free_in_cgroups();
-  return on_machine && in_groups ? std::min(on_machine, in_groups) : on_machine ? on_machine : in_groups;
+  return less_of(bytes_on_machine("MemAvailable:"), free_in_cgroups());
+}
+
+std::optional<std::int64_t> machine_memory() {
+  return less_of(bytes_on_machine("MemTotal:"), limit_of_cgroups());
 }
 
 void leave_device(device_id device) {

@@ -217,7 +217,8 @@ void bus::impl::wake() const {
 
 int bus::impl::next_timeout() const {
   if (!ready_.empty() || (!suspicions_.empty() && !is_asking_)) return 0;
-  auto next = std::min({confirm_at_, look_after_at_, stop_at_});
+  auto next = std::min(look_after_at_, stop_at_);
+  if (!to_confirm_.empty()) next = std::min(next, to_confirm_.front().first);
   if (!redials_.empty()) next = std::min(next, redials_.begin()->first);
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - clock::now()).count();
   return static_cast<int>(std::clamp<std::int64_t>(left, 0, 1000));

@@ -55,8 +55,9 @@ class bus::impl {
     const link_id id;
     detail::send_window out;
     detail::receive_counter in;
-    bool up = false;  // greeted, so that frames may go
-    bool confirmation_due = false;
+    bool up = false;                                          // greeted, so that frames may go
+    clock::time_point confirm_at = clock::time_point::max();  // if nothing is sent before: then it goes along
+    clock::time_point confirmed_at{};
     detail::instance_id other{};                         // whom we talk with
     std::uint64_t attempt = 0;                           // the dialing side's count of connections
     clock::time_point unreachable_since = clock::now();  // if it is not up
@@ -159,6 +160,7 @@ class bus::impl {
   void say(link& to, detail::control_kind kind, const std::vector<std::byte>& body = {});
   void confirm(link& from);
   void confirm_later(link& from);
+  void confirm_along(link& from);
   void confirmations_due();
   /// Ends a link for a reason, which the owner gets to know. `ended` is gone after it.
   void shut(link& ended, link_end end, bool tell_other);
@@ -190,8 +192,8 @@ class bus::impl {
   std::thread asker_;  // about one suspicion; joined before the next one and at the end
   clock::time_point now_ = clock::now();
   std::multimap<clock::time_point, link_id> redials_;
-  std::vector<link_id> to_confirm_;
-  clock::time_point confirm_at_ = clock::time_point::max(), look_after_at_ = clock::time_point::max();
+  std::deque<std::pair<clock::time_point, link_id>> to_confirm_;  // by time; some may have been confirmed meanwhile
+  clock::time_point look_after_at_ = clock::time_point::max();
   clock::time_point reports_since_{};
   int reports_ = 0;
   bool stopping_ = false, settling_ = false;

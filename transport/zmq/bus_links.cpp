@@ -9,6 +9,15 @@ namespace troupe {
 using namespace std::chrono_literals;
 using detail::control_kind;
 
+namespace {
+
+/// A confirmation goes along with the next frame to the other side, but not with each of many.
+constexpr auto between_confirmations = 100ms;
+/// It goes by itself if none is sent for so long: longer than the pause between two heartbeats, which are answered.
+constexpr auto longest_unconfirmed = 300ms;
+
+}  // namespace
+
 bool bus::impl::is_client(link_id id) {
   const std::lock_guard lock(mutex_);
   const link* known = find(id);
@@ -107,12 +116,14 @@ void bus::impl::begin_connection(link& to) {
 }
 
 void bus::impl::flush(link& to) {
+  if (!to.out.next()) return;
   while (const auto next = to.out.next()) {
     if (!transmit(to, next->header, detail::message_of(next->body, next),
                   detail::message_of(next->attachment.bytes(), next->attachment.owner())))
       return;
     to.out.sent();
   }
+  confirm_along(to);
 }
 
 bool bus::impl::transmit(link& to, const frame_header& header, zmq::message_t body, zmq::message_t attachment) {
@@ -144,22 +155,29 @@ void bus::impl::say(link& to, control_kind kind, const std::vector<std::byte>& b
 
 void bus::impl::confirm(link& from) {
   from.in.confirmed();
+  from.confirm_at = clock::time_point::max();
+  from.confirmed_at = clock::now();
   say(from, control_kind::confirmation, encode(detail::confirmation{from.in.last()}));
 }
 
 void bus::impl::confirm_later(link& from) {
-  if (std::exchange(from.confirmation_due, true)) return;
-  if (to_confirm_.empty()) confirm_at_ = now_ + 100ms;
-  to_confirm_.push_back(from.id);
+  if (from.confirm_at != clock::time_point::max()) return;
+  from.confirm_at = now_ + longest_unconfirmed;
+  to_confirm_.emplace_back(from.confirm_at, from.id);
+}
+
+// With a frame that is sent anyway it wakes nobody: neither here nor on the other side.
+void bus::impl::confirm_along(link& from) {
+  if (from.up && from.in.unconfirmed() && clock::now() - from.confirmed_at >= between_confirmations) confirm(from);
 }
 
 void bus::impl::confirmations_due() {
-  if (now_ < confirm_at_) return;
-  confirm_at_ = clock::time_point::max();
-  for (const link_id id : std::exchange(to_confirm_, {})) {
+  for (; !to_confirm_.empty(); to_confirm_.pop_front()) {
+    const auto& [at, id] = to_confirm_.front();
     link* from = find(id);
-    if (from == nullptr) continue;
-    from->confirmation_due = false;
+    if (from == nullptr || from->confirm_at != at) continue;
+    if (now_ < at) return;
+    from->confirm_at = clock::time_point::max();
     if (from->up && from->in.unconfirmed()) confirm(*from);
   }
 }

@@ -155,6 +155,11 @@ TEST_F(cluster_commands, refuse_layers_to_leave_unquantized_where_nothing_is_qua
   refused({"node", cluster_file("keep = [\"zzz\"]"), "--name", "head"}, "but model.quant no scheme for the others");
 }
 
+TEST_F(cluster_commands, refuse_more_memory_for_keys_and_values_than_the_machine_has) {
+  const std::string file = cluster_file("[scheduler]\nkv_memory = \"100TiB\"");
+  refused({"node", file, "--name", "head"}, "one.toml:9:13: kv_memory is 100.0 TiB: this machine has ");
+}
+
 TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
   refused({"node", cluster_file(), "--name", ""}, "--name is empty");
   for (const char* name : {"w 7", "../w7", ".w7"})

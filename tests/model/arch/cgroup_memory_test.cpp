@@ -16,6 +16,9 @@ class cgroup_memory : public testing::Test {
   std::optional<std::int64_t> free_for(const std::string& own) {
     return free_in_cgroups(folder_.path() / "mounted", folder_.write("own", own));
   }
+  std::optional<std::int64_t> limit_for(const std::string& own) {
+    return limit_of_cgroups(folder_.path() / "mounted", folder_.write("own", own));
+  }
 
   test::temp_folder folder_;
 };
@@ -48,6 +51,24 @@ TEST_F(cgroup_memory, of_version_one_is_its_memory_controllers) {
   write("mounted/memory/jobs/memory.usage_in_bytes", "600\n");
   write("mounted/memory/jobs/memory.stat", "inactive_file 7\ntotal_inactive_file 50\n");
   EXPECT_EQ(free_for("9:name=systemd:/jobs\n4:cpu,memory:/jobs\n2:cpuacct:/elsewhere\n0::/\n"), 450);
+}
+
+TEST_F(cgroup_memory, is_all_of_the_limit_while_more_pages_of_files_are_counted_than_are_used) {
+  const std::string no_limit = "9223372036854771712";
+  write("mounted/memory/memory.limit_in_bytes", no_limit + "\n");
+  write("mounted/memory/memory.usage_in_bytes", "5000\n");
+  write("mounted/memory/memory.stat", "total_inactive_file 10000\n");
+  EXPECT_EQ(free_for("4:memory:/\n"), std::stoll(no_limit));
+}
+
+TEST_F(cgroup_memory, in_all_is_the_least_limit_however_much_is_used) {
+  write("mounted/jobs/memory.max", "1000\n");
+  write("mounted/jobs/memory.current", "700\n");
+  write("mounted/jobs/one/memory.max", "max\n");
+  write("mounted/jobs/two/memory.max", "800\n");
+  EXPECT_EQ(limit_for("0::/jobs/one\n"), 1000);
+  EXPECT_EQ(limit_for("0::/jobs/two\n"), 800);
+  EXPECT_EQ(limit_for("0::/other\n"), std::nullopt);
 }
 
 TEST_F(cgroup_memory, says_nothing_where_the_system_does_not) {

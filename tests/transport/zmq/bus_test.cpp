@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <future>
 #include <stdexcept>
 #include <thread>
 
@@ -12,6 +13,7 @@
 #include "base/error.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/transport/zmq/peer.hpp"
+#include "tests/transport/zmq/raw_dealer.hpp"
 
 namespace troupe {
 namespace {
@@ -96,6 +98,23 @@ TEST(bus, a_large_attachment_is_what_was_sent_and_its_owner_is_let_go) {
     ASSERT_TRUE(dialer.wait_frames(++sent));
   }
   EXPECT_TRUE(owner.expired());
+}
+
+/// Each message of its own would wake threads on both sides, for every heartbeat of every node.
+TEST(bus, a_confirmation_goes_along_with_what_is_sent_to_the_other_side_anyway) {
+  std::promise<bus*> made;
+  const auto answer_twice = [answerer = made.get_future().share()](link_id from, const frame& what) {
+    answerer.get()->send(from, what);
+    answerer.get()->send(from, what);
+  };
+  bus listener(peer::listening(), {answer_twice, {}});
+  made.set_value(&listener);
+  raw_dealer other(listener.endpoint());
+  other.greet();
+  other.send(raw_dealer::header_of(3, 1));
+  EXPECT_EQ(other.hear(), 3);
+  EXPECT_EQ(other.hear(), static_cast<std::uint16_t>(detail::control_kind::confirmation));
+  EXPECT_EQ(other.hear(), 3);
 }
 
 TEST(bus, what_was_sent_before_anyone_listens_arrives) {
