@@ -92,7 +92,7 @@ class adapter_shelf {
   /// At most `largest_piece` bytes of a file, or why not.
   adapter_piece read_piece(const want_piece& wanted) const;
 
-  static constexpr std::size_t largest_piece = 4 << 20;
+  static constexpr std::size_t largest_piece = 1 << 20;  ///< a link breaks where one takes 5 s to arrive
   static constexpr std::size_t page_versions = 1000;
 
  private:

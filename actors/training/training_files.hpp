@@ -24,7 +24,7 @@ training_file describe_file(const std::filesystem::path& folder, const std::stri
 /// known ones; they never become part of a path.
 training_piece read_training_piece(const std::filesystem::path& folder, const std::vector<training_file>& files,
                                    const want_training_piece& wanted);
-constexpr std::size_t largest_training_piece = 4 << 20;
+constexpr std::size_t largest_training_piece = 1 << 20;  ///< a link breaks where one takes 5 s to arrive
 
 /// Fetches the files that a folder lacks, one piece after the other. Errors are input_error or write_failure.
 class training_download {
