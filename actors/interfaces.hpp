@@ -111,7 +111,8 @@ struct answer_tokens {
   std::vector<float> hidden = {};            ///< if asked for; sent with the end
   std::vector<sampled_token> scored = {};    ///< the prompt's tokens, if asked for; they come first
   std::optional<answer_timing> timing = {};  ///< with the first part, if known
-  std::optional<sampled_token> ending = {};  ///< the token that ended it, if logprobs were asked for; not in `tokens`
+  /// The token that ended it, if logprobs were asked for or it is one of the request's stop tokens; not in `tokens`.
+  std::optional<sampled_token> ending = {};
 };
 
 /// Scheduler to sink: all tokens of one step for the sink's requests.

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/http/access/shared_exchange.hpp"
 #include "actors/http/api_error.hpp"
 #include "actors/http/logged_exchange.hpp"
 #include "actors/http/routes.hpp"
@@ -57,6 +58,8 @@ http_front::~http_front() {
 
 void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> exchange) {
   auto logged = log_exchange(std::move(exchange), context_, request);
+  logged = share_exchange(std::move(logged), *context_, request);
+  if (is_preflight(*context_, request)) return logged->reply(answer_to_preflight(request));
   auto found = router_.find(request.method, request.path);
   if (found.handler) {
     request.places = std::move(found.places);

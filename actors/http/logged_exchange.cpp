@@ -29,7 +29,7 @@ class logged_exchange final : public forwarding_exchange {
         context_(std::move(context)),
         request_line_(request.method + " " + request.path.substr(0, 128)),
         body_(context_->log_bodies ? request.body.substr(0, longest_logged) : ""),
-        only_faults_(request.method == "GET"),
+        only_faults_(request.method == "GET" || request.method == "OPTIONS"),
         began_(clock_.now()) {}
   ~logged_exchange() override {
     const int status = status_ != 0 ? status_.load() : status_without_answer();

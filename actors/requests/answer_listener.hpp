@@ -31,12 +31,19 @@ struct answer_timing {
   std::int64_t cached_tokens = 0;
 };
 
+/// What of its request ended an answer; neither, if it was the model itself, or a limit.
+struct stop_reason {
+  std::optional<std::string> text = {};  ///< one of the stop strings
+  std::optional<token_id> token = {};    ///< one of the stop tokens, and none of the model's own end tokens
+};
+
 /// How an answer ended.
 struct answer_end {
   std::string finish;                       ///< "stop" or "length"
   std::int64_t prompt_tokens = 0;           ///< of its prompt
   std::string adapter;                      ///< the version that answered, like "pricing@3"; empty: the bare base
-  std::optional<sampled_token> token = {};  ///< that ended it, if logprobs were asked for; not in the answer
+  std::optional<sampled_token> token = {};  ///< that ended it, if it is known; not in the answer
+  stop_reason stopped_by = {};
 };
 
 /// What one step brought for one answer, as text.

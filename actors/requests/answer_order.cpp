@@ -115,6 +115,7 @@ void answer_sheet::keep(std::size_t prompt, answer_part part) {
   choice.finish = std::move(part.end->finish);
   choice.adapter = std::move(part.end->adapter);
   choice.ending = std::move(part.end->token);
+  choice.stopped_by = std::move(part.end->stopped_by);
   choice.hidden = std::move(part.hidden);
 }
 

@@ -39,6 +39,7 @@ struct answer_choice {
   std::vector<float> hidden = {};            ///< if hidden states were asked for
   std::vector<sampled_token> scored = {};    ///< the prompt's tokens, if asked for; only in its first choice
   std::optional<sampled_token> ending = {};  ///< the token that ended it, if logprobs were asked for
+  stop_reason stopped_by = {};
 };
 
 struct answer_usage {

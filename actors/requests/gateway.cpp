@@ -7,6 +7,18 @@
 namespace troupe {
 namespace {
 
+bool contains(const std::vector<token_id>& tokens, token_id token) {
+  return std::find(tokens.begin(), tokens.end(), token) != tokens.end();
+}
+
+/// The model's end tokens are not the request's, even if it names them, unless it wants to know nothing of these.
+std::vector<token_id> own_stop_tokens(const engine_request& request) {
+  std::vector<token_id> own = request.sampling.stop_tokens;
+  if (!request.sampling.ignore_eos)
+    std::erase_if(own, [&](token_id token) { return contains(request.end_tokens, token); });
+  return own;
+}
+
 std::string finish_name(end_reason reason) {
   return reason == end_reason::stop ? "stop" : "length";
 }
@@ -74,6 +86,7 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   started.prompt_tokens = static_cast<std::int64_t>(sequence.prompt.size());
   started.skip_tokens = request.skip_tokens;
   started.min_tokens = static_cast<std::uint64_t>(request.engine.sampling.min_tokens);
+  started.stop_tokens = own_stop_tokens(request.engine);
   if (const auto details = parts_.adapters->find(version)) started.adapter = details->full_name;
   if (version != no_adapter) started.hold = parts_.adapters->hold(version);
   // A form counts every byte of the tokens, so none may be left out at the text's start.
@@ -189,10 +202,13 @@ answer_part gateway_state::read_tokens(running& request, answer_text& answer, an
   }
   if (answer.stops.stopped()) {
     part.end = answer_end{"stop", request.prompt_tokens, request.adapter};
+    part.end->stopped_by.text = *answer.stops.matched();
   } else if (brought.end) {
     part.text += answer.stops.push(answer.decoder.finish(), stops_count());
     part.text += answer.stops.finish();
     part.end = answer_end{finish_name(*brought.end), request.prompt_tokens, request.adapter, std::move(brought.ending)};
+    if (const auto& ending = part.end->token; ending && contains(request.stop_tokens, ending->token))
+      part.end->stopped_by.token = ending->token;
     part.hidden = std::move(brought.hidden);
   }
   return part;

@@ -48,6 +48,7 @@ class gateway_state {
     std::string adapter;
     std::shared_ptr<const void> hold;  ///< keeps the files of the adapter's version
     std::uint64_t skip_tokens = 0, min_tokens = 0;
+    std::vector<token_id> stop_tokens;  ///< those that are no end tokens of the model
     std::vector<answer_text> answers;
     std::size_t left = 0;  ///< answers that have not ended
   };

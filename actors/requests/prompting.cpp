@@ -4,6 +4,7 @@
 
 #include "base/field_error.hpp"
 #include "base/paths.hpp"
+#include "cluster/config/config.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "model/grammar/token_tree.hpp"
 
@@ -38,7 +39,7 @@ std::size_t longest_token(const tokenizer& tokens) {
 }  // namespace
 
 prompting::prompting(const std::filesystem::path& model, model_config config, std::int64_t context)
-    : model_(model.filename().string()),
+    : model_(model_name_of(model)),
       config_(std::move(config)),
       context_(context > 0 ? std::min(context, config_.context) : config_.context),
       readable_(!tokenizer_kind(model).empty()),

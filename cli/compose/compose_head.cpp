@@ -128,7 +128,8 @@ void head_node::serve_http(const served_model& served) {
                                                            .board = board_,
                                                            .state_dir = config.state_dir,
                                                            .log = say,
-                                                           .log_bodies = config.log_prompts});
+                                                           .log_bodies = config.log_prompts,
+                                                           .origins = config.http_origins});
   say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
 }
 

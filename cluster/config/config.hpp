@@ -101,6 +101,7 @@ struct cluster_config {
   std::string name;
   std::string listen = "tcp://127.0.0.1:7700";  ///< of the head: nodes and clients connect here
   std::string http = "127.0.0.1:8000";          ///< empty: none
+  std::vector<std::string> http_origins;        ///< of web pages that may ask, too
   std::filesystem::path state_dir;              ///< journal, logs, pid file
   std::optional<std::filesystem::path> keys;    ///< folder of CURVE keys
   bool insecure = false;

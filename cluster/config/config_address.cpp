@@ -65,6 +65,19 @@ bool is_host_text(std::string_view text) {
   });
 }
 
+bool is_web_origin(std::string_view text) {
+  const std::size_t scheme_end = text.find("://");
+  if (scheme_end == text.npos || text != lower_case(text)) return false;
+  const std::string_view scheme = text.substr(0, scheme_end), place = text.substr(scheme_end + 3);
+  const bool is_scheme = !scheme.empty() && std::all_of(scheme.begin(), scheme.end(), [](char c) {
+    return is_letter_or_digit(c) || c == '-' || c == '+' || c == '.';
+  });
+  const bool has_own_port =
+      (scheme == "https" && place.ends_with(":443")) || (scheme == "http" && place.ends_with(":80"));
+  if (!is_scheme || has_own_port || place.starts_with('*')) return false;
+  return split_host_port(place).has_value() || split_host_port(std::string(place) + ":80").has_value();
+}
+
 std::string tcp_endpoint(const std::string& host, int port) {
   const bool is_v6 = host.find(':') != std::string::npos;
   return is_v6 ? fmt::format("tcp://[{}]:{}", host, port) : fmt::format("tcp://{}:{}", host, port);

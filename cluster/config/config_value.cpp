@@ -249,6 +249,17 @@ std::string config_value::endpoint() const {
   return chosen;
 }
 
+std::vector<std::string> config_value::origins() const {
+  std::vector<std::string> chosen = texts();
+  for (const std::string& each : chosen)
+    if (!is_web_origin(each))
+      refuse(
+          fmt::format("has {}: write each page's origin as its browser does, in lower case, without a path and "
+                      "without the ports 80 and 443: \"https://chat.example.org\", \"http://localhost:3000\"",
+                      in_quotes(each)));
+  return chosen;
+}
+
 std::string config_value::http_place() const {
   const std::string& chosen = as_text("a text in quotes");
   if (!chosen.empty() && !split_host_port(chosen))

@@ -39,6 +39,7 @@ class config_value {
   std::set<node_role> roles() const;
   std::string endpoint() const;    ///< tcp://host:port or ipc:///path
   std::string http_place() const;  ///< host:port, or empty
+  std::vector<std::string> origins() const;
 
  private:
   std::filesystem::path path_of(std::string_view chosen) const;

@@ -11,38 +11,6 @@ value missing_attribute(const value& object, std::string_view name) {
   return make_undefined(fmt::format("{} has no attribute '{}'", type_name(object), name));
 }
 
-value loop_item(const loop_state& loop, std::size_t index) {
-  const std::vector<value>& items = loop.items->items;
-  return index < items.size() ? items[index] : make_undefined("there is no such item in this loop");
-}
-
-value cycle(const loop_ptr& loop) {
-  const auto call = [index = loop->index](runtime&, arguments&& given) {
-    if (given.positional.empty()) fail("loop.cycle needs something to cycle through");
-    return given.positional[index % given.positional.size()];
-  };
-  return {std::make_shared<const callable>(callable{"cycle", call, 0})};
-}
-
-value loop_attribute(const loop_ptr& loop, const std::string& name) {
-  const std::size_t index = loop->index;
-  const std::size_t length = loop->items->items.size();
-  const auto number = [](std::size_t n) { return make_integer(static_cast<integer>(n)); };
-  if (name == "index") return number(index + 1);
-  if (name == "index0") return number(index);
-  if (name == "revindex") return number(length - index);
-  if (name == "revindex0") return number(length - index - 1);
-  if (name == "length") return number(length);
-  if (name == "first") return make_bool(index == 0);
-  if (name == "last") return make_bool(index + 1 == length);
-  if (name == "previtem") return loop_item(*loop, index - 1);
-  if (name == "nextitem") return loop_item(*loop, index + 1);
-  if (name == "depth") return number(1);
-  if (name == "depth0") return number(0);
-  if (name == "cycle") return cycle(loop);
-  return missing_attribute({loop}, name);
-}
-
 value bind(const value& self, const std::string& name, method function) {
   const auto call = [self, name, function](runtime& run, arguments&& given) {
     run.cost.scan(self);
@@ -63,9 +31,14 @@ std::optional<value> bound_method(const value& object, const std::string& name) 
 
 std::optional<value> own_attribute(const value& object, const std::string& name) {
   if (const loop_ptr* loop = object.as<loop_ptr>()) return loop_attribute(*loop, name);
+  if (const cycler_ptr* cycler = object.as<cycler_ptr>()) return cycler_attribute(*cycler, name);
   if (const name_space_ptr* space = object.as<name_space_ptr>()) {
     const value* found = find_named((*space)->attributes, name);
     return found ? *found : missing_attribute(object, name);
+  }
+  if (const sequence* list = sequence_of(object); list && list->is_group) {
+    if (name == "grouper") return list->items[0];
+    if (name == "list") return list->items[1];
   }
   return bound_method(object, name);
 }

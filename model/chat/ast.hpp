@@ -125,6 +125,7 @@ struct for_loop {
   target bound;
   expression_ptr iterable;
   expression_ptr condition;  // may be null
+  bool recursive = false;    // loop(items) runs the block over these
   block body;
   block otherwise;
 };

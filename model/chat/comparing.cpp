@@ -81,7 +81,7 @@ bool equal(budget& cost, const value& a, const value& b) {
   if (const sequence* list = sequence_of(a)) return equal_items(cost, *list, *sequence_of(b));
   if (const mapping* dict = mapping_of(a)) return equal_entries(cost, *dict, *mapping_of(b));
   return a.is<none>() || a.is<undefined>() || same_object<callable_ptr>(a, b) || same_object<name_space_ptr>(a, b) ||
-         same_object<loop_ptr>(a, b);
+         same_object<loop_ptr>(a, b) || same_object<cycler_ptr>(a, b);
 }
 
 std::partial_ordering order(budget& cost, const value& a, const value& b) {

@@ -23,7 +23,12 @@ struct evaluator::statement_visitor {
     return self.execute(n.otherwise);
   }
 
-  flow operator()(const for_loop& n) { return self.execute_loop(n); }
+  flow operator()(const for_loop& n) {
+    const value iterable = self.evaluate(*n.iterable);
+    if (!n.recursive) return self.execute_loop(n, self.start_loop(n, iterable));
+    self.write(self.recursive_level(n, iterable, 1));
+    return flow::onward;
+  }
 
   flow operator()(const assignment& n) {
     self.bind(n.bound, self.evaluate(*n.assigned));
@@ -68,14 +73,15 @@ struct evaluator::statement_visitor {
 
 evaluator::evaluator(const std::string& where, const render_options& options)
     : where_(where),
-      run_{budget(options.limits), options.now.value_or(std::chrono::system_clock::now()), {}, {}},
+      run_{budget(options.limits), options.now.value_or(std::chrono::system_clock::now()), {}, {}, {}},
       limits_(options.limits) {}
 
-// Namespaces and macros may refer to one another in cycles and long chains. Emptying them one by one, while all are
-// still held here, frees them without leaks and without recursion.
+// Namespaces, macros and loops may refer to one another in cycles and long chains. Emptying them one by one, while all
+// are still held here, frees them without leaks and without recursion.
 evaluator::~evaluator() {
   for (const name_space_ptr& space : run_.spaces) space->attributes.clear();
   for (const scope_ptr& captured : run_.captured) captured->names.clear();
+  for (const loop_ptr& loop : run_.watched) loop->last_seen.reset();
 }
 
 std::string evaluator::render(const block& body, std::vector<std::pair<std::string_view, value>> variables) {
@@ -104,9 +110,7 @@ evaluator::flow evaluator::execute(const statement& s) {
 }
 
 // As in the reference, the else branch runs if no round of the loop reached its end, even because of break.
-evaluator::flow evaluator::execute_loop(const for_loop& loop) {
-  const auto state = std::make_shared<loop_state>();
-  state->items = loop_items(loop);
+evaluator::flow evaluator::execute_loop(const for_loop& loop, const std::shared_ptr<loop_state>& state) {
   if (execute_rounds(loop, state)) return flow::onward;
   return in_scope(scope_, [&] { return execute(loop.otherwise); });
 }
@@ -126,8 +130,26 @@ bool evaluator::execute_rounds(const for_loop& loop, const std::shared_ptr<loop_
   return any_finished;
 }
 
-sequence_ptr evaluator::loop_items(const for_loop& loop) {
-  sequence_ptr all = iterate(run_.cost, evaluate(*loop.iterable));
+std::shared_ptr<loop_state> evaluator::start_loop(const for_loop& loop, const value& iterable) {
+  auto state = std::make_shared<loop_state>();
+  state->items = loop_items(loop, iterable);
+  return state;
+}
+
+// What the block writes for `iterable`, and below that for what its body gives to loop().
+std::string evaluator::recursive_level(const for_loop& loop, const value& iterable, std::size_t depth) {
+  const std::shared_ptr<loop_state> state = start_loop(loop, iterable);
+  state->depth = depth;
+  state->descend = [this, &loop, around = scope_, depth](runtime&, arguments&& given) {
+    const parameters p("loop", std::move(given), {"iterable"}, 1);
+    return in_scope(around, [&] { return make_text(recursive_level(loop, p.at(0), depth + 1)); });
+  };
+  keep_scope();
+  return captured([&] { execute_loop(loop, state); });
+}
+
+sequence_ptr evaluator::loop_items(const for_loop& loop, const value& iterable) {
+  sequence_ptr all = iterate(run_.cost, iterable);
   if (!loop.condition) return all;
   sequence kept{.items = {}, .depth = all->depth};
   for (const value& item : all->items) {
@@ -140,18 +162,8 @@ sequence_ptr evaluator::loop_items(const for_loop& loop) {
   return std::make_shared<const sequence>(std::move(kept));
 }
 
-// What `body` writes in the current scope, kept back from the output.
-std::string evaluator::captured(const block& body) {
-  std::string text;
-  std::string* const outer = std::exchange(out_, &text);
-  // An exception ends the whole rendering, so out_ need not be restored then.
-  execute(body);
-  out_ = outer;
-  return text;
-}
-
 value evaluator::filtered_block(const block& body, const std::vector<expression_ptr>& filters) {
-  value result = make_text(in_scope(scope_, [&] { return captured(body); }));
+  value result = make_text(in_scope(scope_, [&] { return captured([&] { execute(body); }); }));
   for (const expression_ptr& use : filters) result = filtered(*use, std::move(result));
   return result;
 }
@@ -186,6 +198,13 @@ void evaluator::define(std::string_view name, value v) {
     *known = std::move(v);
   else
     names.emplace_back(name, std::move(v));
+}
+
+// For what outlives its block and refers to the names around it.
+void evaluator::keep_scope() {
+  constexpr std::size_t whole_scope = 512;
+  run_.cost.take(whole_scope);
+  run_.captured.push_back(scope_);
 }
 
 void evaluator::write(std::string_view text) {

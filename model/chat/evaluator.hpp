@@ -37,16 +37,18 @@ class evaluator {
   value evaluate_or_none(const expression_ptr& e);
   arguments evaluate(const call_arguments& given);
   value call_value(const value& callee, arguments&& given);
+  value descend(const loop_ptr& loop, arguments&& given);
   value filtered(const expression& use, value subject);
   value lookup(const std::string& name);
 
   // Statements: evaluator.cpp
   flow execute(const block& body);
   flow execute(const statement& s);
-  flow execute_loop(const for_loop& loop);
+  flow execute_loop(const for_loop& loop, const std::shared_ptr<loop_state>& state);
   bool execute_rounds(const for_loop& loop, const std::shared_ptr<loop_state>& state);
-  sequence_ptr loop_items(const for_loop& loop);
-  std::string captured(const block& body);
+  std::shared_ptr<loop_state> start_loop(const for_loop& loop, const value& iterable);
+  sequence_ptr loop_items(const for_loop& loop, const value& iterable);
+  std::string recursive_level(const for_loop& loop, const value& iterable, std::size_t depth);
   value filtered_block(const block& body, const std::vector<expression_ptr>& filters);
   void bind(const target& to, value v);
   void bind_attribute(const target& to, value v);
@@ -65,6 +67,9 @@ class evaluator {
   auto in_scope(scope_ptr outer, Body body);
   template <class Body>
   auto located(position at, Body body);
+  template <class Body>
+  std::string captured(Body body);
+  void keep_scope();
 
   const std::string& where_;
   runtime run_;

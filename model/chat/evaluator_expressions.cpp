@@ -136,8 +136,15 @@ arguments evaluator::evaluate(const call_arguments& given) {
   return evaluated;
 }
 
+value evaluator::descend(const loop_ptr& loop, arguments&& given) {
+  if (!loop->descend) fail("a loop can only be called if its block is recursive: for … in … recursive");
+  const loop_ptr held = loop;
+  return held->descend(run_, std::move(given));
+}
+
 value evaluator::call_value(const value& callee, arguments&& given) {
   require_defined(callee);
+  if (const loop_ptr* loop = callee.as<loop_ptr>()) return descend(*loop, std::move(given));
   const callable_ptr* function = callee.as<callable_ptr>();
   if (!function) fail("a {} cannot be called", type_name(callee));
   const callable_ptr held = *function;

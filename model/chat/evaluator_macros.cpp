@@ -7,9 +7,7 @@
 namespace troupe::detail::jinja {
 
 value evaluator::make_macro(const macro& source) {
-  constexpr std::size_t whole_macro = 512;  // with the scope that it keeps alive
-  run_.cost.take(whole_macro);
-  run_.captured.push_back(scope_);
+  keep_scope();
   const auto call = [this, &source, defined_in = scope_](runtime&, arguments&& given) {
     return run_macro(source, defined_in, std::move(given));
   };
@@ -19,7 +17,7 @@ value evaluator::make_macro(const macro& source) {
 value evaluator::run_macro(const macro& source, const scope_ptr& defined_in, arguments&& given) {
   return in_scope(defined_in, [&] {
     bind_parameters(source, std::move(given));
-    return make_text(captured(source.body));
+    return make_text(captured([&] { execute(source.body); }));
   });
 }
 

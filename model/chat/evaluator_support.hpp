@@ -28,6 +28,17 @@ auto evaluator::located(position at, Body body) {
   }
 }
 
+/// What `body` writes, kept back from the output.
+template <class Body>
+std::string evaluator::captured(Body body) {
+  std::string text;
+  std::string* const outer = std::exchange(out_, &text);
+  // An exception ends the whole rendering, so out_ need not be restored then.
+  body();
+  out_ = outer;
+  return text;
+}
+
 /// Runs `body` in a new scope.
 template <class Body>
 auto evaluator::in_scope(scope_ptr outer, Body body) {

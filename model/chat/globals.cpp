@@ -82,11 +82,34 @@ value format_now(runtime& run, arguments&& given) {
   return make_text({buffer.data(), used});
 }
 
+value make_cycler(runtime& run, arguments&& given) {
+  if (!given.named.empty()) fail("cycler has no argument named '{}'", given.named.front().first);
+  if (given.positional.empty()) fail("cycler needs something to cycle through");
+  run.cost.take(sizeof(cycler_state) + given.positional.size() * sizeof(value));
+  const value items = make_sequence(sequence_kind::tuple, std::move(given.positional));
+  return {std::make_shared<cycler_state>(cycler_state{*items.as<sequence_ptr>()})};
+}
+
+// A function that gives nothing the first time, and the separator from then on.
+value make_joiner(runtime& run, arguments&& given) {
+  const parameters p("joiner", std::move(given), {"sep"});
+  run.cost.take(text_value_bytes);
+  // In a list, so that joiners of joiners cannot be nested without end.
+  const value kept = make_sequence(sequence_kind::tuple, {p.find(0) ? p.at(0) : make_text(", ")});
+  const auto call = [kept, used = std::make_shared<bool>(false)](runtime&, arguments&& none_given) {
+    const parameters nothing("joiner", std::move(none_given), {});
+    return std::exchange(*used, true) ? sequence_of(kept)->items.front() : make_text("");
+  };
+  return {std::make_shared<const callable>(callable{"joiner", call, depth_of(kept)})};
+}
+
 using global = value (*)(runtime&, arguments&&);
 
 constexpr std::pair<std::string_view, global> globals[] = {{"range", range},
                                                            {"dict", dict},
                                                            {"namespace", make_name_space},
+                                                           {"cycler", make_cycler},
+                                                           {"joiner", make_joiner},
                                                            {"raise_exception", raise},
                                                            {"strftime_now", format_now}};
 

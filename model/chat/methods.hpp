@@ -1,4 +1,6 @@
 #pragma once
+#include <optional>
+#include <string>
 #include <string_view>
 
 #include "model/chat/runtime.hpp"
@@ -23,6 +25,10 @@ method find_text_method(std::string_view name);
 method find_container_method(const value& self, std::string_view name);
 /// Whether Python has such a method and the reference's sandbox forbids it, because it changes the list or dict.
 bool is_forbidden_method(const value& self, std::string_view name);
+
+/// What a loop, or what cycler() made, has under a name; empty if nothing.
+std::optional<value> loop_attribute(const loop_ptr& loop, std::string_view name);
+std::optional<value> cycler_attribute(const cycler_ptr& cycler, std::string_view name);
 
 /// The (key, value) pairs of a dict.
 value items_view(budget& cost, const mapping& dict, sequence_kind kind);

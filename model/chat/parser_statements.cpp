@@ -67,12 +67,14 @@ statement parser::parse_for(position at) {
   expect_name("in");
   parsed.iterable = parse_tuple(false);
   if (skip_name("if")) parsed.condition = parse_expression();
-  if (at_name("recursive")) refuse_token("no 'recursive': such loops are not supported");
+  parsed.recursive = skip_name("recursive");
   end_tag();
   const bool outer = std::exchange(around_.in_loop, true);
   parsed.body = parse_block({"else", "endfor"});
-  around_.in_loop = outer;
+  // A recursive block's text is collected, so its else cannot leave the loop around it either.
+  around_.in_loop = outer && !parsed.recursive;
   parsed.otherwise = parse_otherwise("endfor");
+  around_.in_loop = outer;
   return {at, std::move(parsed)};
 }
 

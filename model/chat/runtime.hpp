@@ -66,9 +66,10 @@ struct scope;
 struct runtime {
   budget cost;
   std::chrono::system_clock::time_point now;
-  // Namespaces and macros can refer to themselves; keeping and clearing them here frees such cycles.
+  // Namespaces, macros and loops can refer to themselves; keeping and clearing them here frees such cycles.
   std::vector<name_space_ptr> spaces;
   std::vector<std::shared_ptr<scope>> captured;
+  std::vector<loop_ptr> watched;  // with something in last_seen
 };
 
 /// A call's arguments under the names its callee gives them, checked as Python checks them.

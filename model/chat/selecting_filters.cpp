@@ -28,9 +28,7 @@ value pick_attributes(budget& cost, const value& subject, arguments&& given) {
   const sequence_ptr items = items_of(cost, subject);
   for (const value& item : items->items) {
     cost.step();
-    value found = follow(cost, item, p.at(0));
-    if (found.is<undefined>() && p.find(1)) found = p.at(1);
-    picked.push_back(std::move(found));
+    picked.push_back(follow(cost, item, p.at(0), p.given(1)));
   }
   return make_sequence(sequence_kind::generator, std::move(picked));
 }

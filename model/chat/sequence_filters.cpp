@@ -63,87 +63,47 @@ value reverse(budget& cost, const value& subject, arguments&& given) {
   return make_sequence(sequence_kind::generator, std::move(items));
 }
 
-struct keyed {
-  value key, item;
-};
-
-// The sort key: the item itself, or its attributes; several are separated by commas.
-value key_of(budget& cost, const value& item, const value* path, bool case_sensitive) {
-  if (!path) return comparable(item, case_sensitive);
-  const std::string* names = text_of(*path);
-  if (!names || names->find(',') == names->npos) return comparable(follow(cost, item, *path), case_sensitive);
-  std::vector<value> keys;
-  for (std::size_t start = 0, end = 0; end != names->npos; start = end + 1) {
-    end = names->find(',', start);
-    const std::string name = names->substr(start, end == names->npos ? end : end - start);
-    keys.push_back(comparable(follow(cost, item, make_text(name)), case_sensitive));
-  }
-  return make_sequence(sequence_kind::tuple, std::move(keys));
+// A list of `some` items and `more` that are all the same, paid for before it is built.
+value padded_list(budget& cost, std::vector<value> some, integer more, const value* filler) {
+  constexpr integer beyond_any_memory = integer{1} << 40;
+  const auto count = static_cast<std::size_t>(filler ? std::clamp(more, integer{0}, beyond_any_memory) : 0);
+  cost.step(1 + count / 4);
+  cost.take(sizeof(sequence) + (some.size() + count) * sizeof(value));
+  if (count > 0) some.insert(some.end(), count, *filler);
+  return make_sequence(sequence_kind::list, std::move(some));
 }
 
-std::vector<keyed> with_keys(budget& cost, const value& subject, const value* path, bool case_sensitive) {
+// As in the reference, a batch is full at exactly `linecount` items: never below 0, and at 0 before the first one only.
+value batch(budget& cost, const value& subject, arguments&& given) {
+  const parameters p("batch", std::move(given), {"linecount", "fill_with"}, 1);
+  const integer full = p.number(0, 0);
   const sequence_ptr items = iterate(cost, subject);
-  cost.take(items->items.size() * sizeof(keyed));
-  std::vector<keyed> all;
-  for (const value& item : items->items) all.push_back({key_of(cost, item, path, case_sensitive), item});
-  return all;
-}
-
-value sorted(budget& cost, std::vector<keyed> all, bool descending) {
-  std::stable_sort(all.begin(), all.end(), [&](const keyed& a, const keyed& b) {
-    return descending ? order(cost, b.key, a.key) < 0 : order(cost, a.key, b.key) < 0;
-  });
-  std::vector<value> items;
-  for (keyed& entry : all) items.push_back(std::move(entry.item));
-  return make_sequence(sequence_kind::list, std::move(items));
-}
-
-value sort(budget& cost, const value& subject, arguments&& given) {
-  const parameters p("sort", std::move(given), {"reverse", "case_sensitive", "attribute"});
-  return sorted(cost, with_keys(cost, subject, p.given(2), p.flag(1, false)), p.flag(0, false));
-}
-
-value dictsort(budget& cost, const value& subject, arguments&& given) {
-  const parameters p("dictsort", std::move(given), {"case_sensitive", "by", "reverse"});
-  const std::string by = p.text(1, "key");
-  if (by != "key" && by != "value") fail("dictsort sorts by key or value, not by '{}'", by);
-  const mapping* dict = mapping_of(subject);
-  if (!dict) fail("dictsort needs a dict, not {}", type_name(subject));
-  const value path = make_integer(by == "key" ? 0 : 1);
-  const value pairs = items_view(cost, *dict, sequence_kind::list);
-  return sorted(cost, with_keys(cost, pairs, &path, p.flag(0, false)), p.flag(2, false));
-}
-
-value unique(budget& cost, const value& subject, arguments&& given) {
-  const parameters p("unique", std::move(given), {"case_sensitive", "attribute"});
-  std::vector<std::pair<value, value>> seen;
-  std::vector<value> kept;
-  for (keyed& entry : with_keys(cost, subject, p.given(1), p.flag(0, false))) {
-    const std::size_t before = seen.size();
-    set_entry(cost, seen, std::move(entry.key), {});
-    if (seen.size() > before) kept.push_back(std::move(entry.item));
+  std::vector<value> batches, next;
+  for (const value& item : items->items) {
+    if (static_cast<integer>(next.size()) == full)
+      batches.push_back(padded_list(cost, std::exchange(next, {}), 0, nullptr));
+    next.push_back(item);
   }
-  return make_sequence(sequence_kind::generator, std::move(kept));
+  const integer lacking = full - static_cast<integer>(next.size());
+  if (!next.empty()) batches.push_back(padded_list(cost, std::move(next), lacking, p.given(1)));
+  return make_sequence(sequence_kind::generator, std::move(batches));
 }
 
-value extreme(budget& cost, const value& subject, arguments&& given, std::string_view name, bool largest) {
-  const parameters p(name, std::move(given), {"case_sensitive", "attribute"});
-  const std::vector<keyed> all = with_keys(cost, subject, p.given(1), p.flag(0, false));
-  if (all.empty()) return make_undefined(fmt::format("there is no {}, the sequence is empty", name));
-  const keyed* best = &all.front();
-  for (const keyed& entry : all) {
-    const std::partial_ordering than_best = order(cost, entry.key, best->key);
-    if (largest ? than_best > 0 : than_best < 0) best = &entry;
+// The first slices have one item more where the items do not divide evenly; the others are filled up to as many.
+value slice_filter(budget& cost, const value& subject, arguments&& given) {
+  const parameters p("slice", std::move(given), {"slices", "fill_with"}, 1);
+  const integer count = p.number(0, 0);
+  if (count == 0) fail("slice: the number of slices cannot be zero");
+  const sequence_ptr items = iterate(cost, subject);
+  const auto size = static_cast<integer>(items->items.size());
+  std::vector<value> slices;
+  auto next = items->items.begin();
+  for (integer i = 0; i < count; ++i) {
+    const bool has_extra = i < size % count;
+    const auto end = next + static_cast<std::ptrdiff_t>(size / count + (has_extra ? 1 : 0));
+    slices.push_back(padded_list(cost, {std::exchange(next, end), end}, has_extra ? 0 : 1, p.given(1)));
   }
-  return best->item;
-}
-
-value smallest(budget& cost, const value& subject, arguments&& given) {
-  return extreme(cost, subject, std::move(given), "min", false);
-}
-
-value largest(budget& cost, const value& subject, arguments&& given) {
-  return extreme(cost, subject, std::move(given), "max", true);
+  return make_sequence(sequence_kind::generator, std::move(slices));
 }
 
 value sum(budget& cost, const value& subject, arguments&& given) {
@@ -176,9 +136,9 @@ value attr(budget& cost, const value& subject, arguments&& given) {
 
 filter find_sequence_filter(std::string_view name) {
   static constexpr std::pair<std::string_view, filter> table[] = {
-      {"length", count_filter}, {"count", count_filter}, {"first", first},     {"last", last}, {"list", to_list},
-      {"items", items_filter},  {"join", join_filter},   {"reverse", reverse}, {"sort", sort}, {"dictsort", dictsort},
-      {"unique", unique},       {"min", smallest},       {"max", largest},     {"sum", sum},   {"default", otherwise},
+      {"length", count_filter}, {"count", count_filter}, {"first", first},      {"last", last},
+      {"list", to_list},        {"items", items_filter}, {"join", join_filter}, {"reverse", reverse},
+      {"batch", batch},         {"slice", slice_filter}, {"sum", sum},          {"default", otherwise},
       {"d", otherwise},         {"attr", attr},
   };
   return find_function(table, name);

@@ -35,7 +35,7 @@ constexpr std::pair<std::string_view, trait> traits[] = {
     {"mapping", [](const value& v) { return v.is<mapping_ptr>(); }},
     {"iterable", is_iterable},
     {"sequence", is_sequence},
-    {"callable", [](const value& v) { return v.is<callable_ptr>(); }},
+    {"callable", [](const value& v) { return v.is<callable_ptr>() || v.is<loop_ptr>() || v.is<undefined>(); }},
 };
 
 value other(std::string_view name, arguments&& given) {

@@ -89,7 +89,7 @@ bool is_indexed(const sequence& list) {
 
 std::string_view type_name(const value& v) {
   static constexpr std::string_view names[] = {"Undefined", "NoneType", "bool",     "int",       "float", "str",
-                                               "list",      "dict",     "function", "namespace", "loop"};
+                                               "list",      "dict",     "function", "namespace", "loop",  "cycler"};
   if (const sequence* list = sequence_of(v)) return sequence_name(list->kind);
   return names[v.data.index()];
 }
@@ -104,6 +104,7 @@ std::size_t depth_of(const value& v) {
   if (const mapping* dict = mapping_of(v)) return dict->depth;
   if (const callable_ptr* function = v.as<callable_ptr>()) return (*function)->depth;
   if (const loop_ptr* loop = v.as<loop_ptr>()) return (*loop)->items->depth;
+  if (const cycler_ptr* cycler = v.as<cycler_ptr>()) return (*cycler)->items->depth;
   return 0;
 }
 

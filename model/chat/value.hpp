@@ -49,6 +49,7 @@ struct sequence {
   std::vector<value> items;
   std::size_t depth = 1;
   mutable bool consumed = false;
+  bool is_group = false;  // groupby's: a tuple whose two items are also .grouper and .list
 };
 
 struct mapping {
@@ -72,6 +73,15 @@ struct name_space {
 struct loop_state {
   std::shared_ptr<const sequence> items;
   std::size_t index = 0;
+  std::size_t depth = 1;                                // of recursion
+  std::function<value(runtime&, arguments&&)> descend;  // loop(items); empty unless the block is recursive
+  mutable std::shared_ptr<const sequence> last_seen;    // by loop.changed(); null before
+};
+
+/// What cycler() returns: its items in turn, over and over.
+struct cycler_state {
+  std::shared_ptr<const sequence> items;
+  std::size_t index = 0;
 };
 
 using text_ptr = std::shared_ptr<const std::string>;
@@ -80,10 +90,11 @@ using mapping_ptr = std::shared_ptr<const mapping>;
 using callable_ptr = std::shared_ptr<const callable>;
 using name_space_ptr = std::shared_ptr<name_space>;
 using loop_ptr = std::shared_ptr<const loop_state>;
+using cycler_ptr = std::shared_ptr<cycler_state>;
 
 struct value {
   std::variant<undefined, none, bool, integer, double, text_ptr, sequence_ptr, mapping_ptr, callable_ptr,
-               name_space_ptr, loop_ptr>
+               name_space_ptr, loop_ptr, cycler_ptr>
       data;
 
   template <class T>

@@ -1,5 +1,6 @@
 #include "actors/http/access/http_access.hpp"
 
+#include "actors/http/access/shared_exchange.hpp"
 #include "actors/http/api_error.hpp"
 #include "base/ascii.hpp"
 #include "cluster/config/config_address.hpp"
@@ -30,8 +31,8 @@ bool is_no_strangers(const std::string& name) {
          name.ends_with(".internal");
 }
 
-/// The host that the first proxy on the way was asked for; empty if no proxy says so. A web page cannot forge it: a
-/// browser asks the server before it sends a header of a page's own, and this server refuses.
+/// The host that the first proxy on the way was asked for; empty if no proxy says so. A stranger's page cannot forge
+/// it: a browser asks the server before it sends a header of a page's own, and this server refuses.
 std::string_view forwarded_host(const http_request& request) {
   std::string_view first = request.header("x-forwarded-host");
   first = first.substr(0, first.find(','));
@@ -44,10 +45,11 @@ std::string_view forwarded_host(const http_request& request) {
 void check_page(api_context& context, const http_request& request) {
   const std::string_view origin = request.header("origin"), host = request.header("host");
   const auto is_from = [&](std::string_view own) { return !own.empty() && host_in(origin) == own; };
-  if (!origin.empty() && !is_from(host) && !is_from(forwarded_host(request)))
+  if (!origin.empty() && !is_from(host) && !is_from(forwarded_host(request)) && !has_shared_origin(context, request))
     throw api_error(403,
-                    "requests of web pages from elsewhere are not answered: put page and server behind one proxy, or "
-                    "let the page's own server ask",
+                    fmt::format("web pages of {} are not answered: name it in http_origins of the cluster's file, put "
+                                "page and server behind one proxy, or let the page's own server ask",
+                                origin.substr(0, 128)),
                     {}, "forbidden_origin");
   if (!context.is_this_machines || !context.keys.is_open()) return;
   for (const std::string& name : {name_in(host), name_in(forwarded_host(request))})

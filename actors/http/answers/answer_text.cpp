@@ -56,6 +56,13 @@ std::string before_choices(const std::string& model, const std::string& adapter)
   return R"(,"system_fingerprint":)" + json_text(adapter.empty() ? model : adapter) + R"(,"choices":[)";
 }
 
+std::string finish_json(const std::string& finish, const stop_reason& stopped_by) {
+  const std::string reason = stopped_by.text    ? json_text(*stopped_by.text)
+                             : stopped_by.token ? fmt::format("{}", *stopped_by.token)
+                                                : "null";
+  return fmt::format(R"({},"stop_reason":{})", json_text(finish), reason);
+}
+
 std::string token_text(const tokenizer& tokens, token_id token) {
   return std::string(tokens.bytes_of(token));
 }

@@ -17,6 +17,8 @@ std::string usage_frame(std::string_view head, const answer_usage& usage);
 /// What stands between the model's name and the choices: the version that answered, as "system_fingerprint". `adapter`:
 /// like "pricing@3"; empty: the bare base, `model`.
 std::string before_choices(const std::string& model, const std::string& adapter);
+/// The value of "finish_reason", and behind it vLLM's "stop_reason": the stop string or token that ended the answer.
+std::string finish_json(const std::string& finish, const stop_reason& stopped_by);
 /// A token's text in logprobs.
 std::string token_text(const tokenizer& tokens, token_id token);
 /// The same for completions, where texts are keys of an object. A token that is no whole character is written as OpenAI

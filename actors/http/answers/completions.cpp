@@ -111,7 +111,7 @@ class completion_format final : public answer_format {
       lists.add_answer(part.tokens, part.details, part.end ? part.end->token : std::nullopt, places_[index]);
       logprobs = lists.text();
     }
-    frame(to, index, part.text, logprobs, part.end ? json_text(part.end->finish) : "null");
+    frame(to, index, part.text, logprobs, part.end ? finish_json(part.end->finish, part.end->stopped_by) : "null");
   }
   void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
@@ -125,7 +125,7 @@ class completion_format final : public answer_format {
       if (prompt_logprobs_)
         more = R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_);
       choice(text, i, echoed + each.text, logprobs_ ? logprobs_of(i, each, scored, echoed) : "null",
-             json_text(each.finish), more);
+             finish_json(each.finish, each.stopped_by), more);
     }
     return text + R"(],"usage":)" + usage_json(usage) + "}";
   }

@@ -62,7 +62,7 @@ class chat_completion_format final : public answer_format {
       frame(to, index, fmt::format(R"({{"content":{}}})", json_text(text)), logprobs, "null");
     for (const tool_call& call : calls)
       frame(to, index, R"({"tool_calls":[)" + call_json(call, sent_calls_[index]++) + "]}", "null", "null");
-    if (part.end) frame(to, index, "{}", "null", json_text(finish_of(index, part.end->finish)));
+    if (part.end) frame(to, index, "{}", "null", finish_json(finish_of(index, part.end->finish), part.end->stopped_by));
   }
   void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(chunk_head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
@@ -72,7 +72,7 @@ class chat_completion_format final : public answer_format {
       const std::string said = message(i, choices[i]);  // also finds the calls that the finish reason depends on
       text += fmt::format(R"({{"index":{},"message":{},"logprobs":{},"finish_reason":{}}})", i, said,
                           has_logprobs_ ? logprobs_json(prompts_->tokens(), choices[i].details) : "null",
-                          json_text(finish_of(i, choices[i].finish)));
+                          finish_json(finish_of(i, choices[i].finish), choices[i].stopped_by));
     }
     text += R"(],"usage":)" + usage_json(usage);
     if (prompt_logprobs_)

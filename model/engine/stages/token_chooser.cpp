@@ -21,6 +21,10 @@ struct token_chooser::open_answer {
 
   std::span<const token_id> written() const { return std::span(text).subspan(static_cast<std::size_t>(prompt_tokens)); }
   bool is_end(token_id token) const { return std::find(ends.begin(), ends.end(), token) != ends.end(); }
+  /// Whether the request itself names the token as one that ends the answer.
+  bool stops_at(token_id token) const {
+    return std::find(sampling.stop_tokens.begin(), sampling.stop_tokens.end(), token) != sampling.stop_tokens.end();
+  }
   std::span<const token_id> barred() const { return barred_ends(ends, sampling, written().size()); }
   bool is_full() const { return static_cast<std::int64_t>(text.size()) - prompt_tokens >= sampling.max_tokens; }
 };
@@ -149,7 +153,7 @@ void token_chooser::take_turn(const step_plan& plan, const chooser_readings& rea
   for (int i = 0; i < row.logit_rows; ++i) {
     sampled_token next = choose_token(readings, turn, i, thread_sampler);
     if (turn.chosen.finished) {
-      if (next.logprob) turn.chosen.ending = std::move(next);
+      if (next.logprob || answer.stops_at(next.token)) turn.chosen.ending = std::move(next);
       break;
     }
     const token_id token = next.token;
@@ -168,7 +172,7 @@ sampled_token token_chooser::choose_token(const chooser_readings& readings, answ
                                           sampler& thread_sampler) const {
   open_answer& answer = *turn.answer;
   const std::size_t index = turn.first_row + static_cast<std::size_t>(logit_row);
-  sampled_token next;
+  sampled_token next{.token = -1};  // none
   if (turn.needs_largest) {
     next.token = readings.largest[index];
   } else {

@@ -70,6 +70,7 @@ class api_test : public testing::Test {
                   log_ += line + "\n";
                 },
             .log_bodies = log_bodies_,
+            .origins = origins_,
             .work = work_};
   }
   std::future<answered> ask(const std::string& method, const std::string& path, const std::string& body = {},
@@ -132,6 +133,7 @@ class api_test : public testing::Test {
   std::mutex mutex_;
   std::string log_;
   bool log_bodies_ = false;
+  std::vector<std::string> origins_;
   sampling_advice advice_;
   std::size_t work_bytes_ = std::size_t{256} << 20;
   std::shared_ptr<task_thread> work_;

@@ -89,7 +89,27 @@ TEST_F(gateway, ends_at_a_stop_string_across_steps_and_cancels_the_rest) {
   EXPECT_EQ(last.tokens, letters("w")) << "the token that ended it is the last";
   ASSERT_TRUE(last.end);
   EXPECT_EQ(last.end->finish, "stop");
+  EXPECT_EQ(last.end->stopped_by.text, "low");
   EXPECT_EQ(router_.take<cancel_request>().id, request_id(1));
+}
+
+TEST_F(gateway, says_which_stop_token_ended_an_answer_but_not_the_models_own) {
+  const auto stopped_by = [&](token_id ending, bool ignore_eos = false, end_reason end = end_reason::stop) {
+    const auto listener = begin(1, {}, 1, {}, 0, true, [&](begin_request& request) {
+      request.engine.sampling.stop_tokens = {7, 1};
+      request.engine.sampling.ignore_eos = ignore_eos;
+      request.engine.end_tokens = {1, 2};
+    });
+    answer_tokens last{.request = request_id(1), .end = end};
+    last.ending = sampled_token{.token = ending};
+    tell(actor_, token_batch{{last}});
+    return listener->heard.take<answer_part>().end->stopped_by;
+  };
+  EXPECT_EQ(stopped_by(7).token, 7);
+  EXPECT_FALSE(stopped_by(7).text);
+  EXPECT_FALSE(stopped_by(2).token);
+  EXPECT_FALSE(stopped_by(1).token) << "it would have ended without the request";
+  EXPECT_EQ(stopped_by(1, true).token, 1);
 }
 
 TEST_F(gateway, passes_over_stop_strings_before_the_least_number_of_tokens) {
@@ -100,6 +120,7 @@ TEST_F(gateway, passes_over_stop_strings_before_the_least_number_of_tokens) {
   bring(1, "wow");
   const auto last = listener->heard.take<answer_part>();
   EXPECT_EQ(last.text, "wo") << "the sixth token is not too many";
+  EXPECT_EQ(last.end->stopped_by.text, "w");
   EXPECT_EQ(last.tokens, letters("wow"));
   EXPECT_EQ(last.end->finish, "stop");
 }
@@ -115,7 +136,9 @@ TEST_F(gateway, keeps_the_stop_string_where_that_is_asked_for) {
 TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {
   const auto listener = begin(1, {"low"});
   bring(1, "lo", end_reason::length);
-  EXPECT_EQ(listener->heard.take<answer_part>().text, "lo");
+  const auto last = listener->heard.take<answer_part>();
+  EXPECT_EQ(last.text, "lo");
+  EXPECT_FALSE(last.end->stopped_by.text);
 }
 
 TEST_F(gateway, cancels_one_of_several_answers_as_soon_as_it_stops) {

@@ -64,6 +64,8 @@ const key_row every_key[] = {
     {"cluster", "listen = \"tcp://127.0.0.1:7801\"",
      [](const cluster& c) { return c.listen == "tcp://127.0.0.1:7801"; }},
     {"cluster", "http = \"\"", [](const cluster& c) { return c.http.empty(); }},
+    {"cluster", "http_origins = [\"https://chat.example.org\"]",
+     [](const cluster& c) { return c.http_origins == words{"https://chat.example.org"}; }},
     {"cluster", "state_dir = \"/var/lib/troupe\"", [](const cluster& c) { return c.state_dir == "/var/lib/troupe"; }},
     {"cluster", "keys = \"keys\"", [](const cluster& c) { return c.keys == "/etc/keys"; }},
     {"cluster", "insecure = true", [](const cluster& c) { return c.insecure; }},

@@ -128,6 +128,8 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("listen = \"udp://127.0.0.1:1\"\n"), "4:10", "tcp://HOST:PORT"},
       {with("http = \"8000\"\n"), "4:8", "write \"HOST:PORT\""},
       {with("http = \"127.0.0.1:7700\"\n"), "4:8", "use another port"},
+      {with("http_origins = [\"*\"]\n"), "4:16", "http_origins has \"*\": write each page's origin"},
+      {with("http_origins = \"https://a.example\"\n"), "4:16", "should be a list of texts"},
       {with("http = \"0.0.0.0:8000\"\n"), "4:8", "insecure = true (troupe serve: --insecure)"},
       {with("listen = \"tcp://0.0.0.0:7700\"\n"), "4:10", "troupe keygen"},
       {with("listen = \"tcp://10.1.2.3:7700\"\n"), "4:10", "troupe keygen"},

@@ -54,6 +54,9 @@ TEST(chat_limits, end_growing_lists) {
   EXPECT_THAT(refused_when_tight("{{ [1] * 1000000000 }}"), HasSubstr("the template"));
   EXPECT_THAT(refused_when_tight("{{ 'x' * (2 ** 100) }}"), HasSubstr("repeating something"));
   EXPECT_THAT(refused_when_tight("{{ (' \n' * 400000).splitlines() }}"), HasSubstr("the template"));
+  EXPECT_THAT(refused_when_tight("{{ [1]|batch(2 ** 100, 0)|list }}"), HasSubstr("the template"));
+  EXPECT_THAT(refused_when_tight("{{ [1]|slice(2 ** 100)|list }}"), HasSubstr("the template"));
+  EXPECT_THAT(refused_when_tight("{{ range(50000)|batch(1)|list }}"), HasSubstr("the template"));
 }
 
 TEST(chat_limits, end_values_that_print_exponentially) {
@@ -68,9 +71,12 @@ TEST(chat_limits, end_endless_recursion) {
   EXPECT_THAT(refusal("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), HasSubstr("levels of evaluation"));
   EXPECT_THAT(refusal("{% macro f() %}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{% endmacro %}{{ f() }}"),
               HasSubstr("levels of evaluation"));
+  EXPECT_THAT(refusal("{% for x in [1] recursive %}{{ loop([x]) }}{% endfor %}"), HasSubstr("levels of evaluation"));
 }
 
 TEST(chat_limits, leave_room_for_the_recursion_of_real_templates) {
+  EXPECT_EQ(render("{% for n in [50] recursive %}{% if n %}x{{ loop([n - 1]) }}{% endif %}{% endfor %}"),
+            std::string(50, 'x'));
   EXPECT_EQ(render("{% macro f(n) %}{% if n %}{{ 'x' + f(n - 1) }}{% endif %}{% endmacro %}{{ f(50) }}"),
             std::string(50, 'x'));
 }
@@ -79,6 +85,8 @@ TEST(chat_limits, end_deep_nesting_of_values) {
   const std::string nesting = "{% set ns = namespace(x=1) %}{% for i in range(500) %}{% set ns.x = ";
   EXPECT_THAT(refusal(nesting + "[ns.x] %}{% endfor %}"), HasSubstr("nested more than"));
   EXPECT_THAT(refusal(nesting + "{'a': ns.x} %}{% endfor %}"), HasSubstr("nested more than"));
+  EXPECT_THAT(refusal(nesting + "cycler(ns.x).next %}{% endfor %}"), HasSubstr("nested more than"));
+  EXPECT_THAT(refusal(nesting + "joiner(ns.x) %}{% endfor %}"), HasSubstr("nested more than"));
   json deep = 1;
   for (int i = 0; i < 1000; ++i) deep = json::array({std::move(deep)});
   EXPECT_THAT(refusal("x", {{"deep", std::move(deep)}}), HasSubstr("nested more than"));
@@ -97,7 +105,7 @@ TEST(chat_limits, end_deep_nesting_of_the_source) {
               HasSubstr("levels of nesting"));
 }
 
-TEST(chat_limits, do_not_leak_or_recurse_over_namespaces_and_macros_that_hold_each_other) {
+TEST(chat_limits, do_not_leak_or_recurse_over_what_holds_each_other) {
   EXPECT_EQ(render("{% set ns = namespace() %}{% set ns.me = ns %}{{ ns.me.me is defined }}"), "True");
   EXPECT_EQ(render("{% set ns = namespace(x=0) %}{% for i in range(50000) %}{% set ns.x = namespace(last=ns.x) %}"
                    "{% endfor %}done"),
@@ -106,6 +114,12 @@ TEST(chat_limits, do_not_leak_or_recurse_over_namespaces_and_macros_that_hold_ea
                    "{% endmacro %}{% set ns = namespace(m=0) %}{% for i in range(20000) %}{{ keep(ns.m) }}{% endfor %}"
                    "{{ ns.m() }}"),
             "True");
+  EXPECT_EQ(render("{% set ns = namespace(m=0) %}{% for i in range(20000) %}{% set last = ns.m %}"
+                   "{% for j in [1] recursive %}{% set ns.m = loop %}{% endfor %}{% endfor %}{{ ns.m([1]) }}done"),
+            "done");
+  EXPECT_EQ(render("{% set ns = namespace(m=0) %}{% for i in range(20000) %}{% for j in [1] %}"
+                   "{% if loop.changed(loop, ns.m) %}{% set ns.m = loop %}{% endif %}{% endfor %}{% endfor %}done"),
+            "done");
 }
 
 TEST(chat_limits, allow_long_conversations) {

@@ -16,8 +16,9 @@ TEST(chat_refusals, name_the_unknown_and_where_it_stands) {
             "test: line 2, column 4: the tag 'include' is unknown or out of place here");
   EXPECT_EQ(refusal("{{ x\n  | frobnicate }}"), "test: line 2, column 5: there is no filter named 'frobnicate'");
   EXPECT_EQ(refusal("{{ x is shiny }}"), "test: line 1, column 9: there is no test named 'shiny'");
-  EXPECT_EQ(refusal("{% for x in y recursive %}{% endfor %}"),
-            "test: line 1, column 15: expected no 'recursive': such loops are not supported, found 'recursive'");
+  EXPECT_EQ(refusal("{% for x in [1] %}\n{{ loop(x) }}{% endfor %}"),
+            "test: line 2, column 8: a loop can only be called if its block is recursive: for … in … recursive");
+  EXPECT_EQ(refusal("{{ [1]|slice(0) }}"), "test: line 1, column 7: slice: the number of slices cannot be zero");
 }
 
 TEST(chat_refusals, count_columns_in_characters) {

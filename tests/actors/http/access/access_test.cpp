@@ -79,6 +79,80 @@ TEST_F(api_access, does_not_serve_pages_from_elsewhere) {
   EXPECT_EQ(ask("GET", "/v1/models", {}, {{"origin", own}}).get().status, 200);
 }
 
+TEST_F(api_access, serves_pages_whose_origin_the_file_names) {
+  origins_ = {"https://chat.example.org", "http://localhost:3000"};
+  start();
+  const auto from = [&](const std::string& origin, const std::string& path = "/v1/models") {
+    return ask("GET", path, {}, {{"origin", origin}}).get();
+  };
+  for (const std::string& origin : origins_) {
+    const answered own = from(origin);
+    EXPECT_EQ(own.status, 200);
+    EXPECT_EQ(own.headers.at("access-control-allow-origin"), origin) << "its own alone, not the list";
+    EXPECT_EQ(own.headers.at("vary"), "Origin");
+    EXPECT_EQ(own.headers.at("access-control-expose-headers"), "*");
+  }
+  const answered nowhere = from("https://chat.example.org", "/v1/nothing");
+  EXPECT_EQ(nowhere.status, 404);
+  EXPECT_EQ(nowhere.headers.at("access-control-allow-origin"), "https://chat.example.org") << "pages read errors, too";
+  for (const char* other : {"https://evil.example", "https://chat.example.org.evil.example", "https://chat.example.or",
+                            "http://chat.example.org", "https://chat.example.org:8443", "null"}) {
+    const answered refused = from(other);
+    EXPECT_EQ(refused.status, 403) << other;
+    EXPECT_FALSE(refused.headers.contains("access-control-allow-origin"));
+    EXPECT_EQ(refused.headers.at("vary"), "Origin") << "no cache may give this to a page that is named";
+    EXPECT_NE(refused.body.find("http_origins"), std::string::npos);
+  }
+  const answered program = ask("GET", "/v1/models").get();
+  EXPECT_EQ(program.headers.at("vary"), "Origin");
+  EXPECT_FALSE(program.headers.contains("access-control-allow-origin"));
+}
+
+TEST_F(api_access, streams_to_pages_whose_origin_the_file_names) {
+  origins_ = {"https://chat.example.org"};
+  start();
+  auto answer = ask("POST", "/v1/completions", R"({"prompt":"A","stream":true})", {{"origin", origins_[0]}});
+  give(gateway_.take<begin_request>(), "B", "stop");
+  const answered got = answer.get();
+  EXPECT_EQ(got.headers.at("access-control-allow-origin"), "https://chat.example.org");
+  EXPECT_NE(got.body.find("data: [DONE]"), std::string::npos);
+}
+
+TEST_F(api_access, tells_browsers_of_such_pages_what_they_may_send) {
+  origins_ = {"https://chat.example.org"};
+  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  start();
+  const auto may_send = [&](const std::string& origin, const std::string& path) {
+    return ask("OPTIONS", path, {},
+               {{"origin", origin},
+                {"access-control-request-method", "POST"},
+                {"access-control-request-headers", "authorization,content-type,x-stainless-os"}})
+        .get();
+  };
+  for (const char* path : {"/v1/chat/completions", "/v1/nothing"}) {
+    const answered yes = may_send(origins_[0], path);
+    EXPECT_EQ(yes.status, 200) << "browsers send no key with this";
+    EXPECT_EQ(yes.headers.at("access-control-allow-origin"), "https://chat.example.org");
+    EXPECT_EQ(yes.headers.at("access-control-allow-methods"), "GET, POST, DELETE");
+    EXPECT_EQ(yes.headers.at("access-control-allow-headers"), "authorization,content-type,x-stainless-os");
+    EXPECT_EQ(yes.headers.at("vary"), "Origin");
+  }
+  const answered no = may_send("https://evil.example", "/v1/chat/completions");
+  EXPECT_EQ(no.status, 405);
+  EXPECT_FALSE(no.headers.contains("access-control-allow-origin"));
+  const answered keyless = ask("GET", "/v1/models", {}, {{"origin", origins_[0]}}).get();
+  EXPECT_EQ(keyless.status, 401) << "keys are still needed";
+  EXPECT_EQ(keyless.headers.at("access-control-allow-origin"), "https://chat.example.org");
+}
+
+TEST_F(api_access, tells_no_page_anything_where_the_file_names_none) {
+  const answered got = ask("OPTIONS", "/v1/models", {},
+                           {{"origin", "https://chat.example.org"}, {"access-control-request-method", "GET"}})
+                           .get();
+  EXPECT_EQ(got.status, 405);
+  EXPECT_FALSE(got.headers.contains("vary"));
+}
+
 TEST_F(api_access, serves_its_own_page_behind_a_proxy_that_says_by_what_name_it_was_asked) {
   const auto status = [&](const std::string& origin, const std::string& forwarded) {
     return ask("GET", "/v1/models", {}, {{"origin", origin}, {"x-forwarded-host", forwarded}}).get().status;

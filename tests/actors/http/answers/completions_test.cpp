@@ -54,6 +54,23 @@ TEST_F(completions, stream_frame_by_frame) {
   EXPECT_EQ(frames[3], "data: [DONE]");
 }
 
+TEST_F(completions, say_which_stop_string_or_token_ended_them) {
+  const auto reason = [&](const stop_reason& stopped_by, bool stream) {
+    auto answer = post("/v1/completions", {{"prompt", "AB"}, {"stop", "\n\n"}, {"stream", stream}});
+    answer_part part = part_of("x");
+    part.end = answer_end{"stop", 1, {}};
+    part.end->stopped_by = stopped_by;
+    gateway_.take<begin_request>().listener->on_part(part);
+    const std::string body = answer.get().body;
+    return (stream ? chunk_of(frames_of(body)[0]) : json::parse(body))["choices"][0].at("stop_reason");
+  };
+  for (const bool stream : {false, true}) {
+    EXPECT_EQ(reason({.text = "\n\n"}, stream), "\n\n");
+    EXPECT_EQ(reason({.token = 7}, stream), 7);
+    EXPECT_EQ(reason({}, stream), nullptr) << "the model itself";
+  }
+}
+
 TEST_F(completions, take_tokens_and_lists_of_them) {
   auto answer = post("/v1/completions", {{"prompt", {1, 2, 3}}, {"echo", true}});
   const auto begun = gateway_.take<begin_request>();

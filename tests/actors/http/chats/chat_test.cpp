@@ -90,7 +90,26 @@ TEST_F(chat, streams_role_text_and_end) {
   EXPECT_EQ(chunk_of(frames[1])["choices"][0]["finish_reason"], nullptr);
   EXPECT_EQ(chunk_of(frames[3])["choices"][0]["delta"], json::object());
   EXPECT_EQ(chunk_of(frames[3])["choices"][0]["finish_reason"], "length");
+  EXPECT_EQ(chunk_of(frames[3])["choices"][0].at("stop_reason"), nullptr);
   EXPECT_FALSE(chunk_of(frames[3]).contains("usage"));
+}
+
+TEST_F(chat, says_which_stop_string_or_token_ended_it) {
+  start(simple);
+  const auto reason = [&](const stop_reason& stopped_by, bool stream) {
+    auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"stop", "x"}, {"stream", stream}});
+    answer_part part = part_of("y");
+    part.end = answer_end{"stop", 1, {}};
+    part.end->stopped_by = stopped_by;
+    gateway_.take<begin_request>().listener->on_part(part);
+    const std::string body = answer.get().body;
+    return (stream ? chunk_of(frames_of(body)[2]) : json::parse(body))["choices"][0].at("stop_reason");
+  };
+  for (const bool stream : {false, true}) {
+    EXPECT_EQ(reason({.text = "x"}, stream), "x");
+    EXPECT_EQ(reason({.token = 7}, stream), 7);
+    EXPECT_EQ(reason({}, stream), nullptr) << "the model itself";
+  }
 }
 
 TEST_F(chat, tells_thoughts_from_answers_where_the_template_knows_them) {

@@ -115,6 +115,23 @@ TEST(token_choice, says_how_likely_the_end_was_where_logprobs_were_asked_for) {
   EXPECT_FALSE(is_told(2));
 }
 
+TEST(token_choice, says_which_of_the_requests_own_stop_tokens_ended_an_answer) {
+  many_answers step;
+  const std::size_t asked = 2;
+  step.openings[asked].sampling.stop_tokens = {7};
+  const auto ending = [&](token_id token, bool finds_largest) {
+    many_answers now = step;
+    now.logits[asked * many_answers::rows_each * stride + static_cast<std::size_t>(token)] = 1000;
+    const chosen_answer chosen = now.chosen(1, finds_largest).answers[asked];
+    EXPECT_TRUE(chosen.finished);
+    return chosen.ending ? chosen.ending->token : token_id{-1};
+  };
+  for (const bool finds_largest : {false, true}) {
+    EXPECT_EQ(ending(7, finds_largest), 7);
+    EXPECT_EQ(ending(5, finds_largest), -1) << "the model's own";
+  }
+}
+
 TEST(token_choice, bars_ends_from_answers_that_are_too_short_whoever_finds_the_largest_logits) {
   many_answers step;
   for (auto& opening : step.openings) opening.sampling.min_tokens = 4;  // they have two tokens
