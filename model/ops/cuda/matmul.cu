@@ -13,9 +13,9 @@ namespace {
 
 constexpr int most_few_rows = 8, few_threads = most_slices * 32;
 constexpr int few_blocks = 3;  // that registers leave room for on a multiprocessor
-/// Of a warp's slice: weights of a kilobyte each (4 bits: half of that), and rows.
+/// Of a warp's slice: weights of a kilobyte each (4 bits: half of that), and rows; as many as the registers hold.
 template <scheme Kind>
-constexpr int stages_ahead = group_of(Kind) ? 4 : 10;
+constexpr int stages_ahead = group_of(Kind) == 0 || Kind == scheme::q4 ? 10 : 8;
 
 /// A lane's weights and rows of a stage, straight from memory.
 template <scheme Kind>
