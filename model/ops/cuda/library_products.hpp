@@ -11,8 +11,8 @@
 
 namespace troupe::cuda {
 
-/// By arithmetic alone, for an H200: unpacking a weight moves 2 bytes, which the library's faster instructions (wgmma)
-/// make up for in some 700 rows; with sums that go out to memory and back, in up to 2,000.
+/// By arithmetic alone, for an H200, whose own kernels have no need of it since: unpacking a weight moves 2 bytes,
+/// which faster products make up for in some 700 rows; with sums that go out to memory and back, in up to 2,000.
 constexpr int least_library_rows = 1024;
 
 /// Some outputs of a product; `first` is a multiple of 16.

@@ -25,7 +25,7 @@ struct memory_of_boxes {
       for (int row = 0; row < sizes.rows; ++row)
         for (int i = 0; i < sizes.bytes; ++i) bytes[block * block_stride + row * row_stride + i] = at({i, row, block});
   }
-  boxes_map map() const { return map_boxes(bytes, sizes, row_stride, block_stride, copied); }
+  boxes_map map() const { return map_boxes(bytes, sizes, row_stride, block_stride, copied, box_order::swizzled); }
 
   static std::byte at(const box& place) {
     const auto is_within = [](int i, int size) { return i >= 0 && i < size; };
@@ -174,7 +174,7 @@ TEST(cuda_host_copy_engine, swizzled_memory_is_aligned) {
 TEST(cuda_host_copy_engine, only_some_memory_can_be_copied) {
   const memory_of_boxes memory;
   const auto describe = [&](int offset, std::int64_t stride, const box& copied) {
-    map_boxes(memory.bytes + offset, sizes, stride, block_stride, copied);
+    map_boxes(memory.bytes + offset, sizes, stride, block_stride, copied, box_order::swizzled);
   };
   EXPECT_NO_THROW(describe(16, row_stride, {128, 256, 256}));
   EXPECT_THROW(describe(8, row_stride, copied), std::runtime_error);

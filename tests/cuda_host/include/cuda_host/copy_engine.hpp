@@ -34,7 +34,7 @@ inline bool can_be_copied(const boxes_map& map) {
          (map.order == box_order::plain || one.bytes == swizzled_row_bytes);
 }
 inline boxes_map map_boxes(const void* memory, const box& sizes, std::int64_t row_stride, std::int64_t block_stride,
-                           const box& copied, box_order order = box_order::swizzled) {
+                           const box& copied, box_order order) {
   auto* first = static_cast<std::byte*>(const_cast<void*>(memory));
   const boxes_map map{first, sizes, row_stride, block_stride, copied, order};
   check(can_be_copied(map) ? cudaSuccess : cudaErrorInvalidValue, "describing memory to the copy engine");

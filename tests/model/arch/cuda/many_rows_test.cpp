@@ -52,7 +52,7 @@ TEST(many_rows_on_a_gpu, get_the_logits_of_few_and_it_is_said_what_multiplies_th
   skip_without_gpu();
   if (testing::Test::IsSkipped()) return;
   if (cuda::is_hopper()) {
-    EXPECT_EQ(remark_of_many_rows(), "") << "our own kernels are faster";
+    EXPECT_EQ(remark_of_many_rows(), "") << "our own kernels multiply them";
   }
   const cuda::older_device one;
   if (cuda::is_hopper()) return;
