@@ -1,14 +1,11 @@
 #include "cli/interrupt.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cerrno>
-#include <csignal>
-#include <cstdint>
 
-#include "base/error.hpp"
+#include <unistd.h>
+#include <csignal>
+
+#include "base/wake_signal.hpp"
 
 namespace troupe {
 namespace {
@@ -18,26 +15,19 @@ std::atomic<int> pending{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler may use nothing else");
 
 std::atomic<bool> is_on_terminal{false};
-std::atomic<int> descriptor{-1};
-
-void signal_descriptor() {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(descriptor.load(), &one, sizeof one);
-}
+std::atomic<const wake_signal*> awaited{nullptr};
 
 void note(int signal) {
-  const int error_of_who_is_interrupted = errno;
   pending.store(signal);
-  signal_descriptor();
-  errno = error_of_who_is_interrupted;
+  if (const wake_signal* const somebody = awaited.load()) somebody->give();
 }
 
-/// Not before somebody wants it: processes that fork would share it.
-int open_descriptor() {
-  descriptor.store(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (descriptor.load() < 0) refuse("no more files can be opened: raise the limit (ulimit -n)");
-  if (is_interrupted()) signal_descriptor();
-  return descriptor.load();
+/// Not before somebody wants it: processes that fork would share it. It stays for handlers that run until the end.
+const wake_signal& make_awaited() {
+  const auto* const made = new wake_signal;
+  awaited.store(made);
+  if (is_interrupted()) made->give();
+  return *made;
 }
 
 extern "C" void on_signal(int signal) {
@@ -79,8 +69,8 @@ bool is_interrupted() {
 }
 
 int interrupt_descriptor() {
-  static const int opened = open_descriptor();
-  return opened;
+  static const wake_signal& made = make_awaited();
+  return made.descriptor();
 }
 
 bool take_interrupt() {

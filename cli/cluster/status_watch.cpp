@@ -1,14 +1,8 @@
 #include "cli/cluster/status_watch.hpp"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
-#include <cstdint>
 #include <memory>
 #include <stdexcept>
 #include <utility>
-
-#include "base/error.hpp"
 
 namespace troupe {
 namespace {
@@ -18,11 +12,7 @@ constexpr auto longest_wait = std::chrono::seconds(3);
 
 }  // namespace
 
-status_watch::status_watch(connect_options head) : head_(std::move(head)) {
-  news_signal_ = file_descriptor(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!news_signal_.is_open()) refuse("no more files can be opened: raise the limit (ulimit -n)");
-  thread_ = std::thread([this] { run(); });
-}
+status_watch::status_watch(connect_options head) : head_(std::move(head)), thread_([this] { run(); }) {}
 
 status_watch::~status_watch() {
   {
@@ -35,8 +25,7 @@ status_watch::~status_watch() {
 
 std::optional<std::string> status_watch::take() {
   const std::lock_guard lock(mutex_);
-  std::uint64_t signals = 0;
-  [[maybe_unused]] const auto read = ::read(news_signal_.number(), &signals, sizeof signals);
+  has_news_.take();
   return std::exchange(news_, std::nullopt);
 }
 
@@ -47,15 +36,12 @@ void status_watch::run() {
     lock.unlock();
     auto said = ask(head);
     lock.lock();
-    if (said) note(std::move(*said));
+    if (said) {
+      news_ = std::move(said);
+      has_news_.give();
+    }
     changed_.wait_for(lock, interval_.load(), [this] { return is_stopping_; });
   }
-}
-
-void status_watch::note(std::string said) {
-  news_ = std::move(said);
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto written = ::write(news_signal_.number(), &one, sizeof one);
 }
 
 /// Nothing where it does not answer: then the link is given up, and the next call makes another.

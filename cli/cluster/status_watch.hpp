@@ -8,7 +8,7 @@
 #include <string>
 #include <thread>
 
-#include "base/file_descriptor.hpp"
+#include "base/wake_signal.hpp"
 #include "cli/cluster/cluster_client.hpp"
 
 namespace troupe {
@@ -25,7 +25,7 @@ class status_watch {
   /// The newest that it has said since the last call, if anything: JSON.
   std::optional<std::string> take();
   /// Readable while take() has something.
-  int news_descriptor() const { return news_signal_.number(); }
+  int news_descriptor() const { return has_news_.descriptor(); }
   /// From now on asks half as often.
   void slow_down() { interval_ = 2 * first_interval; }
 
@@ -33,7 +33,6 @@ class status_watch {
   static constexpr std::chrono::milliseconds first_interval{300};
 
   void run();
-  void note(std::string said);
   std::optional<std::string> ask(std::unique_ptr<cluster_client>& head);
   void check();
 
@@ -42,7 +41,7 @@ class status_watch {
   std::condition_variable changed_;
   bool is_stopping_ = false;
   std::optional<std::string> news_;
-  file_descriptor news_signal_;
+  wake_signal has_news_;
   std::atomic<std::chrono::milliseconds> interval_{first_interval};
   std::chrono::steady_clock::time_point give_up_at_;  ///< the thread's own
   std::thread thread_;

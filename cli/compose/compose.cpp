@@ -1,18 +1,15 @@
 #include "cli/compose/compose.hpp"
 
 #include <poll.h>
-#include <sys/eventfd.h>
 
 #include <array>
-#include <cstdint>
 #include <cstdlib>
 #include <mutex>
 #include <optional>
 #include <thread>
 
-#include "base/error.hpp"
-#include "base/file_descriptor.hpp"
 #include "base/large_blocks.hpp"
+#include "base/wake_signal.hpp"
 #include "cli/compose/compose_head.hpp"
 #include "cli/compose/compose_worker.hpp"
 #include "cli/interrupt.hpp"
@@ -37,12 +34,6 @@ bool await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
   return system.detached_actors() <= threads_of_caf;
 }
 
-file_descriptor new_signal() {
-  file_descriptor made(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
-  if (!made.is_open()) refuse("no more files can be opened: raise the limit (ulimit -n)");
-  return made;
-}
-
 node_site checked_site(const cluster_config& config, const std::string& name) {
   const node_config* known = config.find(name);
   if (known && known->is_head()) {
@@ -59,7 +50,7 @@ struct cluster_node::parts {
 
   // Actors write to these members, so they must outlive all actors.
   std::mutex mutex;
-  file_descriptor end_signal = new_signal();
+  wake_signal end_signal;
   std::optional<int> ended;
 
   wire links;
@@ -80,8 +71,7 @@ struct cluster_node::parts {
       warn(why);
     const std::lock_guard lock(mutex);
     ended = code;
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const auto written = ::write(end_signal.number(), &one, sizeof one);
+    end_signal.give();
   }
 
   std::optional<int> end_code() {
@@ -131,7 +121,7 @@ cluster_node::~cluster_node() {
 
 int cluster_node::wait() {
   const interrupt_guard guard;
-  std::array awaited{pollfd{parts_->end_signal.number(), POLLIN, 0}, pollfd{interrupt_descriptor(), POLLIN, 0}};
+  std::array awaited{pollfd{parts_->end_signal.descriptor(), POLLIN, 0}, pollfd{interrupt_descriptor(), POLLIN, 0}};
   while (true) {
     if (const auto code = parts_->end_code()) return *code;
     if (is_interrupted()) say("told to end");

@@ -81,8 +81,8 @@ bus::impl::impl(options chosen, events handlers)
   check_options(options_);
   zmq_ctx_set(context_.handle(), ZMQ_MAX_SOCKETS, 16384);
   if (!options_.listen.empty()) listen();
-  if (!epoll_.is_open() || !wake_up_.is_open()) refuse("no more files can be opened: raise the limit (ulimit -n)");
-  watch_signal(wake_up_.number(), {source_kind::wake_up});
+  if (!epoll_.is_open()) refuse("no more files can be opened: raise the limit (ulimit -n)");
+  watch_signal(wake_up_.descriptor(), {source_kind::wake_up});
   if (router_) {
     watch_signal(detail::signal_of(router_), {source_kind::router});
     watch_signal(detail::signal_of(router_monitor_), {source_kind::router_monitor});
@@ -174,11 +174,8 @@ void bus::impl::wait_for_input(int timeout_ms) {
 
 void bus::impl::read(const source& from) {
   switch (from.kind) {
-    case source_kind::wake_up: {
-      std::uint64_t count = 0;
-      [[maybe_unused]] const auto bytes = ::read(wake_up_.number(), &count, sizeof count);
-      return;
-    }
+    case source_kind::wake_up:
+      return wake_up_.take();
     case source_kind::router:
       return read_router();
     case source_kind::router_monitor:
@@ -211,8 +208,7 @@ void bus::impl::note_input(link* dialed) {
 }
 
 void bus::impl::wake() const {
-  const std::uint64_t one = 1;
-  [[maybe_unused]] const auto bytes = ::write(wake_up_.number(), &one, sizeof one);
+  wake_up_.give();
 }
 
 int bus::impl::next_timeout() const {

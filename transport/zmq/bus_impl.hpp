@@ -17,10 +17,10 @@
 #include <vector>
 
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <zmq.hpp>
 
 #include "base/file_descriptor.hpp"
+#include "base/wake_signal.hpp"
 #include "transport/zmq/bus.hpp"
 #include "transport/zmq/greeting.hpp"
 #include "transport/zmq/sockets.hpp"
@@ -177,7 +177,8 @@ class bus::impl {
   std::unique_ptr<detail::zap_handler> zap_;
   zmq::socket_t router_, router_monitor_;
   bool router_noted_ = false;
-  file_descriptor epoll_{::epoll_create1(EPOLL_CLOEXEC)}, wake_up_{::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)};
+  file_descriptor epoll_{::epoll_create1(EPOLL_CLOEXEC)};
+  wake_signal wake_up_;
 
   std::uint64_t last_id_ = 0;
   std::unordered_map<link_id, std::unique_ptr<link>> links_;
