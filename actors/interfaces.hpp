@@ -76,8 +76,8 @@ using adapter_fetcher_actor =
     actor_of<begin_fetching, load_adapter, prepare_adapter, adapter_piece, stage_layers, forget_life, stop_now>;
 
 /// The head, as workers see it.
-using workers_head_actor =
-    actor_of<stage_started, stage_failed, step_done, adapter_loaded, adapter_prepared, want_piece, stop_now>;
+using workers_head_actor = actor_of<stage_started, stage_failed, step_ending, step_done, adapter_loaded,
+                                    adapter_prepared, want_piece, stop_now>;
 
 // --- trainer ---
 
@@ -175,8 +175,8 @@ struct requests_returned {
 };
 
 /// Gives the stages of one replica their orders, and the sinks of its requests their tokens.
-using scheduler_actor =
-    actor_of<routed_request, cancel_request, replica_started, replica_stopped, step_done, adapter_loaded, wake>;
+using scheduler_actor = actor_of<routed_request, cancel_request, replica_started, replica_stopped, step_ending,
+                                 step_done, adapter_loaded, wake>;
 
 /// Supervisor to router: a replica exists from now on.
 struct replica_added {

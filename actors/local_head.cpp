@@ -13,6 +13,7 @@ struct local_head_state {
     return {
         [this](stage_started& message) { tell(parts.supervisor, std::move(message)); },
         [this](stage_failed& message) { tell(parts.supervisor, std::move(message)); },
+        [this](step_ending& message) { parts.directory->tell_scheduler(std::move(message)); },
         [this](step_done& message) { parts.directory->tell_scheduler(std::move(message)); },
         [this](adapter_loaded& message) { parts.directory->tell_scheduler(std::move(message)); },
         [this](adapter_prepared& message) { tell(parts.store, std::move(message)); },

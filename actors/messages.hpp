@@ -145,6 +145,16 @@ struct activations {
   auto fields() { return std::tie(life, step); }
 };
 
+/// A stage that needs not be told what it chose itself, to the scheduler: a step is nearly done. If the order for the
+/// next one comes now, nobody has to wait for it.
+struct step_ending {
+  static constexpr std::uint16_t kind = 22;
+  replica_life life;
+  step_id step;
+
+  auto fields() { return std::tie(life, step); }
+};
+
 /// Last stage to scheduler: what a step chose.
 struct step_done {
   static constexpr std::uint16_t kind = 20;

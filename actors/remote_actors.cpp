@@ -31,9 +31,9 @@ struct remote_state<Handle, list<Forwarded...>, list<Ignored...>> {
 using remote_worker =
     remote_state<worker_actor, list<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter>,
                  list<adapter_ready, forget_life, link_lost>>;
-using remote_head =
-    remote_state<workers_head_actor,
-                 list<stage_started, stage_failed, step_done, adapter_loaded, adapter_prepared, want_piece>, list<>>;
+using remote_head = remote_state<
+    workers_head_actor,
+    list<stage_started, stage_failed, step_ending, step_done, adapter_loaded, adapter_prepared, want_piece>, list<>>;
 using remote_trainer =
     remote_state<trainer_actor,
                  list<train_job, stop_training, set_training_share, want_training_piece, training_piece, keep_jobs>,

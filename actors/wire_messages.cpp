@@ -46,6 +46,7 @@ TROUPE_ON_THE_WIRE(start_stage);
 TROUPE_ON_THE_WIRE(stage_started);
 TROUPE_ON_THE_WIRE(run_step);
 TROUPE_ON_THE_WIRE(activations);
+TROUPE_ON_THE_WIRE(step_ending);
 TROUPE_ON_THE_WIRE(step_done);
 TROUPE_ON_THE_WIRE(stage_failed);
 TROUPE_ON_THE_WIRE(load_adapter);

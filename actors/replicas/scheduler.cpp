@@ -38,12 +38,17 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
         end_life(stopped);
         pump();
       },
+      [this](const step_ending& ending) {
+        if (running_ && ending.life == life_) plan_ahead_of(ending.step);
+      },
       [this](const step_done& done) {
         if (!running_ || done.life != life_) return;
         if (!is_expected(done.outcome))
           return tell(parts_.supervisor, life_rejected{life_, "the last stage says what its step cannot have brought"});
         finish_step(done);
-        pump();
+        pump();  // the stages first
+        tell_sinks();
+        report_soon();
       },
       [this](const adapter_loaded& answer) {
         if (!running_ || answer.life != life_) return;

@@ -19,6 +19,13 @@ void scheduler_state::pump() {
   if (!ended_.empty()) tell(parts_.router, requests_ended{parts_.replica, std::exchange(ended_, {})});
 }
 
+/// A step will soon be done, and its stage goes on by itself: it needs an order more than its outcome has to be known.
+void scheduler_state::plan_ahead_of(step_id step) {
+  if (in_flight_.size() != 1 || in_flight_.front().step != step) return;
+  move_adapters();
+  if (requests_->plan_ahead(clock_.now(), order_)) send_order();
+}
+
 void scheduler_state::send_order() {
   flight& sent = in_flight_.emplace_back();
   sent.step = order_.plan.id;
@@ -77,8 +84,6 @@ void scheduler_state::finish_step(const step_done& done) {
       done.outcome, [this](const engine_token& token) { note_token(token); },
       [this](const ended_sequence& ended) { note_end(ended); },
       [this](const engine_reading& reading) { note_reading(reading); });
-  tell_sinks();
-  report_soon();
 }
 
 /// The entry of an answer in the message to its sink: one message for each sink and step. The search starts at the end,

@@ -162,6 +162,7 @@ void head_node::listen_to_members() {
   const auto to_scheduler = [directory = directory_](auto what) { directory->tell_scheduler(std::move(what)); };
   on_member<stage_started>(to_supervisor);
   on_member<stage_failed>(to_supervisor);
+  on_member<step_ending>(to_scheduler);
   on_member<step_done>(to_scheduler);
   on_member<adapter_loaded>(to_scheduler);
   on_member<adapter_prepared>(to_store);

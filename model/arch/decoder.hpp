@@ -83,6 +83,7 @@ class decoder {
   std::int64_t hidden_stride() const { return padded_row(model_->config.hidden); }
   std::int64_t logit_stride() const { return padded_outs(model_->config.vocab_size); }
   bool is_first_rank() const { return options_.split.rank == 0; }
+  bool is_whole() const { return options_.split.is_whole(); }
   const loaded_model& model() const { return *model_; }
 
  protected:

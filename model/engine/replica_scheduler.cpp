@@ -75,9 +75,18 @@ void replica_scheduler::close(sequence_id id) {
 }
 
 bool replica_scheduler::plan_step(instant now, step_order& order) {
+  return complete(order, decisions_.plan_step(now, order.plan));
+}
+
+bool replica_scheduler::plan_ahead(instant now, step_order& order) {
+  return complete(order, decisions_.plan_ahead(now, order.plan));
+}
+
+/// Puts into the order what the last stage must know for its plan, if there is one.
+bool replica_scheduler::complete(step_order& order, bool planned) {
   order.opened.clear();
   order.closed.clear();
-  if (!decisions_.plan_step(now, order.plan)) return false;
+  if (!planned) return false;
   std::swap(order.closed, closed_);
   open_answers(order);
   return true;

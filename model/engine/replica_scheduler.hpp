@@ -50,6 +50,8 @@ class replica_scheduler {
 
   /// The next step; false where there is none to do now.
   bool plan_step(instant now, step_order& order);
+  /// The one after the step in flight, as far as it can be known (batch_scheduler).
+  bool plan_ahead(instant now, step_order& order);
 
   using token_sink = std::function<void(const engine_token&)>;
   using end_sink = std::function<void(const ended_sequence&)>;
@@ -70,6 +72,7 @@ class replica_scheduler {
  private:
   struct answer;
 
+  bool complete(step_order& order, bool planned);
   void open_answers(step_order& order);
   void open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order);
   void close(sequence_id id);

@@ -54,7 +54,7 @@ void batch_scheduler::seat_running(request_priority priority, planning& step) {
 
 /// Gets a running sequence the blocks for its next token; otherwise it is stalled.
 void batch_scheduler::seat(sequence_state& sequence, planning& step) {
-  if (!sequence.landed()) return;
+  if (!sequence.can_join()) return;
   sequence.stalled = false;
   const std::size_t before = sequence.computed;
   if (sequence.pending() > block_tokens) blocks_.reuse_cached(sequence);
@@ -94,7 +94,7 @@ void batch_scheduler::admit_new(request_priority priority, planning& step) {
 /// The next of those that may start beside the adapters that run and the long prompt of this step.
 batch_scheduler::sequence_state* batch_scheduler::next_in_line(request_priority priority) const {
   const auto is_long_one = [&](const sequence_state* other) {
-    return other->landed() && other->priority == priority && costs_.is_long(*other);
+    return other->can_join() && other->priority == priority && costs_.is_long(*other);
   };
   const bool has_long = std::any_of(running_.begin(), running_.end(), is_long_one) ||
                         std::any_of(started_.begin(), started_.end(), is_long_one);
@@ -197,7 +197,9 @@ template <class Allowed>
 bool batch_scheduler::push_out_last(Allowed&& allowed) {
   for (std::size_t i = running_.size(); i-- > 0;) {
     sequence_state& last = *running_[i];
-    if (!last.landed() || !allowed(last)) continue;
+    if (!allowed(last)) continue;
+    held_up_ |= !last.landed();
+    if (!last.landed()) continue;
     running_.erase(running_.begin() + static_cast<std::ptrdiff_t>(i));
     preempt(last);
     return true;
@@ -210,7 +212,7 @@ bool batch_scheduler::push_out_last(Allowed&& allowed) {
 std::int64_t batch_scheduler::tokens_for_new(request_priority priority) const {
   std::int64_t before = 0, of_long = 0, batch = 0;
   const auto count = [&](const sequence_state* sequence) {
-    if (!sequence->landed() || sequence->stalled) return;
+    if (!sequence->can_join() || sequence->stalled) return;
     std::int64_t& sum = sequence->in_batch_tier() ? batch : costs_.is_long(*sequence) ? of_long : before;
     sum += static_cast<std::int64_t>(sequence->pending());
   };

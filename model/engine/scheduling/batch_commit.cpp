@@ -35,35 +35,35 @@ std::span<const ended_sequence> batch_scheduler::commit(step_id step, std::span<
       std::find_if(flying_.begin(), flying_.end(), [&](const flying_step& flying) { return flying.id == step; });
   assert(found != flying_.end());
   if (found == flying_.end()) return ended_;
-  sequence_list rows = std::move(found->rows);
+  std::vector<flying_row> rows = std::move(found->rows);
   landed_ = found->mixed;
   flying_.erase(found);
   outcome_search search(outcomes);
-  for (sequence_state* sequence : rows) land(*sequence, search);
+  for (const flying_row& row : rows) land(row, step, search);
   rows.clear();
   spare_lists_.push_back(std::move(rows));
   return ended_;
 }
 
-void batch_scheduler::land(sequence_state& sequence, outcome_search& outcomes) {
-  sequence.in_flight = step_id{};
-  if (sequence.cancelled && sequence.followers.empty()) return remove(sequence);
-  const auto fed = static_cast<std::size_t>(sequence.planned_tokens);
-  if (sequence.computed + fed > sequence.lost.at) suspects_.acquit(sequence);
-  if (sequence.computed + fed < sequence.tokens.size()) {
-    sequence.computed += fed;
-    return blocks_.publish(sequence);
+void batch_scheduler::land(const flying_row& row, step_id step, outcome_search& outcomes) {
+  sequence_state& sequence = *row.sequence;
+  if (sequence.in_flight == step) sequence.in_flight = step_id{}, sequence.foreseen = false;
+  if (sequence.cancelled && sequence.followers.empty()) {
+    if (sequence.landed()) remove(sequence);
+    return;
   }
-  sequence.computed = sequence.tokens.size();
+  if (row.to > sequence.lost.at) suspects_.acquit(sequence);
+  if (!row.foreseen) sequence.computed = row.to;
   blocks_.publish(sequence);
+  if (!row.complete) return;
   sequence_list followers = std::move(sequence.followers);
   sequence.followers.clear();
   for (sequence_state* follower : followers) fork(sequence, *follower);
   if (sequence.cancelled)
     remove(sequence);
   else
-    take_outcome(sequence, outcomes.of(sequence));
-  for (sequence_state* follower : followers) take_outcome(*follower, outcomes.of(*follower));
+    take_outcome(sequence, row, outcomes.of(sequence));
+  for (sequence_state* follower : followers) take_outcome(*follower, row, outcomes.of(*follower));
 }
 
 /// The prompt is computed: a further answer goes on from it by itself. Its slot is taken already.
@@ -81,34 +81,38 @@ void batch_scheduler::fork(const sequence_state& leader, sequence_state& followe
   running_.push_back(&follower);
 }
 
-void batch_scheduler::take_outcome(sequence_state& sequence, const sequence_outcome& outcome) {
-  append(sequence, outcome);
+void batch_scheduler::take_outcome(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome) {
+  append(sequence, row, outcome);
   if (outcome.finished) return end(sequence, outcome.cut ? end_reason::length : end_reason::stop);
   if (sequence.tokens.size() >= sequence.limit) return end(sequence, end_reason::length);
+  if (row.foreseen) return;  // guesses come too late
   const std::size_t most = std::min(outcome.proposals.size(), static_cast<std::size_t>(options_.max_proposals));
   const auto guesses = outcome.proposals.first(most);
   sequence.proposals.assign(guesses.begin(), guesses.end());
 }
 
 /// Of the tokens that were fed, the right ones count as computed: all known ones, and the guesses that held.
-void batch_scheduler::append(sequence_state& sequence, const sequence_outcome& outcome) {
+void batch_scheduler::append(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome) {
   const auto taken = outcome.tokens.size();
-  assert(taken <= static_cast<std::size_t>(sequence.planned_proposals) + 1);
+  if (row.foreseen) sequence.tokens.pop_back();
+  assert(sequence.tokens.size() == row.to);
+  assert(taken <= static_cast<std::size_t>(row.proposals) + 1);
   assert(taken > 0 || outcome.finished || sequence.tokens.size() == sequence.limit);
   assert(sequence.tokens.size() + taken <= sequence.limit);
   for (std::size_t i = 0; i + 1 < taken; ++i) assert(outcome.tokens[i] == sequence.proposals[i]);
   sequence.tokens.insert(sequence.tokens.end(), outcome.tokens.begin(), outcome.tokens.end());
   sequence.computed = sequence.tokens.size() - std::min<std::size_t>(taken, 1);
   sequence.proposals.clear();
-  sequence.planned_proposals = 0;
   blocks_.publish(sequence);
   queue_of(sequence).charge(sequence, options_.answer_cost * taken);
   if (sequence.tokens.size() >= sequence.urgent_until) stop_being_urgent(sequence);
 }
 
+/// Where another step that has the sequence is in flight already, what that brings means nothing.
 void batch_scheduler::end(sequence_state& sequence, end_reason reason) {
   ended_.push_back({sequence.id, reason});
-  remove(sequence);
+  sequence.cancelled = true;
+  if (sequence.landed()) remove(sequence);
 }
 
 }  // namespace troupe

@@ -55,22 +55,32 @@ const batch_scheduler::sequence_state* batch_scheduler::find_leader(sequence_id 
 
 bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   plan.clear();
-  if (landed_) allowance_.note_step(landed_->prompt_tokens, now - landed_->since);
-  landed_.reset();
+  note_time(landed_, now);
   if (suspects_.any() && !flying_.empty()) return false;
-  declare_urgent();
   planning step{.now = now, .plan = plan};
+  return plan_next(step);
+}
+
+bool batch_scheduler::plan_next(planning& step) {
+  held_up_ = false;
+  declare_urgent();
   seat_all(step);
   choose_rows();
   if (chosen_.empty()) {
-    assert(plan.copies.empty());
+    assert(step.plan.copies.empty());
     return false;
   }
-  plan.id = step_id{++step_};
+  step.plan.id = step_id{++step_};
   give_proposals(give_tokens(step), step);
   write_rows(step);
-  std::swap(plan.forgotten, forgotten_);
+  std::swap(step.plan.forgotten, forgotten_);
   return true;
+}
+
+/// A step with somebody's answer lasted until now.
+void batch_scheduler::note_time(std::optional<mixed_step>& step, instant now) {
+  if (step) allowance_.note_step(step->prompt_tokens, now - step->since);
+  step.reset();
 }
 
 bool batch_scheduler::cancel(sequence_id id) {
@@ -146,10 +156,11 @@ void batch_scheduler::remove(sequence_state& sequence) {
 }
 
 void batch_scheduler::forget_stored(life_end why) {
-  for (flying_step& step : flying_)
-    for (sequence_state* sequence : step.rows) {
-      if (why == life_end::loss) suspects_.note_loss(*sequence);
-      sequence->in_flight = step_id{};
+  for (const flying_step& step : flying_)
+    for (const flying_row& row : step.rows) {
+      if (row.sequence->landed()) continue;  // a step ahead of the one where it was lost
+      if (why == life_end::loss) suspects_.note_loss(*row.sequence, row.from, row.to);
+      take_back(row);
     }
   flying_.clear();
   landed_.reset();
@@ -170,7 +181,7 @@ lost_steps batch_scheduler::lost_with(sequence_id id) const {
 
 std::span<const token_id> batch_scheduler::text_of(sequence_id id) const {
   const sequence_state* sequence = find(id);
-  return sequence ? std::span<const token_id>(sequence->tokens) : std::span<const token_id>();
+  return sequence ? sequence->known() : std::span<const token_id>();
 }
 
 std::optional<batch_scheduler::sequence_start> batch_scheduler::start_of(sequence_id id) const {
@@ -187,7 +198,8 @@ batch_scheduler::statistics batch_scheduler::stats() const {
   statistics all = counts_;
   all.waiting = waiting();
   all.running = running_.size();
-  for (const flying_step& step : flying_) all.in_flight += step.rows.size();
+  all.in_flight = static_cast<std::size_t>(
+      std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return !s->landed(); }));
   all.steps = step_;
   return all;
 }

@@ -4,7 +4,8 @@
 // - No padding and no waiting for others: a sequence joins at any step and leaves at once. A step mixes single tokens
 //   of answers, guesses to be verified, and chunks of prompts, under one token budget.
 // - Decisions depend on the calls alone: no thread, no clock of its own, no model. Several steps may be in flight on
-//   disjoint sequences, one per stage of a pipeline.
+//   disjoint sequences, one per stage of a pipeline; or a second one on the same sequences, planned while the first
+//   one is computed, so that nobody waits for the decision (plan_ahead).
 // - What a sequence computes never depends on the decisions: they only move work.
 // Non-goals: choosing tokens, stop strings, loading adapters, moving bytes.
 //
@@ -105,6 +106,9 @@ class batch_scheduler {
   /// The next step; false (and an empty plan) where nothing can be done before another step is committed or somebody
   /// comes. Sequences of steps in flight are left alone.
   bool plan_step(instant now, step_plan& plan);
+  /// The step after the one in flight, whose outcome is not known yet, for stages that need not be told it: tokens that
+  /// it chooses are `chosen_before`. False where that step must land first. For one step in flight, without guesses.
+  bool plan_ahead(instant now, step_plan& plan);
   /// The step was carried out. There must be an outcome for every answer of a complete row that was not cancelled.
   /// Returns who ended, valid until the next call.
   std::span<const ended_sequence> commit(step_id step, std::span<const sequence_outcome> outcomes);
@@ -151,9 +155,16 @@ class batch_scheduler {
     bool closed_to_growth = false;  ///< an urgent sequence needs the blocks
     std::optional<mixed_step> mixed = {};
   };
+  struct flying_row {
+    sequence_state* sequence;
+    std::size_t from = 0, to = 0;  ///< positions of the known tokens that it feeds
+    std::int32_t proposals = 0;
+    bool complete = false;  ///< those are all that are known
+    bool foreseen = false;  ///< the next step was planned as if this one had landed
+  };
   struct flying_step {
     step_id id;
-    sequence_list rows;
+    std::vector<flying_row> rows;
     std::optional<mixed_step> mixed;
   };
   /// How fast sequences leave the queue.
@@ -172,7 +183,15 @@ class batch_scheduler {
   sequence_state& add_leader(sequence_request request);
   sequence_state& add_follower(sequence_state& leader);
 
+  // batch_ahead.cpp: what a step in flight will do
+  bool can_foresee(const flying_step& step) const;
+  bool will_end(const flying_row& row) const;
+  void foresee(flying_step& step);
+  void take_back(const flying_row& row);
+
   // batch_scheduler.cpp: a step's parts in their order, and how a sequence begins to run, stops and goes
+  bool plan_next(planning& step);
+  void note_time(std::optional<mixed_step>& step, instant now);
   sequence_state* find(sequence_id id) const;
   const sequence_state* find_leader(sequence_id id) const;
   void start(sequence_state& sequence, instant now);
@@ -223,10 +242,10 @@ class batch_scheduler {
 
   // batch_commit.cpp: what a step's outcome changes
   class outcome_search;
-  void land(sequence_state& sequence, outcome_search& outcomes);
+  void land(const flying_row& row, step_id step, outcome_search& outcomes);
   void fork(const sequence_state& leader, sequence_state& follower);
-  void take_outcome(sequence_state& sequence, const sequence_outcome& outcome);
-  void append(sequence_state& sequence, const sequence_outcome& outcome);
+  void take_outcome(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome);
+  void append(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome);
   void end(sequence_state& sequence, end_reason reason);
 
   static std::size_t index_of(request_priority priority) { return static_cast<std::size_t>(priority); }
@@ -252,7 +271,8 @@ class batch_scheduler {
   detail::suspects suspects_;
   std::vector<flying_step> flying_;
   std::optional<mixed_step> landed_;  ///< since the last plan
-  std::vector<sequence_list> spare_lists_;
+  bool held_up_ = false;              ///< in the last plan somebody had to wait for a sequence in flight to give way
+  std::vector<std::vector<flying_row>> spare_lists_;
   std::vector<ended_sequence> ended_;
   std::vector<sequence_id> forgotten_;  ///< for the next plan
 

@@ -19,7 +19,7 @@ void write_answers(const sequence_state& sequence, planned_row& row, step_plan& 
   row.answers = static_cast<std::int32_t>(plan.answers.size()) - row.first_answer;
 }
 
-void write_row(sequence_state& sequence, step_plan& plan) {
+planned_row& write_row(sequence_state& sequence, step_plan& plan) {
   planned_row& row = plan.rows.emplace_back();
   row.sequence = sequence.id;
   row.adapter = sequence.adapter;
@@ -41,6 +41,8 @@ void write_row(sequence_state& sequence, step_plan& plan) {
 
   sequence.known_blocks = sequence.blocks.size();
   sequence.in_flight = sequence.last_step = plan.id;
+  sequence.foreseen = false;
+  return row;
 }
 
 }  // namespace
@@ -49,7 +51,7 @@ void write_row(sequence_state& sequence, step_plan& plan) {
 void batch_scheduler::choose_rows() {
   chosen_.clear();
   for (sequence_state* sequence : running_)
-    if (sequence->landed() && !sequence->stalled) chosen_.push_back(sequence);
+    if (sequence->can_join() && !sequence->stalled) chosen_.push_back(sequence);
   if (suspects_.any()) return suspects_.part(chosen_);
   const auto steps = static_cast<std::size_t>(options_.steps_in_flight);
   const std::size_t share = (running_.size() + steps - 1) / steps;
@@ -141,9 +143,13 @@ void batch_scheduler::write_rows(const planning& step) {
     spare_lists_.pop_back();
   }
   for (sequence_state* sequence : chosen_) {
-    write_row(*sequence, step.plan);
+    const planned_row& row = write_row(*sequence, step.plan);
     counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
-    flying.rows.push_back(sequence);
+    flying.rows.push_back({.sequence = sequence,
+                           .from = sequence->computed,
+                           .to = sequence->computed + static_cast<std::size_t>(sequence->planned_tokens),
+                           .proposals = row.proposals,
+                           .complete = row.complete});
     if (sequence->priority == request_priority::batch) batch_served_ = step_;
   }
 }

@@ -1,6 +1,7 @@
 #pragma once
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "model/engine/scheduling/ids.hpp"
 #include "model/engine/scheduling/prefix_cache.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
+#include "model/engine/scheduling/step_plan.hpp"
 
 namespace troupe::detail {
 
@@ -35,7 +37,7 @@ struct sequence_state {
   std::uint64_t urgent = 0;       ///< its place among the urgent; 0: not urgent
   std::size_t urgent_until = 0;   ///< so many tokens
 
-  std::vector<token_id> tokens;  ///< prompt and answer so far
+  std::vector<token_id> tokens;  ///< prompt and answer so far; last perhaps one that is foreseen (chosen_before)
   std::size_t prompt_tokens = 0;
   std::size_t limit = 0;  ///< tokens at most
   std::vector<token_id> proposals;
@@ -55,7 +57,8 @@ struct sequence_state {
   bool cancelled = false;  ///< only its blocks are still needed: by a step in flight, or by the other answers
   bool stalled = false;    ///< there is no block for its next token
   lost_steps lost;         ///< begins anew where it gets further
-  step_id in_flight;       ///< 0: in no step
+  step_id in_flight;       ///< the last one it is in; 0: in no step
+  bool foreseen = false;   ///< what that step does for it is counted as done: it may be in the next one as well
   step_id last_step;       ///< that had it; 0: none
   std::int32_t planned_tokens = 0, planned_proposals = 0;
 
@@ -68,6 +71,13 @@ struct sequence_state {
   /// In one step. A suspect computes again, in steps of their own, what did no harm before.
   std::size_t most_tokens() const { return suspect() && computed < lost.at ? lost.at - computed : pending(); }
   bool landed() const { return in_flight.value == 0; }
+  /// It may be in the step that is planned.
+  bool can_join() const { return landed() || foreseen; }
+  /// All tokens but the one that a step in flight will choose.
+  std::span<const token_id> known() const {
+    const bool is_foreseen = !tokens.empty() && tokens.back() == chosen_before;
+    return std::span(tokens).first(tokens.size() - (is_foreseen ? 1 : 0));
+  }
   bool decoding() const { return pending() == 1 && computed >= prompt_tokens; }
   /// Rows it may take in a step.
   std::size_t slots() const { return 1 + followers.size(); }

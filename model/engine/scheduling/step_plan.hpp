@@ -10,6 +10,9 @@
 
 namespace troupe {
 
+/// In a plan, instead of a token: the one that the step before chose for this sequence, which only the stage knows yet.
+constexpr token_id chosen_before = -1;
+
 /// One sequence's share of a step. Ranges are in the plan's lists.
 struct planned_row {
   sequence_id sequence;

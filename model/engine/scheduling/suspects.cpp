@@ -10,9 +10,8 @@ void suspects::set(sequence_state& sequence, lost_steps lost) {
   count_ += sequence.suspect();
 }
 
-void suspects::note_loss(sequence_state& sequence) {
+void suspects::note_loss(sequence_state& sequence, std::size_t from, std::size_t to) {
   const lost_steps& before = sequence.lost;
-  const std::size_t from = sequence.computed, to = from + static_cast<std::size_t>(sequence.planned_tokens);
   // Nothing that it had not done before; but if it is lost here again, that counts, or there might be no end of it.
   if (to <= before.at) return set(sequence, {before.lives, from});
   set(sequence, {from > before.at ? 1 : before.lives + 1, std::max(from, before.at)});

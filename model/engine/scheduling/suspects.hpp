@@ -14,8 +14,8 @@ class suspects {
 
   /// What is known of the sequence's losses from now on.
   void set(sequence_state& sequence, lost_steps lost);
-  /// It was in a step that was lost.
-  void note_loss(sequence_state& sequence);
+  /// It was in a step that was lost, with its tokens from one position to another.
+  void note_loss(sequence_state& sequence, std::size_t from, std::size_t to);
   /// It got further than in the step that was lost last, or it ends.
   void acquit(sequence_state& sequence) { set(sequence, {}); }
 

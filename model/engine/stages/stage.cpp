@@ -47,7 +47,7 @@ int stage::begin(const step_order& order) {
   for (const sequence_id gone : plan_->forgotten) tables_.erase(gone);
   if (last_) take_answers(order);
   for (const block_copy& copy : plan_->copies) shard_->copy_block(copy.from.value, copy.to.value);
-  take_tables(*plan_);
+  take_rows(*plan_);
   return static_cast<int>(plan_->tokens.size());
 }
 
@@ -67,16 +67,20 @@ void stage::take_answers(const step_order& order) {
 }
 
 /// A sequence has one row: with a second one its table would move under the first.
-void stage::take_tables(const step_plan& plan) {
+void stage::take_rows(const step_plan& plan) {
   rows_.clear();
+  tokens_ = plan.tokens;
   ++begun_;
   for (const planned_row& row : plan.rows) {
-    auto& [table, begun] = tables_[row.sequence];
+    auto& [table, begun, chosen] = tables_[row.sequence];
     if (std::exchange(begun, begun_) == begun_) refuse("step {} has a sequence twice", plan.id.value);
     const auto kept = static_cast<std::size_t>(row.kept_blocks);
     if (kept > table.size()) refuse("step {} goes on with blocks that this stage does not know", plan.id.value);
     table.resize(kept);
     for (const block_id block : plan.blocks_of(row)) table.push_back(block.value);
+    token_id& token = tokens_[static_cast<std::size_t>(row.first_token)];
+    if (token == chosen_before) token = chosen;
+    if (token == chosen_before) refuse("step {} goes on from a token that was not chosen here", plan.id.value);
     if (static_cast<std::int64_t>(table.size()) * block_tokens < row.position + row.tokens)
       refuse("step {} has too few blocks for a row", plan.id.value);
     rows_.push_back({.first_row = row.first_token,
@@ -87,6 +91,11 @@ void stage::take_tables(const step_plan& plan) {
   }
 }
 
+void stage::note_chosen() {
+  for (const chosen_answer& answer : outcome_.answers)
+    if (answer.tokens > 0) tables_[answer.sequence].chosen = outcome_.tokens_of(answer).back();
+}
+
 const lora_adapter* stage::adapter_of(const planned_row& row) const {
   if (row.adapter == no_adapter) return nullptr;
   const auto found = adapters_.find(row.adapter);
@@ -95,7 +104,7 @@ const lora_adapter* stage::adapter_of(const planned_row& row) const {
 }
 
 void stage::embed(float* hidden) {
-  shard_->embed({rows_, static_cast<int>(plan_->tokens.size())}, plan_->tokens, hidden);
+  shard_->embed({rows_, static_cast<int>(plan_->tokens.size())}, tokens_, hidden);
 }
 
 void stage::run(float* hidden) {
@@ -106,6 +115,7 @@ const step_outcome& stage::finish(const float* hidden) {
   choose(hidden);
   score(hidden);
   if (chooses()) pool(hidden);
+  if (goes_ahead()) note_chosen();
   return outcome_;
 }
 

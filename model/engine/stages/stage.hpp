@@ -28,6 +28,9 @@ class stage {
   bool is_last() const { return last_; }
   /// Whether it chooses the tokens: the first rank of the last stage does.
   bool chooses() const { return last_ && shard_->is_first_rank(); }
+  /// Whether it knows, without being told, which tokens follow those of its step: it gets orders for the next one
+  /// early.
+  bool goes_ahead() const { return is_first() && last_ && shard_->is_whole() && !chooser_.guesses(); }
   std::int64_t hidden_stride() const { return shard_->hidden_stride(); }
   std::string remark() const { return shard_->remark(); }  ///< for the operator; empty: nothing
 
@@ -47,11 +50,13 @@ class stage {
  private:
   struct block_table {
     std::vector<std::int32_t> blocks;
-    std::uint64_t begun = 0;  ///< the last step that had the sequence
+    std::uint64_t begun = 0;          ///< the last step that had the sequence
+    token_id chosen = chosen_before;  ///< by the last step that chose one
   };
 
   void take_answers(const step_order& order);
-  void take_tables(const step_plan& plan);
+  void take_rows(const step_plan& plan);
+  void note_chosen();
   void choose(const float* hidden);
   void score(const float* hidden);
   void pool(const float* hidden);
@@ -70,6 +75,7 @@ class stage {
   std::uint64_t begun_ = 0;  ///< steps
 
   const step_plan* plan_ = nullptr;
+  std::vector<token_id> tokens_;  ///< the plan's; now all of them known
   std::vector<pass_sequence> rows_;
   std::vector<int> logit_rows_, largest_rows_, scored_rows_, pooled_rows_;
   std::vector<token_id> largest_;

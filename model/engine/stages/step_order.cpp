@@ -59,7 +59,12 @@ void check(const step_order& order, const order_limits& limits) {
   }
   if (next != static_cast<std::int64_t>(plan.tokens.size())) broken("tokens of no row");
   const auto is_token = [&](token_id token) { return token >= 0 && token < limits.vocab_size; };
-  if (!std::all_of(plan.tokens.begin(), plan.tokens.end(), is_token)) broken("a token that the model does not have");
+  for (const planned_row& row : plan.rows) {
+    const auto tokens = plan.tokens_of(row);
+    const bool is_chosen_before = row.tokens == 1 && tokens.front() == chosen_before;
+    if (!is_chosen_before && !std::all_of(tokens.begin(), tokens.end(), is_token))
+      broken("a token that the model does not have");
+  }
   for (const block_id block : plan.blocks)
     if (!is_block(block, limits)) broken("a block that is not there");
   for (const block_copy& copy : plan.copies)

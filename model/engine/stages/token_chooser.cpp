@@ -17,6 +17,7 @@ struct token_chooser::open_answer {
   std::int64_t prompt_tokens = 0;
   std::optional<answer_form> form;
   bool impossible = false;   // its constraint cannot be kept
+  bool ended = false;        // a step that was planned before that was known may still name it
   std::uint64_t listed = 0;  // when it got a turn last
 
   std::span<const token_id> written() const { return std::span(text).subspan(static_cast<std::size_t>(prompt_tokens)); }
@@ -139,7 +140,10 @@ void token_chooser::choose(const step_plan& plan, const chooser_readings& readin
   });
   outcome.clear();
   outcome.step = plan.id;
-  for (answer_turn& turn : turns_) report(turn, outcome);
+  for (answer_turn& turn : turns_) {
+    turn.answer->ended = turn.chosen.finished;
+    report(turn, outcome);
+  }
   if (!outcome.details.empty()) outcome.details.resize(outcome.tokens.size());
 }
 
@@ -150,7 +154,8 @@ void token_chooser::take_turn(const step_plan& plan, const chooser_readings& rea
   const planned_row& row = *turn.row;
   const auto fed = plan.tokens_of(row);
   open_answer& answer = *turn.answer;
-  for (int i = 0; i < row.logit_rows; ++i) {
+  turn.chosen.finished = answer.ended;
+  for (int i = 0; i < row.logit_rows && !answer.ended; ++i) {
     sampled_token next = choose_token(readings, turn, i, thread_sampler);
     if (turn.chosen.finished) {
       if (next.logprob || answer.stops_at(next.token)) turn.chosen.ending = std::move(next);

@@ -26,13 +26,15 @@ class token_chooser {
   token_chooser(const compute& with, std::int64_t vocab_size, int lookup_tokens, token_tree_source tokens);
   ~token_chooser();
 
+  bool guesses() const { return lookup_tokens_ > 0; }
+
   void open(const answer_opening& opening);
   void close(sequence_id answer);
 
   /// The rows of the batch whose logits are needed. Where it `finds_largest`, those whose largest one is enough go to
   /// the other list. Rows whose answers are not open are passed over when it comes to choosing.
   void list_rows(const step_plan& plan, bool finds_largest, std::vector<int>& rows, std::vector<int>& largest_of);
-  /// Of the rows that were listed last.
+  /// Of the rows that were listed last. An answer that has ended gets no more tokens.
   void choose(const step_plan& plan, const chooser_readings& readings, step_outcome& outcome);
 
  private:

@@ -91,6 +91,23 @@ TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
   EXPECT_EQ(sink_.count<token_batch>(), 0u);
 }
 
+TEST_F(scheduler, orders_the_next_step_when_one_is_ending) {
+  begin_life(1, 64, 1);
+  ask(1, "AB");
+  const auto first = last_.take<run_step>();
+  tell(actor_, step_ending{life(2), first.order.plan.id});
+  tell(actor_, step_ending{life(1), step_id(7)});
+  tell(actor_, step_ending{life(1), first.order.plan.id});
+  const auto second = last_.take<run_step>();
+  EXPECT_EQ(second.order.plan.tokens, std::vector{chosen_before});
+  tell(actor_, step_ending{life(1), second.order.plan.id});  // too soon: the first one has not landed
+  tell(actor_, outcome_of(first, 'C'));
+  EXPECT_EQ(next_tokens(), letters("C"));
+  tell(actor_, outcome_of(second, 'D'));
+  EXPECT_EQ(next_tokens(), letters("D"));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("D"));
+}
+
 TEST_F(scheduler, tells_how_an_answer_began_even_if_it_ends_at_once) {
   begin_life(1);
   ask(1, "AB");

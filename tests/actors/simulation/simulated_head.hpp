@@ -108,6 +108,7 @@ class simulated_head {
     pass_on<leave_cluster>();
     on_member<stage_started>([this](auto what) { tell(supervisor, std::move(what)); });
     on_member<stage_failed>([this](auto what) { tell(supervisor, std::move(what)); });
+    on_member<step_ending>([this](auto what) { directory->tell_scheduler(what); });
     on_member<step_done>([this](auto what) { directory->tell_scheduler(what); });
     on_member<adapter_loaded>([this](auto what) { directory->tell_scheduler(what); });
     wire.on_lost([this](link_id link, const link_end&) { tell(supervisor, link_lost{link, {}}); });

@@ -92,6 +92,34 @@ TEST_F(worker, runs_the_orders_of_its_life_and_of_no_other) {
   EXPECT_EQ(head_.count<stage_failed>(), 0u);
 }
 
+TEST_F(worker, says_that_a_step_is_ending_if_it_can_go_on_by_itself) {
+  EXPECT_EQ(start(stage_of(2)), "");
+  const auto order = next_order(2);
+  tell(actor_, order);
+  EXPECT_EQ(head_.take<step_ending>().step, order.order.plan.id);
+  run_step next;
+  next.life = life(2);
+  ASSERT_TRUE(requests_->plan_ahead(instant(), next.order));
+  tell(actor_, next);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(head_.take<step_done>().outcome.tokens.size(), 1u);
+}
+
+TEST_F(worker, does_not_say_so_if_it_guesses_or_has_not_all_layers) {
+  auto guessing = stage_of(2);
+  guessing.lookup_tokens = 2;
+  EXPECT_EQ(start(guessing), "");
+  const auto order = next_order(2);
+  tell(actor_, order);
+  (void)head_.take<step_done>();
+  EXPECT_EQ(start(stage_of(3, 1, 1)), "");
+  auto of_last = order;
+  of_last.life = life(3);
+  tell(actor_, hidden_for(of_last, of_last.order.plan.tokens.size() * 4 * 64));
+  tell(actor_, of_last);
+  EXPECT_EQ(start(stage_of(4)), "");  // heard after all of these
+  EXPECT_EQ(head_.count<step_ending>(), 0u);
+}
+
 TEST_F(worker, takes_an_order_that_comes_in_parts) {
   EXPECT_EQ(start(stage_of(2)), "");
   auto order = next_order(2);

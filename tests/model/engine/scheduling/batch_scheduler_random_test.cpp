@@ -21,6 +21,7 @@ struct random_load {
   double losses;
   std::size_t guesses;
   std::uint64_t most_wait, most_batch_wait;  ///< steps without a row, of anyone
+  bool ahead = false;                        ///< of each step, the next one is planned
 };
 
 batch_scheduler::options options_of(std::int32_t blocks, std::int64_t context, std::int32_t batch_tokens,
@@ -51,6 +52,13 @@ std::vector<random_load> loads() {
       {"pipeline", options_of(120, 256, 64, 24, 3, 3, 16), 120, 40, 6, 3, 3, 0.08, 0.01, 0, 2, 400, 500},
       {"tight_pipeline", options_of(16, 200, 32, 12, 2, 4, 8), 120, 60, 5, 3, 4, 0.03, 0.004, 0.0005, 4, 4000, 4000},
       {"many_answers", options_of(24, 128, 32, 12, 2, 2, 16), 30, 30, 2, 2, 12, 0.04, 0.01, 0.0005, 2, 500, 500},
+      {"roomy_ahead", options_of(400, 256, 128, 24, 4, 1, 64), 120, 40, 6, 3, 3, 0.15, 0.01, 0.0005, 0, 200, 200, true},
+      {"tiny_pool_ahead", options_of(13, 200, 48, 8, 2, 1, 16), 150, 60, 4, 3, 4, 0.04, 0.003, 0.0005, 0, 6000, 9000,
+       true},
+      {"tiny_budget_ahead", options_of(60, 128, 4, 4, 1, 1, 16), 60, 20, 5, 2, 2, 0.03, 0.003, 0, 2, 2000, 4000, true},
+      {"alone_ahead", options_of(9, 144, 1, 1, 1, 1, 16), 40, 12, 3, 2, 1, 0.016, 0.003, 0, 0, 5000, 2500, true},
+      {"many_answers_ahead", options_of(24, 128, 32, 12, 2, 1, 16), 30, 30, 2, 2, 12, 0.04, 0.01, 0.0005, 1, 500, 500,
+       true},
   };
 }
 
@@ -124,13 +132,16 @@ class random_calls {
     // Busy and quiet times.
     if (chance(load_.arrivals * (++acts_ / 512 % 3 == 0 ? 3 : 1))) submit();
     if (chance(load_.cancels) && !engine_.answers.empty()) cancel_some();
-    if (chance(load_.losses)) lose();
+    if (chance(load_.losses)) engine_.lose();
     const auto flying = engine_.flights.size();
     if (flying < static_cast<std::size_t>(load_.options.steps_in_flight) && (flying == 0 || chance(0.7)))
       engine_.plan();
+    else if (load_.ahead && flying == 1 && chance(0.5))
+      engine_.plan_ahead();
     if (chance(0.7)) engine_.run();
     if (!engine_.flights.empty() && chance(0.7)) {
-      const auto index = static_cast<std::size_t>(below(static_cast<std::int64_t>(engine_.flights.size())));
+      const auto last = load_.ahead ? 1 : static_cast<std::int64_t>(engine_.flights.size());
+      const auto index = static_cast<std::size_t>(below(last));
       if (engine_.flights[index].ran) engine_.commit(index);
     }
   }
@@ -141,12 +152,6 @@ class random_calls {
     const std::int64_t first = std::max<std::int64_t>(1, last - below(80));
     for (std::int64_t id = first; id <= std::min(last, first + below(3)); ++id)
       engine_.cancel(static_cast<std::uint64_t>(id));
-  }
-
-  void lose() {
-    engine_.scheduler.forget_stored();
-    engine_.replica.lose_everything();
-    engine_.flights.clear();
   }
 
   random_load load_;

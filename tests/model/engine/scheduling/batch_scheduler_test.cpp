@@ -384,9 +384,7 @@ TEST(batch_scheduler, goes_on_from_its_tokens_when_the_stages_lose_what_they_sto
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(engine.step());
   ASSERT_TRUE(engine.plan());
   engine.cancel(2);
-  engine.flights.clear();
-  engine.scheduler.forget_stored();
-  engine.replica.lose_everything();
+  engine.lose();
   EXPECT_TRUE(engine.scheduler.is_consistent());
   EXPECT_EQ(engine.scheduler.pool().free(), 64);
   engine.run_to_end();
@@ -395,9 +393,7 @@ TEST(batch_scheduler, goes_on_from_its_tokens_when_the_stages_lose_what_they_sto
 }
 
 void lose_the_stages(engine_simulation& engine) {
-  engine.flights.clear();
-  engine.scheduler.forget_stored();
-  engine.replica.lose_everything();
+  engine.lose();
   ASSERT_TRUE(engine.scheduler.is_consistent());
 }
 

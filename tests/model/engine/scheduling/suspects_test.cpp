@@ -14,14 +14,11 @@ using rows = std::vector<sequence_state*>;
 TEST(suspects, are_those_with_which_two_steps_were_lost_in_one_place) {
   suspects all;
   sequence_state sequence;
-  sequence.computed = 10;
-  sequence.planned_tokens = 1;
-  all.note_loss(sequence);
+  all.note_loss(sequence, 10, 11);
   EXPECT_FALSE(all.any());
-  all.note_loss(sequence);
+  all.note_loss(sequence, 10, 11);
   EXPECT_EQ(all.count(), 1u);
-  sequence.computed = 11;
-  all.note_loss(sequence);
+  all.note_loss(sequence, 11, 12);
   EXPECT_FALSE(all.any()) << "it had got further";
   EXPECT_EQ(sequence.lost.lives, 1);
   EXPECT_EQ(sequence.lost.at, 11u);
@@ -31,10 +28,9 @@ TEST(suspects, are_not_those_who_only_computed_again_what_did_no_harm) {
   suspects all;
   sequence_state sequence;
   all.set(sequence, {.lives = 2, .at = 10});
-  sequence.planned_tokens = 10;
-  all.note_loss(sequence);
+  all.note_loss(sequence, 0, 10);
   EXPECT_EQ(sequence.lost.lives, 2);
-  all.note_loss(sequence);
+  all.note_loss(sequence, 0, 10);
   EXPECT_EQ(sequence.lost.lives, 3) << "this time it did do harm";
 }
 
@@ -48,9 +44,8 @@ int lives_until_found_out(std::uint64_t one_in, std::uint64_t seed) {
   int lives = 0;
   for (std::uint64_t steps = 0; sequence.lost.lives < 3 && lives < 200; ++steps) {
     const std::size_t to = sequence.computed + std::min(sequence.most_tokens(), step);
-    sequence.planned_tokens = static_cast<std::int32_t>(to - sequence.computed);
     if (to > deadly || random_below(one_in, seed, steps) == 1) {
-      all.note_loss(sequence);
+      all.note_loss(sequence, sequence.computed, to);
       sequence.computed = 0;
       ++lives;
     } else {

@@ -30,7 +30,8 @@ class symbolic_replica {
     return hashes;
   }
 
-  /// Runs the plan, whose rows follow the tokens in `known_tokens`. The past of every row must lie in its blocks.
+  /// Runs the plan, whose rows follow the tokens in `known_tokens`, those chosen by steps that ran among them. The past
+  /// of every row must lie in its blocks.
   template <class KnownTokens>
   void run(const step_plan& plan, KnownTokens&& known_tokens) {
     for (const sequence_id gone : plan.forgotten) tables_.erase(gone);
@@ -68,10 +69,11 @@ class symbolic_replica {
     }
     const auto tokens = plan.tokens_of(row);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
+      const token_id token = tokens[i] == chosen_before ? known.at(first + i) : tokens[i];
       if (static_cast<std::int32_t>(i) < row.tokens - row.proposals) {
-        ASSERT_EQ(tokens[i], known.at(first + i));
+        ASSERT_EQ(token, known.at(first + i));
       }
-      past = after(past, tokens[i]);
+      past = after(past, token);
       position(table, first + i) = past;
     }
   }
@@ -85,6 +87,8 @@ class engine_simulation {
  public:
   struct expected_answer {
     std::vector<token_id> tokens;
+    std::vector<token_id> written;  ///< by steps that ran, whether or not they were committed
+    bool finished = false;          ///< by such a step
     std::size_t prompt = 0;
     std::size_t limit = 0;
     adapter_version adapter;
@@ -98,6 +102,8 @@ class engine_simulation {
   struct flight {
     step_plan plan;
     bool ran = false;
+    std::deque<std::vector<token_id>> kept;
+    std::vector<sequence_outcome> outcomes;  ///< of tokens kept here
   };
 
   explicit engine_simulation(const batch_scheduler::options& chosen)
@@ -108,7 +114,7 @@ class engine_simulation {
     if (!done) return std::nullopt;
     for (std::int32_t i = 0; i < done->answers; ++i) {
       expected_answer& answer = answers[done->first.value + static_cast<std::uint64_t>(i)];
-      answer.tokens = request.prompt;
+      answer.tokens = answer.written = request.prompt;
       answer.prompt = request.prompt.size();
       answer.limit = request.prompt.size() + static_cast<std::size_t>(request.max_tokens);
       answer.limit = std::min(answer.limit, static_cast<std::size_t>(options.context));
@@ -129,14 +135,21 @@ class engine_simulation {
 
   /// Plans a step. Returns false if there is nothing to do.
   bool plan() {
+    return plan([&](step_plan& plan) { return scheduler.plan_step(now, plan); });
+  }
+  /// Plans the one after the step in flight.
+  bool plan_ahead() {
+    return plan([&](step_plan& plan) { return scheduler.plan_ahead(now, plan); });
+  }
+  template <class Plan>
+  bool plan(Plan with) {
     now = now + std::chrono::milliseconds(1);
     flight next;
     if (!spare.empty()) {
-      next = std::move(spare.back());
+      next.plan = std::move(spare.back());
       spare.pop_back();
-      next.ran = false;
     }
-    if (!scheduler.plan_step(now, next.plan)) return false;
+    if (!with(next.plan)) return false;
     steps = next.plan.id.value;
     check_plan(next.plan);
     flights.push_back(std::move(next));
@@ -148,8 +161,21 @@ class engine_simulation {
     for (flight& next : flights) {
       if (next.ran) continue;
       next.ran = true;
-      return replica.run(next.plan,
-                         [&](sequence_id id) -> const std::vector<token_id>& { return answers.at(id.value).tokens; });
+      replica.run(next.plan,
+                  [&](sequence_id id) -> const std::vector<token_id>& { return answers.at(id.value).written; });
+      for (const planned_row& row : next.plan.rows)
+        for (const sequence_id id : next.plan.answers_of(row)) choose(row, id, next);
+      return;
+    }
+  }
+  /// What was stored is gone, and all steps in flight.
+  void lose(life_end why = life_end::loss) {
+    scheduler.forget_stored(why);
+    replica.lose_everything();
+    flights.clear();
+    for (auto& [id, answer] : answers) {
+      answer.written = answer.tokens;
+      answer.finished = false;
     }
   }
 
@@ -157,15 +183,11 @@ class engine_simulation {
   void commit(std::size_t index) {
     flight done = std::move(flights[index]);
     flights.erase(flights.begin() + static_cast<std::ptrdiff_t>(index));
-    std::vector<sequence_outcome> outcomes;
-    std::deque<std::vector<token_id>> kept;
-    for (const planned_row& row : done.plan.rows)
-      for (const sequence_id id : done.plan.answers_of(row)) add_outcome(done.plan, row, id, kept, outcomes);
-    for (const sequence_outcome& outcome : outcomes) {
+    for (const sequence_outcome& outcome : done.outcomes) {
       expected_answer& answer = answers.at(outcome.sequence.value);
-      answer.tokens.insert(answer.tokens.end(), outcome.tokens.begin(), outcome.tokens.end());
+      if (!answer.ended) answer.tokens.insert(answer.tokens.end(), outcome.tokens.begin(), outcome.tokens.end());
     }
-    for (const ended_sequence& ended : scheduler.commit(done.plan.id, outcomes)) {
+    for (const ended_sequence& ended : scheduler.commit(done.plan.id, done.outcomes)) {
       expected_answer& answer = answers.at(ended.sequence.value);
       ASSERT_FALSE(answer.ended) << "ended twice";
       if (ended.reason == end_reason::length) {
@@ -173,7 +195,7 @@ class engine_simulation {
       }
       end(answer);
     }
-    spare.push_back(std::move(done));
+    spare.push_back(std::move(done.plan));
   }
 
   /// One whole step. Returns false if there is nothing to do.
@@ -203,7 +225,7 @@ class engine_simulation {
   symbolic_replica replica;
   std::map<std::uint64_t, expected_answer> answers;
   std::deque<flight> flights;
-  std::vector<flight> spare;
+  std::vector<step_plan> spare;
   instant now{std::chrono::seconds(1)};
   std::uint64_t steps = 0;
   std::size_t alive = 0;
@@ -216,21 +238,19 @@ class engine_simulation {
     --alive;
   }
 
-  void add_outcome(const step_plan& plan, const planned_row& row, sequence_id id,
-                   std::deque<std::vector<token_id>>& kept, std::vector<sequence_outcome>& outcomes) {
-    const expected_answer& answer = answers.at(id.value);
-    if (answer.ended) return;
-    std::vector<token_id>& tokens = kept.emplace_back();
-    std::uint64_t past = symbolic_replica::hashes_of(answer.adapter, answer.tokens).back();
-    bool finished = false;
-    const auto guessed = plan.tokens_of(row).last(static_cast<std::size_t>(row.proposals));
-    for (std::size_t i = 0; row.logit_rows > 0 && i <= guessed.size() && !finished; ++i) {
+  void choose(const planned_row& row, sequence_id id, flight& step) {
+    expected_answer& answer = answers.at(id.value);
+    std::vector<token_id>& tokens = step.kept.emplace_back();
+    std::uint64_t past = symbolic_replica::hashes_of(answer.adapter, answer.written).back();
+    const auto guessed = step.plan.tokens_of(row).last(static_cast<std::size_t>(row.proposals));
+    for (std::size_t i = 0; row.logit_rows > 0 && i <= guessed.size() && !answer.finished; ++i) {
       tokens.push_back(next_token(past, id.value));
       past = symbolic_replica::after(past, tokens.back());
-      finished = stops(past);
+      answer.finished = stops(past);
       if (i < guessed.size() && guessed[i] != tokens.back()) break;
     }
-    outcomes.push_back({id, tokens, finished, make_guesses(past, id.value, kept)});
+    answer.written.insert(answer.written.end(), tokens.begin(), tokens.end());
+    step.outcomes.push_back({id, tokens, answer.finished, make_guesses(past, id.value, step.kept)});
   }
 
   /// Makes guesses of which the first few are right.
@@ -284,9 +304,13 @@ class engine_simulation {
 
   void check_row(const step_plan& plan, const planned_row& row) {
     expected_answer& answer = answers.at(row.sequence.value);
-    const auto known = static_cast<std::size_t>(row.position + row.tokens - row.proposals);
-    ASSERT_LE(known, answer.tokens.size());
-    ASSERT_EQ(row.complete, known == answer.tokens.size());
+    const auto fed = static_cast<std::size_t>(row.position + row.tokens - row.proposals);
+    const planned_row* before = flying_row_of(row.sequence);
+    ASSERT_TRUE(before == nullptr || options.steps_in_flight == 1) << "steps of a pipeline have no sequence in common";
+    const std::size_t known = answer.tokens.size() + (before != nullptr && before->complete ? 1 : 0);
+    ASSERT_LE(fed, known);
+    ASSERT_EQ(row.complete, fed == known);
+    ASSERT_EQ(plan.tokens_of(row)[0] == chosen_before, fed > answer.tokens.size());
     ASSERT_LE(static_cast<std::size_t>(row.position + row.tokens), std::max(answer.limit - 1, answer.prompt));
     if (row.logit_rows > 0) {
       ASSERT_EQ(row.logit_rows, 1 + row.proposals);
@@ -296,8 +320,13 @@ class engine_simulation {
     }
     for (const sequence_id id : plan.answers_of(row)) touch(answers.at(id.value));
     touch(answer);
-    for (const flight& other : flights)
-      for (const planned_row& flying : other.plan.rows) ASSERT_NE(flying.sequence, row.sequence);
+  }
+  /// The last step in flight that has the sequence.
+  const planned_row* flying_row_of(sequence_id id) const {
+    for (auto flying = flights.rbegin(); flying != flights.rend(); ++flying)
+      for (const planned_row& row : flying->plan.rows)
+        if (row.sequence == id) return &row;
+    return nullptr;
   }
 
   void touch(expected_answer& answer) const {

@@ -72,6 +72,12 @@ TEST_F(stage_of_one_model, refuses_rows_that_go_on_with_blocks_that_it_was_not_t
   EXPECT_THROW(stage_.begin(order), input_error);
 }
 
+TEST_F(stage_of_one_model, refuses_to_go_on_from_a_token_that_it_has_not_chosen) {
+  step_order order = order_of({1});
+  order.plan.tokens = {chosen_before};
+  EXPECT_THROW(stage_.begin(order), input_error);
+}
+
 TEST_F(stage_of_one_model, refuses_rows_with_an_adapter_that_is_not_loaded) {
   step_order order = order_of({1});
   order.plan.rows[0].adapter = adapter_version{7};

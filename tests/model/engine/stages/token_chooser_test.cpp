@@ -223,5 +223,32 @@ TEST(token_choice, ends_an_answer_whose_constraint_this_node_cannot_keep_and_no_
   }
 }
 
+TEST(token_chooser, gives_an_answer_that_has_ended_no_more_tokens) {
+  thread_pool pool(1);
+  token_chooser chooser({pool, kernels()}, vocab, 0, {});
+  sampling_params greedy;
+  greedy.temperature = 0.0;
+  chooser.open({{{sequence_id(1), 0}}, greedy, {5}, {1, 2}, 2});
+  step_plan plan;
+  planned_row& row = plan.rows.emplace_back();
+  row.tokens = row.logit_rows = row.answers = 1;
+  row.complete = true;
+  plan.answers = {sequence_id(1)};
+  plan.tokens = {2};
+  const auto chosen = [&](token_id largest) {
+    std::vector<int> rows, largest_of;
+    chooser.list_rows(plan, true, rows, largest_of);
+    step_outcome outcome;
+    chooser.choose(plan, {nullptr, stride, &largest}, outcome);
+    return outcome;
+  };
+  EXPECT_EQ(chosen(7).tokens, std::vector<token_id>{7});
+  for (const token_id largest : {5, 8}) {
+    const step_outcome outcome = chosen(largest);
+    EXPECT_TRUE(outcome.answers.at(0).finished);
+    EXPECT_TRUE(outcome.tokens.empty());
+  }
+}
+
 }  // namespace
 }  // namespace troupe
