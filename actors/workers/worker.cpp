@@ -191,7 +191,7 @@ void worker_state::run_order(const run_step& order) {
   fill(hidden->data(), order.order.plan.id, size);
   stage_->run(hidden->data());
   if (stage_->is_last()) {
-    if (stage_->goes_ahead()) tell(parts_.head, step_ending{role_->life, order.order.plan.id});
+    if (stage_->chooses() && stage_->goes_ahead()) tell(parts_.head, step_ending{role_->life, order.order.plan.id});
     const step_outcome& outcome = stage_->finish(hidden->data());
     if (stage_->chooses()) tell(parts_.head, step_done{role_->life, outcome});
   } else {

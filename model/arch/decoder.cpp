@@ -17,6 +17,15 @@ decoder::options completed(decoder::options options, const model_config& config)
 decoder::decoder(std::shared_ptr<const loaded_model> model, const options& chosen)
     : model_(std::move(model)), options_(completed(chosen, model_->config)) {}
 
+/// What the ranks put together is the first one's alone. Nobody computes with these floats: they are bytes on their
+/// way.
+void decoder::share_tokens(std::span<std::int32_t> tokens) const {
+  if (options_.split.is_whole()) return;
+  static_assert(sizeof(float) == sizeof(std::int32_t));
+  const std::vector<std::size_t> ends(static_cast<std::size_t>(options_.split.ranks), tokens.size());
+  options_.split.gather({reinterpret_cast<float*>(tokens.data()), tokens.size()}, ends, tensor_split::everyone);
+}
+
 std::unique_ptr<decoder> make_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen,
                                       const compute& with) {
   if (!chosen.device.is_cpu()) return make_cuda_decoder(std::move(model), chosen);

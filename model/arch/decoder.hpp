@@ -83,7 +83,10 @@ class decoder {
   std::int64_t hidden_stride() const { return padded_row(model_->config.hidden); }
   std::int64_t logit_stride() const { return padded_outs(model_->config.vocab_size); }
   bool is_first_rank() const { return options_.split.rank == 0; }
-  bool is_whole() const { return options_.split.is_whole(); }
+  /// Whether ranks can tell each other tokens: not if all they can exchange is a device's memory.
+  bool can_share_tokens() const { return options_.split.is_whole() || !options_.split.on_device; }
+  /// Gives every rank those of the first one.
+  void share_tokens(std::span<std::int32_t> tokens) const;
   const loaded_model& model() const { return *model_; }
 
  protected:

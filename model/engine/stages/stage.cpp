@@ -48,6 +48,7 @@ int stage::begin(const step_order& order) {
   if (last_) take_answers(order);
   for (const block_copy& copy : plan_->copies) shard_->copy_block(copy.from.value, copy.to.value);
   take_rows(*plan_);
+  take_tokens(*plan_);
   return static_cast<int>(plan_->tokens.size());
 }
 
@@ -69,18 +70,15 @@ void stage::take_answers(const step_order& order) {
 /// A sequence has one row: with a second one its table would move under the first.
 void stage::take_rows(const step_plan& plan) {
   rows_.clear();
-  tokens_ = plan.tokens;
   ++begun_;
   for (const planned_row& row : plan.rows) {
-    auto& [table, begun, chosen] = tables_[row.sequence];
-    if (std::exchange(begun, begun_) == begun_) refuse("step {} has a sequence twice", plan.id.value);
+    block_table& known = tables_[row.sequence];
+    std::vector<std::int32_t>& table = known.blocks;
+    if (std::exchange(known.begun, begun_) == begun_) refuse("step {} has a sequence twice", plan.id.value);
     const auto kept = static_cast<std::size_t>(row.kept_blocks);
     if (kept > table.size()) refuse("step {} goes on with blocks that this stage does not know", plan.id.value);
     table.resize(kept);
     for (const block_id block : plan.blocks_of(row)) table.push_back(block.value);
-    token_id& token = tokens_[static_cast<std::size_t>(row.first_token)];
-    if (token == chosen_before) token = chosen;
-    if (token == chosen_before) refuse("step {} goes on from a token that was not chosen here", plan.id.value);
     if (static_cast<std::int64_t>(table.size()) * block_tokens < row.position + row.tokens)
       refuse("step {} has too few blocks for a row", plan.id.value);
     rows_.push_back({.first_row = row.first_token,
@@ -89,6 +87,20 @@ void stage::take_rows(const step_plan& plan) {
                      .blocks = table.data(),
                      .adapter = adapter_of(row)});
   }
+}
+
+/// Only the rank that chooses knows what it chose.
+void stage::take_tokens(const step_plan& plan) {
+  tokens_ = plan.tokens;
+  bool goes_on = false;
+  for (const planned_row& row : plan.rows) {
+    token_id& token = tokens_[static_cast<std::size_t>(row.first_token)];
+    if (token != chosen_before) continue;
+    goes_on = true;
+    token = tables_[row.sequence].chosen;
+    if (chooses() && token == chosen_before) refuse("step {} goes on from a token that nobody chose", plan.id.value);
+  }
+  if (goes_on) shard_->share_tokens(tokens_);
 }
 
 void stage::note_chosen() {

@@ -28,9 +28,8 @@ class stage {
   bool is_last() const { return last_; }
   /// Whether it chooses the tokens: the first rank of the last stage does.
   bool chooses() const { return last_ && shard_->is_first_rank(); }
-  /// Whether it knows, without being told, which tokens follow those of its step: it gets orders for the next one
-  /// early.
-  bool goes_ahead() const { return is_first() && last_ && shard_->is_whole() && !chooser_.guesses(); }
+  /// Whether it needs not be told which tokens it chose: it can be given its next order before they are known.
+  bool goes_ahead() const { return is_first() && last_ && shard_->can_share_tokens() && !chooser_.guesses(); }
   std::int64_t hidden_stride() const { return shard_->hidden_stride(); }
   std::string remark() const { return shard_->remark(); }  ///< for the operator; empty: nothing
 
@@ -56,6 +55,7 @@ class stage {
 
   void take_answers(const step_order& order);
   void take_rows(const step_plan& plan);
+  void take_tokens(const step_plan& plan);
   void note_chosen();
   void choose(const float* hidden);
   void score(const float* hidden);

@@ -312,6 +312,25 @@ TEST_F(ranks, make_a_step_together_and_the_first_says_what_was_chosen) {
   EXPECT_EQ(rank_[1].head.count<step_done>(), 0u);
 }
 
+TEST_F(ranks, go_ahead_together) {
+  begin_both(2);
+  const auto order = next_order(2);
+  run_step next = order;
+  ASSERT_TRUE(requests_->plan_ahead(instant(), next.order));
+  std::vector<token_id> chosen;
+  for (const run_step& step : {order, next}) {
+    for (const rank_worker& each : rank_) tell(each.actor, step);
+    chosen.push_back(rank_[0].head.take<step_done>().outcome.tokens.at(0));
+  }
+  EXPECT_EQ(rank_[0].head.count<step_ending>(), 2u);
+  EXPECT_EQ(rank_[1].head.count<step_ending>(), 0u);
+
+  EXPECT_EQ(start(stage_of(2)), "");
+  next.order.plan.tokens = {chosen[0]};
+  for (const run_step& step : {order, next}) tell(actor_, step);
+  for (const token_id token : chosen) EXPECT_EQ(head_.take<step_done>().outcome.tokens.at(0), token);
+}
+
 TEST_F(ranks, fail_when_one_is_gone) {
   begin_both(2);
   tell(rank_[1].actor, forget_life{});
