@@ -43,9 +43,9 @@ void listen(tcp::acceptor& acceptor, const http_options& options) {
   const tcp::endpoint address = resolve(options);
   boost::system::error_code fault;
   acceptor.open(address.protocol(), fault);
+  if (!fault) acceptor.set_option(tcp::acceptor::reuse_address(true), fault);
   if (!fault && options.host == "*" && address.protocol() == tcp::v6())
     acceptor.set_option(asio::ip::v6_only(false), fault);  // whatever the machine's default is
-  if (!fault) acceptor.set_option(tcp::acceptor::reuse_address(true), fault);
   if (!fault) acceptor.bind(address, fault);
   if (!fault) acceptor.listen(asio::socket_base::max_listen_connections, fault);
   if (fault == asio::error::address_in_use)
@@ -78,6 +78,7 @@ void check_http_address(const http_options& options) {
 
 http_server::http_server(http_options options, http_handler handler) : impl_(std::make_unique<impl>()) {
   if (!options.error_body) options.error_body = plain_error;
+  if (!options.more_headers) options.more_headers = [](const http_request&) { return http_headers(); };
   if (!options.on_surplus) options.on_surplus = [] {};
   // The rest of the process needs files, too, however many clients come.
   options.max_connections = std::min(options.max_connections, most_open_files() / 2);

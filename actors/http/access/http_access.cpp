@@ -1,6 +1,6 @@
 #include "actors/http/access/http_access.hpp"
 
-#include "actors/http/access/shared_exchange.hpp"
+#include "actors/http/access/shared_origins.hpp"
 #include "actors/http/api_error.hpp"
 #include "base/ascii.hpp"
 #include "cluster/config/config_address.hpp"
