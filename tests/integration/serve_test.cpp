@@ -48,6 +48,19 @@ TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   EXPECT_EQ(serving.wait(), 0) << serving.error();
 }
 
+TEST_F(serve, is_ended_by_its_file_even_if_that_was_deleted_with_the_state_folder) {
+  process serving = start(serving_);
+  const std::filesystem::path file = site_.path("state") / "troupe/model/cluster.toml";
+  ASSERT_TRUE(wait_until([&] { return serving.out().find(file.string()) != std::string::npos; })) << serving.error();
+  std::filesystem::remove_all(file.parent_path());
+  process down = start({"down", file.string()});
+  EXPECT_EQ(down.wait(), 0) << down.error();
+  EXPECT_EQ(serving.wait(), 0) << serving.error();
+  process again = start({"down", file.string()});
+  EXPECT_EQ(again.wait(), 2);
+  EXPECT_THAT(again.error(), HasSubstr("there is no such file"));
+}
+
 TEST_F(serve, refuses_what_the_cluster_does_not_have_in_the_words_of_the_command_line) {
   words detached = serving_;
   detached.push_back("--detach");
