@@ -137,6 +137,18 @@ TEST_F(chat, streams_thoughts_before_the_answer) {
   std::string thought, text;
   auto frames = frames_of(answer.get().body);
   frames.pop_back();  // [DONE]
+TEST_F(chat, is_refused_by_the_field_that_the_template_does_not_take) {
+  start(std::string(simple) + "{% if mood %}{{ raise_exception('no ' ~ mood) }}{% endif %}");
+  const auto refused = [&](const json& body) { return error_of("/v1/chat/completions", body, 400); };
+  const json error = refused({{"messages", user("Hi")}, {"chat_template_kwargs", {{"mood", "joy"}}}});
+  EXPECT_EQ(error["param"], "chat_template_kwargs");
+  EXPECT_NE(error["message"].get<std::string>().find("no joy"), std::string::npos);
+  EXPECT_EQ(refused({{"messages", user("Hi")}, {"chat_template_kwargs", 5}})["param"], "chat_template_kwargs");
+  json nobody = user("Hi");
+  nobody[0]["role"] = "nobody";
+  EXPECT_EQ(refused({{"messages", nobody}, {"chat_template_kwargs", {{"mood", 0}}}})["param"], "messages");
+}
+
   for (const std::string& frame : frames) {
     const json delta = chunk_of(frame)["choices"][0]["delta"];
     thought += delta.value("reasoning_content", "");
