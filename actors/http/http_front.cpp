@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "actors/http/access/shared_exchange.hpp"
+#include "actors/http/access/shared_origins.hpp"
 #include "actors/http/api_error.hpp"
 #include "actors/http/logged_exchange.hpp"
 #include "actors/http/routes.hpp"
@@ -29,6 +29,7 @@ http_response wrong_method(const std::string& path, const std::string& allowed) 
 
 http_options with_answers_of(http_options options, const std::shared_ptr<api_context>& context) {
   options.on_surplus = [context] { context->metrics.count_refused_connection(); };
+  options.more_headers = [context](const http_request& request) { return headers_for_pages(*context, request); };
   options.error_body = [](int status, std::string_view why) { return error_json(api_error(status, std::string(why))); };
   return options;
 }
@@ -58,7 +59,6 @@ http_front::~http_front() {
 
 void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> exchange) {
   auto logged = log_exchange(std::move(exchange), context_, request);
-  logged = share_exchange(std::move(logged), *context_, request);
   if (is_preflight(*context_, request)) return logged->reply(answer_to_preflight(request));
   auto found = router_.find(request.method, request.path);
   if (found.handler) {

@@ -35,6 +35,11 @@ class list_page {
   /// How many entries to ask the source for: one more than the page has, to know whether there are more.
   std::size_t wanted() const { return most_ + 1; }
 
+  /// Whether the next entry of the whole list is on this page.
+  bool takes_next() const { return begun_ && data_.size() < most_; }
+  /// Ends the page before it is full, with what was added, where there are more.
+  void end_early() { has_more_ = true; }
+
   /// Takes the next entry of the whole list; calls `write` for its JSON if it is on this page. Returns false if the
   /// page is full and there are more.
   template <class Write>

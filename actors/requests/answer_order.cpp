@@ -41,6 +41,21 @@ void check_told(const answer_order& order, const std::vector<begin_request>& req
         "unsupported_value");
 }
 
+/// Tokens of prompts are told with each answer to them.
+void check_repeated(const answer_order& order, const std::vector<begin_request>& requests) {
+  constexpr std::size_t most = 500'000;
+  std::size_t repeated = 0;
+  for (const begin_request& each : requests)
+    repeated += each.engine.sequence.prompt.size() * static_cast<std::size_t>(order.n);
+  if (order.token_ids && repeated > most)
+    refuse_field(
+        "return_token_ids",
+        fmt::format("return_token_ids would repeat {} tokens of prompts, prompts x answers: {} are the most in "
+                    "one response",
+                    repeated, most),
+        "unsupported_value");
+}
+
 void check_copied(const std::string& field, std::size_t bytes, std::size_t prompts) {
   if (prompts > 1 && bytes > most_copied_bytes / prompts)
     refuse_field(field,
@@ -76,6 +91,7 @@ std::vector<begin_request> requests_of(const answer_order& order, answer_format&
     sampling_params sampling = order.sampling;
     sampling.seed += requests.size() * 0x9e3779b97f4a7c15u;  // each prompt has a seed of its own
     begin_request& request = requests.emplace_back();
+    if (order.token_ids && !sampling.logprobs) sampling.logprobs = 0;  // so that it is known which token ends an answer
     request.id = numbers.next();
     request.engine = prompts.prepare(prompt, sampling, order.n, order.priority);
     request.engine.sequence.tenant = tenant_of(order.owner);
@@ -86,12 +102,15 @@ std::vector<begin_request> requests_of(const answer_order& order, answer_format&
     request.version = version;
   }
   check_told(order, requests);
+  check_repeated(order, requests);
+  for (const begin_request& each : requests) format.know_prompt(each.engine.sequence.prompt);
   if (!requests.empty()) format.follow(end_of(requests.front().engine.sequence.prompt, prompts.tokens()));
   return requests;
 }
 
 answer_sheet::answer_sheet(const answer_order& order)
     : n_(static_cast<std::size_t>(order.n)),
+      keeps_details_(order.sampling.logprobs.has_value()),
       choices_(order.prompts.size() * n_),
       left_(choices_.size()),
       counted_(order.prompts.size()) {}
@@ -109,7 +128,7 @@ void answer_sheet::keep(std::size_t prompt, answer_part part) {
   answer_choice& choice = choices_[index_of(prompt, part)];
   choice.text += part.text;
   choice.tokens.insert(choice.tokens.end(), part.tokens.begin(), part.tokens.end());
-  std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
+  if (keeps_details_) std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
   if (!part.scored.empty()) choice.scored = std::move(part.scored);  // sent again if the prompt is computed anew
   if (!part.end) return;
   choice.finish = std::move(part.end->finish);

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ struct answer_order {
   std::string model;    ///< the model's name in the response
   bool stream = false, include_usage = false;
   bool skip_special = true;                     ///< special tokens are no part of the answers' text
+  bool token_ids = false;                       ///< the response names the tokens of prompts and answers
   bool keep_stop = false;                       ///< the stop text that ends an answer is part of it
   std::optional<std::int32_t> prompt_logprobs;  ///< in the response; the engine may be asked for more
   std::string form_field;                       ///< the request's field that states the answer's form, for errors
@@ -38,7 +40,7 @@ struct answer_choice {
   std::string adapter;                       ///< the version that answered
   std::vector<float> hidden = {};            ///< if hidden states were asked for
   std::vector<sampled_token> scored = {};    ///< the prompt's tokens, if asked for; only in its first choice
-  std::optional<sampled_token> ending = {};  ///< the token that ended it, if logprobs were asked for
+  std::optional<sampled_token> ending = {};  ///< the token that ended it, if logprobs or tokens were asked for
   stop_reason stopped_by = {};
 };
 
@@ -66,6 +68,7 @@ class answer_sheet {
 
  private:
   std::size_t n_;
+  bool keeps_details_;
   std::vector<answer_choice> choices_;
   std::size_t left_;           ///< choices without an end
   std::vector<bool> counted_;  ///< whether the prompt's tokens are in usage_
@@ -76,8 +79,9 @@ class answer_sheet {
 class answer_format {
  public:
   virtual ~answer_format() = default;
-  /// How the text of the first prompt ends: told before anything is written.
+  /// How the text of the first prompt ends, and the tokens of each prompt in order: told before anything is written.
   virtual void follow(std::string_view /*prompt_end*/) {}
+  virtual void know_prompt(std::span<const token_id> /*prompt*/) {}
   /// Append frames of a stream to `to`; they do nothing in formats that are never streamed. `adapter`: the version that
   /// answers; empty: the bare base.
   virtual void begin(std::string& /*to*/, std::size_t /*index*/, const std::string& /*adapter*/) {}

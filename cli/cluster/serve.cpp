@@ -27,7 +27,8 @@ namespace {
 
 struct serve_options {
   model_options model;
-  std::vector<std::string> adapter;          ///< NAME=DIR
+  std::vector<std::string> adapter;  ///< NAME=DIR
+  std::vector<std::string> http_origins;
   std::string name, adapters, http, listen;  ///< empty: as a cluster's file without them
   bool insecure = false, detach = false;
 };
@@ -78,7 +79,8 @@ std::string cluster_text(const serve_options& options, const std::string& name, 
   const model_options& model = options.model;
   std::string text = "# Written by `troupe serve`, each time anew. A copy is a file for `troupe up` like any other.\n";
   text += "[cluster]\n" + setting("name", name) + setting("state_dir", state_dir) + setting("listen", options.listen);
-  text += setting("http", options.http) + setting("insecure", options.insecure);
+  text += setting("http", options.http) + setting("http_origins", options.http_origins);
+  text += setting("insecure", options.insecure);
   text += "\n[model]\n" + path_setting(options) + setting("name", options.name) + setting("quant", model.quant) +
           setting("keep", model.keep);
   text += setting("kv", model.kv) + setting("context", model.context);
@@ -193,6 +195,10 @@ void add_serve(CLI::App& program, command& chosen) {
       ->type_name("DIR");
   own.add_option("--http", options.http, "HOST:PORT of the page and the OpenAI API [127.0.0.1:8000]")
       ->type_name("ADDRESS");
+  own.add_option("--http-origins", options.http_origins,
+                 "the origin of a web page from elsewhere that may use the API (CORS); may be repeated")
+      ->type_name("ORIGIN")
+      ->allow_extra_args(false);
   own.add_option("--listen", options.listen, "where other commands reach it [tcp://127.0.0.1:7700]")
       ->type_name("ENDPOINT");
   own.add_flag("--insecure", options.insecure, "allow addresses that other machines reach, not encrypted");

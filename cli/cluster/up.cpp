@@ -149,8 +149,17 @@ int up(const up_options& options) {
   return 0;
 }
 
+/// `troupe serve` writes its file into the state folder: whoever deleted that has deleted both.
+cluster_config config_to_end(const std::string& file) {
+  if (path_exists(file)) return read_cluster_config(file);
+  cluster_config gone;
+  gone.name = gone.label = file;
+  gone.state_dir = std::filesystem::absolute(file).parent_path();
+  return find_up(gone) ? gone : read_cluster_config(file);
+}
+
 int down(const std::string& cluster) {
-  const cluster_config config = read_cluster_config(cluster);
+  const cluster_config config = config_to_end(cluster);
   if (!find_up(config))
     refuse("{} is not up on this machine (nobody holds {}): type this where troupe up or troupe serve started it",
            config.name, config.state_dir.string());

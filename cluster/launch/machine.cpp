@@ -35,6 +35,13 @@ bool is_own_address(const std::string& host) {
   return found;
 }
 
+bool is_taken(const addrinfo& address) {
+  const file_descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int yes = 1;  // as those who will listen there: connections of before that linger do not matter
+  ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
+  return ::bind(socket.number(), address.ai_addr, address.ai_addrlen) != 0 && errno == EADDRINUSE;
+}
+
 }  // namespace
 
 std::string machine_name() {
@@ -56,12 +63,11 @@ bool is_port_taken(const host_port& place) {
   addrinfo wanted{}, *found = nullptr;
   wanted.ai_flags = AI_PASSIVE;
   wanted.ai_socktype = SOCK_STREAM;
-  const std::string host = place.host == "*" ? "0.0.0.0" : place.host;
-  if (::getaddrinfo(host.c_str(), std::to_string(place.port).c_str(), &wanted, &found) != 0) return false;
-  const file_descriptor socket(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const int yes = 1;  // as those who will listen there: connections of before that linger do not matter
-  ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  const bool taken = ::bind(socket.number(), found->ai_addr, found->ai_addrlen) != 0 && errno == EADDRINUSE;
+  const bool is_every = place.host == "*";  // of IPv4 and of IPv6
+  const char* host = is_every ? nullptr : place.host.c_str();
+  if (::getaddrinfo(host, std::to_string(place.port).c_str(), &wanted, &found) != 0) return false;
+  bool taken = is_taken(*found);
+  for (const addrinfo* next = found->ai_next; is_every && !taken && next; next = next->ai_next) taken = is_taken(*next);
   ::freeaddrinfo(found);
   return taken;
 }

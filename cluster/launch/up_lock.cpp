@@ -11,6 +11,7 @@
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "cluster/launch/machine.hpp"
 
 namespace troupe {
@@ -55,6 +56,18 @@ std::optional<up_process> parse_holder(const std::string& text) {
 
 void pause(std::chrono::milliseconds how_long) {
   ::poll(nullptr, 0, static_cast<int>(how_long.count()));
+}
+
+/// If somebody deleted the state folder while the cluster is up, its process still has the file open. Another user's
+/// processes do not tell.
+file_descriptor open_deleted(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const std::string wanted = std::filesystem::weakly_canonical(file, ignored).string() + " (deleted)";
+  for (const auto& process : entries_of("/proc"))
+    for (const auto& opened : entries_of(process / "fd"))
+      if (std::filesystem::read_symlink(opened, ignored) == wanted)
+        return file_descriptor(::open(opened.c_str(), O_RDWR | O_CLOEXEC));
+  return {};
 }
 
 /// A process that has taken the lock may not have written its id yet, so this waits a moment for it.
@@ -103,7 +116,10 @@ std::optional<up_process> find_up(const cluster_config& config) {
   if (!file.is_open() && errno == EACCES)
     refuse("{}: it is another user's to say whether {} is up: type the command as the user who runs the cluster",
            path.string(), config.name);
-  return file.is_open() ? holder_of(file.number()) : std::nullopt;
+  auto holder = file.is_open() ? holder_of(file.number()) : std::nullopt;
+  if (holder) return holder;
+  const file_descriptor deleted = open_deleted(path);
+  return deleted.is_open() ? holder_of(deleted.number()) : std::nullopt;
 }
 
 bool end_up(const cluster_config& config, duration patience) {

@@ -31,6 +31,7 @@ struct up_process {
 
   std::string text() const;  ///< "process 7", "process 7 on HOST"
 };
+/// Also if the state folder was deleted meanwhile.
 std::optional<up_process> find_up(const cluster_config& config);
 /// `troupe down`: sends it SIGTERM, then waits until it has released the lock. Returns false if that takes longer than
 /// `patience`. Throws input_error if it runs elsewhere: its number means another process here.

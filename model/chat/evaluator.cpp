@@ -151,15 +151,24 @@ std::string evaluator::recursive_level(const for_loop& loop, const value& iterab
 sequence_ptr evaluator::loop_items(const for_loop& loop, const value& iterable) {
   sequence_ptr all = iterate(run_.cost, iterable);
   if (!loop.condition) return all;
-  sequence kept{.items = {}, .depth = all->depth};
-  for (const value& item : all->items) {
-    const bool wanted = in_scope(scope_, [&] {
+  std::vector<value> kept;
+  for (const value& item : all->items)
+    in_scope(scope_, [&] {
       bind(loop.bound, item);
-      return truthy(evaluate(*loop.condition));
+      if (truthy(evaluate(*loop.condition))) kept.push_back(bound_value(loop.bound));
     });
-    if (wanted) kept.items.push_back(item);
-  }
-  return std::make_shared<const sequence>(std::move(kept));
+  return *make_sequence(sequence_kind::list, std::move(kept)).as<sequence_ptr>();
+}
+
+// What the names of a loop that filters were bound to. The reference walks through that in place of the items, which
+// previtem and nextitem show: several names are a tuple.
+value evaluator::bound_value(const target& from) {
+  if (from.several.empty()) return lookup(from.name);
+  std::vector<value> parts;
+  for (const target& each : from.several) parts.push_back(bound_value(each));
+  value made = make_sequence(sequence_kind::tuple, std::move(parts));
+  run_.cost.built(made);
+  return made;
 }
 
 value evaluator::filtered_block(const block& body, const std::vector<expression_ptr>& filters) {

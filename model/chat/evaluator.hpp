@@ -47,6 +47,7 @@ class evaluator {
   flow execute_loop(const for_loop& loop, const std::shared_ptr<loop_state>& state);
   bool execute_rounds(const for_loop& loop, const std::shared_ptr<loop_state>& state);
   std::shared_ptr<loop_state> start_loop(const for_loop& loop, const value& iterable);
+  value bound_value(const target& from);
   sequence_ptr loop_items(const for_loop& loop, const value& iterable);
   std::string recursive_level(const for_loop& loop, const value& iterable, std::size_t depth);
   value filtered_block(const block& body, const std::vector<expression_ptr>& filters);

@@ -33,17 +33,32 @@ class serve : public testing::Test {
 TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   site_.give_chat_template();
   words named = serving_;
-  named.insert(named.end(), {"--name", "storyteller", "--adapter", "crimson=" + site_.adapter("red").string()});
+  named.insert(named.end(), {"--name", "storyteller", "--adapter", "crimson=" + site_.adapter("red").string(),
+                             "--http-origins", "http://a", "--http-origins", "http://b:81"});
   process serving = start(named);
   ASSERT_TRUE(wait_until([&] { return serving.poll() || cluster_.running_replicas() > 0; })) << serving.error();
   EXPECT_NE(cluster_.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--ignore-eos", "--json"}), "");
   EXPECT_NE(cluster_.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--adapter", "crimson", "--json"}), "");
   const std::string file = (site_.path("state") / "troupe/storyteller/cluster.toml").string();
   ASSERT_TRUE(wait_until([&] { return serving.out().find(file) != std::string::npos; })) << serving.out();
+  EXPECT_THAT(read_file(file), HasSubstr(R"(http_origins = ["http://a","http://b:81"])"));
   EXPECT_THAT(serving.out(), HasSubstr("try:  troupe chat --connect " + cluster_.endpoint()));
   process down({TROUPE_BINARY, "down", file}, site_.path("down"), {"HOME=/nowhere", "XDG_STATE_HOME="});
   EXPECT_EQ(down.wait(), 0) << "by the file alone: " << down.error();
   EXPECT_EQ(serving.wait(), 0) << serving.error();
+}
+
+TEST_F(serve, is_ended_by_its_file_even_if_that_was_deleted_with_the_state_folder) {
+  process serving = start(serving_);
+  const std::filesystem::path file = site_.path("state") / "troupe/model/cluster.toml";
+  ASSERT_TRUE(wait_until([&] { return serving.out().find(file.string()) != std::string::npos; })) << serving.error();
+  std::filesystem::remove_all(file.parent_path());
+  process down = start({"down", file.string()});
+  EXPECT_EQ(down.wait(), 0) << down.error();
+  EXPECT_EQ(serving.wait(), 0) << serving.error();
+  process again = start({"down", file.string()});
+  EXPECT_EQ(again.wait(), 2);
+  EXPECT_THAT(again.error(), HasSubstr("there is no such file"));
 }
 
 TEST_F(serve, refuses_what_the_cluster_does_not_have_in_the_words_of_the_command_line) {

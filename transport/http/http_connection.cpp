@@ -140,7 +140,7 @@ void http_connection::dispatch() {
   http_request request = request_of(message, std::move(message.body()));
   parser_.reset();
   if (request.id.empty()) request.id = new_request_id();
-  begin_answer(request.id);
+  begin_answer(request.id, request);
   answer_->chunked = is_new;
   answer_->keep_alive = is_new && keeps_alive && !shared_->stopping;
   answer_->head_only = request.method == "HEAD";
@@ -153,21 +153,27 @@ void http_connection::dispatch() {
   }
 }
 
-void http_connection::begin_answer(std::string id) {
+void http_connection::begin_answer(std::string id, const http_request& to) {
   answer_ = std::make_shared<http_answer>();
   answer_->connection = shared_from_this();
   answer_->backlog = shared_->options.stream_backlog;
   answer_->id = std::move(id);
+  answer_->more_headers = shared_->options.more_headers(to);
 }
 
 std::string http_connection::new_request_id() {
   return fmt::format("req-{:08x}{:08x}", shared_->instance, ++shared_->last_request);
 }
 
+http_request http_connection::what_has_come() const {
+  const auto unparsed = parser_->is_header_done() ? asio::const_buffer() : buffer_.cdata();
+  return unfinished_request(parser_->get(), {static_cast<const char*>(unparsed.data()), unparsed.size()});
+}
+
 void http_connection::refuse_with(int status, std::string_view why) {
+  begin_answer(new_request_id(), what_has_come());
   parser_.reset();
   give_back_body();
-  begin_answer(new_request_id());
   answer_->keep_alive = false;
   make_exchange(answer_)->reply({.status = status, .body = shared_->options.error_body(status, why)});
 }

@@ -68,6 +68,7 @@ struct http_answer {
 
   // fixed from the beginning
   std::string id;
+  http_headers more_headers;
   bool chunked = true, head_only = false, keep_alive = true;
   std::size_t backlog = 0;
 };
@@ -107,7 +108,8 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   bool reserve_body();
   bool take_head();
   void dispatch();
-  void begin_answer(std::string id);
+  void begin_answer(std::string id, const http_request& to);
+  http_request what_has_come() const;
   std::string new_request_id();
   void refuse_with(int status, std::string_view why);
   void flush();

@@ -13,7 +13,8 @@ std::string head_of(const http_response& response, const http_answer& answer) {
   std::string head = fmt::format("HTTP/1.1 {} {}\r\n", response.status, http_status_text(response.status));
   if (!response.content_type.empty()) head += fmt::format("content-type: {}\r\n", response.content_type);
   head += fmt::format("x-request-id: {}\r\n", answer.id);
-  for (const auto& [name, value] : response.headers) head += fmt::format("{}: {}\r\n", name, value);
+  for (const auto* headers : {&response.headers, &answer.more_headers})
+    for (const auto& [name, value] : *headers) head += fmt::format("{}: {}\r\n", name, value);
   if (!answer.keep_alive) head += "connection: close\r\n";
   return head;
 }

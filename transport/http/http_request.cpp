@@ -18,6 +18,13 @@ std::string_view without_host(std::string_view target) {
   return path == target.npos ? "/" : target.substr(path);
 }
 
+http_headers headers_of(const request_head& head) {
+  http_headers headers;
+  for (const auto& field : head)
+    headers.emplace_back(lower_case(std::string(field.name_string())), std::string(field.value()));
+  return headers;
+}
+
 }  // namespace
 
 refusal refusal_of(const boost::system::error_code& fault, std::size_t body_bytes) {
@@ -54,11 +61,23 @@ http_request request_of(const request_head& head, std::string body) {
   const std::size_t question = target.find('?');
   request.path = percent_decoded(target.substr(0, question));
   if (question != target.npos) request.query = target.substr(question + 1);
-  for (const auto& field : head)
-    request.headers.emplace_back(lower_case(std::string(field.name_string())), std::string(field.value()));
+  request.headers = headers_of(head);
   request.body = std::move(body);
   const std::string_view id = request.header("x-request-id");
   if (is_name(id)) request.id = id;
+  return request;
+}
+
+http_request unfinished_request(const request_head& parsed, std::string_view unparsed) {
+  http_request request;
+  request.headers = headers_of(parsed);
+  // What has no end yet may be the beginning of something else.
+  for (std::size_t end = 0; (end = unparsed.find("\r\n")) != unparsed.npos; unparsed.remove_prefix(end + 2)) {
+    const std::string_view line = unparsed.substr(0, end);
+    const std::size_t colon = line.find(": ");
+    if (colon != line.npos)
+      request.headers.emplace_back(lower_case(std::string(line.substr(0, colon))), line.substr(colon + 2));
+  }
   return request;
 }
 

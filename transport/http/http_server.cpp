@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/post.hpp>
 
 #include "base/error.hpp"
@@ -20,12 +21,19 @@ std::string plain_error(int status, std::string_view why) {
   return fmt::format(R"({{"error":{{"message":"{}","type":"http_error","param":null,"code":"{}"}}}})", why, status);
 }
 
+bool has_ipv6(asio::io_context& context) {
+  boost::system::error_code fault;
+  tcp::socket(context).open(tcp::v6(), fault);
+  return !fault;
+}
+
 tcp::endpoint resolve(const http_options& options) {
   asio::io_context context;
+  // A socket of IPv6 for every address takes what comes by IPv4, too, unless the machine has none of that kind.
+  if (options.host == "*") return {has_ipv6(context) ? tcp::v6() : tcp::v4(), options.port};
   tcp::resolver resolver(context);
   boost::system::error_code fault;
-  const std::string host = options.host == "*" ? "0.0.0.0" : options.host;
-  const auto found = resolver.resolve(host, std::to_string(options.port), tcp::resolver::passive, fault);
+  const auto found = resolver.resolve(options.host, std::to_string(options.port), tcp::resolver::passive, fault);
   if (fault || found.empty())
     refuse("http {}:{}: there is no such address: {}", options.host, options.port, fault.message());
   return found.begin()->endpoint();
@@ -36,6 +44,8 @@ void listen(tcp::acceptor& acceptor, const http_options& options) {
   boost::system::error_code fault;
   acceptor.open(address.protocol(), fault);
   if (!fault) acceptor.set_option(tcp::acceptor::reuse_address(true), fault);
+  if (!fault && options.host == "*" && address.protocol() == tcp::v6())
+    acceptor.set_option(asio::ip::v6_only(false), fault);  // whatever the machine's default is
   if (!fault) acceptor.bind(address, fault);
   if (!fault) acceptor.listen(asio::socket_base::max_listen_connections, fault);
   if (fault == asio::error::address_in_use)
@@ -68,6 +78,7 @@ void check_http_address(const http_options& options) {
 
 http_server::http_server(http_options options, http_handler handler) : impl_(std::make_unique<impl>()) {
   if (!options.error_body) options.error_body = plain_error;
+  if (!options.more_headers) options.more_headers = [](const http_request&) { return http_headers(); };
   if (!options.on_surplus) options.on_surplus = [] {};
   // The rest of the process needs files, too, however many clients come.
   options.max_connections = std::min(options.max_connections, most_open_files() / 2);

@@ -38,6 +38,9 @@ struct http_options {
 
   /// The body of a response that the server itself makes: 400, 408, 413, 415, 431, 500, 501, 503, 505.
   std::function<std::string(int status, std::string_view why)> error_body = {};
+  /// Of every response, also of those that the server itself makes. Of a request that is refused there may be no more
+  /// than some headers.
+  std::function<http_headers(const http_request& request)> more_headers = {};
   /// Called when a connection beyond `max_connections` is closed, without a word to its client.
   std::function<void()> on_surplus = {};
 };

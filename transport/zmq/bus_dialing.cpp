@@ -57,9 +57,9 @@ bool bus::impl::wait_up(link_id id, std::chrono::milliseconds longest, const std
 
 // The greeting waits in the socket until the connection is made, and is the first thing that the other side gets.
 void bus::impl::dial(link& to) {
-  to.dealer = detail::dialing_socket(context_, options_, to.endpoint, to.server_key);
+  to.dealer = detail::dialing_socket(context_, options_, to.endpoint, to.server_key, to.by_ipv6);
   to.monitor = detail::watch(context_, to.dealer,
-                             ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
+                             ZMQ_EVENT_DISCONNECTED | ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_HANDSHAKE_FAILED_AUTH |
                                  ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL | ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL);
   const int dealer_signal = detail::signal_of(to.dealer), monitor_signal = detail::signal_of(to.monitor);
   watch_signal(dealer_signal, {source_kind::dealer, to.id});
@@ -128,6 +128,12 @@ void bus::impl::read_dealer_monitor(link_id id) {
       // Reads what came before the connection ended, as the socket goes now.
       read_dealer(id);
       if (find(id) != from) return;
+      hang_up(*from);
+      return redial_later(*from);
+    }
+    // libzmq asks a name for one kind of address and takes the first: the listener may have the other kind.
+    if (event->kind == ZMQ_EVENT_CONNECT_RETRIED && detail::names_a_host(from->endpoint)) {
+      from->by_ipv6 = !from->by_ipv6;
       hang_up(*from);
       return redial_later(*from);
     }

@@ -67,6 +67,7 @@ class bus::impl {
     // If we dial:
     std::string endpoint, server_key;
     dialing how = dialing::for_ever;
+    bool by_ipv6 = false;  // if the endpoint has a name: each attempt asks for the other kind of address
     zmq::socket_t dealer, monitor;
     int dealer_signal = -1, monitor_signal = -1;
     std::uint64_t session = 0;  // the other side's number of this link

@@ -54,6 +54,16 @@ bool is_loopback(const std::string& endpoint) {
 
 namespace detail {
 
+bool names_a_host(const std::string& endpoint) {
+  if (!endpoint.starts_with(tcp) || is_for_ipv6(endpoint)) return false;
+  in_addr four{};
+  return ::inet_pton(AF_INET, std::string(host_of(endpoint)).c_str(), &four) != 1;
+}
+
+bool is_for_ipv6(const std::string& endpoint) {
+  return endpoint.starts_with("tcp://[") || endpoint.starts_with("tcp://*:");
+}
+
 void check_endpoint(const std::string& endpoint) {
   if (endpoint.starts_with(ipc) && endpoint.size() > ipc.size()) {
     if (endpoint.size() - ipc.size() >= sizeof(sockaddr_un::sun_path))

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <string_view>
 #include <utility>
 
 #include "base/error.hpp"
@@ -29,14 +30,14 @@ namespace {
 
 constexpr std::size_t worth_sharing = 1024;
 
-void set_common(zmq::socket_t& socket, const bus::options& options, const std::string& endpoint) {
+void set_common(zmq::socket_t& socket, const bus::options& options, bool ipv6) {
   socket.set(zmq::sockopt::linger, 0);
   socket.set(zmq::sockopt::sndhwm, 0);  // send_window bounds it, in bytes
   socket.set(zmq::sockopt::rcvhwm, 256);
   socket.set(zmq::sockopt::maxmsgsize,
              static_cast<std::int64_t>(
                  std::max({options.limits.body_bytes, options.limits.attachment_bytes, std::uint64_t{4096}})));
-  socket.set(zmq::sockopt::ipv6, endpoint.find('[') != std::string::npos);
+  socket.set(zmq::sockopt::ipv6, ipv6);
   socket.set(zmq::sockopt::tcp_keepalive, 1);
   socket.set(zmq::sockopt::tcp_keepalive_idle, 10);
   socket.set(zmq::sockopt::tcp_keepalive_intvl, 5);
@@ -113,7 +114,10 @@ shared_bytes shared_from(zmq::message_t message) {
 std::string peer_address(const zmq::message_t& message) {
   // Not zmq::message_t::gets, which throws where there is none.
   const char* address = zmq_msg_gets(const_cast<zmq_msg_t*>(message.handle()), "Peer-Address");
-  return address != nullptr && *address != '\0' ? address : "an unknown address";
+  if (address == nullptr || *address == '\0') return "an unknown address";
+  // So says a socket that listens for both kinds of one of IPv4.
+  constexpr std::string_view mapped = "::ffff:";
+  return std::string_view(address).starts_with(mapped) ? address + mapped.size() : address;
 }
 
 std::string peer_user(const zmq::message_t& message) {
@@ -123,7 +127,7 @@ std::string peer_user(const zmq::message_t& message) {
 
 zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& options) {
   zmq::socket_t socket(context, zmq::socket_type::router);
-  set_common(socket, options, options.listen);
+  set_common(socket, options, is_for_ipv6(options.listen));
   socket.set(zmq::sockopt::router_mandatory, true);
   // Set even without keys: with a domain, libzmq turns away peers of its oldest protocols. Without one, some of those
   // that break off while they greet would end the process there.
@@ -148,9 +152,9 @@ zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& opti
 }
 
 zmq::socket_t dialing_socket(zmq::context_t& context, const bus::options& options, const std::string& endpoint,
-                             const std::string& server_key) {
+                             const std::string& server_key, bool names_mean_ipv6) {
   zmq::socket_t socket(context, zmq::socket_type::dealer);
-  set_common(socket, options, endpoint);
+  set_common(socket, options, names_a_host(endpoint) ? names_mean_ipv6 : is_for_ipv6(endpoint));
   socket.set(zmq::sockopt::reconnect_ivl, 20);
   socket.set(zmq::sockopt::reconnect_ivl_max, 500);
   socket.set(zmq::sockopt::connect_timeout, 2000);

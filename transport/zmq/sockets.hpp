@@ -42,8 +42,9 @@ std::string peer_address(const zmq::message_t& message);
 std::string peer_user(const zmq::message_t& message);
 
 zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& options);
+/// A host's name is looked up at each attempt to connect, for its IPv6 addresses or for those of IPv4.
 zmq::socket_t dialing_socket(zmq::context_t& context, const bus::options& options, const std::string& endpoint,
-                             const std::string& server_key);
+                             const std::string& server_key, bool names_mean_ipv6);
 
 /// What libzmq tells about a socket's connections.
 struct socket_event {

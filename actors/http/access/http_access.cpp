@@ -1,6 +1,6 @@
 #include "actors/http/access/http_access.hpp"
 
-#include "actors/http/access/shared_exchange.hpp"
+#include "actors/http/access/shared_origins.hpp"
 #include "actors/http/api_error.hpp"
 #include "base/ascii.hpp"
 #include "cluster/config/config_address.hpp"
@@ -46,11 +46,13 @@ void check_page(api_context& context, const http_request& request) {
   const std::string_view origin = request.header("origin"), host = request.header("host");
   const auto is_from = [&](std::string_view own) { return !own.empty() && host_in(origin) == own; };
   if (!origin.empty() && !is_from(host) && !is_from(forwarded_host(request)) && !has_shared_origin(context, request))
-    throw api_error(403,
-                    fmt::format("web pages of {} are not answered: name it in http_origins of the cluster's file, put "
-                                "page and server behind one proxy, or let the page's own server ask",
-                                origin.substr(0, 128)),
-                    {}, "forbidden_origin");
+    throw api_error(
+        403,
+        fmt::format("web pages of {} are not answered: name it in http_origins of the cluster's file (troupe "
+                    "serve: --http-origins), put page and server behind one proxy, or let the page's own "
+                    "server ask",
+                    origin.substr(0, 128)),
+        {}, "forbidden_origin");
   if (!context.is_this_machines || !context.keys.is_open()) return;
   for (const std::string& name : {name_in(host), name_in(forwarded_host(request))})
     if (!is_no_strangers(name))

@@ -32,7 +32,6 @@ constexpr unserved_field unserved[] = {
     {"chat_template"},
     {"add_special_tokens", "a chat's template has them already: leave it out"},
     {"return_tokens_as_token_ids"},
-    {"return_token_ids"},
     {"documents", "give them in chat_template_kwargs"},
     {"prompt_embeds"},
     {"logits_processors"},
@@ -190,6 +189,7 @@ answer_order read_order(const request_fields& from, const served_model& served) 
   check_penalty_window(from, order.sampling);
   order.form_field = form_field_of(from);
   order.skip_special = from.boolean("skip_special_tokens").value_or(true);
+  order.token_ids = from.boolean("return_token_ids").value_or(false);
   order.keep_stop = from.boolean("include_stop_str_in_output").value_or(false);
   read_stream(from, order);
   read_prompt_logprobs(from, order);

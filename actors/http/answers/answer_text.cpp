@@ -74,6 +74,11 @@ std::string completion_token(const std::string& text) {
   return name;
 }
 
+std::string token_ids_json(std::span<const token_id> tokens, const std::optional<sampled_token>& ending) {
+  const std::string comma = tokens.empty() || !ending ? "" : ",";
+  return fmt::format("[{}{}]", fmt::join(tokens, ","), ending ? comma + std::to_string(ending->token) : "");
+}
+
 double finite_logprob(float logprob) {
   return std::isfinite(logprob) ? static_cast<double>(logprob) : impossible;
 }

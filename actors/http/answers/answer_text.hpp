@@ -1,5 +1,7 @@
 // What several kinds of answers write in the same way.
 #pragma once
+#include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -24,6 +26,8 @@ std::string token_text(const tokenizer& tokens, token_id token);
 /// The same for completions, where texts are keys of an object. A token that is no whole character is written as OpenAI
 /// does, as bytes:\xe6; otherwise all such tokens would share one key.
 std::string completion_token(const std::string& text);
+/// [5,17,2]: the tokens of an answer, with the one that ended it, which is no part of its text.
+std::string token_ids_json(std::span<const token_id> tokens, const std::optional<sampled_token>& ending = {});
 /// A log-probability; -9999 for an impossible token, since JSON has no infinity.
 double finite_logprob(float logprob);
 /// The form in chats: [{"token", "logprob", "bytes", "top_logprobs": [{"token", "logprob", "bytes"}]}]

@@ -86,8 +86,10 @@ class completion_format final : public answer_format {
         echoed_(std::move(echoed)),
         logprobs_(order.sampling.logprobs),
         prompt_logprobs_(order.prompt_logprobs),
+        tells_tokens_(order.token_ids),
         frame_end_(frame_end(order)),
-        echo_is_sent_(order.prompts.size()) {
+        echo_is_sent_(order.prompts.size()),
+        prompt_is_told_(order.prompts.size() * n_) {
     head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{})", random_hex(24),
                         std::time(nullptr), json_text(model_));
     for (std::size_t i = 0; i < order.prompts.size() * n_; ++i) {
@@ -97,21 +99,26 @@ class completion_format final : public answer_format {
     }
   }
 
+  void know_prompt(std::span<const token_id> prompt) override {
+    if (tells_tokens_) prompts_told_.push_back(token_ids_json(prompt));
+  }
   void begin(std::string& to, std::size_t index, const std::string& adapter) override {
     if (index == 0) head_ += before_choices(model_, adapter);
     const bool comes_later = logprobs_.has_value();  // with the prompt's log-probabilities
     if (!echoed_.empty() && !echoed_[index / n_].empty() && !comes_later)
-      frame(to, index, echoed_[index / n_], "null", "null");
+      frame(to, index, echoed_[index / n_], "null", "null", tokens_of(index, {}));
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
     if (!part.scored.empty() && logprobs_) echo(to, index / n_, part.scored);
     std::string logprobs = "null";
+    const auto ending = part.end ? part.end->token : std::nullopt;
     if (logprobs_) {
       logprob_lists lists(prompts_->tokens(), *logprobs_);
-      lists.add_answer(part.tokens, part.details, part.end ? part.end->token : std::nullopt, places_[index]);
+      lists.add_answer(part.tokens, part.details, ending, places_[index]);
       logprobs = lists.text();
     }
-    frame(to, index, part.text, logprobs, part.end ? finish_json(part.end->finish, part.end->stopped_by) : "null");
+    frame(to, index, part.text, logprobs, part.end ? finish_json(part.end->finish, part.end->stopped_by) : "null",
+          tokens_of(index, part.tokens, ending));
   }
   void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
@@ -121,9 +128,9 @@ class completion_format final : public answer_format {
       const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
       const auto& scored = choices[i / n_ * n_].scored;
       if (i > 0) text += ',';
-      std::string more;
+      std::string more = tokens_of(i, each.tokens, each.ending);
       if (prompt_logprobs_)
-        more = R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_);
+        more += R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_);
       choice(text, i, echoed + each.text, logprobs_ ? logprobs_of(i, each, scored, echoed) : "null",
              finish_json(each.finish, each.stopped_by), more);
     }
@@ -145,19 +152,29 @@ class completion_format final : public answer_format {
     echo_is_sent_[prompt] = true;
     logprob_lists lists(prompts_->tokens(), *logprobs_);
     lists.add_prompt(scored, echoed_[prompt]);
-    for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i) frame(to, i, echoed_[prompt], lists.text(), "null");
+    for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i)
+      frame(to, i, echoed_[prompt], lists.text(), "null", tokens_of(i, {}));
+  }
+  /// The fields of vLLM's return_token_ids; the prompt's tokens only with what comes first of a choice.
+  std::string tokens_of(std::size_t index, std::span<const token_id> tokens,
+                        const std::optional<sampled_token>& ending = {}) {
+    if (!tells_tokens_) return {};
+    std::string fields = R"(,"token_ids":)" + token_ids_json(tokens, ending);
+    if (!prompt_is_told_[index]) fields += R"(,"prompt_token_ids":)" + prompts_told_[index / n_];
+    prompt_is_told_[index] = true;
+    return fields;
   }
   /// `more`: further fields.
   static void choice(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
-                     std::string_view finish, std::string_view more = {}) {
+                     std::string_view finish, std::string_view more) {
     fmt::format_to(std::back_inserter(to), R"({{"index":{},"text":{},"logprobs":{},"finish_reason":{}{}}})", index,
                    json_text(text), logprobs, finish, more);
   }
   void frame(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
-             std::string_view finish) const {
+             std::string_view finish, std::string_view more) const {
     to += "data: ";
     to += head_;
-    choice(to, index, text, logprobs, finish);
+    choice(to, index, text, logprobs, finish, more);
     to += frame_end_;
   }
 
@@ -166,9 +183,12 @@ class completion_format final : public answer_format {
   std::size_t n_;
   std::vector<std::string> echoed_;                         ///< a text for each prompt; empty: no echo
   std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has
+  bool tells_tokens_;
   std::string_view frame_end_;
-  std::vector<answer_place> places_;  ///< of each answer
-  std::vector<bool> echo_is_sent_;    ///< for each prompt, whether its echo with log-probabilities was sent
+  std::vector<answer_place> places_;       ///< of each answer
+  std::vector<bool> echo_is_sent_;         ///< for each prompt, whether its echo with log-probabilities was sent
+  std::vector<std::string> prompts_told_;  ///< the tokens of each prompt, if they are to be told
+  std::vector<bool> prompt_is_told_;       ///< to each answer
   std::string head_;
 };
 

@@ -96,6 +96,7 @@ asked_answer read_embeddings(const request_fields& from, const served_model& ser
     refuse_field(order.stream ? "stream" : "n", "embeddings have neither n nor a stream");
   if (order.sampling.constraint) refuse_field(order.form_field, "embeddings are no answers: leave out their form");
   if (order.prompt_logprobs) refuse_field("prompt_logprobs", "embeddings have no prompt_logprobs: leave it out");
+  if (order.token_ids) refuse_field("return_token_ids", "embeddings have no return_token_ids: leave it out");
   check_dimensions(from, served.prompts->config().hidden);
   read_prompts(from, "input", order);
   order.sampling.pooling = pooling_of(from);

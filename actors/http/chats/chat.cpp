@@ -28,6 +28,7 @@ class chat_completion_format final : public answer_format {
         model_(order.model),
         has_logprobs_(order.sampling.logprobs.has_value()),
         prompt_logprobs_(order.prompt_logprobs),
+        tells_tokens_(order.token_ids),
         frame_end_(frame_end(order)),
         thoughts_(static_cast<std::size_t>(order.n), thoughts),
         readers_(static_cast<std::size_t>(order.n), reader),
@@ -43,9 +44,12 @@ class chat_completion_format final : public answer_format {
   void follow(std::string_view prompt_end) override {
     for (thought_reader& each : thoughts_) each.follow(prompt_end);
   }
+  void know_prompt(std::span<const token_id> prompt) override {
+    if (tells_tokens_) prompt_told_ = R"(,"prompt_token_ids":)" + token_ids_json(prompt);
+  }
   void begin(std::string& to, std::size_t index, const std::string& adapter) override {
     if (index == 0) chunk_head_ += before_choices(model_, adapter);
-    frame(to, index, R"({"role":"assistant","content":""})", "null", "null");
+    frame(to, index, R"({"role":"assistant","content":""})", nothing_more, "null", index == 0 ? prompt_told_ : "");
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
     tool_call_reader& reader = readers_[index];
@@ -53,16 +57,18 @@ class chat_completion_format final : public answer_format {
     std::string text = reader.push(said.answer);
     if (part.end) text += reader.finish(part.end->finish == "length");
     const auto calls = reader.take_calls();
-    const bool has_more = has_logprobs_ && !part.details.empty();
-    std::string logprobs = has_more ? logprobs_json(prompts_->tokens(), part.details) : "null";
+    const auto ending = part.end ? part.end->token : std::nullopt;
+    std::string more = logprobs_of(has_logprobs_ && !part.details.empty(), part.details);
+    if (!part.tokens.empty() || ending) more += tokens_of(part.tokens, ending);
     if (!said.thought.empty())
       frame(to, index, fmt::format(R"({{"reasoning_content":{}}})", json_text(said.thought)),
-            std::exchange(logprobs, "null"), "null");
-    if (!text.empty() || logprobs != "null")
-      frame(to, index, fmt::format(R"({{"content":{}}})", json_text(text)), logprobs, "null");
+            std::exchange(more, nothing_more), "null");
+    if (!text.empty() || more != nothing_more)
+      frame(to, index, fmt::format(R"({{"content":{}}})", json_text(text)), more, "null");
     for (const tool_call& call : calls)
-      frame(to, index, R"({"tool_calls":[)" + call_json(call, sent_calls_[index]++) + "]}", "null", "null");
-    if (part.end) frame(to, index, "{}", "null", finish_json(finish_of(index, part.end->finish), part.end->stopped_by));
+      frame(to, index, R"({"tool_calls":[)" + call_json(call, sent_calls_[index]++) + "]}", nothing_more, "null");
+    if (part.end)
+      frame(to, index, "{}", nothing_more, finish_json(finish_of(index, part.end->finish), part.end->stopped_by));
   }
   void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(chunk_head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
@@ -70,11 +76,12 @@ class chat_completion_format final : public answer_format {
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (i > 0) text += ',';
       const std::string said = message(i, choices[i]);  // also finds the calls that the finish reason depends on
-      text += fmt::format(R"({{"index":{},"message":{},"logprobs":{},"finish_reason":{}}})", i, said,
-                          has_logprobs_ ? logprobs_json(prompts_->tokens(), choices[i].details) : "null",
-                          finish_json(finish_of(i, choices[i].finish), choices[i].stopped_by));
+      text +=
+          fmt::format(R"({{"index":{},"message":{},{},"finish_reason":{}}})", i, said,
+                      logprobs_of(has_logprobs_, choices[i].details) + tokens_of(choices[i].tokens, choices[i].ending),
+                      finish_json(finish_of(i, choices[i].finish), choices[i].stopped_by));
     }
-    text += R"(],"usage":)" + usage_json(usage);
+    text += R"(],"usage":)" + usage_json(usage) + prompt_told_;
     if (prompt_logprobs_)
       text += R"(,"prompt_logprobs":)" +
               prompt_logprobs_json(prompts_->tokens(), choices.front().scored, *prompt_logprobs_);
@@ -105,20 +112,32 @@ class chat_completion_format final : public answer_format {
   std::string finish_of(std::size_t index, const std::string& finish) const {
     return readers_[index].has_calls() && finish == "stop" ? "tool_calls" : finish;
   }
-  void frame(std::string& to, std::size_t index, std::string_view delta, std::string_view logprobs,
-             std::string_view finish) const {
+  std::string logprobs_of(bool are_there, const std::vector<sampled_token>& details) const {
+    return are_there ? R"("logprobs":)" + logprobs_json(prompts_->tokens(), details) : std::string(nothing_more);
+  }
+  std::string tokens_of(const std::vector<token_id>& tokens, const std::optional<sampled_token>& ending) const {
+    return tells_tokens_ ? R"(,"token_ids":)" + token_ids_json(tokens, ending) : "";
+  }
+  /// `more`: fields of the choice, `nothing_more` at least. `behind`: fields behind the choices.
+  void frame(std::string& to, std::size_t index, std::string_view delta, std::string_view more, std::string_view finish,
+             std::string_view behind = {}) const {
     to += "data: ";
     to += chunk_head_;
-    fmt::format_to(std::back_inserter(to), R"({{"index":{},"delta":{},"logprobs":{},"finish_reason":{}}})", index,
-                   delta, logprobs, finish);
-    to += frame_end_;
+    fmt::format_to(std::back_inserter(to), R"({{"index":{},"delta":{},{},"finish_reason":{}}}])", index, delta, more,
+                   finish);
+    to += behind;
+    to += frame_end_.substr(1);
   }
+
+  static constexpr std::string_view nothing_more = R"("logprobs":null)";
 
   std::shared_ptr<const prompting> prompts_;
   std::string model_;
   bool has_logprobs_;
   std::optional<std::int32_t> prompt_logprobs_;  ///< how many the response has
+  bool tells_tokens_;
   std::string_view frame_end_;
+  std::string prompt_told_;  ///< the field with its tokens, if they are to be told
   std::string chunk_head_, whole_head_;
   std::vector<thought_reader> thoughts_;
   std::vector<tool_call_reader> readers_;

@@ -267,6 +267,9 @@ chat_order read_as_chat(const json& chat, const served_model& served) {
 
 asked_answer read_response(const request_fields& from, const served_model& served) {
   chat_order asked = read_as_chat(chat_of_response(from), served);
+  if (asked.order.token_ids)
+    refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",
+                 "unsupported_parameter");
   asked.order.include_usage = asked.order.stream;  // the last event reports usage
   for (prompt_input& prompt : asked.order.prompts) prompt.field = "input";
   if (asked.order.form_field == "response_format") asked.order.form_field = "text";

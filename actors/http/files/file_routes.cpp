@@ -42,26 +42,64 @@ void upload(const api_call& call) {
              to_json(call.context->files.add(file->filename, purpose->content, file->content, call.key.name)));
 }
 
-void reply_list(const api_call& call, std::vector<stored_file> files, list_page page) {
-  std::sort(files.begin(), files.end(), [](const stored_file& a, const stored_file& b) {
-    return std::tie(b.created, a.id) < std::tie(a.created, b.id);
-  });
-  if (page.oldest_first()) std::reverse(files.begin(), files.end());
-  for (const stored_file& each : files)
-    if (!page.add(each.id, [&] { return to_json(each); })) break;
-  reply_json(call.exchange, page.finish());
+/// Writes a page of files, newest first. Outputs of batches whose size nobody has asked for yet are measured on the
+/// way; the page ends early where that would take long, and the next one goes on there.
+class file_lister : public std::enable_shared_from_this<file_lister> {
+ public:
+  file_lister(api_call call, std::vector<listed_file> files, list_page page)
+      : call_(std::move(call)), files_(std::move(files)), page_(std::move(page)) {
+    std::sort(files_.begin(), files_.end(), [](const listed_file& a, const listed_file& b) {
+      return std::tie(b.file.created, a.file.id) < std::tie(a.file.created, b.file.id);
+    });
+    if (page_.oldest_first()) std::reverse(files_.begin(), files_.end());
+  }
+
+  void go_on() {
+    for (; next_ < files_.size(); ++next_) {
+      const listed_file& each = files_[next_];
+      if (each.unmeasured && page_.takes_next()) {
+        if (lines_left_ > 0) return measure(*each.unmeasured);
+        page_.end_early();
+        break;
+      }
+      if (!page_.add(each.file.id, [&] { return to_json(each.file); })) break;
+    }
+    reply_json(call_.exchange, page_.finish());
+  }
+
+ private:
+  void measure(const unmeasured_file& which) {
+    lines_left_ -= std::min(lines_left_, which.lines + as_long_as_lines);
+    measure_ended(call_, which.which, [self = shared_from_this()](std::uint64_t bytes) {
+      self->files_[self->next_].file.bytes = bytes;
+      self->files_[self->next_].unmeasured.reset();
+      self->go_on();
+    });
+  }
+
+  static constexpr std::uint64_t as_long_as_lines = 50;  // what else is to do for a batch: its size is kept on the disk
+
+  api_call call_;
+  std::vector<listed_file> files_;
+  list_page page_;
+  std::size_t next_ = 0;
+  std::uint64_t lines_left_ = 2'000;
+};
+
+void reply_list(const api_call& call, std::vector<listed_file> files, const list_page& page) {
+  std::make_shared<file_lister>(call, std::move(files), page)->go_on();
 }
 
 void list_all(const api_call& call) {
   const list_page page(*call.request, {.usual = 10'000, .most = 10'000, .has_oldest_first = true});
   const std::string purpose = call.request->query_value("purpose");
-  std::vector<stored_file> uploaded = call.context->files.list();
-  std::erase_if(uploaded, [&](const stored_file& each) {
-    return !call.key.owns(each.owner) || (!purpose.empty() && each.purpose != purpose);
-  });
+  std::vector<listed_file> uploaded;
+  for (stored_file& each : call.context->files.list())
+    if (call.key.owns(each.owner) && (purpose.empty() || each.purpose == purpose))
+      uploaded.push_back({.file = std::move(each)});
   if (!purpose.empty() && purpose != "batch_output") return reply_list(call, std::move(uploaded), page);
-  const auto kept = std::make_shared<const std::vector<stored_file>>(std::move(uploaded));  // copied for each page
-  list_batch_files(call, [call, kept, page](std::vector<stored_file> all) {
+  const auto kept = std::make_shared<const std::vector<listed_file>>(std::move(uploaded));  // copied for each page
+  list_batch_files(call, [call, kept, page](std::vector<listed_file> all) {
     all.insert(all.end(), kept->begin(), kept->end());
     reply_list(call, std::move(all), page);
   });

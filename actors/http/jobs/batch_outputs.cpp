@@ -65,58 +65,39 @@ bool has_ended(const json& job) {
 }
 
 /// Measuring means reading all outputs. So the sizes are kept once the outputs cannot change any more.
-void measure(const api_call& call, const std::string& id, const json& job, std::function<void(output_sizes)> then) {
-  const auto keep = [context = call.context, id, ended = has_ended(job), then = std::move(then)](output_sizes found) {
+void measure(const api_call& call, const std::string& id, bool ended, std::function<void(output_sizes)> then) {
+  const auto keep = [context = call.context, id, ended, then = std::move(then)](output_sizes found) {
     if (ended) context->records.keep_sizes(id, found);
     then(found);
   };
   measure_outputs(call, id, 0, {}, keep);
 }
 
-stored_file file_of(const batch_file& file, const json& job, const output_sizes& sizes) {
+std::uint64_t bytes_of(const batch_file& file, const output_sizes& sizes) {
+  return file.errors ? sizes.errors : sizes.answers;
+}
+
+stored_file file_of(const batch_file& file, const json& job, std::uint64_t bytes) {
   const std::string id = id_of(file);
   return {.id = id,
           .filename = id + ".jsonl",
           .purpose = "batch_output",
-          .bytes = file.errors ? sizes.errors : sizes.answers,
+          .bytes = bytes,
           .created = job.value(has_ended(job) ? "finished" : "created", std::int64_t{0})};
 }
 
-/// Handles one batch after another, since some must be measured first.
-class output_lister : public std::enable_shared_from_this<output_lister> {
- public:
-  output_lister(api_call call, std::vector<json> jobs, std::function<void(std::vector<stored_file>)> then)
-      : call_(std::move(call)), jobs_(std::move(jobs)), then_(std::move(then)) {}
-
-  void go_on() {
-    for (; next_ < jobs_.size(); ++next_) {
-      const json& job = jobs_[next_];
-      if (!has_ended(job)) continue;
-      const std::string id = job.value("id", "");
-      if (const auto sizes = call_.context->records.sizes(id))
-        add(job, *sizes);
-      else if (call_.context->records.find_batch(id))
-        return measure(call_, id, job, [self = shared_from_this()](output_sizes measured) {
-          self->add(self->jobs_[self->next_++], measured);
-          self->go_on();
-        });
-    }
-    then_(std::move(found_));
+void add_files(std::vector<listed_file>& to, const api_call& call, const json& job) {
+  const std::string id = job.value("id", "");
+  const std::uint64_t ok = job.value("ok", std::uint64_t{0}), failed = job.value("failed", std::uint64_t{0});
+  const auto sizes = call.context->records.sizes(id);
+  if (!has_ended(job) || (!sizes && !call.context->records.find_batch(id))) return;
+  for (const bool errors : {false, true}) {
+    if ((errors ? failed : ok) == 0) continue;
+    const batch_file which{.batch = id, .errors = errors};
+    listed_file& added = to.emplace_back(file_of(which, job, sizes ? bytes_of(which, *sizes) : 0));
+    if (!sizes) added.unmeasured = {which, ok + failed};
   }
-
- private:
-  void add(const json& job, const output_sizes& sizes) {
-    const std::string id = job.value("id", "");
-    if (job.value("ok", 0) > 0) found_.push_back(file_of({.batch = id, .errors = false}, job, sizes));
-    if (job.value("failed", 0) > 0) found_.push_back(file_of({.batch = id, .errors = true}, job, sizes));
-  }
-
-  api_call call_;
-  std::vector<json> jobs_;
-  std::function<void(std::vector<stored_file>)> then_;
-  std::size_t next_ = 0;
-  std::vector<stored_file> found_;
-};
+}
 
 void check_there_is(const api_call& call, const batch_file& file) {
   if (!call.context->records.find_batch(file.batch)) refuse_file(id_of(file));
@@ -144,11 +125,13 @@ void send_batch_file(const api_call& call, const batch_file& file) {
 void find_batch_file(const api_call& call, const batch_file& file, std::function<void(const stored_file&)> then) {
   check_there_is(call, file);
   ask_jobs_later(call, "job.get", {{"id", file.batch}}, [call, file, then = std::move(then)](const json& job) {
-    const auto describe = [file, job, then](output_sizes sizes) { then(file_of(file, job, sizes)); };
+    const auto describe = [file, job, then](const output_sizes& sizes) {
+      then(file_of(file, job, bytes_of(file, sizes)));
+    };
     if (const auto sizes = call.context->records.sizes(file.batch))
       describe(*sizes);
     else
-      measure(call, file.batch, job, describe);
+      measure(call, file.batch, has_ended(job), describe);
   });
 }
 
@@ -160,15 +143,21 @@ void refuse_to_remove(const api_call& call, const batch_file& file) {
   });
 }
 
-void list_batch_files(const api_call& call, std::function<void(std::vector<stored_file>)> then) {
-  const auto jobs = std::make_shared<std::vector<json>>();
+void list_batch_files(const api_call& call, std::function<void(std::vector<listed_file>)> then) {
+  const auto files = std::make_shared<std::vector<listed_file>>();
   list_jobs(
       call, {.kind = "batch"},
-      [jobs](const json& job) {
-        jobs->push_back(job);
+      [call, files](const json& job) {
+        add_files(*files, call, job);
         return true;
       },
-      [call, jobs, then = std::move(then)] { std::make_shared<output_lister>(call, std::move(*jobs), then)->go_on(); });
+      [files, then = std::move(then)] { then(std::move(*files)); });
+}
+
+void measure_ended(const api_call& call, const batch_file& file, std::function<void(std::uint64_t bytes)> then) {
+  if (const auto known = call.context->records.sizes(file.batch)) return then(bytes_of(file, *known));
+  measure(call, file.batch, true,
+          [file, then = std::move(then)](const output_sizes& sizes) { then(bytes_of(file, sizes)); });
 }
 
 }  // namespace troupe

@@ -24,7 +24,19 @@ void send_batch_file(const api_call& call, const batch_file& file);
 void find_batch_file(const api_call& call, const batch_file& file, std::function<void(const stored_file&)> then);
 /// Answers why not: the file is in the journal, which forgets a batch whole or not at all. Throws like send_batch_file.
 void refuse_to_remove(const api_call& call, const batch_file& file);
-/// The output files of all batches of the key that have ended.
-void list_batch_files(const api_call& call, std::function<void(std::vector<stored_file>)> then);
+
+/// A file whose size is not known before its batch is measured, by reading all of its lines.
+struct unmeasured_file {
+  batch_file which;
+  std::uint64_t lines = 0;
+};
+struct listed_file {
+  stored_file file;
+  std::optional<unmeasured_file> unmeasured = {};
+};
+/// The output files of all batches of the key that have ended, in no order. None is measured for that.
+void list_batch_files(const api_call& call, std::function<void(std::vector<listed_file>)> then);
+/// Calls `then` later with the size, on the thread for files and batches; errors go to the exchange.
+void measure_ended(const api_call& call, const batch_file& file, std::function<void(std::uint64_t bytes)> then);
 
 }  // namespace troupe

@@ -27,11 +27,20 @@ json parsed(const std::string& text, const char* field) {
   return detail::parse_json_as<json>(text, field, {.depth = 64});
 }
 
+constexpr const char* variables_field = "chat_template_kwargs";
+
 json parsed_variables(const std::string& text) {
-  json further = parsed(text, "chat_template_kwargs");
-  if (!further.is_object()) refuse("chat_template_kwargs: a JSON object is expected");
+  if (text.empty()) return json::object();
+  json further;
+  try {
+    further = parsed(text, variables_field);
+  } catch (const input_error& error) {
+    refuse_field(variables_field, error.what());
+  }
+  if (!further.is_object()) refuse_field(variables_field, "chat_template_kwargs: a JSON object is expected");
   if (further.size() > most_variables)
-    refuse("chat_template_kwargs: has {} names: use at most {}", further.size(), most_variables);
+    refuse_field(variables_field,
+                 fmt::format("chat_template_kwargs: has {} names: use at most {}", further.size(), most_variables));
   return further;
 }
 
@@ -115,10 +124,25 @@ std::string chat_format::render(const chat_input& chat) const {
   std::string& last = messages.back()["content"].get_ref<std::string&>();
   const std::size_t own_blanks = blanks_behind(last);
   if (chat.continues_message) last.append(end_mark).append(" ");
-  std::string text =
-      render(messages, chat.tools.empty() ? json(nullptr) : parsed(chat.tools, "tools"), chat.add_generation_prompt,
-             chat.variables.empty() ? json::object() : parsed_variables(chat.variables));
+  const json tools = chat.tools.empty() ? json(nullptr) : parsed(chat.tools, "tools");
+  const json further = parsed_variables(chat.variables);
+  std::string text;
+  try {
+    text = render(messages, tools, chat.add_generation_prompt, further);
+  } catch (const input_error& error) {
+    if (further.empty() || !can_render(messages, tools, chat.add_generation_prompt)) throw;
+    refuse_field(variables_field, fmt::format("chat_template_kwargs: {}", error.what()));
+  }
   return chat.continues_message ? before_mark(std::move(text), own_blanks) : text;
+}
+
+bool chat_format::can_render(const json& messages, const json& tools, bool add_generation_prompt) const {
+  try {
+    (void)render(messages, tools, add_generation_prompt, json::object());
+    return true;
+  } catch (const input_error&) {
+    return false;
+  }
 }
 
 std::string chat_format::render(std::string_view system, std::string_view message) const {

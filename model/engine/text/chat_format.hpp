@@ -45,6 +45,9 @@ class chat_format {
   const std::string& tool_source() const { return sources_.for_tools(); }
 
  private:
+  /// Without further variables: then these are at fault where a chat cannot be rendered with them.
+  bool can_render(const nlohmann::ordered_json& messages, const nlohmann::ordered_json& tools,
+                  bool add_generation_prompt) const;
   std::string with_bos(std::string text) const;
 
   chat_sources sources_;

@@ -1,10 +1,12 @@
 #include "actors/requests/gateway.hpp"
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 
 #include <thread>
 
 #include "actors/requests/answer_order.hpp"
+#include "base/field_error.hpp"
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -289,6 +291,18 @@ TEST_F(orders, have_one_version_of_an_adapter_whatever_is_published_meanwhile) {
   publish(2);
   EXPECT_EQ(begun_with(order[1]), adapter_version(1));
   EXPECT_EQ(begun_with(next[0]), adapter_version(2));
+}
+
+TEST_F(orders, repeat_no_more_tokens_of_prompts_than_one_response_may_have) {
+  answer_order order;
+  order.prompts.assign(100, {std::string(60, 'A'), {}, {}});
+  order.n = 128;
+  unwritten_format format;
+  const auto made = [&] { return requests_of(order, format, *prompts_, numbers_).size(); };
+  EXPECT_EQ(made(), 100u);
+  order.token_ids = true;
+  EXPECT_THAT([&] { made(); },
+              testing::ThrowsMessage<field_error>(testing::HasSubstr("return_token_ids would repeat")));
 }
 
 TEST_F(orders, have_one_version_also_where_some_waited_for_it) {

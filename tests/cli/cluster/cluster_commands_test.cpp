@@ -127,6 +127,8 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model, "--context", "999999"}), 2, "troupe: --context is 999999: the model has ");
   expect_one_line(serve({model, "--quant", "u9"}), 2, "troupe: --quant is \"u9\": choose one of");
   expect_one_line(serve({model}, "nonsense"), 2, "troupe: --http is \"nonsense\": write");
+  expect_one_line(serve({model, "--http-origins", "http://a", "--http-origins", "http://b/page"}), 2,
+                  "troupe: --http-origins has \"http://b/page\": write each page's origin");
   expect_one_line(serve({model, "--adapter", "law"}), 2, "troupe: --adapter law: write NAME=DIR");
   expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
                   "troupe: --adapter law: there is no folder " + nowhere);

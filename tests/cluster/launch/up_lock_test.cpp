@@ -85,21 +85,43 @@ TEST_F(the_up_lock, a_lock_ends_with_its_process) {
   EXPECT_NO_THROW(up_lock{config_});
 }
 
-TEST_F(the_up_lock, down_ends_up_and_waits_for_it) {
-  const pid_t child = ::fork();
-  if (child == 0) {
-    const up_lock lock(config_);
-    ::pause();
-    ::_exit(0);
+/// A process that holds the cluster up until it is ended.
+class the_up_lock_of_a_process : public the_up_lock {
+ protected:
+  void SetUp() override {
+    child_ = ::fork();
+    if (child_ == 0) {
+      const up_lock lock(config_);
+      ::pause();
+      ::_exit(0);
+    }
+    const monotonic_clock time;
+    const instant end = time.now() + 10s;
+    while (!find_up(config_) && time.now() < end) ::usleep(2000);
+    ASSERT_EQ(find_up(config_).value().pid, child_);
   }
-  const monotonic_clock time;
-  const instant end = time.now() + 10s;
-  while (!find_up(config_) && time.now() < end) ::usleep(2000);
-  EXPECT_EQ(find_up(config_).value().pid, child);
+  void TearDown() override {
+    ::kill(child_, SIGKILL);
+    ::waitpid(child_, nullptr, 0);
+  }
+
+  pid_t child_ = 0;
+};
+
+TEST_F(the_up_lock_of_a_process, down_ends_it_and_waits_for_that) {
   EXPECT_TRUE(end_up(config_, 10s));
   EXPECT_FALSE(find_up(config_));
   EXPECT_TRUE(end_up(config_, 0s)) << "there is nothing to end";
-  ::waitpid(child, nullptr, 0);
+}
+
+TEST_F(the_up_lock_of_a_process, down_ends_it_also_if_somebody_deleted_the_folder) {
+  std::filesystem::remove_all(config_.state_dir);
+  EXPECT_EQ(find_up(config_).value().pid, child_);
+  std::filesystem::create_directories(config_.state_dir);
+  folder_.write("state/up.pid", "1234567\n");
+  EXPECT_EQ(find_up(config_).value().pid, child_) << "and put another in its place";
+  EXPECT_TRUE(end_up(config_, 10s));
+  EXPECT_FALSE(find_up(config_));
 }
 
 }  // namespace

@@ -86,22 +86,41 @@ TEST(http_url, is_read_or_refused) {
     EXPECT_THROW(parse_http_url(bad), input_error) << bad;
 }
 
+void tell_host(http_request&& request, const std::shared_ptr<http_exchange>& exchange) {
+  exchange->reply({.body = std::string(request.header("host"))});
+}
+
+std::string answer_of(const std::string& authority) {
+  http_client client(parse_http_url("http://" + authority));
+  std::string answer;
+  client.send("GET", "/", {}, {}, {.on_data = [&](std::string_view piece) { answer += piece; }});
+  client.run();
+  return answer;
+}
+
 TEST(http_client, writes_an_address_of_ipv6_in_brackets) {
   std::optional<http_server> server;
   try {
-    server.emplace(http_options{.host = "::1"}, [](http_request&& request, std::shared_ptr<http_exchange> exchange) {
-      exchange->reply({.body = std::string(request.header("host"))});
-    });
+    server.emplace(http_options{.host = "::1"}, tell_host);
   } catch (const input_error&) {
     GTEST_SKIP() << "this machine has no IPv6";
   }
   server->start();
   const std::string authority = "[::1]:" + std::to_string(server->port());
-  http_client client(parse_http_url("http://" + authority));
-  std::string host;
-  client.send("GET", "/", {}, {}, {.on_data = [&](std::string_view piece) { host += piece; }});
-  client.run();
-  EXPECT_EQ(host, authority);
+  EXPECT_EQ(answer_of(authority), authority);
+}
+
+TEST(http_client, reaches_a_server_at_every_address_by_both_kinds) {
+  http_server server(http_options{.host = "*"}, tell_host);
+  server.start();
+  const std::string port = ":" + std::to_string(server.port());
+  EXPECT_EQ(answer_of("127.0.0.1" + port), "127.0.0.1" + port);
+  try {
+    check_http_address({.host = "::1"});
+  } catch (const input_error&) {
+    GTEST_SKIP() << "this machine has no IPv6";
+  }
+  EXPECT_EQ(answer_of("[::1]" + port), "[::1]" + port);
 }
 
 }  // namespace

@@ -252,6 +252,42 @@ INSTANTIATE_TEST_SUITE_P(
                  415}),
     [](const auto& info) { return std::string(info.param.name); });
 
+/// Browsers let a page read of an answer only what its headers allow: also why it was refused.
+TEST_F(http_server_test, gives_what_it_answers_by_itself_the_headers_of_every_response) {
+  start({.header_bytes = 2048,
+         .body_bytes = 1000,
+         .header_time = 100ms,
+         .body_time = 100ms,
+         .more_headers = [](const http_request& request) {
+           return http_headers{{"vary", "Origin"}, {"for", std::string(request.header("origin"))}};
+         }});
+  const auto answer_to = [&](const std::string& request) {
+    raw_client client(server_->port());
+    client.say(request);
+    return client.hear_response();
+  };
+  const std::string posting = "POST / HTTP/1.1\r\nhost: x\r\nOrigin: me\r\n",
+                    getting = "GET / HTTP/1.1\r\nOrigin: me\r\n";
+  const std::pair<std::string, int> cases[] = {
+      {getting + "host: x\r\n\r\n", 200},
+      {get("/drop", "origin: me\r\n"), 500},
+      {get("/throw", "origin: me\r\n"), 500},
+      {getting + "\r\n", 400},
+      {getting + "no colon\r\n\r\n", 400},
+      {getting + "x: " + std::string(5000, 'a'), 431},
+      {getting + "x: not at its end", 408},
+      {posting + "content-length: 1001\r\n\r\n", 413},
+      {posting + "content-length: 10\r\n\r\nfew", 408},
+      {posting + "transfer-encoding: chunked\r\n\r\nzz\r\n", 400},
+  };
+  for (const auto& [request, status] : cases) {
+    const std::string answer = answer_to(request);
+    EXPECT_EQ(status_of(answer), status) << request;
+    EXPECT_NE(answer.find("vary: Origin\r\nfor: me\r\n"), answer.npos) << request << answer;
+  }
+  EXPECT_NE(answer_to("GET / HTTP/1.1\r\norigin: me").find("for: \r\n"), std::string::npos) << "it may go on: me.evil";
+}
+
 TEST_F(http_server_test, says_how_long_a_body_may_be) {
   start({.body_bytes = 1000});
   raw_client client(server_->port());

@@ -95,6 +95,10 @@ TEST_F(api_access, serves_pages_whose_origin_the_file_names) {
   const answered nowhere = from("https://chat.example.org", "/v1/nothing");
   EXPECT_EQ(nowhere.status, 404);
   EXPECT_EQ(nowhere.headers.at("access-control-allow-origin"), "https://chat.example.org") << "pages read errors, too";
+  const answered unread =
+      ask("POST", "/v1/completions", "x", {{"origin", origins_[0]}, {"content-encoding", "br"}}).get();
+  EXPECT_EQ(unread.status, 415);
+  EXPECT_EQ(unread.headers.at("access-control-allow-origin"), origins_[0]) << "which no route has seen";
   for (const char* other : {"https://evil.example", "https://chat.example.org.evil.example", "https://chat.example.or",
                             "http://chat.example.org", "https://chat.example.org:8443", "null"}) {
     const answered refused = from(other);

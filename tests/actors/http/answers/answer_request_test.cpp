@@ -35,7 +35,6 @@ TEST_F(completion_requests, refuse_what_would_change_the_answer_by_name_and_take
                                                            {"chat_template", "{{ x }}"},
                                                            {"return_tokens_as_token_ids", true},
                                                            {"suffix", "b"},
-                                                           {"return_token_ids", true},
                                                            {"use_beam_search", true},
                                                            {"documents", {{{"text", "a"}}}},
                                                            {"prompt_embeds", "AAAA"},

@@ -114,6 +114,49 @@ TEST_F(completions, tell_how_likely_the_end_was) {
   EXPECT_EQ(told["text_offset"], json({0, 1}));
 }
 
+/// What ends "h" by the token of 'z'.
+answer_part ended_by_z() {
+  answer_part part = part_of("h");
+  part.details = {{letter('h'), -0.5f, {}}};
+  part.end = answer_end{"stop", 2, {}, sampled_token{letter('z'), -2.0f, {}}};
+  return part;
+}
+
+TEST_F(completions, name_the_tokens_of_prompts_and_answers) {
+  auto answer = post("/v1/completions", {{"prompt", {"AB", "C"}}, {"return_token_ids", true}});
+  const auto first = gateway_.take<begin_request>(), second = gateway_.take<begin_request>();
+  EXPECT_EQ(first.engine.sampling.logprobs, 0) << "so that the workers say which token ended it";
+  first.listener->on_part(ended_by_z());
+  give(second, "", "length");
+  const json choices = answer.get().parsed()["choices"];
+  EXPECT_EQ(choices[0]["prompt_token_ids"], json(letters("AB")));
+  EXPECT_EQ(choices[0]["token_ids"], json(letters("hz"))) << "as vLLM: with the one that ended it";
+  EXPECT_EQ(choices[0]["text"], "h");
+  EXPECT_EQ(choices[0]["logprobs"], nullptr);
+  EXPECT_EQ(choices[1]["prompt_token_ids"], json(letters("C")));
+  EXPECT_EQ(choices[1]["token_ids"], json::array());
+}
+
+TEST_F(completions, stream_the_prompts_tokens_first) {
+  for (const bool echo : {false, true}) {
+    auto answer =
+        post("/v1/completions", {{"prompt", "AB"}, {"return_token_ids", true}, {"stream", true}, {"echo", echo}});
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "o");
+    begun.listener->on_part(ended_by_z());
+    auto frames = frames_of(answer.get().body);
+    ASSERT_EQ(frames.size(), echo ? 4u : 3u);
+    EXPECT_EQ(chunk_of(frames[0])["choices"][0]["prompt_token_ids"], json(letters("AB")));
+    if (echo) {
+      EXPECT_EQ(chunk_of(frames[0])["choices"][0]["token_ids"], json::array());
+      frames.erase(frames.begin());
+    }
+    EXPECT_EQ(chunk_of(frames[0])["choices"][0]["token_ids"], json(letters("o")));
+    EXPECT_EQ(chunk_of(frames[1])["choices"][0]["token_ids"], json(letters("hz")));
+    EXPECT_FALSE(chunk_of(frames[1])["choices"][0].contains("prompt_token_ids"));
+  }
+}
+
 TEST_F(completions, tell_tokens_of_broken_characters_apart) {
   EXPECT_EQ(completion_token("é"), "é");
   EXPECT_EQ(completion_token("\xe6\x9d"), R"(bytes:\xe6\x9d)");

@@ -53,6 +53,7 @@ TEST_F(embeddings, refuse_with_the_fields_name) {
       {{{"input", "A"}, {"dimensions", 3}}, "dimensions"},
       {{{"input", "A"}, {"encoding_format", "hex"}}, "encoding_format"},
       {{{"input", "A"}, {"pooling", "max"}}, "pooling"},
+      {{{"input", "A"}, {"return_token_ids", true}}, "return_token_ids"},
       {{{"input", "A"}, {"guided_regex", "a"}}, "guided_regex"}};
   for (const auto& [body, param] : wrong) EXPECT_EQ(error_of("/v1/embeddings", body, 400)["param"], param) << body;
 }

@@ -75,6 +75,31 @@ TEST_F(chat, takes_add_special_tokens_only_as_templates_do) {
             "add_special_tokens");
 }
 
+TEST_F(chat, names_the_tokens_of_prompt_and_answer) {
+  start(simple);
+  const json body{{"messages", user("Hi")}, {"return_token_ids", true}};
+  answer_part part = part_of("no");
+  part.end = answer_end{"stop", 7, {}, sampled_token{letter('z'), -2.0f, {}}};
+
+  auto answer = post("/v1/chat/completions", body);
+  gateway_.take<begin_request>().listener->on_part(part);
+  const json whole = answer.get().parsed();
+  EXPECT_EQ(whole["prompt_token_ids"], json(letters("u:Hi;a:")));
+  EXPECT_EQ(whole["choices"][0]["token_ids"], json(letters("noz"))) << "as vLLM: with the one that ended it";
+  EXPECT_EQ(whole["choices"][0]["message"]["content"], "no");
+
+  json streamed = body;
+  streamed["stream"] = true;
+  answer = post("/v1/chat/completions", streamed);
+  gateway_.take<begin_request>().listener->on_part(part);
+  const auto frames = frames_of(answer.get().body);
+  ASSERT_EQ(frames.size(), 4u);
+  EXPECT_EQ(chunk_of(frames[0])["prompt_token_ids"], json(letters("u:Hi;a:")));
+  EXPECT_FALSE(chunk_of(frames[1]).contains("prompt_token_ids"));
+  EXPECT_EQ(chunk_of(frames[1])["choices"][0]["token_ids"], json(letters("noz")));
+  EXPECT_FALSE(chunk_of(frames[2])["choices"][0].contains("token_ids"));
+}
+
 TEST_F(chat, streams_role_text_and_end) {
   start(simple);
   auto answer = post("/v1/chat/completions",
@@ -110,6 +135,18 @@ TEST_F(chat, says_which_stop_string_or_token_ended_it) {
     EXPECT_EQ(reason({.token = 7}, stream), 7);
     EXPECT_EQ(reason({}, stream), nullptr) << "the model itself";
   }
+}
+
+TEST_F(chat, is_refused_by_the_field_that_the_template_does_not_take) {
+  start(std::string(simple) + "{% if mood %}{{ raise_exception('no ' ~ mood) }}{% endif %}");
+  const auto refused = [&](const json& body) { return error_of("/v1/chat/completions", body, 400); };
+  const json error = refused({{"messages", user("Hi")}, {"chat_template_kwargs", {{"mood", "joy"}}}});
+  EXPECT_EQ(error["param"], "chat_template_kwargs");
+  EXPECT_NE(error["message"].get<std::string>().find("no joy"), std::string::npos);
+  EXPECT_EQ(refused({{"messages", user("Hi")}, {"chat_template_kwargs", 5}})["param"], "chat_template_kwargs");
+  json nobody = user("Hi");
+  nobody[0]["role"] = "nobody";
+  EXPECT_EQ(refused({{"messages", nobody}, {"chat_template_kwargs", {{"mood", 0}}}})["param"], "messages");
 }
 
 TEST_F(chat, tells_thoughts_from_answers_where_the_template_knows_them) {

@@ -252,6 +252,7 @@ TEST_F(responses, refuse_by_name) {
   EXPECT_EQ(refused_field({{"input", json::array({{{"role", "user"}, {"content", image}}})}}), "input");
   EXPECT_EQ(refused_field({{"input", "x"}, {"previous_response_id", "resp_1"}}), "previous_response_id");
   EXPECT_EQ(refused_field({{"input", "x"}, {"background", true}}), "background");
+  EXPECT_EQ(refused_field({{"input", "x"}, {"return_token_ids", true}}), "return_token_ids");
   EXPECT_EQ(refused_field({{"input", "x"}, {"tools", json::array({{{"type", "web_search"}}})}}), "tools");
   EXPECT_EQ(refused_field({{"input", "x"}, {"max_output_tokens", 0}}), "max_output_tokens");
   EXPECT_EQ(refused_field({{"input", "x"}, {"temperature", -1}}), "temperature");

@@ -170,6 +170,49 @@ TEST_F(api_batches, have_outputs_whose_sizes_are_read_once) {
   }
 }
 
+TEST_F(api_batches, have_outputs_that_are_measured_for_the_page_that_shows_them) {
+  const std::string older = create()["id"], newer = create()["id"];
+  const auto ended = [](const std::string& id, int lines, int when) {
+    return json{{"id", id}, {"ok", lines}, {"failed", 0}, {"created", 5}, {"finished", when}};
+  };
+  const auto page_of = [&](const std::string& query, const json& jobs, bool is_measured) {
+    auto listing = ask("GET", "/v1/files?purpose=batch_output" + query);
+    answer_next("job.list", jobs);
+    if (is_measured) {
+      answer_next("job.outputs", page({{true, answered_line()}}));
+      answer_next("job.outputs", page({}));
+    }
+    return listing.get().parsed();
+  };
+  const json jobs = json::array({ended(newer, 1, 9), ended(older, 1, 8)});
+  const json first = page_of("&limit=1", jobs, true);
+  ASSERT_EQ(first["data"].size(), 1u);
+  EXPECT_EQ(first["data"][0]["id"], "file-output-" + newer);
+  EXPECT_EQ(page_of("&limit=1", jobs, false), first) << "and only once";
+  const json second = page_of("&after=" + first["last_id"].get<std::string>(), jobs, true);
+  EXPECT_EQ(second["data"][0]["id"], "file-output-" + older);
+  EXPECT_EQ(second["has_more"], false);
+}
+
+TEST_F(api_batches, have_outputs_of_which_a_page_shows_fewer_where_measuring_them_takes_long) {
+  const std::string older = create()["id"], newer = create()["id"];
+  const auto ended = [](const std::string& id, int when) {
+    return json{{"id", id}, {"ok", 100'000}, {"failed", 0}, {"created", 5}, {"finished", when}};
+  };
+  std::string after;
+  for (const std::string& shown : {newer, older}) {
+    auto listing = ask("GET", "/v1/files?purpose=batch_output&after=" + after);
+    answer_next("job.list", json::array({ended(newer, 9), ended(older, 8)}));
+    answer_next("job.outputs", page({{true, answered_line()}}));
+    answer_next("job.outputs", page({}));
+    const json list = listing.get().parsed();
+    ASSERT_EQ(list["data"].size(), 1u);
+    EXPECT_EQ(list["data"][0]["id"], "file-output-" + shown);
+    EXPECT_EQ(list["has_more"], shown == newer) << "the client asks for the next page";
+    after = list["last_id"];
+  }
+}
+
 TEST_F(api_batches, are_listed_by_pages_of_the_journal) {
   const std::string first = create()["id"], second = create()["id"];
   const auto job_of = [](const std::string& id) { return json{{"id", id}, {"state", "running"}, {"created", 5}}; };

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "base/field_error.hpp"
 #include "model/engine/text/chat_messages.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "tests/model/formats/fixtures.hpp"
@@ -148,6 +149,30 @@ TEST(chat_format, gives_templates_the_special_tokens_and_further_variables) {
               rendered(sources, {greeting, "", many.dump(), true});
             }),
             "chat_template_kwargs: has 1001 names: use at most 1000");
+}
+
+TEST(chat_format, names_the_variables_where_these_are_at_fault) {
+  const chat_sources sources{.usual =
+                                 "{% if mood %}{{ raise_exception('no ' ~ mood) }}{% endif %}"
+                                 "{% if messages[0].content == 'bad' %}{{ raise_exception('no') }}{% endif %}"};
+  const auto field_at_fault = [&](const std::string& messages, const std::string& variables) {
+    try {
+      (void)rendered(sources, {messages, "", variables, true});
+    } catch (const field_error& error) {
+      return error.field();
+    } catch (const input_error&) {
+      return std::string("the chat");
+    }
+    return std::string();
+  };
+  const std::string bad = R"([{"role": "user", "content": "bad"}])";
+  EXPECT_EQ(field_at_fault(greeting, R"({"mood": 0})"), "");
+  EXPECT_EQ(field_at_fault(greeting, R"({"mood": "joy"})"), "chat_template_kwargs");
+  EXPECT_EQ(field_at_fault(greeting, "[1]"), "chat_template_kwargs");
+  EXPECT_EQ(field_at_fault(greeting, R"({"mood": )" + std::string(70, '[') + std::string(70, ']') + "}"),
+            "chat_template_kwargs");
+  EXPECT_EQ(field_at_fault(bad, R"({"mood": 0})"), "the chat");
+  EXPECT_EQ(field_at_fault(bad, ""), "the chat");
 }
 
 TEST(chat_sources, are_read_from_tokenizer_config) {
