@@ -86,7 +86,9 @@ std::vector<begin_request> requests_of(const answer_order& order, answer_format&
     request.version = version;
   }
   check_told(order, requests);
-  if (!requests.empty()) format.follow(end_of(requests.front().engine.sequence.prompt, prompts.tokens()));
+  if (requests.empty()) return requests;
+  const std::vector<token_id>& first = requests.front().engine.sequence.prompt;
+  format.follow(end_of(first, prompts.tokens()), static_cast<std::int64_t>(first.size()));
   return requests;
 }
 

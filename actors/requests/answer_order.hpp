@@ -76,14 +76,16 @@ class answer_sheet {
 class answer_format {
  public:
   virtual ~answer_format() = default;
-  /// How the text of the first prompt ends: told before anything is written.
-  virtual void follow(std::string_view /*prompt_end*/) {}
+  /// How the text of the first prompt ends, and how many tokens it has: told before anything is written.
+  virtual void follow(std::string_view /*prompt_end*/, std::int64_t /*prompt_tokens*/) {}
   /// Append frames of a stream to `to`; they do nothing in formats that are never streamed. `adapter`: the version that
   /// answers; empty: the bare base.
   virtual void begin(std::string& /*to*/, std::size_t /*index*/, const std::string& /*adapter*/) {}
   virtual void part(std::string& /*to*/, std::size_t /*index*/, const answer_part& /*part*/) {}
   virtual void usage(std::string& /*to*/, const answer_usage& /*usage*/) {}
   virtual std::string_view last_frame() const { return "data: [DONE]\n\n"; }
+  /// While nothing can be told yet, no proxy shall take the stream for dead: by default a comment, which clients skip.
+  virtual std::string_view silent_frame() const { return ":\n\n"; }
   /// Ends a stream that cannot go on. `error`: as a response has it; `fields`: its message, param and code.
   virtual void error(std::string& to, std::string_view error, std::string_view /*fields*/) {
     to.append("data: ").append(error).append("\n\n");

@@ -40,7 +40,7 @@ class chat_completion_format final : public answer_format {
     whole_head_ = head("chat.completion");
   }
 
-  void follow(std::string_view prompt_end) override {
+  void follow(std::string_view prompt_end, std::int64_t /*prompt_tokens*/) override {
     for (thought_reader& each : thoughts_) each.follow(prompt_end);
   }
   void begin(std::string& to, std::size_t index, const std::string& adapter) override {
