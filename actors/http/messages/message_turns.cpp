@@ -1,4 +1,6 @@
 // What was said so far: blocks of this API become messages of a chat.
+#include <utility>
+
 #include "actors/http/messages/message_input_impl.hpp"
 
 namespace troupe {
