@@ -1,7 +1,7 @@
 // What was said so far: blocks of this API become messages of a chat.
-#include <utility>
-
 #include "actors/http/messages/message_input_impl.hpp"
+
+#include <utility>
 
 namespace troupe {
 namespace {
@@ -139,7 +139,8 @@ void add_system(json& messages, const json& system) {
   json said = texts_of(system, "system");
   if (said.is_array() && !said.empty() && said[0]["text"].get_ref<std::string&>().starts_with(billing_line))
     said.erase(0);
-  if (!said.empty() && said != "") messages.push_back({{"role", "system"}, {"content", std::move(said)}});
+  const bool says_nothing = said.is_string() ? said.get_ref<std::string&>().empty() : said.empty();
+  if (!says_nothing) messages.push_back({{"role", "system"}, {"content", std::move(said)}});
 }
 
 }  // namespace
