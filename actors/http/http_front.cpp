@@ -5,6 +5,7 @@
 #include "actors/http/access/shared_origins.hpp"
 #include "actors/http/api_error.hpp"
 #include "actors/http/logged_exchange.hpp"
+#include "actors/http/messages/message_errors.hpp"
 #include "actors/http/routes.hpp"
 #include "cluster/config/config_address.hpp"
 
@@ -12,7 +13,8 @@ namespace troupe {
 namespace {
 
 /// Says where the API is, since many clients are given an address without /v1.
-constexpr std::string_view where_the_api_is = "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions";
+constexpr std::string_view where_the_api_is =
+    "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions; Anthropic's at /v1/messages";
 
 http_response nothing_at(std::string_view path) {
   return error_response(api_error(404, fmt::format("there is nothing at {}: {}", path.substr(0, 128), where_the_api_is),
@@ -45,6 +47,7 @@ http_front::http_front(const http_options& options, http_parts parts)
   context_->is_this_machines = is_loopback_host(options.host);
   api_routes to(router_, context_);
   add_text_routes(to);
+  add_message_routes(to);
   add_model_routes(to);
   add_status_routes(to);
   add_file_routes(to);
@@ -59,6 +62,7 @@ http_front::~http_front() {
 
 void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> exchange) {
   auto logged = log_exchange(std::move(exchange), context_, request);
+  if (is_for_messages(request)) logged = message_exchange(std::move(logged));
   if (is_preflight(*context_, request)) return logged->reply(answer_to_preflight(request));
   auto found = router_.find(request.method, request.path);
   if (found.handler) {

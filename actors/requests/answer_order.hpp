@@ -88,6 +88,8 @@ class answer_format {
   virtual void part(std::string& /*to*/, std::size_t /*index*/, const answer_part& /*part*/) {}
   virtual void usage(std::string& /*to*/, const answer_usage& /*usage*/) {}
   virtual std::string_view last_frame() const { return "data: [DONE]\n\n"; }
+  /// While nothing can be told yet, no proxy shall take the stream for dead: by default a comment, which clients skip.
+  virtual std::string_view silent_frame() const { return ":\n\n"; }
   /// Ends a stream that cannot go on. `error`: as a response has it; `fields`: its message, param and code.
   virtual void error(std::string& to, std::string_view error, std::string_view /*fields*/) {
     to.append("data: ").append(error).append("\n\n");

@@ -25,9 +25,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int longest_answer_ms = 8000;
-constexpr std::array<std::string_view, 8> routes{
-    "POST /v1/completions", "POST /v1/chat/completions", "POST /tokenize", "POST /detokenize",
-    "POST /v1/embeddings",  "POST /v1/batches",          "POST /v1/files", "POST /v1/load_lora_adapter"};
+constexpr std::array<std::string_view, 9> routes{
+    "POST /v1/completions", "POST /v1/chat/completions",  "POST /tokenize",
+    "POST /detokenize",     "POST /v1/embeddings",        "POST /v1/batches",
+    "POST /v1/files",       "POST /v1/load_lora_adapter", "POST /v1/messages"};
 
 class instant_gateway {
  public:

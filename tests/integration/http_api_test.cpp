@@ -31,6 +31,20 @@ TEST(http_api, every_response_is_as_the_published_specification_has_it) {
   EXPECT_EQ(code, 0) << check.out() << check.error();
 }
 
+TEST(http_api, anthropics_own_client_can_use_it) {
+  const test_site site;
+  site.give_chat_template();
+  test_cluster cluster(site, {.head_works = true, .http = true});
+  process keygen = cluster.start({"keys", "add", cluster.file().string(), "checker"});
+  ASSERT_EQ(keygen.wait(), 0) << keygen.error();
+  const std::string key = keygen.out().substr(0, keygen.out().find('\n'));
+  cluster.up();
+  process check({TROUPE_SCRIPTS "/check-anthropic-client", cluster.url(), "--key", key}, site.path("check"));
+  const int code = check.wait(std::chrono::seconds(90));
+  if (code == skipped) GTEST_SKIP() << check.out();
+  EXPECT_EQ(code, 0) << check.out() << check.error();
+}
+
 TEST(http_api, the_page_shows_the_cluster_and_answers_a_prompt_in_a_browser) {
   const test_site site;
   test_cluster cluster(site, {.trainers = {"coach"}, .http = true});

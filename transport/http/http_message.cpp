@@ -8,7 +8,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::pair<int, std::string_view>, 21> status_texts{{
+constexpr std::array<std::pair<int, std::string_view>, 22> status_texts{{
     {200, "OK"},
     {201, "Created"},
     {204, "No Content"},
@@ -30,6 +30,7 @@ constexpr std::array<std::pair<int, std::string_view>, 21> status_texts{{
     {501, "Not Implemented"},
     {503, "Service Unavailable"},
     {505, "HTTP Version Not Supported"},
+    {529, "Overloaded"},  // Anthropic's own
 }};
 
 }  // namespace

@@ -14,6 +14,12 @@ std::string_view bearer_of(const http_request& request) {
   return lower_case(given.substr(0, scheme.size())) == scheme ? given.substr(scheme.size()) : std::string_view();
 }
 
+/// As OpenAI's clients send it, or as Anthropic's do.
+std::string_view key_of(const http_request& request) {
+  const std::string_view bearer = bearer_of(request);
+  return bearer.empty() ? request.header("x-api-key") : bearer;
+}
+
 std::string_view host_in(std::string_view origin) {
   const std::size_t scheme = origin.find("://");
   return scheme == origin.npos ? origin : origin.substr(scheme + 3);
@@ -72,8 +78,9 @@ api_key admit(api_context& context, const http_request& request) {
     everyone.is_admin = true;
     return everyone;
   }
-  const std::string_view key = bearer_of(request);
-  if (key.empty()) throw api_error(401, "an API key is needed: authorization: Bearer KEY", {}, "invalid_api_key");
+  const std::string_view key = key_of(request);
+  if (key.empty())
+    throw api_error(401, "an API key is needed: authorization: Bearer KEY, or x-api-key: KEY", {}, "invalid_api_key");
   auto found = context.keys.find(key);
   if (!found) throw api_error(401, "the API key is not known here", {}, "invalid_api_key");
   return *std::move(found);

@@ -34,9 +34,6 @@ bool is_long(const std::vector<answer_choice>& choices, std::int64_t echoed, std
   return static_cast<std::size_t>(echoed) > most_echoed;
 }
 
-/// A comment, which clients skip: while a call of a tool is being written, no proxy shall take the stream for dead.
-constexpr std::string_view silent_frame = ":\n\n";
-
 /// A proxy shall pass each piece on as it comes: nginx collects 4 KB, some twenty tokens, unless the answer says no.
 http_response stream_head() {
   return {.content_type = "text/event-stream; charset=utf-8",
@@ -145,7 +142,7 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
     for (std::size_t i = 0; i < sheet_.choices().size(); ++i) format_->begin(frames, i, part.adapter);
   }
   format_->part(frames, index, part);
-  if (frames.empty()) frames = silent_frame;
+  if (frames.empty()) frames = format_->silent_frame();
   if (!exchange_->send(frames)) end_all();
 }
 

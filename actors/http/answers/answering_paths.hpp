@@ -10,6 +10,7 @@ class request_fields;
 asked_answer read_completion(const request_fields& from, const served_model& served);
 asked_answer read_chat_completion(const request_fields& from, const served_model& served);
 asked_answer read_response(const request_fields& from, const served_model& served);
+asked_answer read_message(const request_fields& from, const served_model& served);
 asked_answer read_embeddings(const request_fields& from, const served_model& served);
 
 /// The paths, for POST and for batches.
@@ -20,6 +21,7 @@ struct answering_path {
 inline constexpr answering_path answering_paths[] = {{"/v1/completions", read_completion},
                                                      {"/v1/chat/completions", read_chat_completion},
                                                      {"/v1/responses", read_response},
+                                                     {"/v1/messages", read_message},
                                                      {"/v1/embeddings", read_embeddings}};
 
 }  // namespace troupe

@@ -1,5 +1,7 @@
 #include "actors/http/chats/chat_order.hpp"
 
+#include <algorithm>
+
 #include "actors/http/answers/answer_request.hpp"
 #include "actors/http/chats/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
@@ -47,6 +49,11 @@ std::optional<std::int32_t> logprobs_of(const request_fields& from) {
   return top.value_or(0);
 }
 
+const own_field_name* find_name(std::span<const own_field_name> names, std::string_view field) {
+  const auto found = std::find_if(names.begin(), names.end(), [&](const auto& each) { return each.in_chat == field; });
+  return found == names.end() ? nullptr : &*found;
+}
+
 }  // namespace
 
 prompt_input read_chat(const request_fields& from) {
@@ -86,6 +93,19 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   // An answer that has a form begins with it.
   const thought_reader thoughts(order.sampling.constraint ? std::string_view() : served.prompts->tool_template());
   return {std::move(order), thoughts, tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
+}
+
+chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field_name> names) {
+  try {
+    chat_order asked = read_chat_order(chat, served);
+    for (prompt_input& prompt : asked.order.prompts)
+      if (const auto* name = find_name(names, prompt.field)) prompt.field = name->own;
+    if (const auto* name = find_name(names, asked.order.form_field)) asked.order.form_field = name->own;
+    return asked;
+  } catch (const field_error& error) {
+    if (const auto* name = find_name(names, error.field())) throw field_error(name->own, error.what(), error.code());
+    throw;
+  }
 }
 
 }  // namespace troupe

@@ -4,9 +4,9 @@
 #include "actors/http/answers/answer_text.hpp"
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/chats/chat_order.hpp"
+#include "actors/http/chats/reply_reader.hpp"
 #include "actors/http/chats/response_input_impl.hpp"
 #include "actors/http/json_text.hpp"
-#include "base/ascii.hpp"
 #include "base/random_hex.hpp"
 
 namespace troupe {
@@ -52,9 +52,8 @@ std::string usage_fields(const answer_usage& usage) {
 class responses_format final : public answer_format {
  public:
   responses_format(std::shared_ptr<const prompting> prompts, const answer_order& order, const std::string& repeated,
-                   thought_reader thoughts, tool_call_reader reader)
+                   reply_reader reader)
       : prompts_(std::move(prompts)),
-        thoughts_(std::move(thoughts)),
         reader_(std::move(reader)),
         decoder_(prompts_->tokens(), order.skip_special, false) {
     head_ = fmt::format(R"({{"id":"resp_{}","object":"response","created_at":{},{}"error":null,)", random_hex(48),
@@ -62,20 +61,19 @@ class responses_format final : public answer_format {
     has_logprobs_ = order.sampling.logprobs.has_value();
   }
 
-  void follow(std::string_view prompt_end) override { thoughts_.follow(prompt_end); }
+  void follow(std::string_view prompt_end) override { reader_.follow(prompt_end); }
   void begin(std::string& to, std::size_t /*index*/, const std::string& /*adapter*/) override {
     for (const char* name : {"response.created", "response.in_progress"})
       event(to, name, R"("response":)" + response("in_progress", nullptr));
   }
   void part(std::string& to, std::size_t /*index*/, const answer_part& part) override {
     waiting_details_.insert(waiting_details_.end(), part.details.begin(), part.details.end());
-    take(to, thoughts_.push(part.text));
+    add(to, reader_.push(part.text));
     if (!part.end) return;
     is_cut_ = part.end->finish == "length";
-    take(to, thoughts_.finish());
-    end_thought(to);
-    take(to, reader_.finish(is_cut_));
-    if (items_.empty() && !message_) add_text(to);
+    add(to, reader_.finish(is_cut_));
+    end_thought(to, is_cut_ ? "incomplete" : "completed");
+    if (items_.empty() && !message_) add_text(to, {});
     end_message(to, is_cut_ ? "incomplete" : "completed");
   }
   void usage(std::string& to, const answer_usage& usage) override {
@@ -141,11 +139,18 @@ class responses_format final : public answer_format {
   }
   std::string text_place() const { return place_of(message_->id); }
 
-  void take(std::string& to, const thought_reader::said& said) {
-    if (!said.thought.empty()) add_thought(to, said.thought);
-    if (said.answer.empty()) return;
-    end_thought(to);
-    take(to, reader_.push(said.answer));
+  void add(std::string& to, const std::vector<reply_piece>& pieces) {
+    for (const reply_piece& each : pieces) {
+      if (each.is == reply_piece::kind::thought) {
+        add_thought(to, each.text);
+        continue;
+      }
+      end_thought(to, "completed");
+      if (each.is == reply_piece::kind::text)
+        add_text(to, each.text);
+      else
+        add_call(to, each.call);
+    }
   }
   std::string thought_item(std::string_view status, std::string_view content) const {
     return fmt::format(R"({{"id":"{}","type":"reasoning","status":"{}","summary":[],"content":[{}]}})", thought_->id,
@@ -166,43 +171,26 @@ class responses_format final : public answer_format {
     thought_->text += text;
     waiting_details_.clear();  // they are the thought's
   }
-  void end_thought(std::string& to) {
+  void end_thought(std::string& to, std::string_view status) {
     if (!thought_) return;
     event(to, "response.reasoning_text.done",
           fmt::format(R"({},"text":{})", place_of(thought_->id), json_text(thought_->text)));
     event(to, "response.content_part.done", place_of(thought_->id) + R"(,"part":)" + thought_part());
-    add_item(to, thought_item(is_cut_ ? "incomplete" : "completed", thought_part()));
+    add_item(to, thought_item(status, thought_part()));
     thought_.reset();
   }
 
-  /// Text, and the calls that stand in it.
-  void take(std::string& to, std::string_view text) {
-    std::size_t taken = 0;
-    for (const tool_call& call : reader_.take_calls()) {
-      add_if_text(to, text.substr(taken, call.behind - taken));
-      taken = call.behind;
-      end_message(to, "completed");
-      waiting_details_.clear();  // they are the call's
-      add_call(to, call);
-    }
-    add_if_text(to, text.substr(taken));
-  }
-  /// White space before a call is not part of the answer.
-  void add_if_text(std::string& to, std::string_view text) {
-    waiting_ += text;
-    if (message_ ? !waiting_.empty() : !is_blank(waiting_)) add_text(to);
-  }
   void begin_message(std::string& to) {
     message_ = open_message{"msg_" + random_hex(48), {}, {}};
     event(to, "response.output_item.added",
           fmt::format(R"("output_index":{},"item":{})", item_count_, message_item("in_progress", "")));
     event(to, "response.content_part.added", text_place() + R"(,"part":)" + text_part());
   }
-  void add_text(std::string& to) {
+  void add_text(std::string& to, const std::string& text) {
     if (!message_) begin_message(to);
     event(to, "response.output_text.delta",
-          fmt::format(R"({},"delta":{},"logprobs":{})", text_place(), json_text(waiting_), logprobs(waiting_details_)));
-    message_->text += std::exchange(waiting_, {});
+          fmt::format(R"({},"delta":{},"logprobs":{})", text_place(), json_text(text), logprobs(waiting_details_)));
+    message_->text += text;
     message_->details.insert(message_->details.end(), waiting_details_.begin(), waiting_details_.end());
     waiting_details_.clear();
   }
@@ -216,6 +204,8 @@ class responses_format final : public answer_format {
     message_.reset();
   }
   void add_call(std::string& to, const tool_call& call) {
+    end_message(to, "completed");
+    waiting_details_.clear();  // they are the call's
     const std::string id = "fc_" + random_hex(48), name = json_text(call.name), arguments = json_text(call.arguments);
     const auto item = [&, call_id = random_hex(24)](std::string_view status, std::string_view said) {
       return fmt::format(
@@ -237,44 +227,32 @@ class responses_format final : public answer_format {
   }
 
   std::shared_ptr<const prompting> prompts_;
-  thought_reader thoughts_;
-  tool_call_reader reader_;
+  reply_reader reader_;
   stream_decoder decoder_;
   std::string head_;  ///< the response's beginning, up to the first field that changes
   bool has_logprobs_ = false, is_cut_ = false;
-  std::string waiting_;  ///< text that is not in an item yet
-  std::vector<sampled_token> waiting_details_;
+  std::vector<sampled_token> waiting_details_;  ///< of tokens whose text is not in an item yet
   std::optional<open_thought> thought_;
   std::optional<open_message> message_;
   std::string items_;  ///< finished items, as JSON
   std::size_t item_count_ = 0, sequence_number_ = 0;
 };
 
-/// Reads the request as a chat; errors use the names of this API's fields.
-chat_order read_as_chat(const json& chat, const served_model& served) {
-  try {
-    return read_chat_order(request_fields(chat), served);
-  } catch (const field_error& error) {
-    const std::string& field = error.field();
-    if (field == "messages") throw field_error("input", error.what(), error.code());
-    if (field == "response_format") throw field_error("text", error.what(), error.code());
-    if (field == "max_completion_tokens") throw field_error("max_output_tokens", error.what(), error.code());
-    throw;
-  }
-}
+/// What this API calls fields of a chat.
+constexpr own_field_name own_names[] = {
+    {"messages", "input"}, {"response_format", "text"}, {"max_completion_tokens", "max_output_tokens"}};
 
 }  // namespace
 
 asked_answer read_response(const request_fields& from, const served_model& served) {
-  chat_order asked = read_as_chat(chat_of_response(from), served);
+  const json chat = chat_of_response(from);
+  chat_order asked = read_as_chat(request_fields(chat), served, own_names);
   if (asked.order.token_ids)
     refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",
                  "unsupported_parameter");
   asked.order.include_usage = asked.order.stream;  // the last event reports usage
-  for (prompt_input& prompt : asked.order.prompts) prompt.field = "input";
-  if (asked.order.form_field == "response_format") asked.order.form_field = "text";
   auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order),
-                                                   std::move(asked.thoughts), std::move(asked.calls));
+                                                   reply_reader(std::move(asked.thoughts), std::move(asked.calls)));
   return {std::move(asked.order), std::move(format)};
 }
 

@@ -58,9 +58,7 @@ void tool_call_reader::read_tagged() {
     if (!inside_) {
       const std::size_t at = held_.find(opening);
       std::size_t keep = at == held_.npos ? beginning_of(opening, held_) : held_.size() - at;
-      // Between two calls there is only white space, which is not part of the text.
-      std::string text = held_.substr(0, held_.size() - keep);
-      if (found_ == 0 || first_letter(text) < text.size()) certain_ += text;
+      take_text(std::string_view(held_).substr(0, held_.size() - keep));
       held_.erase(0, held_.size() - keep);
       if (at == held_.npos || !held_.starts_with(opening)) return;
       inside_ = true;
@@ -70,11 +68,19 @@ void tool_call_reader::read_tagged() {
     inside_ = false;
     if (end == held_.npos || !read_call(std::string_view(held_).substr(opening.size(), end - opening.size()))) {
       is_text_ = true;
-      certain_ += std::exchange(held_, {});
+      certain_ += std::exchange(behind_call_, {}) + std::exchange(held_, {});
       return;
     }
     held_.erase(0, end + closing.size());
   }
+}
+
+/// Between two calls there is only white space, which is not part of the text.
+void tool_call_reader::take_text(std::string_view text) {
+  behind_call_ += text;
+  if (is_behind_call_ && first_letter(behind_call_) == behind_call_.size()) return;
+  is_behind_call_ = false;
+  certain_ += std::exchange(behind_call_, {});
 }
 
 void tool_call_reader::read_bare() {
@@ -139,6 +145,8 @@ bool tool_call_reader::is_offered(const std::string& name) const {
 
 void tool_call_reader::add_call(tool_call call) {
   call.behind = certain_.size();
+  is_behind_call_ = true;
+  behind_call_.clear();
   if (++found_ <= most_) calls_.push_back(std::move(call));
 }
 

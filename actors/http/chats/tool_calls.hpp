@@ -38,6 +38,7 @@ class tool_call_reader {
 
  private:
   void read_tagged();
+  void take_text(std::string_view text);
   void read_bare();
   bool read_call(std::string_view text);
   bool read_cut_call(std::string_view text);
@@ -47,8 +48,9 @@ class tool_call_reader {
   tool_style style_;
   std::vector<std::string> names_;
   std::string held_;
-  std::string certain_;  ///< text that is about to be returned
-  bool inside_ = false, is_text_ = false, is_call_ = false;
+  std::string certain_;      ///< text that is about to be returned
+  std::string behind_call_;  ///< white space behind a call: part of the text if more text follows
+  bool is_behind_call_ = false, inside_ = false, is_text_ = false, is_call_ = false;
   std::vector<tool_call> calls_;
   std::size_t most_, found_ = 0;
 };

@@ -20,6 +20,8 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_EQ(wrong.status, 401);
   EXPECT_EQ(wrong.parsed()["error"]["code"], "invalid_api_key");
   EXPECT_EQ(ask("GET", "/v1/models", {}, {{"authorization", "bearer " + key}}).get().status, 200);
+  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"x-api-key", key}}).get().status, 200) << "as Anthropic's clients send it";
+  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"x-api-key", "nonsense"}}).get().status, 401);
   EXPECT_EQ(ask("GET", "/health").get().status, 200);
   auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
   const auto begun = gateway_.take<begin_request>();

@@ -62,6 +62,14 @@ TEST(tool_calls, stand_where_they_stood_in_the_text) {
   EXPECT_EQ(calls[1].behind, 6u);
 }
 
+TEST(tool_calls, leave_the_text_behind_them_as_it_was_written) {
+  const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";
+  for (const std::size_t size : {1u, 3u, 100u}) {
+    EXPECT_EQ(read(tool_style::tagged, call + "\nA b", size).first, "\nA b");
+    EXPECT_EQ(read(tool_style::tagged, call + "\n" + call + "\n", size).first, "");
+  }
+}
+
 TEST(tool_calls, are_as_many_as_wanted) {
   tool_call_reader reader(tool_style::tagged, {"go"}, 1);
   const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";

@@ -1,0 +1,74 @@
+#include "actors/http/messages/message_errors.hpp"
+
+#include <fmt/format.h>
+
+#include "actors/http/forwarding_exchange.hpp"
+#include "actors/http/json_text.hpp"
+#include "actors/requests/request_fields_impl.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr const char* overloaded = "overloaded_error";
+constexpr int overloaded_status = 529;
+
+/// Most words are the same.
+std::string type_of(const request_fields& error) {
+  const std::string type = error.text("type").value_or(""), code = error.text("code").value_or("");
+  if (code == "model_not_found" || code == "unknown_url") return "not_found_error";
+  if (code == "service_unavailable") return overloaded;
+  return type == "server_error" ? "api_error" : type;
+}
+
+/// A prompt that was too long is recognised by these words, upon which clients shorten it.
+std::string message_of(const request_fields& error) {
+  const std::string message = error.text("message").value_or("");
+  return error.text("code") == too_long_code ? "prompt is too long: " + message : message;
+}
+
+json error_in(std::string_view text) {
+  const json all = json::parse(text, nullptr, false);
+  return all.is_object() ? all.value("error", json::object()) : json::object();
+}
+
+class messages_exchange final : public forwarding_exchange {
+ public:
+  using forwarding_exchange::forwarding_exchange;
+
+  void reply(http_response response) override {
+    if (response.status >= 400) restate(response);
+    forwarding_exchange::reply(with_id(std::move(response)));
+  }
+  void begin_stream(http_response head) override { forwarding_exchange::begin_stream(with_id(std::move(head))); }
+
+ private:
+  void restate(http_response& response) const {
+    if (type_of(request_fields(error_in(response.body))) == overloaded) response.status = overloaded_status;
+    response.body = message_error(response.body, id());
+  }
+  http_response with_id(http_response response) const {
+    response.headers.emplace_back("request-id", id());
+    return response;
+  }
+};
+
+}  // namespace
+
+bool is_for_messages(const http_request& request) {
+  constexpr std::string_view path = "/v1/messages";
+  return request.path == path || request.path.starts_with(std::string(path) + "/");
+}
+
+std::string message_error(std::string_view error, std::string_view request_id) {
+  const json said = error_in(error);
+  const request_fields fields(said);
+  return fmt::format(R"({{"type":"error","error":{{"type":{},"message":{}}}{}}})", json_text(type_of(fields)),
+                     json_text(message_of(fields)),
+                     request_id.empty() ? "" : R"(,"request_id":)" + json_text(request_id));
+}
+
+std::shared_ptr<http_exchange> message_exchange(std::shared_ptr<http_exchange> to) {
+  return std::make_shared<messages_exchange>(std::move(to));
+}
+
+}  // namespace troupe
