@@ -98,6 +98,9 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
 chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field_name> names) {
   try {
     chat_order asked = read_chat_order(chat, served);
+    if (asked.order.token_ids)
+      refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",
+                   "unsupported_parameter");
     for (prompt_input& prompt : asked.order.prompts)
       if (const auto* name = find_name(names, prompt.field)) prompt.field = name->own;
     if (const auto* name = find_name(names, asked.order.form_field)) asked.order.form_field = name->own;

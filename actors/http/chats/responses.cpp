@@ -247,9 +247,6 @@ constexpr own_field_name own_names[] = {
 asked_answer read_response(const request_fields& from, const served_model& served) {
   const json chat = chat_of_response(from);
   chat_order asked = read_as_chat(request_fields(chat), served, own_names);
-  if (asked.order.token_ids)
-    refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",
-                 "unsupported_parameter");
   asked.order.include_usage = asked.order.stream;  // the last event reports usage
   auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order),
                                                    reply_reader(std::move(asked.thoughts), std::move(asked.calls)));

@@ -129,6 +129,7 @@ TEST_F(message_input, is_refused_by_the_name_of_what_is_wrong) {
   EXPECT_EQ(refusal_of(asking({{"mcp_servers", {1}}})), "mcp_servers is not served here: let the client ask them");
   EXPECT_EQ(refusal_of(asking({{"output_config", {{"format", {{"type", "poem"}}}}}})).substr(0, 20),
             "output_config.format");
+  EXPECT_EQ(refusal_of(asking({{"return_token_ids", true}})).substr(0, 16), "return_token_ids");
   EXPECT_EQ(refusal_of(asking({{"system", json::array({{{"type", "image"}}})}})),
             "system[0] is of the type image: only text is served here");
   EXPECT_EQ(refusal_of(asking({{"messages", json::array({said("user", std::string(99, 'A'))})}})).substr(0, 18),
