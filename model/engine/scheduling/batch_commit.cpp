@@ -53,7 +53,7 @@ void batch_scheduler::land(const flying_row& row, step_id step, outcome_search& 
     return;
   }
   if (row.to > sequence.lost.at) suspects_.acquit(sequence);
-  if (!row.foreseen) sequence.computed = row.to;
+  sequence.computed = row.to;
   blocks_.publish(sequence);
   if (!row.complete) return;
   sequence_list followers = std::move(sequence.followers);

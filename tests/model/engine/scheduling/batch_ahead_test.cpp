@@ -1,6 +1,8 @@
 // A step that is planned before the one in flight has landed.
 #include <gtest/gtest.h>
 
+#include <random>
+
 #include "tests/model/engine/scheduling/small_scheduler.hpp"
 
 namespace troupe {
@@ -72,6 +74,55 @@ TEST(batch_ahead, keeps_the_blocks_of_an_answer_that_ended_until_no_step_needs_t
   land(engine);
   EXPECT_EQ(engine.scheduler.pool().held(), 0);
   EXPECT_TRUE(engine.scheduler.is_consistent());
+}
+
+struct row_shape {
+  std::uint64_t sequence;
+  std::int64_t position;
+  std::int32_t tokens, kept_blocks, blocks;
+  bool complete;
+  bool operator==(const row_shape&) const = default;
+};
+std::vector<row_shape> shape_of(const step_plan& plan) {
+  std::vector<row_shape> rows;
+  for (const planned_row& row : plan.rows)
+    rows.push_back({row.sequence.value, row.position, row.tokens, row.kept_blocks, row.blocks, row.complete});
+  return rows;
+}
+
+TEST(batch_ahead, plans_what_it_would_if_the_step_had_landed) {
+  auto options = small_options();
+  options.blocks = 256;
+  options.max_sequences = 12;
+  options.max_mixed_prompt_tokens = 24;
+  engine_simulation ahead(options), after(options);
+  std::mt19937 random(7);
+  std::size_t planned_ahead = 0;
+  const auto submit = [&](int step) {
+    for (auto some = random() % 4; some == 0;) {
+      auto request = request_of(1 + random() % 130, 1 + static_cast<std::int64_t>(random() % 40), step);
+      if (random() % 3 == 0) request.priority = request_priority::batch;
+      request.adapter = adapter_version(random() % 3);
+      ahead.submit(request);
+      after.submit(request);
+      some = random() % 2;
+    }
+  };
+  submit(0);
+  ASSERT_EQ(ahead.plan(), after.plan());
+  for (int step = 1; step < 600; ++step) {
+    submit(step);
+    bool has_next = !ahead.flights.empty() && ahead.plan_ahead();
+    planned_ahead += has_next;
+    if (!ahead.flights.empty()) land(ahead);
+    if (!after.flights.empty()) land(after);
+    if (!has_next) ahead.plan();
+    after.plan();
+    ASSERT_EQ(ahead.flights.size(), after.flights.size());
+    if (ahead.flights.empty()) continue;
+    ASSERT_EQ(shape_of(ahead.flights.back().plan), shape_of(after.flights.back().plan)) << step;
+  }
+  EXPECT_GT(planned_ahead, 300u);
 }
 
 TEST(batch_ahead, waits_for_guesses_and_for_answers_that_share_a_prompt) {

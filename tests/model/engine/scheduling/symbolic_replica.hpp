@@ -311,6 +311,7 @@ class engine_simulation {
     ASSERT_LE(fed, known);
     ASSERT_EQ(row.complete, fed == known);
     ASSERT_EQ(plan.tokens_of(row)[0] == chosen_before, fed > answer.tokens.size());
+    ASSERT_TRUE(fed <= answer.tokens.size() || row.tokens == 1) << "guesses at what follows an unknown token";
     ASSERT_LE(static_cast<std::size_t>(row.position + row.tokens), std::max(answer.limit - 1, answer.prompt));
     if (row.logit_rows > 0) {
       ASSERT_EQ(row.logit_rows, 1 + row.proposals);
