@@ -89,6 +89,7 @@ database::database(const std::filesystem::path& file) : file_(file) {
   const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE | SQLITE_OPEN_NOMUTEX;
   try {
     if (sqlite3_open_v2(file_.c_str(), &raw_, flags, nullptr) != SQLITE_OK) fail();
+    refuse_read_only();
     sqlite3_extended_result_codes(raw_, 1);
     // Exclusive: one head per journal, and no shared memory file that a killed process leaves behind.
     execute("PRAGMA locking_mode = EXCLUSIVE");
@@ -109,6 +110,13 @@ database::database(const std::filesystem::path& file) : file_(file) {
 database::~database() {
   for (const auto& [sql, raw] : prepared_) sqlite3_finalize(raw);
   sqlite3_close(raw_);
+}
+
+/// SQLite opens what may not be written for reading, and then calls the log that cannot be made an error of the disk.
+void database::refuse_read_only() const {
+  if (sqlite3_db_readonly(raw_, "main") != 0)
+    throw journal_failure(
+        fmt::format("journal {}: may only be read{}", file_.string(), remedy_of(SQLITE_READONLY, file_)));
 }
 
 statement database::prepare(const char* sql) {

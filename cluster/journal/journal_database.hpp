@@ -70,6 +70,8 @@ class database {
   const std::filesystem::path& file() const { return file_; }
 
  private:
+  void refuse_read_only() const;
+
   std::filesystem::path file_;
   sqlite3* raw_ = nullptr;
   std::unordered_map<const char*, sqlite3_stmt*> prepared_;

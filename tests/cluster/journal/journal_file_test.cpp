@@ -147,6 +147,13 @@ TEST_F(a_journal_file, is_refused_where_it_is_a_folder_or_in_none) {
   EXPECT_THAT(refusal(), HasSubstr("folder"));
 }
 
+/// Not even root may write into a program that runs.
+TEST_F(a_journal_file, is_refused_where_it_may_only_be_read) {
+  std::filesystem::create_directories(folder);
+  std::filesystem::create_symlink(std::filesystem::read_symlink("/proc/self/exe"), options.file);
+  EXPECT_THAT(refusal(), HasSubstr("may only be read: make it a file that can be written"));
+}
+
 TEST_F(a_journal_file, that_is_damaged_is_refused_or_served_never_a_crash) {
   open();
   accepted("j1", 300);

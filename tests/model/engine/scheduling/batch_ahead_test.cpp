@@ -79,14 +79,14 @@ TEST(batch_ahead, keeps_the_blocks_of_an_answer_that_ended_until_no_step_needs_t
 struct row_shape {
   std::uint64_t sequence;
   std::int64_t position;
-  std::int32_t tokens, kept_blocks, blocks;
+  std::int32_t tokens, blocks;
   bool complete;
   bool operator==(const row_shape&) const = default;
 };
 std::vector<row_shape> shape_of(const step_plan& plan) {
   std::vector<row_shape> rows;
   for (const planned_row& row : plan.rows)
-    rows.push_back({row.sequence.value, row.position, row.tokens, row.kept_blocks, row.blocks, row.complete});
+    rows.push_back({row.sequence.value, row.position, row.tokens, row.kept_blocks + row.blocks, row.complete});
   return rows;
 }
 
