@@ -40,8 +40,11 @@ bool batch_scheduler::will_end(const flying_row& row) const {
 
 void batch_scheduler::foresee(flying_step& step) {
   for (flying_row& row : step.rows) {
-    if (will_end(row)) continue;
     sequence_state& sequence = *row.sequence;
+    if (will_end(row)) {
+      leave_slots(sequence);
+      continue;
+    }
     assert(sequence.in_flight == step.id && !sequence.foreseen);
     row.foreseen = sequence.foreseen = true;
     sequence.computed = row.to;

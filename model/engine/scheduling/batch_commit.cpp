@@ -70,6 +70,7 @@ void batch_scheduler::land(const flying_row& row, step_id step, outcome_search& 
 void batch_scheduler::fork(const sequence_state& leader, sequence_state& follower) {
   follower.leader = nullptr;
   follower.phase = sequence_phase::running;
+  follower.has_slots = true;
   follower.tokens.reserve(leader.tokens.size() + block_tokens);
   follower.tokens = leader.tokens;
   follower.charged = true;
@@ -112,6 +113,7 @@ void batch_scheduler::append(sequence_state& sequence, const flying_row& row, co
 void batch_scheduler::end(sequence_state& sequence, end_reason reason) {
   ended_.push_back({sequence.id, reason});
   sequence.cancelled = true;
+  leave_slots(sequence);
   if (sequence.landed()) remove(sequence);
 }
 

@@ -115,6 +115,7 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
   adapters_.start(*sequence.use, step_);
   adapters_.stop_waiting(*sequence.use, step_);
   slots_ += sequence.slots();
+  sequence.has_slots = true;
   started_.push_back(&sequence);
   if (!sequence.charged) queue_of(sequence).charge(sequence, options_.prompt_cost * sequence.pending());
   sequence.charged = true;
@@ -134,8 +135,12 @@ void batch_scheduler::preempt(sequence_state& sequence) {
 
 void batch_scheduler::stop_running(sequence_state& sequence) {
   blocks_.clear(sequence);
-  slots_ -= sequence.slots();
+  leave_slots(sequence);
   adapters_.stop_running(*sequence.use, step_);
+}
+
+void batch_scheduler::leave_slots(sequence_state& sequence) {
+  if (std::exchange(sequence.has_slots, false)) slots_ -= sequence.slots();
 }
 
 /// Out of everything; it is gone afterwards.
@@ -219,7 +224,7 @@ bool batch_scheduler::is_consistent() const {
     suspects += sequence.suspect();
     running += sequence.phase == sequence_phase::running;
     waiting += sequence.phase == sequence_phase::waiting;
-    if (sequence.phase == sequence_phase::running) slots += sequence.slots();
+    if (sequence.has_slots) slots += sequence.slots();
     if (sequence.phase != sequence_phase::running && !sequence.blocks.empty()) return false;
     for (const block_id block : sequence.blocks) ++holders[static_cast<std::size_t>(block.value)];
   }

@@ -197,6 +197,7 @@ class batch_scheduler {
   void start(sequence_state& sequence, instant now);
   void preempt(sequence_state& sequence);
   void stop_running(sequence_state& sequence);
+  void leave_slots(sequence_state& sequence);
   void remove(sequence_state& sequence);
   void cancel_follower(sequence_state& sequence);
 

@@ -60,6 +60,28 @@ TEST(batch_ahead, leaves_out_who_ends_in_any_case) {
   engine.run_to_end();
 }
 
+TEST(batch_ahead, gives_the_place_of_an_answer_that_is_over_to_the_next_one) {
+  auto options = small_options();
+  options.max_sequences = 2;
+  engine_simulation engine(options);
+  engine.submit(request_of(10, 3));
+  engine.submit(request_of(10, 9, 1));
+  for (int i = 2; i < 4; ++i) engine.submit(request_of(10, 3, i));
+  ASSERT_TRUE(engine.step());
+  ASSERT_TRUE(engine.step());
+  ASSERT_TRUE(engine.plan());
+  ASSERT_TRUE(engine.plan_ahead());
+  EXPECT_NE(row_of(engine, 3), nullptr) << "the first one ends with its limit";
+  engine.stop_one_in = 1;  // unlike the second one, of which nobody knows yet that it ends
+  land(engine);
+  engine.stop_one_in = 0;
+  ASSERT_TRUE(engine.plan_ahead());
+  EXPECT_EQ(row_of(engine, 2), nullptr);
+  EXPECT_NE(row_of(engine, 4), nullptr);
+  EXPECT_TRUE(engine.scheduler.is_consistent());
+  engine.run_to_end();
+}
+
 TEST(batch_ahead, keeps_the_blocks_of_an_answer_that_ended_until_no_step_needs_them) {
   engine_simulation engine(small_options());
   engine.submit(request_of(10, 9));
@@ -92,7 +114,7 @@ std::vector<row_shape> shape_of(const step_plan& plan) {
 
 TEST(batch_ahead, plans_what_it_would_if_the_step_had_landed) {
   auto options = small_options();
-  options.blocks = 1024;  // who ends keeps its place for a step longer, so there must be enough of them
+  options.blocks = 1024;  // nobody has to give way, which would have to wait for a step
   options.max_batch_tokens = options.max_sequences = 64;
   options.max_mixed_prompt_tokens = 24;
   engine_simulation ahead(options), after(options);
