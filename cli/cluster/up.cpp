@@ -151,10 +151,11 @@ int up(const up_options& options) {
 
 /// `troupe serve` writes its file into the state folder: whoever deleted that has deleted both.
 cluster_config config_to_end(const std::string& file) {
-  if (path_exists(file)) return read_cluster_config(file);
+  const std::filesystem::path path = std::filesystem::absolute(file);
+  if (path_exists(path.parent_path()) || path.filename() != "cluster.toml") return read_cluster_config(file);
   cluster_config gone;
   gone.name = gone.label = file;
-  gone.state_dir = std::filesystem::absolute(file).parent_path();
+  gone.state_dir = path.parent_path();
   return find_up(gone) ? gone : read_cluster_config(file);
 }
 

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -58,15 +59,22 @@ void pause(std::chrono::milliseconds how_long) {
   ::poll(nullptr, 0, static_cast<int>(how_long.count()));
 }
 
+bool is_own(int descriptor) {
+  struct stat known {};
+  return ::fstat(descriptor, &known) == 0 && known.st_uid == ::geteuid();
+}
+
 /// If somebody deleted the state folder while the cluster is up, its process still has the file open. Another user's
-/// processes do not tell.
+/// processes do not tell, except to root, who must not believe them.
 file_descriptor open_deleted(const std::filesystem::path& file) {
   std::error_code ignored;
   const std::string wanted = std::filesystem::weakly_canonical(file, ignored).string() + " (deleted)";
   for (const auto& process : entries_of("/proc"))
     for (const auto& opened : entries_of(process / "fd"))
-      if (std::filesystem::read_symlink(opened, ignored) == wanted)
-        return file_descriptor(::open(opened.c_str(), O_RDWR | O_CLOEXEC));
+      if (std::filesystem::read_symlink(opened, ignored) == wanted) {
+        file_descriptor file(::open(opened.c_str(), O_RDWR | O_CLOEXEC));
+        if (file.is_open() && is_own(file.number())) return file;
+      }
   return {};
 }
 
@@ -79,6 +87,28 @@ std::optional<up_process> holder_of(int descriptor) {
     pause(std::chrono::milliseconds(10));
   }
   return {};
+}
+
+/// An `up`'s file, and who holds it.
+struct held_file {
+  file_descriptor file;
+  up_process by;
+};
+std::optional<held_file> held_by_somebody(file_descriptor file) {
+  if (!file.is_open()) return {};
+  const auto holder = holder_of(file.number());
+  return holder ? std::optional(held_file{std::move(file), *holder}) : std::nullopt;
+}
+
+std::optional<held_file> find_held(const cluster_config& config) {
+  // A lock for writing can only be asked about where the file is open for writing.
+  const std::filesystem::path path = pid_file(config);
+  file_descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file.is_open() && errno == EACCES)
+    refuse("{}: it is another user's to say whether {} is up: type the command as the user who runs the cluster",
+           path.string(), config.name);
+  auto held = held_by_somebody(std::move(file));
+  return held ? std::move(held) : held_by_somebody(open_deleted(path));
 }
 
 }  // namespace
@@ -110,29 +140,21 @@ std::string up_process::text() const {
 }
 
 std::optional<up_process> find_up(const cluster_config& config) {
-  // A lock for writing can only be asked about where the file is open for writing.
-  const std::filesystem::path path = pid_file(config);
-  const file_descriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file.is_open() && errno == EACCES)
-    refuse("{}: it is another user's to say whether {} is up: type the command as the user who runs the cluster",
-           path.string(), config.name);
-  auto holder = file.is_open() ? holder_of(file.number()) : std::nullopt;
-  if (holder) return holder;
-  const file_descriptor deleted = open_deleted(path);
-  return deleted.is_open() ? holder_of(deleted.number()) : std::nullopt;
+  const auto held = find_held(config);
+  return held ? std::optional(held->by) : std::nullopt;
 }
 
 bool end_up(const cluster_config& config, duration patience) {
-  const auto holder = find_up(config);
-  if (!holder) return true;
-  if (!holder->elsewhere.empty())
-    refuse("{}: the cluster {} is up on {}: end it there", config.label, config.name, holder->elsewhere);
-  if (::kill(holder->pid, SIGTERM) != 0 && errno != ESRCH)
-    refuse("{}: process {} holds the cluster {} up and is not yours: {}", config.label, holder->pid, config.name,
+  const auto held = find_held(config);
+  if (!held) return true;
+  if (!held->by.elsewhere.empty())
+    refuse("{}: the cluster {} is up on {}: end it there", config.label, config.name, held->by.elsewhere);
+  if (::kill(held->by.pid, SIGTERM) != 0 && errno != ESRCH)
+    refuse("{}: process {} holds the cluster {} up and is not yours: {}", config.label, held->by.pid, config.name,
            std::strerror(errno));
   const monotonic_clock time;
   const instant end = time.now() + patience;
-  while (find_up(config)) {
+  while (holder_of(held->file.number())) {
     if (time.now() >= end) return false;
     pause(std::chrono::milliseconds(20));
   }

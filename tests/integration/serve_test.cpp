@@ -52,6 +52,9 @@ TEST_F(serve, is_ended_by_its_file_even_if_that_was_deleted_with_the_state_folde
   process serving = start(serving_);
   const std::filesystem::path file = site_.path("state") / "troupe/model/cluster.toml";
   ASSERT_TRUE(wait_until([&] { return serving.out().find(file.string()) != std::string::npos; })) << serving.error();
+  process mistyped = start({"down", (file.parent_path() / "cluster.tml").string()});
+  EXPECT_EQ(mistyped.wait(), 2) << "another file's name in a folder where a cluster is up";
+  EXPECT_FALSE(serving.poll());
   std::filesystem::remove_all(file.parent_path());
   process down = start({"down", file.string()});
   EXPECT_EQ(down.wait(), 0) << down.error();

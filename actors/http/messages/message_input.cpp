@@ -69,7 +69,7 @@ void add_form(json& chat, const json& config) {
   const json* format = request_fields(config).object("format");
   if (!format) return;
   const request_fields form(*format);
-  if (form.text("type") != "json_schema" || !form.has("schema"))
+  if (form.text("type") != "json_schema" || !form.object("schema"))
     refuse_field("output_config", "output_config.format should be {\"type\": \"json_schema\", \"schema\": …}",
                  "unsupported_value");
   chat["response_format"] = {{"type", "json_schema"}, {"json_schema", {{"schema", *form.find("schema")}}}};
@@ -81,8 +81,10 @@ bool begins_answer(const json& last) {
 }
 
 void add_stops(json& chat, const json& list) {
-  for (const json& each : list)
+  for (const json& each : list) {
     if (!each.is_string()) request_fields::refuse_type("stop_sequences", "a list of texts");
+    if (each == "") refuse_field("stop_sequences", "stop_sequences has an empty text: leave it out");
+  }
   chat["stop"] = list;
 }
 

@@ -160,10 +160,7 @@ class messages_format final : public answer_format {
 };
 
 /// What this API calls fields of a chat.
-constexpr own_field_name own_names[] = {{"response_format", "output_config"},
-                                        {"stop", "stop_sequences"},
-                                        {"continue_final_message", "messages"},
-                                        {"max_completion_tokens", "max_tokens"}};
+constexpr own_field_name own_names[] = {{"response_format", "output_config"}};
 
 }  // namespace
 
