@@ -27,7 +27,7 @@ bool batch_scheduler::plan_ahead(instant now, step_plan& plan) {
 bool batch_scheduler::can_foresee(const flying_step& step) const {
   return std::all_of(step.rows.begin(), step.rows.end(), [&](const flying_row& row) {
     const bool forks = row.complete && !row.sequence->followers.empty();
-    return will_end(row) || (row.proposals == 0 && !forks);
+    return will_end(row) || (row.proposals == 0 && !forks && !row.foreseen);
   });
 }
 

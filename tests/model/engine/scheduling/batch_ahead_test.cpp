@@ -187,6 +187,22 @@ TEST(batch_ahead, keeps_nobody_waiting_who_ranks_before_those_in_flight) {
   engine.run_to_end();
 }
 
+TEST(batch_ahead, may_be_asked_again_where_there_was_no_room) {
+  auto options = small_options();
+  options.blocks = 4;
+  engine_simulation engine(options);
+  engine.submit(request_of(40, 1));
+  engine.submit(request_of(16, 5, 1));
+  ASSERT_TRUE(engine.plan());
+  EXPECT_FALSE(engine.plan_ahead()) << "the first one has the block, until it has ended";
+  EXPECT_FALSE(engine.plan_ahead());
+  land(engine);
+  EXPECT_EQ(engine.scheduler.text_of(sequence_id{2}).size(), 17u);
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->position, 16);
+  engine.run_to_end();
+}
+
 TEST(batch_ahead, counts_the_loss_of_two_steps_with_a_sequence_once) {
   engine_simulation engine(small_options());
   engine.submit(request_of(10, 9));
