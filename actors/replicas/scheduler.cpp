@@ -46,7 +46,8 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
         if (!is_expected(done.outcome))
           return tell(parts_.supervisor, life_rejected{life_, "the last stage says what its step cannot have brought"});
         finish_step(done);
-        pump();  // the stages first
+        if (in_flight_.size() < steps_in_flight_) pump();  // the stages first; not if they have gone ahead
+        tell_ended();
         tell_sinks();
         report_soon();
       },

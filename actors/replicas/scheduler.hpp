@@ -90,6 +90,7 @@ class scheduler_state {
 
   // scheduler_steps.cpp
   void pump();
+  void tell_ended();
   void plan_ahead_of(step_id step);
   void send_order();
   void send_openings_ahead();

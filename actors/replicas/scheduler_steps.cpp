@@ -16,12 +16,16 @@ void scheduler_state::pump() {
     move_adapters();
     while (in_flight_.size() < steps_in_flight_ && requests_->plan_step(clock_.now(), order_)) send_order();
   }
+  tell_ended();
+}
+
+void scheduler_state::tell_ended() {
   if (!ended_.empty()) tell(parts_.router, requests_ended{parts_.replica, std::exchange(ended_, {})});
 }
 
 /// A step will soon be done, and its stage goes on by itself: it needs an order more than its outcome has to be known.
 void scheduler_state::plan_ahead_of(step_id step) {
-  if (in_flight_.size() != 1 || in_flight_.front().step != step) return;
+  if (stages_.size() != 1 || in_flight_.size() != 1 || in_flight_.front().step != step) return;
   move_adapters();
   if (requests_->plan_ahead(clock_.now(), order_)) send_order();
 }

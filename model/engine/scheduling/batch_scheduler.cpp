@@ -202,7 +202,8 @@ std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priorit
 batch_scheduler::statistics batch_scheduler::stats() const {
   statistics all = counts_;
   all.waiting = waiting();
-  all.running = running_.size();
+  all.running = static_cast<std::size_t>(
+      std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return s->has_slots; }));
   all.in_flight = static_cast<std::size_t>(
       std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return !s->landed(); }));
   all.steps = step_;

@@ -89,7 +89,7 @@ void stage::take_rows(const step_plan& plan) {
   }
 }
 
-/// Only the rank that chooses knows what it chose.
+/// Only the rank that chooses knows what it chose. What another process sent is looked at before it names a row.
 void stage::take_tokens(const step_plan& plan) {
   tokens_ = plan.tokens;
   bool goes_on = false;
@@ -100,12 +100,23 @@ void stage::take_tokens(const step_plan& plan) {
     token = tables_[row.sequence].chosen;
     if (chooses() && token == chosen_before) refuse("step {} goes on from a token that nobody chose", plan.id.value);
   }
-  if (goes_on) shard_->share_tokens(tokens_);
+  if (!goes_on) return;
+  shard_->share_tokens(tokens_);
+  const auto is_token = [&](token_id token) { return token >= 0 && token < limits_.vocab_size; };
+  if (!std::all_of(tokens_.begin(), tokens_.end(), is_token))
+    refuse("step {} goes on from a token that the model does not have", plan.id.value);
 }
 
+/// An answer that ended without a token may have a row all the same in the next step, for nobody: any token will do.
 void stage::note_chosen() {
-  for (const chosen_answer& answer : outcome_.answers)
-    if (answer.tokens > 0) tables_[answer.sequence].chosen = outcome_.tokens_of(answer).back();
+  for (const chosen_answer& answer : outcome_.answers) {
+    const auto found = tables_.find(answer.sequence);
+    if (found == tables_.end()) continue;  // an answer that has had no row of its own yet
+    if (answer.tokens > 0)
+      found->second.chosen = outcome_.tokens_of(answer).back();
+    else if (answer.finished)
+      found->second.chosen = 0;
+  }
 }
 
 const lora_adapter* stage::adapter_of(const planned_row& row) const {

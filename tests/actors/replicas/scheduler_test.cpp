@@ -91,8 +91,17 @@ TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
   EXPECT_EQ(sink_.count<token_batch>(), 0u);
 }
 
-TEST_F(scheduler, orders_the_next_step_when_one_is_ending) {
+TEST_F(scheduler, orders_no_step_ahead_of_stages_that_have_to_be_told_tokens) {
   begin_life(1, 64, 1);
+  ask(1, "AB");
+  const auto first = last_.take<run_step>();
+  tell(actor_, step_ending{life(1), first.order.plan.id});
+  tell(actor_, outcome_of(first, 'C'));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("C"));
+}
+
+TEST_F(scheduler, orders_the_next_step_when_one_is_ending) {
+  tell(actor_, replica_started{life(1), {{last_.handle()}}, 64, 1});
   ask(1, "AB");
   const auto first = last_.take<run_step>();
   tell(actor_, step_ending{life(2), first.order.plan.id});

@@ -149,6 +149,23 @@ TEST_F(lost_stages, do_not_change_answers_of_steps_that_were_ordered_ahead) {
   EXPECT_EQ(scored_, scored);
 }
 
+TEST_F(lost_stages, are_not_caused_by_an_answer_that_ends_with_its_first_token) {
+  engine_request ends;
+  ends.sequence.prompt = {1, 2, 3};
+  ends.sequence.max_tokens = ends.sampling.max_tokens = 9;
+  ends.sampling.temperature = 0;
+  for (token_id token = 0; token < model_->config.vocab_size; ++token) ends.end_tokens.push_back(token);
+  engine_request goes_on = ends;
+  goes_on.end_tokens.clear();
+  replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
+  for (const engine_request& each : {ends, goes_on}) names_[scheduler.submit(each)->first] = names_.size();
+  stage part = whole_model(0);
+  EXPECT_GT(go_ahead(scheduler, part, 100), 5);
+  EXPECT_EQ(ended_, 2u);
+  ASSERT_EQ(texts_.size(), 1u);
+  EXPECT_EQ(texts_.begin()->second.size(), 9u);
+}
+
 TEST_F(lost_stages, do_not_change_answers_that_go_on_elsewhere) {
   const auto expected = undisturbed();
   auto scheduler = std::make_unique<replica_scheduler>(small_replica(), model_->config.vocab_size);
