@@ -13,36 +13,40 @@ namespace {
 /// Exit code of what a script says where it lacks something.
 constexpr int skipped = 77;
 
+void expect_success(process& check) {
+  const int code = check.wait(std::chrono::seconds(90));
+  if (code == skipped) GTEST_SKIP() << check.out();
+  EXPECT_EQ(code, 0) << check.out() << check.error();
+}
+
+std::string add_key(const test_cluster& cluster) {
+  process keys = cluster.start({"keys", "add", cluster.file().string(), "checker"});
+  EXPECT_EQ(keys.wait(), 0) << keys.error();
+  return keys.out().substr(0, keys.out().find('\n'));
+}
+
 TEST(http_api, every_response_is_as_the_published_specification_has_it) {
   const std::filesystem::path specification = shared_data / "openai_api/openapi_spec/openapi.yaml";
   if (!std::filesystem::exists(specification)) GTEST_SKIP() << specification << " is not here";
   const test_site site;
   site.give_chat_template();
   test_cluster cluster(site, {.head_works = true, .http = true});
-  process keygen = cluster.start({"keys", "add", cluster.file().string(), "checker"});
-  ASSERT_EQ(keygen.wait(), 0) << keygen.error();
-  const std::string key = keygen.out().substr(0, keygen.out().find('\n'));
+  const std::string key = add_key(cluster);
   cluster.up();
   process check({TROUPE_SCRIPTS "/check-openai-spec", cluster.url(), specification.string(), "--key", key, "--adapter",
                  site.adapter("red").string()},
                 site.path("check"));
-  const int code = check.wait(std::chrono::seconds(90));
-  if (code == skipped) GTEST_SKIP() << check.out();
-  EXPECT_EQ(code, 0) << check.out() << check.error();
+  expect_success(check);
 }
 
 TEST(http_api, anthropics_own_client_can_use_it) {
   const test_site site;
   site.give_chat_template();
   test_cluster cluster(site, {.head_works = true, .http = true});
-  process keygen = cluster.start({"keys", "add", cluster.file().string(), "checker"});
-  ASSERT_EQ(keygen.wait(), 0) << keygen.error();
-  const std::string key = keygen.out().substr(0, keygen.out().find('\n'));
+  const std::string key = add_key(cluster);
   cluster.up();
   process check({TROUPE_SCRIPTS "/check-anthropic-client", cluster.url(), "--key", key}, site.path("check"));
-  const int code = check.wait(std::chrono::seconds(90));
-  if (code == skipped) GTEST_SKIP() << check.out();
-  EXPECT_EQ(code, 0) << check.out() << check.error();
+  expect_success(check);
 }
 
 TEST(http_api, the_page_shows_the_cluster_and_answers_a_prompt_in_a_browser) {
@@ -50,9 +54,7 @@ TEST(http_api, the_page_shows_the_cluster_and_answers_a_prompt_in_a_browser) {
   test_cluster cluster(site, {.trainers = {"coach"}, .http = true});
   cluster.up();
   process check({TROUPE_SCRIPTS "/check-page", cluster.url()}, site.path("check"));
-  const int code = check.wait(std::chrono::seconds(90));
-  if (code == skipped) GTEST_SKIP() << check.out();
-  EXPECT_EQ(code, 0) << check.out() << check.error();
+  expect_success(check);
 }
 
 TEST(http_api, a_folder_that_is_not_there_is_refused_by_what_it_is_not_by_its_name) {

@@ -56,12 +56,11 @@ struct sequence_state {
   sequence_phase phase = sequence_phase::waiting;
   bool cancelled = false;  ///< only its blocks are still needed: by a step in flight, or by the other answers
   bool stalled = false;    ///< there is no block for its next token
-  bool has_slots =
-      false;              ///< among those that run at a time; an answer that is over gives them up before it has landed
-  lost_steps lost;        ///< begins anew where it gets further
-  step_id in_flight;      ///< the last one it is in; 0: in no step
-  bool foreseen = false;  ///< what that step does for it is counted as done: it may be in the next one as well
-  step_id last_step;      ///< that had it; 0: none
+  bool has_slots = false;  ///< counts among those that run at a time; an answer that is over does not, even in flight
+  lost_steps lost;         ///< begins anew where it gets further
+  step_id in_flight;       ///< the last one it is in; 0: in no step
+  bool foreseen = false;   ///< what that step does for it is counted as done: it may be in the next one as well
+  step_id last_step;       ///< that had it; 0: none
   std::int32_t planned_tokens = 0, planned_proposals = 0;
 
   sequence_state* leader = nullptr;        ///< of a following answer
