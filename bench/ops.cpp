@@ -145,10 +145,12 @@ void run_rows(const compute& with, const report& out) {
           [&](const auto& t) { t.layer_norm(x.data(), w.data(), b.data(), n, 1e-5f, y.data()); });
   run_row(with, out, "silu(gate) * up", 2 * row, read,
           [&](const auto& t) { t.swiglu(x.data(), w.data(), n, y.data()); });
+  run_row(with, out, "gelu(gate) * up", 2 * row, read,
+          [&](const auto& t) { t.geglu(x.data(), w.data(), n, y.data()); });
   run_row(with, out, "gelu", row, read, [&](const auto& t) { t.gelu_tanh(x.data(), n, y.data()); });
   run_row(with, out, "exponentials", row, read, [&](const auto& t) { t.exponentials(x.data(), n, 1.0f, y.data()); });
   run_row(with, out, "rotary positions", row, read,
-          [&](const auto& t) { t.rotate(y.data(), n / 128, 128, x.data(), w.data()); });
+          [&](const auto& t) { t.rotate(y.data(), n / 128, 128, 128, x.data(), w.data()); });
   quantized_rows plain(*kernels_of("generic"), 1, n), own(with.kernels, 1, n);
   plain.begin(1, n);
   own.begin(1, n);

@@ -75,27 +75,54 @@ MODELS["qwen3-yarn"] = MODELS["qwen3"] | {
     "rope_scaling": {"factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 4.0, "beta_slow": 0.5,
                      "rope_type": "yarn"},
 }
+MODELS["phi3"] = sizes(64, 4, 2, 40, 101) | {
+    "architectures": ["Phi3ForCausalLM"], "model_type": "phi3", "attention_bias": False, "attention_dropout": 0.0,
+    "embd_pdrop": 0.0, "resid_pdrop": 0.0, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0,
+    "max_position_embeddings": 256, "original_max_position_embeddings": 16, "partial_rotary_factor": 0.75,
+    "rope_scaling": {"type": "longrope", "long_factor": [1.0, 1.5, 2.0, 4.0, 8.0, 16.0],
+                     "short_factor": [1.0, 1.0, 1.0, 1.25, 1.5, 2.0]},
+    "sliding_window": 40, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 3, "pad_token_id": 0,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}
+MODELS["smollm3"] = sizes(32, 4, 2, 40, 102) | {
+    "architectures": ["SmolLM3ForCausalLM"], "model_type": "smollm3", "attention_bias": False, "mlp_bias": False,
+    "attention_dropout": 0.0, "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 5000000.0, "rope_scaling": None,
+    "max_position_embeddings": 256, "no_rope_layers": [1, 0], "no_rope_layer_interval": 2, "sliding_window": None,
+    "use_sliding_window": False, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 3, "pad_token_id": 0,
+    "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+}
+MODELS["gemma3"] = sizes(32, 4, 2, 40, 103) | {
+    "architectures": ["Gemma3ForCausalLM"], "model_type": "gemma3_text", "attention_bias": False,
+    "attention_dropout": 0.0, "hidden_activation": "gelu_pytorch_tanh", "head_dim": 16, "rms_norm_eps": 1e-6,
+    "max_position_embeddings": 256, "query_pre_attn_scalar": 12, "rope_theta": 1000000.0,
+    "rope_local_base_freq": 10000.0, "rope_scaling": {"factor": 8.0, "rope_type": "linear"}, "sliding_window": 16,
+    "sliding_window_pattern": 2, "attn_logit_softcapping": None, "final_logit_softcapping": None,
+    "initializer_range": 0.02, "use_cache": True, "bos_token_id": 2, "pad_token_id": 0, "tie_word_embeddings": True,
+    "torch_dtype": "bfloat16",
+}
 SHARDED = {"llama"}
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 ADAPTERS = {name: dict(r=2, lora_alpha=4, target_modules=PROJECTIONS) for name in MODELS}
 ADAPTERS["gpt2"] = dict(r=3, lora_alpha=6, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)
 ADAPTERS["mistral"] |= dict(r=3, lora_alpha=3, use_rslora=True)
+ADAPTERS["phi3"]["target_modules"] = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
 ADAPTERS["qwen3"] |= dict(rank_pattern={"layers.1.self_attn.q_proj": 5, "down_proj": 3},
                           alpha_pattern={"layers.1.self_attn.q_proj": 7, "v_proj": 8})
 
 
-def drawn(rng, name, shape):
+def drawn(rng, name, shape, config):
     """One parameter's values: matrices keep the signal's size, norms and biases are far from one and zero."""
+    is_gemma = config["model_type"] == "gemma3_text"  # adds one to norms, and multiplies embeddings by sqrt(hidden)
     noise = rng.standard_normal(shape).astype(np.float32)
     if name.endswith("bias"):
         return 0.2 * noise
     if len(shape) == 1:
-        return 1 + 0.25 * noise
+        return (0 if is_gemma else 1) + 0.25 * noise
     if any(part in name for part in ("wte", "wpe", "embed")):
-        return 0.4 * noise  # small beside what the layers add, lest a tied head echo the last token
+        return (0.1 / np.sqrt(shape[1]) if is_gemma else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
     inputs = shape[0] if ".c_" in name else shape[1]
-    return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
+    return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0, "qkv_proj": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
 
 
 def write_model(folder, config, rng):
@@ -103,7 +130,7 @@ def write_model(folder, config, rng):
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
     tensors = {}
     for name, parameter in model.named_parameters():  # a tied head is listed once, under the embedding's name
-        value = torch.from_numpy(drawn(rng, name, tuple(parameter.shape)))
+        value = torch.from_numpy(drawn(rng, name, tuple(parameter.shape), config))
         tensors[name.removeprefix("transformer.")] = value.to(DTYPES[config["torch_dtype"]]).contiguous()
     folder.mkdir(parents=True)
     if folder.name in SHARDED:
@@ -234,6 +261,9 @@ config.json occur in no greedy text.
 | mistral | F16 | sliding window of 16; rsLoRA adapter |
 | qwen2 | BF16 | biases on q, k and v |
 | qwen3 | BF16 | q and k norms, heads * head_dim != hidden; adapter with rank_pattern and alpha_pattern |
+| phi3 | BF16 | fused q, k, v and gate, up; three quarters of each head turn, by longrope's long factors; window |
+| smollm3 | BF16 | a layer that does not turn its heads; tied head |
+| gemma3 | BF16 | norms of outputs, norms that multiply by 1 + weight, gated gelu, embeddings times a factor, a layer with a window and a rope of its own, scores divided by another number |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 

@@ -29,7 +29,6 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
       with_(with),
       gather_(chosen.split),
       cuts_(chosen.split, model_->config),
-      angles_(model_->config),
       kv_(model_->config, cuts_.heads.count(), options_.layers, chosen.blocks, chosen.kv),
       q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
@@ -45,10 +44,22 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   v_ = aligned_buffer<float>(size(rows, kv_stride_));
   gate_ = aligned_buffer<float>(config.gated_mlp ? size(rows, ffn_stride_) : 0);
   up_ = aligned_buffer<float>(size(rows, ffn_stride_));
-  cosines_ = aligned_buffer<float>(size(rows, config.head_dim / 2));
-  sines_ = aligned_buffer<float>(size(rows, config.head_dim / 2));
+  take_angles();
   scratch_stride_ = attention_scratch(options_.context, config.head_dim);  // room for a padded head's norm, too
   scratch_ = aligned_buffer<float>(size(with.pool.threads(), scratch_stride_));
+}
+
+/// The local rope only where some layer has it.
+void cpu_decoder::take_angles() {
+  const model_config& config = model_->config;
+  const auto add = [&](const rope_config& rope) {
+    const std::size_t floats = size(options_.max_rows, config.turned_dim() / 2);
+    turned_.push_back(
+        {rope_angles(config, rope, options_.context), aligned_buffer<float>(floats), aligned_buffer<float>(floats)});
+  };
+  if (config.position != position_kind::rotary) return;
+  add(config.rope);
+  if (std::count(config.layer_ropes.begin(), config.layer_ropes.end(), layer_rope::local) > 0) add(config.local_rope);
 }
 
 void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) {
@@ -56,6 +67,8 @@ void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens,
     for_rows(with_.pool, sequence.rows, 16, [&](int i) {
       float* row = hidden + (sequence.first_row + i) * hidden_stride();
       unpack_row(model_->embeddings, tokens[static_cast<std::size_t>(sequence.first_row + i)], row);
+      if (const float factor = model_->config.embedding_factor; factor != 1)
+        std::transform(row, row + model_->config.hidden, row, [&](float x) { return x * factor; });
       if (!model_->positions) return;
       with_.kernels.add(model_->positions + (sequence.position + i) * hidden_stride(), model_->config.hidden, row);
     });
@@ -102,13 +115,12 @@ const float* cpu_decoder::normalized(const float* hidden, std::span<const int> r
 }
 
 void cpu_decoder::prepare_angles(const pass& batch) {
-  const model_config& config = model_->config;
-  if (config.position != position_kind::rotary) return;
-  for (const pass_sequence& sequence : batch.sequences)
-    for_rows(with_.pool, sequence.rows, 16, [&](int i) {
-      const std::int64_t at = (sequence.first_row + i) * (config.head_dim / 2);
-      angles_.at(sequence.position + i, cosines_.data() + at, sines_.data() + at);
-    });
+  for (turned_rows& rope : turned_)
+    for (const pass_sequence& sequence : batch.sequences)
+      for_rows(with_.pool, sequence.rows, 16, [&](int i) {
+        const std::int64_t at = (sequence.first_row + i) * (model_->config.turned_dim() / 2);
+        rope.angles.at(sequence.position + i, rope.cosines.data() + at, rope.sines.data() + at);
+      });
 }
 
 void cpu_decoder::group_by_adapter(const pass& batch) {
@@ -133,10 +145,10 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidde
                 [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
   multiply(batch, layer, normed, qkv);
   attend_heads(layer);
-  const linear_product o[] = {{linear_kind::o, weights.o, hidden, cuts_.hidden, true}};
+  const linear_product o[] = {output_product(linear_kind::o, weights.o, hidden)};
   prepare_gathered(batch.rows, mixed, cuts_.q, o, [](int) {});
   multiply(batch, layer, mixed, o);
-  gather_(with_, hidden.data, batch.rows, hidden.stride, cuts_.hidden);
+  finish_output(batch, weights.attention_output_norm, hidden);
 }
 
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
@@ -151,16 +163,36 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
   prepare_input(batch.rows, normed, inner,
                 [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
   multiply(batch, layer, normed, inner);
-  const linear_product down[] = {{linear_kind::down, weights.down, hidden, cuts_.hidden, true}};
+  const linear_product down[] = {output_product(linear_kind::down, weights.down, hidden)};
   prepare_gathered(batch.rows, up, cuts_.ffn, down, [&](int row) {
     float* own = up.row(row) + cuts_.ffn.first;
-    if (gated)
-      with_.kernels.swiglu(gate.row(row) + cuts_.ffn.first, own, columns, own);
+    const float* own_gate = gate.row(row) + cuts_.ffn.first;
+    if (gated && model_->config.activation == activation_kind::gelu_tanh)
+      with_.kernels.geglu(own_gate, own, columns, own);
+    else if (gated)
+      with_.kernels.swiglu(own_gate, own, columns, own);
     else
       with_.kernels.gelu_tanh(own, columns, own);
   });
   multiply(batch, layer, up, down);
-  gather_(with_, hidden.data, batch.rows, hidden.stride, cuts_.hidden);
+  finish_output(batch, weights.mlp_output_norm, hidden);
+}
+
+cpu_decoder::linear_product cpu_decoder::output_product(linear_kind kind, const linear_weights& weights,
+                                                        float_rows hidden) const {
+  if (model_->config.output_norms) return {kind, weights, {normed_.data(), hidden_stride()}, cuts_.hidden};
+  return {kind, weights, hidden, cuts_.hidden, true};
+}
+
+void cpu_decoder::finish_output(const pass& batch, const norm_weights& norm, float_rows hidden) {
+  const bool normed = model_->config.output_norms;
+  const float_rows made = normed ? float_rows{normed_.data(), hidden_stride()} : hidden;
+  gather_(with_, made.data, batch.rows, made.stride, cuts_.hidden);
+  if (!normed) return;
+  for_rows(with_.pool, batch.rows, 8, [&](int row) {
+    normalize(norm, made.row(row), made.row(row));
+    with_.kernels.add(made.row(row), hidden_stride(), hidden.row(row));
+  });
 }
 
 template <class MakeRow>

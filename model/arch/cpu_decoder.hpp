@@ -49,7 +49,14 @@ class cpu_decoder final : public decoder {
     const attention_task* after;  ///< likely to be this thread's next; may be null
   };
 
+  /// The cosines and sines of a pass's rows by one of the model's ropes.
+  struct turned_rows {
+    rope_angles angles;
+    aligned_buffer<float> cosines, sines;
+  };
+
   float* lend(std::size_t rows, std::int64_t stride);
+  void take_angles();
   void prepare_angles(const pass& batch);
   void group_by_adapter(const pass& batch);
   void attend(const pass& batch, std::int64_t layer, float_rows hidden);
@@ -66,22 +73,26 @@ class cpu_decoder final : public decoder {
   void multiply(const pass& batch, std::int64_t layer, float_rows x, std::span<const linear_product> products);
   void find_adapters(std::int64_t layer, std::span<const matmul_args> jobs, std::span<const linear_product> products);
   void normalize(const norm_weights& norm, const float* from, float* to) const;
+  /// What a layer adds to `hidden`: made there, or aside where it is normalized first.
+  linear_product output_product(linear_kind kind, const linear_weights& weights, float_rows hidden) const;
+  void finish_output(const pass& batch, const norm_weights& norm, float_rows hidden);
 
   // cpu_decoder_heads.cpp
   void share_out_heads(const pass& batch);
   void attend_heads(std::int64_t layer);
   void store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
   void attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
-  void place_heads(std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm, float* scratch) const;
+  void place_heads(std::int64_t layer, std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm,
+                   float* scratch) const;
 
   compute with_;
   column_gather gather_;
   output_cuts cuts_;
-  rope_angles angles_;
+  std::vector<turned_rows> turned_;  ///< by layer_rope
   kv_storage kv_;
   std::int64_t q_stride_, kv_stride_, ffn_stride_;
   quantized_rows quantized_;
-  aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, cosines_, sines_, scratch_, lent_;
+  aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, scratch_, lent_;
   std::int64_t scratch_stride_ = 0;
   std::vector<attention_task> attention_tasks_;
   std::vector<adapter_run> adapter_runs_;  ///< of the pass

@@ -44,9 +44,9 @@ void cpu_decoder::attend_heads(std::int64_t layer) {
 }
 
 /// Heads of one row: normalized where the model does so, and turned by the row's position.
-void cpu_decoder::place_heads(std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm,
-                              float* scratch) const {
-  const std::int64_t dim = model_->config.head_dim;
+void cpu_decoder::place_heads(std::int64_t layer, std::int64_t row, float* heads, std::int64_t count,
+                              const norm_weights& norm, float* scratch) const {
+  const std::int64_t dim = model_->config.head_dim, turned = model_->config.turned_dim();
   if (model_->config.qk_norm)
     for (float* head = heads; head < heads + count * dim; head += dim) {
       std::fill_n(scratch, padded_row(dim), 0.0f);
@@ -54,8 +54,11 @@ void cpu_decoder::place_heads(std::int64_t row, float* heads, std::int64_t count
       with_.kernels.rms_norm(scratch, norm.weight, dim, model_->config.norm_eps, scratch);
       std::copy_n(scratch, dim, head);
     }
-  if (model_->config.position == position_kind::rotary)
-    with_.kernels.rotate(heads, count, dim, cosines_.data() + row * (dim / 2), sines_.data() + row * (dim / 2));
+  const layer_rope rope = model_->config.rope_of(options_.first_layer + layer);
+  if (rope == layer_rope::none) return;
+  const turned_rows& by = turned_[static_cast<std::size_t>(rope)];
+  with_.kernels.rotate(heads, count, dim, turned, by.cosines.data() + row * (turned / 2),
+                       by.sines.data() + row * (turned / 2));
 }
 
 /// Keys are turned by their positions; keys and values are cached, a block's share of the rows at a time.
@@ -67,7 +70,7 @@ void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std:
     const int slot = static_cast<int>(position % block_tokens);
     const int rows = std::min(static_cast<int>(block_tokens) - slot, task.first_row + task.rows - i);
     float* keys = k_.data() + row * kv_stride_ + offset;
-    for (int r = 0; r < rows; ++r) place_heads(row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
+    for (int r = 0; r < rows; ++r) place_heads(layer, row + r, keys + r * kv_stride_, 1, weights.k_norm, scratch);
     std::byte* block = kv_.layer(layer) + task.sequence->blocks[position / block_tokens] * kv_.block_bytes();
     with_.kernels.store_kv({.kind = kv_.kind(),
                             .block = block + (head - cuts_.heads.first) * kv_.head_bytes(),
@@ -87,7 +90,7 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   const std::int64_t head_start = head * group * config.head_dim;
   const layer_weights& weights = weights_of(layer);
   for (std::int64_t i = row; i < row + task.rows; ++i)
-    place_heads(i, q_.data() + i * q_stride_ + head_start, group, weights.q_norm, scratch);
+    place_heads(layer, i, q_.data() + i * q_stride_ + head_start, group, weights.q_norm, scratch);
   attention_args args;
   args.kind = kv_.kind();
   args.cache = kv_.layer(layer);
@@ -95,6 +98,7 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   args.head_offset = (head - cuts_.heads.first) * kv_.head_bytes();
   args.block_table = task.sequence->blocks;
   args.head_dim = static_cast<int>(config.head_dim);
+  args.score_dim = static_cast<int>(config.score_dim);
   args.group = static_cast<int>(group);
   args.q = q_.data() + row * q_stride_ + head_start;
   args.out = mixed_.data() + row * q_stride_ + head_start;

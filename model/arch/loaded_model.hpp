@@ -28,7 +28,8 @@ struct norm_weights {
 
 struct layer_weights : linear_layers<linear_weights> {
   norm_weights attention_norm, mlp_norm;
-  norm_weights q_norm, k_norm;  // of each head; Qwen3
+  norm_weights q_norm, k_norm;                          // of each head; Qwen3, Gemma 3
+  norm_weights attention_output_norm, mlp_output_norm;  // Gemma 3
 };
 
 /// A model ready to run: every weight a view into one mapped, packed file that all processes of the host share.

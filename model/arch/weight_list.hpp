@@ -28,6 +28,8 @@ void place_weights(Model& model, const Weights& weights) {
     auto& layer = model.layers.emplace_back();
     layer.attention_norm = weights.norm(prefix + "input_layernorm");
     layer.mlp_norm = weights.norm(prefix + "post_attention_layernorm");
+    layer.attention_output_norm = weights.norm(prefix + "self_attn.output_norm");
+    layer.mlp_output_norm = weights.norm(prefix + "mlp.output_norm");
     layer.q_norm = weights.norm(prefix + "self_attn.q_norm");
     layer.k_norm = weights.norm(prefix + "self_attn.k_norm");
     for (const linear_kind kind : every_linear) layer[kind] = weights.linear(linear_name(i, kind));

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "model/formats/hf_positions.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_config.hpp"
 
@@ -18,32 +19,44 @@ constexpr std::size_t most_config_bytes = 16 << 20;
 /// What config.json may leave out, per family, as Hugging Face's classes fill it in.
 struct family_defaults {
   std::string_view name;
+  std::string_view type;  // "model_type" in the file
   std::string_view architecture;
+  std::string_view other_architecture = {};  // that means the same
   std::int64_t vocab;
-  std::int64_t hidden = 4096, layers = 32, heads = 32;  // as all of them but gpt2 have it
+  std::int64_t hidden = 4096, layers = 32, heads = 32;  // as most of them have it
   std::int64_t kv_heads = 0;                            // 0: as many as heads
+  std::int64_t head_dim = 0;                            // 0: hidden / heads
   std::int64_t ffn = 0;                                 // 0: four times hidden
   std::int64_t context;
+  double norm_eps = 1e-6;
+  double theta = 10000.0;
+  bool tied = false;
   std::int32_t bos = -1, eos = -1;
 };
-constexpr std::array<family_defaults, 5> families = {{
+constexpr std::array<family_defaults, 8> families = {{
     {.name = "gpt2",
+     .type = "gpt2",
      .architecture = "GPT2LMHeadModel",
      .vocab = 50257,
      .hidden = 768,
      .layers = 12,
      .heads = 12,
      .context = 1024,
+     .norm_eps = 1e-5,
+     .tied = true,
      .bos = 50256,
      .eos = 50256},
     {.name = "llama",
+     .type = "llama",
      .architecture = "LlamaForCausalLM",
+     .other_architecture = "LLaMAForCausalLM",
      .vocab = 32000,
      .ffn = 11008,
      .context = 2048,
      .bos = 1,
      .eos = 2},
     {.name = "mistral",
+     .type = "mistral",
      .architecture = "MistralForCausalLM",
      .vocab = 32000,
      .kv_heads = 8,
@@ -52,17 +65,60 @@ constexpr std::array<family_defaults, 5> families = {{
      .bos = 1,
      .eos = 2},
     {.name = "qwen2",
+     .type = "qwen2",
      .architecture = "Qwen2ForCausalLM",
      .vocab = 151936,
      .kv_heads = 32,
      .ffn = 22016,
      .context = 32768},
     {.name = "qwen3",
+     .type = "qwen3",
      .architecture = "Qwen3ForCausalLM",
      .vocab = 151936,
      .kv_heads = 32,
+     .head_dim = 128,
      .ffn = 22016,
      .context = 32768},
+    {.name = "phi3",
+     .type = "phi3",
+     .architecture = "Phi3ForCausalLM",
+     .vocab = 32064,
+     .hidden = 3072,
+     .ffn = 8192,
+     .context = 4096,
+     .norm_eps = 1e-5,
+     .bos = 1,
+     .eos = 32000},
+    {.name = "smollm3",
+     .type = "smollm3",
+     .architecture = "SmolLM3ForCausalLM",
+     .vocab = 128256,
+     .hidden = 2048,
+     .layers = 36,
+     .heads = 16,
+     .kv_heads = 4,
+     .ffn = 11008,
+     .context = 32768,
+     .theta = 2e6,
+     .tied = true,
+     .bos = 128000,
+     .eos = 128001},
+    {.name = "gemma3",
+     .type = "gemma3_text",
+     .architecture = "Gemma3ForCausalLM",
+     .other_architecture = "Gemma3TextModel",
+     .vocab = 262208,
+     .hidden = 2304,
+     .layers = 26,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .ffn = 9216,
+     .context = 131072,
+     .theta = 1e6,
+     .tied = true,
+     .bos = 2,
+     .eos = 1},
 }};
 
 std::string supported() {
@@ -71,10 +127,9 @@ std::string supported() {
   return fmt::format("supported are {}", fmt::join(names, ", "));
 }
 
-/// Models that were saved without their heads name the class within, and the first Llamas had another spelling.
+/// Models that were saved without their heads name the class within.
 bool is_built_as(const family_defaults& family, std::string_view architecture) {
-  if (architecture == family.architecture) return true;
-  if (family.name == "llama" && architecture == "LLaMAForCausalLM") return true;
+  if (architecture == family.architecture || architecture == family.other_architecture) return true;
   if (!architecture.ends_with("Model")) return false;
   const std::string bare(architecture.substr(0, architecture.size() - 5));
   return family.architecture == bare + "ForCausalLM" || family.architecture == bare + "LMHeadModel";
@@ -86,7 +141,7 @@ const family_defaults& family_of(const fields& config) {
   if (!type && (!architectures || architectures->empty()))
     refuse("{}: names neither model_type nor architectures: {}", config.where(), supported());
   for (const auto& family : families) {
-    const bool typed = !type || *type == family.name;
+    const bool typed = !type || *type == family.type;
     const bool built = !architectures || architectures->empty() ||
                        std::any_of(architectures->begin(), architectures->end(),
                                    [&](const std::string& architecture) { return is_built_as(family, architecture); });
@@ -113,107 +168,6 @@ void refuse_foreign_quantization(const fields& config) {
       config.where(), quantization.text("quant_method").value_or("unknown").substr(0, 80));
 }
 
-// ---- positions ----
-
-/// transformers 5 writes rope_parameters, older ones rope_scaling and rope_theta.
-const nlohmann::json* rope_object(const fields& config) {
-  const auto* scaling = config.find("rope_scaling");
-  return scaling && !scaling->empty() ? scaling : config.find("rope_parameters");
-}
-
-double needed(const fields& object, std::string_view key) {
-  const auto value = object.number(key);
-  if (!value) refuse("{}: lacks \"{}\"", object.where(), key);
-  return *value;
-}
-
-/// Under DeepSeek's name attn_factor it comes on top of the usual stretch, as vLLM has it; under transformers' name
-/// attention_factor it takes the stretch's place.
-void read_yarn(const fields& rope, yarn_config& into) {
-  into.beta_fast = rope.number("beta_fast").value_or(into.beta_fast);
-  into.beta_slow = rope.number("beta_slow").value_or(into.beta_slow);
-  into.truncate = rope.boolean("truncate").value_or(into.truncate);
-  const double mscale = rope.number("mscale").value_or(0.0), all_dim = rope.number("mscale_all_dim").value_or(0.0);
-  if (const auto whole = rope.number("attention_factor")) {
-    into.attention_factor = *whole;
-    into.mscale = 0;
-  } else if (mscale != 0 && all_dim != 0) {
-    into.mscale = mscale;
-    into.mscale_all_dim = all_dim;
-  } else {
-    into.attention_factor = rope.number("attn_factor").value_or(1.0);
-  }
-}
-
-void read_scaling(const fields& config, const fields& rope, model_config& model) {
-  rope_config& into = model.rope;
-  const auto type = rope.text("rope_type").value_or(rope.text("type").value_or("default"));
-  if (rope.number("partial_rotary_factor").value_or(1.0) != 1.0)
-    refuse("{}: \"partial_rotary_factor\" other than 1 is not supported", rope.where());
-  if (type == "default") return;
-  if (type != "linear" && type != "llama3" && type != "yarn")
-    refuse("{}: the rope type \"{}\" is not supported: default, linear, llama3 and yarn are", rope.where(),
-           type.substr(0, 80));
-  into.factor = needed(rope, "factor");
-  into.scaling = rope_scaling::linear;
-  if (type == "linear") return;
-  // transformers and vLLM take the model's own number where both are there
-  constexpr std::string_view original = "original_max_position_embeddings";
-  into.original_context = config.integer(original).value_or(rope.integer(original).value_or(model.context));
-  into.scaling = type == "yarn" ? rope_scaling::yarn : rope_scaling::llama3;
-  if (type == "yarn") {
-    read_yarn(rope, into.yarn);
-    detail::stretch_context(model);
-  } else {
-    into.low_freq_factor = needed(rope, "low_freq_factor");
-    into.high_freq_factor = needed(rope, "high_freq_factor");
-  }
-}
-
-void read_rope(const fields& config, model_config& into) {
-  into.rope.theta = config.number("rope_theta").value_or(10000.0);
-  if (config.number("partial_rotary_factor").value_or(1.0) != 1.0)
-    refuse("{}: \"partial_rotary_factor\" other than 1 is not supported", config.where());
-  const auto* object = rope_object(config);
-  if (!object) return;
-  const fields rope(*object, config.where() + ": rope parameters");
-  for (const auto& [key, value] : object->items())
-    if (value.is_object())
-      refuse("{}: positions that differ by layer (\"{}\") are not supported", rope.where(), key.substr(0, 80));
-  into.rope.theta = rope.number("rope_theta").value_or(into.rope.theta);
-  read_scaling(config, rope, into);
-}
-
-std::int64_t window_size(const fields& config) {
-  const auto size = config.integer("sliding_window");
-  if (!size && config.names("sliding_window")) return 0;
-  return size.value_or(4096);
-}
-
-/// layer_types says it layer by layer; where it is absent, all layers from `first` on slide.
-void read_layer_windows(const fields& config, std::int64_t size, std::int64_t first, model_config& into) {
-  const auto types = config.texts("layer_types");
-  if (types && static_cast<std::int64_t>(types->size()) != into.layers)
-    refuse("{}: \"layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
-  for (std::int64_t i = 0; i < into.layers; ++i) {
-    const auto type = types        ? (*types)[static_cast<std::size_t>(i)]
-                      : i >= first ? "sliding_attention"
-                                   : "full_attention";
-    if (type != "sliding_attention" && type != "full_attention")
-      refuse("{}: the layer type \"{}\" is not supported", config.where(), type.substr(0, 80));
-    into.windows.push_back(type == "sliding_attention" ? size : 0);
-  }
-}
-
-void read_windows(const fields& config, model_config& into) {
-  if (into.family == "mistral") read_layer_windows(config, window_size(config), 0, into);
-  if (into.family.starts_with("qwen")) {
-    const auto size = config.boolean("use_sliding_window").value_or(false) ? window_size(config) : 0;
-    read_layer_windows(config, size, config.integer("max_window_layers").value_or(28), into);
-  }
-  if (std::all_of(into.windows.begin(), into.windows.end(), [](auto size) { return size == 0; })) into.windows.clear();
-}
-
 // ---- sizes ----
 
 std::int64_t bounded(const fields& config, std::string_view key, std::int64_t otherwise) {
@@ -237,32 +191,50 @@ void read_gpt2(const fields& config, const family_defaults& defaults, model_conf
   into.ffn = bounded(config, "n_inner", 4 * into.hidden);
   into.context = bounded(config, "n_positions", config.integer("n_ctx").value_or(defaults.context));
   detail::set_gpt2_traits(into);
-  into.norm_eps = static_cast<float>(config.number("layer_norm_epsilon").value_or(1e-5));
+  into.norm_eps = static_cast<float>(config.number("layer_norm_epsilon").value_or(defaults.norm_eps));
 }
 
 void read_biases(const fields& config, model_config& into) {
   const bool attention = config.boolean("attention_bias").value_or(false);
   if (into.family == "qwen2") into.qkv_bias = true;
-  if (into.family == "llama" || into.family == "qwen3") into.qkv_bias = into.out_bias = attention;
-  if (into.family == "llama") into.mlp_bias = config.boolean("mlp_bias").value_or(false);
+  if (into.family == "phi3" || into.family == "mistral" || into.family == "qwen2") return;
+  into.qkv_bias = into.out_bias = attention;
+  if (into.family == "llama" || into.family == "smollm3") into.mlp_bias = config.boolean("mlp_bias").value_or(false);
+}
+
+void read_activation(const fields& config, model_config& into) {
+  const bool is_gemma = into.family == "gemma3";
+  const std::string_view key = is_gemma ? "hidden_activation" : "hidden_act";
+  const std::string_view usual = is_gemma ? "gelu_pytorch_tanh" : "silu";
+  const auto given = config.text(key).value_or(std::string(usual));
+  if (given != usual && !(given == "swish" && usual == "silu"))
+    refuse("{}: the {} \"{}\" is not supported: {} is", config.where(), key, given.substr(0, 80), usual);
+}
+
+void read_gemma3(const fields& config, model_config& into) {
+  detail::set_gemma3_traits(into);
+  into.score_dim = bounded(config, "query_pre_attn_scalar", 256);
+  for (const std::string_view key : {"attn_logit_softcapping", "final_logit_softcapping"})
+    if (config.has(key)) refuse("{}: \"{}\" is not supported", config.where(), key);
+  refuse_unless(config, "use_bidirectional_attention", false);
 }
 
 void read_llama_like(const fields& config, const family_defaults& defaults, model_config& into) {
-  const auto activation = config.text("hidden_act").value_or("silu");
-  if (activation != "silu" && activation != "swish")
-    refuse("{}: the hidden_act \"{}\" is not supported: silu is", config.where(), activation.substr(0, 80));
+  read_activation(config, into);
   into.hidden = bounded(config, "hidden_size", defaults.hidden);
   into.layers = bounded(config, "num_hidden_layers", defaults.layers);
   into.heads = bounded(config, "num_attention_heads", defaults.heads);
   const bool absent = !config.names("num_key_value_heads") && defaults.kv_heads > 0;
   into.kv_heads = bounded(config, "num_key_value_heads", absent ? defaults.kv_heads : into.heads);
-  into.head_dim = bounded(config, "head_dim", into.family == "qwen3" ? 128 : into.hidden / into.heads);
+  into.head_dim = bounded(config, "head_dim", defaults.head_dim > 0 ? defaults.head_dim : into.hidden / into.heads);
   into.ffn = bounded(config, "intermediate_size", defaults.ffn);
   into.context = bounded(config, "max_position_embeddings", defaults.context);
-  into.norm_eps = static_cast<float>(config.number("rms_norm_eps").value_or(1e-6));
+  into.norm_eps = static_cast<float>(config.number("rms_norm_eps").value_or(defaults.norm_eps));
   into.qk_norm = into.family == "qwen3";
+  if (into.family == "gemma3") read_gemma3(config, into);
   read_biases(config, into);
-  read_rope(config, into);
+  into.rope.theta = defaults.theta;
+  detail::read_ropes(config, into);
 }
 
 // ---- tokens ----
@@ -276,24 +248,37 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
   detail::set_begin_token(begins.empty() ? usual : begins.front(), into);
 }
 
+/// Of a Gemma 3 that also sees pictures: what its language model is, which has an object of its own.
+nlohmann::json text_part_of(nlohmann::json object, const std::string& where) {
+  const fields whole(object, where);
+  const auto* text = whole.find("text_config");
+  if (!text || whole.text("model_type") != "gemma3") return object;
+  nlohmann::json part = *text;
+  const fields checked(part, where + ": text_config");
+  for (const auto* key : {"eos_token_id", "bos_token_id", "tie_word_embeddings", "quantization_config"})
+    if (object.contains(key) && !checked.names(key)) part[key] = object[key];
+  part["model_type"] = "gemma3_text";
+  return part;
+}
+
 }  // namespace
 
 model_config parse_hf_config(std::string_view json, const std::string& where) {
-  const auto object = detail::parse_json(json, where);
+  const auto object = text_part_of(detail::parse_json(json, where), where);
   const fields config(object, where);
   const auto& defaults = family_of(config);
   refuse_foreign_quantization(config);
   model_config into;
   into.family = defaults.name;
   into.vocab_size = bounded(config, "vocab_size", defaults.vocab);
-  into.tied_embeddings = config.boolean("tie_word_embeddings").value_or(into.family == "gpt2");
+  into.tied_embeddings = config.boolean("tie_word_embeddings").value_or(defaults.tied);
   if (into.family == "gpt2")
     read_gpt2(config, defaults, into);
   else
     read_llama_like(config, defaults, into);
   read_tokens(config, defaults, into);
-  check(into, where);  // first of all the number of layers, which decides how many windows are listed
-  read_windows(config, into);
+  check(into, where);  // first of all the number of layers, which decides how many are listed
+  if (into.position == position_kind::rotary) detail::read_layers(config, into);
   check(into, where);
   return into;
 }

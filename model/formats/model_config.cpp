@@ -39,6 +39,10 @@ void check_heads(const model_config& config, const std::string& where) {
     refuse("{}: {} attention heads cannot share {} key-value heads evenly", where, config.heads, config.kv_heads);
   if (config.position == position_kind::rotary && config.head_dim % 2 != 0)
     refuse("{}: head_dim is {}, but rotary positions need an even one", where, config.head_dim);
+  if (config.rotary_dim < 0 || config.rotary_dim > config.head_dim || config.rotary_dim % 2 != 0)
+    refuse("{}: positions turn {} numbers of a head of {}, but that should be an even part of it", where,
+           config.rotary_dim, config.head_dim);
+  check_size("what scores are divided by the root of", config.divided_dim(), most_inputs, where);
   if (config.family == "gpt2" && (config.heads * config.head_dim != config.hidden || config.kv_heads != config.heads))
     refuse("{}: the hidden size {} does not split into {} heads", where, config.hidden, config.heads);
 }
@@ -67,23 +71,31 @@ void check_yarn(const rope_config& rope, const std::string& where) {
     refuse("{}: mscale {} and mscale_all_dim {} should be 0 to 100", where, yarn.mscale, yarn.mscale_all_dim);
 }
 
-void check_rope(const model_config& config, const std::string& where) {
-  const auto& rope = config.rope;
+void check_divisors(const std::vector<float>& divisors, const model_config& config, const std::string& where) {
+  if (!divisors.empty() && static_cast<std::int64_t>(divisors.size()) != config.turned_dim() / 2)
+    refuse("{}: {} rope frequency divisors for {} pairs", where, divisors.size(), config.turned_dim() / 2);
+  if (!std::all_of(divisors.begin(), divisors.end(), [](float divisor) { return in_range(divisor, 1e-6, 1e6); }))
+    refuse("{}: a rope frequency divisor is no positive number of sane size", where);
+}
+
+void check_rope(const rope_config& rope, const model_config& config, const std::string& where) {
   if (!in_range(rope.theta, 1.0, 1e12)) refuse("{}: rope_theta is {}, but should be 1 to 1e12", where, rope.theta);
   if (!in_range(rope.factor, 1e-3, 1e6))
     refuse("{}: the rope factor is {}, but should be 0.001 to 1e6", where, rope.factor);
-  const auto& divisors = rope.frequency_divisors;
-  if (!divisors.empty() && static_cast<std::int64_t>(divisors.size()) != config.head_dim / 2)
-    refuse("{}: {} rope frequency divisors for a head_dim of {}", where, divisors.size(), config.head_dim);
-  if (!std::all_of(divisors.begin(), divisors.end(), [](float divisor) { return in_range(divisor, 1e-6, 1e6); }))
-    refuse("{}: a rope frequency divisor is no positive number of sane size", where);
+  check_divisors(rope.frequency_divisors, config, where);
+  check_divisors(rope.short_divisors, config, where);
+  if (rope.length != 0 && !in_range(rope.length, 1e-3, 1e3))
+    refuse("{}: the rope's attention factor is {}, but should be 0.001 to 1000", where, rope.length);
   const bool is_llama3 = rope.scaling == rope_scaling::llama3, is_yarn = rope.scaling == rope_scaling::yarn;
-  if (is_llama3 || is_yarn) check_size("the original context", rope.original_context, most_tokens, where);
+  if (is_llama3 || is_yarn || rope.scaling == rope_scaling::longrope)
+    check_size("the original context", rope.original_context, most_tokens, where);
   if (is_llama3) check_llama3(rope, where);
   if (is_yarn) check_yarn(rope, where);
 }
 
-void check_windows(const model_config& config, const std::string& where) {
+void check_layers(const model_config& config, const std::string& where) {
+  if (!config.layer_ropes.empty() && static_cast<std::int64_t>(config.layer_ropes.size()) != config.layers)
+    refuse("{}: {} kinds of positions for {} layers", where, config.layer_ropes.size(), config.layers);
   if (!config.windows.empty() && static_cast<std::int64_t>(config.windows.size()) != config.layers)
     refuse("{}: {} sliding windows for {} layers", where, config.windows.size(), config.layers);
   for (const auto window : config.windows)
@@ -102,6 +114,22 @@ void check_tokens(const model_config& config, const std::string& where) {
     refuse("{}: the begin token {} is not in the vocabulary of {}", where, config.bos_token, config.vocab_size);
 }
 
+std::string usual_part_of(const rope_config& rope) {
+  return fmt::format("theta {} scaling {} {} {} {} {} divisors {}", rope.theta, static_cast<int>(rope.scaling),
+                     rope.factor, rope.low_freq_factor, rope.high_freq_factor, rope.original_context,
+                     fmt::join(rope.frequency_divisors, ","));
+}
+
+std::string rare_part_of(const rope_config& rope) {
+  const auto& [beta_fast, beta_slow, truncate, attention_factor, mscale, mscale_all_dim] = rope.yarn;
+  if (rope.scaling == rope_scaling::yarn)
+    return fmt::format(" yarn {} {} {} {} {} {}", beta_fast, beta_slow, truncate, attention_factor, mscale,
+                       mscale_all_dim);
+  if (rope.scaling == rope_scaling::longrope)
+    return fmt::format(" short {} {}", fmt::join(rope.short_divisors, ","), rope.length);
+  return "";
+}
+
 }  // namespace
 
 void detail::set_gpt2_traits(model_config& config) {
@@ -110,6 +138,12 @@ void detail::set_gpt2_traits(model_config& config) {
   config.gated_mlp = false;
   config.position = position_kind::learned;
   config.qkv_bias = config.out_bias = config.mlp_bias = true;
+}
+
+void detail::set_gemma3_traits(model_config& config) {
+  config.activation = activation_kind::gelu_tanh;
+  config.output_norms = config.qk_norm = true;
+  config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
 }
 
 void detail::add_end_token(std::int64_t token, model_config& config) {
@@ -132,22 +166,24 @@ std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, and the
   // tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
-               gated_mlp, position, rope, qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings, windows, eos_tokens,
-               bos_token] = config;
-  const auto& [theta, scaling, factor, low_freq_factor, high_freq_factor, original_context, yarn, frequency_divisors] =
-      rope;
-  const auto& [beta_fast, beta_slow, truncate, attention_factor, mscale, mscale_all_dim] = yarn;
+               gated_mlp, output_norms, embedding_factor, score_dim, position, rotary_dim, rope, local_rope,
+               layer_ropes, qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings, windows, eos_tokens, bos_token] =
+      config;
   std::string said = fmt::format(
-      "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} theta {} scaling {} {} {} {} {} "
-      "divisors {} biases {} {} {} qk_norm {} tied {} windows {}",
+      "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
+      "tied {} windows {}",
       vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, static_cast<int>(norm), norm_eps,
-      static_cast<int>(activation), gated_mlp, static_cast<int>(position), theta, static_cast<int>(scaling), factor,
-      low_freq_factor, high_freq_factor, original_context, fmt::join(frequency_divisors, ","), qkv_bias, out_bias,
+      static_cast<int>(activation), gated_mlp, static_cast<int>(position), usual_part_of(rope), qkv_bias, out_bias,
       mlp_bias, qk_norm, tied_embeddings, fmt::join(windows, ","));
   // only where they count: other models keep the line that jobs of earlier builds know
-  if (scaling == rope_scaling::yarn)
-    said += fmt::format(" yarn {} {} {} {} {} {}", beta_fast, beta_slow, truncate, attention_factor, mscale,
-                        mscale_all_dim);
+  said += rare_part_of(rope);
+  if (output_norms) said += " output norms";
+  if (embedding_factor != 1) said += fmt::format(" embeddings {}", embedding_factor);
+  if (score_dim != 0) said += fmt::format(" score dim {}", score_dim);
+  if (rotary_dim != 0) said += fmt::format(" rotary dim {}", rotary_dim);
+  if (layer_ropes.empty()) return said;
+  said += fmt::format(" local {}{} by layer", usual_part_of(local_rope), rare_part_of(local_rope));
+  for (const layer_rope each : layer_ropes) said += fmt::format(" {}", static_cast<int>(each));
   return said;
 }
 
@@ -155,8 +191,11 @@ void check(const model_config& config, const std::string& where) {
   check_sizes(config, where);
   check_heads(config, where);
   if (!in_range(config.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon is {}", where, config.norm_eps);
-  check_rope(config, where);
-  check_windows(config, where);
+  if (!in_range(config.embedding_factor, 1e-6, 1e6))
+    refuse("{}: the embeddings' factor is {}", where, config.embedding_factor);
+  check_rope(config.rope, config, where);
+  check_rope(config.local_rope, config, where);
+  check_layers(config, where);
   check_tokens(config, where);
 }
 

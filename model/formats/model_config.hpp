@@ -12,7 +12,9 @@ struct gguf_file;
 enum class norm_kind : std::uint8_t { rms, layer };
 enum class activation_kind : std::uint8_t { silu, gelu_tanh };
 enum class position_kind : std::uint8_t { rotary, learned };
-enum class rope_scaling : std::uint8_t { none, linear, llama3, yarn };
+enum class rope_scaling : std::uint8_t { none, linear, llama3, yarn, longrope };
+/// How a layer turns its heads: as rope says, as local_rope says, or not at all.
+enum class layer_rope : std::uint8_t { global, local, none };
 
 /// Pairs that turn more than beta_fast times within the original context keep their frequency, those that turn less
 /// than beta_slow times are slowed by the factor, those between are blended.
@@ -33,16 +35,19 @@ struct rope_config {
   double factor = 1.0;
   double low_freq_factor = 1.0;  // llama3 only, as the next
   double high_freq_factor = 4.0;
-  std::int64_t original_context = 8192;  // llama3 and yarn
+  std::int64_t original_context = 8192;  // llama3, yarn and longrope
   yarn_config yarn;
-  /// [head_dim / 2]: divides the frequency of each pair, as GGUF's rope_freqs.weight gives it; empty: none.
+  /// [rotary_dim / 2]: divides the frequency of each pair, as GGUF's rope_freqs.weight gives it; empty: none.
   std::vector<float> frequency_divisors;
+  std::vector<float> short_divisors;  ///< longrope: in their place where the context is no longer than the original
+  /// longrope: cosines and sines are multiplied by it; 0: by sqrt(1 + ln(factor) / ln(original_context))
+  double length = 0.0;
 };
 
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
-  std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3"
+  std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -55,9 +60,14 @@ struct model_config {
   norm_kind norm = norm_kind::rms;
   float norm_eps = 1e-5f;
   activation_kind activation = activation_kind::silu;
-  bool gated_mlp = true;  ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
+  bool gated_mlp = true;          ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
+  bool output_norms = false;      ///< what attention and mlp give is normalized before it is added
+  float embedding_factor = 1.0f;  ///< of the embeddings as the first layer gets them, not of a tied head
+  std::int64_t score_dim = 0;     ///< attention's scores are divided by the root of it; 0: of head_dim
   position_kind position = position_kind::rotary;
-  rope_config rope;
+  std::int64_t rotary_dim = 0;  ///< how much of each head turns, from its beginning; 0: all of it
+  rope_config rope, local_rope;
+  std::vector<layer_rope> layer_ropes;  ///< per layer; empty: all global
   bool qkv_bias = false;
   bool out_bias = false;  ///< on the attention's output projection
   bool mlp_bias = false;
@@ -71,6 +81,12 @@ struct model_config {
   std::int64_t window_of(std::int64_t layer) const {
     return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)];
   }
+  layer_rope rope_of(std::int64_t layer) const {
+    if (position != position_kind::rotary) return layer_rope::none;
+    return layer_ropes.empty() ? layer_rope::global : layer_ropes[static_cast<std::size_t>(layer)];
+  }
+  std::int64_t turned_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
+  std::int64_t divided_dim() const { return score_dim > 0 ? score_dim : head_dim; }
 };
 
 /// Reads a Hugging Face config.json (and generation_config.json beside it, for end tokens) or refuses it by the
@@ -90,6 +106,8 @@ namespace detail {
 
 /// What all models of GPT-2's family have in common: norms, activation, positions and biases.
 void set_gpt2_traits(model_config& config);
+/// What all Gemma 3 have in common, but for their ropes. `config` has its sizes.
+void set_gemma3_traits(model_config& config);
 /// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
 void add_end_token(std::int64_t token, model_config& config);
 /// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.

@@ -53,7 +53,8 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
           .ins = weight.ins,
           .first_out = place.first_out,
           .transposed = place.transposed,
-          .rope_heads = place.rope_heads};
+          .rope_heads = place.rope_heads,
+          .plus = place.plus};
 }
 
 void fill_weights(model_files& model, const tensor_set& set, naming names, std::string_view prefix) {
@@ -90,11 +91,14 @@ void open_folder(model_files& model) {
   model.tensors = open_safetensors(model.path);
   if (is_packed(model.tensors)) return;
   const auto has = [&](std::string_view name) { return model.tensors.find(name) != nullptr; };
-  // Names lack the prefix in models that were saved without their heads, as those for embeddings are.
+  // Names lack the prefix in models that were saved without their heads, as those for embeddings are; in those that
+  // also see pictures it is longer.
   if (model.config.family == "gpt2")
-    fill_weights(model, model.tensors, naming::gpt2, has("transformer.wte.weight") ? "transformer." : "");
-  else
-    fill_weights(model, model.tensors, naming::hugging_face, has("embed_tokens.weight") ? "" : "model.");
+    return fill_weights(model, model.tensors, naming::gpt2, has("transformer.wte.weight") ? "transformer." : "");
+  std::string_view prefix = "model.";
+  for (const std::string_view other : {"", "language_model.model.", "model.language_model."})
+    if (has(fmt::format("{}embed_tokens.weight", other))) prefix = other;
+  fill_weights(model, model.tensors, naming::hugging_face, prefix);
 }
 
 }  // namespace

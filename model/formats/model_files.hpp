@@ -23,6 +23,7 @@ struct weight_source {
   std::int64_t first_out = 0;   ///< our row 0 inside the tensor (a third of GPT-2's c_attn)
   bool transposed = false;      ///< the tensor is [in, out]: GPT-2's Conv1D
   std::int64_t rope_heads = 0;  ///< > 0: the rows of that many heads are interleaved pairs (GGUF's llama q and k)
+  float plus = 0;               ///< is added to each number of a vector (Gemma's norms)
 
   /// Our rows [first, first + count) as floats, [count, ins].
   void read_rows(std::int64_t first, std::int64_t count, float* to) const;
@@ -35,6 +36,7 @@ struct weight_source {
 ///   model.layers.N.input_layernorm.weight/.bias        model.layers.N.post_attention_layernorm.weight/.bias
 ///   model.layers.N.self_attn.{q,k,v,o}_proj.weight/.bias       model.layers.N.self_attn.{q,k}_norm.weight
 ///   model.layers.N.mlp.{gate,up,down}_proj.weight/.bias        model.norm.weight/.bias        lm_head.weight
+///   model.layers.N.{self_attn,mlp}.output_norm.weight (gemma3)
 /// lm_head.weight is absent where the embeddings are tied. Every weight the configuration asks for is there with the
 /// right shape: opening refuses the model otherwise, by tensor, file and cause.
 struct model_files {

@@ -9,11 +9,11 @@ namespace troupe::detail {
 namespace {
 
 struct part_names {
-  std::string_view ours;
+  std::string_view ours;  ///< as Hugging Face's llama has it
   std::string_view gpt2;
   std::string_view gguf;
 };
-constexpr std::array<part_names, 15> parts = {{
+constexpr std::array<part_names, 17> parts = {{
     {"model.embed_tokens", "wte", "token_embd"},
     {"model.embed_positions", "wpe", "position_embd"},
     {"model.norm", "ln_f", "output_norm"},
@@ -25,20 +25,47 @@ constexpr std::array<part_names, 15> parts = {{
     {"self_attn.q_norm", "", "attn_q_norm"},
     {"self_attn.k_norm", "", "attn_k_norm"},
     {"self_attn.o_proj", "attn.c_proj", "attn_output"},
+    {"self_attn.output_norm", "", "post_attention_norm"},
     {"post_attention_layernorm", "ln_2", "ffn_norm"},
     {"mlp.gate_proj", "", "ffn_gate"},
     {"mlp.up_proj", "mlp.c_fc", "ffn_up"},
     {"mlp.down_proj", "mlp.c_proj", "ffn_down"},
+    {"mlp.output_norm", "", "post_ffw_norm"},
 }};
 
 const part_names& names_of(std::string_view ours) {
   return *std::find_if(parts.begin(), parts.end(), [&](const part_names& part) { return part.ours == ours; });
 }
 
-/// 0, 1, 2 for q, k, v; else -1.
-int third_of(std::string_view part) {
-  const auto kind = linear_from_name(part);
-  return kind && *kind <= linear_kind::v ? static_cast<int>(*kind) : -1;
+bool is_qkv(linear_kind kind) {
+  return kind <= linear_kind::v;
+}
+
+std::string_view hugging_face_part(const model_config& config, std::string_view ours) {
+  if (config.family == "gpt2") return names_of(ours).gpt2;
+  const auto kind = linear_from_name(ours);
+  if (config.family == "phi3" && kind) {
+    if (is_qkv(*kind)) return "self_attn.qkv_proj";
+    if (*kind == linear_kind::gate || *kind == linear_kind::up) return "mlp.gate_up_proj";
+  }
+  if (config.family == "gemma3") {  // whose layers have two more norms
+    if (ours == "self_attn.output_norm") return "post_attention_layernorm";
+    if (ours == "post_attention_layernorm") return "pre_feedforward_layernorm";
+    if (ours == "mlp.output_norm") return "post_feedforward_layernorm";
+  }
+  return ours;
+}
+
+std::string_view gguf_part(const model_config& config, std::string_view ours) {
+  const auto kind = linear_from_name(ours);
+  const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3";
+  if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
+  if (config.family == "phi3" && kind == linear_kind::gate) return "ffn_up";
+  return names_of(ours).gguf;
+}
+
+std::string_view part_in_file(const model_config& config, naming names, std::string_view ours) {
+  return names == naming::gguf ? gguf_part(config, ours) : hugging_face_part(config, ours);
 }
 
 class wanted_list {
@@ -68,6 +95,10 @@ bool has_bias(const model_config& config, linear_kind kind) {
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
   want.norm(layer, "input_layernorm", config.hidden, config.norm);
   want.norm(layer, "post_attention_layernorm", config.hidden, config.norm);
+  if (config.output_norms) {
+    want.norm(layer, "self_attn.output_norm", config.hidden, config.norm);
+    want.norm(layer, "mlp.output_norm", config.hidden, config.norm);
+  }
   if (config.qk_norm) {
     want.norm(layer, "self_attn.q_norm", config.head_dim, norm_kind::rms);
     want.norm(layer, "self_attn.k_norm", config.head_dim, norm_kind::rms);
@@ -78,18 +109,28 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
   }
 }
 
-/// Ours is the same with the prefix "model.".
-std::string prefixed_name(const wanted_weight& weight, std::string_view prefix) {
-  constexpr std::string_view usual = "model.";
-  const std::string name = weight.name();
-  return name.starts_with(usual) ? fmt::format("{}{}", prefix, name.substr(usual.size())) : name;
+std::string file_name(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
+  std::string_view part = part_in_file(config, names, weight.part);
+  if (part.starts_with("model.")) part.remove_prefix(std::string_view("model.").size());
+  if (weight.part == "lm_head") prefix = "";
+  if (weight.layer < 0) return fmt::format("{}{}.{}", prefix, part, weight.kind);
+  const auto layers = names == naming::gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
+  return fmt::format("{}{}{}.{}.{}", prefix, layers, weight.layer, part, weight.kind);
 }
 
-std::string file_name(const wanted_weight& weight, naming names, std::string_view prefix, std::string_view part) {
-  if (weight.part == "lm_head") prefix = "";
-  const auto layers = names == naming::gguf ? "blk." : "h.";
-  if (weight.layer < 0) return fmt::format("{}{}.{}", prefix, part, weight.kind);
-  return fmt::format("{}{}{}.{}.{}", prefix, layers, weight.layer, part, weight.kind);
+/// One that holds several of our linear layers has their outputs one after the other.
+void find_share(const wanted_weight& weight, const model_config& config, naming names, weight_place& into) {
+  const auto own = weight.vector ? weight.ins : weight.outs;
+  into.all_outs = own;
+  const auto kind = linear_from_name(weight.part);
+  if (!kind) return;
+  const auto part = part_in_file(config, names, weight.part);
+  into.all_outs = 0;
+  for (const linear_kind each : linear_kinds_of(config)) {
+    if (part_in_file(config, names, name_of(each)) != part) continue;
+    if (each == *kind) into.first_out = into.all_outs;
+    into.all_outs += linear_shape(config, each).first;
+  }
 }
 
 }  // namespace
@@ -111,26 +152,21 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
 }
 
 std::string_view hugging_face_name(const model_config& config, linear_kind kind) {
-  return config.family == "gpt2" ? names_of(name_of(kind)).gpt2 : name_of(kind);
+  return hugging_face_part(config, name_of(kind));
 }
 
 weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
-  const auto own = weight.vector ? weight.ins : weight.outs;
-  if (names == naming::hugging_face) return {.name = prefixed_name(weight, prefix), .all_outs = own};
-  const auto& part = names_of(weight.part);
-  const int third = third_of(weight.part);
-  const bool fused = config.family == "gpt2" && third >= 0;
-  weight_place place{.first_out = fused ? third * own : 0, .all_outs = fused ? 3 * own : own};
-  if (names == naming::gpt2) {
-    // GPT-2's linear layers are Conv1D, [in, out]; embeddings and the head are not.
-    place.transposed = weight.layer >= 0 && !weight.vector;
-    place.name = file_name(weight, names, prefix, part.gpt2);
-    return place;
-  }
+  weight_place place{.name = file_name(weight, config, names, prefix)};
+  find_share(weight, config, names, place);
+  // GPT-2's linear layers are Conv1D, [in, out]; embeddings and the head are not.
+  if (names == naming::gpt2) place.transposed = weight.layer >= 0 && !weight.vector;
+  // Gemma's norms multiply by 1 + weight; conversion to GGUF adds the one.
+  if (names == naming::hugging_face && config.family == "gemma3" && weight.vector) place.plus = 1;
   // llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head.
-  if (config.family == "llama" && third == 0) place.rope_heads = config.heads;
-  if (config.family == "llama" && third == 1) place.rope_heads = config.kv_heads;
-  place.name = file_name(weight, names, "", fused ? "attn_qkv" : part.gguf);
+  if (names == naming::gguf && (config.family == "llama" || config.family == "smollm3")) {
+    if (weight.part == name_of(linear_kind::q)) place.rope_heads = config.heads;
+    if (weight.part == name_of(linear_kind::k)) place.rope_heads = config.kv_heads;
+  }
   return place;
 }
 

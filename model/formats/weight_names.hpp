@@ -25,6 +25,7 @@ struct wanted_weight {
 std::vector<wanted_weight> wanted_weights(const model_config& config);
 
 /// What the model's class in Hugging Face's library calls a linear layer of ours: "attn.c_attn" for GPT-2's q, k and v.
+/// Those with one name are one there.
 std::string_view hugging_face_name(const model_config& config, linear_kind kind);
 
 /// How a file names and lays out the weights.
@@ -37,6 +38,7 @@ struct weight_place {
   std::int64_t all_outs = 0;  ///< of the tensor in the file: three times ours for a fused q, k, v
   bool transposed = false;
   std::int64_t rope_heads = 0;
+  float plus = 0;  ///< is added to what the file has
 };
 
 /// `prefix` stands before Hugging Face's names of all but the head: "model.", GPT-2's "transformer.", or nothing.

@@ -19,9 +19,10 @@ std::int64_t interleaved(std::int64_t index, std::int64_t head_dim) {
 /// A vector is one row whose elements lie at first_out; its permutation is along that row.
 void read_vector(const weight_source& source, float* to) {
   const auto* from = source.raw_row(0);
-  if (source.rope_heads == 0) return to_floats(source.tensor.type, from, source.ins, to);
-  std::vector<float> row(static_cast<std::size_t>(source.ins));
-  to_floats(source.tensor.type, from, source.ins, row.data());
+  to_floats(source.tensor.type, from, source.ins, to);
+  for (std::int64_t i = 0; i < source.ins; ++i) to[i] += source.plus;
+  if (source.rope_heads == 0) return;
+  const std::vector<float> row(to, to + source.ins);
   for (std::int64_t i = 0; i < source.ins; ++i)
     to[i] = row[static_cast<std::size_t>(interleaved(i, source.ins / source.rope_heads))];
 }

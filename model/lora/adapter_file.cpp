@@ -23,7 +23,7 @@ struct tensor_pair {
   const tensor_view* b = nullptr;
 };
 
-/// Our linear layers that a PEFT module stands for: one, or GPT-2's three in c_attn.
+/// Our linear layers that a PEFT module stands for: one, or several that its class has as one.
 struct adapted_linears {
   std::int64_t layer = 0;
   std::vector<linear_kind> kinds;
@@ -117,21 +117,20 @@ std::vector<adapter_part> make_parts(const adapted_linears& ours, const std::str
                                      const detail::adapter_config& config, const model_config& base,
                                      const std::string& where) {
   const auto rank = config.factors.rank_of(module, config.where);
-  const auto [outs, ins] = linear_shape(base, ours.kinds.front());
-  const auto count = static_cast<std::int64_t>(ours.kinds.size());
+  const auto ins = linear_shape(base, ours.kinds.front()).second;
+  std::int64_t outs = 0;
+  for (const linear_kind kind : ours.kinds) outs += linear_shape(base, kind).first;
   const auto a = read_matrix(*pair.a, rank, ins, fmt::format("{}: tensor \"{}.lora_A\"", where, module));
-  const auto b = read_matrix(*pair.b, outs * count, rank, fmt::format("{}: tensor \"{}.lora_B\"", where, module));
+  const auto b = read_matrix(*pair.b, outs, rank, fmt::format("{}: tensor \"{}.lora_B\"", where, module));
   const auto scale = config.factors.scale_of(module, config.where);
   if (!std::isfinite(scale)) refuse("{}: the scale of \"{}\" is not finite", config.where, module);
   std::vector<adapter_part> parts;
-  for (std::int64_t i = 0; i < count; ++i) {
-    const auto first = b.begin() + i * outs * rank;
-    parts.push_back({.layer = ours.layer,
-                     .kind = ours.kinds[static_cast<std::size_t>(i)],
-                     .rank = rank,
-                     .scale = scale,
-                     .a = a,
-                     .b = std::vector<float>(first, first + outs * rank)});
+  auto rows = b.begin();
+  for (const linear_kind kind : ours.kinds) {
+    const auto end = rows + linear_shape(base, kind).first * rank;
+    parts.push_back(
+        {.layer = ours.layer, .kind = kind, .rank = rank, .scale = scale, .a = a, .b = std::vector<float>(rows, end)});
+    rows = end;
   }
   return parts;
 }

@@ -20,20 +20,20 @@ double llama3_scaled(double frequency, const rope_config& rope) {
 }
 
 /// Which pair, between whole ones too, turns so often within the original context.
-double pair_turning(double turns, const model_config& config) {
-  const double original = static_cast<double>(config.rope.original_context);
-  return static_cast<double>(config.head_dim) * logarithm(original / (turns * 2 * std::numbers::pi)) /
-         (2 * logarithm(config.rope.theta));
+double pair_turning(double turns, const rope_config& rope, double dim) {
+  const double original = static_cast<double>(rope.original_context);
+  return dim * logarithm(original / (turns * 2 * std::numbers::pi)) / (2 * logarithm(rope.theta));
 }
 
-double yarn_scaled(double frequency, std::int64_t pair, const model_config& config) {
-  const yarn_config& yarn = config.rope.yarn;
-  double first = pair_turning(yarn.beta_fast, config), last = pair_turning(yarn.beta_slow, config);
+double yarn_scaled(double frequency, std::int64_t pair, const rope_config& rope, std::int64_t dim) {
+  const yarn_config& yarn = rope.yarn;
+  double first = pair_turning(yarn.beta_fast, rope, static_cast<double>(dim));
+  double last = pair_turning(yarn.beta_slow, rope, static_cast<double>(dim));
   if (yarn.truncate) first = std::floor(first), last = std::ceil(last);
-  first = std::max(first, 0.0), last = std::min(last, static_cast<double>(config.head_dim - 1));
+  first = std::max(first, 0.0), last = std::min(last, static_cast<double>(dim - 1));
   if (first == last) last += 0.001;
   const double slowed = std::clamp((static_cast<double>(pair) - first) / (last - first), 0.0, 1.0);
-  return slowed * frequency / config.rope.factor + (1 - slowed) * frequency;
+  return slowed * frequency / rope.factor + (1 - slowed) * frequency;
 }
 
 double yarn_length(const rope_config& rope) {
@@ -41,20 +41,28 @@ double yarn_length(const rope_config& rope) {
   return rope.yarn.attention_factor * stretch(rope.yarn.mscale) / stretch(rope.yarn.mscale_all_dim);
 }
 
+double longrope_length(const rope_config& rope) {
+  if (rope.length > 0) return rope.length;
+  if (rope.factor <= 1 || rope.original_context < 2) return 1;
+  return std::sqrt(1 + logarithm(rope.factor) / logarithm(static_cast<double>(rope.original_context)));
+}
+
 }  // namespace
 
-rope_angles::rope_angles(const model_config& config) {
-  const rope_config& rope = config.rope;
+rope_angles::rope_angles(const model_config& config, const rope_config& rope, std::int64_t context) {
   if (rope.scaling == rope_scaling::yarn) length_ = yarn_length(rope);
-  const double ratio = config.head_dim > 1 ? whole_root(rope.theta, config.head_dim / 2) : 1;
-  for (std::int64_t i = 0; i < config.head_dim / 2; ++i) {
+  if (rope.scaling == rope_scaling::longrope) length_ = longrope_length(rope);
+  const bool is_short = rope.scaling == rope_scaling::longrope && context <= rope.original_context;
+  const std::vector<float>& divisors = is_short ? rope.short_divisors : rope.frequency_divisors;
+  const std::int64_t dim = config.turned_dim();
+  const double ratio = dim > 1 ? whole_root(rope.theta, dim / 2) : 1;
+  for (std::int64_t i = 0; i < dim / 2; ++i) {
     // in f32, as the models were trained: the rounding also hides the last bits of the power
     double frequency = static_cast<float>(1.0 / whole_power(ratio, i));
     if (rope.scaling == rope_scaling::linear) frequency = static_cast<float>(frequency / rope.factor);
     if (rope.scaling == rope_scaling::llama3) frequency = static_cast<float>(llama3_scaled(frequency, rope));
-    if (rope.scaling == rope_scaling::yarn) frequency = static_cast<float>(yarn_scaled(frequency, i, config));
-    if (!rope.frequency_divisors.empty())
-      frequency = static_cast<float>(frequency / rope.frequency_divisors[static_cast<std::size_t>(i)]);
+    if (rope.scaling == rope_scaling::yarn) frequency = static_cast<float>(yarn_scaled(frequency, i, rope, dim));
+    if (!divisors.empty()) frequency = static_cast<float>(frequency / divisors[static_cast<std::size_t>(i)]);
     frequencies_.push_back(frequency);
   }
 }

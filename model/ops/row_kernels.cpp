@@ -71,21 +71,31 @@ void swiglu(const float* gate, const float* up, std::int64_t n, float* out) {
   }
 }
 
+namespace {
+
+/// 0.5 x (1 + tanh(u)) is x sigmoid(2u).
+inline f32x16 gelu_of(f32x16 v) {
+  const f32x16 inner = fma((v * v) * v, all(0.044715f), v);
+  return v * sigmoid(inner * all(1.5957691216057308f));
+}
+
+}  // namespace
+
+void geglu(const float* gate, const float* up, std::int64_t n, float* out) {
+  for (std::int64_t i = 0; i < n; i += lanes) store(out + i, gelu_of(load(gate + i)) * load(up + i));
+}
+
 void gelu_tanh(const float* x, std::int64_t n, float* out) {
-  // 0.5 x (1 + tanh(u)) is x sigmoid(2u)
-  for (std::int64_t i = 0; i < n; i += lanes) {
-    const f32x16 v = load(x + i);
-    const f32x16 inner = fma((v * v) * v, all(0.044715f), v);
-    store(out + i, v * sigmoid(inner * all(1.5957691216057308f)));
-  }
+  for (std::int64_t i = 0; i < n; i += lanes) store(out + i, gelu_of(load(x + i)));
 }
 
 void add(const float* x, std::int64_t n, float* into) {
   for (std::int64_t i = 0; i < n; i += lanes) store(into + i, load(into + i) + load(x + i));
 }
 
-void rotate(float* x, std::int64_t heads, std::int64_t dim, const float* cosines, const float* sines) {
-  const std::int64_t half = dim / 2;
+void rotate(float* x, std::int64_t heads, std::int64_t dim, std::int64_t turned, const float* cosines,
+            const float* sines) {
+  const std::int64_t half = turned / 2;
   for (std::int64_t head = 0; head < heads; ++head, x += dim) {
     std::int64_t i = 0;
     for (; i + lanes <= half; i += lanes) {

@@ -17,7 +17,7 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
       cosines_(to_size(most_positions_ * (dim_ / 2) + 16)),
       sines_(cosines_.size()),
       negative_sines_(cosines_.size()) {
-  const rope_angles angles(config);
+  const rope_angles angles(config, config.rope, most_positions);
   for (std::int64_t i = 0; config.position == position_kind::rotary && i < most_positions; ++i)
     angles.at(i, cosines_.data() + i * (dim_ / 2), sines_.data() + i * (dim_ / 2));
   std::transform(sines_.data(), sines_.data() + sines_.size(), negative_sines_.data(), [](float s) { return -s; });
@@ -59,7 +59,7 @@ void attention_pass::place(const task& t, const trained_norm& norm, float* head)
     float* row = head + i * dim_stride_;
     if (config_.qk_norm) t.with.kernels.rms_norm(row, norm.weight, dim_, config_.norm_eps, row);
     if (config_.position == position_kind::rotary)
-      t.with.kernels.rotate(row, 1, dim_, cosines_.data() + i * (dim_ / 2), sines_.data() + i * (dim_ / 2));
+      t.with.kernels.rotate(row, 1, dim_, dim_, cosines_.data() + i * (dim_ / 2), sines_.data() + i * (dim_ / 2));
   }
 }
 
@@ -67,7 +67,8 @@ void attention_pass::scatter_back(const task& t, std::int64_t head, float* gradi
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* row = gradients + i * dim_stride_;
     if (config_.position == position_kind::rotary)
-      t.with.kernels.rotate(row, 1, dim_, cosines_.data() + i * (dim_ / 2), negative_sines_.data() + i * (dim_ / 2));
+      t.with.kernels.rotate(row, 1, dim_, dim_, cosines_.data() + i * (dim_ / 2),
+                            negative_sines_.data() + i * (dim_ / 2));
     if (config_.qk_norm) {
       std::fill_n(t.s.row, dim_stride_, 0.0f);
       std::fill_n(t.s.row_gradient, dim_stride_, 0.0f);

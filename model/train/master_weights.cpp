@@ -79,7 +79,7 @@ class named_tensors {
       for (std::int64_t i = 0; i < width; ++i) {
         const std::int64_t whole = place.first_out + out;
         to[static_cast<std::size_t>(place.transposed ? i * place.all_outs + whole : whole * width + i)] =
-            values[static_cast<std::size_t>(out * width + i)];
+            values[static_cast<std::size_t>(out * width + i)] - place.plus;
       }
   }
   void write(const std::filesystem::path& file) const {

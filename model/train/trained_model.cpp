@@ -31,6 +31,8 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
     trained_layer& to = model.layers.emplace_back();
     to.attention_norm = frozen(from.attention_norm);
     to.mlp_norm = frozen(from.mlp_norm);
+    to.attention_output_norm = frozen(from.attention_output_norm);
+    to.mlp_output_norm = frozen(from.mlp_output_norm);
     to.q_norm = frozen(from.q_norm);
     to.k_norm = frozen(from.k_norm);
     for (const linear_kind kind : every_linear) to[kind] = frozen(from[kind]);

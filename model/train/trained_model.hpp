@@ -31,7 +31,7 @@ struct trained_norm {
 };
 
 struct trained_layer : linear_layers<trained_linear> {
-  trained_norm attention_norm, mlp_norm, q_norm, k_norm;
+  trained_norm attention_norm, mlp_norm, q_norm, k_norm, attention_output_norm, mlp_output_norm;
 };
 
 /// A model as a training pass sees it: frozen weights that lie in the packed file which serving maps too, or weights

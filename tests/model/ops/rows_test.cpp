@@ -61,8 +61,9 @@ TEST(rows, activations_equal_the_formulas_over_the_whole_range) {
   for (float v = -120; v < 120; v += 0.173f) x.push_back(v);
   while (x.size() % 16) x.push_back(0);
   const auto n = static_cast<std::int64_t>(x.size());
-  std::vector<float> up(x.size(), 2.0f), silu(x.size()), gelu(x.size());
+  std::vector<float> up(x.size(), 2.0f), silu(x.size()), gelu(x.size()), gated(x.size());
   kernels().swiglu(x.data(), up.data(), n, silu.data());
+  kernels().geglu(x.data(), up.data(), n, gated.data());
   kernels().gelu_tanh(x.data(), n, gelu.data());
   for (std::size_t i = 0; i < x.size(); ++i) {
     const double v = x[i];
@@ -70,7 +71,9 @@ TEST(rows, activations_equal_the_formulas_over_the_whole_range) {
     EXPECT_NEAR(gelu[i], 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v))),
                 1e-6 + 3e-7 * std::fabs(v))
         << v;
+    EXPECT_EQ(gated[i], 2 * gelu[i]) << v;
   }
+  expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.geglu(x.data(), up.data(), n, out); });
   expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.swiglu(x.data(), up.data(), n, out); });
   expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.gelu_tanh(x.data(), n, out); });
 }
@@ -164,7 +167,7 @@ TEST(rope, angles_equal_the_library_for_positions_far_out) {
   model_config config;
   config.head_dim = 64;
   config.rope.theta = 500000;
-  const rope_angles angles(config);
+  const rope_angles angles(config, config.rope, config.context);
   float c[32], s[32];
   for (const std::int64_t position : {0, 1, 2, 77, 4095, 131071}) {
     angles.at(position, c, s);
@@ -185,7 +188,7 @@ void expect_yarn(double factor, std::int64_t original_context, const yarn_config
   config.rope.factor = factor;
   config.rope.original_context = original_context;
   config.rope.yarn = yarn;
-  const rope_angles angles(config);
+  const rope_angles angles(config, config.rope, config.context);
   float c[8], s[8];
   for (const std::int64_t position : {0, 1, 1000}) {
     angles.at(position, c, s);
@@ -208,22 +211,62 @@ TEST(rope, yarn_blends_and_lengthens_as_the_reference) {
               {1, 0.316227764, 0.1, 0.0316227786, 0.01, 0.00316227786, 0.001, 0.000316227786});
 }
 
+/// Against the length and the frequencies that transformers computes for three quarters of a head of 16.
+void expect_longrope(const rope_config& rope, std::int64_t context, double length,
+                     const std::array<double, 6>& frequencies) {
+  model_config config;
+  config.head_dim = 16;
+  config.rotary_dim = 12;
+  const rope_angles angles(config, rope, context);
+  float c[6], s[6];
+  for (const std::int64_t position : {0, 1, 1000}) {
+    angles.at(position, c, s);
+    for (std::size_t i = 0; i < 6; ++i) {
+      const double angle = double(position) * frequencies[i];
+      EXPECT_NEAR(c[i], length * std::cos(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
+      EXPECT_NEAR(s[i], length * std::sin(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
+    }
+  }
+}
+
+TEST(rope, longrope_divides_by_other_numbers_where_the_context_is_short) {
+  rope_config rope;
+  rope.scaling = rope_scaling::longrope;
+  rope.factor = 32;
+  rope.original_context = 4096;
+  rope.frequency_divisors = {1.5f, 2, 4, 8, 16, 32};
+  rope.short_divisors = {1, 1, 1, 1.25f, 1.5f, 2};
+  const std::array<double, 6> of_short = {1, 0.215443447, 0.046415884, 0.00800000038, 0.00143628952, 0.000232079474};
+  const std::array<double, 6> of_long = {0.666666687,   0.107721724,    0.011603971,
+                                         0.00124999997, 0.000134652146, 1.45049671e-05};
+  expect_longrope(rope, 4096, 1.1902380714238083, of_short);
+  expect_longrope(rope, 4097, 1.1902380714238083, of_long);
+  rope.length = 1.25;
+  expect_longrope(rope, 4097, 1.25, of_long);
+}
+
 TEST(rope, rotates_halves_alike_on_every_instruction_set) {
   random_data random(23);
-  for (const std::int64_t dim : {8, 24, 64, 128}) {
-    const std::int64_t heads = 3;
-    const auto x = random.rows(1, heads * dim, heads * dim), c = random.rows(1, dim / 2, dim),
-               s = random.rows(1, dim / 2, dim);
+  struct part {
+    std::int64_t dim, turned;
+  };
+  for (const auto [dim, turned] : {part{8, 8}, {24, 24}, {64, 64}, {128, 128}, {128, 96}, {16, 12}, {80, 32}}) {
+    const std::int64_t heads = 3, half = turned / 2;
+    const auto x = random.rows(1, heads * dim, heads * dim), c = random.rows(1, half, dim),
+               s = random.rows(1, half, dim);
     expect_same_everywhere(static_cast<std::size_t>(heads * dim), [&](const kernel_table& t, float* out) {
       std::memcpy(out, x.data(), static_cast<std::size_t>(heads * dim) * sizeof(float));
-      t.rotate(out, heads, dim, c.data(), s.data());
-      for (std::int64_t h = 0; h < heads; ++h)
-        for (std::int64_t i = 0; i < dim / 2; ++i) {
-          const auto a = static_cast<std::size_t>(h * dim + i), b = a + static_cast<std::size_t>(dim / 2),
+      t.rotate(out, heads, dim, turned, c.data(), s.data());
+      for (std::int64_t h = 0; h < heads; ++h) {
+        for (std::int64_t i = 0; i < half; ++i) {
+          const auto a = static_cast<std::size_t>(h * dim + i), b = a + static_cast<std::size_t>(half),
                      k = static_cast<std::size_t>(i);
           EXPECT_NEAR(out[a], x[a] * c[k] - x[b] * s[k], 1e-5);
           EXPECT_NEAR(out[b], x[b] * c[k] + x[a] * s[k], 1e-5);
         }
+        for (std::int64_t i = turned; i < dim; ++i)
+          EXPECT_EQ(out[h * dim + i], x[static_cast<std::size_t>(h * dim + i)]);
+      }
     });
   }
 }

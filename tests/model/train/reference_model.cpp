@@ -114,7 +114,7 @@ void reference_model::place(const std::string& norm, std::vector<double>& head, 
   if (config_.position != position_kind::rotary) return;
   const std::size_t half = head.size() / 2;
   std::vector<float> cosines(half), sines(half);
-  rope_angles(config_).at(position, cosines.data(), sines.data());
+  rope_angles(config_, config_.rope, config_.context).at(position, cosines.data(), sines.data());
   for (std::size_t i = 0; i < half; ++i) {
     const double a = head[i], b = head[half + i], c = cosines[i], s = sines[i];
     head[i] = a * c - b * s;

@@ -71,7 +71,7 @@ void expect_heads_placed(random_data& random, const std::vector<int>& lengths, c
           std::vector<float> x(from.begin() + row * stride + head * dim,
                                from.begin() + row * stride + (head + 1) * dim);
           normalize(x.data(), norm, dim);
-          kernels().rotate(x.data(), 1, dim, angles.data() + at, angles.data() + angle_count + at);
+          kernels().rotate(x.data(), 1, dim, dim, angles.data() + at, angles.data() + angle_count + at);
           return x;
         };
         for (int head = 0; head < 4; ++head)

@@ -1,0 +1,202 @@
+#include "model/formats/hf_positions.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using fields = json_fields<nlohmann::json>;
+constexpr std::string_view original = "original_max_position_embeddings";
+
+double needed(const fields& object, std::string_view key) {
+  const auto value = object.number(key);
+  if (!value) refuse("{}: lacks \"{}\"", object.where(), key);
+  return *value;
+}
+
+/// Under DeepSeek's name attn_factor it comes on top of the usual stretch, as vLLM has it; under transformers' name
+/// attention_factor it takes the stretch's place.
+void read_yarn(const fields& rope, yarn_config& into) {
+  into.beta_fast = rope.number("beta_fast").value_or(into.beta_fast);
+  into.beta_slow = rope.number("beta_slow").value_or(into.beta_slow);
+  into.truncate = rope.boolean("truncate").value_or(into.truncate);
+  const double mscale = rope.number("mscale").value_or(0.0), all_dim = rope.number("mscale_all_dim").value_or(0.0);
+  if (const auto whole = rope.number("attention_factor")) {
+    into.attention_factor = *whole;
+    into.mscale = 0;
+  } else if (mscale != 0 && all_dim != 0) {
+    into.mscale = mscale;
+    into.mscale_all_dim = all_dim;
+  } else {
+    into.attention_factor = rope.number("attn_factor").value_or(1.0);
+  }
+}
+
+std::vector<float> divisors(const fields& rope, std::string_view key) {
+  std::vector<float> values;
+  for (const auto& each : rope.list(key)) {
+    if (!each.is_number()) refuse("{}: \"{}\" should be a list of numbers", rope.where(), key);
+    values.push_back(each.get<float>());
+  }
+  return values;
+}
+
+void read_longrope(const fields& rope, const model_config& model, rope_config& into) {
+  into.factor = rope.number("factor").value_or(static_cast<double>(model.context) /
+                                               static_cast<double>(std::max<std::int64_t>(into.original_context, 1)));
+  into.frequency_divisors = divisors(rope, "long_factor");
+  into.short_divisors = divisors(rope, "short_factor");
+  into.length = rope.number("attention_factor").value_or(0.0);
+}
+
+/// Phi-3's first files had other names for what is longrope now.
+std::string rope_type(const fields& rope, const model_config& model) {
+  const auto type = rope.text("rope_type").value_or(rope.text("type").value_or("default"));
+  return model.family == "phi3" && (type == "su" || type == "yarn") ? "longrope" : type;
+}
+
+void read_scaling(const fields& config, const fields& rope, model_config& model, rope_config& into) {
+  const auto type = rope_type(rope, model);
+  if (type == "default") return;
+  if (type != "linear" && type != "llama3" && type != "yarn" && type != "longrope")
+    refuse("{}: the rope type \"{}\" is not supported: default, linear, llama3, yarn and longrope are", rope.where(),
+           type.substr(0, 80));
+  // transformers and vLLM take the model's own number where both are there
+  into.original_context = config.integer(original).value_or(
+      rope.integer(original).value_or(type == "longrope" && model.family == "phi3" ? 4096 : model.context));
+  into.scaling = rope_scaling::longrope;
+  if (type == "longrope") return read_longrope(rope, model, into);
+  into.factor = needed(rope, "factor");
+  into.scaling = rope_scaling::linear;
+  if (type == "linear") return;
+  into.scaling = type == "yarn" ? rope_scaling::yarn : rope_scaling::llama3;
+  if (type == "yarn") {
+    read_yarn(rope, into.yarn);
+    stretch_context(model);
+  } else {
+    into.low_freq_factor = needed(rope, "low_freq_factor");
+    into.high_freq_factor = needed(rope, "high_freq_factor");
+  }
+}
+
+/// Phi-4-mini turns a part of each head alone.
+void read_turned_part(const fields& object, model_config& into) {
+  constexpr std::string_view key = "partial_rotary_factor";
+  const double part = object.number(key).value_or(1.0);
+  if (part == 1.0) return;
+  if (into.family != "phi3" || !(part > 0 && part < 1))
+    refuse("{}: \"{}\" {} is not supported", object.where(), key, part);
+  into.rotary_dim = static_cast<std::int64_t>(static_cast<double>(into.head_dim) * part);
+}
+
+void read_rope(const fields& config, const nlohmann::json& object, const std::string& where, model_config& model,
+               rope_config& into) {
+  const fields rope(object, where);
+  into.theta = rope.number("rope_theta").value_or(into.theta);
+  read_turned_part(rope, model);
+  read_scaling(config, rope, model, into);
+}
+
+/// Gemma 3 has one rope for layers that see all and one for those with a window. Older files give the first one's
+/// scaling alone.
+void read_two_ropes(const fields& config, model_config& into) {
+  into.local_rope.theta = config.number("rope_local_base_freq").value_or(10000.0);
+  const auto* by_layer = config.find("rope_parameters");
+  const auto* old = config.find("rope_scaling");
+  if (old && !old->empty()) read_rope(config, *old, config.where() + ": rope_scaling", into, into.rope);
+  if (!by_layer) return;
+  const fields ropes(*by_layer, config.where() + ": rope_parameters");
+  if (const auto* wide = ropes.find("full_attention"))
+    read_rope(config, *wide, ropes.where() + ": full_attention", into, into.rope);
+  if (const auto* local = ropes.find("sliding_attention"))
+    read_rope(config, *local, ropes.where() + ": sliding_attention", into, into.local_rope);
+}
+
+std::int64_t window_size(const fields& config, std::int64_t usual) {
+  if (config.names("sliding_window") && !config.has("sliding_window")) return 0;
+  return config.integer("sliding_window").value_or(usual);
+}
+
+/// layer_types says it layer by layer; where it is absent, `slides` does.
+template <class Slides>
+void read_windows(const fields& config, std::int64_t size, const Slides& slides, model_config& into) {
+  const auto types = config.texts("layer_types");
+  if (types && static_cast<std::int64_t>(types->size()) != into.layers)
+    refuse("{}: \"layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
+  for (std::int64_t i = 0; i < into.layers; ++i) {
+    const auto type = types       ? (*types)[static_cast<std::size_t>(i)]
+                      : slides(i) ? "sliding_attention"
+                                  : "full_attention";
+    if (type != "sliding_attention" && type != "full_attention")
+      refuse("{}: the layer type \"{}\" is not supported", config.where(), type.substr(0, 80));
+    into.windows.push_back(type == "sliding_attention" ? size : 0);
+  }
+}
+
+/// 1 or 0 for each layer: whether it turns its heads. Where that is absent, every so manieth does not.
+void read_layers_without_rope(const fields& config, model_config& into) {
+  const auto listed = config.integers("no_rope_layers");
+  if (!listed.empty() && static_cast<std::int64_t>(listed.size()) < into.layers)
+    refuse("{}: \"no_rope_layers\" has {} entries for {} layers", config.where(), listed.size(), into.layers);
+  const std::int64_t interval = config.integer("no_rope_layer_interval").value_or(4);
+  if (interval < 1) refuse("{}: \"no_rope_layer_interval\" is {}", config.where(), interval);
+  for (std::int64_t i = 0; i < into.layers; ++i) {
+    const bool turns = listed.empty() ? (i + 1) % interval != 0 : listed[static_cast<std::size_t>(i)] != 0;
+    into.layer_ropes.push_back(turns ? layer_rope::global : layer_rope::none);
+  }
+}
+
+void read_gemma3_layers(const fields& config, model_config& into) {
+  const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(6);
+  if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
+  // 0 would be no window, but such a layer has the other rope still
+  read_windows(
+      config, 1, [&](std::int64_t i) { return (i + 1) % pattern != 0; }, into);
+  const std::int64_t size = window_size(config, 4096);
+  for (std::int64_t& window : into.windows) {
+    into.layer_ropes.push_back(window != 0 ? layer_rope::local : layer_rope::global);
+    if (window != 0) window = size;
+  }
+}
+
+}  // namespace
+
+void read_ropes(const fields& config, model_config& into) {
+  into.rope.theta = config.number("rope_theta").value_or(into.rope.theta);
+  read_turned_part(config, into);
+  if (into.family == "gemma3") return read_two_ropes(config, into);
+  // transformers 5 writes rope_parameters, older ones rope_scaling and rope_theta
+  const auto* scaling = config.find("rope_scaling");
+  const auto* object = scaling && !scaling->empty() ? scaling : config.find("rope_parameters");
+  if (!object) return;
+  const std::string where = config.where() + ": rope parameters";
+  for (const auto& [key, value] : object->items())
+    if (value.is_object())
+      refuse("{}: positions that differ by layer (\"{}\") are not supported", where, key.substr(0, 80));
+  read_rope(config, *object, where, into, into.rope);
+}
+
+void read_layers(const fields& config, model_config& into) {
+  const auto all = [](std::int64_t) { return true; };
+  const bool slides = config.boolean("use_sliding_window").value_or(false);
+  if (into.family == "mistral") read_windows(config, window_size(config, 4096), all, into);
+  if (into.family == "phi3") read_windows(config, window_size(config, 0), all, into);
+  if (into.family == "gemma3") read_gemma3_layers(config, into);
+  if (into.family.starts_with("qwen")) {
+    const std::int64_t first = config.integer("max_window_layers").value_or(28);
+    read_windows(
+        config, slides ? window_size(config, 4096) : 0, [&](std::int64_t i) { return i >= first; }, into);
+  }
+  if (into.family == "smollm3") {
+    read_layers_without_rope(config, into);
+    const auto turns_not = [&](std::int64_t i) { return into.rope_of(i) == layer_rope::none; };
+    read_windows(config, slides ? window_size(config, 0) : 0, turns_not, into);
+  }
+  if (std::all_of(into.windows.begin(), into.windows.end(), [](auto size) { return size == 0; })) into.windows.clear();
+}
+
+}  // namespace troupe::detail
