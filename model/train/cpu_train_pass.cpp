@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "base/error.hpp"
-#include "model/ops/pack.hpp"
 #include "model/train/to_size.hpp"
 
 namespace troupe {
@@ -41,6 +39,7 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations());
   normed_ = take(hidden_stride_);
+  if (model.config.output_norms) middle_ = take(hidden_stride_);
   gradient_ = take(hidden_stride_);
   inner_ = take(std::max(hidden_stride_, q_stride_));
   active_ = take(ffn_stride_);
@@ -70,7 +69,10 @@ cpu_train_pass::activations cpu_train_pass::make_activations() const {
   a.k = take(kv_stride_);
   a.v = take(kv_stride_);
   a.mixed = take(q_stride_);
-  a.middle = take(hidden_stride_);
+  if (model_.config.output_norms)
+    a.attended = take(hidden_stride_), a.fed = take(hidden_stride_);
+  else
+    a.middle = take(hidden_stride_);
   a.up = take(ffn_stride_);
   if (model_.config.gated_mlp) a.gate = take(ffn_stride_);
   a.lora = take(lora_stride_ * static_cast<std::int64_t>(linear_kinds));
@@ -111,139 +113,69 @@ void cpu_train_pass::forward(const training_rows& batch, bool keep) {
   }
 }
 
-void cpu_train_pass::embed(const training_rows& batch, float_rows hidden) {
-  for (const auto& segment : batch.segments)
-    for_rows(segment.rows, [&](std::int64_t i, int) {
-      float* row = hidden.row(segment.first + i);
-      const std::int64_t token = batch.tokens[to_size(segment.first + i)];
-      std::fill_n(row, hidden_stride_, 0.0f);
-      if (model_.embeddings.values)
-        std::copy_n(model_.embeddings.values + token * model_.embeddings.stride, model_.config.hidden, row);
-      else
-        unpack_row(model_.embeddings.packed, token, row);
-      if (model_.positions) with_.kernels.add(model_.positions + i * model_.position_stride, model_.config.hidden, row);
-    });
-}
-
-/// Threads share the columns, so each element adds its rows in order.
-void cpu_train_pass::embed_back(const training_rows& batch) {
-  if (!model_.embeddings.gradient) return;
-  constexpr std::int64_t columns = 64;
-  const std::int64_t width = rounded_up(model_.config.hidden, 16);
-  with_.pool.run_pieces(width, columns, [&](std::int64_t first, std::int64_t count, int) {
-    for (const auto& segment : batch.segments)
-      for (std::int64_t i = 0; i < segment.rows; ++i) {
-        const float* from = hidden_rows(gradient_).row(segment.first + i) + first;
-        const std::int64_t token = batch.tokens[to_size(segment.first + i)];
-        with_.kernels.add(from, count, model_.embeddings.gradient + token * model_.embeddings.stride + first);
-        if (model_.positions_gradient)
-          with_.kernels.add(from, count, model_.positions_gradient + i * model_.position_stride + first);
-      }
-  });
-}
-
 attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
                                                       const activations& a) const {
-  const std::int64_t window = model_.config.window_of(static_cast<std::int64_t>(layer));
-  return {batch, model_.layers[layer], window, query_rows(a.q), kv_rows(a.k), kv_rows(a.v)};
+  const auto at = static_cast<std::int64_t>(layer);
+  return {.batch = batch,
+          .layer = model_.layers[layer],
+          .window = model_.config.window_of(at),
+          .rope = model_.config.rope_of(at),
+          .q = query_rows(a.q),
+          .k = kv_rows(a.k),
+          .v = kv_rows(a.v)};
 }
 
 /// `out` may be null where only what backward reads is wanted.
 void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer, activations& a, float_rows out) {
   const trained_layer& weights = model_.layers[layer];
-  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
+  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
   normalize(weights.attention_norm, in, rows_, normed);
   apply(weights, normed, a, into::set,
         {{linear_kind::q, query_rows(a.q)}, {linear_kind::k, kv_rows(a.k)}, {linear_kind::v, kv_rows(a.v)}});
   attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
-  std::copy_n(in.data, rows_ * hidden_stride_, middle.data);
-  apply(weights, query_rows(a.mixed), a, into::add, {{linear_kind::o, middle}});
+  add_output(weights, linear_kind::o, query_rows(a.mixed), a, in, middle);
   normalize(weights.mlp_norm, middle, rows_, normed);
   apply(weights, normed, a, into::set, {{linear_kind::gate, ffn_rows(a.gate)}, {linear_kind::up, ffn_rows(a.up)}});
   activate(a);
-  if (out.data) std::copy_n(middle.data, rows_ * hidden_stride_, out.data);
-  apply(weights, ffn_rows(active_), a, into::add, {{linear_kind::down, out}});
+  add_output(weights, linear_kind::down, ffn_rows(active_), a, middle, out);
+}
+
+void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
+                                const_float_rows in, float_rows out) {
+  if (!model_.config.output_norms) {
+    if (out.data) std::copy_n(in.data, rows_ * hidden_stride_, out.data);
+    return apply(weights, x, a, into::add, {{kind, out}});
+  }
+  const bool attends = kind == linear_kind::o;
+  const float_rows made = hidden_rows(attends ? a.attended : a.fed);
+  apply(weights, x, a, into::set, {{kind, made}});
+  if (out.data) add_normalized(attends ? weights.attention_output_norm : weights.mlp_output_norm, in, made, out);
 }
 
 void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
   const trained_layer& weights = model_.layers[layer];
   const bool frozen_below = layer == 0 && !model_.embeddings.gradient, gated = model_.config.gated_mlp;
-  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
+  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
   const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_), mixed_gradient = query_rows(inner_);
   const float_rows dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
   activate(a);
-  normalize(weights.mlp_norm, middle, rows_, normed);
-  apply_back(weights, linear_kind::down, a, ffn_rows(active_), gradient, ffn_rows(active_gradient_), into::set);
+  const const_float_rows given = output_gradient(weights.mlp_output_norm, a.fed);
+  apply_back(weights, linear_kind::down, a, ffn_rows(active_), given, ffn_rows(active_gradient_), into::set);
   activate_back(a);
+  if (model_.config.output_norms) add_normalized(weights.attention_output_norm, in, hidden_rows(a.attended), middle);
+  normalize(weights.mlp_norm, middle, rows_, normed);
   if (gated) apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::set);
   apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), inner, gated ? into::add : into::set);
-  normalize_back(weights.mlp_norm, middle, every_row(), inner);
-  apply_back(weights, linear_kind::o, a, query_rows(a.mixed), gradient, mixed_gradient, into::set);
+  normalize_back(weights.mlp_norm, middle, every_row(), inner, gradient);
+  const const_float_rows attended = output_gradient(weights.attention_output_norm, a.attended);
+  apply_back(weights, linear_kind::o, a, query_rows(a.mixed), attended, mixed_gradient, into::set);
   attention_.backward(with_, attention_input(batch, layer, a), {mixed_gradient, dq, dk, dv});
   normalize(weights.attention_norm, in, rows_, normed);
   const float_rows dx = frozen_below ? float_rows{} : inner;
   apply_back(weights, linear_kind::q, a, normed, dq, dx, into::set);
   apply_back(weights, linear_kind::k, a, normed, dk, dx, into::add);
   apply_back(weights, linear_kind::v, a, normed, dv, dx, into::add);
-  if (dx.data) normalize_back(weights.attention_norm, in, every_row(), dx);
-}
-
-void cpu_train_pass::normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out) {
-  const model_config& config = model_.config;
-  for_rows(rows, [&](std::int64_t r, int) {
-    if (config.norm == norm_kind::rms)
-      with_.kernels.rms_norm(x.row(r), norm.weight, config.hidden, config.norm_eps, out.row(r));
-    else
-      with_.kernels.layer_norm(x.row(r), norm.weight, norm.bias, config.hidden, config.norm_eps, out.row(r));
-  });
-}
-
-void cpu_train_pass::normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,
-                                    const_float_rows dy) {
-  const auto count = static_cast<std::int64_t>(rows.size()), tasks = row_tasks(count);
-  float* partial = norm.weight_gradient ? norm_gradients_.data() : nullptr;  // of each task, added up in order
-  if (partial) std::fill_n(partial, tasks * 2 * hidden_stride_, 0.0f);
-  const model_config& config = model_.config;
-  for_rows(count, [&](std::int64_t i, int task) {
-    const std::int64_t at = rows[to_size(i)];
-    float *own = partial ? partial + task * 2 * hidden_stride_ : nullptr, *to = hidden_rows(gradient_).row(at);
-    if (config.norm == norm_kind::rms)
-      kernels_.rms_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own);
-    else
-      kernels_.layer_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own,
-                               own ? own + hidden_stride_ : nullptr);
-  });
-  for (std::int64_t task = 0; partial && task < tasks; ++task) {
-    with_.kernels.add(partial + task * 2 * hidden_stride_, config.hidden, norm.weight_gradient);
-    if (norm.bias_gradient)
-      with_.kernels.add(partial + (task * 2 + 1) * hidden_stride_, config.hidden, norm.bias_gradient);
-  }
-}
-
-/// active_ from gate and up.
-void cpu_train_pass::activate(const activations& a) {
-  const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
-  for_rows(rows_, [&](std::int64_t r, int) {
-    const float* up = ffn_rows(a.up).row(r);
-    float* active = ffn_rows(active_).row(r);
-    if (model_.config.gated_mlp)
-      with_.kernels.swiglu(ffn_rows(a.gate).row(r), up, ffn, active);
-    else
-      with_.kernels.gelu_tanh(up, ffn, active);
-  });
-}
-
-/// Gate and up become their own gradients.
-void cpu_train_pass::activate_back(const activations& a) {
-  const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
-  for_rows(rows_, [&](std::int64_t r, int) {
-    const float* gradient = ffn_rows(active_gradient_).row(r);
-    float* up = ffn_rows(a.up).row(r);
-    if (model_.config.gated_mlp)
-      kernels_.swiglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);
-    else
-      kernels_.gelu_back(gradient, ffn, up);
-  });
+  if (dx.data) normalize_back(weights.attention_norm, in, every_row(), dx, gradient);
 }
 
 }  // namespace troupe
