@@ -117,7 +117,7 @@ void run_one(const load_place& place, const engine_bench& options, single_sequen
   const machine_limits limits = limits_around(place, [&] {
     for (int trial = 0; trial < 5; ++trial) decode();
   });
-  const double rate = percentile(rates, 0.5), bytes = static_cast<double>(place.work.bytes);
+  const double rate = percentile(rates, 0.5), bytes = place.work.bytes_for(1);
   out.add({fmt::format("decode 1 sequence at {}", options.decode_context),
            {{"tokens/s", rate}, {"GB/s", rate * bytes / 1e9}, {"of bound", rate * bytes / limits.read}}});
 }
@@ -129,7 +129,7 @@ std::string place_text(const load_place& place) {
 
 machine_limits measure_limits(const load_place& place, const report& out) {
   const machine_limits limits = limits_of(place);
-  const double bytes = static_cast<double>(place.work.bytes);
+  const double bytes = static_cast<double>(place.work.bytes + place.work.expert_bytes);
   out.title(fmt::format("{} weights, {:.0f} MB, {}; {}", place.model->quantization, bytes / 1e6,
                         place.model->config.family, place_text(place)));
   out.add({"reading the weights", {{"GB/s", limits.read / 1e9}, {"passes/s", limits.read / bytes}}});

@@ -1,11 +1,30 @@
 #include "bench/model_work.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/arch/kv_storage.hpp"
 #include "model/arch/single_sequence.hpp"
 
 namespace troupe::bench {
+
+namespace {
+
+void set_experts_apart(const loaded_model& model, model_work& total) {
+  const model_config& config = model.config;
+  total.expert_share = static_cast<double>(config.experts_taken) / static_cast<double>(config.experts);
+  double weights = 0;
+  for (const layer_weights& layer : model.layers)
+    for (const expert_weights& expert : layer.experts)
+      for (const matrix_view& w : {expert.gate, expert.up, expert.down}) {
+        total.expert_bytes += packed_bytes(w.kind, w.outs, w.ins).total();
+        weights += static_cast<double>(w.outs * w.ins);
+      }
+  total.bytes -= total.expert_bytes;
+  total.layer_weights -= (1 - total.expert_share) * weights;
+}
+
+}  // namespace
 
 model_work work_of(const loaded_model& model, kv_kind kv) {
   model_work total;
@@ -14,17 +33,21 @@ model_work work_of(const loaded_model& model, kv_kind kv) {
     return static_cast<double>(w.outs * w.ins);
   };
   for (const layer_weights& layer : model.layers)
-    for (const linear_kind kind : every_linear)
-      if (layer[kind].w.weights) total.layer_weights += add(layer[kind].w);
+    layer.each_matrix([&](const matrix_view& w) { total.layer_weights += add(w); });
+  if (model.config.experts > 0) set_experts_apart(model, total);
   total.head_weights = add(model.head);
   const auto block = kv_storage::bytes_per_block(model.config, model.config.layers, kv);
   total.kv_bytes = static_cast<double>(block) / block_tokens;
   return total;
 }
 
+double model_work::bytes_for(double rows) const {
+  return static_cast<double>(bytes) + static_cast<double>(expert_bytes) * (1 - std::pow(1 - expert_share, rows));
+}
+
 double least_seconds(const model_work& work, const machine_limits& limits, double rows, double logit_rows,
                      double positions) {
-  const double bytes = static_cast<double>(work.bytes) + positions * work.kv_bytes;
+  const double bytes = work.bytes_for(rows) + positions * work.kv_bytes;
   const double operations = 2 * (rows * work.layer_weights + logit_rows * work.head_weights);
   return std::max(bytes / limits.read, operations / limits.products);
 }

@@ -9,9 +9,14 @@ namespace troupe::bench {
 /// What a step needs: bytes that are read, and weights that are multiplied (the head apart: prefill needs it once).
 struct model_work {
   std::size_t bytes = 0;
-  double layer_weights = 0;
+  std::size_t expert_bytes = 0;  ///< of all experts, of which a row takes `expert_share`; not in `bytes`
+  double expert_share = 0;
+  double layer_weights = 0;  ///< of experts those that a row takes
   double head_weights = 0;
   double kv_bytes = 0;  ///< of one position
+
+  /// Of the weights that a step of so many rows reads: of experts those that they likely take.
+  double bytes_for(double rows) const;
 };
 model_work work_of(const loaded_model& model, kv_kind kv);
 

@@ -100,6 +100,15 @@ MODELS["gemma3"] = sizes(32, 4, 2, 40, 103) | {
     "initializer_range": 0.02, "use_cache": True, "bos_token_id": 2, "pad_token_id": 0, "tie_word_embeddings": True,
     "torch_dtype": "bfloat16",
 }
+MODELS["qwen3-moe"] = MODELS["qwen3"] | {
+    "architectures": ["Qwen3MoeForCausalLM"], "model_type": "qwen3_moe", "decoder_sparse_step": 1,
+    "mlp_only_layers": [], "moe_intermediate_size": 24, "norm_topk_prob": True, "num_experts": 6,
+    "num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.001,
+}
+MODELS["mixtral"] = MODELS["mistral"] | {
+    "architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "sliding_window": None, "num_local_experts": 5,
+    "num_experts_per_tok": 3, "output_router_logits": False, "router_aux_loss_coef": 0.001,
+}
 SHARDED = {"llama"}
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -107,6 +116,8 @@ ADAPTERS = {name: dict(r=2, lora_alpha=4, target_modules=PROJECTIONS) for name i
 ADAPTERS["gpt2"] = dict(r=3, lora_alpha=6, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)
 ADAPTERS["mistral"] |= dict(r=3, lora_alpha=3, use_rslora=True)
 ADAPTERS["phi3"]["target_modules"] = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
+for mixture in ("qwen3-moe", "mixtral"):
+    ADAPTERS[mixture]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj"]
 ADAPTERS["qwen3"] |= dict(rank_pattern={"layers.1.self_attn.q_proj": 5, "down_proj": 3},
                           alpha_pattern={"layers.1.self_attn.q_proj": 7, "v_proj": 8})
 
@@ -121,8 +132,20 @@ def drawn(rng, name, shape, config):
         return (0 if is_gemma else 1) + 0.25 * noise
     if any(part in name for part in ("wte", "wpe", "embed")):
         return (0.1 / np.sqrt(shape[1]) if is_gemma else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
-    inputs = shape[0] if ".c_" in name else shape[1]
+    inputs = shape[0] if ".c_" in name else shape[-1]
     return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0, "qkv_proj": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
+
+
+def published(name, value):
+    """Experts are one parameter in the library, and have tensors of their own in published files."""
+    if ".experts." not in name:
+        return {name: value}
+    module, kind = name.rsplit(".", 1)
+    is_mixtral = ".block_sparse_moe." in name
+    parts = {"down_proj": value} if kind == "down_proj" else dict(zip(("gate_proj", "up_proj"), value.chunk(2, dim=1)))
+    short = {"gate_proj": "w1", "down_proj": "w2", "up_proj": "w3"} if is_mixtral else {}
+    return {f"{module}.{expert}.{short.get(part, part)}.weight": matrix
+            for part, matrices in parts.items() for expert, matrix in enumerate(matrices)}
 
 
 def write_model(folder, config, rng):
@@ -131,7 +154,11 @@ def write_model(folder, config, rng):
     tensors = {}
     for name, parameter in model.named_parameters():  # a tied head is listed once, under the embedding's name
         value = torch.from_numpy(drawn(rng, name, tuple(parameter.shape), config))
-        tensors[name.removeprefix("transformer.")] = value.to(DTYPES[config["torch_dtype"]]).contiguous()
+        name = name.removeprefix("transformer.")
+        if config["model_type"] == "mixtral":
+            name = name.replace(".mlp.", ".block_sparse_moe.")
+        value = value.to(DTYPES[config["torch_dtype"]])
+        tensors |= {each: part.contiguous() for each, part in published(name, value).items()}
     folder.mkdir(parents=True)
     if folder.name in SHARDED:
         write_shards(folder, tensors)
@@ -264,6 +291,8 @@ config.json occur in no greedy text.
 | phi3 | BF16 | fused q, k, v and gate, up; three quarters of each head turn, by longrope's long factors; window |
 | smollm3 | BF16 | a layer that does not turn its heads; tied head |
 | gemma3 | BF16 | norms of outputs, norms that multiply by 1 + weight, gated gelu, embeddings times a factor, a layer with a window and a rope of its own, scores divided by another number |
+| qwen3-moe | BF16 | two of six experts for each token, whose shares add up to one; adapter on attention alone |
+| mixtral | F16 | three of five experts, names of their own |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 

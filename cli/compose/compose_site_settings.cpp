@@ -40,7 +40,7 @@ model_shape shape_of(const node_site& site) {
   const loaded_model& model = *site.model;
   model_shape shape;
   shape.layers = static_cast<int>(model.config.layers);
-  for (const linear_kind kind : every_linear) shape.layer_bytes += bytes_of(model.layers.front()[kind].w);
+  model.layers.front().each_matrix([&](const matrix_view& w) { shape.layer_bytes += bytes_of(w); });
   shape.embedding_bytes = bytes_of(model.embeddings);
   shape.head_bytes = bytes_of(model.head);
   shape.tied = model.head.weights == model.embeddings.weights;

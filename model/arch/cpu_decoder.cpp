@@ -14,6 +14,12 @@ std::size_t size(std::int64_t rows, std::int64_t stride) {
   return static_cast<std::size_t>(rows * stride);
 }
 
+/// Whether they are a pass's, or lie at the places of some rows' experts.
+std::int64_t most_input_rows(const model_config& config, int max_rows, int expert_rows) {
+  if (config.experts == 0) return max_rows;
+  return std::max<std::int64_t>(max_rows, expert_routes::most_places(config, std::min(max_rows, expert_rows)));
+}
+
 /// Row-wise work, `at_once` rows a task: a few are not worth handing over.
 template <class Task>
 void for_rows(thread_pool& pool, int rows, int at_once, Task task) {
@@ -33,7 +39,9 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
       q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
       ffn_stride_(padded_row(model_->config.ffn)),
-      quantized_(with.kernels, chosen.max_rows, std::max({hidden_stride(), q_stride_, ffn_stride_})) {
+      quantized_(with.kernels, most_input_rows(model_->config, chosen.max_rows, expert_rows),
+                 std::max({hidden_stride(), q_stride_, ffn_stride_})),
+      routes_(model_->config, with.kernels) {
   const model_config& config = model_->config;
   check(chosen.split, config);
   const std::int64_t rows = chosen.max_rows;
@@ -42,8 +50,11 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   mixed_ = aligned_buffer<float>(size(rows, q_stride_));
   k_ = aligned_buffer<float>(size(rows, kv_stride_));
   v_ = aligned_buffer<float>(size(rows, kv_stride_));
-  gate_ = aligned_buffer<float>(config.gated_mlp ? size(rows, ffn_stride_) : 0);
-  up_ = aligned_buffer<float>(size(rows, ffn_stride_));
+  if (config.experts > 0)
+    take_expert_rows();
+  else
+    gate_ = aligned_buffer<float>(config.gated_mlp ? size(rows, ffn_stride_) : 0),
+    up_ = aligned_buffer<float>(size(rows, ffn_stride_));
   take_angles();
   scratch_stride_ = attention_scratch(options_.context, config.head_dim);  // room for a padded head's norm, too
   scratch_ = aligned_buffer<float>(size(with.pool.threads(), scratch_stride_));
@@ -152,6 +163,7 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidde
 }
 
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
+  if (model_->config.experts > 0) return mix_experts(batch, layer, hidden);
   const layer_weights& weights = weights_of(layer);
   const float_rows normed{normed_.data(), hidden_stride()};
   const float_rows up{up_.data(), ffn_stride_}, gate{gate_.data(), ffn_stride_};

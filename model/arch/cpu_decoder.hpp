@@ -6,6 +6,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "model/arch/decoder.hpp"
+#include "model/arch/expert_routes.hpp"
 #include "model/ops/matmul.hpp"
 #include "model/ops/rope.hpp"
 #include "model/ops/rows.hpp"
@@ -77,6 +78,20 @@ class cpu_decoder final : public decoder {
   linear_product output_product(linear_kind kind, const linear_weights& weights, float_rows hidden) const;
   void finish_output(const pass& batch, const norm_weights& norm, float_rows hidden);
 
+  // cpu_decoder_experts.cpp
+  /// Of a pass, that go through experts together: more take more memory, with fewer the experts are read more often.
+  static constexpr int expert_rows = 512;
+  void take_expert_rows();
+  void mix_experts(const pass& batch, std::int64_t layer, float_rows hidden);
+  void choose_experts(const layer_weights& weights, float_rows hidden, int rows);
+  void run_experts(const layer_weights& weights);
+  /// Makes the rows at all places, as floats in `x` and, where the experts ask for it, as integers.
+  template <class MakeRow>
+  void prepare_places(const layer_weights& weights, float_rows x, std::int64_t ins, MakeRow make_row);
+  /// Of the rows of each group with one of its expert's matrices.
+  void add_group_jobs(const layer_weights& weights, matrix_view expert_weights::*of, float_rows x, float_rows y);
+  void add_visits(float_rows hidden, int rows);
+
   // cpu_decoder_heads.cpp
   void share_out_heads(const pass& batch);
   void attend_heads(std::int64_t layer);
@@ -97,7 +112,10 @@ class cpu_decoder final : public decoder {
   std::vector<attention_task> attention_tasks_;
   std::vector<adapter_run> adapter_runs_;  ///< of the pass
   std::vector<adapted_job> adapters_;      ///< of the products being made
-  bool many_rows_ = false;                 ///< of one sequence: then all keys are stored before any query is answered
+  expert_routes routes_;
+  aligned_buffer<float> router_scores_, places_;  ///< of experts' inputs, and of what they make
+  std::vector<matmul_args> group_jobs_;
+  bool many_rows_ = false;  ///< of one sequence: then all keys are stored before any query is answered
 };
 
 }  // namespace troupe

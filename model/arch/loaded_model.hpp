@@ -26,10 +26,25 @@ struct norm_weights {
   const float* bias = nullptr;
 };
 
+/// One of the mlps that a layer's tokens choose from.
+struct expert_weights {
+  matrix_view gate, up, down;
+};
+
 struct layer_weights : linear_layers<linear_weights> {
   norm_weights attention_norm, mlp_norm;
   norm_weights q_norm, k_norm;                          // of each head; Qwen3, Gemma 3
   norm_weights attention_output_norm, mlp_output_norm;  // Gemma 3
+  matrix_view router;                                   // [experts, hidden]
+  std::vector<expert_weights> experts;
+
+  template <class F>
+  void each_matrix(F f) const {
+    for (const linear_kind kind : every_linear)
+      if (const matrix_view& w = (*this)[kind].w; w.weights) f(w);
+    if (router.weights) f(router);
+    for (const expert_weights& expert : experts) f(expert.gate), f(expert.up), f(expert.down);
+  }
 };
 
 /// A model ready to run: every weight a view into one mapped, packed file that all processes of the host share.

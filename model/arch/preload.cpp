@@ -4,7 +4,7 @@ namespace troupe {
 namespace {
 
 void bring_in(const matrix_view& w) {
-  if (w.weights) mapped_file::preload({w.weights, packed_bytes(w.kind, w.outs, w.ins).total()});
+  mapped_file::preload({w.weights, packed_bytes(w.kind, w.outs, w.ins).total()});
 }
 
 }  // namespace
@@ -12,10 +12,7 @@ void bring_in(const matrix_view& w) {
 void preload(const loaded_model& model, std::int64_t first_layer, std::int64_t layers) {
   const std::int64_t end = first_layer + layers;
   if (first_layer == 0) bring_in(model.embeddings);
-  for (std::int64_t i = first_layer; i < end; ++i) {
-    const layer_weights& layer = model.layers[static_cast<std::size_t>(i)];
-    for (const linear_kind kind : every_linear) bring_in(layer[kind].w);
-  }
+  for (std::int64_t i = first_layer; i < end; ++i) model.layers[static_cast<std::size_t>(i)].each_matrix(bring_in);
   if (end == static_cast<std::int64_t>(model.layers.size())) bring_in(model.head);
 }
 

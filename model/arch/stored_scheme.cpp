@@ -34,6 +34,11 @@ bool needs_eight_bits(std::string_view name) {
          name.ends_with("v_proj.weight");
 }
 
+/// A last bit of it may send a token to other experts, and it is small.
+bool is_router(std::string_view name) {
+  return name.ends_with("mlp.router.weight");
+}
+
 /// The matrices outside of layers and in the first of them, as examples.
 std::string some_names(const model_files& source) {
   constexpr std::string_view layers = "model.layers.", first = "model.layers.0.", ending = ".weight";
@@ -51,11 +56,13 @@ bool keeps_bits(dtype type, scheme kind) {
 }
 
 scheme stored_scheme(scheme asked, std::string_view name) {
+  if (is_router(name)) return scheme::f32;
   return has_nibbles(asked) && needs_eight_bits(name) ? scheme::q8 : asked;
 }
 
 scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source) {
   const scheme native = native_scheme(source.tensor.type);
+  if (is_router(name)) return scheme::f32;
   if (!options.quant || keeps_bits(source.tensor.type, *options.quant)) return native;
   if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
   return stored_scheme(*options.quant, name);

@@ -21,6 +21,8 @@ std::int64_t outputs_in(const column_cut& cut, std::int64_t outs) {
 void check(const tensor_split& split, const model_config& config) {
   if (split.ranks < 1 || split.rank < 0 || split.rank >= split.ranks || (!split.is_whole() && !split.gather))
     refuse("rank {} of {}: ranks count from 0", split.rank, split.ranks);
+  if (config.experts > 0 && !split.is_whole())
+    refuse("the model is a mixture of experts, which several ranks cannot share: give each stage one worker");
   if (config.kv_heads < split.ranks)
     refuse("the model has {} heads of keys and values, which {} ranks cannot share: use {} at most", config.kv_heads,
            split.ranks, config.kv_heads);

@@ -51,8 +51,8 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 7> supported = {"gpt2", "llama",   "qwen2", "qwen3",
-                                                         "phi3", "smollm3", "gemma3"};
+  constexpr std::array<std::string_view, 8> supported = {"gpt2", "llama",   "qwen2",  "qwen3",
+                                                         "phi3", "smollm3", "gemma3", "qwen3moe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
            file.name);
@@ -65,8 +65,6 @@ std::string architecture_of(const gguf_file& file) {
 }
 
 void read_sizes(const arch_keys& keys, model_config& into) {
-  if (keys.get<std::int64_t>("expert_count").value_or(0) != 0)
-    refuse("{}: mixtures of experts are not supported", keys.where());
   into.hidden = keys.size("embedding_length");
   into.layers = keys.size("block_count");
   into.heads = keys.size("attention.head_count");
@@ -74,7 +72,10 @@ void read_sizes(const arch_keys& keys, model_config& into) {
   into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
   if (keys.size("attention.value_length", into.head_dim) != into.head_dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
+  into.experts = keys.get<std::int64_t>("expert_count").value_or(0);
+  if (into.experts != 0) into.experts_taken = keys.size("expert_used_count");
   into.ffn = keys.size("feed_forward_length");
+  if (into.family == "qwen3moe") into.ffn = keys.size("expert_feed_forward_length", into.ffn);
   into.context = keys.size("context_length");
 }
 
@@ -184,7 +185,7 @@ void read_gpt2(const arch_keys& keys, model_config& into) {
 
 void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
   into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_rms_epsilon"));
-  into.qk_norm = into.family == "qwen3";
+  into.qk_norm = into.family.starts_with("qwen3");
   into.qkv_bias = into.family == "qwen2" || facts.qkv_bias;
   into.out_bias = facts.out_bias;
   into.mlp_bias = facts.mlp_bias;

@@ -33,7 +33,7 @@ struct family_defaults {
   bool tied = false;
   std::int32_t bos = -1, eos = -1;
 };
-constexpr std::array<family_defaults, 8> families = {{
+constexpr std::array<family_defaults, 10> families = {{
     {.name = "gpt2",
      .type = "gpt2",
      .architecture = "GPT2LMHeadModel",
@@ -79,6 +79,26 @@ constexpr std::array<family_defaults, 8> families = {{
      .head_dim = 128,
      .ffn = 22016,
      .context = 32768},
+    {.name = "qwen3moe",
+     .type = "qwen3_moe",
+     .architecture = "Qwen3MoeForCausalLM",
+     .vocab = 151936,
+     .hidden = 2048,
+     .layers = 24,
+     .kv_heads = 4,
+     .ffn = 6144,
+     .context = 32768},
+    {.name = "mixtral",
+     .type = "mixtral",
+     .architecture = "MixtralForCausalLM",
+     .vocab = 32000,
+     .kv_heads = 8,
+     .ffn = 14336,
+     .context = 131072,
+     .norm_eps = 1e-5,
+     .theta = 1e6,
+     .bos = 1,
+     .eos = 2},
     {.name = "phi3",
      .type = "phi3",
      .architecture = "Phi3ForCausalLM",
@@ -197,7 +217,8 @@ void read_gpt2(const fields& config, const family_defaults& defaults, model_conf
 void read_biases(const fields& config, model_config& into) {
   const bool attention = config.boolean("attention_bias").value_or(false);
   if (into.family == "qwen2") into.qkv_bias = true;
-  if (into.family == "phi3" || into.family == "mistral" || into.family == "qwen2") return;
+  for (const std::string_view without : {"phi3", "mistral", "mixtral", "qwen2"})
+    if (into.family == without) return;
   into.qkv_bias = into.out_bias = attention;
   if (into.family == "llama" || into.family == "smollm3") into.mlp_bias = config.boolean("mlp_bias").value_or(false);
 }
@@ -209,6 +230,19 @@ void read_activation(const fields& config, model_config& into) {
   const auto given = config.text(key).value_or(std::string(usual));
   if (given != usual && !(given == "swish" && usual == "silu"))
     refuse("{}: the {} \"{}\" is not supported: {} is", config.where(), key, given.substr(0, 80), usual);
+}
+
+/// All layers have them: those of which some have none are refused.
+void read_experts(const fields& config, model_config& into) {
+  const bool is_mixtral = into.family == "mixtral";
+  const auto named = config.integer("num_local_experts").value_or(is_mixtral ? 8 : 128);
+  into.experts = bounded(config, is_mixtral ? "num_local_experts" : "num_experts", named);
+  into.experts_taken = bounded(config, "num_experts_per_tok", is_mixtral ? 2 : 8);
+  if (is_mixtral) return;
+  into.ffn = bounded(config, "moe_intermediate_size", 768);
+  into.whole_shares = config.boolean("norm_topk_prob").value_or(false);
+  if (config.integer("decoder_sparse_step").value_or(1) != 1 || !config.integers("mlp_only_layers").empty())
+    refuse("{}: layers without experts beside layers with them are not supported", config.where());
 }
 
 void read_gemma3(const fields& config, model_config& into) {
@@ -230,8 +264,9 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   into.ffn = bounded(config, "intermediate_size", defaults.ffn);
   into.context = bounded(config, "max_position_embeddings", defaults.context);
   into.norm_eps = static_cast<float>(config.number("rms_norm_eps").value_or(defaults.norm_eps));
-  into.qk_norm = into.family == "qwen3";
+  into.qk_norm = into.family.starts_with("qwen3");
   if (into.family == "gemma3") read_gemma3(config, into);
+  if (into.family == "qwen3moe" || into.family == "mixtral") read_experts(config, into);
   read_biases(config, into);
   into.rope.theta = defaults.theta;
   detail::read_ropes(config, into);

@@ -184,7 +184,7 @@ void read_layers(const fields& config, model_config& into) {
   const auto all = [](std::int64_t) { return true; };
   const bool slides = config.boolean("use_sliding_window").value_or(false);
   if (into.family == "mistral") read_windows(config, window_size(config, 4096), all, into);
-  if (into.family == "phi3") read_windows(config, window_size(config, 0), all, into);
+  if (into.family == "phi3" || into.family == "mixtral") read_windows(config, window_size(config, 0), all, into);
   if (into.family == "gemma3") read_gemma3_layers(config, into);
   if (into.family.starts_with("qwen")) {
     const std::int64_t first = config.integer("max_window_layers").value_or(28);

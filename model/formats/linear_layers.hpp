@@ -50,7 +50,7 @@ struct linear_layers {
   }
 };
 
-/// Those that a model has.
+/// Those that each token of a model goes through: none of experts.
 std::vector<linear_kind> linear_kinds_of(const model_config& config);
 /// The size of a linear layer's weight, [out, in].
 std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, linear_kind kind);

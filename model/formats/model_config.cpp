@@ -15,6 +15,7 @@ constexpr std::int64_t most_tokens = std::int64_t{1} << 24;
 constexpr std::int64_t most_layers = 1024;
 constexpr std::int64_t most_heads = 4096;
 constexpr std::int64_t most_head_dim = 4096;
+constexpr std::int64_t most_experts = 1024;
 /// One dot product of 255 * 127 per element must fit an int32.
 constexpr std::int64_t most_inputs = 60000 - 1;
 
@@ -45,6 +46,14 @@ void check_heads(const model_config& config, const std::string& where) {
   check_size("what scores are divided by the root of", config.divided_dim(), most_inputs, where);
   if (config.family == "gpt2" && (config.heads * config.head_dim != config.hidden || config.kv_heads != config.heads))
     refuse("{}: the hidden size {} does not split into {} heads", where, config.hidden, config.heads);
+}
+
+void check_experts(const model_config& config, const std::string& where) {
+  if (config.experts == 0) return;
+  check_size("the number of experts", config.experts, most_experts, where);
+  check_size("the number of experts for a token", config.experts_taken, config.experts, where);
+  if (!config.gated_mlp || config.mlp_bias || config.output_norms || config.activation != activation_kind::silu)
+    refuse("{}: experts with biases, norms of their own or another activation than silu are not supported", where);
 }
 
 bool in_range(double value, double least, double most) {
@@ -166,9 +175,9 @@ std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, what decides
   // names, and the tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
-               gated_mlp, output_norms, embedding_factor, score_dim, position, rotary_dim, rope, local_rope,
-               layer_ropes, qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings, sees_pictures, windows, eos_tokens,
-               bos_token] = config;
+               gated_mlp, experts, experts_taken, whole_shares, output_norms, embedding_factor, score_dim, position,
+               rotary_dim, rope, local_rope, layer_ropes, qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings,
+               sees_pictures, windows, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -177,6 +186,7 @@ std::string arithmetic_of(const model_config& config) {
       mlp_bias, qk_norm, tied_embeddings, fmt::join(windows, ","));
   // only where they count: other models keep the line that jobs of earlier builds know
   said += rare_part_of(rope);
+  if (experts != 0) said += fmt::format(" experts {} {} {}", experts, experts_taken, whole_shares);
   if (output_norms) said += " output norms";
   if (embedding_factor != 1) said += fmt::format(" embeddings {}", embedding_factor);
   if (score_dim != 0) said += fmt::format(" score dim {}", score_dim);
@@ -190,6 +200,7 @@ std::string arithmetic_of(const model_config& config) {
 void check(const model_config& config, const std::string& where) {
   check_sizes(config, where);
   check_heads(config, where);
+  check_experts(config, where);
   if (!in_range(config.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon is {}", where, config.norm_eps);
   if (!in_range(config.embedding_factor, 1e-6, 1e6))
     refuse("{}: the embeddings' factor is {}", where, config.embedding_factor);

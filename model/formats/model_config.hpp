@@ -47,7 +47,8 @@ struct rope_config {
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
-  std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3"
+  std::string
+      family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3", "qwen3moe", "mixtral"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -60,7 +61,10 @@ struct model_config {
   norm_kind norm = norm_kind::rms;
   float norm_eps = 1e-5f;
   activation_kind activation = activation_kind::silu;
-  bool gated_mlp = true;          ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
+  bool gated_mlp = true;     ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
+  std::int64_t experts = 0;  ///< mlps of `ffn` in each layer, of which a token takes some; 0: one mlp for all tokens
+  std::int64_t experts_taken = 0;
+  bool whole_shares = true;       ///< shares of the experts taken add up to one; else to what the router gave them
   bool output_norms = false;      ///< what attention and mlp give is normalized before it is added
   float embedding_factor = 1.0f;  ///< of the embeddings as the first layer gets them, not of a tied head
   std::int64_t score_dim = 0;     ///< attention's scores are divided by the root of it; 0: of head_dim

@@ -17,6 +17,7 @@ using detail::weight_place;
 
 std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
   if (weight.vector) return {place.all_outs};
+  if (place.experts > 0) return {place.experts, place.all_outs, weight.ins};
   if (place.transposed) return {weight.ins, place.all_outs};
   return {place.all_outs, weight.ins};
 }

@@ -13,7 +13,7 @@ struct part_names {
   std::string_view gpt2;
   std::string_view gguf;
 };
-constexpr std::array<part_names, 17> parts = {{
+constexpr std::array<part_names, 18> parts = {{
     {"model.embed_tokens", "wte", "token_embd"},
     {"model.embed_positions", "wpe", "position_embd"},
     {"model.norm", "ln_f", "output_norm"},
@@ -27,6 +27,7 @@ constexpr std::array<part_names, 17> parts = {{
     {"self_attn.o_proj", "attn.c_proj", "attn_output"},
     {"self_attn.output_norm", "", "post_attention_norm"},
     {"post_attention_layernorm", "ln_2", "ffn_norm"},
+    {"mlp.router", "", "ffn_gate_inp"},
     {"mlp.gate_proj", "", "ffn_gate"},
     {"mlp.up_proj", "mlp.c_fc", "ffn_up"},
     {"mlp.down_proj", "mlp.c_proj", "ffn_down"},
@@ -53,7 +54,17 @@ std::string_view hugging_face_part(const model_config& config, std::string_view 
     if (ours == "post_attention_layernorm") return "pre_feedforward_layernorm";
     if (ours == "mlp.output_norm") return "post_feedforward_layernorm";
   }
+  if (ours == "mlp.router") return config.family == "mixtral" ? "block_sparse_moe.gate" : "mlp.gate";
   return ours;
+}
+
+/// Without the weight's kind: "mlp.experts.3.gate_proj".
+std::string expert_part(const model_config& config, const wanted_weight& weight) {
+  if (config.family != "mixtral")
+    return fmt::format("mlp.experts.{}.{}", weight.expert, weight.part.substr(std::string_view("mlp.").size()));
+  const auto kind = linear_from_name(weight.part);
+  const int number = kind == linear_kind::gate ? 1 : kind == linear_kind::down ? 2 : 3;
+  return fmt::format("block_sparse_moe.experts.{}.w{}", weight.expert, number);
 }
 
 std::string_view gguf_part(const model_config& config, std::string_view ours) {
@@ -73,6 +84,10 @@ class wanted_list {
   void matrix(std::int64_t layer, std::string_view part, std::int64_t outs, std::int64_t ins, bool bias = false) {
     list.push_back({.layer = layer, .part = part, .kind = "weight", .outs = outs, .ins = ins});
     if (bias) vector(layer, part, "bias", outs);
+  }
+  void expert(std::int64_t layer, std::int64_t number, std::string_view part, std::int64_t outs, std::int64_t ins) {
+    matrix(layer, part, outs, ins);
+    list.back().expert = number;
   }
   void norm(std::int64_t layer, std::string_view part, std::int64_t size, norm_kind kind) {
     vector(layer, part, "weight", size);
@@ -107,11 +122,18 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
     const auto [outs, ins] = linear_shape(config, kind);
     want.matrix(layer, name_of(kind), outs, ins, has_bias(config, kind));
   }
+  if (config.experts > 0) want.matrix(layer, "mlp.router", config.experts, config.hidden);
+  for (std::int64_t expert = 0; expert < config.experts; ++expert)
+    for (const linear_kind kind : {linear_kind::gate, linear_kind::up, linear_kind::down}) {
+      const auto [outs, ins] = linear_shape(config, kind);
+      want.expert(layer, expert, name_of(kind), outs, ins);
+    }
 }
 
 std::string file_name(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
-  std::string_view part = part_in_file(config, names, weight.part);
-  if (part.starts_with("model.")) part.remove_prefix(std::string_view("model.").size());
+  std::string part(part_in_file(config, names, weight.part));
+  if (weight.expert >= 0) part = names == naming::gguf ? part + "_exps" : expert_part(config, weight);
+  if (part.starts_with("model.")) part.erase(0, std::string_view("model.").size());
   if (weight.part == "lm_head") prefix = "";
   if (weight.layer < 0) return fmt::format("{}{}.{}", prefix, part, weight.kind);
   const auto layers = names == naming::gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
@@ -122,8 +144,12 @@ std::string file_name(const wanted_weight& weight, const model_config& config, n
 void find_share(const wanted_weight& weight, const model_config& config, naming names, weight_place& into) {
   const auto own = weight.vector ? weight.ins : weight.outs;
   into.all_outs = own;
+  if (weight.expert >= 0 && names == naming::gguf) {
+    into.experts = config.experts;
+    into.first_out = weight.expert * own;
+  }
   const auto kind = linear_from_name(weight.part);
-  if (!kind) return;
+  if (!kind || weight.expert >= 0) return;
   const auto part = part_in_file(config, names, weight.part);
   into.all_outs = 0;
   for (const linear_kind each : linear_kinds_of(config)) {
@@ -137,7 +163,8 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
 
 std::string wanted_weight::name() const {
   if (layer < 0) return fmt::format("{}.{}", part, kind);
-  return fmt::format("model.layers.{}.{}.{}", layer, part, kind);
+  if (expert < 0) return fmt::format("model.layers.{}.{}.{}", layer, part, kind);
+  return fmt::format("model.layers.{}.mlp.experts.{}.{}.{}", layer, expert, part.substr(part.find('.') + 1), kind);
 }
 
 std::vector<wanted_weight> wanted_weights(const model_config& config) {

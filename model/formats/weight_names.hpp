@@ -11,10 +11,11 @@ namespace troupe::detail {
 
 /// A weight that a model of some configuration has, under our name.
 struct wanted_weight {
-  std::int64_t layer = -1;  ///< -1: outside the layers
-  std::string_view part;    ///< "self_attn.q_proj", "model.norm"
-  std::string_view kind;    ///< "weight" or "bias"
-  std::int64_t outs = 0;    ///< 1 for a vector
+  std::int64_t layer = -1;   ///< -1: outside the layers
+  std::string_view part;     ///< "self_attn.q_proj", "model.norm"
+  std::string_view kind;     ///< "weight" or "bias"
+  std::int64_t expert = -1;  ///< of the layer; -1: of the layer itself
+  std::int64_t outs = 0;     ///< 1 for a vector
   std::int64_t ins = 0;
   bool vector = false;
 
@@ -38,7 +39,8 @@ struct weight_place {
   std::int64_t all_outs = 0;  ///< of the tensor in the file: three times ours for a fused q, k, v
   bool transposed = false;
   std::int64_t rope_heads = 0;
-  float plus = 0;  ///< is added to what the file has
+  std::int64_t experts = 0;  ///< > 0: the tensor has a dimension more, in front: so many matrices, ours is `first_out`
+  float plus = 0;            ///< is added to what the file has
 };
 
 /// `prefix` stands before Hugging Face's names of all but the head: "model.", GPT-2's "transformer.", or nothing.

@@ -6,12 +6,6 @@
 namespace troupe {
 namespace {
 
-/// Tiles of nearly equal height: 16 rows are two of 8, not one of 12 and one of 4.
-int tile_for(int rows) {
-  const int tiles = (rows + most_tile_rows - 1) / most_tile_rows;
-  return tiles == 0 ? 1 : (rows + tiles - 1) / tiles;
-}
-
 std::int64_t end_of(const matmul_args& job) {
   return job.last_block < 0 ? job.w.blocks() : job.last_block;
 }
@@ -61,6 +55,12 @@ fetch_list factors_for(std::span<const adapted_job> adapters, std::size_t job, s
 
 }  // namespace
 
+/// Tiles of nearly equal height: 16 rows are two of 8, not one of 12 and one of 4.
+int tile_for(int rows) {
+  const int tiles = (rows + most_tile_rows - 1) / most_tile_rows;
+  return tiles == 0 ? 1 : (rows + tiles - 1) / tiles;
+}
+
 quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins,
                                input_bits finest)
     : kernels_(kernels) {
@@ -88,6 +88,24 @@ void quantized_rows::begin(int rows, std::int64_t ins, input_bits bits) {
            .scales = scales_.data(),
            .sums = sums_.data(),
            .group_sums = group_sums_.data()};
+}
+
+void quantized_rows::begin_groups(int rows, std::int64_t ins, int tile) {
+  begin(rows, ins);
+  view_.tile = tile;
+}
+
+quantized_view quantized_rows::group(int first, int rows) const {
+  const auto from = [&](auto* data, std::int64_t of_row) { return data ? data + first * of_row : nullptr; };
+  quantized_view part = view_;
+  part.rows = rows;
+  part.q = from(view_.q, view_.ins);
+  part.low = from(view_.low, view_.ins);
+  part.wide = from(view_.wide, view_.ins);
+  part.scales = from(view_.scales, 1);
+  part.sums = from(view_.sums, 1);
+  part.group_sums = from(view_.group_sums, view_.ins / 32);
+  return part;
 }
 
 void quantized_rows::put(int row, const float* x) {

@@ -7,6 +7,9 @@
 
 namespace troupe {
 
+/// Of how many rows a tile is where so many are multiplied together.
+int tile_for(int rows);
+
 /// Rows of activations as integers (see quantized_view). Memory is taken once, for the largest pass.
 class quantized_rows {
  public:
@@ -15,12 +18,16 @@ class quantized_rows {
                  input_bits finest = input_bits::eight);
   /// Rows of a new pass follow, each put once, by any thread.
   void begin(int rows, std::int64_t ins, input_bits bits = input_bits::eight);
+  /// The same where they are multiplied apart, in groups that begin at whole tiles.
+  void begin_groups(int rows, std::int64_t ins, int tile);
   /// x: one row, padded to 64 with zeros.
   void put(int row, const float* x);
   /// All rows at once: [rows, stride].
   void assign(thread_pool& pool, const float* x, std::int64_t stride, int rows, std::int64_t ins,
               input_bits bits = input_bits::eight);
   const quantized_view& view() const { return view_; }
+  /// Of a group: `first` is a multiple of the tile.
+  quantized_view group(int first, int rows) const;
 
  private:
   const kernel_table& kernels_;

@@ -95,8 +95,10 @@ const text_rules& rules_for(const ggml_keys& keys) {
   const std::string name = rules_name(keys);
   for (const text_rules& rules : known_rules)
     if (std::find(rules.names.begin(), rules.names.end(), name) != rules.names.end()) return rules;
-  refuse("{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, gpt-4o, llama-bpe, qwen2, smollm, tekken and relatives are)",
-         keys.where(), name);
+  refuse(
+      "{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, gpt-4o, llama-bpe, qwen2, smollm, tekken and relatives "
+      "are)",
+      keys.where(), name);
 }
 
 pre_tokenizer cutter_of(const text_rules& rules, const std::string& where) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+
 namespace troupe {
 namespace {
 
@@ -20,6 +22,8 @@ trained_norm frozen(const norm_weights& norm) {
 }  // namespace
 
 trained_model frozen(std::shared_ptr<const loaded_model> base) {
+  if (base->config.experts > 0)
+    refuse("{}: is a mixture of experts, which cannot be trained so far", base->file.name());
   trained_model model;
   model.config = base->config;
   model.embeddings = frozen(base->embeddings);

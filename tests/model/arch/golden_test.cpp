@@ -36,7 +36,7 @@ TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens_with_an_adapte
 
 INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
                          testing::Values("gpt2", "llama", "llama-tied-llama3", "llama-linear", "mistral", "qwen2",
-                                         "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3"),
+                                         "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3", "qwen3-moe", "mixtral"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');

@@ -1,0 +1,102 @@
+// A layer whose mlp is a mixture of experts: each row goes through those that the router chooses for it.
+#include <algorithm>
+
+#include "model/arch/cpu_decoder.hpp"
+
+namespace troupe {
+void cpu_decoder::take_expert_rows() {
+  const model_config& config = model_->config;
+  const int rows = std::min(options_.max_rows, expert_rows);
+  const std::int64_t places = expert_routes::most_places(config, rows);
+  const auto floats = [](std::int64_t count, std::int64_t stride) {
+    return aligned_buffer<float>(static_cast<std::size_t>(count * stride));
+  };
+  router_scores_ = floats(rows, padded_outs(config.experts));
+  places_ = floats(places, hidden_stride());
+  gate_ = floats(places, ffn_stride_);
+  up_ = floats(places, ffn_stride_);
+}
+
+void cpu_decoder::mix_experts(const pass& batch, std::int64_t layer, float_rows hidden) {
+  for (int first = 0; first < batch.rows; first += expert_rows) {
+    const float_rows some{hidden.row(first), hidden.stride};
+    const int rows = std::min(expert_rows, batch.rows - first);
+    choose_experts(weights_of(layer), some, rows);
+    run_experts(weights_of(layer));
+    add_visits(some, rows);
+  }
+}
+
+void cpu_decoder::choose_experts(const layer_weights& weights, float_rows hidden, int rows) {
+  const float_rows normed{normed_.data(), hidden_stride()};
+  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts)};
+  with_.pool.run_pieces(rows, 8, [&](std::int64_t first, std::int64_t count, int) {
+    for (std::int64_t row = first; row < first + count; ++row)
+      normalize(weights.mlp_norm, hidden.row(row), normed.row(row));
+  });
+  const matmul_args router{.w = weights.router,
+                           .rows = rows,
+                           .q = {},
+                           .x = normed.data,
+                           .x_stride = normed.stride,
+                           .y = scores.data,
+                           .y_stride = scores.stride};
+  matmul(with_, {&router, 1});
+  routes_.choose(scores, rows);
+}
+
+void cpu_decoder::run_experts(const layer_weights& weights) {
+  const model_config& config = model_->config;
+  const float_rows normed{normed_.data(), hidden_stride()}, in{places_.data(), hidden_stride()};
+  const float_rows gate{gate_.data(), ffn_stride_}, up{up_.data(), ffn_stride_};
+  prepare_places(weights, in, config.hidden,
+                 [&](int place) { std::copy_n(normed.row(routes_.row_at(place)), hidden_stride(), in.row(place)); });
+  group_jobs_.clear();
+  add_group_jobs(weights, &expert_weights::gate, in, gate);
+  add_group_jobs(weights, &expert_weights::up, in, up);
+  matmul(with_, group_jobs_);
+  prepare_places(weights, up, config.ffn,
+                 [&](int place) { with_.kernels.swiglu(gate.row(place), up.row(place), config.ffn, up.row(place)); });
+  group_jobs_.clear();
+  add_group_jobs(weights, &expert_weights::down, up, in);  // what went in has been used
+  matmul(with_, group_jobs_);
+}
+
+template <class MakeRow>
+void cpu_decoder::prepare_places(const layer_weights& weights, float_rows x, std::int64_t ins, MakeRow make_row) {
+  const bool integers = is_integer(weights.experts.front().up.kind) || is_integer(weights.experts.front().down.kind);
+  quantized_.begin_groups(routes_.places(), ins, routes_.tile());
+  with_.pool.run_pieces(routes_.places(), routes_.tile(), [&](std::int64_t first, std::int64_t count, int) {
+    for (auto place = static_cast<int>(first); place < first + count; ++place) {
+      if (routes_.row_at(place) < 0) continue;
+      make_row(place);
+      if (integers) quantized_.put(place, x.row(place));
+    }
+  });
+}
+
+void cpu_decoder::add_group_jobs(const layer_weights& weights, matrix_view expert_weights::*of, float_rows x,
+                                 float_rows y) {
+  for (const expert_routes::group& group : routes_.groups())
+    group_jobs_.push_back({.w = weights.experts[static_cast<std::size_t>(group.expert)].*of,
+                           .rows = group.rows,
+                           .q = quantized_.group(group.first, group.rows),
+                           .x = x.row(group.first),
+                           .x_stride = x.stride,
+                           .y = y.row(group.first),
+                           .y_stride = y.stride});
+}
+
+void cpu_decoder::add_visits(float_rows hidden, int rows) {
+  const std::int64_t width = model_->config.hidden;
+  with_.pool.run_pieces(rows, 8, [&](std::int64_t first, std::int64_t count, int) {
+    for (auto row = static_cast<int>(first); row < first + count; ++row)
+      for (const expert_routes::visit& visit : routes_.visits_of(row)) {
+        const float* made = places_.data() + visit.place * hidden_stride();
+        float* to = hidden.row(row);
+        for (std::int64_t i = 0; i < width; ++i) to[i] += visit.share * made[i];
+      }
+  });
+}
+
+}  // namespace troupe

@@ -1,0 +1,76 @@
+#include "model/arch/expert_routes.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "model/ops/matmul.hpp"
+
+namespace troupe {
+
+expert_routes::expert_routes(const model_config& config, const kernel_table& kernels)
+    : kernels_(kernels),
+      experts_(config.experts),
+      taken_(static_cast<std::size_t>(config.experts_taken)),
+      whole_(config.whole_shares),
+      scores_(static_cast<std::size_t>(padded_outs(config.experts))),
+      weights_(scores_.size()) {}
+
+void expert_routes::choose(const_float_rows scores, int rows) {
+  visits_.resize(static_cast<std::size_t>(rows) * taken_);
+  for (int row = 0; row < rows; ++row)
+    choose_for(scores.row(row), std::span(visits_).subspan(static_cast<std::size_t>(row) * taken_, taken_));
+  place_visits(rows);
+}
+
+void expert_routes::choose_for(const float* scores, std::span<visit> into) {
+  order_.resize(static_cast<std::size_t>(experts_));
+  std::iota(order_.begin(), order_.end(), 0);
+  const auto end_of_taken = order_.begin() + static_cast<std::ptrdiff_t>(taken_);
+  std::partial_sort(order_.begin(), end_of_taken, order_.end(), [&](std::int64_t a, std::int64_t b) {
+    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+  });
+  float total = weigh(scores, scores[order_.front()]);
+  std::sort(order_.begin(), end_of_taken);
+  const auto weight = [&](std::int64_t expert) { return weights_[static_cast<std::size_t>(expert)]; };
+  if (whole_)
+    total = std::accumulate(order_.begin(), end_of_taken, 0.0f,
+                            [&](float sum, std::int64_t expert) { return sum + weight(expert); });
+  for (std::size_t i = 0; i < taken_; ++i) into[i] = {.expert = order_[i], .share = weight(order_[i]) / total};
+}
+
+/// e^(score - most) of every expert, and their sum.
+float expert_routes::weigh(const float* scores, float most) {
+  constexpr float nothing = -1000;
+  std::fill_n(scores_.data(), scores_.size(), most + nothing);
+  std::copy_n(scores, experts_, scores_.data());
+  return kernels_.exponentials(scores_.data(), static_cast<std::int64_t>(scores_.size()), most, weights_.data());
+}
+
+void expert_routes::place_visits(int rows) {
+  std::vector<int> visitors(static_cast<std::size_t>(experts_));
+  for (const visit& each : visits_) ++visitors[static_cast<std::size_t>(each.expert)];
+  tile_ = tile_for(*std::max_element(visitors.begin(), visitors.end()));
+  groups_.clear();
+  std::vector<int> next(static_cast<std::size_t>(experts_));
+  int places = 0;
+  for (std::int64_t expert = 0; expert < experts_; ++expert) {
+    const int count = visitors[static_cast<std::size_t>(expert)];
+    next[static_cast<std::size_t>(expert)] = places;
+    if (count > 0) groups_.push_back({expert, places, count});
+    places += (count + tile_ - 1) / tile_ * tile_;
+  }
+  row_at_.assign(static_cast<std::size_t>(places), -1);
+  for (int row = 0; row < rows; ++row)
+    for (std::size_t i = 0; i < taken_; ++i) {
+      visit& each = visits_[static_cast<std::size_t>(row) * taken_ + i];
+      each.place = next[static_cast<std::size_t>(each.expert)]++;
+      row_at_[static_cast<std::size_t>(each.place)] = row;
+    }
+}
+
+std::int64_t expert_routes::most_places(const model_config& config, std::int64_t rows) {
+  const std::int64_t visits = rows * config.experts_taken;
+  return visits + std::min(visits, config.experts) * (most_tile_rows - 1);
+}
+
+}  // namespace troupe

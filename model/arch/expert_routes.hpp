@@ -1,0 +1,64 @@
+#pragma once
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/aligned_buffer.hpp"
+#include "model/formats/model_config.hpp"
+#include "model/ops/kernels.hpp"
+#include "model/ops/rows.hpp"
+
+namespace troupe {
+
+/// Which experts the rows of a pass go through. A row's visits to its experts lie at places, one expert's places side
+/// by side, so that its rows are multiplied together.
+class expert_routes {
+ public:
+  struct group {
+    std::int64_t expert;
+    int first, rows;  ///< its places
+  };
+  struct visit {
+    std::int64_t expert;
+    float share;  ///< of what the expert makes
+    int place = 0;
+  };
+
+  expert_routes(const model_config& config, const kernel_table& kernels);
+
+  /// From the router's outputs for each row. A row's visits depend on its own outputs alone: the largest ones, of equal
+  /// ones the first experts.
+  void choose(const_float_rows scores, int rows);
+
+  /// In the order of experts, those alone that somebody visits. Each begins at a multiple of tile().
+  std::span<const group> groups() const { return groups_; }
+  int tile() const { return tile_; }
+  int places() const { return static_cast<int>(row_at_.size()); }
+  /// Which row is at a place; -1: none, since a tile is not full.
+  int row_at(int place) const { return row_at_[static_cast<std::size_t>(place)]; }
+  /// In the order of experts, which is the order in which a row adds what they make.
+  std::span<const visit> visits_of(int row) const {
+    return std::span(visits_).subspan(static_cast<std::size_t>(row) * taken_, taken_);
+  }
+
+  /// At most so many places, for so many rows.
+  static std::int64_t most_places(const model_config& config, std::int64_t rows);
+
+ private:
+  void choose_for(const float* scores, std::span<visit> into);
+  float weigh(const float* scores, float most);
+  void place_visits(int rows);
+
+  const kernel_table& kernels_;
+  std::int64_t experts_;
+  std::size_t taken_;
+  bool whole_;
+  int tile_ = 1;
+  std::vector<std::int64_t> order_;
+  aligned_buffer<float> scores_, weights_;  ///< of one row, padded
+  std::vector<visit> visits_;
+  std::vector<group> groups_;
+  std::vector<int> row_at_;
+};
+
+}  // namespace troupe
