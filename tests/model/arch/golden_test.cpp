@@ -2,8 +2,6 @@
 // (tests/fixtures/golden, made by scripts/make_golden.py).
 #include <gtest/gtest.h>
 
-#include <algorithm>
-
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
 
@@ -37,11 +35,7 @@ TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens_with_an_adapte
 INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
                          testing::Values("gpt2", "llama", "llama-tied-llama3", "llama-linear", "mistral", "qwen2",
                                          "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3", "qwen3-moe", "mixtral"),
-                         [](const auto& info) {
-                           std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
-                           return name;
-                         });
+                         [](const auto& info) { return test_name(info.param); });
 
 }  // namespace
 }  // namespace troupe

@@ -16,10 +16,16 @@
 
 namespace troupe {
 
+/// As the name of a test may be.
+inline std::string test_name(std::string model) {
+  std::replace(model.begin(), model.end(), '-', '_');
+  return model;
+}
+
 /// For cases of a model in a scheme.
 template <class Case>
 std::string name_of(const testing::TestParamInfo<Case>& info) {
-  return std::string(info.param.model) + "_" + std::string(name_of(info.param.quant));
+  return test_name(info.param.model) + "_" + std::string(name_of(info.param.quant));
 }
 
 /// A folder for packed models that is removed with this process, so that no build reads what another one packed.

@@ -159,6 +159,14 @@ TEST(gguf_config, every_fourth_layer_of_smollm3_does_not_turn_its_heads) {
               ElementsAre(global, global, global, none, global));
 }
 
+TEST(gguf_config, mixtures_are_llama_or_qwen3moe) {
+  const auto mixtral = from_gguf(gguf_of("llama").u32("llama.expert_count", 8).u32("llama.expert_used_count", 2));
+  EXPECT_TRUE(mixtral.experts == 8 && mixtral.experts_taken == 2 && mixtral.ffn == 12 && mixtral.whole_shares);
+  auto file = gguf_of("qwen3moe").u32("qwen3moe.expert_count", 16).u32("qwen3moe.expert_used_count", 4);
+  const auto qwen = from_gguf(file.u32("qwen3moe.expert_feed_forward_length", 5));
+  EXPECT_TRUE(qwen.experts == 16 && qwen.experts_taken == 4 && qwen.ffn == 5 && qwen.qk_norm && qwen.whole_shares);
+}
+
 TEST(gguf_config, refuses_what_it_cannot_run) {
   const auto says = [](const test::gguf_builder& builder) { return refusal([&] { from_gguf(builder); }); };
   EXPECT_THAT(says(gguf_of("bert")), HasSubstr("\"bert\" is not supported"));
@@ -175,7 +183,9 @@ TEST(gguf_config, refuses_what_it_cannot_run) {
       says(gguf_of("llama").u32("llama.attention.sliding_window", 9).u32("llama.attention.sliding_window_pattern", 2)),
       HasSubstr("sliding_window_pattern"));
   EXPECT_THAT(says(gguf_of("llama").u32("llama.rope.dimension_count", 1)), HasSubstr("rope.dimension_count"));
-  EXPECT_THAT(says(gguf_of("llama").u32("llama.expert_count", 8)), HasSubstr("experts"));
+  EXPECT_THAT(says(gguf_of("llama").u32("llama.expert_count", 8)), HasSubstr("llama.expert_used_count"));
+  EXPECT_THAT(says(gguf_of("llama").u32("llama.expert_count", 8).u32("llama.expert_used_count", 9)),
+              HasSubstr("experts for a token is 9"));
   EXPECT_THAT(says(gguf_of("llama").u32("llama.attention.value_length", 8)), HasSubstr("different length"));
   EXPECT_THAT(says(gguf_of("llama").string("llama.rope.freq_base", "x")), HasSubstr("rope.freq_base"));
   EXPECT_THAT(says(gguf_of("llama").floats("rope_freqs.weight", {3})), HasSubstr("rope frequency divisors"));

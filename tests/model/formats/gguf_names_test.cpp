@@ -39,12 +39,25 @@ const std::vector<converted> gemma3_parts = {{"input_layernorm", "attn_norm"},
                                              {"mlp.down_proj", "ffn_down"},
                                              {"post_feedforward_layernorm", "post_ffw_norm"}};
 
+const std::vector<converted> mixture_parts = {{"input_layernorm", "attn_norm"},
+                                              {"self_attn.q_proj", "attn_q"},
+                                              {"self_attn.q_norm", "attn_q_norm"},
+                                              {"self_attn.k_proj", "attn_k"},
+                                              {"self_attn.k_norm", "attn_k_norm"},
+                                              {"self_attn.v_proj", "attn_v"},
+                                              {"self_attn.o_proj", "attn_output"},
+                                              {"post_attention_layernorm", "ffn_norm"},
+                                              {"mlp.gate", "ffn_gate_inp"},
+                                              {"mlp.experts.*.gate_proj", "ffn_gate_exps"},
+                                              {"mlp.experts.*.up_proj", "ffn_up_exps"},
+                                              {"mlp.experts.*.down_proj", "ffn_down_exps"}};
+
 class gguf_names : public testing::Test {
  protected:
-  void expect_the_same_weights(const std::string& family, const std::vector<converted>& parts, bool tied,
+  void expect_the_same_weights(const std::string& model, const std::vector<converted>& parts, bool tied,
                                float added_to_norms) {
-    const model_files folder = open_model(golden / family);
-    test::gguf_builder file = metadata_of(family, folder.config);
+    const model_files folder = open_model(golden / model);
+    test::gguf_builder file = metadata_of(folder.config.family, folder.config);
     const auto add = [&](const std::string& from, const std::string& to, std::int64_t heads) {
       add_tensor(folder, from + ".weight", to + ".weight", heads, added_to_norms, file);
     };
@@ -68,6 +81,7 @@ class gguf_names : public testing::Test {
     const auto u32 = [&](const char* key, std::int64_t value) {
       file.u32(family + "." + key, static_cast<std::uint32_t>(value));
     };
+    if (config.experts > 0) u32("expert_count", config.experts), u32("expert_used_count", config.experts_taken);
     file.string("general.architecture", family).f32(family + ".attention.layer_norm_rms_epsilon", config.norm_eps);
     u32("block_count", config.layers), u32("embedding_length", config.hidden);
     u32("feed_forward_length", config.ffn), u32("context_length", config.context);
@@ -77,6 +91,7 @@ class gguf_names : public testing::Test {
   }
   static void add_tensor(const model_files& folder, const std::string& from, const std::string& to, std::int64_t heads,
                          float added_to_norms, test::gguf_builder& file) {
+    if (from.find('*') != from.npos) return add_experts(folder, from, to, file);
     const tensor_view& tensor = *folder.tensors.find(from);
     floats values(static_cast<std::size_t>(tensor.elements()));
     to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
@@ -85,6 +100,22 @@ class gguf_names : public testing::Test {
     if (heads > 0) values = with_neighbours(values, tensor.shape[0], tensor.shape[1], heads);
     const std::vector<std::uint64_t> sizes(tensor.shape.rbegin(), tensor.shape.rend());
     file.tensor(to, sizes, 0, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  }
+  /// One tensor with a dimension more.
+  static void add_experts(const model_files& folder, const std::string& from, const std::string& to,
+                          test::gguf_builder& file) {
+    std::string data;
+    const tensor_view* tensor = nullptr;
+    for (std::int64_t expert = 0; expert < folder.config.experts; ++expert) {
+      std::string name = from;
+      tensor = folder.tensors.find(name.replace(name.find('*'), 1, std::to_string(expert)));
+      floats values(static_cast<std::size_t>(tensor->elements()));
+      to_floats(tensor->type, tensor->data.data(), tensor->elements(), values.data());
+      data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+    }
+    std::vector<std::uint64_t> sizes(tensor->shape.rbegin(), tensor->shape.rend());
+    sizes.push_back(static_cast<std::uint64_t>(folder.config.experts));
+    file.tensor(to, sizes, 0, data);
   }
   /// Row p of a head's first half becomes row 2 p, row p of the second half row 2 p + 1.
   static floats with_neighbours(const floats& from, std::int64_t rows, std::int64_t width, std::int64_t heads) {
@@ -111,6 +142,10 @@ TEST_F(gguf_names, phi3_fuses_as_its_class_does) {
 
 TEST_F(gguf_names, smollm3_turns_neighbours) {
   expect_the_same_weights("smollm3", smollm3_parts, true, 0);
+}
+
+TEST_F(gguf_names, experts_lie_in_one_tensor) {
+  expect_the_same_weights("qwen3-moe", mixture_parts, false, 0);
 }
 
 TEST_F(gguf_names, gemma3_has_four_norms_with_the_one_added) {

@@ -285,6 +285,20 @@ TEST(hf_config, of_a_gemma3_that_sees_pictures_the_language_model_is_read) {
   EXPECT_THAT(config.eos_tokens, ElementsAre(1, 6));
 }
 
+TEST(hf_config, mixtures_of_experts_say_how_many_there_are_and_are_taken) {
+  const json some = {{"num_experts", 6}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 5}};
+  const auto qwen = parse(with(small("qwen3_moe"), some));
+  EXPECT_EQ(qwen.family, "qwen3moe");
+  EXPECT_TRUE(qwen.experts == 6 && qwen.experts_taken == 2 && qwen.ffn == 5);
+  EXPECT_TRUE(qwen.qk_norm && !qwen.whole_shares);
+  EXPECT_TRUE(parse(with(with(small("qwen3_moe"), some), {{"norm_topk_prob", true}})).whole_shares);
+  const auto usual = parse({{"model_type", "qwen3_moe"}, {"head_dim", 128}});
+  EXPECT_TRUE(usual.experts == 128 && usual.experts_taken == 8 && usual.ffn == 768);
+  const auto mixtral = parse({{"model_type", "mixtral"}});
+  EXPECT_TRUE(mixtral.experts == 8 && mixtral.experts_taken == 2 && mixtral.ffn == 14336 && mixtral.whole_shares);
+  EXPECT_TRUE(mixtral.windows.empty() && !mixtral.qkv_bias && mixtral.rope.theta == 1e6);
+}
+
 TEST(hf_config, end_tokens_come_from_both_files_once) {
   const test::temp_folder folder;
   folder.write("config.json", with(small("llama"), {{"eos_token_id", {3, 4}}, {"bos_token_id", nullptr}}).dump());
@@ -395,6 +409,11 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"gemma_both_ways", "gemma3_text", {{"use_bidirectional_attention", true}}, "use_bidirectional"},
         bad_field{"gemma_activation", "gemma3_text", {{"hidden_activation", "relu"}}, "relu"},
         bad_field{"gemma_pattern", "gemma3_text", {{"sliding_window_pattern", 0}}, "sliding_window_pattern"},
+        bad_field{"experts_zero", "mixtral", {{"num_local_experts", 0}}, "num_local_experts"},
+        bad_field{"experts_many", "mixtral", {{"num_local_experts", 5000}}, "number of experts is 5000"},
+        bad_field{"experts_taken", "mixtral", {{"num_experts_per_tok", 9}}, "experts for a token is 9"},
+        bad_field{"experts_not_everywhere", "qwen3_moe", {{"decoder_sparse_step", 2}}, "layers without experts"},
+        bad_field{"layers_without_experts", "qwen3_moe", {{"mlp_only_layers", {1}}}, "layers without experts"},
         bad_field{"gemma2", "gemma3_text", {{"model_type", "gemma2"}}, "\"gemma2\""},
         bad_field{"linear_factor", "llama", rope({{"type", "linear"}}), "lacks \"factor\""},
         bad_field{"linear_zero", "llama", rope({{"type", "linear"}, {"factor", 0}}), "factor is 0"},
