@@ -7,7 +7,7 @@
 
 int main(int count, char** words) {
   try {
-    if (count != 3) troupe::refuse("usage: make-random-model tiny|S|M|8B|8B-4 DIR");
+    if (count != 3) troupe::refuse("usage: make-random-model tiny|S|M|MoE|8B|8B-4 DIR");
     troupe::bench::write_random_model(words[1], words[2]);
     return 0;
   } catch (const std::exception& error) {
