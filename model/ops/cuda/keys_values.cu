@@ -48,7 +48,7 @@ __device__ void place_head(const place_args& a, const placed_head& own, held_hea
                            const lane_angles<Pairs>& angles, std::int32_t block, int slot) {
   const float* norm = own.is_query ? a.q_norm : own.is_key ? a.k_norm : nullptr;
   if (norm) v.normalize(norm, a.norm_eps);
-  if (a.cosines && (own.is_query || own.is_key)) v.rotate(angles);
+  if (own.is_query || own.is_key) v.rotate(angles);
   if (own.is_query) return v.each([&](int d, float x) { own.at[d] = x; });
   store_head(v, head_block<Element>(a.cache, block, own.head), slot, own.is_key);
 }
@@ -60,9 +60,7 @@ __global__ void __launch_bounds__(head_warps * 32) place_rows(place_args a) {
   const int first = (blockIdx.y * head_warps + threadIdx.x / 32) * Heads;
   const std::int32_t position = a.places.positions[row];  // places and angles are there before the pass begins
   if (position < 0 || first >= all) return await_last_kernel();
-  const std::int64_t at = static_cast<std::int64_t>(position) * (dim / 2);
-  lane_angles<Pairs> angles;
-  if (a.cosines) angles = {a.cosines + at, a.sines + at, dim / 2};
+  const lane_angles<Pairs> angles(a.angles, position);
   const int slot = position % static_cast<int>(kv_positions);
   const std::int32_t* table = a.places.tables + a.places.sequences[row] * a.places.table_stride;
   const std::int32_t block = table[position / kv_positions];
@@ -70,7 +68,7 @@ __global__ void __launch_bounds__(head_warps * 32) place_rows(place_args a) {
   held_head<Pairs> heads[Heads];
 #pragma unroll
   for (int h = 0; h < Heads; ++h)
-    if (first + h < all) heads[h] = held_head<Pairs>(placed_head(a, row, first + h).at, dim);
+    if (first + h < all) heads[h] = held_head<Pairs>(placed_head(a, row, first + h).at, dim, a.angles.pairs);
 #pragma unroll
   for (int h = 0; h < Heads; ++h)
     if (first + h < all) place_head<Element>(a, placed_head(a, row, first + h), heads[h], angles, block, slot);

@@ -18,7 +18,7 @@ struct attention_case {
   aligned_buffer<float> q, k, v, dout, q_norm, k_norm;
 
   explicit attention_case(std::int64_t window_, bool normed) : window(window_) {
-    config.hidden = 40, config.heads = 4, config.kv_heads = 2, config.head_dim = 10;
+    config.layers = 1, config.hidden = 40, config.heads = 4, config.kv_heads = 2, config.head_dim = 10;
     config.vocab_size = 50, config.context = 256, config.qk_norm = normed;
     batch = some_rows(config, {5, 1, 130});
     random_data random(81);
