@@ -65,6 +65,7 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(config.hidden));
   make_activations();
   normed_ = take(config.hidden);
+  if (config.output_norms) middle_ = take(config.hidden);
   gradient_ = take(config.hidden);
   inner_ = take(std::max(config.hidden, heads_width_));
   active_ = take(config.ffn);
@@ -106,7 +107,10 @@ void cuda_train_pass::make_activations() {
     a.k = take(kv_width_);
     a.v = take(kv_width_);
     a.mixed = take(heads_width_);
-    a.middle = take(config.hidden);
+    if (config.output_norms)
+      a.attended = take(config.hidden), a.fed = take(config.hidden);
+    else
+      a.middle = take(config.hidden);
     a.up = take(config.ffn);
     if (config.gated_mlp) a.gate = take(config.ffn);
     for (buffer& between : a.lora) between = take(lora_width_);
@@ -119,9 +123,10 @@ cuda_train_pass::linear cuda_train_pass::linear_of(std::size_t layer, linear_kin
 
 device_attention::input cuda_train_pass::attention_input(std::size_t layer, const activations& a) const {
   const layer_weights& weights = weights_.layers[layer];
-  const std::int64_t window = model_.config.window_of(static_cast<std::int64_t>(layer));
+  const auto index = static_cast<std::int64_t>(layer);
   return {.rows = rows_,
-          .window = window,
+          .window = model_.config.window_of(index),
+          .rope = model_.config.rope_of(index),
           .q_norm = weights.q_norm.weight,
           .k_norm = weights.k_norm.weight,
           .q = rows_of(a.q, heads_width_),
@@ -208,6 +213,7 @@ void cuda_train_pass::pace() {
 
 void cuda_train_pass::forward() {
   cuda::embed(stream_, {.table = weights_.embeddings,
+                        .factor = model_.config.embedding_factor,
                         .rows = rows_.count(),
                         .tokens = rows_.tokens(),
                         .learned = weights_.positions,
@@ -233,33 +239,61 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
   apply(linear(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
   attention_.forward(stream_, attention_input(layer, a), rows_of(a.mixed, heads_width_));
   read(rows_of(a.mixed, heads_width_), heads_width_);
-  apply_to_sum(linear(linear_kind::o), rows_of(a.mixed, heads_width_), a, in, &a.middle);
-  normalize_to_read(weights.mlp_norm, a.middle);
+  add_output(layer, linear_kind::o, rows_of(a.mixed, heads_width_), a, in, &middle_of(a));
+  normalize_to_read(weights.mlp_norm, middle_of(a));
   gate_and_up(layer, a);
   activate_to_read(a);
-  apply_to_sum(linear(linear_kind::down), rows_of(active_, config.ffn), a, a.middle, out);
+  add_output(layer, linear_kind::down, rows_of(active_, config.ffn), a, middle_of(a), out);
+}
+
+void cuda_train_pass::add_output(std::size_t layer, linear_kind kind, float_rows x, const activations& a,
+                                 const buffer& before, const buffer* sum) {
+  const linear l = linear_of(layer, kind);
+  if (!model_.config.output_norms) return apply_to_sum(l, x, a, before, sum);
+  const layer_weights& weights = weights_.layers[layer];
+  const bool is_o = kind == linear_kind::o;
+  const buffer& made = is_o ? a.attended : a.fed;
+  apply(l, x, a, hidden_rows(made), into::set);
+  if (sum) add_normalized(is_o ? weights.attention_output_norm : weights.mlp_output_norm, before, made, *sum);
+}
+
+void cuda_train_pass::add_normalized(const norm_weights& norm, const buffer& before, const buffer& made,
+                                     const buffer& sum) {
+  cuda::norm_args args = norm_of(norm, made);
+  args.before = hidden_rows(before);
+  args.out = hidden_rows(sum);
+  normalize(args);
 }
 
 void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   const layer_weights& weights = weights_.layers[layer];
   const auto linear = [&](linear_kind kind) { return linear_of(layer, kind); };
-  const float_rows normed = hidden_rows(normed_), gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
+  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_);
   const float_rows mixed_gradient = rows_of(inner_, heads_width_);
   const float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
+  if (model_.config.output_norms) add_normalized(weights.attention_output_norm, inputs_[layer], a.attended, middle_);
   activate_to_read(a);
   down_back(layer, a);
-  normalize_to_read(weights.mlp_norm, a.middle);
+  normalize_to_read(weights.mlp_norm, middle_of(a));
   gate_and_up_back(layer, a);
-  normalize_back(weights.mlp_norm, a.middle, inner_);
+  normalize_back(weights.mlp_norm, middle_of(a), inner_, gradient_);
   read(rows_of(a.mixed, heads_width_), heads_width_);
-  apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, into::set);
+  const float_rows attended_gradient = output_gradient(weights.attention_output_norm, a.attended);
+  apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), attended_gradient, mixed_gradient, into::set);
   attention_.backward(stream_, attention_input(layer, a), mixed_gradient, dq, dk, dv);
   normalize_to_read(weights.attention_norm, inputs_[layer]);
   const float_rows dx = layer > 0 ? inner : float_rows{};  // nothing is trained below the first layer
   apply_back(linear(linear_kind::q), a, normed, dq, dx, into::set);
   apply_back(linear(linear_kind::k), a, normed, dk, dx, into::add);
   apply_back(linear(linear_kind::v), a, normed, dv, dx, into::add);
-  if (dx.data) normalize_back(weights.attention_norm, inputs_[layer], inner_);
+  if (dx.data) normalize_back(weights.attention_norm, inputs_[layer], inner_, gradient_);
+}
+
+float_rows cuda_train_pass::output_gradient(const norm_weights& norm, const buffer& made) {
+  if (!model_.config.output_norms) return hidden_rows(gradient_);
+  cuda::clear(normed_.data(), normed_.size() * sizeof(float), stream_);
+  normalize_back(norm, made, gradient_, normed_);
+  return hidden_rows(normed_);
 }
 
 cuda::norm_args cuda_train_pass::norm_of(const norm_weights& norm, const buffer& x) const {
@@ -287,14 +321,14 @@ void cuda_train_pass::normalize(const cuda::norm_args& args) {
     cuda::layer_norm(stream_, args);
 }
 
-void cuda_train_pass::normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy) {
+void cuda_train_pass::normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy, const buffer& dx) {
   normalize_back({.rows = rows_.count(),
                   .n = model_.config.hidden,
                   .x = hidden_rows(x),
                   .weight = norm.weight,
                   .eps = model_.config.norm_eps,
                   .dy = hidden_rows(dy),
-                  .dx = hidden_rows(gradient_)});
+                  .dx = hidden_rows(dx)});
 }
 
 void cuda_train_pass::normalize_back(const cuda::norm_back_args& args) {
@@ -335,7 +369,9 @@ void cuda_train_pass::activate_to_read(const activations& a) {
                                    .gate = rows_of(a.gate, ffn),
                                    .x = rows_of(a.up, ffn),
                                    .out = rows_of(active_, ffn)};
-  if (model_.config.gated_mlp)
+  if (is_geglu())
+    cuda::geglu(stream_, args);
+  else if (model_.config.gated_mlp)
     cuda::swiglu(stream_, args);
   else
     cuda::gelu_tanh(stream_, args);
@@ -345,7 +381,8 @@ void cuda_train_pass::activate_to_read(const activations& a) {
 void cuda_train_pass::down_back(std::size_t layer, const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
   const linear down = linear_of(layer, linear_kind::down);
-  const float_rows active = rows_of(active_, ffn), gradient = hidden_rows(gradient_);
+  const float_rows active = rows_of(active_, ffn);
+  const float_rows gradient = output_gradient(weights_.layers[layer].mlp_output_norm, a.fed);
   if (is_mlp_rounded())
     library_->back(stream_, layer_of(down), rows_of_layer(down, a, active), gradient,
                    rounded_rows_of(active_gradient_, ffn));
@@ -387,7 +424,9 @@ void cuda_train_pass::activate_back(const activations& a) {
                                         .dy = rows_of(active_gradient_, ffn),
                                         .gate = rows_of(a.gate, ffn),
                                         .x = rows_of(a.up, ffn)};
-  if (model_.config.gated_mlp)
+  if (is_geglu())
+    cuda::geglu_back(stream_, args);
+  else if (model_.config.gated_mlp)
     cuda::swiglu_back(stream_, args);
   else
     cuda::gelu_back(stream_, args);
