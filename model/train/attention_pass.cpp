@@ -12,24 +12,34 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
       most_positions_(rounded_up(most_positions, 16)),
       dim_(config.head_dim),
       dim_stride_(rounded_up(config.head_dim, 16)),
-      turned_stride_(most_positions_ + 16),
-      factor_(1.0f / std::sqrt(static_cast<float>(config.head_dim))),
-      cosines_(to_size(most_positions_ * (dim_ / 2) + 16)),
-      sines_(cosines_.size()),
-      negative_sines_(cosines_.size()) {
-  const rope_angles angles(config, config.rope, most_positions);
-  for (std::int64_t i = 0; config.position == position_kind::rotary && i < most_positions; ++i)
-    angles.at(i, cosines_.data() + i * (dim_ / 2), sines_.data() + i * (dim_ / 2));
-  std::transform(sines_.data(), sines_.data() + sines_.size(), negative_sines_.data(), [](float s) { return -s; });
-  scratch_stride_ = 7 * most_positions_ * dim_stride_ + 2 * dim_stride_ * turned_stride_ +
-                    2 * queries_at_once * turned_stride_ + 2 * dim_stride_;
+      transposed_stride_(most_positions_ + 16),
+      factor_(1.0f / std::sqrt(static_cast<float>(config.divided_dim()))) {
+  if (config.position == position_kind::rotary) angles_.push_back(angles_of(config.rope));
+  if (std::count(config.layer_ropes.begin(), config.layer_ropes.end(), layer_rope::local) > 0)
+    angles_.push_back(angles_of(config.local_rope));
+  scratch_stride_ = 7 * most_positions_ * dim_stride_ + 2 * dim_stride_ * transposed_stride_ +
+                    2 * queries_at_once * transposed_stride_ + 2 * dim_stride_;
   scratch_ = aligned_buffer<float>(to_size(threads * scratch_stride_));
+}
+
+/// As a server with the model's whole context has them, however short the rows: longrope turns by other angles where
+/// the context is short.
+attention_pass::angles attention_pass::angles_of(const rope_config& rope) const {
+  const std::int64_t half = config_.turned_dim() / 2;
+  const std::size_t floats = to_size(most_positions_ * half);
+  angles made{aligned_buffer<float>(floats), aligned_buffer<float>(floats), aligned_buffer<float>(floats)};
+  const rope_angles by(config_, rope, config_.context);
+  for (std::int64_t i = 0; i < most_positions_; ++i)
+    by.at(i, made.cosines.data() + i * half, made.sines.data() + i * half);
+  std::transform(made.sines.data(), made.sines.data() + floats, made.negative_sines.data(),
+                 [](float sine) { return -sine; });
+  return made;
 }
 
 attention_pass::scratch attention_pass::scratch_of(int thread) const {
   float* at = scratch_.data() + thread * scratch_stride_;
   const auto take = [&](std::int64_t count) { return std::exchange(at, at + count); };
-  const std::int64_t rows = most_positions_ * dim_stride_, turned = dim_stride_ * turned_stride_;
+  const std::int64_t rows = most_positions_ * dim_stride_, transposed = dim_stride_ * transposed_stride_;
   scratch s;
   s.k = take(rows);
   s.v = take(rows);
@@ -38,10 +48,10 @@ attention_pass::scratch attention_pass::scratch_of(int thread) const {
   s.dq = take(rows);
   s.dk = take(rows);
   s.dv = take(rows);
-  s.k_turned = take(turned);
-  s.v_turned = take(turned);
-  s.scores = take(queries_at_once * turned_stride_);
-  s.score_gradients = take(queries_at_once * turned_stride_);
+  s.k_transposed = take(transposed);
+  s.v_transposed = take(transposed);
+  s.scores = take(queries_at_once * transposed_stride_);
+  s.score_gradients = take(queries_at_once * transposed_stride_);
   s.row = take(dim_stride_);
   s.row_gradient = take(dim_stride_);
   return s;
@@ -58,17 +68,22 @@ void attention_pass::place(const task& t, const trained_norm& norm, float* head)
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* row = head + i * dim_stride_;
     if (config_.qk_norm) t.with.kernels.rms_norm(row, norm.weight, dim_, config_.norm_eps, row);
-    if (config_.position == position_kind::rotary)
-      t.with.kernels.rotate(row, 1, dim_, dim_, cosines_.data() + i * (dim_ / 2), sines_.data() + i * (dim_ / 2));
+    turn(t, i, row, false);
   }
+}
+
+void attention_pass::turn(const task& t, std::int64_t position, float* head, bool back) const {
+  if (t.in.rope == layer_rope::none) return;
+  const angles& by = angles_[static_cast<std::size_t>(t.in.rope)];
+  const std::int64_t turned = config_.turned_dim(), at = position * (turned / 2);
+  const float* sines = (back ? by.negative_sines : by.sines).data();
+  t.with.kernels.rotate(head, 1, dim_, turned, by.cosines.data() + at, sines + at);
 }
 
 void attention_pass::scatter_back(const task& t, std::int64_t head, float* gradients, const placed_heads& to) const {
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* row = gradients + i * dim_stride_;
-    if (config_.position == position_kind::rotary)
-      t.with.kernels.rotate(row, 1, dim_, dim_, cosines_.data() + i * (dim_ / 2),
-                            negative_sines_.data() + i * (dim_ / 2));
+    turn(t, i, row, true);
     if (config_.qk_norm) {
       std::fill_n(t.s.row, dim_stride_, 0.0f);
       std::fill_n(t.s.row_gradient, dim_stride_, 0.0f);
@@ -85,8 +100,8 @@ void attention_pass::prepare_keys(const task& t, bool backward) const {
   place(t, t.in.layer.k_norm, t.s.k);
   gather(t, t.in.v, t.kv_head, t.s.v);
   const std::int64_t rows = rounded_up(t.rows, 16);
-  t.kernels.transpose(t.s.k, dim_stride_, rows, dim_stride_, t.s.k_turned, turned_stride_);
-  if (backward) t.kernels.transpose(t.s.v, dim_stride_, rows, dim_stride_, t.s.v_turned, turned_stride_);
+  t.kernels.transpose(t.s.k, dim_stride_, rows, dim_stride_, t.s.k_transposed, transposed_stride_);
+  if (backward) t.kernels.transpose(t.s.v, dim_stride_, rows, dim_stride_, t.s.v_transposed, transposed_stride_);
 }
 
 /// That a query sees.
@@ -104,10 +119,10 @@ void attention_pass::probabilities(const task& t, std::int64_t query, std::int64
                       .columns = keys.to - keys.from,
                       .depth = dim_,
                       .a = {t.s.q + query * dim_stride_, dim_stride_},
-                      .b = {t.s.k_turned + keys.from, turned_stride_},
-                      .c = {t.s.scores, turned_stride_}});
+                      .b = {t.s.k_transposed + keys.from, transposed_stride_},
+                      .c = {t.s.scores, transposed_stride_}});
   for (std::int64_t i = 0; i < count; ++i)
-    t.kernels.softmax(t.s.scores + i * turned_stride_, 0, first_key(t, query + i) - keys.from,
+    t.kernels.softmax(t.s.scores + i * transposed_stride_, 0, first_key(t, query + i) - keys.from,
                       query + i + 1 - keys.from, keys.to - keys.from, factor_);
 }
 
@@ -121,7 +136,7 @@ void attention_pass::forward_head(const task& t, std::int64_t head, float_rows o
     t.kernels.multiply({.rows = count,
                         .columns = dim_stride_,
                         .depth = keys.to - keys.from,
-                        .a = {t.s.scores, turned_stride_},
+                        .a = {t.s.scores, transposed_stride_},
                         .b = {t.s.v + keys.from * dim_stride_, dim_stride_},
                         .c = {t.s.dq, dim_stride_}});
     for (std::int64_t i = 0; i < count; ++i)
@@ -134,12 +149,12 @@ void attention_pass::backward_queries(const task& t, std::int64_t query, std::in
   const std::int64_t width = keys.to - keys.from, keys_at = keys.from * dim_stride_, query_at = query * dim_stride_;
   probabilities(t, query, count, keys);
   const const_float_rows dout{t.s.dout + query_at, dim_stride_}, q{t.s.q + query_at, dim_stride_};
-  const float_rows weights{t.s.scores, turned_stride_}, gradients{t.s.score_gradients, turned_stride_};
+  const float_rows weights{t.s.scores, transposed_stride_}, gradients{t.s.score_gradients, transposed_stride_};
   t.kernels.multiply({.rows = count,  // the gradients of the probabilities
                       .columns = width,
                       .depth = dim_,
                       .a = dout,
-                      .b = {t.s.v_turned + keys.from, turned_stride_},
+                      .b = {t.s.v_transposed + keys.from, transposed_stride_},
                       .c = gradients});
   for (std::int64_t i = 0; i < count; ++i) t.kernels.softmax_back(weights.row(i), gradients.row(i), 0, width, factor_);
   t.kernels.multiply({.rows = count,  // of the queries
@@ -148,7 +163,7 @@ void attention_pass::backward_queries(const task& t, std::int64_t query, std::in
                       .a = gradients,
                       .b = {t.s.k + keys_at, dim_stride_},
                       .c = {t.s.dq + query_at, dim_stride_}});
-  const auto add_turned = [&](const_float_rows a, const_float_rows b, float* c) {
+  const auto add_transposed = [&](const_float_rows a, const_float_rows b, float* c) {
     t.kernels.multiply({.rows = width,
                         .columns = dim_stride_,
                         .depth = count,
@@ -158,8 +173,8 @@ void attention_pass::backward_queries(const task& t, std::int64_t query, std::in
                         .c = {c + keys_at, dim_stride_},
                         .how = into::add});
   };
-  add_turned(gradients, q, t.s.dk);
-  add_turned(weights, dout, t.s.dv);
+  add_transposed(gradients, q, t.s.dk);
+  add_transposed(weights, dout, t.s.dv);
 }
 
 void attention_pass::backward_head(const task& t, std::int64_t head, const gradients& result) const {

@@ -1,4 +1,5 @@
 #pragma once
+#include <vector>
 
 #include "base/aligned_buffer.hpp"
 #include "model/ops/rope.hpp"
@@ -18,6 +19,7 @@ class attention_pass {
     const training_rows& batch;
     const trained_layer& layer;
     std::int64_t window;
+    layer_rope rope;
     const_float_rows q, k, v;
   };
   /// q, k and v are overwritten.
@@ -31,7 +33,8 @@ class attention_pass {
  private:
   static constexpr std::int64_t queries_at_once = 48;
   struct scratch {
-    float *k, *v, *k_turned, *v_turned, *q, *dout, *dq, *dk, *dv, *scores, *score_gradients, *row, *row_gradient;
+    float *k, *v, *k_transposed, *v_transposed, *q, *dout, *dq, *dk, *dv, *scores, *score_gradients, *row,
+        *row_gradient;
   };
   struct task {
     const compute& with;
@@ -47,10 +50,15 @@ class attention_pass {
     float_rows gradient;
     float* norm_gradient;  // or nullptr
   };
+  /// Of one of the model's ropes, [positions, turned_dim / 2]. The negative sines turn back.
+  struct angles {
+    aligned_buffer<float> cosines, sines, negative_sines;
+  };
   struct span_of_keys {
     std::int64_t from, to;  // multiples of 16
   };
 
+  angles angles_of(const rope_config& rope) const;
   template <class Work>
   void for_tasks(const compute& with, const input& in, Work work) const;
   template <class Work>
@@ -61,6 +69,7 @@ class attention_pass {
   scratch scratch_of(int thread) const;
   void gather(const task& t, const_float_rows from, std::int64_t head, float* to) const;
   void place(const task& t, const trained_norm& norm, float* head) const;
+  void turn(const task& t, std::int64_t position, float* head, bool back) const;
   /// The gradient of placed heads goes to that of the linear layer's output.
   void scatter_back(const task& t, std::int64_t head, float* gradients, const placed_heads& to) const;
   void prepare_keys(const task& t, bool backward) const;
@@ -74,9 +83,9 @@ class attention_pass {
   void add_norm_gradients(const compute& with, const input& in) const;
 
   model_config config_;
-  std::int64_t most_positions_, dim_, dim_stride_, turned_stride_;
+  std::int64_t most_positions_, dim_, dim_stride_, transposed_stride_;
   float factor_;
-  aligned_buffer<float> cosines_, sines_, negative_sines_;  // [positions, head_dim / 2]
+  std::vector<angles> angles_;  // by layer_rope
   aligned_buffer<float> scratch_;
   std::int64_t scratch_stride_ = 0;
   aligned_buffer<float> norm_gradients_;  // [tasks][2][dim_stride]; empty where none are wanted

@@ -52,7 +52,7 @@ void cpu_train_pass::head_back(std::span<const std::int64_t> rows) {
   const float_rows dy = hidden_rows(final_gradient_);
   head_.backward({logits_.data(), logit_stride_}, count, model_.head, dy, into::set);
   if (model_.head.gradient) head_weights_back(count);
-  normalize_back(model_.final_norm, hidden_rows(inputs_.back()), rows, dy);
+  normalize_back(model_.final_norm, hidden_rows(inputs_.back()), rows, dy, hidden_rows(gradient_));
 }
 
 void cpu_train_pass::head_weights_back(std::int64_t count) {

@@ -1,6 +1,7 @@
 #include "model/train/cpu_train_pass.hpp"
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "base/error.hpp"
@@ -41,6 +42,7 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations());
   normed_ = take(hidden_stride_);
+  if (model.config.output_norms) middle_ = take(hidden_stride_);
   gradient_ = take(hidden_stride_);
   inner_ = take(std::max(hidden_stride_, q_stride_));
   active_ = take(ffn_stride_);
@@ -70,7 +72,10 @@ cpu_train_pass::activations cpu_train_pass::make_activations() const {
   a.k = take(kv_stride_);
   a.v = take(kv_stride_);
   a.mixed = take(q_stride_);
-  a.middle = take(hidden_stride_);
+  if (model_.config.output_norms)
+    a.attended = take(hidden_stride_), a.fed = take(hidden_stride_);
+  else
+    a.middle = take(hidden_stride_);
   a.up = take(ffn_stride_);
   if (model_.config.gated_mlp) a.gate = take(ffn_stride_);
   a.lora = take(lora_stride_ * static_cast<std::int64_t>(linear_kinds));
@@ -121,6 +126,8 @@ void cpu_train_pass::embed(const training_rows& batch, float_rows hidden) {
         std::copy_n(model_.embeddings.values + token * model_.embeddings.stride, model_.config.hidden, row);
       else
         unpack_row(model_.embeddings.packed, token, row);
+      if (const float factor = model_.config.embedding_factor; factor != 1)
+        std::transform(row, row + model_.config.hidden, row, [&](float x) { return x * factor; });
       if (model_.positions) with_.kernels.add(model_.positions + i * model_.position_stride, model_.config.hidden, row);
     });
 }
@@ -135,7 +142,9 @@ void cpu_train_pass::embed_back(const training_rows& batch) {
       for (std::int64_t i = 0; i < segment.rows; ++i) {
         const float* from = hidden_rows(gradient_).row(segment.first + i) + first;
         const std::int64_t token = batch.tokens[to_size(segment.first + i)];
-        with_.kernels.add(from, count, model_.embeddings.gradient + token * model_.embeddings.stride + first);
+        std::array<float, columns> scaled;
+        std::transform(from, from + count, scaled.data(), [&](float x) { return x * model_.config.embedding_factor; });
+        with_.kernels.add(scaled.data(), count, model_.embeddings.gradient + token * model_.embeddings.stride + first);
         if (model_.positions_gradient)
           with_.kernels.add(from, count, model_.positions_gradient + i * model_.position_stride + first);
       }
@@ -144,48 +153,81 @@ void cpu_train_pass::embed_back(const training_rows& batch) {
 
 attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
                                                       const activations& a) const {
-  const std::int64_t window = model_.config.window_of(static_cast<std::int64_t>(layer));
-  return {batch, model_.layers[layer], window, query_rows(a.q), kv_rows(a.k), kv_rows(a.v)};
+  const auto at = static_cast<std::int64_t>(layer);
+  return {.batch = batch,
+          .layer = model_.layers[layer],
+          .window = model_.config.window_of(at),
+          .rope = model_.config.rope_of(at),
+          .q = query_rows(a.q),
+          .k = kv_rows(a.k),
+          .v = kv_rows(a.v)};
 }
 
 /// `out` may be null where only what backward reads is wanted.
 void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer, activations& a, float_rows out) {
   const trained_layer& weights = model_.layers[layer];
-  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
+  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
   normalize(weights.attention_norm, in, rows_, normed);
   apply(weights, normed, a, into::set,
         {{linear_kind::q, query_rows(a.q)}, {linear_kind::k, kv_rows(a.k)}, {linear_kind::v, kv_rows(a.v)}});
   attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
-  std::copy_n(in.data, rows_ * hidden_stride_, middle.data);
-  apply(weights, query_rows(a.mixed), a, into::add, {{linear_kind::o, middle}});
+  add_output(weights, linear_kind::o, query_rows(a.mixed), a, in, middle);
   normalize(weights.mlp_norm, middle, rows_, normed);
   apply(weights, normed, a, into::set, {{linear_kind::gate, ffn_rows(a.gate)}, {linear_kind::up, ffn_rows(a.up)}});
   activate(a);
-  if (out.data) std::copy_n(middle.data, rows_ * hidden_stride_, out.data);
-  apply(weights, ffn_rows(active_), a, into::add, {{linear_kind::down, out}});
+  add_output(weights, linear_kind::down, ffn_rows(active_), a, middle, out);
+}
+
+void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
+                                const_float_rows in, float_rows out) {
+  if (!model_.config.output_norms) {
+    if (out.data) std::copy_n(in.data, rows_ * hidden_stride_, out.data);
+    return apply(weights, x, a, into::add, {{kind, out}});
+  }
+  const bool attends = kind == linear_kind::o;
+  const float_rows made = hidden_rows(attends ? a.attended : a.fed);
+  apply(weights, x, a, into::set, {{kind, made}});
+  if (out.data) add_normalized(attends ? weights.attention_output_norm : weights.mlp_output_norm, in, made, out);
+}
+
+void cpu_train_pass::add_normalized(const trained_norm& norm, const_float_rows in, const_float_rows made,
+                                    float_rows out) {
+  normalize(norm, made, rows_, out);
+  for_rows(rows_, [&](std::int64_t r, int) { with_.kernels.add(in.row(r), model_.config.hidden, out.row(r)); });
 }
 
 void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
   const trained_layer& weights = model_.layers[layer];
   const bool frozen_below = layer == 0 && !model_.embeddings.gradient, gated = model_.config.gated_mlp;
-  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = hidden_rows(a.middle);
+  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
   const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_), mixed_gradient = query_rows(inner_);
   const float_rows dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
   activate(a);
-  normalize(weights.mlp_norm, middle, rows_, normed);
-  apply_back(weights, linear_kind::down, a, ffn_rows(active_), gradient, ffn_rows(active_gradient_), into::set);
+  const const_float_rows given = output_gradient(weights.mlp_output_norm, a.fed);
+  apply_back(weights, linear_kind::down, a, ffn_rows(active_), given, ffn_rows(active_gradient_), into::set);
   activate_back(a);
+  if (model_.config.output_norms) add_normalized(weights.attention_output_norm, in, hidden_rows(a.attended), middle);
+  normalize(weights.mlp_norm, middle, rows_, normed);
   if (gated) apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::set);
   apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), inner, gated ? into::add : into::set);
-  normalize_back(weights.mlp_norm, middle, every_row(), inner);
-  apply_back(weights, linear_kind::o, a, query_rows(a.mixed), gradient, mixed_gradient, into::set);
+  normalize_back(weights.mlp_norm, middle, every_row(), inner, gradient);
+  const const_float_rows attended = output_gradient(weights.attention_output_norm, a.attended);
+  apply_back(weights, linear_kind::o, a, query_rows(a.mixed), attended, mixed_gradient, into::set);
   attention_.backward(with_, attention_input(batch, layer, a), {mixed_gradient, dq, dk, dv});
   normalize(weights.attention_norm, in, rows_, normed);
   const float_rows dx = frozen_below ? float_rows{} : inner;
   apply_back(weights, linear_kind::q, a, normed, dq, dx, into::set);
   apply_back(weights, linear_kind::k, a, normed, dk, dx, into::add);
   apply_back(weights, linear_kind::v, a, normed, dv, dx, into::add);
-  if (dx.data) normalize_back(weights.attention_norm, in, every_row(), dx);
+  if (dx.data) normalize_back(weights.attention_norm, in, every_row(), dx, gradient);
+}
+
+const_float_rows cpu_train_pass::output_gradient(const trained_norm& norm, const buffer& made) {
+  const float_rows gradient = hidden_rows(gradient_), through = hidden_rows(normed_);
+  if (!model_.config.output_norms) return gradient;
+  std::fill_n(through.data, rows_ * hidden_stride_, 0.0f);
+  normalize_back(norm, hidden_rows(made), every_row(), gradient, through);
+  return through;
 }
 
 void cpu_train_pass::normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out) {
@@ -199,14 +241,14 @@ void cpu_train_pass::normalize(const trained_norm& norm, const_float_rows x, std
 }
 
 void cpu_train_pass::normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,
-                                    const_float_rows dy) {
+                                    const_float_rows dy, float_rows dx) {
   const auto count = static_cast<std::int64_t>(rows.size()), tasks = row_tasks(count);
   float* partial = norm.weight_gradient ? norm_gradients_.data() : nullptr;  // of each task, added up in order
   if (partial) std::fill_n(partial, tasks * 2 * hidden_stride_, 0.0f);
   const model_config& config = model_.config;
   for_rows(count, [&](std::int64_t i, int task) {
     const std::int64_t at = rows[to_size(i)];
-    float *own = partial ? partial + task * 2 * hidden_stride_ : nullptr, *to = hidden_rows(gradient_).row(at);
+    float *own = partial ? partial + task * 2 * hidden_stride_ : nullptr, *to = dx.row(at);
     if (config.norm == norm_kind::rms)
       kernels_.rms_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own);
     else
@@ -226,7 +268,9 @@ void cpu_train_pass::activate(const activations& a) {
   for_rows(rows_, [&](std::int64_t r, int) {
     const float* up = ffn_rows(a.up).row(r);
     float* active = ffn_rows(active_).row(r);
-    if (model_.config.gated_mlp)
+    if (is_geglu())
+      with_.kernels.geglu(ffn_rows(a.gate).row(r), up, ffn, active);
+    else if (model_.config.gated_mlp)
       with_.kernels.swiglu(ffn_rows(a.gate).row(r), up, ffn, active);
     else
       with_.kernels.gelu_tanh(up, ffn, active);
@@ -239,7 +283,9 @@ void cpu_train_pass::activate_back(const activations& a) {
   for_rows(rows_, [&](std::int64_t r, int) {
     const float* gradient = ffn_rows(active_gradient_).row(r);
     float* up = ffn_rows(a.up).row(r);
-    if (model_.config.gated_mlp)
+    if (is_geglu())
+      kernels_.geglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);
+    else if (model_.config.gated_mlp)
       kernels_.swiglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);
     else
       kernels_.gelu_back(gradient, ffn, up);

@@ -21,7 +21,9 @@ class cpu_train_pass final : public train_pass {
   static constexpr std::int64_t rows_per_task = 16;
   using buffer = aligned_buffer<float>;
   struct activations {
-    buffer q, k, v, mixed, middle, gate, up, lora;
+    buffer q, k, v, mixed, gate, up, lora;
+    buffer middle;         ///< the rows between attention and mlp; empty where outputs have norms
+    buffer attended, fed;  ///< what attention and mlp gave, before its norm; empty where outputs have none
   };
   struct linear_output {
     linear_kind kind;
@@ -45,10 +47,19 @@ class cpu_train_pass final : public train_pass {
   void forward(const training_rows& batch, bool keep);
   void forward_layer(const training_rows& batch, std::size_t layer, activations& a, float_rows out);
   void backward_layer(const training_rows& batch, std::size_t layer, activations& a);
+  float_rows middle_rows(const activations& a) const { return hidden_rows(a.middle.size() > 0 ? a.middle : middle_); }
+  /// out = in + what o or down gives, or its norm. `out` may be null where only what backward reads is wanted.
+  void add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
+                  const_float_rows in, float_rows out);
+  /// out = in + norm(made)
+  void add_normalized(const trained_norm& norm, const_float_rows in, const_float_rows made, float_rows out);
   void normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out);
-  /// gradient_ += what dy, which has a row for each of `rows` of x, means for the input of the norm.
+  /// dx += what dy, which has a row for each of `rows` of x, means for the input of the norm.
   void normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,
-                      const_float_rows dy);
+                      const_float_rows dy, float_rows dx);
+  /// The gradient of what attention or mlp gave: gradient_, or through its norm in normed_.
+  const_float_rows output_gradient(const trained_norm& norm, const buffer& made);
+  bool is_geglu() const { return model_.config.gated_mlp && model_.config.activation == activation_kind::gelu_tanh; }
   void activate(const activations& a);
   void activate_back(const activations& a);
   attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
@@ -96,7 +107,7 @@ class cpu_train_pass final : public train_pass {
   attention_pass attention_;
   std::vector<buffer> inputs_;  // of each layer, and the last one's output
   std::vector<activations> activations_;
-  buffer normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
+  buffer normed_, middle_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
   buffer final_, final_gradient_, logits_, norm_gradients_;
   std::vector<std::int64_t> row_numbers_;  // 0, 1, 2 …
   std::int64_t rows_ = 0;

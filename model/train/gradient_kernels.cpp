@@ -61,15 +61,33 @@ void swiglu_back(const float* dy, std::int64_t n, float* gate, float* up) {
   }
 }
 
-void gelu_back(const float* dy, std::int64_t n, float* x) {
-  // y = x s(u) with u = a (x + b x^3): y' = s + x s (1 - s) a (1 + 3 b x^2)
-  const f32x16 a = all(1.5957691216057308f), b = all(0.044715f);
+namespace {
+
+struct gelu {
+  f32x16 value, slope;
+};
+
+/// y = x s(u) with u = a (x + b x^3): y' = s + x s (1 - s) a (1 + 3 b x^2)
+INLINED inline gelu gelu_at(f32x16 x) {
+  const f32x16 a = all(1.5957691216057308f), b = all(0.044715f), square = x * x;
+  const f32x16 s = sigmoid(fma(square * x, b, x) * a), value = x * s;
+  const f32x16 inner = fma(square, all(3 * 0.044715f), all(1.0f)) * a;
+  return {value, fma(value * (all(1.0f) - s), inner, s)};
+}
+
+}  // namespace
+
+void geglu_back(const float* dy, std::int64_t n, float* gate, float* up) {
   for (std::int64_t i = 0; i < n; i += lanes) {
-    const f32x16 v = load(x + i), square = v * v;
-    const f32x16 s = sigmoid(fma(square * v, b, v) * a);
-    const f32x16 slope = fma(square, all(3 * 0.044715f), all(1.0f)) * a;
-    store(x + i, load(dy + i) * fma((v * s) * (all(1.0f) - s), slope, s));
+    const f32x16 u = load(up + i), d = load(dy + i);
+    const auto [value, slope] = gelu_at(load(gate + i));
+    store(up + i, d * value);
+    store(gate + i, (d * u) * slope);
   }
+}
+
+void gelu_back(const float* dy, std::int64_t n, float* x) {
+  for (std::int64_t i = 0; i < n; i += lanes) store(x + i, load(dy + i) * gelu_at(load(x + i)).slope);
 }
 
 void softmax(float* s, std::int64_t from, std::int64_t first, std::int64_t last, std::int64_t to, float factor) {

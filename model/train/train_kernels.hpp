@@ -58,6 +58,7 @@ struct train_kernel_table {
                           float* dw, float* db);
   /// dy: of the product; becomes that of `up`, and gate that of itself.
   void (*swiglu_back)(const float* dy, std::int64_t n, float* gate, float* up);
+  void (*geglu_back)(const float* dy, std::int64_t n, float* gate, float* up);
   void (*gelu_back)(const float* dy, std::int64_t n, float* x);  ///< x becomes its gradient
   /// s [first, last) becomes the softmax of factor * s; the rest of [from, to) 0.
   void (*softmax)(float* s, std::int64_t from, std::int64_t first, std::int64_t last, std::int64_t to, float factor);

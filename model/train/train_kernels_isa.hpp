@@ -11,6 +11,7 @@ void turn_bytes(const std::uint8_t*, std::int64_t, std::uint8_t*, std::int64_t);
 void rms_norm_back(const float*, const float*, const float*, std::int64_t, float, float*, float*);
 void layer_norm_back(const float*, const float*, const float*, std::int64_t, float, float*, float*, float*);
 void swiglu_back(const float*, std::int64_t, float*, float*);
+void geglu_back(const float*, std::int64_t, float*, float*);
 void gelu_back(const float*, std::int64_t, float*);
 void softmax(float*, std::int64_t, std::int64_t, std::int64_t, std::int64_t, float);
 void softmax_back(const float*, float*, std::int64_t, std::int64_t, float);

@@ -16,7 +16,7 @@ std::int64_t kept_bytes(const trained_model& model, bool keep_activations) {
   const auto layers = static_cast<std::int64_t>(model.layers.size());
   const std::int64_t attention = 2 * c.head_dim * (c.heads + c.kv_heads), mlp = (c.gated_mlp ? 2 : 1) * c.ffn;
   const std::int64_t adapters = largest_rank(model) * static_cast<std::int64_t>(linear_kinds);
-  const std::int64_t a_layer = attention + c.hidden + mlp + adapters;
+  const std::int64_t a_layer = attention + (c.output_norms ? 2 : 1) * c.hidden + mlp + adapters;
   return static_cast<std::int64_t>(sizeof(float)) * (layers * c.hidden + (keep_activations ? layers : 1) * a_layer);
 }
 

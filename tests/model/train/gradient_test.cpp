@@ -87,7 +87,10 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"mistral", {}, train_precision::fine, 1e-4},
                                          gradient_case{"qwen2", {}, train_precision::fine, 1e-4},
                                          gradient_case{"qwen3", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"qwen3-yarn", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"qwen3-yarn", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"phi3", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"smollm3", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"gemma3", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,

@@ -54,6 +54,8 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     const std::string prefix = fmt::format("model.layers.{}.", i);
     norm(prefix + "input_layernorm", l.attention_norm, config_.hidden);
     norm(prefix + "post_attention_layernorm", l.mlp_norm, config_.hidden);
+    norm(prefix + "self_attn.output_norm", l.attention_output_norm, config_.hidden);
+    norm(prefix + "mlp.output_norm", l.mlp_output_norm, config_.hidden);
     norm(prefix + "self_attn.q_norm", l.q_norm, config_.head_dim);
     norm(prefix + "self_attn.k_norm", l.k_norm, config_.head_dim);
     for (const linear_kind kind : every_linear) linear(fmt::format("{}{}", prefix, name_of(kind)), l[kind]);
@@ -109,12 +111,15 @@ reference_model::rows reference_model::norm(const std::string& name, const rows&
   return y;
 }
 
-void reference_model::place(const std::string& norm, std::vector<double>& head, std::int64_t position) const {
+void reference_model::place(std::int64_t layer, const std::string& norm, std::vector<double>& head,
+                            std::int64_t position) const {
   if (config_.qk_norm) head = rms(norm, head);
-  if (config_.position != position_kind::rotary) return;
-  const std::size_t half = head.size() / 2;
+  const layer_rope kind = config_.rope_of(layer);
+  if (kind == layer_rope::none) return;
+  const rope_config& rope = kind == layer_rope::local ? config_.local_rope : config_.rope;
+  const std::size_t half = at(config_.turned_dim() / 2);
   std::vector<float> cosines(half), sines(half);
-  rope_angles(config_, config_.rope, config_.context).at(position, cosines.data(), sines.data());
+  rope_angles(config_, rope, config_.context).at(position, cosines.data(), sines.data());
   for (std::size_t i = 0; i < half; ++i) {
     const double a = head[i], b = head[half + i], c = cosines[i], s = sines[i];
     head[i] = a * c - b * s;
@@ -137,18 +142,18 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
     rows keys;
     for (std::size_t j = 0; j < x.size(); ++j) {
       keys.push_back(head_of(k, j, head / group));
-      place(prefix + "k_norm", keys.back(), static_cast<std::int64_t>(j));
+      place(layer, prefix + "k_norm", keys.back(), static_cast<std::int64_t>(j));
     }
     for (std::size_t i = 0; i < x.size(); ++i) {
       auto query = head_of(q, i, head);
-      place(prefix + "q_norm", query, static_cast<std::int64_t>(i));
+      place(layer, prefix + "q_norm", query, static_cast<std::int64_t>(i));
       const std::size_t first = window > 0 && static_cast<std::int64_t>(i) >= window ? i + 1 - at(window) : 0;
       std::vector<double> weight(i + 1 - first);
       double total = 0;
       for (std::size_t j = first; j <= i; ++j) {
         double score = 0;
         for (std::size_t d = 0; d < at(dim); ++d) score += query[d] * keys[j][d];
-        total += weight[j - first] = std::exp(score / std::sqrt(static_cast<double>(dim)));
+        total += weight[j - first] = std::exp(score / std::sqrt(static_cast<double>(config_.divided_dim())));
       }
       for (std::size_t j = first; j <= i; ++j)
         for (std::size_t d = 0; d < at(dim); ++d)
@@ -158,6 +163,11 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
   return linear(prefix + "o_proj", out, config_.hidden);
 }
 
+double reference_model::active(double x) const {
+  if (config_.activation == activation_kind::silu) return x / (1 + std::exp(-x));
+  return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
+}
+
 reference_model::rows reference_model::mlp(std::int64_t layer, const rows& x) const {
   const std::string prefix = fmt::format("model.layers.{}.mlp.", layer);
   rows up = linear(prefix + "up_proj", x, config_.ffn);
@@ -165,10 +175,7 @@ reference_model::rows reference_model::mlp(std::int64_t layer, const rows& x) co
   for (std::size_t r = 0; r < up.size(); ++r)
     for (std::size_t i = 0; i < up[r].size(); ++i) {
       double& u = up[r][i];
-      if (config_.gated_mlp)
-        u *= gate[r][i] / (1 + std::exp(-gate[r][i]));
-      else
-        u = 0.5 * u * (1 + std::tanh(0.7978845608028654 * (u + 0.044715 * u * u * u)));
+      u = config_.gated_mlp ? active(gate[r][i]) * u : active(u);
     }
   return linear(prefix + "down_proj", up, config_.hidden);
 }
@@ -182,17 +189,19 @@ double reference_model::segment_loss(const training_rows& batch, const training_
     const auto token = at(batch.tokens[at(segment.first + i)]);
     auto& row = x.emplace_back(table.begin() + static_cast<std::ptrdiff_t>(token * hidden),
                                table.begin() + static_cast<std::ptrdiff_t>((token + 1) * hidden));
+    for (double& value : row) value *= static_cast<double>(config_.embedding_factor);
     if (positions != weights.end())
       for (std::size_t d = 0; d < hidden; ++d) row[d] += positions->second[at(i) * hidden + d];
   }
-  const auto add = [&](const rows& more) {
+  const auto add = [&](const std::string& output_norm, rows more) {
+    if (config_.output_norms) more = norm(output_norm, more);
     for (std::size_t r = 0; r < x.size(); ++r)
       for (std::size_t d = 0; d < hidden; ++d) x[r][d] += more[r][d];
   };
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     const std::string prefix = fmt::format("model.layers.{}.", layer);
-    add(attention(layer, norm(prefix + "input_layernorm", x)));
-    add(mlp(layer, norm(prefix + "post_attention_layernorm", x)));
+    add(prefix + "self_attn.output_norm", attention(layer, norm(prefix + "input_layernorm", x)));
+    add(prefix + "mlp.output_norm", mlp(layer, norm(prefix + "post_attention_layernorm", x)));
   }
   const rows last = norm("model.norm", x);
   const auto& head = config_.tied_embeddings ? table : weights.at("lm_head.weight");

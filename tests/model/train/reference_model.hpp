@@ -33,8 +33,9 @@ class reference_model {
   rows norm(const std::string& name, const rows& x) const;
   std::vector<double> rms(const std::string& name, std::vector<double> x) const;
   rows attention(std::int64_t layer, const rows& x) const;
+  double active(double x) const;
   rows mlp(std::int64_t layer, const rows& x) const;
-  void place(const std::string& norm, std::vector<double>& head, std::int64_t position) const;
+  void place(std::int64_t layer, const std::string& norm, std::vector<double>& head, std::int64_t position) const;
   double segment_loss(const training_rows& batch, const training_rows::segment& segment) const;
 
   model_config config_;

@@ -3,7 +3,9 @@
 #include <cmath>
 #include <random>
 
-#include "model/formats/linear_layers.hpp"
+#include <fmt/format.h>
+
+#include "model/formats/weight_names.hpp"
 #include "tests/base/places.hpp"
 
 namespace troupe {
@@ -63,14 +65,7 @@ std::vector<std::vector<double>*> factors_of(reference_model& reference, const m
   std::vector<std::vector<double>*> found;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
     for (const linear_kind kind : linear_kinds_of(config)) {
-      std::string theirs = linear_name(layer, kind) + ".lora_";
-      if (config.family == "gpt2") {
-        const std::string name = kind == linear_kind::o      ? "attn.c_proj"
-                                 : kind == linear_kind::up   ? "mlp.c_fc"
-                                 : kind == linear_kind::down ? "mlp.c_proj"
-                                                             : "attn.c_attn";
-        theirs = "h." + std::to_string(layer) + "." + name + ".lora_";
-      }
+      const auto theirs = fmt::format(".{}.{}.lora_", layer, detail::hugging_face_name(config, kind));
       if (p.name.find(theirs) == std::string::npos) continue;
       auto& factors = reference.adapter.at(linear_name(layer, kind));
       found.push_back(is_a ? &factors.a : &factors.b);
