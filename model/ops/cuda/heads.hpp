@@ -25,17 +25,17 @@ struct lane_angles {
   }
 };
 
-/// A head in the registers of a warp: lane l has the pairs l + 32 j. The first ones are those that a rotation turns,
-/// the others share what is behind them in the same way.
-template <int Pairs>
+/// A head in the registers of a warp: lane l has the pairs l + 32 j. Those that a rotation turns come first; the others
+/// share what is behind them in the same way. Without `InPart` all are turned, or none: then only the halves count.
+template <int Pairs, bool InPart>
 struct held_head {
   float low[Pairs], high[Pairs];
   int dim, half, turned;  ///< half: so many pairs; turned: of those
 
   __device__ static int place(int j) { return threadIdx.x % 32 + 32 * j; }
   __device__ bool is_turned(int j) const { return place(j) < turned; }
-  __device__ int low_at(int j) const { return is_turned(j) ? place(j) : place(j) + turned; }
-  __device__ int high_at(int j) const { return is_turned(j) ? place(j) + turned : place(j) + half; }
+  __device__ int low_at(int j) const { return InPart && !is_turned(j) ? turned + place(j) : place(j); }
+  __device__ int high_at(int j) const { return (InPart && is_turned(j) ? turned : half) + place(j); }
   __device__ bool has_low(int j) const { return place(j) < half; }
   __device__ bool has_high(int j) const { return half + place(j) < dim; }
 
@@ -99,7 +99,7 @@ struct held_head {
     return warp_max(most);
   }
 };
-using head_values = held_head<lane_pairs>;
+using head_values = held_head<lane_pairs, true>;
 
 /// In training: where a head of an example's first row lies.
 inline __device__ float* head_of(const head_rows& rows, const segment& of, int head) {
