@@ -264,12 +264,14 @@ nlohmann::json text_part_of(nlohmann::json object, const std::string& where) {
 }  // namespace
 
 model_config parse_hf_config(std::string_view json, const std::string& where) {
-  const auto object = text_part_of(detail::parse_json(json, where), where);
+  const auto whole = detail::parse_json(json, where);
+  const auto object = text_part_of(whole, where);
   const fields config(object, where);
   const auto& defaults = family_of(config);
   refuse_foreign_quantization(config);
   model_config into;
   into.family = defaults.name;
+  into.sees_pictures = object != whole;
   into.vocab_size = bounded(config, "vocab_size", defaults.vocab);
   into.tied_embeddings = config.boolean("tie_word_embeddings").value_or(defaults.tied);
   if (into.family == "gpt2")

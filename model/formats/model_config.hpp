@@ -73,6 +73,7 @@ struct model_config {
   bool mlp_bias = false;
   bool qk_norm = false;  ///< an rms norm over each head of q and k
   bool tied_embeddings = false;
+  bool sees_pictures = false;         ///< it is part of a Gemma 3 that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 
   std::vector<std::int32_t> eos_tokens;  ///< as config.json or generation_config.json names them

@@ -57,11 +57,18 @@ std::vector<linear_kind> kinds_called(std::string_view name, const model_config&
   return kinds;
 }
 
+/// What stands before a layer's number. A Gemma 3 that sees pictures has its language model within, where older
+/// releases of transformers put it, too.
+bool take_layers(std::string_view& module, const model_config& base) {
+  if (base.family == "gpt2") return take_front(module, "transformer.h.") || take_front(module, "h.");
+  if (take_front(module, "model.layers.")) return true;
+  return base.family == "gemma3" &&
+         (take_front(module, "model.language_model.layers.") || take_front(module, "language_model.model.layers."));
+}
+
 /// No kinds where the base has no such linear layer.
 adapted_linears find_linears(std::string_view module, const model_config& base) {
-  const bool gpt2 = base.family == "gpt2";
-  if (gpt2) take_front(module, "transformer.");
-  if (!take_front(module, gpt2 ? "h." : "model.layers.")) return {};
+  if (!take_layers(module, base)) return {};
   const auto layer = take_number(module);
   if (!layer || *layer < 0 || *layer >= base.layers) return {};
   return {*layer, kinds_called(module, base)};

@@ -16,7 +16,10 @@ namespace {
 using detail::adapted_layer;
 
 std::string peft_prefix(const model_config& config, std::int64_t layer) {
-  return fmt::format("{}.{}.", config.family == "gpt2" ? "transformer.h" : "model.layers", layer);
+  const std::string_view layers = config.family == "gpt2" ? "transformer.h"
+                                  : config.sees_pictures  ? "model.language_model.layers"
+                                                          : "model.layers";
+  return fmt::format("{}.{}.", layers, layer);
 }
 
 std::string peft_name(const model_config& config, std::int64_t layer, linear_kind kind) {

@@ -15,7 +15,9 @@
 namespace troupe {
 
 lora_parameters::lora_parameters(trained_model& model, lora_options options, std::uint64_t seed)
-    : options_(std::move(options)), fan_in_fan_out_(model.config.family == "gpt2") {
+    : options_(std::move(options)),
+      fan_in_fan_out_(model.config.family == "gpt2"),
+      short_names_(!model.config.sees_pictures) {
   detail::check_values(options_);
   find_modules(model.config);
   for (module& m : modules_) {
@@ -102,8 +104,8 @@ bool lora_parameters::are_names(const std::vector<std::string>& targets) const {
 std::string lora_parameters::config_text(const std::string& base_name) const {
   std::set<std::string> targets;
   for (const module& m : modules_)  // all layers were meant: their short names say so
-    targets.insert(options_.targets_all() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
-  if (are_names(options_.targets)) targets = {options_.targets.begin(), options_.targets.end()};
+    targets.insert(short_names_ && options_.targets_all() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
+  if (short_names_ && are_names(options_.targets)) targets = {options_.targets.begin(), options_.targets.end()};
   nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
   for (const auto& [pattern, rank] : options_.factors.rank_pattern) ranks[pattern] = rank;
   for (const auto& [pattern, alpha] : options_.factors.alpha_pattern) alphas[pattern] = alpha;

@@ -44,6 +44,7 @@ class lora_parameters {
 
   lora_options options_;
   bool fan_in_fan_out_ = false;
+  bool short_names_ = true;  ///< say which modules: no other part of the model has such
   std::vector<module> modules_;
   parameter_set parameters_;
 };

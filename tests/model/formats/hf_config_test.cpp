@@ -192,6 +192,11 @@ TEST(hf_config, end_tokens_come_from_both_files_once) {
               AllOf(HasSubstr("generation_config.json"), HasSubstr("eos_token_id")));
 }
 
+TEST(hf_config, tells_a_gemma3_that_sees_pictures_from_one_that_reads_alone) {
+  EXPECT_FALSE(parse(small("gemma3_text")).sees_pictures);
+  EXPECT_TRUE(parse({{"model_type", "gemma3"}, {"text_config", small("gemma3_text")}}).sees_pictures);
+}
+
 TEST(sampling_advice, is_what_the_makers_say_on_drawing_tokens) {
   const test::temp_folder folder;
   EXPECT_EQ(read_sampling_advice(folder.path()).temperature, std::nullopt);

@@ -137,6 +137,39 @@ TEST(adapter_file, gpt2_names_become_ours) {
   }
 }
 
+TEST(adapter_file, layers_of_a_gemma3_that_sees_pictures_have_longer_names) {
+  auto gemma3 = llama();
+  gemma3.family = "gemma3";
+  for (const std::string before : {"model.", "model.language_model.", "language_model.model."}) {
+    weight_writer file;
+    file.add("base_model.model." + before + "layers.1.self_attn.q_proj.lora_A.weight", {4, 8});
+    file.add("base_model.model." + before + "layers.1.self_attn.q_proj.lora_B.weight", {8, 4});
+    EXPECT_EQ(read(plain, file, gemma3).parts.at(0).name(), "model.layers.1.self_attn.q_proj") << before;
+    const std::string for_llama = before == "model." ? "" : "which is no linear layer";
+    EXPECT_THAT(read_refusal(plain, file), HasSubstr(for_llama)) << before;
+  }
+}
+
+TEST(adapter_file, modules_that_a_phi3_has_as_one_are_split) {
+  auto phi3 = llama();
+  phi3.family = "phi3";
+  weight_writer file;
+  const std::string layer = "base_model.model.model.layers.0.";
+  file.add(layer + "self_attn.qkv_proj.lora_A.weight", {4, 8});
+  file.add(layer + "self_attn.qkv_proj.lora_B.weight", {8 + 4 + 4, 4});
+  file.add(layer + "mlp.gate_up_proj.lora_A.weight", {4, 8});
+  file.add(layer + "mlp.gate_up_proj.lora_B.weight", {12 + 12, 4});
+  const auto parts = read(plain, file, phi3).parts;
+  std::vector<std::string> names;
+  for (const auto& part : parts) names.emplace_back(name_of(part.kind));
+  EXPECT_THAT(names, ::testing::ElementsAre("self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "mlp.gate_proj",
+                                            "mlp.up_proj"));
+  EXPECT_EQ(parts[0].a, parts[2].a);
+  EXPECT_EQ(parts[1].b.front(), parts[0].b.back() + 0.25f);
+  EXPECT_EQ(parts[2].b.size(), 16u);
+  EXPECT_EQ(parts[4].b.front(), parts[3].b.back() + 0.25f);
+}
+
 TEST(adapter_file, modules_are_those_that_the_configuration_targets) {
   const auto says = [](const json& targets) {
     return read_refusal(with(plain, {{"target_modules", targets}}), q_adapter());

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "model/formats/json_input.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
@@ -62,6 +63,35 @@ TEST(lora_parameters, every_linear_layer_has_the_name_it_has_in_peft) {
   EXPECT_EQ(named.parameters().list().size(), unnamed.parameters().list().size());
   named.save(folder.path(), "llama");
   EXPECT_EQ(read_lora_options(folder.path(), same.config).targets.size(), unnamed.parameters().list().size() / 2);
+}
+
+TEST(lora_parameters, what_the_reference_has_as_one_module_shares_a) {
+  thread_pool pool(1);
+  trained_model model = frozen(load_golden("phi3", pool));
+  const lora_parameters lora(model, {.factors = {.rank = 3}}, 0);
+  const trained_layer& layer = model.layers[1];
+  EXPECT_EQ(lora.parameters().list().size(), 2u * 2 * 4);
+  const parameter& b = *lora.parameters().find("base_model.model.model.layers.1.self_attn.qkv_proj.lora_B.weight");
+  EXPECT_EQ(b.rows, 64 + 32 + 32);
+  EXPECT_EQ(layer.k.lora.a, layer.q.lora.a);
+  EXPECT_EQ(layer.v.lora.b, layer.q.lora.b + (64 + 32) * b.stride);
+  EXPECT_EQ(layer.up.lora.b, layer.gate.lora.b + 40 * layer.gate.lora.stride);
+}
+
+TEST(lora_parameters, of_a_model_that_sees_pictures_are_named_as_peft_names_them_there) {
+  const test::temp_folder folder;
+  thread_pool pool(1);
+  trained_model model = frozen(load_golden("gemma3", pool));
+  model.config.sees_pictures = true;
+  const lora_parameters lora(model, {.targets = {"q_proj"}}, 0);
+  const std::string q0 = "model.language_model.layers.0.self_attn.q_proj";
+  EXPECT_NE(lora.parameters().find("base_model.model." + q0 + ".lora_A.weight"), nullptr);
+  lora.save(folder.path(), "gemma3");
+  const auto written =
+      detail::parse_adapter_config(detail::read_text(folder.path() / adapter_config_name, 1 << 16), "");
+  EXPECT_TRUE(written.target_modules->holds(q0, ""));
+  EXPECT_FALSE(written.target_modules->holds("model.vision_tower.encoder.layers.0.self_attn.q_proj", ""));
+  lora_parameters(model, read_lora_options(folder.path(), model.config), 1).load(folder.path(), model.config);
 }
 
 TEST(lora_parameters, patterns_choose_layers_and_ranks) {

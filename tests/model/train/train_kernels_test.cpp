@@ -1,6 +1,7 @@
 #include "model/train/train_kernels.hpp"
 
 #include <cmath>
+#include <numbers>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -118,6 +119,40 @@ TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
           ASSERT_EQ(dx[static_cast<std::size_t>(r * train_stride(ins) + i)], 0.0f);
       }
     }
+  }
+}
+
+/// What a kernel that goes back through a gated activation says, against slopes of the activation.
+void expect_gated_slopes(decltype(train_kernel_table::geglu_back) back, double (*active)(double)) {
+  constexpr std::int64_t n = 480;
+  std::vector<float> gate(n), up = drawn(1, n, n, 7);
+  const auto dy = drawn(1, n, n, 8);
+  for (std::size_t i = 0; i < n; ++i) gate[i] = 0.05f * (static_cast<float>(i) - 240);
+  auto gate_gradient = gate, up_gradient = up;
+  back(dy.data(), n, gate_gradient.data(), up_gradient.data());
+  for (std::size_t i = 0; i < n; ++i) {
+    const double x = gate[i], d = dy[i], u = up[i], slope = (active(x + 1e-5) - active(x - 1e-5)) / 2e-5;
+    EXPECT_NEAR(up_gradient[i], d * active(x), 1e-6 * std::abs(d * x) + 1e-6) << x;
+    EXPECT_NEAR(gate_gradient[i], d * u * slope, 1e-5 * std::abs(d * u)) << x;
+  }
+}
+
+TEST_P(train_kernels, gated_activations_have_the_slopes_of_their_formulas) {
+  expect_gated_slopes(table().swiglu_back, [](double x) { return x / (1 + std::exp(-x)); });
+  expect_gated_slopes(table().geglu_back, [](double x) {
+    return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
+  });
+}
+
+TEST_P(train_kernels, gated_activations_have_the_same_slopes_on_every_instruction_set) {
+  const auto& usual = train_kernels_like(kernels());
+  for (const auto back : {&train_kernel_table::swiglu_back, &train_kernel_table::geglu_back}) {
+    auto gate = drawn(1, 480, 480, 9), up = drawn(1, 480, 480, 10), other_gate = gate, other_up = up;
+    const auto dy = drawn(1, 480, 480, 11);
+    (usual.*back)(dy.data(), 480, gate.data(), up.data());
+    (table().*back)(dy.data(), 480, other_gate.data(), other_up.data());
+    EXPECT_EQ(gate, other_gate);
+    EXPECT_EQ(up, other_up);
   }
 }
 

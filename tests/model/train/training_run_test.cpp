@@ -59,7 +59,7 @@ TEST(training_run, counts_the_tokens_of_its_steps_wherever_it_goes_on) {
 
 TEST(training_run, any_number_of_threads_gives_the_same_bits) {
   const training_data data = counting_data(90, 40);
-  for (const char* model : {"qwen3", "gpt2"}) {
+  for (const char* model : {"qwen3", "gpt2", "gemma3"}) {
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3}) {
       adapter_run f(model, threads, quick_options(), data);
@@ -98,15 +98,17 @@ TEST(training_run, resumed_anywhere_ends_with_the_same_bits) {
 
 TEST(training_run, keeping_activations_or_not_gives_the_same_bits) {
   const training_data data = counting_data(90, 30);
-  std::vector<std::vector<float>> results;
-  for (const bool keep : {true, false}) {
-    training_options options = quick_options();
-    options.keep_activations = keep;
-    adapter_run f("qwen3", 2, options, data);
-    for (int i = 0; i < 3; ++i) f.run.step();
-    results.push_back(f.values());
+  for (const char* model : {"qwen3", "gemma3"}) {
+    std::vector<std::vector<float>> results;
+    for (const bool keep : {true, false}) {
+      training_options options = quick_options();
+      options.keep_activations = keep;
+      adapter_run f(model, 2, options, data);
+      for (int i = 0; i < 3; ++i) f.run.step();
+      results.push_back(f.values());
+    }
+    EXPECT_EQ(results[0], results[1]) << model;
   }
-  EXPECT_EQ(results[0], results[1]);
 }
 
 /// A member's hooks, over ranks that are threads.
@@ -294,7 +296,7 @@ TEST(training_run, examples_in_one_row_do_not_see_each_other) {
 /// What the trained pass computes is what serving computes with the written adapter.
 TEST(training_run, a_written_adapter_serves_what_was_trained) {
   const training_data data = counting_data(90, 40);
-  for (const char* model : {"gpt2", "llama", "mistral", "qwen2", "qwen3"}) {
+  for (const char* model : {"gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3"}) {
     training_options options = quick_options();
     adapter_run f(model, 2, options, data, std::nullopt);
     for (int i = 0; i < 6; ++i) f.run.step();
@@ -320,6 +322,20 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
     cpu_train_pass second(again, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
     EXPECT_EQ(second.measure(rows).loss, pass.measure(rows).loss) << model;
   }
+}
+
+/// Longrope turns by other angles where a server's context is short, and rows say nothing of that.
+TEST(train_pass, heads_turn_as_in_the_whole_context_however_short_the_rows) {
+  thread_pool pool(1);
+  const trained_model model = frozen(load_golden("phi3", pool));
+  const training_rows rows = some_rows(model.config, {16});
+  ASSERT_LE(rows.rows(), model.config.rope.original_context);
+  const auto loss = [&](std::int64_t most_positions) {
+    return cpu_train_pass(model, {pool, kernels()}, {.most_rows = 64, .most_positions = most_positions})
+        .measure(rows)
+        .loss;
+  };
+  EXPECT_EQ(loss(16), loss(64));
 }
 
 TEST(train_pass, what_memory_cannot_hold_is_refused) {
