@@ -1,11 +1,8 @@
 #include "model/train/cpu_train_pass.hpp"
 
 #include <algorithm>
-#include <array>
 #include <numeric>
 
-#include "base/error.hpp"
-#include "model/ops/pack.hpp"
 #include "model/train/to_size.hpp"
 
 namespace troupe {
@@ -116,41 +113,6 @@ void cpu_train_pass::forward(const training_rows& batch, bool keep) {
   }
 }
 
-void cpu_train_pass::embed(const training_rows& batch, float_rows hidden) {
-  for (const auto& segment : batch.segments)
-    for_rows(segment.rows, [&](std::int64_t i, int) {
-      float* row = hidden.row(segment.first + i);
-      const std::int64_t token = batch.tokens[to_size(segment.first + i)];
-      std::fill_n(row, hidden_stride_, 0.0f);
-      if (model_.embeddings.values)
-        std::copy_n(model_.embeddings.values + token * model_.embeddings.stride, model_.config.hidden, row);
-      else
-        unpack_row(model_.embeddings.packed, token, row);
-      if (const float factor = model_.config.embedding_factor; factor != 1)
-        std::transform(row, row + model_.config.hidden, row, [&](float x) { return x * factor; });
-      if (model_.positions) with_.kernels.add(model_.positions + i * model_.position_stride, model_.config.hidden, row);
-    });
-}
-
-/// Threads share the columns, so each element adds its rows in order.
-void cpu_train_pass::embed_back(const training_rows& batch) {
-  if (!model_.embeddings.gradient) return;
-  constexpr std::int64_t columns = 64;
-  const std::int64_t width = rounded_up(model_.config.hidden, 16);
-  with_.pool.run_pieces(width, columns, [&](std::int64_t first, std::int64_t count, int) {
-    for (const auto& segment : batch.segments)
-      for (std::int64_t i = 0; i < segment.rows; ++i) {
-        const float* from = hidden_rows(gradient_).row(segment.first + i) + first;
-        const std::int64_t token = batch.tokens[to_size(segment.first + i)];
-        std::array<float, columns> scaled;
-        std::transform(from, from + count, scaled.data(), [&](float x) { return x * model_.config.embedding_factor; });
-        with_.kernels.add(scaled.data(), count, model_.embeddings.gradient + token * model_.embeddings.stride + first);
-        if (model_.positions_gradient)
-          with_.kernels.add(from, count, model_.positions_gradient + i * model_.position_stride + first);
-      }
-  });
-}
-
 attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
                                                       const activations& a) const {
   const auto at = static_cast<std::int64_t>(layer);
@@ -190,12 +152,6 @@ void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, 
   if (out.data) add_normalized(attends ? weights.attention_output_norm : weights.mlp_output_norm, in, made, out);
 }
 
-void cpu_train_pass::add_normalized(const trained_norm& norm, const_float_rows in, const_float_rows made,
-                                    float_rows out) {
-  normalize(norm, made, rows_, out);
-  for_rows(rows_, [&](std::int64_t r, int) { with_.kernels.add(in.row(r), model_.config.hidden, out.row(r)); });
-}
-
 void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
   const trained_layer& weights = model_.layers[layer];
   const bool frozen_below = layer == 0 && !model_.embeddings.gradient, gated = model_.config.gated_mlp;
@@ -220,76 +176,6 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   apply_back(weights, linear_kind::k, a, normed, dk, dx, into::add);
   apply_back(weights, linear_kind::v, a, normed, dv, dx, into::add);
   if (dx.data) normalize_back(weights.attention_norm, in, every_row(), dx, gradient);
-}
-
-const_float_rows cpu_train_pass::output_gradient(const trained_norm& norm, const buffer& made) {
-  const float_rows gradient = hidden_rows(gradient_), through = hidden_rows(normed_);
-  if (!model_.config.output_norms) return gradient;
-  std::fill_n(through.data, rows_ * hidden_stride_, 0.0f);
-  normalize_back(norm, hidden_rows(made), every_row(), gradient, through);
-  return through;
-}
-
-void cpu_train_pass::normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out) {
-  const model_config& config = model_.config;
-  for_rows(rows, [&](std::int64_t r, int) {
-    if (config.norm == norm_kind::rms)
-      with_.kernels.rms_norm(x.row(r), norm.weight, config.hidden, config.norm_eps, out.row(r));
-    else
-      with_.kernels.layer_norm(x.row(r), norm.weight, norm.bias, config.hidden, config.norm_eps, out.row(r));
-  });
-}
-
-void cpu_train_pass::normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,
-                                    const_float_rows dy, float_rows dx) {
-  const auto count = static_cast<std::int64_t>(rows.size()), tasks = row_tasks(count);
-  float* partial = norm.weight_gradient ? norm_gradients_.data() : nullptr;  // of each task, added up in order
-  if (partial) std::fill_n(partial, tasks * 2 * hidden_stride_, 0.0f);
-  const model_config& config = model_.config;
-  for_rows(count, [&](std::int64_t i, int task) {
-    const std::int64_t at = rows[to_size(i)];
-    float *own = partial ? partial + task * 2 * hidden_stride_ : nullptr, *to = dx.row(at);
-    if (config.norm == norm_kind::rms)
-      kernels_.rms_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own);
-    else
-      kernels_.layer_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own,
-                               own ? own + hidden_stride_ : nullptr);
-  });
-  for (std::int64_t task = 0; partial && task < tasks; ++task) {
-    with_.kernels.add(partial + task * 2 * hidden_stride_, config.hidden, norm.weight_gradient);
-    if (norm.bias_gradient)
-      with_.kernels.add(partial + (task * 2 + 1) * hidden_stride_, config.hidden, norm.bias_gradient);
-  }
-}
-
-/// active_ from gate and up.
-void cpu_train_pass::activate(const activations& a) {
-  const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
-  for_rows(rows_, [&](std::int64_t r, int) {
-    const float* up = ffn_rows(a.up).row(r);
-    float* active = ffn_rows(active_).row(r);
-    if (is_geglu())
-      with_.kernels.geglu(ffn_rows(a.gate).row(r), up, ffn, active);
-    else if (model_.config.gated_mlp)
-      with_.kernels.swiglu(ffn_rows(a.gate).row(r), up, ffn, active);
-    else
-      with_.kernels.gelu_tanh(up, ffn, active);
-  });
-}
-
-/// Gate and up become their own gradients.
-void cpu_train_pass::activate_back(const activations& a) {
-  const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
-  for_rows(rows_, [&](std::int64_t r, int) {
-    const float* gradient = ffn_rows(active_gradient_).row(r);
-    float* up = ffn_rows(a.up).row(r);
-    if (is_geglu())
-      kernels_.geglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);
-    else if (model_.config.gated_mlp)
-      kernels_.swiglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);
-    else
-      kernels_.gelu_back(gradient, ffn, up);
-  });
 }
 
 }  // namespace troupe

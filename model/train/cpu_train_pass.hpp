@@ -42,18 +42,21 @@ class cpu_train_pass final : public train_pass {
   }
 
   // cpu_train_pass.cpp: the layers
-  void embed(const training_rows& batch, float_rows hidden);
-  void embed_back(const training_rows& batch);
   void forward(const training_rows& batch, bool keep);
   void forward_layer(const training_rows& batch, std::size_t layer, activations& a, float_rows out);
   void backward_layer(const training_rows& batch, std::size_t layer, activations& a);
+  attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
   float_rows middle_rows(const activations& a) const { return hidden_rows(a.middle.size() > 0 ? a.middle : middle_); }
   /// out = in + what o or down gives, or its norm. `out` may be null where only what backward reads is wanted.
   void add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
                   const_float_rows in, float_rows out);
+
+  // cpu_train_rows.cpp: what happens to each row alone
+  void embed(const training_rows& batch, float_rows hidden);
+  void embed_back(const training_rows& batch);
+  void normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out);
   /// out = in + norm(made)
   void add_normalized(const trained_norm& norm, const_float_rows in, const_float_rows made, float_rows out);
-  void normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out);
   /// dx += what dy, which has a row for each of `rows` of x, means for the input of the norm.
   void normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,
                       const_float_rows dy, float_rows dx);
@@ -62,7 +65,6 @@ class cpu_train_pass final : public train_pass {
   bool is_geglu() const { return model_.config.gated_mlp && model_.config.activation == activation_kind::gelu_tanh; }
   void activate(const activations& a);
   void activate_back(const activations& a);
-  attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
 
   // cpu_train_products.cpp: linear layers, with the adapters beside them
   /// y = or += x W^T + bias + adapters, for linears that share x. Where y is null only their rows of a.lora are made.
