@@ -61,20 +61,23 @@ class cuda_train_pass final : public train_pass {
   /// Without `out` only what backward reads is made.
   void forward_layer(std::size_t layer, activations& a, const buffer* out);
   void backward_layer(std::size_t layer, activations& a);
-  cuda::norm_args norm_of(const norm_weights& norm, const buffer& x) const;
-  void normalize(const cuda::norm_args& args);
   const buffer& middle_of(const activations& a) const { return model_.config.output_norms ? middle_ : a.middle; }
   /// sum = before + what o or down gives, or its norm; `sum` may be null.
   void add_output(std::size_t layer, linear_kind kind, float_rows x, const activations& a, const buffer& before,
                   const buffer* sum);
-  void add_normalized(const norm_weights& norm, const buffer& before, const buffer& made, const buffer& sum);
-  /// Of what o or down gave: gradient_, or what that means for the input of the norm.
-  float_rows output_gradient(const norm_weights& norm, const buffer& made);
+
+  // cuda_train_rows.cpp
+  cuda::norm_args norm_of(const norm_weights& norm, const buffer& x) const;
+  void normalize(const cuda::norm_args& args);
   /// For the layers that read what comes out, normed_.
   void normalize_to_read(const norm_weights& norm, const buffer& x);
+  /// sum = before + the norm of what was made.
+  void add_normalized(const norm_weights& norm, const buffer& before, const buffer& made, const buffer& sum);
   /// dx += what dy means for the input of the norm.
   void normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy, const buffer& dx);
   void normalize_back(const cuda::norm_back_args& args);
+  /// Of what o or down gave: gradient_, or in normed_ what that means for the input of the norm.
+  float_rows output_gradient(const norm_weights& norm, const buffer& made);
   /// The layers before the activation.
   void gate_and_up(std::size_t layer, const activations& a);
   /// For the layer that reads what comes out, active_.
