@@ -32,6 +32,10 @@ TEXTS = [
 
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*"
           r"|\s*[\r\n]+|\s+(?!\S)|\s+")
+GPT4O = "|".join([
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?",
+    r"\p{N}{1,3}", r" ?[^\s\p{L}\p{N}]+[\r\n/]*", r"\s*[\r\n]+", r"\s+(?!\S)", r"\s+"])
 QWEN2 = LLAMA3.replace(r"\p{N}{1,3}", r"\p{N}")
 
 ADDED = [
@@ -95,6 +99,33 @@ def mistral_like():
     return tokenizer
 
 
+def phi4_mini_like():
+    """Words are cut where small letters follow capital ones."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = split_then_bytes(GPT4O)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.train_from_iterator(CORPUS, trainers.BpeTrainer(
+        vocab_size=330, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
+    tokenizer.add_tokens(ADDED)
+    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return tokenizer
+
+
+def gemma_like():
+    """Spaces made visible by the normalizer, none added; runs of them and of ends of lines are tokens."""
+    first = ["<pad>", "<eos>", "<bos>", "<unk>"] + [f"<0x{byte:02X}>" for byte in range(256)]
+    tokenizer = Tokenizer(models.BPE(unk_token="<unk>", fuse_unk=True, byte_fallback=True))
+    tokenizer.normalizer = normalizers.Replace(" ", "\u2581")
+    tokenizer.pre_tokenizer = pre_tokenizers.Split(" ", "merged_with_previous")
+    tokenizer.train_from_iterator(CORPUS + " ".join(CORPUS).split(), trainers.BpeTrainer(
+        vocab_size=420, special_tokens=first, show_progress=False))
+    tokenizer.add_tokens([AddedToken(text, normalized=False) for text in ("\n\n", "\n\n\n", "\u2581\u2581", "\t\t")])
+    tokenizer.add_tokens(ADDED)
+    tokenizer.post_processor = template(tokenizer, ["<bos>"], [])
+    tokenizer.decoder = decoders.Sequence([decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse()])
+    return tokenizer
+
+
 def only_first_special(content, count):
     """The trainer makes added tokens of all that it was told to know: bytes are not looked for in texts."""
     content["added_tokens"] = [t for t in content["added_tokens"] if t["id"] < count or not t["content"].startswith("<0x")]
@@ -125,6 +156,8 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, "llama3_like", json.loads(llama3_like().to_str()))
     write(folder, "qwen2_like", with_merges_as_texts(json.loads(qwen2_like().to_str())))
+    write(folder, "phi4_mini_like", json.loads(phi4_mini_like().to_str()))
+    write(folder, "gemma_like", only_first_special(json.loads(gemma_like().to_str()), 4))
     write(folder, "mistral_like", only_first_special(json.loads(mistral_like().to_str()), 3))
 
 

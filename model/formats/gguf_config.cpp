@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <array>
 
+#include <fmt/ranges.h>
+
 #include "base/error.hpp"
 #include "model/formats/gguf_facts.hpp"
 #include "model/formats/model_config.hpp"
@@ -30,6 +32,12 @@ class arch_keys {
   std::int64_t size(std::string_view key, std::int64_t otherwise) const {
     return checked(key, get<std::int64_t>(key).value_or(otherwise));
   }
+  /// A list of yes and no; none where the key has one value or is not there.
+  std::optional<std::vector<bool>> choices(std::string_view key) const {
+    const auto found = file_.metadata.find(full(key));
+    if (found == file_.metadata.end() || !std::holds_alternative<std::vector<bool>>(found->second)) return std::nullopt;
+    return std::get<std::vector<bool>>(found->second);
+  }
   std::string full(std::string_view key) const { return fmt::format("{}.{}", arch_, key); }
 
  private:
@@ -43,15 +51,16 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 4> supported = {"gpt2", "llama", "qwen2", "qwen3"};
+  constexpr std::array<std::string_view, 7> supported = {"gpt2", "llama",   "qwen2", "qwen3",
+                                                         "phi3", "smollm3", "gemma3"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
            file.name);
   const auto name = file.get<std::string>("general.architecture");
   if (!name) refuse("{}: lacks the metadata key \"general.architecture\"", file.name);
   if (std::find(supported.begin(), supported.end(), *name) == supported.end())
-    refuse("{}: the architecture \"{}\" is not supported: gpt2, llama (mistral too), qwen2 and qwen3 are", file.name,
-           name->substr(0, 80));
+    refuse("{}: the architecture \"{}\" is not supported: {} (mistral is llama) are", file.name, name->substr(0, 80),
+           fmt::join(supported, ", "));
   return *name;
 }
 
@@ -87,12 +96,30 @@ void read_yarn(const arch_keys& keys, model_config& into) {
   detail::stretch_context(into);
 }
 
-void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
-  if (keys.size("rope.dimension_count", into.head_dim) != into.head_dim)
+void read_turned_part(const arch_keys& keys, model_config& into) {
+  constexpr std::string_view key = "rope.dimension_count";
+  const auto turned = keys.size(key, into.head_dim);
+  if (turned == into.head_dim) return;
+  if (into.family != "phi3")
     refuse("{}: \"{}\" differs from the head size {}: positions in part of a head are not supported", keys.where(),
-           keys.full("rope.dimension_count"), into.head_dim);
+           keys.full(key), into.head_dim);
+  into.rotary_dim = turned;
+}
+
+/// The converter leaves the type out, but writes both kinds of divisors as tensors.
+void read_longrope(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
+  into.rope.scaling = rope_scaling::longrope;
+  into.rope.short_divisors.assign(facts.short_divisors.begin(), facts.short_divisors.end());
+  into.rope.original_context = keys.size("rope.scaling.original_context_length", into.context);
+  into.rope.factor = static_cast<double>(into.context) / static_cast<double>(into.rope.original_context);
+  into.rope.length = keys.get<double>("rope.scaling.attn_factor").value_or(0.0);
+}
+
+void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
+  read_turned_part(keys, into);
   into.rope.theta = keys.get<double>("rope.freq_base").value_or(10000.0);
   into.rope.frequency_divisors.assign(facts.frequency_divisors.begin(), facts.frequency_divisors.end());
+  if (!facts.short_divisors.empty()) return read_longrope(keys, facts, into);
   const auto factor = keys.get<double>("rope.scaling.factor"), old_factor = keys.get<double>("rope.scale_linear");
   const auto type = keys.get<std::string>("rope.scaling.type").value_or(factor ? "linear" : "none");
   if (type == "yarn") return read_yarn(keys, into);
@@ -103,12 +130,51 @@ void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_con
   if (into.rope.factor != 1.0) into.rope.scaling = rope_scaling::linear;
 }
 
+std::size_t listed_layers(const model_config& config) {  // which is not checked yet
+  return static_cast<std::size_t>(std::min<std::int64_t>(config.layers, 1 << 16));
+}
+
 void read_windows(const arch_keys& keys, model_config& into) {
   const auto size = keys.get<std::int64_t>("attention.sliding_window").value_or(0);
   if (constexpr std::string_view pattern = "attention.sliding_window_pattern"; size != 0 && keys.has(pattern))
     refuse("{}: \"{}\": windows that differ by layer are not supported in GGUF files", keys.where(),
            keys.full(pattern));
-  if (size != 0) into.windows.assign(static_cast<std::size_t>(std::min<std::int64_t>(into.layers, 1 << 16)), size);
+  if (size != 0) into.windows.assign(listed_layers(into), size);
+}
+
+/// Which layers have a window: listed one by one, or all but every so manieth.
+std::vector<bool> sliding_layers(const arch_keys& keys, const model_config& model) {
+  constexpr std::string_view key = "attention.sliding_window_pattern";
+  if (auto listed = keys.choices(key)) {
+    if (listed->size() != listed_layers(model))
+      refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(key), listed->size(), model.layers);
+    return *std::move(listed);
+  }
+  const std::int64_t period = keys.size(key, 6);
+  std::vector<bool> slides;
+  for (std::size_t i = 0; i < listed_layers(model); ++i)
+    slides.push_back(static_cast<std::int64_t>(i + 1) % period != 0);
+  return slides;
+}
+
+/// Layers with a window have a rope of their own.
+void read_gemma3(const arch_keys& keys, model_config& into) {
+  constexpr std::int64_t layers_of_27b = 62;  // whose scores are divided by another number: no key says so
+  detail::set_gemma3_traits(into);
+  if (into.layers == layers_of_27b) into.score_dim = into.hidden / into.heads;
+  into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
+  const auto size = keys.size("attention.sliding_window");
+  for (const bool slides : sliding_layers(keys, into)) {
+    into.windows.push_back(slides ? size : 0);
+    into.layer_ropes.push_back(slides ? layer_rope::local : layer_rope::global);
+  }
+}
+
+/// No key says which layers do not turn their heads.
+void read_smollm3(model_config& into) {
+  constexpr std::size_t interval = 4;
+  for (std::size_t i = 0; i < listed_layers(into); ++i)
+    into.layer_ropes.push_back((i + 1) % interval == 0 ? layer_rope::none : layer_rope::global);
 }
 
 void read_gpt2(const arch_keys& keys, model_config& into) {
@@ -123,6 +189,8 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   into.out_bias = facts.out_bias;
   into.mlp_bias = facts.mlp_bias;
   read_rope(keys, facts, into);
+  if (into.family == "gemma3") return read_gemma3(keys, into);
+  if (into.family == "smollm3") read_smollm3(into);
   read_windows(keys, into);
 }
 
@@ -134,8 +202,8 @@ std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys, const
 }
 
 /// What ends the answers of published models. Converters name one of these, and the models know more.
-constexpr std::array<std::string_view, 6> usual_ends = {"<|im_end|>", "<|endoftext|>",   "<|eot_id|>",
-                                                        "<|eom_id|>", "<|end_of_text|>", "<|end|>"};
+constexpr std::array<std::string_view, 7> usual_ends = {
+    "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|end|>", "<end_of_turn>"};
 
 void read_tokens(const gguf_file& file, model_config& into) {
   for (const auto* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})

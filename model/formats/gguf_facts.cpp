@@ -11,15 +11,16 @@ constexpr std::string_view qkv_key = "troupe.qkv_bias";
 constexpr std::string_view out_key = "troupe.out_bias";
 constexpr std::string_view mlp_key = "troupe.mlp_bias";
 constexpr std::string_view divisors_key = "troupe.rope.frequency_divisors";
+constexpr std::string_view short_key = "troupe.rope.short_divisors";
 constexpr std::int64_t most_divisors = 4096;
 
-std::vector<double> read_divisors(const tensor_set& tensors, const std::string& where) {
-  const auto* tensor = tensors.find("rope_freqs.weight");
+std::vector<double> read_divisors(const tensor_set& tensors, const char* name, const std::string& where) {
+  const auto* tensor = tensors.find(name);
   if (!tensor) return {};
   if (tensor->type != dtype::f32 || tensor->shape.size() != 1 || tensor->shape[0] < 1 ||
       tensor->shape[0] > most_divisors)
-    refuse("{}: tensor \"rope_freqs.weight\" should be F32 of one dimension, but is {} {}", where,
-           name_of(tensor->type), text_of(tensor->shape));
+    refuse("{}: tensor \"{}\" should be F32 of one dimension, but is {} {}", where, name, name_of(tensor->type),
+           text_of(tensor->shape));
   std::vector<float> values(static_cast<std::size_t>(tensor->shape[0]));
   to_floats(dtype::f32, tensor->data.data(), tensor->shape[0], values.data());
   return {values.begin(), values.end()};
@@ -42,8 +43,13 @@ gguf_facts read_facts(const gguf_file& file) {
   facts.qkv_bias = fact(qkv_key, "blk.0.attn_q.bias");
   facts.out_bias = fact(out_key, "blk.0.attn_output.bias");
   facts.mlp_bias = fact(mlp_key, "blk.0.ffn_up.bias");
-  facts.frequency_divisors = bare ? file.get<std::vector<double>>(divisors_key).value_or(std::vector<double>{})
-                                  : read_divisors(tensors, file.name);
+  const auto divisors = [&](std::string_view key, const char* tensor) {
+    return bare ? file.get<std::vector<double>>(key).value_or(std::vector<double>{})
+                : read_divisors(tensors, tensor, file.name);
+  };
+  facts.short_divisors = divisors(short_key, "rope_factors_short.weight");
+  facts.frequency_divisors =
+      divisors(divisors_key, facts.short_divisors.empty() ? "rope_freqs.weight" : "rope_factors_long.weight");
   return facts;
 }
 
@@ -55,6 +61,7 @@ void write_facts(const gguf_facts& facts, gguf_file& into) {
   into.metadata.insert_or_assign(std::string(mlp_key), facts.mlp_bias);
   if (!facts.frequency_divisors.empty())
     into.metadata.insert_or_assign(std::string(divisors_key), facts.frequency_divisors);
+  if (!facts.short_divisors.empty()) into.metadata.insert_or_assign(std::string(short_key), facts.short_divisors);
 }
 
 }  // namespace troupe::detail

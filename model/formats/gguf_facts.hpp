@@ -15,7 +15,8 @@ struct gguf_facts {
   bool qkv_bias = false;
   bool out_bias = false;
   bool mlp_bias = false;
-  std::vector<double> frequency_divisors;
+  std::vector<double> frequency_divisors;  ///< longrope's long ones, where there are two kinds
+  std::vector<double> short_divisors;
 };
 
 gguf_facts read_facts(const gguf_file& file);

@@ -66,16 +66,17 @@ struct text_rules {
   bool add_bos = false;
 };
 
-constexpr std::array<text_rules, 9> known_rules = {{
+constexpr std::array<text_rules, 10> known_rules = {{
     {.names = {"gpt-2", "a.x-4.0", "mellum", "trillion"}, .patterns = {gpt2_pattern}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "midm-2.0", "pixtral"},
      .patterns = {llama3_pattern},
      .ignore_merges = true,
      .add_bos = true},
-    {.names = {"smaug-bpe"}, .patterns = {llama3_pattern}},
+    {.names = {"smaug-bpe", "dbrx"}, .patterns = {llama3_pattern}},
     {.names = {"qwen2", "deepseek-r1-qwen"}, .patterns = {qwen2_pattern}, .nfc = true},
     {.names = {"megrez"}, .patterns = {qwen2_pattern}},
     {.names = {"smollm", "minerva-7b"}, .patterns = {smollm_pattern}},
+    {.names = {"gpt-4o"}, .patterns = {gpt4o_pattern}},
     {.names = {"tekken"}, .patterns = {tekken_pattern}, .ignore_merges = true, .add_bos = true},
     {.names = {"deepseek-coder"}, .patterns = deepseek_coder_patterns},
     {.names = {"deepseek-llm"}, .patterns = deepseek_llm_patterns},
@@ -94,8 +95,10 @@ const text_rules& rules_for(const ggml_keys& keys) {
   const std::string name = rules_name(keys);
   for (const text_rules& rules : known_rules)
     if (std::find(rules.names.begin(), rules.names.end(), name) != rules.names.end()) return rules;
-  refuse("{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, llama-bpe, qwen2, smollm, tekken and relatives are)",
-         keys.where(), name);
+  refuse(
+      "{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, gpt-4o, llama-bpe, qwen2, smollm, tekken and relatives "
+      "are)",
+      keys.where(), name);
 }
 
 pre_tokenizer cutter_of(const text_rules& rules, const std::string& where) {

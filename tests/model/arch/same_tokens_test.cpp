@@ -31,18 +31,17 @@ TEST_P(same_tokens, however_the_layers_are_split) {
   expect_the_same_from_two_shards();
 }
 
-INSTANTIATE_TEST_SUITE_P(schemes, same_tokens,
-                         testing::Values(same_tokens_case{"llama", scheme::f32, kv_kind::f32},
-                                         same_tokens_case{"llama", scheme::bf16, kv_kind::f16},
-                                         same_tokens_case{"llama", scheme::u8, kv_kind::f16},
-                                         same_tokens_case{"gpt2", scheme::u8g64, kv_kind::f16},
-                                         same_tokens_case{"qwen3", scheme::q8, kv_kind::f16},
-                                         same_tokens_case{"llama", scheme::q4, kv_kind::f16},
-                                         same_tokens_case{"qwen3", scheme::u4g32, kv_kind::f16},
-                                         same_tokens_case{"mistral", scheme::u8, kv_kind::f32},
-                                         same_tokens_case{"qwen2", scheme::u8, kv_kind::i8},
-                                         same_tokens_case{"gpt2", scheme::q8, kv_kind::i8}),
-                         [](const auto& info) { return name_of(info); });
+INSTANTIATE_TEST_SUITE_P(
+    schemes, same_tokens,
+    testing::Values(
+        same_tokens_case{"llama", scheme::f32, kv_kind::f32}, same_tokens_case{"llama", scheme::bf16, kv_kind::f16},
+        same_tokens_case{"llama", scheme::u8, kv_kind::f16}, same_tokens_case{"gpt2", scheme::u8g64, kv_kind::f16},
+        same_tokens_case{"qwen3", scheme::q8, kv_kind::f16}, same_tokens_case{"llama", scheme::q4, kv_kind::f16},
+        same_tokens_case{"qwen3", scheme::u4g32, kv_kind::f16}, same_tokens_case{"mistral", scheme::u8, kv_kind::f32},
+        same_tokens_case{"qwen2", scheme::u8, kv_kind::i8}, same_tokens_case{"gpt2", scheme::q8, kv_kind::i8},
+        same_tokens_case{"phi3", scheme::u8, kv_kind::i8}, same_tokens_case{"smollm3", scheme::bf16, kv_kind::f16},
+        same_tokens_case{"gemma3", scheme::u8, kv_kind::f16}, same_tokens_case{"gemma3", scheme::f32, kv_kind::i8}),
+    [](const auto& info) { return name_of(info); });
 
 }  // namespace
 }  // namespace troupe

@@ -25,6 +25,11 @@ class gguf_builder {
     for (const auto& value : values) list += text(value);
     return key(name, 9, list);
   }
+  gguf_builder& booleans(const std::string& name, const std::vector<bool>& values) {
+    auto list = raw<std::uint32_t>(7) + raw<std::uint64_t>(values.size());
+    for (const bool value : values) list += static_cast<char>(value);
+    return key(name, 9, list);
+  }
 
   /// `sizes` in the order of the file: the contiguous dimension first.
   gguf_builder& tensor_at(const std::string& name, const std::vector<std::uint64_t>& sizes, std::uint32_t type,

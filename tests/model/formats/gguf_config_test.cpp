@@ -11,10 +11,11 @@ using test::refusal;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
-test::gguf_builder gguf_of(const std::string& arch, const std::vector<std::string>& tokens = {"a", "b", "c", "d"}) {
+test::gguf_builder gguf_of(const std::string& arch, const std::vector<std::string>& tokens = {"a", "b", "c", "d"},
+                           std::uint32_t layers = 2) {
   test::gguf_builder file;
   const auto key = [&](const std::string& name) { return arch + "." + name; };
-  file.string("general.architecture", arch).u32(key("block_count"), 2).u32(key("embedding_length"), 8);
+  file.string("general.architecture", arch).u32(key("block_count"), layers).u32(key("embedding_length"), 8);
   file.u32(key("feed_forward_length"), 12).u32(key("attention.head_count"), 4).u32(key("context_length"), 64);
   if (arch == "gpt2")
     file.f32(key("attention.layer_norm_epsilon"), 1e-5f);
@@ -113,6 +114,49 @@ TEST(gguf_config, families_differ_as_they_should) {
   EXPECT_EQ(gpt2.kv_heads, 4);
   EXPECT_FALSE(gpt2.gated_mlp);
   EXPECT_THAT(from_gguf(gguf_of("llama").u32("llama.attention.sliding_window", 9)).windows, ElementsAre(9, 9));
+}
+
+TEST(gguf_config, phi3_has_longrope_by_its_tensors_and_keeps_it_without_them) {
+  auto builder = gguf_of("phi3").u32("phi3.attention.key_length", 8).u32("phi3.rope.dimension_count", 6);
+  builder.u32("phi3.rope.scaling.original_context_length", 16).f32("phi3.rope.scaling.attn_factor", 1.25f);
+  builder.floats("rope_factors_long.weight", {3}, 4.0f).floats("rope_factors_short.weight", {3}, 1.0f);
+  gguf_file file;
+  const auto bytes = builder.build();
+  parse_gguf(test::bytes_of(bytes), "x.gguf", file);
+  const auto bare_bytes = metadata_only_gguf(file);
+  gguf_file bare;
+  parse_gguf(test::bytes_of(bare_bytes), "metadata.gguf", bare);
+  for (const auto& config : {config_from_gguf(file), config_from_gguf(bare)}) {
+    EXPECT_EQ(config.turned_dim(), 6);
+    EXPECT_EQ(config.rope.scaling, rope_scaling::longrope);
+    EXPECT_TRUE(config.rope.original_context == 16 && config.rope.factor == 4 && config.rope.length == 1.25);
+    EXPECT_THAT(config.rope.frequency_divisors, ElementsAre(4.0f, 5.0f, 6.0f));
+    EXPECT_THAT(config.rope.short_divisors, ElementsAre(1.0f, 2.0f, 3.0f));
+  }
+}
+
+TEST(gguf_config, gemma3_has_windows_and_ropes_by_layer) {
+  using enum layer_rope;
+  const auto gemma = [] { return gguf_of("gemma3").u32("gemma3.attention.sliding_window", 9); };
+  const auto usual = from_gguf(gemma());
+  EXPECT_THAT(usual.windows, ElementsAre(9, 9));
+  EXPECT_THAT(usual.layer_ropes, ElementsAre(local, local));
+  EXPECT_TRUE(usual.output_norms && usual.qk_norm && usual.divided_dim() == usual.head_dim);
+  EXPECT_EQ(usual.local_rope.theta, 1e4);
+  auto own = gemma().u32("gemma3.attention.sliding_window_pattern", 2).f32("gemma3.rope.freq_base_swa", 7e3f);
+  EXPECT_THAT(from_gguf(own).windows, ElementsAre(9, 0));
+  EXPECT_THAT(from_gguf(own).layer_ropes, ElementsAre(local, global));
+  EXPECT_EQ(from_gguf(own).local_rope.theta, 7e3);
+  const auto listed = gemma().booleans("gemma3.attention.sliding_window_pattern", {false, true});
+  EXPECT_THAT(from_gguf(listed).windows, ElementsAre(0, 9));
+  const auto short_list = gemma().booleans("gemma3.attention.sliding_window_pattern", {true});
+  EXPECT_THAT(refusal([&] { from_gguf(short_list); }), HasSubstr("1 entries for 2 layers"));
+}
+
+TEST(gguf_config, every_fourth_layer_of_smollm3_does_not_turn_its_heads) {
+  using enum layer_rope;
+  EXPECT_THAT(from_gguf(gguf_of("smollm3", {"a", "b", "c", "d"}, 5)).layer_ropes,
+              ElementsAre(global, global, global, none, global));
 }
 
 TEST(gguf_config, refuses_what_it_cannot_run) {

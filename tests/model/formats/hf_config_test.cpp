@@ -180,6 +180,111 @@ TEST(hf_config, qwen_families_differ_in_bias_norm_and_head_size) {
   EXPECT_TRUE(parse(with(small("qwen3"), {{"attention_bias", true}})).out_bias);
 }
 
+json longrope(int pairs) {
+  const std::vector<double> longer(static_cast<std::size_t>(pairs), 4.0), shorter(static_cast<std::size_t>(pairs), 1.5);
+  return {{"rope_scaling", {{"type", "longrope"}, {"long_factor", longer}, {"short_factor", shorter}}},
+          {"max_position_embeddings", 131072},
+          {"original_max_position_embeddings", 4096}};
+}
+
+TEST(hf_config, phi3_fills_in_its_defaults) {
+  const auto config = parse({{"model_type", "phi3"}});
+  EXPECT_EQ(config.hidden, 3072);
+  EXPECT_EQ(config.head_dim, 96);
+  EXPECT_EQ(config.ffn, 8192);
+  EXPECT_EQ(config.context, 4096);
+  EXPECT_FLOAT_EQ(config.norm_eps, 1e-5f);
+  EXPECT_EQ(config.rotary_dim, 0);
+  EXPECT_TRUE(config.windows.empty());
+  EXPECT_FALSE(config.tied_embeddings || config.qkv_bias || config.qk_norm || config.output_norms);
+  EXPECT_THAT(parse(with(small("phi3"), {{"sliding_window", 7}})).windows, ElementsAre(7, 7));
+}
+
+TEST(hf_config, phi3_reads_longrope_under_all_its_names) {
+  for (const char* type : {"longrope", "su", "yarn"}) {
+    auto fields = longrope(1);
+    fields["rope_scaling"]["type"] = type;
+    const auto rope = parse(with(small("phi3"), fields)).rope;
+    EXPECT_EQ(rope.scaling, rope_scaling::longrope) << type;
+    EXPECT_EQ(rope.original_context, 4096);
+    EXPECT_EQ(rope.factor, 32);
+    EXPECT_EQ(rope.length, 0) << "the usual one";
+    EXPECT_THAT(rope.frequency_divisors, ElementsAre(4.0f));
+    EXPECT_THAT(rope.short_divisors, ElementsAre(1.5f));
+  }
+}
+
+TEST(hf_config, phi3_may_turn_a_part_of_each_head) {
+  const json part = {{"partial_rotary_factor", 0.75}, {"head_dim", 16}};
+  EXPECT_EQ(parse(with(small("phi3"), part)).rotary_dim, 12);
+  EXPECT_EQ(parse(with(with(small("phi3"), part), longrope(6))).turned_dim(), 12);
+  EXPECT_EQ(parse(with(small("phi3"), {{"head_dim", 16}})).turned_dim(), 16);
+}
+
+TEST(hf_config, smollm3_has_layers_that_do_not_turn_their_heads) {
+  using enum layer_rope;
+  const auto usual = parse(with(small("smollm3"), {{"num_hidden_layers", 5}}));
+  EXPECT_THAT(usual.layer_ropes, ElementsAre(global, global, global, none, global));
+  EXPECT_EQ(usual.rope.theta, 2e6);
+  EXPECT_TRUE(usual.tied_embeddings && usual.windows.empty());
+  EXPECT_THAT(parse(with(small("smollm3"), {{"no_rope_layers", {0, 1}}})).layer_ropes, ElementsAre(none, global));
+  const json slides = {{"use_sliding_window", true}, {"sliding_window", 9}, {"no_rope_layer_interval", 2}};
+  EXPECT_THAT(parse(with(small("smollm3"), slides)).windows, ElementsAre(0, 9));
+}
+
+json small_gemma(const json& more = json::object()) {
+  return with(with(small("gemma3_text"), {{"head_dim", 4}}), more);
+}
+
+TEST(hf_config, gemma3_fills_in_its_defaults) {
+  using enum layer_rope;
+  const auto config = parse(small_gemma({{"num_hidden_layers", 7}}));
+  EXPECT_EQ(config.family, "gemma3");
+  EXPECT_TRUE(config.output_norms && config.qk_norm && config.tied_embeddings && config.gated_mlp);
+  EXPECT_EQ(config.activation, activation_kind::gelu_tanh);
+  EXPECT_FLOAT_EQ(config.embedding_factor, std::sqrt(8.0f));
+  EXPECT_EQ(config.score_dim, 256);
+  EXPECT_THAT(config.layer_ropes, ElementsAre(local, local, local, local, local, global, local));
+  EXPECT_THAT(config.windows, ElementsAre(4096, 4096, 4096, 4096, 4096, 0, 4096));
+  EXPECT_TRUE(config.rope.theta == 1e6 && config.local_rope.theta == 1e4);
+}
+
+TEST(hf_config, gemma3_reads_two_ropes_in_both_spellings) {
+  const json scaling = {{"rope_type", "linear"}, {"factor", 8.0}};
+  const auto old = parse(small_gemma({{"rope_theta", 5e5}, {"rope_local_base_freq", 7e3}, {"rope_scaling", scaling}}));
+  const auto newer = parse(small_gemma({{"rope_parameters",
+                                         {{"full_attention", with(scaling, {{"rope_theta", 5e5}})},
+                                          {"sliding_attention", {{"rope_type", "default"}, {"rope_theta", 7e3}}}}}}));
+  for (const auto& config : {old, newer}) {
+    EXPECT_TRUE(config.rope.theta == 5e5 && config.local_rope.theta == 7e3);
+    EXPECT_TRUE(config.rope.scaling == rope_scaling::linear && config.rope.factor == 8);
+    EXPECT_EQ(config.local_rope.scaling, rope_scaling::none);
+  }
+}
+
+TEST(hf_config, a_layer_of_gemma3_with_a_window_has_the_local_rope_whoever_names_it) {
+  using enum layer_rope;
+  const json types = {"full_attention", "sliding_attention"};
+  const auto listed = parse(small_gemma({{"layer_types", types}, {"sliding_window", 5}}));
+  EXPECT_THAT(listed.windows, ElementsAre(0, 5));
+  EXPECT_THAT(listed.layer_ropes, ElementsAre(global, local));
+  const auto wide = parse(small_gemma({{"layer_types", types}, {"sliding_window", nullptr}}));
+  EXPECT_TRUE(wide.windows.empty());
+  EXPECT_THAT(wide.layer_ropes, ElementsAre(global, local));
+}
+
+TEST(hf_config, of_a_gemma3_that_sees_pictures_the_language_model_is_read) {
+  const auto config = parse({{"model_type", "gemma3"},
+                             {"architectures", {"Gemma3ForConditionalGeneration"}},
+                             {"eos_token_id", {1, 6}},
+                             {"text_config", with(small("gemma3_text"), {{"query_pre_attn_scalar", 168}})},
+                             {"vision_config", {{"hidden_size", 99}}}});
+  EXPECT_EQ(config.family, "gemma3");
+  EXPECT_EQ(config.hidden, 8);
+  EXPECT_EQ(config.score_dim, 168);
+  EXPECT_THAT(config.eos_tokens, ElementsAre(1, 6));
+}
+
 TEST(hf_config, end_tokens_come_from_both_files_once) {
   const test::temp_folder folder;
   folder.write("config.json", with(small("llama"), {{"eos_token_id", {3, 4}}, {"bos_token_id", nullptr}}).dump());
@@ -278,7 +383,19 @@ INSTANTIATE_TEST_SUITE_P(
                   "original context is 0"},
         bad_field{"yarn_theta", "qwen2", rope({{"type", "yarn"}, {"factor", 4}, {"rope_theta", 1}}), "above 1"},
         bad_field{"dynamic", "llama", rope({{"rope_type", "dynamic"}, {"factor", 4}}), "dynamic"},
-        bad_field{"longrope", "llama", rope({{"rope_type", "longrope"}}), "longrope"},
+        bad_field{"ntk", "llama", rope({{"rope_type", "ntk"}}), "linear, llama3, yarn and longrope are"},
+        bad_field{"longrope", "llama", rope({{"rope_type", "longrope"}}), "long_factor"},
+        bad_field{"longrope_text", "phi3", rope({{"type", "su"}, {"long_factor", {"x"}}}), "list of numbers"},
+        bad_field{"longrope_short", "phi3", longrope(3), "3 rope frequency divisors for 1 pairs"},
+        bad_field{"rotary_odd", "phi3", {{"partial_rotary_factor", 0.9}, {"head_dim", 6}}, "even part"},
+        bad_field{"rotary_part", "phi3", {{"partial_rotary_factor", 1.5}}, "partial_rotary_factor"},
+        bad_field{"no_rope_list", "smollm3", {{"no_rope_layers", {1}}}, "no_rope_layers"},
+        bad_field{"no_rope_zero", "smollm3", {{"no_rope_layer_interval", 0}}, "no_rope_layer_interval"},
+        bad_field{"gemma_softcap", "gemma3_text", {{"final_logit_softcapping", 30.0}}, "final_logit_softcapping"},
+        bad_field{"gemma_both_ways", "gemma3_text", {{"use_bidirectional_attention", true}}, "use_bidirectional"},
+        bad_field{"gemma_activation", "gemma3_text", {{"hidden_activation", "relu"}}, "relu"},
+        bad_field{"gemma_pattern", "gemma3_text", {{"sliding_window_pattern", 0}}, "sliding_window_pattern"},
+        bad_field{"gemma2", "gemma3_text", {{"model_type", "gemma2"}}, "\"gemma2\""},
         bad_field{"linear_factor", "llama", rope({{"type", "linear"}}), "lacks \"factor\""},
         bad_field{"linear_zero", "llama", rope({{"type", "linear"}, {"factor", 0}}), "factor is 0"},
         bad_field{"llama3_fields", "llama", rope({{"rope_type", "llama3"}, {"factor", 8}}), "low_freq_factor"},

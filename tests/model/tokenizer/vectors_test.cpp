@@ -102,7 +102,8 @@ TEST_P(generated_fixture, gives_the_ids_and_texts_of_the_reference_library) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(all, generated_fixture, ::testing::Values("llama3_like", "qwen2_like", "mistral_like"),
+INSTANTIATE_TEST_SUITE_P(all, generated_fixture,
+                         ::testing::Values("llama3_like", "qwen2_like", "mistral_like", "phi4_mini_like", "gemma_like"),
                          [](const auto& info) { return std::string(info.param); });
 
 }  // namespace

@@ -1,0 +1,121 @@
+// What GGUF names and lays out otherwise, against the golden models as Hugging Face has them.
+#include <gtest/gtest.h>
+
+#include "model/formats/model_files.hpp"
+#include "model/formats/safetensors.hpp"
+#include "tests/base/places.hpp"
+#include "tests/model/formats/gguf_builder.hpp"
+
+namespace troupe {
+namespace {
+
+using test::golden;
+using floats = std::vector<float>;
+
+/// A tensor of the folder, and what the converter calls it and does to it.
+struct converted {
+  const char *from, *to;
+  std::int64_t turned_heads = 0;  ///< whose rows become pairs of neighbours
+};
+
+const std::vector<converted> phi3_parts = {
+    {"input_layernorm", "attn_norm"},         {"self_attn.qkv_proj", "attn_qkv"}, {"self_attn.o_proj", "attn_output"},
+    {"post_attention_layernorm", "ffn_norm"}, {"mlp.gate_up_proj", "ffn_up"},     {"mlp.down_proj", "ffn_down"}};
+const std::vector<converted> smollm3_parts = {
+    {"input_layernorm", "attn_norm"}, {"self_attn.q_proj", "attn_q", 4},   {"self_attn.k_proj", "attn_k", 2},
+    {"self_attn.v_proj", "attn_v"},   {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
+    {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},           {"mlp.down_proj", "ffn_down"}};
+const std::vector<converted> gemma3_parts = {{"input_layernorm", "attn_norm"},
+                                             {"self_attn.q_proj", "attn_q"},
+                                             {"self_attn.q_norm", "attn_q_norm"},
+                                             {"self_attn.k_proj", "attn_k"},
+                                             {"self_attn.k_norm", "attn_k_norm"},
+                                             {"self_attn.v_proj", "attn_v"},
+                                             {"self_attn.o_proj", "attn_output"},
+                                             {"post_attention_layernorm", "post_attention_norm"},
+                                             {"pre_feedforward_layernorm", "ffn_norm"},
+                                             {"mlp.gate_proj", "ffn_gate"},
+                                             {"mlp.up_proj", "ffn_up"},
+                                             {"mlp.down_proj", "ffn_down"},
+                                             {"post_feedforward_layernorm", "post_ffw_norm"}};
+
+class gguf_names : public testing::Test {
+ protected:
+  void expect_the_same_weights(const std::string& family, const std::vector<converted>& parts, bool tied,
+                               float added_to_norms) {
+    const model_files folder = open_model(golden / family);
+    test::gguf_builder file = metadata_of(family, folder.config);
+    const auto add = [&](const std::string& from, const std::string& to, std::int64_t heads) {
+      add_tensor(folder, from + ".weight", to + ".weight", heads, added_to_norms, file);
+    };
+    add("model.embed_tokens", "token_embd", 0);
+    add("model.norm", "output_norm", 0);
+    if (!tied) add("lm_head", "output", 0);
+    for (std::int64_t layer = 0; layer < folder.config.layers; ++layer)
+      for (const converted& part : parts)
+        add("model.layers." + std::to_string(layer) + "." + part.from, "blk." + std::to_string(layer) + "." + part.to,
+            part.turned_heads);
+    folder_.write("model.gguf", file.build());
+    const model_files read = open_model(folder_.path() / "model.gguf");
+    ASSERT_EQ(read.weights.size(), folder.weights.size());
+    for (const auto& [name, weight] : folder.weights)
+      EXPECT_EQ(rows_of(read.weights.at(name)), rows_of(weight)) << name;
+  }
+
+ private:
+  static test::gguf_builder metadata_of(const std::string& family, const model_config& config) {
+    test::gguf_builder file;
+    const auto u32 = [&](const char* key, std::int64_t value) {
+      file.u32(family + "." + key, static_cast<std::uint32_t>(value));
+    };
+    file.string("general.architecture", family).f32(family + ".attention.layer_norm_rms_epsilon", config.norm_eps);
+    u32("block_count", config.layers), u32("embedding_length", config.hidden);
+    u32("feed_forward_length", config.ffn), u32("context_length", config.context);
+    u32("attention.head_count", config.heads), u32("attention.head_count_kv", config.kv_heads);
+    u32("attention.key_length", config.head_dim), u32("attention.sliding_window", 16);
+    return file;
+  }
+  static void add_tensor(const model_files& folder, const std::string& from, const std::string& to, std::int64_t heads,
+                         float added_to_norms, test::gguf_builder& file) {
+    const tensor_view& tensor = *folder.tensors.find(from);
+    floats values(static_cast<std::size_t>(tensor.elements()));
+    to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
+    if (tensor.shape.size() == 1)
+      for (float& value : values) value += added_to_norms;
+    if (heads > 0) values = with_neighbours(values, tensor.shape[0], tensor.shape[1], heads);
+    const std::vector<std::uint64_t> sizes(tensor.shape.rbegin(), tensor.shape.rend());
+    file.tensor(to, sizes, 0, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  }
+  /// Row p of a head's first half becomes row 2 p, row p of the second half row 2 p + 1.
+  static floats with_neighbours(const floats& from, std::int64_t rows, std::int64_t width, std::int64_t heads) {
+    floats to(from.size());
+    const std::int64_t dim = rows / heads;
+    for (std::int64_t row = 0; row < rows; ++row) {
+      const std::int64_t head = row / dim, within = row % dim, half = within / (dim / 2), pair = within % (dim / 2);
+      std::copy_n(from.begin() + row * width, width, to.begin() + (head * dim + 2 * pair + half) * width);
+    }
+    return to;
+  }
+  static floats rows_of(const weight_source& source) {
+    floats values(static_cast<std::size_t>(source.outs * source.ins));
+    source.read_rows(0, source.outs, values.data());
+    return values;
+  }
+
+  test::temp_folder folder_;
+};
+
+TEST_F(gguf_names, phi3_fuses_as_its_class_does) {
+  expect_the_same_weights("phi3", phi3_parts, false, 0);
+}
+
+TEST_F(gguf_names, smollm3_turns_neighbours) {
+  expect_the_same_weights("smollm3", smollm3_parts, true, 0);
+}
+
+TEST_F(gguf_names, gemma3_has_four_norms_with_the_one_added) {
+  expect_the_same_weights("gemma3", gemma3_parts, true, 1);
+}
+
+}  // namespace
+}  // namespace troupe
