@@ -40,7 +40,7 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       weights_(*model_, options_.first_layer, options_.layers, stream_, options_.split),
       adapters_(options_.first_layer, options_.layers, cuts_),
       tables_(options_.max_rows, options_.context, static_cast<int>(group_of_heads(model_->config))),
-      angles_(model_->config, options_.context, stream_),
+      angles_(model_->config, options_.context, options_.context, stream_),
       heads_width_(model_->config.heads * model_->config.head_dim),
       kv_width_(model_->config.kv_heads * model_->config.head_dim),
       picked_rows_(std::min(options_.max_rows, most_picked_rows)),
@@ -163,6 +163,7 @@ void cuda_decoder::run_decode(const pass_shape& shape) {
 void cuda_decoder::run_pass(const pass_shape& shape) {
   if (is_first())
     cuda::embed(stream_, {.table = weights_.embeddings,
+                          .factor = model_->config.embedding_factor,
                           .rows = shape.rows,
                           .tokens = tables_.tokens(),
                           .learned = weights_.positions,
@@ -185,12 +186,12 @@ void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
   multiply(shape, layer, rows_of(normed_, hidden), hidden, qkv);
   place_heads(shape, layer);
   attend_heads(shape, layer);
-  const linear_product o[] = {{linear_kind::o, weights.o, rows_of(hidden_, hidden), true}};
+  const linear_product o[] = {output_product(linear_kind::o, weights.o)};
   const float_rows mixed = rows_of(mixed_, heads_width_);
   gather_(stream_, mixed, shape.rows, cuts_.q);
   cuda::encode(stream_, mixed, shape.rows, heads_width_, codes_for(o));
   multiply(shape, layer, mixed, heads_width_, o);
-  gather_(stream_, rows_of(hidden_, hidden), shape.rows, cuts_.hidden);
+  finish_output(shape, weights.attention_output_norm);
 }
 
 void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
@@ -201,10 +202,31 @@ void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
   const std::span<const linear_product> inner(both, config.gated_mlp ? 2 : 1);
   normalize(shape.rows, weights.mlp_norm, nullptr, codes_for(inner), read_floats(shape, inner));
   multiply(shape, layer, rows_of(normed_, config.hidden), config.hidden, inner);
-  const linear_product down[] = {{linear_kind::down, weights.down, rows_of(hidden_, config.hidden), true}};
+  const linear_product down[] = {output_product(linear_kind::down, weights.down)};
   activate(shape, codes_for(down), read_floats(shape, down));
   multiply(shape, layer, up, config.ffn, down);
-  gather_(stream_, rows_of(hidden_, config.hidden), shape.rows, cuts_.hidden);
+  finish_output(shape, weights.mlp_output_norm);
+}
+
+cuda_decoder::linear_product cuda_decoder::output_product(linear_kind kind, const linear_weights& weights) const {
+  const std::int64_t hidden = model_->config.hidden;
+  if (model_->config.output_norms) return {kind, weights, rows_of(normed_, hidden)};
+  return {kind, weights, rows_of(hidden_, hidden), true};
+}
+
+void cuda_decoder::finish_output(const pass_shape& shape, const norm_weights& norm) {
+  const std::int64_t hidden = model_->config.hidden;
+  const bool normed = model_->config.output_norms;
+  gather_(stream_, rows_of(normed ? normed_ : hidden_, hidden), shape.rows, cuts_.hidden);
+  if (!normed) return;
+  normalize({.rows = shape.rows,
+             .n = hidden,
+             .x = rows_of(normed_, hidden),
+             .weight = norm.weight,
+             .bias = norm.bias,
+             .eps = model_->config.norm_eps,
+             .out = rows_of(hidden_, hidden),
+             .before = rows_of(hidden_, hidden)});
 }
 
 /// Codes are made of whole rows.
@@ -218,7 +240,9 @@ void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& code
                                          .x = own,
                                          .out = floats || !whole ? own : float_rows{},
                                          .codes = whole ? codes : cuda::row_codes{}};
-  if (config.gated_mlp)
+  if (config.gated_mlp && config.activation == activation_kind::gelu_tanh)
+    cuda::geglu(stream_, activation);
+  else if (config.gated_mlp)
     cuda::swiglu(stream_, activation);
   else
     cuda::gelu_tanh(stream_, activation);
@@ -240,8 +264,7 @@ void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
                               .q_norm = weights.q_norm.weight,
                               .k_norm = weights.k_norm.weight,
                               .norm_eps = config.norm_eps,
-                              .cosines = angles_.cosines(),
-                              .sines = angles_.sines()});
+                              .angles = angles_.of(config.rope_of(options_.first_layer + layer))});
 }
 
 void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
@@ -260,22 +283,26 @@ void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
                          .scratch = scratch_.data(),
                          .scratch_floats = static_cast<std::int64_t>(scratch_.size()),
                          .wide_tile_count = shape.wide_attention_tiles,
-                         .most_queries = has_single_rows ? std::min(group, cuda::tile_queries) : cuda::tile_queries});
+                         .most_queries = has_single_rows ? std::min(group, cuda::tile_queries) : cuda::tile_queries,
+                         .score_dim = static_cast<int>(config.divided_dim())});
 }
 
 void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int32_t* gather,
                              const cuda::row_codes& codes, bool floats) {
   const model_config& config = model_->config;
-  const cuda::norm_args args{.rows = rows,
-                             .n = config.hidden,
-                             .x = rows_of(hidden_, config.hidden),
-                             .gather = gather,
-                             .weight = norm.weight,
-                             .bias = norm.bias,
-                             .eps = config.norm_eps,
-                             .out = floats ? rows_of(normed_, config.hidden) : float_rows{},
-                             .codes = codes};
-  if (config.norm == norm_kind::rms)
+  normalize({.rows = rows,
+             .n = config.hidden,
+             .x = rows_of(hidden_, config.hidden),
+             .gather = gather,
+             .weight = norm.weight,
+             .bias = norm.bias,
+             .eps = config.norm_eps,
+             .out = floats ? rows_of(normed_, config.hidden) : float_rows{},
+             .codes = codes});
+}
+
+void cuda_decoder::normalize(const cuda::norm_args& args) {
+  if (model_->config.norm == norm_kind::rms)
     cuda::rms_norm(stream_, args);
   else
     cuda::layer_norm(stream_, args);

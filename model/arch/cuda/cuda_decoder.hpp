@@ -67,6 +67,10 @@ class cuda_decoder final : public decoder {
   /// only codes of it.
   void normalize(int rows, const norm_weights& norm, const std::int32_t* gather, const cuda::row_codes& codes,
                  bool floats);
+  void normalize(const cuda::norm_args& args);
+  /// What a layer adds to hidden: made there, or aside where it is normalized first.
+  linear_product output_product(linear_kind kind, const linear_weights& weights) const;
+  void finish_output(const pass_shape& shape, const norm_weights& norm);
   void multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                 std::span<const linear_product> products);
   void add_adapters(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,

@@ -6,18 +6,29 @@
 
 namespace troupe {
 
-device_angles::device_angles(const model_config& config, std::int64_t positions, const cuda::stream& on) {
-  if (config.position != position_kind::rotary) return;
-  const std::int64_t half = config.head_dim / 2;
-  const auto size = static_cast<std::size_t>(positions * half);
-  const rope_angles angles(config, config.rope, positions);
+device_angles::device_angles(const model_config& config, std::int64_t positions, std::int64_t context,
+                             const cuda::stream& on)
+    : pairs_(static_cast<int>(config.turned_dim() / 2)) {
+  const auto size = static_cast<std::size_t>(positions * pairs_);
   std::vector<float> cosines(size), sines(size);
-  for (std::int64_t i = 0; i < positions; ++i) angles.at(i, cosines.data() + i * half, sines.data() + i * half);
-  cosines_ = cuda::device_buffer<float>(size);
-  sines_ = cuda::device_buffer<float>(size);
-  cuda::copy(cosines_.data(), cosines.data(), size, on);
-  cuda::copy(sines_.data(), sines.data(), size, on);
-  on.wait();
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) {
+    const layer_rope rope = config.rope_of(layer);
+    if (rope == layer_rope::none) continue;
+    table& to = tables_[static_cast<std::size_t>(rope)];
+    if (to.cosines.size() > 0) continue;
+    const rope_angles angles(config, rope == layer_rope::local ? config.local_rope : config.rope, context);
+    for (std::int64_t i = 0; i < positions; ++i) angles.at(i, cosines.data() + i * pairs_, sines.data() + i * pairs_);
+    to = {cuda::device_buffer<float>(size), cuda::device_buffer<float>(size)};
+    cuda::copy(to.cosines.data(), cosines.data(), size, on);
+    cuda::copy(to.sines.data(), sines.data(), size, on);
+    on.wait();
+  }
+}
+
+cuda::head_angles device_angles::of(layer_rope rope) const {
+  if (rope == layer_rope::none) return {};
+  const table& own = tables_[static_cast<std::size_t>(rope)];
+  return {own.cosines.data(), own.sines.data(), pairs_};
 }
 
 }  // namespace troupe

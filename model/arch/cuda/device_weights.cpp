@@ -81,6 +81,8 @@ void device_weights::move_from(const loaded_model& model, std::int64_t first_lay
     layer_weights& to = layers.emplace_back();
     to.attention_norm = by.moved(from.attention_norm, config.hidden);
     to.mlp_norm = by.moved(from.mlp_norm, config.hidden);
+    to.attention_output_norm = by.moved(from.attention_output_norm, config.hidden);
+    to.mlp_output_norm = by.moved(from.mlp_output_norm, config.hidden);
     to.q_norm = by.moved(from.q_norm, config.head_dim);
     to.k_norm = by.moved(from.k_norm, config.head_dim);
     for (const linear_kind kind : every_linear) to[kind] = by.moved(from[kind], cuts.of(kind));

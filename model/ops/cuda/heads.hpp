@@ -14,32 +14,37 @@ template <int Pairs>
 struct lane_angles {
   float cosines[Pairs] = {}, sines[Pairs] = {};
 
-  __device__ lane_angles() {}
-  __device__ lane_angles(const float* cosines_, const float* sines_, int half) {
+  __device__ lane_angles(const head_angles& angles, std::int32_t position) {
+    const std::int64_t first = static_cast<std::int64_t>(position) * angles.pairs;
     for (int j = 0; j < Pairs; ++j) {
       const int place = threadIdx.x % 32 + 32 * j;
-      if (place >= half) continue;
-      cosines[j] = cosines_[place];
-      sines[j] = sines_[place];
+      if (place >= angles.pairs) continue;
+      cosines[j] = angles.cosines[first + place];
+      sines[j] = angles.sines[first + place];
     }
   }
 };
 
-/// A head in the registers of a warp: lane l has elements l + 32 j of both halves, which are what a rotation turns.
-template <int Pairs>
+/// A head in the registers of a warp: lane l has the pairs l + 32 j. Those that a rotation turns come first; the others
+/// share what is behind them in the same way. Without `InPart` all are turned, or none: then only the halves count.
+template <int Pairs, bool InPart>
 struct held_head {
   float low[Pairs], high[Pairs];
-  int dim, half;
+  int dim, half, turned;  ///< half: so many pairs; turned: of those
 
   __device__ static int place(int j) { return threadIdx.x % 32 + 32 * j; }
+  __device__ bool is_turned(int j) const { return place(j) < turned; }
+  __device__ int low_at(int j) const { return InPart && !is_turned(j) ? turned + place(j) : place(j); }
+  __device__ int high_at(int j) const { return (InPart && is_turned(j) ? turned : half) + place(j); }
   __device__ bool has_low(int j) const { return place(j) < half; }
   __device__ bool has_high(int j) const { return half + place(j) < dim; }
 
   __device__ held_head() {}
-  __device__ held_head(const float* from, int head_dim) : dim(head_dim), half((head_dim + 1) / 2) {
+  __device__ held_head(const float* from, int head_dim, int turned_pairs)
+      : dim(head_dim), half((head_dim + 1) / 2), turned(turned_pairs) {
     for (int j = 0; j < Pairs; ++j) {
-      low[j] = has_low(j) ? from[place(j)] : 0.0f;
-      high[j] = has_high(j) ? from[half + place(j)] : 0.0f;
+      low[j] = has_low(j) ? from[low_at(j)] : 0.0f;
+      high[j] = has_high(j) ? from[high_at(j)] : 0.0f;
     }
   }
 
@@ -47,8 +52,8 @@ struct held_head {
   template <class F>
   __device__ void each(F f) const {
     for (int j = 0; j < Pairs; ++j) {
-      if (has_low(j)) f(place(j), low[j]);
-      if (has_high(j)) f(half + place(j), high[j]);
+      if (has_low(j)) f(low_at(j), low[j]);
+      if (has_high(j)) f(high_at(j), high[j]);
     }
   }
 
@@ -57,8 +62,8 @@ struct held_head {
     each([&](int, float v) { squares = fmaf(v, v, squares); });
     const float factor = 1.0f / sqrtf(warp_sum(squares) / static_cast<float>(dim) + eps);
     for (int j = 0; j < Pairs; ++j) {
-      if (has_low(j)) low[j] = (low[j] * factor) * weight[place(j)];
-      if (has_high(j)) high[j] = (high[j] * factor) * weight[half + place(j)];
+      if (has_low(j)) low[j] = (low[j] * factor) * weight[low_at(j)];
+      if (has_high(j)) high[j] = (high[j] * factor) * weight[high_at(j)];
     }
   }
 
@@ -67,8 +72,8 @@ struct held_head {
     float squares = 0, products = 0;
     x.each([&](int, float v) { squares = fmaf(v, v, squares); });
     for (int j = 0; j < Pairs; ++j) {
-      if (has_low(j)) low[j] *= weight[place(j)], products = fmaf(low[j], x.low[j], products);
-      if (has_high(j)) high[j] *= weight[half + place(j)], products = fmaf(high[j], x.high[j], products);
+      if (has_low(j)) low[j] *= weight[low_at(j)], products = fmaf(low[j], x.low[j], products);
+      if (has_high(j)) high[j] *= weight[high_at(j)], products = fmaf(high[j], x.high[j], products);
     }
     const auto n = static_cast<float>(dim);
     const float factor = 1.0f / sqrtf(warp_sum(squares) / n + eps);
@@ -79,15 +84,9 @@ struct held_head {
     }
   }
 
-  /// By the angles, or with direction -1 back.
-  __device__ void rotate(const float* cosines, const float* sines, float direction) {
-    lane_angles<Pairs> by(cosines, sines, half);
-    for (float& sine : by.sines) sine *= direction;
-    rotate(by);
-  }
   __device__ void rotate(const lane_angles<Pairs>& by) {
     for (int j = 0; j < Pairs; ++j) {
-      if (!has_low(j)) continue;
+      if (!is_turned(j)) continue;
       const float a = low[j], b = high[j], c = by.cosines[j], s = by.sines[j];
       low[j] = a * c - b * s;
       high[j] = b * c + a * s;
@@ -100,7 +99,7 @@ struct held_head {
     return warp_max(most);
   }
 };
-using head_values = held_head<lane_pairs>;
+using head_values = held_head<lane_pairs, true>;
 
 /// In training: where a head of an example's first row lies.
 inline __device__ float* head_of(const head_rows& rows, const segment& of, int head) {

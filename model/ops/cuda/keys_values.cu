@@ -13,8 +13,8 @@ __device__ void store(std::uint16_t& to, float value) {
 }
 
 /// Keys are read in whole sixteens of dimensions, so what is behind the head's are zeros.
-template <class Element, int Pairs>
-__device__ void store_head(const held_head<Pairs>& v, head_block<Element> block, int slot, bool is_key) {
+template <class Element, class Head>
+__device__ void store_head(const Head& v, head_block<Element> block, int slot, bool is_key) {
   if constexpr (sizeof(Element) == 1) {
     const float most = v.largest(), inverse = most > 0 ? 127.0f / most : 0.0f;
     v.each([&](int d, float x) {
@@ -43,34 +43,32 @@ struct placed_head {
   }
 };
 
-template <class Element, int Pairs>
-__device__ void place_head(const place_args& a, const placed_head& own, held_head<Pairs>& v,
+template <class Element, int Pairs, bool InPart>
+__device__ void place_head(const place_args& a, const placed_head& own, held_head<Pairs, InPart>& v,
                            const lane_angles<Pairs>& angles, std::int32_t block, int slot) {
   const float* norm = own.is_query ? a.q_norm : own.is_key ? a.k_norm : nullptr;
   if (norm) v.normalize(norm, a.norm_eps);
-  if (a.cosines && (own.is_query || own.is_key)) v.rotate(angles);
+  if (own.is_query || own.is_key) v.rotate(angles);
   if (own.is_query) return v.each([&](int d, float x) { own.at[d] = x; });
   store_head(v, head_block<Element>(a.cache, block, own.head), slot, own.is_key);
 }
 
 /// A warp's heads are read at the same time, and turned by the same angles.
-template <class Element, int Pairs, int Heads>
+template <class Element, int Pairs, int Heads, bool InPart>
 __global__ void __launch_bounds__(head_warps * 32) place_rows(place_args a) {
   const int row = blockIdx.x, dim = a.cache.head_dim, all = a.heads + 2 * a.cache.heads;
   const int first = (blockIdx.y * head_warps + threadIdx.x / 32) * Heads;
   const std::int32_t position = a.places.positions[row];  // places and angles are there before the pass begins
   if (position < 0 || first >= all) return await_last_kernel();
-  const std::int64_t at = static_cast<std::int64_t>(position) * (dim / 2);
-  lane_angles<Pairs> angles;
-  if (a.cosines) angles = {a.cosines + at, a.sines + at, dim / 2};
+  const lane_angles<Pairs> angles(a.angles, position);
   const int slot = position % static_cast<int>(kv_positions);
   const std::int32_t* table = a.places.tables + a.places.sequences[row] * a.places.table_stride;
   const std::int32_t block = table[position / kv_positions];
   await_last_kernel();
-  held_head<Pairs> heads[Heads];
+  held_head<Pairs, InPart> heads[Heads];
 #pragma unroll
   for (int h = 0; h < Heads; ++h)
-    if (first + h < all) heads[h] = held_head<Pairs>(placed_head(a, row, first + h).at, dim);
+    if (first + h < all) heads[h] = held_head<Pairs, InPart>(placed_head(a, row, first + h).at, dim, a.angles.pairs);
 #pragma unroll
   for (int h = 0; h < Heads; ++h)
     if (first + h < all) place_head<Element>(a, placed_head(a, row, first + h), heads[h], angles, block, slot);
@@ -79,7 +77,7 @@ __global__ void __launch_bounds__(head_warps * 32) place_rows(place_args a) {
 constexpr int many_heads_rows = 256;  // that keep a device busy even where a warp has several heads
 constexpr int many_heads = 4;
 
-template <class Element, int Pairs>
+template <class Element, int Pairs, bool InPart>
 void place(const stream& on, const place_args& args) {
   const auto start = [&](auto kernel, int of_warp) {
     const dim3 grid(static_cast<unsigned>(args.rows),
@@ -87,9 +85,15 @@ void place(const stream& on, const place_args& args) {
     launch_early("place_heads", kernel, grid, head_warps * 32, on, args);
   };
   if (args.rows < many_heads_rows)
-    start(place_rows<Element, Pairs, 1>, 1);
+    start(place_rows<Element, Pairs, 1, InPart>, 1);
   else
-    start(place_rows<Element, Pairs, many_heads>, many_heads);
+    start(place_rows<Element, Pairs, many_heads, InPart>, many_heads);
+}
+
+template <class Element, int Pairs>
+void place(const stream& on, const place_args& args) {
+  const bool in_part = args.angles.pairs > 0 && 2 * args.angles.pairs < args.cache.head_dim;
+  (in_part ? place<Element, Pairs, true> : place<Element, Pairs, false>)(on, args);
 }
 
 template <class Element>

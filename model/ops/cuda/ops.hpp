@@ -55,9 +55,11 @@ constexpr std::int64_t most_row_values = 65536;  ///< that a block of threads ho
 // Rows begin at multiples of 16 bytes, and so do vectors; all can be read up to a multiple of four elements. Norms and
 // activations whose `out` is null make codes alone.
 
-/// hidden = the table's rows of these tokens (+ the learned vectors of their positions). A token below 0 gives zeros.
+/// hidden = the table's rows of these tokens * factor (+ the learned vectors of their positions). A token below 0 gives
+/// zeros.
 struct embed_args {
   matrix_view table = {};
+  float factor = 1;
   int rows = 0;
   const std::int32_t* tokens = nullptr;  ///< [rows]
   const float* learned = nullptr;        ///< [positions, learned_stride]; null: none
@@ -77,6 +79,7 @@ struct norm_args {
   float eps = 0;
   float_rows out = {};
   row_codes codes = {};
+  float_rows before = {};  ///< out = before + the norm, and no codes are made; may be out. Null: the norm alone
 };
 void rms_norm(const stream& on, const norm_args& args);
 void layer_norm(const stream& on, const norm_args& args);
@@ -84,12 +87,13 @@ void layer_norm(const stream& on, const norm_args& args);
 struct activation_args {
   int rows = 0;
   std::int64_t n = 0;
-  float_rows gate = {};  ///< of swiglu
+  float_rows gate = {};  ///< of swiglu and geglu
   float_rows x = {};
   float_rows out = {};  ///< may be x
   row_codes codes = {};
 };
 void swiglu(const stream& on, const activation_args& args);     ///< silu(gate) * x
+void geglu(const stream& on, const activation_args& args);      ///< gelu(gate) * x
 void gelu_tanh(const stream& on, const activation_args& args);  ///< gelu(x)
 
 // ---- products ----
@@ -189,8 +193,16 @@ struct row_places {
   std::int64_t table_stride = 0;
 };
 
-/// Query and key heads are normalized (where there are weights) and turned (where there are angles), the queries in
-/// place; keys and values are stored.
+/// By which angles a position turns heads: (i, i + pairs) for the first `pairs` numbers of each; what is behind these
+/// pairs stays.
+struct head_angles {
+  const float* cosines = nullptr;  ///< [positions, pairs]; likewise sines
+  const float* sines = nullptr;
+  int pairs = 0;  ///< 0: nothing turns
+};
+
+/// Query and key heads are normalized (where there are weights) and turned, the queries in place; keys and values are
+/// stored.
 struct place_args {
   int rows = 0;
   row_places places = {};
@@ -200,8 +212,7 @@ struct place_args {
   const float* q_norm = nullptr;  ///< [head_dim], null: none; likewise k_norm
   const float* k_norm = nullptr;
   float norm_eps = 0;
-  const float* cosines = nullptr;  ///< [positions, head_dim / 2], null: none; likewise sines
-  const float* sines = nullptr;
+  head_angles angles = {};
 };
 void place_heads(const stream& on, const place_args& args);
 
@@ -242,6 +253,7 @@ struct attention_args {
   std::int64_t scratch_floats = 0;
   int wide_tile_count = 0;
   int most_queries = tile_queries;  ///< that any tile which is not wide has
+  int score_dim = 0;                ///< scores are divided by its root; 0: by that of head_dim
 };
 /// Working memory that lets few tiles be shared out over sections, some tiles at a time; where it does not hold one,
 /// the op takes a tile's sections one by one.

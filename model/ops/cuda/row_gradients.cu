@@ -59,14 +59,32 @@ __global__ void __launch_bounds__(row_threads) swiglu_back_rows(activation_back_
 }
 
 /// y = x s(u) with u = a (x + b x^3): y' = s + x s (1 - s) a (1 + 3 b x^2)
+struct gelu_at {
+  static constexpr float slope_of_sigmoid = 1.5957691216057308f, cubic = 0.044715f;
+  float value, slope;
+
+  __device__ explicit gelu_at(float x) {
+    const float square = x * x, s = sigmoid(fmaf(square * x, cubic, x) * slope_of_sigmoid);
+    value = x * s;
+    slope = fmaf(value * (1.0f - s), fmaf(square, 3 * cubic, 1.0f) * slope_of_sigmoid, s);
+  }
+};
+
+__global__ void __launch_bounds__(row_threads) geglu_back_rows(activation_back_args a) {
+  const float* dy = a.dy.row(blockIdx.x);
+  float *gate = a.gate.row(blockIdx.x), *up = a.x.row(blockIdx.x);
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
+    const gelu_at gelu(gate[i]);
+    const float u = up[i];
+    up[i] = dy[i] * gelu.value;
+    gate[i] = (dy[i] * u) * gelu.slope;
+  }
+}
+
 __global__ void __launch_bounds__(row_threads) gelu_back_rows(activation_back_args a) {
-  constexpr float slope = 1.5957691216057308f, cubic = 0.044715f;
   const float* dy = a.dy.row(blockIdx.x);
   float* x = a.x.row(blockIdx.x);
-  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
-    const float v = x[i], square = v * v, s = sigmoid(fmaf(square * v, cubic, v) * slope);
-    x[i] = dy[i] * fmaf((v * s) * (1.0f - s), fmaf(square, 3 * cubic, 1.0f) * slope, s);
-  }
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) x[i] = dy[i] * gelu_at(x[i]).slope;
 }
 
 __global__ void __launch_bounds__(row_threads) cross_entropy_rows(cross_entropy_args a) {
@@ -103,6 +121,10 @@ void layer_norm_back(const stream& on, const norm_back_args& args) {
 
 void swiglu_back(const stream& on, const activation_back_args& args) {
   launch("swiglu_back", swiglu_back_rows, args.rows, row_threads_for(args.n), on, args);
+}
+
+void geglu_back(const stream& on, const activation_back_args& args) {
+  launch("geglu_back", geglu_back_rows, args.rows, row_threads_for(args.n), on, args);
 }
 
 void gelu_back(const stream& on, const activation_back_args& args) {

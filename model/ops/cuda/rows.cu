@@ -31,7 +31,19 @@ __device__ float norm_factor(const held_row<Share>& x, const norm_args& a) {
   return 1.0f / sqrtf(block_sum<row_value::squares, Share>(squares) / static_cast<float>(a.n) + a.eps);
 }
 
-template <class Share>
+template <class Share, bool Adds>
+__device__ void finish_norm(const held_row<Share>& x, int n, const norm_args& a) {
+  if constexpr (Adds) {
+    held_row<Share> sum;
+    sum.load(a.before.row(blockIdx.x), n);
+    sum.each([&](int j, int) { sum.of[j] = change([](float v, float by) { return v + by; }, sum.of[j], x.of[j]); });
+    sum.store(a.out.row(blockIdx.x), n);
+  } else {
+    finish(x, n, a.out, a.codes);
+  }
+}
+
+template <class Share, bool Adds>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks) rms_norm_rows(norm_args a) {
   const auto n = static_cast<int>(a.n);
   held_row<Share> x, weight;
@@ -41,10 +53,10 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) rms_norm_
   const float factor = norm_factor(x, a);
   x.each(
       [&](int j, int) { x.of[j] = change([&](float v, float w) { return (v * factor) * w; }, x.of[j], weight.of[j]); });
-  finish(x, n, a.out, a.codes);
+  finish_norm<Share, Adds>(x, n, a);
 }
 
-template <class Share>
+template <class Share, bool Adds>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks) layer_norm_rows(norm_args a) {
   const auto n = static_cast<int>(a.n);
   held_row<Share> x, weight, bias;
@@ -63,17 +75,28 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) layer_nor
     x.of[j] =
         change([&](float v, float w, float b) { return fmaf(v * factor, w, b); }, x.of[j], weight.of[j], bias.of[j]);
   });
-  finish(x, n, a.out, a.codes);
+  finish_norm<Share, Adds>(x, n, a);
 }
 
-template <class Share>
-__global__ void __launch_bounds__(Share::threads, Share::least_blocks) swiglu_rows(activation_args a) {
+struct silu {
+  __device__ float operator()(float v) const { return v * sigmoid(v); }
+};
+/// 0.5 x (1 + tanh(u)) is x sigmoid(2u).
+struct gelu {
+  __device__ float operator()(float v) const {
+    const float inner = fmaf((v * v) * v, 0.044715f, v);
+    return v * sigmoid(inner * 1.5957691216057308f);
+  }
+};
+
+template <class Share, class Activation>
+__global__ void __launch_bounds__(Share::threads, Share::least_blocks) gated_rows(activation_args a) {
   await_last_kernel();
   const auto n = static_cast<int>(a.n);
   const float *gate = a.gate.row(blockIdx.x), *up = a.x.row(blockIdx.x);
   held_row<Share> x;
   x.each([&](int j, int place) {
-    x.of[j] = change([](float g, float v) { return (g * sigmoid(g)) * v; }, x.load_four(gate, place, n),
+    x.of[j] = change([](float g, float v) { return Activation()(g) * v; }, x.load_four(gate, place, n),
                      x.load_four(up, place, n));
   });
   x.end(n);
@@ -86,12 +109,7 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) gelu_rows
   const auto n = static_cast<int>(a.n);
   held_row<Share> x;
   x.load(a.x.row(blockIdx.x), n);
-  const auto gelu = [](float v) {
-    // 0.5 x (1 + tanh(u)) is x sigmoid(2u)
-    const float inner = fmaf((v * v) * v, 0.044715f, v);
-    return v * sigmoid(inner * 1.5957691216057308f);
-  };
-  x.each([&](int j, int) { x.of[j] = change(gelu, x.of[j]); });
+  x.each([&](int j, int) { x.of[j] = change(gelu(), x.of[j]); });
   finish(x, n, a.out, a.codes);
 }
 
@@ -138,19 +156,29 @@ void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_
 
 void rms_norm(const stream& on, const norm_args& args) {
   for_width(args.n, [&](auto share) {
-    start_rows("rms_norm", rms_norm_rows<decltype(share)>, args.rows, 1, share.threads, on, args);
+    using rows_share = decltype(share);
+    const auto kernel = args.before.data ? rms_norm_rows<rows_share, true> : rms_norm_rows<rows_share, false>;
+    start_rows("rms_norm", kernel, args.rows, 1, share.threads, on, args);
   });
 }
 
 void layer_norm(const stream& on, const norm_args& args) {
   for_width(args.n, [&](auto share) {
-    start_rows("layer_norm", layer_norm_rows<decltype(share)>, args.rows, 1, share.threads, on, args);
+    using rows_share = decltype(share);
+    const auto kernel = args.before.data ? layer_norm_rows<rows_share, true> : layer_norm_rows<rows_share, false>;
+    start_rows("layer_norm", kernel, args.rows, 1, share.threads, on, args);
   });
 }
 
 void swiglu(const stream& on, const activation_args& args) {
   for_codes(args.n, args.codes, [&](auto share, unsigned blocks) {
-    start_rows("swiglu", swiglu_rows<decltype(share)>, args.rows, blocks, share.threads, on, args);
+    start_rows("swiglu", gated_rows<decltype(share), silu>, args.rows, blocks, share.threads, on, args);
+  });
+}
+
+void geglu(const stream& on, const activation_args& args) {
+  for_codes(args.n, args.codes, [&](auto share, unsigned blocks) {
+    start_rows("geglu", gated_rows<decltype(share), gelu>, args.rows, blocks, share.threads, on, args);
   });
 }
 

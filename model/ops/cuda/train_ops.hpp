@@ -96,15 +96,14 @@ void softmax_back(const stream& on, const softmax_args& args);
 void softmax_rounded(const stream& on, const softmax_args& args);
 void softmax_back_rounded(const stream& on, const softmax_args& args);
 
-/// Heads are normalized (where there are weights) and turned (where there are angles).
+/// Heads are normalized (where there are weights) and turned.
 struct turn_args {
   int rows = 0, heads = 0, dim = 0;
   const std::int32_t* positions = nullptr;
   float_rows x = {};
   const float* norm = nullptr;  ///< [dim]
   float eps = 0;
-  const float* cosines = nullptr;  ///< [positions, dim / 2]; likewise sines
-  const float* sines = nullptr;
+  head_angles angles = {};
   float_rows out = {};  ///< of turn_heads_back: the gradient of what came out, becomes that of x
 };
 void turn_heads(const stream& on, const turn_args& args);
@@ -130,10 +129,11 @@ struct activation_back_args {
   int rows = 0;
   std::int64_t n = 0;
   float_rows dy = {};
-  float_rows gate = {};  ///< of swiglu
+  float_rows gate = {};  ///< of swiglu and geglu
   float_rows x = {};
 };
 void swiglu_back(const stream& on, const activation_back_args& args);
+void geglu_back(const stream& on, const activation_back_args& args);
 void gelu_back(const stream& on, const activation_back_args& args);
 
 /// Which elements of a LoRA's input are dropped: drawn as on the processor (model/train/dropout_kernels.cpp).

@@ -13,15 +13,17 @@ struct own_head {
   __device__ float* at(const float_rows& rows, int dim) const { return rows.data + row * rows.stride + head * dim; }
 };
 
+/// By the angles, or with direction -1 back.
 __device__ void rotate(head_values& v, const turn_args& a, int row, float direction) {
-  const std::int64_t angles = static_cast<std::int64_t>(a.positions[row]) * (a.dim / 2);
-  if (a.cosines) v.rotate(a.cosines + angles, a.sines + angles, direction);
+  lane_angles<lane_pairs> by(a.angles, a.positions[row]);
+  for (float& sine : by.sines) sine *= direction;
+  v.rotate(by);
 }
 
 __global__ void turn_rows(turn_args a) {
   const own_head own;
   if (own.head >= a.heads) return;
-  head_values v(own.at(a.x, a.dim), a.dim);
+  head_values v(own.at(a.x, a.dim), a.dim, a.angles.pairs);
   if (a.norm) v.normalize(a.norm, a.eps);
   rotate(v, a, own.row, 1);
   float* out = own.at(a.out, a.dim);
@@ -32,9 +34,9 @@ __global__ void turn_rows_back(turn_args a) {
   const own_head own;
   if (own.head >= a.heads) return;
   float* out = own.at(a.out, a.dim);
-  head_values gradient(out, a.dim);
+  head_values gradient(out, a.dim, a.angles.pairs);
   rotate(gradient, a, own.row, -1);
-  if (a.norm) gradient.normalize_back(head_values(own.at(a.x, a.dim), a.dim), a.norm, a.eps);
+  if (a.norm) gradient.normalize_back(head_values(own.at(a.x, a.dim), a.dim, a.angles.pairs), a.norm, a.eps);
   gradient.each([&](int d, float value) { out[d] = value; });
 }
 

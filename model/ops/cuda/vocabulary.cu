@@ -95,6 +95,7 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) embed_row
   held_row<Share> row = {};
   if (token >= 0) {
     read_any_row(table, token, row);
+    row.each([&](int j, int) { row.of[j] = change([&](float v) { return v * a.factor; }, row.of[j]); });
     if (a.learned) {
       const float* learned = a.learned + a.positions[blockIdx.x] * a.learned_stride;
       row.each([&](int j, int place) {

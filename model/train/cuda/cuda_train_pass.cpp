@@ -65,6 +65,7 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(config.hidden));
   make_activations();
   normed_ = take(config.hidden);
+  if (config.output_norms) middle_ = take(config.hidden);
   gradient_ = take(config.hidden);
   inner_ = take(std::max(config.hidden, heads_width_));
   active_ = take(config.ffn);
@@ -106,7 +107,10 @@ void cuda_train_pass::make_activations() {
     a.k = take(kv_width_);
     a.v = take(kv_width_);
     a.mixed = take(heads_width_);
-    a.middle = take(config.hidden);
+    if (config.output_norms)
+      a.attended = take(config.hidden), a.fed = take(config.hidden);
+    else
+      a.middle = take(config.hidden);
     a.up = take(config.ffn);
     if (config.gated_mlp) a.gate = take(config.ffn);
     for (buffer& between : a.lora) between = take(lora_width_);
@@ -119,9 +123,10 @@ cuda_train_pass::linear cuda_train_pass::linear_of(std::size_t layer, linear_kin
 
 device_attention::input cuda_train_pass::attention_input(std::size_t layer, const activations& a) const {
   const layer_weights& weights = weights_.layers[layer];
-  const std::int64_t window = model_.config.window_of(static_cast<std::int64_t>(layer));
+  const auto index = static_cast<std::int64_t>(layer);
   return {.rows = rows_,
-          .window = window,
+          .window = model_.config.window_of(index),
+          .rope = model_.config.rope_of(index),
           .q_norm = weights.q_norm.weight,
           .k_norm = weights.k_norm.weight,
           .q = rows_of(a.q, heads_width_),
@@ -208,6 +213,7 @@ void cuda_train_pass::pace() {
 
 void cuda_train_pass::forward() {
   cuda::embed(stream_, {.table = weights_.embeddings,
+                        .factor = model_.config.embedding_factor,
                         .rows = rows_.count(),
                         .tokens = rows_.tokens(),
                         .learned = weights_.positions,
@@ -233,164 +239,46 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
   apply(linear(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
   attention_.forward(stream_, attention_input(layer, a), rows_of(a.mixed, heads_width_));
   read(rows_of(a.mixed, heads_width_), heads_width_);
-  apply_to_sum(linear(linear_kind::o), rows_of(a.mixed, heads_width_), a, in, &a.middle);
-  normalize_to_read(weights.mlp_norm, a.middle);
+  add_output(layer, linear_kind::o, rows_of(a.mixed, heads_width_), a, in, &middle_of(a));
+  normalize_to_read(weights.mlp_norm, middle_of(a));
   gate_and_up(layer, a);
   activate_to_read(a);
-  apply_to_sum(linear(linear_kind::down), rows_of(active_, config.ffn), a, a.middle, out);
+  add_output(layer, linear_kind::down, rows_of(active_, config.ffn), a, middle_of(a), out);
+}
+
+void cuda_train_pass::add_output(std::size_t layer, linear_kind kind, float_rows x, const activations& a,
+                                 const buffer& before, const buffer* sum) {
+  const linear l = linear_of(layer, kind);
+  if (!model_.config.output_norms) return apply_to_sum(l, x, a, before, sum);
+  const layer_weights& weights = weights_.layers[layer];
+  const bool is_o = kind == linear_kind::o;
+  const buffer& made = is_o ? a.attended : a.fed;
+  apply(l, x, a, hidden_rows(made), into::set);
+  if (sum) add_normalized(is_o ? weights.attention_output_norm : weights.mlp_output_norm, before, made, *sum);
 }
 
 void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   const layer_weights& weights = weights_.layers[layer];
   const auto linear = [&](linear_kind kind) { return linear_of(layer, kind); };
-  const float_rows normed = hidden_rows(normed_), gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
+  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_);
   const float_rows mixed_gradient = rows_of(inner_, heads_width_);
   const float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
+  if (model_.config.output_norms) add_normalized(weights.attention_output_norm, inputs_[layer], a.attended, middle_);
   activate_to_read(a);
   down_back(layer, a);
-  normalize_to_read(weights.mlp_norm, a.middle);
+  normalize_to_read(weights.mlp_norm, middle_of(a));
   gate_and_up_back(layer, a);
-  normalize_back(weights.mlp_norm, a.middle, inner_);
+  normalize_back(weights.mlp_norm, middle_of(a), inner_, gradient_);
   read(rows_of(a.mixed, heads_width_), heads_width_);
-  apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), gradient, mixed_gradient, into::set);
+  const float_rows attended_gradient = output_gradient(weights.attention_output_norm, a.attended);
+  apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), attended_gradient, mixed_gradient, into::set);
   attention_.backward(stream_, attention_input(layer, a), mixed_gradient, dq, dk, dv);
   normalize_to_read(weights.attention_norm, inputs_[layer]);
   const float_rows dx = layer > 0 ? inner : float_rows{};  // nothing is trained below the first layer
   apply_back(linear(linear_kind::q), a, normed, dq, dx, into::set);
   apply_back(linear(linear_kind::k), a, normed, dk, dx, into::add);
   apply_back(linear(linear_kind::v), a, normed, dv, dx, into::add);
-  if (dx.data) normalize_back(weights.attention_norm, inputs_[layer], inner_);
-}
-
-cuda::norm_args cuda_train_pass::norm_of(const norm_weights& norm, const buffer& x) const {
-  return {.rows = rows_.count(),
-          .n = model_.config.hidden,
-          .x = hidden_rows(x),
-          .weight = norm.weight,
-          .bias = norm.bias,
-          .eps = model_.config.norm_eps,
-          .out = hidden_rows(normed_)};
-}
-
-void cuda_train_pass::normalize_to_read(const norm_weights& norm, const buffer& x) {
-  const std::int64_t hidden = model_.config.hidden;
-  if (is_read_rounded() && model_.config.norm == norm_kind::rms)
-    return cuda::rms_norm_rounded(stream_, norm_of(norm, x), padded_row(hidden), library_->inputs(hidden));
-  normalize(norm_of(norm, x));
-  read(hidden_rows(normed_), hidden);
-}
-
-void cuda_train_pass::normalize(const cuda::norm_args& args) {
-  if (model_.config.norm == norm_kind::rms)
-    cuda::rms_norm(stream_, args);
-  else
-    cuda::layer_norm(stream_, args);
-}
-
-void cuda_train_pass::normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy) {
-  normalize_back({.rows = rows_.count(),
-                  .n = model_.config.hidden,
-                  .x = hidden_rows(x),
-                  .weight = norm.weight,
-                  .eps = model_.config.norm_eps,
-                  .dy = hidden_rows(dy),
-                  .dx = hidden_rows(gradient_)});
-}
-
-void cuda_train_pass::normalize_back(const cuda::norm_back_args& args) {
-  if (model_.config.norm == norm_kind::rms)
-    cuda::rms_norm_back(stream_, args);
-  else
-    cuda::layer_norm_back(stream_, args);
-}
-
-// --- between gate, up and down ---
-
-void cuda_train_pass::gate_and_up(std::size_t layer, const activations& a) {
-  const std::int64_t ffn = model_.config.ffn;
-  const float_rows normed = hidden_rows(normed_);
-  for (const auto& [kind, out] : {std::pair{linear_kind::gate, &a.gate}, std::pair{linear_kind::up, &a.up}}) {
-    const linear l = linear_of(layer, kind);
-    if (is_mlp_rounded())
-      library_->forward(stream_, layer_of(l), rows_of_layer(l, a, normed), rounded_rows_of(*out, ffn));
-    else if (l.weights.w.outs > 0)
-      apply(l, normed, a, rows_of(*out, ffn), into::set);
-  }
-}
-
-cuda::rounded_swiglu_args cuda_train_pass::rounded_swiglu_of(const activations& a) const {
-  const std::int64_t ffn = model_.config.ffn;
-  return {.rows = rows_.count(),
-          .n = ffn,
-          .padded = padded_row(ffn),
-          .gate = rounded_rows_of(a.gate, ffn),
-          .x = rounded_rows_of(a.up, ffn)};
-}
-
-void cuda_train_pass::activate_to_read(const activations& a) {
-  const std::int64_t ffn = model_.config.ffn;
-  if (is_mlp_rounded()) return cuda::swiglu_rounded(stream_, rounded_swiglu_of(a), library_->inputs(ffn));
-  const cuda::activation_args args{.rows = rows_.count(),
-                                   .n = ffn,
-                                   .gate = rows_of(a.gate, ffn),
-                                   .x = rows_of(a.up, ffn),
-                                   .out = rows_of(active_, ffn)};
-  if (model_.config.gated_mlp)
-    cuda::swiglu(stream_, args);
-  else
-    cuda::gelu_tanh(stream_, args);
-  read(rows_of(active_, ffn), ffn);
-}
-
-void cuda_train_pass::down_back(std::size_t layer, const activations& a) {
-  const std::int64_t ffn = model_.config.ffn;
-  const linear down = linear_of(layer, linear_kind::down);
-  const float_rows active = rows_of(active_, ffn), gradient = hidden_rows(gradient_);
-  if (is_mlp_rounded())
-    library_->back(stream_, layer_of(down), rows_of_layer(down, a, active), gradient,
-                   rounded_rows_of(active_gradient_, ffn));
-  else
-    apply_back(down, a, active, gradient, rows_of(active_gradient_, ffn), into::set);
-}
-
-void cuda_train_pass::gate_and_up_back(std::size_t layer, const activations& a) {
-  const std::int64_t ffn = model_.config.ffn;
-  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_);
-  if (is_mlp_rounded()) {
-    auto args = rounded_swiglu_of(a);
-    args.padded = padded_outs(ffn);
-    cuda::swiglu_back_rounded(stream_, args, rounded_rows_of(active_gradient_, ffn), library_->gradients(ffn, 0),
-                              library_->gradients(ffn, 1));
-  } else {
-    activate_back(a);
-  }
-  into how = into::set;
-  int gradients = 0;
-  for (const auto& [kind, made] : {std::pair{linear_kind::gate, &a.gate}, std::pair{linear_kind::up, &a.up}}) {
-    const linear l = linear_of(layer, kind);
-    if (l.weights.w.outs == 0) continue;
-    if (is_mlp_rounded()) {
-      auto rows = rows_of_layer(l, a, normed);
-      rows.gradients = gradients++;
-      library_->back(stream_, layer_of(l), rows, {}, inner, how);
-    } else {
-      apply_back(l, a, normed, rows_of(*made, ffn), inner, how);
-    }
-    how = into::add;
-  }
-}
-
-void cuda_train_pass::activate_back(const activations& a) {
-  const std::int64_t ffn = model_.config.ffn;
-  const cuda::activation_back_args args{.rows = rows_.count(),
-                                        .n = ffn,
-                                        .dy = rows_of(active_gradient_, ffn),
-                                        .gate = rows_of(a.gate, ffn),
-                                        .x = rows_of(a.up, ffn)};
-  if (model_.config.gated_mlp)
-    cuda::swiglu_back(stream_, args);
-  else
-    cuda::gelu_back(stream_, args);
+  if (dx.data) normalize_back(weights.attention_norm, inputs_[layer], inner_, gradient_);
 }
 
 }  // namespace troupe

@@ -34,7 +34,9 @@ class cuda_train_pass final : public train_pass {
   using buffer = cuda::device_buffer<float>;
   /// Of a layer, what backward reads.
   struct activations {
-    buffer q, k, v, mixed, middle, gate, up;
+    buffer q, k, v, mixed, gate, up;
+    buffer middle;         // the rows between attention and mlp; empty where outputs have norms
+    buffer attended, fed;  // what attention and mlp gave, before its norm; empty where outputs have none
     std::array<buffer, linear_kinds> lora;  // A x of each linear layer that is adapted; by a library in bf16
   };
   struct linear {
@@ -59,13 +61,23 @@ class cuda_train_pass final : public train_pass {
   /// Without `out` only what backward reads is made.
   void forward_layer(std::size_t layer, activations& a, const buffer* out);
   void backward_layer(std::size_t layer, activations& a);
+  const buffer& middle_of(const activations& a) const { return model_.config.output_norms ? middle_ : a.middle; }
+  /// sum = before + what o or down gives, or its norm; `sum` may be null.
+  void add_output(std::size_t layer, linear_kind kind, float_rows x, const activations& a, const buffer& before,
+                  const buffer* sum);
+
+  // cuda_train_rows.cpp
   cuda::norm_args norm_of(const norm_weights& norm, const buffer& x) const;
   void normalize(const cuda::norm_args& args);
   /// For the layers that read what comes out, normed_.
   void normalize_to_read(const norm_weights& norm, const buffer& x);
-  /// gradient_ += what dy means for the input of the norm.
-  void normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy);
+  /// sum = before + the norm of what was made.
+  void add_normalized(const norm_weights& norm, const buffer& before, const buffer& made, const buffer& sum);
+  /// dx += what dy means for the input of the norm.
+  void normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy, const buffer& dx);
   void normalize_back(const cuda::norm_back_args& args);
+  /// Of what o or down gave: gradient_, or in normed_ what that means for the input of the norm.
+  float_rows output_gradient(const norm_weights& norm, const buffer& made);
   /// The layers before the activation.
   void gate_and_up(std::size_t layer, const activations& a);
   /// For the layer that reads what comes out, active_.
@@ -75,6 +87,7 @@ class cuda_train_pass final : public train_pass {
   /// From there through the activation and the layers before it to inner_.
   void gate_and_up_back(std::size_t layer, const activations& a);
   void activate_back(const activations& a);
+  bool is_geglu() const { return model_.config.gated_mlp && model_.config.activation == activation_kind::gelu_tanh; }
   cuda::rounded_swiglu_args rounded_swiglu_of(const activations& a) const;
 
   // cuda_train_products.cpp
@@ -123,7 +136,7 @@ class cuda_train_pass final : public train_pass {
   std::int64_t heads_width_, kv_width_, lora_width_, loss_rows_;
   std::vector<buffer> inputs_;  // of each layer, and the last one's output
   std::vector<activations> activations_;
-  buffer normed_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
+  buffer normed_, middle_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
   buffer final_, final_gradient_, logits_, slices_;
   std::unique_ptr<library_linears> library_;  ///< null: our own kernels serve alone
   bool all_by_library_ = false, mlp_can_be_rounded_ = false;

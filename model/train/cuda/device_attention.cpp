@@ -26,7 +26,7 @@ device_attention::device_attention(const model_config& config, std::int64_t most
       k_(to_size(most_rows * padded_row(kv_heads_ * dim_))),
       scores_(to_size(heads_at_once_ * group_ * score_step_)),
       score_gradients_(scores_.size()),
-      angles_(config, most_positions, on) {}
+      angles_(config, most_positions, config.context, on) {}
 
 void device_attention::forward(const cuda::stream& on, const input& in, float_rows out) const {
   turn(on, in);
@@ -64,8 +64,7 @@ cuda::turn_args device_attention::turned(const input& in, bool are_keys) const {
           .x = are_keys ? in.k : in.q,
           .norm = are_keys ? in.k_norm : in.q_norm,
           .eps = config_.norm_eps,
-          .cosines = angles_.cosines(),
-          .sines = angles_.sines(),
+          .angles = angles_.of(in.rope),
           .out = are_keys ? turned_k() : turned_q()};
 }
 
@@ -117,7 +116,7 @@ cuda::softmax_args device_attention::softmax_of(const input& in, head_range head
           .heads = static_cast<int>(heads.count * group_),
           .positions = in.rows.positions(),
           .window = in.window,
-          .factor = 1.0f / std::sqrt(static_cast<float>(dim_)),
+          .factor = 1.0f / std::sqrt(static_cast<float>(config_.divided_dim())),
           .scores = scores_in(scores_),
           .gradients = scores_in(score_gradients_)};
 }

@@ -19,6 +19,7 @@ class device_attention {
   struct input {
     const device_rows& rows;
     std::int64_t window = 0;
+    layer_rope rope = layer_rope::global;
     const float *q_norm = nullptr, *k_norm = nullptr;  ///< of each head; null: none
     float_rows q, k, v;
   };

@@ -25,7 +25,7 @@ inline const std::map<std::string, std::string> split_shapes{
     {"qwen3", R"({"model_type": "qwen3", "hidden_size": 40, "num_attention_heads": 12, "num_key_value_heads": 6,
                   "head_dim": 16, "intermediate_size": 40, "num_hidden_layers": 3, "vocab_size": 40)"},
     {"phi3", R"({"model_type": "phi3", "hidden_size": 96, "num_attention_heads": 8, "num_key_value_heads": 4,
-                 "intermediate_size": 76, "num_hidden_layers": 2, "vocab_size": 70)"},
+                 "partial_rotary_factor": 0.5, "intermediate_size": 76, "num_hidden_layers": 2, "vocab_size": 70)"},
     {"gemma3", R"({"model_type": "gemma3_text", "hidden_size": 88, "num_attention_heads": 8, "num_key_value_heads": 4,
                    "head_dim": 24, "intermediate_size": 100, "num_hidden_layers": 3, "vocab_size": 66,
                    "query_pre_attn_scalar": 20, "sliding_window": 9, "sliding_window_pattern": 2)"},

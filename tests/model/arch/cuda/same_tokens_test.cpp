@@ -33,6 +33,9 @@ INSTANTIATE_TEST_SUITE_P(on_a_gpu, same_tokens,
                                          same_tokens_case{"gpt2", scheme::u8g64, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"llama", scheme::q4, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"qwen3", scheme::u4g32, kv_kind::f16, first_gpu, length},
+                                         same_tokens_case{"phi3", scheme::q8, kv_kind::f16, first_gpu, length},
+                                         same_tokens_case{"smollm3", scheme::bf16, kv_kind::f16, first_gpu, length},
+                                         same_tokens_case{"gemma3", scheme::u8, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"qwen2", scheme::u8, kv_kind::i8, first_gpu, length}),
                          [](const auto& info) { return name_of(info); });
 

@@ -9,7 +9,7 @@ namespace {
 using cuda_attention = device_test;
 
 /// The answer of one row and query head, from keys and values as the cache rounded them.
-std::vector<double> expected_head(const sequences_data& data, int row, int head, int window) {
+std::vector<double> expected_head(const sequences_data& data, int row, int head, int window, int score_dim = 0) {
   const cache_shape& s = data.shape;
   const int position = data.row_positions[std::size_t(row)], first_row = row - position;
   const int from = window && position + 1 > window ? position + 1 - window : 0;
@@ -24,7 +24,8 @@ std::vector<double> expected_head(const sequences_data& data, int row, int head,
   std::vector<double> scores, out(static_cast<std::size_t>(s.dim));
   for (int p = from; p <= position; ++p) {
     const auto k = head_of(data.k, p);
-    scores.push_back(std::inner_product(k.begin(), k.end(), q, 0.0) / std::sqrt(double(s.dim)));
+    scores.push_back(std::inner_product(k.begin(), k.end(), q, 0.0) /
+                     std::sqrt(double(score_dim > 0 ? score_dim : s.dim)));
   }
   const double most = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
@@ -51,7 +52,7 @@ struct row_range {
   bool is_wide = false;
 };
 std::vector<float> attend_ranges(const sequences_data& data, const std::vector<row_range>& ranges, int window,
-                                 std::int64_t most_scratch, float* lent_scratch = nullptr) {
+                                 std::int64_t most_scratch, float* lent_scratch = nullptr, int score_dim = 0) {
   const int group = data.shape.heads / data.shape.kv_heads;
   std::vector<attention_tile> tiles, wide_tiles;
   std::vector<std::int32_t> sequences, positions;
@@ -86,6 +87,7 @@ std::vector<float> attend_ranges(const sequences_data& data, const std::vector<r
   a.wide_tile_count = static_cast<int>(wide_tiles.size());
   a.most_queries = most_queries;
   a.window = window;
+  a.score_dim = score_dim;
   a.positions = highest;
   a.q = {q_.data(), data.shape.q_stride()};
   a.out = {out.data(), data.shape.q_stride()};
@@ -105,12 +107,14 @@ std::vector<row_range> all_rows(const sequences_data& data, bool is_wide = false
   return ranges;
 }
 
-void expect_correct(const sequences_data& data, const std::vector<float>& got, int window, int every) {
+void expect_correct(const sequences_data& data, const std::vector<float>& got, int window, int every,
+                    int score_dim = 0) {
   for (int row = 0; row < data.rows; row += every)
     for (int head = 0; head < data.shape.heads; ++head) {
       SCOPED_TRACE(testing::Message() << "row " << row << " head " << head);
       expect_near(got.data() + row * data.shape.q_stride() + head * data.shape.dim,
-                  expected_head(data, row, head, window), std::size_t(data.shape.dim), allowed_share(data.shape.kind));
+                  expected_head(data, row, head, window, score_dim), std::size_t(data.shape.dim),
+                  allowed_share(data.shape.kind));
     }
 }
 
@@ -126,6 +130,15 @@ TEST_F(cuda_attention, equals_plain_sums_for_every_kind_of_cache_and_head) {
         data.store(50);
         expect_correct(data, attend_ranges(data, all_rows(data), window, all_scratch), window, 5);
       }
+}
+
+TEST_F(cuda_attention, scores_are_divided_by_another_root) {
+  random_data random(40);
+  for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8}) {
+    const sequences_data data(random, {kind, 4, 2, 16}, {1, 41});
+    data.store(50);
+    expect_correct(data, attend_ranges(data, all_rows(data), 0, all_scratch, nullptr, 7), 0, 5, 7);
+  }
 }
 
 TEST_F(cuda_attention, wide_tiles_give_the_same_bits) {

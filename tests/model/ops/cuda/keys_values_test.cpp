@@ -36,14 +36,20 @@ void normalize(float* head, const std::vector<float>& weight, int dim) {
   for (int d = 0; d < dim; ++d) head[d] = float(head[d] / std::sqrt(squares / dim + 1e-5)) * weight[std::size_t(d)];
 }
 
-void expect_heads_placed(random_data& random, const std::vector<int>& lengths, const std::vector<int>& dims) {
+/// A head, and how much of it turns.
+struct head_size {
+  int dim, turned;
+};
+
+void expect_heads_placed(random_data& random, const std::vector<int>& lengths, const std::vector<head_size>& sizes) {
   const int positions_count = *std::max_element(lengths.begin(), lengths.end());
   for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8})
-    for (const int dim : dims) {
+    for (const auto& [dim, turned] : sizes) {
+      const int pairs = turned / 2;
       const sequences_data data(random, {kind, 4, 2, dim}, lengths);
-      const std::int64_t angle_count = std::int64_t{positions_count} * (dim / 2);
+      const std::int64_t angle_count = std::int64_t{positions_count} * pairs;
       const auto norm = random_rows(random, 1, dim, dim),
-                 angles = random_rows(random, 2 * positions_count, dim / 2, dim / 2);
+                 angles = random_rows(random, 2 * positions_count, pairs, pairs);
       const device_array<float> norm_(norm), angles_(angles);
       const device_array<std::int32_t> sequences(data.row_sequences), positions(data.row_positions);
       place_args a{.rows = data.rows};
@@ -54,8 +60,7 @@ void expect_heads_placed(random_data& random, const std::vector<int>& lengths, c
       a.v = {data.v_.data(), data.shape.kv_stride()};
       a.q_norm = a.k_norm = norm_.data();
       a.norm_eps = 1e-5f;
-      a.cosines = angles_.data();
-      a.sines = angles_.data() + angle_count;
+      a.angles = {angles_.data(), angles_.data() + angle_count, pairs};
       const auto q = in_every_order([&] {
         const device_array<float> fresh(data.q);
         a.q = {fresh.data(), data.shape.q_stride()};
@@ -66,12 +71,13 @@ void expect_heads_placed(random_data& random, const std::vector<int>& lengths, c
       });
       const auto memory = data.memory.read();
       for (int row = 0; row < data.rows; ++row) {
-        const auto at = data.row_positions[std::size_t(row)] * (dim / 2);
-        const auto placed = [&](const std::vector<float>& from, std::int64_t stride, int head) {
+        const auto at = data.row_positions[std::size_t(row)] * pairs;
+        const auto placed = [&, dim = dim, turned = turned](const std::vector<float>& from, std::int64_t stride,
+                                                            int head) {
           std::vector<float> x(from.begin() + row * stride + head * dim,
                                from.begin() + row * stride + (head + 1) * dim);
           normalize(x.data(), norm, dim);
-          kernels().rotate(x.data(), 1, dim, dim, angles.data() + at, angles.data() + angle_count + at);
+          kernels().rotate(x.data(), 1, dim, turned, angles.data() + at, angles.data() + angle_count + at);
           return x;
         };
         for (int head = 0; head < 4; ++head)
@@ -92,12 +98,17 @@ void expect_heads_placed(random_data& random, const std::vector<int>& lengths, c
 
 TEST_F(cuda_keys_values, heads_are_normalized_and_turned_and_stored) {
   random_data random(21);
-  expect_heads_placed(random, {19, 1, 5}, {8, 24, 64, 130});
+  expect_heads_placed(random, {19, 1, 5}, {{8, 8}, {24, 24}, {64, 64}, {130, 130}});
+}
+
+TEST_F(cuda_keys_values, heads_are_turned_in_part_or_not_at_all) {
+  random_data random(24);
+  expect_heads_placed(random, {19, 1, 5}, {{16, 12}, {96, 72}, {160, 34}, {8, 0}, {25, 0}, {130, 0}});
 }
 
 TEST_F(cuda_keys_values, heads_of_many_rows_are_as_those_of_few) {
   random_data random(23);
-  expect_heads_placed(random, {250, 30}, {24, 130});
+  expect_heads_placed(random, {250, 30}, {{24, 24}, {130, 130}, {128, 96}});
 }
 
 TEST_F(cuda_keys_values, rows_that_only_fill_a_pass_up_store_nothing) {

@@ -140,6 +140,38 @@ TEST_F(cuda_rows, norms_equal_the_hosts) {
   }
 }
 
+TEST_F(cuda_rows, norms_are_added_to_what_is_there) {
+  random_data random(10);
+  for (const std::int64_t n : {std::int64_t{65}, std::int64_t{768}, wide_lengths[1]}) {
+    const std::int64_t stride = padded_row(n);
+    const device_array<float> x(random_rows(random, 2, n, stride)), weight(random_rows(random, 1, n, stride)),
+        bias(random_rows(random, 1, n, stride));
+    const auto before = random_rows(random, 2, n, stride);
+    norm_args a{.rows = 2, .n = n, .x = {x.data(), stride}, .weight = weight.data(), .bias = bias.data(), .eps = 1e-5f};
+    for (const auto norm : {rms_norm, layer_norm}) {
+      a.before = {};
+      const auto made = rows_of(2, n, [&](const stream& on, float_rows out, const row_codes& codes) {
+        a.out = out;
+        a.codes = codes;
+        norm(on, a);
+      });
+      const auto sum = in_every_order([&] {
+        const device_array<float> out(before);
+        a.out = a.before = {out.data(), stride};
+        const stream on;
+        norm(on, a);
+        on.wait();
+        return out.read();
+      });
+      for (std::int64_t row = 0; row < 2; ++row)
+        for (std::int64_t i = 0; i < n; ++i) {
+          const auto at = std::size_t(row * stride + i);
+          ASSERT_EQ(sum[at], before[at] + made[at]) << n << " " << row << " " << i;
+        }
+    }
+  }
+}
+
 TEST_F(cuda_rows, norms_and_activations_of_wide_rows_equal_the_hosts) {
   random_data random(8);
   for (const std::int64_t n : wide_lengths) {
@@ -162,6 +194,7 @@ TEST_F(cuda_rows, norms_and_activations_of_wide_rows_equal_the_hosts) {
     expect_equal(rms_norm, norm, [&](float* to) { host.rms_norm(x.data(), y.data(), n, 0, to); });
     expect_equal(layer_norm, norm, [&](float* to) { host.layer_norm(x.data(), y.data(), z.data(), n, 0, to); });
     expect_equal(swiglu, activation, [&](float* to) { host.swiglu(y.data(), x.data(), n, to); });
+    expect_equal(geglu, activation, [&](float* to) { host.geglu(y.data(), x.data(), n, to); });
     expect_equal(gelu_tanh, activation, [&](float* to) { host.gelu_tanh(x.data(), n, to); });
   }
 }
@@ -192,23 +225,29 @@ TEST_F(cuda_rows, codes_can_be_all_that_is_made) {
   const float_rows rows{x_.data(), stride};
   expect_the_same(rms_norm, norm_args{.rows = 2, .n = n, .x = rows, .weight = weight.data()});
   expect_the_same(swiglu, activation_args{.rows = 2, .n = n, .gate = rows, .x = rows});
+  expect_the_same(geglu, activation_args{.rows = 2, .n = n, .gate = rows, .x = rows});
 }
 
 TEST_F(cuda_rows, activations_equal_the_hosts_over_the_whole_range) {
   constexpr std::int64_t n = 1000, stride = 1024;
-  aligned_buffer<float> gate(stride), up(stride), swiglu_(stride), gelu_(stride);
+  aligned_buffer<float> gate(stride), up(stride), swiglu_(stride), geglu_(stride), gelu_(stride);
   for (std::size_t i = 0; i < n; ++i) gate[i] = 0.237f * (float(i) - 500), up[i] = 1.5f - 0.003f * float(i);
   kernels().swiglu(gate.data(), up.data(), n, swiglu_.data());
+  kernels().geglu(gate.data(), up.data(), n, geglu_.data());
   kernels().gelu_tanh(gate.data(), n, gelu_.data());
   const device_array<float> g(gate), u(up);
   const auto silu = rows_of(1, n, [&](const stream& on, float_rows out, const row_codes& codes) {
     swiglu(on, {1, n, {g.data(), stride}, {u.data(), stride}, out, codes});
+  });
+  const auto gated = rows_of(1, n, [&](const stream& on, float_rows out, const row_codes& codes) {
+    geglu(on, {1, n, {g.data(), stride}, {u.data(), stride}, out, codes});
   });
   const auto gelu = rows_of(1, n, [&](const stream& on, float_rows out, const row_codes& codes) {
     gelu_tanh(on, {1, n, {}, {g.data(), stride}, out, codes});
   });
   for (std::size_t i = 0; i < n; ++i) {
     EXPECT_NEAR(silu[i], swiglu_[i], 1e-6 + 1e-6 * std::fabs(swiglu_[i]));
+    EXPECT_NEAR(gated[i], geglu_[i], 1e-6 + 1e-6 * std::fabs(geglu_[i]));
     EXPECT_NEAR(gelu[i], gelu_[i], 1e-6 + 1e-6 * std::fabs(gelu_[i]));
   }
 }
@@ -224,7 +263,8 @@ TEST_F(cuda_rows, an_embedding_is_the_matrix_row_to_the_bit_for_every_scheme) {
     const std::vector<std::int32_t> tokens{36, 0, -1, 17}, positions{4, 1, 0, 0};
     const device_array<std::int32_t> tokens_(tokens), positions_(positions);
     for (const bool with_learned : {false, true}) {
-      embed_args a{.table = matrix.view, .rows = 4, .tokens = tokens_.data()};
+      const float factor = with_learned ? 1.0f : 5.6568542f;
+      embed_args a{.table = matrix.view, .factor = factor, .rows = 4, .tokens = tokens_.data()};
       if (with_learned) a.learned = learned_.data(), a.learned_stride = stride, a.positions = positions_.data();
       a.out = {out.data(), stride};
       const auto got = in_every_order([&] {
@@ -236,6 +276,7 @@ TEST_F(cuda_rows, an_embedding_is_the_matrix_row_to_the_bit_for_every_scheme) {
       for (std::size_t row = 0; row < 4; ++row) {
         std::vector<float> expected(n);
         if (tokens[row] >= 0) unpack_row(table.view, tokens[row], expected.data());
+        for (float& value : expected) value *= factor;
         for (std::size_t i = 0; i < n && with_learned && tokens[row] >= 0; ++i)
           expected[i] += learned[std::size_t(positions[row]) * stride + i];
         ASSERT_EQ(std::memcmp(expected.data(), got.data() + row * stride, n * 4), 0) << name_of(kind) << " row " << row;

@@ -190,15 +190,16 @@ TEST_F(cuda_train_heads, softmax_and_its_gradient_are_rounded_in_place) {
   expect_softmax(true, 5e-3);
 }
 
-/// A head of 10 is normalized and turned; the gradient that comes back is the slope in some direction.
-TEST_F(cuda_train_heads, are_turned_there_and_back) {
-  constexpr int rows = 6, heads = 3, dim = 10, half = dim / 2;
+/// So many pairs of a head of 10, which is normalized before; the gradient that comes back is the slope in some
+/// direction.
+void expect_turned(int pairs) {
+  constexpr int rows = 6, heads = 3, dim = 10;
   random_data random(63);
   const std::int64_t stride = padded_row(heads * dim);
   const auto x = random_rows(random, rows, heads * dim, stride), dy = random_rows(random, rows, heads * dim, stride);
   std::vector<float> norm, cosines, sines;
   for (int i = 0; i < dim; ++i) norm.push_back(1 + 0.1f * random.value());
-  for (int i = 0; i < 4 * half; ++i) cosines.push_back(std::cos(float(i))), sines.push_back(std::sin(float(i)));
+  for (int i = 0; i < 4 * pairs; ++i) cosines.push_back(std::cos(float(i))), sines.push_back(std::sin(float(i)));
   const device_array<float> norm_there(norm), cosines_there(cosines), sines_there(sines), x_there(x);
   const device_array<std::int32_t> positions(std::vector<std::int32_t>{0, 1, 2, 0, 1, 3});
   const std::vector<std::int32_t> position_of{0, 1, 2, 0, 1, 3};
@@ -210,8 +211,7 @@ TEST_F(cuda_train_heads, are_turned_there_and_back) {
                    {x_there.data(), stride},
                    normed ? norm_there.data() : nullptr,
                    1e-5f,
-                   cosines_there.data(),
-                   sines_there.data(),
+                   {cosines_there.data(), sines_there.data(), pairs},
                    {}};
     const auto run = [&](const std::vector<float>& out, auto op) {
       return in_every_order([&] {
@@ -231,9 +231,9 @@ TEST_F(cuda_train_heads, are_turned_there_and_back) {
       for (int i = 0; i < dim && normed; ++i)
         v[std::size_t(i)] *= norm[std::size_t(i)] / std::sqrt(squares / dim + 1e-5);
       std::vector<double> out(v);
-      for (int i = 0; i < half; ++i) {
-        const auto angle = std::size_t(position_of[std::size_t(row)] * half + i), low = std::size_t(i),
-                   high = low + half;
+      for (int i = 0; i < pairs; ++i) {
+        const auto angle = std::size_t(position_of[std::size_t(row)] * pairs + i), low = std::size_t(i),
+                   high = low + std::size_t(pairs);
         out[low] = v[low] * cosines[angle] - v[high] * sines[angle];
         out[high] = v[high] * cosines[angle] + v[low] * sines[angle];
       }
@@ -256,6 +256,14 @@ TEST_F(cuda_train_heads, are_turned_there_and_back) {
         }
       }
   }
+}
+
+TEST_F(cuda_train_heads, are_turned_there_and_back) {
+  expect_turned(5);
+}
+
+TEST_F(cuda_train_heads, are_turned_in_part_or_not_at_all) {
+  for (const int pairs : {3, 0}) expect_turned(pairs);
 }
 
 }  // namespace

@@ -81,23 +81,31 @@ TEST_F(cuda_train_rows, norms_give_the_slope_to_the_rows_they_were_made_of) {
     }
 }
 
-double sigmoid_of(double x) {
-  return 1 / (1 + std::exp(-x));
+double silu_of(double v) {
+  return v / (1 + std::exp(-v));
+}
+
+double gelu_of(double v) {
+  return 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
 }
 
 TEST_F(cuda_train_rows, activations_become_their_own_gradients) {
+  const struct {
+    void (*back)(const stream&, const activation_back_args&);
+    double (*value)(double);
+    bool gated;
+  } activations[] = {{swiglu_back, silu_of, true}, {geglu_back, gelu_of, true}, {gelu_back, gelu_of, false}};
   random_data random(72);
   for (const std::int64_t n : row_lengths) {
     const std::int64_t stride = padded_row(n);
     const auto gate = random_rows(random, rows, n, stride), x = random_rows(random, rows, n, stride),
                dy = random_rows(random, rows, n, stride);
     const device_array<float> dy_there(dy);
-    for (const bool gated : {false, true}) {
-      const auto got = in_every_order([&] {
+    for (const auto& [back, value, gated] : activations) {
+      const auto got = in_every_order([&, back = back] {
         const device_array<float> gate_there(gate), x_there(x);
         const stream on;
-        (gated ? swiglu_back : gelu_back)(
-            on, {rows, n, {dy_there.data(), stride}, {gate_there.data(), stride}, {x_there.data(), stride}});
+        back(on, {rows, n, {dy_there.data(), stride}, {gate_there.data(), stride}, {x_there.data(), stride}});
         on.wait();
         auto both = x_there.read();
         const auto second = gate_there.read();
@@ -107,11 +115,9 @@ TEST_F(cuda_train_rows, activations_become_their_own_gradients) {
       for (int row = 0; row < rows; ++row)
         for (std::int64_t i = 0; i < n; ++i) {
           const auto at = std::size_t(row * stride + i);
-          const auto value = [&](double v) {
-            return gated ? sigmoid_of(v) * v
-                         : 0.5 * v * (1 + std::tanh(std::sqrt(2 / M_PI) * (v + 0.044715 * v * v * v)));
+          const auto slope = [&, value = value](double v) {
+            return (value(v + 1e-5) - value(v - 1e-5)) / 2e-5 * dy[at];
           };
-          const auto slope = [&](double v) { return (value(v + 1e-5) - value(v - 1e-5)) / 2e-5 * dy[at]; };
           ASSERT_NEAR(got[at], gated ? value(gate[at]) * dy[at] : slope(x[at]), 1e-4);
           ASSERT_NEAR(got[x.size() + at], gated ? slope(gate[at]) * x[at] : double(gate[at]), 1e-4);
         }

@@ -17,9 +17,11 @@ struct attention_case {
   std::int64_t q_width = 40, kv_width = 20;
   aligned_buffer<float> q, k, v, dout, q_norm, k_norm;
 
-  explicit attention_case(std::int64_t window_, bool normed) : window(window_) {
-    config.hidden = 40, config.heads = 4, config.kv_heads = 2, config.head_dim = 10;
+  /// `in_part`: not all of a head turns, and scores are divided by another root.
+  attention_case(std::int64_t window_, bool normed, bool in_part) : window(window_) {
+    config.layers = 1, config.hidden = 40, config.heads = 4, config.kv_heads = 2, config.head_dim = 10;
     config.vocab_size = 50, config.context = 256, config.qk_norm = normed;
+    if (in_part) config.rotary_dim = 6, config.score_dim = 7;
     batch = some_rows(config, {5, 1, 130});
     random_data random(81);
     const auto rows = [&](std::int64_t width) {
@@ -47,6 +49,7 @@ results on_the_processor(const attention_case& c) {
   const attention_pass::input in{.batch = c.batch,
                                  .layer = layer,
                                  .window = c.window,
+                                 .rope = layer_rope::global,
                                  .q = {c.q.data(), q_stride},
                                  .k = {c.k.data(), kv_stride},
                                  .v = {c.v.data(), kv_stride}};
@@ -108,13 +111,14 @@ results on_a_gpu(const attention_case& c, bool rounded) {
   return all;
 }
 
-class device_attention_test : public testing::TestWithParam<std::tuple<std::int64_t, bool>> {
+class device_attention_test : public testing::TestWithParam<std::tuple<std::int64_t, bool, bool>> {
  protected:
   void SetUp() override { skip_without_gpu(); }
 };
 
 TEST_P(device_attention_test, is_the_processors) {
-  const attention_case c(std::get<0>(GetParam()), std::get<1>(GetParam()));
+  const auto [window, normed, in_part] = GetParam();
+  const attention_case c(window, normed, in_part);
   const results expected = on_the_processor(c);
   for (const bool rounded : {false, true}) {
     const results got = on_a_gpu(c, rounded);
@@ -124,7 +128,8 @@ TEST_P(device_attention_test, is_the_processors) {
 }
 
 INSTANTIATE_TEST_SUITE_P(windows_and_norms, device_attention_test,
-                         testing::Values(std::tuple{0, false}, std::tuple{70, true}));
+                         testing::Values(std::tuple{0, false, false}, std::tuple{70, true, false},
+                                         std::tuple{0, true, true}));
 
 }  // namespace
 }  // namespace troupe

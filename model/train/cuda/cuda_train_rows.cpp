@@ -1,0 +1,159 @@
+// What happens to each row of a pass alone: norms, and what lies between gate, up and down.
+#include <utility>
+
+#include "model/train/cuda/cuda_train_pass.hpp"
+
+namespace troupe {
+
+cuda::norm_args cuda_train_pass::norm_of(const norm_weights& norm, const buffer& x) const {
+  return {.rows = rows_.count(),
+          .n = model_.config.hidden,
+          .x = hidden_rows(x),
+          .weight = norm.weight,
+          .bias = norm.bias,
+          .eps = model_.config.norm_eps,
+          .out = hidden_rows(normed_)};
+}
+
+void cuda_train_pass::normalize_to_read(const norm_weights& norm, const buffer& x) {
+  const std::int64_t hidden = model_.config.hidden;
+  if (is_read_rounded() && model_.config.norm == norm_kind::rms)
+    return cuda::rms_norm_rounded(stream_, norm_of(norm, x), padded_row(hidden), library_->inputs(hidden));
+  normalize(norm_of(norm, x));
+  read(hidden_rows(normed_), hidden);
+}
+
+void cuda_train_pass::normalize(const cuda::norm_args& args) {
+  if (model_.config.norm == norm_kind::rms)
+    cuda::rms_norm(stream_, args);
+  else
+    cuda::layer_norm(stream_, args);
+}
+
+void cuda_train_pass::normalize_back(const norm_weights& norm, const buffer& x, const buffer& dy, const buffer& dx) {
+  normalize_back({.rows = rows_.count(),
+                  .n = model_.config.hidden,
+                  .x = hidden_rows(x),
+                  .weight = norm.weight,
+                  .eps = model_.config.norm_eps,
+                  .dy = hidden_rows(dy),
+                  .dx = hidden_rows(dx)});
+}
+
+void cuda_train_pass::normalize_back(const cuda::norm_back_args& args) {
+  if (model_.config.norm == norm_kind::rms)
+    cuda::rms_norm_back(stream_, args);
+  else
+    cuda::layer_norm_back(stream_, args);
+}
+
+void cuda_train_pass::add_normalized(const norm_weights& norm, const buffer& before, const buffer& made,
+                                     const buffer& sum) {
+  cuda::norm_args args = norm_of(norm, made);
+  args.before = hidden_rows(before);
+  args.out = hidden_rows(sum);
+  normalize(args);
+}
+
+float_rows cuda_train_pass::output_gradient(const norm_weights& norm, const buffer& made) {
+  if (!model_.config.output_norms) return hidden_rows(gradient_);
+  cuda::clear(normed_.data(), normed_.size() * sizeof(float), stream_);
+  normalize_back(norm, made, gradient_, normed_);
+  return hidden_rows(normed_);
+}
+
+// --- between gate, up and down ---
+
+void cuda_train_pass::gate_and_up(std::size_t layer, const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  const float_rows normed = hidden_rows(normed_);
+  for (const auto& [kind, out] : {std::pair{linear_kind::gate, &a.gate}, std::pair{linear_kind::up, &a.up}}) {
+    const linear l = linear_of(layer, kind);
+    if (is_mlp_rounded())
+      library_->forward(stream_, layer_of(l), rows_of_layer(l, a, normed), rounded_rows_of(*out, ffn));
+    else if (l.weights.w.outs > 0)
+      apply(l, normed, a, rows_of(*out, ffn), into::set);
+  }
+}
+
+cuda::rounded_swiglu_args cuda_train_pass::rounded_swiglu_of(const activations& a) const {
+  const std::int64_t ffn = model_.config.ffn;
+  return {.rows = rows_.count(),
+          .n = ffn,
+          .padded = padded_row(ffn),
+          .gate = rounded_rows_of(a.gate, ffn),
+          .x = rounded_rows_of(a.up, ffn)};
+}
+
+void cuda_train_pass::activate_to_read(const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  if (is_mlp_rounded()) return cuda::swiglu_rounded(stream_, rounded_swiglu_of(a), library_->inputs(ffn));
+  const cuda::activation_args args{.rows = rows_.count(),
+                                   .n = ffn,
+                                   .gate = rows_of(a.gate, ffn),
+                                   .x = rows_of(a.up, ffn),
+                                   .out = rows_of(active_, ffn)};
+  if (is_geglu())
+    cuda::geglu(stream_, args);
+  else if (model_.config.gated_mlp)
+    cuda::swiglu(stream_, args);
+  else
+    cuda::gelu_tanh(stream_, args);
+  read(rows_of(active_, ffn), ffn);
+}
+
+void cuda_train_pass::down_back(std::size_t layer, const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  const linear down = linear_of(layer, linear_kind::down);
+  const float_rows active = rows_of(active_, ffn);
+  const float_rows gradient = output_gradient(weights_.layers[layer].mlp_output_norm, a.fed);
+  if (is_mlp_rounded())
+    library_->back(stream_, layer_of(down), rows_of_layer(down, a, active), gradient,
+                   rounded_rows_of(active_gradient_, ffn));
+  else
+    apply_back(down, a, active, gradient, rows_of(active_gradient_, ffn), into::set);
+}
+
+void cuda_train_pass::gate_and_up_back(std::size_t layer, const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_);
+  if (is_mlp_rounded()) {
+    auto args = rounded_swiglu_of(a);
+    args.padded = padded_outs(ffn);
+    cuda::swiglu_back_rounded(stream_, args, rounded_rows_of(active_gradient_, ffn), library_->gradients(ffn, 0),
+                              library_->gradients(ffn, 1));
+  } else {
+    activate_back(a);
+  }
+  into how = into::set;
+  int gradients = 0;
+  for (const auto& [kind, made] : {std::pair{linear_kind::gate, &a.gate}, std::pair{linear_kind::up, &a.up}}) {
+    const linear l = linear_of(layer, kind);
+    if (l.weights.w.outs == 0) continue;
+    if (is_mlp_rounded()) {
+      auto rows = rows_of_layer(l, a, normed);
+      rows.gradients = gradients++;
+      library_->back(stream_, layer_of(l), rows, {}, inner, how);
+    } else {
+      apply_back(l, a, normed, rows_of(*made, ffn), inner, how);
+    }
+    how = into::add;
+  }
+}
+
+void cuda_train_pass::activate_back(const activations& a) {
+  const std::int64_t ffn = model_.config.ffn;
+  const cuda::activation_back_args args{.rows = rows_.count(),
+                                        .n = ffn,
+                                        .dy = rows_of(active_gradient_, ffn),
+                                        .gate = rows_of(a.gate, ffn),
+                                        .x = rows_of(a.up, ffn)};
+  if (is_geglu())
+    cuda::geglu_back(stream_, args);
+  else if (model_.config.gated_mlp)
+    cuda::swiglu_back(stream_, args);
+  else
+    cuda::gelu_back(stream_, args);
+}
+
+}  // namespace troupe
