@@ -178,13 +178,9 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
   const linear_product down[] = {output_product(linear_kind::down, weights.down, hidden)};
   prepare_gathered(batch.rows, up, cuts_.ffn, down, [&](int row) {
     float* own = up.row(row) + cuts_.ffn.first;
-    const float* own_gate = gate.row(row) + cuts_.ffn.first;
-    if (gated && model_->config.activation == activation_kind::gelu_tanh)
-      with_.kernels.geglu(own_gate, own, columns, own);
-    else if (gated)
-      with_.kernels.swiglu(own_gate, own, columns, own);
-    else
-      with_.kernels.gelu_tanh(own, columns, own);
+    if (!gated) return with_.kernels.gelu_tanh(own, columns, own);
+    const auto activate = model_->config.is_geglu() ? with_.kernels.geglu : with_.kernels.swiglu;
+    activate(gate.row(row) + cuts_.ffn.first, own, columns, own);
   });
   multiply(batch, layer, up, down);
   finish_output(batch, weights.mlp_output_norm, hidden);

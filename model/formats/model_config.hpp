@@ -90,6 +90,7 @@ struct model_config {
     if (position != position_kind::rotary) return layer_rope::none;
     return layer_ropes.empty() ? layer_rope::global : layer_ropes[static_cast<std::size_t>(layer)];
   }
+  bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
   std::int64_t turned_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
   std::int64_t divided_dim() const { return score_dim > 0 ? score_dim : head_dim; }
 };

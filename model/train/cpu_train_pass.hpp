@@ -62,7 +62,6 @@ class cpu_train_pass final : public train_pass {
                       const_float_rows dy, float_rows dx);
   /// The gradient of what attention or mlp gave: gradient_, or through its norm in normed_.
   const_float_rows output_gradient(const trained_norm& norm, const buffer& made);
-  bool is_geglu() const { return model_.config.gated_mlp && model_.config.activation == activation_kind::gelu_tanh; }
   void activate(const activations& a);
   void activate_back(const activations& a);
 

@@ -95,7 +95,7 @@ void cpu_train_pass::activate(const activations& a) {
   for_rows(rows_, [&](std::int64_t r, int) {
     const float* up = ffn_rows(a.up).row(r);
     float* active = ffn_rows(active_).row(r);
-    if (is_geglu())
+    if (model_.config.is_geglu())
       with_.kernels.geglu(ffn_rows(a.gate).row(r), up, ffn, active);
     else if (model_.config.gated_mlp)
       with_.kernels.swiglu(ffn_rows(a.gate).row(r), up, ffn, active);
@@ -110,7 +110,7 @@ void cpu_train_pass::activate_back(const activations& a) {
   for_rows(rows_, [&](std::int64_t r, int) {
     const float* gradient = ffn_rows(active_gradient_).row(r);
     float* up = ffn_rows(a.up).row(r);
-    if (is_geglu())
+    if (model_.config.is_geglu())
       kernels_.geglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);
     else if (model_.config.gated_mlp)
       kernels_.swiglu_back(gradient, ffn, ffn_rows(a.gate).row(r), up);

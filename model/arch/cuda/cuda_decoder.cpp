@@ -240,7 +240,7 @@ void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& code
                                          .x = own,
                                          .out = floats || !whole ? own : float_rows{},
                                          .codes = whole ? codes : cuda::row_codes{}};
-  if (config.gated_mlp && config.activation == activation_kind::gelu_tanh)
+  if (config.is_geglu())
     cuda::geglu(stream_, activation);
   else if (config.gated_mlp)
     cuda::swiglu(stream_, activation);

@@ -87,7 +87,6 @@ class cuda_train_pass final : public train_pass {
   /// From there through the activation and the layers before it to inner_.
   void gate_and_up_back(std::size_t layer, const activations& a);
   void activate_back(const activations& a);
-  bool is_geglu() const { return model_.config.gated_mlp && model_.config.activation == activation_kind::gelu_tanh; }
   cuda::rounded_swiglu_args rounded_swiglu_of(const activations& a) const;
 
   // cuda_train_products.cpp

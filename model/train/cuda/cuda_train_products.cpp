@@ -24,7 +24,8 @@ void cuda_train_pass::take_library() {
   for (const layer_weights& layer : weights_.layers) {
     for (const linear_kind kind : every_linear)
       if (layer[kind].w.outs > 0 && !is_by_library(layer[kind].w)) all_by_library_ = false;
-    if (!model_.config.gated_mlp || is_geglu() || layer[linear_kind::gate].bias || layer[linear_kind::up].bias)
+    if (!model_.config.gated_mlp || model_.config.is_geglu() || layer[linear_kind::gate].bias ||
+        layer[linear_kind::up].bias)
       mlp_can_be_rounded_ = false;
   }
 }

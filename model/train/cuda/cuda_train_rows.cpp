@@ -93,7 +93,7 @@ void cuda_train_pass::activate_to_read(const activations& a) {
                                    .gate = rows_of(a.gate, ffn),
                                    .x = rows_of(a.up, ffn),
                                    .out = rows_of(active_, ffn)};
-  if (is_geglu())
+  if (model_.config.is_geglu())
     cuda::geglu(stream_, args);
   else if (model_.config.gated_mlp)
     cuda::swiglu(stream_, args);
@@ -148,7 +148,7 @@ void cuda_train_pass::activate_back(const activations& a) {
                                         .dy = rows_of(active_gradient_, ffn),
                                         .gate = rows_of(a.gate, ffn),
                                         .x = rows_of(a.up, ffn)};
-  if (is_geglu())
+  if (model_.config.is_geglu())
     cuda::geglu_back(stream_, args);
   else if (model_.config.gated_mlp)
     cuda::swiglu_back(stream_, args);
