@@ -10,6 +10,7 @@
 #include "cli/program_id.hpp"
 #include "cluster/launch/machine.hpp"
 #include "model/arch/device.hpp"
+#include "model/arch/expert_routes.hpp"
 
 namespace troupe {
 namespace {
@@ -30,10 +31,13 @@ std::uint64_t bytes_of(const matrix_view& w) {
 std::uint64_t pass_bytes_of(const node_site& site) {
   const model_config& model = site.model->config;
   const scheduler_settings& of = site.config.scheduler;
-  const std::int64_t row = 5 * model.hidden + 2 * (model.heads + model.kv_heads) * model.head_dim + 2 * model.ffn;
+  const std::int64_t row = 5 * model.hidden + 2 * (model.heads + model.kv_heads) * model.head_dim;
+  const std::int64_t mlp = model.experts > 0
+                               ? expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn)
+                               : of.max_batch_tokens * 2 * model.ffn;
   const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
   const std::int64_t scores = site.threads * 16 * site.context;
-  return static_cast<std::uint64_t>(of.max_batch_tokens * row + logits + scores) * sizeof(float);
+  return static_cast<std::uint64_t>(of.max_batch_tokens * row + mlp + logits + scores) * sizeof(float);
 }
 
 model_shape shape_of(const node_site& site) {

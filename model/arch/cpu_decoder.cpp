@@ -15,9 +15,8 @@ std::size_t size(std::int64_t rows, std::int64_t stride) {
 }
 
 /// Whether they are a pass's, or lie at the places of some rows' experts.
-std::int64_t most_input_rows(const model_config& config, int max_rows, int expert_rows) {
-  if (config.experts == 0) return max_rows;
-  return std::max<std::int64_t>(max_rows, expert_routes::most_places(config, std::min(max_rows, expert_rows)));
+std::int64_t most_input_rows(const model_config& config, int max_rows) {
+  return std::max<std::int64_t>(max_rows, expert_routes::most_places(config, max_rows));
 }
 
 /// Row-wise work, `at_once` rows a task: a few are not worth handing over.
@@ -39,7 +38,7 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
       q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
       ffn_stride_(padded_row(model_->config.ffn)),
-      quantized_(with.kernels, most_input_rows(model_->config, chosen.max_rows, expert_rows),
+      quantized_(with.kernels, most_input_rows(model_->config, chosen.max_rows),
                  std::max({hidden_stride(), q_stride_, ffn_stride_})),
       routes_(model_->config, with.kernels) {
   const model_config& config = model_->config;

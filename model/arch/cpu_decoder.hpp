@@ -79,8 +79,6 @@ class cpu_decoder final : public decoder {
   void finish_output(const pass& batch, const norm_weights& norm, float_rows hidden);
 
   // cpu_decoder_experts.cpp
-  /// Of a pass, that go through experts together: more take more memory, with fewer the experts are read more often.
-  static constexpr int expert_rows = 512;
   void take_expert_rows();
   void mix_experts(const pass& batch, std::int64_t layer, float_rows hidden);
   void choose_experts(const layer_weights& weights, float_rows hidden, int rows);

@@ -6,7 +6,7 @@
 namespace troupe {
 void cpu_decoder::take_expert_rows() {
   const model_config& config = model_->config;
-  const int rows = std::min(options_.max_rows, expert_rows);
+  const int rows = std::min(options_.max_rows, expert_routes::rows_together);
   const std::int64_t places = expert_routes::most_places(config, rows);
   const auto floats = [](std::int64_t count, std::int64_t stride) {
     return aligned_buffer<float>(static_cast<std::size_t>(count * stride));
@@ -18,9 +18,10 @@ void cpu_decoder::take_expert_rows() {
 }
 
 void cpu_decoder::mix_experts(const pass& batch, std::int64_t layer, float_rows hidden) {
-  for (int first = 0; first < batch.rows; first += expert_rows) {
+  constexpr int at_once = expert_routes::rows_together;
+  for (int first = 0; first < batch.rows; first += at_once) {
     const float_rows some{hidden.row(first), hidden.stride};
-    const int rows = std::min(expert_rows, batch.rows - first);
+    const int rows = std::min(at_once, batch.rows - first);
     choose_experts(weights_of(layer), some, rows);
     run_experts(weights_of(layer));
     add_visits(some, rows);

@@ -69,7 +69,7 @@ void expert_routes::place_visits(int rows) {
 }
 
 std::int64_t expert_routes::most_places(const model_config& config, std::int64_t rows) {
-  const std::int64_t visits = rows * config.experts_taken;
+  const std::int64_t visits = std::min<std::int64_t>(rows, rows_together) * config.experts_taken;
   return visits + std::min(visits, config.experts) * (most_tile_rows - 1);
 }
 

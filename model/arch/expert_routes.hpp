@@ -41,7 +41,10 @@ class expert_routes {
     return std::span(visits_).subspan(static_cast<std::size_t>(row) * taken_, taken_);
   }
 
-  /// At most so many places, for so many rows.
+  /// Rows of a pass that go through experts together: more take more memory, with fewer the experts are read more
+  /// often.
+  static constexpr int rows_together = 512;
+  /// At most so many places, for passes of so many rows.
   static std::int64_t most_places(const model_config& config, std::int64_t rows);
 
  private:
