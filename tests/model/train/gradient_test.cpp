@@ -90,7 +90,9 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"qwen3-yarn", {}, train_precision::fine, 1e-4},
                                          gradient_case{"phi3", {}, train_precision::fine, 1e-4},
                                          gradient_case{"smollm3", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"gemma3", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"gemma3", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"qwen3-moe", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"mixtral", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
@@ -102,6 +104,9 @@ INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
                                          gradient_case{"qwen3", scheme::q8, train_precision::exact, 1e-4},
                                          gradient_case{"mistral", scheme::q4, train_precision::exact, 1e-4},
                                          gradient_case{"llama", scheme::u4g32, train_precision::exact, 1e-4},
+                                         gradient_case{"qwen3-moe", scheme::u8, train_precision::exact, 1e-4},
+                                         gradient_case{"qwen3-moe", scheme::u8, train_precision::fine, 1e-3},
+                                         gradient_case{"mixtral", scheme::u8g64, train_precision::fine, 1e-3},
                                          gradient_case{"qwen2", scheme::bf16, train_precision::exact, 1e-4}),
                          name_of_case);
 

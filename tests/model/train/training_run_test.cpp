@@ -59,7 +59,7 @@ TEST(training_run, counts_the_tokens_of_its_steps_wherever_it_goes_on) {
 
 TEST(training_run, any_number_of_threads_gives_the_same_bits) {
   const training_data data = counting_data(90, 40);
-  for (const char* model : {"qwen3", "gpt2", "gemma3"}) {
+  for (const char* model : {"qwen3", "gpt2", "gemma3", "qwen3-moe", "mixtral"}) {
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3}) {
       adapter_run f(model, threads, quick_options(), data);
@@ -98,7 +98,7 @@ TEST(training_run, resumed_anywhere_ends_with_the_same_bits) {
 
 TEST(training_run, keeping_activations_or_not_gives_the_same_bits) {
   const training_data data = counting_data(90, 30);
-  for (const char* model : {"qwen3", "gemma3"}) {
+  for (const char* model : {"qwen3", "gemma3", "qwen3-moe", "mixtral"}) {
     std::vector<std::vector<float>> results;
     for (const bool keep : {true, false}) {
       training_options options = quick_options();
