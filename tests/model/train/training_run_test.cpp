@@ -27,9 +27,11 @@ TEST(training_run, nothing_comes_of_weights_that_overflowed) {
   const training_data data = counting_data(90, 60);
   training_options options = quick_options();
   options.precision = train_precision::exact;
-  adapter_run f("llama", 2, options, data);
-  std::ranges::fill(f.lora.parameters().values(), std::numeric_limits<float>::infinity());
-  EXPECT_THROW(f.run.validate(), std::runtime_error);
+  for (const char* model : {"llama", "mixtral"}) {
+    adapter_run f(model, 2, options, data);
+    std::ranges::fill(f.lora.parameters().values(), std::numeric_limits<float>::infinity());
+    EXPECT_THROW(f.run.validate(), std::runtime_error) << model;
+  }
 }
 
 TEST(training_run, loss_falls) {
