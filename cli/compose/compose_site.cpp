@@ -104,6 +104,15 @@ void check_tensor(const cluster_config& config, const model_config& model) {
               model.kv_heads, model.kv_heads);
 }
 
+/// Of all nodes in the file: else a worker would end when it gets its layers, and a trainer with its first job.
+void check_experts(const cluster_config& config, const model_config& model) {
+  if (model.experts == 0) return;
+  for (const node_config& node : config.nodes)
+    if (!node.device.is_cpu())
+      refuse_at(config, node_key(node.name, "device"),
+                "the model is a mixture of experts, which only processors run and train so far: use cpu");
+}
+
 void check_collective(const cluster_config& config, const node_config& node) {
   if (config.tensor > 1 && config.collective == "nccl" && node.is_worker() && !has_nccl())
     refuse_at(config, "cluster.collective",
@@ -147,6 +156,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.kv = kv_of(config);
   site.context = context_of(config, site.model->config);
   check_tensor(config, site.model->config);
+  check_experts(config, site.model->config);
   return site;
 }
 

@@ -35,6 +35,7 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
       head_(with, options_.precision, loss_rows_,
             std::max(model.config.hidden, std::min<std::int64_t>(model.config.vocab_size, 1 << 15))),
       attention_(model.config, options_.most_positions, with.pool.threads()) {
+  if (model.config.experts > 0) experts_.emplace(model.config, options_.most_rows, with_, body_, options_.between);
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(hidden_stride_));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations());
@@ -42,8 +43,10 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   if (model.config.output_norms) middle_ = take(hidden_stride_);
   gradient_ = take(hidden_stride_);
   inner_ = take(std::max(hidden_stride_, q_stride_));
-  active_ = take(ffn_stride_);
-  active_gradient_ = take(ffn_stride_);
+  if (!experts_) {
+    active_ = take(ffn_stride_);
+    active_gradient_ = take(ffn_stride_);
+  }
   dq_ = take(q_stride_);
   dk_ = take(kv_stride_);
   dv_ = take(kv_stride_);
@@ -73,8 +76,8 @@ cpu_train_pass::activations cpu_train_pass::make_activations() const {
     a.attended = take(hidden_stride_), a.fed = take(hidden_stride_);
   else
     a.middle = take(hidden_stride_);
-  a.up = take(ffn_stride_);
-  if (model_.config.gated_mlp) a.gate = take(ffn_stride_);
+  if (!experts_) a.up = take(ffn_stride_);
+  if (!experts_ && model_.config.gated_mlp) a.gate = take(ffn_stride_);
   a.lora = take(lora_stride_ * static_cast<std::int64_t>(linear_kinds));
   return a;
 }
@@ -134,10 +137,20 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
         {{linear_kind::q, query_rows(a.q)}, {linear_kind::k, kv_rows(a.k)}, {linear_kind::v, kv_rows(a.v)}});
   attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
   add_output(weights, linear_kind::o, query_rows(a.mixed), a, in, middle);
-  normalize(weights.mlp_norm, middle, rows_, normed);
+  feed_forward(weights, a, middle, out);
+}
+
+void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out) {
+  const float_rows normed = hidden_rows(normed_);
+  if (experts_ && !out.data) return;
+  normalize(weights.mlp_norm, in, rows_, normed);
+  if (experts_) {
+    std::copy_n(in.data, rows_ * hidden_stride_, out.data);
+    return experts_->forward(weights, normed, rows_, out);
+  }
   apply(weights, normed, a, into::set, {{linear_kind::gate, ffn_rows(a.gate)}, {linear_kind::up, ffn_rows(a.up)}});
   activate(a);
-  add_output(weights, linear_kind::down, ffn_rows(active_), a, middle, out);
+  add_output(weights, linear_kind::down, ffn_rows(active_), a, in, out);
 }
 
 void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
@@ -152,21 +165,33 @@ void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, 
   if (out.data) add_normalized(attends ? weights.attention_output_norm : weights.mlp_output_norm, in, made, out);
 }
 
-void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
-  const trained_layer& weights = model_.layers[layer];
-  const bool frozen_below = layer == 0 && !model_.embeddings.gradient, gated = model_.config.gated_mlp;
-  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
-  const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_), mixed_gradient = query_rows(inner_);
-  const float_rows dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
+void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in) {
+  const bool gated = model_.config.gated_mlp;
+  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), middle = middle_rows(a);
+  if (experts_) {
+    normalize(weights.mlp_norm, middle, rows_, normed);
+    experts_->backward(weights, normed, rows_, hidden_rows(gradient_), inner);
+    return normalize_back(weights.mlp_norm, middle, every_row(), inner, hidden_rows(gradient_));
+  }
   activate(a);
   const const_float_rows given = output_gradient(weights.mlp_output_norm, a.fed);
   apply_back(weights, linear_kind::down, a, ffn_rows(active_), given, ffn_rows(active_gradient_), into::set);
   activate_back(a);
-  if (model_.config.output_norms) add_normalized(weights.attention_output_norm, in, hidden_rows(a.attended), middle);
+  if (model_.config.output_norms)
+    add_normalized(weights.attention_output_norm, layer_in, hidden_rows(a.attended), middle);
   normalize(weights.mlp_norm, middle, rows_, normed);
   if (gated) apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::set);
   apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), inner, gated ? into::add : into::set);
-  normalize_back(weights.mlp_norm, middle, every_row(), inner, gradient);
+  normalize_back(weights.mlp_norm, middle, every_row(), inner, hidden_rows(gradient_));
+}
+
+void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
+  const trained_layer& weights = model_.layers[layer];
+  const bool frozen_below = layer == 0 && !model_.embeddings.gradient;
+  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_);
+  const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_), mixed_gradient = query_rows(inner_);
+  const float_rows dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
+  feed_back(weights, a, in);
   const const_float_rows attended = output_gradient(weights.attention_output_norm, a.attended);
   apply_back(weights, linear_kind::o, a, query_rows(a.mixed), attended, mixed_gradient, into::set);
   attention_.backward(with_, attention_input(batch, layer, a), {mixed_gradient, dq, dk, dv});

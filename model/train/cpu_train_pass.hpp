@@ -1,10 +1,12 @@
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <span>
 #include <vector>
 
 #include "model/lora/adapter.hpp"
 #include "model/train/attention_pass.hpp"
+#include "model/train/expert_pass.hpp"
 #include "model/train/train_pass.hpp"
 
 namespace troupe {
@@ -21,7 +23,8 @@ class cpu_train_pass final : public train_pass {
   static constexpr std::int64_t rows_per_task = 16;
   using buffer = aligned_buffer<float>;
   struct activations {
-    buffer q, k, v, mixed, gate, up, lora;
+    buffer q, k, v, mixed, lora;
+    buffer gate, up;       ///< empty where experts are mixed
     buffer middle;         ///< the rows between attention and mlp; empty where outputs have norms
     buffer attended, fed;  ///< what attention and mlp gave, before its norm; empty where outputs have none
   };
@@ -44,7 +47,11 @@ class cpu_train_pass final : public train_pass {
   // cpu_train_pass.cpp: the layers
   void forward(const training_rows& batch, bool keep);
   void forward_layer(const training_rows& batch, std::size_t layer, activations& a, float_rows out);
+  /// out = in + what the mlp gives, or its norm.
+  void feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out);
   void backward_layer(const training_rows& batch, std::size_t layer, activations& a);
+  /// gradient_, of what the mlp gives, gets what that means for the rows that go in.
+  void feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in);
   attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
   float_rows middle_rows(const activations& a) const { return hidden_rows(a.middle.size() > 0 ? a.middle : middle_); }
   /// out = in + what o or down gives, or its norm. `out` may be null where only what backward reads is wanted.
@@ -106,6 +113,7 @@ class cpu_train_pass final : public train_pass {
   std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_, lora_stride_, loss_rows_, logit_stride_;
   products body_, head_;
   attention_pass attention_;
+  std::optional<expert_pass> experts_;
   std::vector<buffer> inputs_;  // of each layer, and the last one's output
   std::vector<activations> activations_;
   buffer normed_, middle_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;

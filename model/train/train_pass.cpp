@@ -5,28 +5,35 @@
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
 #include "model/train/cpu_train_pass.hpp"
+#include "model/train/expert_pass.hpp"
 #include "model/train/gpu_pass.hpp"
 
 namespace troupe {
 namespace {
 
-/// What one token keeps until backward: most of what a pass takes.
-std::int64_t kept_bytes(const trained_model& model, bool keep_activations) {
+/// What one token keeps until backward: most of what a pass takes. Experts keep nothing.
+std::int64_t bytes_of_token(const trained_model& model, bool keep_activations) {
   const model_config& c = model.config;
   const auto layers = static_cast<std::int64_t>(model.layers.size());
-  const std::int64_t attention = 2 * c.head_dim * (c.heads + c.kv_heads), mlp = (c.gated_mlp ? 2 : 1) * c.ffn;
+  const std::int64_t attention = 2 * c.head_dim * (c.heads + c.kv_heads);
+  const std::int64_t mlp = c.experts > 0 ? 0 : (c.gated_mlp ? 2 : 1) * c.ffn;
   const std::int64_t adapters = largest_rank(model) * static_cast<std::int64_t>(linear_kinds);
   const std::int64_t a_layer = attention + (c.output_norms ? 2 : 1) * c.hidden + mlp + adapters;
   return static_cast<std::int64_t>(sizeof(float)) * (layers * c.hidden + (keep_activations ? layers : 1) * a_layer);
 }
 
+std::int64_t kept_bytes(const trained_model& model, const train_pass::options& chosen) {
+  const std::int64_t tokens = chosen.most_rows * bytes_of_token(model, chosen.keep_activations);
+  return tokens + (model.config.experts > 0 ? expert_pass::bytes(model.config, chosen.most_rows) : 0);
+}
+
 /// Without this the system would end a process of its choice, perhaps one that serves.
 void check_memory(const trained_model& model, const train_pass::options& chosen) {
   const auto free = free_memory(chosen.device);
-  const std::int64_t of_each = kept_bytes(model, chosen.keep_activations);
-  if (free && chosen.most_rows > *free / of_each)
+  const std::int64_t kept = kept_bytes(model, chosen);
+  if (free && kept > *free)
     refuse("a pass of {} tokens keeps {} MiB, and {} MiB are free: lower --length or --batch, or use --low-memory",
-           chosen.most_rows, chosen.most_rows * of_each >> 20, *free >> 20);
+           chosen.most_rows, kept >> 20, *free >> 20);
 }
 
 }  // namespace
@@ -37,6 +44,9 @@ std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const pa
     check_memory(model, chosen);
     return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
   }
+  if (model.config.experts > 0)
+    refuse("{}: the model is a mixture of experts, which only processors train so far: use the device cpu",
+           name_of(chosen.device));
   return make_cuda_train_pass(model, parameters, with, std::move(chosen));
 }
 

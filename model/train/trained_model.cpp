@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
-
 namespace troupe {
 namespace {
 
@@ -22,8 +20,6 @@ trained_norm frozen(const norm_weights& norm) {
 }  // namespace
 
 trained_model frozen(std::shared_ptr<const loaded_model> base) {
-  if (base->config.experts > 0)
-    refuse("{}: is a mixture of experts, which cannot be trained so far", base->file.name());
   trained_model model;
   model.config = base->config;
   model.embeddings = frozen(base->embeddings);
@@ -40,6 +36,9 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
     to.q_norm = frozen(from.q_norm);
     to.k_norm = frozen(from.k_norm);
     for (const linear_kind kind : every_linear) to[kind] = frozen(from[kind]);
+    if (!from.experts.empty()) to.router = frozen(from.router);
+    for (const expert_weights& expert : from.experts)
+      to.experts.push_back({frozen(expert.gate), frozen(expert.up), frozen(expert.down)});
   }
   model.base = std::move(base);
   return model;

@@ -30,8 +30,15 @@ struct trained_norm {
   float *weight_gradient = nullptr, *bias_gradient = nullptr;
 };
 
+/// One of the mlps that a layer's tokens choose from.
+struct trained_expert {
+  trained_matrix gate, up, down;
+};
+
 struct trained_layer : linear_layers<trained_linear> {
   trained_norm attention_norm, mlp_norm, q_norm, k_norm, attention_output_norm, mlp_output_norm;
+  trained_matrix router;  ///< [experts, hidden]
+  std::vector<trained_expert> experts;
 };
 
 /// A model as a training pass sees it: frozen weights that lie in the packed file which serving maps too, or weights

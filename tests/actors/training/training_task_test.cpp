@@ -105,6 +105,19 @@ TEST_F(training_tasks, that_share_a_job_tell_why_they_end_before_the_others_miss
   EXPECT_TRUE(other.get().is_alone);
 }
 
+TEST_F(training_tasks, on_a_gpu_are_refused_where_the_model_is_a_mixture_of_experts) {
+  for (const char* file : {"config.json", "model.safetensors"})
+    std::filesystem::copy_file(golden / "mixtral" / file, model_ / file,
+                               std::filesystem::copy_options::overwrite_existing);
+  training_site site = site_with({});
+  site.device = device_id{0};
+  training_task task(site, order_for(site), [this](const training_task::news& what) {
+    std::visit([&](const auto& each) { said_.put(each); }, what);
+  });
+  EXPECT_EQ(said_.take<training_ended>().error,
+            "cuda:0: the model is a mixture of experts, which only processors train so far: use the device cpu");
+}
+
 TEST_F(training_tasks, are_refused_where_the_data_reads_otherwise_than_on_the_head) {
   const model_config config = read_hf_config(model_);
   const auto data =

@@ -162,6 +162,15 @@ TEST_F(cluster_commands, refuse_more_memory_for_keys_and_values_than_the_machine
   refused({"node", file, "--name", "head"}, "one.toml:9:13: kv_memory is 100.0 TiB: this machine has ");
 }
 
+TEST_F(cluster_commands, refuse_gpus_for_a_mixture_of_experts_even_of_other_nodes) {
+  const std::string text = "[cluster]\nname = \"experts\"\nstate_dir = \"" + path("state").string() +
+                           "\"\n[model]\npath = \"" + (golden / "mixtral").string() +
+                           "\"\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n" +
+                           "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\ndevice = \"cuda:0\"\n";
+  refused({"node", folder().write("experts.toml", text).string(), "--name", "head"},
+          "experts.toml:12:10: the model is a mixture of experts, which only processors run and train so far: use cpu");
+}
+
 TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
   refused({"node", cluster_file(), "--name", ""}, "--name is empty");
   for (const char* name : {"w 7", "../w7", ".w7"})

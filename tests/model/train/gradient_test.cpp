@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cmath>
+#include <fstream>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -52,13 +53,10 @@ void expect_slopes(reference_model& reference, const lora_parameters& lora, cons
   }
 }
 
-TEST_P(lora_gradients, follow_central_differences) {
-  const gradient_case& c = GetParam();
-  thread_pool pool(2);
-  const compute with{pool, kernels()};
-  const auto base = load_golden(c.model, pool, c.quant);
+/// With the adapter that lies beside a golden model.
+void expect_gradients(const std::shared_ptr<const loaded_model>& base, const std::filesystem::path& folder,
+                      const compute& with, const gradient_case& c) {
   trained_model model = frozen(base);
-  const auto folder = golden(c.model) / "adapter";
   lora_parameters lora(model, read_lora_options(folder, base->config), 1);
   lora.load(folder, base->config);
   const training_rows batch = some_rows(base->config, {19, 1, 12});
@@ -70,6 +68,28 @@ TEST_P(lora_gradients, follow_central_differences) {
   EXPECT_NEAR(result.loss, expected, c.tolerance * expected);
   EXPECT_EQ(result.targets, batch.target_count());
   expect_slopes(reference, lora, base->config, batch, c.tolerance);
+}
+
+TEST_P(lora_gradients, follow_central_differences) {
+  const gradient_case& c = GetParam();
+  thread_pool pool(2);
+  expect_gradients(load_golden(c.model, pool, c.quant), golden(c.model) / "adapter", {pool, kernels()}, c);
+}
+
+TEST(lora_gradients_of_a_mixture, follow_central_differences_where_shares_are_of_all_experts) {
+  const test::temp_folder folder;
+  std::filesystem::copy(golden("qwen3-moe"), folder.path());
+  std::string config = test::read_file(folder.path() / "config.json");
+  const std::string whole = "\"norm_topk_prob\": true";
+  ASSERT_NE(config.find(whole), std::string::npos);
+  config.replace(config.find(whole), whole.size(), "\"norm_topk_prob\": false");
+  std::ofstream(folder.path() / "config.json") << config;
+  thread_pool pool(2);
+  const auto base =
+      load_model(folder.path(), {.quant = {}, .keep = {}, .cache = folder.path() / "cache", .progress = {}}, pool);
+  ASSERT_FALSE(base->config.whole_shares);
+  expect_gradients(base, golden("qwen3-moe") / "adapter", {pool, kernels()},
+                   {"qwen3-moe", {}, train_precision::fine, 1e-4});
 }
 
 std::string name_of_case(const testing::TestParamInfo<gradient_case>& info) {
@@ -90,7 +110,9 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"qwen3-yarn", {}, train_precision::fine, 1e-4},
                                          gradient_case{"phi3", {}, train_precision::fine, 1e-4},
                                          gradient_case{"smollm3", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"gemma3", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"gemma3", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"qwen3-moe", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"mixtral", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
@@ -102,6 +124,9 @@ INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
                                          gradient_case{"qwen3", scheme::q8, train_precision::exact, 1e-4},
                                          gradient_case{"mistral", scheme::q4, train_precision::exact, 1e-4},
                                          gradient_case{"llama", scheme::u4g32, train_precision::exact, 1e-4},
+                                         gradient_case{"qwen3-moe", scheme::u8, train_precision::exact, 1e-4},
+                                         gradient_case{"qwen3-moe", scheme::u8, train_precision::fine, 1e-3},
+                                         gradient_case{"mixtral", scheme::u8g64, train_precision::fine, 1e-3},
                                          gradient_case{"qwen2", scheme::bf16, train_precision::exact, 1e-4}),
                          name_of_case);
 

@@ -1,6 +1,8 @@
 #include "tests/model/train/reference_model.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include <fmt/format.h>
 
@@ -59,6 +61,13 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     norm(prefix + "self_attn.q_norm", l.q_norm, config_.head_dim);
     norm(prefix + "self_attn.k_norm", l.k_norm, config_.head_dim);
     for (const linear_kind kind : every_linear) linear(fmt::format("{}{}", prefix, name_of(kind)), l[kind]);
+    linear(prefix + "mlp.router", {l.router});
+    for (std::size_t e = 0; e < l.experts.size(); ++e) {
+      const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
+      linear(expert + "gate_proj", {l.experts[e].gate});
+      linear(expert + "up_proj", {l.experts[e].up});
+      linear(expert + "down_proj", {l.experts[e].down});
+    }
   }
 }
 
@@ -168,8 +177,7 @@ double reference_model::active(double x) const {
   return 0.5 * x * (1 + std::tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
 }
 
-reference_model::rows reference_model::mlp(std::int64_t layer, const rows& x) const {
-  const std::string prefix = fmt::format("model.layers.{}.mlp.", layer);
+reference_model::rows reference_model::mlp(const std::string& prefix, const rows& x) const {
   rows up = linear(prefix + "up_proj", x, config_.ffn);
   const rows gate = config_.gated_mlp ? linear(prefix + "gate_proj", x, config_.ffn) : rows{};
   for (std::size_t r = 0; r < up.size(); ++r)
@@ -178,6 +186,25 @@ reference_model::rows reference_model::mlp(std::int64_t layer, const rows& x) co
       u = config_.gated_mlp ? active(gate[r][i]) * u : active(u);
     }
   return linear(prefix + "down_proj", up, config_.hidden);
+}
+
+/// Each row by itself: the shares of the experts are a softmax of the router's scores.
+reference_model::rows reference_model::mixture(const std::string& prefix, const rows& x) const {
+  const rows scores = linear(prefix + "router", x, config_.experts);
+  rows y(x.size(), std::vector<double>(at(config_.hidden), 0.0));
+  for (std::size_t r = 0; r < x.size(); ++r) {
+    std::vector<std::size_t> experts(at(config_.experts));
+    std::iota(experts.begin(), experts.end(), std::size_t{0});
+    std::sort(experts.begin(), experts.end(), [&](auto a, auto b) { return scores[r][a] > scores[r][b]; });
+    const std::size_t taken = at(config_.experts_taken), shared = config_.whole_shares ? taken : experts.size();
+    double total = 0;
+    for (std::size_t i = 0; i < shared; ++i) total += std::exp(scores[r][experts[i]]);
+    for (std::size_t i = 0; i < taken; ++i) {
+      const auto made = mlp(fmt::format("{}experts.{}.", prefix, experts[i]), {x[r]});
+      for (std::size_t d = 0; d < y[r].size(); ++d) y[r][d] += std::exp(scores[r][experts[i]]) / total * made[0][d];
+    }
+  }
+  return y;
 }
 
 double reference_model::segment_loss(const training_rows& batch, const training_rows::segment& segment) const {
@@ -201,7 +228,9 @@ double reference_model::segment_loss(const training_rows& batch, const training_
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     const std::string prefix = fmt::format("model.layers.{}.", layer);
     add(prefix + "self_attn.output_norm", attention(layer, norm(prefix + "input_layernorm", x)));
-    add(prefix + "mlp.output_norm", mlp(layer, norm(prefix + "post_attention_layernorm", x)));
+    const rows normed = norm(prefix + "post_attention_layernorm", x);
+    add(prefix + "mlp.output_norm",
+        config_.experts > 0 ? mixture(prefix + "mlp.", normed) : mlp(prefix + "mlp.", normed));
   }
   const rows last = norm("model.norm", x);
   const auto& head = config_.tied_embeddings ? table : weights.at("lm_head.weight");

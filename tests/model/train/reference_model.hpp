@@ -34,7 +34,8 @@ class reference_model {
   std::vector<double> rms(const std::string& name, std::vector<double> x) const;
   rows attention(std::int64_t layer, const rows& x) const;
   double active(double x) const;
-  rows mlp(std::int64_t layer, const rows& x) const;
+  rows mlp(const std::string& prefix, const rows& x) const;  ///< "model.layers.0.mlp."
+  rows mixture(const std::string& prefix, const rows& x) const;
   void place(std::int64_t layer, const std::string& norm, std::vector<double>& head, std::int64_t position) const;
   double segment_loss(const training_rows& batch, const training_rows::segment& segment) const;
 

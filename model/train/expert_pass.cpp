@@ -1,0 +1,172 @@
+#include "model/train/expert_pass.hpp"
+
+#include <algorithm>
+
+#include "model/train/to_size.hpp"
+
+namespace troupe {
+
+expert_pass::sizes expert_pass::sizes_of(const model_config& config, std::int64_t most_rows) {
+  const std::int64_t rows = std::min(most_rows, rows_at_once);
+  return {.rows = rows,
+          .places = expert_routes::most_places(config, rows),
+          .hidden_stride = train_stride(config.hidden),
+          .ffn_stride = train_stride(config.ffn),
+          .score_stride = padded_outs(config.experts)};
+}
+
+std::int64_t expert_pass::sizes::floats() const {
+  return places * (hidden_stride + 4 * ffn_stride) + rows * 2 * score_stride;
+}
+
+std::int64_t expert_pass::bytes(const model_config& config, std::int64_t most_rows) {
+  return sizes_of(config, most_rows).floats() * static_cast<std::int64_t>(sizeof(float));
+}
+
+expert_pass::expert_pass(const model_config& config, std::int64_t most_rows, const compute& with, products& body,
+                         const std::function<void()>& between)
+    : config_(config),
+      with_(with),
+      kernels_(train_kernels_like(with.kernels)),
+      body_(body),
+      between_(between),
+      sizes_(sizes_of(config, most_rows)),
+      routes_(config, with.kernels),
+      scores_(to_size(sizes_.rows * sizes_.score_stride)),
+      score_gradients_(scores_.size()),
+      in_(to_size(sizes_.places * sizes_.hidden_stride)),
+      gate_(to_size(sizes_.places * sizes_.ffn_stride)),
+      up_(gate_.size()),
+      active_(gate_.size()),
+      active_gradient_(gate_.size()) {}
+
+template <class Work>
+void expert_pass::for_groups(Work work) {
+  for (const expert_routes::group& group : routes_.groups()) {
+    if (between_) between_();
+    work(group.first, group.rows, to_size(group.expert));
+  }
+}
+
+template <class Work>
+void expert_pass::for_rows(std::int64_t rows, Work work) {
+  with_.pool.run_pieces(rows, 8, [&](std::int64_t first, std::int64_t count, int) {
+    for (std::int64_t row = first; row < first + count; ++row) work(static_cast<int>(row));
+  });
+}
+
+void expert_pass::forward(const trained_layer& layer, const_float_rows x, std::int64_t rows, float_rows y) {
+  for (std::int64_t first = 0; first < rows; first += sizes_.rows) {
+    const std::int64_t count = std::min(sizes_.rows, rows - first);
+    visit(layer, {x.row(first), x.stride}, count);
+    for_groups([&](int place, int visitors, std::size_t expert) {
+      const products::output down{&layer.experts[expert].down, nullptr, {in().row(place), in().stride}};
+      body_.forward({inner(active_).row(place), sizes_.ffn_stride}, visitors, {&down, 1});
+    });
+    add_visits(count, {y.row(first), y.stride});
+  }
+}
+
+void expert_pass::backward(const trained_layer& layer, const_float_rows x, std::int64_t rows, const_float_rows dy,
+                           float_rows dx) {
+  for (std::int64_t first = 0; first < rows; first += sizes_.rows) {
+    const std::int64_t count = std::min(sizes_.rows, rows - first);
+    const float_rows to{dx.row(first), dx.stride};
+    visit(layer, {x.row(first), x.stride}, count);
+    gather({dy.row(first), dy.stride});
+    for_groups([&](int place, int visitors, std::size_t expert) {
+      body_.backward({in().row(place), in().stride}, visitors, layer.experts[expert].down,
+                     {inner(active_gradient_).row(place), sizes_.ffn_stride}, into::set);
+    });
+    for_rows(count, [&](int row) { row_back(row); });
+    for_groups([&](int place, int visitors, std::size_t expert) {
+      const float_rows input{in().row(place), in().stride};
+      const auto& [gate, up, down] = layer.experts[expert];
+      body_.backward({inner(gate_).row(place), sizes_.ffn_stride}, visitors, gate, input, into::set);
+      body_.backward({inner(up_).row(place), sizes_.ffn_stride}, visitors, up, input, into::add);
+    });
+    body_.backward(scores(score_gradients_), count, layer.router, to, into::set);
+    for_rows(count, [&](int row) {
+      for (const expert_routes::visit& visit : routes_.visits_of(row))
+        with_.kernels.add(in().row(visit.place), config_.hidden, to.row(row));
+    });
+  }
+}
+
+void expert_pass::visit(const trained_layer& layer, const_float_rows x, std::int64_t rows) {
+  choose(layer.router, x, rows);
+  gather(x);
+  for_groups([&](int place, int visitors, std::size_t expert) {
+    const products::output outputs[] = {
+        {&layer.experts[expert].gate, nullptr, {inner(gate_).row(place), sizes_.ffn_stride}},
+        {&layer.experts[expert].up, nullptr, {inner(up_).row(place), sizes_.ffn_stride}}};
+    body_.forward({in().row(place), in().stride}, visitors, outputs);
+  });
+  for_rows(routes_.places(), [&](int place) {
+    with_.kernels.swiglu(inner(gate_).row(place), inner(up_).row(place), rounded_up(config_.ffn, 16),
+                         inner(active_).row(place));
+  });
+}
+
+/// By the product that serving makes, so that a row goes where it would go there.
+void expert_pass::choose(const trained_matrix& router, const_float_rows x, std::int64_t rows) {
+  const float_rows to = scores(scores_);
+  const matmul_args args{.w = router.packed,
+                         .rows = static_cast<int>(rows),
+                         .q = {},
+                         .x = x.data,
+                         .x_stride = x.stride,
+                         .y = to.data,
+                         .y_stride = to.stride};
+  matmul(with_, {&args, 1});
+  routes_.choose(to, static_cast<int>(rows));
+}
+
+/// Each place gets its row; those that nobody takes keep what they have, which nobody reads.
+void expert_pass::gather(const_float_rows from) {
+  for_rows(routes_.places(), [&](int place) {
+    if (const int row = routes_.row_at(place); row >= 0)
+      std::copy_n(from.row(row), sizes_.hidden_stride, in().row(place));
+  });
+}
+
+void expert_pass::add_visits(std::int64_t rows, float_rows y) {
+  for_rows(rows, [&](int row) {
+    float* to = y.row(row);
+    for (const expert_routes::visit& visit : routes_.visits_of(row)) {
+      const float* made = in().row(visit.place);
+      for (std::int64_t i = 0; i < config_.hidden; ++i) to[i] += visit.share * made[i];
+    }
+  });
+}
+
+/// Of a row's visits: active_gradient_, which still lacks the share, becomes the gradients of gate and up. That of the
+/// share is dy expert(x), which is active_gradient_ active since both are dy down(active).
+void expert_pass::row_back(int row) {
+  const std::int64_t width = rounded_up(config_.ffn, 16);
+  float* share_gradients = scores(score_gradients_).row(row);
+  std::fill_n(share_gradients, sizes_.score_stride, 0.0f);
+  for (const expert_routes::visit& visit : routes_.visits_of(row)) {
+    float* gradient = inner(active_gradient_).row(visit.place);
+    share_gradients[visit.expert] =
+        static_cast<float>(kernels_.dot(gradient, inner(active_).row(visit.place), config_.ffn));
+    std::transform(gradient, gradient + width, gradient, [&](float g) { return g * visit.share; });
+    kernels_.swiglu_back(gradient, width, inner(gate_).row(visit.place), inner(up_).row(visit.place));
+  }
+  shares_back(row, share_gradients);
+}
+
+/// The gradients of a row's shares become those of its scores. The scores become what softmax made of them: over the
+/// experts taken, or over all.
+void expert_pass::shares_back(int row, float* gradients) {
+  float* shares = scores(scores_).row(row);
+  if (config_.whole_shares) {
+    std::fill_n(shares, sizes_.score_stride, 0.0f);
+    for (const expert_routes::visit& visit : routes_.visits_of(row)) shares[visit.expert] = visit.share;
+  } else {
+    kernels_.softmax(shares, 0, 0, config_.experts, sizes_.score_stride, 1.0f);
+  }
+  kernels_.softmax_back(shares, gradients, 0, sizes_.score_stride, 1.0f);
+}
+
+}  // namespace troupe
