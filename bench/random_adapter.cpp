@@ -9,6 +9,7 @@
 #include "bench/noise.hpp"
 #include "model/formats/linear_layers.hpp"
 #include "model/formats/safetensors.hpp"
+#include "model/formats/weight_names.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -51,7 +52,8 @@ std::shared_ptr<const lora_adapter> random_adapter(const loaded_model& model, st
 
 void write_random_adapter(const std::filesystem::path& folder, const model_config& config, std::int64_t rank,
                           std::uint32_t seed) {
-  if (config.family == "gpt2") refuse("adapters on disk: measured with llama and qwen models, not with gpt2");
+  if (detail::hugging_face_name(config, linear_kind::q) != name_of(linear_kind::q))
+    refuse("adapters on disk: not measured with {}, whose files have q, k and v as one layer", config.family);
   std::vector<tensor_description> tensors;
   std::vector<std::vector<std::uint16_t>> values;
   noise from(seed, largest_factor);

@@ -107,6 +107,9 @@ void check_tensor(const cluster_config& config, const model_config& model) {
 /// Of all nodes in the file: else a worker would end when it gets its layers, and a trainer with its first job.
 void check_experts(const cluster_config& config, const model_config& model) {
   if (model.experts == 0) return;
+  if (config.tensor > 1)
+    refuse_at(config, "cluster.tensor",
+              "the model is a mixture of experts, which the workers of a stage cannot share: use 1, and more stages");
   for (const node_config& node : config.nodes)
     if (!node.device.is_cpu())
       refuse_at(config, node_key(node.name, "device"),

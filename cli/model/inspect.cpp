@@ -60,6 +60,8 @@ ordered_json config_json(const model_config& config) {
           {"kv_heads", config.kv_heads},
           {"head_dim", config.head_dim},
           {"ffn", config.ffn},
+          {"experts", config.experts},
+          {"experts_taken", config.experts_taken},
           {"vocab", config.vocab_size},
           {"context", config.context},
           {"tied_embeddings", config.tied_embeddings}};
@@ -149,11 +151,16 @@ std::string tensors_text(const ordered_json& tensors) {
   return out;
 }
 
+std::string experts_text(const ordered_json& all) {
+  const auto experts = all["experts"].get<std::int64_t>(), taken = all["experts_taken"].get<std::int64_t>();
+  return experts > 0 ? fmt::format(" of {} experts (a token takes {})", experts, taken) : "";
+}
+
 std::string to_text(const ordered_json& all) {
   const auto number = [&](const char* key) { return all[key].get<std::int64_t>(); };
   return fmt::format(
       "{}: {}, {} parameters, {}\n"
-      "layers        {}, hidden {}, ffn {}, heads {} of {}, kv heads {}\n"
+      "layers        {}, hidden {}, ffn {}{}, heads {} of {}, kv heads {}\n"
       "vocabulary    {}{}\n"
       "context       {} tokens\n"
       "quantization  {}\n"
@@ -163,8 +170,8 @@ std::string to_text(const ordered_json& all) {
       "memory        {}\n"
       "KV per token  {}\n",
       all["model"].get<std::string>(), all["family"].get<std::string>(), count_text(number("parameters")),
-      all["format"].get<std::string>(), number("layers"), number("hidden"), number("ffn"), number("heads"),
-      number("head_dim"), number("kv_heads"), number("vocab"),
+      all["format"].get<std::string>(), number("layers"), number("hidden"), number("ffn"), experts_text(all),
+      number("heads"), number("head_dim"), number("kv_heads"), number("vocab"),
       all["tied_embeddings"].get<bool>() ? ", embeddings are the head too" : "", number("context"),
       all["quantization"].is_null() ? "the tensors' own" : all["quantization"].get<std::string>(),
       tensors_text(all["tensors"]), tokenizer_text(all["tokenizer"]), all["chat_template"].get<bool>() ? "yes" : "no",

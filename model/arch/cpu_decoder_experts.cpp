@@ -4,6 +4,17 @@
 #include "model/arch/cpu_decoder.hpp"
 
 namespace troupe {
+namespace {
+
+/// Whether some matrix does: --keep may leave any of them as they are.
+bool ask_for_integers(const layer_weights& weights) {
+  return std::any_of(weights.experts.begin(), weights.experts.end(), [](const expert_weights& expert) {
+    return is_integer(expert.gate.kind) || is_integer(expert.up.kind) || is_integer(expert.down.kind);
+  });
+}
+
+}  // namespace
+
 void cpu_decoder::take_expert_rows() {
   const model_config& config = model_->config;
   const int rows = std::min(options_.max_rows, expert_routes::rows_together);
@@ -65,7 +76,7 @@ void cpu_decoder::run_experts(const layer_weights& weights) {
 
 template <class MakeRow>
 void cpu_decoder::prepare_places(const layer_weights& weights, float_rows x, std::int64_t ins, MakeRow make_row) {
-  const bool integers = is_integer(weights.experts.front().up.kind) || is_integer(weights.experts.front().down.kind);
+  const bool integers = ask_for_integers(weights);
   quantized_.begin_groups(routes_.places(), ins, routes_.tile());
   with_.pool.run_pieces(routes_.places(), routes_.tile(), [&](std::int64_t first, std::int64_t count, int) {
     for (auto place = static_cast<int>(first); place < first + count; ++place) {

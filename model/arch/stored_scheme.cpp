@@ -39,12 +39,16 @@ bool is_router(std::string_view name) {
   return name.ends_with("mlp.router.weight");
 }
 
-/// The matrices outside of layers and in the first of them, as examples.
+bool is_of_later_expert(std::string_view name) {
+  return name.find(".experts.") != name.npos && name.find(".experts.0.") == name.npos;
+}
+
+/// The matrices outside of layers and in the first of them, with one of its experts, as examples.
 std::string some_names(const model_files& source) {
   constexpr std::string_view layers = "model.layers.", first = "model.layers.0.", ending = ".weight";
   std::vector<std::string> names;
   for (const auto& [name, weight] : source.weights)
-    if (weight.outs > 1 && (!name.starts_with(layers) || name.starts_with(first)))
+    if (weight.outs > 1 && (!name.starts_with(layers) || name.starts_with(first)) && !is_of_later_expert(name))
       names.push_back(name.substr(0, name.rfind(ending)));
   return fmt::format("{}", fmt::join(names, ", "));
 }

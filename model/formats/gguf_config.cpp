@@ -73,6 +73,9 @@ void read_sizes(const arch_keys& keys, model_config& into) {
   if (keys.size("attention.value_length", into.head_dim) != into.head_dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts = keys.get<std::int64_t>("expert_count").value_or(0);
+  if (into.experts != 0 && into.family != "llama" && into.family != "qwen3moe")
+    refuse("{}: \"{}\" is {}, which is not supported: of mixtures llama and qwen3moe are", keys.where(),
+           keys.full("expert_count"), into.experts);
   if (into.experts != 0) into.experts_taken = keys.size("expert_used_count");
   into.ffn = keys.size("feed_forward_length");
   if (into.family == "qwen3moe") into.ffn = keys.size("expert_feed_forward_length", into.ffn);
@@ -162,6 +165,8 @@ std::vector<bool> sliding_layers(const arch_keys& keys, const model_config& mode
 void read_gemma3(const arch_keys& keys, model_config& into) {
   constexpr std::int64_t layers_of_27b = 62;  // whose scores are divided by another number: no key says so
   detail::set_gemma3_traits(into);
+  if (keys.get<double>("final_logit_softcapping").value_or(0.0) != 0)
+    refuse("{}: \"{}\" is not supported", keys.where(), keys.full("final_logit_softcapping"));
   if (into.layers == layers_of_27b) into.score_dim = into.hidden / into.heads;
   into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
   const auto size = keys.size("attention.sliding_window");

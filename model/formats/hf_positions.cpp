@@ -91,6 +91,8 @@ void read_turned_part(const fields& object, model_config& into) {
   if (into.family != "phi3" || !(part > 0 && part < 1))
     refuse("{}: \"{}\" {} is not supported", object.where(), key, part);
   into.rotary_dim = static_cast<std::int64_t>(static_cast<double>(into.head_dim) * part);
+  if (into.rotary_dim == 0)  // which would mean all of it
+    refuse("{}: \"{}\" {} leaves nothing of a head of {} to turn", object.where(), key, part, into.head_dim);
 }
 
 void read_rope(const fields& config, const nlohmann::json& object, const std::string& where, model_config& model,
@@ -185,8 +187,9 @@ void read_layers(const fields& config, model_config& into) {
   const bool slides = config.boolean("use_sliding_window").value_or(false);
   if (into.family == "mistral") read_windows(config, window_size(config, 4096), all, into);
   if (into.family == "phi3" || into.family == "mixtral") read_windows(config, window_size(config, 0), all, into);
+  if (into.family == "qwen3moe") read_windows(config, slides ? window_size(config, 4096) : 0, all, into);
   if (into.family == "gemma3") read_gemma3_layers(config, into);
-  if (into.family.starts_with("qwen")) {
+  if (into.family == "qwen2" || into.family == "qwen3") {
     const std::int64_t first = config.integer("max_window_layers").value_or(28);
     read_windows(
         config, slides ? window_size(config, 4096) : 0, [&](std::int64_t i) { return i >= first; }, into);

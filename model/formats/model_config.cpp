@@ -93,6 +93,8 @@ void check_rope(const rope_config& rope, const model_config& config, const std::
     refuse("{}: the rope factor is {}, but should be 0.001 to 1e6", where, rope.factor);
   check_divisors(rope.frequency_divisors, config, where);
   check_divisors(rope.short_divisors, config, where);
+  if (rope.scaling == rope_scaling::longrope && (rope.frequency_divisors.empty() || rope.short_divisors.empty()))
+    refuse("{}: longrope needs divisors for long sequences and for short ones", where);
   if (rope.length != 0 && !in_range(rope.length, 1e-3, 1e3))
     refuse("{}: the rope's attention factor is {}, but should be 0.001 to 1000", where, rope.length);
   const bool is_llama3 = rope.scaling == rope_scaling::llama3, is_yarn = rope.scaling == rope_scaling::yarn;

@@ -171,6 +171,15 @@ TEST_F(cluster_commands, refuse_gpus_for_a_mixture_of_experts_even_of_other_node
           "experts.toml:12:10: the model is a mixture of experts, which only processors run and train so far: use cpu");
 }
 
+TEST_F(cluster_commands, refuse_to_cut_the_layers_of_a_mixture_of_experts) {
+  const std::string text =
+      "[cluster]\nname = \"experts\"\ntensor = 2\nstate_dir = \"" + path("state").string() + "\"\n[model]\npath = \"" +
+      (golden / "qwen3-moe").string() + "\"\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n" +
+      "[[node]]\nname = \"w0\"\nroles = [\"worker\"]\n[[node]]\nname = \"w1\"\nroles = [\"worker\"]\n";
+  refused({"node", folder().write("experts.toml", text).string(), "--name", "head"},
+          "experts.toml:3:10: the model is a mixture of experts, which the workers of a stage cannot share");
+}
+
 TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
   refused({"node", cluster_file(), "--name", ""}, "--name is empty");
   for (const char* name : {"w 7", "../w7", ".w7"})

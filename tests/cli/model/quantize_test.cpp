@@ -43,6 +43,16 @@ TEST_F(quantize, writes_a_folder_that_gives_the_same_tokens) {
   }
 }
 
+TEST_F(quantize, leaves_a_mixture_the_mixture_that_inspect_shows) {
+  const std::string model = (golden / "mixtral").string(), out = path("out").string();
+  ASSERT_EQ(run({"quantize", model, "--scheme", "u8", "--out", out}).code, 0);
+  for (const std::string& each : {model, out}) {
+    const json found = run_json({"inspect", each});
+    EXPECT_TRUE(found["experts"] == 5 && found["experts_taken"] == 3);
+    EXPECT_NE(run({"inspect", each}).out.find("ffn 40 of 5 experts (a token takes 3)"), std::string::npos);
+  }
+}
+
 TEST_F(quantize, carries_the_template_for_tools) {
   const auto model = readable_model();
   fs::create_directory(model / "additional_chat_templates");

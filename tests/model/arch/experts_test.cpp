@@ -136,5 +136,23 @@ TEST(experts, keep_a_router_in_full_precision) {
   }
 }
 
+double distance(const std::vector<float>& a, const std::vector<float>& b) {
+  double squares = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) squares += (double(a[i]) - b[i]) * (double(a[i]) - b[i]);
+  return std::sqrt(squares);
+}
+
+TEST(experts, may_be_quantized_but_for_some_or_for_some_of_their_matrices) {
+  const auto logits = [](std::optional<scheme> quant, std::vector<std::string> keep = {}) {
+    thread_pool pool(2);
+    const auto model = load_model(golden / "mixtral", {quant, std::move(keep), test_cache(), {}}, pool);
+    return logits_of(model, random_tokens(40, model->config.vocab_size, 1));
+  };
+  const auto exact = logits(scheme::f32);
+  const double of_all = distance(logits(scheme::u8), exact);
+  EXPECT_LT(distance(logits(scheme::u8, {"experts.0."}), exact), 2 * of_all);
+  EXPECT_LT(distance(logits(scheme::u8, {"up_proj", "down_proj"}), exact), 2 * of_all);
+}
+
 }  // namespace
 }  // namespace troupe

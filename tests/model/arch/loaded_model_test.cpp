@@ -173,6 +173,13 @@ TEST_F(packed_models, refuse_to_keep_what_is_not_there) {
                     HasSubstr("layers.0.mlp.up_proj"), Not(HasSubstr("norm")), Not(HasSubstr("layers.1."))));
 }
 
+TEST_F(packed_models, that_are_mixtures_name_one_expert_as_an_example) {
+  EXPECT_THAT(refusal([&] {
+                load_model(golden / "mixtral", {scheme::u8, {"side"}, cache_, {}}, pool_);
+              }),
+              AllOf(HasSubstr("experts.0.up_proj"), Not(HasSubstr("experts.1."))));
+}
+
 /// A tied model whose file has a head too: its own, or a copy of the embeddings.
 class tied_models_with_a_head : public packed_models {
  protected:

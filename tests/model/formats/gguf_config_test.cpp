@@ -186,6 +186,12 @@ TEST(gguf_config, refuses_what_it_cannot_run) {
   EXPECT_THAT(says(gguf_of("llama").u32("llama.expert_count", 8)), HasSubstr("llama.expert_used_count"));
   EXPECT_THAT(says(gguf_of("llama").u32("llama.expert_count", 8).u32("llama.expert_used_count", 9)),
               HasSubstr("experts for a token is 9"));
+  EXPECT_THAT(says(gguf_of("phi3").u32("phi3.expert_count", 8).u32("phi3.expert_used_count", 2)),
+              HasSubstr("\"phi3.expert_count\" is 8"));
+  EXPECT_THAT(
+      says(gguf_of("gemma3").u32("gemma3.attention.sliding_window", 9).f32("gemma3.final_logit_softcapping", 30)),
+      HasSubstr("gemma3.final_logit_softcapping"));
+  EXPECT_THAT(says(gguf_of("phi3").floats("rope_factors_short.weight", {1}, 2)), HasSubstr("longrope needs divisors"));
   EXPECT_THAT(says(gguf_of("llama").u32("llama.attention.value_length", 8)), HasSubstr("different length"));
   EXPECT_THAT(says(gguf_of("llama").string("llama.rope.freq_base", "x")), HasSubstr("rope.freq_base"));
   EXPECT_THAT(says(gguf_of("llama").floats("rope_freqs.weight", {3})), HasSubstr("rope frequency divisors"));

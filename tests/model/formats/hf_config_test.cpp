@@ -166,6 +166,8 @@ TEST(hf_config, windows_follow_the_family) {
   EXPECT_TRUE(parse(with(small("qwen2"), {{"sliding_window", 9}, {"max_window_layers", 0}})).windows.empty());
   const json types = {"sliding_attention", "full_attention"};
   EXPECT_THAT(parse(with(with(small("qwen3"), slides), {{"layer_types", types}})).windows, ElementsAre(9, 0));
+  EXPECT_THAT(parse(with(small("qwen3_moe"), slides)).windows, ElementsAre(9, 9)) << "which has no max_window_layers";
+  EXPECT_TRUE(parse(with(small("qwen3_moe"), {{"sliding_window", 9}})).windows.empty());
   EXPECT_THAT(parse(with(small("mistral"), {{"sliding_window", 7}, {"layer_types", types}})).windows,
               ElementsAre(7, 0));
 }
@@ -400,8 +402,10 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"ntk", "llama", rope({{"rope_type", "ntk"}}), "linear, llama3, yarn and longrope are"},
         bad_field{"longrope", "llama", rope({{"rope_type", "longrope"}}), "long_factor"},
         bad_field{"longrope_text", "phi3", rope({{"type", "su"}, {"long_factor", {"x"}}}), "list of numbers"},
+        bad_field{"longrope_empty", "phi3", longrope(0), "longrope needs divisors"},
         bad_field{"longrope_short", "phi3", longrope(3), "3 rope frequency divisors for 1 pairs"},
         bad_field{"rotary_odd", "phi3", {{"partial_rotary_factor", 0.9}, {"head_dim", 6}}, "even part"},
+        bad_field{"rotary_none", "phi3", {{"partial_rotary_factor", 0.1}, {"head_dim", 6}}, "leaves nothing"},
         bad_field{"rotary_part", "phi3", {{"partial_rotary_factor", 1.5}}, "partial_rotary_factor"},
         bad_field{"no_rope_list", "smollm3", {{"no_rope_layers", {1}}}, "no_rope_layers"},
         bad_field{"no_rope_zero", "smollm3", {{"no_rope_layer_interval", 0}}, "no_rope_layer_interval"},
