@@ -149,6 +149,15 @@ void sort_parts(std::vector<adapter_part>& parts) {
                    [&](const adapter_part& x, const adapter_part& y) { return place(x) < place(y); });
 }
 
+/// Names that differ in their prefix alone mean one layer.
+void refuse_twice(const std::vector<adapter_part>& sorted, const std::string& where) {
+  const auto same = [](const adapter_part& x, const adapter_part& y) { return x.layer == y.layer && x.kind == y.kind; };
+  const auto twice = std::adjacent_find(sorted.begin(), sorted.end(), same);
+  if (twice != sorted.end())
+    refuse("{}: adapts {} twice, under two names: remove the tensors of one", where,
+           linear_name(twice->layer, twice->kind));
+}
+
 tensor_set open_tensors(const std::filesystem::path& folder) {
   const auto path = folder / adapter_weights_name;
   if (!path_exists(path) && path_exists(folder / "adapter_model.bin"))
@@ -185,6 +194,7 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
   }
   if (file.parts.empty()) refuse("{}: holds no adapted layer", where);
   sort_parts(file.parts);
+  refuse_twice(file.parts, where);
   return file;
 }
 

@@ -150,6 +150,16 @@ TEST(adapter_file, layers_of_a_gemma3_that_sees_pictures_have_longer_names) {
   }
 }
 
+TEST(adapter_file, a_layer_that_is_adapted_under_two_names_is_refused) {
+  model_config gemma = llama();
+  gemma.family = "gemma3";
+  auto weights = q_adapter();
+  const std::string again = "base_model.model.model.language_model.layers.0.self_attn.q_proj.";
+  weights.add(again + "lora_A.weight", {4, 8});
+  weights.add(again + "lora_B.weight", {8, 4});
+  EXPECT_THAT(read_refusal(plain, weights, gemma), HasSubstr("adapts model.layers.0.self_attn.q_proj twice"));
+}
+
 TEST(adapter_file, modules_that_a_phi3_has_as_one_are_split) {
   auto phi3 = llama();
   phi3.family = "phi3";
