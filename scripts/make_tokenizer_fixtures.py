@@ -73,15 +73,20 @@ def llama3_like():
     return tokenizer
 
 
-def qwen2_like():
+def byte_level(pattern):
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.normalizer = normalizers.NFC()
-    tokenizer.pre_tokenizer = split_then_bytes(QWEN2)
+    tokenizer.pre_tokenizer = split_then_bytes(pattern)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.train_from_iterator(CORPUS, trainers.BpeTrainer(
         vocab_size=330, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
     tokenizer.add_tokens(ADDED)
     tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
+    return tokenizer
+
+
+def qwen2_like():
+    tokenizer = byte_level(QWEN2)
+    tokenizer.normalizer = normalizers.NFC()
     return tokenizer
 
 
@@ -96,18 +101,6 @@ def mistral_like():
     tokenizer.post_processor = template(tokenizer, ["<s>"], ["</s>"])
     tokenizer.decoder = decoders.Sequence([
         decoders.Replace("\u2581", " "), decoders.ByteFallback(), decoders.Fuse(), decoders.Strip(" ", 1, 0)])
-    return tokenizer
-
-
-def phi4_mini_like():
-    """Words are cut where small letters follow capital ones."""
-    tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = split_then_bytes(GPT4O)
-    tokenizer.decoder = decoders.ByteLevel()
-    tokenizer.train_from_iterator(CORPUS, trainers.BpeTrainer(
-        vocab_size=330, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False))
-    tokenizer.add_tokens(ADDED)
-    tokenizer.post_processor = processors.ByteLevel(trim_offsets=False)
     return tokenizer
 
 
@@ -156,7 +149,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     write(folder, "llama3_like", json.loads(llama3_like().to_str()))
     write(folder, "qwen2_like", with_merges_as_texts(json.loads(qwen2_like().to_str())))
-    write(folder, "phi4_mini_like", json.loads(phi4_mini_like().to_str()))
+    write(folder, "phi4_mini_like", json.loads(byte_level(GPT4O).to_str()))
     write(folder, "gemma_like", only_first_special(json.loads(gemma_like().to_str()), 4))
     write(folder, "mistral_like", only_first_special(json.loads(mistral_like().to_str()), 3))
 

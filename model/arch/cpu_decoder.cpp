@@ -49,11 +49,12 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   mixed_ = aligned_buffer<float>(size(rows, q_stride_));
   k_ = aligned_buffer<float>(size(rows, kv_stride_));
   v_ = aligned_buffer<float>(size(rows, kv_stride_));
-  if (config.experts > 0)
+  if (config.experts > 0) {
     take_expert_rows();
-  else
-    gate_ = aligned_buffer<float>(config.gated_mlp ? size(rows, ffn_stride_) : 0),
+  } else {
+    gate_ = aligned_buffer<float>(config.gated_mlp ? size(rows, ffn_stride_) : 0);
     up_ = aligned_buffer<float>(size(rows, ffn_stride_));
+  }
   take_angles();
   scratch_stride_ = attention_scratch(options_.context, config.head_dim);  // room for a padded head's norm, too
   scratch_ = aligned_buffer<float>(size(with.pool.threads(), scratch_stride_));

@@ -32,6 +32,16 @@ model_config from_gguf(const test::gguf_builder& builder) {
   return config_from_gguf(file);
 }
 
+/// Of the file, and of what a folder that was quantized from it keeps.
+std::vector<model_config> with_and_without_tensors(const test::gguf_builder& builder) {
+  gguf_file file, bare;
+  const auto bytes = builder.build();
+  parse_gguf(test::bytes_of(bytes), "x.gguf", file);
+  const auto bare_bytes = metadata_only_gguf(file);
+  parse_gguf(test::bytes_of(bare_bytes), "metadata.gguf", bare);
+  return {config_from_gguf(file), config_from_gguf(bare)};
+}
+
 TEST(gguf_config, reads_the_usual_keys) {
   auto file = gguf_of("llama");
   file.f32("llama.rope.freq_base", 5e5f).u32("tokenizer.ggml.bos_token_id", 1).u32("tokenizer.ggml.eot_token_id", 2);
@@ -90,13 +100,7 @@ TEST(gguf_config, learns_the_rest_from_the_tensors_and_keeps_it_without_them) {
   auto builder = gguf_of("llama");
   builder.floats("token_embd.weight", {8, 5}).floats("output.weight", {8, 5}).floats("blk.0.attn_q.bias", {8});
   builder.floats("rope_freqs.weight", {1}, 8.0f);
-  gguf_file file;
-  const auto bytes = builder.build();
-  parse_gguf(test::bytes_of(bytes), "x.gguf", file);
-  const auto bare_bytes = metadata_only_gguf(file);
-  gguf_file bare;
-  parse_gguf(test::bytes_of(bare_bytes), "metadata.gguf", bare);
-  for (const auto& config : {config_from_gguf(file), config_from_gguf(bare)}) {
+  for (const auto& config : with_and_without_tensors(builder)) {
     EXPECT_EQ(config.vocab_size, 5);
     EXPECT_FALSE(config.tied_embeddings);
     EXPECT_TRUE(config.qkv_bias);
@@ -120,13 +124,7 @@ TEST(gguf_config, phi3_has_longrope_by_its_tensors_and_keeps_it_without_them) {
   auto builder = gguf_of("phi3").u32("phi3.attention.key_length", 8).u32("phi3.rope.dimension_count", 6);
   builder.u32("phi3.rope.scaling.original_context_length", 16).f32("phi3.rope.scaling.attn_factor", 1.25f);
   builder.floats("rope_factors_long.weight", {3}, 4.0f).floats("rope_factors_short.weight", {3}, 1.0f);
-  gguf_file file;
-  const auto bytes = builder.build();
-  parse_gguf(test::bytes_of(bytes), "x.gguf", file);
-  const auto bare_bytes = metadata_only_gguf(file);
-  gguf_file bare;
-  parse_gguf(test::bytes_of(bare_bytes), "metadata.gguf", bare);
-  for (const auto& config : {config_from_gguf(file), config_from_gguf(bare)}) {
+  for (const auto& config : with_and_without_tensors(builder)) {
     EXPECT_EQ(config.turned_dim(), 6);
     EXPECT_EQ(config.rope.scaling, rope_scaling::longrope);
     EXPECT_TRUE(config.rope.original_context == 16 && config.rope.factor == 4 && config.rope.length == 1.25);

@@ -7,6 +7,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <span>
 
 #include "model/ops/rope.hpp"
 #include "tests/model/ops/random_data.hpp"
@@ -179,7 +180,20 @@ TEST(rope, angles_equal_the_library_for_positions_far_out) {
   }
 }
 
-/// Against the length and the frequencies that transformers computes for a head of 16.
+/// Against a length and frequencies: cosines and sines of all pairs, near and far.
+void expect_angles(const rope_angles& angles, double length, std::span<const double> frequencies) {
+  std::vector<float> c(frequencies.size()), s(frequencies.size());
+  for (const std::int64_t position : {0, 1, 1000}) {
+    angles.at(position, c.data(), s.data());
+    for (std::size_t i = 0; i < frequencies.size(); ++i) {
+      const double angle = double(position) * frequencies[i];
+      EXPECT_NEAR(c[i], length * std::cos(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
+      EXPECT_NEAR(s[i], length * std::sin(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
+    }
+  }
+}
+
+/// Against what transformers computes for a head of 16.
 void expect_yarn(double factor, std::int64_t original_context, const yarn_config& yarn, double length,
                  const std::array<double, 8>& frequencies) {
   model_config config;
@@ -188,16 +202,7 @@ void expect_yarn(double factor, std::int64_t original_context, const yarn_config
   config.rope.factor = factor;
   config.rope.original_context = original_context;
   config.rope.yarn = yarn;
-  const rope_angles angles(config, config.rope, config.context);
-  float c[8], s[8];
-  for (const std::int64_t position : {0, 1, 1000}) {
-    angles.at(position, c, s);
-    for (std::size_t i = 0; i < 8; ++i) {
-      const double angle = double(position) * frequencies[i];
-      EXPECT_NEAR(c[i], length * std::cos(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
-      EXPECT_NEAR(s[i], length * std::sin(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
-    }
-  }
+  expect_angles(rope_angles(config, config.rope, config.context), length, frequencies);
 }
 
 TEST(rope, yarn_blends_and_lengthens_as_the_reference) {
@@ -211,22 +216,13 @@ TEST(rope, yarn_blends_and_lengthens_as_the_reference) {
               {1, 0.316227764, 0.1, 0.0316227786, 0.01, 0.00316227786, 0.001, 0.000316227786});
 }
 
-/// Against the length and the frequencies that transformers computes for three quarters of a head of 16.
+/// Against what transformers computes for three quarters of a head of 16.
 void expect_longrope(const rope_config& rope, std::int64_t context, double length,
                      const std::array<double, 6>& frequencies) {
   model_config config;
   config.head_dim = 16;
   config.rotary_dim = 12;
-  const rope_angles angles(config, rope, context);
-  float c[6], s[6];
-  for (const std::int64_t position : {0, 1, 1000}) {
-    angles.at(position, c, s);
-    for (std::size_t i = 0; i < 6; ++i) {
-      const double angle = double(position) * frequencies[i];
-      EXPECT_NEAR(c[i], length * std::cos(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
-      EXPECT_NEAR(s[i], length * std::sin(angle), 1e-7 + 3e-7 * angle) << position << " " << i;
-    }
-  }
+  expect_angles(rope_angles(config, rope, context), length, frequencies);
 }
 
 TEST(rope, longrope_divides_by_other_numbers_where_the_context_is_short) {
