@@ -79,7 +79,7 @@ pass_shape pass_tables::shape_of(const pass& batch) const {
   shape.rows = shape.sequences = std::min(power_of_two(batch.rows), most_rows_);
   shape.blocks = std::min(power_of_two(shape.blocks), most_blocks_);
   shape.attention_tiles = shape.rows * cuda::attention_tiles(1, group_);
-  shape.lora_tiles = shape.lora_tiles > 0 ? shape.rows : 0;
+  if (shape.lora_tiles > 0) shape.lora_tiles = std::min(power_of_two(shape.lora_tiles), shape.rows);
   return shape;
 }
 

@@ -12,9 +12,9 @@
 namespace troupe::cuda {
 namespace {
 
-constexpr int lanes = outs_per_block, eight = 8, sides = lanes / eight;
+constexpr int lanes = outs_per_block, eight = 8, sides = lanes / eight, four = 4;
 constexpr int most_parts = 4;  // of the inputs, added in order
-constexpr int shrink_threads = 256, inputs_at_once = shrink_threads / sides;
+constexpr int shrink_threads = 256, inputs_at_once = shrink_threads / sides * four;
 constexpr int expand_threads = 128, outs_at_once = expand_threads * eight;
 constexpr int most_lora_rank = 512;
 constexpr int few_tile_rows = 2;  // as of decode passes with many adapters
@@ -28,54 +28,83 @@ struct eight_weights {
     const auto* from = reinterpret_cast<const uint4*>(factor + index * (Half ? 2 : 4));
     for (auto& word : words) word = *from++;
   }
-  /// sums += x times these
-  __device__ void add(float x, float (&sums)[eight]) const {
-    const auto add_word = [&](std::uint32_t word, int i) {
+  __device__ void values(float (&to)[eight]) const {
+    const auto put_word = [&](std::uint32_t word, int i) {
       if constexpr (Half) {
-        sums[2 * i] = fmaf(f16_value(static_cast<std::uint16_t>(word)), x, sums[2 * i]);
-        sums[2 * i + 1] = fmaf(f16_value(static_cast<std::uint16_t>(word >> 16)), x, sums[2 * i + 1]);
+        to[2 * i] = f16_value(static_cast<std::uint16_t>(word));
+        to[2 * i + 1] = f16_value(static_cast<std::uint16_t>(word >> 16));
       } else {
-        sums[i] = fmaf(__int_as_float(static_cast<int>(word)), x, sums[i]);
+        to[i] = __int_as_float(static_cast<int>(word));
       }
     };
     for (int w = 0; w < (Half ? 1 : 2); ++w) {
-      add_word(words[w].x, 4 * w);
-      add_word(words[w].y, 4 * w + 1);
-      add_word(words[w].z, 4 * w + 2);
-      add_word(words[w].w, 4 * w + 3);
+      put_word(words[w].x, 4 * w);
+      put_word(words[w].y, 4 * w + 1);
+      put_word(words[w].z, 4 * w + 2);
+      put_word(words[w].w, 4 * w + 3);
     }
   }
 };
 
-/// Those of a thread's inputs that are read ahead, as many as registers allow: number first, first + step … below
-/// `last`.
-template <bool Half, int Bytes>
+/// Some neighbouring inputs of a row.
+template <int Width>
+struct inputs {
+  float of[Width];
+};
+
+/// sums[row] += x(row) times the weights of some inputs, in order; as many rows at a time as registers allow.
+template <bool Half, int Width, int Rows, class RowInputs>
+__device__ void add_products(const eight_weights<Half> (&weights)[Width], RowInputs x, float (&sums)[Rows][eight]) {
+  constexpr int at_once = Rows < 4 ? Rows : 4;
+#pragma unroll
+  for (int first = 0; first < Rows; first += at_once) {
+    inputs<Width> of_rows[at_once];
+#pragma unroll
+    for (int r = 0; r < at_once; ++r) of_rows[r] = x(first + r);
+#pragma unroll
+    for (int i = 0; i < Width; ++i) {
+      float values[eight];
+      weights[i].values(values);
+#pragma unroll
+      for (int r = 0; r < at_once; ++r)
+        for (int e = 0; e < eight; ++e) sums[first + r][e] = fmaf(values[e], of_rows[r].of[i], sums[first + r][e]);
+    }
+  }
+}
+
+/// Those of a thread's inputs that are read ahead, as many as registers allow: `Width` neighbours from `first` on, as
+/// many from first + step on … below `last`.
+template <bool Half, int Width, int Count>
 struct weights_ahead {
-  static constexpr int at_once = Bytes / (Half ? 16 : 32);
-  eight_weights<Half> of[at_once];
+  using neighbours = eight_weights<Half>[Width];
+  neighbours of[Count];
   const std::byte* factor;
   std::int64_t start;  ///< of input 0
-  int step, last;
+  int first, step, last;
 
-  __device__ weights_ahead(const std::byte* factor_, std::int64_t start_, int first, int step_, int last_)
-      : factor(factor_), start(start_), step(step_), last(last_) {
+  __device__ weights_ahead(const std::byte* factor_, std::int64_t start_, int first_, int step_, int last_)
+      : factor(factor_), start(start_), first(first_), step(step_), last(last_) {
 #pragma unroll
-    for (int i = 0; i < at_once; ++i) load(i, first + i * step);
+    for (int c = 0; c < Count; ++c) load(of[c], first + c * step);
   }
-  __device__ void load(int i, int input) {
-    of[i] = {};
-    if (input < last) of[i].load(factor, start + std::int64_t{input} * lanes);
+  __device__ void load(neighbours& to, int input) {
+#pragma unroll
+    for (int i = 0; i < Width; ++i) {
+      to[i] = {};
+      if (input + i < last) to[i].load(factor, start + std::int64_t{input + i} * lanes);
+    }
   }
-  /// use(input, weights), in order; behind the last input come some times the last one and zeros.
+  /// use(input, weights from it on), in order; what is not below `last` has weights of zero.
   template <class Use>
-  __device__ void each(int first, Use use) {
-    for (; first < last; first += at_once * step)
+  __device__ void each(Use use) {
+    for (int input = first; input < last; input += Count * step)
 #pragma unroll
-      for (int i = 0; i < at_once; ++i) {
-        const int input = first + i * step;
-        const eight_weights<Half> now = of[i];
-        load(i, input + at_once * step);
-        use(min(input, last - 1), now);
+      for (int c = 0; c < Count; ++c) {
+        neighbours now;
+#pragma unroll
+        for (int i = 0; i < Width; ++i) now[i] = of[c][i];
+        load(of[c], input + (Count + c) * step);
+        use(input + c * step, now);
       }
   }
 };
@@ -115,21 +144,28 @@ __host__ __device__ int parts_of(std::int64_t ins) {
 
 using rank_sums = float[lora_tile_rows][lanes];
 
-/// A thread's inputs are those `inputs_at_once` apart.
+/// Inputs of a row that begins at a multiple of 16 bytes, zeros from `last` on: what lies there may be anything.
+__device__ inputs<four> four_inputs(const float* row, int input, int last) {
+  const float4 x = *reinterpret_cast<const float4*>(row + min(input, (last - 1) / four * four));
+  if (input + four <= last) return {x.x, x.y, x.z, x.w};
+  return {input < last ? x.x : 0.0f, input + 1 < last ? x.y : 0.0f, input + 2 < last ? x.z : 0.0f, 0.0f};
+}
+
+/// A thread's inputs are four neighbours, and those `inputs_at_once` further on.
 template <bool Half, int Rows>
 __device__ void sum_part(const lora_args& a, const lora_tile& tile, const lora_factors& f, int block, int part,
                          rank_sums& of_warp) {
-  const int side = threadIdx.x % sides, first = part * part_inputs(a.ins) + threadIdx.x / sides;
+  const int side = threadIdx.x % sides, first = part * part_inputs(a.ins) + threadIdx.x / sides * four;
   const int last = min((part + 1) * part_inputs(a.ins), static_cast<int>(a.ins));
-  weights_ahead<Half, Rows <= few_tile_rows ? 128 : 64> weights(
+  weights_ahead<Half, four, Half && Rows <= few_tile_rows ? 2 : 1> weights(
       f.a, std::int64_t{block} * f.a_ins * lanes + side * eight, first, inputs_at_once, last);
   await_last_kernel();
   const float* x = a.x.row(tile.first_row);
   const int stride = static_cast<int>(a.x.stride);
   float sums[Rows][eight] = {};
-  weights.each(first, [&](int input, const eight_weights<Half>& now) {
-#pragma unroll
-    for (int r = 0; r < Rows; ++r) now.add(x[min(r, tile.rows - 1) * stride + input], sums[r]);
+  weights.each([&](int input, const eight_weights<Half>(&now)[four]) {
+    add_products(
+        now, [&](int r) { return four_inputs(x + min(r, tile.rows - 1) * stride, input, last); }, sums);
   });
 #pragma unroll
   for (int r = 0; r < Rows; ++r)
@@ -225,28 +261,36 @@ __device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lor
                             int parts, between_sums& between) {
   const int target = place.target, out = place.block * outs_at_once + threadIdx.x * eight;
   const int left = static_cast<int>(a.targets[target].outs) - out, last = left > 0 ? f.rank : 0;
-  weights_ahead<Half, Rows <= few_tile_rows ? 256 : 64> weights(
+  weights_ahead<Half, 1, (Rows <= few_tile_rows ? 16 : 4) / (Half ? 1 : 2)> weights(
       f.b, std::int64_t{out / lanes} * f.rank * lanes + out % lanes, 0, 1, last);
   await_last_kernel();
   const float_rows y = a.targets[target].y;
   const auto outputs_of = [&](int r) { return output_eight{y.row(tile.first_row + r) + out, left}; };
-  constexpr bool has_room = Rows <= few_tile_rows;  // for what was there, while the sums are made
-  float before[Rows][eight], sums[Rows][eight] = {};
+  constexpr bool has_room = Rows <= few_tile_rows;     // for what was there, while the sums are made
+  constexpr int at_once = has_room ? Rows : Rows / 2;  // read before any is written, so that they come together
+  float before[at_once][eight], sums[Rows][eight] = {};
+  const auto read_rows = [&](int first) {
 #pragma unroll
-  for (int r = 0; r < Rows; ++r)
-    if (has_room && r < tile.rows) outputs_of(r).read(before[r]);
+    for (int r = 0; r < at_once; ++r)
+      if (first + r < tile.rows) outputs_of(first + r).read(before[r]);
+  };
+  if (has_room) read_rows(0);
   add_parts(a, tile, f, target, parts, between);
   __syncthreads();
-  weights.each(0, [&](int rank, const eight_weights<Half>& now) {
-#pragma unroll
-    for (int r = 0; r < Rows; ++r) now.add(between.of[min(r, tile.rows - 1) * f.rank + rank], sums[r]);
+  weights.each([&](int rank, const eight_weights<Half>(&now)[1]) {
+    const int known = min(rank, f.rank - 1);
+    const auto of_row = [&](int r) { return inputs<1>{between.of[min(r, tile.rows - 1) * f.rank + known]}; };
+    add_products(now, of_row, sums);
   });
 #pragma unroll
-  for (int r = 0; r < Rows; ++r) {
-    if (r >= tile.rows) return;
-    if (!has_room) outputs_of(r).read(before[r]);
-    for (int e = 0; e < eight; ++e) sums[r][e] = before[r][e] + sums[r][e];
-    outputs_of(r).write(sums[r]);
+  for (int first = 0; first < Rows; first += at_once) {
+    if (!has_room) read_rows(first);
+#pragma unroll
+    for (int r = first; r < first + at_once; ++r) {
+      if (r >= tile.rows) return;
+      for (int e = 0; e < eight; ++e) sums[r][e] = before[r - first][e] + sums[r][e];
+      outputs_of(r).write(sums[r]);
+    }
   }
 }
 
