@@ -300,6 +300,7 @@ void attend_wide(const stream& on, const attention_plan& plan) {
   const kv_layer& cache = plan.args.cache;
   const bool is_f16 = cache.kind == kv_kind::f16;
   if (cache.head_dim > 128) return start_tiles(on, plan);
+  if (is_f16 && is_hopper()) return attend_wide_on_hopper(on, plan);
   const auto start = cache.head_dim <= 64
                          ? (is_f16 ? start_wide_tiles<kv_kind::f16, 4> : start_wide_tiles<kv_kind::i8, 4>)
                          : (is_f16 ? start_wide_tiles<kv_kind::f16, 8> : start_wide_tiles<kv_kind::i8, 8>);

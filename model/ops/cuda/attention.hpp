@@ -19,6 +19,8 @@ struct attention_plan {
 
 constexpr int lane_dims = most_head_dim / 32;  ///< of a head that a lane of attend_floats has: l, l + 32 …
 void attend_floats(const stream& on, const attention_plan& plan);
+/// Wide tiles over keys and values in f16, where is_hopper(): heads of 128 dimensions at most.
+void attend_wide_on_hopper(const stream& on, const attention_plan& plan);
 
 /// Positions that are seen; to is 0 if none are.
 struct position_range {

@@ -232,11 +232,14 @@ struct section_weights {
   softmax_part parts[2];
 
   __device__ void make(const section_scores& scores) {
+    weigh(scores);
+    add_up();
+  }
+  __device__ void weigh(const section_scores& scores) {
 #pragma unroll
     for (int half = 0; half < 2; ++half) parts[half].largest = largest_score(scores, half);
 #pragma unroll
     for (int b = 0; b < section_blocks; ++b) weigh_block(b, scores[b * 2], scores[b * 2 + 1]);
-    add_up();
   }
   /// When the largest scores of the section are known.
   __device__ void weigh_block(int block, const float (&first)[4], const float (&second)[4]) {
@@ -308,25 +311,33 @@ struct lane_totals {
   }
 };
 
+/// How a lane's totals and a section are weighted in what they are together.
+struct joint_weights {
+  float before[2], after[2];
+
+  __device__ void join(softmax_part (&parts)[2], const softmax_part (&section)[2]) {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const part_weights joint(parts[half], section[half]);
+      parts[half] = joint.both;
+      before[half] = joint.before;
+      after[half] = joint.after;
+    }
+  }
+  __device__ void join(float (&totals)[4], const float (&sums)[4]) const {
+#pragma unroll
+    for (int i = 0; i < 4; ++i) totals[i] = part_weights::join(totals[i], before[i / 2], sums[i], after[i / 2]);
+  }
+};
+
 template <int Eights, int Groups, int Steps>
 __device__ void join_section(lane_totals<Eights> (&totals)[Groups], const position_rows<Steps>& values,
                              const section_weights (&weights)[Groups], int first_eight) {
-  float before[Groups][2], after[Groups][2];
+  joint_weights joint[Groups];
 #pragma unroll
-  for (int g = 0; g < Groups; ++g)
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      softmax_part& part = totals[g].parts[half];
-      const part_weights joint(part, weights[g].parts[half]);
-      part = joint.both;
-      before[g][half] = joint.before;
-      after[g][half] = joint.after;
-    }
-  weigh_values<Eights>(values, weights, first_eight, [&](int g, int e, const float(&sums)[4]) {
-#pragma unroll
-    for (int i = 0; i < 4; ++i)
-      totals[g].values[e][i] = part_weights::join(totals[g].values[e][i], before[g][i / 2], sums[i], after[g][i / 2]);
-  });
+  for (int g = 0; g < Groups; ++g) joint[g].join(totals[g].parts, weights[g].parts);
+  weigh_values<Eights>(values, weights, first_eight,
+                       [&](int g, int e, const float(&sums)[4]) { joint[g].join(totals[g].values[e], sums); });
 }
 
 }  // namespace troupe::cuda

@@ -4,7 +4,8 @@
 //
 // A step is 32 bytes of each row. Warp w has outputs 16 w and on, with the fragments and sums of mma_s8 and mma_bf16;
 // but all lanes' weights lie in order: lane (g, t) has the words t and t + 4 of a step. The bits are those of mma_bf16:
-// tensor cores add the products of a step in no order at all.
+// tensor cores add the products of a step in no order at all. In f16 the first operand is what mma_f16 has, and the
+// second one can also lie the other way round.
 #pragma once
 #include "model/ops/cuda/kernel.hpp"
 
@@ -58,11 +59,20 @@ inline __device__ void receive(int& sum) {
   asm volatile("" : "+r"(sum));
 }
 
-/// How the tensor cores find a step of a swizzled tile of rows: its address, 1,024 bytes from eight rows to the next.
+/// How the tensor cores find something in swizzled tiles of rows: its address, 1,024 bytes from eight rows to the next,
+/// and how far the next tile is.
+inline __device__ std::uint64_t swizzled_descriptor(const void* tile, int offset, int next_tile) {
+  constexpr std::uint64_t layout = std::uint64_t{1} << 62 | std::uint64_t{1024 >> 4} << 32;
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile)) + offset;
+  return layout | static_cast<std::uint64_t>(next_tile >> 4) << 16 | (address & 0x3ffff) >> 4;
+}
+/// A step of all rows: no tile follows.
 inline __device__ std::uint64_t rows_descriptor(const void* tile, int step) {
-  constexpr std::uint64_t layout = std::uint64_t{1} << 62 | std::uint64_t{1024 >> 4} << 32 | std::uint64_t{1} << 16;
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile)) + step * 32;
-  return layout | (address & 0x3ffff) >> 4;
+  return swizzled_descriptor(tile, step * 32, 16);
+}
+/// 16 rows of tiles that lie so far from each other.
+inline __device__ std::uint64_t columns_descriptor(const void* tile, int step, int next_tile) {
+  return swizzled_descriptor(tile, step * 16 * swizzled_row_bytes, next_tile);
 }
 
 // The sums of eight, 16, 32 … rows as operands, and their places in the text of an instruction.
@@ -89,7 +99,7 @@ inline __device__ std::uint64_t rows_descriptor(const void* tile, int step) {
   asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #go_on ", 0;\nwgmma.mma_async.sync.aligned." name " {" places \
                "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #rows ", p" end ";\n}\n"                          \
                : TROUPE_SUMS_##eights(sum, c, 0)                                                                  \
-               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(rows_descriptor(tile, step)), "r"(int{goes_on}))
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(where), "r"(int{goes_on}))
 
 #define TROUPE_WGMMA_OF_EIGHTS(type, end, sum)                                          \
   if constexpr (Eights == 2)                                                            \
@@ -107,6 +117,7 @@ __device__ void multiply_step(float (&c)[Eights][4], const std::uint32_t (&a)[4]
                               bool goes_on) {
   static_assert(Eights == 2 || Eights == 4 || Eights == 8 || Eights == 16);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  const std::uint64_t where = rows_descriptor(tile, step);
   TROUPE_WGMMA_OF_EIGHTS("k16.f32.bf16.bf16", ", 1, 1, 0", TROUPE_FLOAT_SUM);
 #elif defined(__CUDA_ARCH__)
   __trap();
@@ -117,7 +128,31 @@ __device__ void multiply_step(int (&c)[Eights][4], const std::uint32_t (&a)[4], 
                               bool goes_on) {
   static_assert(Eights == 2 || Eights == 4 || Eights == 8 || Eights == 16);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  const std::uint64_t where = rows_descriptor(tile, step);
   TROUPE_WGMMA_OF_EIGHTS("k32.s32.s8.s8", "", TROUPE_INT_SUM);
+#elif defined(__CUDA_ARCH__)
+  __trap();
+#endif
+}
+/// The same in f16.
+template <int Eights>
+__device__ void multiply_f16_step(float (&c)[Eights][4], const std::uint32_t (&a)[4], const void* tile, int step,
+                                  bool goes_on) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  const std::uint64_t where = rows_descriptor(tile, step);
+  TROUPE_WGMMA_OF_EIGHTS("k16.f32.f16.f16", ", 1, 1, 0", TROUPE_FLOAT_SUM);
+#elif defined(__CUDA_ARCH__)
+  __trap();
+#endif
+}
+/// The other way round: c += a times 16 rows, so that c has their columns. A tile has 64 of them, and the next ones lie
+/// so many bytes behind.
+template <int Eights>
+__device__ void multiply_f16_columns(float (&c)[Eights][4], const std::uint32_t (&a)[4], const void* tile, int step,
+                                     int next_tile, bool goes_on) {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  const std::uint64_t where = columns_descriptor(tile, step, next_tile);
+  TROUPE_WGMMA_OF_EIGHTS("k16.f32.f16.f16", ", 1, 1, 1", TROUPE_FLOAT_SUM);
 #elif defined(__CUDA_ARCH__)
   __trap();
 #endif

@@ -1,0 +1,270 @@
+// Wide tiles of attention on Hopper, where sections lie in f16. One warpgroup of a block brings them into shared
+// memory, some sections ahead; two others have 64 of a tile's queries each. While the tensor cores weigh a section's
+// values, those threads make the next one's scores into weights. The bits are those of all kernels of attention: the
+// sums of mma_f16 are made in the same order, and the rest by the same functions (attention_sections.hpp).
+#include <algorithm>
+
+#include "model/ops/cuda/attention_sections.hpp"
+#include "model/ops/cuda/wide_tiles.hpp"
+
+namespace troupe::cuda {
+namespace {
+
+constexpr int copying_threads = 128;  // the first of a block
+constexpr int group_queries = 64, attending_groups = wide_tile_queries / group_queries;
+constexpr int attending_warps = attending_groups * 4;
+constexpr int block_threads = copying_threads + attending_warps * 32;
+constexpr int held_sections = 6;    // by shared memory, at most
+constexpr int coming_sections = 3;  // of them, that nobody was told of yet
+
+constexpr int steps_of_tile = 4, tile_row_pieces = swizzled_row_bytes / 16;
+constexpr int tile_bytes = section_positions * swizzled_row_bytes;
+
+/// Keys and values of a section: tiles of 64 dimensions, a position a row.
+template <int Steps>
+struct alignas(1024) swizzled_section {
+  using tile = uint4[section_positions * tile_row_pieces];
+  tile keys[Steps / steps_of_tile], values[Steps / steps_of_tile];
+};
+
+template <int Steps>
+struct attention_memory {
+  swizzled_section<Steps> sections[held_sections];
+  gate full[held_sections], free[held_sections];
+};
+using section_turn = wide_turn<held_sections>;
+
+/// f(tile, kv head) for all that this block has. The longest tiles come first, and blocks take turns in being the first
+/// to choose, so that all have as much to do.
+template <class F>
+__device__ void for_tiles(const attention_plan& p, int blocks, F f) {
+  const int heads = p.args.cache.heads, count = p.args.tile_count * heads;
+  for (int first = 0, place = blockIdx.x; first + place < count; first += blocks, place = blocks - 1 - place) {
+    const int item = first + place;
+    f(p.args.tiles[p.args.tile_count - 1 - item / heads], item % heads);
+  }
+}
+
+/// What the copying threads do.
+template <int Steps>
+class section_copies {
+ public:
+  __device__ section_copies(attention_memory<Steps>& memory, const attention_plan& p) : memory_(memory), p_(p) {}
+
+  __device__ void bring(const attention_tile& tile, int kv_head) {
+    const tile_span span(p_, tile, kv_head, 0, wide_tile_queries);
+    const int last = span.last_section();
+    block_ids ids;
+    if (span.first_section() < last) ids.read(span, span.first_section());
+#pragma unroll 1
+    for (int section = span.first_section(); section < last; ++section, turn_.next()) {
+      memory_.free[turn_.buffer].wait(!turn_.odd);
+      start(span, kv_head, section, ids);
+      ids.read(span, section + 1);
+      if (coming_ == coming_sections) show_one();
+      ++coming_;
+    }
+  }
+  __device__ void finish() {
+    for (; coming_ > 0; --coming_) {
+      wait_for_copies<0>();
+      tell();
+    }
+  }
+
+ private:
+  /// What nobody sees is zeros, since tensor cores multiply it as well.
+  __device__ void start(const tile_span& span, int kv_head, int section, const block_ids& ids) {
+    swizzled_section<Steps>& to = memory_.sections[turn_.buffer];
+    constexpr int row_pieces = 2 * Steps;
+#pragma unroll
+    for (int b = 0; b < section_blocks; ++b) {
+      const head_block<std::uint16_t> block(p_.args.cache, ids.of[b], kv_head);
+      for_threads<block_slots * row_pieces, copying_threads>([&](unsigned i) {
+        const int slot = i / row_pieces, place = i % row_pieces, row = b * block_slots + slot;
+        const int at = swizzled_piece(row, place % tile_row_pieces), tile = place / tile_row_pieces;
+        const bool is_there = place * 8 < block.padded_dim && span.sees(section * section_positions + row);
+        copy_async_or_clear(&to.keys[tile][at], &block.key(slot, place * 8), is_there);
+        copy_async_or_clear(&to.values[tile][at], &block.value(slot, place * 8), is_there);
+      });
+    }
+    close_copies();
+  }
+  /// The oldest section that is still coming.
+  __device__ void show_one() {
+    wait_for_copies<coming_sections>();
+    tell();
+    --coming_;
+  }
+  __device__ void tell() {
+    show_to_tensor_cores();
+    __syncwarp();
+    if (threadIdx.x % 32 == 0) memory_.full[told_.buffer].arrive(0);
+    told_.next();
+  }
+
+  attention_memory<Steps>& memory_;
+  const attention_plan& p_;
+  section_turn turn_, told_;
+  int coming_ = 0;
+};
+
+/// What a warp of a warpgroup does that has queries.
+template <int Steps>
+class attending_warp {
+ public:
+  __device__ attending_warp(attention_memory<Steps>& memory, const attention_plan& p) : memory_(memory), p_(p) {}
+
+  __device__ void attend(const attention_tile& tile, int kv_head) {
+    const int thread = static_cast<int>(threadIdx.x) - copying_threads;
+    const int first_query = thread / 32 * tile_queries;
+    const tile_span span(p_, tile, kv_head, 0, wide_tile_queries);
+    const tile_span own(p_, tile, kv_head, thread / 128 * group_queries, group_queries);
+    const int first = span.first_section(), last = span.last_section();
+    const int begin = min(max(own.first_section(), first), last), end = max(min(own.last_section(), last), begin);
+    pass(begin - first);
+    if (begin < end) {
+      lane_totals<2 * Steps> totals;
+      sum_up(query_two(p_, tile, kv_head, first_query), begin, end, totals);
+      totals.put_answers(p_, query_two(p_, tile, kv_head, first_query).of, 0);
+    }
+    pass(last - end);
+  }
+
+ private:
+  using lane_sums = float[2 * Steps][4];
+
+  __device__ void sum_up(const query_two& queries, int begin, int end, lane_totals<2 * Steps>& totals) {
+    const position_range seen[2] = {queries.of[0].counted(), queries.of[1].counted()};
+    const query_fragments<Steps> fragments(p_, queries.of);
+    section_scores scores;
+    lane_sums sums;
+    section_weights weights;
+    take();
+    open_products();
+    score(fragments, scores);
+    close_products();
+    wait_for_products<0>();
+    weigh(seen, begin, scores, weights);
+#pragma unroll 1
+    for (int section = begin; section + 1 < end; ++section) {
+      take();
+      open_products();
+      score(fragments, scores);
+      close_products();
+      weigh_values(weights, sums);
+      close_products();
+      wait_for_products<1>();
+      section_weights next;
+      weigh(seen, section + 1, scores, next);
+      end_section(weights, sums, totals);
+      weights = next;
+    }
+    open_products();
+    weigh_values(weights, sums);
+    close_products();
+    end_section(weights, sums, totals);
+  }
+
+  /// Of the section that was taken last.
+  __device__ void score(const query_fragments<Steps>& queries, section_scores& scores) {
+    const swizzled_section<Steps>& section = memory_.sections[now_];
+#pragma unroll
+    for (int step = 0; step < Steps; ++step)
+      multiply_f16_step(scores, queries.words[step], section.keys[step / steps_of_tile], step % steps_of_tile,
+                        step > 0);
+  }
+  __device__ void weigh(const position_range (&seen)[2], int section, section_scores& scores,
+                        section_weights& weights) {
+#pragma unroll
+    for (auto& eight : scores)
+      for (float& score : eight) receive(score);
+    finish_scores<kv_kind::f16>(memory_, seen, section, 0, scores);
+    weights.weigh(scores);
+  }
+  /// Of the section that is left next.
+  __device__ void weigh_values(const section_weights& weights, lane_sums& sums) {
+    const swizzled_section<Steps>& section = memory_.sections[left_.buffer];
+#pragma unroll
+    for (int b = 0; b < section_blocks; ++b)
+      multiply_f16_columns(sums, weights.words[b], section.values, b, tile_bytes, b > 0);
+  }
+  __device__ void end_section(section_weights& weights, lane_sums& sums, lane_totals<2 * Steps>& totals) {
+    wait_for_products<0>();
+    leave();
+    weights.add_up();
+    joint_weights joint;
+    joint.join(totals.parts, weights.parts);
+#pragma unroll
+    for (int e = 0; e < 2 * Steps; ++e) {
+      for (float& sum : sums[e]) receive(sum);
+      joint.join(totals.values[e], sums[e]);
+    }
+  }
+
+  /// Waits for the next section.
+  __device__ void take() {
+    memory_.full[taken_.buffer].wait(taken_.odd);
+    now_ = taken_.buffer;
+    taken_.next();
+  }
+  __device__ void leave() {
+    if (threadIdx.x % 32 == 0) memory_.free[left_.buffer].arrive(0);
+    left_.next();
+  }
+  /// Sections that none of the warpgroup's queries sees.
+  __device__ void pass(int sections) {
+    for (int i = 0; i < sections; ++i) {
+      take();
+      leave();
+    }
+  }
+
+  attention_memory<Steps>& memory_;
+  const attention_plan& p_;
+  section_turn taken_, left_;
+  int now_ = 0;
+};
+
+template <int Steps>
+__global__ void __launch_bounds__(block_threads, 1)
+    attend_wide_sections(const __grid_constant__ attention_plan p, int blocks) {
+#if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
+  auto& memory = *reinterpret_cast<attention_memory<Steps>*>(dynamic_shared());
+  if (threadIdx.x < held_sections) {
+    memory.full[threadIdx.x].set(copying_threads / 32);
+    memory.free[threadIdx.x].set(attending_warps);
+    show_gates();
+  }
+  __syncthreads();
+  await_last_kernel();
+  if (whole_warp_number() < copying_threads / 32) {
+    give_registers<40>();
+    section_copies<Steps> copies(memory, p);
+    for_tiles(p, blocks, [&](const attention_tile& tile, int kv_head) { copies.bring(tile, kv_head); });
+    copies.finish();
+  } else {
+    take_registers<232>();
+    attending_warp<Steps> warp(memory, p);
+    for_tiles(p, blocks, [&](const attention_tile& tile, int kv_head) { warp.attend(tile, kv_head); });
+  }
+#else
+  __trap();
+#endif
+}
+
+template <int Steps>
+void start(const stream& on, const attention_plan& plan) {
+  const int blocks = std::min(plan.args.tile_count * plan.args.cache.heads, multiprocessors());
+  const dim3 grid(static_cast<unsigned>(blocks));
+  launch("attention", attend_wide_sections<Steps>, {grid, block_threads, sizeof(attention_memory<Steps>), true}, on,
+         plan, blocks);
+}
+
+}  // namespace
+
+void attend_wide_on_hopper(const stream& on, const attention_plan& plan) {
+  (plan.args.cache.head_dim <= 64 ? start<4> : start<8>)(on, plan);
+}
+
+}  // namespace troupe::cuda
