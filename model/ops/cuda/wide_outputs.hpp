@@ -38,15 +38,25 @@ inline __device__ float4 outputs_of_row(const float (&products)[4]) {
   return has_later_pair ? float4{got[0], got[1], keep[0], keep[1]} : float4{keep[0], keep[1], got[0], got[1]};
 }
 
+/// Eights of rows that are written at a time, once all that is added to them has been read: the compiler moves no read
+/// ahead of a write. As many as there are registers for.
+template <scheme Kind, int Rows>
+constexpr int eights_at_once = wide_blocks<Kind, Rows> == 1 && !has_groups<Kind> ? 4 : 1;
+
 /// A warp's part of a tile.
 template <scheme Kind, int Rows>
 __device__ void write_tile(const output_pair<Kind>& outputs, int first_row, int rows,
                            const tile_factors<Kind, Rows>& factors, const tile_sums<Kind, Rows>& totals) {
+  constexpr int at_once = eights_at_once<Kind, Rows>;
 #pragma unroll
-  for (int eight = 0; eight < Rows / 8; ++eight) {
-    row_factors two[2];
-    factors.get(eight, two);
-    outputs.write(totals[eight], first_row + eight * 8, rows, wide_lane(), two);
+  for (int first = 0; first < Rows / 8; first += at_once) {
+    float2 before[at_once][2];
+    for (int i = 0; i < at_once; ++i) outputs.read(first_row + (first + i) * 8, rows, wide_lane(), before[i]);
+    for (int i = 0; i < at_once; ++i) {
+      row_factors two[2];
+      factors.get(first + i, two);
+      outputs.write(totals[first + i], first_row + (first + i) * 8, rows, wide_lane(), two, before[i]);
+    }
   }
 }
 /// The same by the copy engine, for outputs that nothing is added to: the warp goes on while they leave.
@@ -115,16 +125,30 @@ __device__ void join_tile(const product_jobs& jobs, const wide_tile<Rows>& tile,
   if (!tile.is_there || block >= job.blocks) return;
   const output_pair<Kind> outputs(job, block, wide_lane());
   const int count = tile.is_half ? 2 : c.slices, own = tile.is_half ? place.out : place.slice;
-  for (int eight = own; eight < eights; eight += count) {
-    sum_of<Kind> totals[4] = {};
+  constexpr int at_once = eights_at_once<Kind, Rows>;
+  for (int next = own; next < eights; next += count * at_once) {
+    sum_of<Kind> totals[at_once][4] = {};
+    row_factors factors[at_once][2];
+    float2 before[at_once][2];
+    const auto for_eights = [&](auto f) {
+#pragma unroll
+      for (int i = 0; i < at_once; ++i)
+        if (next + i * count < eights) f(i, next + i * count, tile.first_row + (next + i * count) * 8);
+    };
+    for_eights([&](int i, int, int row) {
+      outputs.read(row, in.rows, wide_lane(), before[i]);
+      for (int r = 0; r < 2; ++r) factors[i][r] = factors_of<Kind>(in, min(row + wide_lane() % 4 * 2 + r, in.rows - 1));
+    });
     for (int other = 0; other < count; ++other) {
       const int rank = tile.is_half ? place.rank(c, other, place.row) : place.rank(c, place.out, place.row, other);
-      for (int part = 0; part < parts; ++part) {
-        const lane_sums sums = *of_rank(at(part, eight), rank);
-        for (int i = 0; i < 4; ++i) totals[i] += sums.of[i];
-      }
+      for (int part = 0; part < parts; ++part)
+        for_eights([&](int i, int eight, int) {
+          const lane_sums sums = *of_rank(at(part, eight), rank);
+          for (int k = 0; k < 4; ++k) totals[i][k] += sums.of[k];
+        });
     }
-    outputs.write(in, totals, tile.first_row + eight * 8, wide_lane());
+    for_eights(
+        [&](int i, int, int row) { outputs.write(totals[i], row, in.rows, wide_lane(), factors[i], before[i]); });
   }
 }
 

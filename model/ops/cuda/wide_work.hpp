@@ -212,7 +212,9 @@ class wide_group_product {
       slice_end += slice_stages_;
     }
   }
-  __device__ const tile_sums<Kind, Rows>& last() const { return sums_; }
+  __device__ const tile_sums<Kind, Rows>& last() const {
+    return sums_;
+  }
 
  private:
   static constexpr int group_steps = static_cast<int>(group_of(Kind)) / step_row_bytes;
