@@ -259,15 +259,19 @@ class output_pair {
     if (job.bias) bias_ = *reinterpret_cast<const float2*>(job.bias + out);
   }
 
-  /// Of rows 2t and 2t + 1 of eight.
+  /// What is added to rows 2t and 2t + 1 of eight: callers read some before they write any.
+  __device__ void read(int first_row, int rows, int lane, float2 (&before)[2]) const {
+    for (int i = 0; i < 2; ++i) {
+      const int row = first_row + lane % 4 * 2 + i;
+      before[i] = job_.accumulate && row < rows ? *place(row, first_out_ + lane / 4 * 2) : make_float2(0, 0);
+    }
+  }
   __device__ void write(const sum_of<Kind> (&sums)[4], int first_row, int rows, int lane,
-                        const row_factors (&of_row)[2]) const {
+                        const row_factors (&of_row)[2], const float2 (&before)[2]) const {
     for_pairs(sums, first_out_, first_row, rows, lane, [&](int out, int row, sum_of<Kind> a, sum_of<Kind> b) {
-      auto& y = *reinterpret_cast<float2*>(job_.y + row * job_.y_stride + out);
-      const float2 before = job_.accumulate ? y : make_float2(0, 0);
       const row_factors& factors = of_row[row & 1];
-      y = make_float2(output(factors, a, scale_.x, mid_.x, bias_.x, before.x),
-                      output(factors, b, scale_.y, mid_.y, bias_.y, before.y));
+      *place(row, out) = make_float2(output(factors, a, scale_.x, mid_.x, bias_.x, before[row & 1].x),
+                                     output(factors, b, scale_.y, mid_.y, bias_.y, before[row & 1].y));
     });
   }
   /// The four products without what was there before, in the sums' places.
@@ -279,10 +283,15 @@ class output_pair {
   }
   __device__ void write(const coded_inputs& in, const sum_of<Kind> (&sums)[4], int first_row, int lane) const {
     const auto factors = [&](int i) { return factors_of<Kind>(in, min(first_row + lane % 4 * 2 + i, in.rows - 1)); };
-    write(sums, first_row, in.rows, lane, {factors(0), factors(1)});
+    float2 before[2];
+    read(first_row, in.rows, lane, before);
+    write(sums, first_row, in.rows, lane, {factors(0), factors(1)}, before);
   }
 
  private:
+  __device__ float2* place(int row, int out) const {
+    return reinterpret_cast<float2*>(job_.y + row * job_.y_stride + out);
+  }
   __device__ float output(const row_factors& row, sum_of<Kind> sum, float scale, float mid, float bias,
                           float before) const {
     float product = finished<Kind>(row, sum, scale, mid);

@@ -28,7 +28,7 @@ __global__ void __launch_bounds__(wide_threads, wide_blocks<Kind, Rows>)
     if (warp == weights_warp && threadIdx.x % 32 == 0) copies.bring_weights();  // never written: no need to wait
     await_last_kernel();
     if (warp == rows_warp && threadIdx.x % 32 == 0) copies.bring_rows();
-    if (tiles.cluster.slices > 1) {
+    if (tiles.joins()) {
       __syncthreads();
       meet_cluster<meeting::to_read>();
     }
@@ -43,11 +43,11 @@ __global__ void __launch_bounds__(wide_threads, wide_blocks<Kind, Rows>)
       const tile_factors<Kind, Rows> factors(in, tile.first_row);
       tile_sums<Kind, Rows> totals = {};
       product.run(tile, totals);
-      if (tiles.cluster.slices > 1)
-        join_tile<Kind, Rows>(jobs, tile, tiles.cluster, place, in, totals);
-      else
-        put_tile<Kind, Rows>(jobs.jobs[tile.job], maps.outputs[tile.job], tile, in.rows, factors, totals,
-                             memory.outgoing);
+      if (tile.is_half || tiles.cluster.slices > 1)
+        return join_tile<Kind, Rows>(jobs, tile, tiles.cluster, place, in, totals, product.last());
+      add_sums(totals, product.last());
+      put_tile<Kind, Rows>(jobs.jobs[tile.job], maps.outputs[tile.job], tile, in.rows, factors, totals,
+                           memory.outgoing);
     });
     wait_until_stored();
     meet_cluster<meeting::to_wait>();  // blocks that copy into another one's memory, or read it, end with it
@@ -132,13 +132,21 @@ wide_cluster cluster_of(int of_rows, int slices_apart) {
   return {wide_blocks<Kind, Rows> == 1 && slices_apart == 1 ? 2 : 1, of_rows == 2 ? 2 : 1, slices_apart};
 }
 
+/// Groups that come last are halved where they would leave at least half of the clusters idle.
+inline void share_out(wide_tiles& tiles, int most_clusters, bool may_be_halved) {
+  const int last = tiles.groups() % most_clusters;
+  if (may_be_halved && tiles.cluster.outs == 2 && 2 * last <= most_clusters) tiles.halved = last;
+  tiles.clusters = std::min(tiles.count(), most_clusters);
+}
+
 template <scheme Kind, int Rows>
-void start_wide(const stream& on, const product_jobs& jobs, int of_outs, const coded_inputs& in, bool apart) {
-  wide_tiles tiles{static_cast<int>(ceil_div(in.rows, Rows)), of_outs, {}, 0};
+void start_wide(const stream& on, const product_jobs& jobs, int of_outs, const coded_inputs& in, bool may_be_apart) {
+  const bool apart = may_be_apart && fits_apart<Kind, Rows>(jobs, of_outs, in.rows);
+  wide_tiles tiles{static_cast<int>(ceil_div(in.rows, Rows)), of_outs, {}};
   tiles.cluster = cluster_of<Kind, Rows>(tiles.of_rows, apart ? jobs.slices() : 1);
   const dim3 cluster = extent_of(tiles.cluster);
   launch_shape shape{cluster, wide_threads, sizeof(wide_memory<Kind, Rows>), true, cluster};
-  tiles.clusters = std::min(tiles.count(), most_clusters<Kind, Rows>(tiles.cluster, shape, on));
+  share_out(tiles, most_clusters<Kind, Rows>(tiles.cluster, shape, on), may_be_apart && jobs.slices() > 1);
   shape.grid.x *= static_cast<unsigned>(tiles.clusters);
   launch("matmul", wide_rows<Kind, Rows>, shape, on, jobs, in, maps_of<Kind, Rows>(jobs, in, tiles.cluster), tiles);
 }
@@ -148,14 +156,12 @@ void multiply_wide(const stream& on, std::span<const product* const> products, c
                    bool may_be_apart) {
   const product_jobs jobs = jobs_of(products, tile_blocks);
   const auto of_outs = static_cast<int>(grid_blocks(products, tile_blocks));
-  const auto fits = [&]<int Rows>() { return may_be_apart && fits_apart<Kind, Rows>(jobs, of_outs, in.rows); };
-  const auto start = [&]<int Rows>() {
-    start_wide<Kind, Rows>(on, jobs, of_outs, in, fits.template operator()<Rows>());
-  };
-  if (in.rows <= 16) return start.template operator()<16>();
-  if (in.rows <= 32) return start.template operator()<32>();
-  if (in.rows <= 64 || (in.rows <= 128 && fits.template operator()<64>())) return start.template operator()<64>();
-  start.template operator()<128>();
+  const bool are_few = may_be_apart && in.rows <= 128 && fits_apart<Kind, 64>(jobs, of_outs, in.rows);
+  const auto start = in.rows <= 16              ? start_wide<Kind, 16>
+                     : in.rows <= 32            ? start_wide<Kind, 32>
+                     : in.rows <= 64 || are_few ? start_wide<Kind, 64>
+                                                : start_wide<Kind, 128>;
+  start(on, jobs, of_outs, in, may_be_apart);
 }
 
 }  // namespace troupe::cuda

@@ -38,15 +38,25 @@ inline __device__ float4 outputs_of_row(const float (&products)[4]) {
   return has_later_pair ? float4{got[0], got[1], keep[0], keep[1]} : float4{keep[0], keep[1], got[0], got[1]};
 }
 
+/// Eights of rows that are written at a time, once all that is added to them has been read: the compiler moves no read
+/// ahead of a write. As many as there are registers for.
+template <scheme Kind, int Rows>
+constexpr int eights_at_once = wide_blocks<Kind, Rows> == 1 && !has_groups<Kind> ? 4 : 1;
+
 /// A warp's part of a tile.
 template <scheme Kind, int Rows>
 __device__ void write_tile(const output_pair<Kind>& outputs, int first_row, int rows,
                            const tile_factors<Kind, Rows>& factors, const tile_sums<Kind, Rows>& totals) {
+  constexpr int at_once = eights_at_once<Kind, Rows>;
 #pragma unroll
-  for (int eight = 0; eight < Rows / 8; ++eight) {
-    row_factors two[2];
-    factors.get(eight, two);
-    outputs.write(totals[eight], first_row + eight * 8, rows, wide_lane(), two);
+  for (int first = 0; first < Rows / 8; first += at_once) {
+    float2 before[at_once][2];
+    for (int i = 0; i < at_once; ++i) outputs.read(first_row + (first + i) * 8, rows, wide_lane(), before[i]);
+    for (int i = 0; i < at_once; ++i) {
+      row_factors two[2];
+      factors.get(first + i, two);
+      outputs.write(totals[first + i], first_row + (first + i) * 8, rows, wide_lane(), two, before[i]);
+    }
   }
 }
 /// The same by the copy engine, for outputs that nothing is added to: the warp goes on while they leave.
@@ -87,31 +97,58 @@ __device__ void put_tile(const product_job& job, const boxes_map& map, const wid
   write_tile<Kind, Rows>(outputs, tile.first_row, rows, factors, totals);
 }
 
-/// Each block of a cluster that has the slices of one tile joins them for some of its rows.
+/// Blocks of a cluster that have the slices of one tile, or half of them each, show their sums to each other, and each
+/// joins them for some rows. Of a half's two slices that are floats `first` and `last` join one after the other.
 template <scheme Kind, int Rows>
 __device__ void join_tile(const product_jobs& jobs, const wide_tile<Rows>& tile, const wide_cluster& c,
-                          const wide_place& place, const coded_inputs& in, const tile_sums<Kind, Rows>& sums) {
+                          const wide_place& place, const coded_inputs& in, const tile_sums<Kind, Rows>& first,
+                          const tile_sums<Kind, Rows>& last) {
   struct alignas(16) lane_sums {
     sum_of<Kind> of[4];
   };
+  constexpr int eights = Rows / 8, lanes = multiplying_warps * 32;
+  static_assert(sizeof(wide_memory<Kind, Rows>::stages) >= 2 * eights * lanes * sizeof(lane_sums));
   auto* shown = reinterpret_cast<lane_sums*>(dynamic_shared());
+  const auto at = [&](int part, int eight) { return shown + (part * eights + eight) * lanes + threadIdx.x; };
+  const auto show = [&](int part, const tile_sums<Kind, Rows>& sums) {
+#pragma unroll
+    for (int eight = 0; eight < eights; ++eight)
+      for (int i = 0; i < 4; ++i) at(part, eight)->of[i] = sums[eight][i];
+  };
+  const int parts = tile.is_half && !has_whole_sums<Kind> ? 2 : 1;
+  __syncthreads();  // no stage is read any more
+  if (parts == 2) show(0, first);
+  show(parts - 1, last);
+  meet_cluster<meeting::to_read>();
   const product_job& job = jobs.jobs[tile.job];
   const int block = tile.first_block + static_cast<int>(threadIdx.x) / 32;
-  const auto at = [&](int eight) { return shown + eight * multiplying_warps * 32 + threadIdx.x; };
-  __syncthreads();  // no stage is read any more
-#pragma unroll
-  for (int eight = 0; eight < Rows / 8; ++eight)
-    for (int i = 0; i < 4; ++i) at(eight)->of[i] = sums[eight][i];
-  meet_cluster<meeting::to_read>();
   if (!tile.is_there || block >= job.blocks) return;
   const output_pair<Kind> outputs(job, block, wide_lane());
-  for (int eight = place.slice; eight < Rows / 8; eight += c.slices) {
-    sum_of<Kind> totals[4] = {};
-    for (int slice = 0; slice < c.slices; ++slice) {
-      const lane_sums part = *of_rank(at(eight), place.rank(c, place.out, place.row, slice));
-      for (int i = 0; i < 4; ++i) totals[i] += part.of[i];
+  const int count = tile.is_half ? 2 : c.slices, own = tile.is_half ? place.out : place.slice;
+  constexpr int at_once = eights_at_once<Kind, Rows>;
+  for (int next = own; next < eights; next += count * at_once) {
+    sum_of<Kind> totals[at_once][4] = {};
+    row_factors factors[at_once][2];
+    float2 before[at_once][2];
+    const auto for_eights = [&](auto f) {
+#pragma unroll
+      for (int i = 0; i < at_once; ++i)
+        if (next + i * count < eights) f(i, next + i * count, tile.first_row + (next + i * count) * 8);
+    };
+    for_eights([&](int i, int, int row) {
+      outputs.read(row, in.rows, wide_lane(), before[i]);
+      for (int r = 0; r < 2; ++r) factors[i][r] = factors_of<Kind>(in, min(row + wide_lane() % 4 * 2 + r, in.rows - 1));
+    });
+    for (int other = 0; other < count; ++other) {
+      const int rank = tile.is_half ? place.rank(c, other, place.row) : place.rank(c, place.out, place.row, other);
+      for (int part = 0; part < parts; ++part)
+        for_eights([&](int i, int eight, int) {
+          const lane_sums sums = *of_rank(at(part, eight), rank);
+          for (int k = 0; k < 4; ++k) totals[i][k] += sums.of[k];
+        });
     }
-    outputs.write(in, totals, tile.first_row + eight * 8, wide_lane());
+    for_eights(
+        [&](int i, int, int row) { outputs.write(totals[i], row, in.rows, wide_lane(), factors[i], before[i]); });
   }
 }
 

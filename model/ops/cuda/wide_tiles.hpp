@@ -4,8 +4,8 @@
 // and write what comes out (wide_outputs.hpp). Slices are those of the other kernels (products.hpp), and so are the
 // bits.
 //
-// Blocks of a cluster have neighbouring tiles, of which one copy serves several, or the slices of one tile, which they
-// join at the end. Here: where all that lies, and who has which tile.
+// Blocks of a cluster have neighbouring tiles, of which one copy serves several, or the slices of one tile, or half of
+// them each, which they join at the end. Here: where all that lies, and who has which tile.
 #pragma once
 #include "model/ops/cuda/copy_engine.hpp"
 #include "model/ops/cuda/products.hpp"
@@ -140,17 +140,21 @@ struct wide_turn {
 struct wide_cluster {
   int outs = 1, rows = 1, slices = 1;
 };
-/// The tiles of a launch. Its grid has some clusters in x, which share them out, one after another.
+/// The tiles of a launch. Its grid has some clusters in x, which take groups of tiles, one after another. The last ones
+/// may be halved: a cluster of two neighbouring outputs takes one of these instead, and its blocks half of the slices
+/// each. That is then the last thing it does.
 struct wide_tiles {
   int of_rows, of_outs;
   wide_cluster cluster;
-  int clusters;
+  int clusters = 0, halved = 0;  ///< halved groups
 
   __host__ __device__ int row_groups() const { return (of_rows + cluster.rows - 1) / cluster.rows; }
-  __host__ __device__ int count() const {  ///< for each cluster one
-    return row_groups() * ((of_outs + cluster.outs - 1) / cluster.outs);
-  }
+  __host__ __device__ int groups() const { return row_groups() * ((of_outs + cluster.outs - 1) / cluster.outs); }
+  __host__ __device__ int whole() const { return groups() - halved; }
+  __host__ __device__ int count() const { return whole() + 2 * halved; }
   __device__ int first() const { return static_cast<int>(blockIdx.x) / cluster.outs; }
+  /// Whether the cluster joins slices at its end.
+  __device__ bool joins() const { return cluster.slices > 1 || first() < 2 * halved; }
 };
 
 /// This block's place in its cluster.
@@ -168,23 +172,40 @@ struct wide_place {
   }
 };
 
-/// A block's tile: a cluster at the edge may have some that are not there, which are copies of the last ones.
+/// A block's tile, or its part of one: a cluster at the edge may have some that are not there, which are copies of the
+/// last ones.
 template <int Rows>
 struct wide_tile {
   int job, first_row, first_block, begin, end;  ///< its stages
-  bool is_there;
+  bool is_there, is_half;
 
   __device__ wide_tile(const product_jobs& jobs, const wide_tiles& tiles, const wide_place& place, int index) {
-    const int row_groups = tiles.row_groups(), out_group = index / row_groups;
-    const int out_tile = out_group * tiles.cluster.outs + place.out;
+    const int whole = tiles.whole(), half = index - whole;
+    is_half = half >= 0;
+    const int group = is_half ? whole + half / 2 : index;
+    const int row_groups = tiles.row_groups(), out_group = group / row_groups;
+    const int out_tile = out_group * tiles.cluster.outs + (is_half ? half % 2 : place.out);
     is_there = out_tile < tiles.of_outs;
     const int known = min(out_tile, tiles.of_outs - 1);
-    first_row = ((index - out_group * row_groups) * tiles.cluster.rows + place.row) * Rows;
+    first_row = ((group - out_group * row_groups) * tiles.cluster.rows + place.row) * Rows;
     job = jobs.number_of_block(known);
     first_block = (known - jobs.jobs[job].first_block) * tile_blocks;
-    const bool has_all = tiles.cluster.slices == 1;
-    begin = has_all ? 0 : jobs.slice_begin(place.slice) / narrow_stages;
-    end = ((has_all ? jobs.stages : jobs.slice_begin(place.slice + 1)) + narrow_stages - 1) / narrow_stages;
+    if (is_half)
+      take_half(jobs, place.out);
+    else
+      take_slices(jobs, tiles.cluster.slices == 1, place.slice);
+  }
+
+ private:
+  __device__ void take_slices(const product_jobs& jobs, bool has_all, int slice) {
+    begin = has_all ? 0 : jobs.slice_begin(slice) / narrow_stages;
+    end = ((has_all ? jobs.stages : jobs.slice_begin(slice + 1)) + narrow_stages - 1) / narrow_stages;
+  }
+  /// Blocks of a cluster have as many stages. Those behind the last input are zeros.
+  __device__ void take_half(const product_jobs& jobs, int half) {
+    const int stages = (jobs.slices() + 1) / 2 * jobs.slice_stages / narrow_stages;
+    begin = half * stages;
+    end = begin + stages;
   }
 };
 

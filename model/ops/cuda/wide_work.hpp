@@ -36,19 +36,24 @@ class wide_copies {
     const wide_cluster& c = tiles_.cluster;
     receivers to{0, c.outs == 1};
     for (int out = 0; out < c.outs; ++out) to.add(place_.rank(c, out, place_.row));
-    const int first = place_.out * (Rows / c.outs);
     for_stages([&](const wide_tile<Rows>& tile, int stage, wide_stage<Kind, Rows>& buffer, gate& full) {
-      const int row = tile.first_row + first;
       int bytes = sizeof(buffer.rows);
       if constexpr (has_group_mids<Kind>) bytes += sizeof(buffer.group_sums);
       full.expect(bytes);
-      copy_box(buffer.rows + first * swizzled_row_bytes, maps_.rows, {stage * swizzled_row_bytes, row, 0}, full, to);
-      if constexpr (has_group_mids<Kind>)
-        copy_box(buffer.group_sums[first], maps_.group_sums, {stage * wide_sums_bytes, row, 0}, full, to);
+      if (!tile.is_half) return bring_rows(tile, stage, place_.out, buffer, full, to);
+      for (int share = 0; share < c.outs; ++share) bring_rows(tile, stage, share, buffer, full, {0, true});
     });
   }
 
  private:
+  /// The share of one of the blocks that need the same rows.
+  __device__ void bring_rows(const wide_tile<Rows>& tile, int stage, int share, wide_stage<Kind, Rows>& buffer,
+                             gate& full, receivers to) {
+    const int first = share * (Rows / tiles_.cluster.outs), row = tile.first_row + first;
+    copy_box(buffer.rows + first * swizzled_row_bytes, maps_.rows, {stage * swizzled_row_bytes, row, 0}, full, to);
+    if constexpr (has_group_mids<Kind>)
+      copy_box(buffer.group_sums[first], maps_.group_sums, {stage * wide_sums_bytes, row, 0}, full, to);
+  }
   /// f(tile, stage, its buffer, the gate that opens when that is full)
   template <class F>
   __device__ void for_stages(F f) {
@@ -71,6 +76,12 @@ class wide_copies {
 
 template <scheme Kind, int Rows>
 using tile_sums = sum_of<Kind>[Rows / 8][4];  ///< of a lane
+template <class Sum, std::size_t Eights>
+__device__ void add_sums(Sum (&totals)[Eights][4], const Sum (&sums)[Eights][4]) {
+#pragma unroll
+  for (int eight = 0; eight < static_cast<int>(Eights); ++eight)
+    for (int i = 0; i < 4; ++i) totals[eight][i] += sums[eight][i];
+}
 
 /// The stages as multiplying warps take them and leave them.
 template <scheme Kind, int Rows>
@@ -106,7 +117,8 @@ class wide_stages {
   wide_turn<wide_memory<Kind, Rows>::buffers> turn_, taken_;
 };
 
-/// A multiplying warp's work. Of weights without groups sums grow in the tensor cores until a slice ends.
+/// A multiplying warp's work: the sums of the last slice, and what those before it add up to. Of weights without groups
+/// sums grow in the tensor cores until a slice ends.
 template <scheme Kind, int Rows>
 class wide_product {
  public:
@@ -119,7 +131,9 @@ class wide_product {
       run_stages_ahead(tile, totals);
     else
       run_stages(tile, totals);
+    end_slice();
   }
+  __device__ const tile_sums<Kind, Rows>& last() const { return sums_; }
 
  private:
   using weights_of_stage = typename wide_stages<Kind, Rows>::weights_of_stage;
@@ -159,17 +173,15 @@ class wide_product {
   __device__ void end_products(int stage, const wide_tile<Rows>& tile, tile_sums<Kind, Rows>& totals) {
     wait_for_products<0>();
     stages_.leave();
-    if (stage + 1 == tile.end || (!has_whole_sums<Kind> && stage + 1 == slice_end_)) end_slice(totals);
-  }
-
-  __device__ void end_slice(tile_sums<Kind, Rows>& totals) {
-    for (int eight = 0; eight < Rows / 8; ++eight)
-      for (int i = 0; i < 4; ++i) {
-        receive(sums_[eight][i]);
-        totals[eight][i] += sums_[eight][i];
-      }
-    goes_on_ = false;
+    if (has_whole_sums<Kind> || stage + 1 != slice_end_ || stage + 1 == tile.end) return;
+    end_slice();
+    add_sums(totals, sums_);
     slice_end_ += slice_stages_;
+  }
+  __device__ void end_slice() {
+    for (auto& eight : sums_)
+      for (auto& sum : eight) receive(sum);
+    goes_on_ = false;
   }
 
   wide_stages<Kind, Rows>& stages_;
@@ -187,23 +199,27 @@ class wide_group_product {
 
   __device__ void run(const wide_tile<Rows>& tile, tile_sums<Kind, Rows>& totals) {
     int slice_end = tile.begin + slice_stages_;
-    tile_sums<Kind, Rows> sums = {};
+    clear();
     for (int stage = tile.begin; stage < tile.end; ++stage) {
       std::uint32_t weights[wide_steps][4];
       stages_.take(weights);
 #pragma unroll
-      for (int group = 0; group < wide_steps / group_steps; ++group) add_group(weights, group, sums);
+      for (int group = 0; group < wide_steps / group_steps; ++group) add_group(weights, group);
       stages_.leave();
-      if (stage + 1 < tile.end && stage + 1 < slice_end) continue;
-      end_slice(sums, totals);
+      if (stage + 1 != slice_end || stage + 1 == tile.end) continue;
+      add_sums(totals, sums_);
+      clear();
       slice_end += slice_stages_;
     }
+  }
+  __device__ const tile_sums<Kind, Rows>& last() const {
+    return sums_;
   }
 
  private:
   static constexpr int group_steps = static_cast<int>(group_of(Kind)) / step_row_bytes;
 
-  __device__ void add_group(const std::uint32_t (&weights)[wide_steps][4], int group, tile_sums<Kind, Rows>& sums) {
+  __device__ void add_group(const std::uint32_t (&weights)[wide_steps][4], int group) {
     const wide_stage<Kind, Rows>& stage = stages_.current();
     int products[Rows / 8][4];
     open_products();
@@ -222,12 +238,12 @@ class wide_group_product {
         receive(product);
         if constexpr (has_nibbles(Kind)) product >>= 4;
       }
-      add_scaled(sums[eight], products[eight], scale);
+      add_scaled(sums_[eight], products[eight], scale);
       if constexpr (has_mids(Kind)) {
         const int row = eight * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
         const float inputs[2] = {sum_of_group(stage.group_sums[row], group),
                                  sum_of_group(stage.group_sums[row + 1], group)};
-        add_mids(sums[eight], inputs, mid);
+        add_mids(sums_[eight], inputs, mid);
       }
     }
   }
@@ -237,16 +253,14 @@ class wide_group_product {
     return static_cast<float>(sum);
   }
 
-  static __device__ void end_slice(tile_sums<Kind, Rows>& sums, tile_sums<Kind, Rows>& totals) {
-    for (int eight = 0; eight < Rows / 8; ++eight)
-      for (int i = 0; i < 4; ++i) {
-        totals[eight][i] += sums[eight][i];
-        sums[eight][i] = 0;
-      }
+  __device__ void clear() {
+    for (auto& eight : sums_)
+      for (float& sum : eight) sum = 0;
   }
 
   wide_stages<Kind, Rows>& stages_;
   int slice_stages_;
+  tile_sums<Kind, Rows> sums_;
 };
 
 }  // namespace troupe::cuda

@@ -216,13 +216,13 @@ inline bool is_valid(const cudaLaunchConfig_t& config) {
          cluster.count() > 0 && cluster.count() <= cuda_host::most_cluster_blocks && grid.x % cluster.x == 0 &&
          grid.y % cluster.y == 0 && grid.z % cluster.z == 0;
 }
-/// As if each block took a multiprocessor.
+/// As if a multiprocessor had room for a cluster.
 template <class Kernel>
 cudaError_t cudaOccupancyMaxActiveClusters(int* count, Kernel*, const cudaLaunchConfig_t* config) {
   if (!is_valid(*config)) return cudaErrorInvalidConfiguration;
   int multiprocessors = 0;
   const cudaError_t error = cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount, 0);
-  *count = std::max(1, multiprocessors / static_cast<int>(cluster_of(*config).count()));
+  *count = multiprocessors;
   return error;
 }
 template <class... P, class... A>

@@ -61,6 +61,18 @@ TEST_F(cuda_matmul, more_tiles_than_a_device_takes_at_once_equal_few_rows) {
     }
 }
 
+TEST_F(cuda_matmul, tiles_of_which_two_blocks_of_threads_have_half_each_are_the_same_to_the_bit) {
+  random_data random(18);
+  for (const scheme kind : all_schemes) {
+    SCOPED_TRACE(name_of(kind));
+    const product_data only(random, kind, 100, 90, 1100), behind_others(random, kind, 200, 700, 500);
+    EXPECT_TRUE(same_bits(in_every_order([&] { return only.on_device(0, 100, true, true); }),
+                          only.on_device(0, 100, true, true, false)));
+    EXPECT_TRUE(
+        same_bits(behind_others.on_device(0, 200, true, true), behind_others.on_device(0, 200, true, true, false)));
+  }
+}
+
 TEST_F(cuda_matmul, older_devices_give_the_same_bits) {
   random_data random(17);
   for (const scheme kind : all_schemes)
