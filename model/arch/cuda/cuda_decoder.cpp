@@ -322,6 +322,7 @@ void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, flo
                                 std::span<const linear_product> products) {
   cuda::lora_args args{.tiles = tables_.lora_tiles(shape),
                        .tile_count = shape.lora_tiles,
+                       .most_tile_rows = shape.lora_tile_rows,
                        .table = adapters_.table(),
                        .table_stride = adapters_.table_stride(),
                        .most_rank = adapters_.most_rank(),

@@ -32,15 +32,15 @@ int blocks_of(const pass_sequence& sequence) {
 
 /// Runs of rows with one adapter, cut into tiles.
 template <class Visit>
-void for_lora_tiles(const pass& batch, Visit visit) {
+void for_lora_tiles(const pass& batch, int most_rows, Visit visit) {
   for (std::size_t s = 0; s < batch.sequences.size();) {
     const pass_sequence& first = batch.sequences[s];
     int end = first.first_row;
     for (; s < batch.sequences.size() && batch.sequences[s].adapter == first.adapter; ++s)
       end += batch.sequences[s].rows;
     if (!first.adapter) continue;
-    for (int row = first.first_row; row < end; row += cuda::lora_tile_rows)
-      visit(*first.adapter, row, std::min(cuda::lora_tile_rows, end - row));
+    for (int row = first.first_row; row < end; row += most_rows)
+      visit(*first.adapter, row, std::min(most_rows, end - row));
   }
 }
 
@@ -74,8 +74,10 @@ pass_shape pass_tables::shape_of(const pass& batch) const {
     else
       shape.attention_tiles += cuda::attention_tiles(sequence.rows, group_);
   }
-  for_lora_tiles(batch, [&](const lora_adapter&, int, int) { ++shape.lora_tiles; });
-  if (!is_decode(batch)) return shape;
+  const bool decodes = is_decode(batch);
+  shape.lora_tile_rows = decodes ? cuda::small_lora_tile_rows : cuda::lora_tile_rows;
+  for_lora_tiles(batch, shape.lora_tile_rows, [&](const lora_adapter&, int, int) { ++shape.lora_tiles; });
+  if (!decodes) return shape;
   shape.rows = shape.sequences = std::min(power_of_two(batch.rows), most_rows_);
   shape.blocks = std::min(power_of_two(shape.blocks), most_blocks_);
   shape.attention_tiles = shape.rows * cuda::attention_tiles(1, group_);
@@ -108,7 +110,7 @@ pass_shape pass_tables::fill(const pass& batch, std::span<const std::int32_t> to
       *next_tile++ = {sequence.first_row, sequence.rows, query};
   }
   auto* lora = reinterpret_cast<cuda::lora_tile*>(all + at.lora);
-  for_lora_tiles(batch, [&](const lora_adapter& adapter, int row, int rows) {
+  for_lora_tiles(batch, shape.lora_tile_rows, [&](const lora_adapter& adapter, int row, int rows) {
     *lora++ = {row, rows, adapters.place_of(adapter)};
   });
   return shape;

@@ -16,6 +16,7 @@ struct pass_shape {
   int attention_tiles = 0;
   int lora_tiles = 0;  ///< 0: no row has an adapter
   int wide_attention_tiles = 0;
+  int lora_tile_rows = 0;  ///< at most
 
   auto operator<=>(const pass_shape&) const = default;
 };

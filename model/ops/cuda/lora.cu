@@ -13,11 +13,11 @@ namespace troupe::cuda {
 namespace {
 
 constexpr int lanes = outs_per_block, eight = 8, sides = lanes / eight, four = 4;
-constexpr int most_parts = 4;  // of the inputs, added in order
+constexpr int most_parts = 8, least_part_inputs = 1024;  // of the inputs, added in order
 constexpr int shrink_threads = 256, inputs_at_once = shrink_threads / sides * four;
 constexpr int expand_threads = 128, outs_at_once = expand_threads * eight;
 constexpr int most_lora_rank = 512;
-constexpr int few_tile_rows = 2;  // as of decode passes with many adapters
+constexpr int few_tile_rows = 2;  // as of passes with many adapters
 
 /// Eight neighbours of a factor, f16 or f32.
 template <bool Half>
@@ -114,10 +114,10 @@ __device__ lora_factors factors_of(const lora_args& a, const lora_tile& tile, in
 }
 
 /// go_on(half, rows) with constants: whether a factor is f16, and how many rows are made room for.
-template <class GoOn>
+template <int MostRows, class GoOn>
 __device__ void with_shape(bool half, int rows, GoOn go_on) {
   using few = std::integral_constant<int, few_tile_rows>;
-  using many = std::integral_constant<int, lora_tile_rows>;
+  using many = std::integral_constant<int, MostRows>;
   if (half)
     rows <= few_tile_rows ? go_on(std::true_type{}, few{}) : go_on(std::true_type{}, many{});
   else
@@ -135,7 +135,8 @@ __device__ float* between_row(const lora_args& a, int row, int target, int part)
 
 /// The inputs' width alone decides.
 __host__ __device__ int part_inputs(std::int64_t ins) {
-  return static_cast<int>(rounded_up((ins + most_parts - 1) / most_parts, inputs_at_once));
+  return static_cast<int>(
+      rounded_up(std::max<std::int64_t>(least_part_inputs, (ins + most_parts - 1) / most_parts), inputs_at_once));
 }
 __host__ __device__ int parts_of(std::int64_t ins) {
   const int inputs = part_inputs(ins);
@@ -177,14 +178,16 @@ __device__ void sum_part(const lora_args& a, const lora_tile& tile, const lora_f
     }
 }
 
-__global__ void __launch_bounds__(shrink_threads, 2) shrink_tiles(lora_args a) {
+template <int MostRows>
+__global__ void __launch_bounds__(shrink_threads, MostRows <= small_lora_tile_rows ? 3 : 2) shrink_tiles(lora_args a) {
   __shared__ rank_sums of_warp[shrink_threads / 32];
   const lora_tile tile = a.tiles[blockIdx.x];
   const int parts = parts_of(a.ins), target = blockIdx.y / parts, part = blockIdx.y % parts, block = blockIdx.z;
   const lora_factors f = factors_of(a, tile, target);
   if (!f.a || block * lanes >= f.rank) return await_last_kernel();
-  with_shape(f.a_half, tile.rows,
-             [&](auto half, auto rows) { sum_part<half, rows>(a, tile, f, block, part, of_warp[threadIdx.x / 32]); });
+  with_shape<MostRows>(f.a_half, tile.rows, [&](auto half, auto rows) {
+    sum_part<half, rows>(a, tile, f, block, part, of_warp[threadIdx.x / 32]);
+  });
   __syncthreads();
   const int row = threadIdx.x / lanes, lane = threadIdx.x % lanes;
   if (row >= tile.rows) return;
@@ -261,13 +264,17 @@ __device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lor
                             int parts, between_sums& between) {
   const int target = place.target, out = place.block * outs_at_once + threadIdx.x * eight;
   const int left = static_cast<int>(a.targets[target].outs) - out, last = left > 0 ? f.rank : 0;
-  weights_ahead<Half, 1, (Rows <= few_tile_rows ? 16 : 4) / (Half ? 1 : 2)> weights(
-      f.b, std::int64_t{out / lanes} * f.rank * lanes + out % lanes, 0, 1, last);
+  weights_ahead<Half, 1,
+                (Rows <= few_tile_rows          ? 16
+                 : Rows <= small_lora_tile_rows ? 8
+                                                : 4) /
+                    (Half ? 1 : 2)>
+      weights(f.b, std::int64_t{out / lanes} * f.rank * lanes + out % lanes, 0, 1, last);
   await_last_kernel();
   const float_rows y = a.targets[target].y;
   const auto outputs_of = [&](int r) { return output_eight{y.row(tile.first_row + r) + out, left}; };
-  constexpr bool has_room = Rows <= few_tile_rows;     // for what was there, while the sums are made
-  constexpr int at_once = has_room ? Rows : Rows / 2;  // read before any is written, so that they come together
+  constexpr bool has_room = Rows <= small_lora_tile_rows;  // for what was there, while the sums are made
+  constexpr int at_once = has_room ? Rows : Rows / 2;      // read before any is written, so that they come together
   float before[at_once][eight], sums[Rows][eight] = {};
   const auto read_rows = [&](int first) {
 #pragma unroll
@@ -295,14 +302,32 @@ __device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lor
 }
 
 /// y += B between, a thread eight outputs.
+template <int MostRows>
 __global__ void __launch_bounds__(expand_threads, 4) expand_tiles(lora_args a, expand_places places) {
   [[maybe_unused]] __shared__ between_sums between;
   const lora_tile tile = a.tiles[blockIdx.x];
   const expand_place place(places, a.target_count);
   const lora_factors f = factors_of(a, tile, place.target);
   if (!f.a) return await_last_kernel();
-  with_shape(f.b_half, tile.rows,
-             [&](auto half, auto rows) { add_outputs<half, rows>(a, tile, f, place, places.parts, between); });
+  with_shape<MostRows>(f.b_half, tile.rows, [&](auto half, auto rows) {
+    add_outputs<half, rows>(a, tile, f, place, places.parts, between);
+  });
+}
+
+template <int MostRows>
+void start_lora(const stream& on, const lora_args& args) {
+  const auto tiles = static_cast<unsigned>(args.tile_count);
+  expand_places places{{}, parts_of(args.ins)};
+  int blocks = 0;
+  for (int i = 0; i < args.target_count; ++i) {
+    places.first_block[i] = blocks;
+    blocks += static_cast<int>(ceil_div(args.targets[i].outs, outs_at_once));
+  }
+  launch_early("lora", shrink_tiles<MostRows>,
+               dim3(tiles, static_cast<unsigned>(args.target_count * places.parts), ceil_div(args.most_rank, lanes)),
+               shrink_threads, on, args);
+  launch_early("lora", expand_tiles<MostRows>, dim3(tiles, static_cast<unsigned>(blocks)), expand_threads, on, args,
+               places);
 }
 
 }  // namespace
@@ -313,17 +338,8 @@ std::int64_t lora_between_floats(int rows, int rank) {
 
 void lora(const stream& on, const lora_args& args) {
   check(args.most_rank <= most_lora_rank ? cudaSuccess : cudaErrorInvalidValue, "lora");
-  const auto tiles = static_cast<unsigned>(args.tile_count);
-  expand_places places{{}, parts_of(args.ins)};
-  int blocks = 0;
-  for (int i = 0; i < args.target_count; ++i) {
-    places.first_block[i] = blocks;
-    blocks += static_cast<int>(ceil_div(args.targets[i].outs, outs_at_once));
-  }
-  launch_early("lora", shrink_tiles,
-               dim3(tiles, static_cast<unsigned>(args.target_count * places.parts), ceil_div(args.most_rank, lanes)),
-               shrink_threads, on, args);
-  launch_early("lora", expand_tiles, dim3(tiles, static_cast<unsigned>(blocks)), expand_threads, on, args, places);
+  (args.most_tile_rows <= small_lora_tile_rows ? start_lora<small_lora_tile_rows> : start_lora<lora_tile_rows>)(on,
+                                                                                                                args);
 }
 
 }  // namespace troupe::cuda

@@ -134,6 +134,7 @@ struct lora_factors {
 };
 
 constexpr int lora_tile_rows = 8;
+constexpr int small_lora_tile_rows = 4;  ///< of passes of few rows, where reads are waited for more than made
 /// Neighbouring rows with one adapter, lora_tile_rows at most. Cut runs of rows anywhere: it changes nothing.
 struct lora_tile {
   std::int32_t first_row = 0;
@@ -145,6 +146,7 @@ struct lora_tile {
 struct lora_args {
   const lora_tile* tiles = nullptr;  ///< [tile_count]
   int tile_count = 0;
+  int most_tile_rows = lora_tile_rows;  ///< of any tile
   const lora_factors* table = nullptr;  ///< [adapters, table_stride]
   std::int64_t table_stride = 0;        ///< linear layers of the shard
   int most_rank = 0;                    ///< of all adapters in the table

@@ -54,7 +54,7 @@ struct adapters_data {
   }
 
   /// y of both layers, which was 1 everywhere.
-  std::vector<float> run(const std::vector<lora_tile>& tiles) const {
+  std::vector<float> run(const std::vector<lora_tile>& tiles, int most_tile_rows = lora_tile_rows) const {
     std::vector<device_array<float>> y;
     for (const std::int64_t n : outs) y.emplace_back(std::vector<float>(std::size_t(rows * padded_row(n)), 1.0f));
     const device_array<lora_tile> tiles_(tiles);
@@ -62,6 +62,7 @@ struct adapters_data {
     const device_array<float> between(std::size_t(lora_between_floats(rows, 40)));
     lora_args args{.tiles = tiles_.data(),
                    .tile_count = static_cast<int>(tiles.size()),
+                   .most_tile_rows = most_tile_rows,
                    .table = table_.data(),
                    .table_stride = linears,
                    .most_rank = 40,
@@ -105,14 +106,20 @@ TEST_P(cuda_lora_shapes, adds_each_rows_own_adapter_and_leaves_other_rows_alone)
 
 // The second is wide enough to be summed in parts, and has more outputs than a block of threads makes.
 INSTANTIATE_TEST_SUITE_P(all, cuda_lora_shapes,
-                         testing::Values(std::array<std::int64_t, 2>{77, 150}, std::array<std::int64_t, 2>{700, 1030}));
+                         testing::Values(std::array<std::int64_t, 2>{77, 150},
+                                         std::array<std::int64_t, 2>{1100, 1030}));
 
 TEST_F(cuda_lora, tiles_may_be_cut_anywhere) {
   random_data random(42);
-  for (const std::int64_t ins : {77, 700}) {
+  for (const std::int64_t ins : {77, 1100}) {
     const adapters_data data(random, ins);
     const auto whole = data.run({{0, 8, 2}, {8, 8, 2}, {16, 6, 1}});
     EXPECT_TRUE(same_bits(whole, data.run({{16, 1, 1}, {17, 5, 1}, {0, 3, 2}, {3, 7, 2}, {10, 6, 2}}))) << ins;
+    const auto small = in_every_order([&] {
+      return data.run({{16, 4, 1}, {20, 2, 1}, {0, 1, 2}, {1, 3, 2}, {4, 4, 2}, {8, 4, 2}, {12, 4, 2}, {}},
+                      small_lora_tile_rows);
+    });
+    EXPECT_TRUE(same_bits(whole, small)) << ins;
   }
 }
 
