@@ -14,11 +14,9 @@ constexpr int copying_threads = 128;  // the first of a block
 constexpr int group_queries = 64, attending_groups = wide_tile_queries / group_queries;
 constexpr int attending_warps = attending_groups * 4;
 constexpr int block_threads = copying_threads + attending_warps * 32;
-constexpr int held_sections = 6;    // by shared memory, at most
-constexpr int coming_sections = 3;  // of them, that nobody was told of yet
+constexpr int held_sections = 6;  // by shared memory, at most
 
 constexpr int steps_of_tile = 4, tile_row_pieces = swizzled_row_bytes / 16;
-constexpr int tile_bytes = section_positions * swizzled_row_bytes;
 
 /// Keys and values of a section: tiles of 64 dimensions, a position a row.
 template <int Steps>
@@ -61,7 +59,7 @@ class section_copies {
       memory_.free[turn_.buffer].wait(!turn_.odd);
       start(span, kv_head, section, ids);
       ids.read(span, section + 1);
-      if (coming_ == coming_sections) show_one();
+      if (coming_ == most_coming) show_one();
       ++coming_;
     }
   }
@@ -97,7 +95,7 @@ class section_copies {
   }
   /// The oldest section that is still coming.
   __device__ void show_one() {
-    wait_for_copies<coming_sections>();
+    wait_for_copies<most_coming>();
     tell();
     --coming_;
   }
@@ -107,6 +105,8 @@ class section_copies {
     if (threadIdx.x % 32 == 0) memory_.full[told_.buffer].arrive(0);
     told_.next();
   }
+
+  static constexpr int most_coming = 3;  // sections: the others can be multiplied
 
   attention_memory<Steps>& memory_;
   const attention_plan& p_;
@@ -196,7 +196,7 @@ class attending_warp {
     const swizzled_section<Steps>& section = memory_.sections[buffer];
 #pragma unroll
     for (int b = 0; b < section_blocks; ++b)
-      multiply_f16_columns(sums, weights.words[b], section.values, b, tile_bytes, b > 0);
+      multiply_f16_columns(sums, weights.words[b], section.values, b, sizeof(section.values[0]), b > 0);
   }
   __device__ void end_section(section_weights& weights, int buffer, lane_sums& sums, lane_totals<2 * Steps>& totals) {
     wait_for_products<0>();
