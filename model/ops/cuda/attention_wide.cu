@@ -14,11 +14,9 @@ constexpr int copying_threads = 128;  // the first of a block
 constexpr int group_queries = 64, attending_groups = wide_tile_queries / group_queries;
 constexpr int attending_warps = attending_groups * 4;
 constexpr int block_threads = copying_threads + attending_warps * 32;
-constexpr int held_sections = 6;    // by shared memory, at most
-constexpr int coming_sections = 3;  // of them, that nobody was told of yet
+constexpr int held_sections = 6;  // by shared memory, at most
 
 constexpr int steps_of_tile = 4, tile_row_pieces = swizzled_row_bytes / 16;
-constexpr int tile_bytes = section_positions * swizzled_row_bytes;
 
 /// Keys and values of a section: tiles of 64 dimensions, a position a row.
 template <int Steps>
@@ -61,7 +59,7 @@ class section_copies {
       memory_.free[turn_.buffer].wait(!turn_.odd);
       start(span, kv_head, section, ids);
       ids.read(span, section + 1);
-      if (coming_ == coming_sections) show_one();
+      if (coming_ == most_coming) show_one();
       ++coming_;
     }
   }
@@ -75,24 +73,29 @@ class section_copies {
  private:
   /// What nobody sees is zeros, since tensor cores multiply it as well.
   __device__ void start(const tile_span& span, int kv_head, int section, const block_ids& ids) {
+    constexpr int row_pieces = 2 * Steps, rows_at_once = copying_threads / row_pieces;
+    static_assert(rows_at_once % 8 == 0, "a thread's rows are all swizzled alike");
+    const int thread = static_cast<int>(threadIdx.x), slot = thread / row_pieces, place = thread % row_pieces;
     swizzled_section<Steps>& to = memory_.sections[turn_.buffer];
-    constexpr int row_pieces = 2 * Steps;
+    const int tile = place / tile_row_pieces, at = swizzled_piece(slot, place % tile_row_pieces);
+    uint4 *const keys = &to.keys[tile][at], *const values = &to.values[tile][at];
 #pragma unroll
     for (int b = 0; b < section_blocks; ++b) {
       const head_block<std::uint16_t> block(p_.args.cache, ids.of[b], kv_head);
-      for_threads<block_slots * row_pieces, copying_threads>([&](unsigned i) {
-        const int slot = i / row_pieces, place = i % row_pieces, row = b * block_slots + slot;
-        const int at = swizzled_piece(row, place % tile_row_pieces), tile = place / tile_row_pieces;
-        const bool is_there = place * 8 < block.padded_dim && span.sees(section * section_positions + row);
-        copy_async_or_clear(&to.keys[tile][at], &block.key(slot, place * 8), is_there);
-        copy_async_or_clear(&to.values[tile][at], &block.value(slot, place * 8), is_there);
-      });
+#pragma unroll
+      for (int row = 0; row < block_slots; row += rows_at_once) {
+        const int offset = (b * block_slots + row) * tile_row_pieces;
+        const bool is_there =
+            place * 8 < block.padded_dim && span.sees(section * section_positions + b * block_slots + row + slot);
+        copy_async_or_clear(keys + offset, &block.key(row + slot, place * 8), is_there);
+        copy_async_or_clear(values + offset, &block.value(row + slot, place * 8), is_there);
+      }
     }
     close_copies();
   }
   /// The oldest section that is still coming.
   __device__ void show_one() {
-    wait_for_copies<coming_sections>();
+    wait_for_copies<most_coming>();
     tell();
     --coming_;
   }
@@ -102,6 +105,8 @@ class section_copies {
     if (threadIdx.x % 32 == 0) memory_.full[told_.buffer].arrive(0);
     told_.next();
   }
+
+  static constexpr int most_coming = 3;  // sections: the others can be multiplied
 
   attention_memory<Steps>& memory_;
   const attention_plan& p_;
@@ -140,35 +145,37 @@ class attending_warp {
     section_scores scores;
     lane_sums sums;
     section_weights weights;
-    take();
+    int now = take(), next = now;
     open_products();
-    score(fragments, scores);
+    score(fragments, now, scores);
     close_products();
+    if (begin + 1 < end) next = take();
     wait_for_products<0>();
     weigh(seen, begin, scores, weights);
 #pragma unroll 1
-    for (int section = begin; section + 1 < end; ++section) {
-      take();
+    for (int section = begin + 1; section < end; ++section) {
       open_products();
-      score(fragments, scores);
+      score(fragments, next, scores);
       close_products();
-      weigh_values(weights, sums);
+      weigh_values(weights, now, sums);
       close_products();
       wait_for_products<1>();
-      section_weights next;
-      weigh(seen, section + 1, scores, next);
-      end_section(weights, sums, totals);
-      weights = next;
+      section_weights next_weights;
+      weigh(seen, section, scores, next_weights);
+      const int left = now;
+      now = next;
+      if (section + 1 < end) next = take();  // the compiler would have the values waited for before the weights
+      end_section(weights, left, sums, totals);
+      weights = next_weights;
     }
     open_products();
-    weigh_values(weights, sums);
+    weigh_values(weights, now, sums);
     close_products();
-    end_section(weights, sums, totals);
+    end_section(weights, now, sums, totals);
   }
 
-  /// Of the section that was taken last.
-  __device__ void score(const query_fragments<Steps>& queries, section_scores& scores) {
-    const swizzled_section<Steps>& section = memory_.sections[now_];
+  __device__ void score(const query_fragments<Steps>& queries, int buffer, section_scores& scores) {
+    const swizzled_section<Steps>& section = memory_.sections[buffer];
 #pragma unroll
     for (int step = 0; step < Steps; ++step)
       multiply_f16_step(scores, queries.words[step], section.keys[step / steps_of_tile], step % steps_of_tile,
@@ -181,17 +188,19 @@ class attending_warp {
       for (float& score : eight) receive(score);
     finish_scores<kv_kind::f16>(memory_, seen, section, 0, scores);
     weights.weigh(scores);
+#pragma unroll
+    for (auto& block : weights.words)
+      for (std::uint32_t& word : block) settle(word);
   }
-  /// Of the section that is left next.
-  __device__ void weigh_values(const section_weights& weights, lane_sums& sums) {
-    const swizzled_section<Steps>& section = memory_.sections[left_.buffer];
+  __device__ void weigh_values(const section_weights& weights, int buffer, lane_sums& sums) {
+    const swizzled_section<Steps>& section = memory_.sections[buffer];
 #pragma unroll
     for (int b = 0; b < section_blocks; ++b)
-      multiply_f16_columns(sums, weights.words[b], section.values, b, tile_bytes, b > 0);
+      multiply_f16_columns(sums, weights.words[b], section.values, b, sizeof(section.values[0]), b > 0);
   }
-  __device__ void end_section(section_weights& weights, lane_sums& sums, lane_totals<2 * Steps>& totals) {
+  __device__ void end_section(section_weights& weights, int buffer, lane_sums& sums, lane_totals<2 * Steps>& totals) {
     wait_for_products<0>();
-    leave();
+    leave(buffer);
     weights.add_up();
     joint_weights joint;
     joint.join(totals.parts, weights.parts);
@@ -202,28 +211,25 @@ class attending_warp {
     }
   }
 
-  /// Waits for the next section.
-  __device__ void take() {
-    memory_.full[taken_.buffer].wait(taken_.odd);
-    now_ = taken_.buffer;
-    taken_.next();
+  /// Waits for the next section. Returns its buffer.
+  __device__ int take() {
+    const int buffer = turn_.buffer;
+    memory_.full[buffer].wait(turn_.odd);
+    turn_.next();
+    return buffer;
   }
-  __device__ void leave() {
-    if (threadIdx.x % 32 == 0) memory_.free[left_.buffer].arrive(0);
-    left_.next();
+  __device__ void leave(int buffer) {
+    if (threadIdx.x % 32 == 0) memory_.free[buffer].arrive(0);
   }
   /// Sections that none of the warpgroup's queries sees.
   __device__ void pass(int sections) {
-    for (int i = 0; i < sections; ++i) {
-      take();
-      leave();
-    }
+#pragma unroll 1
+    for (int i = 0; i < sections; ++i) leave(take());
   }
 
   attention_memory<Steps>& memory_;
   const attention_plan& p_;
-  section_turn taken_, left_;
-  int now_ = 0;
+  section_turn turn_;
 };
 
 template <int Steps>
@@ -239,12 +245,12 @@ __global__ void __launch_bounds__(block_threads, 1)
   __syncthreads();
   await_last_kernel();
   if (whole_warp_number() < copying_threads / 32) {
-    give_registers<40>();
+    give_registers<24>();
     section_copies<Steps> copies(memory, p);
     for_tiles(p, blocks, [&](const attention_tile& tile, int kv_head) { copies.bring(tile, kv_head); });
     copies.finish();
   } else {
-    take_registers<232>();
+    take_registers<240>();
     attending_warp<Steps> warp(memory, p);
     for_tiles(p, blocks, [&](const attention_tile& tile, int kv_head) { warp.attend(tile, kv_head); });
   }

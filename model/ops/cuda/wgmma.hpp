@@ -59,12 +59,17 @@ inline __device__ void receive(int& sum) {
   asm volatile("" : "+r"(sum));
 }
 
+/// Has been computed where this stands, and not later: a gate behind it keeps that ahead of what follows.
+inline __device__ void settle(std::uint32_t& word) {
+  asm volatile("" : "+r"(word));
+}
+
 /// How the tensor cores find something in swizzled tiles of rows: its address, 1,024 bytes from eight rows to the next,
 /// and how far the next tile is.
 inline __device__ std::uint64_t swizzled_descriptor(const void* tile, int offset, int next_tile) {
   constexpr std::uint64_t layout = std::uint64_t{1} << 62 | std::uint64_t{1024 >> 4} << 32;
-  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile)) + offset;
-  return layout | static_cast<std::uint64_t>(next_tile >> 4) << 16 | (address & 0x3ffff) >> 4;
+  const auto address = static_cast<std::uint32_t>(__cvta_generic_to_shared(tile));
+  return layout | (((address & 0x3ffff) >> 4 | next_tile >> 4 << 16) + (offset >> 4));
 }
 /// A step of all rows: no tile follows.
 inline __device__ std::uint64_t rows_descriptor(const void* tile, int step) {

@@ -13,6 +13,7 @@ template <int Left>
 void wait_for_products() {}
 template <class Sum>
 void receive(Sum&) {}
+inline void settle(std::uint32_t&) {}
 
 inline void multiply_fragment(float (&c)[4], const std::uint32_t (&a)[4], const std::uint32_t (&b)[2]) {
   mma_bf16(c, a, b);

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "tests/model/ops/cuda/keys_values.hpp"
+#include "tests/model/ops/cuda/older_device.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -161,6 +162,36 @@ TEST_F(cuda_attention, wide_tiles_give_the_same_bits) {
       }
 }
 
+/// The last rows of sequences of any length, whose other rows have been there before.
+std::vector<row_range> last_rows(random_data& random, const sequences_data& data) {
+  std::vector<row_range> ranges;
+  for (std::size_t s = 0; s < data.lengths.size(); ++s) {
+    const int rows = random.between(1, data.lengths[s]);
+    ranges.push_back({static_cast<int>(s), data.lengths[s] - rows, rows, true});
+  }
+  return ranges;
+}
+
+TEST_F(cuda_attention, wide_tiles_of_all_devices_give_the_bits_of_others_behind_any_prefix) {
+  random_data random(41);
+  for (const int dim : {64, 80, 96, 128})
+    for (const int window : {0, 65}) {
+      SCOPED_TRACE(testing::Message() << "dim " << dim << " window " << window);
+      const int group = random.between(1, 4);
+      const std::vector<int> lengths{random.between(200, 330), random.between(1, 200), random.between(1, 70)};
+      const sequences_data data(random, {kv_kind::f16, 2 * group, 2, dim}, lengths);
+      data.store(data.rows);
+      std::vector<row_range> ranges = last_rows(random, data);
+      const auto wide = attend_ranges(data, ranges, window, 0);
+      {
+        const older_device one;
+        EXPECT_TRUE(same_bits(wide, attend_ranges(data, ranges, window, 0)));
+      }
+      for (row_range& range : ranges) range.is_wide = false;
+      EXPECT_TRUE(same_bits(wide, attend_ranges(data, ranges, window, all_scratch)));
+    }
+}
+
 TEST_F(cuda_attention, equals_plain_sums_over_sections) {
   random_data random(32);
   for (const kv_kind kind : {kv_kind::f16, kv_kind::i8})
@@ -247,6 +278,8 @@ TEST_F(cuda_attention, the_order_of_threads_changes_nothing) {
     };
     const auto shared = attend_tiles(false, all_scratch);
     EXPECT_TRUE(same_bits(shared, attend_tiles(false, 0)));
+    EXPECT_TRUE(same_bits(shared, attend_tiles(true, 0)));
+    const older_device one;
     EXPECT_TRUE(same_bits(shared, attend_tiles(true, 0)));
   }
 }
