@@ -4,6 +4,7 @@
 #include "model/ops/cuda/f32_products.hpp"
 #include "model/ops/cuda/few_rows.hpp"
 #include "model/ops/cuda/row_tiles.hpp"
+#include "model/ops/cuda/wide_products.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -94,12 +95,13 @@ template <scheme Kind>
 void multiply_visits(const stream& on, same_kind products, const expert_inputs& inputs) {
   const visit_tables& v = inputs.visits;
   const coded_inputs in{v.bounds.places(), padded_row(products.front()->w.ins), inputs.codes};
+  if (v.bounds.tile_rows == few_visit_rows) {
+    const dim3 grid(grid_blocks(products, 1), static_cast<unsigned>(v.bounds.tiles()));
+    return launch_early("matmul_experts", few_visits<Kind>, grid, few_threads, on, jobs_of(products, 1), in, v.tiles,
+                        inputs.row_at);
+  }
+  if (can_multiply_wide(Kind, products.front()->w.ins)) return multiply_wide_visits(Kind, on, products, in, v);
   switch (v.bounds.tile_rows) {
-    case few_visit_rows: {
-      const dim3 grid(grid_blocks(products, 1), static_cast<unsigned>(v.bounds.tiles()));
-      return launch_early("matmul_experts", few_visits<Kind>, grid, few_threads, on, jobs_of(products, 1), in, v.tiles,
-                          inputs.row_at);
-    }
     case 16:
       return multiply_visit_tiles<Kind, tile_rows<2, 1>>(on, products, in, v);
     case 32:

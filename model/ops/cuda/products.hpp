@@ -255,13 +255,16 @@ __device__ void for_pairs(const Sum (&sums)[4], int first_out, int first_row, in
 template <scheme Kind>
 class output_pair {
  public:
-  __device__ output_pair(const product_job& job, int block, int lane) : job_(job), first_out_(block * 16) {
-    const int out = first_out_ + lane / 4 * 2;
+  __device__ output_pair(const product_job& job, int block, int lane) : output_pair(job, block, block, lane) {}
+  /// The weights may be those of another block: of an expert.
+  __device__ output_pair(const product_job& job, int block, int stored_block, int lane)
+      : job_(job), first_out_(block * 16) {
+    const int in_block = lane / 4 * 2;
     if constexpr (Kind == scheme::u8) {
-      scale_ = two_factors<Kind>(job.scales, out);
-      mid_ = two_factors<Kind>(job.mids, out);
+      scale_ = two_factors<Kind>(job.scales, stored_block * 16 + in_block);
+      mid_ = two_factors<Kind>(job.mids, stored_block * 16 + in_block);
     }
-    if (job.bias) bias_ = *reinterpret_cast<const float2*>(job.bias + out);
+    if (job.bias) bias_ = *reinterpret_cast<const float2*>(job.bias + first_out_ + in_block);
   }
 
   /// Of rows 2t and 2t + 1 of eight.

@@ -8,6 +8,7 @@
 // join at the end. Here: where all that lies, and who has which tile.
 #pragma once
 #include "model/ops/cuda/copy_engine.hpp"
+#include "model/ops/cuda/experts.hpp"
 #include "model/ops/cuda/products.hpp"
 #include "model/ops/cuda/wgmma.hpp"
 
@@ -145,11 +146,11 @@ struct wide_tiles {
   int of_rows, of_outs;
   wide_cluster cluster;
   int clusters;
+  const visit_tile* visits = nullptr;  ///< [of_rows], of experts; null: all rows share their weights
 
   __host__ __device__ int row_groups() const { return (of_rows + cluster.rows - 1) / cluster.rows; }
-  __host__ __device__ int count() const {  ///< for each cluster one
-    return row_groups() * ((of_outs + cluster.outs - 1) / cluster.outs);
-  }
+  __host__ __device__ int out_groups() const { return (of_outs + cluster.outs - 1) / cluster.outs; }
+  __host__ __device__ int count() const { return row_groups() * out_groups(); }  ///< for each cluster one
   __device__ int first() const { return static_cast<int>(blockIdx.x) / cluster.outs; }
 };
 
@@ -172,27 +173,40 @@ struct wide_place {
 template <int Rows>
 struct wide_tile {
   int job, first_row, first_block, begin, end;  ///< its stages
-  bool is_there;
+  int stored_block;                             ///< where the weights of first_block are: experts follow one another
+  bool is_there, has_rows = true;
 
   __device__ wide_tile(const product_jobs& jobs, const wide_tiles& tiles, const wide_place& place, int index) {
-    const int row_groups = tiles.row_groups(), out_group = index / row_groups;
+    int expert = 0, out_group;
+    if (tiles.visits) {  // the tiles of an expert are neighbours, and read its weights at nearly the same time
+      out_group = index % tiles.out_groups();
+      const visit_tile visits = tiles.visits[index / tiles.out_groups()];
+      first_row = visits.first_place, expert = visits.expert, has_rows = visits.rows > 0;
+    } else {
+      const int row_groups = tiles.row_groups();
+      out_group = index / row_groups;
+      first_row = ((index - out_group * row_groups) * tiles.cluster.rows + place.row) * Rows;
+    }
     const int out_tile = out_group * tiles.cluster.outs + place.out;
     is_there = out_tile < tiles.of_outs;
     const int known = min(out_tile, tiles.of_outs - 1);
-    first_row = ((index - out_group * row_groups) * tiles.cluster.rows + place.row) * Rows;
     job = jobs.number_of_block(known);
     first_block = (known - jobs.jobs[job].first_block) * tile_blocks;
+    stored_block = expert * jobs.jobs[job].blocks + first_block;
     const bool has_all = tiles.cluster.slices == 1;
     begin = has_all ? 0 : jobs.slice_begin(place.slice) / narrow_stages;
     end = ((has_all ? jobs.stages : jobs.slice_begin(place.slice + 1)) + narrow_stages - 1) / narrow_stages;
   }
 };
 
-/// f(tile) for all tiles of this block, one after another.
+/// f(tile) for all tiles of this block, one after another. Behind those of experts that have rows none has any.
 template <int Rows, class F>
 __device__ void for_tiles(const product_jobs& jobs, const wide_tiles& tiles, const wide_place& place, F f) {
-  for (int index = tiles.first(), count = tiles.count(); index < count; index += tiles.clusters)
-    f(wide_tile<Rows>(jobs, tiles, place, index));
+  for (int index = tiles.first(), count = tiles.count(); index < count; index += tiles.clusters) {
+    const wide_tile<Rows> tile(jobs, tiles, place, index);
+    if (!tile.has_rows) return;
+    f(tile);
+  }
 }
 
 }  // namespace troupe::cuda
