@@ -105,15 +105,19 @@ void check_tensor(const cluster_config& config, const model_config& model) {
 }
 
 /// Of all nodes in the file: else a worker would end when it gets its layers, and a trainer with its first job.
-void check_experts(const cluster_config& config, const model_config& model) {
-  if (model.experts == 0) return;
+void check_experts(const cluster_config& config, const loaded_model& model) {
+  if (model.config.experts == 0) return;
   if (config.tensor > 1)
     refuse_at(config, "cluster.tensor",
               "the model is a mixture of experts, which the workers of a stage cannot share: use 1, and more stages");
-  for (const node_config& node : config.nodes)
-    if (!node.device.is_cpu())
+  for (const node_config& node : config.nodes) {
+    if (node.device.is_cpu()) continue;
+    if (node.is_trainer())
       refuse_at(config, node_key(node.name, "device"),
-                "the model is a mixture of experts, which only processors run and train so far: use cpu");
+                "the model is a mixture of experts, which only processors train so far: use cpu");
+    if (node.is_worker() && !has_experts_alike(model))
+      refuse_at(config, node_key(node.name, "device"), "{}, or use cpu", experts_not_alike);
+  }
 }
 
 void check_collective(const cluster_config& config, const node_config& node) {
@@ -159,7 +163,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.kv = kv_of(config);
   site.context = context_of(config, site.model->config);
   check_tensor(config, site.model->config);
-  check_experts(config, site.model->config);
+  check_experts(config, *site.model);
   return site;
 }
 

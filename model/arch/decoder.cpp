@@ -29,9 +29,6 @@ void decoder::share_tokens(std::span<std::int32_t> tokens) const {
 
 std::unique_ptr<decoder> make_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen,
                                       const compute& with) {
-  if (!chosen.device.is_cpu() && model->config.experts > 0)
-    refuse("{}: the model is a mixture of experts, which only processors run so far: use the device cpu",
-           name_of(chosen.device));
   if (!chosen.device.is_cpu()) return make_cuda_decoder(std::move(model), chosen);
   return std::make_unique<cpu_decoder>(std::move(model), chosen, with);
 }

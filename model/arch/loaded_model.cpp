@@ -1,5 +1,6 @@
 #include "model/arch/loaded_model.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
@@ -84,6 +85,17 @@ void refuse_requantizing(const model_files& source, const load_options& options,
 }
 
 }  // namespace
+
+bool has_experts_alike(const loaded_model& model) {
+  const auto are_alike = [](const std::vector<expert_weights>& experts) {
+    return std::all_of(experts.begin(), experts.end(), [&](const expert_weights& each) {
+      const expert_weights& first = experts.front();
+      return each.gate.kind == first.gate.kind && each.up.kind == first.up.kind && each.down.kind == first.down.kind;
+    });
+  };
+  return std::all_of(model.layers.begin(), model.layers.end(),
+                     [&](const layer_weights& layer) { return are_alike(layer.experts); });
+}
 
 fs::path cache_folder() {
   const auto variable = [](const char* name) {

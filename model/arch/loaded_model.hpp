@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mapped_file.hpp"
@@ -58,6 +59,11 @@ struct loaded_model {
   matrix_view head;
   mapped_file file;
 };
+
+/// Whether each layer's experts have their gates in one scheme, and so their other matrices.
+bool has_experts_alike(const loaded_model& model);
+inline constexpr std::string_view experts_not_alike =
+    "a layer's experts are stored in several schemes, and in one they run on GPUs: keep all or none of them";
 
 struct load_options {
   std::optional<scheme>

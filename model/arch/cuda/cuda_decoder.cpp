@@ -23,11 +23,12 @@ float_rows columns_of(float_rows rows, std::int64_t first) {
 }
 
 /// Throws input_error where the GPU's ops do not do what is asked for.
-const decoder::options& checked(const decoder::options& options, const model_config& config) {
+const decoder::options& checked(const decoder::options& options, const loaded_model& model) {
   const std::string where = name_of(options.device);
   check_device(options.device, where);
-  check(options.split, config);
-  check_sizes_for_gpu(config, where);
+  check(options.split, model.config);
+  check_sizes_for_gpu(model.config, where);
+  check_experts_for_gpu(model, where);
   cuda::use_device(options.device.gpu);
   return options;
 }
@@ -35,7 +36,7 @@ const decoder::options& checked(const decoder::options& options, const model_con
 }  // namespace
 
 cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const options& chosen)
-    : decoder(model, checked(chosen, model->config)),
+    : decoder(model, checked(chosen, *model)),
       cuts_(options_.split, model_->config),
       weights_(*model_, options_.first_layer, options_.layers, stream_, options_.split),
       adapters_(options_.first_layer, options_.layers, cuts_),
@@ -63,8 +64,12 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
   mixed_ = take(heads_width_);
   k_ = take(kv_width_);
   v_ = take(kv_width_);
-  up_ = take(config.ffn);
-  if (config.gated_mlp) gate_ = take(config.ffn);
+  if (config.experts > 0) {
+    experts_ = device_experts(config, weights_.layers, device_experts::rows_together(config, options_.max_rows));
+  } else {
+    up_ = take(config.ffn);
+    if (config.gated_mlp) gate_ = take(config.ffn);
+  }
   between_ = cuda::device_buffer<float>(
       static_cast<std::size_t>(cuda::lora_between_floats(options_.max_rows, most_adapter_rank)));
   if (is_last()) logits_ = cuda::device_buffer<float>(static_cast<std::size_t>(picked_rows_ * logit_stride()));
@@ -172,7 +177,10 @@ void cuda_decoder::run_pass(const pass_shape& shape) {
                           .out = rows_of(hidden_, model_->config.hidden)});
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     attend(shape, layer);
-    feed_forward(shape, layer);
+    if (model_->config.experts > 0)
+      mix_experts(shape, layer);
+    else
+      feed_forward(shape, layer);
   }
 }
 
@@ -206,6 +214,19 @@ void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
   activate(shape, codes_for(down), read_floats(shape, down));
   multiply(shape, layer, up, config.ffn, down);
   finish_output(shape, weights.mlp_output_norm);
+}
+
+void cuda_decoder::mix_experts(const pass_shape& shape, std::int64_t layer) {
+  const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const std::int64_t hidden = model_->config.hidden;
+  const cuda::row_codes codes = device_experts::codes_for(weights, codes_);
+  normalize(shape.rows, weights.mlp_norm, nullptr, codes, true);
+  experts_.mix(stream_, weights,
+               {.rows = shape.rows,
+                .positions = tables_.places(shape).positions,
+                .normed = rows_of(normed_, hidden),
+                .codes = codes,
+                .hidden = rows_of(hidden_, hidden)});
 }
 
 cuda_decoder::linear_product cuda_decoder::output_product(linear_kind kind, const linear_weights& weights) const {

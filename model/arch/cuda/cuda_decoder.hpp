@@ -7,6 +7,7 @@
 
 #include "model/arch/cuda/device_adapters.hpp"
 #include "model/arch/cuda/device_angles.hpp"
+#include "model/arch/cuda/device_experts.hpp"
 #include "model/arch/cuda/device_gather.hpp"
 #include "model/arch/cuda/device_weights.hpp"
 #include "model/arch/cuda/pass_tables.hpp"
@@ -60,6 +61,7 @@ class cuda_decoder final : public decoder {
   void run_pass(const pass_shape& shape);
   void attend(const pass_shape& shape, std::int64_t layer);
   void feed_forward(const pass_shape& shape, std::int64_t layer);
+  void mix_experts(const pass_shape& shape, std::int64_t layer);
   void activate(const pass_shape& shape, const cuda::row_codes& codes, bool floats);
   void place_heads(const pass_shape& shape, std::int64_t layer);
   void attend_heads(const pass_shape& shape, std::int64_t layer);
@@ -95,6 +97,7 @@ class cuda_decoder final : public decoder {
   cuda::device_buffer<float> hidden_, normed_, q_, k_, v_, mixed_, gate_, up_, between_, scratch_, logits_;
   cuda::device_buffer<std::byte> kv_;  ///< [layers, blocks, heads that are this rank's]
   cuda::coded_rows codes_;
+  device_experts experts_;                           ///< of a mixture
   std::unique_ptr<cuda::library_products> library_;  ///< null: our own kernels serve alone
   std::string remark_;
   cuda::pinned_buffer<std::int32_t> picked_, largest_;

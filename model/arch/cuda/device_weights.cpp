@@ -17,6 +17,10 @@ void check_sizes_for_gpu(const model_config& config, const std::string& where) {
            cuda::most_row_values);
 }
 
+void check_experts_for_gpu(const loaded_model& model, const std::string& where) {
+  if (!has_experts_alike(model)) refuse("{}: {}, or use the device cpu", where, experts_not_alike);
+}
+
 /// Puts weights one after another into memory that is large enough; without memory it only counts.
 class device_weights::mover {
  public:
@@ -44,17 +48,36 @@ class device_weights::mover {
   norm_weights moved(const norm_weights& norm, std::int64_t size) {
     return {moved(norm.weight, padded_row(size)), moved(norm.bias, padded_row(size))};
   }
+  /// One matrix of each expert: all weights side by side, then all scales, then all mids.
+  void move(const std::vector<expert_weights>& from, matrix_view expert_weights::*which,
+            std::vector<expert_weights>& to) {
+    const matrix_view& first = from.front().*which;
+    const matrix_bytes bytes = packed_bytes(first.kind, first.outs, first.ins);
+    for (std::size_t i = 0; i < from.size(); ++i) to[i].*which = from[i].*which;
+    const auto move_part = [&](const std::byte* matrix_view::*part, std::size_t size) {
+      for (std::size_t i = 0; i < from.size(); ++i) (to[i].*which).*part = put((from[i].*which).*part, size);
+      align();
+    };
+    move_part(&matrix_view::weights, bytes.weights);
+    move_part(&matrix_view::scales, bytes.scales);
+    move_part(&matrix_view::mids, bytes.mids);
+  }
 
  private:
   template <class T>
   const T* moved(const T* from, std::size_t count) {
-    constexpr std::int64_t alignment = 256;
-    const std::size_t at = bytes_;
-    bytes_ += static_cast<std::size_t>(rounded_up(static_cast<std::int64_t>(count * sizeof(T)), alignment));
-    if (!to_) return from;
-    cuda::copy(to_ + at, reinterpret_cast<const std::byte*>(from), count * sizeof(T), on_);
-    return reinterpret_cast<const T*>(to_ + at);
+    const auto* to = put(reinterpret_cast<const std::byte*>(from), count * sizeof(T));
+    align();
+    return reinterpret_cast<const T*>(to);
   }
+  const std::byte* put(const std::byte* from, std::size_t count) {
+    const std::size_t at = bytes_;
+    bytes_ += count;
+    if (!to_) return from;
+    cuda::copy(to_ + at, from, count, on_);
+    return to_ + at;
+  }
+  void align() { bytes_ = static_cast<std::size_t>(rounded_up(static_cast<std::int64_t>(bytes_), 256)); }
 
   std::byte* to_;
   const cuda::stream& on_;
@@ -86,6 +109,11 @@ void device_weights::move_from(const loaded_model& model, std::int64_t first_lay
     to.q_norm = by.moved(from.q_norm, config.head_dim);
     to.k_norm = by.moved(from.k_norm, config.head_dim);
     for (const linear_kind kind : every_linear) to[kind] = by.moved(from[kind], cuts.of(kind));
+    if (from.experts.empty()) continue;
+    to.router = by.moved(from.router);
+    to.experts.resize(from.experts.size());
+    for (const auto which : {&expert_weights::gate, &expert_weights::up, &expert_weights::down})
+      by.move(from.experts, which, to.experts);
   }
   const bool is_first = first_layer == 0, is_last = first_layer + count == config.layers;
   if (is_first) {

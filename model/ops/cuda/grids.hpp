@@ -1,6 +1,7 @@
 // For kernel sources alone: products that share a grid.
 #pragma once
 #include <algorithm>
+#include <array>
 #include <span>
 
 #include "model/ops/cuda/products.hpp"
@@ -29,6 +30,18 @@ inline unsigned grid_blocks(std::span<const product* const> products, int blocks
   unsigned blocks = 0;
   for (const product* p : products) blocks += ceil_div(p->w.blocks(), blocks_at_once);
   return blocks;
+}
+
+/// f(scheme, those products that have it), for each scheme that some product has.
+template <class F>
+void for_schemes(std::span<const product> products, F f) {
+  for (const scheme kind : all_schemes) {
+    std::array<const product*, most_products> same{};
+    std::size_t count = 0;
+    for (const product& p : products)
+      if (p.w.kind == kind) same[count++] = &p;
+    if (count > 0) f(kind, std::span<const product* const>(same.data(), count));
+  }
 }
 
 }  // namespace troupe::cuda

@@ -28,13 +28,16 @@ struct row_codes {
   std::int32_t* sums = nullptr;        ///< [rows]
   std::int32_t* group_sums = nullptr;  ///< [rows, padded / 32]
   std::uint16_t* bf16 = nullptr;       ///< [rows, padded]
+
+  /// Of this row of n inputs and those behind it.
+  row_codes from(std::int64_t row, std::int64_t n) const;
 };
 
 /// Memory for the codes of a pass, taken once.
 class coded_rows {
  public:
   coded_rows() = default;
-  coded_rows(std::int64_t most_rows, std::int64_t most_ins);
+  coded_rows(std::int64_t most_rows, std::int64_t most_ins, bool integers = true, bool bf16 = true);
   /// The parts that weights of these schemes read.
   row_codes view(bool integers, bool bf16) const;
 
@@ -91,6 +94,8 @@ struct activation_args {
   float_rows x = {};
   float_rows out = {};  ///< may be x
   row_codes codes = {};
+  const std::int32_t* wanted =
+      nullptr;  ///< [rows], of what has gates: rows where it is below 0 are left out; null: none are
 };
 void swiglu(const stream& on, const activation_args& args);     ///< silu(gate) * x
 void geglu(const stream& on, const activation_args& args);      ///< gelu(gate) * x

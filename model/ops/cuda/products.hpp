@@ -148,16 +148,21 @@ struct stage_totals {
   float of_row[2][2];  // [group]
 };
 template <scheme Kind>
-__device__ stage_totals load_totals(const coded_inputs& in, int first_row, int stage, int lane) {
+__device__ stage_totals load_totals(const coded_inputs& in, const int (&rows)[2], int stage) {
   stage_totals t{};
   if constexpr (group_of(Kind) != 0 && has_mids(Kind))
     for (int r = 0; r < 2; ++r) {
-      const int row = min(first_row + lane % 4 * 2 + r, in.rows - 1);
-      const std::int32_t* sums = in.codes.group_sums + row * (in.padded / 32) + 2 * stage;
+      const std::int32_t* sums = in.codes.group_sums + rows[r] * (in.padded / 32) + 2 * stage;
       for (int g = 0; g < stage_groups<Kind>; ++g)
         t.of_row[g][r] = static_cast<float>(stage_groups<Kind> == 1 ? sums[0] + sums[1] : sums[g]);
     }
   return t;
+}
+/// Of rows 2t and 2t + 1 of eight.
+template <scheme Kind>
+__device__ stage_totals load_totals(const coded_inputs& in, int first_row, int stage, int lane) {
+  const auto row = [&](int r) { return min(first_row + lane % 4 * 2 + r, in.rows - 1); };
+  return load_totals<Kind>(in, {row(0), row(1)}, stage);
 }
 
 /// sum[i] += products[i] * scale: i counts outputs 2g (rows 2t, 2t + 1), then 2g + 1.
@@ -250,13 +255,16 @@ __device__ void for_pairs(const Sum (&sums)[4], int first_out, int first_row, in
 template <scheme Kind>
 class output_pair {
  public:
-  __device__ output_pair(const product_job& job, int block, int lane) : job_(job), first_out_(block * 16) {
-    const int out = first_out_ + lane / 4 * 2;
+  __device__ output_pair(const product_job& job, int block, int lane) : output_pair(job, block, block, lane) {}
+  /// The weights may be those of another block: of an expert.
+  __device__ output_pair(const product_job& job, int block, int stored_block, int lane)
+      : job_(job), first_out_(block * 16) {
+    const int in_block = lane / 4 * 2;
     if constexpr (Kind == scheme::u8) {
-      scale_ = two_factors<Kind>(job.scales, out);
-      mid_ = two_factors<Kind>(job.mids, out);
+      scale_ = two_factors<Kind>(job.scales, stored_block * 16 + in_block);
+      mid_ = two_factors<Kind>(job.mids, stored_block * 16 + in_block);
     }
-    if (job.bias) bias_ = *reinterpret_cast<const float2*>(job.bias + out);
+    if (job.bias) bias_ = *reinterpret_cast<const float2*>(job.bias + first_out_ + in_block);
   }
 
   /// What is added to rows 2t and 2t + 1 of eight: callers read some before they write any.

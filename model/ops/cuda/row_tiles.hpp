@@ -115,14 +115,13 @@ struct warp_part {
   }
 };
 
+/// A block's tile of a job's outputs and rows.
 template <scheme Kind, class Rows>
-__global__ void __launch_bounds__(Rows::threads)
-    many_rows(product_jobs jobs, coded_inputs in, slice_store<Kind> slices) {
+__device__ void multiply_tile(const product_jobs& jobs, const product_job& job, const coded_inputs& in, int first_row,
+                              const slice_store<Kind>& slices) {
   constexpr int buffers = stage_buffers<Kind, Rows>;
   __shared__ stage_tile<Kind, Rows> tiles[buffers];
-  await_last_kernel();
-  const product_job& job = jobs.of_block(blockIdx.y);
-  const int first_block = (blockIdx.y - job.first_block) * tile_blocks, first_row = blockIdx.x * Rows::rows;
+  const int first_block = (blockIdx.y - job.first_block) * tile_blocks;
   const int begin = jobs.slice_begin(blockIdx.z), end = slices.data ? jobs.slice_begin(blockIdx.z + 1) : jobs.stages;
   const auto fetch = [&](int stage) {
     if (stage < end) tiles[stage % buffers].fetch(job, in, first_block, first_row, stage);
@@ -154,6 +153,13 @@ __global__ void __launch_bounds__(Rows::threads)
       else
         output_pair<Kind>(job, first_block + block, warp.lane).write(in, sum, row, warp.lane);
     }
+}
+
+template <scheme Kind, class Rows>
+__global__ void __launch_bounds__(Rows::threads)
+    many_rows(product_jobs jobs, coded_inputs in, slice_store<Kind> slices) {
+  await_last_kernel();
+  multiply_tile<Kind, Rows>(jobs, jobs.of_block(blockIdx.y), in, blockIdx.x * Rows::rows, slices);
 }
 
 }  // namespace troupe::cuda

@@ -92,6 +92,7 @@ struct gelu {
 template <class Share, class Activation>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks) gated_rows(activation_args a) {
   await_last_kernel();
+  if (a.wanted && a.wanted[blockIdx.x] < 0) return;
   const auto n = static_cast<int>(a.n);
   const float *gate = a.gate.row(blockIdx.x), *up = a.x.row(blockIdx.x);
   held_row<Share> x;
@@ -131,14 +132,23 @@ void start_rows(const char* operation, void (*kernel)(P...), int rows, unsigned 
 
 }  // namespace
 
-coded_rows::coded_rows(std::int64_t most_rows, std::int64_t most_ins) {
+row_codes row_codes::from(std::int64_t row, std::int64_t n) const {
+  const std::int64_t elements = row * padded_row(n);
+  row_codes codes;
+  if (q) codes = {q + elements, scales + row, sums + row, group_sums + elements / 32, nullptr};
+  if (bf16) codes.bf16 = bf16 + elements;
+  return codes;
+}
+
+coded_rows::coded_rows(std::int64_t most_rows, std::int64_t most_ins, bool integers, bool bf16) {
   const auto rows = static_cast<std::size_t>(most_rows),
              elements = rows * static_cast<std::size_t>(padded_row(most_ins));
+  if (bf16) bf16_ = device_buffer<std::uint16_t>(elements);
+  if (!integers) return;
   q_ = device_buffer<std::int8_t>(elements);
   scales_ = device_buffer<float>(rows);
   sums_ = device_buffer<std::int32_t>(rows);
   group_sums_ = device_buffer<std::int32_t>(elements / 32);
-  bf16_ = device_buffer<std::uint16_t>(elements);
 }
 
 row_codes coded_rows::view(bool integers, bool bf16) const {

@@ -25,6 +25,7 @@ __global__ void __launch_bounds__(wide_threads, wide_blocks<Kind, Rows>)
   if (warp >= multiplying_warps) {
     give_registers<wide_blocks<Kind, Rows> == 1 ? 40 : 32>();
     wide_copies<Kind, Rows> copies(memory, jobs, maps, tiles, place);
+    if (tiles.visits) await_last_kernel();  // whose weights are needed is not known yet
     if (warp == weights_warp && threadIdx.x % 32 == 0) copies.bring_weights();  // never written: no need to wait
     await_last_kernel();
     if (warp == rows_warp && threadIdx.x % 32 == 0) copies.bring_rows();
@@ -96,7 +97,7 @@ int most_clusters(const wide_cluster& cluster, const launch_shape& shape, const 
 }
 
 template <scheme Kind, int Rows>
-wide_maps maps_of(const product_jobs& jobs, const coded_inputs& in, const wide_cluster& cluster) {
+wide_maps maps_of(const product_jobs& jobs, const coded_inputs& in, const wide_cluster& cluster, int experts) {
   constexpr int piece = swizzled_row_bytes;
   const int rows_at_once = Rows / cluster.outs, blocks_at_once = tile_blocks / cluster.rows;
   const std::int64_t row_bytes = in.padded * (Kind == scheme::bf16 ? 2 : 1);
@@ -110,11 +111,12 @@ wide_maps maps_of(const product_jobs& jobs, const coded_inputs& in, const wide_c
   }
   for (int j = 0; j < jobs.count; ++j) {
     const product_job& job = jobs.jobs[j];
-    maps.weights[j] = map_boxes(job.weights, {piece, static_cast<int>(job.block_bytes / piece), job.blocks}, piece,
+    const int stored_blocks = experts * job.blocks;
+    maps.weights[j] = map_boxes(job.weights, {piece, static_cast<int>(job.block_bytes / piece), stored_blocks}, piece,
                                 job.block_bytes, {piece, wide_block_rows<Kind>, blocks_at_once}, box_order::swizzled);
     const std::int64_t factor_bytes_of_block = job.groups * outs_per_block * factor_bytes(Kind);
     const auto factors = [&](const std::byte* of) {
-      return map_boxes(of, {static_cast<int>(factor_bytes_of_block), 1, job.blocks}, factor_bytes_of_block,
+      return map_boxes(of, {static_cast<int>(factor_bytes_of_block), 1, stored_blocks}, factor_bytes_of_block,
                        factor_bytes_of_block, {wide_factor_bytes, 1, blocks_at_once}, box_order::plain);
     };
     if constexpr (has_groups<Kind>) maps.scales[j] = factors(job.scales);
@@ -140,15 +142,14 @@ inline void share_out(wide_tiles& tiles, int most_clusters, bool may_be_halved) 
 }
 
 template <scheme Kind, int Rows>
-void start_wide(const stream& on, const product_jobs& jobs, int of_outs, const coded_inputs& in, bool may_be_apart) {
-  const bool apart = may_be_apart && fits_apart<Kind, Rows>(jobs, of_outs, in.rows);
-  wide_tiles tiles{static_cast<int>(ceil_div(in.rows, Rows)), of_outs, {}};
-  tiles.cluster = cluster_of<Kind, Rows>(tiles.of_rows, apart ? jobs.slices() : 1);
+void start_wide(const stream& on, const product_jobs& jobs, wide_tiles tiles, const coded_inputs& in, int experts,
+                bool may_be_halved) {
   const dim3 cluster = extent_of(tiles.cluster);
   launch_shape shape{cluster, wide_threads, sizeof(wide_memory<Kind, Rows>), true, cluster};
-  share_out(tiles, most_clusters<Kind, Rows>(tiles.cluster, shape, on), may_be_apart && jobs.slices() > 1);
+  share_out(tiles, most_clusters<Kind, Rows>(tiles.cluster, shape, on), may_be_halved);
   shape.grid.x *= static_cast<unsigned>(tiles.clusters);
-  launch("matmul", wide_rows<Kind, Rows>, shape, on, jobs, in, maps_of<Kind, Rows>(jobs, in, tiles.cluster), tiles);
+  launch("matmul", wide_rows<Kind, Rows>, shape, on, jobs, in, maps_of<Kind, Rows>(jobs, in, tiles.cluster, experts),
+         tiles);
 }
 
 template <scheme Kind>
@@ -156,12 +157,32 @@ void multiply_wide(const stream& on, std::span<const product* const> products, c
                    bool may_be_apart) {
   const product_jobs jobs = jobs_of(products, tile_blocks);
   const auto of_outs = static_cast<int>(grid_blocks(products, tile_blocks));
-  const bool are_few = may_be_apart && in.rows <= 128 && fits_apart<Kind, 64>(jobs, of_outs, in.rows);
-  const auto start = in.rows <= 16              ? start_wide<Kind, 16>
-                     : in.rows <= 32            ? start_wide<Kind, 32>
-                     : in.rows <= 64 || are_few ? start_wide<Kind, 64>
-                                                : start_wide<Kind, 128>;
-  start(on, jobs, of_outs, in, may_be_apart);
+  const auto fits = [&]<int Rows>() { return may_be_apart && fits_apart<Kind, Rows>(jobs, of_outs, in.rows); };
+  const auto start = [&]<int Rows>() {
+    wide_tiles tiles{static_cast<int>(ceil_div(in.rows, Rows)), of_outs, {}};
+    tiles.cluster = cluster_of<Kind, Rows>(tiles.of_rows, fits.template operator()<Rows>() ? jobs.slices() : 1);
+    start_wide<Kind, Rows>(on, jobs, tiles, in, 1, may_be_apart && jobs.slices() > 1);
+  };
+  if (in.rows <= 16) return start.template operator()<16>();
+  if (in.rows <= 32) return start.template operator()<32>();
+  if (in.rows <= 64 || (in.rows <= 128 && fits.template operator()<64>())) return start.template operator()<64>();
+  start.template operator()<128>();
+}
+
+/// Tiles of visits to experts, in the sizes that visit_tile_rows() gives.
+template <scheme Kind>
+void multiply_wide_visits(const stream& on, std::span<const product* const> products, const coded_inputs& in,
+                          const visit_tables& visits) {
+  const visit_bounds& b = visits.bounds;
+  const auto start = [&]<int Rows>() {
+    wide_tiles tiles{b.tiles(), static_cast<int>(grid_blocks(products, tile_blocks)), {}, 0, 0, visits.tiles};
+    tiles.cluster = cluster_of<Kind, Rows>(1, 1);  // neighbouring rows may be another expert's
+    start_wide<Kind, Rows>(on, jobs_of(products, tile_blocks), tiles, in, b.experts, false);
+  };
+  if (b.tile_rows == 16) return start.template operator()<16>();
+  if (b.tile_rows == 32) return start.template operator()<32>();
+  if (b.tile_rows == 64) return start.template operator()<64>();
+  start.template operator()<most_visit_rows>();
 }
 
 }  // namespace troupe::cuda

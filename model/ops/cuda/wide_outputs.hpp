@@ -89,7 +89,7 @@ __device__ void put_tile(const product_job& job, const boxes_map& map, const wid
                          outgoing_tile<Kind, Rows>& outgoing) {
   const int warp = threadIdx.x / 32, block = tile.first_block + warp;
   if (!tile.is_there || block >= job.blocks) return;
-  const output_pair<Kind> outputs(job, block, wide_lane());
+  const output_pair<Kind> outputs(job, block, tile.stored_block + warp, wide_lane());
   if constexpr (outgoing_tile<Kind, Rows>::is_used)
     if (!job.accumulate)
       return send_tile<Kind, Rows>(outputs, map, {block * wide_output_bytes, tile.first_row, 0}, factors, totals,

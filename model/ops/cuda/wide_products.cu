@@ -20,4 +20,14 @@ void multiply_wide(scheme kind, const stream& on, std::span<const product* const
     multiply_wide_groups(kind, on, products, in, may_be_apart);
 }
 
+void multiply_wide_visits(scheme kind, const stream& on, std::span<const product* const> products,
+                          const coded_inputs& in, const visit_tables& visits) {
+  if (kind == scheme::bf16)
+    multiply_wide_visits<scheme::bf16>(on, products, in, visits);
+  else if (kind == scheme::u8)
+    multiply_wide_visits<scheme::u8>(on, products, in, visits);
+  else
+    multiply_wide_group_visits(kind, on, products, in, visits);
+}
+
 }  // namespace troupe::cuda

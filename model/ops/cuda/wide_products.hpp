@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 
+#include "model/ops/cuda/experts.hpp"
 #include "model/ops/cuda/products.hpp"
 
 namespace troupe::cuda {
@@ -11,8 +12,13 @@ bool can_multiply_wide(scheme kind, std::int64_t ins);
 /// The slices of few tiles may be apart: computed at the same time.
 void multiply_wide(scheme kind, const stream& on, std::span<const product* const> products, const coded_inputs& in,
                    bool may_be_apart);
+/// The same of visits to experts, which lie at places, in tiles of more than a few rows.
+void multiply_wide_visits(scheme kind, const stream& on, std::span<const product* const> products,
+                          const coded_inputs& in, const visit_tables& visits);
 /// Of schemes with groups.
 void multiply_wide_groups(scheme kind, const stream& on, std::span<const product* const> products,
                           const coded_inputs& in, bool may_be_apart);
+void multiply_wide_group_visits(scheme kind, const stream& on, std::span<const product* const> products,
+                                const coded_inputs& in, const visit_tables& visits);
 
 }  // namespace troupe::cuda

@@ -8,6 +8,7 @@
 // them each, which they join at the end. Here: where all that lies, and who has which tile.
 #pragma once
 #include "model/ops/cuda/copy_engine.hpp"
+#include "model/ops/cuda/experts.hpp"
 #include "model/ops/cuda/products.hpp"
 #include "model/ops/cuda/wgmma.hpp"
 
@@ -146,10 +147,12 @@ struct wide_cluster {
 struct wide_tiles {
   int of_rows, of_outs;
   wide_cluster cluster;
-  int clusters = 0, halved = 0;  ///< halved groups
+  int clusters = 0, halved = 0;        ///< halved groups
+  const visit_tile* visits = nullptr;  ///< [of_rows], of experts; null: all rows share their weights
 
   __host__ __device__ int row_groups() const { return (of_rows + cluster.rows - 1) / cluster.rows; }
-  __host__ __device__ int groups() const { return row_groups() * ((of_outs + cluster.outs - 1) / cluster.outs); }
+  __host__ __device__ int out_groups() const { return (of_outs + cluster.outs - 1) / cluster.outs; }
+  __host__ __device__ int groups() const { return row_groups() * out_groups(); }
   __host__ __device__ int whole() const { return groups() - halved; }
   __host__ __device__ int count() const { return whole() + 2 * halved; }
   __device__ int first() const { return static_cast<int>(blockIdx.x) / cluster.outs; }
@@ -177,19 +180,29 @@ struct wide_place {
 template <int Rows>
 struct wide_tile {
   int job, first_row, first_block, begin, end;  ///< its stages
-  bool is_there, is_half;
+  int stored_block;                             ///< where the weights of first_block are: experts follow one another
+  bool is_there, is_half, has_rows = true;
 
   __device__ wide_tile(const product_jobs& jobs, const wide_tiles& tiles, const wide_place& place, int index) {
     const int whole = tiles.whole(), half = index - whole;
     is_half = half >= 0;
     const int group = is_half ? whole + half / 2 : index;
-    const int row_groups = tiles.row_groups(), out_group = group / row_groups;
+    int expert = 0, out_group;
+    if (tiles.visits) {  // the tiles of an expert are neighbours, and read its weights at nearly the same time
+      out_group = group % tiles.out_groups();
+      const visit_tile visits = tiles.visits[group / tiles.out_groups()];
+      first_row = visits.first_place, expert = visits.expert, has_rows = visits.rows > 0;
+    } else {
+      const int row_groups = tiles.row_groups();
+      out_group = group / row_groups;
+      first_row = ((group - out_group * row_groups) * tiles.cluster.rows + place.row) * Rows;
+    }
     const int out_tile = out_group * tiles.cluster.outs + (is_half ? half % 2 : place.out);
     is_there = out_tile < tiles.of_outs;
     const int known = min(out_tile, tiles.of_outs - 1);
-    first_row = ((group - out_group * row_groups) * tiles.cluster.rows + place.row) * Rows;
     job = jobs.number_of_block(known);
     first_block = (known - jobs.jobs[job].first_block) * tile_blocks;
+    stored_block = expert * jobs.jobs[job].blocks + first_block;
     if (is_half)
       take_half(jobs, place.out);
     else
@@ -209,11 +222,14 @@ struct wide_tile {
   }
 };
 
-/// f(tile) for all tiles of this block, one after another.
+/// f(tile) for all tiles of this block, one after another. Behind those of experts that have rows none has any.
 template <int Rows, class F>
 __device__ void for_tiles(const product_jobs& jobs, const wide_tiles& tiles, const wide_place& place, F f) {
-  for (int index = tiles.first(), count = tiles.count(); index < count; index += tiles.clusters)
-    f(wide_tile<Rows>(jobs, tiles, place, index));
+  for (int index = tiles.first(), count = tiles.count(); index < count; index += tiles.clusters) {
+    const wide_tile<Rows> tile(jobs, tiles, place, index);
+    if (!tile.has_rows) return;
+    f(tile);
+  }
 }
 
 }  // namespace troupe::cuda

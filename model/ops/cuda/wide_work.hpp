@@ -19,7 +19,7 @@ class wide_copies {
     for (int row = 0; row < c.rows; ++row) to.add(place_.rank(c, place_.out, row));
     const int share = tile_blocks / c.rows, first = place_.row * share;
     for_stages([&](const wide_tile<Rows>& tile, int stage, wide_stage<Kind, Rows>& buffer, gate& full) {
-      const int block = tile.first_block + first;
+      const int block = tile.stored_block + first;
       int bytes = sizeof(buffer.weights);
       if constexpr (has_groups<Kind>) bytes += sizeof(buffer.scales);
       if constexpr (has_group_mids<Kind>) bytes += sizeof(buffer.mids);

@@ -162,13 +162,25 @@ TEST_F(cluster_commands, refuse_more_memory_for_keys_and_values_than_the_machine
   refused({"node", file, "--name", "head"}, "one.toml:9:13: kv_memory is 100.0 TiB: this machine has ");
 }
 
-TEST_F(cluster_commands, refuse_gpus_for_a_mixture_of_experts_even_of_other_nodes) {
+TEST_F(cluster_commands, refuse_to_train_a_mixture_of_experts_on_gpus_even_of_other_nodes) {
   const std::string text = "[cluster]\nname = \"experts\"\nstate_dir = \"" + path("state").string() +
                            "\"\n[model]\npath = \"" + (golden / "mixtral").string() +
                            "\"\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n" +
                            "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\ndevice = \"cuda:0\"\n";
   refused({"node", folder().write("experts.toml", text).string(), "--name", "head"},
-          "experts.toml:12:10: the model is a mixture of experts, which only processors run and train so far: use cpu");
+          "experts.toml:12:10: the model is a mixture of experts, which only processors train so far: use cpu");
+}
+
+TEST_F(cluster_commands, refuse_gpus_for_experts_of_several_schemes) {
+  const std::string text = "[cluster]\nname = \"experts\"\nstate_dir = \"" + path("state").string() +
+                           "\"\n[model]\nquant = \"u8\"\nkeep = [\"experts.0.\"]\npath = \"" +
+                           (golden / "mixtral").string() +
+                           "\"\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n" +
+                           "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\ndevice = \"cuda:0\"\n";
+  refused(
+      {"node", folder().write("experts.toml", text).string(), "--name", "head"},
+      "experts.toml:14:10: a layer's experts are stored in several schemes, and in one they run on GPUs: keep all or "
+      "none of them, or use cpu");
 }
 
 TEST_F(cluster_commands, refuse_to_cut_the_layers_of_a_mixture_of_experts) {

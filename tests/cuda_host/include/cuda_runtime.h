@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <cstring>
 #include <functional>
+#include <utility>
 
 #include <cuda_host/fibers.hpp>
 
@@ -67,9 +68,25 @@ template <class T>
 T __shfl_xor_sync(unsigned, T mine, unsigned mask) {
   return lane_value("__shfl_xor_sync", mine, (threadIdx.x % 32) ^ mask);
 }
+/// Bit i is lane i's answer.
+inline unsigned __ballot_sync(unsigned, bool mine) {
+  const std::byte* all = cuda_host::warp_exchange("__ballot_sync", &mine, sizeof(mine));
+  unsigned yes = 0;
+  for (unsigned lane = 0; lane < 32; ++lane)
+    if (all[lane * cuda_host::lane_bytes] != std::byte{0}) yes |= 1u << lane;
+  return yes;
+}
+
+/// Fibers take turns where they meet alone, so nobody comes in between.
+inline unsigned atomicOr(unsigned* to, unsigned bits) {
+  return std::exchange(*to, *to | bits);
+}
 
 using std::max;
 using std::min;
+inline int __popc(unsigned bits) {
+  return std::popcount(bits);
+}
 inline float __int_as_float(int bits) {
   return std::bit_cast<float>(bits);
 }

@@ -36,6 +36,10 @@ INSTANTIATE_TEST_SUITE_P(on_a_gpu, same_tokens,
                                          same_tokens_case{"phi3", scheme::q8, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"smollm3", scheme::bf16, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"gemma3", scheme::u8, kv_kind::f16, first_gpu, length},
+                                         same_tokens_case{"qwen3-moe", scheme::u8, kv_kind::f16, first_gpu, length},
+                                         same_tokens_case{"mixtral", scheme::bf16, kv_kind::f16, first_gpu, length},
+                                         same_tokens_case{"mixtral", scheme::q4, kv_kind::f16, first_gpu, length},
+                                         same_tokens_case{"qwen3-moe", scheme::f32, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"qwen2", scheme::u8, kv_kind::i8, first_gpu, length}),
                          [](const auto& info) { return name_of(info); });
 
