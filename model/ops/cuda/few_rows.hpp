@@ -109,7 +109,10 @@ __device__ void multiply_few(const product_jobs& jobs, const product_job& job, c
   for (int s = 0; s < jobs.slices(); ++s)
     for (int i = 0; i < 4; ++i) total[i] += of_slice[s][lane][i];
   const row_factors factors[2] = {factors_of<Kind>(in, rows.summed[0]), factors_of<Kind>(in, rows.summed[1])};
-  output_pair<Kind>(job, block, lane).write(total, 0, count, lane, factors);
+  const output_pair<Kind> outputs(job, block, lane);
+  float2 before[2];
+  outputs.read(0, count, lane, before);
+  outputs.write(total, 0, count, lane, factors, before);
 }
 
 template <scheme Kind>
