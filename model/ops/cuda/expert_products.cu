@@ -1,5 +1,5 @@
-// Products of visits. A block of threads has a tile of visits to one expert, and some outputs: it moves the job to the
-// expert's weights and the tile's places, and multiplies like any other product. So the bits are the same, too.
+// Products of visits. A block of threads has a tile of visits to one expert, and some outputs: it finds the expert's
+// weights behind those of the others, and multiplies like any other product. So the bits are the same, too.
 #include "model/ops/cuda/experts.hpp"
 #include "model/ops/cuda/f32_products.hpp"
 #include "model/ops/cuda/few_rows.hpp"
@@ -10,27 +10,6 @@ namespace troupe::cuda {
 namespace {
 
 static_assert(few_visit_rows == most_few_rows);
-
-/// The tile's part of a product. Experts' matrices follow one another.
-__device__ product_job job_of_tile(product_job job, scheme kind, const visit_tile& tile) {
-  const std::int64_t blocks = std::int64_t{tile.expert} * job.blocks;
-  const std::int64_t factors = blocks * job.groups * outs_per_block * factor_bytes(kind);
-  job.weights += blocks * job.block_bytes;
-  job.scales += factors;
-  job.mids += factors;
-  job.y += tile.first_place * job.y_stride;
-  return job;
-}
-__device__ coded_inputs inputs_of_tile(coded_inputs in, const visit_tile& tile) {
-  const std::int64_t first = tile.first_place;
-  in.rows = tile.rows;
-  in.codes.q += first * in.padded;
-  in.codes.scales += first;
-  in.codes.sums += first;
-  in.codes.group_sums += first * (in.padded / 32);
-  in.codes.bf16 += first * in.padded;
-  return in;
-}
 
 /// The input row of a tile's row.
 struct input_rows {
@@ -45,9 +24,11 @@ __global__ void __launch_bounds__(few_threads)
   await_last_kernel();
   const visit_tile tile = tiles[blockIdx.y];
   if (tile.rows == 0) return;
-  const product_job job = job_of_tile(jobs.of_block(blockIdx.x), Kind, tile);
-  const lane_rows rows(tile.rows, threadIdx.x % 32, input_rows{row_at, tile.first_place});
-  multiply_few<Kind>(jobs, job, in, rows, tile.rows, blockIdx.x - job.first_block);
+  const product_job& job = jobs.of_block(blockIdx.x);
+  const int first_place = blockIdx.y * few_visit_rows, block = blockIdx.x - job.first_block;
+  const lane_rows rows(tile.rows, threadIdx.x % 32, input_rows{row_at, first_place});
+  multiply_few<Kind>(jobs, job, in, rows,
+                     {block, tile.expert * job.blocks + block, first_place, first_place + tile.rows});
 }
 
 template <scheme Kind, class Rows>
@@ -56,21 +37,21 @@ __global__ void __launch_bounds__(Rows::threads)
   await_last_kernel();
   const visit_tile tile = tiles[blockIdx.x];
   if (tile.rows == 0) return;
-  const product_job job = job_of_tile(jobs.of_block(blockIdx.y), Kind, tile);
-  multiply_tile<Kind, Rows>(jobs, job, inputs_of_tile(in, tile), 0, slice_store<Kind>{});
+  const int first_place = blockIdx.x * Rows::rows;
+  in.rows = first_place + tile.rows;
+  multiply_tile<Kind, Rows>(jobs, jobs.of_block(blockIdx.y), in, first_place, tile.expert, slice_store<Kind>{});
 }
 
 template <int Rows>
 __global__ void __launch_bounds__(f32_threads)
-    f32_visits(product_jobs jobs, const_float_rows x, const visit_tile* tiles, const std::int32_t* row_at) {
+    f32_visits(product_jobs jobs, const_float_rows x, const visit_tile* tiles, int tile_rows,
+               const std::int32_t* row_at) {
   await_last_kernel();
-  visit_tile tile = tiles[blockIdx.y];
-  const int first = blockIdx.z * Rows;
-  if (tile.rows <= first) return;
-  tile.first_place += first;
-  const product_job job = job_of_tile(jobs.of_block(blockIdx.x), scheme::f32, tile);
-  multiply_f32<Rows>(job, jobs.stored_ins, x, blockIdx.x - job.first_block, tile.rows - first,
-                     input_rows{row_at, tile.first_place});
+  const visit_tile tile = tiles[blockIdx.y];
+  const int done = blockIdx.z * Rows, first_place = blockIdx.y * tile_rows + done;
+  if (tile.rows <= done) return;
+  multiply_f32<Rows>(jobs.of_block(blockIdx.x), jobs.stored_ins, x, tile.expert, first_place, tile.rows - done,
+                     input_rows{row_at, first_place});
 }
 
 using same_kind = std::span<const product* const>;
@@ -81,7 +62,7 @@ void multiply_f32_visits(const stream& on, same_kind products, const expert_inpu
   const dim3 grid(grid_blocks(products, 1), static_cast<unsigned>(v.bounds.tiles()),
                   ceil_div(v.bounds.tile_rows, rows));
   launch_early("matmul_experts", f32_visits<rows>, grid, f32_threads, on, f32_jobs_of(products), inputs.x, v.tiles,
-               inputs.row_at);
+               v.bounds.tile_rows, inputs.row_at);
 }
 
 template <scheme Kind, class Rows>

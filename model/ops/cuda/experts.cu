@@ -140,7 +140,7 @@ __device__ int count_visits(const visit_tables& v, int expert) {
 __device__ void write_tiles(const visit_tables& v, int expert, int first_tile, int visits) {
   const int rows = v.bounds.tile_rows;
   for (int done = 0, tile = first_tile; done < visits; done += rows, ++tile)
-    v.tiles[tile] = {expert, tile * rows, min(rows, visits - done)};
+    v.tiles[tile] = {expert, min(rows, visits - done)};
 }
 
 /// By one block of threads, when all marks can be read.
@@ -152,7 +152,7 @@ __device__ void lay_out(const visit_tables& v) {
     const int visits = count_visits(v, expert);
     if (thread % 32 == 0) visits_of[expert] = visits;
   }
-  for (int tile = thread; tile < b.tiles(); tile += visit_threads) v.tiles[tile] = {0, 0, 0};
+  for (int tile = thread; tile < b.tiles(); tile += visit_threads) v.tiles[tile] = {0, 0};
   for (int place = thread; place < b.places(); place += visit_threads) v.row_at[place] = nowhere;
   __syncthreads();
   const int visits = thread < b.experts ? visits_of[thread] : 0;
@@ -256,11 +256,6 @@ __global__ void __launch_bounds__(copy_threads) add_visited(add_visits_args a) {
 }  // namespace
 
 // ---- bounds and memory ----
-
-/// Every expert that somebody visits may have a last tile with one row.
-int visit_bounds::tiles() const {
-  return (visits() + std::min(visits(), experts) * (tile_rows - 1)) / tile_rows;
-}
 
 /// Large tiles are multiplied faster, but the last one of each expert is seldom full.
 int visit_tile_rows(int rows, int experts, int taken) {

@@ -19,9 +19,12 @@ struct visit_bounds {
   int taken = 0;      ///< experts of a row
   int tile_rows = 1;  ///< visit_tile_rows()
 
-  int visits() const { return rows * taken; }
-  int tiles() const;
-  int places() const { return tiles() * tile_rows; }
+  constexpr int visits() const { return rows * taken; }
+  constexpr int tiles() const {  ///< every expert that somebody visits may have a last one with one row
+    const int visited = visits() < experts ? visits() : experts;
+    return (visits() + visited * (tile_rows - 1)) / tile_rows;
+  }
+  constexpr int places() const { return tiles() * tile_rows; }
 };
 /// 8, 16, 32, 64 or 128.
 int visit_tile_rows(int rows, int experts, int taken);
@@ -29,10 +32,9 @@ constexpr int few_visit_rows =
     8;  ///< products of such tiles read rows where they are; others want them at their places
 constexpr int most_visit_rows = 128;  ///< of a tile
 
-/// Some visits to one expert.
+/// Some visits to one expert. Tile i has the places from i * tile_rows on.
 struct visit_tile {
   std::int32_t expert = 0;
-  std::int32_t first_place = 0;
   std::int32_t rows = 0;  ///< 0: nothing to do, nor behind it
 };
 
@@ -48,7 +50,7 @@ struct visit_tables {
   std::uint32_t* marks = nullptr;   ///< [experts, marked_rows]: a bit for each of 32 rows
   std::int32_t* before = nullptr;   ///< [experts, marked_rows]: visits of earlier rows
 
-  int marked_rows() const { return (bounds.rows + 31) / 32; }
+  constexpr int marked_rows() const { return (bounds.rows + 31) / 32; }
 };
 
 /// Memory for the tables of any pass of up to so many rows.

@@ -23,13 +23,16 @@ void for_f32_rows(int rows, Start start) {
   start.template operator()<8>();
 }
 
-/// row_of(i) is the input row of the block's row i, row i of the job's outputs.
+/// Some blocks' outputs of rows from first_row on. Weights are those of an expert; row_of(i) is the input row of row
+/// first_row + i.
 template <int Rows, class RowOf>
-__device__ void multiply_f32(const product_job& job, int stored_ins, const const_float_rows& x, int block, int rows,
-                             RowOf row_of) {
+__device__ void multiply_f32(const product_job& job, int stored_ins, const const_float_rows& x, int expert,
+                             int first_row, int rows, RowOf row_of) {
   __shared__ float4 of_warp[f32_warps][Rows][f32_quads];
   const int quad = threadIdx.x % f32_quads, way = threadIdx.x / f32_quads;
-  const auto* weights = reinterpret_cast<const float4*>(job.weights + block * job.block_bytes) + quad;
+  const int block = blockIdx.x - job.first_block;
+  const std::byte* stored = job.weights + (expert * job.blocks + block) * job.block_bytes;
+  const auto* weights = reinterpret_cast<const float4*>(stored) + quad;
   const float* inputs[Rows];
   for (int r = 0; r < Rows; ++r) inputs[r] = x.row(row_of(min(r, rows - 1)));
   float4 sums[Rows] = {};
@@ -57,16 +60,14 @@ __device__ void multiply_f32(const product_job& job, int stored_ins, const const
   if (row >= min(Rows, rows)) return;
   float total = 0;
   for (int warp = 0; warp < f32_warps; ++warp) total += reinterpret_cast<const float*>(of_warp[warp][row])[out];
-  write_output(job, block * 16 + out, row, total);
+  write_output(job, block * 16 + out, first_row + row, total);
 }
 
 template <int Rows>
 __global__ void __launch_bounds__(f32_threads) f32_rows(product_jobs jobs, const_float_rows x, int rows) {
   await_last_kernel();
-  product_job job = jobs.of_block(blockIdx.x);
   const int first_row = blockIdx.y * Rows;
-  job.y += first_row * job.y_stride;
-  multiply_f32<Rows>(job, jobs.stored_ins, x, blockIdx.x - job.first_block, rows - first_row,
+  multiply_f32<Rows>(jobs.of_block(blockIdx.x), jobs.stored_ins, x, 0, first_row, rows - first_row,
                      [&](int i) { return first_row + i; });
 }
 

@@ -94,14 +94,19 @@ __device__ void sum_slice(const product_job& job, const coded_inputs& in, const 
     }
 }
 
-/// The block's outputs of up to eight rows; row i of them goes to row i of the job's outputs.
+/// Where 16 outputs lie: their weights may be those of an expert, which follow those of the others.
+struct few_outputs {
+  int block, stored_block, first_row, end_row;  ///< [first_row, end_row), eight at most
+};
+
 template <scheme Kind>
 __device__ void multiply_few(const product_jobs& jobs, const product_job& job, const coded_inputs& in,
-                             const lane_rows& rows, int count, int block) {
+                             const lane_rows& rows, const few_outputs& out) {
   __shared__ sum_of<Kind> of_slice[most_slices][32][4];
   const int slice = threadIdx.x / 32, lane = threadIdx.x % 32;
   sum_of<Kind> sum[4] = {};
-  sum_slice<Kind>(job, in, rows, block, jobs.slice_begin(slice), jobs.slice_begin(slice + 1), jobs.all_at_once, sum);
+  sum_slice<Kind>(job, in, rows, out.stored_block, jobs.slice_begin(slice), jobs.slice_begin(slice + 1),
+                  jobs.all_at_once, sum);
   for (int i = 0; i < 4; ++i) of_slice[slice][lane][i] = sum[i];
   __syncthreads();
   if (slice > 0) return;
@@ -109,17 +114,18 @@ __device__ void multiply_few(const product_jobs& jobs, const product_job& job, c
   for (int s = 0; s < jobs.slices(); ++s)
     for (int i = 0; i < 4; ++i) total[i] += of_slice[s][lane][i];
   const row_factors factors[2] = {factors_of<Kind>(in, rows.summed[0]), factors_of<Kind>(in, rows.summed[1])};
-  const output_pair<Kind> outputs(job, block, lane);
+  const output_pair<Kind> outputs(job, out.block, out.stored_block, lane);
   float2 before[2];
-  outputs.read(0, count, lane, before);
-  outputs.write(total, 0, count, lane, factors, before);
+  outputs.read(out.first_row, out.end_row, lane, before);
+  outputs.write(total, out.first_row, out.end_row, lane, factors, before);
 }
 
 template <scheme Kind>
 __global__ void __launch_bounds__(few_threads) few_rows(product_jobs jobs, coded_inputs in) {
   const product_job& job = jobs.of_block(blockIdx.x);
   const lane_rows rows(in.rows, threadIdx.x % 32, [](int i) { return i; });
-  multiply_few<Kind>(jobs, job, in, rows, in.rows, blockIdx.x - job.first_block);
+  const int block = blockIdx.x - job.first_block;
+  multiply_few<Kind>(jobs, job, in, rows, {block, block, 0, in.rows});
 }
 
 }  // namespace troupe::cuda

@@ -27,12 +27,14 @@ struct stage_tile {
   static __device__ int weight_piece(int piece) { return piece ^ ((piece >> 3 & 3) << 1); }
   static __device__ int row_piece(int row, int piece) { return piece ^ (row & 2); }
 
-  __device__ void fetch(const product_job& job, const coded_inputs& in, int first_block, int first_row, int stage) {
+  /// The weights of `first_block` are those of another one if an expert's follow those of the others.
+  __device__ void fetch(const product_job& job, const coded_inputs& in, int first_block, int stored_block,
+                        int first_row, int stage) {
     for (int i = threadIdx.x; i < tile_blocks * block_pieces; i += Rows::threads) {
       const int block = i / block_pieces, piece = i % block_pieces;
       const std::int64_t at = static_cast<std::int64_t>(stage) * stage_weight_bytes<Kind> + piece * 16;
       const bool is_there = first_block + block < job.blocks && at < job.block_bytes;
-      put(&weights[block][weight_piece(piece)], job.weights + (first_block + block) * job.block_bytes + at, is_there);
+      put(&weights[block][weight_piece(piece)], job.weights + (stored_block + block) * job.block_bytes + at, is_there);
     }
     for (int i = threadIdx.x; i < Rows::rows * row_pieces; i += Rows::threads) {
       const int row = i / row_pieces, piece = i % row_pieces;
@@ -83,10 +85,11 @@ struct warp_part {
   int lane = threadIdx.x % 32, block = threadIdx.x / 32 % out_warps * warp_blocks,
       row = threadIdx.x / 32 / out_warps * Rows::eights * 8;
 
-  __device__ scales_of_warp load_scales(const product_job& job, int first_block, int stage) const {
+  /// Of the blocks from stored_block on, of which the first `blocks` are the matrix's.
+  __device__ scales_of_warp load_scales(const product_job& job, int stored_block, int blocks, int stage) const {
     scales_of_warp scales;
     for (int i = 0; i < warp_blocks; ++i)
-      scales.of_block[i] = cuda::load_scales<Kind>(job, min(first_block + block + i, job.blocks - 1), stage, lane);
+      scales.of_block[i] = cuda::load_scales<Kind>(job, stored_block + min(block + i, blocks - 1), stage, lane);
     return scales;
   }
 
@@ -115,28 +118,29 @@ struct warp_part {
   }
 };
 
-/// A block's tile of a job's outputs and rows.
+/// A block's tile of a job's outputs and of rows from first_row on. Weights are those of an expert.
 template <scheme Kind, class Rows>
 __device__ void multiply_tile(const product_jobs& jobs, const product_job& job, const coded_inputs& in, int first_row,
-                              const slice_store<Kind>& slices) {
+                              int expert, const slice_store<Kind>& slices) {
   constexpr int buffers = stage_buffers<Kind, Rows>;
   __shared__ stage_tile<Kind, Rows> tiles[buffers];
   const int first_block = (blockIdx.y - job.first_block) * tile_blocks;
+  const int stored_block = expert * job.blocks + first_block, blocks = job.blocks - first_block;
   const int begin = jobs.slice_begin(blockIdx.z), end = slices.data ? jobs.slice_begin(blockIdx.z + 1) : jobs.stages;
   const auto fetch = [&](int stage) {
-    if (stage < end) tiles[stage % buffers].fetch(job, in, first_block, first_row, stage);
+    if (stage < end) tiles[stage % buffers].fetch(job, in, first_block, stored_block, first_row, stage);
     close_copies();
   };
   for (int stage = begin; stage < begin + buffers - 1; ++stage) fetch(stage);
   const warp_part<Kind, Rows> warp;
   typename warp_part<Kind, Rows>::sums_of_warp sums = {}, totals = {};
-  auto scales = warp.load_scales(job, first_block, begin);
+  auto scales = warp.load_scales(job, stored_block, blocks, begin);
   for (int stage = begin; stage < end; ++stage) {
     wait_for_copies<buffers - 2>();
     __syncthreads();  // the stage is there for all warps, and none reads the one before it any more
     fetch(stage + buffers - 1);
     const auto now = scales;
-    if (stage + 1 < end) scales = warp.load_scales(job, first_block, stage + 1);
+    if (stage + 1 < end) scales = warp.load_scales(job, stored_block, blocks, stage + 1);
     if (first_row + warp.row < in.rows) warp.add_stage(tiles[stage % buffers], in, first_row, stage, now, sums);
     if (!has_whole_sums<Kind> && ((stage + 1) % jobs.slice_stages == 0 || stage + 1 == end))
       warp.end_slice(sums, totals);
@@ -151,7 +155,7 @@ __device__ void multiply_tile(const product_jobs& jobs, const product_job& job, 
       if (slices.data)
         slices.put(blockIdx.z, sum, blockIdx.y * tile_outs + block * 16, row, warp.lane);
       else
-        output_pair<Kind>(job, first_block + block, warp.lane).write(in, sum, row, warp.lane);
+        output_pair<Kind>(job, first_block + block, stored_block + block, warp.lane).write(in, sum, row, warp.lane);
     }
 }
 
@@ -159,7 +163,7 @@ template <scheme Kind, class Rows>
 __global__ void __launch_bounds__(Rows::threads)
     many_rows(product_jobs jobs, coded_inputs in, slice_store<Kind> slices) {
   await_last_kernel();
-  multiply_tile<Kind, Rows>(jobs, jobs.of_block(blockIdx.y), in, blockIdx.x * Rows::rows, slices);
+  multiply_tile<Kind, Rows>(jobs, jobs.of_block(blockIdx.y), in, blockIdx.x * Rows::rows, 0, slices);
 }
 
 }  // namespace troupe::cuda

@@ -190,8 +190,9 @@ struct wide_tile {
     int expert = 0, out_group;
     if (tiles.visits) {  // the tiles of an expert are neighbours, and read its weights at nearly the same time
       out_group = group % tiles.out_groups();
-      const visit_tile visits = tiles.visits[group / tiles.out_groups()];
-      first_row = visits.first_place, expert = visits.expert, has_rows = visits.rows > 0;
+      const int row_tile = group / tiles.out_groups();
+      const visit_tile visits = tiles.visits[row_tile];
+      first_row = row_tile * Rows, expert = visits.expert, has_rows = visits.rows > 0;
     } else {
       const int row_groups = tiles.row_groups();
       out_group = group / row_groups;

@@ -99,10 +99,10 @@ void expect_places(const random_routes& routes, const read_tables& got) {
   std::vector<std::int32_t> expert_at(got.row_at.size(), nowhere);
   for (; used < got.tiles.size() && got.tiles[used].rows > 0; ++used) {
     const visit_tile& tile = got.tiles[used];
-    ASSERT_EQ(tile.first_place, int(used) * routes.tables.bounds.tile_rows);
     ASSERT_LE(tile.rows, routes.tables.bounds.tile_rows);
     ASSERT_TRUE(used == 0 || tile.expert >= got.tiles[used - 1].expert);
-    for (int i = 0; i < tile.rows; ++i) expert_at[std::size_t(tile.first_place + i)] = tile.expert;
+    for (int i = 0; i < tile.rows; ++i)
+      expert_at[used * std::size_t(routes.tables.bounds.tile_rows) + std::size_t(i)] = tile.expert;
   }
   for (; used < got.tiles.size(); ++used) ASSERT_EQ(got.tiles[used].rows, 0);
   std::set<std::int32_t> taken;
@@ -248,7 +248,7 @@ class visiting_rows {
       for (const device_matrix& matrix : matrices.alone) of_expert.push_back(of_all_rows(matrix));
       for (std::size_t place = 0; place < tables.row_at.size(); ++place) {
         if (tables.row_at[place] < 0) continue;
-        const auto expert = std::size_t(expert_at(tables, int(place)));
+        const auto expert = std::size_t(tables.tiles[place / std::size_t(routes_.tables.bounds.tile_rows)].expert);
         const float* expected = of_expert[expert].data() + tables.row_at[place] * stride;
         ASSERT_EQ(
             std::memcmp(got[p].data() + std::int64_t(place) * stride, expected, std::size_t(matrices.first.outs) * 4),
@@ -259,11 +259,6 @@ class visiting_rows {
   }
 
  private:
-  static std::int32_t expert_at(const read_tables& tables, int place) {
-    for (const visit_tile& tile : tables.tiles)
-      if (place >= tile.first_place && place < tile.first_place + tile.rows) return tile.expert;
-    return nowhere;
-  }
   std::vector<float> of_all_rows(const device_matrix& matrix) const {
     const std::int64_t stride = padded_row(matrix.view.outs);
     const device_array<float> y(std::size_t(routes_.rows * stride));
