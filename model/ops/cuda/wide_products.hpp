@@ -11,6 +11,8 @@ bool can_multiply_wide(scheme kind, std::int64_t ins);
 /// The slices of few tiles may be apart: computed at the same time.
 void multiply_wide(scheme kind, const stream& on, std::span<const product* const> products, const coded_inputs& in,
                    bool may_be_apart);
+/// The activation of the gate times up comes to up's y. Of bf16 and u8, with whole tiles of 64 outputs.
+void multiply_gated_wide(const stream& on, const gated_product& products, const coded_inputs& in);
 /// Of schemes with groups.
 void multiply_wide_groups(scheme kind, const stream& on, std::span<const product* const> products,
                           const coded_inputs& in, bool may_be_apart);
