@@ -209,10 +209,13 @@ void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
   const linear_product both[] = {{linear_kind::up, weights.up, up}, {linear_kind::gate, weights.gate, gate}};
   const std::span<const linear_product> inner(both, config.gated_mlp ? 2 : 1);
   normalize(shape.rows, weights.mlp_norm, nullptr, codes_for(inner), read_floats(shape, inner));
-  multiply(shape, layer, rows_of(normed_, config.hidden), config.hidden, inner);
   const linear_product down[] = {output_product(linear_kind::down, weights.down)};
-  activate(shape, codes_for(down), read_floats(shape, down));
-  multiply(shape, layer, up, config.ffn, down);
+  cuda::row_codes codes = codes_for(down);
+  if (!multiply_gated(shape, inner, read_floats(shape, down), codes)) {
+    multiply(shape, layer, rows_of(normed_, config.hidden), config.hidden, inner);
+    activate(shape, codes, read_floats(shape, down));
+  }
+  multiply(shape, layer, up, config.ffn, down, codes);
   finish_output(shape, weights.mlp_output_norm);
 }
 
@@ -227,6 +230,25 @@ void cuda_decoder::mix_experts(const pass_shape& shape, std::int64_t layer) {
                 .normed = rows_of(normed_, hidden),
                 .codes = codes,
                 .hidden = rows_of(hidden_, hidden)});
+}
+
+/// Gate, up and activation at once, if that is possible. Codes are then made in the place of the gate's rows, since
+/// those of the inputs are still read.
+bool cuda_decoder::multiply_gated(const pass_shape& shape, std::span<const linear_product> inner, bool floats,
+                                  cuda::row_codes& codes) {
+  const model_config& config = model_->config;
+  if (!config.gated_mlp || shape.lora_tiles > 0 || !options_.split.is_whole()) return false;
+  const linear_product &up = inner[0], &gate = inner[1];
+  cuda::gated_product both{.gate = {gate.weights.w, {}, gate.weights.bias},
+                           .up = {up.weights.w, {}, up.weights.bias},
+                           .is_gelu = config.is_geglu(),
+                           .out = up.to};
+  if (!cuda::can_multiply_gated(both, shape.rows)) return false;
+  const bool only_bf16 = codes.bf16 && !codes.q && !floats;
+  if (only_bf16) codes.bf16 = both.bf16 = reinterpret_cast<std::uint16_t*>(gate_.data());
+  cuda::multiply_gated(stream_, both, {shape.rows, rows_of(normed_, config.hidden), codes_for(inner)});
+  if (!only_bf16) cuda::encode(stream_, up.to, shape.rows, config.ffn, codes);
+  return true;
 }
 
 cuda_decoder::linear_product cuda_decoder::output_product(linear_kind kind, const linear_weights& weights) const {
@@ -331,11 +353,16 @@ void cuda_decoder::normalize(const cuda::norm_args& args) {
 
 void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                             std::span<const linear_product> products) {
+  multiply(shape, layer, x, ins, products, codes_for(products));
+}
+
+void cuda_decoder::multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
+                            std::span<const linear_product> products, const cuda::row_codes& codes) {
   std::array<cuda::product, cuda::most_products> jobs;
   for (std::size_t i = 0; i < products.size(); ++i)
     jobs[i] = {products[i].weights.w, made_part(products[i]), products[i].weights.bias, products[i].accumulate};
   cuda::matmul(stream_, std::span(jobs.data(), products.size()),
-               {shape.rows, x, codes_for(products), scratch_.data(), library_.get()});
+               {shape.rows, x, codes, scratch_.data(), library_.get()});
   if (shape.lora_tiles > 0) add_adapters(shape, layer, x, ins, products);
 }
 

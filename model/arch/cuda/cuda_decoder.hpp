@@ -62,6 +62,8 @@ class cuda_decoder final : public decoder {
   void attend(const pass_shape& shape, std::int64_t layer);
   void feed_forward(const pass_shape& shape, std::int64_t layer);
   void mix_experts(const pass_shape& shape, std::int64_t layer);
+  bool multiply_gated(const pass_shape& shape, std::span<const linear_product> inner, bool floats,
+                      cuda::row_codes& codes);
   void activate(const pass_shape& shape, const cuda::row_codes& codes, bool floats);
   void place_heads(const pass_shape& shape, std::int64_t layer);
   void attend_heads(const pass_shape& shape, std::int64_t layer);
@@ -75,6 +77,8 @@ class cuda_decoder final : public decoder {
   void finish_output(const pass_shape& shape, const norm_weights& norm);
   void multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                 std::span<const linear_product> products);
+  void multiply(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
+                std::span<const linear_product> products, const cuda::row_codes& codes);
   void add_adapters(const pass_shape& shape, std::int64_t layer, float_rows x, std::int64_t ins,
                     std::span<const linear_product> products);
 

@@ -174,8 +174,7 @@ __device__ void make_bf16(const held_row<Share>& x, int n, std::int64_t row, con
   const auto padded = static_cast<int>(padded_row(n));
   auto* const to = reinterpret_cast<uint2*>(codes.bf16 + row * padded);
   x.each([&](int j, int place) {
-    const float4& v = x.of[j];
-    if (place * 4 < padded) to[place] = make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
+    if (place * 4 < padded) to[place] = pack_bf16(x.of[j]);
   });
 }
 

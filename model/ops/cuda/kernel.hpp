@@ -87,6 +87,9 @@ inline unsigned ceil_div(std::int64_t n, std::int64_t by) {
 inline __device__ std::uint32_t pack_bf16(float low, float high) {
   return bf16_bits(low) | static_cast<std::uint32_t>(bf16_bits(high)) << 16;
 }
+inline __device__ uint2 pack_bf16(const float4& v) {
+  return make_uint2(pack_bf16(v.x, v.y), pack_bf16(v.z, v.w));
+}
 
 constexpr unsigned whole_warp = 0xffffffffu;
 constexpr float minus_infinity = -__builtin_huge_valf();

@@ -129,4 +129,16 @@ void matmul(const stream& on, std::span<const product> products, const product_i
   for_schemes(products, [&](scheme kind, std::span<const product* const> same) { multiply(kind, on, same, inputs); });
 }
 
+bool can_multiply_gated(const gated_product& products, int rows) {
+  constexpr int most_rows_apart = 256;  // that have their last tiles halved instead
+  const matrix_view &gate = products.gate.w, &up = products.up.w;
+  const bool has_kind = up.kind == scheme::bf16 || up.kind == scheme::u8;
+  return rows > most_rows_apart && has_kind && gate.kind == up.kind && gate.outs == up.outs &&
+         up.outs == padded_row(up.outs) && can_multiply_wide(up.kind, up.ins);
+}
+
+void multiply_gated(const stream& on, const gated_product& products, const product_inputs& inputs) {
+  multiply_gated_wide(on, products, {inputs.rows, padded_row(products.up.w.ins), inputs.codes});
+}
+
 }  // namespace troupe::cuda

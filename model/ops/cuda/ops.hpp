@@ -125,6 +125,17 @@ std::int64_t matmul_scratch_floats();
 constexpr std::size_t most_products = 3;  ///< that share inputs
 void matmul(const stream& on, std::span<const product> products, const product_inputs& inputs);
 
+/// What matmul and then swiglu or geglu make of a gate and up, to the bit, of which nothing else is written.
+struct gated_product {
+  product gate = {}, up = {};  ///< without y
+  bool is_gelu = false;        ///< else silu
+  float_rows out = {};
+  std::uint16_t* bf16 = nullptr;  ///< codes in the place of out, [rows, padded], and not those of the inputs
+};
+/// Whether that can be done, and so many rows are worth it.
+bool can_multiply_gated(const gated_product& products, int rows);
+void multiply_gated(const stream& on, const gated_product& products, const product_inputs& inputs);
+
 // ---- adapters ----
 
 /// One linear layer's factors, as factor_view lays them out. a == nullptr: the adapter has none here.

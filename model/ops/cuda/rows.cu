@@ -1,4 +1,5 @@
 // Norms, activations and what else makes one row out of one row: a block for a row, which is held in its registers.
+#include "model/ops/cuda/activations.hpp"
 #include "model/ops/cuda/codes.hpp"
 
 namespace troupe::cuda {
@@ -77,17 +78,6 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) layer_nor
   });
   finish_norm<Share, Adds>(x, n, a);
 }
-
-struct silu {
-  __device__ float operator()(float v) const { return v * sigmoid(v); }
-};
-/// 0.5 x (1 + tanh(u)) is x sigmoid(2u).
-struct gelu {
-  __device__ float operator()(float v) const {
-    const float inner = fmaf((v * v) * v, 0.044715f, v);
-    return v * sigmoid(inner * 1.5957691216057308f);
-  }
-};
 
 template <class Share, class Activation>
 __global__ void __launch_bounds__(Share::threads, Share::least_blocks) gated_rows(activation_args a) {

@@ -10,16 +10,25 @@
 namespace troupe::cuda {
 
 template <scheme Kind, int Rows>
+__device__ void set_gates(wide_memory<Kind, Rows>& memory, const wide_cluster& c) {
+  for (int i = 0; i < memory.buffers; ++i) {
+    memory.full[i].set(2);
+    memory.free[i].set((c.rows + c.outs - 1) * multiplying_warps);
+  }
+  for (int i = 0; i < half_tile_blocks; ++i) {
+    memory.handed[i].set(1);
+    memory.taken[i].set(1);
+  }
+  show_gates();
+}
+
+template <scheme Kind, int Rows>
 __global__ void __launch_bounds__(wide_threads, wide_blocks<Kind, Rows>)
     wide_rows(product_jobs jobs, coded_inputs in, const __grid_constant__ wide_maps maps, wide_tiles tiles) {
 #if !defined(__CUDA_ARCH__) || defined(__CUDA_ARCH_FEAT_SM90_ALL)
   auto& memory = *reinterpret_cast<wide_memory<Kind, Rows>*>(dynamic_shared());
   const wide_place place(tiles.cluster);
-  if (threadIdx.x < memory.buffers) {
-    memory.full[threadIdx.x].set(2);
-    memory.free[threadIdx.x].set((tiles.cluster.rows + tiles.cluster.outs - 1) * multiplying_warps);
-    show_gates();
-  }
+  if (threadIdx.x == 0) set_gates(memory, tiles.cluster);
   meet_cluster<meeting::to_wait>();
   const int warp = whole_warp_number();
   if (warp >= multiplying_warps) {
@@ -47,8 +56,7 @@ __global__ void __launch_bounds__(wide_threads, wide_blocks<Kind, Rows>)
       if (tile.is_half || tiles.cluster.slices > 1)
         return join_tile<Kind, Rows>(jobs, tile, tiles.cluster, place, in, totals, product.last());
       add_sums(totals, product.last());
-      put_tile<Kind, Rows>(jobs.jobs[tile.job], maps.outputs[tile.job], tile, in.rows, factors, totals,
-                           memory.outgoing);
+      put_tile<Kind, Rows>(jobs, maps, tiles, tile, place, in.rows, factors, totals, memory);
     });
     wait_until_stored();
     meet_cluster<meeting::to_wait>();  // blocks that copy into another one's memory, or read it, end with it
@@ -97,9 +105,9 @@ int most_clusters(const wide_cluster& cluster, const launch_shape& shape, const 
 }
 
 template <scheme Kind, int Rows>
-wide_maps maps_of(const product_jobs& jobs, const coded_inputs& in, const wide_cluster& cluster, int experts) {
+wide_maps maps_of(const product_jobs& jobs, const coded_inputs& in, const wide_tiles& tiles, int experts) {
   constexpr int piece = swizzled_row_bytes;
-  const int rows_at_once = Rows / cluster.outs, blocks_at_once = tile_blocks / cluster.rows;
+  const int rows_at_once = Rows / tiles.cluster.outs, blocks_at_once = tiles.blocks_at_once();
   const std::int64_t row_bytes = in.padded * (Kind == scheme::bf16 ? 2 : 1);
   wide_maps maps{};
   maps.rows = map_boxes(coded_row<Kind>(in, 0), {static_cast<int>(row_bytes), in.rows, 1}, row_bytes,
@@ -121,9 +129,10 @@ wide_maps maps_of(const product_jobs& jobs, const coded_inputs& in, const wide_c
     };
     if constexpr (has_groups<Kind>) maps.scales[j] = factors(job.scales);
     if constexpr (has_group_mids<Kind>) maps.mids[j] = factors(job.mids);
-    const std::int64_t y_bytes = job.y_stride * static_cast<std::int64_t>(sizeof(float));
-    maps.outputs[j] = map_boxes(job.y, {job.blocks * wide_output_bytes, in.rows, 1}, y_bytes, y_bytes * in.rows,
-                                {wide_output_bytes, Rows, 1}, box_order::plain);
+    const int output_bytes = tiles.output_bytes();
+    const std::int64_t y_bytes = job.y_stride * output_bytes / outs_per_block;
+    maps.outputs[j] = map_boxes(job.y, {job.blocks * output_bytes, in.rows, 1}, y_bytes, y_bytes * in.rows,
+                                {output_bytes, Rows, 1}, box_order::plain);
   }
   return maps;
 }
@@ -148,8 +157,7 @@ void start_wide(const stream& on, const product_jobs& jobs, wide_tiles tiles, co
   launch_shape shape{cluster, wide_threads, sizeof(wide_memory<Kind, Rows>), true, cluster};
   share_out(tiles, most_clusters<Kind, Rows>(tiles.cluster, shape, on), may_be_halved);
   shape.grid.x *= static_cast<unsigned>(tiles.clusters);
-  launch("matmul", wide_rows<Kind, Rows>, shape, on, jobs, in, maps_of<Kind, Rows>(jobs, in, tiles.cluster, experts),
-         tiles);
+  launch("matmul", wide_rows<Kind, Rows>, shape, on, jobs, in, maps_of<Kind, Rows>(jobs, in, tiles, experts), tiles);
 }
 
 template <scheme Kind>
@@ -175,7 +183,8 @@ void multiply_wide_visits(const stream& on, std::span<const product* const> prod
                           const visit_tables& visits) {
   const visit_bounds& b = visits.bounds;
   const auto start = [&]<int Rows>() {
-    wide_tiles tiles{b.tiles(), static_cast<int>(grid_blocks(products, tile_blocks)), {}, 0, 0, visits.tiles};
+    wide_tiles tiles{b.tiles(), static_cast<int>(grid_blocks(products, tile_blocks)), {}};
+    tiles.visits = visits.tiles;
     tiles.cluster = cluster_of<Kind, Rows>(1, 1);  // neighbouring rows may be another expert's
     start_wide<Kind, Rows>(on, jobs_of(products, tile_blocks), tiles, in, b.experts, false);
   };
@@ -183,6 +192,18 @@ void multiply_wide_visits(const stream& on, std::span<const product* const> prod
   if (b.tile_rows == 32) return start.template operator()<32>();
   if (b.tile_rows == 64) return start.template operator()<64>();
   start.template operator()<most_visit_rows>();
+}
+
+/// Of a gate and up with as many outputs, whole tiles of 64.
+template <scheme Kind>
+void multiply_gated(const stream& on, const product& gate, const product& up, const coded_inputs& in,
+                    const wide_gating& gating) {
+  const product* const both[] = {&gate, &up};
+  const product_jobs jobs = jobs_of(both, tile_blocks);
+  wide_tiles tiles{static_cast<int>(ceil_div(in.rows, gated_tile_rows)), jobs.jobs[0].blocks / half_tile_blocks, {}};
+  tiles.cluster = cluster_of<Kind, gated_tile_rows>(tiles.of_rows, 1);
+  tiles.gating = gating;
+  start_wide<Kind, gated_tile_rows>(on, jobs, tiles, in, 1, false);
 }
 
 }  // namespace troupe::cuda

@@ -1,5 +1,7 @@
 // For kernel sources alone: what becomes of a tile's sums (wide_tiles.hpp).
 #pragma once
+#include "model/ops/cuda/activations.hpp"
+#include "model/ops/cuda/codes.hpp"
 #include "model/ops/cuda/wide_work.hpp"
 
 namespace troupe::cuda {
@@ -59,41 +61,103 @@ __device__ void write_tile(const output_pair<Kind>& outputs, int first_row, int 
     }
   }
 }
-/// The same by the copy engine, for outputs that nothing is added to: the warp goes on while they leave.
-template <scheme Kind, int Rows>
-__device__ void send_tile(const output_pair<Kind>& outputs, const boxes_map& map, const box& first,
-                          const tile_factors<Kind, Rows>& factors, const tile_sums<Kind, Rows>& totals,
-                          float4 (*outgoing)[4]) {
+
+// By the copy engine, for outputs that nothing is added to: the warp goes on while they leave.
+
+/// f(row of the tile, which four of the warp's 16 outputs, what they become) for all that a lane has.
+template <scheme Kind, int Rows, class F>
+__device__ void for_outputs(const output_pair<Kind>& outputs, const tile_factors<Kind, Rows>& factors,
+                            const tile_sums<Kind, Rows>& totals, F f) {
   const int lane = wide_lane(), row = lane % 4 * 2 + (lane / 4 & 1);
-  const bool speaks = threadIdx.x % 32 == 0;
-  if (speaks) wait_until_read();  // of the last tile
-  __syncwarp();
 #pragma unroll
   for (int eight = 0; eight < Rows / 8; ++eight) {
     row_factors two[2];
     float products[4];
     factors.get(eight, two);
     outputs.finish(totals[eight], two, products);
-    outgoing[eight * 8 + row][lane / 8] = outputs_of_row(products);
+    f(eight * 8 + row, lane / 8, outputs_of_row(products));
   }
+}
+inline __device__ bool speaks_for_warp() {
+  return threadIdx.x % 32 == 0;
+}
+inline __device__ void await_outgoing() {
+  if (speaks_for_warp()) wait_until_read();  // of the last tile
+  __syncwarp();
+}
+inline __device__ void send_outgoing(const boxes_map& map, const box& first, const void* outgoing) {
   show_to_tensor_cores();
   __syncwarp();
-  if (!speaks) return;
+  if (!speaks_for_warp()) return;
   store_box(map, first, outgoing);
   close_boxes();
 }
 
 template <scheme Kind, int Rows>
-__device__ void put_tile(const product_job& job, const boxes_map& map, const wide_tile<Rows>& tile, int rows,
+__device__ void send_tile(const output_pair<Kind>& outputs, const boxes_map& map, const box& first,
+                          const tile_factors<Kind, Rows>& factors, const tile_sums<Kind, Rows>& totals,
+                          float4 (*outgoing)[4]) {
+  await_outgoing();
+  for_outputs(outputs, factors, totals, [&](int row, int four, const float4& v) { outgoing[row][four] = v; });
+  send_outgoing(map, first, outgoing);
+}
+
+template <scheme Kind, int Rows>
+constexpr bool can_be_gated = Rows == gated_tile_rows && !has_groups<Kind>;
+
+/// A warp with outputs of the gate hands over what the activation makes of them, and one with the same outputs of up
+/// multiplies and sends. `odd`: this block's second, fourth ... tile. `rank` is its own.
+template <scheme Kind, int Rows>
+__device__ void send_gated(const output_pair<Kind>& outputs, const boxes_map& map, const wide_gating& gating,
+                           const box& first, const tile_factors<Kind, Rows>& factors,
+                           const tile_sums<Kind, Rows>& totals, wide_memory<Kind, Rows>& memory, bool odd, int rank) {
+  const int warp = threadIdx.x / 32, pair = warp % half_tile_blocks;
+  float4(*between)[4] = memory.outgoing.of_warp[pair];
+  if (warp == pair) {
+    const auto hand_over = [&](auto activation) {
+      for_outputs(outputs, factors, totals,
+                  [&](int row, int four, const float4& v) { between[row][four] = change(activation, v); });
+    };
+    memory.taken[pair].wait(!odd);
+    if (gating.by == wide_gating::activation::silu)
+      hand_over(silu());
+    else
+      hand_over(gelu());
+    __syncwarp();
+    if (speaks_for_warp()) memory.handed[pair].arrive(rank);
+    return;
+  }
+  float4(*outgoing)[4] = memory.outgoing.of_warp[warp];
+  await_outgoing();
+  memory.handed[pair].wait(odd);
+  for_outputs(outputs, factors, totals, [&](int row, int four, const float4& up) {
+    const float4 product = change([](float g, float v) { return g * v; }, between[row][four], up);
+    if (gating.to_bf16)
+      reinterpret_cast<uint2*>(outgoing)[row * 4 + four] = pack_bf16(product);
+    else
+      outgoing[row][four] = product;
+  });
+  send_outgoing(map, first, outgoing);
+  if (speaks_for_warp()) memory.taken[pair].arrive(rank);
+}
+
+template <scheme Kind, int Rows>
+__device__ void put_tile(const product_jobs& jobs, const wide_maps& maps, const wide_tiles& tiles,
+                         const wide_tile<Rows>& tile, const wide_place& place, int rows,
                          const tile_factors<Kind, Rows>& factors, const tile_sums<Kind, Rows>& totals,
-                         outgoing_tile<Kind, Rows>& outgoing) {
-  const int warp = threadIdx.x / 32, block = tile.first_block + warp;
+                         wide_memory<Kind, Rows>& memory) {
+  const int warp = threadIdx.x / 32, number = tile.job_of(warp), block = tile.block_of(warp);
+  const product_job& job = jobs.jobs[number];
   if (!tile.is_there || block >= job.blocks) return;
-  const output_pair<Kind> outputs(job, block, tile.stored_block + warp, wide_lane());
+  const output_pair<Kind> outputs(job, block, tile.expert_blocks + block, wide_lane());
+  const boxes_map& map = maps.outputs[number];
+  const box first{block * tiles.output_bytes(), tile.first_row, 0};
+  if constexpr (can_be_gated<Kind, Rows>)
+    if (tile.is_gated)
+      return send_gated(outputs, map, tiles.gating, first, factors, totals, memory, tile.is_odd,
+                        place.rank(tiles.cluster, place.out, place.row));
   if constexpr (outgoing_tile<Kind, Rows>::is_used)
-    if (!job.accumulate)
-      return send_tile<Kind, Rows>(outputs, map, {block * wide_output_bytes, tile.first_row, 0}, factors, totals,
-                                   outgoing.of_warp[warp]);
+    if (!job.accumulate) return send_tile(outputs, map, first, factors, totals, memory.outgoing.of_warp[warp]);
   write_tile<Kind, Rows>(outputs, tile.first_row, rows, factors, totals);
 }
 

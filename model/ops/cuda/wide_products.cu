@@ -30,4 +30,14 @@ void multiply_wide_visits(scheme kind, const stream& on, std::span<const product
     multiply_wide_group_visits(kind, on, products, in, visits);
 }
 
+void multiply_gated_wide(const stream& on, const gated_product& products, const coded_inputs& in) {
+  using activation = wide_gating::activation;
+  const wide_gating gating{products.is_gelu ? activation::gelu : activation::silu, products.bf16 != nullptr};
+  product gate = products.gate, up = products.up;
+  gate.y = up.y =
+      gating.to_bf16 ? float_rows{reinterpret_cast<float*>(products.bf16), padded_row(up.w.outs)} : products.out;
+  const auto start = up.w.kind == scheme::bf16 ? multiply_gated<scheme::bf16> : multiply_gated<scheme::u8>;
+  start(on, gate, up, in, gating);
+}
+
 }  // namespace troupe::cuda

@@ -21,7 +21,8 @@ constexpr int narrow_stages = wide_steps / stage_steps;          ///< products.h
 constexpr int wide_stage_ins = wide_steps * step_row_bytes;      ///< of integer weights
 constexpr int wide_factor_bytes = 128;  ///< of a stage's scales of 16 outputs, whatever their groups and type
 constexpr int wide_sums_bytes = wide_stage_ins / 32 * static_cast<int>(sizeof(std::int32_t));  ///< of a row's groups
-constexpr int wide_output_bytes = static_cast<int>(outs_per_block * sizeof(float));
+constexpr int half_tile_blocks = tile_blocks / 2;
+constexpr int gated_tile_rows = 128;  ///< of tiles that may be gated
 
 template <scheme Kind>
 constexpr int wide_block_bytes = wide_steps* step_lines<Kind> * 64;  ///< of a stage's weights of 16 outputs
@@ -123,6 +124,7 @@ struct wide_memory {
   wide_stage<Kind, Rows> stages[buffers];
   outgoing_tile<Kind, Rows> outgoing;
   gate full[buffers], free[buffers];
+  gate handed[half_tile_blocks], taken[half_tile_blocks];  ///< of gated tiles, between two warps
 };
 
 /// The stages' buffers, one after another, and whether it is their second, fourth … turn.
@@ -141,15 +143,28 @@ struct wide_turn {
 struct wide_cluster {
   int outs = 1, rows = 1, slices = 1;
 };
+/// What becomes of a launch's outputs. Gated tiles have 64 outputs of a gate, the first job, and the same ones of up,
+/// the second job: what the activation makes of the first times the second goes to the second job's y.
+struct wide_gating {
+  enum class activation { none, silu, gelu } by = activation::none;
+  bool to_bf16 = false;
+};
 /// The tiles of a launch. Its grid has some clusters in x, which take groups of tiles, one after another. The last ones
 /// may be halved: a cluster of two neighbouring outputs takes one of these instead, and its blocks half of the slices
 /// each. That is then the last thing it does.
 struct wide_tiles {
   int of_rows, of_outs;
   wide_cluster cluster;
+  wide_gating gating = {};
   int clusters = 0, halved = 0;        ///< halved groups
   const visit_tile* visits = nullptr;  ///< [of_rows], of experts; null: all rows share their weights
 
+  __host__ __device__ bool are_gated() const { return gating.by != wide_gating::activation::none; }
+  __host__ __device__ int output_bytes() const {  ///< of a block of 16 outputs
+    return static_cast<int>(outs_per_block) * (gating.to_bf16 ? 2 : 4);
+  }
+  /// Of 16 outputs, that are copied at once.
+  int blocks_at_once() const { return are_gated() ? half_tile_blocks : tile_blocks / cluster.rows; }
   __host__ __device__ int row_groups() const { return (of_rows + cluster.rows - 1) / cluster.rows; }
   __host__ __device__ int out_groups() const { return (of_outs + cluster.outs - 1) / cluster.outs; }
   __host__ __device__ int groups() const { return row_groups() * out_groups(); }
@@ -180,8 +195,9 @@ struct wide_place {
 template <int Rows>
 struct wide_tile {
   int job, first_row, first_block, begin, end;  ///< its stages
-  int stored_block;                             ///< where the weights of first_block are: experts follow one another
-  bool is_there, is_half, has_rows = true;
+  int expert_blocks = 0;                        ///< of 16 outputs that lie before those of the tile's expert
+  bool is_there, is_half, is_gated, is_odd;     ///< the block's second, fourth ...
+  bool has_rows = true;
 
   __device__ wide_tile(const product_jobs& jobs, const wide_tiles& tiles, const wide_place& place, int index) {
     const int whole = tiles.whole(), half = index - whole;
@@ -201,14 +217,20 @@ struct wide_tile {
     const int out_tile = out_group * tiles.cluster.outs + (is_half ? half % 2 : place.out);
     is_there = out_tile < tiles.of_outs;
     const int known = min(out_tile, tiles.of_outs - 1);
-    job = jobs.number_of_block(known);
-    first_block = (known - jobs.jobs[job].first_block) * tile_blocks;
-    stored_block = expert * jobs.jobs[job].blocks + first_block;
+    is_odd = index / tiles.clusters % 2 == 1;
+    is_gated = Rows == gated_tile_rows && tiles.are_gated();
+    job = is_gated ? 0 : jobs.number_of_block(known);
+    first_block = is_gated ? known * half_tile_blocks : (known - jobs.jobs[job].first_block) * tile_blocks;
+    expert_blocks = expert * jobs.jobs[job].blocks;
     if (is_half)
       take_half(jobs, place.out);
     else
       take_slices(jobs, tiles.cluster.slices == 1, place.slice);
   }
+
+  /// Whose the block of 16 outputs is that a warp has, and which one of the job's.
+  __device__ int job_of(int warp) const { return is_gated ? warp / half_tile_blocks : job; }
+  __device__ int block_of(int warp) const { return first_block + (is_gated ? warp % half_tile_blocks : warp); }
 
  private:
   __device__ void take_slices(const product_jobs& jobs, bool has_all, int slice) {

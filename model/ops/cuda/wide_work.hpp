@@ -19,16 +19,12 @@ class wide_copies {
     for (int row = 0; row < c.rows; ++row) to.add(place_.rank(c, place_.out, row));
     const int share = tile_blocks / c.rows, first = place_.row * share;
     for_stages([&](const wide_tile<Rows>& tile, int stage, wide_stage<Kind, Rows>& buffer, gate& full) {
-      const int block = tile.stored_block + first;
       int bytes = sizeof(buffer.weights);
       if constexpr (has_groups<Kind>) bytes += sizeof(buffer.scales);
       if constexpr (has_group_mids<Kind>) bytes += sizeof(buffer.mids);
       full.expect(bytes);
-      copy_box(buffer.weights[first], maps_.weights[tile.job], {0, stage * wide_block_rows<Kind>, block}, full, to);
-      if constexpr (has_groups<Kind>)
-        copy_box(buffer.scales[first], maps_.scales[tile.job], {stage * wide_factor_bytes, 0, block}, full, to);
-      if constexpr (has_group_mids<Kind>)
-        copy_box(buffer.mids[first], maps_.mids[tile.job], {stage * wide_factor_bytes, 0, block}, full, to);
+      bring_weights(tile, stage, first, buffer, full, to);
+      if (tile.is_gated && c.rows == 1) bring_weights(tile, stage, half_tile_blocks, buffer, full, to);
     });
   }
 
@@ -46,6 +42,16 @@ class wide_copies {
   }
 
  private:
+  /// Of a warp and some behind it.
+  __device__ void bring_weights(const wide_tile<Rows>& tile, int stage, int warp, wide_stage<Kind, Rows>& buffer,
+                                gate& full, receivers to) {
+    const int job = tile.job_of(warp), block = tile.expert_blocks + tile.block_of(warp);
+    copy_box(buffer.weights[warp], maps_.weights[job], {0, stage * wide_block_rows<Kind>, block}, full, to);
+    if constexpr (has_groups<Kind>)
+      copy_box(buffer.scales[warp], maps_.scales[job], {stage * wide_factor_bytes, 0, block}, full, to);
+    if constexpr (has_group_mids<Kind>)
+      copy_box(buffer.mids[warp], maps_.mids[job], {stage * wide_factor_bytes, 0, block}, full, to);
+  }
   /// The share of one of the blocks that need the same rows.
   __device__ void bring_rows(const wide_tile<Rows>& tile, int stage, int share, wide_stage<Kind, Rows>& buffer,
                              gate& full, receivers to) {

@@ -1,4 +1,7 @@
-// Promise 1 where a pass has so many rows that a library multiplies them.
+// Promise 1 where a pass has so many rows that a library multiplies them, or that gate, up and activation are made at
+// once.
+#include "bench/random_adapter.hpp"
+#include "bench/random_model.hpp"
 #include "model/ops/cuda/library_products.hpp"
 #include "tests/model/arch/cuda/on_gpu.hpp"
 #include "tests/model/arch/golden.hpp"
@@ -58,6 +61,25 @@ TEST(many_rows_on_a_gpu, get_the_logits_of_few_and_it_is_said_what_multiplies_th
   if (cuda::is_hopper()) return;
   const std::string remark = remark_of_many_rows();
   EXPECT_NE(remark.find("passes of 1024 rows and more multiply u8 weights with"), std::string::npos) << remark;
+}
+
+TEST(many_rows_on_a_gpu, of_gate_and_up_that_are_made_at_once_are_those_of_few) {
+  skip_without_gpu();
+  if (testing::Test::IsSkipped()) return;
+  const test::temp_folder folder;
+  bench::write_random_model("tiny", folder.path());  // its mlp has whole tiles
+  for (const scheme quant : {scheme::bf16, scheme::u8}) {
+    const auto model = load_for_test(folder.path(), quant);
+    const auto tokens = random_tokens(260, model->config.vocab_size, 5);
+    const auto expect_the_same = [&](const lora_adapter* adapter) {
+      const auto in_chunks_of = [&](int chunk) {
+        return logits_of(model, tokens, {.adapter = adapter, .chunk = chunk, .kv = kv_kind::f16, .device = first_gpu});
+      };
+      EXPECT_TRUE(same_bits(in_chunks_of(260), in_chunks_of(130))) << name_of(quant);
+    };
+    expect_the_same(nullptr);
+    if (quant == scheme::bf16) expect_the_same(bench::random_adapter(*model, 4, 1).get());
+  }
 }
 
 }  // namespace
