@@ -101,19 +101,25 @@ class row_scores {
 
 // ---- where visits lie ----
 
-/// The sum of all threads' values before the own one.
-__device__ int sum_before(int mine) {
-  __shared__ int of_warp[visit_threads / 32];
-  const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-  int up_to = mine;
+/// The sum of a warp's values up to the own one.
+__device__ int sum_up_to(int value) {
+  const int lane = threadIdx.x % 32;
   for (int step = 1; step < 32; step *= 2) {
-    const int other = __shfl_sync(whole_warp, up_to, static_cast<unsigned>(max(lane - step, 0)));
-    if (lane >= step) up_to += other;
+    const int other = __shfl_sync(whole_warp, value, static_cast<unsigned>(max(lane - step, 0)));
+    if (lane >= step) value += other;
   }
-  if (lane == 31) of_warp[warp] = up_to;
+  return value;
+}
+/// Of the block's first threads, so many: the sum of all values before the own one.
+__device__ int sum_before(int value, int threads) {
+  __shared__ int of_warp[visit_threads / 32];
+  const auto thread = static_cast<int>(threadIdx.x);
+  const int up_to = sum_up_to(value);
+  if (thread % 32 == 31) of_warp[thread / 32] = up_to;
   __syncthreads();
-  int before = up_to - mine;
-  for (int w = 0; w < warp; ++w) before += of_warp[w];
+  int before = up_to - value;
+  if (thread < threads)
+    for (int warp = 0; warp < thread / 32; ++warp) before += of_warp[warp];
   return before;
 }
 
@@ -124,12 +130,7 @@ __device__ int count_visits(const visit_tables& v, int expert) {
   int count = 0;
   for (int first = 0; first < words; first += 32) {
     const int word = first + lane;
-    const int mine = word < words ? __popc(marks[word]) : 0;
-    int up_to = mine;
-    for (int step = 1; step < 32; step *= 2) {
-      const int other = __shfl_sync(whole_warp, up_to, static_cast<unsigned>(max(lane - step, 0)));
-      if (lane >= step) up_to += other;
-    }
+    const int mine = word < words ? __popc(marks[word]) : 0, up_to = sum_up_to(mine);
     if (word < words) v.before[expert * words + word] = count + up_to - mine;
     count += __shfl_sync(whole_warp, up_to, 31);
   }
@@ -141,6 +142,38 @@ __device__ void write_tiles(const visit_tables& v, int expert, int first_tile, i
   const int rows = v.bounds.tile_rows;
   for (int done = 0, tile = first_tile; done < visits; done += rows, ++tile)
     v.tiles[tile] = {expert, min(rows, visits - done)};
+}
+
+/// Of a visit, whose expert begins at first_place.
+__device__ int place_of(const visit_tables& v, int row, int expert, int first_place) {
+  const int word = expert * v.marked_rows() + row / mark_rows;
+  const unsigned rows_before = (1u << row % mark_rows) - 1;
+  return first_place + v.before[word] + __popc(v.marks[word] & rows_before);
+}
+
+/// Some visits at a time: what they read is under way at once.
+__device__ void write_places(const visit_tables& v, const int (&first_place_of)[most_experts]) {
+  constexpr int at_once = 4;
+  const visit_bounds& b = v.bounds;
+  for (int first = threadIdx.x; first < b.visits(); first += at_once * visit_threads) {
+    int expert[at_once], place[at_once];
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const int visit = first + i * visit_threads;
+      expert[i] = visit < b.visits() ? v.experts[visit] : nowhere;
+    }
+#pragma unroll
+    for (int i = 0; i < at_once; ++i)
+      if (expert[i] != nowhere)
+        place[i] = place_of(v, (first + i * visit_threads) / b.taken, expert[i], first_place_of[expert[i]]);
+#pragma unroll
+    for (int i = 0; i < at_once; ++i) {
+      const int visit = first + i * visit_threads;
+      if (visit >= b.visits()) break;
+      v.places[visit] = expert[i] == nowhere ? nowhere : place[i];
+      if (expert[i] != nowhere) v.row_at[place[i]] = visit / b.taken;
+    }
+  }
 }
 
 /// By one block of threads, when all marks can be read.
@@ -156,23 +189,13 @@ __device__ void lay_out(const visit_tables& v) {
   for (int place = thread; place < b.places(); place += visit_threads) v.row_at[place] = nowhere;
   __syncthreads();
   const int visits = thread < b.experts ? visits_of[thread] : 0;
-  const int first_tile = sum_before((visits + b.tile_rows - 1) / b.tile_rows);
+  const int first_tile = sum_before((visits + b.tile_rows - 1) / b.tile_rows, b.experts);
   if (thread < b.experts) {
     first_place_of[thread] = first_tile * b.tile_rows;
     write_tiles(v, thread, first_tile, visits);
   }
   __syncthreads();
-  for (int i = thread; i < b.visits(); i += visit_threads) {
-    const int row = i / b.taken, expert = v.experts[i], word = expert * v.marked_rows() + row / mark_rows;
-    if (expert == nowhere) {
-      v.places[i] = nowhere;
-      continue;
-    }
-    const unsigned rows_before = (1u << row % mark_rows) - 1;
-    const int place = first_place_of[expert] + v.before[word] + __popc(v.marks[word] & rows_before);
-    v.places[i] = place;
-    v.row_at[place] = row;
-  }
+  write_places(v, first_place_of);
 }
 
 __global__ void __launch_bounds__(visit_threads) place_visits(visit_tables v) {

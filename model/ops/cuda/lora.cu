@@ -152,6 +152,30 @@ __device__ inputs<four> four_inputs(const float* row, int input, int last) {
   return {input < last ? x.x : 0.0f, input + 1 < last ? x.y : 0.0f, input + 2 < last ? x.z : 0.0f, 0.0f};
 }
 
+/// Adds up what the lanes with the same side of a warp have. In each step a lane gives away half of its numbers and
+/// gets the other half's partners, so that it has fewer and fewer to add.
+template <int Rows>
+__device__ void add_lanes(float (&sums)[Rows][eight], rank_sums& of_warp) {
+  const int lane = threadIdx.x % 32;
+  auto& numbers = reinterpret_cast<float(&)[Rows * eight]>(sums);
+  int count = Rows * eight, first = 0;
+#pragma unroll
+  for (int step = 16; step >= sides; step /= 2) {
+    count /= 2;
+    const bool is_upper = lane & step;
+    first += is_upper ? count : 0;
+#pragma unroll
+    for (int i = 0; i < Rows * eight / 2; ++i) {
+      if (i >= count) break;
+      const float own = is_upper ? numbers[i + count] : numbers[i], given = is_upper ? numbers[i] : numbers[i + count];
+      numbers[i] = own + __shfl_xor_sync(whole_warp, given, step);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < Rows * eight / 16; ++i)
+    of_warp[(first + i) / eight][lane % sides * eight + (first + i) % eight] = numbers[i];
+}
+
 /// A thread's inputs are four neighbours, and those `inputs_at_once` further on.
 template <bool Half, int Rows>
 __device__ void sum_part(const lora_args& a, const lora_tile& tile, const lora_factors& f, int block, int part,
@@ -168,14 +192,7 @@ __device__ void sum_part(const lora_args& a, const lora_tile& tile, const lora_f
     add_products(
         now, [&](int r) { return four_inputs(x + min(r, tile.rows - 1) * stride, input, last); }, sums);
   });
-#pragma unroll
-  for (int r = 0; r < Rows; ++r)
-#pragma unroll
-    for (int e = 0; e < eight; ++e) {
-      float sum = sums[r][e];
-      for (unsigned step = 16; step >= sides; step /= 2) sum += __shfl_xor_sync(whole_warp, sum, step);
-      if (threadIdx.x % 32 < sides) of_warp[r][side * eight + e] = sum;
-    }
+  add_lanes(sums, of_warp);
 }
 
 template <int MostRows>

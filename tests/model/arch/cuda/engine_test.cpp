@@ -145,6 +145,20 @@ TEST_F(engine_on_gpu, gives_the_same_from_two_stages) {
   EXPECT_EQ(run(all, split), run(all, small_engine(60, 64)));
 }
 
+/// Passes of one token for each sequence are filled up with rows that visit no expert.
+TEST_F(engine_on_gpu, gives_the_same_where_rows_go_through_experts_of_their_own) {
+  model_ = load_for_test(golden / "qwen3-moe", scheme::u8);
+  adapter_ = std::make_shared<lora_adapter>(read_adapter(golden / "qwen3-moe" / "adapter", model_->config),
+                                            model_->config.layers);
+  const auto all = requests(3);
+  const auto alone = run_alone(all);
+  EXPECT_EQ(run(all, small_engine(60, 64)), alone) << "in one batch";
+  EXPECT_EQ(run(all, small_engine(5, 32)), alone) << "with few blocks";
+  auto split = small_engine(60, 16);
+  split.stage_layers = {1, model_->config.layers - 1};
+  EXPECT_EQ(run(all, split), alone) << "from two stages, in small steps";
+}
+
 TEST_F(engine_on_gpu, adapters_come_and_go_between_requests) {
   const auto all = requests(3);
   engine serving(model_, small_engine(60, 64), {pool_, kernels()});
