@@ -1,6 +1,5 @@
 #include "model/arch/decoder.hpp"
 
-#include "base/error.hpp"
 #include "model/arch/cpu_decoder.hpp"
 #include "model/arch/gpu.hpp"
 

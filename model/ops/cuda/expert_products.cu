@@ -43,26 +43,27 @@ __global__ void __launch_bounds__(Rows::threads)
 }
 
 template <int Rows>
-__global__ void __launch_bounds__(f32_threads)
+__global__ void __launch_bounds__(f32_threads* f32_eights<Rows>)
     f32_visits(product_jobs jobs, const_float_rows x, const visit_tile* tiles, int tile_rows,
                const std::int32_t* row_at) {
   await_last_kernel();
   const visit_tile tile = tiles[blockIdx.y];
   const int done = blockIdx.z * Rows, first_place = blockIdx.y * tile_rows + done;
   if (tile.rows <= done) return;
-  multiply_f32<Rows>(jobs.of_block(blockIdx.x), jobs.stored_ins, x, tile.expert, first_place, tile.rows - done,
-                     input_rows{row_at, first_place});
+  const product_job& job = f32_job<Rows>(jobs);
+  multiply_f32<Rows>(job, f32_part::of_threads<Rows>(job, tile.expert), jobs.stored_ins, x, first_place,
+                     tile.rows - done, input_rows{row_at, first_place});
 }
 
 using same_kind = std::span<const product* const>;
 
 void multiply_f32_visits(const stream& on, same_kind products, const expert_inputs& inputs) {
-  constexpr int rows = 8;
+  constexpr int rows = most_f32_rows;
   const visit_tables& v = inputs.visits;
-  const dim3 grid(grid_blocks(products, 1), static_cast<unsigned>(v.bounds.tiles()),
+  const dim3 grid(f32_grid_outs<rows>(products), static_cast<unsigned>(v.bounds.tiles()),
                   ceil_div(v.bounds.tile_rows, rows));
-  launch_early("matmul_experts", f32_visits<rows>, grid, f32_threads, on, f32_jobs_of(products), inputs.x, v.tiles,
-               v.bounds.tile_rows, inputs.row_at);
+  launch_early("matmul_experts", f32_visits<rows>, grid, f32_block<rows>(), on, f32_jobs_of(products), inputs.x,
+               v.tiles, v.bounds.tile_rows, inputs.row_at);
 }
 
 template <scheme Kind, class Rows>

@@ -95,8 +95,8 @@ void multiply_whole_numbers(const stream& on, std::span<const product* const> pr
 void multiply_floats(const stream& on, std::span<const product* const> products, const product_inputs& inputs) {
   const product_jobs jobs = f32_jobs_of(products);
   for_f32_rows(inputs.rows, [&]<int Rows>() {
-    launch_early("matmul", f32_rows<Rows>, dim3(grid_blocks(products, 1), ceil_div(inputs.rows, Rows)), f32_threads, on,
-                 jobs, inputs.x, inputs.rows);
+    launch_early("matmul", f32_rows<Rows>, dim3(f32_grid_outs<Rows>(products), ceil_div(inputs.rows, Rows)),
+                 f32_block<Rows>(), on, jobs, inputs.x, inputs.rows);
   });
 }
 
