@@ -102,7 +102,7 @@ class section_copies {
   __device__ void tell() {
     show_to_tensor_cores();
     __syncwarp();
-    if (threadIdx.x % 32 == 0) memory_.full[told_.buffer].arrive(0);
+    if (threadIdx.x % 32 == 0) memory_.full[told_.buffer].arrive();
     told_.next();
   }
 
@@ -219,7 +219,7 @@ class attending_warp {
     return buffer;
   }
   __device__ void leave(int buffer) {
-    if (threadIdx.x % 32 == 0) memory_.free[buffer].arrive(0);
+    if (threadIdx.x % 32 == 0) memory_.free[buffer].arrive();
   }
   /// Sections that none of the warpgroup's queries sees.
   __device__ void pass(int sections) {

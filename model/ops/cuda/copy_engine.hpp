@@ -40,6 +40,9 @@ class gate {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(this)), "r"(bytes)
                  : "memory");
   }
+  __device__ void arrive() {
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(this)) : "memory");
+  }
   /// An arrival at the gate that lies here in another block of the cluster, or in this one.
   __device__ void arrive(int rank) {
     asm volatile(

@@ -56,7 +56,7 @@ __global__ void __launch_bounds__(wide_threads, wide_blocks<Kind, Rows>)
       if (tile.is_half || tiles.cluster.slices > 1)
         return join_tile<Kind, Rows>(jobs, tile, tiles.cluster, place, in, totals, product.last());
       add_sums(totals, product.last());
-      put_tile<Kind, Rows>(jobs, maps, tiles, tile, place, in.rows, factors, totals, memory);
+      put_tile<Kind, Rows>(jobs, maps, tiles, tile, in.rows, factors, totals, memory);
     });
     wait_until_stored();
     meet_cluster<meeting::to_wait>();  // blocks that copy into another one's memory, or read it, end with it

@@ -106,11 +106,11 @@ template <scheme Kind, int Rows>
 constexpr bool can_be_gated = Rows == gated_tile_rows && !has_groups<Kind>;
 
 /// A warp with outputs of the gate hands over what the activation makes of them, and one with the same outputs of up
-/// multiplies and sends. `odd`: this block's second, fourth ... tile. `rank` is its own.
+/// multiplies and sends. `odd`: this block's second, fourth ... tile.
 template <scheme Kind, int Rows>
 __device__ void send_gated(const output_pair<Kind>& outputs, const boxes_map& map, const wide_gating& gating,
                            const box& first, const tile_factors<Kind, Rows>& factors,
-                           const tile_sums<Kind, Rows>& totals, wide_memory<Kind, Rows>& memory, bool odd, int rank) {
+                           const tile_sums<Kind, Rows>& totals, wide_memory<Kind, Rows>& memory, bool odd) {
   const int warp = threadIdx.x / 32, pair = warp % half_tile_blocks;
   float4(*between)[4] = memory.outgoing.of_warp[pair];
   if (warp == pair) {
@@ -124,7 +124,7 @@ __device__ void send_gated(const output_pair<Kind>& outputs, const boxes_map& ma
     else
       hand_over(gelu());
     __syncwarp();
-    if (speaks_for_warp()) memory.handed[pair].arrive(rank);
+    if (speaks_for_warp()) memory.handed[pair].arrive();
     return;
   }
   float4(*outgoing)[4] = memory.outgoing.of_warp[warp];
@@ -138,14 +138,13 @@ __device__ void send_gated(const output_pair<Kind>& outputs, const boxes_map& ma
       outgoing[row][four] = product;
   });
   send_outgoing(map, first, outgoing);
-  if (speaks_for_warp()) memory.taken[pair].arrive(rank);
+  if (speaks_for_warp()) memory.taken[pair].arrive();
 }
 
 template <scheme Kind, int Rows>
 __device__ void put_tile(const product_jobs& jobs, const wide_maps& maps, const wide_tiles& tiles,
-                         const wide_tile<Rows>& tile, const wide_place& place, int rows,
-                         const tile_factors<Kind, Rows>& factors, const tile_sums<Kind, Rows>& totals,
-                         wide_memory<Kind, Rows>& memory) {
+                         const wide_tile<Rows>& tile, int rows, const tile_factors<Kind, Rows>& factors,
+                         const tile_sums<Kind, Rows>& totals, wide_memory<Kind, Rows>& memory) {
   const int warp = threadIdx.x / 32, number = tile.job_of(warp), block = tile.block_of(warp);
   const product_job& job = jobs.jobs[number];
   if (!tile.is_there || block >= job.blocks) return;
@@ -153,9 +152,7 @@ __device__ void put_tile(const product_jobs& jobs, const wide_maps& maps, const 
   const boxes_map& map = maps.outputs[number];
   const box first{block * tiles.output_bytes(), tile.first_row, 0};
   if constexpr (can_be_gated<Kind, Rows>)
-    if (tile.is_gated)
-      return send_gated(outputs, map, tiles.gating, first, factors, totals, memory, tile.is_odd,
-                        place.rank(tiles.cluster, place.out, place.row));
+    if (tile.is_gated) return send_gated(outputs, map, tiles.gating, first, factors, totals, memory, tile.is_odd);
   if constexpr (outgoing_tile<Kind, Rows>::is_used)
     if (!job.accumulate) return send_tile(outputs, map, first, factors, totals, memory.outgoing.of_warp[warp]);
   write_tile<Kind, Rows>(outputs, tile.first_row, rows, factors, totals);

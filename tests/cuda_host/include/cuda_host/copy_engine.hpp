@@ -66,6 +66,7 @@ class gate {
  public:
   void set(int arrivals) { cuda_host::set_gate(&state_, arrivals); }
   void expect(int bytes) { cuda_host::arrive_at_gate(&state_, bytes); }
+  void arrive() { cuda_host::arrive_at_gate(&state_, 0); }
   void arrive(int rank) { cuda_host::arrive_at_gate(cuda_host::place_in_block(&state_, rank), 0); }
   void wait(bool odd) { cuda_host::wait_at_gate(&state_, odd); }
 
