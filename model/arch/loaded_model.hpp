@@ -63,7 +63,7 @@ struct loaded_model {
 /// Whether each layer's experts have their gates in one scheme, and so their other matrices.
 bool has_experts_alike(const loaded_model& model);
 inline constexpr std::string_view experts_not_alike =
-    "a layer's experts are stored in several schemes, and in one they run on GPUs: keep all or none of them";
+    "a layer's experts are stored in several schemes, but GPUs want one for all of them: keep all or none of them";
 
 struct load_options {
   std::optional<scheme>

@@ -29,8 +29,9 @@ int places_of(const model_config& config, int rows) {
 }  // namespace
 
 int device_experts::rows_together(const model_config& config, int most_rows) {
-  constexpr std::int64_t most_bytes = std::int64_t{1} << 30, floats = 4;
-  const std::int64_t of_place = floats * (2 * padded_row(config.ffn) + padded_row(config.hidden));
+  constexpr std::int64_t most_bytes = std::int64_t{1} << 30, floats = 4, codes = 3;  // int8 and bf16
+  const std::int64_t of_place = floats * (2 * padded_row(config.ffn) + padded_row(config.hidden)) +
+                                codes * padded_row(std::max(config.ffn, config.hidden));
   int rows = most_rows;
   while (rows > 1 && places_of(config, rows) * of_place > most_bytes) rows = (rows + 1) / 2;
   return rows;

@@ -32,8 +32,8 @@ struct attention_memory {
 };
 using section_turn = wide_turn<held_sections>;
 
-/// f(tile, kv head) for all that this block has. The longest tiles come first, and blocks take turns in being the first
-/// to choose, so that all have as much to do.
+/// f(tile, kv head) for all that this block has. Of a sequence the longest tiles come first, and blocks take turns in
+/// being the first to choose, so that all have about as much to do.
 template <class F>
 __device__ void for_tiles(const attention_plan& p, int blocks, F f) {
   const int heads = p.args.cache.heads, count = p.args.tile_count * heads;
@@ -107,6 +107,9 @@ class section_copies {
   }
 
   static constexpr int most_coming = 3;  // sections: the others can be multiplied
+  // Who multiplies asks for the second section ahead before it leaves one, and that is shown when most_coming further
+  // ones have a place.
+  static_assert(held_sections >= most_coming + 3);
 
   attention_memory<Steps>& memory_;
   const attention_plan& p_;
@@ -224,7 +227,11 @@ class attending_warp {
   /// Sections that none of the warpgroup's queries sees.
   __device__ void pass(int sections) {
 #pragma unroll 1
-    for (int i = 0; i < sections; ++i) leave(take());
+    for (int i = 0; i < sections; ++i) {
+      const int buffer = take();
+      __syncwarp();  // a lane that came late would miss that the gate was open
+      leave(buffer);
+    }
   }
 
   attention_memory<Steps>& memory_;

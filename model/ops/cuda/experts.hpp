@@ -28,8 +28,7 @@ struct visit_bounds {
 };
 /// 8, 16, 32, 64 or 128.
 int visit_tile_rows(int rows, int experts, int taken);
-constexpr int few_visit_rows =
-    8;  ///< products of such tiles read rows where they are; others want them at their places
+constexpr int few_visit_rows = 8;     ///< products of such tiles read rows where they are, others at their places
 constexpr int most_visit_rows = 128;  ///< of a tile
 
 /// Some visits to one expert. Tile i has the places from i * tile_rows on.

@@ -13,7 +13,7 @@ namespace troupe::cuda {
 namespace {
 
 constexpr int lanes = outs_per_block, eight = 8, sides = lanes / eight, four = 4;
-constexpr int most_parts = 8, least_part_inputs = 1024;  // of the inputs, added in order
+constexpr int most_parts = 4;  // of the inputs, added in order
 constexpr int shrink_threads = 256, inputs_at_once = shrink_threads / sides * four;
 constexpr int expand_threads = 128, outs_at_once = expand_threads * eight;
 constexpr int most_lora_rank = 512;
@@ -124,10 +124,10 @@ __device__ void with_shape(bool half, int rows, GoOn go_on) {
     rows <= few_tile_rows ? go_on(std::false_type{}, few{}) : go_on(std::false_type{}, many{});
 }
 
-/// A x of 16 ranks, by parts of the inputs: [row, target, part, rank].
 __host__ __device__ std::int64_t between_stride(int rank) {
   return rounded_up(rank, lanes);
 }
+/// A x of a row, by parts of the inputs.
 __device__ float* between_row(const lora_args& a, int row, int target, int part) {
   const std::int64_t of_target = static_cast<std::int64_t>(row) * most_products + target;
   return a.between + (of_target * most_parts + part) * between_stride(a.most_rank);
@@ -135,8 +135,7 @@ __device__ float* between_row(const lora_args& a, int row, int target, int part)
 
 /// The inputs' width alone decides.
 __host__ __device__ int part_inputs(std::int64_t ins) {
-  return static_cast<int>(
-      rounded_up(std::max<std::int64_t>(least_part_inputs, (ins + most_parts - 1) / most_parts), inputs_at_once));
+  return static_cast<int>(rounded_up((ins + most_parts - 1) / most_parts, inputs_at_once));
 }
 __host__ __device__ int parts_of(std::int64_t ins) {
   const int inputs = part_inputs(ins);

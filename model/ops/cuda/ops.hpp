@@ -130,7 +130,7 @@ struct gated_product {
   product gate = {}, up = {};  ///< without y
   bool is_gelu = false;        ///< else silu
   float_rows out = {};
-  std::uint16_t* bf16 = nullptr;  ///< codes in the place of out, [rows, padded], and not those of the inputs
+  std::uint16_t* bf16 = nullptr;  ///< [rows, padded]: codes instead of out; not where those of the inputs lie
 };
 /// Whether that can be done, and so many rows are worth it.
 bool can_multiply_gated(const gated_product& products, int rows);
@@ -150,7 +150,7 @@ struct lora_factors {
 };
 
 constexpr int lora_tile_rows = 8;
-constexpr int small_lora_tile_rows = 4;  ///< of passes of few rows, where reads are waited for more than made
+constexpr int small_lora_tile_rows = 4;  ///< where all sequences decode: reads are waited for more than made
 /// Neighbouring rows with one adapter, lora_tile_rows at most. Cut runs of rows anywhere: it changes nothing.
 struct lora_tile {
   std::int32_t first_row = 0;

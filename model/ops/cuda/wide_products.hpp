@@ -15,7 +15,7 @@ void multiply_wide(scheme kind, const stream& on, std::span<const product* const
 /// The same of visits to experts, which lie at places, in tiles of more than a few rows.
 void multiply_wide_visits(scheme kind, const stream& on, std::span<const product* const> products,
                           const coded_inputs& in, const visit_tables& visits);
-/// The activation of the gate times up comes to up's y. Of bf16 and u8, with whole tiles of 64 outputs.
+/// Of bf16 and u8, with whole tiles of 64 outputs.
 void multiply_gated_wide(const stream& on, const gated_product& products, const coded_inputs& in);
 /// Of schemes with groups.
 void multiply_wide_groups(scheme kind, const stream& on, std::span<const product* const> products,

@@ -113,6 +113,8 @@ class wide_stages {
   /// The oldest one that is not left yet.
   __device__ const wide_stage<Kind, Rows>& current() const { return memory_.stages[turn_.buffer]; }
   __device__ void leave() {
+    if constexpr (has_group_mids<Kind>)
+      __syncwarp();  // all lanes have read sums of inputs; tensor cores wait for lanes
     if (tells_ >= 0) memory_.free[turn_.buffer].arrive(tells_);
     turn_.next();
   }

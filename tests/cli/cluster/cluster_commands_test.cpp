@@ -179,8 +179,8 @@ TEST_F(cluster_commands, refuse_gpus_for_experts_of_several_schemes) {
                            "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\ndevice = \"cuda:0\"\n";
   refused(
       {"node", folder().write("experts.toml", text).string(), "--name", "head"},
-      "experts.toml:14:10: a layer's experts are stored in several schemes, and in one they run on GPUs: keep all or "
-      "none of them, or use cpu");
+      "experts.toml:14:10: a layer's experts are stored in several schemes, but GPUs want one for all of them: keep "
+      "all or none of them, or use cpu");
 }
 
 TEST_F(cluster_commands, refuse_to_cut_the_layers_of_a_mixture_of_experts) {

@@ -79,9 +79,10 @@ TEST(check_experts_for_gpu, refuses_experts_of_several_schemes) {
   };
   EXPECT_EQ(fault_of({}), "");
   EXPECT_EQ(fault_of({"down_proj"}), "");
-  EXPECT_EQ(fault_of({"experts.0."}),
-            "cuda:0: a layer's experts are stored in several schemes, and in one they run on GPUs: keep all or none of "
-            "them, or use the device cpu");
+  EXPECT_EQ(
+      fault_of({"experts.0."}),
+      "cuda:0: a layer's experts are stored in several schemes, but GPUs want one for all of them: keep all or none "
+      "of them, or use the device cpu");
 }
 
 }  // namespace
