@@ -118,6 +118,14 @@ void expect_places(const random_routes& routes, const read_tables& got) {
     ASSERT_EQ(got.row_at[place] >= 0, taken.contains(int(place))) << "place " << place;
 }
 
+void expect_chosen(const random_routes& routes) {
+  const stream on;
+  routes.choose(on);
+  const read_tables got(routes.tables);
+  expect_visits_of_rows(routes, got);
+  expect_places(routes, got);
+}
+
 TEST_F(cuda_experts, are_chosen_as_a_plain_reference_chooses_them) {
   random_data random(31);
   for (int round = 0; round < 24; ++round) {
@@ -125,11 +133,7 @@ TEST_F(cuda_experts, are_chosen_as_a_plain_reference_chooses_them) {
     const int taken = random.between(1, std::min(experts, 9));
     const random_routes routes(random, random.between(1, round % 2 ? 200 : 20), experts, taken, round % 4 < 2);
     SCOPED_TRACE(testing::Message() << routes.rows << " rows, " << taken << " of " << experts);
-    const stream on;
-    routes.choose(on);
-    const read_tables got(routes.tables);
-    expect_visits_of_rows(routes, got);
-    expect_places(routes, got);
+    expect_chosen(routes);
   }
 }
 
@@ -137,11 +141,7 @@ TEST_F(cuda_experts, of_more_than_a_thousand_rows_are_laid_out_as_well) {
   random_data random(32);
   const random_routes routes(random, 1100, 8, 2);
   EXPECT_EQ(routes.tables.bounds.tile_rows, most_visit_rows);
-  const stream on;
-  routes.choose(on);
-  const read_tables got(routes.tables);
-  expect_visits_of_rows(routes, got);
-  expect_places(routes, got);
+  expect_chosen(routes);
 }
 
 TEST_F(cuda_experts, are_some_even_if_no_score_is_a_number) {
