@@ -4,8 +4,8 @@
 
 namespace troupe {
 
-// 16-bit floats as bits. Integer arithmetic and exact float steps alone: the result is the same on every machine, and a
-// compiler can turn a loop over these into vectors.
+// Floats of 16 and 8 bits, as bits. Integer arithmetic and exact float steps alone: the result is the same on every
+// machine, and a compiler can turn a loop over these into vectors.
 
 /// Exact: every f16 is an f32.
 inline float f16_to_f32(std::uint16_t half) {
@@ -37,6 +37,16 @@ inline std::uint16_t f32_to_f16(float value) {
 /// Exact: a bf16 is the upper half of an f32.
 inline float bf16_to_f32(std::uint16_t bits) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16);
+}
+
+/// Exact, of an f8 of four bits of exponent and three of mantissa (e4m3, without infinities). 0x7f and 0xff are NaN.
+inline float f8_to_f32(std::uint8_t bits) {
+  const std::uint32_t magnitude = bits & 0x7fu, sign = (bits & 0x80u) << 24;
+  if (magnitude == 0x7fu) return std::bit_cast<float>(sign | 0x7fc00000u);
+  // The exponent moves from a bias of 7 to one of 127; a subnormal is m * 2^-9.
+  const std::uint32_t normal = (magnitude << 20) + (120u << 23);
+  const auto subnormal = std::bit_cast<std::uint32_t>(static_cast<float>(magnitude) * 0x1p-9f);
+  return std::bit_cast<float>(sign | (magnitude < 8 ? subnormal : normal));
 }
 
 /// To the nearest bf16, ties to even; a NaN stays one, quietened.

@@ -109,8 +109,12 @@ ordered_json describe(const std::string& path) {
   ordered_json out{{"model", path}, {"format", files.gguf ? "gguf" : "safetensors"}};
   out.update(config_json(files.config));
   const auto quantization = set.metadata.find("troupe.quantization");
-  out["quantization"] =
-      is_packed(set) && quantization != set.metadata.end() ? ordered_json(quantization->second) : nullptr;
+  if (is_packed(set) && quantization != set.metadata.end())
+    out["quantization"] = quantization->second;
+  else if (files.config.codes.format != code_format::none)
+    out["quantization"] = name_of(files.config.codes.format);
+  else
+    out["quantization"] = nullptr;
   out["tensors"] = tensors_json(set);
   out["tokenizer"] = tokenizer_json(path);
   out["chat_template"] = find_chat_sources(path).has_value();

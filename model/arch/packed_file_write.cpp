@@ -83,7 +83,7 @@ class output_mapping {
 /// Packs 16 rows at a time, each block by one thread.
 void pack_matrix(const weight_source& source, const planned_matrix& plan, thread_pool& pool, std::byte* to) {
   matrix_packer packer(plan.kind, plan.outs, plan.ins, to);
-  const bool as_is = keeps_bits(source.tensor.type, plan.kind);
+  const bool as_is = keeps_bits(source, plan.kind);
   pool.run(static_cast<int>(padded_outs(plan.outs) / outs_per_block), [&](int block, int) {
     const std::int64_t first = block * outs_per_block, count = std::min(outs_per_block, plan.outs - first);
     std::vector<float> rows(static_cast<std::size_t>(count * plan.ins));
@@ -95,7 +95,9 @@ void pack_matrix(const weight_source& source, const planned_matrix& plan, thread
         packer.put(first + i, row);
         continue;
       }
-      if (as_is)
+      if (as_is && source.codes)
+        copy_codes(*source.codes, source.first_out + first + i, coded);
+      else if (as_is)
         copy_gguf_row(source.tensor.type, source.raw_row(first + i), plan.ins, coded);
       else
         encode_row(plan.kind, row, plan.ins, coded);

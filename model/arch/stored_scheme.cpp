@@ -11,11 +11,17 @@
 namespace troupe {
 namespace {
 
-/// What the file's own type becomes when no scheme was asked for. GGUF's blocks that are none of ours become u8g64,
-/// which loses next to nothing of what 2 to 6 bits hold.
-scheme native_scheme(dtype type) {
-  if (type == dtype::bf16) return scheme::bf16;
-  return scheme_of_blocks(type).value_or(block_of(type).elements > 1 ? scheme::u8g64 : scheme::f32);
+/// The scheme that has a file's numbers as they are.
+std::optional<scheme> own_scheme(const weight_source& source) {
+  return source.codes ? scheme_of_codes(*source.codes) : scheme_of_blocks(source.tensor.type);
+}
+
+/// What the file's own type becomes when no scheme was asked for. Blocks and codes that are none of ours become u8g64,
+/// which loses next to nothing of what 2 to 8 bits hold.
+scheme native_scheme(const weight_source& source) {
+  if (source.tensor.type == dtype::bf16) return scheme::bf16;
+  const bool is_quantized = source.codes || block_of(source.tensor.type).elements > 1;
+  return own_scheme(source).value_or(is_quantized ? scheme::u8g64 : scheme::f32);
 }
 
 bool has_in_name(const std::string& part, const std::string& name, const weight_source& source) {
@@ -55,8 +61,8 @@ std::string some_names(const model_files& source) {
 
 }  // namespace
 
-bool keeps_bits(dtype type, scheme kind) {
-  return scheme_of_blocks(type) == kind;
+bool keeps_bits(const weight_source& source, scheme kind) {
+  return own_scheme(source) == kind;
 }
 
 scheme stored_scheme(scheme asked, std::string_view name) {
@@ -65,9 +71,9 @@ scheme stored_scheme(scheme asked, std::string_view name) {
 }
 
 scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source) {
-  const scheme native = native_scheme(source.tensor.type);
+  const scheme native = native_scheme(source);
   if (is_router(name)) return scheme::f32;
-  if (!options.quant || keeps_bits(source.tensor.type, *options.quant)) return native;
+  if (!options.quant || keeps_bits(source, *options.quant)) return native;
   if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
   return stored_scheme(*options.quant, name);
 }

@@ -19,7 +19,7 @@ load_options with_tied_head(load_options options, const model_config& config);
 /// Refuses `keep` where it names nothing: a field_error.
 void check_keep(const model_files& source, const load_options& options);
 
-/// Whether a file's blocks are the scheme's own, so that they need not be quantized again.
-bool keeps_bits(dtype type, scheme kind);
+/// Whether a file's blocks or codes are the scheme's own, so that they need not be quantized again.
+bool keeps_bits(const weight_source& source, scheme kind);
 
 }  // namespace troupe

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "model/formats/hf_positions.hpp"
+#include "model/formats/hf_quantization.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_config.hpp"
 
@@ -178,16 +179,6 @@ void refuse_unless(const fields& config, std::string_view key, bool wanted) {
     refuse("{}: \"{}\" is {}, which is not supported", config.where(), key, !wanted);
 }
 
-void refuse_foreign_quantization(const fields& config) {
-  const auto* object = config.find("quantization_config");
-  if (!object) return;
-  const fields quantization(*object, config.where() + ": quantization_config");
-  refuse(
-      "{}: the weights are quantized as \"{}\", which is not supported: give the original model, and quantize it "
-      "with troupe quantize",
-      config.where(), quantization.text("quant_method").value_or("unknown").substr(0, 80));
-}
-
 // ---- sizes ----
 
 std::int64_t bounded(const fields& config, std::string_view key, std::int64_t otherwise) {
@@ -303,9 +294,9 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
   const auto object = text_part_of(whole, where);
   const fields config(object, where);
   const auto& defaults = family_of(config);
-  refuse_foreign_quantization(config);
   model_config into;
   into.family = defaults.name;
+  into.codes = detail::read_quantization(config);
   into.sees_pictures = object != whole;
   into.vocab_size = bounded(config, "vocab_size", defaults.vocab);
   into.tied_embeddings = config.boolean("tie_word_embeddings").value_or(defaults.tied);

@@ -175,11 +175,11 @@ void detail::set_begin_token(std::int64_t token, model_config& config) {
 
 std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, what decides
-  // names, and the tokens that only the head uses.
+  // names, how files have weights, and the tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
                gated_mlp, experts, experts_taken, whole_shares, output_norms, embedding_factor, score_dim, position,
                rotary_dim, rope, local_rope, layer_ropes, qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings,
-               sees_pictures, windows, eos_tokens, bos_token] = config;
+               sees_pictures, windows, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",

@@ -5,6 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "model/formats/weight_codes.hpp"
+
 namespace troupe {
 
 struct gguf_file;
@@ -79,6 +81,8 @@ struct model_config {
   bool tied_embeddings = false;
   bool sees_pictures = false;         ///< it is part of a Gemma 3 that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
+
+  code_settings codes;  ///< of files whose weights another program quantized
 
   std::vector<std::int32_t> eos_tokens;  ///< as config.json or generation_config.json names them
   std::int32_t bos_token = -1;           ///< -1: none

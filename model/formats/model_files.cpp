@@ -43,13 +43,29 @@ void check_type(const tensor_set& set, const tensor_view& tensor, const wanted_w
            name_of(tensor.type));
 }
 
+std::optional<weight_codes> codes_of(const tensor_set& set, const wanted_weight& weight, const weight_place& place,
+                                     const code_settings& settings) {
+  if (weight.vector || place.experts > 0) return std::nullopt;
+  return find_codes(set, place.name, place.all_outs, weight.ins, settings);
+}
+
 weight_source source_of(const tensor_set& set, const wanted_weight& weight, weight_place place,
-                        const std::string& where) {
+                        const code_settings& settings, const std::string& where) {
+  if (auto codes = codes_of(set, weight, place, settings)) {
+    const tensor_view tensor = codes->codes;
+    return {.origin = std::move(place.name),
+            .tensor = tensor,
+            .codes = std::move(codes),
+            .outs = weight.outs,
+            .ins = weight.ins,
+            .first_out = place.first_out};
+  }
   const auto shape = file_shape(weight, place);
   const auto& tensor = find_tensor(set, place, shape, where);
   check_type(set, tensor, weight, place);
   return {.origin = std::move(place.name),
           .tensor = tensor,
+          .codes = std::nullopt,
           .outs = weight.outs,
           .ins = weight.ins,
           .first_out = place.first_out,
@@ -60,8 +76,8 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
 
 void fill_weights(model_files& model, const tensor_set& set, naming names, std::string_view prefix) {
   for (const auto& weight : detail::wanted_weights(model.config))
-    model.weights.emplace(weight.name(),
-                          source_of(set, weight, place_of(weight, model.config, names, prefix), model.path.string()));
+    model.weights.emplace(weight.name(), source_of(set, weight, place_of(weight, model.config, names, prefix),
+                                                   model.config.codes, model.path.string()));
 }
 
 /// A model within a folder that is none: the first of its .gguf files, which may be pieces of one, or a snapshot in

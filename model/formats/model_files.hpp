@@ -10,6 +10,7 @@
 #include "model/formats/gguf.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/formats/tensor.hpp"
+#include "model/formats/weight_codes.hpp"
 
 namespace troupe {
 
@@ -18,6 +19,7 @@ namespace troupe {
 struct weight_source {
   std::string origin;  ///< the name in the file, for messages and for `keep`
   tensor_view tensor;
+  std::optional<weight_codes> codes;  ///< of a matrix that another program quantized; `tensor` has them
   std::int64_t outs = 0;
   std::int64_t ins = 0;
   std::int64_t first_out = 0;   ///< our row 0 inside the tensor (a third of GPT-2's c_attn)
@@ -27,7 +29,7 @@ struct weight_source {
 
   /// Our rows [first, first + count) as floats, [count, ins].
   void read_rows(std::int64_t first, std::int64_t count, float* to) const;
-  /// Where our row starts in the file: only for tensors that are not transposed.
+  /// Where our row starts in the file: only for tensors that are neither transposed nor codes.
   const std::byte* raw_row(std::int64_t row) const;
 };
 

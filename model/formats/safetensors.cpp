@@ -28,7 +28,7 @@ struct named_width {
   std::string_view name;
   std::int64_t bits;
 };
-constexpr std::array<named_width, 16> other_types = {{{"BOOL", 8},
+constexpr std::array<named_width, 15> other_types = {{{"BOOL", 8},
                                                       {"I16", 16},
                                                       {"U16", 16},
                                                       {"U32", 32},
@@ -36,7 +36,6 @@ constexpr std::array<named_width, 16> other_types = {{{"BOOL", 8},
                                                       {"U64", 64},
                                                       {"F64", 64},
                                                       {"C64", 64},
-                                                      {"F8_E4M3", 8},
                                                       {"F8_E5M2", 8},
                                                       {"F8_E8M0", 8},
                                                       {"F8_E4M3FNUZ", 8},

@@ -16,12 +16,13 @@ struct type_facts {
 };
 
 /// In the order of dtype.
-constexpr std::array<type_facts, 18> facts = {{{"F32", {1, 4}},
+constexpr std::array<type_facts, 19> facts = {{{"F32", {1, 4}},
                                                {"F16", {1, 2}},
                                                {"BF16", {1, 2}},
                                                {"I8", {1, 1}},
                                                {"U8", {1, 1}},
                                                {"I32", {1, 4}},
+                                               {"F8_E4M3", {1, 1}},
                                                {"Q8_0", {32, 34}},
                                                {"Q4_0", {32, 18}},
                                                {"Q4_1", {32, 20}},

@@ -21,6 +21,7 @@ enum class dtype : std::uint8_t {
   i8,
   u8,
   i32,
+  f8_e4m3,  ///< a sign, four bits of exponent, three of mantissa; no infinities
   q8_0,
   q4_0,
   q4_1,

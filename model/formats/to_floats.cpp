@@ -216,6 +216,10 @@ void from_bf16(const std::byte* __restrict from, std::int64_t count, float* __re
   for (std::int64_t i = 0; i < count; ++i) to[i] = bf16_to_f32(word_of<std::uint16_t>(from, 2 * i));
 }
 
+void from_f8(const std::byte* from, std::int64_t count, float* to) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = f8_to_f32(static_cast<std::uint8_t>(from[i]));
+}
+
 void from_blocks(dtype type, const std::byte* from, std::int64_t count, float* to) {
   const auto read = reader_of(type);
   const auto block = block_of(type);
@@ -234,6 +238,8 @@ void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to)
       return from_f16(from, count, to);
     case dtype::bf16:
       return from_bf16(from, count, to);
+    case dtype::f8_e4m3:
+      return from_f8(from, count, to);
     default:
       return from_blocks(type, from, count, to);
   }

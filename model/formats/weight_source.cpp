@@ -66,6 +66,10 @@ void weight_source::read_rows(std::int64_t first, std::int64_t count, float* to)
     if (count > 0) read_vector(*this, to);
     return;
   }
+  if (codes) {
+    for (std::int64_t row = 0; row < count; ++row) codes->read_row(first_out + first + row, to + row * ins);
+    return;
+  }
   if (transposed) return read_transposed(*this, first, count, to);
   for (std::int64_t row = 0; row < count; ++row) to_floats(tensor.type, raw_row(first + row), ins, to + row * ins);
 }

@@ -205,6 +205,28 @@ void copy_gguf_row(dtype type, const std::byte* row, std::int64_t ins, coded_row
   }
 }
 
+std::optional<scheme> scheme_of_codes(const weight_codes& codes) {
+  const bool is_row = codes.group == codes.ins;
+  const auto fits = [&](scheme kind) {
+    const std::int64_t group = group_of(kind);
+    return is_row || (group > 0 && codes.group > 0 && codes.group % group == 0) ? std::optional(kind) : std::nullopt;
+  };
+  if (codes.layout == code_layout::floats) return std::nullopt;
+  if (codes.bits == 4) return fits(codes.zeros ? scheme::u4g32 : scheme::q4);
+  return fits(is_row ? scheme::u8 : scheme::u8g64);
+}
+
+void copy_codes(const weight_codes& codes, std::int64_t out, coded_row& to) {
+  const scheme kind = scheme_of_codes(codes).value();
+  prepare(kind, codes.ins, to);
+  codes.read_codes(out, to.z.data());
+  const std::int64_t group = group_of(kind) ? group_of(kind) : codes.ins;
+  for (std::int64_t first = 0, g = 0; first < codes.ins; first += group, ++g) {
+    const auto [scale, mid] = codes.line_of(out, first / codes.group);
+    to.scales[static_cast<std::size_t>(g)] = scale, to.mids[static_cast<std::size_t>(g)] = mid;
+  }
+}
+
 matrix_packer::matrix_packer(scheme kind, std::int64_t outs, std::int64_t ins, std::byte* data)
     : kind_(kind), ins_(ins), groups_(groups_of(kind, ins)), weights_(data) {
   const matrix_bytes bytes = packed_bytes(kind, outs, ins);

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "model/formats/tensor.hpp"
+#include "model/formats/weight_codes.hpp"
 #include "model/ops/matrix.hpp"
 
 namespace troupe {
@@ -21,8 +22,11 @@ void encode_row(scheme kind, const float* row, std::int64_t ins, coded_row& to);
 /// The scheme that has a type's numbers as they are: q8 for GGUF's Q8_0, q4 for Q4_0, u4g32 for Q4_K and Q4_1; none for
 /// others. Of u4g32 scales and mids are rounded when they are put into a matrix, to f16.
 std::optional<scheme> scheme_of_blocks(dtype type);
-/// A row of such a tensor.
+/// Likewise of codes that another program wrote: q4 or u4g32, u8 or u8g64; none where groups fit no scheme's.
+std::optional<scheme> scheme_of_codes(const weight_codes& codes);
+/// A row of such a tensor, and of such codes.
 void copy_gguf_row(dtype type, const std::byte* row, std::int64_t ins, coded_row& to);
+void copy_codes(const weight_codes& codes, std::int64_t out, coded_row& to);
 
 /// Writes rows of a matrix into its packed form at `data`, which holds packed_bytes(kind, outs, ins).total() zero
 /// bytes. Different rows may be written by different threads if they lie in different blocks of 16.

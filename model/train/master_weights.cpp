@@ -113,7 +113,8 @@ master_weights::master_weights(const model_config& config, std::uint64_t seed) {
 
 master_weights::master_weights(const std::filesystem::path& path) {
   const model_files files = open_model(path);
-  if (is_packed(files.tensors)) refuse("{}: is quantized: train the original model", path.string());
+  if (is_packed(files.tensors) || files.config.codes.format != code_format::none)
+    refuse("{}: is quantized: train the original model", path.string());
   make(files.config);
   for (const parameter& p : parameters_.list()) {
     std::vector<float> rows(static_cast<std::size_t>(p.rows * p.columns));

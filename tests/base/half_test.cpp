@@ -34,6 +34,20 @@ TEST(half, every_f16_widens_to_its_value) {
   }
 }
 
+TEST(half, every_f8_widens_to_its_value) {
+  for (int bits = 0; bits < 256; ++bits) {
+    const int exponent = bits >> 3 & 15, mantissa = bits & 7;
+    const double sign = bits >> 7 ? -1.0 : 1.0;
+    const double magnitude = exponent == 0 ? std::ldexp(mantissa, -9) : std::ldexp(8 + mantissa, exponent - 10);
+    const float got = f8_to_f32(static_cast<std::uint8_t>(bits));
+    if ((bits & 127) == 127)
+      EXPECT_TRUE(std::isnan(got)) << bits;
+    else
+      EXPECT_EQ(std::bit_cast<std::uint32_t>(got), std::bit_cast<std::uint32_t>(static_cast<float>(sign * magnitude)))
+          << bits;
+  }
+}
+
 TEST(half, every_f16_comes_back_from_f32) {
   for (std::uint32_t half = 0; half < 65536; ++half) {
     const auto wanted = static_cast<std::uint16_t>(half);

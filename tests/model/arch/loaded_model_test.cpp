@@ -17,11 +17,14 @@
 #include "tests/base/full_disk.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
+#include "tests/model/formats/known_codes.hpp"
 
 namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
+using test::codes_in;
+using test::known_codes;
 using test::read_file;
 using test::refusal;
 using ::testing::AllOf;
@@ -72,6 +75,55 @@ TEST(stored_scheme, of_blocks_without_a_scheme_of_their_own_is_u8g64) {
   for (const auto type : {dtype::q4_1, dtype::q4_k}) {
     EXPECT_EQ(stored(type, {}), scheme::u4g32);
     EXPECT_EQ(stored(type, scheme::q4), scheme::q4);
+  }
+}
+
+TEST(stored_scheme, of_codes_is_the_one_that_has_them_as_they_are) {
+  const auto stored = [](const std::optional<weight_codes>& codes) {
+    weight_source source;
+    source.codes = codes;
+    return stored_scheme({}, "model.layers.0.mlp.up_proj.weight", source);
+  };
+  const auto gptq = [&](int bits, int ins, int groups) {
+    return stored(codes_in(known_codes::drawn(bits, 16, ins, groups, false).as_gptq(true), 16, ins,
+                           {.format = code_format::gptq}));
+  };
+  const auto symmetric = known_codes::drawn(4, 16, 128, 2, true).as_packed_rows(false);
+  const auto bytes = known_codes::drawn(8, 16, 128, 1, true).as_bytes(false);
+  EXPECT_EQ(stored(codes_in(symmetric, 16, 128, {.format = code_format::compressed})), scheme::q4);
+  EXPECT_EQ(stored(codes_in(bytes, 16, 128, {.format = code_format::compressed})), scheme::u8);
+  EXPECT_EQ(gptq(4, 128, 2), scheme::u4g32);
+  EXPECT_EQ(gptq(4, 128, 1), scheme::u4g32);
+  EXPECT_EQ(gptq(8, 128, 2), scheme::u8g64);
+  // groups smaller than the scheme's are quantized anew
+  EXPECT_EQ(gptq(4, 128, 8), scheme::u8g64);
+}
+
+/// Of codes of 4 bits the zero points are rounded to f16; all else is as the file has it.
+TEST_F(packed_models, have_the_codes_of_their_source) {
+  for (const int bits : {4, 8}) {
+    for (const bool is_symmetric : {true, false}) {
+      model_files source = open_model(golden / "llama");
+      weight_source& weight = source.weights.at("model.layers.0.self_attn.o_proj.weight");
+      const auto known =
+          known_codes::drawn(bits, static_cast<int>(weight.outs), static_cast<int>(weight.ins), 1, is_symmetric);
+      const auto file = is_symmetric ? known.as_packed_rows(false) : known.as_gptq(true);
+      weight.codes = codes_in(file, weight.outs, weight.ins,
+                              {.format = is_symmetric ? code_format::compressed : code_format::gptq});
+      const fs::path packed = folder_.path() / "packed";
+      const file_descriptor to(::open(packed.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
+      write_packed(source, {}, pool_, {to.number(), packed.string(), ""});
+      const loaded_model model = read_packed(mapped_file(packed), source.config);
+      const matrix_view& output = model.layers[0].o.w;
+      std::vector<float> row(static_cast<std::size_t>(weight.ins));
+      for (std::int64_t out = 0; out < weight.outs; ++out) {
+        unpack_row(output, out, row.data());
+        const float rounding =
+            has_nibbles(output.kind) && !is_symmetric ? known.scale(static_cast<int>(out), 0) / 256 : 0;
+        for (std::size_t i = 0; i < row.size(); ++i)
+          ASSERT_NEAR(row[i], known.weight(static_cast<int>(out), static_cast<int>(i)), rounding);
+      }
+    }
   }
 }
 

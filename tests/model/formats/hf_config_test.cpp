@@ -371,6 +371,28 @@ json rope(const json& fields) {
   return {{"rope_scaling", fields}};
 }
 
+json coded(const json& fields) {
+  return {{"quantization_config", fields}};
+}
+
+TEST(hf_config, says_who_quantized_the_weights) {
+  const auto codes = [](const json& fields) { return parse(with(small("llama"), fields)).codes; };
+  EXPECT_EQ(codes(json::object()).format, code_format::none);
+  EXPECT_EQ(codes(coded({{"quant_method", "gptq"}, {"bits", 4}})).format, code_format::gptq);
+  EXPECT_EQ(codes(coded({{"quant_method", "gptq"}, {"checkpoint_format", "gptq_v2"}})).format, code_format::gptq_v2);
+  EXPECT_TRUE(codes(coded({{"quant_method", "gptq"}, {"sym", true}})).is_symmetric);
+  EXPECT_EQ(codes(coded({{"quant_method", "awq"}, {"version", "gemm"}})).format, code_format::awq);
+  const auto fp8 = codes(coded({{"quant_method", "fp8"}, {"weight_block_size", {64, 32}}}));
+  EXPECT_EQ(fp8.format, code_format::fp8);
+  EXPECT_EQ(fp8.block_outs, 64);
+  EXPECT_EQ(fp8.block_ins, 32);
+  const json weights = {{"weights", {{"block_structure", {16, 32}}}}};
+  const json said = {{"quant_method", "compressed-tensors"}, {"format", "float-quantized"}};
+  const auto compressed = codes({{"compression_config", with(said, {{"config_groups", {{"group_0", weights}}}})}});
+  EXPECT_EQ(compressed.format, code_format::compressed);
+  EXPECT_EQ(compressed.block_ins, 32);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     cases, bad_config,
     ::testing::Values(
@@ -378,8 +400,19 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"no_type", "llama", {{"model_type", nullptr}}, "supported are"},
         bad_field{"other_head", "llama", {{"architectures", {"LlamaForSequenceClassification"}}}, "SequenceClass"},
         bad_field{"type_number", "llama", {{"model_type", 3}}, "model_type"},
-        bad_field{"quantized", "llama", {{"quantization_config", {{"quant_method", "gptq"}}}}, "gptq"},
         bad_field{"quantized_list", "llama", {{"quantization_config", {1}}}, "quantization_config"},
+        bad_field{"quantized_strangely", "llama", coded({{"quant_method", "bitsandbytes"}}), "\"bitsandbytes\""},
+        bad_field{"gptq_width", "llama", coded({{"quant_method", "gptq"}, {"bits", 3}}), "weights of 3 bits"},
+        bad_field{"gptq_format", "llama", coded({{"quant_method", "gptq"}, {"checkpoint_format", "marlin"}}), "marlin"},
+        bad_field{"awq_version", "llama", coded({{"quant_method", "awq"}, {"version", "gemv"}}), "gemv"},
+        bad_field{"fp8_type", "llama", coded({{"quant_method", "fp8"}, {"fmt", "e5m2"}}), "e5m2"},
+        bad_field{"fp8_block", "llama", coded({{"quant_method", "fp8"}, {"weight_block_size", {0, 128}}}),
+                  "weight_block_size"},
+        bad_field{"compressed_sparse", "llama",
+                  coded({{"quant_method", "compressed-tensors"}, {"format", "marlin-24"}}), "marlin-24"},
+        bad_field{"compressed_turned", "llama",
+                  coded({{"quant_method", "compressed-tensors"}, {"transform_config", {{"config_groups", 1}}}}),
+                  "transform_config"},
         bad_field{"activation", "llama", {{"hidden_act", "gelu"}}, "hidden_act \"gelu\""},
         bad_field{"gpt2_activation", "gpt2", {{"activation_function", "relu"}}, "relu"},
         bad_field{"gpt2_scale", "gpt2", {{"scale_attn_by_inverse_layer_idx", true}}, "scale_attn_by_inverse"},

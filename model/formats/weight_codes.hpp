@@ -1,0 +1,68 @@
+#pragma once
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/formats/tensor.hpp"
+
+namespace troupe {
+
+/// Matrices that other programs quantized: GPTQ, AWQ, compressed-tensors and FP8 in Hugging Face folders.
+///
+/// Goals: a code, its scale and its zero point mean here what they meant to who wrote them, to the last bit.
+/// Non-goals: how they are stored to compute with (model/arch/stored_scheme.hpp); rotated or sparse weights, codes of
+/// other widths than 4 and 8 bits: refused by name.
+
+/// Who wrote the codes, as config.json's quantization_config says. gptq has zero points that are one too small.
+enum class code_format : std::uint8_t { none, gptq, gptq_v2, awq, compressed, fp8 };
+std::string_view name_of(code_format format);
+
+struct code_settings {
+  code_format format = code_format::none;
+  bool is_symmetric = false;      ///< GPTQ's zero points are all half of what codes reach
+  std::int64_t block_outs = 128;  ///< outputs and inputs that share a scale, of FP8 whose scales are blocks'
+  std::int64_t block_ins = 128;
+};
+
+/// How the codes of [outs, ins] lie.
+///   by_input   words [ins / per, outs], inputs from the low bits on: GPTQ
+///   shuffled   words [ins, outs / 8], outputs in the order 0 2 4 6 1 3 5 7: AWQ
+///   by_output  words [outs, ins / per]: compressed-tensors
+///   bytes      [outs, ins], signed
+///   floats     [outs, ins] of eight bits each
+enum class code_layout : std::uint8_t { by_input, shuffled, by_output, bytes, floats };
+
+/// A matrix of codes: w = scale * (code - zero).
+struct weight_codes {
+  code_layout layout = code_layout::by_input;
+  int bits = 4;
+  std::int64_t outs = 0;
+  std::int64_t ins = 0;
+  std::int64_t groups = 1;      ///< of inputs that share a scale
+  std::int64_t group = 0;       ///< inputs in each; 0: as groups_of says
+  std::int64_t outs_alike = 1;  ///< outputs that share one
+  tensor_view codes = {};
+  tensor_view scales = {};
+  std::optional<tensor_view> zeros = {};     ///< none: half the codes are negative
+  std::vector<std::int32_t> groups_of = {};  ///< [ins], where a group is no run of inputs
+  bool zeros_less_one = false;               ///< the file's zero points are one too small
+
+  /// What a row's weights are on: w = mid + scale * (code - half), where half is 2^(bits - 1). Not of floats.
+  struct line {
+    float scale, mid;
+  };
+  line line_of(std::int64_t out, std::int64_t group) const;
+  /// The codes of a row, [ins]. Not of floats.
+  void read_codes(std::int64_t out, std::uint8_t* to) const;
+  /// A row's weights, [ins].
+  void read_row(std::int64_t out, float* to) const;
+};
+
+/// The codes of the matrix [outs, ins] that the settings' writer keeps in place of the tensor `name` ("….weight");
+/// none where `name` is there as plain numbers. Refuses what does not fit together.
+std::optional<weight_codes> find_codes(const tensor_set& set, const std::string& name, std::int64_t outs,
+                                       std::int64_t ins, const code_settings& settings);
+
+}  // namespace troupe
