@@ -92,7 +92,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   order.prompts.push_back(read_chat(from));
   // An answer that has a form begins with it.
   const thought_reader thoughts(order.sampling.constraint ? std::string_view() : served.prompts->tool_template());
-  return {std::move(order), thoughts, tool_call_reader(style, std::move(tools.names), tools.most_calls, is_call)};
+  return {std::move(order), thoughts, tool_call_reader(style, std::move(tools.offers), tools.most_calls, is_call)};
 }
 
 chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field_name> names) {

@@ -1,6 +1,7 @@
-// How tags are found in a text that comes piece by piece.
+// How texts are read that come piece by piece, or have tags.
 #pragma once
 #include <algorithm>
+#include <optional>
 #include <string_view>
 
 namespace troupe {
@@ -14,6 +15,27 @@ inline std::size_t beginning_of(std::string_view tag, std::string_view text) {
 
 inline std::size_t first_letter(std::string_view text) {
   return std::min(text.find_first_not_of(" \t\r\n"), text.size());
+}
+
+/// Past white space and `wanted`, if that is next.
+inline bool take(std::string_view& text, std::string_view wanted) {
+  const std::string_view behind = text.substr(first_letter(text));
+  if (!behind.starts_with(wanted)) return false;
+  text = behind.substr(wanted.size());
+  return true;
+}
+
+/// What is before `end`, and past that; none if it does not come.
+inline std::optional<std::string_view> take_until(std::string_view& text, std::string_view end) {
+  const std::size_t at = text.find(end);
+  if (at == text.npos) return std::nullopt;
+  const std::string_view before = text.substr(0, at);
+  text.remove_prefix(at + end.size());
+  return before;
+}
+
+inline bool is_at_end(std::string_view text) {
+  return first_letter(text) == text.size();
 }
 
 }  // namespace troupe

@@ -1,34 +1,42 @@
 #include "actors/http/chats/tool_calls.hpp"
 
 #include <algorithm>
-
-#include <nlohmann/json.hpp>
+#include <array>
+#include <optional>
 
 #include "actors/http/chats/tags.hpp"
-#include "base/error.hpp"
-#include "model/formats/json_input.hpp"
+#include "actors/http/chats/tool_call_text.hpp"
 
 namespace troupe {
 namespace {
 
-using json = nlohmann::ordered_json;
-
 constexpr std::string_view opening = "<tool_call>", closing = "</tool_call>";
 constexpr std::size_t longest_call = 1 << 20;
 
-/// An object, or one as a text, of which the end is missing.
-bool is_begun(std::string_view value) {
-  if (!value.starts_with('{') && !value.starts_with('"')) return false;
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    const char c = value[i];
-    if (c == '"') quoted = !quoted;
-    if (quoted && c == '\\') ++i;
-    if (!quoted) depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-    if (!quoted && depth <= 0) return false;
-  }
-  return true;
+/// How an answer looks that is calls alone.
+struct sequence_form {
+  std::array<std::string_view, 2>
+      tags;  ///< one of them may stand before it: mostly it is a special token, and left out
+  std::string_view first, between, last;
+};
+const sequence_form& form_of(tool_style style) {
+  static constexpr sequence_form bare{{"<|python_tag|>", "<|python_tag|>"}, "", ";", ""};
+  static constexpr sequence_form listed{{"[TOOL_CALLS]", "<|tool_call|>"}, "[", ",", "]"};
+  return style == tool_style::bare ? bare : listed;
+}
+
+void take_tag(std::string_view& text, const sequence_form& form) {
+  for (const std::string_view tag : form.tags)
+    if (take(text, tag)) return;
+}
+
+/// Whether an answer that begins so could be calls.
+bool may_be_calls(std::string_view text, const sequence_form& form) {
+  const std::string_view begun = text.substr(first_letter(text));
+  for (const std::string_view tag : form.tags)
+    if (tag.starts_with(begun)) return true;
+  take_tag(text, form);
+  return is_at_end(text) || (take(text, form.first) && (is_at_end(text) || take(text, "{")));
 }
 
 }  // namespace
@@ -37,11 +45,12 @@ tool_style tool_style_of(std::string_view chat_template) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
   if (!has("tools")) return tool_style::none;
   if (has(opening)) return tool_style::tagged;
+  if (has("[TOOL_CALLS]") || has("<|tool_call|>")) return tool_style::listed;
   return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
 }
 
-tool_call_reader::tool_call_reader(tool_style style, std::vector<std::string> names, std::size_t most, bool is_call)
-    : style_(names.empty() ? tool_style::none : style), names_(std::move(names)), is_call_(is_call), most_(most) {}
+tool_call_reader::tool_call_reader(tool_style style, std::vector<tool_offer> offers, std::size_t most, bool is_call)
+    : style_(offers.empty() ? tool_style::none : style), offers_(std::move(offers)), is_call_(is_call), most_(most) {}
 
 std::string tool_call_reader::push(std::string_view piece) {
   if (style_ == tool_style::none || is_text_) return std::string(piece);
@@ -49,7 +58,7 @@ std::string tool_call_reader::push(std::string_view piece) {
   if (style_ == tool_style::tagged)
     read_tagged();
   else
-    read_bare();
+    read_sequence();
   return std::exchange(certain_, {});
 }
 
@@ -66,7 +75,8 @@ void tool_call_reader::read_tagged() {
     const std::size_t end = held_.find(closing);
     if (end == held_.npos && held_.size() < longest_call) return;
     inside_ = false;
-    if (end == held_.npos || !read_call(std::string_view(held_).substr(opening.size(), end - opening.size()))) {
+    if (end == held_.npos ||
+        !take_tagged(std::string_view(held_).substr(opening.size(), end - opening.size()), false)) {
       is_text_ = true;
       certain_ += std::exchange(behind_call_, {}) + std::exchange(held_, {});
       return;
@@ -83,9 +93,9 @@ void tool_call_reader::take_text(std::string_view text) {
   certain_ += std::exchange(behind_call_, {});
 }
 
-void tool_call_reader::read_bare() {
-  const std::size_t at = first_letter(held_);
-  if (at == held_.size() || (held_[at] == '{' && held_.size() < longest_call)) return;
+/// Whether a sequence is one is certain when it has ended.
+void tool_call_reader::read_sequence() {
+  if (held_.size() < longest_call && may_be_calls(held_, form_of(style_))) return;
   is_text_ = true;
   certain_ = std::exchange(held_, {});
 }
@@ -93,54 +103,42 @@ void tool_call_reader::read_bare() {
 std::string tool_call_reader::finish(bool is_cut) {
   if (style_ == tool_style::none || is_text_) return {};
   std::string rest = std::exchange(held_, {});
-  if (style_ == tool_style::tagged && !inside_) return is_call_ ? std::string() : rest;
+  if (style_ != tool_style::tagged) return take_sequence(rest, is_cut) || is_call_ ? std::string() : rest;
+  if (!inside_) return is_call_ ? std::string() : rest;
   std::string_view call = rest;
-  if (inside_) {
-    call.remove_prefix(opening.size());
-    call.remove_suffix(beginning_of(closing, call));
-  }
-  return read_call(call) || (is_cut && read_cut_call(call)) || is_call_ ? std::string() : rest;
+  call.remove_prefix(opening.size());
+  call.remove_suffix(beginning_of(closing, call));
+  return take_tagged(call, false) || (is_cut && take_tagged(call, true)) || is_call_ ? std::string() : rest;
 }
 
-bool tool_call_reader::read_call(std::string_view text) {
-  try {
-    const json call = detail::parse_json_as<json>(text, "tool call", {.depth = 64});
-    if (!call.is_object() || !call.contains("name") || !call["name"].is_string()) return false;
-    const std::string called = call["name"];
-    const auto arguments = call.contains("arguments") ? call.find("arguments") : call.find("parameters");
-    if (!is_offered(called) || arguments == call.end() || !(arguments->is_object() || arguments->is_string()))
-      return false;
-    add_call({called, arguments->is_string() ? arguments->get<std::string>() : arguments->dump()});
-    return true;
-  } catch (const input_error&) {
-    return false;
-  }
-}
-
-/// Reads a call that was cut: {"name": …, "arguments": …}. Takes the arguments as far as they go; none if they have not
-/// begun. False for a call that is whole, since read_call() would have read it.
-bool tool_call_reader::read_cut_call(std::string_view text) {
-  const auto take = [&](std::string_view wanted) {
+/// The calls of a whole answer; none where there is anything else.
+bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
+  const sequence_form& form = form_of(style_);
+  std::vector<tool_call> calls;
+  take_tag(text, form);
+  if (!take(text, form.first)) return false;
+  do {
     text.remove_prefix(first_letter(text));
-    if (!text.starts_with(wanted)) return false;
-    text.remove_prefix(wanted.size());
-    return true;
-  };
-  if (!take("{") || !take(R"("name")") || !take(":") || !take("\"")) return false;
-  const std::size_t end = text.find('"');
-  if (end == text.npos) return false;
-  tool_call call{.name = std::string(text.substr(0, end)), .arguments = {}, .is_cut = true};
-  if (!is_offered(call.name)) return false;
-  text.remove_prefix(end + 1);
-  if (take(",") && (take(R"("arguments")") || take(R"("parameters")")) && take(":"))
-    call.arguments = text.substr(first_letter(text));
-  if (!call.arguments.empty() && !is_begun(call.arguments)) return false;
-  add_call(std::move(call));
+    const std::size_t end = end_of_value(text);
+    auto call = end == text.npos ? std::nullopt : read_json_call(text.substr(0, end), offers_);
+    if (end == text.npos && is_cut) call = read_cut_json_call(text, offers_);
+    const bool is_unnamed = end == text.npos && is_cut && !calls.empty();  // cut before its name was whole
+    if (!call && !is_unnamed) return false;
+    if (call) calls.push_back(*std::move(call));
+    text.remove_prefix(std::min(end, text.size()));
+  } while (take(text, form.between));
+  if (!take(text, form.last) && !is_cut) return false;
+  if (!is_at_end(text)) return false;
+  for (tool_call& each : calls) add_call(std::move(each));
   return true;
 }
 
-bool tool_call_reader::is_offered(const std::string& name) const {
-  return std::find(names_.begin(), names_.end(), name) != names_.end();
+bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
+  auto call = is_cut ? read_cut_json_call(text, offers_) : read_json_call(text, offers_);
+  if (!call) call = read_function_tags(text, offers_, is_cut);
+  if (!call) return false;
+  add_call(*std::move(call));
+  return true;
 }
 
 void tool_call_reader::add_call(tool_call call) {

@@ -8,11 +8,18 @@ namespace troupe {
 
 enum class tool_style {
   none,    ///< the template has no tools, or in a form that is not known here
-  tagged,  ///< Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>
-  bare     ///< Llama 3: the answer is {"name": …, "parameters": {…}}
+  tagged,  ///< Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>; Qwen3-Coder: <function=…> inside
+  bare,    ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
+  listed  ///< Mistral, Granite 3: the answer is [{"name": …, "arguments": {…}}, …]
 };
 /// How models with this chat template write calls.
 tool_style tool_style_of(std::string_view chat_template);
+
+/// A function that the model may call.
+struct tool_offer {
+  std::string name;
+  std::vector<std::string> texts = {};  ///< those of its arguments that are texts, whatever they look like
+};
 
 struct tool_call {
   std::string name;
@@ -24,9 +31,9 @@ struct tool_call {
 /// Reads an answer piece by piece. What only looks like a call comes out as text.
 class tool_call_reader {
  public:
-  /// Only calls of functions in `names` count. Those after the first `most` are dropped. `is_call`: the whole answer is
-  /// a call.
-  tool_call_reader(tool_style style, std::vector<std::string> names, std::size_t most = SIZE_MAX, bool is_call = false);
+  /// Only calls of functions in `offers` count. Those after the first `most` are dropped. `is_call`: the whole answer
+  /// is a call.
+  tool_call_reader(tool_style style, std::vector<tool_offer> offers, std::size_t most = SIZE_MAX, bool is_call = false);
 
   /// Returns the text that is certainly not part of a call.
   std::string push(std::string_view piece);
@@ -39,14 +46,13 @@ class tool_call_reader {
  private:
   void read_tagged();
   void take_text(std::string_view text);
-  void read_bare();
-  bool read_call(std::string_view text);
-  bool read_cut_call(std::string_view text);
-  bool is_offered(const std::string& name) const;
+  void read_sequence();
+  bool take_sequence(std::string_view text, bool is_cut);
+  bool take_tagged(std::string_view text, bool is_cut);
   void add_call(tool_call call);
 
   tool_style style_;
-  std::vector<std::string> names_;
+  std::vector<tool_offer> offers_;
   std::string held_;
   std::string certain_;      ///< text that is about to be returned
   std::string behind_call_;  ///< white space behind a call: part of the text if more text follows

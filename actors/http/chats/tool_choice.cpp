@@ -9,9 +9,7 @@
 namespace troupe {
 namespace {
 
-constexpr const char *tag_before = "<tool_call>\n", *tag_after = "\n</tool_call>";
-
-struct offered_tool {
+struct described_tool {
   std::string name;
   json parameters;
 };
@@ -31,8 +29,8 @@ bool names_function(const json& value) {
          value["function"].contains("name") && value["function"]["name"].is_string();
 }
 
-std::vector<offered_tool> read_offers(const request_fields& from) {
-  std::vector<offered_tool> offers;
+std::vector<described_tool> read_offers(const request_fields& from) {
+  std::vector<described_tool> offers;
   const json* tools = from.list("tools");
   if (!tools) return offers;
   for (const json& each : *tools) {
@@ -46,11 +44,11 @@ std::vector<offered_tool> read_offers(const request_fields& from) {
 
 /// The tools of which one must be called: all of them for "required", or the one that {"type": "function", "function":
 /// {"name"}} names.
-std::vector<offered_tool> demanded(const json& choice, std::vector<offered_tool> offers) {
+std::vector<described_tool> demanded(const json& choice, std::vector<described_tool> offers) {
   if (choice == "required") return offers;
   if (!names_function(choice))
     refuse_field("tool_choice", "tool_choice should be auto, none, required or a function's name");
-  std::erase_if(offers, [&](const offered_tool& each) { return choice["function"]["name"] != each.name; });
+  std::erase_if(offers, [&](const described_tool& each) { return choice["function"]["name"] != each.name; });
   if (offers.empty()) refuse_field("tool_choice", "tool_choice names no tool of the request");
   return offers;
 }
@@ -67,7 +65,25 @@ void move_references(json& schema, const std::string& place) {
 }
 
 const char* arguments_key(tool_style style) {
-  return style == tool_style::tagged ? "arguments" : "parameters";
+  return style == tool_style::bare ? "parameters" : "arguments";
+}
+
+/// What stands around the JSON of a call.
+struct surroundings {
+  const char *before, *after;
+};
+surroundings around_call(tool_style style) {
+  if (style == tool_style::tagged) return {"<tool_call>\n", "\n</tool_call>"};
+  if (style == tool_style::listed) return {"[", "]"};
+  return {"", ""};
+}
+
+std::vector<std::string> texts_among(const json& parameters) {
+  std::vector<std::string> texts;
+  const json properties = parameters.value("properties", json::object());
+  for (const auto& [name, schema] : properties.items())
+    if (schema.is_object() && schema.value("type", json()) == "string") texts.push_back(name);
+  return texts;
 }
 
 /// A call as models of this style write it. `name`, `arguments`: schemas.
@@ -79,27 +95,29 @@ json call_schema(tool_style style, json name, json arguments) {
 }
 
 /// The form of an answer that must be a call of one of the tools.
-output_constraint call_of(std::vector<offered_tool> tools, tool_style style) {
+output_constraint call_of(std::vector<described_tool> tools, tool_style style) {
   if (style == tool_style::none)
     refuse_field("tool_choice", "tool_choice is served as auto and none: how this model calls tools is not known",
                  "unsupported_value");
   json calls = json::array();
-  for (offered_tool& each : tools) {
+  for (described_tool& each : tools) {
     move_references(each.parameters, fmt::format("/anyOf/{}/properties/{}", calls.size(), arguments_key(style)));
     calls.push_back(call_schema(style, {{"const", each.name}}, std::move(each.parameters)));
   }
   output_constraint form{constraint_kind::json_schema, json{{"anyOf", std::move(calls)}}.dump()};
-  if (style != tool_style::tagged) return form;
-  form.before = tag_before;
-  form.after = tag_after;
+  const auto [before, after] = around_call(style);
+  form.before = before;
+  form.after = after;
   return form;
 }
 
 /// The form of a call that the model may make or not. Its arguments are free, as in answers without a form.
-tool_call_form free_call_of(const std::vector<std::string>& names, tool_style style) {
-  const json call = call_schema(style, {{"enum", names}}, {{"type", "object"}});
-  if (style != tool_style::tagged) return {call.dump(), "", ""};
-  return {call.dump(), tag_before, tag_after};
+tool_call_form free_call_of(const std::vector<tool_offer>& offers, tool_style style) {
+  json names = json::array();
+  for (const tool_offer& each : offers) names.push_back(each.name);
+  const json call = call_schema(style, {{"enum", std::move(names)}}, {{"type", "object"}});
+  const auto [before, after] = around_call(style);
+  return {call.dump(), before, after};
 }
 
 }  // namespace
@@ -110,12 +128,12 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   tool_wishes wishes;
   if (choice && *choice == "none") return wishes;
   if (choice && *choice != "auto" && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
-  for (const offered_tool& each : offers) wishes.names.push_back(each.name);
+  for (const described_tool& each : offers) wishes.offers.push_back({each.name, texts_among(each.parameters)});
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
   if (choice && *choice != "auto")
     wishes.form = call_of(demanded(*choice, offers), style);
   else if (!offers.empty() && style != tool_style::none)
-    wishes.call = free_call_of(wishes.names, style);
+    wishes.call = free_call_of(wishes.offers, style);
   return wishes;
 }
 

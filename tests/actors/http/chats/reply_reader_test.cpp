@@ -8,7 +8,7 @@ namespace {
 constexpr const char* tagged_call = R"(<tool_call>{"name":"go","arguments":{}}</tool_call>)";
 
 reply_reader reader() {
-  return reply_reader(thought_reader("</think>"), tool_call_reader(tool_style::tagged, {"go"}));
+  return reply_reader(thought_reader("</think>"), tool_call_reader(tool_style::tagged, {{.name = "go"}}));
 }
 
 /// Like "(thought)text[call]", each piece with what stands around it.

@@ -5,9 +5,11 @@
 namespace troupe::test {
 namespace {
 
+const std::vector<tool_offer> go_and_look{{.name = "go", .texts = {"to"}}, {.name = "look"}};
+
 /// All text, and all calls as "name(arguments)", of an answer that comes in pieces of `size`.
 std::pair<std::string, std::string> read(tool_style style, const std::string& answer, std::size_t size) {
-  tool_call_reader reader(style, {"go", "look"});
+  tool_call_reader reader(style, go_and_look);
   std::string text, calls;
   for (std::size_t at = 0; at < answer.size(); at += size) text += reader.push(answer.substr(at, size));
   text += reader.finish(false);
@@ -20,17 +22,78 @@ TEST(tool_calls, are_read_the_same_however_the_answer_is_cut) {
 {"name": "go", "arguments": {"to": "<tool>"}}
 </tool_call>
 <tool_call>{"name": "look", "arguments": "{}"}</tool_call>)";
-  const std::string bare = R"( {"name": "go", "parameters": {"a": [1]}})";
+  const std::string bare = R"( {"name": "go", "parameters": {"a": [1]}}; {"name": "look", "parameters": {}})";
+  const std::string listed =
+      R"( [{"name": "go", "arguments": {"a": "]"}, "id": "1"}, {"name": "look", "arguments": {}}])";
   for (std::size_t size = 1; size < 40; ++size) {
     EXPECT_EQ(read(tool_style::tagged, tagged, size),
               std::pair(std::string("So: "), std::string(R"(go({"to":"<tool>"})look({}))")));
-    EXPECT_EQ(read(tool_style::bare, bare, size), std::pair(std::string(), std::string(R"(go({"a":[1]}))")));
+    EXPECT_EQ(read(tool_style::bare, bare, size), std::pair(std::string(), std::string(R"(go({"a":[1]})look({}))")));
+    EXPECT_EQ(read(tool_style::listed, listed, size),
+              std::pair(std::string(), std::string(R"(go({"a":"]"})look({}))")));
   }
+}
+
+/// Which is a special token, and so mostly no part of the text.
+TEST(tool_calls, may_have_the_familys_mark_before_them) {
+  const std::string list = R"([{"name": "look", "arguments": {}}])", call = R"({"name": "look", "parameters": {}})";
+  for (const std::size_t size : {1u, 3u, 100u}) {
+    EXPECT_EQ(read(tool_style::listed, "[TOOL_CALLS]" + list, size).second, "look({})");
+    EXPECT_EQ(read(tool_style::listed, "<|tool_call|> " + list, size).second, "look({})");
+    EXPECT_EQ(read(tool_style::bare, "<|python_tag|>" + call, size).second, "look({})");
+  }
+}
+
+/// Qwen3-Coder's. What is JSON is meant so, but for texts.
+TEST(tool_calls, may_be_written_in_tags) {
+  const std::string answer = R"(I go.
+<tool_call>
+<function=go>
+<parameter=to>
+12
+</parameter>
+<parameter=steps>
+12
+</parameter>
+<parameter=way>
+one
+ "two"
+</parameter>
+<parameter=by>
+{"car": [true, null]}
+</parameter>
+</function>
+</tool_call>
+<tool_call>
+<function=look>
+</function>
+</tool_call>)";
+  for (std::size_t size = 1; size < 60; size += 7) {
+    EXPECT_EQ(
+        read(tool_style::tagged, answer, size),
+        std::pair(std::string("I go.\n"),
+                  std::string(R"(go({"to":"12","steps":12,"way":"one\n \"two\"","by":{"car":[true,null]}})look({}))")));
+  }
+  for (const char* other : {"<tool_call><function=fly></function></tool_call>",
+                            "<tool_call><function=go><parameter=to>1</function></tool_call>",
+                            "<tool_call><function=go></function> and</tool_call>"})
+    EXPECT_EQ(read(tool_style::tagged, other, 5), std::pair(std::string(other), std::string()));
+}
+
+/// The answer is shown while it comes, not held back until it is clear that it is no call.
+TEST(tool_calls, do_not_hold_back_what_cannot_be_one) {
+  const auto first = [](tool_style style, const char* text) { return tool_call_reader(style, go_and_look).push(text); };
+  EXPECT_EQ(first(tool_style::listed, "[link](x)"), "[link](x)");
+  EXPECT_EQ(first(tool_style::listed, "[ {"), "");
+  EXPECT_EQ(first(tool_style::listed, "[TOOL"), "");
+  EXPECT_EQ(first(tool_style::listed, "<b>"), "<b>");
+  EXPECT_EQ(first(tool_style::bare, "[1]"), "[1]");
+  EXPECT_EQ(first(tool_style::bare, "<|python_tag|>print"), "<|python_tag|>print");
 }
 
 TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   const auto read_cut = [](tool_style style, const std::string& answer, bool is_call = false) {
-    tool_call_reader reader(style, {"go", "look"}, SIZE_MAX, is_call);
+    tool_call_reader reader(style, go_and_look, SIZE_MAX, is_call);
     std::string read = reader.push(answer);
     read += reader.finish(true);
     for (const tool_call& each : reader.take_calls())
@@ -43,8 +106,14 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_cut(tool_style::bare, R"({"name": "go", "para)"), "|go||cut");
   EXPECT_EQ(read_cut(tool_style::tagged, "<tool_call>{\"name\": \"go\", \"arguments\": {\"x\": 1}}\n</tool_"),
             R"(|go|{"x":1})");
-  for (const char* whole : {R"({"name":"go","parameters":{"a":1}}; {"name":"look","para)",
-                            R"({"name":"go","parameters":{}} I will)", R"({"name":"go","parameters":[1]})"})
+  EXPECT_EQ(read_cut(tool_style::bare, R"({"name":"go","parameters":{}}; {"name":"look","para)"), "|go|{}|look||cut");
+  EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{}}, {"na)"), "|go|{}");
+  EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{}})"), "|go|{}");
+  EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{"to")"), R"(|go|{"to"|cut)");
+  EXPECT_EQ(
+      read_cut(tool_style::tagged, "<tool_call>\n<function=go>\n<parameter=a>\n1\n</parameter>\n<parameter=to>\nx"),
+      R"(|go|{"a":1|cut)");
+  for (const char* whole : {R"({"name":"go","parameters":{}} I will)", R"({"name":"go","parameters":[1]})"})
     EXPECT_EQ(read_cut(tool_style::bare, whole), whole) << "what follows a call is no part of its arguments";
   for (const char* unnamed : {R"(<tool_call>{"name": "g)", R"(<tool_call>{"name": "fly", "argu)", "<tool_c"}) {
     EXPECT_EQ(read_cut(tool_style::tagged, unnamed), unnamed);
@@ -53,7 +122,7 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
 }
 
 TEST(tool_calls, stand_where_they_stood_in_the_text) {
-  tool_call_reader reader(tool_style::tagged, {"go"});
+  tool_call_reader reader(tool_style::tagged, go_and_look);
   const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";
   EXPECT_EQ(reader.push("one" + call + "two" + call), "onetwo");
   const auto calls = reader.take_calls();
@@ -71,7 +140,7 @@ TEST(tool_calls, leave_the_text_behind_them_as_it_was_written) {
 }
 
 TEST(tool_calls, are_as_many_as_wanted) {
-  tool_call_reader reader(tool_style::tagged, {"go"}, 1);
+  tool_call_reader reader(tool_style::tagged, go_and_look, 1);
   const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";
   EXPECT_EQ(reader.push(call + call) + reader.finish(false), "");
   EXPECT_EQ(reader.take_calls().size(), 1u);
@@ -84,10 +153,13 @@ TEST(tool_calls, leave_other_text_alone) {
                                        "<tool_call>{",
                                        "{\"name\": 1}",
                                        "{not json",
+                                       R"([{"name":"go","arguments":{}}] and more)",
+                                       R"([{"name":"go","arguments":{}}, {"name":"fly","arguments":{}}])",
+                                       "[TOOL_CALLS]",
                                        "plain",
                                        ""};
   for (const std::string& text : texts)
-    for (const tool_style style : {tool_style::none, tool_style::tagged, tool_style::bare})
+    for (const tool_style style : {tool_style::none, tool_style::tagged, tool_style::bare, tool_style::listed})
       for (const std::size_t size : {1u, 3u, 100u}) {
         const auto [out, calls] = read(style, text, size);
         EXPECT_EQ(out, text);
@@ -98,6 +170,8 @@ TEST(tool_calls, leave_other_text_alone) {
 TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>{% endif %}"), tool_style::tagged);
   EXPECT_EQ(tool_style_of("{% if tools %}{\"name\": x, \"parameters\": y}{% endif %}"), tool_style::bare);
+  EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{% endif %}"), tool_style::listed);
+  EXPECT_EQ(tool_style_of("{% if tools %}respond with <|tool_call|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
 }
 

@@ -37,6 +37,14 @@ TEST(tool_choices, give_no_arguments_to_a_function_that_says_nothing_of_them) {
   EXPECT_NE(untyped.find(R"({"to":{"type":"null"}},"type":"object"})"), std::string::npos) << untyped;
 }
 
+TEST(tool_choices, know_which_arguments_are_texts) {
+  const json parameters = {{"type", "object"},
+                           {"properties", {{"a", {{"type", "string"}}}, {"b", {{"type", "integer"}}}}}};
+  const json tool = {{"type", "function"}, {"function", {{"name", "go"}, {"parameters", parameters}}}};
+  const auto wishes = read_tools(request_fields(json{{"tools", json::array({tool})}}), tool_style::tagged);
+  EXPECT_EQ(wishes.offers.front().texts, std::vector<std::string>{"a"});
+}
+
 TEST(tool_choices, auto_needs_no_tools) {
   EXPECT_FALSE(read_tools(request_fields(json{{"tool_choice", "auto"}}), tool_style::bare).form);
   EXPECT_FALSE(
@@ -55,10 +63,14 @@ TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {
   const tool_wishes any = read_tools(request_fields(required), tool_style::bare);
   EXPECT_EQ(any.form.before, "");
   EXPECT_NE(any.form.text.find("\"parameters\""), std::string::npos);
-  EXPECT_EQ(any.names, (std::vector<std::string>{"go", "look"}));
+  ASSERT_EQ(any.offers.size(), 2u);
+  EXPECT_EQ(any.offers[1].name, "look");
+  const tool_wishes listed = read_tools(request_fields(required), tool_style::listed);
+  EXPECT_TRUE(allows(listed.form, R"([{"name": "go", "arguments": {"to": 1}}])"));
+  EXPECT_FALSE(allows(listed.form, R"({"name": "go", "arguments": {"to": 1}})"));
   EXPECT_FALSE(read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", "auto"}}), tool_style::none).form);
   EXPECT_TRUE(
-      read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", "none"}}), tool_style::bare).names.empty());
+      read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", "none"}}), tool_style::bare).offers.empty());
   EXPECT_GT(any.most_calls, 1u);
   const json one_at_a_time{{"tools", offers()}, {"parallel_tool_calls", false}};
   EXPECT_EQ(read_tools(request_fields(one_at_a_time), tool_style::bare).most_calls, 1u);

@@ -94,6 +94,18 @@ TEST(chat_format, writes_calls_as_the_template_reads_them) {
             "[.Paris][.]");
 }
 
+/// As Mistral's do; calls and their answers still belong together.
+TEST(chat_format, shortens_ids_of_calls_for_templates_that_count_their_letters) {
+  chat_input chat;
+  chat.messages = R"([{"role": "assistant", "content": null, "tool_calls": [{"id": "call_0123456789abc",
+      "function": {"name": "w", "arguments": "{}"}}, {"id": "1", "function": {"name": "w", "arguments": "{}"}}]},
+      {"role": "tool", "content": "", "tool_call_id": "call_0123456789abc"}])";
+  const std::string source =
+      "{% for m in messages %}{% for c in m.tool_calls or [] %}{{ c.id }} {% endfor %}{{ m.tool_call_id }}{% endfor %}";
+  EXPECT_EQ(rendered({.usual = source}, chat), "call_0123456789abc 1 call_0123456789abc");
+  EXPECT_EQ(rendered({.usual = source + "{{ 'x' if messages | length != 9 }}"}, chat), "456789abc 1 456789abcx");
+}
+
 TEST(chat_format, refuses_roles_that_nobody_knows) {
   const std::string source = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}";
   const auto with_role = [](const std::string& role) {

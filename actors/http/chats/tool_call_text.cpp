@@ -1,0 +1,110 @@
+#include "actors/http/chats/tool_call_text.hpp"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "actors/http/chats/tags.hpp"
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+
+namespace troupe {
+namespace {
+
+using json = nlohmann::ordered_json;
+
+const tool_offer* find_offer(std::span<const tool_offer> offers, std::string_view name) {
+  const auto found = std::find_if(offers.begin(), offers.end(), [&](const auto& each) { return each.name == name; });
+  return found == offers.end() ? nullptr : &*found;
+}
+
+std::optional<json> parsed(std::string_view text) {
+  try {
+    return detail::parse_json_as<json>(text, "tool call", {.depth = 64});
+  } catch (const input_error&) {
+    return std::nullopt;
+  }
+}
+
+/// An object, or one as a text, of which the end is missing.
+bool is_begun(std::string_view value) {
+  return (value.starts_with('{') || value.starts_with('"')) && end_of_value(value) == value.npos;
+}
+
+/// Without the lines' ends that stand around a value.
+std::string_view within_lines(std::string_view value) {
+  if (value.starts_with('\n')) value.remove_prefix(1);
+  if (value.ends_with('\n')) value.remove_suffix(1);
+  return value;
+}
+
+/// The tags do not tell numbers from texts: what is JSON is meant so, unless the argument is a text.
+json argument_of(const tool_offer& offer, std::string_view key, std::string_view value) {
+  const bool is_text = std::find(offer.texts.begin(), offer.texts.end(), key) != offer.texts.end();
+  if (!is_text)
+    if (auto meant = parsed(value)) return *std::move(meant);
+  return std::string(value);
+}
+
+/// As JSON of which the end is missing.
+std::string without_end(const json& object) {
+  std::string text = object.dump();
+  text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+std::size_t end_of_value(std::string_view value) {
+  int depth = 0;
+  bool quoted = false;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    const char c = value[i];
+    if (c == '"') quoted = !quoted;
+    if (quoted && c == '\\') ++i;
+    if (!quoted) depth += (c == '{' || c == '[') - (c == '}' || c == ']');
+    if (!quoted && depth <= 0) return i + 1;
+  }
+  return value.npos;
+}
+
+std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers) {
+  const auto call = parsed(text);
+  if (!call || !call->is_object() || !call->contains("name") || !(*call)["name"].is_string()) return std::nullopt;
+  const auto arguments = call->contains("arguments") ? call->find("arguments") : call->find("parameters");
+  std::string name = (*call)["name"];
+  if (!find_offer(offers, name) || arguments == call->end() || !(arguments->is_object() || arguments->is_string()))
+    return std::nullopt;
+  return tool_call{std::move(name), arguments->is_string() ? arguments->get<std::string>() : arguments->dump()};
+}
+
+std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<const tool_offer> offers) {
+  if (!take(text, "{") || !take(text, R"("name")") || !take(text, ":") || !take(text, "\"")) return std::nullopt;
+  const auto name = take_until(text, "\"");
+  if (!name || !find_offer(offers, *name)) return std::nullopt;
+  tool_call call{.name = std::string(*name), .arguments = {}, .is_cut = true};
+  if (take(text, ",") && (take(text, R"("arguments")") || take(text, R"("parameters")")) && take(text, ":"))
+    call.arguments = text.substr(first_letter(text));
+  if (!call.arguments.empty() && !is_begun(call.arguments)) return std::nullopt;
+  return call;
+}
+
+std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
+  if (!take(text, "<function=")) return std::nullopt;
+  const auto name = take_until(text, ">");
+  const tool_offer* offer = name ? find_offer(offers, *name) : nullptr;
+  if (!offer) return std::nullopt;
+  json arguments = json::object();
+  bool is_whole = true;
+  while (is_whole && take(text, "<parameter=")) {
+    const auto key = take_until(text, ">");
+    const auto value = key ? take_until(text, "</parameter>") : std::nullopt;
+    is_whole = value.has_value();
+    if (is_whole) arguments[std::string(*key)] = argument_of(*offer, *key, within_lines(*value));
+  }
+  if (is_whole && take(text, "</function>") && is_at_end(text)) return tool_call{offer->name, arguments.dump()};
+  if (!is_cut) return std::nullopt;
+  return tool_call{.name = offer->name, .arguments = without_end(arguments), .is_cut = true};
+}
+
+}  // namespace troupe

@@ -1,0 +1,23 @@
+// The text of one call of a tool, as models write it: an object of JSON, or Qwen3-Coder's tags.
+#pragma once
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "actors/http/chats/tool_calls.hpp"
+
+namespace troupe {
+
+/// Where the object or text of JSON ends that `value` begins with; npos if it does not.
+std::size_t end_of_value(std::string_view value);
+
+/// {"name": …, "arguments": {…}}, or "parameters" in place of "arguments". None if it is anything else, or calls what
+/// is not offered.
+std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers);
+/// Of a call of which the end is missing: with the arguments as far as they go; none if they have not begun.
+std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<const tool_offer> offers);
+
+/// <function=NAME><parameter=KEY>value</parameter>…</function>. `is_cut`: the end may be missing.
+std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut);
+
+}  // namespace troupe
