@@ -18,10 +18,11 @@ struct sequence_form {
   std::array<std::string_view, 2>
       tags;  ///< one of them may stand before it: mostly it is a special token, and left out
   std::string_view first, between, last;
+  std::string_view mark;  ///< may stand behind it
 };
 const sequence_form& form_of(tool_style style) {
-  static constexpr sequence_form bare{{"<|python_tag|>", "<|python_tag|>"}, "", ";", ""};
-  static constexpr sequence_form listed{{"[TOOL_CALLS]", "<|tool_call|>"}, "[", ",", "]"};
+  static constexpr sequence_form bare{{"<|python_tag|>", "<|python_tag|>"}, "", ";", "", ""};
+  static constexpr sequence_form listed{{"[TOOL_CALLS]", "<|tool_call|>"}, "[", ",", "]", "<|/tool_call|>"};
   return style == tool_style::bare ? bare : listed;
 }
 
@@ -45,7 +46,7 @@ tool_style tool_style_of(std::string_view chat_template) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
   if (!has("tools")) return tool_style::none;
   if (has(opening)) return tool_style::tagged;
-  if (has("[TOOL_CALLS]") || has("<|tool_call|>")) return tool_style::listed;
+  if (has("[TOOL_CALLS]") || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
   return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
 }
 
@@ -128,6 +129,7 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
     text.remove_prefix(std::min(end, text.size()));
   } while (take(text, form.between));
   if (!take(text, form.last) && !is_cut) return false;
+  take(text, form.mark);
   if (!is_at_end(text)) return false;
   for (tool_call& each : calls) add_call(std::move(each));
   return true;

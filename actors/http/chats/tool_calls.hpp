@@ -10,7 +10,7 @@ enum class tool_style {
   none,    ///< the template has no tools, or in a form that is not known here
   tagged,  ///< Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>; Qwen3-Coder: <function=…> inside
   bare,    ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
-  listed  ///< Mistral, Granite 3: the answer is [{"name": …, "arguments": {…}}, …]
+  listed  ///< Mistral, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
 };
 /// How models with this chat template write calls.
 tool_style tool_style_of(std::string_view chat_template);

@@ -96,6 +96,25 @@ void shorten_ids_for(const std::string& source, json& messages) {
   }
 }
 
+/// Of tools, or of calls: a list as a text.
+std::string functions_of(const json& list) {
+  json functions = json::array();
+  for (const json& each : list)
+    functions.push_back(each.is_object() && each.contains("function") ? each["function"] : each);
+  return functions.dump();
+}
+
+/// Phi-4-mini's template knows tools as a text that the system message has, and nothing of calls: those are written as
+/// the model writes them.
+void write_tools_for(const std::string& source, const json& tools, json& messages) {
+  if (tools.is_null() || tools.empty() || source.find("'tools' in message") == source.npos) return;
+  if (messages[0]["role"] != "system") messages.insert(messages.begin(), json{{"role", "system"}, {"content", ""}});
+  messages[0]["tools"] = functions_of(tools);
+  for (json& message : messages)
+    if (json& content = message["content"]; content.is_string() && message.contains("tool_calls"))
+      content = content.get<std::string>() + "<|tool_call|>" + functions_of(message["tool_calls"]) + "<|/tool_call|>";
+}
+
 /// Stands behind the last message's text, with a space, while a template is rendered: so the text's end is found again.
 constexpr std::string_view end_mark = "[the message goes on here]";
 
@@ -179,6 +198,7 @@ std::string chat_format::render(const json& messages, const json& tools, bool ad
   variables["messages"] = messages;
   write_calls_for(source, variables["messages"]);
   shorten_ids_for(source, variables["messages"]);
+  write_tools_for(source, tools, variables["messages"]);
   variables["tools"] = tools;
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = add_generation_prompt;

@@ -40,6 +40,7 @@ TEST(tool_calls, may_have_the_familys_mark_before_them) {
   for (const std::size_t size : {1u, 3u, 100u}) {
     EXPECT_EQ(read(tool_style::listed, "[TOOL_CALLS]" + list, size).second, "look({})");
     EXPECT_EQ(read(tool_style::listed, "<|tool_call|> " + list, size).second, "look({})");
+    EXPECT_EQ(read(tool_style::listed, "<|tool_call|>" + list + "<|/tool_call|>", size).second, "look({})");
     EXPECT_EQ(read(tool_style::bare, "<|python_tag|>" + call, size).second, "look({})");
   }
 }
@@ -172,6 +173,7 @@ TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}{\"name\": x, \"parameters\": y}{% endif %}"), tool_style::bare);
   EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if tools %}respond with <|tool_call|>{% endif %}"), tool_style::listed);
+  EXPECT_EQ(tool_style_of("{% if 'tools' in message %}<|tool|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
 }
 

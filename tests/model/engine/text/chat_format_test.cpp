@@ -106,6 +106,21 @@ TEST(chat_format, shortens_ids_of_calls_for_templates_that_count_their_letters) 
   EXPECT_EQ(rendered({.usual = source + "{{ 'x' if messages | length != 9 }}"}, chat), "456789abc 1 456789abcx");
 }
 
+/// As Phi-4-mini's does, which knows nothing of calls.
+TEST(chat_format, gives_tools_to_templates_that_look_for_them_in_the_system_message) {
+  const std::string source =
+      "{% for m in messages %}{% set message = m %}[{{ m.role + ':' + m.content }}"
+      "{% if 'tools' in message %}|{{ m.tools }}{% endif %}]{% endfor %}";
+  chat_input chat{.messages = R"([{"role": "user", "content": "hi"}, {"role": "assistant", "content": null,
+      "tool_calls": [{"function": {"name": "w", "arguments": "{}"}}]}])"};
+  EXPECT_EQ(rendered({.usual = source}, chat), "[user:hi][assistant:]");
+  chat.tools = R"([{"type": "function", "function": {"name": "w"}}])";
+  EXPECT_EQ(rendered({.usual = source}, chat),
+            R"([system:|[{"name":"w"}]][user:hi][assistant:<|tool_call|>[{"name":"w","arguments":{}}]<|/tool_call|>])");
+  chat.messages = R"([{"role": "system", "content": "Be brief"}, {"role": "user", "content": "hi"}])";
+  EXPECT_EQ(rendered({.usual = source}, chat), R"([system:Be brief|[{"name":"w"}]][user:hi])");
+}
+
 TEST(chat_format, refuses_roles_that_nobody_knows) {
   const std::string source = "{% for m in messages %}{% if m.role == 'user' %}{{ m.content }}{% endif %}{% endfor %}";
   const auto with_role = [](const std::string& role) {
