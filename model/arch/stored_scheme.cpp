@@ -33,11 +33,14 @@ bool is_kept(const load_options& options, const std::string& name, const weight_
                      [&](const std::string& part) { return has_in_name(part, name, source); });
 }
 
+bool is_vocabulary(std::string_view name) {
+  return name.starts_with("model.embed") || name.starts_with("lm_head");
+}
+
 /// Sixteen levels are too few for what every token passes through or every later token reads: embeddings, head, keys
 /// and values. They are small in models with grouped heads.
 bool needs_eight_bits(std::string_view name) {
-  return name.starts_with("model.embed") || name.starts_with("lm_head") || name.ends_with("k_proj.weight") ||
-         name.ends_with("v_proj.weight");
+  return is_vocabulary(name) || name.ends_with("k_proj.weight") || name.ends_with("v_proj.weight");
 }
 
 /// A last bit of it may send a token to other experts, and it is small.
@@ -73,6 +76,8 @@ scheme stored_scheme(scheme asked, std::string_view name) {
 scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source) {
   const scheme native = native_scheme(source);
   if (is_router(name)) return scheme::f32;
+  // In 16 or 32 bits they would be most of what a token reads of a model that was quantized to be fast.
+  if (!options.quant && source.beside_codes && is_vocabulary(name)) return scheme::q8;
   if (!options.quant || keeps_bits(source, *options.quant)) return native;
   if (is_kept(options, name, source)) return is_integer(native) ? scheme::f32 : native;
   return stored_scheme(*options.quant, name);

@@ -66,6 +66,7 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
   return {.origin = std::move(place.name),
           .tensor = tensor,
           .codes = std::nullopt,
+          .beside_codes = settings.format != code_format::none,
           .outs = weight.outs,
           .ins = weight.ins,
           .first_out = place.first_out,

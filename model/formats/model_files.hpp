@@ -20,6 +20,7 @@ struct weight_source {
   std::string origin;  ///< the name in the file, for messages and for `keep`
   tensor_view tensor;
   std::optional<weight_codes> codes;  ///< of a matrix that another program quantized; `tensor` has them
+  bool beside_codes = false;          ///< the model's others are codes
   std::int64_t outs = 0;
   std::int64_t ins = 0;
   std::int64_t first_out = 0;   ///< our row 0 inside the tensor (a third of GPT-2's c_attn)

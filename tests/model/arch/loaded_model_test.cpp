@@ -99,6 +99,17 @@ TEST(stored_scheme, of_codes_is_the_one_that_has_them_as_they_are) {
   EXPECT_EQ(gptq(4, 128, 8), scheme::u8g64);
 }
 
+TEST(stored_scheme, of_embeddings_and_head_beside_codes_is_q8_unless_they_are_kept) {
+  weight_source source;
+  source.tensor.type = dtype::bf16;
+  source.beside_codes = true;
+  for (const char* name : {"model.embed_tokens.weight", "lm_head.weight"}) {
+    EXPECT_EQ(stored_scheme(load_options{}, name, source), scheme::q8);
+    EXPECT_EQ(stored_scheme({scheme::q4, {name}, {}, {}}, name, source), scheme::bf16);
+  }
+  EXPECT_EQ(stored_scheme(load_options{}, "model.layers.0.mlp.up_proj.weight", source), scheme::bf16);
+}
+
 /// Of codes of 4 bits the zero points are rounded to f16; all else is as the file has it.
 TEST_F(packed_models, have_the_codes_of_their_source) {
   for (const int bits : {4, 8}) {
