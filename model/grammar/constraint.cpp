@@ -49,6 +49,37 @@ grammar_builder::piece framed(grammar_builder& to, std::string_view before, gram
   return to.sequence({to.text(before), to.call(rule), to.text(after)});
 }
 
+/// How much of `mark` a text ends with, which ended with its first `matched` bytes before `byte` came.
+std::size_t matched_after(std::string_view mark, std::size_t matched, std::uint8_t byte) {
+  const std::string end = std::string(mark.substr(0, matched)) + static_cast<char>(byte);
+  for (std::size_t length = matched + 1; length > 0; --length)
+    if (std::string_view(end).ends_with(mark.substr(0, length))) return length;
+  return 0;
+}
+
+/// Any text in which a mark is always followed by JSON and an end, each on a line of its own or not. Its states are how
+/// much of the mark has come.
+grammar_builder::piece text_with_calls(grammar_builder& to, std::string_view mark, grammar_builder::rule_id json,
+                                       std::string_view end) {
+  constexpr std::size_t longest_mark = 64;
+  if (mark.empty() || mark.size() > longest_mark) refuse("tools: the mark of calls has {} bytes", mark.size());
+  std::vector<std::int32_t> states;
+  while (states.size() <= mark.size()) states.push_back(to.state());
+  const std::int32_t over = to.state();
+  for (std::size_t matched = 0; matched < mark.size(); ++matched) {
+    to.join(states[matched], over);
+    for (int low = 0, high = 0; low < 256; low = high) {
+      const auto reached = matched_after(mark, matched, static_cast<std::uint8_t>(low));
+      while (high < 256 && matched_after(mark, matched, static_cast<std::uint8_t>(high)) == reached) ++high;
+      to.join_by_bytes(states[matched], static_cast<std::uint8_t>(low), static_cast<std::uint8_t>(high - 1),
+                       states[reached]);
+    }
+  }
+  const auto line_end = [&] { return to.optional(to.text("\n")); };
+  to.join(states.back(), to.sequence({line_end(), to.call(json), line_end(), to.text(end)}), states.front());
+  return {states.front(), over};
+}
+
 void refuse_left_recursion(const byte_grammar& grammar, const detail::rule_grammar& read) {
   const auto rule = detail::rule_that_begins_with_itself(grammar);
   if (!rule) return;
@@ -102,6 +133,8 @@ std::string_view name_of(constraint_kind kind) {
       return "guided_choice";
     case constraint_kind::grammar:
       return "guided_grammar";
+    case constraint_kind::calls:
+      return "tools";
     default:
       return "none";
   }
@@ -112,6 +145,11 @@ std::shared_ptr<const byte_grammar> compile(const output_constraint& constraint,
   if (constraint.bytes() > most_constraint_bytes)
     refuse("{}: has {} bytes: use at most {}", name, constraint.bytes(), most_constraint_bytes);
   grammar_builder to;
+  if (constraint.kind == constraint_kind::calls) {
+    const auto calls =
+        text_with_calls(to, constraint.before, detail::read_schema(to, constraint.text), constraint.after);
+    return std::make_shared<const byte_grammar>(to.finish(to.rule(calls), alphabet, name));
+  }
   const detail::rule_grammar inside = read(to, constraint);
   std::vector<grammar_builder::piece> forms{framed(to, constraint.before, inside.root, constraint.after)};
   if (const tool_call_form& call = constraint.call)

@@ -16,10 +16,11 @@ enum class constraint_kind : std::uint8_t {
   json_schema,  ///< JSON that the schema `text` accepts
   regex,        ///< what the expression `text` matches as a whole
   choice,       ///< one of the texts in the JSON list `text`
-  grammar       ///< what the rule `root` of the grammar `text` allows
+  grammar,      ///< what the rule `root` of the grammar `text` allows
+  calls         ///< any text; in it `before` begins JSON that the schema `text` accepts, and `after` ends it
 };
 constexpr constraint_kind last_enumerator(constraint_kind) {
-  return constraint_kind::grammar;
+  return constraint_kind::calls;
 }
 std::string_view name_of(constraint_kind kind);
 

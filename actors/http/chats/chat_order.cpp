@@ -88,10 +88,14 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
     order.form_field = "tools";
   } else if (order.sampling.constraint) {
     order.sampling.constraint.call = std::move(tools.call);
+  } else if (tools.strict) {
+    order.sampling.constraint = std::move(tools.strict);
+    order.form_field = "tools";
   }
   order.prompts.push_back(read_chat(from));
   // An answer that has a form begins with it.
-  const thought_reader thoughts(order.sampling.constraint ? std::string_view() : served.prompts->tool_template());
+  const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
+  const thought_reader thoughts(has_form ? std::string_view() : served.prompts->tool_template());
   return {std::move(order), thoughts, tool_call_reader(style, std::move(tools.offers), tools.most_calls, is_call)};
 }
 

@@ -45,7 +45,7 @@ bool may_be_calls(std::string_view text, const sequence_form& form) {
 tool_style tool_style_of(std::string_view chat_template) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
   if (!has("tools")) return tool_style::none;
-  if (has(opening)) return tool_style::tagged;
+  if (has(opening)) return has("<function=") ? tool_style::nested : tool_style::tagged;
   if (has("[TOOL_CALLS]") || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
   return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
 }
@@ -56,7 +56,7 @@ tool_call_reader::tool_call_reader(tool_style style, std::vector<tool_offer> off
 std::string tool_call_reader::push(std::string_view piece) {
   if (style_ == tool_style::none || is_text_) return std::string(piece);
   held_ += piece;
-  if (style_ == tool_style::tagged)
+  if (has_tags(style_))
     read_tagged();
   else
     read_sequence();
@@ -104,7 +104,7 @@ void tool_call_reader::read_sequence() {
 std::string tool_call_reader::finish(bool is_cut) {
   if (style_ == tool_style::none || is_text_) return {};
   std::string rest = std::exchange(held_, {});
-  if (style_ != tool_style::tagged) return take_sequence(rest, is_cut) || is_call_ ? std::string() : rest;
+  if (!has_tags(style_)) return take_sequence(rest, is_cut) || is_call_ ? std::string() : rest;
   if (!inside_) return is_call_ ? std::string() : rest;
   std::string_view call = rest;
   call.remove_prefix(opening.size());

@@ -12,6 +12,7 @@ namespace {
 struct described_tool {
   std::string name;
   json parameters;
+  bool is_strict = false;  ///< calls have arguments that `parameters` accept
 };
 
 /// The schema of a function's arguments, which are an object. A function without a schema has no arguments.
@@ -37,7 +38,8 @@ std::vector<described_tool> read_offers(const request_fields& from) {
     if (!names_function(each) || each.value("type", json()) != "function")
       refuse_field("tools", "tools should be a list of {\"type\": \"function\", \"function\": {\"name\": …}}");
     const json& function = each["function"];
-    offers.push_back({function["name"].get<std::string>(), parameters_of(function)});
+    offers.push_back(
+        {function["name"].get<std::string>(), parameters_of(function), function.value("strict", json()) == true});
   }
   return offers;
 }
@@ -73,7 +75,7 @@ struct surroundings {
   const char *before, *after;
 };
 surroundings around_call(tool_style style) {
-  if (style == tool_style::tagged) return {"<tool_call>\n", "\n</tool_call>"};
+  if (has_tags(style)) return {"<tool_call>\n", "\n</tool_call>"};
   if (style == tool_style::listed) return {"[", "]"};
   return {"", ""};
 }
@@ -94,21 +96,33 @@ json call_schema(tool_style style, json name, json arguments) {
           {"additionalProperties", false}};
 }
 
-/// The form of an answer that must be a call of one of the tools.
-output_constraint call_of(std::vector<described_tool> tools, tool_style style) {
-  if (style == tool_style::none)
-    refuse_field("tool_choice", "tool_choice is served as auto and none: how this model calls tools is not known",
-                 "unsupported_value");
+/// What calls of the tools may look like.
+json calls_schema(std::vector<described_tool> tools, tool_style style) {
   json calls = json::array();
   for (described_tool& each : tools) {
     move_references(each.parameters, fmt::format("/anyOf/{}/properties/{}", calls.size(), arguments_key(style)));
     calls.push_back(call_schema(style, {{"const", each.name}}, std::move(each.parameters)));
   }
-  output_constraint form{constraint_kind::json_schema, json{{"anyOf", std::move(calls)}}.dump()};
+  return {{"anyOf", std::move(calls)}};
+}
+
+/// The form of an answer that must be a call of one of the tools.
+output_constraint call_of(std::vector<described_tool> tools, tool_style style) {
+  if (style == tool_style::none)
+    refuse_field("tool_choice", "tool_choice is served as auto and none: how this model calls tools is not known",
+                 "unsupported_value");
   const auto [before, after] = around_call(style);
-  form.before = before;
-  form.after = after;
-  return form;
+  return {constraint_kind::json_schema, calls_schema(std::move(tools), style).dump(), before, after};
+}
+
+/// The form of a text in which calls of strict tools keep to their schemas; none where none is strict, or where nothing
+/// marks a call.
+output_constraint strict_calls_of(std::vector<described_tool> tools, tool_style style) {
+  const bool any = std::any_of(tools.begin(), tools.end(), [](const auto& each) { return each.is_strict; });
+  if (!any || style != tool_style::tagged) return {};
+  for (described_tool& each : tools)
+    if (!each.is_strict) each.parameters = {{"type", "object"}};
+  return {constraint_kind::calls, calls_schema(std::move(tools), style).dump(), "<tool_call>", "</tool_call>"};
 }
 
 /// The form of a call that the model may make or not. Its arguments are free, as in answers without a form.
@@ -130,10 +144,12 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   if (choice && *choice != "auto" && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
   for (const described_tool& each : offers) wishes.offers.push_back({each.name, texts_among(each.parameters)});
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
-  if (choice && *choice != "auto")
+  if (choice && *choice != "auto") {
     wishes.form = call_of(demanded(*choice, offers), style);
-  else if (!offers.empty() && style != tool_style::none)
+  } else if (!offers.empty() && style != tool_style::none) {
     wishes.call = free_call_of(wishes.offers, style);
+    wishes.strict = strict_calls_of(offers, style);
+  }
   return wishes;
 }
 

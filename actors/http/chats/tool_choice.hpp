@@ -15,6 +15,7 @@ struct tool_wishes {
   std::size_t most_calls = SIZE_MAX;
   output_constraint form;    ///< if the answer must be a call: its form
   tool_call_form call = {};  ///< if the answer may be a call: the form of that, besides the form of a text
+  output_constraint strict;  ///< if it may be any text: the form that holds calls to their tools' schemas
 };
 /// `style`: how the model writes calls. Throws field_error.
 tool_wishes read_tools(const request_fields& from, tool_style style);

@@ -240,5 +240,20 @@ TEST(constraints, forget_what_they_found_and_go_on_alike) {
   EXPECT_TRUE(automaton.is_complete(state));
 }
 
+TEST(call_constraints, hold_what_follows_the_mark_to_the_schema_and_leave_all_else_free) {
+  const output_constraint form{constraint_kind::calls, R"({"type": "object", "properties": {"a": {"type": "integer"}},
+      "required": ["a"], "additionalProperties": false})",
+                               "<call>", "</call>"};
+  const auto allows = [&](std::string_view text) { return test::allows(form, text); };
+  for (const char* text : {"", "any text, {\"a\": 2} too", "a < b <cal <<call < call>", "\xff\xfe", "</call>"})
+    EXPECT_TRUE(allows(text)) << text;
+  for (const char* text : {R"(<call>{"a": 1}</call>)", "So: <call>\n{\"a\": 12}\n</call> and",
+                           R"(<<call>{"a": 1}</call><call>{"a": 2}</call><cal)"})
+    EXPECT_TRUE(allows(text)) << text;
+  for (const char* text : {"<call>", "<call>nonsense</call>", R"(<call>{"a": "1"}</call>)", R"(<call>{"a": 1})",
+                           R"(<c<call>{"a": 1, "b": 2}</call>)"})
+    EXPECT_FALSE(allows(text)) << text;
+}
+
 }  // namespace
 }  // namespace troupe

@@ -71,14 +71,14 @@ one
 </tool_call>)";
   for (std::size_t size = 1; size < 60; size += 7) {
     EXPECT_EQ(
-        read(tool_style::tagged, answer, size),
+        read(tool_style::nested, answer, size),
         std::pair(std::string("I go.\n"),
                   std::string(R"(go({"to":"12","steps":12,"way":"one\n \"two\"","by":{"car":[true,null]}})look({}))")));
   }
   for (const char* other : {"<tool_call><function=fly></function></tool_call>",
                             "<tool_call><function=go><parameter=to>1</function></tool_call>",
                             "<tool_call><function=go></function> and</tool_call>"})
-    EXPECT_EQ(read(tool_style::tagged, other, 5), std::pair(std::string(other), std::string()));
+    EXPECT_EQ(read(tool_style::nested, other, 5), std::pair(std::string(other), std::string()));
 }
 
 /// The answer is shown while it comes, not held back until it is clear that it is no call.
@@ -170,6 +170,7 @@ TEST(tool_calls, leave_other_text_alone) {
 
 TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>{% endif %}"), tool_style::tagged);
+  EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>\n<function=x>{% endif %}"), tool_style::nested);
   EXPECT_EQ(tool_style_of("{% if tools %}{\"name\": x, \"parameters\": y}{% endif %}"), tool_style::bare);
   EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if tools %}respond with <|tool_call|>{% endif %}"), tool_style::listed);

@@ -37,6 +37,25 @@ TEST(tool_choices, give_no_arguments_to_a_function_that_says_nothing_of_them) {
   EXPECT_NE(untyped.find(R"({"to":{"type":"null"}},"type":"object"})"), std::string::npos) << untyped;
 }
 
+TEST(tool_choices, hold_calls_of_strict_tools_to_their_schemas_wherever_they_stand) {
+  json tools = offers();
+  const auto strict = [&](tool_style style) {
+    return read_tools(request_fields(json{{"tools", tools}}), style).strict;
+  };
+  EXPECT_FALSE(strict(tool_style::tagged));
+  tools[0]["function"]["strict"] = true;
+  const output_constraint form = strict(tool_style::tagged);
+  const std::string right = "<tool_call>\n{\"name\": \"go\", \"arguments\": {\"to\": 1}}\n</tool_call>";
+  EXPECT_TRUE(allows(form, "Let me see. " + right + right + " Now"));
+  EXPECT_FALSE(allows(form, R"(<tool_call>{"name": "go", "arguments": {"to": "x"}}</tool_call>)"));
+  EXPECT_TRUE(allows(form, R"(<tool_call>{"name": "look", "arguments": {"to": "x"}}</tool_call>)")) << "is not strict";
+  EXPECT_FALSE(allows(form, R"(<tool_call>{"name": "fly", "arguments": {}}</tool_call>)"));
+  for (const tool_style other : {tool_style::none, tool_style::nested, tool_style::bare, tool_style::listed})
+    EXPECT_FALSE(strict(other));
+  const json required{{"tools", tools}, {"tool_choice", "required"}};
+  EXPECT_FALSE(read_tools(request_fields(required), tool_style::tagged).strict);
+}
+
 TEST(tool_choices, know_which_arguments_are_texts) {
   const json parameters = {{"type", "object"},
                            {"properties", {{"a", {{"type", "string"}}}, {"b", {{"type", "integer"}}}}}};
