@@ -109,6 +109,13 @@ MODELS["mixtral"] = MODELS["mistral"] | {
     "architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "sliding_window": None, "num_local_experts": 5,
     "num_experts_per_tok": 3, "output_router_logits": False, "router_aux_loss_coef": 0.001,
 }
+MODELS["granite"] = sizes(32, 4, 2, 40, 105) | {
+    "architectures": ["GraniteForCausalLM"], "model_type": "granite", "attention_bias": False, "mlp_bias": False,
+    "attention_dropout": 0.0, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": None,
+    "max_position_embeddings": 256, "embedding_multiplier": 6.0, "residual_multiplier": 0.3,
+    "attention_multiplier": 0.2, "logits_scaling": 4.0, "initializer_range": 0.02, "use_cache": True,
+    "bos_token_id": 3, "pad_token_id": 0, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+}
 SHARDED = {"llama"}
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -131,7 +138,8 @@ def drawn(rng, name, shape, config):
     if len(shape) == 1:
         return (0 if is_gemma else 1) + 0.25 * noise
     if any(part in name for part in ("wte", "wpe", "embed")):
-        return (0.1 / np.sqrt(shape[1]) if is_gemma else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
+        is_scaled = is_gemma or config["model_type"] == "granite"
+        return (0.1 / np.sqrt(shape[1]) if is_scaled else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
     inputs = shape[0] if ".c_" in name else shape[-1]
     return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0, "qkv_proj": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
 
@@ -293,6 +301,7 @@ config.json occur in no greedy text.
 | gemma3 | BF16 | norms of outputs, norms that multiply by 1 + weight, gated gelu, embeddings times a factor, a layer with a window and a rope of its own, scores divided by another number |
 | qwen3-moe | BF16 | two of six experts for each token, whose shares add up to one; adapter on attention alone |
 | mixtral | F16 | three of five experts, names of their own |
+| granite | BF16 | factors of embeddings, scores, logits, and of what attention and mlp give |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 

@@ -112,8 +112,19 @@ const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wante
     normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(), normed.row(i));
   });
   matmul(with_, std::span(jobs_of(count, normed, products).data(), 1));
+  finish_logits(count, out);
   gather_(with_, out.data, count, out.stride, cuts_.vocab, 0);
   return out.data;
+}
+
+void cpu_decoder::finish_logits(int rows, float_rows logits) const {
+  const float factor = model_->config.logit_factor;
+  if (factor == 1) return;
+  constexpr std::int64_t columns = 4096;
+  with_.pool.run_pieces(cuts_.vocab.count(), columns, [&](std::int64_t first, std::int64_t count, int) {
+    for (int row = 0; row < rows; ++row)
+      with_.kernels.multiply(logits.row(row) + cuts_.vocab.first + first, count, factor);
+  });
 }
 
 const float* cpu_decoder::normalized(const float* hidden, std::span<const int> rows) {

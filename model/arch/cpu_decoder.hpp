@@ -76,6 +76,7 @@ class cpu_decoder final : public decoder {
   void normalize(const norm_weights& norm, const float* from, float* to) const;
   /// What a layer adds to `hidden`: made there, or aside where it is normalized first.
   linear_product output_product(linear_kind kind, const linear_weights& weights, float_rows hidden) const;
+  void finish_logits(int rows, float_rows logits) const;
   void finish_output(const pass& batch, const norm_weights& norm, float_rows hidden);
 
   // cpu_decoder_experts.cpp

@@ -51,8 +51,8 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 8> supported = {"gpt2", "llama",   "qwen2",  "qwen3",
-                                                         "phi3", "smollm3", "gemma3", "qwen3moe"};
+  constexpr std::array<std::string_view, 9> supported = {"gpt2",    "llama",  "qwen2",   "qwen3",   "phi3",
+                                                         "smollm3", "gemma3", "granite", "qwen3moe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
            file.name);
@@ -167,7 +167,7 @@ void read_gemma3(const arch_keys& keys, model_config& into) {
   detail::set_gemma3_traits(into);
   if (keys.get<double>("final_logit_softcapping").value_or(0.0) != 0)
     refuse("{}: \"{}\" is not supported", keys.where(), keys.full("final_logit_softcapping"));
-  if (into.layers == layers_of_27b) into.score_dim = into.hidden / into.heads;
+  if (into.layers == layers_of_27b) into.score_dim = static_cast<double>(into.hidden / into.heads);
   into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
   const auto size = keys.size("attention.sliding_window");
   for (const bool slides : sliding_layers(keys, into)) {
@@ -181,6 +181,21 @@ void read_smollm3(model_config& into) {
   constexpr std::size_t interval = 4;
   for (std::size_t i = 0; i < listed_layers(into); ++i)
     into.layer_ropes.push_back((i + 1) % interval == 0 ? layer_rope::none : layer_rope::global);
+}
+
+/// Factors of zero are none, as llama.cpp has it. A model may have been trained without positions.
+void read_granite(const arch_keys& keys, model_config& into) {
+  const auto factor = [&](std::string_view key, double usual) {
+    const double value = keys.get<double>(key).value_or(0.0);
+    return value == 0 ? usual : value;
+  };
+  detail::set_granite_factors({.embeddings = factor("embedding_scale", 1),
+                               .residual = factor("residual_scale", 1),
+                               .scores = factor("attention.scale", 1.0 / into.score_divisor()),
+                               .logits = keys.needed<double>("logit_scale")},
+                              keys.where(), into);
+  if (!keys.get<bool>("rope.scaling.finetuned").value_or(true))
+    into.layer_ropes.assign(listed_layers(into), layer_rope::none);
 }
 
 void read_gpt2(const arch_keys& keys, model_config& into) {
@@ -197,6 +212,7 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   read_rope(keys, facts, into);
   if (into.family == "gemma3") return read_gemma3(keys, into);
   if (into.family == "smollm3") read_smollm3(into);
+  if (into.family == "granite") read_granite(keys, into);
   read_windows(keys, into);
 }
 

@@ -33,7 +33,7 @@ struct family_defaults {
   bool tied = false;
   std::int32_t bos = -1, eos = -1;
 };
-constexpr std::array<family_defaults, 10> families = {{
+constexpr std::array<family_defaults, 11> families = {{
     {.name = "gpt2",
      .type = "gpt2",
      .architecture = "GPT2LMHeadModel",
@@ -123,6 +123,14 @@ constexpr std::array<family_defaults, 10> families = {{
      .tied = true,
      .bos = 128000,
      .eos = 128001},
+    {.name = "granite",
+     .type = "granite",
+     .architecture = "GraniteForCausalLM",
+     .vocab = 32000,
+     .ffn = 11008,
+     .context = 2048,
+     .bos = 1,
+     .eos = 2},
     {.name = "gemma3",
      .type = "gemma3_text",
      .architecture = "Gemma3ForCausalLM",
@@ -220,7 +228,8 @@ void read_biases(const fields& config, model_config& into) {
   for (const std::string_view without : {"phi3", "mistral", "mixtral", "qwen2"})
     if (into.family == without) return;
   into.qkv_bias = into.out_bias = attention;
-  if (into.family == "llama" || into.family == "smollm3") into.mlp_bias = config.boolean("mlp_bias").value_or(false);
+  for (const std::string_view with : {"llama", "smollm3", "granite"})
+    if (into.family == with) into.mlp_bias = config.boolean("mlp_bias").value_or(false);
 }
 
 void read_activation(const fields& config, model_config& into) {
@@ -247,10 +256,19 @@ void read_experts(const fields& config, model_config& into) {
 
 void read_gemma3(const fields& config, model_config& into) {
   detail::set_gemma3_traits(into);
-  into.score_dim = bounded(config, "query_pre_attn_scalar", 256);
+  into.score_dim = static_cast<double>(bounded(config, "query_pre_attn_scalar", 256));
   for (const std::string_view key : {"attn_logit_softcapping", "final_logit_softcapping"})
     if (config.has(key)) refuse("{}: \"{}\" is not supported", config.where(), key);
   refuse_unless(config, "use_bidirectional_attention", false);
+}
+
+void read_granite(const fields& config, model_config& into) {
+  const auto factor = [&](std::string_view key) { return config.number(key).value_or(1.0); };
+  detail::set_granite_factors({.embeddings = factor("embedding_multiplier"),
+                               .residual = factor("residual_multiplier"),
+                               .scores = factor("attention_multiplier"),
+                               .logits = factor("logits_scaling")},
+                              config.where(), into);
 }
 
 void read_llama_like(const fields& config, const family_defaults& defaults, model_config& into) {
@@ -266,6 +284,7 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   into.norm_eps = static_cast<float>(config.number("rms_norm_eps").value_or(defaults.norm_eps));
   into.qk_norm = into.family.starts_with("qwen3");
   if (into.family == "gemma3") read_gemma3(config, into);
+  if (into.family == "granite") read_granite(config, into);
   if (into.family == "qwen3moe" || into.family == "mixtral") read_experts(config, into);
   read_biases(config, into);
   into.rope.theta = defaults.theta;

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -47,8 +48,8 @@ struct rope_config {
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
-  std::string
-      family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3", "qwen3moe", "mixtral"
+  std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3", "granite",
+                       ///< "qwen3moe", "mixtral"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -67,7 +68,8 @@ struct model_config {
   bool whole_shares = true;       ///< shares of the experts taken add up to one; else to what the router gave them
   bool output_norms = false;      ///< what attention and mlp give is normalized before it is added
   float embedding_factor = 1.0f;  ///< of the embeddings as the first layer gets them, not of a tied head
-  std::int64_t score_dim = 0;     ///< attention's scores are divided by the root of it; 0: of head_dim
+  double score_dim = 0;           ///< attention's scores are divided by the root of it; 0: of head_dim
+  float logit_factor = 1.0f;      ///< of what the head gives
   position_kind position = position_kind::rotary;
   std::int64_t rotary_dim = 0;  ///< how much of each head turns, from its beginning; 0: all of it
   rope_config rope, local_rope;
@@ -92,7 +94,9 @@ struct model_config {
   }
   bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
   std::int64_t turned_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
-  std::int64_t divided_dim() const { return score_dim > 0 ? score_dim : head_dim; }
+  float score_divisor() const {
+    return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
+  }
 };
 
 /// Reads a Hugging Face config.json (and generation_config.json beside it, for end tokens) or refuses it by the
@@ -114,6 +118,11 @@ namespace detail {
 void set_gpt2_traits(model_config& config);
 /// What all Gemma 3 have in common, but for their ropes. `config` has its sizes.
 void set_gemma3_traits(model_config& config);
+/// Granite multiplies embeddings, scores and what attention and mlp give by numbers, and divides logits by one.
+struct granite_factors {
+  double embeddings = 1, residual = 1, scores = 1, logits = 1;
+};
+void set_granite_factors(const granite_factors& factors, const std::string& where, model_config& config);
 /// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
 void add_end_token(std::int64_t token, model_config& config);
 /// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.

@@ -190,7 +190,8 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   // Gemma's norms multiply by 1 + weight; conversion to GGUF adds the one.
   if (names == naming::hugging_face && config.family == "gemma3" && weight.vector) place.plus = 1;
   // llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head.
-  if (names == naming::gguf && (config.family == "llama" || config.family == "smollm3")) {
+  const bool is_interleaved = config.family == "llama" || config.family == "smollm3" || config.family == "granite";
+  if (names == naming::gguf && is_interleaved) {
     if (weight.part == name_of(linear_kind::q)) place.rope_heads = config.heads;
     if (weight.part == name_of(linear_kind::k)) place.rope_heads = config.kv_heads;
   }

@@ -13,7 +13,7 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
       dim_(config.head_dim),
       dim_stride_(rounded_up(config.head_dim, 16)),
       transposed_stride_(most_positions_ + 16),
-      factor_(1.0f / std::sqrt(static_cast<float>(config.divided_dim()))) {
+      factor_(1.0f / config.score_divisor()) {
   if (config.position == position_kind::rotary) angles_.push_back(angles_of(config.rope));
   if (std::count(config.layer_ropes.begin(), config.layer_ropes.end(), layer_rope::local) > 0)
     angles_.push_back(angles_of(config.local_rope));

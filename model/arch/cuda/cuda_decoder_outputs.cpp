@@ -34,6 +34,8 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
   finish({wanted.largest_of, wanted.rows}, codes, [&](int first, int count) {
     cuda::matmul(stream_, std::span(&product, 1),
                  {count, rows_of(normed_, model_->config.hidden), codes, scratch_.data()});
+    if (const float factor = model_->config.logit_factor; factor != 1)
+      cuda::finish_logits(stream_, {.rows = count, .n = cuts_.vocab.count(), .logits = product.y, .factor = factor});
     gather_(stream_, rows, count, cuts_.vocab, 0);
     const int found = std::clamp(static_cast<int>(largest) - first, 0, count);
     const auto floats = static_cast<std::size_t>(count - found) * stride;

@@ -348,8 +348,7 @@ std::int64_t attention_scratch_floats(const kv_layer& cache, int positions) {
 
 void attend(const stream& on, const attention_args& args) {
   const int group = args.heads / args.cache.heads;
-  const int divided = args.score_dim > 0 ? args.score_dim : args.cache.head_dim;
-  const float score_factor = 1.4426950408889634f / std::sqrt(static_cast<float>(divided));
+  const float score_factor = 1.4426950408889634f / args.divisor;
   const attention_plan tiles{args, group, score_factor, args.most_queries};
   attention_plan wide{args, group, score_factor, wide_tile_queries};
   wide.args.tiles += args.tile_count;

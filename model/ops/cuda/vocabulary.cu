@@ -107,6 +107,14 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) embed_row
   row.store(a.out.row(blockIdx.x), table.ins);
 }
 
+constexpr int logit_threads = 256;
+
+__global__ void __launch_bounds__(logit_threads) finish_row_parts(finish_logits_args a) {
+  await_last_kernel();
+  const std::int64_t i = std::int64_t{blockIdx.y} * logit_threads + threadIdx.x;
+  if (i < a.n) a.logits.row(blockIdx.x)[i] *= a.factor;
+}
+
 /// A logit and its place; of equal ones the first wins, and what is not a number never.
 struct candidate {
   float logit;
@@ -185,6 +193,11 @@ void embed(const stream& on, const embed_args& args) {
     launch_early("embed", embed_rows<decltype(share)>, dim3(static_cast<unsigned>(args.rows), blocks), share.threads,
                  on, args, table);
   });
+}
+
+void finish_logits(const stream& on, const finish_logits_args& args) {
+  const dim3 grid(static_cast<unsigned>(args.rows), ceil_div(args.n, logit_threads));
+  launch_early("finish_logits", finish_row_parts, grid, logit_threads, on, args);
 }
 
 std::int64_t argmax_scratch_floats(int rows) {

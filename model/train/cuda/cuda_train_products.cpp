@@ -198,11 +198,13 @@ void cuda_train_pass::loss(float factor, bool backward) {
                .eps = config.norm_eps,
                .out = final});
     multiply({.w = weights_.head, .rows = count, .x = final, .y = logits});
+    if (const float scale = config.logit_factor; scale != 1)
+      cuda::finish_logits(stream_, {.rows = count, .n = config.vocab_size, .logits = logits, .factor = scale});
     cuda::cross_entropy(stream_, {.rows = count,
                                   .n = config.vocab_size,
                                   .logits = logits,
                                   .targets = rows_.targets() + first,
-                                  .factor = factor,
+                                  .factor = factor * config.logit_factor,
                                   .results = losses_.data() + first});
     if (backward) head_back(first, count);
     pace();

@@ -116,7 +116,7 @@ cuda::softmax_args device_attention::softmax_of(const input& in, head_range head
           .heads = static_cast<int>(heads.count * group_),
           .positions = in.rows.positions(),
           .window = in.window,
-          .factor = 1.0f / std::sqrt(static_cast<float>(config_.divided_dim())),
+          .factor = 1.0f / config_.score_divisor(),
           .scores = scores_in(scores_),
           .gradients = scores_in(score_gradients_)};
 }

@@ -139,7 +139,7 @@ TEST(gguf_config, gemma3_has_windows_and_ropes_by_layer) {
   const auto usual = from_gguf(gemma());
   EXPECT_THAT(usual.windows, ElementsAre(9, 9));
   EXPECT_THAT(usual.layer_ropes, ElementsAre(local, local));
-  EXPECT_TRUE(usual.output_norms && usual.qk_norm && usual.divided_dim() == usual.head_dim);
+  EXPECT_TRUE(usual.output_norms && usual.qk_norm && usual.score_dim == 0);
   EXPECT_EQ(usual.local_rope.theta, 1e4);
   auto own = gemma().u32("gemma3.attention.sliding_window_pattern", 2).f32("gemma3.rope.freq_base_swa", 7e3f);
   EXPECT_THAT(from_gguf(own).windows, ElementsAre(9, 0));
@@ -155,6 +155,24 @@ TEST(gguf_config, every_fourth_layer_of_smollm3_does_not_turn_its_heads) {
   using enum layer_rope;
   EXPECT_THAT(from_gguf(gguf_of("smollm3", {"a", "b", "c", "d"}, 5)).layer_ropes,
               ElementsAre(global, global, global, none, global));
+}
+
+/// What is added to the rows is multiplied by a factor: instead the rows are over it from the beginning.
+TEST(gguf_config, granite_multiplies_by_factors) {
+  auto file = gguf_of("granite").f32("granite.logit_scale", 8).f32("granite.embedding_scale", 12);
+  file.f32("granite.residual_scale", 0.25f).f32("granite.attention.scale", 0.125f);
+  const auto config = from_gguf(file);
+  EXPECT_FLOAT_EQ(config.embedding_factor, 48);
+  EXPECT_FLOAT_EQ(config.norm_eps, 16 * from_gguf(gguf_of("llama")).norm_eps);
+  EXPECT_EQ(config.score_divisor(), 8);
+  EXPECT_EQ(config.logit_factor, 0.125f);
+  EXPECT_TRUE(config.layer_ropes.empty());
+  const auto bare = from_gguf(gguf_of("granite").f32("granite.logit_scale", 2));
+  EXPECT_TRUE(bare.embedding_factor == 1 && bare.score_divisor() == std::sqrt(static_cast<float>(bare.head_dim)));
+  const auto unturned =
+      gguf_of("granite").f32("granite.logit_scale", 2).key("granite.rope.scaling.finetuned", 7, std::string(1, '\0'));
+  EXPECT_THAT(from_gguf(unturned).layer_ropes, ElementsAre(layer_rope::none, layer_rope::none));
+  EXPECT_THAT(refusal([&] { from_gguf(gguf_of("granite")); }), HasSubstr("granite.logit_scale"));
 }
 
 TEST(gguf_config, mixtures_are_llama_or_qwen3moe) {

@@ -86,6 +86,7 @@ class gguf_names : public testing::Test {
     u32("block_count", config.layers), u32("embedding_length", config.hidden);
     u32("feed_forward_length", config.ffn), u32("context_length", config.context);
     u32("attention.head_count", config.heads), u32("attention.head_count_kv", config.kv_heads);
+    file.f32(family + ".logit_scale", 4.0f);
     u32("attention.key_length", config.head_dim), u32("attention.sliding_window", 16);
     return file;
   }
@@ -146,6 +147,10 @@ TEST_F(gguf_names, smollm3_turns_neighbours) {
 
 TEST_F(gguf_names, experts_lie_in_one_tensor) {
   expect_the_same_weights("qwen3-moe", mixture_parts, false, 0);
+}
+
+TEST_F(gguf_names, granite_turns_neighbours) {
+  expect_the_same_weights("granite", smollm3_parts, true, 0);
 }
 
 TEST_F(gguf_names, gemma3_has_four_norms_with_the_one_added) {

@@ -287,6 +287,19 @@ TEST(hf_config, of_a_gemma3_that_sees_pictures_the_language_model_is_read) {
   EXPECT_THAT(config.eos_tokens, ElementsAre(1, 6));
 }
 
+/// What is added to the rows is multiplied by a factor: instead the rows are over it from the beginning.
+TEST(hf_config, granite_multiplies_by_factors) {
+  const json factors = {{"embedding_multiplier", 12}, {"residual_multiplier", 0.25}, {"logits_scaling", 8.0}};
+  const auto config = parse(with(with(small("granite"), factors), {{"attention_multiplier", 0.015625}}));
+  EXPECT_FLOAT_EQ(config.embedding_factor, 48);
+  EXPECT_FLOAT_EQ(config.norm_eps, 16e-6f);
+  EXPECT_EQ(config.score_divisor(), 64);
+  EXPECT_EQ(config.logit_factor, 0.125f);
+  const auto bare = parse(small("granite"));
+  EXPECT_TRUE(bare.embedding_factor == 1 && bare.norm_eps == 1e-6f && bare.logit_factor == 1);
+  EXPECT_EQ(bare.score_divisor(), 1) << "not the root of a head's dimensions";
+}
+
 TEST(hf_config, mixtures_of_experts_say_how_many_there_are_and_are_taken) {
   const json some = {{"num_experts", 6}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 5}};
   const auto qwen = parse(with(small("qwen3_moe"), some));
@@ -413,6 +426,7 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"gemma_both_ways", "gemma3_text", {{"use_bidirectional_attention", true}}, "use_bidirectional"},
         bad_field{"gemma_activation", "gemma3_text", {{"hidden_activation", "relu"}}, "relu"},
         bad_field{"gemma_pattern", "gemma3_text", {{"sliding_window_pattern", 0}}, "sliding_window_pattern"},
+        bad_field{"granite_factor", "granite", {{"residual_multiplier", 0}}, "is 0, but should be 0.0001 to"},
         bad_field{"experts_zero", "mixtral", {{"num_local_experts", 0}}, "num_local_experts"},
         bad_field{"experts_many", "mixtral", {{"num_local_experts", 5000}}, "number of experts is 5000"},
         bad_field{"experts_taken", "mixtral", {{"num_experts_per_tok", 9}}, "experts for a token is 9"},

@@ -69,6 +69,7 @@ struct filled_cache {
 struct queries {
   int rows, group;
   std::int64_t window;
+  float divisor = 8;
 };
 
 std::vector<float> attend(const kernel_table& table, const filled_cache& cache, const queries& q, int head,
@@ -83,6 +84,7 @@ std::vector<float> attend(const kernel_table& table, const filled_cache& cache, 
   args.head_offset = head * cache.head_bytes;
   args.block_table = cache.table.data();
   args.head_dim = cache.dim;
+  args.divisor = q.divisor;
   args.group = q.group;
   args.q = x;
   args.out = out.data();
@@ -105,7 +107,7 @@ std::vector<float> reference(const filled_cache& cache, const queries& q, int he
       std::vector<double> weights;
       for (std::int64_t p = from; p < to; ++p) {
         const float* key = cache.keys.data() + (p * cache.kv_heads + head) * cache.dim;
-        weights.push_back(std::inner_product(key, key + cache.dim, query, 0.0) / std::sqrt(double(cache.dim)));
+        weights.push_back(std::inner_product(key, key + cache.dim, query, 0.0) / double(q.divisor));
       }
       const double most = *std::max_element(weights.begin(), weights.end());
       double sum = 0;
@@ -129,7 +131,8 @@ TEST(attention, equals_the_reference_and_itself_on_every_instruction_set) {
     const int rows = random.between(1, 12);
     const filled_cache cache(random, kernels(), kind, random.between(1, 3), dims[random.between(0, 7)],
                              rows + random.between(0, 90));
-    const queries q{rows, random.between(1, 5), random.between(0, 2) ? 0 : random.between(1, 40)};
+    const queries q{rows, random.between(1, 5), random.between(0, 2) ? 0 : random.between(1, 40),
+                    std::sqrt(static_cast<float>(cache.dim))};
     const auto x = random.rows(1, rows * q.group * cache.dim, rows * q.group * cache.dim);
     const int head = cache.kv_heads - 1;
     const auto expected = reference(cache, q, head, x.data());
@@ -170,7 +173,8 @@ TEST_P(attention_rows, have_the_same_bits_alone_and_among_others) {
             1,
             70 - rows + row,
             0,
-            scratch.data()};
+            scratch.data(),
+            all.divisor};
     kernels().attend(args);
     ASSERT_TRUE(std::equal(out.begin(), out.end(), together.begin() + row * 3 * 64)) << "row " << row;
   }

@@ -57,6 +57,16 @@ TEST(rows, norms_equal_the_formulas) {
   }
 }
 
+TEST(rows, are_multiplied_by_a_number) {
+  random_data random(8);
+  const auto x = random.rows(1, 48, 48);
+  expect_same_everywhere(48, [&](const auto& t, float* out) {
+    std::copy(x.data(), x.data() + 48, out);
+    t.multiply(out, 48, 0.3f);
+    for (std::size_t i = 0; i < 48; ++i) EXPECT_EQ(out[i], x[i] * 0.3f);
+  });
+}
+
 TEST(rows, activations_equal_the_formulas_over_the_whole_range) {
   std::vector<float> x;
   for (float v = -120; v < 120; v += 0.173f) x.push_back(v);

@@ -162,7 +162,7 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
       for (std::size_t j = first; j <= i; ++j) {
         double score = 0;
         for (std::size_t d = 0; d < at(dim); ++d) score += query[d] * keys[j][d];
-        total += weight[j - first] = std::exp(score / std::sqrt(static_cast<double>(config_.divided_dim())));
+        total += weight[j - first] = std::exp(score / static_cast<double>(config_.score_divisor()));
       }
       for (std::size_t j = first; j <= i; ++j)
         for (std::size_t d = 0; d < at(dim); ++d)
@@ -242,6 +242,7 @@ double reference_model::segment_loss(const training_rows& batch, const training_
     for (std::size_t token = 0; token < at(config_.vocab_size); ++token) {
       double logit = 0;
       for (std::size_t d = 0; d < hidden; ++d) logit += head[token * hidden + d] * last[r][d];
+      logit *= static_cast<double>(config_.logit_factor);
       total += std::exp(logit);
       if (token == at(target)) wanted = logit;
     }

@@ -285,6 +285,25 @@ TEST_F(cuda_rows, an_embedding_is_the_matrix_row_to_the_bit_for_every_scheme) {
   }
 }
 
+TEST_F(cuda_rows, logits_are_multiplied_by_a_factor) {
+  random_data random(5);
+  for (const std::int64_t n : {1, 300, 1029}) {
+    const std::int64_t stride = rounded_up(n, 4) + 4;
+    const auto logits = random_rows(random, 3, n, stride);
+    std::vector<float> expected = logits;
+    for (std::int64_t i = 0; i < 3 * stride; ++i)
+      if (i % stride < n) expected[std::size_t(i)] *= 0.3f;
+    const auto got = in_every_order([&] {
+      const device_array<float> on_device(logits);
+      const stream on;
+      finish_logits(on, {.rows = 3, .n = n, .logits = {on_device.data(), stride}, .factor = 0.3f});
+      on.wait();
+      return on_device.read();
+    });
+    EXPECT_TRUE(same_bits(got, expected));
+  }
+}
+
 /// In every order.
 std::vector<std::int32_t> largest_of(const std::vector<float>& logits, int rows, std::int64_t n, std::int64_t stride) {
   const device_array<float> on_device(logits), scratch(std::size_t(argmax_scratch_floats(rows)));
