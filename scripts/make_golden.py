@@ -116,6 +116,18 @@ MODELS["granite"] = sizes(32, 4, 2, 40, 105) | {
     "attention_multiplier": 0.2, "logits_scaling": 4.0, "initializer_range": 0.02, "use_cache": True,
     "bos_token_id": 3, "pad_token_id": 0, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
 }
+MODELS["olmo2"] = sizes(40, 4, 2, 44, 106) | {
+    "architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2", "attention_bias": False, "attention_dropout": 0.0,
+    "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 500000.0, "rope_scaling": None,
+    "max_position_embeddings": 256, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 3, "pad_token_id": 0,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}
+MODELS["olmo3"] = MODELS["olmo2"] | sizes(32, 4, 4, 40, 107) | {
+    "architectures": ["Olmo3ForCausalLM"], "model_type": "olmo3", "sliding_window": 16,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "rope_scaling": {"factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 4.0, "beta_slow": 0.5,
+                     "attention_factor": 1.2, "rope_type": "yarn"},
+}
 SHARDED = {"llama"}
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -302,6 +314,8 @@ config.json occur in no greedy text.
 | qwen3-moe | BF16 | two of six experts for each token, whose shares add up to one; adapter on attention alone |
 | mixtral | F16 | three of five experts, names of their own |
 | granite | BF16 | factors of embeddings, scores, logits, and of what attention and mlp give |
+| olmo2 | BF16 | norms of outputs alone, one norm over all heads of q and one over those of k; sizes that no vector divides |
+| olmo3 | BF16 | the same with a layer that has a window and a rope of its own, beside YaRN |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 

@@ -166,11 +166,24 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidde
   prepare_input(batch.rows, normed, qkv,
                 [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
   multiply(batch, layer, normed, qkv);
+  if (model_->config.joint_qk_norm) {
+    normalize_heads(batch, weights.q_norm, {q_.data(), q_stride_}, cuts_.q);
+    normalize_heads(batch, weights.k_norm, {k_.data(), kv_stride_}, cuts_.kv);
+  }
   attend_heads(layer);
   const linear_product o[] = {output_product(linear_kind::o, weights.o, hidden)};
   prepare_gathered(batch.rows, mixed, cuts_.q, o, [](int) {});
   multiply(batch, layer, mixed, o);
   finish_output(batch, weights.attention_output_norm, hidden);
+}
+
+/// All heads of a row at once, which all ranks need whole for that.
+void cpu_decoder::normalize_heads(const pass& batch, const norm_weights& norm, float_rows heads,
+                                  const column_cut& cut) {
+  gather_(with_, heads.data, batch.rows, heads.stride, cut);
+  for_rows(with_.pool, batch.rows, 8, [&](int row) {
+    with_.kernels.rms_norm(heads.row(row), norm.weight, cut.ends.back(), model_->config.norm_eps, heads.row(row));
+  });
 }
 
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
@@ -292,7 +305,9 @@ void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args>
 
 void cpu_decoder::normalize(const norm_weights& norm, const float* from, float* to) const {
   const model_config& config = model_->config;
-  if (config.norm == norm_kind::rms)
+  if (!norm.weight)
+    std::copy_n(from, hidden_stride(), to);
+  else if (config.norm == norm_kind::rms)
     with_.kernels.rms_norm(from, norm.weight, config.hidden, config.norm_eps, to);
   else
     with_.kernels.layer_norm(from, norm.weight, norm.bias, config.hidden, config.norm_eps, to);

@@ -33,7 +33,7 @@ struct family_defaults {
   bool tied = false;
   std::int32_t bos = -1, eos = -1;
 };
-constexpr std::array<family_defaults, 11> families = {{
+constexpr std::array<family_defaults, 13> families = {{
     {.name = "gpt2",
      .type = "gpt2",
      .architecture = "GPT2LMHeadModel",
@@ -131,6 +131,23 @@ constexpr std::array<family_defaults, 11> families = {{
      .context = 2048,
      .bos = 1,
      .eos = 2},
+    {.name = "olmo2",
+     .type = "olmo2",
+     .architecture = "Olmo2ForCausalLM",
+     .vocab = 50304,
+     .ffn = 11008,
+     .context = 2048,
+     .norm_eps = 1e-5,
+     .eos = 50279},
+    {.name = "olmo3",
+     .type = "olmo3",
+     .architecture = "Olmo3ForCausalLM",
+     .vocab = 50304,
+     .ffn = 11008,
+     .context = 2048,
+     .norm_eps = 1e-5,
+     .theta = 5e5,
+     .eos = 50279},
     {.name = "gemma3",
      .type = "gemma3_text",
      .architecture = "Gemma3ForCausalLM",
@@ -285,6 +302,7 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   into.qk_norm = into.family.starts_with("qwen3");
   if (into.family == "gemma3") read_gemma3(config, into);
   if (into.family == "granite") read_granite(config, into);
+  if (into.family.starts_with("olmo")) detail::set_olmo2_traits(into);
   if (into.family == "qwen3moe" || into.family == "mixtral") read_experts(config, into);
   read_biases(config, into);
   into.rope.theta = defaults.theta;

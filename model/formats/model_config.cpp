@@ -158,6 +158,11 @@ void detail::set_gemma3_traits(model_config& config) {
   config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
 }
 
+void detail::set_olmo2_traits(model_config& config) {
+  config.input_norms = false;
+  config.output_norms = config.qk_norm = config.joint_qk_norm = true;
+}
+
 /// Norms take a common factor out of their rows again. So instead of all that is added to the rows being multiplied by
 /// the residual factor, the rows are over it from the beginning, and what norms add to their squares is over its
 /// square.
@@ -192,9 +197,9 @@ std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, what decides
   // names, and the tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
-               gated_mlp, experts, experts_taken, whole_shares, output_norms, embedding_factor, score_dim, logit_factor,
-               position, rotary_dim, rope, local_rope, layer_ropes, qkv_bias, out_bias, mlp_bias, qk_norm,
-               tied_embeddings, sees_pictures, windows, eos_tokens, bos_token] = config;
+               gated_mlp, experts, experts_taken, whole_shares, input_norms, output_norms, embedding_factor, score_dim,
+               logit_factor, position, rotary_dim, rope, local_rope, layer_ropes, qkv_bias, out_bias, mlp_bias, qk_norm,
+               joint_qk_norm, tied_embeddings, sees_pictures, windows, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -204,10 +209,12 @@ std::string arithmetic_of(const model_config& config) {
   // only where they count: other models keep the line that jobs of earlier builds know
   said += rare_part_of(rope);
   if (experts != 0) said += fmt::format(" experts {} {} {}", experts, experts_taken, whole_shares);
+  if (!input_norms) said += " no input norms";
   if (output_norms) said += " output norms";
   if (embedding_factor != 1) said += fmt::format(" embeddings {}", embedding_factor);
   if (score_dim != 0) said += fmt::format(" score dim {}", score_dim);
   if (logit_factor != 1) said += fmt::format(" logits {}", logit_factor);
+  if (joint_qk_norm) said += " joint qk_norm";
   if (rotary_dim != 0) said += fmt::format(" rotary dim {}", rotary_dim);
   if (layer_ropes.empty()) return said;
   said += fmt::format(" local {}{} by layer", usual_part_of(local_rope), rare_part_of(local_rope));

@@ -49,7 +49,7 @@ struct rope_config {
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
   std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3", "granite",
-                       ///< "qwen3moe", "mixtral"
+                       ///< "olmo2", "olmo3", "qwen3moe", "mixtral"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -66,6 +66,7 @@ struct model_config {
   std::int64_t experts = 0;  ///< mlps of `ffn` in each layer, of which a token takes some; 0: one mlp for all tokens
   std::int64_t experts_taken = 0;
   bool whole_shares = true;       ///< shares of the experts taken add up to one; else to what the router gave them
+  bool input_norms = true;        ///< what attention and mlp read is normalized
   bool output_norms = false;      ///< what attention and mlp give is normalized before it is added
   float embedding_factor = 1.0f;  ///< of the embeddings as the first layer gets them, not of a tied head
   double score_dim = 0;           ///< attention's scores are divided by the root of it; 0: of head_dim
@@ -77,7 +78,8 @@ struct model_config {
   bool qkv_bias = false;
   bool out_bias = false;  ///< on the attention's output projection
   bool mlp_bias = false;
-  bool qk_norm = false;  ///< an rms norm over each head of q and k
+  bool qk_norm = false;        ///< an rms norm over each head of q and k
+  bool joint_qk_norm = false;  ///< which is one over all heads of q, and one over those of k
   bool tied_embeddings = false;
   bool sees_pictures = false;         ///< it is part of a Gemma 3 that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
@@ -93,6 +95,9 @@ struct model_config {
     return layer_ropes.empty() ? layer_rope::global : layer_ropes[static_cast<std::size_t>(layer)];
   }
   bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
+  bool norms_each_head() const { return qk_norm && !joint_qk_norm; }
+  std::int64_t q_norm_size() const { return joint_qk_norm ? heads * head_dim : head_dim; }
+  std::int64_t k_norm_size() const { return joint_qk_norm ? kv_heads * head_dim : head_dim; }
   std::int64_t turned_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
   float score_divisor() const {
     return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
@@ -118,6 +123,8 @@ namespace detail {
 void set_gpt2_traits(model_config& config);
 /// What all Gemma 3 have in common, but for their ropes. `config` has its sizes.
 void set_gemma3_traits(model_config& config);
+/// What OLMo 2 and 3 have in common.
+void set_olmo2_traits(model_config& config);
 /// Granite multiplies embeddings, scores and what attention and mlp give by numbers, and divides logits by one.
 struct granite_factors {
   double embeddings = 1, residual = 1, scores = 1, logits = 1;

@@ -67,7 +67,7 @@ void attention_pass::gather(const task& t, const_float_rows from, std::int64_t h
 void attention_pass::place(const task& t, const trained_norm& norm, float* head) const {
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* row = head + i * dim_stride_;
-    if (config_.qk_norm) t.with.kernels.rms_norm(row, norm.weight, dim_, config_.norm_eps, row);
+    if (config_.norms_each_head()) t.with.kernels.rms_norm(row, norm.weight, dim_, config_.norm_eps, row);
     turn(t, i, row, false);
   }
 }
@@ -84,7 +84,7 @@ void attention_pass::scatter_back(const task& t, std::int64_t head, float* gradi
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* row = gradients + i * dim_stride_;
     turn(t, i, row, true);
-    if (config_.qk_norm) {
+    if (config_.norms_each_head()) {
       std::fill_n(t.s.row, dim_stride_, 0.0f);
       std::fill_n(t.s.row_gradient, dim_stride_, 0.0f);
       std::copy_n(to.raw.row(t.first + i) + head * dim_, dim_, t.s.row);
@@ -240,7 +240,7 @@ void attention_pass::forward(const compute& with, const input& in, float_rows ou
 }
 
 void attention_pass::backward(const compute& with, const input& in, const gradients& result) {
-  const bool trains_norms = config_.qk_norm && in.layer.q_norm.weight_gradient;
+  const bool trains_norms = config_.norms_each_head() && in.layer.q_norm.weight_gradient;
   norm_gradients_ = aligned_buffer<float>(trains_norms ? to_size(task_count(in) * 2 * dim_stride_) : 0);
   for_tasks(with, in, [&](const task& t) {
     prepare_keys(t, true);

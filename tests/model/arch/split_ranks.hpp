@@ -32,6 +32,8 @@ inline const std::map<std::string, std::string> split_shapes{
     {"granite", R"({"model_type": "granite", "hidden_size": 96, "num_attention_heads": 8, "num_key_value_heads": 4,
                     "intermediate_size": 100, "num_hidden_layers": 2, "vocab_size": 130, "embedding_multiplier": 3,
                     "residual_multiplier": 0.4, "attention_multiplier": 0.2, "logits_scaling": 5)"},
+    {"olmo2", R"({"model_type": "olmo2", "hidden_size": 72, "num_attention_heads": 12, "num_key_value_heads": 6,
+                  "intermediate_size": 100, "num_hidden_layers": 2, "vocab_size": 130)"},
     {"gpt2", R"({"model_type": "gpt2", "n_embd": 96, "n_head": 4, "n_layer": 2, "n_positions": 64, "vocab_size": 97)"}};
 
 /// Random weights as the Hugging Face format has them.

@@ -175,6 +175,23 @@ TEST(gguf_config, granite_multiplies_by_factors) {
   EXPECT_THAT(refusal([&] { from_gguf(gguf_of("granite")); }), HasSubstr("granite.logit_scale"));
 }
 
+TEST(gguf_config, olmo3_is_olmo2_with_windows_and_ropes_by_layer) {
+  using enum layer_rope;
+  const auto two = from_gguf(gguf_of("olmo2"));
+  EXPECT_TRUE(!two.input_norms && two.output_norms && two.joint_qk_norm && two.windows.empty());
+  EXPECT_EQ(two.q_norm_size(), 8);
+  EXPECT_EQ(two.k_norm_size(), 4);
+  auto file = gguf_of("olmo2", {"a", "b", "c", "d"}, 4).u32("olmo2.attention.sliding_window", 9);
+  file.f32("olmo2.rope.freq_base", 5e5f).string("olmo2.rope.scaling.type", "yarn");
+  const auto three = from_gguf(file.f32("olmo2.rope.scaling.factor", 4));
+  EXPECT_THAT(three.windows, ElementsAre(9, 9, 9, 0));
+  EXPECT_THAT(three.layer_ropes, ElementsAre(local, local, local, global));
+  EXPECT_TRUE(three.rope.scaling == rope_scaling::yarn && three.local_rope.scaling == rope_scaling::none);
+  EXPECT_EQ(three.local_rope.theta, 5e5);
+  const auto listed = file.booleans("olmo2.attention.sliding_window_pattern", {false, true, true, false});
+  EXPECT_THAT(from_gguf(listed).windows, ElementsAre(0, 9, 9, 0));
+}
+
 TEST(gguf_config, mixtures_are_llama_or_qwen3moe) {
   const auto mixtral = from_gguf(gguf_of("llama").u32("llama.expert_count", 8).u32("llama.expert_used_count", 2));
   EXPECT_TRUE(mixtral.experts == 8 && mixtral.experts_taken == 2 && mixtral.ffn == 12 && mixtral.whole_shares);

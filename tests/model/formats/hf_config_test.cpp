@@ -300,6 +300,26 @@ TEST(hf_config, granite_multiplies_by_factors) {
   EXPECT_EQ(bare.score_divisor(), 1) << "not the root of a head's dimensions";
 }
 
+TEST(hf_config, olmo2_normalizes_outputs_and_all_heads_at_once) {
+  const auto config = parse(small("olmo2"));
+  EXPECT_TRUE(!config.input_norms && config.output_norms && config.qk_norm && config.joint_qk_norm);
+  EXPECT_EQ(config.q_norm_size(), 8);
+  EXPECT_EQ(config.k_norm_size(), 4);
+  EXPECT_TRUE(config.windows.empty() && config.layer_ropes.empty() && !config.tied_embeddings);
+  EXPECT_TRUE(parse(with(small("olmo2"), {{"attention_bias", true}})).out_bias);
+}
+
+TEST(hf_config, olmo3_has_windows_and_ropes_by_layer) {
+  using enum layer_rope;
+  const json yarn = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 64}};
+  const auto config = parse(with(small("olmo3"), {{"num_hidden_layers", 5}, {"rope_scaling", yarn}}));
+  EXPECT_THAT(config.windows, ElementsAre(4096, 4096, 4096, 0, 4096));
+  EXPECT_THAT(config.layer_ropes, ElementsAre(local, local, local, global, local));
+  EXPECT_TRUE(config.rope.scaling == rope_scaling::yarn && config.local_rope.scaling == rope_scaling::none);
+  EXPECT_TRUE(config.rope.theta == 5e5 && config.local_rope.theta == 5e5);
+  EXPECT_EQ(parse(with(small("olmo3"), {{"rope_theta", 7e3}})).local_rope.theta, 7e3);
+}
+
 TEST(hf_config, mixtures_of_experts_say_how_many_there_are_and_are_taken) {
   const json some = {{"num_experts", 6}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 5}};
   const auto qwen = parse(with(small("qwen3_moe"), some));

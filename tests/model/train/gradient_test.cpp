@@ -112,6 +112,8 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"smollm3", {}, train_precision::fine, 1e-4},
                                          gradient_case{"gemma3", {}, train_precision::fine, 1e-4},
                                          gradient_case{"granite", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"olmo2", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"olmo3", {}, train_precision::fine, 1e-4},
                                          gradient_case{"qwen3-moe", {}, train_precision::fine, 1e-4},
                                          gradient_case{"mixtral", {}, train_precision::fine, 1e-4}),
                          name_of_case);
