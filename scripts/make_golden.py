@@ -128,6 +128,13 @@ MODELS["olmo3"] = MODELS["olmo2"] | sizes(32, 4, 4, 40, 107) | {
     "rope_scaling": {"factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 4.0, "beta_slow": 0.5,
                      "attention_factor": 1.2, "rope_type": "yarn"},
 }
+MODELS["gemma2"] = sizes(32, 4, 2, 40, 108) | {
+    "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "attention_bias": False, "attention_dropout": 0.0,
+    "hidden_activation": "gelu_pytorch_tanh", "head_dim": 16, "rms_norm_eps": 1e-6, "max_position_embeddings": 256,
+    "query_pre_attn_scalar": 12, "rope_theta": 10000.0, "sliding_window": 16, "attn_logit_softcapping": 3.0,
+    "final_logit_softcapping": 0.25, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 2,
+    "pad_token_id": 0, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+}
 SHARDED = {"llama"}
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -143,7 +150,7 @@ ADAPTERS["qwen3"] |= dict(rank_pattern={"layers.1.self_attn.q_proj": 5, "down_pr
 
 def drawn(rng, name, shape, config):
     """One parameter's values: matrices keep the signal's size, norms and biases are far from one and zero."""
-    is_gemma = config["model_type"] == "gemma3_text"  # adds one to norms, and multiplies embeddings by sqrt(hidden)
+    is_gemma = config["model_type"] in ("gemma2", "gemma3_text")  # adds one to norms, and multiplies embeddings by sqrt(hidden)
     noise = rng.standard_normal(shape).astype(np.float32)
     if name.endswith("bias"):
         return 0.2 * noise
@@ -316,6 +323,7 @@ config.json occur in no greedy text.
 | granite | BF16 | factors of embeddings, scores, logits, and of what attention and mlp give |
 | olmo2 | BF16 | norms of outputs alone, one norm over all heads of q and one over those of k; sizes that no vector divides |
 | olmo3 | BF16 | the same with a layer that has a window and a rope of its own, beside YaRN |
+| gemma2 | BF16 | caps of scores and logits that both count; otherwise as gemma3, with one rope and no norms of heads |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 

@@ -118,12 +118,15 @@ const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wante
 }
 
 void cpu_decoder::finish_logits(int rows, float_rows logits) const {
-  const float factor = model_->config.logit_factor;
-  if (factor == 1) return;
+  const float factor = model_->config.logit_factor, cap = model_->config.logit_cap;
+  if (factor == 1 && cap == 0) return;
   constexpr std::int64_t columns = 4096;
   with_.pool.run_pieces(cuts_.vocab.count(), columns, [&](std::int64_t first, std::int64_t count, int) {
-    for (int row = 0; row < rows; ++row)
-      with_.kernels.multiply(logits.row(row) + cuts_.vocab.first + first, count, factor);
+    for (int row = 0; row < rows; ++row) {
+      float* part = logits.row(row) + cuts_.vocab.first + first;
+      if (factor != 1) with_.kernels.multiply(part, count, factor);
+      if (cap != 0) with_.kernels.cap(part, count, cap);
+    }
   });
 }
 

@@ -99,6 +99,7 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   args.block_table = task.sequence->blocks;
   args.head_dim = static_cast<int>(config.head_dim);
   args.divisor = config.score_divisor();
+  args.cap = config.score_cap;
   args.group = static_cast<int>(group);
   args.q = q_.data() + row * q_stride_ + head_start;
   args.out = mixed_.data() + row * q_stride_ + head_start;

@@ -51,8 +51,8 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 10> supported = {"gpt2",    "llama",  "qwen2",   "qwen3", "phi3",
-                                                          "smollm3", "gemma3", "granite", "olmo2", "qwen3moe"};
+  constexpr std::array<std::string_view, 11> supported = {"gpt2",   "llama",  "qwen2",   "qwen3", "phi3",    "smollm3",
+                                                          "gemma2", "gemma3", "granite", "olmo2", "qwen3moe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
            file.name);
@@ -170,12 +170,25 @@ void read_two_kinds_of_layers(const arch_keys& keys, std::int64_t usual_period, 
   }
 }
 
-void read_gemma3(const arch_keys& keys, model_config& into) {
-  constexpr std::int64_t layers_of_27b = 62;  // whose scores are divided by another number: no key says so
-  detail::set_gemma3_traits(into);
-  if (keys.get<double>("final_logit_softcapping").value_or(0.0) != 0)
-    refuse("{}: \"{}\" is not supported", keys.where(), keys.full("final_logit_softcapping"));
+/// No key says what the scores of the largest models are divided by.
+void read_gemma(const arch_keys& keys, std::int64_t layers_of_27b, model_config& into) {
+  detail::set_gemma_traits(into);
+  const bool is_second = into.family == "gemma2";
+  const auto cap = [&](std::string_view key, double usual) {
+    return static_cast<float>(keys.get<double>(key).value_or(is_second ? usual : 0.0));
+  };
+  into.score_cap = cap("attn_logit_softcapping", 50), into.logit_cap = cap("final_logit_softcapping", 30);
   if (into.layers == layers_of_27b) into.score_dim = static_cast<double>(into.hidden / into.heads);
+}
+
+void read_gemma2(const arch_keys& keys, model_config& into) {
+  read_gemma(keys, 46, into);
+  const auto size = keys.size("attention.sliding_window", 4096);
+  for (const bool slides : sliding_layers(keys, 2, into)) into.windows.push_back(slides ? size : 0);
+}
+
+void read_gemma3(const arch_keys& keys, model_config& into) {
+  read_gemma(keys, 62, into);
   into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
   read_two_kinds_of_layers(keys, 6, into);
 }
@@ -222,6 +235,7 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   into.out_bias = facts.out_bias;
   into.mlp_bias = facts.mlp_bias;
   read_rope(keys, facts, into);
+  if (into.family == "gemma2") return read_gemma2(keys, into);
   if (into.family == "gemma3") return read_gemma3(keys, into);
   if (into.family == "olmo2") return read_olmo2(keys, into);
   if (into.family == "smollm3") read_smollm3(into);

@@ -33,7 +33,7 @@ struct family_defaults {
   bool tied = false;
   std::int32_t bos = -1, eos = -1;
 };
-constexpr std::array<family_defaults, 13> families = {{
+constexpr std::array<family_defaults, 14> families = {{
     {.name = "gpt2",
      .type = "gpt2",
      .architecture = "GPT2LMHeadModel",
@@ -148,6 +148,20 @@ constexpr std::array<family_defaults, 13> families = {{
      .norm_eps = 1e-5,
      .theta = 5e5,
      .eos = 50279},
+    {.name = "gemma2",
+     .type = "gemma2",
+     .architecture = "Gemma2ForCausalLM",
+     .vocab = 256000,
+     .hidden = 2304,
+     .layers = 26,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .ffn = 9216,
+     .context = 8192,
+     .tied = true,
+     .bos = 2,
+     .eos = 1},
     {.name = "gemma3",
      .type = "gemma3_text",
      .architecture = "Gemma3ForCausalLM",
@@ -250,7 +264,7 @@ void read_biases(const fields& config, model_config& into) {
 }
 
 void read_activation(const fields& config, model_config& into) {
-  const bool is_gemma = into.family == "gemma3";
+  const bool is_gemma = into.family.starts_with("gemma");
   const std::string_view key = is_gemma ? "hidden_activation" : "hidden_act";
   const std::string_view usual = is_gemma ? "gelu_pytorch_tanh" : "silu";
   const auto given = config.text(key).value_or(std::string(usual));
@@ -271,11 +285,18 @@ void read_experts(const fields& config, model_config& into) {
     refuse("{}: layers without experts beside layers with them are not supported", config.where());
 }
 
-void read_gemma3(const fields& config, model_config& into) {
-  detail::set_gemma3_traits(into);
+/// None where the file says null.
+float read_cap(const fields& config, std::string_view key, double usual) {
+  const bool absent = !config.names(key);
+  return static_cast<float>(config.number(key).value_or(absent ? usual : 0.0));
+}
+
+void read_gemma(const fields& config, model_config& into) {
+  const bool is_second = into.family == "gemma2";
+  detail::set_gemma_traits(into);
   into.score_dim = static_cast<double>(bounded(config, "query_pre_attn_scalar", 256));
-  for (const std::string_view key : {"attn_logit_softcapping", "final_logit_softcapping"})
-    if (config.has(key)) refuse("{}: \"{}\" is not supported", config.where(), key);
+  into.score_cap = read_cap(config, "attn_logit_softcapping", is_second ? 50 : 0);
+  into.logit_cap = read_cap(config, "final_logit_softcapping", is_second ? 30 : 0);
   refuse_unless(config, "use_bidirectional_attention", false);
 }
 
@@ -300,7 +321,7 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   into.context = bounded(config, "max_position_embeddings", defaults.context);
   into.norm_eps = static_cast<float>(config.number("rms_norm_eps").value_or(defaults.norm_eps));
   into.qk_norm = into.family.starts_with("qwen3");
-  if (into.family == "gemma3") read_gemma3(config, into);
+  if (into.family.starts_with("gemma")) read_gemma(config, into);
   if (into.family == "granite") read_granite(config, into);
   if (into.family.starts_with("olmo")) detail::set_olmo2_traits(into);
   if (into.family == "qwen3moe" || into.family == "mixtral") read_experts(config, into);

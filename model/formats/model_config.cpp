@@ -152,9 +152,10 @@ void detail::set_gpt2_traits(model_config& config) {
   config.qkv_bias = config.out_bias = config.mlp_bias = true;
 }
 
-void detail::set_gemma3_traits(model_config& config) {
+void detail::set_gemma_traits(model_config& config) {
   config.activation = activation_kind::gelu_tanh;
-  config.output_norms = config.qk_norm = true;
+  config.output_norms = true;
+  config.qk_norm = config.family == "gemma3";
   config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
 }
 
@@ -198,8 +199,9 @@ std::string arithmetic_of(const model_config& config) {
   // names, and the tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
                gated_mlp, experts, experts_taken, whole_shares, input_norms, output_norms, embedding_factor, score_dim,
-               logit_factor, position, rotary_dim, rope, local_rope, layer_ropes, qkv_bias, out_bias, mlp_bias, qk_norm,
-               joint_qk_norm, tied_embeddings, sees_pictures, windows, eos_tokens, bos_token] = config;
+               score_cap, logit_cap, logit_factor, position, rotary_dim, rope, local_rope, layer_ropes, qkv_bias,
+               out_bias, mlp_bias, qk_norm, joint_qk_norm, tied_embeddings, sees_pictures, windows, eos_tokens,
+               bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -213,6 +215,7 @@ std::string arithmetic_of(const model_config& config) {
   if (output_norms) said += " output norms";
   if (embedding_factor != 1) said += fmt::format(" embeddings {}", embedding_factor);
   if (score_dim != 0) said += fmt::format(" score dim {}", score_dim);
+  if (score_cap != 0 || logit_cap != 0) said += fmt::format(" caps {} {}", score_cap, logit_cap);
   if (logit_factor != 1) said += fmt::format(" logits {}", logit_factor);
   if (joint_qk_norm) said += " joint qk_norm";
   if (rotary_dim != 0) said += fmt::format(" rotary dim {}", rotary_dim);
@@ -229,6 +232,8 @@ void check(const model_config& config, const std::string& where) {
   if (!in_range(config.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon is {}", where, config.norm_eps);
   if (!in_range(config.embedding_factor, 1e-6, 1e6))
     refuse("{}: the embeddings' factor is {}", where, config.embedding_factor);
+  for (const float cap : {config.score_cap, config.logit_cap})
+    if (cap != 0 && !in_range(cap, 1e-3, 1e6)) refuse("{}: scores or logits are capped at {}", where, cap);
   if (!in_range(config.logit_factor, 1e-6, 1e6)) refuse("{}: the logits' factor is {}", where, config.logit_factor);
   check_rope(config.rope, config, where);
   check_rope(config.local_rope, config, where);

@@ -48,8 +48,8 @@ struct rope_config {
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
-  std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3", "granite",
-                       ///< "olmo2", "olmo3", "qwen3moe", "mixtral"
+  std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma2", "gemma3",
+                       ///< "granite", "olmo2", "olmo3", "qwen3moe", "mixtral"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -70,7 +70,9 @@ struct model_config {
   bool output_norms = false;      ///< what attention and mlp give is normalized before it is added
   float embedding_factor = 1.0f;  ///< of the embeddings as the first layer gets them, not of a tied head
   double score_dim = 0;           ///< attention's scores are divided by the root of it; 0: of head_dim
-  float logit_factor = 1.0f;      ///< of what the head gives
+  /// Scores and logits come no further than these from zero: cap * tanh(x / cap). 0: as they are.
+  float score_cap = 0, logit_cap = 0;
+  float logit_factor = 1.0f;  ///< of what the head gives, before the cap
   position_kind position = position_kind::rotary;
   std::int64_t rotary_dim = 0;  ///< how much of each head turns, from its beginning; 0: all of it
   rope_config rope, local_rope;
@@ -121,8 +123,8 @@ namespace detail {
 
 /// What all models of GPT-2's family have in common: norms, activation, positions and biases.
 void set_gpt2_traits(model_config& config);
-/// What all Gemma 3 have in common, but for their ropes. `config` has its sizes.
-void set_gemma3_traits(model_config& config);
+/// What Gemma 2 and 3 have in common. `config` has its sizes.
+void set_gemma_traits(model_config& config);
 /// What OLMo 2 and 3 have in common.
 void set_olmo2_traits(model_config& config);
 /// Granite multiplies embeddings, scores and what attention and mlp give by numbers, and divides logits by one.

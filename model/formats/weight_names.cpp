@@ -190,7 +190,7 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   // GPT-2's linear layers are Conv1D, [in, out]; embeddings and the head are not.
   if (names == naming::gpt2) place.transposed = weight.layer >= 0 && !weight.vector;
   // Gemma's norms multiply by 1 + weight; conversion to GGUF adds the one.
-  if (names == naming::hugging_face && config.family == "gemma3" && weight.vector) place.plus = 1;
+  if (names == naming::hugging_face && config.family.starts_with("gemma") && weight.vector) place.plus = 1;
   // llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head.
   const bool is_interleaved = config.family == "llama" || config.family == "smollm3" || config.family == "granite";
   if (names == naming::gguf && is_interleaved) {

@@ -140,6 +140,7 @@ struct attention_args {
   std::int64_t window = 0;          ///< 0: all; else only that many positions up to its own
   float* scratch = nullptr;         ///< attention_scratch floats
   float divisor = 1;                ///< of the scores
+  float cap = 0;                    ///< scores become cap * tanh(score / cap); 0: stay as they are
 
   /// The head that this thread is likely to attend next is asked for meanwhile: its blocks, and its place in them.
   const std::int32_t* next_table = nullptr;
@@ -176,6 +177,7 @@ struct kernel_table {
   void (*gelu_tanh)(const float* x, std::int64_t n, float* out);
   void (*add)(const float* x, std::int64_t n, float* into);
   void (*multiply)(float* x, std::int64_t n, float by);
+  void (*cap)(float* x, std::int64_t n, float most);  ///< most * tanh(x / most)
   /// Turns each pair (x[i], x[i + turned / 2]) of each head by its angle; behind `turned` a head stays as it is.
   void (*rotate)(float* x, std::int64_t heads, std::int64_t dim, std::int64_t turned, const float* cosines,
                  const float* sines);

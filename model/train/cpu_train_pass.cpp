@@ -61,6 +61,7 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
   final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
   logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));
+  if (model.config.logit_cap != 0) slopes_ = aligned_buffer<float>(logits_.size());
   norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(options_.most_rows) * 2 * norm_stride()));
   row_numbers_.resize(to_size(options_.most_rows));
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0);

@@ -136,6 +136,7 @@ class cpu_train_pass final : public train_pass {
   buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
       lora_gradient_;
   buffer final_, final_gradient_, logits_, norm_gradients_;
+  buffer slopes_;                          // of capped logits
   std::vector<std::int64_t> row_numbers_;  // 0, 1, 2 …
   std::int64_t rows_ = 0;
   dropout_key dropout_;

@@ -344,7 +344,8 @@ void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
                          .scratch_floats = static_cast<std::int64_t>(scratch_.size()),
                          .wide_tile_count = shape.wide_attention_tiles,
                          .most_queries = has_single_rows ? std::min(group, cuda::tile_queries) : cuda::tile_queries,
-                         .divisor = config.score_divisor()});
+                         .divisor = config.score_divisor(),
+                         .cap = config.score_cap});
 }
 
 void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int32_t* gather,

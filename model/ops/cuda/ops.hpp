@@ -272,6 +272,7 @@ struct attention_args {
   int wide_tile_count = 0;
   int most_queries = tile_queries;  ///< that any tile which is not wide has
   float divisor = 1;                ///< of the scores
+  float cap = 0;                    ///< scores become cap * tanh(score / cap); 0: stay as they are
 };
 /// Working memory that lets few tiles be shared out over sections, some tiles at a time; where it does not hold one,
 /// the op takes a tile's sections one by one.
@@ -280,12 +281,14 @@ void attend(const stream& on, const attention_args& args);
 
 // ---- what comes out ----
 
-/// logits = logits * factor
+/// logits = logits * factor, and then no further than the cap from zero: cap * tanh(logits / cap)
 struct finish_logits_args {
   int rows = 0;
   std::int64_t n = 0;
   float_rows logits = {};
   float factor = 1;
+  float cap = 0;           ///< 0: none
+  float_rows slopes = {};  ///< how capped logits change with what they were; null: not made
 };
 void finish_logits(const stream& on, const finish_logits_args& args);
 

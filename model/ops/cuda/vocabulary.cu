@@ -1,4 +1,5 @@
 // The two ends of a model: a token's vector, and the token with the largest logit.
+#include "model/ops/cuda/activations.hpp"
 #include "model/ops/cuda/codes.hpp"
 #include "model/ops/cuda/factors.hpp"
 
@@ -112,7 +113,13 @@ constexpr int logit_threads = 256;
 __global__ void __launch_bounds__(logit_threads) finish_row_parts(finish_logits_args a) {
   await_last_kernel();
   const std::int64_t i = std::int64_t{blockIdx.y} * logit_threads + threadIdx.x;
-  if (i < a.n) a.logits.row(blockIdx.x)[i] *= a.factor;
+  if (i >= a.n) return;
+  float& logit = a.logits.row(blockIdx.x)[i];
+  logit *= a.factor;
+  if (a.cap == 0) return;
+  const soft_cap cap{a.cap};
+  logit = cap(logit);
+  if (a.slopes.data) a.slopes.row(blockIdx.x)[i] = cap.slope(logit) * a.factor;
 }
 
 /// A logit and its place; of equal ones the first wins, and what is not a number never.

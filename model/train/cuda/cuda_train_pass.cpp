@@ -84,6 +84,7 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
   final_ = buffer(to_size(loss_rows_ * padded_row(config.hidden)));
   final_gradient_ = buffer(final_.size());
   logits_ = buffer(to_size(loss_rows_ * padded_row(config.vocab_size)));
+  if (config.logit_cap != 0) slopes_ = buffer(logits_.size());
   slices_ = buffer(to_size(cuda::product_scratch_floats));
   take_library();
   stream_.wait();

@@ -148,7 +148,7 @@ class cuda_train_pass final : public train_pass {
   std::vector<activations> activations_;
   buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
       lora_gradient_;
-  buffer final_, final_gradient_, logits_, slices_;
+  buffer final_, final_gradient_, logits_, slopes_, slices_;
   std::unique_ptr<library_linears> library_;  ///< null: our own kernels serve alone
   bool all_by_library_ = false, mlp_can_be_rounded_ = false;
   std::string remark_;

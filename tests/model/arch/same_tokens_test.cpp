@@ -41,8 +41,10 @@ INSTANTIATE_TEST_SUITE_P(
         same_tokens_case{"qwen2", scheme::u8, kv_kind::i8}, same_tokens_case{"gpt2", scheme::q8, kv_kind::i8},
         same_tokens_case{"phi3", scheme::u8, kv_kind::i8}, same_tokens_case{"smollm3", scheme::bf16, kv_kind::f16},
         same_tokens_case{"gemma3", scheme::u8, kv_kind::f16}, same_tokens_case{"gemma3", scheme::f32, kv_kind::i8},
-        same_tokens_case{"granite", scheme::u8, kv_kind::f16}, same_tokens_case{"olmo2", scheme::u8, kv_kind::i8},
-        same_tokens_case{"olmo3", scheme::bf16, kv_kind::f16}, same_tokens_case{"qwen3-moe", scheme::u8, kv_kind::f16},
+        same_tokens_case{"granite", scheme::u8, kv_kind::f16}, same_tokens_case{"gemma2", scheme::u8, kv_kind::f16},
+        same_tokens_case{"gemma2", scheme::f32, kv_kind::i8}, same_tokens_case{"gemma2", scheme::bf16, kv_kind::f32},
+        same_tokens_case{"olmo2", scheme::u8, kv_kind::i8}, same_tokens_case{"olmo3", scheme::bf16, kv_kind::f16},
+        same_tokens_case{"qwen3-moe", scheme::u8, kv_kind::f16},
         same_tokens_case{"qwen3-moe", scheme::bf16, kv_kind::i8}, same_tokens_case{"mixtral", scheme::q4, kv_kind::f16},
         same_tokens_case{"mixtral", scheme::f32, kv_kind::f32}),
     [](const auto& info) { return name_of(info); });

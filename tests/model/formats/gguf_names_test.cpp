@@ -38,6 +38,18 @@ const std::vector<converted> gemma3_parts = {{"input_layernorm", "attn_norm"},
                                              {"mlp.up_proj", "ffn_up"},
                                              {"mlp.down_proj", "ffn_down"},
                                              {"post_feedforward_layernorm", "post_ffw_norm"}};
+const std::vector<converted> gemma2_parts = {{"input_layernorm", "attn_norm"},
+                                             {"self_attn.q_proj", "attn_q"},
+                                             {"self_attn.k_proj", "attn_k"},
+                                             {"self_attn.v_proj", "attn_v"},
+                                             {"self_attn.o_proj", "attn_output"},
+                                             {"post_attention_layernorm", "post_attention_norm"},
+                                             {"pre_feedforward_layernorm", "ffn_norm"},
+                                             {"mlp.gate_proj", "ffn_gate"},
+                                             {"mlp.up_proj", "ffn_up"},
+                                             {"mlp.down_proj", "ffn_down"},
+                                             {"post_feedforward_layernorm", "post_ffw_norm"}};
+
 const std::vector<converted> olmo2_parts = {{"self_attn.q_proj", "attn_q"},
                                             {"self_attn.q_norm", "attn_q_norm"},
                                             {"self_attn.k_proj", "attn_k"},
@@ -166,6 +178,10 @@ TEST_F(gguf_names, granite_turns_neighbours) {
 
 TEST_F(gguf_names, olmo2_has_norms_of_outputs_alone) {
   expect_the_same_weights("olmo2", olmo2_parts, false, 0);
+}
+
+TEST_F(gguf_names, gemma2_has_four_norms_with_the_one_added) {
+  expect_the_same_weights("gemma2", gemma2_parts, true, 1);
 }
 
 TEST_F(gguf_names, gemma3_has_four_norms_with_the_one_added) {

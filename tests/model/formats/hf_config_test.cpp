@@ -320,6 +320,20 @@ TEST(hf_config, olmo3_has_windows_and_ropes_by_layer) {
   EXPECT_EQ(parse(with(small("olmo3"), {{"rope_theta", 7e3}})).local_rope.theta, 7e3);
 }
 
+TEST(hf_config, gemma2_caps_scores_and_logits) {
+  const json base = with(small("gemma2"), {{"head_dim", 4}, {"num_hidden_layers", 3}});
+  const auto config = parse(base);
+  EXPECT_TRUE(config.score_cap == 50 && config.logit_cap == 30);
+  EXPECT_TRUE(config.output_norms && config.input_norms && !config.qk_norm && config.is_geglu());
+  EXPECT_EQ(config.score_dim, 256);
+  EXPECT_THAT(config.windows, ElementsAre(4096, 0, 4096));
+  EXPECT_TRUE(config.layer_ropes.empty() && config.rope.theta == 1e4);
+  const auto uncapped = parse(with(base, {{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", 20.0}}));
+  EXPECT_TRUE(uncapped.score_cap == 0 && uncapped.logit_cap == 20);
+  const auto third = parse(small_gemma({{"final_logit_softcapping", 20.0}}));
+  EXPECT_TRUE(third.score_cap == 0 && third.logit_cap == 20);
+}
+
 TEST(hf_config, mixtures_of_experts_say_how_many_there_are_and_are_taken) {
   const json some = {{"num_experts", 6}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 5}};
   const auto qwen = parse(with(small("qwen3_moe"), some));
@@ -442,7 +456,7 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"rotary_part", "phi3", {{"partial_rotary_factor", 1.5}}, "partial_rotary_factor"},
         bad_field{"no_rope_list", "smollm3", {{"no_rope_layers", {1}}}, "no_rope_layers"},
         bad_field{"no_rope_zero", "smollm3", {{"no_rope_layer_interval", 0}}, "no_rope_layer_interval"},
-        bad_field{"gemma_softcap", "gemma3_text", {{"final_logit_softcapping", 30.0}}, "final_logit_softcapping"},
+        bad_field{"gemma_softcap", "gemma2", {{"final_logit_softcapping", -30.0}, {"head_dim", 4}}, "capped at -30"},
         bad_field{"gemma_both_ways", "gemma3_text", {{"use_bidirectional_attention", true}}, "use_bidirectional"},
         bad_field{"gemma_activation", "gemma3_text", {{"hidden_activation", "relu"}}, "relu"},
         bad_field{"gemma_pattern", "gemma3_text", {{"sliding_window_pattern", 0}}, "sliding_window_pattern"},
@@ -452,7 +466,7 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"experts_taken", "mixtral", {{"num_experts_per_tok", 9}}, "experts for a token is 9"},
         bad_field{"experts_not_everywhere", "qwen3_moe", {{"decoder_sparse_step", 2}}, "layers without experts"},
         bad_field{"layers_without_experts", "qwen3_moe", {{"mlp_only_layers", {1}}}, "layers without experts"},
-        bad_field{"gemma2", "gemma3_text", {{"model_type", "gemma2"}}, "\"gemma2\""},
+        bad_field{"gemma3n", "gemma3_text", {{"model_type", "gemma3n_text"}}, "\"gemma3n_text\""},
         bad_field{"linear_factor", "llama", rope({{"type", "linear"}}), "lacks \"factor\""},
         bad_field{"linear_zero", "llama", rope({{"type", "linear"}, {"factor", 0}}), "factor is 0"},
         bad_field{"llama3_fields", "llama", rope({{"rope_type", "llama3"}, {"factor", 8}}), "low_freq_factor"},

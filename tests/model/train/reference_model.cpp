@@ -164,7 +164,8 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
       for (std::size_t j = first; j <= i; ++j) {
         double score = 0;
         for (std::size_t d = 0; d < at(dim); ++d) score += query[d] * keys[j][d];
-        total += weight[j - first] = std::exp(score / static_cast<double>(config_.score_divisor()));
+        total += weight[j - first] =
+            std::exp(capped(score / static_cast<double>(config_.score_divisor()), config_.score_cap));
       }
       for (std::size_t j = first; j <= i; ++j)
         for (std::size_t d = 0; d < at(dim); ++d)
@@ -172,6 +173,10 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
     }
   }
   return linear(prefix + "o_proj", out, config_.hidden);
+}
+
+double reference_model::capped(double x, float cap) {
+  return cap == 0 ? x : static_cast<double>(cap) * std::tanh(x / static_cast<double>(cap));
 }
 
 double reference_model::active(double x) const {
@@ -244,7 +249,7 @@ double reference_model::segment_loss(const training_rows& batch, const training_
     for (std::size_t token = 0; token < at(config_.vocab_size); ++token) {
       double logit = 0;
       for (std::size_t d = 0; d < hidden; ++d) logit += head[token * hidden + d] * last[r][d];
-      logit *= static_cast<double>(config_.logit_factor);
+      logit = capped(logit * static_cast<double>(config_.logit_factor), config_.logit_cap);
       total += std::exp(logit);
       if (token == at(target)) wanted = logit;
     }
