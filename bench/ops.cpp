@@ -179,6 +179,7 @@ void run_attention(const compute& with, double limit, kv_kind kind, const report
     args.block_bytes = head_bytes;
     args.block_table = table.data();
     args.head_dim = dim;
+    args.divisor = std::sqrt(static_cast<float>(dim));
     args.q = x.data();
     args.out = y.data();
     args.row_stride = dim;

@@ -109,6 +109,32 @@ MODELS["mixtral"] = MODELS["mistral"] | {
     "architectures": ["MixtralForCausalLM"], "model_type": "mixtral", "sliding_window": None, "num_local_experts": 5,
     "num_experts_per_tok": 3, "output_router_logits": False, "router_aux_loss_coef": 0.001,
 }
+MODELS["granite"] = sizes(32, 4, 2, 40, 105) | {
+    "architectures": ["GraniteForCausalLM"], "model_type": "granite", "attention_bias": False, "mlp_bias": False,
+    "attention_dropout": 0.0, "hidden_act": "silu", "rms_norm_eps": 1e-5, "rope_theta": 10000.0, "rope_scaling": None,
+    "max_position_embeddings": 256, "embedding_multiplier": 6.0, "residual_multiplier": 0.3,
+    "attention_multiplier": 0.2, "logits_scaling": 4.0, "initializer_range": 0.02, "use_cache": True,
+    "bos_token_id": 3, "pad_token_id": 0, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+}
+MODELS["olmo2"] = sizes(40, 4, 2, 44, 106) | {
+    "architectures": ["Olmo2ForCausalLM"], "model_type": "olmo2", "attention_bias": False, "attention_dropout": 0.0,
+    "hidden_act": "silu", "rms_norm_eps": 1e-6, "rope_theta": 500000.0, "rope_scaling": None,
+    "max_position_embeddings": 256, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 3, "pad_token_id": 0,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}
+MODELS["olmo3"] = MODELS["olmo2"] | sizes(32, 4, 4, 40, 107) | {
+    "architectures": ["Olmo3ForCausalLM"], "model_type": "olmo3", "sliding_window": 16,
+    "layer_types": ["sliding_attention", "full_attention"],
+    "rope_scaling": {"factor": 4.0, "original_max_position_embeddings": 64, "beta_fast": 4.0, "beta_slow": 0.5,
+                     "attention_factor": 1.2, "rope_type": "yarn"},
+}
+MODELS["gemma2"] = sizes(32, 4, 2, 40, 108) | {
+    "architectures": ["Gemma2ForCausalLM"], "model_type": "gemma2", "attention_bias": False, "attention_dropout": 0.0,
+    "hidden_activation": "gelu_pytorch_tanh", "head_dim": 16, "rms_norm_eps": 1e-6, "max_position_embeddings": 256,
+    "query_pre_attn_scalar": 12, "rope_theta": 10000.0, "sliding_window": 16, "attn_logit_softcapping": 3.0,
+    "final_logit_softcapping": 0.25, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 2,
+    "pad_token_id": 0, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
+}
 SHARDED = {"llama"}
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
@@ -124,14 +150,15 @@ ADAPTERS["qwen3"] |= dict(rank_pattern={"layers.1.self_attn.q_proj": 5, "down_pr
 
 def drawn(rng, name, shape, config):
     """One parameter's values: matrices keep the signal's size, norms and biases are far from one and zero."""
-    is_gemma = config["model_type"] == "gemma3_text"  # adds one to norms, and multiplies embeddings by sqrt(hidden)
+    is_gemma = config["model_type"] in ("gemma2", "gemma3_text")  # adds one to norms, and multiplies embeddings by sqrt(hidden)
     noise = rng.standard_normal(shape).astype(np.float32)
     if name.endswith("bias"):
         return 0.2 * noise
     if len(shape) == 1:
         return (0 if is_gemma else 1) + 0.25 * noise
     if any(part in name for part in ("wte", "wpe", "embed")):
-        return (0.1 / np.sqrt(shape[1]) if is_gemma else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
+        is_scaled = is_gemma or config["model_type"] == "granite"
+        return (0.1 / np.sqrt(shape[1]) if is_scaled else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
     inputs = shape[0] if ".c_" in name else shape[-1]
     return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0, "qkv_proj": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
 
@@ -293,6 +320,10 @@ config.json occur in no greedy text.
 | gemma3 | BF16 | norms of outputs, norms that multiply by 1 + weight, gated gelu, embeddings times a factor, a layer with a window and a rope of its own, scores divided by another number |
 | qwen3-moe | BF16 | two of six experts for each token, whose shares add up to one; adapter on attention alone |
 | mixtral | F16 | three of five experts, names of their own |
+| granite | BF16 | factors of embeddings, scores, logits, and of what attention and mlp give |
+| olmo2 | BF16 | norms of outputs alone, one norm over all heads of q and one over those of k; sizes that no vector divides |
+| olmo3 | BF16 | the same with a layer that has a window and a rope of its own, beside YaRN |
+| gemma2 | BF16 | caps of scores and logits that both count; otherwise as gemma3, with one rope and no norms of heads |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 

@@ -112,8 +112,22 @@ const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wante
     normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(), normed.row(i));
   });
   matmul(with_, std::span(jobs_of(count, normed, products).data(), 1));
+  finish_logits(count, out);
   gather_(with_, out.data, count, out.stride, cuts_.vocab, 0);
   return out.data;
+}
+
+void cpu_decoder::finish_logits(int rows, float_rows logits) const {
+  const float factor = model_->config.logit_factor, cap = model_->config.logit_cap;
+  if (factor == 1 && cap == 0) return;
+  constexpr std::int64_t columns = 4096;
+  with_.pool.run_pieces(cuts_.vocab.count(), columns, [&](std::int64_t first, std::int64_t count, int) {
+    for (int row = 0; row < rows; ++row) {
+      float* part = logits.row(row) + cuts_.vocab.first + first;
+      if (factor != 1) with_.kernels.multiply(part, count, factor);
+      if (cap != 0) with_.kernels.cap(part, count, cap);
+    }
+  });
 }
 
 const float* cpu_decoder::normalized(const float* hidden, std::span<const int> rows) {
@@ -155,11 +169,24 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidde
   prepare_input(batch.rows, normed, qkv,
                 [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
   multiply(batch, layer, normed, qkv);
+  if (model_->config.joint_qk_norm) {
+    normalize_heads(batch, weights.q_norm, {q_.data(), q_stride_}, cuts_.q);
+    normalize_heads(batch, weights.k_norm, {k_.data(), kv_stride_}, cuts_.kv);
+  }
   attend_heads(layer);
   const linear_product o[] = {output_product(linear_kind::o, weights.o, hidden)};
   prepare_gathered(batch.rows, mixed, cuts_.q, o, [](int) {});
   multiply(batch, layer, mixed, o);
   finish_output(batch, weights.attention_output_norm, hidden);
+}
+
+/// All heads of a row at once, which all ranks need whole for that.
+void cpu_decoder::normalize_heads(const pass& batch, const norm_weights& norm, float_rows heads,
+                                  const column_cut& cut) {
+  gather_(with_, heads.data, batch.rows, heads.stride, cut);
+  for_rows(with_.pool, batch.rows, 8, [&](int row) {
+    with_.kernels.rms_norm(heads.row(row), norm.weight, cut.ends.back(), model_->config.norm_eps, heads.row(row));
+  });
 }
 
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
@@ -281,7 +308,9 @@ void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args>
 
 void cpu_decoder::normalize(const norm_weights& norm, const float* from, float* to) const {
   const model_config& config = model_->config;
-  if (config.norm == norm_kind::rms)
+  if (!norm.weight)
+    std::copy_n(from, hidden_stride(), to);
+  else if (config.norm == norm_kind::rms)
     with_.kernels.rms_norm(from, norm.weight, config.hidden, config.norm_eps, to);
   else
     with_.kernels.layer_norm(from, norm.weight, norm.bias, config.hidden, config.norm_eps, to);

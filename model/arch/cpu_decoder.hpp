@@ -73,9 +73,12 @@ class cpu_decoder final : public decoder {
                                                  std::span<const linear_product> products) const;
   void multiply(const pass& batch, std::int64_t layer, float_rows x, std::span<const linear_product> products);
   void find_adapters(std::int64_t layer, std::span<const matmul_args> jobs, std::span<const linear_product> products);
+  /// Without weights there is no norm: the row is copied.
   void normalize(const norm_weights& norm, const float* from, float* to) const;
+  void normalize_heads(const pass& batch, const norm_weights& norm, float_rows heads, const column_cut& cut);
   /// What a layer adds to `hidden`: made there, or aside where it is normalized first.
   linear_product output_product(linear_kind kind, const linear_weights& weights, float_rows hidden) const;
+  void finish_logits(int rows, float_rows logits) const;
   void finish_output(const pass& batch, const norm_weights& norm, float_rows hidden);
 
   // cpu_decoder_experts.cpp

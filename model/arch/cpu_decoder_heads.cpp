@@ -47,7 +47,7 @@ void cpu_decoder::attend_heads(std::int64_t layer) {
 void cpu_decoder::place_heads(std::int64_t layer, std::int64_t row, float* heads, std::int64_t count,
                               const norm_weights& norm, float* scratch) const {
   const std::int64_t dim = model_->config.head_dim, turned = model_->config.turned_dim();
-  if (model_->config.qk_norm)
+  if (model_->config.norms_each_head())
     for (float* head = heads; head < heads + count * dim; head += dim) {
       std::fill_n(scratch, padded_row(dim), 0.0f);
       std::copy_n(head, dim, scratch);
@@ -98,7 +98,8 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   args.head_offset = (head - cuts_.heads.first) * kv_.head_bytes();
   args.block_table = task.sequence->blocks;
   args.head_dim = static_cast<int>(config.head_dim);
-  args.score_dim = static_cast<int>(config.score_dim);
+  args.divisor = config.score_divisor();
+  args.cap = config.score_cap;
   args.group = static_cast<int>(group);
   args.q = q_.data() + row * q_stride_ + head_start;
   args.out = mixed_.data() + row * q_stride_ + head_start;

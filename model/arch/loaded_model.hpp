@@ -33,9 +33,9 @@ struct expert_weights {
 };
 
 struct layer_weights : linear_layers<linear_weights> {
-  norm_weights attention_norm, mlp_norm;
-  norm_weights q_norm, k_norm;                          // of each head; Qwen3, Gemma 3
-  norm_weights attention_output_norm, mlp_output_norm;  // Gemma 3
+  norm_weights attention_norm, mlp_norm;                // not in OLMo 2
+  norm_weights q_norm, k_norm;                          // of each head: Qwen3, Gemma 3; of all at once: OLMo 2
+  norm_weights attention_output_norm, mlp_output_norm;  // Gemma 3, OLMo 2
   matrix_view router;                                   // [experts, hidden]
   std::vector<expert_weights> experts;
 

@@ -51,8 +51,8 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 8> supported = {"gpt2", "llama",   "qwen2",  "qwen3",
-                                                         "phi3", "smollm3", "gemma3", "qwen3moe"};
+  constexpr std::array<std::string_view, 11> supported = {"gpt2",   "llama",  "qwen2",   "qwen3", "phi3",    "smollm3",
+                                                          "gemma2", "gemma3", "granite", "olmo2", "qwen3moe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
            file.name);
@@ -147,14 +147,14 @@ void read_windows(const arch_keys& keys, model_config& into) {
 }
 
 /// Which layers have a window: listed one by one, or all but every so manieth.
-std::vector<bool> sliding_layers(const arch_keys& keys, const model_config& model) {
+std::vector<bool> sliding_layers(const arch_keys& keys, std::int64_t usual, const model_config& model) {
   constexpr std::string_view key = "attention.sliding_window_pattern";
   if (auto listed = keys.choices(key)) {
     if (listed->size() != listed_layers(model))
       refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(key), listed->size(), model.layers);
     return *std::move(listed);
   }
-  const std::int64_t period = keys.size(key, 6);
+  const std::int64_t period = keys.size(key, usual);
   std::vector<bool> slides;
   for (std::size_t i = 0; i < listed_layers(model); ++i)
     slides.push_back(static_cast<std::int64_t>(i + 1) % period != 0);
@@ -162,18 +162,43 @@ std::vector<bool> sliding_layers(const arch_keys& keys, const model_config& mode
 }
 
 /// Layers with a window have a rope of their own.
-void read_gemma3(const arch_keys& keys, model_config& into) {
-  constexpr std::int64_t layers_of_27b = 62;  // whose scores are divided by another number: no key says so
-  detail::set_gemma3_traits(into);
-  if (keys.get<double>("final_logit_softcapping").value_or(0.0) != 0)
-    refuse("{}: \"{}\" is not supported", keys.where(), keys.full("final_logit_softcapping"));
-  if (into.layers == layers_of_27b) into.score_dim = into.hidden / into.heads;
-  into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
+void read_two_kinds_of_layers(const arch_keys& keys, std::int64_t usual_period, model_config& into) {
   const auto size = keys.size("attention.sliding_window");
-  for (const bool slides : sliding_layers(keys, into)) {
+  for (const bool slides : sliding_layers(keys, usual_period, into)) {
     into.windows.push_back(slides ? size : 0);
     into.layer_ropes.push_back(slides ? layer_rope::local : layer_rope::global);
   }
+}
+
+/// No key says what the scores of the largest models are divided by.
+void read_gemma(const arch_keys& keys, std::int64_t layers_of_27b, model_config& into) {
+  detail::set_gemma_traits(into);
+  const bool is_second = into.family == "gemma2";
+  const auto cap = [&](std::string_view key, double usual) {
+    return static_cast<float>(keys.get<double>(key).value_or(is_second ? usual : 0.0));
+  };
+  into.score_cap = cap("attn_logit_softcapping", 50), into.logit_cap = cap("final_logit_softcapping", 30);
+  if (into.layers == layers_of_27b) into.score_dim = static_cast<double>(into.hidden / into.heads);
+}
+
+void read_gemma2(const arch_keys& keys, model_config& into) {
+  read_gemma(keys, 46, into);
+  const auto size = keys.size("attention.sliding_window", 4096);
+  for (const bool slides : sliding_layers(keys, 2, into)) into.windows.push_back(slides ? size : 0);
+}
+
+void read_gemma3(const arch_keys& keys, model_config& into) {
+  read_gemma(keys, 62, into);
+  into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
+  read_two_kinds_of_layers(keys, 6, into);
+}
+
+/// OLMo 3 has the name of OLMo 2, and windows besides.
+void read_olmo2(const arch_keys& keys, model_config& into) {
+  detail::set_olmo2_traits(into);
+  if (keys.get<std::int64_t>("attention.sliding_window").value_or(0) == 0) return;
+  into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(into.rope.theta);
+  read_two_kinds_of_layers(keys, 4, into);
 }
 
 /// No key says which layers do not turn their heads.
@@ -181,6 +206,21 @@ void read_smollm3(model_config& into) {
   constexpr std::size_t interval = 4;
   for (std::size_t i = 0; i < listed_layers(into); ++i)
     into.layer_ropes.push_back((i + 1) % interval == 0 ? layer_rope::none : layer_rope::global);
+}
+
+/// Factors of zero are none, as llama.cpp has it. A model may have been trained without positions.
+void read_granite(const arch_keys& keys, model_config& into) {
+  const auto factor = [&](std::string_view key, double usual) {
+    const double value = keys.get<double>(key).value_or(0.0);
+    return value == 0 ? usual : value;
+  };
+  detail::set_granite_factors({.embeddings = factor("embedding_scale", 1),
+                               .residual = factor("residual_scale", 1),
+                               .scores = factor("attention.scale", 1.0 / into.score_divisor()),
+                               .logits = keys.needed<double>("logit_scale")},
+                              keys.where(), into);
+  if (!keys.get<bool>("rope.scaling.finetuned").value_or(true))
+    into.layer_ropes.assign(listed_layers(into), layer_rope::none);
 }
 
 void read_gpt2(const arch_keys& keys, model_config& into) {
@@ -195,8 +235,11 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   into.out_bias = facts.out_bias;
   into.mlp_bias = facts.mlp_bias;
   read_rope(keys, facts, into);
+  if (into.family == "gemma2") return read_gemma2(keys, into);
   if (into.family == "gemma3") return read_gemma3(keys, into);
+  if (into.family == "olmo2") return read_olmo2(keys, into);
   if (into.family == "smollm3") read_smollm3(into);
+  if (into.family == "granite") read_granite(keys, into);
   read_windows(keys, into);
 }
 

@@ -34,7 +34,7 @@ struct family_defaults {
   bool tied = false;
   std::int32_t bos = -1, eos = -1;
 };
-constexpr std::array<family_defaults, 10> families = {{
+constexpr std::array<family_defaults, 14> families = {{
     {.name = "gpt2",
      .type = "gpt2",
      .architecture = "GPT2LMHeadModel",
@@ -124,6 +124,45 @@ constexpr std::array<family_defaults, 10> families = {{
      .tied = true,
      .bos = 128000,
      .eos = 128001},
+    {.name = "granite",
+     .type = "granite",
+     .architecture = "GraniteForCausalLM",
+     .vocab = 32000,
+     .ffn = 11008,
+     .context = 2048,
+     .bos = 1,
+     .eos = 2},
+    {.name = "olmo2",
+     .type = "olmo2",
+     .architecture = "Olmo2ForCausalLM",
+     .vocab = 50304,
+     .ffn = 11008,
+     .context = 2048,
+     .norm_eps = 1e-5,
+     .eos = 50279},
+    {.name = "olmo3",
+     .type = "olmo3",
+     .architecture = "Olmo3ForCausalLM",
+     .vocab = 50304,
+     .ffn = 11008,
+     .context = 2048,
+     .norm_eps = 1e-5,
+     .theta = 5e5,
+     .eos = 50279},
+    {.name = "gemma2",
+     .type = "gemma2",
+     .architecture = "Gemma2ForCausalLM",
+     .vocab = 256000,
+     .hidden = 2304,
+     .layers = 26,
+     .heads = 8,
+     .kv_heads = 4,
+     .head_dim = 256,
+     .ffn = 9216,
+     .context = 8192,
+     .tied = true,
+     .bos = 2,
+     .eos = 1},
     {.name = "gemma3",
      .type = "gemma3_text",
      .architecture = "Gemma3ForCausalLM",
@@ -211,11 +250,12 @@ void read_biases(const fields& config, model_config& into) {
   for (const std::string_view without : {"phi3", "mistral", "mixtral", "qwen2"})
     if (into.family == without) return;
   into.qkv_bias = into.out_bias = attention;
-  if (into.family == "llama" || into.family == "smollm3") into.mlp_bias = config.boolean("mlp_bias").value_or(false);
+  for (const std::string_view with : {"llama", "smollm3", "granite"})
+    if (into.family == with) into.mlp_bias = config.boolean("mlp_bias").value_or(false);
 }
 
 void read_activation(const fields& config, model_config& into) {
-  const bool is_gemma = into.family == "gemma3";
+  const bool is_gemma = into.family.starts_with("gemma");
   const std::string_view key = is_gemma ? "hidden_activation" : "hidden_act";
   const std::string_view usual = is_gemma ? "gelu_pytorch_tanh" : "silu";
   const auto given = config.text(key).value_or(std::string(usual));
@@ -236,12 +276,28 @@ void read_experts(const fields& config, model_config& into) {
     refuse("{}: layers without experts beside layers with them are not supported", config.where());
 }
 
-void read_gemma3(const fields& config, model_config& into) {
-  detail::set_gemma3_traits(into);
-  into.score_dim = bounded(config, "query_pre_attn_scalar", 256);
-  for (const std::string_view key : {"attn_logit_softcapping", "final_logit_softcapping"})
-    if (config.has(key)) refuse("{}: \"{}\" is not supported", config.where(), key);
+/// None where the file says null.
+float read_cap(const fields& config, std::string_view key, double usual) {
+  const bool absent = !config.names(key);
+  return static_cast<float>(config.number(key).value_or(absent ? usual : 0.0));
+}
+
+void read_gemma(const fields& config, model_config& into) {
+  const bool is_second = into.family == "gemma2";
+  detail::set_gemma_traits(into);
+  into.score_dim = static_cast<double>(bounded(config, "query_pre_attn_scalar", 256));
+  into.score_cap = read_cap(config, "attn_logit_softcapping", is_second ? 50 : 0);
+  into.logit_cap = read_cap(config, "final_logit_softcapping", is_second ? 30 : 0);
   refuse_unless(config, "use_bidirectional_attention", false);
+}
+
+void read_granite(const fields& config, model_config& into) {
+  const auto factor = [&](std::string_view key) { return config.number(key).value_or(1.0); };
+  detail::set_granite_factors({.embeddings = factor("embedding_multiplier"),
+                               .residual = factor("residual_multiplier"),
+                               .scores = factor("attention_multiplier"),
+                               .logits = factor("logits_scaling")},
+                              config.where(), into);
 }
 
 void read_llama_like(const fields& config, const family_defaults& defaults, model_config& into) {
@@ -256,7 +312,9 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   into.context = bounded(config, "max_position_embeddings", defaults.context);
   into.norm_eps = static_cast<float>(config.number("rms_norm_eps").value_or(defaults.norm_eps));
   into.qk_norm = into.family.starts_with("qwen3");
-  if (into.family == "gemma3") read_gemma3(config, into);
+  if (into.family.starts_with("gemma")) read_gemma(config, into);
+  if (into.family == "granite") read_granite(config, into);
+  if (into.family.starts_with("olmo")) detail::set_olmo2_traits(into);
   if (into.family == "qwen3moe" || into.family == "mixtral") read_experts(config, into);
   read_biases(config, into);
   into.rope.theta = defaults.theta;

@@ -103,10 +103,11 @@ void read_rope(const fields& config, const nlohmann::json& object, const std::st
   read_scaling(config, rope, model, into);
 }
 
-/// Gemma 3 has one rope for layers that see all and one for those with a window. Older files give the first one's
-/// scaling alone.
+/// Gemma 3 and OLMo 3 have one rope for layers that see all and one for those with a window. Older files give the first
+/// one's scaling alone, and OLMo's one theta for both.
 void read_two_ropes(const fields& config, model_config& into) {
-  into.local_rope.theta = config.number("rope_local_base_freq").value_or(10000.0);
+  into.local_rope.theta =
+      into.family == "olmo3" ? into.rope.theta : config.number("rope_local_base_freq").value_or(10000.0);
   const auto* by_layer = config.find("rope_parameters");
   const auto* old = config.find("rope_scaling");
   if (old && !old->empty()) read_rope(config, *old, config.where() + ": rope_scaling", into, into.rope);
@@ -152,8 +153,9 @@ void read_layers_without_rope(const fields& config, model_config& into) {
   }
 }
 
-void read_gemma3_layers(const fields& config, model_config& into) {
-  const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(6);
+/// Unless they are listed, every so manieth sees all.
+void read_two_kinds_of_layers(const fields& config, std::int64_t usual, model_config& into) {
+  const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(usual);
   if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
   // 0 would be no window, but such a layer has the other rope still
   read_windows(
@@ -170,7 +172,7 @@ void read_gemma3_layers(const fields& config, model_config& into) {
 void read_ropes(const fields& config, model_config& into) {
   into.rope.theta = config.number("rope_theta").value_or(into.rope.theta);
   read_turned_part(config, into);
-  if (into.family == "gemma3") return read_two_ropes(config, into);
+  if (into.family == "gemma3" || into.family == "olmo3") return read_two_ropes(config, into);
   // transformers 5 writes rope_parameters, older ones rope_scaling and rope_theta
   const auto* scaling = config.find("rope_scaling");
   const auto* object = scaling && !scaling->empty() ? scaling : config.find("rope_parameters");
@@ -188,7 +190,11 @@ void read_layers(const fields& config, model_config& into) {
   if (into.family == "mistral") read_windows(config, window_size(config, 4096), all, into);
   if (into.family == "phi3" || into.family == "mixtral") read_windows(config, window_size(config, 0), all, into);
   if (into.family == "qwen3moe") read_windows(config, slides ? window_size(config, 4096) : 0, all, into);
-  if (into.family == "gemma3") read_gemma3_layers(config, into);
+  if (into.family == "gemma2")
+    read_windows(
+        config, window_size(config, 4096), [](std::int64_t i) { return i % 2 == 0; }, into);
+  if (into.family == "gemma3") read_two_kinds_of_layers(config, 6, into);
+  if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, into);
   if (into.family == "qwen2" || into.family == "qwen3") {
     const std::int64_t first = config.integer("max_window_layers").value_or(28);
     read_windows(

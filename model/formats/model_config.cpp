@@ -23,6 +23,10 @@ void check_size(std::string_view name, std::int64_t value, std::int64_t most, co
   if (value < 1 || value > most) refuse("{}: {} is {}, but should be 1 to {}", where, name, value, most);
 }
 
+bool in_range(double value, double least, double most) {
+  return std::isfinite(value) && value >= least && value <= most;
+}
+
 void check_sizes(const model_config& config, const std::string& where) {
   check_size("vocab_size", config.vocab_size, most_tokens, where);
   check_size("the hidden size", config.hidden, most_inputs, where);
@@ -43,7 +47,8 @@ void check_heads(const model_config& config, const std::string& where) {
   if (config.rotary_dim < 0 || config.rotary_dim > config.head_dim || config.rotary_dim % 2 != 0)
     refuse("{}: positions turn {} numbers of a head of {}, but that should be an even part of it", where,
            config.rotary_dim, config.head_dim);
-  check_size("what scores are divided by the root of", config.divided_dim(), most_inputs, where);
+  if (!in_range(config.score_divisor(), 1e-3, 1e6))
+    refuse("{}: attention's scores are divided by {}", where, config.score_divisor());
   if (config.family == "gpt2" && (config.heads * config.head_dim != config.hidden || config.kv_heads != config.heads))
     refuse("{}: the hidden size {} does not split into {} heads", where, config.hidden, config.heads);
 }
@@ -54,10 +59,6 @@ void check_experts(const model_config& config, const std::string& where) {
   check_size("the number of experts for a token", config.experts_taken, config.experts, where);
   if (!config.gated_mlp || config.mlp_bias || config.output_norms || config.activation != activation_kind::silu)
     refuse("{}: experts with biases, norms of their own or another activation than silu are not supported", where);
-}
-
-bool in_range(double value, double least, double most) {
-  return std::isfinite(value) && value >= least && value <= most;
 }
 
 void check_llama3(const rope_config& rope, const std::string& where) {
@@ -151,10 +152,30 @@ void detail::set_gpt2_traits(model_config& config) {
   config.qkv_bias = config.out_bias = config.mlp_bias = true;
 }
 
-void detail::set_gemma3_traits(model_config& config) {
+void detail::set_gemma_traits(model_config& config) {
   config.activation = activation_kind::gelu_tanh;
-  config.output_norms = config.qk_norm = true;
+  config.output_norms = true;
+  config.qk_norm = config.family == "gemma3";
   config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
+}
+
+void detail::set_olmo2_traits(model_config& config) {
+  config.input_norms = false;
+  config.output_norms = config.qk_norm = config.joint_qk_norm = true;
+}
+
+/// Norms take a common factor out of their rows again. So instead of all that is added to the rows being multiplied by
+/// the residual factor, the rows are over it from the beginning, and what norms add to their squares is over its
+/// square.
+void detail::set_granite_factors(const granite_factors& factors, const std::string& where, model_config& config) {
+  for (const double factor : {factors.embeddings, factors.residual, factors.scores, factors.logits})
+    if (!in_range(factor, 1e-4, 1e4))
+      refuse("{}: a factor of embeddings, residuals, scores or logits is {}, but should be 0.0001 to 10000", where,
+             factor);
+  config.embedding_factor = static_cast<float>(factors.embeddings / factors.residual);
+  config.norm_eps = static_cast<float>(static_cast<double>(config.norm_eps) / (factors.residual * factors.residual));
+  config.score_dim = 1 / (factors.scores * factors.scores);
+  config.logit_factor = static_cast<float>(1 / factors.logits);
 }
 
 void detail::add_end_token(std::int64_t token, model_config& config) {
@@ -177,9 +198,10 @@ std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, what decides
   // names, how files have weights, and the tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
-               gated_mlp, experts, experts_taken, whole_shares, output_norms, embedding_factor, score_dim, position,
-               rotary_dim, rope, local_rope, layer_ropes, qkv_bias, out_bias, mlp_bias, qk_norm, tied_embeddings,
-               sees_pictures, windows, codes, eos_tokens, bos_token] = config;
+               gated_mlp, experts, experts_taken, whole_shares, input_norms, output_norms, embedding_factor, score_dim,
+               score_cap, logit_cap, logit_factor, position, rotary_dim, rope, local_rope, layer_ropes, qkv_bias,
+               out_bias, mlp_bias, qk_norm, joint_qk_norm, tied_embeddings, sees_pictures, windows, codes,
+               eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -189,9 +211,13 @@ std::string arithmetic_of(const model_config& config) {
   // only where they count: other models keep the line that jobs of earlier builds know
   said += rare_part_of(rope);
   if (experts != 0) said += fmt::format(" experts {} {} {}", experts, experts_taken, whole_shares);
+  if (!input_norms) said += " no input norms";
   if (output_norms) said += " output norms";
   if (embedding_factor != 1) said += fmt::format(" embeddings {}", embedding_factor);
   if (score_dim != 0) said += fmt::format(" score dim {}", score_dim);
+  if (score_cap != 0 || logit_cap != 0) said += fmt::format(" caps {} {}", score_cap, logit_cap);
+  if (logit_factor != 1) said += fmt::format(" logits {}", logit_factor);
+  if (joint_qk_norm) said += " joint qk_norm";
   if (rotary_dim != 0) said += fmt::format(" rotary dim {}", rotary_dim);
   if (layer_ropes.empty()) return said;
   said += fmt::format(" local {}{} by layer", usual_part_of(local_rope), rare_part_of(local_rope));
@@ -206,6 +232,9 @@ void check(const model_config& config, const std::string& where) {
   if (!in_range(config.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon is {}", where, config.norm_eps);
   if (!in_range(config.embedding_factor, 1e-6, 1e6))
     refuse("{}: the embeddings' factor is {}", where, config.embedding_factor);
+  for (const float cap : {config.score_cap, config.logit_cap})
+    if (cap != 0 && !in_range(cap, 1e-3, 1e6)) refuse("{}: scores or logits are capped at {}", where, cap);
+  if (!in_range(config.logit_factor, 1e-6, 1e6)) refuse("{}: the logits' factor is {}", where, config.logit_factor);
   check_rope(config.rope, config, where);
   check_rope(config.local_rope, config, where);
   check_layers(config, where);

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstdint>
 #include <filesystem>
 #include <string>
@@ -49,8 +50,8 @@ struct rope_config {
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
-  std::string
-      family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3", "qwen3moe", "mixtral"
+  std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma2", "gemma3",
+                       ///< "granite", "olmo2", "olmo3", "qwen3moe", "mixtral"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -67,9 +68,13 @@ struct model_config {
   std::int64_t experts = 0;  ///< mlps of `ffn` in each layer, of which a token takes some; 0: one mlp for all tokens
   std::int64_t experts_taken = 0;
   bool whole_shares = true;       ///< shares of the experts taken add up to one; else to what the router gave them
+  bool input_norms = true;        ///< what attention and mlp read is normalized
   bool output_norms = false;      ///< what attention and mlp give is normalized before it is added
   float embedding_factor = 1.0f;  ///< of the embeddings as the first layer gets them, not of a tied head
-  std::int64_t score_dim = 0;     ///< attention's scores are divided by the root of it; 0: of head_dim
+  double score_dim = 0;           ///< attention's scores are divided by the root of it; 0: of head_dim
+  /// Scores and logits come no further than these from zero: cap * tanh(x / cap). 0: as they are.
+  float score_cap = 0, logit_cap = 0;
+  float logit_factor = 1.0f;  ///< of what the head gives, before the cap
   position_kind position = position_kind::rotary;
   std::int64_t rotary_dim = 0;  ///< how much of each head turns, from its beginning; 0: all of it
   rope_config rope, local_rope;
@@ -77,7 +82,8 @@ struct model_config {
   bool qkv_bias = false;
   bool out_bias = false;  ///< on the attention's output projection
   bool mlp_bias = false;
-  bool qk_norm = false;  ///< an rms norm over each head of q and k
+  bool qk_norm = false;        ///< an rms norm over each head of q and k
+  bool joint_qk_norm = false;  ///< which is one over all heads of q, and one over those of k
   bool tied_embeddings = false;
   bool sees_pictures = false;         ///< it is part of a Gemma 3 that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
@@ -95,8 +101,13 @@ struct model_config {
     return layer_ropes.empty() ? layer_rope::global : layer_ropes[static_cast<std::size_t>(layer)];
   }
   bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
+  bool norms_each_head() const { return qk_norm && !joint_qk_norm; }
+  std::int64_t q_norm_size() const { return joint_qk_norm ? heads * head_dim : head_dim; }
+  std::int64_t k_norm_size() const { return joint_qk_norm ? kv_heads * head_dim : head_dim; }
   std::int64_t turned_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
-  std::int64_t divided_dim() const { return score_dim > 0 ? score_dim : head_dim; }
+  float score_divisor() const {
+    return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
+  }
 };
 
 /// Reads a Hugging Face config.json (and generation_config.json beside it, for end tokens) or refuses it by the
@@ -116,8 +127,15 @@ namespace detail {
 
 /// What all models of GPT-2's family have in common: norms, activation, positions and biases.
 void set_gpt2_traits(model_config& config);
-/// What all Gemma 3 have in common, but for their ropes. `config` has its sizes.
-void set_gemma3_traits(model_config& config);
+/// What Gemma 2 and 3 have in common. `config` has its sizes.
+void set_gemma_traits(model_config& config);
+/// What OLMo 2 and 3 have in common.
+void set_olmo2_traits(model_config& config);
+/// Granite multiplies embeddings, scores and what attention and mlp give by numbers, and divides logits by one.
+struct granite_factors {
+  double embeddings = 1, residual = 1, scores = 1, logits = 1;
+};
+void set_granite_factors(const granite_factors& factors, const std::string& where, model_config& config);
 /// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
 void add_end_token(std::int64_t token, model_config& config);
 /// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.

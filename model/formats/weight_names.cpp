@@ -49,7 +49,7 @@ std::string_view hugging_face_part(const model_config& config, std::string_view 
     if (is_qkv(*kind)) return "self_attn.qkv_proj";
     if (*kind == linear_kind::gate || *kind == linear_kind::up) return "mlp.gate_up_proj";
   }
-  if (config.family == "gemma3") {  // whose layers have two more norms
+  if (config.output_norms) {
     if (ours == "self_attn.output_norm") return "post_attention_layernorm";
     if (ours == "post_attention_layernorm") return "pre_feedforward_layernorm";
     if (ours == "mlp.output_norm") return "post_feedforward_layernorm";
@@ -108,15 +108,17 @@ bool has_bias(const model_config& config, linear_kind kind) {
 }
 
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
-  want.norm(layer, "input_layernorm", config.hidden, config.norm);
-  want.norm(layer, "post_attention_layernorm", config.hidden, config.norm);
+  if (config.input_norms) {
+    want.norm(layer, "input_layernorm", config.hidden, config.norm);
+    want.norm(layer, "post_attention_layernorm", config.hidden, config.norm);
+  }
   if (config.output_norms) {
     want.norm(layer, "self_attn.output_norm", config.hidden, config.norm);
     want.norm(layer, "mlp.output_norm", config.hidden, config.norm);
   }
   if (config.qk_norm) {
-    want.norm(layer, "self_attn.q_norm", config.head_dim, norm_kind::rms);
-    want.norm(layer, "self_attn.k_norm", config.head_dim, norm_kind::rms);
+    want.norm(layer, "self_attn.q_norm", config.q_norm_size(), norm_kind::rms);
+    want.norm(layer, "self_attn.k_norm", config.k_norm_size(), norm_kind::rms);
   }
   for (const linear_kind kind : linear_kinds_of(config)) {
     const auto [outs, ins] = linear_shape(config, kind);
@@ -188,9 +190,10 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   // GPT-2's linear layers are Conv1D, [in, out]; embeddings and the head are not.
   if (names == naming::gpt2) place.transposed = weight.layer >= 0 && !weight.vector;
   // Gemma's norms multiply by 1 + weight; conversion to GGUF adds the one.
-  if (names == naming::hugging_face && config.family == "gemma3" && weight.vector) place.plus = 1;
+  if (names == naming::hugging_face && config.family.starts_with("gemma") && weight.vector) place.plus = 1;
   // llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head.
-  if (names == naming::gguf && (config.family == "llama" || config.family == "smollm3")) {
+  const bool is_interleaved = config.family == "llama" || config.family == "smollm3" || config.family == "granite";
+  if (names == naming::gguf && is_interleaved) {
     if (weight.part == name_of(linear_kind::q)) place.rope_heads = config.heads;
     if (weight.part == name_of(linear_kind::k)) place.rope_heads = config.kv_heads;
   }

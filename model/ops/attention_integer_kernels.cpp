@@ -128,7 +128,7 @@ void attend_tile(const query_tile& t) {
   constexpr int blocks_at_once = fit_beside(Queries, most_sums);
   constexpr int parts_at_once = fit_beside(Queries, most_sums * 3 / 4);  // with a sum over all blocks each
   float factors[Queries], inverse[Queries];
-  for (int i = 0; i < Queries; ++i) factors[i] = quantize_query(t, i) / t.a.divisor();
+  for (int i = 0; i < Queries; ++i) factors[i] = quantize_query(t, i) / t.a.divisor;
   std::int64_t block = t.first_block;
   for (; block + blocks_at_once <= t.last_block; block += blocks_at_once)
     score_blocks<Queries, blocks_at_once>(t, block, factors);

@@ -80,7 +80,7 @@ void mix_values(const query_tile& t, int part, const float* inverse) {
 template <kv_kind Kind, int Queries>
 void attend_tile(const query_tile& t) {
   constexpr int at_once = fit_beside(Queries, most_sums);
-  const float factor = 1.0f / t.a.divisor();
+  const float factor = 1.0f / t.a.divisor;
   std::int64_t block = t.first_block;
   for (; block + at_once <= t.last_block; block += at_once) score_blocks<Kind, Queries, at_once>(t, block, factor);
   for (; block < t.last_block; ++block) score_blocks<Kind, Queries, 1>(t, block, factor);

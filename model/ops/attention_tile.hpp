@@ -58,6 +58,7 @@ inline void fetch_next_head(const void* of_this_head, std::int64_t way) {
 /// Positions that the query does not see get no weight; scores become e^(score - highest); returns 1 / their sum.
 inline float soften(const query_tile& t, int query) {
   float* scores = t.scores(query);
+  if (t.a.cap > 0) cap(scores, (t.last_block - t.first_block) * lanes, t.a.cap);
   f32x16 highest = all(minus_infinity);
   for (std::int64_t block = t.first_block; block < t.last_block; ++block) {
     float* at = scores + (block - t.first_block) * lanes;

@@ -139,14 +139,13 @@ struct attention_args {
   std::int64_t first_position = 0;  ///< of the first row; row r sees positions up to first_position + r
   std::int64_t window = 0;          ///< 0: all; else only that many positions up to its own
   float* scratch = nullptr;         ///< attention_scratch floats
-  int score_dim = 0;                ///< scores are divided by the root of it; 0: of head_dim
+  float divisor = 1;                ///< of the scores
+  float cap = 0;                    ///< scores become cap * tanh(score / cap); 0: stay as they are
 
   /// The head that this thread is likely to attend next is asked for meanwhile: its blocks, and its place in them.
   const std::int32_t* next_table = nullptr;
   std::int64_t next_blocks = 0;
   std::int64_t next_offset = 0;
-
-  float divisor() const { return __builtin_sqrtf(static_cast<float>(score_dim > 0 ? score_dim : head_dim)); }
 };
 
 /// Keys and values of neighbouring positions go into one block of the cache.
@@ -177,6 +176,8 @@ struct kernel_table {
   void (*geglu)(const float* gate, const float* up, std::int64_t n, float* out);   ///< gelu_tanh(gate) * up
   void (*gelu_tanh)(const float* x, std::int64_t n, float* out);
   void (*add)(const float* x, std::int64_t n, float* into);
+  void (*multiply)(float* x, std::int64_t n, float by);
+  void (*cap)(float* x, std::int64_t n, float most);  ///< most * tanh(x / most)
   /// Turns each pair (x[i], x[i + turned / 2]) of each head by its angle; behind `turned` a head stays as it is.
   void (*rotate)(float* x, std::int64_t heads, std::int64_t dim, std::int64_t turned, const float* cosines,
                  const float* sines);

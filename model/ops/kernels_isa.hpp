@@ -17,6 +17,8 @@ void swiglu(const float*, const float*, std::int64_t, float*);
 void geglu(const float*, const float*, std::int64_t, float*);
 void gelu_tanh(const float*, std::int64_t, float*);
 void add(const float*, std::int64_t, float*);
+void multiply(float*, std::int64_t, float);
+void cap(float*, std::int64_t, float);
 void rotate(float*, std::int64_t, std::int64_t, std::int64_t, const float*, const float*);
 void quantize(const float*, std::int64_t, const quantized_row&);
 float exponentials(const float*, std::int64_t, float, float*);

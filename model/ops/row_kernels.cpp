@@ -93,6 +93,14 @@ void add(const float* x, std::int64_t n, float* into) {
   for (std::int64_t i = 0; i < n; i += lanes) store(into + i, load(into + i) + load(x + i));
 }
 
+void multiply(float* x, std::int64_t n, float by) {
+  for (std::int64_t i = 0; i < n; i += lanes) store(x + i, load(x + i) * all(by));
+}
+
+void cap(float* x, std::int64_t n, float most) {
+  for (std::int64_t i = 0; i < n; i += lanes) store(x + i, capped(load(x + i), most));
+}
+
 void rotate(float* x, std::int64_t heads, std::int64_t dim, std::int64_t turned, const float* cosines,
             const float* sines) {
   const std::int64_t half = turned / 2;

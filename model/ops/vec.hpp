@@ -80,6 +80,11 @@ INLINED inline f32x16 sigmoid(f32x16 x) {
   return where_above(x, 0.0f, share) + where_not_above(x, 0.0f, e * share);
 }
 
+/// cap * tanh(x / cap), where tanh(u) is 2 sigmoid(2u) - 1.
+INLINED inline f32x16 capped(f32x16 x, float cap) {
+  return fma(sigmoid(x * all(2.0f / cap)), all(2.0f * cap), all(-cap));
+}
+
 /// The sixteen from i on of a row of n; zeros behind its end.
 INLINED inline f32x16 valid(f32x16 a, std::int64_t i, std::int64_t n) {
   return i + 16 <= n ? a : keep(a, 0, static_cast<int>(n - i), 0.0f);

@@ -75,7 +75,7 @@ constexpr std::array<text_rules, 10> known_rules = {{
     {.names = {"smaug-bpe", "dbrx"}, .patterns = {llama3_pattern}},
     {.names = {"qwen2", "deepseek-r1-qwen"}, .patterns = {qwen2_pattern}, .nfc = true},
     {.names = {"megrez"}, .patterns = {qwen2_pattern}},
-    {.names = {"smollm", "minerva-7b"}, .patterns = {smollm_pattern}},
+    {.names = {"smollm", "minerva-7b", "refact"}, .patterns = {smollm_pattern}},
     {.names = {"gpt-4o"}, .patterns = {gpt4o_pattern}},
     {.names = {"tekken"}, .patterns = {tekken_pattern}, .ignore_merges = true, .add_bos = true},
     {.names = {"deepseek-coder"}, .patterns = deepseek_coder_patterns},

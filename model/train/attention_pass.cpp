@@ -13,12 +13,12 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
       dim_(config.head_dim),
       dim_stride_(rounded_up(config.head_dim, 16)),
       transposed_stride_(most_positions_ + 16),
-      factor_(1.0f / std::sqrt(static_cast<float>(config.divided_dim()))) {
+      factor_(config.score_cap > 0 ? 1.0f : 1.0f / config.score_divisor()) {
   if (config.position == position_kind::rotary) angles_.push_back(angles_of(config.rope));
   if (std::count(config.layer_ropes.begin(), config.layer_ropes.end(), layer_rope::local) > 0)
     angles_.push_back(angles_of(config.local_rope));
   scratch_stride_ = 7 * most_positions_ * dim_stride_ + 2 * dim_stride_ * transposed_stride_ +
-                    2 * queries_at_once * transposed_stride_ + 2 * dim_stride_;
+                    3 * queries_at_once * transposed_stride_ + 2 * dim_stride_;
   scratch_ = aligned_buffer<float>(to_size(threads * scratch_stride_));
 }
 
@@ -52,6 +52,7 @@ attention_pass::scratch attention_pass::scratch_of(int thread) const {
   s.v_transposed = take(transposed);
   s.scores = take(queries_at_once * transposed_stride_);
   s.score_gradients = take(queries_at_once * transposed_stride_);
+  s.slopes = take(queries_at_once * transposed_stride_);
   s.row = take(dim_stride_);
   s.row_gradient = take(dim_stride_);
   return s;
@@ -67,7 +68,7 @@ void attention_pass::gather(const task& t, const_float_rows from, std::int64_t h
 void attention_pass::place(const task& t, const trained_norm& norm, float* head) const {
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* row = head + i * dim_stride_;
-    if (config_.qk_norm) t.with.kernels.rms_norm(row, norm.weight, dim_, config_.norm_eps, row);
+    if (config_.norms_each_head()) t.with.kernels.rms_norm(row, norm.weight, dim_, config_.norm_eps, row);
     turn(t, i, row, false);
   }
 }
@@ -84,7 +85,7 @@ void attention_pass::scatter_back(const task& t, std::int64_t head, float* gradi
   for (std::int64_t i = 0; i < t.rows; ++i) {
     float* row = gradients + i * dim_stride_;
     turn(t, i, row, true);
-    if (config_.qk_norm) {
+    if (config_.norms_each_head()) {
       std::fill_n(t.s.row, dim_stride_, 0.0f);
       std::fill_n(t.s.row_gradient, dim_stride_, 0.0f);
       std::copy_n(to.raw.row(t.first + i) + head * dim_, dim_, t.s.row);
@@ -121,9 +122,14 @@ void attention_pass::probabilities(const task& t, std::int64_t query, std::int64
                       .a = {t.s.q + query * dim_stride_, dim_stride_},
                       .b = {t.s.k_transposed + keys.from, transposed_stride_},
                       .c = {t.s.scores, transposed_stride_}});
-  for (std::int64_t i = 0; i < count; ++i)
-    t.kernels.softmax(t.s.scores + i * transposed_stride_, 0, first_key(t, query + i) - keys.from,
-                      query + i + 1 - keys.from, keys.to - keys.from, factor_);
+  const std::int64_t width = keys.to - keys.from;
+  for (std::int64_t i = 0; i < count; ++i) {
+    float* const scores = t.s.scores + i * transposed_stride_;
+    if (config_.score_cap > 0)
+      t.kernels.cap(scores, width, 1.0f / config_.score_divisor(), config_.score_cap,
+                    t.s.slopes + i * transposed_stride_);
+    t.kernels.softmax(scores, 0, first_key(t, query + i) - keys.from, query + i + 1 - keys.from, width, factor_);
+  }
 }
 
 void attention_pass::forward_head(const task& t, std::int64_t head, float_rows out) const {
@@ -156,7 +162,11 @@ void attention_pass::backward_queries(const task& t, std::int64_t query, std::in
                       .a = dout,
                       .b = {t.s.v_transposed + keys.from, transposed_stride_},
                       .c = gradients});
-  for (std::int64_t i = 0; i < count; ++i) t.kernels.softmax_back(weights.row(i), gradients.row(i), 0, width, factor_);
+  for (std::int64_t i = 0; i < count; ++i) {
+    t.kernels.softmax_back(weights.row(i), gradients.row(i), 0, width, factor_);
+    if (config_.score_cap > 0)
+      t.kernels.scale(gradients.row(i), t.s.slopes + i * transposed_stride_, width, gradients.row(i));
+  }
   t.kernels.multiply({.rows = count,  // of the queries
                       .columns = dim_stride_,
                       .depth = width,
@@ -240,7 +250,7 @@ void attention_pass::forward(const compute& with, const input& in, float_rows ou
 }
 
 void attention_pass::backward(const compute& with, const input& in, const gradients& result) {
-  const bool trains_norms = config_.qk_norm && in.layer.q_norm.weight_gradient;
+  const bool trains_norms = config_.norms_each_head() && in.layer.q_norm.weight_gradient;
   norm_gradients_ = aligned_buffer<float>(trains_norms ? to_size(task_count(in) * 2 * dim_stride_) : 0);
   for_tasks(with, in, [&](const task& t) {
     prepare_keys(t, true);

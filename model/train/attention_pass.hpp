@@ -33,7 +33,7 @@ class attention_pass {
  private:
   static constexpr std::int64_t queries_at_once = 48;
   struct scratch {
-    float *k, *v, *k_transposed, *v_transposed, *q, *dout, *dq, *dk, *dv, *scores, *score_gradients, *row,
+    float *k, *v, *k_transposed, *v_transposed, *q, *dout, *dq, *dk, *dv, *scores, *score_gradients, *slopes, *row,
         *row_gradient;
   };
   struct task {
@@ -84,7 +84,7 @@ class attention_pass {
 
   model_config config_;
   std::int64_t most_positions_, dim_, dim_stride_, transposed_stride_;
-  float factor_;
+  float factor_;                // of the scores in their softmax: 1 where they are capped before
   std::vector<angles> angles_;  // by layer_rope
   aligned_buffer<float> scratch_;
   std::int64_t scratch_stride_ = 0;

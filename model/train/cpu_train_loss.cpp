@@ -22,11 +22,19 @@ pass_result cpu_train_pass::loss_chunk(const training_rows& batch, std::span<con
                                        bool backward) {
   give_way();
   final_logits(rows);
+  const float scale = model_.config.logit_factor, cap = model_.config.logit_cap;
   std::vector<train_kernel_table::cross_entropy_result> results(rows.size());
   for_rows(static_cast<std::int64_t>(rows.size()), [&](std::int64_t i, int) {
     const std::int32_t target = batch.targets[to_size(rows[to_size(i)])];
+    float* const logits = logits_.data() + i * logit_stride_;
+    float* const slopes = cap != 0 ? slopes_.data() + i * logit_stride_ : nullptr;
+    if (cap != 0)
+      kernels_.cap(logits, logit_stride_, scale, cap, slopes);
+    else if (scale != 1)
+      with_.kernels.multiply(logits, logit_stride_, scale);
     results[to_size(i)] =
-        kernels_.cross_entropy(logits_.data() + i * logit_stride_, model_.config.vocab_size, target, factor);
+        kernels_.cross_entropy(logits, model_.config.vocab_size, target, cap != 0 ? factor : factor * scale);
+    if (cap != 0) kernels_.scale(logits, slopes, logit_stride_, logits);
   });
   pass_result total;
   for (const auto& row : results) total.add_row(row);

@@ -41,6 +41,10 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
     activations_.push_back(make_activations());
   normed_ = take(hidden_stride_);
   if (model.config.output_norms) middle_ = take(hidden_stride_);
+  if (model.config.joint_qk_norm) {
+    normed_q_ = take(q_stride_);
+    normed_k_ = take(kv_stride_);
+  }
   gradient_ = take(hidden_stride_);
   inner_ = take(std::max(hidden_stride_, q_stride_));
   if (!experts_) {
@@ -57,7 +61,8 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
   final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
   logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));
-  norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(options_.most_rows) * 2 * hidden_stride_));
+  if (model.config.logit_cap != 0) slopes_ = aligned_buffer<float>(logits_.size());
+  norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(options_.most_rows) * 2 * norm_stride()));
   row_numbers_.resize(to_size(options_.most_rows));
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0);
 }
@@ -123,8 +128,8 @@ attention_pass::input cpu_train_pass::attention_input(const training_rows& batch
           .layer = model_.layers[layer],
           .window = model_.config.window_of(at),
           .rope = model_.config.rope_of(at),
-          .q = query_rows(a.q),
-          .k = kv_rows(a.k),
+          .q = query_rows(model_.config.joint_qk_norm ? normed_q_ : a.q),
+          .k = kv_rows(model_.config.joint_qk_norm ? normed_k_ : a.k),
           .v = kv_rows(a.v)};
 }
 
@@ -135,6 +140,7 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
   normalize(weights.attention_norm, in, rows_, normed);
   apply(weights, normed, a, into::set,
         {{linear_kind::q, query_rows(a.q)}, {linear_kind::k, kv_rows(a.k)}, {linear_kind::v, kv_rows(a.v)}});
+  normalize_heads(weights, a);
   attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
   add_output(weights, linear_kind::o, query_rows(a.mixed), a, in, middle);
   feed_forward(weights, a, middle, out);
@@ -168,6 +174,7 @@ void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, 
 void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in) {
   const bool gated = model_.config.gated_mlp;
   const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), middle = middle_rows(a);
+  const auto [dx, first] = input_gradient();
   if (experts_) {
     normalize(weights.mlp_norm, middle, rows_, normed);
     experts_->backward(weights, normed, rows_, hidden_rows(gradient_), inner);
@@ -180,9 +187,9 @@ void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, con
   if (model_.config.output_norms)
     add_normalized(weights.attention_output_norm, layer_in, hidden_rows(a.attended), middle);
   normalize(weights.mlp_norm, middle, rows_, normed);
-  if (gated) apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::set);
-  apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), inner, gated ? into::add : into::set);
-  normalize_back(weights.mlp_norm, middle, every_row(), inner, hidden_rows(gradient_));
+  if (gated) apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), dx, first);
+  apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), dx, gated ? into::add : first);
+  if (model_.config.input_norms) normalize_back(weights.mlp_norm, middle, every_row(), inner, hidden_rows(gradient_));
 }
 
 void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
@@ -190,17 +197,20 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   const bool frozen_below = layer == 0 && !model_.embeddings.gradient;
   const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_);
   const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_), mixed_gradient = query_rows(inner_);
+  auto [dx, first] = input_gradient();
+  if (frozen_below) dx = {};
   const float_rows dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
   feed_back(weights, a, in);
   const const_float_rows attended = output_gradient(weights.attention_output_norm, a.attended);
   apply_back(weights, linear_kind::o, a, query_rows(a.mixed), attended, mixed_gradient, into::set);
+  normalize_heads(weights, a);
   attention_.backward(with_, attention_input(batch, layer, a), {mixed_gradient, dq, dk, dv});
+  normalize_heads_back(weights, a);
   normalize(weights.attention_norm, in, rows_, normed);
-  const float_rows dx = frozen_below ? float_rows{} : inner;
-  apply_back(weights, linear_kind::q, a, normed, dq, dx, into::set);
+  apply_back(weights, linear_kind::q, a, normed, dq, dx, first);
   apply_back(weights, linear_kind::k, a, normed, dk, dx, into::add);
   apply_back(weights, linear_kind::v, a, normed, dv, dx, into::add);
-  if (dx.data) normalize_back(weights.attention_norm, in, every_row(), dx, gradient);
+  if (dx.data && model_.config.input_norms) normalize_back(weights.attention_norm, in, every_row(), inner, gradient);
 }
 
 }  // namespace troupe

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "model/lora/adapter.hpp"
@@ -53,6 +54,12 @@ class cpu_train_pass final : public train_pass {
   /// gradient_, of what the mlp gives, gets what that means for the rows that go in.
   void feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in);
   attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
+  /// Where the gradient of what attention or mlp reads goes, and how its first part: without norms before them to that
+  /// of the rows.
+  std::pair<float_rows, into> input_gradient() const {
+    if (model_.config.input_norms) return {hidden_rows(inner_), into::set};
+    return {hidden_rows(gradient_), into::add};
+  }
   float_rows middle_rows(const activations& a) const { return hidden_rows(a.middle.size() > 0 ? a.middle : middle_); }
   /// out = in + what o or down gives, or its norm. `out` may be null where only what backward reads is wanted.
   void add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
@@ -61,12 +68,22 @@ class cpu_train_pass final : public train_pass {
   // cpu_train_rows.cpp: what happens to each row alone
   void embed(const training_rows& batch, float_rows hidden);
   void embed_back(const training_rows& batch);
+  /// Without weights there is no norm: rows are copied.
   void normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out);
+  /// Where one norm is over all heads: normed_q_ and normed_k_ of a.q and a.k; and back, from dq_ and dk_ to
+  /// themselves.
+  void normalize_heads(const trained_layer& weights, const activations& a);
+  void normalize_heads_back(const trained_layer& weights, const activations& a);
   /// out = in + norm(made)
   void add_normalized(const trained_norm& norm, const_float_rows in, const_float_rows made, float_rows out);
   /// dx += what dy, which has a row for each of `rows` of x, means for the input of the norm.
   void normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,
                       const_float_rows dy, float_rows dx);
+  void normalize_back(const trained_norm& norm, std::int64_t width, const_float_rows x,
+                      std::span<const std::int64_t> rows, const_float_rows dy, float_rows dx);
+  std::int64_t norm_stride() const {
+    return model_.config.joint_qk_norm ? std::max(hidden_stride_, q_stride_) : hidden_stride_;
+  }
   /// The gradient of what attention or mlp gave: gradient_, or through its norm in normed_.
   const_float_rows output_gradient(const trained_norm& norm, const buffer& made);
   void activate(const activations& a);
@@ -116,8 +133,10 @@ class cpu_train_pass final : public train_pass {
   std::optional<expert_pass> experts_;
   std::vector<buffer> inputs_;  // of each layer, and the last one's output
   std::vector<activations> activations_;
-  buffer normed_, middle_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
+  buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
+      lora_gradient_;
   buffer final_, final_gradient_, logits_, norm_gradients_;
+  buffer slopes_;                          // of capped logits
   std::vector<std::int64_t> row_numbers_;  // 0, 1, 2 …
   std::int64_t rows_ = 0;
   dropout_key dropout_;

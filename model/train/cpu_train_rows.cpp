@@ -52,32 +52,62 @@ void cpu_train_pass::add_normalized(const trained_norm& norm, const_float_rows i
 void cpu_train_pass::normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out) {
   const model_config& config = model_.config;
   for_rows(rows, [&](std::int64_t r, int) {
-    if (config.norm == norm_kind::rms)
+    if (!norm.weight)
+      std::copy_n(x.row(r), hidden_stride_, out.row(r));
+    else if (config.norm == norm_kind::rms)
       with_.kernels.rms_norm(x.row(r), norm.weight, config.hidden, config.norm_eps, out.row(r));
     else
       with_.kernels.layer_norm(x.row(r), norm.weight, norm.bias, config.hidden, config.norm_eps, out.row(r));
   });
 }
 
+void cpu_train_pass::normalize_heads(const trained_layer& weights, const activations& a) {
+  const model_config& config = model_.config;
+  if (!config.joint_qk_norm) return;
+  for_rows(rows_, [&](std::int64_t r, int) {
+    with_.kernels.rms_norm(query_rows(a.q).row(r), weights.q_norm.weight, config.q_norm_size(), config.norm_eps,
+                           query_rows(normed_q_).row(r));
+    with_.kernels.rms_norm(kv_rows(a.k).row(r), weights.k_norm.weight, config.k_norm_size(), config.norm_eps,
+                           kv_rows(normed_k_).row(r));
+  });
+}
+
+void cpu_train_pass::normalize_heads_back(const trained_layer& weights, const activations& a) {
+  const model_config& config = model_.config;
+  if (!config.joint_qk_norm) return;
+  const auto back = [&](const trained_norm& norm, std::int64_t width, const_float_rows x, float_rows gradient,
+                        float_rows made) {
+    std::fill_n(made.data, rows_ * made.stride, 0.0f);
+    normalize_back(norm, width, x, every_row(), gradient, made);
+    std::copy_n(made.data, rows_ * made.stride, gradient.data);
+  };
+  back(weights.q_norm, config.q_norm_size(), query_rows(a.q), query_rows(dq_), query_rows(normed_q_));
+  back(weights.k_norm, config.k_norm_size(), kv_rows(a.k), kv_rows(dk_), kv_rows(normed_k_));
+}
+
 void cpu_train_pass::normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,
                                     const_float_rows dy, float_rows dx) {
-  const auto count = static_cast<std::int64_t>(rows.size()), tasks = row_tasks(count);
+  normalize_back(norm, model_.config.hidden, x, rows, dy, dx);
+}
+
+void cpu_train_pass::normalize_back(const trained_norm& norm, std::int64_t width, const_float_rows x,
+                                    std::span<const std::int64_t> rows, const_float_rows dy, float_rows dx) {
+  const auto count = static_cast<std::int64_t>(rows.size()), tasks = row_tasks(count), stride = norm_stride();
   float* partial = norm.weight_gradient ? norm_gradients_.data() : nullptr;  // of each task, added up in order
-  if (partial) std::fill_n(partial, tasks * 2 * hidden_stride_, 0.0f);
+  if (partial) std::fill_n(partial, tasks * 2 * stride, 0.0f);
   const model_config& config = model_.config;
   for_rows(count, [&](std::int64_t i, int task) {
     const std::int64_t at = rows[to_size(i)];
-    float *own = partial ? partial + task * 2 * hidden_stride_ : nullptr, *to = dx.row(at);
+    float *own = partial ? partial + task * 2 * stride : nullptr, *to = dx.row(at);
     if (config.norm == norm_kind::rms)
-      kernels_.rms_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own);
+      kernels_.rms_norm_back(x.row(at), norm.weight, dy.row(i), width, config.norm_eps, to, own);
     else
-      kernels_.layer_norm_back(x.row(at), norm.weight, dy.row(i), config.hidden, config.norm_eps, to, own,
-                               own ? own + hidden_stride_ : nullptr);
+      kernels_.layer_norm_back(x.row(at), norm.weight, dy.row(i), width, config.norm_eps, to, own,
+                               own ? own + stride : nullptr);
   });
   for (std::int64_t task = 0; partial && task < tasks; ++task) {
-    with_.kernels.add(partial + task * 2 * hidden_stride_, config.hidden, norm.weight_gradient);
-    if (norm.bias_gradient)
-      with_.kernels.add(partial + (task * 2 + 1) * hidden_stride_, config.hidden, norm.bias_gradient);
+    with_.kernels.add(partial + task * 2 * stride, width, norm.weight_gradient);
+    if (norm.bias_gradient) with_.kernels.add(partial + (task * 2 + 1) * stride, width, norm.bias_gradient);
   }
 }
 

@@ -168,6 +168,14 @@ double dot_product(const float* x, const float* y, std::int64_t n) {
   return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
 }
 
+void cap_with_slopes(float* x, std::int64_t n, float factor, float cap, float* slopes) {
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const f32x16 value = capped(load(x + i) * all(factor), cap), share = value * all(1.0f / cap);
+    store(x + i, value);
+    store(slopes + i, (all(1.0f) - share * share) * all(factor));
+  }
+}
+
 void scale(const float* x, const float* by, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; i += lanes) store(out + i, load(x + i) * load(by + i));
 }

@@ -74,6 +74,8 @@ struct train_kernel_table {
   void (*adam)(const adam_args&, std::int64_t n, const float* gradient, float* value, float* first, float* second);
   double (*sum_of_squares)(const float* x, std::int64_t n);
   double (*dot)(const float* x, const float* y, std::int64_t n);
+  /// x becomes cap * tanh(factor * x / cap), and slopes how that changes with x.
+  void (*cap)(float* x, std::int64_t n, float factor, float cap, float* slopes);
   void (*scale)(const float* x, const float* by, std::int64_t n, float* out);  ///< element by element
   /// out = x where it is kept, over 1 - probability; 0 elsewhere. May be the same.
   void (*drop)(const dropout_key& key, std::int64_t row, const float* x, std::int64_t n, float* out);

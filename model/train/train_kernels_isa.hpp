@@ -19,6 +19,7 @@ train_kernel_table::cross_entropy_result cross_entropy(float*, std::int64_t, std
 void adam(const adam_args&, std::int64_t, const float*, float*, float*, float*);
 double sum_of_squares(const float*, std::int64_t);
 double dot_product(const float*, const float*, std::int64_t);
+void cap_with_slopes(float*, std::int64_t, float, float, float*);
 void scale(const float*, const float*, std::int64_t, float*);
 void drop(const dropout_key&, std::int64_t, const float*, std::int64_t, float*);
 

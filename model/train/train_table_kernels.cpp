@@ -19,6 +19,7 @@ const train_kernel_table train_table{.multiply = multiply,
                                      .adam = adam,
                                      .sum_of_squares = sum_of_squares,
                                      .dot = dot_product,
+                                     .cap = cap_with_slopes,
                                      .scale = scale,
                                      .drop = drop};
 

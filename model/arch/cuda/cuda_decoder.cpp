@@ -191,7 +191,11 @@ void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
                                 {linear_kind::k, weights.k, rows_of(k_, kv_width_)},
                                 {linear_kind::v, weights.v, rows_of(v_, kv_width_)}};
   normalize(shape.rows, weights.attention_norm, nullptr, codes_for(qkv), read_floats(shape, qkv));
-  multiply(shape, layer, rows_of(normed_, hidden), hidden, qkv);
+  multiply(shape, layer, read_rows(), hidden, qkv);
+  if (model_->config.joint_qk_norm) {
+    normalize_heads(shape, weights.q_norm, rows_of(q_, heads_width_), cuts_.q);
+    normalize_heads(shape, weights.k_norm, rows_of(k_, kv_width_), cuts_.kv);
+  }
   place_heads(shape, layer);
   attend_heads(shape, layer);
   const linear_product o[] = {output_product(linear_kind::o, weights.o)};
@@ -212,7 +216,7 @@ void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
   const linear_product down[] = {output_product(linear_kind::down, weights.down)};
   cuda::row_codes codes = codes_for(down);
   if (!multiply_gated(shape, inner, read_floats(shape, down), codes)) {
-    multiply(shape, layer, rows_of(normed_, config.hidden), config.hidden, inner);
+    multiply(shape, layer, read_rows(), config.hidden, inner);
     activate(shape, codes, read_floats(shape, down));
   }
   multiply(shape, layer, up, config.ffn, down, codes);
@@ -246,7 +250,7 @@ bool cuda_decoder::multiply_gated(const pass_shape& shape, std::span<const linea
   if (!cuda::can_multiply_gated(both, shape.rows)) return false;
   const bool only_bf16 = codes.bf16 && !codes.q && !floats;
   if (only_bf16) codes.bf16 = both.bf16 = reinterpret_cast<std::uint16_t*>(gate_.data());
-  cuda::multiply_gated(stream_, both, {shape.rows, rows_of(normed_, config.hidden), codes_for(inner)});
+  cuda::multiply_gated(stream_, both, {shape.rows, read_rows(), codes_for(inner)});
   if (!only_bf16) cuda::encode(stream_, up.to, shape.rows, config.ffn, codes);
   return true;
 }
@@ -297,6 +301,7 @@ void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& code
 void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
   const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
   const model_config& config = model_->config;
+  const bool norms = config.norms_each_head();
   cuda::place_heads(stream_, {.rows = shape.rows,
                               .places = tables_.places(shape),
                               .cache = cache_of(layer),
@@ -304,10 +309,22 @@ void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
                               .q = columns_of(rows_of(q_, heads_width_), cuts_.q.first),
                               .k = columns_of(rows_of(k_, kv_width_), cuts_.kv.first),
                               .v = columns_of(rows_of(v_, kv_width_), cuts_.kv.first),
-                              .q_norm = weights.q_norm.weight,
-                              .k_norm = weights.k_norm.weight,
+                              .q_norm = norms ? weights.q_norm.weight : nullptr,
+                              .k_norm = norms ? weights.k_norm.weight : nullptr,
                               .norm_eps = config.norm_eps,
                               .angles = angles_.of(config.rope_of(options_.first_layer + layer))});
+}
+
+/// All heads of a row at once, which all ranks need whole for that.
+void cuda_decoder::normalize_heads(const pass_shape& shape, const norm_weights& norm, float_rows heads,
+                                   const column_cut& cut) {
+  gather_(stream_, heads, shape.rows, cut);
+  cuda::rms_norm(stream_, {.rows = shape.rows,
+                           .n = cut.ends.back(),
+                           .x = heads,
+                           .weight = norm.weight,
+                           .eps = model_->config.norm_eps,
+                           .out = heads});
 }
 
 void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
@@ -327,12 +344,14 @@ void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
                          .scratch_floats = static_cast<std::int64_t>(scratch_.size()),
                          .wide_tile_count = shape.wide_attention_tiles,
                          .most_queries = has_single_rows ? std::min(group, cuda::tile_queries) : cuda::tile_queries,
-                         .score_dim = static_cast<int>(config.divided_dim())});
+                         .divisor = config.score_divisor(),
+                         .cap = config.score_cap});
 }
 
 void cuda_decoder::normalize(int rows, const norm_weights& norm, const std::int32_t* gather,
                              const cuda::row_codes& codes, bool floats) {
   const model_config& config = model_->config;
+  if (!norm.weight) return cuda::encode(stream_, rows_of(hidden_, config.hidden), rows, config.hidden, codes);
   normalize({.rows = rows,
              .n = config.hidden,
              .x = rows_of(hidden_, config.hidden),

@@ -71,6 +71,11 @@ class cuda_decoder final : public decoder {
   /// only codes of it.
   void normalize(int rows, const norm_weights& norm, const std::int32_t* gather, const cuda::row_codes& codes,
                  bool floats);
+  /// What attention and mlp read. Without norms before them that is hidden itself, of which normalize makes codes.
+  float_rows read_rows() const {
+    return rows_of(model_->config.input_norms ? normed_ : hidden_, model_->config.hidden);
+  }
+  void normalize_heads(const pass_shape& shape, const norm_weights& norm, float_rows heads, const column_cut& cut);
   void normalize(const cuda::norm_args& args);
   /// What a layer adds to hidden: made there, or aside where it is normalized first.
   linear_product output_product(linear_kind kind, const linear_weights& weights) const;

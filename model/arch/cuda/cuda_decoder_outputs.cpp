@@ -23,6 +23,7 @@ void cuda_decoder::finish(std::initializer_list<std::span<const int>> lists, con
 }
 
 const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
+  const model_config& config = model_->config;
   const linear_weights head{weights_.head, nullptr};
   const float_rows rows{logits_.data(), logit_stride()};
   const cuda::product product{weights_.head, {logits_.data() + cuts_.vocab.first, rows.stride}};
@@ -34,6 +35,12 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
   finish({wanted.largest_of, wanted.rows}, codes, [&](int first, int count) {
     cuda::matmul(stream_, std::span(&product, 1),
                  {count, rows_of(normed_, model_->config.hidden), codes, scratch_.data()});
+    if (config.logit_factor != 1 || config.logit_cap != 0)
+      cuda::finish_logits(stream_, {.rows = count,
+                                    .n = cuts_.vocab.count(),
+                                    .logits = product.y,
+                                    .factor = config.logit_factor,
+                                    .cap = config.logit_cap});
     gather_(stream_, rows, count, cuts_.vocab, 0);
     const int found = std::clamp(static_cast<int>(largest) - first, 0, count);
     const auto floats = static_cast<std::size_t>(count - found) * stride;

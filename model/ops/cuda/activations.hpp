@@ -14,5 +14,12 @@ struct gelu {
     return v * sigmoid(inner * 1.5957691216057308f);
   }
 };
+/// cap * tanh(x / cap), where tanh(u) is 2 sigmoid(2u) - 1.
+struct soft_cap {
+  float cap;
+  __device__ float operator()(float v) const { return fmaf(sigmoid(v * (2.0f / cap)), 2.0f * cap, -cap); }
+  /// How what came out changes with what went in.
+  __device__ float slope(float out) const { return 1.0f - (out / cap) * (out / cap); }
+};
 
 }  // namespace troupe::cuda

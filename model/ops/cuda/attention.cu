@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "model/ops/cuda/activations.hpp"
 #include "model/ops/cuda/attention_sections.hpp"
 
 namespace troupe::cuda {
@@ -26,9 +27,9 @@ constexpr std::size_t least_shared_bytes = 99 << 10;  // that a block of threads
 static_assert(sizeof(tile_memory<kv_kind::i8, 16>) <= least_shared_bytes &&
               sizeof(tile_memory<kv_kind::f16, 16>) <= least_shared_bytes);
 
-template <kv_kind Kind, int Steps>
+template <kv_kind Kind, int Steps, class Change>
 __device__ void share_weights(tile_memory<Kind, Steps>& memory, const query_fragments<Steps>& queries,
-                              const position_range (&seen)[2], int section, section_weights& weights) {
+                              const position_range (&seen)[2], int section, section_weights& weights, Change change) {
   const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   float scores[2][4] = {};
 #pragma unroll
@@ -37,7 +38,7 @@ __device__ void share_weights(tile_memory<Kind, Steps>& memory, const query_frag
     load_keys(memory.section.rows(section).keys, step, warp, k[0], k[1]);
     for (int i = 0; i < 2; ++i) mma_f16(scores[i], queries.words[step], k[i]);
   }
-  finish_scores<Kind>(memory.section, seen, section, warp * 2, scores);
+  finish_scores<Kind>(memory.section, seen, section, warp * 2, scores, change);
   for (int half = 0; half < 2; ++half) {
     const float largest = largest_score(scores, half);
     if (lane % 4 == 0) memory.largest[warp][half][lane / 4] = largest;
@@ -83,7 +84,7 @@ __device__ void put_section(const attention_plan& p, const query (&queries)[2], 
 }
 
 /// Wide tiles are taken 16 queries at a time.
-template <kv_kind Kind, int Steps>
+template <kv_kind Kind, int Steps, bool Capped>
 __global__ void __launch_bounds__(sharing_threads, Steps > 8 ? 2 : 4) attend_tiles(attention_plan p) {
   constexpr int eights = 2 * Steps / sharing_warps;
   auto& memory = *reinterpret_cast<tile_memory<Kind, Steps>*>(dynamic_shared());
@@ -114,7 +115,10 @@ __global__ void __launch_bounds__(sharing_threads, Steps > 8 ? 2 : 4) attend_til
     memory.section.template ready<sharing_threads>(span, section);
     if (Kind == kv_kind::i8) start(section + p.parts);  // where it comes to is free
     section_weights weights[1];
-    share_weights(memory, fragments, seen, section, weights[0]);
+    if constexpr (Capped)
+      share_weights(memory, fragments, seen, section, weights[0], soft_cap{p.score_cap});
+    else
+      share_weights(memory, fragments, seen, section, weights[0], [](float score) { return score; });
     const position_rows<Steps>& values = memory.section.rows(section).values;
     if (p.sections)
       put_section<eights>(p, queries.of, values, weights, index, section, first_eight);
@@ -274,8 +278,8 @@ template <kv_kind Kind, int Steps>
 void start_tiles(const stream& on, const attention_plan& plan) {
   const std::int64_t items = std::int64_t{plan.args.tile_count} * ceil_div(plan.queries, tile_queries) * plan.parts;
   const dim3 grid(static_cast<unsigned>(items), plan.args.cache.heads);
-  launch("attention", attend_tiles<Kind, Steps>, {grid, sharing_threads, sizeof(tile_memory<Kind, Steps>), true}, on,
-         plan);
+  const auto kernel = plan.score_cap > 0 ? attend_tiles<Kind, Steps, true> : attend_tiles<Kind, Steps, false>;
+  launch("attention", kernel, {grid, sharing_threads, sizeof(tile_memory<Kind, Steps>), true}, on, plan);
 }
 
 template <kv_kind Kind>
@@ -295,11 +299,11 @@ void start_wide_tiles(const stream& on, const attention_plan& plan) {
          {grid, wide_tile_threads, sizeof(wide_tile_memory<Kind, Steps>), true}, on, plan);
 }
 
-/// Threads have no registers for all dimensions of larger heads.
+/// Threads have no registers for all dimensions of larger heads, nor for capping scores.
 void attend_wide(const stream& on, const attention_plan& plan) {
   const kv_layer& cache = plan.args.cache;
   const bool is_f16 = cache.kind == kv_kind::f16;
-  if (cache.head_dim > 128) return start_tiles(on, plan);
+  if (cache.head_dim > 128 || plan.score_cap > 0) return start_tiles(on, plan);
   if (is_f16 && is_hopper()) return attend_wide_on_hopper(on, plan);
   const auto start = cache.head_dim <= 64
                          ? (is_f16 ? start_wide_tiles<kv_kind::f16, 4> : start_wide_tiles<kv_kind::i8, 4>)
@@ -339,7 +343,7 @@ void attend_few(const stream& on, const attention_plan& few) {
 }  // namespace
 
 std::int64_t attention_scratch_floats(const kv_layer& cache, int positions) {
-  attention_plan plan{{.cache = cache}, 1, 0};
+  attention_plan plan{{.cache = cache}, 1, 0, 0};
   plan.sections = sections_of(cache, 1, positions);
   if (plan.sections == 0) return 0;
   const std::int64_t of_tile = section_store(plan).floats(1, cache.heads);
@@ -348,10 +352,10 @@ std::int64_t attention_scratch_floats(const kv_layer& cache, int positions) {
 
 void attend(const stream& on, const attention_args& args) {
   const int group = args.heads / args.cache.heads;
-  const int divided = args.score_dim > 0 ? args.score_dim : args.cache.head_dim;
-  const float score_factor = 1.4426950408889634f / std::sqrt(static_cast<float>(divided));
-  const attention_plan tiles{args, group, score_factor, args.most_queries};
-  attention_plan wide{args, group, score_factor, wide_tile_queries};
+  constexpr float log2_of_e = 1.4426950408889634f;
+  const float score_factor = log2_of_e / args.divisor, score_cap = log2_of_e * args.cap;
+  const attention_plan tiles{args, group, score_factor, score_cap, args.most_queries};
+  attention_plan wide{args, group, score_factor, score_cap, wide_tile_queries};
   wide.args.tiles += args.tile_count;
   wide.args.tile_count = args.wide_tile_count;
   const bool is_f32 = args.cache.kind == kv_kind::f32;

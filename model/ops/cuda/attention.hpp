@@ -11,7 +11,8 @@ namespace troupe::cuda {
 struct attention_plan {
   attention_args args;         ///< with the tiles of this launch alone
   int group;                   ///< query heads that share a kv head
-  float score_factor;          ///< scores are powers of two: e^(s / sqrt(score_dim)) = 2^(s * score_factor)
+  float score_factor;          ///< scores are powers of two: e^(s / divisor) = 2^(s * score_factor)
+  float score_cap;             ///< of scores that are powers of two; 0: none
   int queries = tile_queries;  ///< that a tile has at most
   int sections = 0;            ///< that a tile can have, if their sums meet in memory; 0: who makes them joins them
   int parts = 1;               ///< blocks of threads that share a tile's sections

@@ -1,5 +1,6 @@
 // Attention over keys and values in f32, for models that are small or being checked: a warp for a query, which goes
 // through its positions 32 at a time, one a lane, from multiples of 32 on.
+#include "model/ops/cuda/activations.hpp"
 #include "model/ops/cuda/attention.hpp"
 
 namespace troupe::cuda {
@@ -28,7 +29,8 @@ __device__ float float_score(const attention_plan& p, const query& q, const tile
   const float* x = q.at(p, p.args.q);
   float score = 0;
   for (int d = 0; d < p.args.cache.head_dim; ++d) score = fmaf(x[d], block.key(position % kv_positions, d), score);
-  return score * p.score_factor;
+  score *= p.score_factor;
+  return p.score_cap > 0 ? soft_cap{p.score_cap}(score) : score;
 }
 
 __global__ void attend_queries(attention_plan p) {

@@ -199,20 +199,30 @@ __device__ void load_keys(const position_rows<Steps>& keys, int step, unsigned b
 }
 
 /// What the queries do not see counts for nothing. The scores are those of neighbouring eights from first_eight on.
-template <kv_kind Kind, int Eights, class Memory>
+/// Before that `change` makes of each what it should be.
+template <kv_kind Kind, int Eights, class Memory, class Change>
 __device__ void finish_scores(const Memory& memory, const position_range (&seen)[2], int section, int first_eight,
-                              float (&scores)[Eights][4]) {
+                              float (&scores)[Eights][4], Change change) {
   const int first_place = first_eight * 8 + static_cast<int>(threadIdx.x) % 4 * 2;
   const int first = section * section_positions;
   if constexpr (Kind == kv_kind::i8)
 #pragma unroll
     for (int e = 0; e < Eights; ++e)
       for (int i = 0; i < 4; ++i) scores[e][i] *= memory.key_scale(first_place + e * 8 + i % 2);
+#pragma unroll
+  for (auto& eight : scores)
+    for (float& score : eight) score = change(score);
   if (seen[0].sees_all(first, section_positions) && seen[1].sees_all(first, section_positions)) return;
 #pragma unroll
   for (int e = 0; e < Eights; ++e)
     for (int i = 0; i < 4; ++i)
       if (!seen[i / 2].sees(first + first_place + e * 8 + i % 2)) scores[e][i] = minus_infinity;
+}
+
+template <kv_kind Kind, int Eights, class Memory>
+__device__ void finish_scores(const Memory& memory, const position_range (&seen)[2], int section, int first_eight,
+                              float (&scores)[Eights][4]) {
+  finish_scores<Kind>(memory, seen, section, first_eight, scores, [](float score) { return score; });
 }
 
 /// Of one of the lane's two queries.

@@ -271,7 +271,8 @@ struct attention_args {
   std::int64_t scratch_floats = 0;
   int wide_tile_count = 0;
   int most_queries = tile_queries;  ///< that any tile which is not wide has
-  int score_dim = 0;                ///< scores are divided by its root; 0: by that of head_dim
+  float divisor = 1;                ///< of the scores
+  float cap = 0;                    ///< scores become cap * tanh(score / cap); 0: stay as they are
 };
 /// Working memory that lets few tiles be shared out over sections, some tiles at a time; where it does not hold one,
 /// the op takes a tile's sections one by one.
@@ -279,6 +280,17 @@ std::int64_t attention_scratch_floats(const kv_layer& cache, int positions);
 void attend(const stream& on, const attention_args& args);
 
 // ---- what comes out ----
+
+/// logits = logits * factor, and then no further than the cap from zero: cap * tanh(logits / cap)
+struct finish_logits_args {
+  int rows = 0;
+  std::int64_t n = 0;
+  float_rows logits = {};
+  float factor = 1;
+  float cap = 0;           ///< 0: none
+  float_rows slopes = {};  ///< how capped logits change with what they were; null: not made
+};
+void finish_logits(const stream& on, const finish_logits_args& args);
 
 /// tokens[row] = the first of the largest logits; 0 where none is a number.
 struct argmax_args {

@@ -105,7 +105,11 @@ __global__ void __launch_bounds__(row_threads) cross_entropy_rows(cross_entropy_
   }
   result.sum = row_sum(total);
   const float share = a.factor / result.sum;
-  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) x[i] = x[i] * share - (i == target ? a.factor : 0.0f);
+  const float* slopes = a.slopes.data ? a.slopes.row(blockIdx.x) : nullptr;
+  for (std::int64_t i = threadIdx.x; i < a.n; i += blockDim.x) {
+    x[i] = x[i] * share - (i == target ? a.factor : 0.0f);
+    if (slopes) x[i] *= slopes[i];
+  }
   if (threadIdx.x == 0) a.results[blockIdx.x] = result;
 }
 

@@ -88,7 +88,10 @@ struct softmax_args {
   float factor = 1;                         ///< of the scores
   head_rows scores = {};                    ///< become probabilities
   head_rows gradients = {};                 ///< of softmax_back: of the probabilities; become those of the scores
+  head_rows slopes = {};                    ///< of softmax_back: multiply these in place of the factor; null: none do
 };
+/// Scores become cap * tanh(factor * score / cap), and slopes how that changes with them.
+void cap_scores(const stream& on, const softmax_args& args, float cap);
 void softmax(const stream& on, const softmax_args& args);
 void softmax_back(const stream& on, const softmax_args& args);
 /// The same, but what comes out is rounded to bf16, and each row of it begins where its floats began. Probabilities lie
@@ -163,6 +166,7 @@ struct cross_entropy_args {
   const std::int32_t* targets = nullptr;  ///< [rows]
   float factor = 1;
   cross_entropy_result* results = nullptr;  ///< [rows]
+  float_rows slopes = {};                   ///< multiply what the logits become; null: none do
 };
 void cross_entropy(const stream& on, const cross_entropy_args& args);
 

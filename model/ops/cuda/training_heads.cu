@@ -1,4 +1,5 @@
 // Heads in training, forward and back: a warp for a head of a row.
+#include "model/ops/cuda/activations.hpp"
 #include "model/ops/cuda/heads.hpp"
 #include "model/ops/cuda/train_ops.hpp"
 
@@ -65,6 +66,21 @@ __device__ float largest_score(const query_keys& own, const float* scores, float
   return warp_max(largest);
 }
 
+__global__ void cap_score_rows(softmax_args a, soft_cap cap) {
+  const query_keys own(a);
+  if (own.head >= a.heads) return;
+  float *scores = own.at(a.scores), *slopes = own.at(a.slopes);
+  for (int key = own.from + own.lane; key < own.to; key += 32) {
+    scores[key] = cap(scores[key] * a.factor);
+    slopes[key] = cap.slope(scores[key]) * a.factor;
+  }
+}
+
+/// How scores change with what they are made of.
+__device__ float slope_of(const softmax_args& a, const query_keys& own, int key) {
+  return a.slopes.data ? own.at(a.slopes)[key] : a.factor;
+}
+
 __global__ void softmax_rows(softmax_args a) {
   const query_keys own(a);
   if (own.head >= a.heads) return;
@@ -89,7 +105,7 @@ __global__ void softmax_back_rows(softmax_args a) {
   for (int key = own.from + own.lane; key < own.to; key += 32) total = fmaf(shares[key], gradients[key], total);
   const float mean = warp_sum(total);
   for (int key = own.lane; key < own.end; key += 32)
-    gradients[key] = own.sees(key) ? (shares[key] * (gradients[key] - mean)) * a.factor : 0.0f;
+    gradients[key] = own.sees(key) ? (shares[key] * (gradients[key] - mean)) * slope_of(a, own, key) : 0.0f;
 }
 
 /// A warp writes a row of bf16 over the floats that it is made of, in order: value(key) reads floats of no earlier
@@ -126,7 +142,8 @@ __global__ void softmax_back_rounded_rows(softmax_args a) {
   for (int key = own.from + own.lane; key < own.to; key += 32)
     total = fmaf(bf16_value(shares[key]), gradients[key], total);
   const float mean = warp_sum(total);
-  put_rounded(own, gradients, [&](int key) { return (bf16_value(shares[key]) * (gradients[key] - mean)) * a.factor; });
+  put_rounded(own, gradients,
+              [&](int key) { return (bf16_value(shares[key]) * (gradients[key] - mean)) * slope_of(a, own, key); });
 }
 
 }  // namespace
@@ -138,6 +155,11 @@ void turn_heads(const stream& on, const turn_args& args) {
 void turn_heads_back(const stream& on, const turn_args& args) {
   launch("turn_heads_back", turn_rows_back, dim3(args.rows, ceil_div(args.heads, head_warps)), head_warps * 32, on,
          args);
+}
+
+void cap_scores(const stream& on, const softmax_args& args, float cap) {
+  launch("cap_scores", cap_score_rows, dim3(args.rows, ceil_div(args.heads, softmax_warps)), softmax_threads, on, args,
+         soft_cap{cap});
 }
 
 void softmax(const stream& on, const softmax_args& args) {

@@ -1,4 +1,5 @@
 // The two ends of a model: a token's vector, and the token with the largest logit.
+#include "model/ops/cuda/activations.hpp"
 #include "model/ops/cuda/codes.hpp"
 #include "model/ops/cuda/factors.hpp"
 
@@ -107,6 +108,20 @@ __global__ void __launch_bounds__(Share::threads, Share::least_blocks) embed_row
   row.store(a.out.row(blockIdx.x), table.ins);
 }
 
+constexpr int logit_threads = 256;
+
+__global__ void __launch_bounds__(logit_threads) finish_row_parts(finish_logits_args a) {
+  await_last_kernel();
+  const std::int64_t i = std::int64_t{blockIdx.y} * logit_threads + threadIdx.x;
+  if (i >= a.n) return;
+  float& logit = a.logits.row(blockIdx.x)[i];
+  logit *= a.factor;
+  if (a.cap == 0) return;
+  const soft_cap cap{a.cap};
+  logit = cap(logit);
+  if (a.slopes.data) a.slopes.row(blockIdx.x)[i] = cap.slope(logit) * a.factor;
+}
+
 /// A logit and its place; of equal ones the first wins, and what is not a number never.
 struct candidate {
   float logit;
@@ -185,6 +200,11 @@ void embed(const stream& on, const embed_args& args) {
     launch_early("embed", embed_rows<decltype(share)>, dim3(static_cast<unsigned>(args.rows), blocks), share.threads,
                  on, args, table);
   });
+}
+
+void finish_logits(const stream& on, const finish_logits_args& args) {
+  const dim3 grid(static_cast<unsigned>(args.rows), ceil_div(args.n, logit_threads));
+  launch_early("finish_logits", finish_row_parts, grid, logit_threads, on, args);
 }
 
 std::int64_t argmax_scratch_floats(int rows) {

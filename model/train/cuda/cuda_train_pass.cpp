@@ -66,6 +66,10 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
   make_activations();
   normed_ = take(config.hidden);
   if (config.output_norms) middle_ = take(config.hidden);
+  if (config.joint_qk_norm) {
+    normed_q_ = take(heads_width_);
+    normed_k_ = take(kv_width_);
+  }
   gradient_ = take(config.hidden);
   inner_ = take(std::max(config.hidden, heads_width_));
   active_ = take(config.ffn);
@@ -80,6 +84,7 @@ cuda_train_pass::cuda_train_pass(const trained_model& model, const parameter_set
   final_ = buffer(to_size(loss_rows_ * padded_row(config.hidden)));
   final_gradient_ = buffer(final_.size());
   logits_ = buffer(to_size(loss_rows_ * padded_row(config.vocab_size)));
+  if (config.logit_cap != 0) slopes_ = buffer(logits_.size());
   slices_ = buffer(to_size(cuda::product_scratch_floats));
   take_library();
   stream_.wait();
@@ -124,13 +129,14 @@ cuda_train_pass::linear cuda_train_pass::linear_of(std::size_t layer, linear_kin
 device_attention::input cuda_train_pass::attention_input(std::size_t layer, const activations& a) const {
   const layer_weights& weights = weights_.layers[layer];
   const auto index = static_cast<std::int64_t>(layer);
+  const bool joint = model_.config.joint_qk_norm;
   return {.rows = rows_,
           .window = model_.config.window_of(index),
           .rope = model_.config.rope_of(index),
-          .q_norm = weights.q_norm.weight,
-          .k_norm = weights.k_norm.weight,
-          .q = rows_of(a.q, heads_width_),
-          .k = rows_of(a.k, kv_width_),
+          .q_norm = joint ? nullptr : weights.q_norm.weight,
+          .k_norm = joint ? nullptr : weights.k_norm.weight,
+          .q = rows_of(joint ? normed_q_ : a.q, heads_width_),
+          .k = rows_of(joint ? normed_k_ : a.k, kv_width_),
           .v = rows_of(a.v, kv_width_)};
 }
 
@@ -237,6 +243,7 @@ void cuda_train_pass::forward_layer(std::size_t layer, activations& a, const buf
   apply(linear(linear_kind::q), normed, a, rows_of(a.q, heads_width_), into::set);
   apply(linear(linear_kind::k), normed, a, rows_of(a.k, kv_width_), into::set);
   apply(linear(linear_kind::v), normed, a, rows_of(a.v, kv_width_), into::set);
+  normalize_heads(weights, a);
   attention_.forward(stream_, attention_input(layer, a), rows_of(a.mixed, heads_width_));
   read(rows_of(a.mixed, heads_width_), heads_width_);
   add_output(layer, linear_kind::o, rows_of(a.mixed, heads_width_), a, in, &middle_of(a));
@@ -260,7 +267,9 @@ void cuda_train_pass::add_output(std::size_t layer, linear_kind kind, float_rows
 void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   const layer_weights& weights = weights_.layers[layer];
   const auto linear = [&](linear_kind kind) { return linear_of(layer, kind); };
-  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_);
+  const float_rows normed = hidden_rows(normed_);
+  auto [dx, first] = input_gradient();
+  if (layer == 0) dx = {};  // nothing is trained below the first layer
   const float_rows mixed_gradient = rows_of(inner_, heads_width_);
   const float_rows dq = rows_of(dq_, heads_width_), dk = rows_of(dk_, kv_width_), dv = rows_of(dv_, kv_width_);
   if (model_.config.output_norms) add_normalized(weights.attention_output_norm, inputs_[layer], a.attended, middle_);
@@ -268,17 +277,18 @@ void cuda_train_pass::backward_layer(std::size_t layer, activations& a) {
   down_back(layer, a);
   normalize_to_read(weights.mlp_norm, middle_of(a));
   gate_and_up_back(layer, a);
-  normalize_back(weights.mlp_norm, middle_of(a), inner_, gradient_);
+  if (model_.config.input_norms) normalize_back(weights.mlp_norm, middle_of(a), inner_, gradient_);
   read(rows_of(a.mixed, heads_width_), heads_width_);
   const float_rows attended_gradient = output_gradient(weights.attention_output_norm, a.attended);
   apply_back(linear(linear_kind::o), a, rows_of(a.mixed, heads_width_), attended_gradient, mixed_gradient, into::set);
+  normalize_heads(weights, a);
   attention_.backward(stream_, attention_input(layer, a), mixed_gradient, dq, dk, dv);
+  normalize_heads_back(weights, a);
   normalize_to_read(weights.attention_norm, inputs_[layer]);
-  const float_rows dx = layer > 0 ? inner : float_rows{};  // nothing is trained below the first layer
-  apply_back(linear(linear_kind::q), a, normed, dq, dx, into::set);
+  apply_back(linear(linear_kind::q), a, normed, dq, dx, first);
   apply_back(linear(linear_kind::k), a, normed, dk, dx, into::add);
   apply_back(linear(linear_kind::v), a, normed, dv, dx, into::add);
-  if (dx.data) normalize_back(weights.attention_norm, inputs_[layer], inner_, gradient_);
+  if (dx.data && model_.config.input_norms) normalize_back(weights.attention_norm, inputs_[layer], inner_, gradient_);
 }
 
 }  // namespace troupe

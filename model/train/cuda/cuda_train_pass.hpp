@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "model/arch/cuda/device_weights.hpp"
@@ -61,6 +62,12 @@ class cuda_train_pass final : public train_pass {
   /// Without `out` only what backward reads is made.
   void forward_layer(std::size_t layer, activations& a, const buffer* out);
   void backward_layer(std::size_t layer, activations& a);
+  /// Where the gradient of what attention or mlp reads goes, and how its first part: without norms before them to that
+  /// of the rows.
+  std::pair<float_rows, into> input_gradient() const {
+    if (model_.config.input_norms) return {hidden_rows(inner_), into::set};
+    return {hidden_rows(gradient_), into::add};
+  }
   const buffer& middle_of(const activations& a) const { return model_.config.output_norms ? middle_ : a.middle; }
   /// sum = before + what o or down gives, or its norm; `sum` may be null.
   void add_output(std::size_t layer, linear_kind kind, float_rows x, const activations& a, const buffer& before,
@@ -69,8 +76,12 @@ class cuda_train_pass final : public train_pass {
   // cuda_train_rows.cpp
   cuda::norm_args norm_of(const norm_weights& norm, const buffer& x) const;
   void normalize(const cuda::norm_args& args);
-  /// For the layers that read what comes out, normed_.
+  /// For the layers that read what comes out, normed_. Without weights there is no norm: rows are copied.
   void normalize_to_read(const norm_weights& norm, const buffer& x);
+  /// Where one norm is over all heads: normed_q_ and normed_k_ of a.q and a.k; and back, from dq_ and dk_ to
+  /// themselves.
+  void normalize_heads(const layer_weights& weights, const activations& a);
+  void normalize_heads_back(const layer_weights& weights, const activations& a);
   /// sum = before + the norm of what was made.
   void add_normalized(const norm_weights& norm, const buffer& before, const buffer& made, const buffer& sum);
   /// dx += what dy means for the input of the norm.
@@ -135,8 +146,9 @@ class cuda_train_pass final : public train_pass {
   std::int64_t heads_width_, kv_width_, lora_width_, loss_rows_;
   std::vector<buffer> inputs_;  // of each layer, and the last one's output
   std::vector<activations> activations_;
-  buffer normed_, middle_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_, lora_gradient_;
-  buffer final_, final_gradient_, logits_, slices_;
+  buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
+      lora_gradient_;
+  buffer final_, final_gradient_, logits_, slopes_, slices_;
   std::unique_ptr<library_linears> library_;  ///< null: our own kernels serve alone
   bool all_by_library_ = false, mlp_can_be_rounded_ = false;
   std::string remark_;

@@ -198,12 +198,22 @@ void cuda_train_pass::loss(float factor, bool backward) {
                .eps = config.norm_eps,
                .out = final});
     multiply({.w = weights_.head, .rows = count, .x = final, .y = logits});
+    const bool is_capped = config.logit_cap != 0;
+    const float_rows slopes = is_capped ? rows_of(slopes_, config.vocab_size) : float_rows{};
+    if (config.logit_factor != 1 || is_capped)
+      cuda::finish_logits(stream_, {.rows = count,
+                                    .n = config.vocab_size,
+                                    .logits = logits,
+                                    .factor = config.logit_factor,
+                                    .cap = config.logit_cap,
+                                    .slopes = slopes});
     cuda::cross_entropy(stream_, {.rows = count,
                                   .n = config.vocab_size,
                                   .logits = logits,
                                   .targets = rows_.targets() + first,
-                                  .factor = factor,
-                                  .results = losses_.data() + first});
+                                  .factor = is_capped ? factor : factor * config.logit_factor,
+                                  .results = losses_.data() + first,
+                                  .slopes = slopes});
     if (backward) head_back(first, count);
     pace();
   }

@@ -2,6 +2,7 @@
 #include <utility>
 
 #include "model/train/cuda/cuda_train_pass.hpp"
+#include "model/train/to_size.hpp"
 
 namespace troupe {
 
@@ -17,6 +18,10 @@ cuda::norm_args cuda_train_pass::norm_of(const norm_weights& norm, const buffer&
 
 void cuda_train_pass::normalize_to_read(const norm_weights& norm, const buffer& x) {
   const std::int64_t hidden = model_.config.hidden;
+  if (!norm.weight) {
+    cuda::copy(normed_.data(), x.data(), to_size(rows_.count() * padded_row(hidden)), stream_);
+    return read(hidden_rows(normed_), hidden);
+  }
   if (is_read_rounded() && model_.config.norm == norm_kind::rms)
     return cuda::rms_norm_rounded(stream_, norm_of(norm, x), padded_row(hidden), library_->inputs(hidden));
   normalize(norm_of(norm, x));
@@ -45,6 +50,38 @@ void cuda_train_pass::normalize_back(const cuda::norm_back_args& args) {
     cuda::rms_norm_back(stream_, args);
   else
     cuda::layer_norm_back(stream_, args);
+}
+
+void cuda_train_pass::normalize_heads(const layer_weights& weights, const activations& a) {
+  if (!model_.config.joint_qk_norm) return;
+  const auto normed = [&](const norm_weights& norm, std::int64_t width, const buffer& x, const buffer& out) {
+    cuda::rms_norm(stream_, {.rows = rows_.count(),
+                             .n = width,
+                             .x = rows_of(x, width),
+                             .weight = norm.weight,
+                             .eps = model_.config.norm_eps,
+                             .out = rows_of(out, width)});
+  };
+  normed(weights.q_norm, heads_width_, a.q, normed_q_);
+  normed(weights.k_norm, kv_width_, a.k, normed_k_);
+}
+
+void cuda_train_pass::normalize_heads_back(const layer_weights& weights, const activations& a) {
+  if (!model_.config.joint_qk_norm) return;
+  const auto back = [&](const norm_weights& norm, std::int64_t width, const buffer& x, const buffer& gradient,
+                        const buffer& made) {
+    cuda::clear(made.data(), made.size() * sizeof(float), stream_);
+    cuda::rms_norm_back(stream_, {.rows = rows_.count(),
+                                  .n = width,
+                                  .x = rows_of(x, width),
+                                  .weight = norm.weight,
+                                  .eps = model_.config.norm_eps,
+                                  .dy = rows_of(gradient, width),
+                                  .dx = rows_of(made, width)});
+    cuda::copy(gradient.data(), made.data(), made.size(), stream_);
+  };
+  back(weights.q_norm, heads_width_, a.q, dq_, normed_q_);
+  back(weights.k_norm, kv_width_, a.k, dk_, normed_k_);
 }
 
 void cuda_train_pass::add_normalized(const norm_weights& norm, const buffer& before, const buffer& made,
@@ -116,7 +153,7 @@ void cuda_train_pass::down_back(std::size_t layer, const activations& a) {
 
 void cuda_train_pass::gate_and_up_back(std::size_t layer, const activations& a) {
   const std::int64_t ffn = model_.config.ffn;
-  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_);
+  const float_rows normed = hidden_rows(normed_);
   if (is_mlp_rounded()) {
     auto args = rounded_swiglu_of(a);
     args.padded = padded_outs(ffn);
@@ -125,7 +162,7 @@ void cuda_train_pass::gate_and_up_back(std::size_t layer, const activations& a) 
   } else {
     activate_back(a);
   }
-  into how = into::set;
+  auto [dx, how] = input_gradient();
   int gradients = 0;
   for (const auto& [kind, made] : {std::pair{linear_kind::gate, &a.gate}, std::pair{linear_kind::up, &a.up}}) {
     const linear l = linear_of(layer, kind);
@@ -133,9 +170,9 @@ void cuda_train_pass::gate_and_up_back(std::size_t layer, const activations& a) 
     if (is_mlp_rounded()) {
       auto rows = rows_of_layer(l, a, normed);
       rows.gradients = gradients++;
-      library_->back(stream_, layer_of(l), rows, {}, inner, how);
+      library_->back(stream_, layer_of(l), rows, {}, dx, how);
     } else {
-      apply_back(l, a, normed, rows_of(*made, ffn), inner, how);
+      apply_back(l, a, normed, rows_of(*made, ffn), dx, how);
     }
     how = into::add;
   }

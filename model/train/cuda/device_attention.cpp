@@ -26,6 +26,7 @@ device_attention::device_attention(const model_config& config, std::int64_t most
       k_(to_size(most_rows * padded_row(kv_heads_ * dim_))),
       scores_(to_size(heads_at_once_ * group_ * score_step_)),
       score_gradients_(scores_.size()),
+      slopes_(config.score_cap > 0 ? scores_.size() : 0),
       angles_(config, most_positions, config.context, on) {}
 
 void device_attention::forward(const cuda::stream& on, const input& in, float_rows out) const {
@@ -75,6 +76,11 @@ void device_attention::turn(const cuda::stream& on, const input& in) const {
 void device_attention::probabilities(const cuda::stream& on, const input& in, head_range heads) const {
   multiply(on, in, heads, cuda::head_shape::scores, queries(turned_q(), heads), keys(turned_k(), heads),
            scores_in(scores_));
+  if (config_.score_cap > 0) {
+    cuda::softmax_args scores = softmax_of(in, heads);
+    scores.factor = 1.0f / config_.score_divisor();
+    cuda::cap_scores(on, scores, config_.score_cap);
+  }
   (rounded_ ? cuda::softmax_rounded : cuda::softmax)(on, softmax_of(in, heads));
 }
 
@@ -116,9 +122,10 @@ cuda::softmax_args device_attention::softmax_of(const input& in, head_range head
           .heads = static_cast<int>(heads.count * group_),
           .positions = in.rows.positions(),
           .window = in.window,
-          .factor = 1.0f / std::sqrt(static_cast<float>(config_.divided_dim())),
+          .factor = config_.score_cap > 0 ? 1.0f : 1.0f / config_.score_divisor(),
           .scores = scores_in(scores_),
-          .gradients = scores_in(score_gradients_)};
+          .gradients = scores_in(score_gradients_),
+          .slopes = scores_in(slopes_)};
 }
 
 cuda::head_rows device_attention::queries(float_rows rows, head_range heads) const {

@@ -62,6 +62,7 @@ class device_attention {
   std::int64_t heads_at_once_;              ///< of keys and values
   cuda::device_buffer<float> q_, k_;        ///< turned
   cuda::device_buffer<float> scores_, score_gradients_;
+  cuda::device_buffer<float> slopes_;  ///< of capped scores
   device_angles angles_;
 };
 

@@ -29,6 +29,15 @@ inline const std::map<std::string, std::string> split_shapes{
     {"gemma3", R"({"model_type": "gemma3_text", "hidden_size": 88, "num_attention_heads": 8, "num_key_value_heads": 4,
                    "head_dim": 24, "intermediate_size": 100, "num_hidden_layers": 3, "vocab_size": 66,
                    "query_pre_attn_scalar": 20, "sliding_window": 9, "sliding_window_pattern": 2)"},
+    {"granite", R"({"model_type": "granite", "hidden_size": 96, "num_attention_heads": 8, "num_key_value_heads": 4,
+                    "intermediate_size": 100, "num_hidden_layers": 2, "vocab_size": 130, "embedding_multiplier": 3,
+                    "residual_multiplier": 0.4, "attention_multiplier": 0.2, "logits_scaling": 5)"},
+    {"olmo2", R"({"model_type": "olmo2", "hidden_size": 72, "num_attention_heads": 12, "num_key_value_heads": 6,
+                  "intermediate_size": 100, "num_hidden_layers": 2, "vocab_size": 130)"},
+    {"gemma2", R"({"model_type": "gemma2", "hidden_size": 88, "num_attention_heads": 8, "num_key_value_heads": 4,
+                   "head_dim": 24, "intermediate_size": 100, "num_hidden_layers": 3, "vocab_size": 66,
+                   "query_pre_attn_scalar": 20, "sliding_window": 9, "attn_logit_softcapping": 2.5,
+                   "final_logit_softcapping": 1.5)"},
     {"gpt2", R"({"model_type": "gpt2", "n_embd": 96, "n_head": 4, "n_layer": 2, "n_positions": 64, "vocab_size": 97)"}};
 
 /// Random weights as the Hugging Face format has them.

@@ -139,7 +139,7 @@ TEST(gguf_config, gemma3_has_windows_and_ropes_by_layer) {
   const auto usual = from_gguf(gemma());
   EXPECT_THAT(usual.windows, ElementsAre(9, 9));
   EXPECT_THAT(usual.layer_ropes, ElementsAre(local, local));
-  EXPECT_TRUE(usual.output_norms && usual.qk_norm && usual.divided_dim() == usual.head_dim);
+  EXPECT_TRUE(usual.output_norms && usual.qk_norm && usual.score_dim == 0);
   EXPECT_EQ(usual.local_rope.theta, 1e4);
   auto own = gemma().u32("gemma3.attention.sliding_window_pattern", 2).f32("gemma3.rope.freq_base_swa", 7e3f);
   EXPECT_THAT(from_gguf(own).windows, ElementsAre(9, 0));
@@ -155,6 +155,55 @@ TEST(gguf_config, every_fourth_layer_of_smollm3_does_not_turn_its_heads) {
   using enum layer_rope;
   EXPECT_THAT(from_gguf(gguf_of("smollm3", {"a", "b", "c", "d"}, 5)).layer_ropes,
               ElementsAre(global, global, global, none, global));
+}
+
+/// What is added to the rows is multiplied by a factor: instead the rows are over it from the beginning.
+TEST(gguf_config, granite_multiplies_by_factors) {
+  auto file = gguf_of("granite").f32("granite.logit_scale", 8).f32("granite.embedding_scale", 12);
+  file.f32("granite.residual_scale", 0.25f).f32("granite.attention.scale", 0.125f);
+  const auto config = from_gguf(file);
+  EXPECT_FLOAT_EQ(config.embedding_factor, 48);
+  EXPECT_FLOAT_EQ(config.norm_eps, 16 * from_gguf(gguf_of("llama")).norm_eps);
+  EXPECT_EQ(config.score_divisor(), 8);
+  EXPECT_EQ(config.logit_factor, 0.125f);
+  EXPECT_TRUE(config.layer_ropes.empty());
+  const auto bare = from_gguf(gguf_of("granite").f32("granite.logit_scale", 2));
+  EXPECT_TRUE(bare.embedding_factor == 1 && bare.score_divisor() == std::sqrt(static_cast<float>(bare.head_dim)));
+  const auto unturned =
+      gguf_of("granite").f32("granite.logit_scale", 2).key("granite.rope.scaling.finetuned", 7, std::string(1, '\0'));
+  EXPECT_THAT(from_gguf(unturned).layer_ropes, ElementsAre(layer_rope::none, layer_rope::none));
+  EXPECT_THAT(refusal([&] { from_gguf(gguf_of("granite")); }), HasSubstr("granite.logit_scale"));
+}
+
+TEST(gguf_config, olmo3_is_olmo2_with_windows_and_ropes_by_layer) {
+  using enum layer_rope;
+  const auto two = from_gguf(gguf_of("olmo2"));
+  EXPECT_TRUE(!two.input_norms && two.output_norms && two.joint_qk_norm && two.windows.empty());
+  EXPECT_EQ(two.q_norm_size(), 8);
+  EXPECT_EQ(two.k_norm_size(), 4);
+  auto file = gguf_of("olmo2", {"a", "b", "c", "d"}, 4).u32("olmo2.attention.sliding_window", 9);
+  file.f32("olmo2.rope.freq_base", 5e5f).string("olmo2.rope.scaling.type", "yarn");
+  const auto three = from_gguf(file.f32("olmo2.rope.scaling.factor", 4));
+  EXPECT_THAT(three.windows, ElementsAre(9, 9, 9, 0));
+  EXPECT_THAT(three.layer_ropes, ElementsAre(local, local, local, global));
+  EXPECT_TRUE(three.rope.scaling == rope_scaling::yarn && three.local_rope.scaling == rope_scaling::none);
+  EXPECT_EQ(three.local_rope.theta, 5e5);
+  const auto listed = file.booleans("olmo2.attention.sliding_window_pattern", {false, true, true, false});
+  EXPECT_THAT(from_gguf(listed).windows, ElementsAre(0, 9, 9, 0));
+}
+
+TEST(gguf_config, gemma2_caps_scores_and_logits) {
+  const auto usual = from_gguf(gguf_of("gemma2"));
+  EXPECT_TRUE(usual.score_cap == 50 && usual.logit_cap == 30 && usual.output_norms && !usual.qk_norm);
+  EXPECT_THAT(usual.windows, ElementsAre(4096, 0));
+  EXPECT_TRUE(usual.layer_ropes.empty() && usual.score_dim == 0);
+  auto own = gguf_of("gemma2").f32("gemma2.attn_logit_softcapping", 5).f32("gemma2.final_logit_softcapping", 3);
+  own.u32("gemma2.attention.sliding_window", 9);
+  EXPECT_TRUE(from_gguf(own).score_cap == 5 && from_gguf(own).logit_cap == 3);
+  EXPECT_THAT(from_gguf(own).windows, ElementsAre(9, 0));
+  EXPECT_EQ(from_gguf(gguf_of("gemma2", {"a", "b", "c", "d"}, 46)).score_dim, 2) << "27B";
+  const auto third = gguf_of("gemma3").u32("gemma3.attention.sliding_window", 9);
+  EXPECT_TRUE(from_gguf(third).score_cap == 0 && from_gguf(third).logit_cap == 0);
 }
 
 TEST(gguf_config, mixtures_are_llama_or_qwen3moe) {
@@ -186,9 +235,6 @@ TEST(gguf_config, refuses_what_it_cannot_run) {
               HasSubstr("experts for a token is 9"));
   EXPECT_THAT(says(gguf_of("phi3").u32("phi3.expert_count", 8).u32("phi3.expert_used_count", 2)),
               HasSubstr("\"phi3.expert_count\" is 8"));
-  EXPECT_THAT(
-      says(gguf_of("gemma3").u32("gemma3.attention.sliding_window", 9).f32("gemma3.final_logit_softcapping", 30)),
-      HasSubstr("gemma3.final_logit_softcapping"));
   EXPECT_THAT(says(gguf_of("phi3").floats("rope_factors_short.weight", {1}, 2)), HasSubstr("longrope needs divisors"));
   EXPECT_THAT(says(gguf_of("llama").u32("llama.attention.value_length", 8)), HasSubstr("different length"));
   EXPECT_THAT(says(gguf_of("llama").string("llama.rope.freq_base", "x")), HasSubstr("rope.freq_base"));

@@ -38,6 +38,29 @@ const std::vector<converted> gemma3_parts = {{"input_layernorm", "attn_norm"},
                                              {"mlp.up_proj", "ffn_up"},
                                              {"mlp.down_proj", "ffn_down"},
                                              {"post_feedforward_layernorm", "post_ffw_norm"}};
+const std::vector<converted> gemma2_parts = {{"input_layernorm", "attn_norm"},
+                                             {"self_attn.q_proj", "attn_q"},
+                                             {"self_attn.k_proj", "attn_k"},
+                                             {"self_attn.v_proj", "attn_v"},
+                                             {"self_attn.o_proj", "attn_output"},
+                                             {"post_attention_layernorm", "post_attention_norm"},
+                                             {"pre_feedforward_layernorm", "ffn_norm"},
+                                             {"mlp.gate_proj", "ffn_gate"},
+                                             {"mlp.up_proj", "ffn_up"},
+                                             {"mlp.down_proj", "ffn_down"},
+                                             {"post_feedforward_layernorm", "post_ffw_norm"}};
+
+const std::vector<converted> olmo2_parts = {{"self_attn.q_proj", "attn_q"},
+                                            {"self_attn.q_norm", "attn_q_norm"},
+                                            {"self_attn.k_proj", "attn_k"},
+                                            {"self_attn.k_norm", "attn_k_norm"},
+                                            {"self_attn.v_proj", "attn_v"},
+                                            {"self_attn.o_proj", "attn_output"},
+                                            {"post_attention_layernorm", "post_attention_norm"},
+                                            {"mlp.gate_proj", "ffn_gate"},
+                                            {"mlp.up_proj", "ffn_up"},
+                                            {"mlp.down_proj", "ffn_down"},
+                                            {"post_feedforward_layernorm", "post_ffw_norm"}};
 
 const std::vector<converted> mixture_parts = {{"input_layernorm", "attn_norm"},
                                               {"self_attn.q_proj", "attn_q"},
@@ -86,6 +109,7 @@ class gguf_names : public testing::Test {
     u32("block_count", config.layers), u32("embedding_length", config.hidden);
     u32("feed_forward_length", config.ffn), u32("context_length", config.context);
     u32("attention.head_count", config.heads), u32("attention.head_count_kv", config.kv_heads);
+    file.f32(family + ".logit_scale", 4.0f);
     u32("attention.key_length", config.head_dim), u32("attention.sliding_window", 16);
     return file;
   }
@@ -146,6 +170,18 @@ TEST_F(gguf_names, smollm3_turns_neighbours) {
 
 TEST_F(gguf_names, experts_lie_in_one_tensor) {
   expect_the_same_weights("qwen3-moe", mixture_parts, false, 0);
+}
+
+TEST_F(gguf_names, granite_turns_neighbours) {
+  expect_the_same_weights("granite", smollm3_parts, true, 0);
+}
+
+TEST_F(gguf_names, olmo2_has_norms_of_outputs_alone) {
+  expect_the_same_weights("olmo2", olmo2_parts, false, 0);
+}
+
+TEST_F(gguf_names, gemma2_has_four_norms_with_the_one_added) {
+  expect_the_same_weights("gemma2", gemma2_parts, true, 1);
 }
 
 TEST_F(gguf_names, gemma3_has_four_norms_with_the_one_added) {

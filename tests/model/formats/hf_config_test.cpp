@@ -287,6 +287,53 @@ TEST(hf_config, of_a_gemma3_that_sees_pictures_the_language_model_is_read) {
   EXPECT_THAT(config.eos_tokens, ElementsAre(1, 6));
 }
 
+/// What is added to the rows is multiplied by a factor: instead the rows are over it from the beginning.
+TEST(hf_config, granite_multiplies_by_factors) {
+  const json factors = {{"embedding_multiplier", 12}, {"residual_multiplier", 0.25}, {"logits_scaling", 8.0}};
+  const auto config = parse(with(with(small("granite"), factors), {{"attention_multiplier", 0.015625}}));
+  EXPECT_FLOAT_EQ(config.embedding_factor, 48);
+  EXPECT_FLOAT_EQ(config.norm_eps, 16e-6f);
+  EXPECT_EQ(config.score_divisor(), 64);
+  EXPECT_EQ(config.logit_factor, 0.125f);
+  const auto bare = parse(small("granite"));
+  EXPECT_TRUE(bare.embedding_factor == 1 && bare.norm_eps == 1e-6f && bare.logit_factor == 1);
+  EXPECT_EQ(bare.score_divisor(), 1) << "not the root of a head's dimensions";
+}
+
+TEST(hf_config, olmo2_normalizes_outputs_and_all_heads_at_once) {
+  const auto config = parse(small("olmo2"));
+  EXPECT_TRUE(!config.input_norms && config.output_norms && config.qk_norm && config.joint_qk_norm);
+  EXPECT_EQ(config.q_norm_size(), 8);
+  EXPECT_EQ(config.k_norm_size(), 4);
+  EXPECT_TRUE(config.windows.empty() && config.layer_ropes.empty() && !config.tied_embeddings);
+  EXPECT_TRUE(parse(with(small("olmo2"), {{"attention_bias", true}})).out_bias);
+}
+
+TEST(hf_config, olmo3_has_windows_and_ropes_by_layer) {
+  using enum layer_rope;
+  const json yarn = {{"rope_type", "yarn"}, {"factor", 4.0}, {"original_max_position_embeddings", 64}};
+  const auto config = parse(with(small("olmo3"), {{"num_hidden_layers", 5}, {"rope_scaling", yarn}}));
+  EXPECT_THAT(config.windows, ElementsAre(4096, 4096, 4096, 0, 4096));
+  EXPECT_THAT(config.layer_ropes, ElementsAre(local, local, local, global, local));
+  EXPECT_TRUE(config.rope.scaling == rope_scaling::yarn && config.local_rope.scaling == rope_scaling::none);
+  EXPECT_TRUE(config.rope.theta == 5e5 && config.local_rope.theta == 5e5);
+  EXPECT_EQ(parse(with(small("olmo3"), {{"rope_theta", 7e3}})).local_rope.theta, 7e3);
+}
+
+TEST(hf_config, gemma2_caps_scores_and_logits) {
+  const json base = with(small("gemma2"), {{"head_dim", 4}, {"num_hidden_layers", 3}});
+  const auto config = parse(base);
+  EXPECT_TRUE(config.score_cap == 50 && config.logit_cap == 30);
+  EXPECT_TRUE(config.output_norms && config.input_norms && !config.qk_norm && config.is_geglu());
+  EXPECT_EQ(config.score_dim, 256);
+  EXPECT_THAT(config.windows, ElementsAre(4096, 0, 4096));
+  EXPECT_TRUE(config.layer_ropes.empty() && config.rope.theta == 1e4);
+  const auto uncapped = parse(with(base, {{"attn_logit_softcapping", nullptr}, {"final_logit_softcapping", 20.0}}));
+  EXPECT_TRUE(uncapped.score_cap == 0 && uncapped.logit_cap == 20);
+  const auto third = parse(small_gemma({{"final_logit_softcapping", 20.0}}));
+  EXPECT_TRUE(third.score_cap == 0 && third.logit_cap == 20);
+}
+
 TEST(hf_config, mixtures_of_experts_say_how_many_there_are_and_are_taken) {
   const json some = {{"num_experts", 6}, {"num_experts_per_tok", 2}, {"moe_intermediate_size", 5}};
   const auto qwen = parse(with(small("qwen3_moe"), some));
@@ -442,16 +489,17 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"rotary_part", "phi3", {{"partial_rotary_factor", 1.5}}, "partial_rotary_factor"},
         bad_field{"no_rope_list", "smollm3", {{"no_rope_layers", {1}}}, "no_rope_layers"},
         bad_field{"no_rope_zero", "smollm3", {{"no_rope_layer_interval", 0}}, "no_rope_layer_interval"},
-        bad_field{"gemma_softcap", "gemma3_text", {{"final_logit_softcapping", 30.0}}, "final_logit_softcapping"},
+        bad_field{"gemma_softcap", "gemma2", {{"final_logit_softcapping", -30.0}, {"head_dim", 4}}, "capped at -30"},
         bad_field{"gemma_both_ways", "gemma3_text", {{"use_bidirectional_attention", true}}, "use_bidirectional"},
         bad_field{"gemma_activation", "gemma3_text", {{"hidden_activation", "relu"}}, "relu"},
         bad_field{"gemma_pattern", "gemma3_text", {{"sliding_window_pattern", 0}}, "sliding_window_pattern"},
+        bad_field{"granite_factor", "granite", {{"residual_multiplier", 0}}, "is 0, but should be 0.0001 to"},
         bad_field{"experts_zero", "mixtral", {{"num_local_experts", 0}}, "num_local_experts"},
         bad_field{"experts_many", "mixtral", {{"num_local_experts", 5000}}, "number of experts is 5000"},
         bad_field{"experts_taken", "mixtral", {{"num_experts_per_tok", 9}}, "experts for a token is 9"},
         bad_field{"experts_not_everywhere", "qwen3_moe", {{"decoder_sparse_step", 2}}, "layers without experts"},
         bad_field{"layers_without_experts", "qwen3_moe", {{"mlp_only_layers", {1}}}, "layers without experts"},
-        bad_field{"gemma2", "gemma3_text", {{"model_type", "gemma2"}}, "\"gemma2\""},
+        bad_field{"gemma3n", "gemma3_text", {{"model_type", "gemma3n_text"}}, "\"gemma3n_text\""},
         bad_field{"linear_factor", "llama", rope({{"type", "linear"}}), "lacks \"factor\""},
         bad_field{"linear_zero", "llama", rope({{"type", "linear"}, {"factor", 0}}), "factor is 0"},
         bad_field{"llama3_fields", "llama", rope({{"rope_type", "llama3"}, {"factor", 8}}), "low_freq_factor"},

@@ -69,6 +69,7 @@ struct filled_cache {
 struct queries {
   int rows, group;
   std::int64_t window;
+  float divisor = 8, cap = 0;
 };
 
 std::vector<float> attend(const kernel_table& table, const filled_cache& cache, const queries& q, int head,
@@ -83,6 +84,8 @@ std::vector<float> attend(const kernel_table& table, const filled_cache& cache, 
   args.head_offset = head * cache.head_bytes;
   args.block_table = cache.table.data();
   args.head_dim = cache.dim;
+  args.divisor = q.divisor;
+  args.cap = q.cap;
   args.group = q.group;
   args.q = x;
   args.out = out.data();
@@ -105,7 +108,8 @@ std::vector<float> reference(const filled_cache& cache, const queries& q, int he
       std::vector<double> weights;
       for (std::int64_t p = from; p < to; ++p) {
         const float* key = cache.keys.data() + (p * cache.kv_heads + head) * cache.dim;
-        weights.push_back(std::inner_product(key, key + cache.dim, query, 0.0) / std::sqrt(double(cache.dim)));
+        weights.push_back(std::inner_product(key, key + cache.dim, query, 0.0) / double(q.divisor));
+        if (q.cap > 0) weights.back() = double(q.cap) * std::tanh(weights.back() / double(q.cap));
       }
       const double most = *std::max_element(weights.begin(), weights.end());
       double sum = 0;
@@ -129,7 +133,8 @@ TEST(attention, equals_the_reference_and_itself_on_every_instruction_set) {
     const int rows = random.between(1, 12);
     const filled_cache cache(random, kernels(), kind, random.between(1, 3), dims[random.between(0, 7)],
                              rows + random.between(0, 90));
-    const queries q{rows, random.between(1, 5), random.between(0, 2) ? 0 : random.between(1, 40)};
+    const queries q{rows, random.between(1, 5), random.between(0, 2) ? 0 : random.between(1, 40),
+                    std::sqrt(static_cast<float>(cache.dim)), round % 4 ? 0.0f : 0.75f};
     const auto x = random.rows(1, rows * q.group * cache.dim, rows * q.group * cache.dim);
     const int head = cache.kv_heads - 1;
     const auto expected = reference(cache, q, head, x.data());
@@ -145,11 +150,11 @@ TEST(attention, equals_the_reference_and_itself_on_every_instruction_set) {
 class attention_rows : public testing::TestWithParam<kv_kind> {};
 INSTANTIATE_TEST_SUITE_P(kinds, attention_rows, testing::Values(kv_kind::f32, kv_kind::f16, kv_kind::i8));
 
-TEST_P(attention_rows, have_the_same_bits_alone_and_among_others) {
+void expect_the_same_bits_alone_and_among_others(kv_kind kind, float cap) {
   random_data random(32);
   const int rows = 11;
-  const filled_cache cache(random, kernels(), GetParam(), 2, 64, 70);
-  const queries all{rows, 3, 0};
+  const filled_cache cache(random, kernels(), kind, 2, 64, 70);
+  const queries all{rows, 3, 0, 8, cap};
   const auto x = random.rows(1, rows * 3 * 64, rows * 3 * 64);
   const auto together = attend(kernels(), cache, all, 1, x.data());
   for (int row = 0; row < rows; ++row) {
@@ -157,7 +162,7 @@ TEST_P(attention_rows, have_the_same_bits_alone_and_among_others) {
     attention_args args;
     aligned_buffer<float> scratch(attention_scratch(96, 64));
     std::vector<float> out(3 * 64);
-    args = {GetParam(),
+    args = {kind,
             cache.memory.data(),
             cache.block_bytes,
             cache.head_bytes,
@@ -170,10 +175,16 @@ TEST_P(attention_rows, have_the_same_bits_alone_and_among_others) {
             1,
             70 - rows + row,
             0,
-            scratch.data()};
+            scratch.data(),
+            all.divisor,
+            all.cap};
     kernels().attend(args);
     ASSERT_TRUE(std::equal(out.begin(), out.end(), together.begin() + row * 3 * 64)) << "row " << row;
   }
+}
+
+TEST_P(attention_rows, have_the_same_bits_alone_and_among_others) {
+  for (const float cap : {0.0f, 2.0f}) expect_the_same_bits_alone_and_among_others(GetParam(), cap);
 }
 
 }  // namespace

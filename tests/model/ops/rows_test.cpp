@@ -57,6 +57,34 @@ TEST(rows, norms_equal_the_formulas) {
   }
 }
 
+TEST(rows, are_multiplied_by_a_number) {
+  random_data random(8);
+  const auto x = random.rows(1, 48, 48);
+  expect_same_everywhere(48, [&](const auto& t, float* out) {
+    std::copy(x.data(), x.data() + 48, out);
+    t.multiply(out, 48, 0.3f);
+    for (std::size_t i = 0; i < 48; ++i) EXPECT_EQ(out[i], x[i] * 0.3f);
+  });
+}
+
+TEST(rows, are_capped_smoothly) {
+  std::vector<float> x;
+  for (float v = -160; v < 160; v += 0.173f) x.push_back(v);
+  while (x.size() % 16) x.push_back(0);
+  const auto n = static_cast<std::int64_t>(x.size());
+  for (const float cap : {0.5f, 30.0f, 50.0f}) {
+    std::vector<float> capped = x;
+    kernels().cap(capped.data(), n, cap);
+    for (std::size_t i = 0; i < x.size(); ++i)
+      EXPECT_NEAR(capped[i], double(cap) * std::tanh(double(x[i]) / double(cap)), 3e-7 * double(cap)) << x[i];
+    EXPECT_EQ(capped.back(), 0) << "padding stays";
+    expect_same_everywhere(x.size(), [&](const auto& t, float* out) {
+      std::copy(x.begin(), x.end(), out);
+      t.cap(out, n, cap);
+    });
+  }
+}
+
 TEST(rows, activations_equal_the_formulas_over_the_whole_range) {
   std::vector<float> x;
   for (float v = -120; v < 120; v += 0.173f) x.push_back(v);

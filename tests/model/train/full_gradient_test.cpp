@@ -40,7 +40,8 @@ TEST_P(full_gradients, follow_central_differences_for_every_weight) {
 
 INSTANTIATE_TEST_SUITE_P(architectures, full_gradients,
                          testing::Values("gpt2", "llama", "llama-linear", "llama-tied-llama3", "mistral", "qwen2",
-                                         "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3"),
+                                         "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3", "granite", "gemma2",
+                                         "olmo2", "olmo3"),
                          [](const auto& info) {
                            std::string name = info.param;
                            std::replace(name.begin(), name.end(), '-', '_');
@@ -49,7 +50,8 @@ INSTANTIATE_TEST_SUITE_P(architectures, full_gradients,
 
 TEST(master_weights, written_folders_load_with_the_same_values) {
   thread_pool pool(1);
-  for (const char* name : {"gpt2", "qwen2", "llama-tied-llama3", "phi3", "smollm3", "gemma3"}) {
+  for (const char* name :
+       {"gpt2", "qwen2", "llama-tied-llama3", "phi3", "smollm3", "gemma3", "granite", "gemma2", "olmo2", "olmo3"}) {
     const test::temp_folder folder;
     const master_weights before(golden(name));
     std::string config;

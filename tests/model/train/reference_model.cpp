@@ -58,8 +58,8 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     norm(prefix + "post_attention_layernorm", l.mlp_norm, config_.hidden);
     norm(prefix + "self_attn.output_norm", l.attention_output_norm, config_.hidden);
     norm(prefix + "mlp.output_norm", l.mlp_output_norm, config_.hidden);
-    norm(prefix + "self_attn.q_norm", l.q_norm, config_.head_dim);
-    norm(prefix + "self_attn.k_norm", l.k_norm, config_.head_dim);
+    norm(prefix + "self_attn.q_norm", l.q_norm, config_.q_norm_size());
+    norm(prefix + "self_attn.k_norm", l.k_norm, config_.k_norm_size());
     for (const linear_kind kind : every_linear) linear(fmt::format("{}{}", prefix, name_of(kind)), l[kind]);
     linear(prefix + "mlp.router", {l.router});
     for (std::size_t e = 0; e < l.experts.size(); ++e) {
@@ -103,6 +103,7 @@ std::vector<double> reference_model::rms(const std::string& name, std::vector<do
 }
 
 reference_model::rows reference_model::norm(const std::string& name, const rows& x) const {
+  if (!weights.contains(name + ".weight")) return x;
   rows y;
   for (auto row : x) {
     if (config_.norm == norm_kind::rms) {
@@ -122,7 +123,7 @@ reference_model::rows reference_model::norm(const std::string& name, const rows&
 
 void reference_model::place(std::int64_t layer, const std::string& norm, std::vector<double>& head,
                             std::int64_t position) const {
-  if (config_.qk_norm) head = rms(norm, head);
+  if (config_.norms_each_head()) head = rms(norm, head);
   const layer_rope kind = config_.rope_of(layer);
   if (kind == layer_rope::none) return;
   const rope_config& rope = kind == layer_rope::local ? config_.local_rope : config_.rope;
@@ -140,9 +141,10 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
   const std::string prefix = fmt::format("model.layers.{}.self_attn.", layer);
   const std::int64_t dim = config_.head_dim, group = config_.heads / config_.kv_heads;
   const std::int64_t window = config_.window_of(layer);
-  const rows q = linear(prefix + "q_proj", x, config_.heads * dim);
-  const rows k = linear(prefix + "k_proj", x, config_.kv_heads * dim);
+  rows q = linear(prefix + "q_proj", x, config_.heads * dim);
+  rows k = linear(prefix + "k_proj", x, config_.kv_heads * dim);
   const rows v = linear(prefix + "v_proj", x, config_.kv_heads * dim);
+  if (config_.joint_qk_norm) q = norm(prefix + "q_norm", q), k = norm(prefix + "k_norm", k);
   rows out(x.size(), std::vector<double>(at(config_.heads * dim), 0.0));
   const auto head_of = [&](const rows& from, std::size_t row, std::int64_t head) {
     return std::vector<double>(from[row].begin() + head * dim, from[row].begin() + (head + 1) * dim);
@@ -162,7 +164,8 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
       for (std::size_t j = first; j <= i; ++j) {
         double score = 0;
         for (std::size_t d = 0; d < at(dim); ++d) score += query[d] * keys[j][d];
-        total += weight[j - first] = std::exp(score / std::sqrt(static_cast<double>(config_.divided_dim())));
+        total += weight[j - first] =
+            std::exp(capped(score / static_cast<double>(config_.score_divisor()), config_.score_cap));
       }
       for (std::size_t j = first; j <= i; ++j)
         for (std::size_t d = 0; d < at(dim); ++d)
@@ -170,6 +173,10 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
     }
   }
   return linear(prefix + "o_proj", out, config_.hidden);
+}
+
+double reference_model::capped(double x, float cap) {
+  return cap == 0 ? x : static_cast<double>(cap) * std::tanh(x / static_cast<double>(cap));
 }
 
 double reference_model::active(double x) const {
@@ -242,6 +249,7 @@ double reference_model::segment_loss(const training_rows& batch, const training_
     for (std::size_t token = 0; token < at(config_.vocab_size); ++token) {
       double logit = 0;
       for (std::size_t d = 0; d < hidden; ++d) logit += head[token * hidden + d] * last[r][d];
+      logit = capped(logit * static_cast<double>(config_.logit_factor), config_.logit_cap);
       total += std::exp(logit);
       if (token == at(target)) wanted = logit;
     }

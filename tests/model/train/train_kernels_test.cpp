@@ -167,6 +167,18 @@ TEST_P(train_kernels, of_equal_logits_the_first_leads_as_greedy_takes_it) {
   EXPECT_FALSE(leads(0));
 }
 
+TEST_P(train_kernels, capped_numbers_know_their_slopes) {
+  std::vector<float> x(48), slopes(48);
+  for (std::size_t i = 0; i < 48; ++i) x[i] = 0.2f * static_cast<float>(i) - 4;
+  const std::vector<float> before = x;
+  table().cap(x.data(), 48, 0.5f, 0.75f, slopes.data());
+  for (std::size_t i = 0; i < 48; ++i) {
+    const double tangent = std::tanh(0.5 * static_cast<double>(before[i]) / 0.75);
+    EXPECT_NEAR(x[i], 0.75 * tangent, 1e-6);
+    EXPECT_NEAR(slopes[i], 0.5 * (1 - tangent * tangent), 1e-6);
+  }
+}
+
 TEST_P(train_kernels, adam_follows_the_formula) {
   thread_pool pool(1);
   parameter_set set;

@@ -61,6 +61,9 @@ INSTANTIATE_TEST_SUITE_P(
                     wanted{"qwen2", scheme::f32, kv_kind::f32}, wanted{"qwen3", scheme::f32, kv_kind::f32},
                     wanted{"qwen3-yarn", scheme::f32, kv_kind::f32}, wanted{"phi3", scheme::f32, kv_kind::f32},
                     wanted{"smollm3", scheme::f32, kv_kind::f32}, wanted{"gemma3", scheme::f32, kv_kind::f32},
+                    wanted{"granite", scheme::f32, kv_kind::f32}, wanted{"gemma2", scheme::f32, kv_kind::f32},
+                    wanted{"gemma2", scheme::u8, kv_kind::f32}, wanted{"olmo2", scheme::f32, kv_kind::f32},
+                    wanted{"olmo3", scheme::f32, kv_kind::f32}, wanted{"olmo2", scheme::u8, kv_kind::f32},
                     wanted{"qwen3-moe", scheme::f32, kv_kind::f32}, wanted{"mixtral", scheme::f32, kv_kind::f32},
                     wanted{"llama", scheme::u8, kv_kind::f32}, wanted{"phi3", scheme::u8, kv_kind::f32},
                     wanted{"gemma3", scheme::u8, kv_kind::f32}, wanted{"gpt2", scheme::u8g64, kv_kind::f32},
@@ -84,9 +87,10 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(wanted{"llama", scheme::bf16, kv_kind::f16}, wanted{"llama", scheme::u8, kv_kind::f16},
                     wanted{"gpt2", scheme::u8g64, kv_kind::i8}, wanted{"qwen3", scheme::q8, kv_kind::f16},
                     wanted{"llama", scheme::q4, kv_kind::f16}, wanted{"qwen2", scheme::u8, kv_kind::i8},
-                    wanted{"gemma3", scheme::u8, kv_kind::f16}, wanted{"phi3", scheme::q8, kv_kind::f16},
-                    wanted{"qwen3", scheme::u4g32, kv_kind::f16}, wanted{"mixtral", scheme::bf16, kv_kind::f16},
-                    wanted{"qwen3-moe", scheme::u8, kv_kind::f16}),
+                    wanted{"gemma3", scheme::u8, kv_kind::f16}, wanted{"granite", scheme::u8, kv_kind::f16},
+                    wanted{"gemma2", scheme::u8, kv_kind::f16}, wanted{"olmo3", scheme::u8, kv_kind::f16},
+                    wanted{"phi3", scheme::q8, kv_kind::f16}, wanted{"qwen3", scheme::u4g32, kv_kind::f16},
+                    wanted{"mixtral", scheme::bf16, kv_kind::f16}, wanted{"qwen3-moe", scheme::u8, kv_kind::f16}),
     name_of_case);
 
 }  // namespace

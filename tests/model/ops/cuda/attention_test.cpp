@@ -10,7 +10,8 @@ namespace {
 using cuda_attention = device_test;
 
 /// The answer of one row and query head, from keys and values as the cache rounded them.
-std::vector<double> expected_head(const sequences_data& data, int row, int head, int window, int score_dim = 0) {
+std::vector<double> expected_head(const sequences_data& data, int row, int head, int window, float divisor = 0,
+                                  float cap = 0) {
   const cache_shape& s = data.shape;
   const int position = data.row_positions[std::size_t(row)], first_row = row - position;
   const int from = window && position + 1 > window ? position + 1 - window : 0;
@@ -26,7 +27,8 @@ std::vector<double> expected_head(const sequences_data& data, int row, int head,
   for (int p = from; p <= position; ++p) {
     const auto k = head_of(data.k, p);
     scores.push_back(std::inner_product(k.begin(), k.end(), q, 0.0) /
-                     std::sqrt(double(score_dim > 0 ? score_dim : s.dim)));
+                     double(divisor > 0 ? divisor : std::sqrt(float(s.dim))));
+    if (cap > 0) scores.back() = double(cap) * std::tanh(scores.back() / double(cap));
   }
   const double most = *std::max_element(scores.begin(), scores.end());
   double sum = 0;
@@ -53,7 +55,8 @@ struct row_range {
   bool is_wide = false;
 };
 std::vector<float> attend_ranges(const sequences_data& data, const std::vector<row_range>& ranges, int window,
-                                 std::int64_t most_scratch, float* lent_scratch = nullptr, int score_dim = 0) {
+                                 std::int64_t most_scratch, float* lent_scratch = nullptr, float divisor = 0,
+                                 float cap = 0) {
   const int group = data.shape.heads / data.shape.kv_heads;
   std::vector<attention_tile> tiles, wide_tiles;
   std::vector<std::int32_t> sequences, positions;
@@ -88,7 +91,8 @@ std::vector<float> attend_ranges(const sequences_data& data, const std::vector<r
   a.wide_tile_count = static_cast<int>(wide_tiles.size());
   a.most_queries = most_queries;
   a.window = window;
-  a.score_dim = score_dim;
+  a.divisor = divisor > 0 ? divisor : std::sqrt(static_cast<float>(data.shape.dim));
+  a.cap = cap;
   a.positions = highest;
   a.q = {q_.data(), data.shape.q_stride()};
   a.out = {out.data(), data.shape.q_stride()};
@@ -108,13 +112,13 @@ std::vector<row_range> all_rows(const sequences_data& data, bool is_wide = false
   return ranges;
 }
 
-void expect_correct(const sequences_data& data, const std::vector<float>& got, int window, int every,
-                    int score_dim = 0) {
+void expect_correct(const sequences_data& data, const std::vector<float>& got, int window, int every, float divisor = 0,
+                    float cap = 0) {
   for (int row = 0; row < data.rows; row += every)
     for (int head = 0; head < data.shape.heads; ++head) {
       SCOPED_TRACE(testing::Message() << "row " << row << " head " << head);
       expect_near(got.data() + row * data.shape.q_stride() + head * data.shape.dim,
-                  expected_head(data, row, head, window, score_dim), std::size_t(data.shape.dim),
+                  expected_head(data, row, head, window, divisor, cap), std::size_t(data.shape.dim),
                   allowed_share(data.shape.kind));
     }
 }
@@ -140,6 +144,24 @@ TEST_F(cuda_attention, scores_are_divided_by_another_root) {
     data.store(50);
     expect_correct(data, attend_ranges(data, all_rows(data), 0, all_scratch, nullptr, 7), 0, 5, 7);
   }
+}
+
+/// By tiles of all widths, shared out or not.
+TEST_F(cuda_attention, scores_are_capped) {
+  random_data random(41);
+  for (const kv_kind kind : {kv_kind::f32, kv_kind::f16, kv_kind::i8})
+    for (const int dim : {16, 128, 200}) {
+      SCOPED_TRACE(testing::Message() << "kind " << int(kind) << " dim " << dim);
+      const sequences_data data(random, {kind, 4, 2, dim}, {1, 150});
+      data.store(160);
+      const auto attend_all = [&](bool is_wide, std::int64_t scratch) {
+        return attend_ranges(data, all_rows(data, is_wide), 70, scratch, nullptr, 2, 0.75f);
+      };
+      const auto got = attend_all(false, all_scratch);
+      expect_correct(data, got, 70, 29, 2, 0.75f);
+      EXPECT_TRUE(same_bits(got, attend_all(false, 0)));
+      EXPECT_TRUE(same_bits(got, attend_all(true, all_scratch)));
+    }
 }
 
 TEST_F(cuda_attention, wide_tiles_give_the_same_bits) {

@@ -285,6 +285,48 @@ TEST_F(cuda_rows, an_embedding_is_the_matrix_row_to_the_bit_for_every_scheme) {
   }
 }
 
+TEST_F(cuda_rows, logits_are_capped_and_know_their_slopes) {
+  random_data random(6);
+  constexpr std::int64_t n = 301, stride = 304;
+  const float factor = 0.3f, cap = 0.25f;
+  const auto logits = random_rows(random, 2, n, stride);
+  const auto got = in_every_order([&] {
+    const device_array<float> on_device(logits), slopes(logits.size());
+    const stream on;
+    finish_logits(on, {2, n, {on_device.data(), stride}, factor, cap, {slopes.data(), stride}});
+    on.wait();
+    auto all = on_device.read();
+    const auto second = slopes.read();
+    all.insert(all.end(), second.begin(), second.end());
+    return all;
+  });
+  for (std::size_t i = 0; i < logits.size(); ++i) {
+    if (i % stride >= n) continue;
+    const double tangent = std::tanh(double(factor) * double(logits[i]) / double(cap));
+    EXPECT_NEAR(got[i], double(cap) * tangent, 1e-6);
+    EXPECT_NEAR(got[logits.size() + i], double(factor) * (1 - tangent * tangent), 1e-6);
+  }
+}
+
+TEST_F(cuda_rows, logits_are_multiplied_by_a_factor) {
+  random_data random(5);
+  for (const std::int64_t n : {1, 300, 1029}) {
+    const std::int64_t stride = rounded_up(n, 4) + 4;
+    const auto logits = random_rows(random, 3, n, stride);
+    std::vector<float> expected = logits;
+    for (std::int64_t i = 0; i < 3 * stride; ++i)
+      if (i % stride < n) expected[std::size_t(i)] *= 0.3f;
+    const auto got = in_every_order([&] {
+      const device_array<float> on_device(logits);
+      const stream on;
+      finish_logits(on, {.rows = 3, .n = n, .logits = {on_device.data(), stride}, .factor = 0.3f});
+      on.wait();
+      return on_device.read();
+    });
+    EXPECT_TRUE(same_bits(got, expected));
+  }
+}
+
 /// In every order.
 std::vector<std::int32_t> largest_of(const std::vector<float>& logits, int rows, std::int64_t n, std::int64_t stride) {
   const device_array<float> on_device(logits), scratch(std::size_t(argmax_scratch_floats(rows)));

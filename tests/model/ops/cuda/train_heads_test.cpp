@@ -139,16 +139,21 @@ TEST_F(cuda_train_heads, multiply_within_their_examples_rounded_to_bf16) {
   }
 }
 
-void expect_softmax(bool rounded, double off) {
+/// Scores are capped before where there is a cap.
+void expect_softmax(bool rounded, double off, float cap = 0) {
   random_data random(62);
   const heads_case c;
   for (const std::int64_t window : {0, 20}) {
     const auto scores = c.some_scores(random, window), gradients = c.some_scores(random, window);
     const auto run = [&] {
-      const device_array<float> shares(scores), back(gradients);
+      const device_array<float> shares(scores), back(gradients), slopes(scores);
       const stream on;
-      const softmax_args args{c.rows,           c.heads,       c.positions_there.data(), window, 0.5f,
-                              c.scores(shares), c.scores(back)};
+      softmax_args args{c.rows, c.heads, c.positions_there.data(), window, 0.5f, c.scores(shares), c.scores(back)};
+      if (cap > 0) {
+        args.slopes = c.scores(slopes);
+        cap_scores(on, args, cap);
+        args.factor = 1;
+      }
       (rounded ? softmax_rounded : softmax)(on, args);
       (rounded ? softmax_back_rounded : softmax_back)(on, args);
       on.wait();
@@ -163,7 +168,10 @@ void expect_softmax(bool rounded, double off) {
     const auto got = in_every_order(run);
     std::vector<double> sums(std::size_t(c.heads * c.rows)), means(sums.size());
     const auto row_of = [&](int h, const segment& s, int q) { return std::size_t(h * c.rows + s.first + q); };
-    const auto power = [&](std::size_t at) { return std::exp(0.5 * double(scores[at])); };
+    const auto tangent = [&](std::size_t at) { return std::tanh(0.5 * double(scores[at]) / double(cap)); };
+    const auto power = [&](std::size_t at) {
+      return std::exp(cap > 0 ? double(cap) * tangent(at) : 0.5 * double(scores[at]));
+    };
     c.each(window, [&](int h, const segment& s, int q, int k) {
       sums[row_of(h, s, q)] += power(c.score(h, s.first + q, k));
       means[row_of(h, s, q)] += power(c.score(h, s.first + q, k)) * gradients[c.score(h, s.first + q, k)];
@@ -172,7 +180,8 @@ void expect_softmax(bool rounded, double off) {
     c.each(window, [&](int h, const segment& s, int q, int k) {
       const std::size_t at = c.score(h, s.first + q, k), row = row_of(h, s, q);
       shares[at] = power(at) / sums[row];
-      back[at] = 0.5 * shares[at] * (gradients[at] - means[row] / sums[row]);
+      const double slope = cap > 0 ? 0.5 * (1 - tangent(at) * tangent(at)) : 0.5;
+      back[at] = slope * shares[at] * (gradients[at] - means[row] / sums[row]);
     });
     for (std::size_t at = 0; at < scores.size(); ++at) {
       if (std::isnan(scores[at])) continue;
@@ -188,6 +197,11 @@ TEST_F(cuda_train_heads, softmax_and_its_gradient_see_what_the_window_shows) {
 
 TEST_F(cuda_train_heads, softmax_and_its_gradient_are_rounded_in_place) {
   expect_softmax(true, 5e-3);
+}
+
+TEST_F(cuda_train_heads, softmax_of_capped_scores_and_its_gradient) {
+  expect_softmax(false, 1e-6, 0.25f);
+  expect_softmax(true, 5e-3, 0.25f);
 }
 
 /// So many pairs of a head of 10, which is normalized before; the gradient that comes back is the slope in some

@@ -111,22 +111,22 @@ INSTANTIATE_TEST_SUITE_P(architectures, gradients_on_gpu,
                                          wanted{"mistral", scheme::f32}, wanted{"qwen2", scheme::f32},
                                          wanted{"qwen3", scheme::f32}, wanted{"qwen3-yarn", scheme::f32},
                                          wanted{"phi3", scheme::f32}, wanted{"smollm3", scheme::f32},
-                                         wanted{"gemma3", scheme::f32}),
+                                         wanted{"gemma3", scheme::f32}, wanted{"granite", scheme::f32},
+                                         wanted{"gemma2", scheme::f32}, wanted{"olmo2", scheme::f32},
+                                         wanted{"olmo3", scheme::f32}),
                          name_of_case);
-INSTANTIATE_TEST_SUITE_P(schemes, gradients_on_gpu,
-                         testing::Values(wanted{"llama", scheme::bf16}, wanted{"gpt2", scheme::u8},
-                                         wanted{"qwen3", scheme::u8g64}, wanted{"mistral", scheme::q8},
-                                         wanted{"qwen2", scheme::q4}, wanted{"qwen3", scheme::u4g32},
-                                         wanted{"llama", scheme::bf16, train_precision::fine},
-                                         wanted{"gpt2", scheme::u8, train_precision::fine},
-                                         wanted{"qwen3", scheme::u8g64, train_precision::fine},
-                                         wanted{"mistral", scheme::q8, train_precision::fine},
-                                         wanted{"qwen2", scheme::q4, train_precision::fine},
-                                         wanted{"phi3", scheme::u8, train_precision::fine},
-                                         wanted{"smollm3", scheme::u8, train_precision::fine},
-                                         wanted{"gemma3", scheme::u8, train_precision::fine},
-                                         wanted{"gpt2", scheme::u4g32, train_precision::fine}),
-                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(
+    schemes, gradients_on_gpu,
+    testing::Values(
+        wanted{"llama", scheme::bf16}, wanted{"gpt2", scheme::u8}, wanted{"qwen3", scheme::u8g64},
+        wanted{"mistral", scheme::q8}, wanted{"qwen2", scheme::q4}, wanted{"qwen3", scheme::u4g32},
+        wanted{"llama", scheme::bf16, train_precision::fine}, wanted{"gpt2", scheme::u8, train_precision::fine},
+        wanted{"qwen3", scheme::u8g64, train_precision::fine}, wanted{"mistral", scheme::q8, train_precision::fine},
+        wanted{"qwen2", scheme::q4, train_precision::fine}, wanted{"phi3", scheme::u8, train_precision::fine},
+        wanted{"smollm3", scheme::u8, train_precision::fine}, wanted{"gemma3", scheme::u8, train_precision::fine},
+        wanted{"granite", scheme::u8, train_precision::fine}, wanted{"gemma2", scheme::u8, train_precision::fine},
+        wanted{"olmo2", scheme::u8, train_precision::fine}, wanted{"gpt2", scheme::u4g32, train_precision::fine}),
+    name_of_case);
 
 /// bf16 has 8 bits. Over all parameters gradients are off by 1 to 7% with these models, which have so few inputs that
 /// roundings do not cancel out.
@@ -143,7 +143,9 @@ TEST_P(rounded_gradients_on_gpu, are_near_the_processors) {
 
 INSTANTIATE_TEST_SUITE_P(schemes, rounded_gradients_on_gpu,
                          testing::Values(wanted{"llama", scheme::bf16}, wanted{"gpt2", scheme::u8},
-                                         wanted{"qwen2", scheme::q4}, wanted{"gemma3", scheme::bf16}),
+                                         wanted{"qwen2", scheme::q4}, wanted{"gemma3", scheme::bf16},
+                                         wanted{"granite", scheme::bf16}, wanted{"gemma2", scheme::bf16},
+                                         wanted{"olmo2", scheme::bf16}),
                          name_of_case);
 
 /// Where a library makes the products, too.

@@ -18,9 +18,9 @@ struct attention_case {
   aligned_buffer<float> q, k, v, dout, q_norm, k_norm;
 
   /// `in_part`: not all of a head turns, and scores are divided by another root.
-  attention_case(std::int64_t window_, bool normed, bool in_part) : window(window_) {
+  attention_case(std::int64_t window_, bool normed, bool in_part, float cap) : window(window_) {
     config.layers = 1, config.hidden = 40, config.heads = 4, config.kv_heads = 2, config.head_dim = 10;
-    config.vocab_size = 50, config.context = 256, config.qk_norm = normed;
+    config.vocab_size = 50, config.context = 256, config.qk_norm = normed, config.score_cap = cap;
     if (in_part) config.rotary_dim = 6, config.score_dim = 7;
     batch = some_rows(config, {5, 1, 130});
     random_data random(81);
@@ -111,14 +111,14 @@ results on_a_gpu(const attention_case& c, bool rounded) {
   return all;
 }
 
-class device_attention_test : public testing::TestWithParam<std::tuple<std::int64_t, bool, bool>> {
+class device_attention_test : public testing::TestWithParam<std::tuple<std::int64_t, bool, bool, float>> {
  protected:
   void SetUp() override { skip_without_gpu(); }
 };
 
 TEST_P(device_attention_test, is_the_processors) {
-  const auto [window, normed, in_part] = GetParam();
-  const attention_case c(window, normed, in_part);
+  const auto [window, normed, in_part, cap] = GetParam();
+  const attention_case c(window, normed, in_part, cap);
   const results expected = on_the_processor(c);
   for (const bool rounded : {false, true}) {
     const results got = on_a_gpu(c, rounded);
@@ -128,8 +128,8 @@ TEST_P(device_attention_test, is_the_processors) {
 }
 
 INSTANTIATE_TEST_SUITE_P(windows_and_norms, device_attention_test,
-                         testing::Values(std::tuple{0, false, false}, std::tuple{70, true, false},
-                                         std::tuple{0, true, true}));
+                         testing::Values(std::tuple{0, false, false, 0.0f}, std::tuple{70, true, false, 0.0f},
+                                         std::tuple{0, true, true, 0.0f}, std::tuple{70, false, false, 0.5f}));
 
 }  // namespace
 }  // namespace troupe
