@@ -200,8 +200,8 @@ std::string arithmetic_of(const model_config& config) {
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
                gated_mlp, experts, experts_taken, whole_shares, input_norms, output_norms, embedding_factor, score_dim,
                score_cap, logit_cap, logit_factor, position, rotary_dim, rope, local_rope, layer_ropes, qkv_bias,
-               out_bias, mlp_bias, qk_norm, joint_qk_norm, tied_embeddings, sees_pictures, windows, codes,
-               eos_tokens, bos_token] = config;
+               out_bias, mlp_bias, qk_norm, joint_qk_norm, tied_embeddings, sees_pictures, windows, codes, eos_tokens,
+               bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
