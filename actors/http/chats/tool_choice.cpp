@@ -80,11 +80,24 @@ surroundings around_call(tool_style style) {
   return {"", ""};
 }
 
+/// Whether a text is among what a schema takes, as it is where an argument may be left out: {"anyOf": [{"type":
+/// "string"}, {"type": "null"}]}.
+bool takes_text(const json& schema) {
+  if (!schema.is_object()) return false;
+  const auto any = [&](const char* key, const auto& is_text) {
+    const auto found = schema.find(key);
+    return found != schema.end() && found->is_array() && std::any_of(found->begin(), found->end(), is_text);
+  };
+  const auto names_text = [](const json& type) { return type == "string"; };
+  return names_text(schema.value("type", json())) || any("type", names_text) || any("anyOf", takes_text) ||
+         any("enum", [](const json& each) { return each.is_string(); });
+}
+
 std::vector<std::string> texts_among(const json& parameters) {
   std::vector<std::string> texts;
   const json properties = parameters.value("properties", json::object());
   for (const auto& [name, schema] : properties.items())
-    if (schema.is_object() && schema.value("type", json()) == "string") texts.push_back(name);
+    if (takes_text(schema)) texts.push_back(name);
   return texts;
 }
 

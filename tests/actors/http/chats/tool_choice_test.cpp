@@ -57,11 +57,12 @@ TEST(tool_choices, hold_calls_of_strict_tools_to_their_schemas_wherever_they_sta
 }
 
 TEST(tool_choices, know_which_arguments_are_texts) {
-  const json parameters = {{"type", "object"},
-                           {"properties", {{"a", {{"type", "string"}}}, {"b", {{"type", "integer"}}}}}};
+  const json parameters = json::parse(R"({"properties": {"a": {"type": "string"}, "b": {"type": "integer"},
+      "c": {"type": ["null", "string"]}, "d": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "e": {},
+      "f": {"enum": ["x", "y"]}, "g": true, "h": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}})");
   const json tool = {{"type", "function"}, {"function", {{"name", "go"}, {"parameters", parameters}}}};
   const auto wishes = read_tools(request_fields(json{{"tools", json::array({tool})}}), tool_style::tagged);
-  EXPECT_EQ(wishes.offers.front().texts, std::vector<std::string>{"a"});
+  EXPECT_EQ(wishes.offers.front().texts, (std::vector<std::string>{"a", "c", "d", "f"}));
 }
 
 TEST(tool_choices, auto_needs_no_tools) {
