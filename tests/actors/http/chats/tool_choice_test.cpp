@@ -94,7 +94,16 @@ TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {
   EXPECT_GT(any.most_calls, 1u);
   const json one_at_a_time{{"tools", offers()}, {"parallel_tool_calls", false}};
   EXPECT_EQ(read_tools(request_fields(one_at_a_time), tool_style::bare).most_calls, 1u);
-  EXPECT_THROW(read_tools(request_fields(required), tool_style::none), field_error);
+}
+
+TEST(tool_choices, make_a_model_call_whose_own_calls_are_not_known) {
+  const json required{{"tools", offers()}, {"tool_choice", "required"}};
+  const tool_wishes wishes = read_tools(request_fields(required), tool_style::none);
+  EXPECT_EQ(wishes.style, tool_style::bare);
+  EXPECT_TRUE(allows(wishes.form, R"({"name": "go", "parameters": {"to": 1}})"));
+  EXPECT_FALSE(allows(wishes.form, "I go"));
+  EXPECT_EQ(read_tools(request_fields(json{{"tools", offers()}}), tool_style::none).style, tool_style::none)
+      << "its texts stay texts";
 }
 
 TEST(tool_choices, follow_references_within_a_functions_parameters) {
