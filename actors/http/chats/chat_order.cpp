@@ -80,8 +80,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   answer_order order = read_order(from, served);
   order.sampling.max_tokens = max_tokens_of(from);
   order.sampling.logprobs = logprobs_of(from);
-  const tool_style style = tool_style_of(served.prompts->tool_template());
-  tool_wishes tools = read_tools(from, style);
+  tool_wishes tools = read_tools(from, tool_style_of(served.prompts->tool_template()));
   const bool is_call{tools.form};
   if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
     order.sampling.constraint = std::move(tools.form);
@@ -96,7 +95,8 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   // An answer that has a form begins with it.
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
   const thought_reader thoughts(has_form ? std::string_view() : served.prompts->tool_template());
-  return {std::move(order), thoughts, tool_call_reader(style, std::move(tools.offers), tools.most_calls, is_call)};
+  return {std::move(order), thoughts,
+          tool_call_reader(tools.style, std::move(tools.offers), tools.most_calls, is_call)};
 }
 
 chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field_name> names) {

@@ -38,11 +38,18 @@ std::string_view within_lines(std::string_view value) {
   return value;
 }
 
+/// The template shows earlier values as Python writes them.
+std::string_view of_python(std::string_view value) {
+  if (value == "True") return "true";
+  if (value == "False") return "false";
+  return value == "None" ? "null" : value;
+}
+
 /// The tags do not tell numbers from texts: what is JSON is meant so, unless the argument is a text.
 json argument_of(const tool_offer& offer, std::string_view key, std::string_view value) {
   const bool is_text = std::find(offer.texts.begin(), offer.texts.end(), key) != offer.texts.end();
   if (!is_text)
-    if (auto meant = parsed(value)) return *std::move(meant);
+    if (auto meant = parsed(of_python(value))) return *std::move(meant);
   return std::string(value);
 }
 

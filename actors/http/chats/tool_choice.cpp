@@ -80,11 +80,24 @@ surroundings around_call(tool_style style) {
   return {"", ""};
 }
 
+/// Whether a text is among what a schema takes, as it is where an argument may be left out: {"anyOf": [{"type":
+/// "string"}, {"type": "null"}]}.
+bool takes_text(const json& schema) {
+  if (!schema.is_object()) return false;
+  const auto any = [&](const char* key, const auto& is_text) {
+    const auto found = schema.find(key);
+    return found != schema.end() && found->is_array() && std::any_of(found->begin(), found->end(), is_text);
+  };
+  const auto names_text = [](const json& type) { return type == "string"; };
+  return names_text(schema.value("type", json())) || any("type", names_text) || any("anyOf", takes_text) ||
+         any("enum", [](const json& each) { return each.is_string(); });
+}
+
 std::vector<std::string> texts_among(const json& parameters) {
   std::vector<std::string> texts;
   const json properties = parameters.value("properties", json::object());
   for (const auto& [name, schema] : properties.items())
-    if (schema.is_object() && schema.value("type", json()) == "string") texts.push_back(name);
+    if (takes_text(schema)) texts.push_back(name);
   return texts;
 }
 
@@ -108,9 +121,6 @@ json calls_schema(std::vector<described_tool> tools, tool_style style) {
 
 /// The form of an answer that must be a call of one of the tools.
 output_constraint call_of(std::vector<described_tool> tools, tool_style style) {
-  if (style == tool_style::none)
-    refuse_field("tool_choice", "tool_choice is served as auto and none: how this model calls tools is not known",
-                 "unsupported_value");
   const auto [before, after] = around_call(style);
   return {constraint_kind::json_schema, calls_schema(std::move(tools), style).dump(), before, after};
 }
@@ -144,8 +154,11 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   if (choice && *choice != "auto" && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
   for (const described_tool& each : offers) wishes.offers.push_back({each.name, texts_among(each.parameters)});
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
-  if (choice && *choice != "auto") {
-    wishes.form = call_of(demanded(*choice, offers), style);
+  const bool must_call = choice && *choice != "auto";
+  // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON.
+  wishes.style = must_call && style == tool_style::none ? tool_style::bare : style;
+  if (must_call) {
+    wishes.form = call_of(demanded(*choice, offers), wishes.style);
   } else if (!offers.empty() && style != tool_style::none) {
     wishes.call = free_call_of(wishes.offers, style);
     wishes.strict = strict_calls_of(offers, style);

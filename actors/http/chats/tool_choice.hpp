@@ -11,7 +11,8 @@ class request_fields;
 
 /// What a request says about tools.
 struct tool_wishes {
-  std::vector<tool_offer> offers;  ///< the functions whose calls are looked for in answers
+  tool_style style = tool_style::none;  ///< of the calls that are looked for
+  std::vector<tool_offer> offers;       ///< the functions whose calls are looked for in answers
   std::size_t most_calls = SIZE_MAX;
   output_constraint form;    ///< if the answer must be a call: its form
   tool_call_form call = {};  ///< if the answer may be a call: the form of that, besides the form of a text

@@ -301,7 +301,7 @@ TEST_F(chat, refuses_what_a_template_cannot_read) {
   EXPECT_EQ(param({{"messages", json::array({{{"role", "user"}, {"content", odd}}})}}), "messages");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"tools", {1}}}), "tools");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"tools", {{{"type", 5}}}}}), "tools");
-  EXPECT_EQ(param({{"messages", user("Hi")}, {"tool_choice", "required"}, {"tools", {tool("go")}}}), "tool_choice");
+  EXPECT_EQ(param({{"messages", user("Hi")}, {"tool_choice", "any"}, {"tools", {tool("go")}}}), "tool_choice");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"top_logprobs", 3}}), "top_logprobs");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"echo", true}}), "echo");
   EXPECT_EQ(param({{"messages", user("Hi")}, {"modalities", {"text", "audio"}}}), "modalities");
@@ -331,6 +331,21 @@ TEST_F(chat, makes_the_call_that_is_demanded_whatever_form_its_text_should_have)
   EXPECT_NE(begun.engine.sampling.constraint.text.find("\"go\""), std::string::npos);
   give(begun, R"({"name":"go","parameters":{}})", "stop");
   EXPECT_EQ(answer.get().parsed()["choices"][0]["finish_reason"], "tool_calls");
+}
+
+TEST_F(chat, makes_a_model_call_whose_template_knows_no_tools) {
+  start(simple);
+  json body{{"messages", user("Hi")}, {"tools", {tool("go")}}};
+  auto text = post("/v1/chat/completions", body);
+  const std::string call = R"({"name":"go","parameters":{}})";
+  give(gateway_.take<begin_request>(), call, "stop");
+  EXPECT_EQ(text.get().parsed()["choices"][0]["message"]["content"], call) << "nobody asked it to call";
+  body["tool_choice"] = {{"type", "function"}, {"function", {{"name", "go"}}}};
+  auto answer = post("/v1/chat/completions", body);
+  give(gateway_.take<begin_request>(), call, "stop");
+  const json choice = answer.get().parsed()["choices"][0];
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"], json({{"name", "go"}, {"arguments", "{}"}}));
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
 }
 
 TEST_F(chat, lets_the_model_call_tools_before_it_answers_in_a_form) {

@@ -75,6 +75,13 @@ one
         std::pair(std::string("I go.\n"),
                   std::string(R"(go({"to":"12","steps":12,"way":"one\n \"two\"","by":{"car":[true,null]}})look({}))")));
   }
+  EXPECT_EQ(read(tool_style::nested,
+                 "<tool_call><function=go><parameter=to>True</parameter><parameter=a>True</parameter>"
+                 "<parameter=b>None</parameter></function></tool_call>",
+                 9)
+                .second,
+            R"(go({"to":"True","a":true,"b":null}))")
+      << "as Python writes them, and the template with it";
   for (const char* other : {"<tool_call><function=fly></function></tool_call>",
                             "<tool_call><function=go><parameter=to>1</function></tool_call>",
                             "<tool_call><function=go></function> and</tool_call>"})

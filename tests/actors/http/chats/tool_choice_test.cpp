@@ -57,11 +57,12 @@ TEST(tool_choices, hold_calls_of_strict_tools_to_their_schemas_wherever_they_sta
 }
 
 TEST(tool_choices, know_which_arguments_are_texts) {
-  const json parameters = {{"type", "object"},
-                           {"properties", {{"a", {{"type", "string"}}}, {"b", {{"type", "integer"}}}}}};
+  const json parameters = json::parse(R"({"properties": {"a": {"type": "string"}, "b": {"type": "integer"},
+      "c": {"type": ["null", "string"]}, "d": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "e": {},
+      "f": {"enum": ["x", "y"]}, "g": true, "h": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}})");
   const json tool = {{"type", "function"}, {"function", {{"name", "go"}, {"parameters", parameters}}}};
   const auto wishes = read_tools(request_fields(json{{"tools", json::array({tool})}}), tool_style::tagged);
-  EXPECT_EQ(wishes.offers.front().texts, std::vector<std::string>{"a"});
+  EXPECT_EQ(wishes.offers.front().texts, (std::vector<std::string>{"a", "c", "d", "f"}));
 }
 
 TEST(tool_choices, auto_needs_no_tools) {
@@ -93,7 +94,16 @@ TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {
   EXPECT_GT(any.most_calls, 1u);
   const json one_at_a_time{{"tools", offers()}, {"parallel_tool_calls", false}};
   EXPECT_EQ(read_tools(request_fields(one_at_a_time), tool_style::bare).most_calls, 1u);
-  EXPECT_THROW(read_tools(request_fields(required), tool_style::none), field_error);
+}
+
+TEST(tool_choices, make_a_model_call_whose_own_calls_are_not_known) {
+  const json required{{"tools", offers()}, {"tool_choice", "required"}};
+  const tool_wishes wishes = read_tools(request_fields(required), tool_style::none);
+  EXPECT_EQ(wishes.style, tool_style::bare);
+  EXPECT_TRUE(allows(wishes.form, R"({"name": "go", "parameters": {"to": 1}})"));
+  EXPECT_FALSE(allows(wishes.form, "I go"));
+  EXPECT_EQ(read_tools(request_fields(json{{"tools", offers()}}), tool_style::none).style, tool_style::none)
+      << "its texts stay texts";
 }
 
 TEST(tool_choices, follow_references_within_a_functions_parameters) {
