@@ -415,7 +415,7 @@ class ranks : public worker {
     worker_parts parts = parts_for(each.head);
     parts.device = device;
     parts.ranks.place = each.place;
-    parts.ranks.patience = patience_;
+    parts.ranks.patience = std::chrono::milliseconds(500);
     parts.alarm = each.alarm;
     parts.preload = [&each](const loaded_model&, std::int64_t, std::int64_t) {
       if (each.reads) each.reads();
@@ -436,7 +436,6 @@ class ranks : public worker {
     for (rank_worker& each : rank_) EXPECT_EQ(each.head.take<stage_started>().error, "");
   }
 
-  std::chrono::milliseconds patience_{500};
   rank_worker rank_[2]{rank_worker(system_), rank_worker(system_)};
 };
 
@@ -499,11 +498,6 @@ TEST_F(ranks, have_met_before_one_of_them_reads_its_weights_for_long) {
 }
 
 TEST_F(ranks, that_wait_for_others_are_woken_by_the_next_life) {
-  patience_ = std::chrono::minutes(1);
-  for (rank_worker& each : rank_) {
-    tell(each.actor, stop_now{});
-    spawn(each, {});
-  }
   begin(2, 0);  // the other rank never comes
   begin(3, 0);
   begin(3, 1);

@@ -345,7 +345,7 @@ TEST_F(http_server_test, gives_up_on_half_a_request) {
 }
 
 TEST_F(http_server_test, gives_up_on_half_a_request_whatever_came_before_it) {
-  start({.idle = 1min, .header_time = 40ms, .body_time = 1min});
+  start({.idle = 1min, .header_time = 200ms, .body_time = 1min});
   raw_client client(server_->port());
   client.say(get("/"));
   EXPECT_EQ(status_of(client.hear_response()), 200);
@@ -361,10 +361,11 @@ TEST_F(http_server_test, gives_up_on_a_body_that_does_not_come) {
 }
 
 TEST_F(http_server_test, waits_for_an_answer_as_long_as_it_takes_and_counts_the_time_after_it) {
-  start({.idle = 40ms, .header_time = 40ms, .body_time = 40ms, .write_time = 40ms});
-  raw_client client(server_->port()), streaming(server_->port());
+  start({.idle = 200ms, .header_time = 200ms, .body_time = 200ms, .write_time = 200ms});
+  raw_client client(server_->port());
   client.say(get("/later"));
   const auto exchange = next_kept();
+  raw_client streaming(server_->port());
   streaming.say(get("/later"));
   const auto stream = next_kept();
   stream->begin_stream({.content_type = "text/plain"});
@@ -384,9 +385,9 @@ TEST_F(http_server_test, waits_for_an_answer_as_long_as_it_takes_and_counts_the_
 }
 
 TEST_F(http_server_test, keeps_a_connection_that_is_used) {
-  start({.idle = 60ms});
+  start({.idle = 500ms});
   raw_client client(server_->port());
-  const auto until = std::chrono::steady_clock::now() + 200ms;
+  const auto until = std::chrono::steady_clock::now() + 700ms;
   while (std::chrono::steady_clock::now() < until) {
     client.say(get("/"));
     ASSERT_EQ(status_of(client.hear_response()), 200);
