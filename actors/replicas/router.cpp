@@ -80,7 +80,6 @@ void router_state::refuse_request(const routed_request& request, duration retry_
   const bool full = policy_.ready() > 0;
   const char* why =
       full ? "every replica's queue is full: try again later" : "no replica can serve at the moment: try again later";
-  routes_.erase(request.id);
   tell(request.sink,
        request_refused{request.id, why, full ? refusal_cause::full : refusal_cause::unavailable, retry_after});
 }

@@ -10,9 +10,6 @@ refusal_cause cause_of(refusal reason) {
   return reason == refusal::queue_full ? refusal_cause::full : refusal_cause::bad_input;
 }
 
-/// How long the router sends requests with an adapter elsewhere that could not be loaded here.
-constexpr duration unloadable_for = std::chrono::seconds(10);
-
 }  // namespace
 
 scheduler_state::scheduler_state(handle::pointer self, scheduler_parts parts) : self_(self), parts_(std::move(parts)) {
@@ -22,6 +19,7 @@ scheduler_state::scheduler_state(handle::pointer self, scheduler_parts parts) : 
 scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
   return {
       [this](routed_request& request) {
+        meter_.note_request();
         accept(request);
         pump();
       },
@@ -66,7 +64,6 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
 // --- requests ---
 
 void scheduler_state::accept(routed_request& request) {
-  meter_.note_request();
   report_soon();
   if (!requests_) return tell(parts_.router, requests_returned{parts_.replica, {std::move(request)}});
   if (!declare_adapter(request.engine.sequence.adapter))
@@ -152,8 +149,8 @@ void scheduler_state::give_back_all_with(adapter_version version, const std::str
   auto returned = routed(requests_->give_up_all_with(version));
   for (const routed_request& request : returned) sequences_.erase(request.id);
   std::erase_if(answers_, [&](const auto& each) { return each.second.adapter == version; });
-  unloadable_[version] = clock_.now() + unloadable_for;
-  tell_after(self_, unloadable_for, wake{});
+  unloadable_[version] = clock_.now() + parts_.unloadable_for;
+  tell_after(self_, parts_.unloadable_for, wake{});
   report();
   tell(parts_.router, requests_returned{parts_.replica, std::move(returned), error});
 }

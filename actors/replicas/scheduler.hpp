@@ -25,6 +25,8 @@ struct scheduler_parts {
   batch_scheduler::options batches;  ///< blocks and stages are set at the start of each life
   std::int64_t vocab_size = 0;
   std::int64_t adapter_bytes = 0;  ///< on each stage
+  /// How long the router sends requests with an adapter elsewhere that could not be loaded here.
+  duration unloadable_for = std::chrono::seconds(10);
 };
 
 /// Decides little itself: replica_scheduler decides about steps, adapter_residency about adapters. This class carries

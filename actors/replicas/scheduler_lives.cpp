@@ -32,7 +32,6 @@ void scheduler_state::begin_life(const replica_started& started) {
   for (const auto& ranks : stages_) workers_ += ranks.size();
   running_ = true;
   meter_.note_life();
-  in_flight_.clear();
   loading_.clear();
   unloadable_.clear();
   residency_ = std::make_unique<adapter_residency>(
@@ -52,7 +51,7 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
   in_flight_.clear();
   note_flights();
   for (auto& ranks : stages_) ranks.clear();  // a worker of this process ends when its last handle is gone
-  if (!requests_) return report();
+  if (!requests_) return;
   meter_.note_resumed(requests_->decisions().stats().running);
   requests_->forget_stored(stopped.why);
   refuse_deadly();

@@ -43,6 +43,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
         tell_after(self_, parts_.members.detector.tick_interval(heartbeat_of(parts_.config)), wake{});
       },
       [this](stop_now) {
+        // A worker with a thread of its own ends with the last handle on it, and schedulers hold some.
         for (const replica_record& replica : replicas_)
           tell(replica.scheduler, replica_stopped{false, life_end::planned});
         self_->quit();
@@ -77,11 +78,10 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
   if (!known) admit(hello, in.link);
 }
 
-/// Whether an earlier process of this name ran on this machine and has ended.
+/// Whether the earlier process of this name has ended, if it ran on the same machine as the new one.
 bool supervisor_state::its_process_is_gone(const node_hello& hello) const {
   const node_entry* before = members_.find(hello.name);
-  if (!before || before->hello.incarnation == hello.incarnation || before->hello.host != hello.host) return false;
-  if (!is_this_machine(hello.host)) return false;
+  if (!before || !is_this_machine(hello.host)) return false;
   return before->hello.pid == hello.pid || (::kill(static_cast<pid_t>(before->hello.pid), 0) != 0 && errno == ESRCH);
 }
 

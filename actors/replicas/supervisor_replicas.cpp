@@ -46,7 +46,7 @@ void supervisor_state::give_up_worker(const std::string& name, life_end why) {
 /// changed replica takes it.
 void supervisor_state::carry_out(const placement_change& change) {
   const placement before = std::exchange(*placement_, change.after);
-  if (change.effect == placement_change::kind::none || change.effect == placement_change::kind::vacancy) return;
+  if (change.effect == placement_change::kind::none) return;
   if (change.effect == placement_change::kind::new_replica) add_replica();
   for (std::size_t i = 0; i < before.replicas.size(); ++i)
     if (i != change.replica && before.replicas[i] != placement_->replicas[i]) start_replica(i);

@@ -43,7 +43,6 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
         parts_.head_link->set(no_link);
       },
       [this](wake) {
-        if (ended_) return;
         if (parts_.head_link->get() == no_link) connect();
         if (joined_)
           beat();
@@ -122,7 +121,6 @@ node_report node_agent_state::report() {
 }
 
 void node_agent_state::end(int code, const std::string& why) {
-  if (std::exchange(ended_, true)) return;
   tell_members(stop_now{});
   parts_.on_end(code, why);
   self_->quit();

@@ -62,7 +62,7 @@ class node_agent_state {
 
   handle::pointer self_;
   node_agent_parts parts_;
-  bool joined_ = false, ended_ = false;
+  bool joined_ = false;
   int unanswered_joins_ = 0;
   std::string last_warned_;
   std::uint64_t rows_before_ = 0;

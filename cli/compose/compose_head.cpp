@@ -178,8 +178,6 @@ void head_node::stop() {
   tell(supervisor_, stop_now{});
   if (worker_) tell(worker_->worker, stop_now{});
   if (worker_) tell(worker_->fetcher, stop_now{});
-  // A worker with a thread of its own ends with the last handle on it, and schedulers hold some.
-  for (const scheduler_actor& scheduler : directory_->all()) tell(scheduler, replica_stopped{false, life_end::planned});
   directory_->clear();
   (void)await_ends(farewell_time, front_.gateway, front_.desk, supervisor_);
 }

@@ -38,6 +38,20 @@ TEST(wire, gives_a_link_up_that_would_be_told_more_than_a_frame_holds) {
   EXPECT_NO_THROW(links.send(link, farewell(1)));
 }
 
+TEST(wire, gives_a_link_up_that_is_read_too_slowly) {
+  inbox heard;
+  bus::options options;
+  options.queue_bytes = 1000;
+  wire links(options);
+  links.on_lost([&](link_id link, const link_end& end) { heard.put(std::pair(link, end.why)); });
+  links.start();
+  const link_id nobody = links.connect(nobodys_address());
+  links.send(nobody, farewell(600));
+  EXPECT_EQ((heard.count<std::pair<link_id, std::string>>()), 0u);
+  links.send(nobody, farewell(600));
+  EXPECT_EQ((heard.take<std::pair<link_id, std::string>>()), std::pair(nobody, std::string("reads too slowly")));
+}
+
 TEST(wire, says_that_it_closes_a_link_for_a_message_that_it_cannot_read) {
   inbox heard;
   wire links(listening(1000));

@@ -37,10 +37,10 @@ void limit_api_key(const std::filesystem::path& file, const std::string& name, c
                    std::int64_t weight = 1);
 void revoke_api_key(const std::filesystem::path& file, const std::string& name);
 
-/// The keys that a server accepts: checks the file for changes once a second. Thread-safe.
+/// The keys that a server accepts: looks from time to time whether the file has changed. Thread-safe.
 class api_key_ring {
  public:
-  explicit api_key_ring(std::filesystem::path file);
+  explicit api_key_ring(std::filesystem::path file, duration between_looks = std::chrono::seconds(1));
 
   /// Without a file, whoever reaches the server may use it.
   bool is_open();
@@ -51,6 +51,7 @@ class api_key_ring {
   void look_again();
 
   std::filesystem::path file_;
+  duration between_looks_;
   std::mutex mutex_;
   std::optional<std::vector<api_key>> keys_;
   bool is_broken_ = false;  ///< while the file cannot be read, nobody gets in

@@ -1,5 +1,6 @@
 #include "actors/adapters/adapter_fetcher.hpp"
 
+#include <gmock/gmock.h>
 #include <unistd.h>
 
 #include "actors/adapters/adapter_files.hpp"
@@ -52,11 +53,11 @@ class fetcher : public testing::Test {
     order.files = known.files;
     tell(actor_, order);
   }
-  void answer_piece(const std::string& text) {
-    const auto asked = head_.take<want_piece>();
+  void give(const want_piece& asked, const std::string& text) {
     const auto bytes = std::make_shared<const std::string>(text);
     tell(actor_, adapter_piece{asked.sha256, asked.file, asked.offset, {}, {bytes, std::as_bytes(std::span(*bytes))}});
   }
+  void answer_piece(const std::string& text) { give(head_.take<want_piece>(), text); }
 
   static std::string golden_file(std::string_view name) { return read_file(golden / "llama" / "adapter" / name); }
 
@@ -141,6 +142,8 @@ TEST_F(fetcher, packs_the_layers_of_the_stage_alone_until_its_life_is_over) {
   EXPECT_EQ(part->bytes(), whole->bytes() / 2);
   tell(actor_, forget_life{});
   EXPECT_EQ(loaded()->bytes(), whole->bytes());
+  tell(actor_, stage_layers{0, 1});
+  EXPECT_FALSE(loaded()->find(1, linear_kind::q));
 }
 
 TEST_F(fetcher, fetches_again_what_lies_there_damaged) {
@@ -245,6 +248,74 @@ TEST_F(fetcher, says_what_is_wrong_with_files_that_came_whole_and_goes_on_with_o
   const auto prepared = head_.take<adapter_prepared>();
   EXPECT_EQ(prepared.ticket, 2u);
   EXPECT_EQ(prepared.error, "");
+}
+
+TEST_F(fetcher, refuses_a_list_of_files_that_is_none_of_an_adapter) {
+  const auto fault_of = [this](const auto& spoil) {
+    prepare_adapter what = wanted(1, golden_);
+    spoil(what);
+    tell(actor_, what);
+    return head_.take<adapter_prepared>().error;
+  };
+  const auto is_no_digest = testing::HasSubstr("is no digest");
+  const auto are_no_files = testing::HasSubstr("its list of files is none of an adapter");
+  EXPECT_THAT(fault_of([](prepare_adapter& what) { what.sha256 = "../../etc"; }), is_no_digest);
+  EXPECT_THAT(fault_of([](prepare_adapter& what) { what.files.clear(); }), are_no_files);
+  EXPECT_THAT(fault_of([](prepare_adapter& what) { what.files[0].name = "../evil"; }), are_no_files);
+  EXPECT_THAT(fault_of([](prepare_adapter& what) { what.files[1].bytes = largest_adapter_file + 1; }), are_no_files);
+  EXPECT_EQ(head_.count<want_piece>(), 0u);
+}
+
+TEST_F(fetcher, takes_the_piece_that_it_asked_for_and_no_other) {
+  tell(actor_, wanted(1, golden_));
+  const auto asked = head_.take<want_piece>();
+  want_piece other = asked;
+  other.sha256 = std::string(64, 'a');
+  give(other, golden_[0]);
+  other = asked;
+  other.file = adapter_file_names[1];
+  give(other, golden_[0]);
+  other = asked;
+  other.offset = 1;
+  give(other, golden_[0].substr(1));
+  give(asked, golden_[0].substr(0, 3));
+  give(asked, golden_[0].substr(0, 3));  // again
+  const auto rest = head_.take<want_piece>();
+  EXPECT_EQ(rest.file, asked.file);
+  EXPECT_EQ(rest.offset, 3u);
+  give(rest, golden_[0].substr(3));
+  answer_piece(golden_[1]);
+  EXPECT_EQ(head_.take<adapter_prepared>().error, "");
+  EXPECT_EQ(head_.count<want_piece>(), 0u);
+}
+
+TEST_F(fetcher, gives_up_what_the_head_has_not_or_has_otherwise_and_goes_on_with_others) {
+  const auto fault_with = [this](const auto& answer) {
+    tell(actor_, wanted(1, golden_));
+    answer(head_.take<want_piece>());
+    return head_.take<adapter_prepared>().error;
+  };
+  const auto is_of_another_length = testing::HasSubstr("came with another length than the head said");
+  EXPECT_THAT(fault_with([this](const want_piece& asked) {
+                tell(actor_, adapter_piece{asked.sha256, asked.file, asked.offset, "it was unloaded"});
+              }),
+              testing::HasSubstr("it was unloaded"));
+  EXPECT_THAT(fault_with([this](const want_piece& asked) { give(asked, ""); }), is_of_another_length);
+  EXPECT_THAT(fault_with([this](const want_piece& asked) { give(asked, golden_[0] + " "); }), is_of_another_length);
+  tell(actor_, wanted(2, golden_));
+  for (const std::string& text : golden_) answer_piece(text);
+  EXPECT_EQ(head_.take<adapter_prepared>().error, "");
+}
+
+TEST_F(fetcher, forgets_what_it_fetches_and_what_waits_when_its_life_is_over) {
+  tell(actor_, wanted(1, {golden_[0] + " ", golden_[1]}));
+  (void)head_.take<want_piece>();  // never answered
+  ask_for(wanted(0, {golden_[0] + "  ", golden_[1]}));
+  tell(actor_, forget_life{});
+  ask_for(wanted(0, golden_));
+  for (const std::string& text : golden_) answer_piece(text);
+  EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
+  EXPECT_EQ(head_.count<want_piece>(), 0u);
 }
 
 TEST_F(fetcher, believes_no_bytes_of_another_digest) {

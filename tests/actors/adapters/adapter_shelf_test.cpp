@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
+#include "actors/adapters/adapter_files.hpp"
 #include "base/whole_file.hpp"
 #include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
@@ -69,6 +70,7 @@ TEST_F(shelf, refuses_what_no_worker_could_load) {
   adapter_shelf shelf(small, {});
   EXPECT_THAT([&] { shelf.preload("pricing"); }, ThrowsMessage<input_error>(refusal));
   EXPECT_EQ(shelf.snapshot().names.count("pricing"), 0u);
+  EXPECT_EQ(shelf.list_json(), "[]") << "it has never been a version";
   adapter_shelf before(options(), {});
   before.publish("pricing", source("pricing"));
   before.unload("pricing");
@@ -183,6 +185,33 @@ TEST_F(shelf, keeps_no_files_of_what_did_not_become_a_version) {
 }
 
 /// A later start of a head that has named the folder from the beginning.
+TEST_F(shelf, keeps_the_files_of_what_may_become_a_version_though_another_copy_was_given_up) {
+  adapter_shelf shelf(options(), {});
+  const auto wanted = shelf.copy_in("pricing", source("pricing")), unwanted = shelf.copy_in("other", source("pricing"));
+  shelf.give_up(unwanted);
+  shelf.remove_unused_files();
+  EXPECT_EQ(shelf.publish(wanted).full_name(), "pricing@1");
+  shelf.remove_unused_files();
+  EXPECT_TRUE(fs::exists(folder_.path() / "store" / wanted.sha256 / "adapter_config.json"));
+}
+
+TEST_F(shelf, takes_the_place_of_a_folder_that_a_crash_left_without_its_files) {
+  const std::string sha256 = adapter_shelf(options(), {}).copy_in("pricing", source("pricing")).sha256;
+  fs::remove(folder_.path() / "store" / sha256 / "adapter_config.json");
+  adapter_shelf shelf(options(), {});
+  EXPECT_EQ(shelf.publish("pricing", source("pricing")).state, adapter_state::ready);
+}
+
+/// A worker of the same machine would remove what it has fetched itself.
+TEST_F(shelf, owns_the_files_of_its_versions_whoever_brought_them) {
+  adapter_shelf before(options(), {});
+  const auto entry = before.publish("pricing", source("pricing"));
+  const fs::path mark = folder_.path() / "store" / entry.spec.sha256 / fetched_mark;
+  std::ofstream(mark) << "";
+  const adapter_shelf later(options(), before.take_changes());
+  EXPECT_FALSE(fs::exists(mark));
+}
+
 TEST_F(shelf, brings_back_nothing_that_its_folder_was_before_when_a_head_starts) {
   const fs::path folder = source("pricing"), next = source("next", 8);
   adapter_shelf shelf(options(), {});

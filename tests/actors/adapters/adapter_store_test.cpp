@@ -70,13 +70,36 @@ TEST_F(store, publishes_a_version_when_every_worker_has_it) {
   const auto wanted = first.take<prepare_adapter>();
   EXPECT_EQ(wanted.files.size(), 2u);
   EXPECT_EQ(second.take<prepare_adapter>().ticket, wanted.ticket);
+  tell(actor_, adapter_prepared{wanted.ticket, {}});
   // Its pieces can be fetched before requests can name the version.
   EXPECT_EQ(fetch(wanted.sha256, "adapter_config.json").error, "");
-  tell(actor_, adapter_prepared{wanted.ticket, {}});
   EXPECT_EQ(journal_.count<save_catalogue>(), 0u);
   tell(actor_, adapter_prepared{wanted.ticket, {}});
   saved();
   EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
+}
+
+TEST_F(store, sends_no_worker_what_has_been_a_version_before) {
+  mock<worker_actor> worker(system_);
+  const auto folder = (golden / "llama" / "adapter").string();
+  command("adapters.load", {{"name", "pricing"}, {"path", folder}});
+  saved();
+  (void)answer();
+  directory_->set_worker("w0", worker.handle());
+  command("adapters.load", {{"name", "margins"}, {"path", folder}});
+  saved();
+  EXPECT_EQ(json::parse(answer().result)["adapter"], "margins@1");
+  EXPECT_EQ(worker.count<prepare_adapter>(), 0u);
+}
+
+TEST_F(store, answers_what_came_while_something_else_was_written) {
+  command("adapters.load", {{"name", "adapter"}});
+  const auto first = journal_.take<save_catalogue>();
+  command("adapters.unload", {{"name", "adapter"}});
+  tell(actor_, catalogue_saved{first.ticket, {}});
+  EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
+  saved();
+  EXPECT_EQ(json::parse(answer().result)["unloaded"][0], "adapter@1");
 }
 
 TEST_F(store, publishes_what_was_trained_and_says_which_version_it_became) {
@@ -95,6 +118,7 @@ TEST_F(store, what_nobody_wants_any_more_becomes_no_version) {
   tell(actor_, publish_adapter{"pricing", golden / "llama" / "adapter", listen, [] { return false; }});
   EXPECT_NE(answers_->take<adapter_published>().error, "");
   EXPECT_FALSE(adapters_->resolve("pricing"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "store"));
 }
 
 TEST_F(store, has_written_together_with_a_version_what_belongs_to_it) {
@@ -178,6 +202,31 @@ TEST_F(store, a_change_that_the_journal_could_not_write_has_not_happened) {
   saved();
   EXPECT_EQ(json::parse(answer().result)["adapter"], "adapter@1");
   EXPECT_TRUE(adapters_->resolve("adapter"));
+}
+
+TEST_F(store, a_change_that_was_written_stays_when_the_next_one_cannot_be) {
+  command("adapters.load", {{"name", "adapter"}});
+  saved();
+  (void)answer();
+  command("adapters.unload", {{"name", "adapter"}});
+  saved("disk full");
+  EXPECT_EQ(answer().error, "disk full");
+  command("adapters.list", json::object());
+  EXPECT_EQ(json::parse(answer().result)[0]["state"], "ready");
+  EXPECT_TRUE(adapters_->resolve("adapter"));
+}
+
+TEST_F(store, nothing_is_written_with_a_version_that_was_to_follow_one_that_could_not_be) {
+  command("adapters.load", {{"name", "adapter"}});
+  const auto first = journal_.take<save_catalogue>();
+  tell(actor_, publish_adapter{"pricing", golden / "llama" / "adapter",
+                               [to = answers_](const adapter_published& made) { to->put(made); }, [] { return true; },
+                               [](journal&, const std::string&) {}});
+  command("adapters.list", json::object());  // behind it
+  tell(actor_, catalogue_saved{first.ticket, "disk full"});
+  EXPECT_EQ(answers_->take<adapter_published>().error, "disk full");
+  command("adapters.load", {{"name", "adapter"}});
+  EXPECT_TRUE(journal_.take<save_catalogue>().together_with.empty());
 }
 
 TEST_F(store, nothing_stays_of_changes_that_were_made_on_one_that_could_not_be_written) {

@@ -52,7 +52,7 @@ class head {
   }
   ~head() { stop(); }
 
-  void begin() { tell(jobs_, begin_jobs{gateway_.handle(), {}}); }
+  void begin() { tell(jobs_, begin_jobs{gateway_.handle(), training_.handle()}); }
   /// Dies like a process: what is not in the journal is lost, except for what stop_now still writes.
   void stop() {
     if (!jobs_) return;
@@ -89,6 +89,7 @@ class head {
   std::size_t waiting() { return gateway_.count<begin_request>(); }
   end_request next_end() { return gateway_.take<end_request>(); }
   std::size_t ended() { return gateway_.count<end_request>(); }
+  mock<training_desk_actor>& training() { return training_; }
   /// Answers with the prompt itself.
   static void answer(const begin_request& request) {
     answer_part part;
@@ -115,6 +116,7 @@ class head {
   caf::actor_system system_{config_};
   mock<gateway_actor> gateway_;
   mock<adapter_store_actor> store_{system_};
+  mock<training_desk_actor> training_{system_};
   jobs_actor jobs_;
 };
 

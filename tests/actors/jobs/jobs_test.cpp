@@ -87,6 +87,8 @@ TEST_F(jobs, are_shown_at_intervals_however_often_outputs_are_written) {
   while (now.get("job.get", {{"id", "job-1"}})["ok"] != 1) {
   }
   EXPECT_NE(now.board->read("jobs").find("\"ok\":0"), std::string::npos) << now.board->read("jobs");
+  head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["ok"], 2) << "they are written without that";
 }
 
 TEST_F(jobs, makes_errors_of_bad_lines_and_goes_on) {
@@ -142,6 +144,121 @@ TEST_F(jobs, fail_whose_options_nobody_can_read_any_more) {
   EXPECT_NE(job["error"].get<std::string>().find("max_token"), std::string::npos);
 }
 
+/// A line of one request each, with two prompts, as lines of batches may have.
+endpoint_line_reader reader_of_two_prompts(inbox& seeds) {
+  return [&seeds](std::string_view text, const std::string&, std::uint64_t seed) {
+    seeds.put(seed);
+    batch_line line = read_batch_line(text, "");
+    line.asked.order.prompts.push_back(line.asked.order.prompts[0]);
+    return line;
+  };
+}
+
+TEST_F(jobs, end_a_line_of_which_any_prompt_is_refused_with_all_its_requests) {
+  inbox seeds;
+  head now(folder_, prompts_, [&](jobs_parts& parts) { parts.read_for_endpoint = reader_of_two_prompts(seeds); });
+  now.submit("job-1", lines(1), {{"endpoint", "/v1/any"}});
+  const auto first = now.next(), second = now.next();
+  second.listener->on_refused({second.id, "no such adapter", refusal_cause::bad_input, {}});
+  EXPECT_EQ(now.wait("job-1")["failed"], 1);
+  EXPECT_EQ(now.next_end().id, first.id);
+  head::answer(first);  // too late
+  EXPECT_EQ(now.outputs("job-1").at(0)["error"], "no such adapter");
+}
+
+TEST_F(jobs, give_each_line_a_seed_of_its_own_that_is_the_same_in_every_life) {
+  inbox seeds;
+  std::vector<std::uint64_t> first, later;
+  for (auto* drawn : {&first, &later}) {
+    head now(folder_, prompts_, [&](jobs_parts& parts) { parts.read_for_endpoint = reader_of_two_prompts(seeds); });
+    if (drawn == &first) now.submit("job-1", lines(2), {{"endpoint", "/v1/any"}});
+    for (int i = 0; i < 2; ++i) drawn->push_back(seeds.take<std::uint64_t>());
+  }
+  EXPECT_NE(first[0], first[1]);
+  EXPECT_EQ(first, later);
+}
+
+TEST_F(jobs, begin_all_lines_that_there_is_room_for_and_run_then) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(12), {}, "ann");
+  for (int i = 0; i < 12; ++i) (void)now.next();
+  EXPECT_EQ(now.get("job.get", {{"id", "job-1"}})["state"], "running");
+}
+
+TEST_F(jobs, that_wait_for_what_may_pass_hold_no_other_job_up) {
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.queue.shortest_retry = std::chrono::hours(1); });
+  now.submit("job-1", lines(1));
+  const auto failed = now.next();
+  failed.listener->on_refused({failed.id, "the disk is full", refusal_cause::unavailable, {}});
+  now.submit("job-2", {R"({"prompt":"B"})"});
+  EXPECT_EQ(now.next().engine.sequence.prompt, letters("B"));
+}
+
+TEST_F(jobs, lose_no_output_that_had_not_been_written_when_the_head_was_told_to_end) {
+  {
+    head before(folder_, prompts_, [](jobs_parts& parts) { parts.record_after = std::chrono::hours(1); });
+    before.submit("job-1", lines(1));
+    head::answer(before.next());
+  }
+  head now(folder_, prompts_);
+  EXPECT_EQ(now.wait("job-1")["ok"], 1);
+  EXPECT_EQ(now.waiting(), 0u) << "it was not answered again";
+}
+
+TEST_F(jobs, tell_the_training_desk_once_what_is_left_to_train_and_of_every_change) {
+  {
+    journal book({.file = folder_.path() / "journal.db"});
+    ASSERT_TRUE(book.create_job({"tune", "fine-tune", "", R"({"adapter":"pricing"})", 0}).ok());
+    ASSERT_TRUE(book.seal("tune").ok());
+  }
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.record_after = std::chrono::milliseconds(1); });
+  const auto begun = now.training().take<begin_training>();
+  ASSERT_EQ(begun.unfinished.size(), 1u);
+  EXPECT_EQ(begun.unfinished[0].spec.id, "tune");
+  EXPECT_EQ(begun.unfinished[0].state, job_state::queued);
+  now.submit("job-1", lines(1));
+  head::answer(now.next());
+  now.wait("job-1");  // a timer ran
+  EXPECT_EQ(now.get("job.cancel", {{"id", "tune"}})["state"], "cancelled");
+  EXPECT_EQ(now.training().take<job_changed>().state, job_state::cancelled);
+  EXPECT_EQ(now.training().count<begin_training>(), 0u);
+}
+
+TEST_F(jobs, send_no_more_of_outputs_and_events_at_once_than_a_frame_holds) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(2));
+  for (int i = 0; i < 2; ++i) {
+    const auto asked = now.next();
+    answer_part part;
+    part.text = std::string(3 << 20, 'x');
+    part.end = answer_end{"length", 1, {}};
+    asked.listener->on_part(std::move(part));
+  }
+  EXPECT_EQ(now.wait("job-1")["ok"], 2);
+  EXPECT_EQ(now.outputs("job-1").size(), 1u);
+  now.use([](journal& book) {
+    for (int i = 0; i < 100; ++i) EXPECT_TRUE(book.append_event("job-1", "message", std::string(60 << 10, 'x')));
+  });
+  const std::size_t events = now.get("job.events", {{"id", "job-1"}})["events"].size();
+  EXPECT_GT(events, 50u);
+  EXPECT_LT(events, 100u);
+}
+
+TEST_F(jobs, tell_the_events_before_one_in_their_order) {
+  head now(folder_, prompts_);
+  now.submit("job-1", lines(1));
+  now.use([](journal& book) {
+    for (int i = 0; i < 4; ++i) (void)book.append_event("job-1", "message", "{}");
+  });
+  const json all = now.get("job.events", {{"id", "job-1"}})["events"];
+  ASSERT_GE(all.size(), 4u);
+  const json told = now.get("job.events", {{"id", "job-1"}, {"before", all.back()["number"]}, {"limit", 2}});
+  ASSERT_EQ(told["events"].size(), 2u);
+  EXPECT_EQ(told["events"][0], all[all.size() - 3]);
+  EXPECT_EQ(told["events"][1], all[all.size() - 2]);
+  EXPECT_EQ(told["has_older"], true);
+}
+
 TEST_F(jobs, keeps_so_many_lines_in_flight) {
   head now(folder_, prompts_, [](jobs_parts& parts) { parts.in_flight = 3; });
   now.submit("job-1", lines(10));
@@ -178,14 +295,21 @@ TEST_F(jobs, of_several_tenants_share_the_lines_in_flight_by_weight) {
   now.submit("early", lines_of("A"), {{"weight", 1}}, "one");
   std::vector<begin_request> first;
   for (int i = 0; i < 4; ++i) first.push_back(now.next());
+  const sequence_request& of_one = first[0].engine.sequence;
   now.submit("late", lines_of("B"), {{"weight", 3}}, "other");
   now.submit("last", lines_of("C"), {{"weight", 3}}, "other");
+  sequence_request of_other;
   for (int i = 0; i < 3; ++i) {
     head::answer(first[static_cast<std::size_t>(i)]);
-    EXPECT_EQ(prompt_of(now.next()), letters("B")) << i << ": the other tenant has none, its older job is first";
+    const auto next = now.next();
+    EXPECT_EQ(prompt_of(next), letters("B")) << i << ": the other tenant has none, its older job is first";
+    of_other = next.engine.sequence;
   }
   head::answer(first[3]);
   EXPECT_EQ(prompt_of(now.next()), letters("A"));
+  EXPECT_EQ(of_one.weight, 1u);
+  EXPECT_EQ(of_other.weight, 3u);
+  EXPECT_NE(of_one.tenant, of_other.tenant);
 }
 
 TEST_F(jobs, tries_lines_again_that_found_no_room) {
@@ -225,15 +349,22 @@ TEST_F(jobs, tell_an_unknown_adapter_from_other_faults_of_a_line) {
 }
 
 TEST_F(jobs, end_when_they_are_cancelled) {
-  head now(folder_, prompts_);
-  now.submit("job-1", lines(3));
+  head now(folder_, prompts_, [](jobs_parts& parts) {
+    parts.in_flight = 2;
+    parts.record_after = std::chrono::hours(1);
+  });
+  now.submit("job-1", lines(6));
   const auto first = now.next(), second = now.next();
   head::answer(first);
   EXPECT_EQ(now.get("job.cancel", {{"id", "job-1"}})["state"], "cancelled");
   (void)now.next_end();
   head::answer(second);
   EXPECT_EQ(now.get("job.get", {{"id", "job-1"}})["state"], "cancelled");
-  EXPECT_LE(now.outputs("job-1").size(), 1u);
+  EXPECT_EQ(now.outputs("job-1").size(), 1u) << "what was answered before";
+  now.submit("job-2", {R"({"prompt":"B"})"});
+  while (now.next().engine.sequence.prompt == letters("n2")) {  // was begun when the first was answered
+  }
+  EXPECT_EQ(now.waiting(), 0u);
 }
 
 TEST_F(jobs, are_listed_by_kind_however_many_others_are_newer) {

@@ -112,6 +112,7 @@ TEST_F(router, refuses_whose_adapter_no_replica_can_load_unless_the_answer_has_b
   EXPECT_EQ(refused.retry_after, duration{});
   tell(actor_, request(4));
   EXPECT_EQ(first_.take<routed_request>().id, request_id(4)) << "they hold nobody up";
+  report(0, true, 0, {pricing});  // still
   tell(actor_, cancel_request{request_id(2)});
   report(0, true);
   const auto goes_on = first_.take<routed_request>();
@@ -129,6 +130,87 @@ TEST_F(router, refuses_new_requests_with_a_time_to_try_again_where_waiting_is_in
   report(0, true, 4);  // full
   tell(actor_, request(2));
   EXPECT_EQ(sink_.take<request_refused>().cause, refusal_cause::full);
+}
+
+/// However often its timer has run before.
+TEST_F(router, refuses_each_request_that_has_waited_too_long) {
+  for (const std::uint64_t id : {1u, 2u}) {
+    tell(actor_, request(id));
+    EXPECT_EQ(sink_.take<request_refused>().request, request_id(id));
+  }
+}
+
+TEST_F(router, refuses_a_request_that_was_not_due_yet_when_its_timer_ran_first) {
+  const router_actor patient = spawn_router(system_, {.policy = {}, .patience = std::chrono::milliseconds(300)});
+  tell(patient, replica_added{replica_id(0), first_.handle()});
+  tell(patient, request(1));
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(1));
+  caf::anon_send_exit(patient, caf::exit_reason::user_shutdown);
+}
+
+TEST_F(router, refuses_at_once_where_there_is_no_replica_that_could_come_back) {
+  const router_actor patient = spawn_router(system_, {.policy = {}, .patience = std::chrono::hours(1)});
+  tell(patient, request(1));
+  EXPECT_EQ(sink_.take<request_refused>().cause, refusal_cause::unavailable);
+  caf::anon_send_exit(patient, caf::exit_reason::user_shutdown);
+}
+
+TEST_F(router, lets_no_more_requests_wait_than_it_has_room_for) {
+  for (const std::uint64_t id : {1u, 2u, 3u}) tell(actor_, request(id));
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(3)) << "the others wait for a while";
+}
+
+TEST_F(router, sends_no_more_between_two_reports_than_there_was_room_for) {
+  report(0, true, 3);  // room for one
+  tell(actor_, request(1));
+  tell(actor_, request(2));
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(2));
+  EXPECT_EQ(first_.take<routed_request>().id, request_id(1));
+}
+
+TEST_F(router, has_no_room_for_another_request_before_all_answers_of_one_have_ended) {
+  report(0, true, 3);  // room for one
+  auto whole = request(1);
+  whole.engine.sequence.answers = 2;
+  tell(actor_, whole);
+  tell(actor_, requests_ended{replica_id(0), {request_id(1)}});
+  tell(actor_, request(2));
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(2));
+  tell(actor_, requests_ended{replica_id(0), {request_id(1)}});
+  tell(actor_, request(3));
+  for (const std::uint64_t id : {1u, 3u}) EXPECT_EQ(first_.take<routed_request>().id, request_id(id));
+}
+
+TEST_F(router, lets_nobody_overtake_those_who_wait) {
+  const auto of_priority = [this](std::uint64_t id, request_priority priority) {
+    auto made = request(id);
+    made.engine.sequence.priority = priority;
+    return made;
+  };
+  for (const auto priority : {request_priority::interactive, request_priority::batch}) {
+    report(0, true, priority == request_priority::batch ? 2 : 3);  // room for one of these
+    tell(actor_, of_priority(1, priority));
+    EXPECT_EQ(first_.take<routed_request>().id, request_id(1));
+    bring_back(1, {of_priority(2, priority)});
+    tell(actor_, requests_ended{replica_id(0), {request_id(1)}});
+    tell(actor_, of_priority(3, priority));
+    EXPECT_EQ(sink_.take<request_refused>().request, request_id(3));
+    report(0, true);
+    EXPECT_EQ(first_.take<routed_request>().id, request_id(2));
+  }
+}
+
+TEST_F(router, expects_nothing_in_the_cache_of_a_replica_that_was_lost) {
+  auto asked = request(1);
+  asked.engine.sequence.prompt = letters(std::string(40, 'A'));
+  report(1, true);
+  tell(actor_, asked);
+  (void)second_.take<routed_request>();
+  tell(actor_, requests_ended{replica_id(1), {request_id(1)}});
+  bring_back(1, {});
+  for (const std::uint32_t id : {0u, 1u}) report(id, true);
+  tell(actor_, asked);
+  EXPECT_EQ(first_.take<routed_request>().id, request_id(1));
 }
 
 TEST_F(router, has_room_again_once_a_request_has_ended_without_a_report) {
@@ -227,6 +309,7 @@ TEST_F(router, tells_every_replica_that_has_a_part_of_a_cancelled_request) {
   tell(actor_, request(2));
   EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
   EXPECT_EQ(second_.count<cancel_request>(), 0u);
+  EXPECT_EQ(first_.count<cancel_request>(), 0u) << "it has no part any more";
 }
 
 /// The first answer had ended there before the second one came.

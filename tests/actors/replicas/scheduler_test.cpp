@@ -21,7 +21,8 @@ class scheduler : public testing::Test {
                                        .replica = replica_id(3),
                                        .batches = batches,
                                        .vocab_size = 96,
-                                       .adapter_bytes = 1 << 20});
+                                       .adapter_bytes = 1 << 20,
+                                       .unloadable_for = unloadable_for_});
   }
   static replica_life life(std::uint64_t epoch) { return {replica_id(3), epoch_id(epoch)}; }
   void begin_life(std::uint64_t epoch, std::int64_t blocks = 64, int steps_in_flight = 2) {
@@ -66,6 +67,7 @@ class scheduler : public testing::Test {
   mock<sink_actor> sink_{system_};
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  duration unloadable_for_ = std::chrono::minutes(10);
   scheduler_actor actor_;
 };
 
@@ -106,15 +108,18 @@ TEST_F(scheduler, orders_the_next_step_when_one_is_ending) {
   const auto first = last_.take<run_step>();
   tell(actor_, step_ending{life(2), first.order.plan.id});
   tell(actor_, step_ending{life(1), step_id(7)});
+  ask(2, "EF", 1);  // has a place in the next step, so these meant nothing
   tell(actor_, step_ending{life(1), first.order.plan.id});
   const auto second = last_.take<run_step>();
-  EXPECT_EQ(second.order.plan.tokens, std::vector{chosen_before});
+  EXPECT_EQ(second.order.plan.tokens.size(), 3u);
+  EXPECT_NE(std::find(second.order.plan.tokens.begin(), second.order.plan.tokens.end(), chosen_before),
+            second.order.plan.tokens.end());
   tell(actor_, step_ending{life(1), second.order.plan.id});  // too soon: the first one has not landed
   tell(actor_, outcome_of(first, 'C'));
   EXPECT_EQ(next_tokens(), letters("C"));
   tell(actor_, outcome_of(second, 'D'));
   EXPECT_EQ(next_tokens(), letters("D"));
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("D"));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("D"));  // the other one wanted one token
 }
 
 TEST_F(scheduler, tells_how_an_answer_began_even_if_it_ends_at_once) {
@@ -126,8 +131,49 @@ TEST_F(scheduler, tells_how_an_answer_began_even_if_it_ends_at_once) {
   done.outcome.answers[0].finished = true;
   tell(actor_, done);
   const answer_tokens answer = sink_.take<token_batch>().answers.at(0);
-  EXPECT_TRUE(answer.timing);
+  ASSERT_TRUE(answer.timing);
+  EXPECT_LT(answer.timing->queued, std::chrono::minutes(10));
   EXPECT_EQ(answer.end, end_reason::stop);
+  EXPECT_EQ(router_.take<requests_ended>().requests, std::vector{request_id(1)});
+}
+
+TEST_F(scheduler, tells_what_was_measured_of_a_token_and_which_one_ended_the_answer) {
+  begin_life(1);
+  ask(1, "AB");
+  step_done done = outcome_of(last_.take<run_step>(), 'C');
+  done.outcome.details = {sampled_token{.token = letters("C")[0], .logprob = -0.5f}};
+  done.outcome.answers[0].finished = true;
+  done.outcome.answers[0].ending = sampled_token{.token = 95};
+  tell(actor_, done);
+  const answer_tokens answer = sink_.take<token_batch>().answers.at(0);
+  ASSERT_EQ(answer.details.size(), 1u);
+  EXPECT_EQ(answer.details[0].logprob, -0.5f);
+  EXPECT_EQ(answer.ending.value().token, 95);
+}
+
+TEST_F(scheduler, tells_once_how_an_answer_began_and_never_of_one_that_began_elsewhere) {
+  begin_life(1, 64, 1);
+  routed_request resumed;
+  resumed.id = request_id(1);
+  resumed.first_index = 2;
+  resumed.sink = sink_.handle();
+  resumed.engine.sequence.prompt = letters("ABC");
+  resumed.engine.sequence.max_tokens = 10;
+  resumed.engine.resumed = 1;
+  tell(actor_, std::move(resumed));
+  tell(actor_, outcome_of(last_.take<run_step>(), 'D'));
+  const answer_tokens goes_on = sink_.take<token_batch>().answers.at(0);
+  EXPECT_FALSE(goes_on.timing);
+  EXPECT_EQ(goes_on.index, 2);
+  tell(actor_, cancel_request{request_id(1)});
+  ask(2, "XY");
+  (void)last_.take<run_step>();  // with the one that was cancelled
+  tell(actor_, replica_stopped{});
+  begin_life(2, 64, 1);
+  for (const bool is_first : {true, false}) {
+    tell(actor_, outcome_of(last_.take<run_step>(), 'Z'));
+    EXPECT_EQ(sink_.take<token_batch>().answers.at(0).timing.has_value(), is_first);
+  }
 }
 
 TEST_F(scheduler, ends_an_answer_whose_form_was_cut_short_as_one_that_is_too_long) {
@@ -163,6 +209,70 @@ TEST_F(scheduler, shows_how_many_tokens_of_prompts_it_looked_up_in_the_prefix_ca
   for (const char token : {'X', 'Y', 'Z'}) tell(actor_, outcome_of(last_.take<run_step>(), token));
   while (shown().computed_tokens != 5) std::this_thread::yield();
   EXPECT_EQ(shown().looked_up_tokens, 3u);
+  const auto meter = board_->replicas().at(replica_id(3)).meter;
+  EXPECT_EQ(meter.tokens, 3u);
+  EXPECT_GT(meter.active, duration{});
+}
+
+TEST_F(scheduler, reports_once_more_when_it_is_at_rest) {
+  begin_life(1, 64, 1);
+  ask(1, "ABC", 1);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'X'));
+  while (router_.take<replica_state>().load.tokens_per_second == 0) {
+  }
+  while (router_.take<replica_state>().load.tokens_per_second != 0) {
+  }
+}
+
+TEST_F(scheduler, reports_its_load) {
+  const auto wait_until = [this](const auto& is_so) {
+    for (;;)
+      if (const replica_load load = router_.take<replica_state>().load; is_so(load)) return load;
+  };
+  batch_scheduler::options one_at_a_time;
+  one_at_a_time.max_sequences = 1;
+  one_at_a_time.max_waiting = 7;
+  start(one_at_a_time);
+  begin_life(1, 64, 1);
+  ask(1, "AB");
+  ask(2, "CD");
+  const auto busy = wait_until([](const replica_load& load) { return load.received == 2; });
+  EXPECT_EQ(busy.running, 1u);
+  EXPECT_EQ(busy.waiting, 1u);
+  EXPECT_EQ(busy.max_waiting, 7u);
+  EXPECT_EQ(busy.blocks, 64u);
+  EXPECT_EQ(busy.free_blocks, 63u);
+  for (const std::uint64_t id : {2u, 1u}) tell(actor_, cancel_request{request_id(id)});
+  (void)wait_until([](const replica_load& load) { return load.waiting == 0; });
+  tell(actor_, replica_stopped{});
+  begin_life(2, 32, 1);
+  const auto idle = wait_until([](const replica_load& load) { return load.blocks == 32; });
+  EXPECT_EQ(idle.free_blocks, 32u);
+  EXPECT_EQ(idle.running, 0u);
+}
+
+/// The router takes what it sent behind these for what has not come yet.
+TEST_F(scheduler, counts_a_request_once_that_it_received_however_often_its_storage_changes) {
+  begin_life(1);
+  for (const std::uint64_t id : {1u, 2u}) ask(id, "AB");
+  tell(actor_, replica_stopped{});
+  begin_life(2, 32);
+  for (;;)
+    if (const replica_load load = router_.take<replica_state>().load; load.blocks == 32) {
+      EXPECT_EQ(load.received, 2u);
+      break;
+    }
+}
+
+/// A step may take longer than the time between two reports.
+TEST_F(scheduler, reports_again_when_a_step_has_taken_long) {
+  begin_life(1, 64, 1);
+  ask(1, "ABC");
+  const auto order = last_.take<run_step>();
+  while (router_.take<replica_state>().load.running != 1) {  // the last one until something happens
+  }
+  tell(actor_, outcome_of(order, 'X'));
+  EXPECT_EQ(router_.take<replica_state>().load.queued_tokens, 0u);
 }
 
 TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
@@ -171,6 +281,7 @@ TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
   ask(2, "CD");
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("CD"));
+  tell(actor_, replica_stopped{});
   begin_life(2, 64, 1);  // the stages share processors now
   const auto both = last_.take<run_step>();
   EXPECT_EQ(both.order.plan.tokens, letters("ABCD"));
@@ -262,6 +373,7 @@ TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
   EXPECT_EQ(next_tokens(), letters("C"));
   (void)last_.take<run_step>();  // never answered
   tell(actor_, replica_stopped{});
+  while (board_->replicas().at(replica_id(3)).meter.resumed != 1) (void)router_.take<replica_state>();
   std::string text = "ABC";
   for (const auto& [epoch, blocks] : {std::pair{2, 64}, {3, 32}}) {  // storage of the same size, and of another
     begin_life(static_cast<std::uint64_t>(epoch), blocks);
@@ -345,7 +457,8 @@ TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replic
   EXPECT_EQ(rest.resumed, 1u);
   EXPECT_EQ(rest.sequence.max_tokens, 9);
   EXPECT_TRUE(rest.sequence.was_accepted);
-  ask(2, "XY");  // comes too late
+  tell(actor_, cancel_request{request_id(1)});  // it is the router's by now
+  ask(2, "XY");                                 // comes too late
   EXPECT_EQ(router_.take<requests_returned>().requests.at(0).id, request_id(2));
 }
 
@@ -363,8 +476,12 @@ TEST_F(scheduler, refuses_nobody_whom_it_had_accepted_when_its_storage_changes) 
   tell(actor_, replica_stopped{});
   begin_life(2, 32, 1);
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("ABCD"));
-  ask(4, "GH");  // new
-  EXPECT_EQ(sink_.take<request_refused>().request, request_id(4));
+  ask(4, "GH", 10, no_adapter, 2);  // new
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.request, request_id(4));
+  EXPECT_EQ(refused.cause, refusal_cause::full);
+  EXPECT_GT(refused.retry_after, duration{});
+  EXPECT_EQ(router_.take<requests_ended>().requests, std::vector(2, request_id(4))) << "once for each answer";
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
@@ -397,15 +514,35 @@ TEST_F(scheduler, gives_requests_back_whose_adapter_cannot_be_loaded) {
   ASSERT_EQ(returned.requests.size(), 1u);
   EXPECT_EQ(returned.requests[0].id, request_id(1));
   EXPECT_EQ(returned.requests[0].engine.sequence.answers, 2);
+  tell(actor_, cancel_request{request_id(1), 0});  // it is the router's by now
+  tell(actor_, cancel_request{request_id(1)});
   tell(actor_, outcome_of(other, 'Z'));
   EXPECT_EQ(next_tokens(), letters("Z")) << "others go on";
-  begin_life(2, 64, 1);
   while (router_.take<replica_state>().load.unloadable != std::vector{pricing}) {
   }
-  while (!router_.take<replica_state>().load.unloadable.empty()) {  // other workers, perhaps
-  }
+  tell(actor_, replica_stopped{});
+  begin_life(2, 64, 1);  // other workers, perhaps
+  const auto shown = [this] { return board_->replicas().at(replica_id(3)); };
+  while (shown().epoch != epoch_id(2)) std::this_thread::yield();
+  EXPECT_TRUE(shown().load.unloadable.empty());
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
   EXPECT_EQ(router_.count<requests_ended>(), 0u);
+}
+
+/// Nothing else happens here meanwhile, and requests wait for it at the router.
+TEST_F(scheduler, lets_an_adapter_be_tried_again_after_a_while) {
+  unloadable_for_ = std::chrono::milliseconds(300);  // later than the next report
+  start({});
+  const adapter_version pricing = publish_pricing();
+  begin_life(1);
+  ask(1, "AB", 10, pricing);
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
+  (void)router_.take<requests_returned>();
+  while (router_.take<replica_state>().load.unloadable != std::vector{pricing}) {
+  }
+  while (!router_.take<replica_state>().load.unloadable.empty()) {
+  }
 }
 
 TEST_F(scheduler, gives_an_answer_back_with_its_tokens_whose_adapter_cannot_be_loaded_again) {
@@ -451,6 +588,55 @@ TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) 
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
+TEST_F(scheduler, has_an_adapter_loaded_anew_in_each_life) {
+  const adapter_version pricing = publish_pricing();
+  const auto are_shown = [this](const char* running, const char* waiting, std::vector<adapter_version> resident) {
+    const auto names = [](const char* name) {
+      return *name ? std::vector<std::string>{name} : std::vector<std::string>();
+    };
+    for (;;) {
+      const replica_figures figures = board_->replicas().at(replica_id(3));
+      if (figures.running_adapters == names(running) && figures.waiting_adapters == names(waiting) &&
+          figures.load.adapters == resident)
+        return true;
+      (void)router_.take<replica_state>();  // throws if nothing is reported any more
+    }
+  };
+  begin_life(1);
+  ask(1, "AB", 10, pricing);
+  (void)last_.take<load_adapter>();
+  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});
+  tell(actor_, replica_stopped{});
+  begin_life(2);
+  (void)last_.take<load_adapter>();
+  EXPECT_TRUE(are_shown("", "pricing@1", {}));
+  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, {}});  // of the life before
+  tell(actor_, adapter_loaded{life(2), 0, 0, pricing, {}});
+  ask(2, "XY");
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XY"));
+  tell(actor_, adapter_loaded{life(2), 1, 0, pricing, {}});
+  EXPECT_EQ(last_.take<run_step>().order.plan.rows.at(0).adapter, pricing);
+  EXPECT_TRUE(are_shown("pricing@1", "", {pricing}));
+}
+
+TEST_F(scheduler, has_an_adapter_dropped_that_leaves_another_no_room) {
+  const adapter_version pricing(5), margins(6);
+  adapters_->publish(
+      {.names = {{"pricing", pricing}, {"margins", margins}},
+       .versions = {{pricing, {"pricing@1", "", {}, 600'000}}, {margins, {"margins@1", "", {}, 600'000}}}});
+  begin_life(1, 64, 1);
+  const auto ask_for = [&](std::uint64_t id, adapter_version version) {
+    ask(id, "AB", 1, version);
+    EXPECT_EQ(last_.take<load_adapter>().version, version);
+    for (const std::uint32_t stage : {0u, 1u}) tell(actor_, adapter_loaded{life(1), stage, 0, version, {}});
+    tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  };
+  ask_for(1, pricing);
+  ask_for(2, margins);
+  EXPECT_EQ(first_.take<drop_adapter>().version, pricing);
+  EXPECT_EQ(last_.take<drop_adapter>().version, pricing);
+}
+
 TEST_F(scheduler, computes_no_answer_on_that_was_cancelled_beside_others) {
   begin_life(1, 64, 1);
   ask(1, "AB", 10, no_adapter, 2);
@@ -489,9 +675,15 @@ TEST_F(scheduler, reads_nothing_beyond_the_lists_of_an_outcome_and_gives_up_the_
   wrong([](step_outcome& o) { o.answers.push_back(o.answers[0]); });
   wrong([](step_outcome& o) { o.details.resize(2); });
   wrong([](step_outcome& o) { o.step = step_id(99); });
+  wrong([](step_outcome& o) { o.tokens[0] = -1; });
+  wrong([](step_outcome& o) { o.answers[0].tokens = -1, o.answers[0].finished = true; });
+  wrong([](step_outcome& o) { o.answers[0].tokens = 2, o.tokens.push_back(1); });
+  wrong([](step_outcome& o) { o.answers[0].ending = sampled_token{.token = 96}; });
+  wrong([](step_outcome& o) { o.proposals = {96}; });
+  wrong([](step_outcome& o) { o.scored = {sampled_token{.token = 96}}; });
   tell(actor_, outcome_of(order, 'C'));
   EXPECT_EQ(next_tokens(), letters("C"));
-  for (int each = 0; each < 11; ++each) EXPECT_EQ(supervisor_.take<life_rejected>().life, life(1));
+  for (int each = 0; each < 17; ++each) EXPECT_EQ(supervisor_.take<life_rejected>().life, life(1));
 }
 
 TEST_F(scheduler, says_that_a_request_ended_when_it_is_cancelled) {

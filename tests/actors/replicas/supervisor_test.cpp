@@ -25,7 +25,9 @@ roles = ["router", "scheduler", "worker"]
 /// A head with a mock as its own worker, and further nodes that consist of messages only.
 class supervisor : public testing::Test {
  protected:
-  explicit supervisor(const std::string& more_of_the_file = {}) {
+  explicit supervisor(
+      const std::string& more_of_the_file = {},
+      const std::function<void(supervisor_parts&)>& change = [](supervisor_parts&) {}) {
     supervisor_parts parts;
     parts.config = parse_cluster_config(cluster_file + more_of_the_file, "test.toml");
     parts.members.build = "b";
@@ -41,6 +43,7 @@ class supervisor : public testing::Test {
     parts.directory = directory_;
     parts.adapters = std::make_shared<adapter_directory>();
     parts.board = board_;
+    change(parts);
     actor_ = spawn_supervisor(system_, std::move(parts));
     tell(actor_, begin_cluster{training_.handle(),
                                local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()}});
@@ -152,11 +155,22 @@ TEST_F(supervisor, calls_a_node_lost_whose_step_does_not_end) {
   EXPECT_TRUE(comes_to_say("\"lost\"", true, "nodes")) << board_->read("nodes");
 }
 
-TEST_F(supervisor, leaves_a_node_as_it_was_that_it_cannot_drain) {
-  tell(actor_, drain_node{no_link, 0, "head"});
+TEST_F(supervisor, suspects_a_node_whose_link_is_lost_and_hears_no_more_from_there) {
   join("w1", 11);
   EXPECT_TRUE(comes_to_say("\"w1\"", true, "nodes"));
-  EXPECT_EQ(board_->read("nodes").find("draining"), std::string::npos) << board_->read("nodes");
+  EXPECT_TRUE(directory_->is_member(link_id(11)));
+  tell(actor_, link_lost{link_id(11), {}});
+  EXPECT_TRUE(comes_to_say("\"suspect\"", true, "nodes")) << board_->read("nodes");
+  EXPECT_FALSE(directory_->is_member(link_id(11)));
+}
+
+TEST_F(supervisor, names_the_workers_that_are_here) {
+  join("w1", 11);
+  EXPECT_TRUE(comes_to_say("\"w1\"", true, "nodes"));
+  EXPECT_EQ(directory_->workers().size(), 2u) << "the head's own is one";
+  leave(11);
+  EXPECT_TRUE(comes_to_say("\"left\"", true, "nodes"));
+  EXPECT_EQ(directory_->workers().size(), 1u);
 }
 
 TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
@@ -175,6 +189,92 @@ TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
   tell(actor_, stage_failed{first.life, 0, "late"});
   started(second.life);
   wait_until_ready(0, true);
+}
+
+TEST_F(supervisor, takes_no_stage_for_ready_that_was_in_an_earlier_life) {
+  const auto first = worker_.take<start_stage>();
+  tell(actor_, stage_failed{first.life, 0, "a test"});
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 2));
+  started(first.life);
+  join("w1", 11);
+  EXPECT_TRUE(comes_to_say("\"w1\"", true, "nodes"));
+  EXPECT_EQ(json::parse(board_->read("replicas"))[0]["state"], "starting");
+}
+
+/// Several stages report what one of them has caused.
+TEST_F(supervisor, counts_the_end_of_a_life_once) {
+  const auto first = worker_.take<start_stage>();
+  for (const std::uint32_t stage : {0u, 1u}) tell(actor_, stage_failed{first.life, stage, "a test"});
+  tell(actor_, stage_started{first.life, 0, 0, "too late"});
+  EXPECT_TRUE(comes_to_say("a test", true));
+  EXPECT_EQ(json::parse(board_->read("replicas"))[0]["failures"], 1);
+}
+
+class supervisor_in_a_hurry : public supervisor {
+ protected:
+  supervisor_in_a_hurry()
+      : supervisor({}, [](supervisor_parts& parts) { parts.longest_start = std::chrono::milliseconds(1); }) {}
+};
+
+TEST_F(supervisor_in_a_hurry, gives_a_start_up_that_takes_too_long) {
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
+  EXPECT_TRUE(comes_to_say("a stage took too long to start", true));
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 2));
+}
+
+class supervisor_with_short_patience : public supervisor {
+ protected:
+  supervisor_with_short_patience()
+      : supervisor({}, [](supervisor_parts& parts) {
+          parts.members.detector = failure_detector::options::of(std::chrono::milliseconds(200));
+        }) {}
+};
+
+TEST_F(supervisor_with_short_patience, never_misses_the_worker_in_its_own_process) {
+  join("w1", 11);  // says nothing from now on
+  EXPECT_TRUE(comes_to_say("\"lost\"", true, "nodes"));
+  for (const json& node : json::parse(board_->read("nodes")))
+    EXPECT_EQ(node["state"], node["name"] == "head" ? "alive" : "lost");
+}
+
+class supervisor_that_misses_a_worker : public supervisor {
+ protected:
+  supervisor_that_misses_a_worker() : supervisor("[[node]]\nname = \"w1\"\nroles = [\"worker\"]\n") {}
+};
+
+TEST_F(supervisor_that_misses_a_worker, begins_without_it_after_a_while) {
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
+}
+
+class supervisor_of_optional_nodes : public supervisor {
+ protected:
+  supervisor_of_optional_nodes()
+      : supervisor(
+            "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\n"
+            "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\nautostart = false\n",
+            [](supervisor_parts& parts) { parts.config.assemble_seconds = 3600; }) {}
+};
+
+TEST_F(supervisor_of_optional_nodes, waits_for_none_of_them_before_it_begins) {
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
+}
+
+class supervisor_of_stages_by_hand : public supervisor {
+ protected:
+  supervisor_of_stages_by_hand()
+      : supervisor(
+            "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\nlayers = \"0-0\"\nreplica = 4\n"
+            "[[node]]\nname = \"w2\"\nroles = [\"worker\"]\nlayers = \"1-1\"\nreplica = 4\n") {}
+};
+
+TEST_F(supervisor_of_stages_by_hand, gives_each_worker_the_layers_that_the_file_says) {
+  join("w1", 11);
+  join("w2", 12);
+  EXPECT_TRUE(comes_to_say("\"replica\":1", true)) << "the head's own worker is another one";
+  const json stages = json::parse(board_->read("replicas"))[0]["stages"];
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0]["workers"][0], "w1");
+  EXPECT_EQ(stages[1]["workers"][0], "w2");
 }
 
 class supervisor_told_of_steps : public supervisor {
@@ -263,6 +363,35 @@ TEST_F(supervisor, says_whether_a_life_was_lost_or_ended_as_planned) {
   EXPECT_EQ(lives_of_a_request_in(life(1, 4), [&] { tell(actor_, drain_node{no_link, 0, "w1"}); }), 0);
 }
 
+TEST_F(supervisor, admits_a_trainer_once_and_lets_it_meet_those_of_its_machine) {
+  (void)worker_.take<start_stage>();  // workers have their places
+  node_hello coach = hello("coach", 11);
+  coach.roles = {"trainer"};
+  const incoming<join_cluster> asks{link_id(11), 0, {coach}};
+  tell(actor_, asks);
+  tell(actor_, asks);  // before it had the answer
+  heartbeat beat{incarnation_id(11), {}};
+  beat.report.free_bytes = 1 << 30;  // as a worker might say
+  tell(actor_, incoming<heartbeat>{link_id(11), 0, beat});
+  leave(11);
+  (void)training_.take<trainer_lost>();
+  EXPECT_FALSE(directory_->is_member(link_id(11)));
+  EXPECT_EQ(training_.take<trainer_joined>().reach, "127.0.0.1") << "what they say is not encrypted";
+  EXPECT_EQ(training_.count<trainer_joined>(), 0u);
+}
+
+class insecure_supervisor : public supervisor {
+ protected:
+  insecure_supervisor() : supervisor({}, [](supervisor_parts& parts) { parts.config.insecure = true; }) {}
+};
+
+TEST_F(insecure_supervisor, lets_trainers_of_all_machines_meet) {
+  node_hello coach = hello("coach", 11);
+  coach.roles = {"trainer"};
+  tell(actor_, incoming<join_cluster>{link_id(11), 0, {coach}});
+  EXPECT_EQ(training_.take<trainer_joined>().reach, "");
+}
+
 TEST_F(supervisor, says_whether_a_trainer_was_lost_or_told_to_end) {
   const auto join_as_trainer = [this](std::uint64_t incarnation) {
     node_hello made = hello("coach", incarnation);
@@ -316,6 +445,7 @@ TEST_F(supervisor, begins_a_replica_anew_that_leaves_another_of_its_machine_room
   started(life(1, 2));
   wait_until_it_has(1, 8192);
   join_tight("w2", 12);
+  wait_until_ready(1, false);
   started(life(1, 3));
   wait_until_it_has(1, 4096);
   started(life(2, 4));
@@ -338,26 +468,95 @@ TEST_F(supervisor, takes_a_name_of_a_dead_process_at_once_and_fences_the_old_one
   EXPECT_TRUE(directory_->is_member(link_id(12)));
 }
 
+/// A head, and a node that hears what it is told.
+class supervisor_with_links : public supervisor {
+ protected:
+  supervisor_with_links() {
+    remember<join_answer>();
+    remember<heartbeat_answer>();
+    remember<end_node>();
+    remember<command_answer>();
+    remember<start_stage>();
+    node_.start();
+    links_.start();
+    link_ = links_.connect(node_.endpoint());
+  }
+
+  template <message M>
+  void remember() {
+    node_.on<M>([this](const incoming<M>& in) { heard_.put(in.message); });
+  }
+  void ask_to_join(const node_hello& hello) { tell(actor_, incoming<join_cluster>{link_, 0, {hello}}); }
+  join_answer answer_to(const node_hello& hello) {
+    ask_to_join(hello);
+    return heard_.take<join_answer>();
+  }
+  std::string fault_of_draining(const std::string& name) {
+    tell(actor_, drain_node{link_, 7, name});
+    return heard_.take<command_answer>().error;
+  }
+
+  inbox heard_;
+  wire node_{peer::listening()};
+  link_id link_;
+};
+
+TEST_F(supervisor_with_links, tells_a_node_to_come_back_whose_name_is_taken_and_another_to_end) {
+  constexpr std::int64_t nobody = 999'999'999;  // a process that there cannot be
+  node_hello here = hello("w1", 11), next = hello("w1", 12), elsewhere = hello("w2", 13), odd = hello("w3", 15);
+  next.pid = 2;
+  EXPECT_TRUE(answer_to(here).accepted);
+  EXPECT_TRUE(answer_to(next).try_again) << "its process lives";
+  elsewhere.host = "192.0.2.1";
+  elsewhere.pid = nobody;
+  EXPECT_TRUE(answer_to(elsewhere).accepted);
+  elsewhere.incarnation = incarnation_id(14);
+  elsewhere.pid = 2;
+  EXPECT_TRUE(answer_to(elsewhere).try_again) << "nobody knows here what runs there";
+  odd.speed = -1;
+  const join_answer refused = answer_to(odd);
+  EXPECT_FALSE(refused.accepted || refused.try_again);
+  odd.speed = 1;
+  odd.pid = nobody;
+  EXPECT_TRUE(answer_to(odd).accepted);
+  odd.incarnation = incarnation_id(16);
+  odd.pid = 2;
+  EXPECT_TRUE(answer_to(odd).accepted) << "the earlier process is gone";
+}
+
+TEST_F(supervisor_with_links, sends_away_a_node_that_is_drained) {
+  started(worker_.take<start_stage>().life);
+  wait_until_ready(0, true);
+  EXPECT_TRUE(answer_to(hello("w1", 11)).accepted);
+  EXPECT_EQ(fault_of_draining("w1"), "");
+  EXPECT_EQ(heard_.take<end_node>().incarnation, incarnation_id(11));
+  EXPECT_TRUE(comes_to_say("\"left\"", true, "nodes"));
+  EXPECT_NE(fault_of_draining("w1").find("no worker of the cluster"), std::string::npos);
+}
+
+TEST_F(supervisor_with_links, drains_nobody_who_cannot_be_spared) {
+  (void)worker_.take<start_stage>();  // it does not serve yet
+  EXPECT_TRUE(answer_to(hello("w1", 11)).accepted);
+  started(life(1, 2));
+  wait_until_ready(1, true);
+  EXPECT_NE(fault_of_draining("w1").find("nobody could take over the layers"), std::string::npos);
+  EXPECT_NE(fault_of_draining("head").find("the head's own worker"), std::string::npos);
+  join("w2", 12);
+  EXPECT_TRUE(comes_to_say("\"w2\"", true, "nodes"));
+  for (const json& node : json::parse(board_->read("nodes"))) EXPECT_EQ(node["state"], "alive");
+}
+
 /// Its link was cut before it heard the answer to its first asking, and was forgotten: it asks once more.
-TEST_F(supervisor, lets_a_node_begin_anew_that_asks_as_one_that_was_given_up) {
-  inbox heard;
-  wire node(peer::listening());
-  node.on<join_answer>([&](const incoming<join_answer>& in) { heard.put(in.message); });
-  node.on<heartbeat_answer>([&](const incoming<heartbeat_answer>& in) { heard.put(in.message); });
-  node.start();
-  links_.start();
-  const link_id link = links_.connect(node.endpoint());
+TEST_F(supervisor_with_links, lets_a_node_begin_anew_that_asks_as_one_that_was_given_up) {
   node_hello joining = hello("coach", 2);
   joining.roles = {"trainer"};
-  const auto ask_to_join = [&] { tell(actor_, incoming<join_cluster>{link, 0, {joining}}); };
-  ask_to_join();
-  EXPECT_TRUE(heard.take<join_answer>().accepted);
+  EXPECT_TRUE(answer_to(joining).accepted);
   leave(2);
-  ask_to_join();
-  const auto told = heard.take<heartbeat_answer>();
+  ask_to_join(joining);
+  const auto told = heard_.take<heartbeat_answer>();
   EXPECT_EQ(told.incarnation, joining.incarnation);
   EXPECT_FALSE(told.member);
-  EXPECT_EQ(heard.count<join_answer>(), 0u) << "a refusal would end its process for good";
+  EXPECT_EQ(heard_.count<join_answer>(), 0u) << "a refusal would end its process for good";
 }
 
 }  // namespace

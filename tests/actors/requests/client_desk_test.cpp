@@ -102,6 +102,27 @@ TEST_F(desk, sends_an_answer_part_by_part) {
   EXPECT_NE(ask(5).id, request.id) << "the client's id is free again";
 }
 
+TEST_F(desk, passes_on_how_an_answer_is_wanted) {
+  client_request request;
+  request.id = 1;
+  request.text = "AB";
+  request.batch = true;
+  request.skip_tokens = 3;
+  say(request);
+  const auto passed = gateway_.take<begin_request>();
+  EXPECT_EQ(passed.engine.sequence.priority, request_priority::batch);
+  EXPECT_EQ(passed.skip_tokens, 3u);
+}
+
+TEST_F(desk, frees_the_id_of_a_request_that_is_refused) {
+  const auto request = ask(5);
+  request.listener->on_refused({.request = request.id, .error = "no room", .retry_after = std::chrono::nanoseconds(1)});
+  const auto refused = hear<client_refused>();
+  EXPECT_EQ(refused.error, "no room");
+  EXPECT_EQ(refused.retry_after_ms, 1u) << "0 would mean that it is of no use";
+  EXPECT_NE(ask(5).id, request.id);
+}
+
 TEST_F(desk, refuses_at_once_what_nobody_could_answer) {
   client_request request;
   request.id = 1;

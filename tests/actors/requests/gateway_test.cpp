@@ -17,13 +17,14 @@ class gateway : public testing::Test {
   gateway() { start(std::chrono::seconds(30)); }
   ~gateway() override { tell(actor_, stop_now{}); }
 
-  void start(duration longest_wait) {
+  void start(duration longest_wait, std::size_t max_waiting = 4096) {
     if (actor_) tell(actor_, stop_now{});
     actor_ = spawn_gateway(system_, {.router = router_.handle(),
                                      .store = store_.handle(),
                                      .prompts = prompts_,
                                      .adapters = adapters_,
                                      .board = board_,
+                                     .max_waiting = max_waiting,
                                      .longest_wait = longest_wait,
                                      .report_interval = std::chrono::milliseconds(1)});
   }
@@ -79,6 +80,23 @@ TEST_F(gateway, streams_text_and_says_how_it_ended) {
   EXPECT_EQ(last.end->finish, "length");
   EXPECT_EQ(last.end->prompt_tokens, 2);
   EXPECT_EQ(last.end->adapter, "");
+}
+
+TEST_F(gateway, passes_on_what_comes_beside_the_text) {
+  const auto listener = begin(1);
+  answer_tokens first{.request = request_id(1)};
+  first.scored = {sampled_token{.token = 5}};
+  first.timing = answer_timing{.cached_tokens = 7};
+  tell(actor_, token_batch{{first}});
+  const auto scored = listener->heard.take<answer_part>();
+  EXPECT_EQ(scored.scored.at(0).token, 5);
+  EXPECT_EQ(scored.timing.value().cached_tokens, 7);
+  bring(1, "\x7f");  // a special token, which is no text
+  EXPECT_EQ(listener->heard.take<answer_part>().tokens.size(), 1u);
+  answer_tokens last{.request = request_id(1), .end = end_reason::stop};
+  last.hidden = {0.5f};
+  tell(actor_, token_batch{{last}});
+  EXPECT_EQ(listener->heard.take<answer_part>().hidden, std::vector{0.5f});
 }
 
 TEST_F(gateway, ends_at_a_stop_string_across_steps_and_cancels_the_rest) {
@@ -254,6 +272,53 @@ TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
   EXPECT_FALSE(adapters_->is_held(adapter_version(4)));
 }
 
+TEST_F(gateway, ends_a_request_that_waits_for_an_adapter_and_no_other) {
+  const auto gone = begin(1, {}, 1, "pricing"), stays = begin(2, {}, 1, "pricing");
+  tell(actor_, end_request{request_id(1)});
+  tell(actor_, adapter_found{"pricing", "there is none"});
+  EXPECT_EQ(stays->heard.take<request_refused>().request, request_id(2));
+  EXPECT_EQ(gone->heard.count<request_refused>(), 0u);
+}
+
+TEST_F(gateway, has_room_again_for_those_who_wait_for_an_adapter_however_the_wait_ended) {
+  const auto found = [this] { tell(actor_, adapter_found{"pricing", "there is none"}); };
+  const auto ended = [this] { tell(actor_, end_request{request_id(1)}); };
+  for (const std::function<void()>& end_wait : {std::function<void()>(found), std::function<void()>(ended)}) {
+    start(std::chrono::seconds(30), 1);
+    const auto first = begin(1, {}, 1, "pricing");
+    EXPECT_EQ(begin(2, {}, 1, "margins")->heard.take<request_refused>().cause, refusal_cause::full);
+    end_wait();
+    const auto next = begin(3, {}, 1, "margins");
+    tell(actor_, adapter_found{"margins", "there is none either"});
+    EXPECT_EQ(next->heard.take<request_refused>().error, "there is none either");
+  }
+  start(std::chrono::milliseconds(1), 1);
+  for (const std::uint64_t id : {1u, 2u})
+    EXPECT_NE(begin(id, {}, 1, "pricing")->heard.take<request_refused>().cause, refusal_cause::full);
+}
+
+TEST_F(gateway, counts_what_it_is_asked_and_what_it_answers) {
+  begin(1);
+  bring(1, "Hello", end_reason::stop);
+  begin(2);
+  tell(actor_, request_refused{request_id(2), "no room"});
+  begin(3, {}, 1, "../etc");
+  begin(4, {}, 1, "pricing");
+  tell(actor_, end_request{request_id(4)});
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (board_->read("gateway").find("\"cancelled\":1,") == std::string::npos &&
+         std::chrono::steady_clock::now() < until)
+    std::this_thread::yield();
+  const json shown = json::parse(board_->read("gateway"));
+  EXPECT_EQ(shown["requests"], 4);
+  EXPECT_EQ(shown["prompt_tokens"], 4);
+  EXPECT_EQ(shown["answer_tokens"], 5);
+  EXPECT_EQ(shown["refused"], 2);
+  EXPECT_EQ(shown["cancelled"], 1);
+  EXPECT_EQ(shown["waiting_for_adapters"], 0);
+  EXPECT_EQ(shown["running"], 0);
+}
+
 class unwritten_format final : public answer_format {
   std::string whole(const std::vector<answer_choice>&, const answer_usage&) override { return {}; }
 };
@@ -350,7 +415,7 @@ TEST_F(gateway, does_not_say_when_to_try_again_where_an_adapter_is_all_right_and
   const auto refused = waiting->heard.take<request_refused>();
   EXPECT_EQ(refused.cause, refusal_cause::unavailable);
   EXPECT_EQ(refused.retry_after, duration{});
-  start(std::chrono::milliseconds(1));
+  start(std::chrono::milliseconds(20));  // later than the next report
   const auto overdue = begin(2, {}, 1, "pricing")->heard.take<request_refused>();
   EXPECT_EQ(overdue.cause, refusal_cause::unavailable);
   EXPECT_EQ(overdue.retry_after, duration{});

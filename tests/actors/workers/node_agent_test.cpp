@@ -82,15 +82,28 @@ TEST_F(node_agent, reports_what_the_worker_counts_and_what_the_process_takes) {
   answer(next_join(), true);
   const node_report report = heard_.take<incoming<heartbeat>>().message.report;
   EXPECT_EQ(report.steps, 42u);
+  EXPECT_EQ(report.busy_ms, 0u);
   EXPECT_GT(report.rows_per_second, 0);
   EXPECT_DOUBLE_EQ(report.busy_seconds, 7.5);
   EXPECT_GT(report.resident_bytes, std::uint64_t{1} << 20);
 }
 
 TEST_F(node_agent, says_what_memory_there_is_while_it_does_nothing) {
+  const auto next_report = [this] { return heard_.take<incoming<heartbeat>>().message.report; };
   answer(next_join(), true);
-  const auto beat = heard_.take<incoming<heartbeat>>();
-  EXPECT_EQ(beat.message.report.free_bytes, 4096u);
+  EXPECT_EQ(next_report().free_bytes, 4096u);
+  meter_->rows = 10;
+  meter_->busy_since = 1;
+  for (;;)  // one beat says that there were rows since the one before
+    if (const node_report report = next_report(); report.rows_per_second > 0) {
+      EXPECT_FALSE(report.free_bytes);
+      break;
+    }
+  const node_report idle = next_report();
+  EXPECT_EQ(idle.rows_per_second, 0);
+  EXPECT_EQ(idle.free_bytes, 4096u);
+  EXPECT_GT(idle.busy_ms, 0u) << "it hangs in a step";
+  meter_->busy_since = 0;
 }
 
 TEST_F(node_agent, joins_anew_only_when_its_worker_has_come_out_of_the_step_in_which_it_hung) {
@@ -127,11 +140,34 @@ TEST_F(node_agent, begins_anew_when_its_link_to_the_head_is_gone) {
   const auto node = next_join();
   answer(node, true);
   expect_beats_of(node);
-  tell(actor_, link_lost{slot_->get()});
+  const link_id lost = slot_->get();
+  tell(actor_, link_lost{lost});
   (void)worker_.take<forget_life>();
   const auto next = next_join_of_another(node);
   answer(next, true);
   expect_beats_of(next);
+  EXPECT_NE(slot_->get(), lost) << "by a new link";
+}
+
+TEST_F(node_agent, hears_no_answer_to_an_earlier_incarnation) {
+  const auto node = next_join();
+  answer(node, true);
+  expect_beats_of(node);
+  tell(actor_, heartbeat_answer{node, false});
+  const auto next = next_join_of_another(node);
+  answer(node, true);
+  EXPECT_EQ(next_join(), next) << "it has not joined yet";
+  answer(node, false);  // nor is it refused
+  EXPECT_EQ(next_join(), next);
+}
+
+TEST_F(node_agent, leaves_when_it_is_told_to_end_and_ends_its_members) {
+  const auto node = next_join();
+  answer(node, true);
+  expect_beats_of(node);
+  tell(actor_, stop_now{});
+  EXPECT_EQ(heard_.take<incoming<leave_cluster>>().message.incarnation, node);
+  (void)worker_.take<stop_now>();
 }
 
 TEST_F(node_agent, says_that_nobody_answers_and_goes_on) {

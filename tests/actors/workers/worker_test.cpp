@@ -57,6 +57,16 @@ class worker : public testing::Test {
     EXPECT_TRUE(requests_->plan_step(instant(), made.order));
     return made;
   }
+  static run_step next_order_like(const run_step& order, std::uint64_t epoch) {
+    run_step made = order;
+    made.life = life(epoch);
+    return made;
+  }
+  /// Of one stage, to the next.
+  static std::size_t hidden_bytes_of(const run_step& order) {
+    constexpr std::size_t stride = 64;
+    return order.order.plan.tokens.size() * stride * sizeof(float);
+  }
   activations hidden_for(const run_step& order, std::size_t bytes) const {
     auto owner = std::make_shared<std::vector<std::byte>>(bytes);
     const std::span<const std::byte> all(*owner);
@@ -92,6 +102,134 @@ TEST_F(worker, runs_the_orders_of_its_life_and_of_no_other) {
   EXPECT_EQ(head_.count<stage_failed>(), 0u);
 }
 
+TEST_F(worker, takes_nothing_of_one_life_into_the_next) {
+  const auto order = next_order(2), next = next_order_like(order, 3);
+  const std::size_t bytes = hidden_bytes_of(order);
+  EXPECT_EQ(start(stage_of(2, 1, 1)), "");
+  tell(actor_, order);  // waits for its hidden states
+  EXPECT_EQ(start(stage_of(3, 1, 1)), "");
+  tell(actor_, hidden_for(next, bytes));
+  tell(actor_, next);
+  EXPECT_EQ(head_.take<step_done>().life, life(3)) << "nothing else goes before it";
+
+  EXPECT_EQ(start(stage_of(4, 1, 1)), "");
+  tell(actor_, hidden_for(next_order_like(order, 4), bytes));  // wait for their order
+  EXPECT_EQ(start(stage_of(5, 1, 1)), "");
+  tell(actor_, next_order_like(order, 5));  // a step of the same number
+  EXPECT_EQ(start(stage_of(6, 1, 1)), "");
+  run_step part{life(6), {}, true};
+  part.order.opened = order.order.opened;
+  tell(actor_, part);
+  EXPECT_EQ(start(stage_of(7, 1, 1)), "");
+  auto without_openings = next_order_like(order, 7);
+  without_openings.order.opened.clear();
+  tell(actor_, without_openings);
+  tell(actor_, hidden_for(without_openings, bytes));
+  const step_done done = head_.take<step_done>();
+  EXPECT_EQ(done.life, life(7)) << "none of the orders before was carried out";
+  EXPECT_TRUE(done.outcome.tokens.empty()) << "it knows nothing of the answer";
+}
+
+TEST_F(worker, counts_what_it_computes) {
+  bool was_busy = false;
+  worker_parts parts = parts_for(head_);
+  parts.tokens = [&]() -> std::shared_ptr<const token_tree> {
+    was_busy = meter_->busy_since != 0;
+    throw device_lost("it is gone");
+  };
+  tell(actor_, stop_now{});
+  actor_ = spawn_worker(system_, std::move(parts));
+  EXPECT_EQ(start(stage_of(2)), "");
+  const auto order = next_order(2);
+  tell(actor_, order);
+  (void)head_.take<step_done>();
+  EXPECT_EQ(start(stage_of(3)), "");  // heard after the step
+  EXPECT_EQ(meter_->steps, 1u);
+  EXPECT_EQ(meter_->rows, order.order.plan.tokens.size());
+  EXPECT_EQ(meter_->busy_ms(), 0u);
+  EXPECT_EQ(meter_->busy_since, 0);
+  EXPECT_GT(meter_->busy_ns, 0);
+  engine_request request;
+  request.sequence.prompt = {4, 5};
+  request.sampling.constraint.kind = constraint_kind::json_object;  // what needs the tokens
+  EXPECT_TRUE(requests_->submit(std::move(request)));
+  tell(actor_, next_order(3));
+  (void)head_.take<stage_failed>();
+  EXPECT_TRUE(was_busy);
+}
+
+TEST_F(worker, has_adapters_made_ready_for_its_layers) {
+  EXPECT_EQ(start(stage_of(2, 1, 1)), "");
+  (void)fetcher_.take<forget_life>();  // what was before
+  EXPECT_EQ(fetcher_.take<stage_layers>().first, 1);
+  tell(actor_, prepare_adapter{7, "pricing", "", {}});
+  EXPECT_EQ(fetcher_.take<prepare_adapter>().ticket, 7u);
+  load_adapter order{life(1), adapter_version(5), "pricing@1", "", {}};
+  tell(actor_, order);  // of an earlier life
+  order.life = life(2);
+  tell(actor_, order);
+  EXPECT_EQ(fetcher_.take<load_adapter>().life, life(2));
+
+  const auto adapter =
+      std::make_shared<const lora_adapter>(read_adapter(golden / "llama" / "adapter", model_->config), 2);
+  load_adapter old = order;
+  old.life = life(1);
+  tell(actor_, adapter_ready{old, adapter, {}});
+  tell(actor_, adapter_ready{order, nullptr, "the disk is full"});
+  auto answer = head_.take<adapter_loaded>();
+  EXPECT_EQ(answer.life, life(2));
+  EXPECT_EQ(answer.version, adapter_version(5));
+  EXPECT_EQ(answer.error, "the disk is full");
+  tell(actor_, adapter_ready{order, adapter, {}});
+  EXPECT_EQ(head_.take<adapter_loaded>().error, "");
+  tell(actor_, drop_adapter{life(1), adapter_version(5)});
+  auto with = next_order(2);
+  with.order.plan.rows.at(0).adapter = adapter_version(5);
+  tell(actor_, with);
+  tell(actor_, hidden_for(with, hidden_bytes_of(with)));
+  EXPECT_EQ(head_.take<step_done>().life, life(2));
+  EXPECT_EQ(head_.count<adapter_loaded>(), 0u);
+  EXPECT_EQ(fetcher_.count<load_adapter>(), 0u);
+
+  tell(actor_, drop_adapter{life(2), adapter_version(5)});
+  with.order.opened.clear();
+  tell(actor_, with);
+  tell(actor_, hidden_for(with, hidden_bytes_of(with)));
+  EXPECT_EQ(head_.take<stage_failed>().life, life(2)) << "it has none any more";
+  (void)fetcher_.take<forget_life>();
+}
+
+TEST_F(worker, says_once_that_it_gives_a_life_up) {
+  EXPECT_EQ(start(stage_of(2, 1, 1)), "");
+  const auto order = next_order(2);
+  for (int i = 0; i < 2; ++i) {
+    tell(actor_, order);
+    tell(actor_, hidden_for(order, hidden_bytes_of(order) + 4));  // too many
+  }
+  EXPECT_EQ(head_.take<stage_failed>().life, life(2));
+  EXPECT_EQ(start(stage_of(3, 1, 1)), "");
+  EXPECT_EQ(head_.count<stage_failed>(), 0u);
+}
+
+TEST_F(worker, keeps_hidden_states_until_their_step_has_run) {
+  constexpr int most = scheduler_settings::most_steps_in_flight;
+  EXPECT_EQ(start(stage_of(2, 1, 1)), "");
+  auto order = next_order(2);
+  const auto bytes = hidden_bytes_of(order);
+  for (int i = 0; i < most + 2; ++i) {  // one after the other
+    tell(actor_, hidden_for(order, bytes));
+    tell(actor_, order);
+    EXPECT_EQ(head_.take<step_done>().outcome.step, order.order.plan.id);
+    order.order.plan.id.value += 1;
+    order.order.opened.clear();
+  }
+  for (int i = 0; i <= most; ++i) {  // and without orders
+    tell(actor_, hidden_for(order, bytes));
+    order.order.plan.id.value += 1;
+  }
+  EXPECT_EQ(head_.take<stage_failed>().error, "hidden states pile up");
+}
+
 TEST_F(worker, says_that_a_step_is_ending_if_it_can_go_on_by_itself) {
   EXPECT_EQ(start(stage_of(2)), "");
   const auto order = next_order(2);
@@ -114,7 +252,7 @@ TEST_F(worker, does_not_say_so_if_it_guesses_or_has_not_all_layers) {
   EXPECT_EQ(start(stage_of(3, 1, 1)), "");
   auto of_last = order;
   of_last.life = life(3);
-  tell(actor_, hidden_for(of_last, of_last.order.plan.tokens.size() * 4 * 64));
+  tell(actor_, hidden_for(of_last, hidden_bytes_of(of_last)));
   tell(actor_, of_last);
   EXPECT_EQ(start(stage_of(4)), "");  // heard after all of these
   EXPECT_EQ(head_.count<step_ending>(), 0u);
@@ -197,7 +335,7 @@ TEST_F(worker, has_room_for_more_rows_in_a_life_that_has_more) {
 TEST_F(worker, waits_for_the_hidden_states_of_an_order) {
   EXPECT_EQ(start(stage_of(2, 1, 1)), "");
   const auto order = next_order(2);
-  auto old = hidden_for(order, 3 * 64 * sizeof(float));
+  auto old = hidden_for(order, hidden_bytes_of(order));
   old.life = life(1);
   tell(actor_, old);
   tell(actor_, order);
@@ -387,6 +525,23 @@ TEST_F(worker, says_what_takes_long_before_it_does_it) {
   EXPECT_EQ(head_.take<stage_started>().error, "");
   EXPECT_EQ(said.take<std::string>(), "gets ready for layers 0 to 1, with memory for 256 positions");
   tell(other, stop_now{});
+}
+
+TEST_F(worker, closes_its_link_to_the_next_stage_with_its_life) {
+  peer next(peer::listening());
+  wire links(bus::options{});
+  links.start();
+  worker_parts parts = parts_for(head_);
+  parts.links = &links;
+  const worker_actor other = spawn_worker(system_, std::move(parts));
+  start_stage first = stage_of(2, 0, 1);
+  first.next = next->endpoint();
+  tell(other, first);
+  EXPECT_EQ(head_.take<stage_started>().error, "");
+  tell(other, forget_life{});
+  EXPECT_TRUE(next.wait_closed());
+  tell(other, stop_now{});
+  EXPECT_TRUE(await_ends(std::chrono::seconds(30), other));  // it uses `links`
 }
 
 TEST_F(worker, begins_no_life_in_which_it_cannot_reach_the_next_stage) {

@@ -58,6 +58,37 @@ TEST_F(batches, of_several_tenants_share_open_lines_by_weight) {
   EXPECT_EQ(next()[0], 'a') << "whose line is on the disk has fewer open";
 }
 
+TEST_F(batches, take_nothing_of_their_tenants_share_for_what_is_on_the_disk_or_was_removed) {
+  add("a", 20, "one");
+  add("c", 20, "one");
+  add("b", 20, "other");
+  for (int i = 0; i < 6; ++i) (void)next();
+  for (int i = 0; i < 3; ++i) queue_.note_recorded("a");
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(next()[0], 'a') << "it has none open, the other three";
+  batch_queue::line failed = *queue_.next(start);
+  EXPECT_EQ(failed.job, "a");
+  queue_.put_aside(failed, start + std::chrono::hours(1));
+  queue_.remove("a");  // three are open, and one is aside
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(next()[0], 'c');
+  EXPECT_EQ(next()[0], 'c') << "of two who use as much the older job goes first";
+  EXPECT_EQ(next()[0], 'b');
+}
+
+TEST_F(batches, wait_until_the_last_of_the_times_that_they_were_told) {
+  add("a", 3);
+  batch_queue::line first = *queue_.next(start), second = *queue_.next(start);
+  queue_.put_back(first, start + std::chrono::seconds(9));
+  queue_.put_back(second, start + std::chrono::seconds(1));
+  EXPECT_EQ(next(start + std::chrono::seconds(2)), "-");
+  EXPECT_EQ(next(start + std::chrono::seconds(9)), "a:0");
+}
+
+TEST_F(batches, wait_no_longer_than_a_minute_however_often_they_failed) {
+  batch_queue queue({.most_tries = 70}, [](const std::string&, std::uint64_t) { return std::vector<job_line>(); });
+  batch_queue::line line;
+  for (int i = 0; i < 60; ++i) EXPECT_LE(queue.wait_after(line, {}).value(), std::chrono::minutes(1));
+}
+
 TEST_F(batches, whose_lines_found_no_room_wait_and_then_go_first) {
   add("a", 3);
   batch_queue::line one = *queue_.next(start);

@@ -77,6 +77,47 @@ TEST_F(a_failure_detector, blames_nobody_for_its_own_pause) {
   EXPECT_TRUE(pass(seconds(1), true).empty());
 }
 
+/// What nodes said meanwhile may not have been read yet when the first tick comes.
+TEST_F(a_failure_detector, gives_everybody_all_of_their_time_again_after_its_own_pause) {
+  detector.watch(bob, now);
+  pass(milliseconds(1200), false);
+  detector.closed(bob, now);
+  pass(milliseconds(200), false);
+  now = now + seconds(60);
+  for (const auto& change : detector.tick(now)) EXPECT_NE(change.judged, verdict::lost);
+  EXPECT_EQ(detector.silence(ann, now), duration{});
+  EXPECT_EQ(detector.silence(ann, now + milliseconds(40)), milliseconds(40));
+  std::vector<incarnation_id> lost;
+  for (const auto& change : pass(milliseconds(600), false)) EXPECT_NE(change.judged, verdict::lost);
+  for (const duration time : {milliseconds(100), milliseconds(800)})  // 700 ms and 1500 ms after it
+    for (const auto& change : pass(time, false))
+      if (change.judged == verdict::lost) lost.push_back(change.node);
+  EXPECT_EQ(lost, (std::vector{bob, ann}));
+}
+
+/// Too soon for another allowance: of the second pause only what is no pause counts.
+TEST_F(a_failure_detector, counts_little_of_a_pause_that_follows_another) {
+  for (int i = 0; i < 2; ++i) {
+    pass(milliseconds(300), false);
+    now = now + seconds(60);
+    for (const auto& change : detector.tick(now)) EXPECT_NE(change.judged, verdict::lost);
+  }
+  EXPECT_EQ(detector.silence(ann, now), milliseconds(800));
+}
+
+TEST_F(a_failure_detector, judges_at_the_very_end_of_a_time) {
+  EXPECT_TRUE(pass(milliseconds(500), false).empty());
+  EXPECT_EQ(pass(milliseconds(100), false).at(0).judged, verdict::suspect);
+  EXPECT_TRUE(pass(milliseconds(800), false).empty());
+  EXPECT_EQ(pass(milliseconds(100), false).at(0).judged, verdict::lost);
+}
+
+TEST_F(a_failure_detector, watches_nobody_because_of_a_word) {
+  detector.heard(bob, now);
+  for (const auto& change : pass(seconds(3), true)) ADD_FAILURE() << change.node.value;
+  EXPECT_EQ(detector.silence(bob, now), duration::max());
+}
+
 TEST_F(a_failure_detector, still_loses_the_dead_after_a_pause) {
   now = now + seconds(60);
   detector.tick(now);

@@ -109,6 +109,17 @@ TEST_F(the_membership, takes_a_trainer_that_has_no_model_yet) {
   hello.roles = {"trainer"};
   hello.model = {};
   EXPECT_TRUE(nodes.join(hello, now).ok());
+  hello = hello_of("other", 10);
+  hello.roles = {"trainer"};
+  hello.model = model_id{0xdef};
+  EXPECT_EQ(refusal_of(hello), join_fault::other_model);
+}
+
+TEST(a_membership_of_any_model, takes_nodes_with_whatever_they_have_opened) {
+  auto options = usual();
+  options.model = {};
+  membership nodes(options);
+  EXPECT_TRUE(nodes.join(hello_of("w0", 1), instant{seconds(1)}).ok());
 }
 
 TEST_F(the_membership, refuses_a_hello_that_makes_no_sense) {
@@ -122,10 +133,14 @@ TEST_F(the_membership, refuses_a_hello_that_makes_no_sense) {
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.name = std::string(65, 'a'); }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.incarnation = {}; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.host = "a\033[2J"; }));
+  EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.host = "a\x7f"; }));
+  EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.machine = "a\nb"; }));
+  EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.meeting = "tcp://\033[2J"; }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.endpoint = std::string(1000, 'x'); }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.roles.assign(100, "worker"); }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.build = std::string(1000, 'x'); }));
   EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.speed = std::nan(""); }));
+  EXPECT_TRUE(is_invalid([](node_hello& hello) { hello.speed = -1; }));
   EXPECT_EQ(nodes.members(), 0u);
 }
 
@@ -164,6 +179,30 @@ TEST_F(the_membership, gives_the_name_of_a_suspect_away) {
   EXPECT_EQ(state_of("w0"), node_state::suspect);
   ASSERT_TRUE(nodes.join(hello_of("w0", 2), now).ok());
   EXPECT_EQ(nodes.status_of(incarnation_id{1}), heard_as::fenced);
+}
+
+TEST_F(the_membership, waits_less_for_a_node_whose_link_closed) {
+  (void)nodes.join(hello_of("w0", 1), now);
+  nodes.closed(incarnation_id{1}, now);
+  EXPECT_EQ(pass(seconds(1)).size(), 1u);
+}
+
+TEST_F(the_membership, says_when_a_node_was_heard_last) {
+  (void)nodes.join(hello_of("w0", 1), now);
+  EXPECT_EQ(nodes.find("w0")->heard_at, now);
+  pass(milliseconds(300), {1});
+  EXPECT_EQ(nodes.find("w0")->heard_at, now);
+  pass(milliseconds(300));
+  EXPECT_EQ(nodes.find("w0")->heard_at, now + milliseconds(-300));
+}
+
+TEST_F(the_membership, suspects_nobody_any_more_after_a_pause_of_the_head) {
+  (void)nodes.join(hello_of("w0", 1), now);
+  pass(seconds(1));
+  EXPECT_EQ(state_of("w0"), node_state::suspect);
+  now = now + seconds(30);
+  EXPECT_TRUE(nodes.tick(now).empty());
+  EXPECT_EQ(state_of("w0"), node_state::alive);
 }
 
 TEST_F(the_membership, loses_and_fences_a_silent_node) {
@@ -225,9 +264,9 @@ TEST_F(the_membership, keeps_the_last_report) {
 TEST_F(the_membership, forgets_who_is_gone_after_a_while) {
   (void)nodes.join(hello_of("w0", 1), now);
   nodes.leave(incarnation_id{1}, now);
-  pass(seconds(500));
+  pass(seconds(600));
   EXPECT_NE(nodes.find("w0"), nullptr);
-  pass(seconds(200));
+  pass(seconds(1));
   EXPECT_EQ(nodes.find("w0"), nullptr);
   EXPECT_EQ(nodes.status_of(incarnation_id{1}), heard_as::fenced);
 }
@@ -242,10 +281,18 @@ TEST(a_full_membership, makes_room_of_who_is_gone_and_else_refuses) {
   const auto refused = nodes.join(hello_of("c", 3), now);
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.error().reason, join_fault::full);
+  EXPECT_TRUE(nodes.join(hello_of("b", 9), now, true).ok()) << "it takes the place of the process before it";
   nodes.leave(incarnation_id{1}, now);
   EXPECT_TRUE(nodes.join(hello_of("c", 3), now).ok());
   EXPECT_EQ(nodes.find("a"), nullptr);
   EXPECT_EQ(nodes.list().size(), 2u);
+  nodes.leave(incarnation_id{3}, now + seconds(1));
+  EXPECT_TRUE(nodes.join(hello_of("c", 4), now + seconds(2)).ok()) << "it has its place";
+  nodes.leave(incarnation_id{9}, now + seconds(3));
+  nodes.leave(incarnation_id{4}, now + seconds(4));
+  EXPECT_TRUE(nodes.join(hello_of("d", 5), now + seconds(5)).ok());
+  EXPECT_EQ(nodes.find("b"), nullptr) << "it has been gone for longest";
+  EXPECT_NE(nodes.find("c"), nullptr);
 }
 
 /// Random joins, silences, wake-ups and pauses of the head. The rules are checked after every step.

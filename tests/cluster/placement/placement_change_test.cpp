@@ -19,6 +19,20 @@ TEST(placement_change, a_spare_takes_the_place_of_the_lost) {
   EXPECT_EQ(change.after.spares, std::vector<std::string>{"s0"});
 }
 
+TEST(placement_change, a_spare_needs_no_more_memory_than_the_layers_and_a_context_take) {
+  const auto where = placed({offer("w0", 1000)}, ask(1));
+  for (const std::uint64_t memory : {185u, 186u})
+    EXPECT_EQ(repair(where, "w0", {offer("spare", memory)}, twelve_layers(), ask(1)).effect,
+              memory == 186 ? kind::fills_stage : kind::vacancy);
+}
+
+TEST(placement_change, a_newcomer_is_the_last_of_the_replicas_that_were_asked_for) {
+  const auto where = placed({offer("w0", 1000)}, ask(1));
+  const auto more = extend(where, offer("w1", 1000), {offer("w0", 1000)}, twelve_layers(), ask(2));
+  EXPECT_EQ(more.effect, kind::new_replica);
+  EXPECT_EQ(text_of(more.after), "w0:0-11 | w1:0-11");
+}
+
 TEST(placement_change, without_a_spare_the_place_waits_for_somebody) {
   const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130)};
   const auto where = placed(workers, ask());

@@ -181,6 +181,33 @@ TEST(placement, says_why_it_cannot_be) {
   EXPECT_TRUE(why({offer("w0", 1000)}, ask(1, 13)).starts_with("cluster.stages: stages = 13, but the model has 12"));
 }
 
+/// 180 MiB of weights, and 6 for the tokens of one context.
+TEST(placement, uses_memory_to_the_last_byte) {
+  for (const std::uint64_t memory : {185u, 186u}) {
+    const bool is_enough = memory == 186;
+    EXPECT_EQ(place({worker_by_hand("w0", {0, 11}, memory)}, twelve_layers(), ask()).ok(), is_enough) << "by hand";
+    EXPECT_EQ(place({pooled("w0", memory)}, twelve_layers(), ask()).ok(), is_enough) << "of a shared machine";
+    EXPECT_EQ(place({pooled("w0", memory), pooled("w1", memory)}, twelve_layers(), ask(1, 1, 2)).ok(), is_enough)
+        << "each rank has its own part of the head, and all have one embedding";
+  }
+  model_shape tied = twelve_layers();
+  tied.tied = true;
+  EXPECT_TRUE(place({pooled("w0", 156)}, tied, ask())) << "one copy of what is embedding and head";
+}
+
+TEST(placement, joins_workers_that_are_alike_in_memory_and_of_several_hosts_where_it_must) {
+  EXPECT_EQ(text_of(placed({offer("a0", 1000), offer("a1", 50), offer("a2", 1000), offer("a3", 50)}, ask(1, 1, 2))),
+            "a0+a2:0-11");
+  EXPECT_EQ(text_of(placed({offer("a0", 1000, 1, "a"), offer("b0", 1000, 1, "b")}, ask(1, 1, 2))), "a0+b0:0-11");
+}
+
+TEST(placement, takes_ranks_for_as_fast_as_the_slowest_of_them) {
+  EXPECT_EQ(text_of(placed({offer("a0", 1000, 9, "a"), offer("a1", 1000, 1, "a"), offer("b0", 1000, 2, "b"),
+                            offer("b1", 1000, 2, "b")},
+                           ask(1, 2, 2))),
+            "a0+a1:0-4 b0+b1:5-11");
+}
+
 TEST(placement, joins_workers_of_one_host_to_share_a_stage) {
   const auto where =
       placed({offer("a0", 200, 1, "a"), offer("b0", 200, 1, "b"), offer("a1", 200, 1, "a"), offer("b1", 200, 1, "b")},

@@ -43,6 +43,58 @@ TEST_F(pace, what_costs_nothing_is_used_up) {
   EXPECT_GT(run(control, 0.05, 300), 0.95);
 }
 
+/// What training costs is known only by comparison.
+TEST_F(pace, training_stands_still_first_when_requests_come) {
+  training_pace control(0.1);
+  (void)control.share({false, 0}, clock_.now());
+  const auto share_after = [&](int ms, std::uint64_t steps) {
+    clock_.advance(milliseconds(ms));
+    return control.share({true, steps}, clock_.now());
+  };
+  EXPECT_EQ(share_after(5000, 0), 0);
+  EXPECT_EQ(share_after(999, 100), 0);
+  EXPECT_EQ(share_after(1, 100), 0.5);
+  EXPECT_EQ(share_after(8999, 1000), 0.5);
+  EXPECT_EQ(share_after(1, 1000), 0) << "to measure again";
+  EXPECT_EQ(share_after(1000, 1100), control.learned());
+  EXPECT_GT(control.learned(), 0.5) << "a step took as long beside training";
+  EXPECT_LT(control.learned(), 0.6) << "more comes slowly";
+}
+
+TEST_F(pace, few_steps_say_nothing) {
+  training_pace control(0.1);
+  std::uint64_t steps = 0;
+  const auto phase = [&](int ms, std::uint64_t more) {
+    (void)control.share({true, steps}, clock_.now());
+    clock_.advance(milliseconds(ms));
+    steps += more;
+    (void)control.share({true, steps}, clock_.now());
+  };
+  phase(1000, 8);  // still: each takes 125 ms
+  phase(9000, 7);  // beside: much longer, but they are too few
+  EXPECT_EQ(control.learned(), 0.5);
+  phase(1000, 7);   // still: what was measured before holds
+  phase(9000, 72);  // beside: 125 ms
+  EXPECT_GT(control.learned(), 0.5);
+}
+
+TEST_F(pace, training_is_cut_by_half_at_most_at_a_time_and_never_to_nothing) {
+  training_pace control(0.1);
+  double least = 1;
+  for (int i = 0; i < 30; ++i) {
+    const double before = control.learned();
+    run(control, 20.0, 10);
+    EXPECT_GE(control.learned(), before / 2);
+    least = control.learned();
+  }
+  EXPECT_EQ(least, 0.02);
+}
+
+TEST_F(pace, training_has_no_more_than_all_of_the_time) {
+  training_pace control(0.1);
+  EXPECT_EQ(run(control, 0, 300), 1);
+}
+
 TEST_F(pace, nothing_is_allowed_where_nothing_may_be_lost) {
   training_pace control(0);
   (void)control.share({true, 0}, clock_.now());

@@ -34,6 +34,45 @@ TEST(training_queue, gives_the_oldest_job_to_a_free_trainer) {
   EXPECT_EQ(queue.assign().at(0).job, "b");
 }
 
+TEST(training_queue, knows_a_job_once_and_nobody_by_no_number) {
+  training_queue queue = made();
+  for (int i = 0; i < 2; ++i) queue.add("a", false);
+  queue.trainer_joined("coach");
+  queue.trainer_joined("other");
+  EXPECT_EQ(queue.assign().at(0).job, "a");
+  EXPECT_THAT(queue.assign(), IsEmpty());
+  (void)queue.pause("a");
+  EXPECT_FALSE(queue.find_lease(0));
+  EXPECT_THAT(queue.widen(), IsEmpty()) << "it is paused";
+}
+
+TEST(training_queue, a_job_that_is_resumed_has_all_its_tries_again) {
+  training_queue queue = made();
+  queue.add("a", false);
+  const auto loses_its_trainer = [&] {
+    queue.trainer_joined("coach");
+    EXPECT_EQ(queue.assign().size(), 1u);
+    return queue.trainer_lost("coach").given_up;
+  };
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(loses_its_trainer(), "");
+  (void)queue.pause("a");
+  queue.resume("a");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(loses_its_trainer(), "");
+  EXPECT_EQ(loses_its_trainer(), "a");
+  queue.resume("a");
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(loses_its_trainer(), "");
+}
+
+TEST(training_queue, a_trainer_that_goes_on_alone_has_all_the_tries_too) {
+  training_queue queue = made();
+  queue.add("a", false, 2);
+  for (const char* name : {"one", "other"}) queue.trainer_joined(name);
+  for (int i = 0; i < 3; ++i) (void)queue.fell_apart(queue.assign().at(0).number);
+  const auto alone = queue.assign();
+  ASSERT_EQ(alone.size(), 1u);
+  EXPECT_EQ(queue.trainer_lost(alone[0].trainer).given_up, "");
+}
+
 TEST(training_queue, what_a_lost_trainer_had_goes_on_under_another_lease) {
   training_queue queue = made();
   queue.add("a", false);

@@ -58,6 +58,61 @@ TEST_F(http_answers_test, cuts_off_a_stream_that_nobody_ends) {
   const std::string all = client.hear_all();
   EXPECT_NE(all.find("data: 1"), all.npos);
   EXPECT_FALSE(all.ends_with("0\r\n\r\n")) << "the client must see that this is not the end";
+  EXPECT_TRUE(client.was_closed());
+}
+
+TEST_F(http_answers_test, ends_a_stream_at_no_piece_without_a_byte) {
+  start();
+  raw_client client(server_->port());
+  client.say(get("/later"));
+  const auto exchange = next_kept();
+  exchange->begin_stream({.content_type = "text/event-stream"});
+  EXPECT_TRUE(exchange->send(""));
+  EXPECT_TRUE(exchange->send("more"));
+  exchange->end_stream();
+  EXPECT_TRUE(client.hear_until("0\r\n\r\n").ends_with("\r\n\r\n4\r\nmore\r\n0\r\n\r\n"));
+}
+
+TEST_F(http_answers_test, sends_no_body_to_whom_the_head_is_enough) {
+  start();
+  raw_client client(server_->port());
+  const std::string head = "HEAD /x HTTP/1.1\r\nhost: x\r\n\r\n";
+  client.say(head + "HEAD /later HTTP/1.1\r\nhost: x\r\n\r\n" + get("/next"));
+  EXPECT_NE(client.hear_until("\r\n\r\n").find("content-length: 8\r\n"), std::string::npos);
+  const auto exchange = next_kept();
+  exchange->begin_stream({.content_type = "text/event-stream"});
+  exchange->send("data: 1\n\n");
+  exchange->end_stream();
+  EXPECT_TRUE(client.hear_until("\r\n\r\n").starts_with("HTTP/1.1 200 OK\r\n"));
+  EXPECT_TRUE(client.hear_response().starts_with("HTTP/1.1 200 OK\r\n"));
+}
+
+TEST_F(http_answers_test, says_nothing_behind_the_end_of_an_answer) {
+  start();
+  raw_client client(server_->port());
+  client.say(get("/later") + get("/next"));
+  const auto exchange = next_kept();
+  exchange->reply({.content_type = "text/plain", .body = "first"});
+  exchange->reply({.content_type = "text/plain", .body = "second"});
+  exchange->end_stream();
+  EXPECT_TRUE(client.hear_response().ends_with("first"));
+  const std::string next = client.hear_response();
+  EXPECT_TRUE(next.starts_with("HTTP/1.1 200 OK\r\n") && next.ends_with("GET /next ")) << next;
+}
+
+TEST_F(http_answers_test, says_at_once_that_all_has_gone_where_nothing_is_left) {
+  start();
+  raw_client client(server_->port());
+  client.say(get("/later"));
+  const auto exchange = next_kept();
+  exchange->begin_stream({.content_type = "text/plain"});
+  for (int i = 0; i < 2; ++i) {
+    exchange->send("piece");
+    client.hear_until("piece\r\n");
+    std::promise<void> sent;
+    exchange->on_sent([&] { sent.set_value(); });
+    ASSERT_EQ(sent.get_future().wait_for(10s), std::future_status::ready);
+  }
 }
 
 TEST_F(http_answers_test, serves_hundreds_of_streams_to_one_client) {

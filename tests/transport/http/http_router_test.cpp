@@ -28,6 +28,13 @@ TEST(http_router, finds_by_method_and_path) {
   EXPECT_EQ(other.allowed, "POST, GET");
 }
 
+TEST(http_router, gives_no_places_of_a_route_that_only_begins_like_the_path) {
+  http_router router;
+  for (const char* path : {"/a/{x}/b", "/a/{y}/c"})
+    router.add("GET", path, [](http_request&&, const std::shared_ptr<http_exchange>&) {});
+  EXPECT_EQ(router.find("GET", "/a/1/c").places, std::vector<std::string>{"1"});
+}
+
 TEST(http_router, gives_the_last_place_what_is_left_where_the_route_says_so) {
   http_router routes;
   const http_handler nothing = [](http_request&&, std::shared_ptr<http_exchange>) {};

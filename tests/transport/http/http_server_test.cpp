@@ -31,6 +31,23 @@ TEST_F(http_server_test, answers_with_a_request_id_and_keeps_the_connection) {
   EXPECT_TRUE(client.hear_response().ends_with("GET /c "));
   client.say(get("/again", "x-request-id: mine-7\r\n"));
   EXPECT_NE(client.hear_response().find("x-request-id: mine-7"), first.npos);
+  client.say(get("/again", "x-request-id: <b>\r\n"));
+  EXPECT_NE(client.hear_response().find("x-request-id: req-"), first.npos) << "it is no name";
+}
+
+TEST_F(http_server_test, checks_every_head_of_a_connection) {
+  start();
+  raw_client client(server_->port());
+  client.say(get("/") + "GET / HTTP/1.1\r\n\r\n");
+  EXPECT_EQ(status_of(client.hear_response()), 200);
+  EXPECT_EQ(status_of(client.hear_response()), 400) << "it names no host";
+}
+
+TEST_F(http_server_test, reads_a_head_as_long_as_it_may_be) {
+  start({.header_bytes = 16 << 10});
+  raw_client client(server_->port());
+  client.say(get("/", "x: " + std::string(15'000, 'a') + "\r\n"));
+  EXPECT_EQ(status_of(client.hear_response()), 200);
 }
 
 TEST_F(http_server_test, answers_pipelined_requests_in_their_order) {
@@ -98,6 +115,19 @@ TEST_F(http_server_test, serves_short_requests_while_long_ones_take_all_room) {
   EXPECT_TRUE(other.hear_response().ends_with("POST /x hello"));
 }
 
+TEST_F(http_server_test, has_room_for_others_once_a_long_request_has_come_or_was_refused) {
+  start({.body_bytes = 1 << 20, .bodies_bytes = 1 << 20});
+  const std::string body(700'000, 'a');
+  raw_client answered(server_->port()), refused(server_->port()), other(server_->port());
+  answered.say(post("/later", body));
+  const auto exchange = next_kept();
+  refused.say("POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n" + ("aae60\r\n" + body) +
+              "\r\nno size\r\n");
+  EXPECT_EQ(status_of(refused.hear_response()), 400);  // its connection is there for a while
+  other.say(post("/x", body));
+  EXPECT_EQ(status_of(other.hear_response()), 200);
+}
+
 TEST_F(http_server_test, counts_what_has_come_of_chunked_bodies) {
   start({.body_bytes = 1 << 20, .bodies_bytes = 1 << 20});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
@@ -142,6 +172,14 @@ TEST_F(http_server_test, tells_a_client_that_waits_to_go_on) {
   EXPECT_EQ(client.hear_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
   client.say("ok");
   EXPECT_TRUE(client.hear_response().ends_with("POST /x ok"));
+}
+
+TEST_F(http_server_test, gives_up_on_a_client_that_was_told_to_go_on_and_does_not) {
+  start({.header_time = 1min, .body_time = 40ms, .write_time = 1min});
+  raw_client client(server_->port());
+  client.say("POST /x HTTP/1.1\r\nhost: x\r\nexpect: 100-continue\r\ncontent-length: 2\r\n\r\n");
+  client.hear_until("\r\n\r\n");
+  EXPECT_EQ(status_of(client.hear_response()), 408);
 }
 
 /// Whether it is an answer or the word to go on for which there is no room is up to the kernel, hence several clients.
@@ -303,6 +341,57 @@ TEST_F(http_server_test, gives_up_on_half_a_request) {
   EXPECT_EQ(status_of(head.hear_all()), 408);
   EXPECT_EQ(status_of(body.hear_all()), 408);
   EXPECT_EQ(silent.hear_all(), "") << "who never said anything is not told anything";
+  EXPECT_TRUE(silent.was_closed());
+}
+
+TEST_F(http_server_test, gives_up_on_half_a_request_whatever_came_before_it) {
+  start({.idle = 1min, .header_time = 200ms, .body_time = 1min});
+  raw_client client(server_->port());
+  client.say(get("/"));
+  EXPECT_EQ(status_of(client.hear_response()), 200);
+  client.say("GET / HT");
+  EXPECT_EQ(status_of(client.hear_response()), 408);
+}
+
+TEST_F(http_server_test, gives_up_on_a_body_that_does_not_come) {
+  start({.header_time = 1min, .body_time = 40ms});
+  raw_client client(server_->port());
+  client.say("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc");
+  EXPECT_EQ(status_of(client.hear_response()), 408);
+}
+
+TEST_F(http_server_test, waits_for_an_answer_as_long_as_it_takes_and_counts_the_time_after_it) {
+  start({.idle = 200ms, .header_time = 200ms, .body_time = 200ms, .write_time = 200ms});
+  raw_client client(server_->port());
+  client.say(get("/later"));
+  const auto exchange = next_kept();
+  raw_client streaming(server_->port());
+  streaming.say(get("/later"));
+  const auto stream = next_kept();
+  stream->begin_stream({.content_type = "text/plain"});
+  stream->send("first");
+  streaming.hear_until("first");
+  for (int i = 0; i < 2; ++i) {
+    raw_client half(server_->port());
+    half.say("GET / HT");
+    EXPECT_EQ(status_of(half.hear_all()), 408);  // so all of these times have passed
+  }
+  exchange->reply({.content_type = "text/plain", .body = "ok"});
+  EXPECT_TRUE(client.hear_response().ends_with("ok"));
+  EXPECT_EQ(client.hear_all(), "");
+  EXPECT_TRUE(client.was_closed());
+  stream->send("second");
+  EXPECT_TRUE(streaming.hear_until("second").ends_with("second"));
+}
+
+TEST_F(http_server_test, keeps_a_connection_that_is_used) {
+  start({.idle = 500ms});
+  raw_client client(server_->port());
+  const auto until = std::chrono::steady_clock::now() + 700ms;
+  while (std::chrono::steady_clock::now() < until) {
+    client.say(get("/"));
+    ASSERT_EQ(status_of(client.hear_response()), 200);
+  }
 }
 
 TEST_F(http_server_test, closes_connections_that_are_idle) {
@@ -311,6 +400,7 @@ TEST_F(http_server_test, closes_connections_that_are_idle) {
   client.say(get("/"));
   EXPECT_EQ(status_of(client.hear_response()), 200);
   EXPECT_EQ(client.hear_all(), "");
+  EXPECT_TRUE(client.was_closed());
 }
 
 TEST_F(http_server_test, takes_no_more_connections_than_it_may) {
@@ -340,6 +430,7 @@ TEST_F(http_server_test, leaves_half_of_the_files_that_may_be_open) {
     EXPECT_EQ(status_of(clients.back().hear_response()), 200);
   }
   raw_client surplus(server_->port());
+  surplus.say(get("/"));
   EXPECT_EQ(surplus.hear_all(), "");
 }
 
@@ -368,6 +459,17 @@ TEST_F(http_server_test, ends_with_streams_in_progress) {
   server_->stop();
   EXPECT_TRUE(gone_);
   exchange->reply({.content_type = "text/plain", .body = "too late"});
+}
+
+TEST_F(http_server_test, waits_for_no_client_that_asks_nothing_when_it_ends) {
+  start({.grace = 1h});
+  raw_client client(server_->port()), other(server_->port());
+  for (raw_client* each : {&client, &other}) {
+    each->say(get("/"));
+    EXPECT_EQ(status_of(each->hear_response()), 200);
+  }
+  server_->stop();
+  EXPECT_EQ(client.hear_all(), "");
 }
 
 /// Whoever makes an answer does not know that nobody serves any more.

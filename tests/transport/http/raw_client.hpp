@@ -68,6 +68,8 @@ class raw_client {
     heard_.erase(0, std::min(length, heard_.size()));
     return text;
   }
+  /// Whether the other side has closed the connection, as far as was heard.
+  bool was_closed() const { return was_closed_; }
   void close() { socket_.close(); }
 
  private:
@@ -75,11 +77,13 @@ class raw_client {
     char some[4096];
     const ssize_t got = ::recv(socket_.number(), some, sizeof some, 0);
     if (got > 0) heard_.append(some, static_cast<std::size_t>(got));
+    was_closed_ = got == 0;
     return got > 0;
   }
 
   file_descriptor socket_;
   std::string heard_;
+  bool was_closed_ = false;
 };
 
 }  // namespace troupe::test

@@ -52,6 +52,28 @@ TEST_F(api_access, lets_nobody_in_where_the_file_of_keys_leads_nowhere) {
   EXPECT_TRUE(api_key_ring(file).is_open());
 }
 
+TEST_F(api_access, lets_nobody_in_whose_key_was_revoked_or_while_the_file_of_keys_is_gone_or_damaged) {
+  const auto file = api_keys_file(folder_.path() / "state");
+  api_key_ring ring(file, duration{});
+  EXPECT_TRUE(ring.is_open());
+  std::filesystem::create_directories(file.parent_path());
+  folder_.write("state/api_keys.json", "{");
+  EXPECT_FALSE(ring.is_open());
+  std::filesystem::remove(file);
+  EXPECT_TRUE(ring.is_open()) << "there never was a key";
+  const std::string ann = add_api_key(file, {.name = "ann"}), bob = add_api_key(file, {.name = "bob"});
+  EXPECT_FALSE(ring.is_open());
+  revoke_api_key(file, "ann");
+  EXPECT_FALSE(ring.find(ann));
+  EXPECT_TRUE(ring.find(bob));
+  folder_.write("state/api_keys.json", "{");
+  EXPECT_TRUE(ring.find(bob));
+  std::filesystem::remove(file);
+  EXPECT_FALSE(ring.is_open());
+  EXPECT_TRUE(ring.find(bob));
+  EXPECT_FALSE(ring.find(ann));
+}
+
 TEST_F(api_access, keeps_digests_of_keys_alone) {
   const auto file = folder_.path() / "keys" / "k.json";
   const std::string key = add_api_key(file, {.name = "ann"});

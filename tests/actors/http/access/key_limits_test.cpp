@@ -113,6 +113,21 @@ TEST_F(limited_api, says_how_a_key_stands_and_refuses_what_is_too_much) {
       << "what computes nothing is not counted";
 }
 
+TEST_F(limited_api, counts_a_prompt_once_however_many_parts_its_answer_has) {
+  const std::string key = key_with({.tokens_per_minute = 1'000'000});
+  const http_headers as_ann{{"authorization", "Bearer " + key}};
+  auto streaming = ask("POST", "/v1/completions", R"({"prompt":"ABCDEFGHIJ","stream":true})", as_ann);
+  const auto begun = gateway_.take<begin_request>();
+  for (int i = 0; i < 50; ++i) give(begun, "c");
+  give(begun, "d", "stop");
+  answered streamed = streaming.get();
+  EXPECT_EQ(streamed.headers["x-ratelimit-limit-tokens"], "1000000");
+  auto asked = ask("POST", "/v1/completions", R"({"prompt":"A"})", as_ann);
+  const auto refused = gateway_.take<begin_request>();
+  refused.listener->on_refused({refused.id, "full", refusal_cause::full, std::chrono::seconds(1)});
+  EXPECT_GT(std::stoi(asked.get().headers["x-ratelimit-remaining-tokens"]), 1'000'000 - 100);
+}
+
 TEST_F(limited_api, takes_no_tokens_of_what_was_refused) {
   const std::string key = key_with({.tokens_per_minute = 1000});
   auto asked = complete(key);

@@ -130,6 +130,16 @@ TEST_F(api_files, are_shown_to_the_key_that_sent_them) {
   EXPECT_EQ(ask("GET", uploads, {}, root).get().parsed()["data"].size(), 1u);
   EXPECT_EQ(ask("GET", file, {}, root).get().status, 200);
   EXPECT_EQ(ask("DELETE", file, {}, ann).get().status, 200);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "state" / "files"));
+}
+
+TEST_F(api_files, are_looked_for_in_their_own_folder_alone) {
+  folder_.write("secret.json", R"({"filename":"secret"})");
+  std::filesystem::create_directories(folder_.path() / "kept" / "file-");
+  file_store files(folder_.path() / "kept");
+  EXPECT_FALSE(files.find("file-/../../secret"));
+  folder_.write("kept/other.json", R"({"filename":"other"})");
+  EXPECT_FALSE(files.find("other"));
 }
 
 }  // namespace

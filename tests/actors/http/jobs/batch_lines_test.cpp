@@ -246,6 +246,24 @@ TEST_F(batch_lines, are_asked_again_whole_when_one_of_their_requests_found_no_ro
   EXPECT_EQ(choices[1]["text"], "y");
 }
 
+TEST_F(batch_lines, are_read_from_files_as_people_write_them_and_refused_as_a_whole) {
+  const auto line = [](const std::string& id) {
+    return json{{"custom_id", id}, {"url", "/v1/completions"}, {"body", {{"prompt", "A"}}}}.dump();
+  };
+  const auto read = [&](const std::string& file) { return job_lines_of(file, "/v1/completions", served()).size(); };
+  const auto why = [&](const std::string& file) {
+    try {
+      read(file);
+    } catch (const field_error& error) {
+      return error.field();
+    }
+    return std::string("none");
+  };
+  EXPECT_EQ(read("\n" + line("a") + "\n  \n" + line("b") + "\n\n"), 2u) << "empty lines mean nothing";
+  EXPECT_EQ(why(line("a") + "\n" + line("a")), "custom_id");
+  EXPECT_EQ(why(" \n"), "input_file_id");
+}
+
 TEST_F(batch_lines, refuse_with_their_number) {
   const auto why = [&](const json& line, const char* endpoint = "/v1/completions") {
     try {
@@ -266,6 +284,10 @@ TEST_F(batch_lines, refuse_with_their_number) {
   EXPECT_EQ(why(line({{"prompt", "A"}}, "/v1/embeddings")), "url");
   EXPECT_EQ(why({{"custom_id", "a"}, {"url", "/v1/completions"}}), "body");
   EXPECT_EQ(why({{"url", "/v1/completions"}}), "custom_id");
+  json getting = line({{"prompt", "A"}});
+  getting["method"] = "GET";
+  EXPECT_EQ(why(getting), "method");
+  EXPECT_NE(why(line({{"prompt", "A"}, {"temperature", -1}})), "none");
 }
 
 }  // namespace
