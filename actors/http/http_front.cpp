@@ -4,6 +4,7 @@
 
 #include "actors/http/access/shared_origins.hpp"
 #include "actors/http/api_error.hpp"
+#include "actors/http/generate/generate.hpp"
 #include "actors/http/logged_exchange.hpp"
 #include "actors/http/messages/message_errors.hpp"
 #include "actors/http/routes.hpp"
@@ -48,6 +49,7 @@ http_front::http_front(const http_options& options, http_parts parts)
   api_routes to(router_, context_);
   add_text_routes(to);
   add_message_routes(to);
+  add_generate_routes(to);
   add_model_routes(to);
   add_status_routes(to);
   add_file_routes(to);
@@ -63,6 +65,7 @@ http_front::~http_front() {
 void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> exchange) {
   auto logged = log_exchange(std::move(exchange), context_, request);
   if (is_for_messages(request)) logged = message_exchange(std::move(logged));
+  if (is_for_generation(request)) logged = generation_exchange(std::move(logged));
   if (is_preflight(*context_, request)) return logged->reply(answer_to_preflight(request));
   auto found = router_.find(request.method, request.path);
   if (found.handler) {

@@ -200,6 +200,8 @@ void answer_call::end_requests() const {
 }  // namespace
 
 void start_answer(const api_call& call, asked_answer asked) {
+  asked.order.owner = call.key.name;
+  asked.order.weight = static_cast<std::uint64_t>(call.key.weight);
   std::make_shared<answer_call>(call.context, std::move(asked.order), std::move(asked.format), call.exchange)->start();
 }
 

@@ -11,10 +11,7 @@ constexpr std::size_t most_detokenized = 1 << 20;
 
 void answer(const api_call& call, decltype(answering_path::read) read) {
   const json body = parse_body(call.request->body);
-  asked_answer asked = read(request_fields(body), call.context->served);
-  asked.order.owner = call.key.name;
-  asked.order.weight = static_cast<std::uint64_t>(call.key.weight);
-  start_answer(call, std::move(asked));
+  start_answer(call, read(request_fields(body), call.context->served));
 }
 
 /// Of a text, or of the messages of a chat.

@@ -1,0 +1,84 @@
+#include <array>
+#include <utility>
+
+#include "actors/http/generate/generate_input_impl.hpp"
+
+namespace troupe {
+namespace {
+
+/// Fields, and what a completion calls them.
+constexpr std::pair<const char*, const char*> names[] = {
+    {"stop", "stop"},
+    {"seed", "seed"},
+    {"top_k", "top_k"},
+    {"top_p", "top_p"},
+    {"typical_p", "typical_p"},
+    {"repetition_penalty", "repetition_penalty"},
+    {"frequency_penalty", "frequency_penalty"},
+    {"best_of", "best_of"},
+    {"truncate", "truncate_prompt_tokens"},
+    {"ignore_eos_token", "ignore_eos"},
+    {"response_format", "response_format"},
+    {"adapter_id", "adapter_id"},
+};
+
+constexpr std::array unserved{"merged_adapters", "watermark", "adapter_parameters", "apply_chat_template",
+                              "top_n_tokens"};
+
+json parameters_of(const request_fields& from) {
+  const json* parameters = from.object("parameters");
+  return parameters ? *parameters : json::object();
+}
+
+void refuse_unserved_here(const json& parameters) {
+  for (const char* name : unserved)
+    if (const auto value = parameters.find(name);
+        value != parameters.end() && !value->is_null() && *value != false && *value != 0)
+      refuse_field(name, fmt::format("{} is not served here: leave it out", name), "unsupported_parameter");
+}
+
+/// Without a word of sampling the likeliest tokens are meant.
+bool samples(const request_fields& parameters) {
+  if (parameters.boolean("do_sample").value_or(false)) return true;
+  for (const char* key : {"temperature", "top_k", "top_p", "typical_p"})
+    if (parameters.has(key)) return true;
+  return false;
+}
+
+/// TGI's {"type": "json" or "regex", "value"}.
+void add_grammar(const json& grammar, json& completion) {
+  const request_fields from(grammar);
+  const auto type = from.text("type");
+  const json* value = from.find("value");
+  if (!value || (type != "json" && type != "regex"))
+    refuse_field("grammar", R"(grammar should be {"type": "json" or "regex", "value": …})");
+  completion[type == "json" ? "guided_json" : "guided_regex"] = *value;
+}
+
+}  // namespace
+
+generation_wishes read_wishes(const request_fields& from) {
+  const json parameters = parameters_of(from);
+  const request_fields wished(parameters);
+  return {.details = wished.boolean("details").value_or(false),
+          .prompt_details = wished.boolean("decoder_input_details").value_or(false),
+          .full_text = wished.boolean("return_full_text").value_or(false),
+          .alternatives = wished.small("return_k_alternatives", 0, 100).value_or(0)};
+}
+
+json completion_of_generation(const request_fields& from, bool stream) {
+  const auto inputs = from.text("inputs");
+  if (!inputs) request_fields::refuse_missing("inputs");
+  const json given = parameters_of(from);
+  const request_fields parameters(given);
+  refuse_unserved_here(given);
+  json completion{{"prompt", *inputs}, {"stream", stream}, {"include_stop_str_in_output", true}};
+  for (const auto& [own, in_completion] : names)
+    if (const json* value = parameters.find(own)) completion[in_completion] = *value;
+  completion["max_tokens"] = parameters.integer("max_new_tokens", 1, INT32_MAX).value_or(-1);
+  completion["temperature"] = samples(parameters) ? parameters.number("temperature").value_or(1.0) : 0.0;
+  if (const json* grammar = parameters.object("grammar")) add_grammar(*grammar, completion);
+  return completion;
+}
+
+}  // namespace troupe
