@@ -124,7 +124,7 @@ void read_groups(const parts& from, std::string_view part, weight_codes& into) {
   if (into.group == 0) into.groups_of = std::move(list);
 }
 
-/// Of words that begin with `rows` codes' worth of them: which width that is.
+/// How wide codes are of which so many fill so many words.
 int width_of(const parts& from, std::string_view part, std::int64_t words, std::int64_t codes) {
   for (const int bits : {4, 8})
     if (words == words_for(codes, bits)) return bits;
