@@ -66,8 +66,9 @@ inline constexpr std::string_view experts_not_alike =
     "a layer's experts are stored in several schemes, but GPUs want one for all of them: keep all or none of them";
 
 struct load_options {
-  std::optional<scheme>
-      quant;  ///< none: as the file has it (scheme_of_blocks; other blocks of GGUF's as u8g64, F16 as f32)
+  /// None: as the file has it (stored_scheme): blocks and codes as they are where a scheme has them, else as u8g64; F16
+  /// as f32; embeddings and head beside codes as q8.
+  std::optional<scheme> quant;
   std::vector<std::string> keep;  ///< modules to leave unquantized, by any part of their name: "lm_head", "layers.0."
   std::filesystem::path cache;    ///< folder of packed files; empty: cache_folder()
   std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< bytes packed so far; may be empty

@@ -1,7 +1,7 @@
 #include "model/formats/hf_quantization.hpp"
 
 #include <algorithm>
-#include <array>
+#include <initializer_list>
 
 #include <nlohmann/json.hpp>
 

@@ -1,0 +1,142 @@
+#include "tests/actors/replicas/scheduler_fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+TEST_F(scheduler, hears_nothing_of_an_earlier_life) {
+  begin_life(1);
+  ask(1, "AB");
+  const auto old = last_.take<run_step>();
+  tell(actor_, replica_stopped{});
+  begin_life(2);
+  const auto again = last_.take<run_step>();
+  EXPECT_EQ(again.life, life(2));
+  tell(actor_, outcome_of(old, 'X'));
+  auto late = outcome_of(again, 'X');
+  late.life = life(1);  // even if the step's number is right
+  tell(actor_, late);
+  tell(actor_, outcome_of(again, 'C'));
+  EXPECT_EQ(next_tokens(), letters("C"));
+}
+
+TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
+  begin_life(1);
+  ask(1, "AB");
+  tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  EXPECT_EQ(next_tokens(), letters("C"));
+  (void)last_.take<run_step>();  // never answered
+  tell(actor_, replica_stopped{});
+  while (board_->replicas().at(replica_id(3)).meter.resumed != 1) (void)router_.take<replica_state>();
+  std::string text = "ABC";
+  for (const auto& [epoch, blocks] : {std::pair{2, 64}, {3, 32}}) {  // storage of the same size, and of another
+    begin_life(static_cast<std::uint64_t>(epoch), blocks);
+    const auto order = last_.take<run_step>();
+    EXPECT_EQ(order.order.plan.tokens, letters(text));
+    ASSERT_EQ(order.order.opened.size(), 1u);
+    EXPECT_EQ(order.order.opened[0].text, letters(text));
+    EXPECT_EQ(order.order.opened[0].prompt_tokens, 2);
+    tell(actor_, outcome_of(order, 'D'));
+    EXPECT_EQ(next_tokens(), letters("D"));
+    text += 'D';
+    (void)last_.take<run_step>();
+    tell(actor_, replica_stopped{});
+  }
+  begin_life(4, 32);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'E'));
+  EXPECT_EQ(next_tokens(), letters("E"));
+}
+
+TEST_F(scheduler, refuses_a_request_that_ends_every_life_and_nobody_who_was_beside_it) {
+  std::uint64_t epoch = 0;
+  const auto live = [&](const std::string& tokens) {
+    begin_life(++epoch, 64, 1);
+    const auto order = last_.take<run_step>();
+    EXPECT_EQ(order.order.plan.tokens, letters(tokens)) << epoch;
+    return order;
+  };
+  begin_life(++epoch, 64, 1);
+  ask(1, "AB");
+  (void)last_.take<run_step>();
+  ask(2, "CD");
+  tell(actor_, replica_stopped{});
+  (void)live("ABCD");
+  tell(actor_, replica_stopped{});
+  (void)live("AB");
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+  tell(actor_, replica_stopped{});
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.request, request_id(1));
+  EXPECT_EQ(refused.cause, refusal_cause::bad_input) << "each further try would end three more lives";
+  EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
+  (void)live("CD");
+  tell(actor_, replica_stopped{});
+  tell(actor_, outcome_of(live("CD"), 'E'));
+  EXPECT_EQ(next_tokens(), letters("E"));
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+TEST_F(scheduler, says_with_how_many_lives_the_requests_ended_that_it_gives_back) {
+  begin_life(1);
+  ask(1, "AB");
+  (void)last_.take<run_step>();
+  tell(actor_, replica_stopped{true});
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.sequence.lost.lives, 1);
+}
+
+TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
+  begin_life(1);
+  ask(1, "AB");
+  for (std::uint64_t epoch = 2; epoch < 6; ++epoch) {
+    EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
+    tell(actor_, replica_stopped{false, life_end::planned});
+    begin_life(epoch);
+  }
+  (void)last_.take<run_step>();
+  tell(actor_, replica_stopped{true, life_end::planned});
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.sequence.lost.lives, 0);
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replica_can_go_on) {
+  begin_life(1);
+  ask(1, "AB", 10);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  (void)next_tokens();
+  tell(actor_, replica_stopped{true});
+  const auto returned = router_.take<requests_returned>();
+  ASSERT_EQ(returned.requests.size(), 1u);
+  const engine_request& rest = returned.requests[0].engine;
+  EXPECT_EQ(rest.sequence.prompt, letters("ABC"));
+  EXPECT_EQ(rest.resumed, 1u);
+  EXPECT_EQ(rest.sequence.max_tokens, 9);
+  EXPECT_TRUE(rest.sequence.was_accepted);
+  tell(actor_, cancel_request{request_id(1)});  // it is the router's by now
+  ask(2, "XY");                                 // comes too late
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).id, request_id(2));
+}
+
+TEST_F(scheduler, refuses_nobody_whom_it_had_accepted_when_its_storage_changes) {
+  batch_scheduler::options tight;
+  tight.max_waiting = 1;
+  tight.max_sequences = 2;
+  start(tight);
+  begin_life(1);
+  for (const auto& [id, prompt] : {std::pair{1, "AB"}, {2, "CD"}}) {
+    ask(static_cast<std::uint64_t>(id), prompt);
+    (void)last_.take<run_step>();
+  }
+  ask(3, "EF");  // waits
+  tell(actor_, replica_stopped{});
+  begin_life(2, 32, 1);
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("ABCD"));
+  ask(4, "GH", 10, no_adapter, 2);  // new
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.request, request_id(4));
+  EXPECT_EQ(refused.cause, refusal_cause::full);
+  EXPECT_GT(refused.retry_after, duration{});
+  EXPECT_EQ(router_.take<requests_ended>().requests, std::vector(2, request_id(4))) << "once for each answer";
+  EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+}  // namespace
+}  // namespace troupe::test
