@@ -101,9 +101,14 @@ json tools_of(const json& list) {
   return tools;
 }
 
+/// {"type": "function", "name"}, or {"type": "allowed_tools", "mode", "tools"}, in a chat's form.
 json tool_choice_of(const json& choice) {
-  if (!choice.is_object() || !choice.contains("name")) return choice;
-  return {{"type", "function"}, {"function", {{"name", choice["name"]}}}};
+  if (!choice.is_object()) return choice;
+  if (choice.contains("name")) return {{"type", "function"}, {"function", {{"name", choice["name"]}}}};
+  json allowed = choice;
+  if (allowed.contains("tools"))
+    for (json& each : allowed["tools"]) each = tool_choice_of(each);
+  return {{"type", choice.value("type", json())}, {"allowed_tools", std::move(allowed)}};
 }
 
 /// {"type": "json_schema", "name", "schema"} → {"type": "json_schema", "json_schema": {"name", "schema"}}

@@ -44,15 +44,28 @@ std::vector<described_tool> read_offers(const request_fields& from) {
   return offers;
 }
 
-/// The tools of which one must be called: all of them for "required", or the one that {"type": "function", "function":
-/// {"name"}} names.
-std::vector<described_tool> demanded(const json& choice, std::vector<described_tool> offers) {
-  if (choice == "required") return offers;
+/// The tool that {"type": "function", "function": {"name"}} names.
+described_tool named_by(const json& choice, const std::vector<described_tool>& offers) {
   if (!names_function(choice))
-    refuse_field("tool_choice", "tool_choice should be auto, none, required or a function's name");
-  std::erase_if(offers, [&](const described_tool& each) { return choice["function"]["name"] != each.name; });
-  if (offers.empty()) refuse_field("tool_choice", "tool_choice names no tool of the request");
-  return offers;
+    refuse_field("tool_choice", "tool_choice should be auto, none, required, a function's name or allowed_tools");
+  const auto found = std::find_if(offers.begin(), offers.end(),
+                                  [&](const auto& each) { return choice["function"]["name"] == each.name; });
+  if (found == offers.end()) refuse_field("tool_choice", "tool_choice names no tool of the request");
+  return *found;
+}
+
+/// Leaves those offers alone that {"type": "allowed_tools", "allowed_tools": {"mode", "tools"}} names. Returns the
+/// mode, which is a choice among them.
+json narrow(std::vector<described_tool>& offers, const json& choice) {
+  const json* allowed = request_fields(choice).object("allowed_tools");
+  const json* names = allowed ? request_fields(*allowed).list("tools") : nullptr;
+  json mode = allowed ? allowed->value("mode", json()) : json();
+  if (!names || names->empty() || (mode != "auto" && mode != "required"))
+    refuse_field("tool_choice", "tool_choice.allowed_tools should have a mode, auto or required, and tools");
+  std::vector<described_tool> left;
+  for (const json& each : *names) left.push_back(named_by(each, offers));
+  offers = std::move(left);
+  return mode;
 }
 
 /// Adapts the references of a schema that was put into another one: they now begin with its place there.
@@ -147,18 +160,21 @@ tool_call_form free_call_of(const std::vector<tool_offer>& offers, tool_style st
 }  // namespace
 
 tool_wishes read_tools(const request_fields& from, tool_style style) {
-  const auto offers = read_offers(from);
-  const json* choice = from.find("tool_choice");
+  auto offers = read_offers(from);
+  const json* given = from.find("tool_choice");
+  json choice = given ? *given : json("auto");
   tool_wishes wishes;
-  if (choice && *choice == "none") return wishes;
-  if (choice && *choice != "auto" && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
+  if (choice == "none") return wishes;
+  if (choice != "auto" && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
+  if (choice.is_object() && choice.value("type", json()) == "allowed_tools") choice = narrow(offers, choice);
   for (const described_tool& each : offers) wishes.offers.push_back({each.name, texts_among(each.parameters)});
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
-  const bool must_call = choice && *choice != "auto";
+  const bool must_call = choice != "auto";
   // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON.
   wishes.style = must_call && style == tool_style::none ? tool_style::bare : style;
   if (must_call) {
-    wishes.form = call_of(demanded(*choice, offers), wishes.style);
+    if (choice != "required") offers = {named_by(choice, offers)};
+    wishes.form = call_of(std::move(offers), wishes.style);
   } else if (!offers.empty() && style != tool_style::none) {
     wishes.call = free_call_of(wishes.offers, style);
     wishes.strict = strict_calls_of(offers, style);

@@ -100,6 +100,20 @@ TEST_F(responses, call_functions) {
   EXPECT_EQ(body["tools"][0]["strict"], false);
 }
 
+TEST_F(responses, call_allowed_functions_only) {
+  const json go = json::array({{{"type", "function"}, {"name", "go"}}});
+  const json choice{{"type", "allowed_tools"}, {"mode", "auto"}, {"tools", go}};
+  auto answer =
+      post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go"), tool("look")}}, {"tool_choice", choice}});
+  const std::string refused = R"(<tool_call>{"name":"look","arguments":{}}</tool_call>)";
+  give(gateway_.take<begin_request>(), R"(<tool_call>{"name":"go","arguments":{}}</tool_call>)" + refused, "stop");
+  const json body = answer.get().parsed();
+  EXPECT_EQ(body["tool_choice"], choice);
+  ASSERT_EQ(body["output"].size(), 2u);
+  EXPECT_EQ(body["output"][0]["name"], "go");
+  EXPECT_EQ(body["output"][1]["content"][0]["text"], refused);
+}
+
 TEST_F(responses, say_that_a_call_was_cut) {
   auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}});
   give(gateway_.take<begin_request>(), R"(<tool_call>{"name":"go","arguments":{"x":)", "length");

@@ -96,6 +96,27 @@ TEST(tool_choices, make_the_answer_a_call_of_the_familys_form) {
   EXPECT_EQ(read_tools(request_fields(one_at_a_time), tool_style::bare).most_calls, 1u);
 }
 
+TEST(tool_choices, may_allow_some_tools_alone) {
+  const auto allowed = [](const json& mode, json names) {
+    json tools = json::array();
+    for (json& name : names) tools.push_back({{"type", "function"}, {"function", {{"name", std::move(name)}}}});
+    const json choice{{"type", "allowed_tools"}, {"allowed_tools", {{"mode", mode}, {"tools", std::move(tools)}}}};
+    return read_tools(request_fields(json{{"tools", offers()}, {"tool_choice", choice}}), tool_style::bare);
+  };
+  const tool_wishes free = allowed("auto", {"look"});
+  EXPECT_FALSE(free.form);
+  ASSERT_EQ(free.offers.size(), 1u) << "others are text";
+  EXPECT_EQ(free.offers.front().name, "look");
+  const tool_wishes one = allowed("required", {"look"});
+  EXPECT_TRUE(allows(one.form, R"({"name": "look", "parameters": {"at": 2}})"));
+  EXPECT_FALSE(allows(one.form, R"({"name": "go", "parameters": {"to": 1}})"));
+  EXPECT_TRUE(allows(allowed("required", {"go", "look"}).form, R"({"name": "go", "parameters": {"to": 1}})"));
+  EXPECT_THROW(allowed("required", {"fly"}), field_error);
+  EXPECT_THROW(allowed("required", json::array()), field_error);
+  EXPECT_THROW(allowed("none", {"go"}), field_error);
+  EXPECT_THROW(allowed(json(), {"go"}), field_error);
+}
+
 TEST(tool_choices, make_a_model_call_whose_own_calls_are_not_known) {
   const json required{{"tools", offers()}, {"tool_choice", "required"}};
   const tool_wishes wishes = read_tools(request_fields(required), tool_style::none);
