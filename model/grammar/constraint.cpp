@@ -15,11 +15,11 @@ namespace troupe {
 namespace {
 
 grammar_builder::piece choice_piece(grammar_builder& to, const std::string& text) {
-  const auto list = detail::parse_json(text, "guided_choice", {.depth = 2});
-  if (!list.is_array() || list.empty()) refuse("guided_choice: a list of texts is expected, not empty");
+  const auto list = detail::parse_json(text, "the choices", {.depth = 2});
+  if (!list.is_array() || list.empty()) refuse("the choices: a list of texts is expected, not empty");
   std::vector<std::string> texts;
   for (const auto& each : list) {
-    if (!each.is_string()) refuse("guided_choice: a list of texts is expected");
+    if (!each.is_string()) refuse("the choices: a list of texts is expected");
     texts.push_back(each.get<std::string>());
   }
   return to.one_of_texts(std::move(texts));
@@ -62,7 +62,7 @@ std::size_t matched_after(std::string_view mark, std::size_t matched, std::uint8
 grammar_builder::piece text_with_calls(grammar_builder& to, std::string_view mark, grammar_builder::rule_id json,
                                        std::string_view end) {
   constexpr std::size_t longest_mark = 64;
-  if (mark.empty() || mark.size() > longest_mark) refuse("tools: the mark of calls has {} bytes", mark.size());
+  if (mark.empty() || mark.size() > longest_mark) refuse("the tools: the mark of calls has {} bytes", mark.size());
   std::vector<std::int32_t> states;
   while (states.size() <= mark.size()) states.push_back(to.state());
   const std::int32_t over = to.state();
@@ -84,7 +84,7 @@ void refuse_left_recursion(const byte_grammar& grammar, const detail::rule_gramm
   const auto rule = detail::rule_that_begins_with_itself(grammar);
   if (!rule) return;
   const auto named = read.names.find(*rule);
-  refuse("guided_grammar: the rule {} begins with itself: write the repetition as (…)* or at the end",
+  refuse("the grammar: the rule {} begins with itself: write the repetition as (…)* or at the end",
          named == read.names.end() ? "root" : named->second);
 }
 
@@ -124,17 +124,17 @@ void refuse_many_ways(const std::shared_ptr<const byte_grammar>& grammar, std::s
 std::string_view name_of(constraint_kind kind) {
   switch (kind) {
     case constraint_kind::json_object:
-      return "json_object";
+      return "the form";
     case constraint_kind::json_schema:
-      return "json_schema";
+      return "the JSON schema";
     case constraint_kind::regex:
-      return "guided_regex";
+      return "the regular expression";
     case constraint_kind::choice:
-      return "guided_choice";
+      return "the choices";
     case constraint_kind::grammar:
-      return "guided_grammar";
+      return "the grammar";
     case constraint_kind::calls:
-      return "tools";
+      return "the tools";
     default:
       return "none";
   }

@@ -17,7 +17,7 @@ namespace {
 
 using piece = grammar_builder::piece;
 
-constexpr const char* notation = "guided_grammar";
+constexpr const char* notation = "the grammar";
 
 bool is_name_letter(char c) {
   return is_letter_or_digit(c) || c == '-' || c == '_';
