@@ -242,5 +242,33 @@ TEST_F(api_access, asks_for_the_jobs_of_a_key_alone) {
     }
 }
 
+TEST_F(api_access, runs_jobs_on_the_share_of_the_key_that_ordered_them) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  const http_headers ann{{"authorization", "Bearer " + add_api_key(keys, {.name = "ann", .weight = 3})}};
+  start();
+  const auto file_of = [&](const std::string& purpose, const std::string& content) {
+    http_headers headers = ann;
+    headers.insert(headers.end(), form_type.begin(), form_type.end());
+    return ask("POST", "/v1/files", form(purpose, content, "in.jsonl"), headers).get().parsed()["id"];
+  };
+  const auto ordered = [&](const std::string& path, const json& body, auto& desk) {
+    auto asked = ask("POST", path, body.dump(), ann);
+    auto call = desk.template take<command_call>();
+    call.answer({{}, "no", command_fault::bad_input});
+    EXPECT_EQ(asked.get().status, 400);
+    return json::parse(call.command.arguments);
+  };
+  const std::string line =
+      R"({"custom_id": "a", "method": "POST", "url": "/v1/completions", "body": {"model": "letters", "prompt": "A"}})";
+  const json batch =
+      ordered("/v1/batches", {{"input_file_id", file_of("batch", line)}, {"endpoint", "/v1/completions"}}, jobs_);
+  EXPECT_EQ(batch["tenant"], "ann");
+  EXPECT_EQ(batch["options"]["weight"], 3);
+  const json tuning =
+      ordered("/v1/fine_tuning/jobs",
+              {{"model", "letters"}, {"training_file", file_of("fine-tune", R"({"text": "abc"})")}}, training_);
+  EXPECT_EQ(tuning["tenant"], "ann");
+}
+
 }  // namespace
 }  // namespace troupe::test

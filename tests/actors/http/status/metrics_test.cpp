@@ -28,6 +28,20 @@ class metrics : public api_test {
   }
 };
 
+TEST(histograms, count_for_each_bound_what_is_not_above_it) {
+  const std::vector<double> bounds{1, 2.5};
+  histogram one(bounds), other(bounds);
+  one.add(1);
+  one.add(2, 3);
+  other.add(9);
+  one.add(other);
+  std::string text;
+  one.write(text, "name", "x=\"y\"");
+  EXPECT_EQ(text,
+            "name_bucket{x=\"y\",le=\"1\"} 1\nname_bucket{x=\"y\",le=\"2.5\"} 4\nname_bucket{x=\"y\",le=\"+Inf\"} 5\n"
+            "name_sum{x=\"y\"} 16\nname_count{x=\"y\"} 5\n");
+}
+
 TEST_F(metrics, of_the_dashboard_all_exist) {
   const auto known = names();
   const auto shown = matches(read_file(configs / "grafana.json"), "((?:vllm|troupe):[a-z0-9_]+)");
