@@ -8,7 +8,8 @@
 
 namespace troupe::bench {
 
-/// What this machine allows with these threads and this instruction set.
+// What this machine allows with these threads and this instruction set.
+
 /// Operations a second in products with weights of this scheme (a product and a sum are two).
 double product_limit(const compute& with, scheme kind);
 /// What they multiply: "f32", "int8" or "int4".

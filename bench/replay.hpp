@@ -15,7 +15,7 @@ namespace troupe::bench {
 engine_options engine_options_for(const load_place& place, std::int64_t context, int sequences,
                                   std::optional<std::int64_t> kv_tokens = {});
 
-/// Called between steps, by those who bring adapters.
+/// For those who bring adapters.
 struct replay_hooks {
   std::function<void(engine&)> before_step = {};
   /// Called when there is nothing to do: waits until something happens. False if nothing will.

@@ -106,7 +106,7 @@ int run_guarded(int count, char** words) {
   } catch (const interrupted& error) {
     return error.exit_code();
   } catch (const std::bad_alloc&) {
-    return report("the memory is not enough for this model: choose a smaller --quant or free some memory", failed);
+    return report("the memory is not enough: free some, or choose a smaller model, --quant or --context", failed);
   } catch (const std::exception& error) {
     return report(error.what(), failed);
   }

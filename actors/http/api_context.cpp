@@ -25,7 +25,6 @@ api_context::api_context(http_parts parts)
     : http_parts(std::move(parts)),
       keys(api_keys_file(state_dir)),
       files(state_dir / "files"),
-      records(state_dir / "files"),
       created(std::time(nullptr)) {}
 
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,

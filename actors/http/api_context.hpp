@@ -27,6 +27,7 @@ struct http_parts {
   training_desk_actor training;
   std::shared_ptr<request_numbers> numbers;
   std::shared_ptr<status_board> board;
+  std::shared_ptr<job_records> records;           ///< those that the journal's owner forgets jobs in
   std::filesystem::path state_dir;                ///< the cluster's folder with keys and files
   std::function<void(const std::string&)> log{};  ///< takes a line for each request
   bool log_bodies = false;                        ///< put bodies into these lines; otherwise no prompt's text is logged
@@ -45,7 +46,6 @@ struct api_context : http_parts {
   key_limits limits{time};
   http_metrics metrics;
   file_store files;
-  job_records records;
   std::int64_t created;           ///< when the models were made, for clients: the start of this process
   bool is_this_machines = false;  ///< only this machine can reach the address
 };

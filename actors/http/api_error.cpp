@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "actors/http/json_text.hpp"
 
@@ -34,6 +35,16 @@ std::string error_fields(const api_error& error) {
 
 std::string error_json(const api_error& error) {
   return fmt::format(R"({{"error":{{{},"type":"{}"}}}})", error_fields(error), type_of(error.status()));
+}
+
+told_error read_error(std::string_view text) {
+  const auto all = nlohmann::json::parse(text, nullptr, false);
+  const auto error = all.is_object() ? all.value("error", nlohmann::json::object()) : nlohmann::json::object();
+  const auto said = [&](const char* key) {
+    const auto found = error.find(key);
+    return found != error.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  return {said("message"), said("type"), said("code")};
 }
 
 http_response error_response(const api_error& error) {

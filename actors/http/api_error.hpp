@@ -40,6 +40,11 @@ api_error unknown_model(std::string_view name);
 
 /// {"error":{"message","type","param","code"}}
 std::string error_json(const api_error& error);
+/// What error_json() wrote, for APIs that say it in another form.
+struct told_error {
+  std::string message, type, code;
+};
+told_error read_error(std::string_view json);
 /// "message":…,"param":…,"code":…
 std::string error_fields(const api_error& error);
 http_response error_response(const api_error& error);

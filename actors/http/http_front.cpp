@@ -4,7 +4,7 @@
 
 #include "actors/http/access/shared_origins.hpp"
 #include "actors/http/api_error.hpp"
-#include "actors/http/generate/generate.hpp"
+#include "actors/http/generate/generate_errors.hpp"
 #include "actors/http/logged_exchange.hpp"
 #include "actors/http/messages/message_errors.hpp"
 #include "actors/http/routes.hpp"
@@ -15,17 +15,16 @@ namespace {
 
 /// Says where the API is, since many clients are given an address without /v1.
 constexpr std::string_view where_the_api_is =
-    "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions; Anthropic's at /v1/messages";
+    "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions; Anthropic's at /v1/messages; LoRAX's and TGI's at "
+    "/generate";
 
 http_response nothing_at(std::string_view path) {
   return error_response(api_error(404, fmt::format("there is nothing at {}: {}", path.substr(0, 128), where_the_api_is),
                                   {}, "unknown_url"));
 }
 
-http_response wrong_method(const std::string& path, const std::string& allowed) {
-  std::string message = "this path has other methods: " + allowed;
-  if (path == "/") message += fmt::format("; {}", where_the_api_is);
-  http_response refused = error_response(api_error(405, message));
+http_response wrong_method(const std::string& allowed) {
+  http_response refused = error_response(api_error(405, "this path has other methods: " + allowed));
   refused.headers.emplace_back("allow", allowed);
   return refused;
 }
@@ -72,7 +71,7 @@ void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> e
     request.places = std::move(found.places);
     return (*found.handler)(std::move(request), std::move(logged));
   }
-  logged->reply(found.allowed.empty() ? nothing_at(request.path) : wrong_method(request.path, found.allowed));
+  logged->reply(found.allowed.empty() ? nothing_at(request.path) : wrong_method(found.allowed));
 }
 
 void http_front::stop() {

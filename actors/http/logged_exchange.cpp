@@ -16,7 +16,7 @@ constexpr std::size_t longest_logged = 4096, longest_reason = 512;
 /// For the log and the counts, as proxies have it: there is nobody to read an answer.
 constexpr int client_gone = 499;
 
-/// Why the server could not serve: such reasons quote nothing of a request, as those of faults of the request's do.
+/// Whether the server is at fault. Its reasons quote nothing of a request; those of other refusals may.
 bool is_servers_reason(int status) {
   return status == 429 || status >= 500;
 }

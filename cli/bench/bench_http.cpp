@@ -57,7 +57,7 @@ class idle_gateway {
   std::shared_ptr<stream_list> to_;
 };
 
-/// A folder with only a tokenizer: the interface needs no more of a model.
+/// The interface needs a tokenizer and a configuration alone.
 class temporary_model {
  public:
   temporary_model() { bench::write_random_model("tiny", model()); }

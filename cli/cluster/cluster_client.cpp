@@ -13,6 +13,7 @@
 #include "base/field_error.hpp"
 #include "cli/cluster/head_silence.hpp"
 #include "cli/output.hpp"
+#include "cluster/config/config.hpp"
 
 namespace troupe {
 namespace {
@@ -20,7 +21,6 @@ namespace {
 using steady = std::chrono::steady_clock;
 using namespace std::chrono_literals;
 
-constexpr const char* default_endpoint = "tcp://127.0.0.1:7700";
 constexpr std::chrono::milliseconds first_answer = 3s, look_interval = 100ms, hello_interval = 1s;
 constexpr auto patience = head_silence::patience;
 

@@ -193,8 +193,7 @@ void add_serve(CLI::App& program, command& chosen) {
       ->allow_extra_args(false);
   own.add_option("--adapters", options.adapters, "a folder of adapters, asked for by the names of their folders")
       ->type_name("DIR");
-  own.add_option("--http", options.http, "HOST:PORT of the page and the OpenAI API [127.0.0.1:8000]")
-      ->type_name("ADDRESS");
+  own.add_option("--http", options.http, "HOST:PORT of the page and the API [127.0.0.1:8000]")->type_name("ADDRESS");
   own.add_option("--http-origins", options.http_origins,
                  "the origin of a web page from elsewhere that may use the API (CORS); may be repeated")
       ->type_name("ORIGIN")

@@ -19,6 +19,7 @@
 #include "cli/compose/compose_site.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "cluster/config/config_address.hpp"
 #include "cluster/launch/detachment.hpp"
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/up_lock.hpp"
@@ -48,11 +49,17 @@ std::string client_key(const std::filesystem::path& keys) {
   return opens ? typed_word((keys / "client.key").string()) : "FILE";
 }
 
+/// An address for all of a machine's becomes the head's own.
+std::string reachable_http(const cluster_config& config) {
+  constexpr std::string_view scheme = "tcp://";
+  return reachable_endpoint(std::string(scheme) + config.http, config.head().host).substr(scheme.size());
+}
+
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
-  if (!config.http.empty()) text += fmt::format("page and OpenAI API: http://{}\n", config.http);
+  if (!config.http.empty()) text += fmt::format("page and API: http://{}\n", reachable_http(config));
   const std::string head = config.head_endpoint();
-  std::string connect = head == "tcp://127.0.0.1:7700" ? "" : " --connect " + head;
+  std::string connect = head == default_endpoint ? "" : " --connect " + head;
   if (config.keys) connect += " --key " + client_key(*config.keys);
   const std::string_view first = can_chat(config) ? "chat" : "submit --prompt \"Once upon a time\"";
   text += fmt::format("try:  troupe {}{}\n", first, connect);

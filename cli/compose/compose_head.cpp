@@ -18,9 +18,8 @@ router_parts router_of(const cluster_config& config) {
   return parts;
 }
 
-std::shared_ptr<journal> open_journal(const cluster_config& config) {
+std::shared_ptr<journal> open_journal(const cluster_config& config, const std::shared_ptr<job_records>& records) {
   make_state_folder(config.state_dir);
-  const auto records = std::make_shared<job_records>(config.state_dir / "files");
   journal::options options = journal_options_of(config);
   options.on_removed = [records](const std::string& id) { records->forget(id); };
   return std::make_shared<journal>(std::move(options));
@@ -38,7 +37,11 @@ served_model served_model_of(const node_site& site, const std::shared_ptr<const 
 }  // namespace
 
 head_node::head_node(caf::actor_system& system, wire& links, const node_site& site)
-    : system_(system), links_(links), site_(site), router_(spawn_router(system, router_of(site.config))) {
+    : system_(system),
+      links_(links),
+      site_(site),
+      records_(std::make_shared<job_records>(site.config.state_dir / "files")),
+      router_(spawn_router(system, router_of(site.config))) {
   try {
     start();
   } catch (...) {
@@ -48,7 +51,7 @@ head_node::head_node(caf::actor_system& system, wire& links, const node_site& si
 }
 
 void head_node::start() {
-  const auto book = open_journal(site_.config);
+  const auto book = open_journal(site_.config, records_);
   const std::uint32_t reign = book->begin_reign();
   const served_model served = served_model_of(site_, adapters_);
   start_own_supervisor(reign);
@@ -126,6 +129,7 @@ void head_node::serve_http(const served_model& served) {
                                                            .training = front_.training,
                                                            .numbers = front_.numbers,
                                                            .board = board_,
+                                                           .records = records_,
                                                            .state_dir = config.state_dir,
                                                            .log = say,
                                                            .log_bodies = config.log_prompts,

@@ -40,6 +40,7 @@ class head_node {
   std::shared_ptr<replica_directory> directory_ = std::make_shared<replica_directory>();
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
+  std::shared_ptr<job_records> records_;
   router_actor router_;
   std::optional<worker_handles> worker_;
   supervisor_actor supervisor_;

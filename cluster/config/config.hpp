@@ -95,15 +95,17 @@ struct config_place {
   int line = 1, column = 1;
 };
 
+inline constexpr const char* default_endpoint = "tcp://127.0.0.1:7700";
+
 struct cluster_config {
   std::filesystem::path source;  ///< absolute
   std::string label;             ///< `source` as the user called it
   std::string name;
-  std::string listen = "tcp://127.0.0.1:7700";  ///< of the head: nodes and clients connect here
-  std::string http = "127.0.0.1:8000";          ///< empty: none
-  std::vector<std::string> http_origins;        ///< of web pages that may ask, too
-  std::filesystem::path state_dir;              ///< journal, logs, pid file
-  std::optional<std::filesystem::path> keys;    ///< folder of CURVE keys
+  std::string listen = default_endpoint;      ///< of the head: nodes and clients connect here
+  std::string http = "127.0.0.1:8000";        ///< empty: none
+  std::vector<std::string> http_origins;      ///< of web pages that may ask, too
+  std::filesystem::path state_dir;            ///< journal, logs, pid file
+  std::optional<std::filesystem::path> keys;  ///< folder of CURVE keys
   bool insecure = false;
   bool log_prompts = false;         ///< the log of HTTP requests also has their bodies
   int replicas = 0;                 ///< 0: as many as fit

@@ -8,8 +8,8 @@ namespace troupe {
 /// Whether the request comes from a page whose origin the cluster's file names.
 bool has_shared_origin(const api_context& context, const http_request& request);
 
-/// What every answer says, so that such a page may read it. For all others, too, answers depend on who asks as soon as
-/// there are names.
+/// What every answer says, so that such a page may read it. Once origins are named, that depends on who asks: a cache
+/// must not give one page's answer to another.
 http_headers headers_for_pages(const api_context& context, const http_request& request);
 
 /// Whether the browser of such a page asks what the page may send, before it sends it.

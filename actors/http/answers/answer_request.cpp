@@ -70,8 +70,6 @@ void take_advice(const sampling_advice& advice, sampling_params& to) {
 /// LoRAX's adapter_id goes before model; the base's names and "" mean no adapter.
 std::string adapter_of(const request_fields& from, const served_model& served) {
   std::optional<std::string> named = from.text("adapter_id");
-  if (const json* parameters = from.object("parameters"); parameters && !named)
-    named = request_fields(*parameters).text("adapter_id");
   if (!named) named = from.text("model");
   if (!named || named->empty() || served.is_base(*named)) return {};
   if (!served.adapters->resolve(*named) && !is_adapter_name(*named)) throw unknown_model(*named);

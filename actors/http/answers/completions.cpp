@@ -195,6 +195,8 @@ class completion_format final : public answer_format {
 constexpr std::size_t most_echoed = 64 << 20;
 
 std::vector<std::string> echoed_texts(const prompting& prompts, const answer_order& order) {
+  if (!prompts.has_tokenizer())
+    refuse_field("echo", "echo is not served: the model has no tokenizer", "unsupported_value");
   std::vector<std::string> texts;
   std::size_t bytes = 0;
   for (const prompt_input& each : order.prompts) {

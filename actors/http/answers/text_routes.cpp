@@ -25,12 +25,18 @@ std::vector<token_id> tokens_of(const request_fields& from, const prompting& pro
   return prompts.tokens().encode(*text, options);
 }
 
+/// Throws api_error where there is nothing that could tell what tokens are.
+const prompting& readable(const api_call& call) {
+  const prompting& prompts = *call.context->served.prompts;
+  if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
+  return prompts;
+}
+
 /// As in vLLM: {"prompt", "add_special_tokens", "return_token_strs"}, or {"messages", …}.
 void tokenize(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);
-  const prompting& prompts = *call.context->served.prompts;
-  if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
+  const prompting& prompts = readable(call);
   const auto tokens = tokens_of(from, prompts);
   json answer{{"count", tokens.size()}, {"max_model_len", prompts.context()}, {"tokens", tokens}};
   answer["token_strs"] = nullptr;
@@ -44,7 +50,7 @@ void tokenize(const api_call& call) {
 void detokenize(const api_call& call) {
   const json body = parse_body(call.request->body);
   const request_fields from(body);
-  const prompting& prompts = *call.context->served.prompts;
+  const prompting& prompts = readable(call);
   const auto tokens = from.tokens("tokens");
   if (!tokens) request_fields::refuse_missing("tokens");
   if (tokens->size() > most_detokenized) refuse_field("tokens", "tokens has too many entries");

@@ -1,7 +1,5 @@
 #include "actors/http/chats/chat_order.hpp"
 
-#include <algorithm>
-
 #include "actors/http/answers/answer_request.hpp"
 #include "actors/http/chats/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
@@ -49,11 +47,6 @@ std::optional<std::int32_t> logprobs_of(const request_fields& from) {
   return top.value_or(0);
 }
 
-const own_field_name* find_name(std::span<const own_field_name> names, std::string_view field) {
-  const auto found = std::find_if(names.begin(), names.end(), [&](const auto& each) { return each.in_chat == field; });
-  return found == names.end() ? nullptr : &*found;
-}
-
 }  // namespace
 
 prompt_input read_chat(const request_fields& from) {
@@ -99,19 +92,16 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
           tool_call_reader(tools.style, std::move(tools.offers), tools.most_calls, is_call)};
 }
 
-chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field_name> names) {
+chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field> fields) {
   try {
     chat_order asked = read_chat_order(chat, served);
     if (asked.order.token_ids)
       refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",
                    "unsupported_parameter");
-    for (prompt_input& prompt : asked.order.prompts)
-      if (const auto* name = find_name(names, prompt.field)) prompt.field = name->own;
-    if (const auto* name = find_name(names, asked.order.form_field)) asked.order.form_field = name->own;
+    name_own_fields(asked.order, fields);
     return asked;
   } catch (const field_error& error) {
-    if (const auto* name = find_name(names, error.field())) throw field_error(name->own, error.what(), error.code());
-    throw;
+    throw in_own_words(error, fields);
   }
 }
 

@@ -1,9 +1,9 @@
 #pragma once
 #include <span>
-#include <string_view>
 
 #include "actors/http/chats/thoughts.hpp"
 #include "actors/http/chats/tool_calls.hpp"
+#include "actors/http/own_fields.hpp"
 #include "actors/http/served_model.hpp"
 #include "actors/requests/answer_order.hpp"
 
@@ -24,12 +24,7 @@ struct chat_order {
 /// Throws like read_order.
 chat_order read_chat_order(const request_fields& from, const served_model& served);
 
-/// What another API calls a field of a chat.
-struct own_field_name {
-  std::string_view in_chat;
-  const char* own;
-};
 /// Reads the chat that a request of another API was turned into; errors name that API's fields.
-chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field_name> names);
+chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field> fields);
 
 }  // namespace troupe

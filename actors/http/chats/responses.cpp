@@ -41,7 +41,7 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
 
 /// Two counts are always 0: writing to the prefix cache costs clients nothing, and tokens of thoughts are not counted
 /// apart.
-std::string usage_fields(const answer_usage& usage) {
+std::string response_usage(const answer_usage& usage) {
   return fmt::format(R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{},"cache_write_tokens":0}},)"
                      R"("output_tokens":{},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{}}})",
                      usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens,
@@ -118,7 +118,7 @@ class responses_format final : public answer_format {
   std::string response(std::string_view status, const answer_usage* usage) const {
     return fmt::format(R"({}"status":"{}","incomplete_details":{},"output":[{}]{}}})", head_, status,
                        status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null", items_,
-                       usage ? R"(,"usage":)" + usage_fields(*usage) : "");
+                       usage ? R"(,"usage":)" + response_usage(*usage) : "");
   }
   std::string ended(const answer_usage& usage) const { return response(is_cut_ ? "incomplete" : "completed", &usage); }
 
@@ -238,15 +238,14 @@ class responses_format final : public answer_format {
   std::size_t item_count_ = 0, sequence_number_ = 0;
 };
 
-/// What this API calls fields of a chat.
-constexpr own_field_name own_names[] = {
+constexpr own_field own_fields[] = {
     {"messages", "input"}, {"response_format", "text"}, {"max_completion_tokens", "max_output_tokens"}};
 
 }  // namespace
 
 asked_answer read_response(const request_fields& from, const served_model& served) {
   const json chat = chat_of_response(from);
-  chat_order asked = read_as_chat(request_fields(chat), served, own_names);
+  chat_order asked = read_as_chat(request_fields(chat), served, own_fields);
   asked.order.include_usage = asked.order.stream;  // the last event reports usage
   auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order),
                                                    reply_reader(std::move(asked.thoughts), std::move(asked.calls)));

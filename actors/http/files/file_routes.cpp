@@ -69,7 +69,7 @@ class file_lister : public std::enable_shared_from_this<file_lister> {
 
  private:
   void measure(const unmeasured_file& which) {
-    job_records& records = call_.context->records;
+    job_records& records = *call_.context->records;
     if (!records.find_batch(which.which.batch)) {  // it was forgotten meanwhile
       files_.erase(files_.begin() + static_cast<std::ptrdiff_t>(next_));
       return go_on();

@@ -15,7 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::size_t largest_upload = 64 << 20;
+constexpr std::size_t largest_file = 64 << 20;
 
 }  // namespace
 
@@ -107,7 +107,7 @@ std::optional<std::string> file_store::read(const std::string& name) const {
   std::error_code ignored;
   if (!fs::exists(folder_ / name, ignored)) return std::nullopt;
   try {
-    return detail::read_text(folder_ / name, largest_upload);
+    return detail::read_text(folder_ / name, largest_file);
   } catch (const input_error&) {
     return std::nullopt;
   }

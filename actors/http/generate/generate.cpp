@@ -2,8 +2,10 @@
 
 #include "actors/http/answers/answer_request.hpp"
 #include "actors/http/answers/answer_text.hpp"
+#include "actors/http/generate/generate_errors.hpp"
 #include "actors/http/generate/generate_input_impl.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/http/own_fields.hpp"
 
 namespace troupe {
 namespace {
@@ -112,17 +114,32 @@ class generation_format final : public answer_format {
   std::string last_;  ///< the token that was not sent yet
 };
 
+constexpr own_field own_fields[] = {{"prompt", "inputs"},
+                                    {"max_tokens", "max_new_tokens"},
+                                    {"truncate_prompt_tokens", "truncate"},
+                                    {"guided_json", "grammar"},
+                                    {"guided_regex", "grammar"}};
+
+answer_order read_as_completion(const json& completion, const served_model& served) {
+  const request_fields from(completion);
+  try {
+    answer_order order = read_order(from, served);
+    read_prompts(from, "prompt", order);
+    order.sampling.max_tokens = most_tokens_of(from, "max_tokens", 1).value_or(INT32_MAX);
+    name_own_fields(order, own_fields);
+    return order;
+  } catch (const field_error& error) {
+    throw in_own_words(error, own_fields);
+  }
+}
+
 }  // namespace
 
 asked_answer read_generation(const request_fields& from, const served_model& served, bool stream,
                              generated_shape shape) {
   const generation_wishes wishes = read_wishes(from);
-  const json completion = completion_of_generation(from, stream);
-  const request_fields fields(completion);
-  answer_order order = read_order(fields, served);
-  read_prompts(fields, "prompt", order);
-  order.sampling.max_tokens = most_tokens_of(fields, "max_tokens", 1).value_or(INT32_MAX);
-  if (wishes.details || stream) order.sampling.logprobs = static_cast<std::int32_t>(wishes.alternatives);
+  answer_order order = read_as_completion(completion_of_generation(from, stream), served);
+  if (wishes.details || stream) order.sampling.logprobs = wishes.alternatives;
   if (wishes.prompt_details && !stream) order.sampling.prompt_logprobs = 0;
   auto format = std::make_unique<generation_format>(served.prompts, order, wishes, shape);
   return {std::move(order), std::move(format)};

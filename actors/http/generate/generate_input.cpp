@@ -1,33 +1,26 @@
 #include <array>
-#include <utility>
 
 #include "actors/http/generate/generate_input_impl.hpp"
 
 namespace troupe {
 namespace {
 
-/// Fields, and what a completion calls them.
-constexpr std::pair<const char*, const char*> names[] = {
-    {"stop", "stop"},
-    {"seed", "seed"},
-    {"top_k", "top_k"},
-    {"top_p", "top_p"},
-    {"typical_p", "typical_p"},
-    {"repetition_penalty", "repetition_penalty"},
-    {"frequency_penalty", "frequency_penalty"},
-    {"best_of", "best_of"},
-    {"truncate", "truncate_prompt_tokens"},
-    {"ignore_eos_token", "ignore_eos"},
-    {"response_format", "response_format"},
-    {"adapter_id", "adapter_id"},
-};
+/// Fields that completions have as well.
+constexpr std::array shared{"stop",           "seed",
+                            "top_k",          "top_p",
+                            "typical_p",      "repetition_penalty",
+                            "best_of",        "frequency_penalty",
+                            "adapter_id",     "ignore_eos_token",
+                            "response_format"};
 
+/// Where they ask for something.
 constexpr std::array unserved{"merged_adapters", "watermark", "adapter_parameters", "apply_chat_template",
                               "top_n_tokens"};
 
-json parameters_of(const request_fields& from) {
+const json& parameters_of(const request_fields& from) {
+  static const json none = json::object();
   const json* parameters = from.object("parameters");
-  return parameters ? *parameters : json::object();
+  return parameters ? *parameters : none;
 }
 
 void refuse_unserved_here(const json& parameters) {
@@ -58,8 +51,7 @@ void add_grammar(const json& grammar, json& completion) {
 }  // namespace
 
 generation_wishes read_wishes(const request_fields& from) {
-  const json parameters = parameters_of(from);
-  const request_fields wished(parameters);
+  const request_fields wished(parameters_of(from));
   return {.details = wished.boolean("details").value_or(false),
           .prompt_details = wished.boolean("decoder_input_details").value_or(false),
           .full_text = wished.boolean("return_full_text").value_or(false),
@@ -69,12 +61,13 @@ generation_wishes read_wishes(const request_fields& from) {
 json completion_of_generation(const request_fields& from, bool stream) {
   const auto inputs = from.text("inputs");
   if (!inputs) request_fields::refuse_missing("inputs");
-  const json given = parameters_of(from);
+  const json& given = parameters_of(from);
   const request_fields parameters(given);
   refuse_unserved_here(given);
   json completion{{"prompt", *inputs}, {"stream", stream}, {"include_stop_str_in_output", true}};
-  for (const auto& [own, in_completion] : names)
-    if (const json* value = parameters.find(own)) completion[in_completion] = *value;
+  for (const char* key : shared)
+    if (const json* value = parameters.find(key)) completion[key] = *value;
+  if (const json* tokens = parameters.find("truncate")) completion["truncate_prompt_tokens"] = *tokens;
   completion["max_tokens"] = parameters.integer("max_new_tokens", 1, INT32_MAX).value_or(-1);
   completion["temperature"] = samples(parameters) ? parameters.number("temperature").value_or(1.0) : 0.0;
   if (const json* grammar = parameters.object("grammar")) add_grammar(*grammar, completion);

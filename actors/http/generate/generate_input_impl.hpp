@@ -1,4 +1,4 @@
-// What a request of LoRAX's API means as one for a completion. Includes nlohmann/json.
+// What a request of LoRAX's API means as one for a completion. For .cpp files only.
 #pragma once
 #include "actors/requests/request_fields_impl.hpp"
 
@@ -9,7 +9,7 @@ struct generation_wishes {
   bool details = false;           ///< the answer tells its tokens
   bool prompt_details = false;    ///< and those of the prompt
   bool full_text = false;         ///< it begins with the prompt
-  std::int64_t alternatives = 0;  ///< likeliest tokens told for each place
+  std::int32_t alternatives = 0;  ///< likeliest tokens told for each place
 };
 generation_wishes read_wishes(const request_fields& from);
 

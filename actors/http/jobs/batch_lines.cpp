@@ -70,7 +70,7 @@ std::vector<std::string> job_lines_of(std::string_view file, const std::string& 
     file.remove_prefix(std::min(text.size() + 1, file.size()));
     ++number;
     if (is_blank(text)) continue;
-    if (lines.size() == most_lines) refuse("the file has more than {} lines", most_lines);
+    if (lines.size() == most_lines) refuse("the file has more than {} lines: send several batches", most_lines);
     try {
       const batch_line line = read_line_apart(text, endpoint, served);
       if (!ids.insert(line.custom_id).second)

@@ -67,7 +67,7 @@ bool has_ended(const json& job) {
 /// Measuring means reading all outputs. So the sizes are kept once the outputs cannot change any more.
 void measure(const api_call& call, const std::string& id, bool ended, std::function<void(output_sizes)> then) {
   const auto keep = [context = call.context, id, ended, then = std::move(then)](output_sizes found) {
-    if (ended) context->records.keep_sizes(id, found);
+    if (ended) context->records->keep_sizes(id, found);
     then(found);
   };
   measure_outputs(call, id, 0, {}, keep);
@@ -89,8 +89,8 @@ stored_file file_of(const batch_file& file, const json& job, std::uint64_t bytes
 void add_files(std::vector<listed_file>& to, const api_call& call, const json& job) {
   const std::string id = job.value("id", "");
   const std::uint64_t ok = job.value("ok", std::uint64_t{0}), failed = job.value("failed", std::uint64_t{0});
-  const auto sizes = call.context->records.sizes(id);
-  if (!has_ended(job) || (!sizes && !call.context->records.find_batch(id))) return;
+  const auto sizes = call.context->records->sizes(id);
+  if (!has_ended(job) || (!sizes && !call.context->records->find_batch(id))) return;
   for (const bool errors : {false, true}) {
     if ((errors ? failed : ok) == 0) continue;
     const batch_file which{.batch = id, .errors = errors};
@@ -100,7 +100,7 @@ void add_files(std::vector<listed_file>& to, const api_call& call, const json& j
 }
 
 void check_there_is(const api_call& call, const batch_file& file) {
-  if (!call.context->records.find_batch(file.batch)) refuse_file(id_of(file));
+  if (!call.context->records->find_batch(file.batch)) refuse_file(id_of(file));
 }
 
 }  // namespace
@@ -128,7 +128,7 @@ void find_batch_file(const api_call& call, const batch_file& file, std::function
     const auto describe = [file, job, then](const output_sizes& sizes) {
       then(file_of(file, job, bytes_of(file, sizes)));
     };
-    if (const auto sizes = call.context->records.sizes(file.batch))
+    if (const auto sizes = call.context->records->sizes(file.batch))
       describe(*sizes);
     else
       measure(call, file.batch, has_ended(job), describe);
@@ -155,7 +155,7 @@ void list_batch_files(const api_call& call, std::function<void(std::vector<liste
 }
 
 void measure_ended(const api_call& call, const batch_file& file, std::function<void(std::uint64_t bytes)> then) {
-  if (const auto known = call.context->records.sizes(file.batch)) return then(bytes_of(file, *known));
+  if (const auto known = call.context->records->sizes(file.batch)) return then(bytes_of(file, *known));
   measure(call, file.batch, true,
           [file, then = std::move(then)](const output_sizes& sizes) { then(bytes_of(file, sizes)); });
 }

@@ -77,8 +77,8 @@ void create_batch(const api_call& call) {
   const auto lines =
       job_lines_of(owned_content(call, record["input_file_id"], "input_file_id"), record["endpoint"], context->served);
   const std::string id = std::string(batch_prefix) + random_hex(24);
-  context->records.keep(id, dump(record));
-  const auto forget = [context, id] { context->records.forget(id); };
+  context->records->keep(id, dump(record));
+  const auto forget = [context, id] { context->records->forget(id); };
   const json options{{"endpoint", record["endpoint"]}, {"weight", call.key.weight}};
   const json spec{{"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"options", options}};
   run_command(context->jobs, {"job.create", dump(spec)}, call.exchange, {.refused = forget});
@@ -98,7 +98,7 @@ void create_batch_later(const api_call& call) {
 /// Answers with the batch that `command` returns.
 void reply_batch(const api_call& call, const std::string& command) {
   const std::string& id = call.place();
-  const auto record = call.context->records.find_batch(id);
+  const auto record = call.context->records->find_batch(id);
   if (!record) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
   ask_jobs(call, command, {{"id", id}}, [exchange = call.exchange, id, record = *record](const json& job) {
     reply_json(exchange, batch_json(id, record, job));
@@ -111,7 +111,7 @@ void list_batches(const api_call& call) {
       call, {.kind = "batch", .after = page->take_after()},
       [call, page](const json& job) {
         const std::string id = job.value("id", "");
-        const auto record = call.context->records.find_batch(id);
+        const auto record = call.context->records->find_batch(id);
         return !record || page->add(id, [&] { return batch_json(id, *record, job); });
       },
       [exchange = call.exchange, page] { reply_json(exchange, page->finish()); });

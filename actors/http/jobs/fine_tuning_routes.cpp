@@ -9,7 +9,7 @@ namespace troupe {
 namespace {
 
 json shown_job(const api_context& context, const json& job) {
-  const auto record = context.records.find(job.value("id", ""));
+  const auto record = context.records->find(job.value("id", ""));
   return fine_tune_json(context.served.model, job, record.value_or(json::object()));
 }
 
@@ -43,10 +43,10 @@ void change_job(const api_call& call, const std::string& command) {
 
 void create_job(const api_call& call) {
   const asked_fine_tune asked = read_fine_tune(call);
-  call.context->records.keep(asked.id, asked.record);
+  call.context->records->keep(asked.id, asked.record);
   run_command(call.context->training, {"train.create", asked.order}, call.exchange,
               {.done = [call, id = asked.id](const std::string&) { reply_job(call, id); },
-               .refused = [context = call.context, id = asked.id] { context->records.forget(id); }});
+               .refused = [context = call.context, id = asked.id] { context->records->forget(id); }});
 }
 
 /// The newest first. Checkpoints are events, too; alone they have a form of their own, with figures of events before
@@ -54,7 +54,9 @@ void create_job(const api_call& call) {
 class event_list : public std::enable_shared_from_this<event_list> {
  public:
   event_list(const api_call& call, bool only_checkpoints)
-      : call_(call), page_(*call.request), only_checkpoints_(only_checkpoints) {}
+      : call_(call),
+        page_(*call.request, {.usual = only_checkpoints ? 10u : 20u}),
+        only_checkpoints_(only_checkpoints) {}
 
   void ask(std::uint64_t before = INT64_MAX) {
     const json part{{"id", call_.place()}, {"before", before}, {"limit", at_once}};

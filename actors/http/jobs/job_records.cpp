@@ -13,9 +13,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t largest_record = 64 << 20;
 
-/// Of a batch or a fine-tune: the ending is older than fine-tunes.
 fs::path record_file(const fs::path& folder, const std::string& job) {
-  return folder / (job + ".batch");
+  return folder / (job + ".job");
 }
 
 }  // namespace
@@ -23,6 +22,10 @@ fs::path record_file(const fs::path& folder, const std::string& job) {
 void job_records::keep(const std::string& job, std::string_view record) {
   if (!is_short_word(job)) refuse("job {}: is no id", job.substr(0, 64));
   const std::lock_guard lock(mutex_);
+  write(job, record);
+}
+
+void job_records::write(const std::string& job, std::string_view record) {
   make_private_folder(folder_);
   write_file(record_file(folder_, job), record);
 }
@@ -50,22 +53,21 @@ void job_records::forget(const std::string& job) {
 }
 
 void job_records::keep_sizes(const std::string& batch, const output_sizes& sizes) {
+  const std::lock_guard lock(mutex_);  // so that it is not forgotten between
   auto record = find_batch(batch);
   if (!record) return;
   remember(batch, sizes);
   (*record)["output_bytes"] = sizes.answers;
   (*record)["error_bytes"] = sizes.errors;
   try {
-    keep(batch, dump(*record));
+    write(batch, dump(*record));
   } catch (const write_failure&) {
   }
 }
 
 std::optional<output_sizes> job_records::sizes(const std::string& batch) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = sizes_.find(batch); found != sizes_.end()) return found->second;
-  }
+  const std::lock_guard lock(mutex_);
+  if (const auto found = sizes_.find(batch); found != sizes_.end()) return found->second;
   const auto record = find_batch(batch);
   if (!record || !record->contains("output_bytes")) return std::nullopt;
   const output_sizes kept{.answers = record->value("output_bytes", std::uint64_t{0}),
@@ -76,7 +78,6 @@ std::optional<output_sizes> job_records::sizes(const std::string& batch) {
 
 void job_records::remember(const std::string& batch, const output_sizes& sizes) {
   constexpr std::size_t most = 20'000;  // twice the jobs that the journal keeps, since some of these may be gone
-  const std::lock_guard lock(mutex_);
   if (sizes_.size() >= most) sizes_.clear();
   sizes_[batch] = sizes;
 }

@@ -40,6 +40,7 @@ class job_records {
   std::optional<output_sizes> sizes(const std::string& batch);
 
  private:
+  void write(const std::string& job, std::string_view record);  // these two hold the lock
   void remember(const std::string& batch, const output_sizes& sizes);
 
   std::filesystem::path folder_;

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/http/api_error.hpp"
 #include "actors/http/forwarding_exchange.hpp"
 #include "actors/http/json_text.hpp"
 #include "actors/requests/request_fields_impl.hpp"
@@ -13,25 +14,18 @@ constexpr const char* overloaded = "overloaded_error";
 constexpr int overloaded_status = 529;
 
 /// Most words are the same.
-std::string type_of(const request_fields& error) {
-  const std::string type = error.text("type").value_or(""), code = error.text("code").value_or("");
-  if (code == "model_not_found" || code == "unknown_url") return "not_found_error";
-  if (code == "service_unavailable") return overloaded;
-  return type == "server_error" ? "api_error" : type;
+std::string type_of(const told_error& error) {
+  if (error.code == "model_not_found" || error.code == "unknown_url") return "not_found_error";
+  if (error.code == "service_unavailable") return overloaded;
+  return error.type == "server_error" ? "api_error" : error.type;
 }
 
 /// A prompt that was too long is recognised by these words, upon which clients shorten it.
-std::string message_of(const request_fields& error) {
-  const std::string message = error.text("message").value_or("");
-  return error.text("code") == too_long_code ? "prompt is too long: " + message : message;
+std::string message_of(const told_error& error) {
+  return error.code == too_long_code ? "prompt is too long: " + error.message : error.message;
 }
 
-json error_in(std::string_view text) {
-  const json all = json::parse(text, nullptr, false);
-  return all.is_object() ? all.value("error", json::object()) : json::object();
-}
-
-class messages_exchange final : public forwarding_exchange {
+class restated_messages final : public forwarding_exchange {
  public:
   using forwarding_exchange::forwarding_exchange;
 
@@ -43,7 +37,7 @@ class messages_exchange final : public forwarding_exchange {
 
  private:
   void restate(http_response& response) const {
-    if (type_of(request_fields(error_in(response.body))) == overloaded) response.status = overloaded_status;
+    if (type_of(read_error(response.body)) == overloaded) response.status = overloaded_status;
     response.body = message_error(response.body, id());
   }
   http_response with_id(http_response response) const {
@@ -60,15 +54,14 @@ bool is_for_messages(const http_request& request) {
 }
 
 std::string message_error(std::string_view error, std::string_view request_id) {
-  const json said = error_in(error);
-  const request_fields fields(said);
-  return fmt::format(R"({{"type":"error","error":{{"type":{},"message":{}}}{}}})", json_text(type_of(fields)),
-                     json_text(message_of(fields)),
+  const told_error told = read_error(error);
+  return fmt::format(R"({{"type":"error","error":{{"type":{},"message":{}}}{}}})", json_text(type_of(told)),
+                     json_text(message_of(told)),
                      request_id.empty() ? "" : R"(,"request_id":)" + json_text(request_id));
 }
 
 std::shared_ptr<http_exchange> message_exchange(std::shared_ptr<http_exchange> to) {
-  return std::make_shared<messages_exchange>(std::move(to));
+  return std::make_shared<restated_messages>(std::move(to));
 }
 
 }  // namespace troupe

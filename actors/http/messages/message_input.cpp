@@ -57,14 +57,15 @@ void add_thinking(json& chat, const json& object) {
   const std::string type = request_fields(object).text("type").value_or("");
   const bool thinks = type == "enabled" || type == "adaptive" || type == "between_tools";
   if (!thinks && type != "disabled")
-    refuse_field("thinking", "thinking.type should be enabled, adaptive or disabled", "unsupported_value");
+    refuse_field("thinking", "thinking.type should be enabled, adaptive, between_tools or disabled",
+                 "unsupported_value");
   json& variables = chat["chat_template_kwargs"];
   if (variables.is_null()) variables = json::object();
   if (!variables.is_object()) return;  // is refused as that field
   for (const char* name : {"enable_thinking", "thinking"}) variables.emplace(name, thinks);
 }
 
-/// {"format": {"type": "json_schema", "schema"}}; how much effort an answer is worth, no model here can be told.
+/// {"format": {"type": "json_schema", "schema"}}; `effort` changes nothing: no model here can be told.
 void add_form(json& chat, const json& config) {
   const json* format = request_fields(config).object("format");
   if (!format) return;

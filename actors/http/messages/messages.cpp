@@ -12,7 +12,7 @@ namespace troupe {
 namespace {
 
 /// As there, what came from the cache is not among the input tokens. Writing to the cache costs clients nothing.
-std::string usage_object(const answer_usage& usage) {
+std::string message_usage(const answer_usage& usage) {
   return fmt::format(
       R"({{"input_tokens":{},"cache_creation_input_tokens":0,"cache_read_input_tokens":{},"output_tokens":{}}})",
       usage.prompt_tokens - usage.cached_tokens, usage.cached_tokens, usage.completion_tokens);
@@ -74,7 +74,7 @@ class messages_format final : public answer_format {
     ending_ = ending_of(part.end->finish, part.end->stopped_by);
   }
   void usage(std::string& to, const answer_usage& usage) override {
-    event(to, "message_delta", fmt::format(R"("delta":{{{}}},"usage":{})", ending_, usage_object(usage)));
+    event(to, "message_delta", fmt::format(R"("delta":{{{}}},"usage":{})", ending_, message_usage(usage)));
     event(to, "message_stop", {});
   }
   std::string_view last_frame() const override { return {}; }
@@ -92,7 +92,7 @@ class messages_format final : public answer_format {
 
  private:
   std::string message(std::string_view blocks, std::string_view ending, const answer_usage& usage) const {
-    return fmt::format(R"({},"content":[{}],{},"usage":{}}})", head_, blocks, ending, usage_object(usage));
+    return fmt::format(R"({},"content":[{}],{},"usage":{}}})", head_, blocks, ending, message_usage(usage));
   }
   std::string ending_of(const std::string& finish, const stop_reason& stopped_by) const {
     const bool is_stopped = finish == "stop" && stopped_by.text;
@@ -159,14 +159,13 @@ class messages_format final : public answer_format {
   std::string ending_;
 };
 
-/// What this API calls fields of a chat.
-constexpr own_field_name own_names[] = {{"response_format", "output_config"}};
+constexpr own_field own_fields[] = {{"response_format", "output_config"}};
 
 }  // namespace
 
 chat_order read_message_order(const request_fields& from, const served_model& served) {
   const json chat = chat_of_message(from);
-  return read_as_chat(request_fields(chat), served, own_names);
+  return read_as_chat(request_fields(chat), served, own_fields);
 }
 
 asked_answer read_message(const request_fields& from, const served_model& served) {

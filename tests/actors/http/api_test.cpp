@@ -71,12 +71,12 @@ TEST_F(api, tells_who_asks_in_the_wrong_place_where_it_is) {
     const answered got = ask(method, path, "{}").get();
     EXPECT_EQ(got.status, status) << path;
     EXPECT_TRUE(got.parsed()["error"]["message"].get<std::string>().ends_with(
-        "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions; Anthropic's at /v1/messages"))
+        "OpenAI's API is at /v1: /v1/chat/completions, /v1/completions; Anthropic's at /v1/messages; LoRAX's and TGI's "
+        "at /generate"))
         << got.body;
   };
   for (const char* path : {"/chat/completions", "/completion"}) told("POST", path, 404);
   for (const char* path : {"/models", "/api/tags"}) told("GET", path, 404);
-  told("PUT", "/", 405);
 }
 
 TEST_F(api, takes_a_slash_behind_a_path_for_none) {

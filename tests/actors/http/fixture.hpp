@@ -63,6 +63,7 @@ class api_test : public testing::Test {
             .training = training_.handle(),
             .numbers = numbers_,
             .board = board_,
+            .records = std::make_shared<job_records>(folder_.path() / "state" / "files"),
             .state_dir = folder_.path() / "state",
             .log =
                 [this](const std::string& line) {
@@ -121,7 +122,7 @@ class api_test : public testing::Test {
     std::size_t count = 0;
     std::error_code none;
     for (const auto& each : std::filesystem::directory_iterator(folder_.path() / "state" / "files", none))
-      count += each.path().extension() == ".batch";
+      count += each.path().extension() == ".job";
     return count;
   }
   std::string log() {
@@ -149,7 +150,7 @@ class api_test : public testing::Test {
   std::unique_ptr<http_front> front_;
 };
 
-/// The contents of a stream's data lines.
+/// What stands between a stream's empty lines.
 inline std::vector<std::string> frames_of(const std::string& stream) {
   std::vector<std::string> frames;
   for (std::size_t at = 0; at < stream.size();) {

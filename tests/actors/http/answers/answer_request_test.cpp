@@ -205,7 +205,6 @@ TEST_F(completion_requests, name_adapters_in_every_way) {
   EXPECT_EQ(adapter_of({{"model", "pricing@2"}}), "pricing@2");
   EXPECT_EQ(adapter_of({{"model", "letters:pricing"}}), "letters:pricing");
   EXPECT_EQ(adapter_of({{"model", "letters"}, {"adapter_id", "pricing"}}), "pricing");
-  EXPECT_EQ(adapter_of({{"parameters", {{"adapter_id", "pricing"}}}}), "pricing");
 }
 
 TEST_F(completion_requests, refuse_with_the_fields_name) {

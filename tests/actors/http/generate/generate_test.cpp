@@ -115,6 +115,9 @@ TEST_F(generation, refuses_in_its_own_words) {
   EXPECT_NE(says({{"watermark", true}}).find("watermark"), std::string::npos);
   EXPECT_NE(says({{"merged_adapters", {{"ids", {"a"}}}}}).find("merged_adapters"), std::string::npos);
   EXPECT_NE(says({{"grammar", {{"type", "json"}}}}).find("grammar"), std::string::npos);
+  EXPECT_EQ(says({{"grammar", {{"type", "json"}, {"value", 3}}}}), "grammar should be a JSON schema");
+  EXPECT_EQ(says({{"truncate", 0.5}}).substr(0, 9), "truncate ");
+  EXPECT_EQ(says({{"ignore_eos_token", 1}}).substr(0, 17), "ignore_eos_token ");
 }
 
 TEST_F(generation, is_of_the_adapter_that_is_named) {

@@ -253,6 +253,18 @@ TEST_F(fine_tuning, checkpoints_are_found_among_very_many_events) {
   EXPECT_EQ(got["data"][1]["metrics"]["train_loss"], 0.5);
 }
 
+TEST_F(fine_tuning, ten_checkpoints_are_a_page) {
+  json list = json::array();
+  for (int i = 1; i <= 12; ++i)
+    list.push_back({{"number", i}, {"at", 5}, {"kind", "checkpoint"}, {"data", {{"step", i}}}});
+  auto asked = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints");
+  jobs_.take<command_call>().answer(
+      {json{{"job", json::parse(job("ftjob-1", "running"))}, {"events", list}, {"has_older", false}}.dump()});
+  const json got = asked.get().parsed();
+  EXPECT_EQ(got["data"].size(), 10u);
+  EXPECT_EQ(got["has_more"], true);
+}
+
 TEST_F(fine_tuning, hyperparameters_may_stand_beside_the_method) {
   const std::string file = upload_data("{\"text\":\"abc\"}\n");
   json body{{"model", "letters"},

@@ -23,10 +23,10 @@ TEST_F(job_records_kept, are_found_until_they_are_forgotten) {
 }
 
 TEST_F(job_records_kept, are_no_files_of_other_names) {
-  folder_.write("outside.batch", "{}");
+  folder_.write("outside.job", "{}");
   EXPECT_FALSE(records_.find("../outside"));
   records_.forget("../outside");
-  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "outside.batch"));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "outside.job"));
   EXPECT_THROW(records_.keep("../outside", "{}"), input_error);
 }
 
