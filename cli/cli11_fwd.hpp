@@ -3,5 +3,7 @@
 
 namespace CLI {  // NOLINT(readability-identifier-naming): the library's own name
 class App;
+class FormatterBase;
+class Option;
 class ParseError;
 }  // namespace CLI

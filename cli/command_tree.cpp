@@ -2,14 +2,10 @@
 
 #include <CLI/CLI.hpp>
 
+#include "cli/help_format.hpp"
+
 namespace troupe {
 namespace {
-
-/// "INT" of "INT:INT in [1 - 512]": limits are for errors and --help.
-std::string type_of(const CLI::Option& option) {
-  const std::string type = option.get_type_name();
-  return type.substr(0, type.find(':'));
-}
 
 option_words words_of(const CLI::Option& option) {
   option_words made;

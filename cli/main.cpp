@@ -13,6 +13,7 @@
 #include "base/file_descriptor.hpp"
 #include "base/utf8.hpp"
 #include "cli/commands.hpp"
+#include "cli/help_format.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/numbers.hpp"
 #include "cli/output.hpp"
@@ -65,6 +66,7 @@ void add_commands(CLI::App& program, command& chosen) {
 command parse(CLI::App& program, std::vector<std::string> words) {
   command chosen;
   add_commands(program, chosen);
+  take_one_word_each(program);
   program.set_version_flag("--version", [] { return version_text(); });
   program.require_subcommand(0, 1);  // a second command is none, but a word that the first one does not know
   check_numbers(program);
@@ -86,6 +88,7 @@ command parse(CLI::App& program, std::vector<std::string> words) {
 
 int run(int count, char** words) {
   CLI::App program("Serves language models and fine-tunes adapters for them", "troupe");
+  program.formatter(help_format());
   const command chosen = parse(program, given_words(count, words));
   try {
     return chosen();

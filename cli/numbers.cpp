@@ -14,8 +14,8 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 5> whole_numbers{"INT", "N", "N,…", "K", "ID"};
-constexpr std::array<std::string_view, 5> numbers{"FLOAT", "R,…", "T", "P", "X"};
+constexpr std::array<std::string_view, 5> whole_numbers{"INT", "N", "N,...", "K", "ID"};
+constexpr std::array<std::string_view, 5> numbers{"FLOAT", "R,...", "T", "P", "X"};
 constexpr std::array<std::string_view, 2> unsigned_numbers{"UINT", "S"};
 
 bool is_finite_number(std::string_view text) {

@@ -130,21 +130,11 @@ std::string explain_unexpected(const CLI::App& program) {
   return fmt::format("unknown option {}{}", word, remedy(word, known, help_of(program)));
 }
 
-/// ", and --keep has taken 'llama'": an option of several values takes all words up to the next option. Values behind
-/// commas are no words.
-std::string taken_words(const CLI::App& command) {
-  for (const CLI::Option* option : command.get_options())
-    if (option->get_allow_extra_args() && !option->get_lnames().empty() && option->count() > 1 &&
-        option->get_delimiter() == '\0')
-      return fmt::format(", and {} has taken '{}'", option->get_name(), option->results().back());
-  return "";
-}
-
 std::string explain_missing(const CLI::App& program, const CLI::RequiredError& error) {
   const CLI::App& used = used_command(program);
   const auto names = commands_of(used);
   if (!program.remaining(true).empty()) return explain_unexpected(program);
-  if (names.empty()) return fmt::format("{}{}: {}", error.what(), taken_words(used), help_of(program));
+  if (names.empty()) return fmt::format("{}: {}", error.what(), help_of(program));
   return fmt::format("{} needs a command: {}", used.get_name(), fmt::join(names, ", "));
 }
 

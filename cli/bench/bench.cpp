@@ -104,11 +104,11 @@ void add_engine(CLI::App& command, engine_bench_options& options) {
       command.add_option("--batches", engine.batches, "so many sequences at a time [the usual numbers]")
           ->delimiter(',')
           ->check(CLI::Range(1, 512))
-          ->type_name("N,…");
+          ->type_name("N,...");
   command.add_option("--adapters", engine.adapters, "in turns without and with so many adapters [without]")
       ->delimiter(',')
       ->check(CLI::Range(1, 512))
-      ->type_name("N,…")
+      ->type_name("N,...")
       ->needs(batches);
   add_load(command, engine);
   command.add_flag("--schema", engine.constrained, "what answers under a JSON schema cost");

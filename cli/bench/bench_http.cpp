@@ -78,6 +78,7 @@ http_parts parts_of(const temporary_model& files, gateway_actor gateway) {
   parts.numbers = std::make_shared<request_numbers>();
   parts.board = std::make_shared<status_board>();
   parts.state_dir = files.state();
+  parts.records = std::make_shared<job_records>(files.state() / "files");
   return parts;
 }
 

@@ -179,17 +179,17 @@ void add_bench_serve(CLI::App& command, bench_serve_options& options) {
   command.add_option("--key", options.key, "its API key [OPENAI_API_KEY]")->type_name("KEY");
   command.add_option("--model", options.models, "one of these for each request [the server's first]")
       ->delimiter(',')
-      ->type_name("NAME,…");
-  command.add_option("--fields", options.fields, "a JSON object of further fields; several: one for each request")
+      ->type_name("NAME,...");
+  command.add_option("--fields", options.fields, "a JSON object of further fields; repeated: one for each request")
       ->type_name("JSON");
   command.add_option("--concurrency", options.concurrency, "so many requests at a time; several: a load each [16]")
       ->delimiter(',')
       ->check(CLI::Range(1, 10000))
-      ->type_name("N,…");
+      ->type_name("N,...");
   command.add_option("--rate", options.rates, "requests a second, as they happen to come; of a trace, times its pace")
       ->delimiter(',')
       ->check(CLI::Range(1e-3, 1e5))
-      ->type_name("R,…");
+      ->type_name("R,...");
   command.add_option("--trace", options.trace, "a recorded load: Azure's CSV or Mooncake's JSON lines")
       ->type_name("FILE");
   command.add_option("--requests", options.requests, "of each load [128]")->check(CLI::Range(1, 1 << 20));

@@ -189,15 +189,13 @@ void add_serve(CLI::App& program, command& chosen) {
   add_device(own, options.model);
   own.add_option("--name", options.name, "what requests call the model [its folder's or file's name]");
   own.add_option("--adapter", options.adapter, "a LoRA adapter and what requests call it; may be repeated")
-      ->type_name("NAME=DIR")
-      ->allow_extra_args(false);
+      ->type_name("NAME=DIR");
   own.add_option("--adapters", options.adapters, "a folder of adapters, asked for by the names of their folders")
       ->type_name("DIR");
   own.add_option("--http", options.http, "HOST:PORT of the page and the API [127.0.0.1:8000]")->type_name("ADDRESS");
   own.add_option("--http-origins", options.http_origins,
                  "the origin of a web page from elsewhere that may use the API (CORS); may be repeated")
-      ->type_name("ORIGIN")
-      ->allow_extra_args(false);
+      ->type_name("ORIGIN");
   own.add_option("--listen", options.listen, "where other commands reach it [tcp://127.0.0.1:7700]")
       ->type_name("ENDPOINT");
   own.add_flag("--insecure", options.insecure, "allow addresses that other machines reach, not encrypted");

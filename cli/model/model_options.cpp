@@ -53,7 +53,7 @@ void add_model(CLI::App& command, model_options& options) {
 }
 
 void add_keep(CLI::App& command, model_options& options) {
-  command.add_option("--keep", options.keep, "layers to leave unquantized, by any part of their name")
+  command.add_option("--keep", options.keep, "layers to leave unquantized, by any part of their name; may be repeated")
       ->type_name("NAME");
 }
 

@@ -42,22 +42,14 @@ void add_choice(CLI::App& own, sampling_options& options) {
   own.add_option("--frequency-penalty", params.frequency_penalty, "the same for each time, -2 to 2 [0]")
       ->type_name("X");
   own.add_option("--logit-bias", options.biases, "added to a token's logit, -100 to 100; may be repeated")
-      ->type_name("ID=VALUE")
-      ->option_text("ID=VALUE")
-      ->allow_extra_args(false);
+      ->type_name("ID=VALUE");
   own.add_option("--seed", params.seed, "the same seed draws the same answer [0]")->type_name("S");
 }
 
 void add_ends(CLI::App& own, sampling_options& options, const std::string& json_help) {
   sampling_params& params = options.params;
-  own.add_option("--stop", params.stop, "end before this text; may be repeated")
-      ->type_name("TEXT")
-      ->option_text("TEXT")
-      ->allow_extra_args(false);
-  own.add_option("--stop-token", params.stop_tokens, "end at this token; may be repeated")
-      ->type_name("ID")
-      ->option_text("ID")
-      ->allow_extra_args(false);
+  own.add_option("--stop", params.stop, "end before this text; may be repeated")->type_name("TEXT");
+  own.add_option("--stop-token", params.stop_tokens, "end at this token; may be repeated")->type_name("ID");
   own.add_flag("--ignore-eos", params.ignore_eos, "the model's own end tokens do not end the answer");
   own.add_option("--min-tokens", params.min_tokens, "none of these ends it before so many tokens [0]")->type_name("N");
   if (json_help.empty()) return;
@@ -134,9 +126,7 @@ void add_prompt(CLI::App& command, prompt_options& options, const std::string& v
       for (const token_id each : read_token_list("--tokens", list)) tokens.push_back(each);
   };
   command.add_option_function<std::vector<std::string>>("--tokens", take, "the same as token ids: 1,2,3")
-      ->allow_extra_args(false)
-      ->type_name("IDS")
-      ->option_text("IDS");
+      ->type_name("IDS");
   command.add_flag("--chat", options.chat, verb + " the prompt as a user's message, in the model's chat template");
   command.add_option("--system", options.system, "a system message before it")->type_name("TEXT");
 }

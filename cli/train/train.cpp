@@ -38,10 +38,13 @@ void add_adapter_options(CLI::App& own, local_training& options) {
                  "linear layers to adapt: names, or patterns as of --rank-of [all-linear]")
       ->type_name("NAME")
       ->delimiter(',');
-  own.add_option("--rank-of", options.rank_patterns,
-                 "another rank for layers: PATTERN is a regular expression for the end of their names, as in q_proj=4")
+  own.add_option(
+         "--rank-of", options.rank_patterns,
+         "another rank for layers: PATTERN is a regular expression for the end of their names, as in q_proj=4; may "
+         "be repeated")
       ->type_name("PATTERN=N");
-  own.add_option("--alpha-of", options.alpha_patterns, "another alpha for layers, by PATTERN as of --rank-of")
+  own.add_option("--alpha-of", options.alpha_patterns,
+                 "another alpha for layers, by PATTERN as of --rank-of; may be repeated")
       ->type_name("PATTERN=X");
 }
 

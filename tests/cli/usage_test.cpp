@@ -52,8 +52,6 @@ TEST_F(usage, knows_what_may_be_meant) {
   refused({"generate", "-m", llama_}, "unknown option -m: write MODEL without a flag");
   refused({"serve", "--model", llama_}, "unknown option --model: write MODEL without a flag");
   refused({"serve", "--model=" + llama_}, "unknown option --model: write MODEL without a flag");
-  refused({"generate", "--quant", "u8", "--keep", "lm_head", llama_, "--prompt", "x"},
-          "MODEL is required, and --keep has taken '" + llama_ + "'");
   refused({"bench", "engine", "--batches", "1,8"}, "MODEL is required: see troupe bench engine --help");
   refused({"gen"}, "did you mean 'generate'?");
   refused({"stop"}, "did you mean 'down'?");

@@ -28,10 +28,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds longest_answer{8000};
-constexpr std::array<std::string_view, 9> routes{
-    "POST /v1/completions", "POST /v1/chat/completions",  "POST /tokenize",
-    "POST /detokenize",     "POST /v1/embeddings",        "POST /v1/batches",
-    "POST /v1/files",       "POST /v1/load_lora_adapter", "POST /v1/messages"};
+constexpr std::string_view upload = "POST /v1/files";
+constexpr std::array routes = std::to_array<std::string_view>(
+    {"POST /v1/completions", "POST /v1/chat/completions", "POST /tokenize", "POST /detokenize", "POST /v1/embeddings",
+     "POST /v1/batches", upload, "POST /v1/load_lora_adapter", "POST /v1/messages", "POST /v1/messages/count_tokens",
+     "POST /v1/responses", "POST /generate", "POST /generate_stream"});
 
 class instant_gateway {
  public:
@@ -85,6 +86,7 @@ class served {
     parts.numbers = std::make_shared<request_numbers>();
     parts.board = std::make_shared<status_board>();
     parts.state_dir = folder_ / "state";
+    parts.records = std::make_shared<job_records>(folder_ / "state" / "files");
     front_ =
         std::make_unique<http_front>(http_options{.header_time = std::chrono::milliseconds(1000)}, std::move(parts));
   }
@@ -120,7 +122,7 @@ std::string request_of(std::string_view input) {
   const auto which = static_cast<unsigned char>(input.front());
   if (which >= routes.size()) return std::string(input);
   const std::string_view body = input.substr(1);
-  const std::string_view type = which == 6 ? "multipart/form-data; boundary=b" : "application/json";
+  const std::string_view type = routes[which] == upload ? "multipart/form-data; boundary=b" : "application/json";
   return fmt::format("{} HTTP/1.1\r\nhost: x\r\nconnection: close\r\ncontent-type: {}\r\ncontent-length: {}\r\n\r\n{}",
                      routes[which], type, body.size(), body);
 }

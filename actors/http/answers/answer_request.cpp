@@ -76,7 +76,7 @@ std::string adapter_of(const request_fields& from, const served_model& served) {
   return *named;
 }
 
-/// The first field that asks for a form other than text. There is only one: several were refused before.
+/// The first field that asks for a form other than text; others, if there are any, ask for the same.
 std::string form_field_of(const request_fields& from) {
   for (const std::string_view key : constraint_keys)
     if (const json* value = from.find(key); value && *value != "" && key != "response_format") return std::string(key);

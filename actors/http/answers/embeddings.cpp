@@ -30,7 +30,8 @@ void make_unit_length(std::vector<float>& values) {
   double sum = 0;
   for (const float each : values) sum += static_cast<double>(each) * static_cast<double>(each);
   if (sum == 0) return;
-  for (float& each : values) each = static_cast<float>(static_cast<double>(each) / std::sqrt(sum));
+  const double length = std::sqrt(sum);
+  for (float& each : values) each = static_cast<float>(static_cast<double>(each) / length);
 }
 
 /// Like [0.1,0.2…]; each number reads back as exactly the same float.

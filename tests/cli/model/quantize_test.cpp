@@ -63,8 +63,8 @@ TEST_F(quantize, carries_the_template_for_tools) {
 
 TEST_F(quantize, keeps_the_layers_that_are_named) {
   const auto model = (golden / "llama").string();
-  const result done =
-      run({"quantize", model, "--scheme", "q4", "--out", path("out").string(), "--keep", "lm_head", "layers.0."});
+  const result done = run(
+      {"quantize", model, "--scheme", "q4", "--out", path("out").string(), "--keep", "lm_head", "--keep", "layers.0."});
   ASSERT_EQ(done.code, 0) << done.error;
   EXPECT_EQ(tokens_of(path("out")), tokens_of(model, {"--quant", "q4", "--keep", "lm_head", "--keep", "layers.0."}));
   const json types = run_json({"inspect", path("out").string()})["tensors"]["types"];
