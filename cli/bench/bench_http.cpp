@@ -143,7 +143,7 @@ int bench_http(const bench_http_options& options) {
     const double before = resident_kb();
     clients.begin(front.port());
     if (!wait_for_streams(*streams, static_cast<std::size_t>(options.streams)))
-      throw std::runtime_error("not all streams came: raise `ulimit -n`");
+      throw std::runtime_error("not all streams came: raise `ulimit -Hn`");
     for (const auto& each : streams->listeners) give_token(*each, false);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until all of it has gone
     const double kb = (resident_kb() - before) / options.streams;
