@@ -8,7 +8,7 @@
 
 #include "base/paths.hpp"
 #include "cli/cluster/up.hpp"
-#include "cli/compose/compose_site.hpp"
+#include "cli/compose/compose_site_settings.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/journal/journal.hpp"

@@ -11,7 +11,9 @@
 #include "base/large_blocks.hpp"
 #include "base/wake_signal.hpp"
 #include "cli/compose/compose_head.hpp"
+#include "cli/compose/compose_site_settings.hpp"
 #include "cli/compose/compose_worker.hpp"
+#include "cli/compose/node_log.hpp"
 #include "cli/interrupt.hpp"
 
 namespace troupe {

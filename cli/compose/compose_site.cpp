@@ -1,15 +1,10 @@
 #include "cli/compose/compose_site.hpp"
 
-#include <fmt/chrono.h>
-
 #include <algorithm>
-#include <cstdio>
-#include <ctime>
 
 #include "base/field_error.hpp"
 #include "base/paths.hpp"
 #include "cli/model/model_options.hpp"
-#include "cli/output.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/launch/machine.hpp"
 #include "model/arch/device.hpp"
@@ -175,17 +170,6 @@ load_options load_options_of(const cluster_config& config) {
               "names layers to leave unquantized, but model.quant no scheme for the others: name one");
   chosen.keep = config.model.keep;
   return chosen;
-}
-
-void say(const std::string& line) {
-  const std::time_t now = std::time(nullptr);
-  std::fputs(fmt::format("{:%Y-%m-%d %H:%M:%S} {}\n", fmt::localtime(now), line).c_str(), stdout);
-  std::fflush(stdout);
-}
-
-void warn(const std::string& line) {
-  say(line);
-  write_error("troupe: " + line + "\n");
 }
 
 }  // namespace troupe

@@ -1,11 +1,12 @@
-// What a node's site means for its links, for what it says when it joins, and for the head's supervisor.
+#include "cli/compose/compose_site_settings.hpp"
+
 #include <unistd.h>
 
 #include <algorithm>
 #include <functional>
 
 #include "base/paths.hpp"
-#include "cli/compose/compose_site.hpp"
+#include "cli/compose/node_log.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/program_id.hpp"
 #include "cluster/launch/machine.hpp"

@@ -7,7 +7,9 @@
 #include "actors/adapters/adapter_fetcher.hpp"
 #include "actors/training/trainer.hpp"
 #include "actors/workers/worker.hpp"
+#include "cli/compose/compose_site_settings.hpp"
 #include "cli/compose/link_news.hpp"
+#include "cli/compose/node_log.hpp"
 #include "cluster/config/config_address.hpp"
 #include "model/engine/text/model_text.hpp"
 

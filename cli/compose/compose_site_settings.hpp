@@ -1,0 +1,29 @@
+// What a node's site means for its links, for what it says when it joins, and for the head's supervisor.
+#pragma once
+#include <cstdint>
+#include <string>
+
+#include "actors/replicas/supervisor.hpp"
+#include "actors/workers/step_frames.hpp"
+#include "cli/compose/compose_site.hpp"
+#include "cluster/journal/journal.hpp"
+#include "transport/zmq/bus.hpp"
+
+namespace troupe {
+
+/// How much memory a node of this machine may take: as the file says, else what is free on its device, less what a GPU
+/// keeps for passes.
+std::uint64_t memory_of(const node_config& node);
+/// For which this node's links have room. Of a number that is left to placement, the most that it may choose.
+step_sizes step_sizes_of(const node_site& site);
+bus::options bus_options_of(const node_site& site);
+/// All but the incarnation.
+node_hello hello_of(const node_site& site, const std::string& endpoint);
+/// Where the head's journal is, and what does not go without it.
+journal::options journal_options_of(const cluster_config& config);
+/// All but whom it works with.
+supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign);
+/// What two nodes must have in common to understand each other and to compute alike: the program itself.
+std::string build_id();
+
+}  // namespace troupe
