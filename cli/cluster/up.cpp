@@ -17,6 +17,7 @@
 #include "cli/cluster/up_watch.hpp"
 #include "cli/commands.hpp"
 #include "cli/compose/compose_site.hpp"
+#include "cli/compose/node_log.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cluster/config/config_address.hpp"
