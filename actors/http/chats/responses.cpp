@@ -55,11 +55,10 @@ class responses_format final : public answer_format {
                    reply_reader reader)
       : prompts_(std::move(prompts)),
         reader_(std::move(reader)),
-        decoder_(prompts_->tokens(), order.skip_special, false) {
-    head_ = fmt::format(R"({{"id":"resp_{}","object":"response","created_at":{},{}"error":null,)", random_hex(48),
-                        std::time(nullptr), repeated);
-    has_logprobs_ = order.sampling.logprobs.has_value();
-  }
+        decoder_(prompts_->tokens(), order.skip_special, false),
+        head_(fmt::format(R"({{"id":"resp_{}","object":"response","created_at":{},{}"error":null,)", random_hex(48),
+                          std::time(nullptr), repeated)),
+        has_logprobs_(order.sampling.logprobs.has_value()) {}
 
   void follow(std::string_view prompt_end) override { reader_.follow(prompt_end); }
   void begin(std::string& to, std::size_t /*index*/, const std::string& /*adapter*/) override {
@@ -72,9 +71,8 @@ class responses_format final : public answer_format {
     if (!part.end) return;
     is_cut_ = part.end->finish == "length";
     add(to, reader_.finish(is_cut_));
-    end_thought(to, is_cut_ ? "incomplete" : "completed");
-    if (items_.empty() && !message_) add_text(to, {});
-    end_message(to, is_cut_ ? "incomplete" : "completed");
+    if (items_.empty() && !open_) add_text(to, false, {});
+    end_item(to, is_cut_ ? "incomplete" : "completed");
   }
   void usage(std::string& to, const answer_usage& usage) override {
     event(to, is_cut_ ? "response.incomplete" : "response.completed", R"("response":)" + ended(usage));
@@ -103,10 +101,9 @@ class responses_format final : public answer_format {
   }
 
  private:
-  struct open_thought {
-    std::string id, text;
-  };
-  struct open_message {
+  /// A thought or a message that goes on.
+  struct open_item {
+    bool is_thought;
     std::string id, text;
     std::vector<sampled_token> details;
   };
@@ -122,89 +119,61 @@ class responses_format final : public answer_format {
   }
   std::string ended(const answer_usage& usage) const { return response(is_cut_ ? "incomplete" : "completed", &usage); }
 
-  std::string logprobs(const std::vector<sampled_token>& details) const {
-    return has_logprobs_ ? token_logprobs_json(prompts_->tokens(), details) : "[]";
-  }
-  std::string text_part() const {
-    return fmt::format(R"({{"type":"output_text","text":{},"annotations":[],"logprobs":{}}})",
-                       json_text(message_->text), logprobs(message_->details));
-  }
-  std::string message_item(std::string_view status, std::string_view content) const {
-    return fmt::format(R"({{"id":"{}","type":"message","status":"{}","role":"assistant","content":[{}]}})",
-                       message_->id, status, content);
-  }
-  /// The fields that say where in the response the text of an open item belongs.
-  std::string place_of(std::string_view item) const {
-    return fmt::format(R"("item_id":"{}","output_index":{},"content_index":0)", item, item_count_);
-  }
-  std::string text_place() const { return place_of(message_->id); }
-
   void add(std::string& to, const std::vector<reply_piece>& pieces) {
-    for (const reply_piece& each : pieces) {
-      if (each.is == reply_piece::kind::thought) {
-        add_thought(to, each.text);
-        continue;
-      }
-      end_thought(to, "completed");
-      if (each.is == reply_piece::kind::text)
-        add_text(to, each.text);
-      else
+    for (const reply_piece& each : pieces)
+      if (each.is == reply_piece::kind::call)
         add_call(to, each.call);
-    }
+      else
+        add_text(to, each.is == reply_piece::kind::thought, each.text);
   }
-  std::string thought_item(std::string_view status, std::string_view content) const {
-    return fmt::format(R"({{"id":"{}","type":"reasoning","status":"{}","summary":[],"content":[{}]}})", thought_->id,
-                       status, content);
-  }
-  std::string thought_part() const {
-    return fmt::format(R"({{"type":"reasoning_text","text":{}}})", json_text(thought_->text));
-  }
-  void add_thought(std::string& to, const std::string& text) {
-    if (!thought_) {
-      thought_ = open_thought{"rs_" + random_hex(48), {}};
-      event(to, "response.output_item.added",
-            fmt::format(R"("output_index":{},"item":{})", item_count_, thought_item("in_progress", "")));
-      event(to, "response.content_part.added", place_of(thought_->id) + R"(,"part":)" + thought_part());
-    }
-    event(to, "response.reasoning_text.delta",
-          fmt::format(R"({},"delta":{})", place_of(thought_->id), json_text(text)));
-    thought_->text += text;
-    waiting_details_.clear();  // they are the thought's
-  }
-  void end_thought(std::string& to, std::string_view status) {
-    if (!thought_) return;
-    event(to, "response.reasoning_text.done",
-          fmt::format(R"({},"text":{})", place_of(thought_->id), json_text(thought_->text)));
-    event(to, "response.content_part.done", place_of(thought_->id) + R"(,"part":)" + thought_part());
-    add_item(to, thought_item(status, thought_part()));
-    thought_.reset();
-  }
-
-  void begin_message(std::string& to) {
-    message_ = open_message{"msg_" + random_hex(48), {}, {}};
-    event(to, "response.output_item.added",
-          fmt::format(R"("output_index":{},"item":{})", item_count_, message_item("in_progress", "")));
-    event(to, "response.content_part.added", text_place() + R"(,"part":)" + text_part());
-  }
-  void add_text(std::string& to, const std::string& text) {
-    if (!message_) begin_message(to);
-    event(to, "response.output_text.delta",
-          fmt::format(R"({},"delta":{},"logprobs":{})", text_place(), json_text(text), logprobs(waiting_details_)));
-    message_->text += text;
-    message_->details.insert(message_->details.end(), waiting_details_.begin(), waiting_details_.end());
+  void add_text(std::string& to, bool is_thought, const std::string& text) {
+    if (open_ && open_->is_thought != is_thought) end_item(to, "completed");
+    if (!open_) begin_item(to, is_thought);
+    event(to, kind_of_text() + ".delta",
+          fmt::format(R"({},"delta":{}{})", place(), json_text(text), logprobs_field(waiting_details_)));
+    open_->text += text;
+    open_->details.insert(open_->details.end(), waiting_details_.begin(), waiting_details_.end());
     waiting_details_.clear();
   }
-  void end_message(std::string& to, std::string_view status) {
-    if (!message_) return;
-    event(to, "response.output_text.done",
-          fmt::format(R"({},"text":{},"logprobs":{})", text_place(), json_text(message_->text),
-                      logprobs(message_->details)));
-    event(to, "response.content_part.done", text_place() + R"(,"part":)" + text_part());
-    add_item(to, message_item(status, text_part()));
-    message_.reset();
+  void begin_item(std::string& to, bool is_thought) {
+    open_ = open_item{is_thought, (is_thought ? "rs_" : "msg_") + random_hex(48), {}, {}};
+    event(to, "response.output_item.added",
+          fmt::format(R"("output_index":{},"item":{})", item_count_, item("in_progress", "")));
+    event(to, "response.content_part.added", place() + R"(,"part":)" + text_part());
   }
+  void end_item(std::string& to, std::string_view status) {
+    if (!open_) return;
+    event(to, kind_of_text() + ".done",
+          fmt::format(R"({},"text":{}{})", place(), json_text(open_->text), logprobs_field(open_->details)));
+    event(to, "response.content_part.done", place() + R"(,"part":)" + text_part());
+    add_item(to, item(status, text_part()));
+    open_.reset();
+  }
+
+  // Of the open item.
+  std::string kind_of_text() const { return open_->is_thought ? "response.reasoning_text" : "response.output_text"; }
+  std::string place() const {
+    return fmt::format(R"("item_id":"{}","output_index":{},"content_index":0)", open_->id, item_count_);
+  }
+  std::string text_part() const {
+    const std::string text = json_text(open_->text);
+    if (open_->is_thought) return fmt::format(R"({{"type":"reasoning_text","text":{}}})", text);
+    return fmt::format(R"({{"type":"output_text","text":{},"annotations":[]{}}})", text,
+                       logprobs_field(open_->details));
+  }
+  std::string item(std::string_view status, std::string_view content) const {
+    return fmt::format(R"({{"id":"{}","type":{},"status":"{}","content":[{}]}})", open_->id,
+                       open_->is_thought ? R"("reasoning","summary":[])" : R"("message","role":"assistant")", status,
+                       content);
+  }
+  /// Thoughts have none.
+  std::string logprobs_field(const std::vector<sampled_token>& details) const {
+    if (open_->is_thought) return {};
+    return R"(,"logprobs":)" + (has_logprobs_ ? token_logprobs_json(prompts_->tokens(), details) : "[]");
+  }
+
   void add_call(std::string& to, const tool_call& call) {
-    end_message(to, "completed");
+    end_item(to, "completed");
     waiting_details_.clear();  // they are the call's
     const std::string id = "fc_" + random_hex(48), name = json_text(call.name), arguments = json_text(call.arguments);
     const auto item = [&, call_id = random_hex(24)](std::string_view status, std::string_view said) {
@@ -230,10 +199,9 @@ class responses_format final : public answer_format {
   reply_reader reader_;
   stream_decoder decoder_;
   std::string head_;  ///< the response's beginning, up to the first field that changes
-  bool has_logprobs_ = false, is_cut_ = false;
+  bool has_logprobs_, is_cut_ = false;
   std::vector<sampled_token> waiting_details_;  ///< of tokens whose text is not in an item yet
-  std::optional<open_thought> thought_;
-  std::optional<open_message> message_;
+  std::optional<open_item> open_;
   std::string items_;  ///< finished items, as JSON
   std::size_t item_count_ = 0, sequence_number_ = 0;
 };
