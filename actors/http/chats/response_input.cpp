@@ -1,5 +1,7 @@
 #include "actors/http/chats/response_input_impl.hpp"
 
+#include "actors/http/placed_json_impl.hpp"
+
 namespace troupe {
 namespace {
 
@@ -15,60 +17,32 @@ void refuse_kept_state(const request_fields& from) {
     refuse_field("background", "background is not served: leave it out, or send a batch", "unsupported_parameter");
 }
 
-[[noreturn]] void refuse_item(std::size_t index, std::string_view problem) {
-  refuse_field("input", fmt::format("input[{}] {}", index, problem), "unsupported_value");
-}
-
-const std::string& item_text(const json& item, std::size_t index, const char* key) {
-  const auto found = item.find(key);
-  if (found == item.end() || !found->is_string()) refuse_item(index, fmt::format("has no text as {}", key));
-  return found->get_ref<const std::string&>();
-}
-
-/// A text, or parts: {"type": "input_text" | "output_text" | "text", "text"} and {"type": "refusal", "refusal"}. Those
-/// become one text with a line for each, like the parts of a chat's message.
-std::string content_of(const json& content, std::size_t index) {
-  if (content.is_string()) return content.get<std::string>();
-  if (!content.is_array()) refuse_item(index, "should have a text or a list of parts");
-  std::string text;
-  for (const json& part : content) {
-    if (!part.is_object()) refuse_item(index, "has a part that is no object");
-    const std::string& type = item_text(part, index, "type");
-    const bool is_text = type == "input_text" || type == "output_text" || type == "text";
-    if (!is_text && type != "refusal") refuse_item(index, "has a part that is no text: only text is served");
-    if (!text.empty()) text += '\n';
-    text += item_text(part, index, is_text ? "text" : "refusal");
-  }
-  return text;
+json response_texts(const placed_json& content) {
+  return texts_of(content, {"input_text", "output_text", "text", "refusal"});
 }
 
 /// A call is added to the assistant's message before it.
-void add_call(json& messages, const json& item, std::size_t index) {
+void add_call(json& messages, const placed_json& item) {
   if (messages.empty() || messages.back()["role"] != "assistant")
     messages.push_back({{"role", "assistant"}, {"content", nullptr}});
   messages.back()["tool_calls"].push_back(
-      {{"id", item_text(item, index, "call_id")},
+      {{"id", item.text("call_id")},
        {"type", "function"},
-       {"function", {{"name", item_text(item, index, "name")}, {"arguments", item_text(item, index, "arguments")}}}});
+       {"function", {{"name", item.text("name")}, {"arguments", item.text("arguments")}}}});
 }
 
-void add_item(json& messages, const json& item, std::size_t index) {
-  if (!item.is_object()) refuse_item(index, "should be an object");
-  const std::string type = item.contains("type") ? item_text(item, index, "type") : "message";
+void add_item(json& messages, const placed_json& item) {
+  if (!item->is_object()) item.refuse("should be an object");
+  const std::string type = item->contains("type") ? item.text("type") : "message";
   if (type == "reasoning") return;  // another model's thoughts, not meant for this one
-  if (type == "function_call") return add_call(messages, item, index);
+  if (type == "function_call") return add_call(messages, item);
   if (type == "function_call_output") {
-    if (!item.contains("output")) refuse_item(index, "has no output");
-    messages.push_back({{"role", "tool"},
-                        {"tool_call_id", item_text(item, index, "call_id")},
-                        {"content", content_of(item["output"], index)}});
+    messages.push_back(
+        {{"role", "tool"}, {"tool_call_id", item.text("call_id")}, {"content", response_texts(item.member("output"))}});
     return;
   }
-  if (type != "message")
-    refuse_item(index,
-                fmt::format("is of the type {}: messages and calls of functions are served", type.substr(0, 40)));
-  if (!item.contains("content")) refuse_item(index, "has no content");
-  messages.push_back({{"role", item_text(item, index, "role")}, {"content", content_of(item["content"], index)}});
+  if (type != "message") item.refuse_type(type, "messages and calls of functions are");
+  messages.push_back({{"role", item.text("role")}, {"content", response_texts(item.member("content"))}});
 }
 
 json messages_of(const request_fields& from) {
@@ -82,7 +56,7 @@ json messages_of(const request_fields& from) {
     return messages;
   }
   if (!input->is_array()) request_fields::refuse_type("input", "a text or a list of items");
-  for (std::size_t i = 0; i < input->size(); ++i) add_item(messages, (*input)[i], i);
+  for (std::size_t i = 0; i < input->size(); ++i) add_item(messages, placed_json(*input, "input")[i]);
   if (messages.empty()) refuse_field("input", "input is empty", "missing_required_parameter");
   return messages;
 }
