@@ -4,7 +4,6 @@
 #include "actors/http/answers/answering_paths.hpp"
 #include "actors/http/chats/chat_order.hpp"
 #include "actors/http/json_text.hpp"
-#include "base/ascii.hpp"
 #include "base/random_hex.hpp"
 
 namespace troupe {
@@ -23,14 +22,13 @@ std::string call_json(const tool_call& call, std::optional<std::size_t> index) {
 class chat_completion_format final : public answer_format {
  public:
   chat_completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
-                         const thought_reader& thoughts, const tool_call_reader& reader)
+                         const reply_reader& reader)
       : prompts_(std::move(prompts)),
         model_(order.model),
         has_logprobs_(order.sampling.logprobs.has_value()),
         prompt_logprobs_(order.prompt_logprobs),
         tells_tokens_(order.token_ids),
         frame_end_(frame_end(order)),
-        thoughts_(static_cast<std::size_t>(order.n), thoughts),
         readers_(static_cast<std::size_t>(order.n), reader),
         sent_calls_(readers_.size()) {
     const auto head = [&, id = random_hex(24), now = std::time(nullptr)](const char* object) {
@@ -42,7 +40,7 @@ class chat_completion_format final : public answer_format {
   }
 
   void follow(std::string_view prompt_end) override {
-    for (thought_reader& each : thoughts_) each.follow(prompt_end);
+    for (reply_reader& each : readers_) each.follow(prompt_end);
   }
   void know_prompt(std::span<const token_id> prompt) override {
     if (tells_tokens_) prompt_told_ = R"(,"prompt_token_ids":)" + token_ids_json(prompt);
@@ -52,21 +50,12 @@ class chat_completion_format final : public answer_format {
     frame(to, index, R"({"role":"assistant","content":""})", nothing_more, "null", index == 0 ? prompt_told_ : "");
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
-    tool_call_reader& reader = readers_[index];
-    const thought_reader::said said = read_thoughts(index, part.text, part.end.has_value());
-    std::string text = reader.push(said.answer);
-    if (part.end) text += reader.finish(part.end->finish == "length");
-    const auto calls = reader.take_calls();
-    const auto ending = part.end ? part.end->token : std::nullopt;
     std::string more = logprobs_of(has_logprobs_ && !part.details.empty(), part.details);
+    const auto ending = part.end ? part.end->token : std::nullopt;
     if (!part.tokens.empty() || ending) more += tokens_of(part.tokens, ending);
-    if (!said.thought.empty())
-      frame(to, index, fmt::format(R"({{"reasoning_content":{}}})", json_text(said.thought)),
-            std::exchange(more, nothing_more), "null");
-    if (!text.empty() || more != nothing_more)
-      frame(to, index, fmt::format(R"({{"content":{}}})", json_text(text)), more, "null");
-    for (const tool_call& call : calls)
-      frame(to, index, R"({"tool_calls":[)" + call_json(call, sent_calls_[index]++) + "]}", nothing_more, "null");
+    add(to, index, readers_[index].push(part.text), more);
+    if (part.end) add(to, index, readers_[index].finish(part.end->finish == "length"), more);
+    if (more != nothing_more) frame(to, index, R"({"content":""})", more, "null");
     if (part.end)
       frame(to, index, "{}", nothing_more, finish_json(finish_of(index, part.end->finish), part.end->stopped_by));
   }
@@ -89,25 +78,33 @@ class chat_completion_format final : public answer_format {
   }
 
  private:
-  thought_reader::said read_thoughts(std::size_t index, std::string_view text, bool is_end) {
-    thought_reader::said said = thoughts_[index].push(text);
-    if (!is_end) return said;
-    const thought_reader::said last = thoughts_[index].finish();
-    return {said.thought + last.thought, said.answer + last.answer};
+  /// `more` goes with the first of the pieces.
+  void add(std::string& to, std::size_t index, const std::vector<reply_piece>& pieces, std::string& more) {
+    for (const reply_piece& each : pieces)
+      frame(to, index, delta_of(index, each), std::exchange(more, nothing_more), "null");
+  }
+  std::string delta_of(std::size_t index, const reply_piece& piece) {
+    switch (piece.is) {
+      case reply_piece::kind::thought:
+        return fmt::format(R"({{"reasoning_content":{}}})", json_text(piece.text));
+      case reply_piece::kind::call:
+        return fmt::format(R"({{"tool_calls":[{}]}})", call_json(piece.call, sent_calls_[index]++));
+      default:
+        return fmt::format(R"({{"content":{}}})", json_text(piece.text));
+    }
   }
   std::string message(std::size_t index, const answer_choice& choice) {
-    tool_call_reader& reader = readers_[index];
-    const thought_reader::said said = read_thoughts(index, choice.text, true);
-    std::string text = reader.push(said.answer);
-    text += reader.finish(choice.finish == "length");
-    const auto calls = reader.take_calls();
-    const bool only_calls = !calls.empty() && is_blank(text);
-    std::string list;
-    for (const tool_call& call : calls) list += (list.empty() ? "" : ",") + call_json(call, std::nullopt);
+    std::string thought, text, calls;
+    for (const reply_piece& each : readers_[index].read_whole(choice.text, choice.finish == "length"))
+      if (each.is == reply_piece::kind::call)
+        calls += (calls.empty() ? "" : ",") + call_json(each.call, std::nullopt);
+      else
+        (each.is == reply_piece::kind::thought ? thought : text) += each.text;
+    const bool only_calls = !calls.empty() && text.empty();
     return fmt::format(R"({{"role":"assistant","content":{},"refusal":null{}{}}})",
                        only_calls ? "null" : json_text(text),
-                       said.thought.empty() ? "" : R"(,"reasoning_content":)" + json_text(said.thought),
-                       list.empty() ? "" : fmt::format(R"(,"tool_calls":[{}])", list));
+                       thought.empty() ? "" : R"(,"reasoning_content":)" + json_text(thought),
+                       calls.empty() ? "" : fmt::format(R"(,"tool_calls":[{}])", calls));
   }
   std::string finish_of(std::size_t index, const std::string& finish) const {
     return readers_[index].has_calls() && finish == "stop" ? "tool_calls" : finish;
@@ -139,8 +136,7 @@ class chat_completion_format final : public answer_format {
   std::string_view frame_end_;
   std::string prompt_told_;  ///< the field with its tokens, if they are to be told
   std::string chunk_head_, whole_head_;
-  std::vector<thought_reader> thoughts_;
-  std::vector<tool_call_reader> readers_;
+  std::vector<reply_reader> readers_;
   std::vector<std::size_t> sent_calls_;  ///< how many, of each choice
 };
 
@@ -148,7 +144,7 @@ class chat_completion_format final : public answer_format {
 
 asked_answer read_chat_completion(const request_fields& from, const served_model& served) {
   chat_order asked = read_chat_order(from, served);
-  auto format = std::make_unique<chat_completion_format>(served.prompts, asked.order, asked.thoughts, asked.calls);
+  auto format = std::make_unique<chat_completion_format>(served.prompts, asked.order, asked.reader);
   return {std::move(asked.order), std::move(format)};
 }
 

@@ -87,9 +87,9 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   order.prompts.push_back(read_chat(from));
   // An answer that has a form begins with it.
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
-  const thought_reader thoughts(has_form ? std::string_view() : served.prompts->tool_template());
-  return {std::move(order), thoughts,
-          tool_call_reader(tools.style, std::move(tools.offers), tools.most_calls, is_call)};
+  thought_reader thoughts(has_form ? std::string_view() : served.prompts->tool_template());
+  tool_call_reader calls(tools.style, std::move(tools.offers), tools.most_calls, is_call);
+  return {std::move(order), reply_reader(std::move(thoughts), std::move(calls))};
 }
 
 chat_order read_as_chat(const request_fields& chat, const served_model& served, std::span<const own_field> fields) {

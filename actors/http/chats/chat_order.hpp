@@ -1,8 +1,7 @@
 #pragma once
 #include <span>
 
-#include "actors/http/chats/thoughts.hpp"
-#include "actors/http/chats/tool_calls.hpp"
+#include "actors/http/chats/reply_reader.hpp"
 #include "actors/http/own_fields.hpp"
 #include "actors/http/served_model.hpp"
 #include "actors/requests/answer_order.hpp"
@@ -15,11 +14,10 @@ class request_fields;
 /// Throws field_error.
 prompt_input read_chat(const request_fields& from);
 
-/// What a chat asks for, and the readers that find thoughts and calls of its tools in answers.
+/// What a chat asks for, and the reader of its answers.
 struct chat_order {
   answer_order order;
-  thought_reader thoughts;
-  tool_call_reader calls;
+  reply_reader reader;
 };
 /// Throws like read_order.
 chat_order read_chat_order(const request_fields& from, const served_model& served);

@@ -215,8 +215,7 @@ asked_answer read_response(const request_fields& from, const served_model& serve
   const json chat = chat_of_response(from);
   chat_order asked = read_as_chat(request_fields(chat), served, own_fields);
   asked.order.include_usage = asked.order.stream;  // the last event reports usage
-  auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order),
-                                                   reply_reader(std::move(asked.thoughts), std::move(asked.calls)));
+  auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order), std::move(asked.reader));
   return {std::move(asked.order), std::move(format)};
 }
 

@@ -172,8 +172,7 @@ asked_answer read_message(const request_fields& from, const served_model& served
   if (!from.has("max_tokens")) request_fields::refuse_missing("max_tokens");
   chat_order asked = read_message_order(from, served);
   asked.order.include_usage = asked.order.stream;  // the last events report it
-  auto format = std::make_unique<messages_format>(asked.order.model,
-                                                  reply_reader(std::move(asked.thoughts), std::move(asked.calls)));
+  auto format = std::make_unique<messages_format>(asked.order.model, std::move(asked.reader));
   return {std::move(asked.order), std::move(format)};
 }
 
