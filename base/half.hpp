@@ -49,6 +49,20 @@ inline float f8_to_f32(std::uint8_t bits) {
   return std::bit_cast<float>(sign | (magnitude < 8 ? subnormal : normal));
 }
 
+/// Exact, of the four bits that OCP's MXFP4 has for a weight: a sign, two of exponent, one of mantissa (e2m1).
+inline float e2m1_to_f32(std::uint8_t bits) {
+  const float mantissa = static_cast<float>(bits & 1);
+  const int exponent = bits >> 1 & 3;
+  const float magnitude = exponent == 0 ? mantissa / 2 : (2 + mantissa) / 4 * static_cast<float>(1 << exponent);
+  return bits & 8 ? -magnitude : magnitude;
+}
+
+/// Exact, of the exponent that MXFP4 has for a group: 2^(bits - 127) (e8m0). 0xff is NaN.
+inline float e8m0_to_f32(std::uint8_t bits) {
+  const std::uint32_t exponent = static_cast<std::uint32_t>(bits) << 23;
+  return std::bit_cast<float>(bits == 0 ? 1u << 22 : bits == 0xff ? 0x7fc00000u : exponent);
+}
+
 /// To the nearest bf16, ties to even; a NaN stays one, quietened.
 inline std::uint16_t f32_to_bf16(float value) {
   const auto bits = std::bit_cast<std::uint32_t>(value);

@@ -13,6 +13,7 @@ ELEMENTS = 512
 SCALES_AT = {  # where a block has f16 scales: random bits there could be infinite
     Type.Q4_0: [0], Type.Q4_1: [0, 2], Type.Q5_0: [0], Type.Q5_1: [0, 2], Type.Q8_0: [0], Type.Q2_K: [80, 82],
     Type.Q3_K: [108], Type.Q4_K: [0, 2], Type.Q5_K: [0, 2], Type.Q6_K: [208], Type.IQ4_NL: [0], Type.IQ4_XS: [0],
+    Type.MXFP4: [],
 }
 
 
@@ -22,6 +23,8 @@ def random_blocks(rng, kind):
     for at in SCALES_AT[kind]:
         scales = rng.normal(0, 0.1, len(blocks)).astype(np.float16)
         blocks[:, at:at + 2] = scales.view(np.uint8).reshape(-1, 2)
+    if kind == Type.MXFP4:  # has an exponent there
+        blocks[:, 0] = blocks[:, 0] % 40 + 100
     return blocks.reshape(1, -1)
 
 

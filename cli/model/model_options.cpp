@@ -81,7 +81,7 @@ void add_device(CLI::App& command, model_options& options) {
 }
 
 void add_quant(CLI::App& command, model_options& options) {
-  command.add_option("--quant", options.quant, "f32, bf16, u8, u8g64, q8, q4 or u4g32 [as the file has it]")
+  command.add_option("--quant", options.quant, "f32, bf16, u8, u8g64, q8, q4, u4g32 or mxfp4 [as the file has it]")
       ->type_name("SCHEME");
 }
 

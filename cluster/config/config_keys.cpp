@@ -51,7 +51,7 @@ constexpr key_of<model> model_keys[] = {
     {"name", [](model& m, const config_value& v) { m.name = v.name(); }},
     {"quant",
      [](model& m, const config_value& v) {
-       m.quant = v.one_of({"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32"});
+       m.quant = v.one_of({"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32", "mxfp4"});
      }},
     {"context", [](model& m, const config_value& v) { m.context = v.number(0, 1 << 24); }},
     {"keep", [](model& m, const config_value& v) { m.keep = v.texts(); }},

@@ -53,8 +53,8 @@ dtype tensor_type(std::uint32_t number, const std::string& name) {
   const auto type = number < tensor_type_names.size() ? std::string(tensor_type_names[number])
                                                       : fmt::format("with the number {}", number);
   refuse(
-      "{}: has the type {}, but F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL and IQ4_XS are supported: convert "
-      "the model to one of these",
+      "{}: has the type {}, but F32, F16, BF16, Q4_0 to Q8_0, Q2_K to Q6_K, IQ4_NL, IQ4_XS and MXFP4 are supported: "
+      "convert the model to one of these",
       name, type);
 }
 

@@ -88,6 +88,7 @@ code_settings read_quantization(const fields& whole) {
   if (method == "gptq") return read_gptq(config);
   if (method == "awq") return read_awq(config);
   if (method == "compressed-tensors") return read_compressed(config);
+  if (method == "mxfp4") return {.format = code_format::mxfp4};
   if (method == "fp8" || method == "fbgemm_fp8") return read_fp8(config);
   refuse_method(whole, method);
 }

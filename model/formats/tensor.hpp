@@ -33,7 +33,8 @@ enum class dtype : std::uint8_t {
   q5_k,
   q6_k,
   iq4_nl,
-  iq4_xs
+  iq4_xs,
+  mxfp4
 };
 
 std::string_view name_of(dtype type);
@@ -65,7 +66,8 @@ std::string text_of(std::span<const std::int64_t> shape);
 
 /// `count` elements that start at `from` as floats; of blocks whole ones. Integers are not read.
 void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to);
-/// Likewise of Q4_1 and Q4_K, but as they are: an element is mid + scale * (z - 8), with a scale and a mid for each 32.
+/// Likewise of Q4_1, Q4_K and MXFP4, but as they are: an element is mid + scale * (z - 8), of MXFP4 scale * e2m1[z],
+/// with a scale and a mid for each 32.
 void to_nibbles(dtype type, const std::byte* from, std::int64_t count, std::uint8_t* z, float* scales, float* mids);
 
 /// Named tensors, and the mapped files that they point into.

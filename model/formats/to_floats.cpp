@@ -90,6 +90,12 @@ void iq4_nl(const std::byte* from, float* to) {
   from_nibbles(from + 2, 16, to, [&](int q, int) { return scale * uneven(q); });
 }
 
+/// The nibbles of MXFP4 are floats of four bits, the scale is a power of two.
+void mxfp4(const std::byte* from, float* to) {
+  const float scale = e8m0_to_f32(static_cast<std::uint8_t>(from[0]));
+  from_nibbles(from + 1, 16, to, [&](int q, int) { return scale * e2m1_to_f32(static_cast<std::uint8_t>(q)); });
+}
+
 // ---- blocks of 256 ----
 
 /// Two bits an element: 32 bytes hold 128 elements, the lowest bits the first 32 of them.
@@ -181,13 +187,18 @@ void iq4_xs(const std::byte* from, float* to) {
   }
 }
 
-/// A block of Q4_1 or Q4_K.
+/// A block of Q4_1, Q4_K or MXFP4.
 void block_to_nibbles(dtype type, const std::byte* from, std::uint8_t* z, float* scales, float* mids) {
   const auto as_it_is = [](int q, int) { return static_cast<std::uint8_t>(q); };
   if (type == dtype::q4_1) {
     scales[0] = half_of(from, 0);
     mids[0] = half_of(from, 2) + 8 * scales[0];
     return from_nibbles(from + 4, 16, z, as_it_is);
+  }
+  if (type == dtype::mxfp4) {
+    scales[0] = e8m0_to_f32(static_cast<std::uint8_t>(from[0]));
+    mids[0] = 0;
+    return from_nibbles(from + 1, 16, z, as_it_is);
   }
   for (int sub = 0; sub < 8; ++sub) {
     const auto [scale, least] = sub_block_of(from, sub);
@@ -200,8 +211,8 @@ void block_to_nibbles(dtype type, const std::byte* from, std::uint8_t* z, float*
 using block_reader = void (*)(const std::byte* from, float* to);
 
 /// Of the types from q8_0 on, in the order of dtype.
-constexpr std::array<block_reader, 12> block_readers = {q8_0, q4_0, q4_1, q5_0, q5_1,   q2_k,
-                                                        q3_k, q4_k, q5_k, q6_k, iq4_nl, iq4_xs};
+constexpr std::array<block_reader, 13> block_readers = {q8_0, q4_0, q4_1, q5_0,   q5_1,   q2_k, q3_k,
+                                                        q4_k, q5_k, q6_k, iq4_nl, iq4_xs, mxfp4};
 
 block_reader reader_of(dtype type) {
   if (type < dtype::q8_0) refuse("a tensor of the type {} cannot be read as floats", name_of(type));

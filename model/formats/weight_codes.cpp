@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/half.hpp"
 
 namespace troupe {
 namespace {
@@ -53,7 +54,14 @@ int zero_of(const weight_codes& codes, std::int64_t out, std::int64_t group) {
   return codes.zeros_less_one ? (zero + 1) & ((1 << codes.bits) - 1) : zero;
 }
 
+/// Of e2m1, the file's.
+std::int64_t row_of(const weight_codes& codes, std::int64_t out) {
+  return codes.first_row + out * codes.row_step;
+}
+
 float scale_of(const weight_codes& codes, std::int64_t out, std::int64_t group) {
+  if (codes.layout == code_layout::e2m1)
+    return e8m0_to_f32(static_cast<std::uint8_t>(byte_at(codes.scales, row_of(codes, out) * codes.groups + group)));
   const bool groups_first = codes.layout == code_layout::by_input || codes.layout == code_layout::shuffled;
   return number_at(codes.scales,
                    groups_first ? group * codes.outs + out : out / codes.outs_alike * codes.groups + group);
@@ -225,12 +233,14 @@ weight_codes byte_rows(const parts& from, const code_settings& settings) {
 }  // namespace
 
 std::string_view name_of(code_format format) {
-  constexpr std::array<std::string_view, 6> names{"none", "gptq", "gptq_v2", "awq", "compressed-tensors", "fp8"};
+  constexpr std::array<std::string_view, 7> names{"none", "gptq", "gptq_v2", "awq", "compressed-tensors",
+                                                  "fp8",  "mxfp4"};
   return names[static_cast<std::size_t>(format)];
 }
 
 weight_codes::line weight_codes::line_of(std::int64_t out, std::int64_t of_group) const {
   const float scale = scale_of(*this, out, of_group);
+  if (layout == code_layout::e2m1) return {scale, 0.0f};
   return {scale, scale * static_cast<float>(half_of(*this) - zero_of(*this, out, of_group))};
 }
 
@@ -251,6 +261,10 @@ void weight_codes::read_codes(std::int64_t out, std::uint8_t* to) const {
         to[i] = static_cast<std::uint8_t>(code_of(word_at(codes, i * (outs / per) + out / per), bits,
                                                   shuffled_places[static_cast<std::size_t>(out % per)]));
       return;
+    case code_layout::e2m1:
+      for (std::int64_t i = 0; i < ins; ++i)
+        to[i] = static_cast<std::uint8_t>(byte_at(codes, row_of(*this, out) * (ins / 2) + i / 2) >> i % 2 * 4 & 15);
+      return;
     default:
       for (std::int64_t i = 0; i < ins; ++i)
         to[i] = static_cast<std::uint8_t>(byte_at(codes, out * ins + i) + half_of(*this));
@@ -267,8 +281,10 @@ void weight_codes::read_row(std::int64_t out, float* to) const {
   } else {
     std::vector<std::uint8_t> row(static_cast<std::size_t>(ins));
     read_codes(out, row.data());
-    for (std::int64_t i = 0; i < ins; ++i)
-      to[i] = static_cast<float>(row[static_cast<std::size_t>(i)] - half_of(*this));
+    for (std::int64_t i = 0; i < ins; ++i) {
+      const std::uint8_t code = row[static_cast<std::size_t>(i)];
+      to[i] = layout == code_layout::e2m1 ? e2m1_to_f32(code) : static_cast<float>(code - half_of(*this));
+    }
   }
   for (std::int64_t i = 0; i < ins; ++i) {
     const std::int64_t g = group > 0 ? i / group : groups_of[static_cast<std::size_t>(i)];
@@ -281,6 +297,7 @@ std::optional<weight_codes> find_codes(const tensor_set& set, const std::string&
   const parts from(set, name, outs, ins);
   switch (settings.format) {
     case code_format::none:
+    case code_format::mxfp4:  // has other names: find_mxfp4
       return std::nullopt;
     case code_format::gptq:
     case code_format::gptq_v2:
@@ -293,6 +310,31 @@ std::optional<weight_codes> find_codes(const tensor_set& set, const std::string&
       if (!weight || (weight->type != dtype::i8 && weight->type != dtype::f8_e4m3)) return std::nullopt;
       return byte_rows(from, settings);
   }
+}
+
+std::optional<weight_codes> find_mxfp4(const tensor_set& set, const std::string& stem, const mxfp4_rows& which,
+                                       std::int64_t outs, std::int64_t ins) {
+  constexpr std::int64_t group = 32;
+  const std::string blocks_name = stem + "_blocks", scales_name = stem + "_scales";
+  const tensor_view *blocks = set.find(blocks_name), *scales = set.find(scales_name);
+  if (!blocks) return std::nullopt;
+  if (!scales) refuse("{}: tensor \"{}\" needs \"{}\" beside it", set.file_of(*blocks), blocks_name, scales_name);
+  const auto expect = [&](const std::string& name, const tensor_view& tensor, const std::vector<std::int64_t>& shape) {
+    if (tensor.type != dtype::u8 || tensor.shape != shape || ins % group != 0)
+      refuse("{}: tensor \"{}\", {} {}, should be U8 {} for {} matrices of [{}, {}] in MXFP4", set.file_of(tensor),
+             name, name_of(tensor.type), text_of(tensor.shape), text_of(shape), which.matrices, which.rows, ins);
+  };
+  expect(blocks_name, *blocks, {which.matrices, which.rows, ins / group, group / 2});
+  expect(scales_name, *scales, {which.matrices, which.rows, ins / group});
+  return weight_codes{.layout = code_layout::e2m1,
+                      .outs = outs,
+                      .ins = ins,
+                      .groups = ins / group,
+                      .group = group,
+                      .first_row = which.matrix * which.rows + which.first,
+                      .row_step = which.step,
+                      .codes = *blocks,
+                      .scales = *scales};
 }
 
 }  // namespace troupe

@@ -41,11 +41,11 @@ INLINED inline void multiply_segment(const matmul_args& a, std::int64_t block, s
     repeat<Blocks>([&](int b) INLINED {
       fetch_ahead(w + (b + Blocks) * block_bytes);
       v[b] = load_weights(w + b * block_bytes);
-      if constexpr (has_nibbles(Kind)) v[b] = low_nibbles(v[b]);
+      if constexpr (has_nibbles(Kind)) v[b] = levels_of<Kind>(low_nibbles(v[b]));
     });
     multiply_fine(v, a.q, x, s);
     if constexpr (has_nibbles(Kind)) {
-      repeat<Blocks>([&](int b) INLINED { v[b] = high_nibbles(load_weights(w + b * block_bytes)); });
+      repeat<Blocks>([&](int b) INLINED { v[b] = levels_of<Kind>(high_nibbles(load_weights(w + b * block_bytes))); });
       multiply_fine(v, a.q, x + 4 * fine_tile_rows, s);
     }
   }
@@ -123,6 +123,8 @@ void fine_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t la
       return sweep<scheme::q4>(a, first_block, last_block);
     case scheme::u4g32:
       return sweep<scheme::u4g32>(a, first_block, last_block);
+    case scheme::mxfp4:
+      return sweep<scheme::mxfp4>(a, first_block, last_block);
     case scheme::f32:
     case scheme::bf16:
       break;  // have no integers to multiply

@@ -71,7 +71,7 @@ void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t 
   for (int b = 0; b < Blocks; ++b) finish_u8(a, first, block + b, &done[0][b], Rows, Blocks);
 }
 
-// ---- u8g64, q8, q4, u4g32: a scale per group of inputs ----
+// ---- u8g64, q8, q4, u4g32, mxfp4: a scale per group of inputs ----
 
 /// The products of one group of bytes; each row's sums start at its number.
 template <scheme Kind, int Rows, int Blocks>
@@ -92,16 +92,16 @@ INLINED inline void multiply_nibbles(const weights (&w)[Blocks], const std::int8
 }
 
 /// For few rows high nibbles are multiplied where they are, which spares a shift for each load: their sums are
-/// whole sixteens, so the division at the end is exact.
-constexpr bool sixteens_apart(int rows) {
-  return sixteens_fit && rows <= (totals_in_registers ? 2 : 1);
+/// whole sixteens, so the division at the end is exact. Levels must be looked up by the nibble itself.
+constexpr bool sixteens_apart(scheme kind, int rows) {
+  return sixteens_fit && !has_levels(kind) && rows <= (totals_in_registers ? 2 : 1);
 }
 
-/// The products of one group of nibbles, eight inputs at a time; each row's sums start at its number.
-template <scheme Kind, int Rows, int Blocks>
-INLINED inline void group_of_nibbles(const std::uint8_t* w, std::int64_t block_bytes, const std::int8_t* x, int step,
-                                     const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
-  constexpr bool apart = sixteens_apart(Rows);
+/// The products of some inputs with nibbles, eight at a time; each row's sums start at its number.
+template <scheme Kind, int Inputs, int Rows, int Blocks>
+INLINED inline void run_of_nibbles(const std::uint8_t* w, std::int64_t block_bytes, const std::int8_t* x, int step,
+                                   const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
+  constexpr bool apart = sixteens_apart(Kind, Rows);
   nibble_sums low[Rows][Blocks], high[Rows][Blocks];
   repeat<Rows>([&](int r) INLINED {
     repeat<Blocks>([&](int b) INLINED {
@@ -109,19 +109,19 @@ INLINED inline void group_of_nibbles(const std::uint8_t* w, std::int64_t block_b
       if constexpr (apart) high[r][b] = start_nibbles(0);
     });
   });
-  for (int eight = 0; eight < group_reader<Kind>::group / 8; ++eight, w += 64, x += 2 * step) {
+  for (int eight = 0; eight < Inputs / 8; ++eight, w += 64, x += 2 * step) {
     weights v[Blocks], half[Blocks];
     repeat<Blocks>([&](int b) INLINED {
       fetch_ahead(w + (b + Blocks) * block_bytes);
       v[b] = load_weights(w + b * block_bytes);
-      half[b] = low_nibbles(v[b]);
+      half[b] = levels_of<Kind>(low_nibbles(v[b]));
     });
     multiply_nibbles(half, x, low);
     repeat<Blocks>([&](int b) INLINED {
       if constexpr (apart)
         half[b] = high_sixteens(v[b]);
       else
-        half[b] = high_nibbles(v[b]);
+        half[b] = levels_of<Kind>(high_nibbles(v[b]));
     });
     multiply_nibbles(half, x + step, apart ? high : low);
   }
@@ -131,6 +131,25 @@ INLINED inline void group_of_nibbles(const std::uint8_t* w, std::int64_t block_b
       if constexpr (apart) s[r][b] = s[r][b] + sixteenth(high[r][b]);
     });
   });
+}
+
+/// The products of one group of nibbles; where their sums hold half of that, of its halves.
+template <scheme Kind, int Rows, int Blocks>
+INLINED inline void group_of_nibbles(const std::uint8_t* w, std::int64_t block_bytes, const std::int8_t* x, int step,
+                                     const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
+  constexpr int group = group_reader<Kind>::group;
+  if constexpr (!has_levels(Kind) || inputs_of_levels >= group) {
+    run_of_nibbles<Kind, group>(w, block_bytes, x, step, starts, s);
+  } else {
+    static_assert(2 * inputs_of_levels == group);
+    constexpr std::int32_t nothing[Rows] = {};
+    sums later[Rows][Blocks];
+    run_of_nibbles<Kind, group / 2>(w, block_bytes, x, step, nothing, s);
+    run_of_nibbles<Kind, group / 2>(w + group / 16 * 64, block_bytes, x + group / 8 * step, step, nothing, later);
+    repeat<Rows>([&](int r) INLINED {
+      repeat<Blocks>([&](int b) INLINED { s[r][b] = s[r][b] + later[r][b] + start(starts[r]); });
+    });
+  }
 }
 
 /// The products of one group; `x` counts inputs from the tile's first.
@@ -273,6 +292,8 @@ tile_plan plan_for(scheme kind, int rows) {
       return plan_of<scheme::q4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
     case scheme::u4g32:
       return plan_of<scheme::u4g32, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    case scheme::mxfp4:
+      return plan_of<scheme::mxfp4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
     case scheme::bf16:
       return plan_of<scheme::bf16, 1, 2, 3, 4, 5, 6>(rows);
     case scheme::f32:

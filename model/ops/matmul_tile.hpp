@@ -31,6 +31,15 @@ inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f
   store(y, a.accumulate ? load(y) + product : product);
 }
 
+/// What is multiplied where the weights have these codes.
+template <scheme Kind>
+INLINED inline weights levels_of(weights codes) {
+  if constexpr (has_levels(Kind))
+    return looked_up(codes, mxfp4_levels);
+  else
+    return codes;
+}
+
 template <scheme Kind>
 struct group_reader {
   static constexpr int group = static_cast<int>(group_of(Kind));
@@ -39,7 +48,9 @@ struct group_reader {
   /// Scales or mids of 16 outputs.
   static f32x16 factors(const std::byte* all, std::int64_t index) {
     const std::byte* at = all + index * lanes * factor_bytes(Kind);
-    if constexpr (factor_bytes(Kind) == 4)
+    if constexpr (factor_bytes(Kind) == 1)
+      return load_powers(reinterpret_cast<const std::uint8_t*>(at));
+    else if constexpr (factor_bytes(Kind) == 4)
       return load(reinterpret_cast<const float*>(at));
     else
       return load_f16(reinterpret_cast<const std::uint16_t*>(at));

@@ -7,10 +7,10 @@
 namespace troupe {
 namespace {
 
-constexpr std::array<std::string_view, 7> names{"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32"};
+constexpr std::array<std::string_view, 8> names{"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32", "mxfp4"};
 
-std::size_t whole_lines(std::int64_t bytes) {
-  return static_cast<std::size_t>(rounded_up(bytes, 64));
+std::size_t whole_lines(std::size_t bytes) {
+  return (bytes + 63) / 64 * 64;
 }
 
 }  // namespace
@@ -22,14 +22,19 @@ std::string_view name_of(scheme s) {
 scheme scheme_from_name(std::string_view name, std::string_view where) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<scheme>(i);
-  refuse("{}: unknown quantization '{}': use f32, bf16, u8, u8g64, q8, q4 or u4g32", where, name);
+  refuse("{}: unknown quantization '{}': use f32, bf16, u8, u8g64, q8, q4, u4g32 or mxfp4", where, name);
+}
+
+matrix_bytes part_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
+  const std::int64_t rows = padded_outs(outs), columns = padded_ins(kind, ins);
+  const auto factors = static_cast<std::size_t>(rows * groups_of(kind, ins) * factor_bytes(kind));
+  return {static_cast<std::size_t>(rows / outs_per_block * packed_block_bytes(kind, columns)), factors,
+          has_mids(kind) ? factors : 0};
 }
 
 matrix_bytes packed_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
-  const std::int64_t rows = padded_outs(outs), columns = padded_ins(kind, ins);
-  const std::size_t factors = whole_lines(rows * groups_of(kind, ins) * factor_bytes(kind));
-  return {whole_lines(rows / outs_per_block * packed_block_bytes(kind, columns)), factors,
-          has_mids(kind) ? factors : 0};
+  const matrix_bytes parts = part_bytes(kind, outs, ins);
+  return {whole_lines(parts.weights), whole_lines(parts.scales), whole_lines(parts.mids)};
 }
 
 matrix_view view_of(scheme kind, std::int64_t outs, std::int64_t ins, const std::byte* data) {
@@ -40,7 +45,7 @@ matrix_view view_of(scheme kind, std::int64_t outs, std::int64_t ins, const std:
 
 /// All three parts lie block by block.
 matrix_view outputs_of(matrix_view w, std::int64_t first, std::int64_t outs) {
-  const matrix_bytes before = packed_bytes(w.kind, first, w.ins);
+  const matrix_bytes before = part_bytes(w.kind, first, w.ins);
   w.weights += before.weights;
   w.scales += before.scales;
   w.mids += before.mids;

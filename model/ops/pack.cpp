@@ -1,6 +1,7 @@
 #include "model/ops/pack.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 
@@ -62,6 +63,19 @@ void encode_symmetric4(const float* x, std::int64_t n, std::uint8_t* z, float& s
   for (std::int64_t i = 0; i < n; ++i) z[i] = scale != 0 ? code(x[i] / scale + 8.0f, 15) : 8;
 }
 
+/// As OCP's formula has it: the scale is the power of two of which the largest weight is four to eight times, so what
+/// is beyond six is cut off; to the nearest value, of two the even one.
+void encode_mxfp4(const float* x, std::int64_t n, std::uint8_t* z, float& scale) {
+  float most = 0;
+  for (std::int64_t i = 0; i < n; ++i) most = std::max(most, std::fabs(x[i]));
+  scale = most < 0x1p-120f ? 0 : std::ldexp(1.0f, std::ilogb(most) - 2);
+  for (std::int64_t i = 0; i < n; ++i) {
+    const float m = scale > 0 ? std::fabs(x[i]) / scale : 0;
+    const int magnitude = (m > 0.25f) + (m >= 0.75f) + (m > 1.25f) + (m >= 1.75f) + (m > 2.5f) + (m >= 3.5f) + (m > 5);
+    z[i] = static_cast<std::uint8_t>(x[i] < 0 && magnitude > 0 ? magnitude + 8 : magnitude);
+  }
+}
+
 /// The numbers of a line w = mid + scale * level, with levels from -8 to 7.
 struct four_bit_line {
   float scale, mid;
@@ -115,17 +129,21 @@ void encode_line4(const float* x, std::int64_t n, std::uint8_t* z, float& scale,
 
 void prepare(scheme kind, std::int64_t ins, coded_row& to) {
   const auto groups = static_cast<std::size_t>(groups_of(kind, ins));
-  to.z.assign(static_cast<std::size_t>(padded_ins(kind, ins)), static_cast<std::uint8_t>(zero_point_of(kind)));
+  to.z.assign(static_cast<std::size_t>(padded_ins(kind, ins)), static_cast<std::uint8_t>(zero_code_of(kind)));
   to.scales.assign(groups, 0.0f);
   to.mids.assign(groups, 0.0f);
 }
 
 float factor_at(scheme kind, const std::byte* factors, std::int64_t index) {
+  if (factor_bytes(kind) == 1) return std::bit_cast<float>(std::to_integer<std::uint32_t>(factors[index]) << 23);
   return factor_bytes(kind) == 4 ? reinterpret_cast<const float*>(factors)[index]
                                  : f16_to_f32(reinterpret_cast<const std::uint16_t*>(factors)[index]);
 }
+/// Of powers of two the half: below 2^-125 they count as zero.
 void put_factor(scheme kind, std::byte* factors, std::int64_t index, float value) {
-  if (factor_bytes(kind) == 4)
+  if (factor_bytes(kind) == 1)
+    factors[index] = static_cast<std::byte>(std::bit_cast<std::uint32_t>(value / 2) >> 23);
+  else if (factor_bytes(kind) == 4)
     reinterpret_cast<float*>(factors)[index] = value;
   else
     reinterpret_cast<std::uint16_t*>(factors)[index] = f32_to_f16(value);
@@ -167,6 +185,8 @@ void encode_row(scheme kind, const float* row, std::int64_t ins, coded_row& to) 
       encode_symmetric8(row + first, n, z, scale);
     else if (kind == scheme::q4)
       encode_symmetric4(row + first, n, z, scale);
+    else if (kind == scheme::mxfp4)
+      encode_mxfp4(row + first, n, z, scale);
     else if (kind == scheme::u4g32)
       encode_line4(row + first, n, z, scale, mid);
     else
@@ -183,6 +203,8 @@ std::optional<scheme> scheme_of_blocks(dtype type) {
     case dtype::q4_1:
     case dtype::q4_k:
       return scheme::u4g32;
+    case dtype::mxfp4:
+      return scheme::mxfp4;
     default:
       return std::nullopt;
   }
@@ -191,7 +213,8 @@ std::optional<scheme> scheme_of_blocks(dtype type) {
 void copy_gguf_row(dtype type, const std::byte* row, std::int64_t ins, coded_row& to) {
   const scheme kind = scheme_of_blocks(type).value();
   prepare(kind, ins, to);
-  if (kind == scheme::u4g32) return to_nibbles(type, row, ins, to.z.data(), to.scales.data(), to.mids.data());
+  if (kind == scheme::u4g32 || kind == scheme::mxfp4)
+    return to_nibbles(type, row, ins, to.z.data(), to.scales.data(), to.mids.data());
   for (std::int64_t g = 0; g < ins / 32; ++g) {
     std::uint16_t scale;
     std::memcpy(&scale, row, 2);
@@ -212,6 +235,7 @@ std::optional<scheme> scheme_of_codes(const weight_codes& codes) {
     return is_row || (group > 0 && codes.group > 0 && codes.group % group == 0) ? std::optional(kind) : std::nullopt;
   };
   if (codes.layout == code_layout::floats) return std::nullopt;
+  if (codes.layout == code_layout::e2m1) return fits(scheme::mxfp4);
   if (codes.bits == 4) return fits(codes.zeros ? scheme::u4g32 : scheme::q4);
   return fits(is_row ? scheme::u8 : scheme::u8g64);
 }
@@ -268,7 +292,8 @@ void unpack_row(const matrix_view& w, std::int64_t out, float* to) {
     const std::int64_t index = (out / lanes * w.groups() + i / group) * lanes + out % lanes;
     int z = bytes[byte_index(w.kind, w.stored_ins(), out, i)];
     if (has_nibbles(w.kind)) z = i % 8 >= 4 ? z >> 4 : z & 15;
-    const float product = static_cast<float>(z - zero_point_of(w.kind)) * factor_at(w.kind, w.scales, index);
+    const float product =
+        static_cast<float>(level_of(w.kind, z) - zero_point_of(w.kind)) * factor_at(w.kind, w.scales, index);
     to[i] = has_mids(w.kind) ? factor_at(w.kind, w.mids, index) + product : product;
   }
 }

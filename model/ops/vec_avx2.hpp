@@ -97,6 +97,13 @@ inline void store_f16(std::uint16_t* p, f32x16 a) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p), _mm256_cvtps_ph(a.lo, mode));
   _mm_storeu_si128(reinterpret_cast<__m128i*>(p + 8), _mm256_cvtps_ph(a.hi, mode));
 }
+inline f32x16 load_powers(const std::uint8_t* p) {
+  const auto eight = [](const std::uint8_t* from) {
+    const __m256i exponents = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
+    return _mm256_castsi256_ps(_mm256_slli_epi32(exponents, 23));
+  };
+  return {eight(p), eight(p + 8)};
+}
 inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
   const __m256i high = _mm256_set1_epi32(static_cast<int>(0xffff0000u));
   const __m256i a = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(p));
@@ -165,6 +172,10 @@ inline weights low_nibbles(weights a) {
 }
 inline weights high_nibbles(weights a) {
   return low_nibbles({_mm256_srli_epi16(a.lo, 4), _mm256_srli_epi16(a.hi, 4)});
+}
+inline weights looked_up(weights nibbles, const std::uint8_t (&table)[16]) {
+  const __m256i bytes = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(table)));
+  return {_mm256_shuffle_epi8(bytes, nibbles.lo), _mm256_shuffle_epi8(bytes, nibbles.hi)};
 }
 
 using sums = i32x16;

@@ -63,6 +63,8 @@ inline sums whole(fine_sums s) {
 // Of nibbles sixteen bits hold the sums of a group, in two lanes for each output. With x = -8 times the sum of the
 // inputs a lane ends at (z - 4) * q of its own 16 inputs and -4 * q of the others': at most 16 * 127 * (11 + 4).
 constexpr bool sixteens_fit = false;
+// Levels reach 24: sums of half a group, from zero, are at most 8 * 24 * 127 in a lane.
+constexpr int inputs_of_levels = 16;
 struct nibble_inputs {
   __m256i v;
 };

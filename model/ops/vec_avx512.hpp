@@ -83,6 +83,11 @@ inline void store_f16(std::uint16_t* p, f32x16 a) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(p),
                       _mm512_cvtps_ph(a.v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
 }
+/// Powers of two, as the exponents that f32 has for them.
+inline f32x16 load_powers(const std::uint8_t* p) {
+  const __m512i exponents = _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p)));
+  return {_mm512_castsi512_ps(_mm512_slli_epi32(exponents, 23))};
+}
 /// Even and odd elements of 32 bf16 values.
 inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
   const __m512i v = _mm512_loadu_si512(p);
@@ -143,6 +148,11 @@ inline weights low_nibbles(weights a) {
 }
 inline weights high_nibbles(weights a) {
   return low_nibbles({_mm512_srli_epi16(a.v, 4)});
+}
+/// What a table has for each nibble.
+inline weights looked_up(weights nibbles, const std::uint8_t (&table)[16]) {
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));
+  return {_mm512_shuffle_epi8(_mm512_broadcast_i32x4(bytes), nibbles.v)};
 }
 
 /// 16 exact sums.

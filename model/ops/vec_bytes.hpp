@@ -49,6 +49,8 @@ inline nibble_inputs load_nibble_inputs(const std::int8_t* four) {
   return load_inputs(four);
 }
 using nibble_sums = sums;
+/// How many inputs these hold the sums of, where nibbles stand for levels.
+constexpr int inputs_of_levels = 32;
 inline nibble_sums start_nibbles(std::int32_t x) {
   return start(x);
 }

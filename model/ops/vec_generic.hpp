@@ -122,6 +122,13 @@ inline void store_f16(std::uint16_t* p, f32x16 a) {
   store(lanes, a);
   for (int i = 0; i < 16; ++i) p[i] = f32_to_f16(lanes[i]);
 }
+inline f32x16 load_powers(const std::uint8_t* p) {
+  std::uint32_t lanes[16];
+  for (int i = 0; i < 16; ++i) lanes[i] = static_cast<std::uint32_t>(p[i]) << 23;
+  f32x16 powers;
+  std::memcpy(&powers, lanes, sizeof powers);
+  return powers;
+}
 inline void load_bf16_pairs(const std::uint16_t* p, f32x16& even, f32x16& odd) {
   std::uint32_t pairs[16], low[16], high[16];
   std::memcpy(pairs, p, sizeof pairs);
@@ -197,6 +204,12 @@ inline weights low_nibbles(weights a) {
 inline weights high_nibbles(weights a) {
   for (auto& q : a.q) q = _mm_srli_epi16(q, 4);
   return low_nibbles(a);
+}
+inline weights looked_up(weights nibbles, const std::uint8_t (&table)[16]) {
+  std::uint8_t bytes[64];
+  std::memcpy(bytes, &nibbles, sizeof bytes);
+  for (std::uint8_t& byte : bytes) byte = table[byte];
+  return load_weights(bytes);
 }
 struct sums {
   __m128i part[8];

@@ -24,9 +24,17 @@ INLINED inline f32x16 numbers(const std::uint8_t* p, int j, std::int32_t zero, b
   return as_vector(__builtin_convertvector(number, floats));
 }
 
+/// Of mxfp4, likewise byte j of the levels that low or high nibbles stand for.
+INLINED inline f32x16 level_numbers(const std::uint8_t* p, int j, bool high) {
+  const weights codes = load_weights(p);
+  const weights levels = looked_up(high ? high_nibbles(codes) : low_nibbles(codes), mxfp4_levels);
+  return numbers(reinterpret_cast<const std::uint8_t*>(&levels), j, zero_point_of(scheme::mxfp4), false, false);
+}
+
 /// 16 scales or mids.
 INLINED inline f32x16 factors(scheme kind, const std::byte* all, std::int64_t index) {
   const std::byte* at = all + index * factor_bytes(kind);
+  if (factor_bytes(kind) == 1) return load_powers(reinterpret_cast<const std::uint8_t*>(at));
   return factor_bytes(kind) == 4 ? load(reinterpret_cast<const float*>(at))
                                  : load_f16(reinterpret_cast<const std::uint16_t*>(at));
 }
@@ -54,8 +62,9 @@ INLINED inline void unpack(const matrix_view& w, std::int64_t block, std::int64_
     const f32x16 scale = factors(w.kind, w.scales, index), mid = with_mids ? factors(w.kind, w.mids, index) : zero();
     const std::uint8_t* from = bytes + (block * ins + first) * lanes / (nibbles ? 2 : 1);
     for (int i = 0; i < count; ++i) {
-      const f32x16 z = nibbles ? numbers(from + i / 8 * 64, i % 4, 8, true, i % 8 >= 4)
-                               : numbers(from + i / 4 * 64, i % 4, 128, false, false);
+      const f32x16 z = has_levels(w.kind) ? level_numbers(from + i / 8 * 64, i % 4, i % 8 >= 4)
+                       : nibbles          ? numbers(from + i / 8 * 64, i % 4, 8, true, i % 8 >= 4)
+                                          : numbers(from + i / 4 * 64, i % 4, 128, false, false);
       store(to + i * lanes, with_mids ? mid + z * scale : z * scale);
     }
   }

@@ -98,5 +98,14 @@ TEST(half, bf16_comes_back_and_rounds_to_even) {
   EXPECT_TRUE(std::isnan(bf16_to_f32(f32_to_bf16(bits(0x7f800001)))));
 }
 
+TEST(half, the_floats_of_mxfp4_are_those_of_its_specification) {
+  constexpr float magnitudes[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  for (std::uint8_t code = 0; code < 16; ++code)
+    EXPECT_EQ(e2m1_to_f32(code), code < 8 ? magnitudes[code] : -magnitudes[code - 8]);
+  for (int exponent = 0; exponent < 255; ++exponent)
+    EXPECT_EQ(e8m0_to_f32(static_cast<std::uint8_t>(exponent)), std::ldexp(1.0f, exponent - 127));
+  EXPECT_TRUE(std::isnan(e8m0_to_f32(255)));
+}
+
 }  // namespace
 }  // namespace troupe

@@ -215,7 +215,8 @@ asked_answer read_response(const request_fields& from, const served_model& serve
   const json chat = chat_of_response(from);
   chat_order asked = read_as_chat(request_fields(chat), served, own_fields);
   asked.order.include_usage = asked.order.stream;  // the last event reports usage
-  auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order), std::move(asked.reader));
+  auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order),
+                                                   std::move(asked.reader));
   return {std::move(asked.order), std::move(format)};
 }
 

@@ -52,7 +52,7 @@ class device_weights::mover {
   void move(const std::vector<expert_weights>& from, matrix_view expert_weights::*which,
             std::vector<expert_weights>& to) {
     const matrix_view& first = from.front().*which;
-    const matrix_bytes bytes = packed_bytes(first.kind, first.outs, first.ins);
+    const matrix_bytes bytes = part_bytes(first.kind, first.outs, first.ins);
     for (std::size_t i = 0; i < from.size(); ++i) to[i].*which = from[i].*which;
     const auto move_part = [&](const std::byte* matrix_view::*part, std::size_t size) {
       for (std::size_t i = 0; i < from.size(); ++i) (to[i].*which).*part = put((from[i].*which).*part, size);

@@ -111,6 +111,8 @@ void multiply_visits(scheme kind, const stream& on, same_kind products, const ex
       return multiply_visits<scheme::q4>(on, products, inputs);
     case scheme::u4g32:
       return multiply_visits<scheme::u4g32>(on, products, inputs);
+    case scheme::mxfp4:
+      return multiply_visits<scheme::mxfp4>(on, products, inputs);
   }
 }
 

@@ -116,6 +116,8 @@ void multiply(scheme kind, const stream& on, std::span<const product* const> pro
       return multiply<scheme::q4>(on, products, inputs);
     case scheme::u4g32:
       return multiply<scheme::u4g32>(on, products, inputs);
+    case scheme::mxfp4:
+      return multiply<scheme::mxfp4>(on, products, inputs);
   }
 }
 

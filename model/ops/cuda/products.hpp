@@ -100,11 +100,17 @@ template <scheme Kind>
 constexpr bool has_whole_sums = std::is_same_v<sum_of<Kind>, int>;
 
 /// A lane's weights of one step, from its first and second words of two outputs (of nibbles: the first), as signed
-/// bytes or bf16 pairs. Nibbles come as sixteen times their value: that spares a shift.
+/// bytes or bf16 pairs. Nibbles without levels come as sixteen times their value: that spares a shift.
 template <scheme Kind>
 __device__ void make_fragment(uint2 first, uint2 second, std::uint32_t (&a)[4]) {
   constexpr std::uint32_t flip = 0x80808080u, high = 0xf0f0f0f0u;
-  if constexpr (has_nibbles(Kind)) {
+  if constexpr (has_levels(Kind)) {
+    const uint2 x = mxfp4_numbers(first.x), y = mxfp4_numbers(first.y);
+    a[0] = x.x;
+    a[1] = y.x;
+    a[2] = x.y;
+    a[3] = y.y;
+  } else if constexpr (has_nibbles(Kind)) {
     a[0] = ((first.x << 4) & high) ^ flip;
     a[1] = ((first.y << 4) & high) ^ flip;
     a[2] = (first.x & high) ^ flip;
@@ -193,7 +199,7 @@ __device__ void multiply_stage(sum_of<Kind> (&sum)[4], const weight_fragments& a
     for (int group = 0; group < stage_groups<Kind>; ++group) {
       int s[4] = {};
       for (int step = group * group_steps; step < (group + 1) * group_steps; ++step) mma_s8(s, a[step], b[step]);
-      if constexpr (has_nibbles(Kind))
+      if constexpr (has_nibbles(Kind) && !has_levels(Kind))
         for (int& product : s) product >>= 4;
       add_scaled(sum, s, scales.scale[group]);
       if constexpr (has_mids(Kind)) add_mids(sum, totals.of_row[group], scales.mid[group]);

@@ -54,7 +54,7 @@ struct table_reader : packed_table {
     const std::int64_t index = (block * groups + group) * outs_per_block + lane;
     const float factor = factor_at(Kind, scales, index), mid = has_mids(Kind) ? factor_at(Kind, mids, index) : 0.0f;
     const auto element = [&](int i) {
-      const int z = static_cast<int>(numbers >> (8 * i) & 255) - zero_point_of(Kind);
+      const int z = weight_number<Kind>(numbers >> (8 * i) & 255);
       const float product = static_cast<float>(z) * factor;
       return has_mids(Kind) ? mid + product : product;
     };
@@ -86,6 +86,8 @@ __device__ void read_any_row(const packed_table& table, std::int32_t token, held
       return read_row<scheme::q4>(table, token, row);
     case scheme::u4g32:
       return read_row<scheme::u4g32>(table, token, row);
+    case scheme::mxfp4:
+      return read_row<scheme::mxfp4>(table, token, row);
   }
 }
 

@@ -75,9 +75,9 @@ struct weight_piece {
   __device__ int whole(int which, int i) const {
     if constexpr (has_nibbles(Kind)) {
       const std::uint32_t both = word(which, 0) >> (8 * (i % 4));
-      return static_cast<int>(i < 4 ? both & 15 : both >> 4 & 15) - 8;
+      return weight_number<Kind>(i < 4 ? both & 15 : both >> 4 & 15);
     } else {
-      return static_cast<int>(word(which, 0) >> (8 * i) & 255) - 128;
+      return weight_number<Kind>(word(which, 0) >> (8 * i) & 255);
     }
   }
   __device__ void load_scales(const weight_job& w, std::int64_t block, std::int64_t lane, std::int64_t in) {
@@ -118,6 +118,8 @@ void for_scheme(scheme kind, const Start& start) {
       return start.template operator()<scheme::q4>();
     case scheme::u4g32:
       return start.template operator()<scheme::u4g32>();
+    case scheme::mxfp4:
+      return start.template operator()<scheme::mxfp4>();
   }
 }
 

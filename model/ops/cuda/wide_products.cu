@@ -7,7 +7,8 @@ namespace troupe::cuda {
 bool can_multiply_wide(scheme kind, std::int64_t ins) {
   const bool has_whole_pieces = packed_block_bytes(kind, padded_ins(kind, ins)) % swizzled_row_bytes == 0;
   const bool has_whole_sums = !has_mids(kind) || group_of(kind) == 0 || padded_row(ins) % wide_stage_ins == 0;
-  return is_hopper() && has_whole_pieces && has_whole_sums;
+  const bool has_whole_factors = factor_bytes(kind) != 1;  // a stage's are wide_factor_bytes
+  return is_hopper() && has_whole_pieces && has_whole_sums && has_whole_factors;
 }
 
 void multiply_wide(scheme kind, const stream& on, std::span<const product* const> products, const coded_inputs& in,

@@ -31,7 +31,7 @@ class quantize : public program {
 
 TEST_F(quantize, writes_a_folder_that_gives_the_same_tokens) {
   const auto model = readable_model();
-  for (const std::string scheme : {"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32"}) {
+  for (const std::string scheme : {"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32", "mxfp4"}) {
     const auto out = path("as-" + scheme);
     const result done = run({"quantize", model.string(), "--scheme", scheme, "--out", out.string()});
     ASSERT_EQ(done.code, 0) << done.error;

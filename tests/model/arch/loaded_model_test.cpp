@@ -72,6 +72,7 @@ TEST(stored_scheme, of_blocks_without_a_scheme_of_their_own_is_u8g64) {
   EXPECT_EQ(stored(dtype::q8_0, {}), scheme::q8);
   EXPECT_EQ(stored(dtype::q8_0, scheme::q8, {"up_proj"}), scheme::q8);
   EXPECT_EQ(stored(dtype::q4_0, {}), scheme::q4);
+  EXPECT_EQ(stored(dtype::mxfp4, {}), scheme::mxfp4);
   for (const auto type : {dtype::q4_1, dtype::q4_k}) {
     EXPECT_EQ(stored(type, {}), scheme::u4g32);
     EXPECT_EQ(stored(type, scheme::q4), scheme::q4);
@@ -135,6 +136,32 @@ TEST_F(packed_models, have_the_codes_of_their_source) {
           ASSERT_NEAR(row[i], known.weight(static_cast<int>(out), static_cast<int>(i)), rounding);
       }
     }
+  }
+}
+
+/// Codes and exponents as gpt-oss has them for its experts, here for every other row of a matrix.
+TEST_F(packed_models, have_the_floats_of_mxfp4_of_their_source) {
+  model_files source = open_model(golden / "llama");
+  weight_source& weight = source.weights.at("model.layers.0.self_attn.o_proj.weight");
+  const std::int64_t rows = 2 * weight.outs, groups = weight.ins / 32;
+  std::string blocks, scales;
+  for (std::int64_t i = 0; i < rows * groups * 16; ++i) blocks += static_cast<char>(i * 37 % 256);
+  for (std::int64_t i = 0; i < rows * groups; ++i) scales += static_cast<char>(60 + i % 130);
+  test::known_tensors file;
+  file.add("o_blocks", dtype::u8, {1, rows, groups, 16}, blocks);
+  file.add("o_scales", dtype::u8, {1, rows, groups}, scales);
+  weight.codes = find_mxfp4(file.set, "o", {1, rows, 0, 1, 2}, weight.outs, weight.ins);
+  const fs::path packed = folder_.path() / "packed";
+  const file_descriptor to(::open(packed.c_str(), O_RDWR | O_CREAT, 0600));
+  write_packed(source, {}, pool_, {to.number(), packed.string(), ""});
+  const loaded_model model = read_packed(mapped_file(packed), source.config);
+  const matrix_view& output = model.layers[0].o.w;
+  ASSERT_EQ(output.kind, scheme::mxfp4);
+  std::vector<float> expected(static_cast<std::size_t>(weight.ins)), row(expected.size());
+  for (std::int64_t out = 0; out < weight.outs; ++out) {
+    weight.codes->read_row(out, expected.data());
+    unpack_row(output, out, row.data());
+    EXPECT_EQ(row, expected) << out;
   }
 }
 
@@ -302,7 +329,7 @@ TEST_F(packed_models, take_the_size_that_is_foretold) {
 }
 
 TEST_F(packed_models, of_four_bits_have_eight_where_it_counts) {
-  for (const scheme kind : {scheme::q4, scheme::u4g32}) {
+  for (const scheme kind : {scheme::q4, scheme::u4g32, scheme::mxfp4}) {
     const auto model = load(kind);
     const auto& layer = model->layers[0];
     for (const auto* matrix : {&model->embeddings, &model->head, &layer.k.w, &layer.v.w})

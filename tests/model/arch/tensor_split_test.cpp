@@ -24,10 +24,11 @@ INSTANTIATE_TEST_SUITE_P(
                     split_case{"gpt2", scheme::q8, kv_kind::i8}, split_case{"gpt2", scheme::q4, kv_kind::f16},
                     split_case{"qwen2", scheme::u8, kv_kind::i8}, split_case{"qwen2", scheme::f32, kv_kind::f32},
                     split_case{"qwen3", scheme::q8, kv_kind::f16}, split_case{"qwen3", scheme::u8g64, kv_kind::f16},
-                    split_case{"llama", scheme::u4g32, kv_kind::f16}, split_case{"phi3", scheme::u8, kv_kind::f16},
-                    split_case{"gemma3", scheme::u8, kv_kind::f16}, split_case{"gemma3", scheme::f32, kv_kind::i8},
-                    split_case{"granite", scheme::u8, kv_kind::f16}, split_case{"gemma2", scheme::u8, kv_kind::f16},
-                    split_case{"olmo2", scheme::u8, kv_kind::f16}, split_case{"olmo2", scheme::f32, kv_kind::f32}),
+                    split_case{"llama", scheme::u4g32, kv_kind::f16}, split_case{"llama", scheme::mxfp4, kv_kind::f16},
+                    split_case{"phi3", scheme::u8, kv_kind::f16}, split_case{"gemma3", scheme::u8, kv_kind::f16},
+                    split_case{"gemma3", scheme::f32, kv_kind::i8}, split_case{"granite", scheme::u8, kv_kind::f16},
+                    split_case{"gemma2", scheme::u8, kv_kind::f16}, split_case{"olmo2", scheme::u8, kv_kind::f16},
+                    split_case{"olmo2", scheme::f32, kv_kind::f32}),
     [](const auto& info) { return name_of(info); });
 
 TEST(tensor_split, columns_are_shared_out_whole_and_evenly) {

@@ -150,7 +150,7 @@ TEST_P(gguf_blocks, become_the_floats_of_the_reference) {
 
 INSTANTIATE_TEST_SUITE_P(gguf, gguf_blocks,
                          ::testing::Values("Q4_0", "Q4_1", "Q5_0", "Q5_1", "Q8_0", "Q2_K", "Q3_K", "Q4_K", "Q5_K",
-                                           "Q6_K", "IQ4_NL", "IQ4_XS"),
+                                           "Q6_K", "IQ4_NL", "IQ4_XS", "MXFP4"),
                          [](const auto& info) { return info.param; });
 
 TEST(gguf, metadata_alone_says_the_same) {
@@ -226,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(
                  }),
                  "5760 bytes"},
         bad_case{"block_tail_k", changed([](auto& b) { b.tensor("t", {128}, 12, page); }), "blocks of 256"},
-        bad_case{"type_mxfp4", changed([](auto& b) { b.tensor("t", {256}, 39, page); }), "MXFP4"},
+        bad_case{"type_nvfp4", changed([](auto& b) { b.tensor("t", {256}, 40, page); }), "NVFP4"},
         bad_case{"type_unknown", changed([](auto& b) { b.tensor("t", {256}, 999, page); }), "999"},
         bad_case{"block_tail", changed([](auto& b) { b.tensor("t", {33}, 8, page); }), "blocks of 32"},
         bad_case{"size_negative", changed([](auto& b) { b.tensor("t", {1ull << 63}, 0, page); }), "negative"},

@@ -429,6 +429,7 @@ TEST(hf_config, says_who_quantized_the_weights) {
   EXPECT_EQ(codes(coded({{"quant_method", "gptq"}, {"checkpoint_format", "gptq_v2"}})).format, code_format::gptq_v2);
   EXPECT_TRUE(codes(coded({{"quant_method", "gptq"}, {"sym", true}})).is_symmetric);
   EXPECT_EQ(codes(coded({{"quant_method", "awq"}, {"version", "gemm"}})).format, code_format::awq);
+  EXPECT_EQ(codes(coded({{"quant_method", "mxfp4"}})).format, code_format::mxfp4);
   const auto fp8 = codes(coded({{"quant_method", "fp8"}, {"weight_block_size", {64, 32}}}));
   EXPECT_EQ(fp8.format, code_format::fp8);
   EXPECT_EQ(fp8.block_outs, 64);
@@ -449,6 +450,9 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"type_number", "llama", {{"model_type", 3}}, "model_type"},
         bad_field{"quantized_list", "llama", {{"quantization_config", {1}}}, "quantization_config"},
         bad_field{"quantized_strangely", "llama", coded({{"quant_method", "bitsandbytes"}}), "\"bitsandbytes\""},
+        bad_field{"other_mxfp4", "llama",
+                  coded({{"quant_method", "compressed-tensors"}, {"format", "mxfp4-pack-quantized"}}),
+                  "\"mxfp4-pack-quantized\", which is not supported"},
         bad_field{"gptq_width", "llama", coded({{"quant_method", "gptq"}, {"bits", 3}}), "weights of 3 bits"},
         bad_field{"gptq_format", "llama", coded({{"quant_method", "gptq"}, {"checkpoint_format", "marlin"}}), "marlin"},
         bad_field{"awq_version", "llama", coded({{"quant_method", "awq"}, {"version", "gemv"}}), "gemv"},

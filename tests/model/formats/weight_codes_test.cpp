@@ -1,5 +1,6 @@
 #include "model/formats/weight_codes.hpp"
 
+#include <cmath>
 #include <random>
 
 #include <gmock/gmock.h>
@@ -70,6 +71,53 @@ TEST(weight_codes, of_compressed_tensors_are_packed_or_bytes) {
     const known_codes known = known_codes::drawn(8, 5, 12, 1, !has_zeros);
     expect_weights(known, known.as_bytes(has_zeros), code_format::compressed);
   }
+}
+
+/// The experts of gpt-oss: 3 matrices of 8 rows, 64 inputs each.
+known_tensors mxfp4_experts() {
+  known_tensors file;
+  std::string blocks, scales;
+  for (int i = 0; i < 3 * 8 * 2 * 16; ++i) blocks += static_cast<char>(i * 37 % 256);
+  for (int i = 0; i < 3 * 8 * 2; ++i) scales += static_cast<char>(100 + i);
+  file.add("experts.up_blocks", dtype::u8, {3, 8, 2, 16}, blocks);
+  file.add("experts.up_scales", dtype::u8, {3, 8, 2}, scales);
+  return file;
+}
+
+/// A row of all matrices, counted through. Of each byte the low four bits come first.
+float mxfp4_weight(int row, int in) {
+  constexpr float magnitudes[] = {0, 0.5f, 1, 1.5f, 2, 3, 4, 6};
+  const int code = (row * 32 + in / 2) * 37 % 256 >> in % 2 * 4 & 15;
+  return std::ldexp(code < 8 ? magnitudes[code] : -magnitudes[code - 8], 100 + row * 2 + in / 32 - 127);
+}
+
+TEST(weight_codes, of_mxfp4_may_be_some_rows_of_one_of_several_matrices) {
+  const known_tensors file = mxfp4_experts();
+  std::vector<float> row(64);
+  for (int matrix = 0; matrix < 3; ++matrix)
+    for (int first = 0; first < 2; ++first) {
+      const auto codes = find_mxfp4(file.set, "experts.up", {3, 8, matrix, first, 2}, 4, 64);
+      ASSERT_TRUE(codes);
+      for (int out = 0; out < 4; ++out) {
+        codes->read_row(out, row.data());
+        for (int in = 0; in < 64; ++in)
+          EXPECT_EQ(row[static_cast<std::size_t>(in)], mxfp4_weight(matrix * 8 + first + 2 * out, in));
+      }
+    }
+  EXPECT_FALSE(find_mxfp4(file.set, "experts.down", {3, 8, 0}, 8, 64));
+}
+
+TEST(weight_codes, of_mxfp4_are_refused_by_the_tensor_that_does_not_fit) {
+  known_tensors file = mxfp4_experts();
+  const auto found = [&](std::int64_t rows, std::int64_t ins) {
+    return refusal([&] { find_mxfp4(file.set, "experts.up", {3, rows, 0}, rows, ins); });
+  };
+  EXPECT_THAT(found(9, 64), AllOf(HasSubstr("\"experts.up_blocks\", U8 [3, 8, 2, 16], should be U8 [3, 9, 2, 16]")));
+  EXPECT_THAT(found(8, 70), HasSubstr("of [8, 70] in MXFP4"));
+  file.set.tensors["experts.up_scales"].shape = {3, 16};
+  EXPECT_THAT(found(8, 64), HasSubstr("\"experts.up_scales\", U8 [3, 16], should be U8 [3, 8, 2]"));
+  file.set.tensors.erase("experts.up_scales");
+  EXPECT_THAT(found(8, 64), HasSubstr("\"experts.up_blocks\" needs \"experts.up_scales\" beside it"));
 }
 
 /// Of all values of eight bits but NaN; scales are of blocks of 4 x 8, of rows, or of all.

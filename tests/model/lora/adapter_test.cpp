@@ -87,7 +87,7 @@ TEST(lora_adapter, keeps_others_in_f32_unless_halves_are_asked_for) {
 
 TEST(lora_adapter, is_kept_in_halves_beside_a_quantized_base_alone) {
   for (const char* as_it_is : {"", "native", "f32"}) EXPECT_EQ(precision_beside(as_it_is), adapter_precision::exact);
-  for (const char* rounded : {"u8", "u8g64", "q8", "q4", "u4g32", "bf16"})
+  for (const char* rounded : {"u8", "u8g64", "q8", "q4", "u4g32", "mxfp4", "bf16"})
     EXPECT_EQ(precision_beside(rounded), adapter_precision::half);
 }
 

@@ -137,6 +137,21 @@ inline __m256i to_f16(__m512 a, int) {
 inline __m512i widened(__m256i a) {
   return in_halves<__m512i, __m256i>([&](int i) { return _mm256_cvtepi8_epi16(half<__m128i>(a, i)); });
 }
+inline __m512i words_of_bytes(__m128i a) {
+  std::uint8_t narrow[16];
+  std::memcpy(narrow, &a, sizeof narrow);
+  unsigned_words wide;
+  for (int i = 0; i < 16; ++i) wide[i] = narrow[i];
+  return __m512i(wide);
+}
+inline __m512i four_times(__m128i a) {
+  const __m256i twice = _mm256_broadcastsi128_si256(a);
+  return join<__m512i>(twice, twice);
+}
+inline __m512i shuffled_bytes(__m512i a, __m512i places) {
+  return in_halves<__m512i, __m256i>(
+      [&](int i) { return _mm256_shuffle_epi8(half<__m256i>(a, i), half<__m256i>(places, i)); });
+}
 inline __m256i to_halves(__m512i a) {
   std::int16_t low[16];
   for (int i = 0; i < 16; ++i) low[i] = static_cast<std::int16_t>(words(a)[i]);
@@ -174,6 +189,7 @@ inline __m512 keep(__mmask16 mask, __m512 a) {
 #define _mm512_add_epi32 stand_in::add_words
 #define _mm512_add_ps stand_in::add
 #define _mm512_and_si512 stand_in::both
+#define _mm512_broadcast_i32x4 stand_in::four_times
 #define _mm512_castps_si512 __m512i
 #define _mm512_castsi512_ps __m512
 #define _mm512_cmp_ps_mask stand_in::greater
@@ -181,6 +197,7 @@ inline __m512 keep(__mmask16 mask, __m512 a) {
 #define _mm512_cvtepi32_epi8 stand_in::to_bytes
 #define _mm512_cvtepi32_ps stand_in::to_floats
 #define _mm512_cvtepi8_epi16 stand_in::widened
+#define _mm512_cvtepu8_epi32 stand_in::words_of_bytes
 #define _mm512_cvtph_ps stand_in::from_f16
 #define _mm512_cvtps_epi32 stand_in::to_words
 #define _mm512_cvtps_ph stand_in::to_f16
@@ -201,6 +218,7 @@ inline __m512 keep(__mmask16 mask, __m512 a) {
 #define _mm512_set1_ps stand_in::all
 #define _mm512_setzero_ps() stand_in::all(0)
 #define _mm512_setzero_si512() stand_in::all_words(0)
+#define _mm512_shuffle_epi8 stand_in::shuffled_bytes
 #define _mm512_slli_epi32 stand_in::left
 #define _mm512_sqrt_ps stand_in::root
 #define _mm512_srai_epi32 stand_in::right

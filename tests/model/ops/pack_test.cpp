@@ -31,6 +31,8 @@ double most_error(scheme kind, const float* row, std::int64_t n) {
       return most * 0.19;  // the far end may be cut off by a level
     case scheme::u4g32:
       return (high - low) * 0.12 + most / 2000;  // likewise; the mid is rounded
+    case scheme::mxfp4:
+      return most * 0.2501;  // what is just below eight is cut off to six
   }
   return 0;
 }
@@ -189,6 +191,52 @@ TEST(pack, takes_every_nibble_of_gguf_rows_and_rounds_scales_and_mids_to_f16) {
         ASSERT_NEAR(back[i], expected[i], largest / 2048 + 1e-7) << name_of(type) << " at " << i;
       }
     }
+}
+
+/// What a row of mxfp4 reads as once it is packed.
+std::vector<float> packed_and_read(const coded_row& coded, std::int64_t n) {
+  aligned_buffer<std::byte> memory(packed_bytes(scheme::mxfp4, 1, n).total());
+  matrix_packer(scheme::mxfp4, 1, n, memory.data()).put(0, coded);
+  std::vector<float> back(static_cast<std::size_t>(n));
+  unpack_row(view_of(scheme::mxfp4, 1, n, memory.data()), 0, back.data());
+  return back;
+}
+
+/// The largest weight has the exponent of four times the scale: here both groups' largest decides. Ties go to the even
+/// one, what is beyond six is cut off.
+TEST(pack, quantizes_to_mxfp4_as_its_specification_says) {
+  std::vector<float> row(64, 0.0f), expected(64, 0.0f);
+  const std::pair<float, float> as_is[] = {{7.5f, 6},   {0.25f, 0}, {0.26f, 0.5f},  {0.75f, 1},
+                                           {1.25f, 1},  {1.75f, 2}, {-1.3f, -1.5f}, {2.5f, 2},
+                                           {-3.5f, -4}, {5, 4},     {-5.1f, -6},    {-0.2f, 0}};
+  for (std::size_t i = 0; i < std::size(as_is); ++i) {
+    row[i] = as_is[i].first, expected[i] = as_is[i].second;
+    row[32 + i] = as_is[i].first / 1024, expected[32 + i] = as_is[i].second / 1024;
+  }
+  coded_row coded;
+  encode_row(scheme::mxfp4, row.data(), 64, coded);
+  EXPECT_EQ(coded.scales, (std::vector{1.0f, 1.0f / 1024}));
+  EXPECT_EQ(packed_and_read(coded, 64), expected);
+}
+
+/// A block of GGUF for each exponent: each level of each of them but of those whose largest weight is below 2^-123.
+TEST(pack, takes_every_exponent_of_mxfp4) {
+  for (int exponent = 0; exponent < 255; ++exponent) {
+    std::vector<std::byte> block{static_cast<std::byte>(exponent)};
+    for (int i = 0; i < 16; ++i) block.push_back(static_cast<std::byte>(i | (15 - i) << 4));
+    std::vector<float> expected(32);
+    to_floats(dtype::mxfp4, block.data(), 32, expected.data());
+    if (exponent < 2) expected.assign(32, 0.0f);
+    coded_row coded;
+    copy_gguf_row(dtype::mxfp4, block.data(), 32, coded);
+    EXPECT_EQ(packed_and_read(coded, 32), expected) << exponent;
+  }
+}
+
+TEST(pack, keeps_what_is_not_a_number_in_mxfp4_from_becoming_one) {
+  const std::vector<float> back = packed_and_read({std::vector<std::uint8_t>(64, 0), {NAN, 1.0f}, {0.0f, 0.0f}}, 64);
+  EXPECT_TRUE(std::isnan(back[0]));
+  EXPECT_EQ(back[32], 0.0f);
 }
 
 TEST(pack, refuses_an_unknown_scheme_by_name) {

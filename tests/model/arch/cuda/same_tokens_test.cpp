@@ -44,6 +44,7 @@ INSTANTIATE_TEST_SUITE_P(on_a_gpu, same_tokens,
                                          same_tokens_case{"qwen3-moe", scheme::u8, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"mixtral", scheme::bf16, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"mixtral", scheme::q4, kv_kind::f16, first_gpu, length},
+                                         same_tokens_case{"llama", scheme::mxfp4, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"qwen3-moe", scheme::f32, kv_kind::f16, first_gpu, length},
                                          same_tokens_case{"qwen2", scheme::u8, kv_kind::i8, first_gpu, length}),
                          [](const auto& info) { return name_of(info); });

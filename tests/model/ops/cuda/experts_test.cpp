@@ -175,7 +175,7 @@ struct expert_matrices {
 
   expert_matrices(random_data& random, scheme kind, int experts, std::int64_t outs, std::int64_t ins)
       : memory(std::size_t(experts) * packed_bytes(kind, outs, ins).total()) {
-    const matrix_bytes bytes = packed_bytes(kind, outs, ins);
+    const matrix_bytes bytes = part_bytes(kind, outs, ins);
     first = view_of(kind, outs, ins, memory.data());
     first.scales = bytes.scales ? memory.data() + std::size_t(experts) * bytes.weights : nullptr;
     first.mids = bytes.mids ? memory.data() + std::size_t(experts) * (bytes.weights + bytes.scales) : nullptr;

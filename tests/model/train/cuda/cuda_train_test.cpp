@@ -120,12 +120,13 @@ INSTANTIATE_TEST_SUITE_P(
     testing::Values(
         wanted{"llama", scheme::bf16}, wanted{"gpt2", scheme::u8}, wanted{"qwen3", scheme::u8g64},
         wanted{"mistral", scheme::q8}, wanted{"qwen2", scheme::q4}, wanted{"qwen3", scheme::u4g32},
-        wanted{"llama", scheme::bf16, train_precision::fine}, wanted{"gpt2", scheme::u8, train_precision::fine},
-        wanted{"qwen3", scheme::u8g64, train_precision::fine}, wanted{"mistral", scheme::q8, train_precision::fine},
-        wanted{"qwen2", scheme::q4, train_precision::fine}, wanted{"phi3", scheme::u8, train_precision::fine},
-        wanted{"smollm3", scheme::u8, train_precision::fine}, wanted{"gemma3", scheme::u8, train_precision::fine},
-        wanted{"granite", scheme::u8, train_precision::fine}, wanted{"gemma2", scheme::u8, train_precision::fine},
-        wanted{"olmo2", scheme::u8, train_precision::fine}, wanted{"gpt2", scheme::u4g32, train_precision::fine}),
+        wanted{"llama", scheme::mxfp4}, wanted{"llama", scheme::bf16, train_precision::fine},
+        wanted{"gpt2", scheme::u8, train_precision::fine}, wanted{"qwen3", scheme::u8g64, train_precision::fine},
+        wanted{"mistral", scheme::q8, train_precision::fine}, wanted{"qwen2", scheme::q4, train_precision::fine},
+        wanted{"phi3", scheme::u8, train_precision::fine}, wanted{"smollm3", scheme::u8, train_precision::fine},
+        wanted{"gemma3", scheme::u8, train_precision::fine}, wanted{"granite", scheme::u8, train_precision::fine},
+        wanted{"gemma2", scheme::u8, train_precision::fine}, wanted{"olmo2", scheme::u8, train_precision::fine},
+        wanted{"gpt2", scheme::u4g32, train_precision::fine}),
     name_of_case);
 
 /// bf16 has 8 bits. Over all parameters gradients are off by 1 to 7% with these models, which have so few inputs that
