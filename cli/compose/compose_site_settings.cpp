@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/blocks.hpp"
 #include "base/paths.hpp"
 #include "cli/compose/compose_site.hpp"
 #include "cli/compose/worker_speed.hpp"
