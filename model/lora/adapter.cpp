@@ -1,7 +1,6 @@
 #include "model/lora/adapter.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <cmath>
 #include <string_view>
 
@@ -102,7 +101,9 @@ lora_adapter::lora_adapter(const adapter_file& file, std::int64_t layers, adapte
   std::vector<packed_part> parts;
   std::size_t total = 0;
   for (const auto& part : file.parts) {
-    assert(part.rank <= most_adapter_rank);
+    if (part.rank > most_adapter_rank)
+      refuse("adapter for {}: rank {} is above {}: use an adapter of lower rank", part.name(), part.rank,
+             most_adapter_rank);
     parts.emplace_back(part, precision);
     total += parts.back().bytes();
     max_rank_ = std::max(max_rank_, part.rank);
