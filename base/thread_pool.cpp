@@ -1,7 +1,6 @@
 #include "base/thread_pool.hpp"
 
 #include <algorithm>
-#include <cassert>
 #include <chrono>
 #include <utility>
 
@@ -18,6 +17,7 @@ constexpr auto spin_time = std::chrono::microseconds(50);
 // Where a ticket has its parts: the next task in its lowest bits, then the task count, then the generation.
 constexpr int task_bits = 20, generation_shift = 2 * task_bits;
 constexpr std::uint64_t task_mask = (std::uint64_t{1} << task_bits) - 1;
+constexpr int most_tasks = static_cast<int>(task_mask);
 
 std::uint64_t make_ticket(std::uint64_t generation, int tasks) {
   return generation << generation_shift | static_cast<std::uint64_t>(tasks) << task_bits;
@@ -72,9 +72,17 @@ void thread_pool::stop() {
 }
 
 void thread_pool::run_job(int count, job_function function, void* context) {
-  assert(static_cast<std::uint64_t>(count) <= task_mask);
   function_ = function;
   context_ = context;
+  for (int first = 0; first < count;) {
+    const int part = std::min(count - first, most_tasks);
+    run_part(first, part);
+    first += part;
+  }
+}
+
+void thread_pool::run_part(int first, int count) {
+  first_ = first;
   done_.store(0, std::memory_order_relaxed);
   const std::uint64_t generation = (ticket_.load(std::memory_order_relaxed) >> generation_shift) + 1;
   ticket_.store(make_ticket(generation, count), std::memory_order_release);
@@ -92,7 +100,7 @@ bool thread_pool::take_one(int thread) {
     if (exhausted(seen)) return false;
   } while (!ticket_.compare_exchange_weak(seen, seen + 1, std::memory_order_acquire));
   try {
-    function_(context_, static_cast<int>(next_task(seen)), thread);
+    function_(context_, first_ + static_cast<int>(next_task(seen)), thread);
   } catch (...) {
     const std::lock_guard lock(fault_mutex_);
     fault_ = std::current_exception();

@@ -47,10 +47,19 @@ class thread_pool {
     });
   }
 
+  /// Calls `work(index)` once for every index in [0, size), `piece` of them a task: a few are not worth handing over.
+  template <class Work>
+  void run_each(std::int64_t size, std::int64_t piece, Work&& work) {
+    run_pieces(size, piece, [&](std::int64_t first, std::int64_t count, int) {
+      for (std::int64_t i = first; i < first + count; ++i) work(static_cast<int>(i));
+    });
+  }
+
  private:
   using job_function = void (*)(void* context, int index, int thread);
 
   void run_job(int count, job_function function, void* context);
+  void run_part(int first, int count);
   bool take_one(int thread);
   void help(int thread);
   void stop();
@@ -61,6 +70,7 @@ class thread_pool {
   alignas(64) std::atomic<int> done_{0};
   alignas(64) job_function function_ = nullptr;
   void* context_ = nullptr;
+  int first_ = 0;  // task of the ticket: a job of more than it counts is done in parts
   std::atomic<bool> stopping_{false};
   std::mutex fault_mutex_;
   std::exception_ptr fault_;  // of a task of this job

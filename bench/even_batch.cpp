@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/blocks.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/random_adapter.hpp"
 #include "bench/timing.hpp"

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <unordered_set>
 
+#include "base/blocks.hpp"
 #include "bench/percentiles.hpp"
 #include "model/arch/kv_storage.hpp"
 

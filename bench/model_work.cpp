@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/blocks.hpp"
 #include "model/arch/kv_storage.hpp"
 #include "model/arch/single_sequence.hpp"
 

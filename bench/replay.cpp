@@ -2,6 +2,7 @@
 
 #include <optional>
 
+#include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "bench/timing.hpp"
 #include "model/arch/single_sequence.hpp"

@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "bench/percentiles.hpp"
 

@@ -43,7 +43,7 @@ prompting::prompting(const std::filesystem::path& model, model_config config, st
       config_(std::move(config)),
       context_(context > 0 ? std::min(context, config_.context) : config_.context),
       readable_(!tokenizer_kind(model).empty()),
-      tokens_(readable_ ? open_tokenizer(model) : no_tokenizer()),
+      tokens_(readable_ ? load_tokenizer(model) : no_tokenizer()),
       end_tokens_(end_tokens_of(config_, *tokens_)),
       spelled_(spelled_bytes(*tokens_)),
       longest_token_(longest_token(*tokens_)) {

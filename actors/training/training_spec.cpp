@@ -112,7 +112,7 @@ void visit_settings(Spec& spec, Visit& visit) {
   visit("rank", lora.factors.rank, 1, most_adapter_rank);
   visit("alpha", lora.factors.alpha, 1e-6, 1e6);
   visit("rslora", lora.factors.rank_stabilized);
-  visit("dropout", lora.dropout, 0.0, 0.95);
+  visit("dropout", run.dropout, 0.0, 0.95);
   visit("targets", lora.targets);
   visit.patterns("rank_of", lora.factors.rank_pattern);
   visit.patterns("alpha_of", lora.factors.alpha_pattern);
@@ -184,7 +184,6 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   spec.run.schedule = schedule_from_name(schedule);
   spec.run.precision = precision_from_name(precision);
   spec.run.keep_activations = !low_memory;
-  spec.run.dropout = spec.lora.dropout;
   spec.base = from_hex(base, where + ": \"base\"");
   spec.reading = from_hex(reading, where + ": \"reading\"");
   check_spec(spec, where);

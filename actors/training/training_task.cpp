@@ -83,7 +83,7 @@ class training_task::session {
     const fs::path fresh = folder_ / "result.new", result = folder_ / result_folder;
     std::error_code ignored;
     fs::remove_all(fresh, ignored);
-    const auto save = [&] { lora_->save(fresh, site_.model.string()); };
+    const auto save = [&] { lora_->save(fresh, site_.model.string(), spec_.run.dropout); };
     if (spec_.publish_best)
       run_->with_best(save);
     else

@@ -119,7 +119,7 @@ lesson_result run_quantization(const lesson_place& place) {
   if (config.context < probe_tokens)
     refuse("the model's context is {}: the lesson takes {} or more", config.context, probe_tokens);
   quality_probe probe{random_tokens(probe_tokens, config.vocab_size, 1), nullptr};
-  if (has_text) probe.reader = open_tokenizer(place.model);
+  if (has_text) probe.reader = load_tokenizer(place.model);
   lesson_result result;
   result.setting = fmt::format("{}; all weights in memory; one sequence of {} tokens",
                                shape_of(*exact_model, place.with), probe_tokens);

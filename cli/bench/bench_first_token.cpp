@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
+#include "base/blocks.hpp"
 #include "bench/load.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/report.hpp"

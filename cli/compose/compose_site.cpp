@@ -9,6 +9,7 @@
 #include "cluster/launch/machine.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
+#include "model/arch/gpu.hpp"
 #include "transport/collective/nccl_ranks.hpp"
 
 namespace troupe {

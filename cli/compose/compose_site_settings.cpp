@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 
+#include "base/blocks.hpp"
 #include "base/paths.hpp"
 #include "cli/compose/node_log.hpp"
 #include "cli/compose/worker_speed.hpp"

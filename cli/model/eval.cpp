@@ -20,7 +20,7 @@ struct eval_options {
 int eval(const eval_options& options) {
   const mapped_file text(options.text);
   runtime run(options.model);
-  const evaluation result = evaluate_text(run, *open_tokenizer(options.model.model), text, "evaluating");
+  const evaluation result = evaluate_text(run, *load_tokenizer(options.model.model), text, "evaluating");
   if (options.json)
     print_json(
         nlohmann::ordered_json{{"tokens", result.tokens}, {"nll", result.nll}, {"perplexity", result.perplexity()}});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/blocks.hpp"
 #include "cli/progress.hpp"
 
 namespace troupe {

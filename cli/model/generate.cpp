@@ -61,7 +61,7 @@ int generate_command(const generate_options& options) {
   runtime run(options.model);
   // Tokens can be continued without knowing what they mean.
   const bool readable = options.question.prompt || !tokenizer_kind(options.model.model).empty();
-  const auto tokens = readable ? open_tokenizer(options.model.model) : no_tokenizer();
+  const auto tokens = readable ? load_tokenizer(options.model.model) : no_tokenizer();
   const auto prompt = prompt_tokens(options, run.model().config, tokens);
   check_length(run, prompt.size());
   const auto length = static_cast<std::int64_t>(prompt.size());

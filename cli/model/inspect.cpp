@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
@@ -82,7 +83,7 @@ ordered_json tensors_json(const tensor_set& set) {
 ordered_json tokenizer_json(const std::string& model) {
   const std::string kind = tokenizer_kind(model);
   if (kind.empty()) return nullptr;
-  const auto tokens = open_tokenizer(model);
+  const auto tokens = load_tokenizer(model);
   const auto special = [&](std::optional<token_id> id) {
     return id ? ordered_json{{"id", *id}, {"text", tokens->bytes_of(*id)}} : ordered_json(nullptr);
   };

@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "cli/interrupt.hpp"

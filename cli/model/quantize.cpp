@@ -52,7 +52,7 @@ double perplexity_of(const quantize_options& options, const std::string& model, 
   plain.model = model;
   plain.threads = options.model.threads;
   runtime run(plain);
-  return evaluate_text(run, *open_tokenizer(model), text, "evaluating " + model).perplexity();
+  return evaluate_text(run, *load_tokenizer(model), text, "evaluating " + model).perplexity();
 }
 
 nlohmann::ordered_json to_json(const outcome& result) {

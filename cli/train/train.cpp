@@ -33,7 +33,7 @@ void add_adapter_options(CLI::App& own, local_training& options) {
   own.add_option("--rank", options.lora.factors.rank, "rank of the adapter [8]")->type_name("N");
   own.add_option("--alpha", options.lora.factors.alpha, "the adapter's scale is alpha / rank [16]");
   own.add_flag("--rslora", options.lora.factors.rank_stabilized, "the scale is alpha / sqrt(rank)");
-  own.add_option("--dropout", options.lora.dropout, "share of the adapter's inputs that is dropped [0]");
+  own.add_option("--dropout", options.run.dropout, "share of the adapter's inputs that is dropped [0]");
   own.add_option("--targets", options.lora.targets,
                  "linear layers to adapt: names, or patterns as of --rank-of [all-linear]")
       ->type_name("NAME")

@@ -220,7 +220,6 @@ local_training settled(local_training o) {
   o.run.schedule = schedule_from_name(o.schedule);
   o.run.precision = precision_from_name(o.precision);
   o.run.keep_activations = !o.low_memory;
-  o.run.dropout = o.full ? 0 : o.lora.dropout;
   o.run.between = [] { check_interrupt(); };
   o.lora.factors.rank_pattern.clear();
   for (const auto& [pattern, rank] : read_patterns(o.rank_patterns, "--rank-of")) {

@@ -17,14 +17,14 @@ namespace fs = std::filesystem;
 
 class adapter_subject final : public train_subject {
  public:
-  adapter_subject(const local_training& o, thread_pool& pool) : base_name_(o.model.model) {
+  adapter_subject(const local_training& o, thread_pool& pool) : base_name_(o.model.model), dropout_(o.run.dropout) {
     const load_options load = load_options_of(o.model);
     if (o.init.empty()) check_lora(o.lora, open_model(o.model.model).config);
     const auto base = load_with_progress(o.model.model, load, pool);
     const std::uint64_t base_fingerprint = fingerprint_of(*base);
     model_ = frozen(base);
     const model_config& config = model_.config;
-    lora_.emplace(model_, o.init.empty() ? o.lora : with_dropout(read_lora_options(o.init, config), o), o.run.seed);
+    lora_.emplace(model_, o.init.empty() ? o.lora : read_lora_options(o.init, config), o.run.seed);
     identity_ = identity_of(lora_->options(), base_fingerprint);
     if (o.init.empty()) return;
     lora_->load(o.init, config);
@@ -33,15 +33,11 @@ class adapter_subject final : public train_subject {
   const trained_model& model() const override { return model_; }
   const parameter_set& parameters() const override { return lora_->parameters(); }
   std::string identity() const override { return identity_; }
-  void save(const fs::path& folder) const override { lora_->save(folder, base_name_); }
+  void save(const fs::path& folder) const override { lora_->save(folder, base_name_, dropout_); }
 
  private:
-  static lora_options with_dropout(lora_options options, const local_training& o) {
-    options.dropout = o.lora.dropout;
-    return options;
-  }
-
   std::string base_name_, identity_;
+  double dropout_;
   trained_model model_;
   std::optional<lora_parameters> lora_;
 };

@@ -19,14 +19,6 @@ std::int64_t most_input_rows(const model_config& config, int max_rows) {
   return std::max<std::int64_t>(max_rows, expert_routes::most_places(config, max_rows));
 }
 
-/// Row-wise work, `at_once` rows a task: a few are not worth handing over.
-template <class Task>
-void for_rows(thread_pool& pool, int rows, int at_once, Task task) {
-  pool.run_pieces(rows, at_once, [&](std::int64_t first, std::int64_t count, int) {
-    for (std::int64_t row = first; row < first + count; ++row) task(static_cast<int>(row));
-  });
-}
-
 }  // namespace
 
 cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with)
@@ -70,12 +62,12 @@ void cpu_decoder::take_angles() {
   };
   if (config.position != position_kind::rotary) return;
   add(config.rope);
-  if (std::count(config.layer_ropes.begin(), config.layer_ropes.end(), layer_rope::local) > 0) add(config.local_rope);
+  if (config.has_local_rope()) add(config.local_rope);
 }
 
 void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) {
   for (const pass_sequence& sequence : batch.sequences)
-    for_rows(with_.pool, sequence.rows, 16, [&](int i) {
+    with_.pool.run_each(sequence.rows, 16, [&](int i) {
       float* row = hidden + (sequence.first_row + i) * hidden_stride();
       unpack_row(model_->embeddings, tokens[static_cast<std::size_t>(sequence.first_row + i)], row);
       if (const float factor = model_->config.embedding_factor; factor != 1)
@@ -107,7 +99,7 @@ const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wante
   const float_rows normed{normed_.data(), hidden_stride()}, out{lend(rows.size(), logit_stride()), logit_stride()};
   const int count = static_cast<int>(rows.size());
   const linear_weights head{model_->head, nullptr};
-  const linear_product products[] = {{linear_kind::q, head, out, cuts_.vocab}};
+  const linear_product products[] = {{std::nullopt, head, out, cuts_.vocab}};
   prepare_input(count, normed, products, [&](int i) {
     normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(), normed.row(i));
   });
@@ -132,7 +124,7 @@ void cpu_decoder::finish_logits(int rows, float_rows logits) const {
 
 const float* cpu_decoder::normalized(const float* hidden, std::span<const int> rows) {
   float* const out = lend(rows.size(), hidden_stride());
-  for_rows(with_.pool, static_cast<int>(rows.size()), 16, [&](int i) {
+  with_.pool.run_each(static_cast<std::int64_t>(rows.size()), 16, [&](int i) {
     normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(),
               out + i * hidden_stride());
   });
@@ -142,7 +134,7 @@ const float* cpu_decoder::normalized(const float* hidden, std::span<const int> r
 void cpu_decoder::prepare_angles(const pass& batch) {
   for (turned_rows& rope : turned_)
     for (const pass_sequence& sequence : batch.sequences)
-      for_rows(with_.pool, sequence.rows, 16, [&](int i) {
+      with_.pool.run_each(sequence.rows, 16, [&](int i) {
         const std::int64_t at = (sequence.first_row + i) * (model_->config.turned_dim() / 2);
         rope.angles.at(sequence.position + i, rope.cosines.data() + at, rope.sines.data() + at);
       });
@@ -184,7 +176,7 @@ void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidde
 void cpu_decoder::normalize_heads(const pass& batch, const norm_weights& norm, float_rows heads,
                                   const column_cut& cut) {
   gather_(with_, heads.data, batch.rows, heads.stride, cut);
-  for_rows(with_.pool, batch.rows, 8, [&](int row) {
+  with_.pool.run_each(batch.rows, 8, [&](int row) {
     with_.kernels.rms_norm(heads.row(row), norm.weight, cut.ends.back(), model_->config.norm_eps, heads.row(row));
   });
 }
@@ -224,7 +216,7 @@ void cpu_decoder::finish_output(const pass& batch, const norm_weights& norm, flo
   const float_rows made = normed ? float_rows{normed_.data(), hidden_stride()} : hidden;
   gather_(with_, made.data, batch.rows, made.stride, cuts_.hidden);
   if (!normed) return;
-  for_rows(with_.pool, batch.rows, 8, [&](int row) {
+  with_.pool.run_each(batch.rows, 8, [&](int row) {
     normalize(norm, made.row(row), made.row(row));
     with_.kernels.add(made.row(row), hidden_stride(), hidden.row(row));
   });
@@ -236,7 +228,7 @@ void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const linear_p
                                     [](const linear_product& p) { return is_integer(p.weights.w.kind); });
   if (integers) quantized_.begin(rows, products.front().weights.w.ins);
   // rows of a tile lie in the same cache lines
-  for_rows(with_.pool, rows, integers ? quantized_.view().tile : 8, [&](int row) {
+  with_.pool.run_each(rows, integers ? quantized_.view().tile : 8, [&](int row) {
     make_row(row);
     if (integers) quantized_.put(row, x.row(row));
   });
@@ -246,7 +238,7 @@ template <class MakeRow>
 void cpu_decoder::prepare_gathered(int rows, float_rows x, const column_cut& cut,
                                    std::span<const linear_product> products, MakeRow make_row) {
   if (gather_.split().is_whole()) return prepare_input(rows, x, products, make_row);
-  for_rows(with_.pool, rows, 8, [&](int row) { make_row(row); });
+  with_.pool.run_each(rows, 8, [&](int row) { make_row(row); });
   gather_(with_, x.data, rows, x.stride, cut);
   prepare_input(rows, x, products, [](int) {});
 }
@@ -286,7 +278,7 @@ void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args>
   for (std::size_t i = 0; i < products.size(); ++i) {
     const matmul_args& job = jobs[i];
     for (const adapter_run& run : adapter_runs_) {
-      const lora_weights* lora = run.adapter->find(options_.first_layer + layer, products[i].kind);
+      const lora_weights* lora = run.adapter->find(options_.first_layer + layer, *products[i].kind);
       if (!lora) continue;
       if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, stride));
       adapters_.push_back(

@@ -1,6 +1,7 @@
 #pragma once
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -31,7 +32,7 @@ class cpu_decoder final : public decoder {
 
   /// One linear layer of some that share their input, and where its outputs go.
   struct linear_product {
-    linear_kind kind;
+    std::optional<linear_kind> kind;  ///< none: no adapter has it
     const linear_weights& weights;
     float_rows to;
     const column_cut& columns;  ///< that this rank makes

@@ -42,10 +42,7 @@ void cpu_decoder::mix_experts(const pass& batch, std::int64_t layer, float_rows 
 void cpu_decoder::choose_experts(const layer_weights& weights, float_rows hidden, int rows) {
   const float_rows normed{normed_.data(), hidden_stride()};
   const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts)};
-  with_.pool.run_pieces(rows, 8, [&](std::int64_t first, std::int64_t count, int) {
-    for (std::int64_t row = first; row < first + count; ++row)
-      normalize(weights.mlp_norm, hidden.row(row), normed.row(row));
-  });
+  with_.pool.run_each(rows, 8, [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
   const matmul_args router{.w = weights.router,
                            .rows = rows,
                            .q = {},
@@ -78,12 +75,10 @@ template <class MakeRow>
 void cpu_decoder::prepare_places(const layer_weights& weights, float_rows x, std::int64_t ins, MakeRow make_row) {
   const bool integers = ask_for_integers(weights);
   quantized_.begin_groups(routes_.places(), ins, routes_.tile());
-  with_.pool.run_pieces(routes_.places(), routes_.tile(), [&](std::int64_t first, std::int64_t count, int) {
-    for (auto place = static_cast<int>(first); place < first + count; ++place) {
-      if (routes_.row_at(place) < 0) continue;
-      make_row(place);
-      if (integers) quantized_.put(place, x.row(place));
-    }
+  with_.pool.run_each(routes_.places(), routes_.tile(), [&](int place) {
+    if (routes_.row_at(place) < 0) return;
+    make_row(place);
+    if (integers) quantized_.put(place, x.row(place));
   });
 }
 
@@ -101,13 +96,12 @@ void cpu_decoder::add_group_jobs(const layer_weights& weights, matrix_view exper
 
 void cpu_decoder::add_visits(float_rows hidden, int rows) {
   const std::int64_t width = model_->config.hidden;
-  with_.pool.run_pieces(rows, 8, [&](std::int64_t first, std::int64_t count, int) {
-    for (auto row = static_cast<int>(first); row < first + count; ++row)
-      for (const expert_routes::visit& visit : routes_.visits_of(row)) {
-        const float* made = places_.data() + visit.place * hidden_stride();
-        float* to = hidden.row(row);
-        for (std::int64_t i = 0; i < width; ++i) to[i] += visit.share * made[i];
-      }
+  with_.pool.run_each(rows, 8, [&](int row) {
+    float* to = hidden.row(row);
+    for (const expert_routes::visit& visit : routes_.visits_of(row)) {
+      const float* made = places_.data() + visit.place * hidden_stride();
+      for (std::int64_t i = 0; i < width; ++i) to[i] += visit.share * made[i];
+    }
   });
 }
 

@@ -1,6 +1,7 @@
 // What happens to heads between a layer's projections: they are placed, cached and attended.
 #include <algorithm>
 
+#include "base/blocks.hpp"
 #include "model/arch/cpu_decoder.hpp"
 
 namespace troupe {
@@ -86,7 +87,7 @@ void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std:
 
 void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const {
   const model_config& config = model_->config;
-  const std::int64_t group = config.heads / config.kv_heads, row = task.sequence->first_row + task.first_row;
+  const std::int64_t group = config.heads_per_kv(), row = task.sequence->first_row + task.first_row;
   const std::int64_t head_start = head * group * config.head_dim;
   const layer_weights& weights = weights_of(layer);
   for (std::int64_t i = row; i < row + task.rows; ++i)

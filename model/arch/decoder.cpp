@@ -1,5 +1,6 @@
 #include "model/arch/decoder.hpp"
 
+#include "base/blocks.hpp"
 #include "model/arch/cpu_decoder.hpp"
 #include "model/arch/gpu.hpp"
 

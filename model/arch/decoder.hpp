@@ -82,6 +82,7 @@ class decoder {
 
   std::int64_t hidden_stride() const { return padded_row(model_->config.hidden); }
   std::int64_t logit_stride() const { return padded_outs(model_->config.vocab_size); }
+  std::int64_t context() const { return options_.context; }  ///< positions of one sequence at most
   bool is_first_rank() const { return options_.split.rank == 0; }
   /// Whether ranks can tell each other tokens: not if all they can exchange is a device's memory.
   bool can_share_tokens() const { return options_.split.is_whole() || !options_.split.on_device; }

@@ -4,10 +4,14 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "model/arch/decoder.hpp"
 
 namespace troupe {
+
+inline constexpr std::string_view experts_not_alike =
+    "a layer's experts are stored in several schemes, but GPUs want one for all of them: keep all or none of them";
 
 /// What stands in the way of this GPU, and the remedy; empty: nothing.
 std::string gpu_fault(int gpu);

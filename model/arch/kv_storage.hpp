@@ -2,7 +2,6 @@
 #include <cstdint>
 
 #include "base/aligned_buffer.hpp"
-#include "base/blocks.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/ops/kernels.hpp"
 

@@ -25,6 +25,9 @@ namespace fs = std::filesystem;
 std::string cache_name(const model_files& source, const load_options& options) {
   fnv_hash print;
   print.add(packed_header(source, options));
+  // By these codes become weights, which the header does not show.
+  if (const code_settings& codes = source.config.codes; codes.format != code_format::none)
+    print.add(fmt::format("{} {} {}x{}", name_of(codes.format), codes.is_symmetric, codes.block_outs, codes.block_ins));
   for (const auto& file : source.file_tensors().files) {
     struct stat status {};
     ::stat(file.name().c_str(), &status);

@@ -4,7 +4,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/mapped_file.hpp"
@@ -33,9 +32,9 @@ struct expert_weights {
 };
 
 struct layer_weights : linear_layers<linear_weights> {
-  norm_weights attention_norm, mlp_norm;                // not in OLMo 2
-  norm_weights q_norm, k_norm;                          // of each head: Qwen3, Gemma 3; of all at once: OLMo 2
-  norm_weights attention_output_norm, mlp_output_norm;  // Gemma 3, OLMo 2
+  norm_weights attention_norm, mlp_norm;                // where config.input_norms
+  norm_weights q_norm, k_norm;                          // where config.qk_norm: of each head, or joint_qk_norm of all
+  norm_weights attention_output_norm, mlp_output_norm;  // where config.output_norms
   matrix_view router;                                   // [experts, hidden]
   std::vector<expert_weights> experts;
 
@@ -62,8 +61,6 @@ struct loaded_model {
 
 /// Whether each layer's experts have their gates in one scheme, and so their other matrices.
 bool has_experts_alike(const loaded_model& model);
-inline constexpr std::string_view experts_not_alike =
-    "a layer's experts are stored in several schemes, but GPUs want one for all of them: keep all or none of them";
 
 struct load_options {
   /// None: as the file has it (stored_scheme): blocks and codes as they are where a scheme has them, else as u8g64; F16

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cmath>
 #include <cstring>
 #include <map>
 
@@ -80,8 +81,19 @@ class output_mapping {
   std::size_t size_;
 };
 
+/// Codes are whole numbers, which nothing that is no number becomes; and their factors may be stored in f16.
+void check_weights(std::span<const float> rows, const weight_source& source, const model_files& files) {
+  constexpr float most = 65504;
+  const auto fits = [](float weight) { return std::fabs(weight) <= most; };
+  const auto bad = std::find_if_not(rows.begin(), rows.end(), fits);
+  if (bad != rows.end())
+    refuse("{}: tensor \"{}\" holds {}, where weights are numbers within {}: the file may be damaged",
+           files.file_tensors().file_of(source.tensor), source.origin, *bad, most);
+}
+
 /// Packs 16 rows at a time, each block by one thread.
-void pack_matrix(const weight_source& source, const planned_matrix& plan, thread_pool& pool, std::byte* to) {
+void pack_matrix(const model_files& files, const weight_source& source, const planned_matrix& plan, thread_pool& pool,
+                 std::byte* to) {
   matrix_packer packer(plan.kind, plan.outs, plan.ins, to);
   const bool as_is = keeps_bits(source, plan.kind);
   pool.run(static_cast<int>(padded_outs(plan.outs) / outs_per_block), [&](int block, int) {
@@ -89,6 +101,7 @@ void pack_matrix(const weight_source& source, const planned_matrix& plan, thread
     std::vector<float> rows(static_cast<std::size_t>(count * plan.ins));
     coded_row coded;
     if (!as_is) source.read_rows(first, count, rows.data());
+    if (!as_is && is_integer(plan.kind)) check_weights(rows, source, files);
     for (std::int64_t i = 0; i < count; ++i) {
       const float* row = rows.data() + i * plan.ins;
       if (!is_integer(plan.kind)) {
@@ -160,7 +173,7 @@ void write_packed(const model_files& source, const load_options& options, thread
   for (const auto& tensor : std::span(plan.tensors).first(plan.tensors.size() - 1)) {
     const weight_source& from = source_of(source, tensor.name);
     if (const auto matrix = plan.matrices.find(tensor.name); matrix != plan.matrices.end())
-      pack_matrix(from, matrix->second, pool, output.data() + at);
+      pack_matrix(source, from, matrix->second, pool, output.data() + at);
     else
       copy_vectors(from, tensor.shape[0], tensor.shape[1], output.data() + at);
     const std::size_t bytes = byte_size(tensor.type, tensor.shape, tensor.name);

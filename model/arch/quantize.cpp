@@ -24,7 +24,6 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view weights_name = "model.safetensors";
 constexpr std::string_view index_name = "model.safetensors.index.json";
-constexpr std::string_view metadata_name = "metadata.gguf";
 
 [[noreturn]] void fail(const fs::path& path, std::string_view fault, const std::error_code& error) {
   throw std::runtime_error(fmt::format("{}: {} ({}): check its permissions or choose another folder", path.string(),
@@ -70,7 +69,7 @@ class staged_folder {
   void finish() {
     remove_leftovers();
     for (const auto name : model_companions) publish(name);
-    publish(metadata_name);
+    publish(gguf_metadata_name);
     publish(weights_name);
     created_ = false;
   }
@@ -85,7 +84,7 @@ class staged_folder {
   void remove_leftovers() const {
     std::error_code ignored;
     for (const auto name : model_companions) fs::remove(path_ / name, ignored);
-    for (const auto name : {weights_name, index_name, metadata_name}) fs::remove(path_ / name, ignored);
+    for (const auto name : {weights_name, index_name, gguf_metadata_name}) fs::remove(path_ / name, ignored);
   }
   void clean_up() const {
     std::error_code ignored;
@@ -149,7 +148,7 @@ void write_weights(const model_files& source, const load_options& options, threa
 
 void write_companions(const model_files& source, const fs::path& to) {
   if (source.gguf)
-    write_file(to / metadata_name, metadata_only_gguf(*source.gguf));
+    write_file(to / gguf_metadata_name, metadata_only_gguf(*source.gguf));
   else
     copy_companions(source.path, to);
 }

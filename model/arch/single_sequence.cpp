@@ -1,8 +1,10 @@
 #include "model/arch/single_sequence.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <numeric>
 
+#include "base/blocks.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -32,6 +34,7 @@ single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, cons
 }
 
 std::span<const float> single_sequence::feed(std::span<const std::int32_t> tokens) {
+  assert(!tokens.empty());
   int rows = 0;
   for (std::size_t at = 0; at < tokens.size(); at += static_cast<std::size_t>(rows)) {
     rows = static_cast<int>(std::min(tokens.size() - at, static_cast<std::size_t>(options_.chunk)));

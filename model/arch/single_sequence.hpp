@@ -21,7 +21,7 @@ class single_sequence {
   };
   single_sequence(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with);
 
-  /// Appends tokens; returns the logits [vocab] after the last one, valid until the next call.
+  /// Appends tokens, at least one; returns the logits [vocab] after the last one, valid until the next call.
   std::span<const float> feed(std::span<const std::int32_t> tokens);
   /// Appends tokens and shows the logits after each of them.
   using row_visitor = std::function<void(std::size_t index, std::span<const float> logits)>;

@@ -38,7 +38,7 @@ column_cut cut_columns(const tensor_split& split, std::int64_t units, std::int64
 
 output_cuts::output_cuts(const tensor_split& split, const model_config& config)
     : heads(cut_columns(split, config.kv_heads, 1)),
-      q(cut_columns(split, config.kv_heads, config.heads / config.kv_heads * config.head_dim)),
+      q(cut_columns(split, config.kv_heads, config.heads_per_kv() * config.head_dim)),
       kv(cut_columns(split, config.kv_heads, config.head_dim)),
       hidden(cut_blocks(split, config.hidden)),
       ffn(cut_blocks(split, config.ffn)),

@@ -1,7 +1,5 @@
 #include "model/chat/evaluator.hpp"
 
-#include <algorithm>
-
 #include "model/chat/evaluator_support.hpp"
 #include "model/chat/printing.hpp"
 

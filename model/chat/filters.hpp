@@ -1,5 +1,4 @@
 #pragma once
-#include <functional>
 #include <string_view>
 
 #include "model/chat/runtime.hpp"
@@ -9,7 +8,7 @@ namespace troupe::detail::jinja {
 /// `subject | name(given)`
 using filter = value (*)(budget&, const value& subject, arguments&& given);
 /// `subject is name(given)`
-using type_test = std::function<bool(budget&, const value& subject, arguments&& given)>;
+using type_test = bool (*)(budget&, const value& subject, arguments&& given);
 
 /// Empty if there is none of that name.
 filter find_filter(std::string_view name);

@@ -1,7 +1,7 @@
-#include <algorithm>
 #include <array>
 #include <chrono>
 #include <ctime>
+#include <utility>
 
 #include "model/chat/filters.hpp"
 #include "model/chat/operators.hpp"

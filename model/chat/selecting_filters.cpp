@@ -54,7 +54,7 @@ value select_by(budget& cost, const value& subject, arguments&& given, std::stri
                 bool wanted) {
   const value path = by_attribute ? take_first(given, name) : value{};
   const std::string test_name = given.positional.empty() ? "" : take_name(given, name);
-  const type_test test = test_name.empty() ? type_test() : find_test(test_name);
+  const type_test test = test_name.empty() ? nullptr : find_test(test_name);
   if (!test && !test_name.empty()) fail("there is no test named '{}'", test_name);
   std::vector<value> kept;
   const sequence_ptr items = items_of(cost, subject);

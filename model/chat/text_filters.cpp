@@ -15,19 +15,14 @@ value trim(budget& cost, const value& subject, arguments&& given) {
   return strip_text(cost, printed(cost, subject), side::both, p);
 }
 
-value to_upper_case(budget& cost, const value& subject, arguments&& given) {
-  const parameters nothing("upper", std::move(given), {});
-  return make_text(upper(printed(cost, subject)));
-}
+using text_change = std::string (*)(std::string_view);
+constexpr std::pair<std::string_view, text_change> changes[] = {
+    {"upper", upper}, {"lower", lower}, {"capitalize", capitalize}};
 
-value to_lower_case(budget& cost, const value& subject, arguments&& given) {
-  const parameters nothing("lower", std::move(given), {});
-  return make_text(lower(printed(cost, subject)));
-}
-
-value to_capitalized(budget& cost, const value& subject, arguments&& given) {
-  const parameters nothing("capitalize", std::move(given), {});
-  return make_text(capitalize(printed(cost, subject)));
+template <std::size_t Which>
+value changed(budget& cost, const value& subject, arguments&& given) {
+  const parameters nothing(changes[Which].first, std::move(given), {});
+  return make_text(changes[Which].second(printed(cost, subject)));
 }
 
 bool parts_words(char32_t point) {
@@ -128,9 +123,9 @@ value tojson(budget& cost, const value& subject, arguments&& given) {
 
 filter find_text_filter(std::string_view name) {
   static constexpr std::pair<std::string_view, filter> table[] = {
-      {"trim", trim},      {"upper", to_upper_case},    {"lower", to_lower_case}, {"capitalize", to_capitalized},
-      {"title", to_title}, {"replace", replace_filter}, {"indent", indent},       {"escape", escape},
-      {"e", escape},       {"forceescape", escape},     {"safe", to_text},        {"string", to_text},
+      {"trim", trim},      {"upper", changed<0>},       {"lower", changed<1>}, {"capitalize", changed<2>},
+      {"title", to_title}, {"replace", replace_filter}, {"indent", indent},    {"escape", escape},
+      {"e", escape},       {"forceescape", escape},     {"safe", to_text},     {"string", to_text},
       {"format", format},  {"tojson", tojson},
   };
   return find_function(table, name);

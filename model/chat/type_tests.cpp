@@ -1,5 +1,6 @@
-#include <algorithm>
+#include <iterator>
 #include <string>
+#include <utility>
 
 #include "model/chat/filters.hpp"
 #include "model/chat/operators.hpp"
@@ -37,6 +38,17 @@ constexpr std::pair<std::string_view, trait> traits[] = {
     {"sequence", is_sequence},
     {"callable", [](const value& v) { return v.is<callable_ptr>() || v.is<loop_ptr>() || v.is<undefined>(); }},
 };
+
+template <std::size_t Which>
+bool has_trait(budget&, const value& v, arguments&& given) {
+  const parameters nothing(traits[Which].first, std::move(given), {});
+  return traits[Which].second(v);
+}
+template <std::size_t... Which>
+type_test find_trait(std::string_view name, std::index_sequence<Which...>) {
+  static constexpr std::pair<std::string_view, type_test> tests[] = {{traits[Which].first, has_trait<Which>}...};
+  return find_function(tests, name);
+}
 
 value other(std::string_view name, arguments&& given) {
   const parameters p(name, std::move(given), {"other"}, 1);
@@ -91,8 +103,7 @@ bool is_test(budget&, const value& v, arguments&& given) {
   return text_of(v) && find_test(*text_of(v));
 }
 
-using test_function = bool (*)(budget&, const value&, arguments&&);
-constexpr std::pair<std::string_view, test_function> tests[] = {
+constexpr std::pair<std::string_view, type_test> tests[] = {
     {"eq", is_compared<comparison::equal>},
     {"equalto", is_compared<comparison::equal>},
     {"==", is_compared<comparison::equal>},
@@ -122,14 +133,8 @@ constexpr std::pair<std::string_view, test_function> tests[] = {
 }  // namespace
 
 type_test find_test(std::string_view name) {
-  if (const test_function test = find_function(tests, name)) return test;
-  const auto* known =
-      std::find_if(std::begin(traits), std::end(traits), [&](const auto& t) { return t.first == name; });
-  if (known == std::end(traits)) return nullptr;
-  return [known](budget&, const value& v, arguments&& given) {
-    const parameters nothing(known->first, std::move(given), {});
-    return known->second(v);
-  };
+  if (const type_test test = find_function(tests, name)) return test;
+  return find_trait(name, std::make_index_sequence<std::size(traits)>());
 }
 
 }  // namespace troupe::detail::jinja

@@ -2,50 +2,31 @@
 
 #include <algorithm>
 #include <cmath>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include "base/error.hpp"
+#include "model/engine/sampling/vocabulary_scan.hpp"
 #include "model/engine/text/documents.hpp"
-#include "model/ops/logarithm.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 namespace {
 
 /// -log of the probability that `logits` give to `token`.
-class surprise {
- public:
-  explicit surprise(const kernel_table& kernels) : kernels_(kernels) {}
-  double operator()(std::span<const float> logits, token_id token) {
-    padded_.assign(static_cast<std::size_t>(rounded_up(static_cast<std::int64_t>(logits.size()), 16)),
-                   -std::numeric_limits<float>::infinity());
-    std::copy(logits.begin(), logits.end(), padded_.begin());
-    const float most = *std::max_element(logits.begin(), logits.end());
-    const float sum =
-        kernels_.exponentials(padded_.data(), static_cast<std::int64_t>(padded_.size()), most, padded_.data());
-    return logarithm(sum) + most - logits[static_cast<std::size_t>(token)];
-  }
-
- private:
-  const kernel_table& kernels_;
-  std::vector<float> padded_;
-};
+double surprise(const kernel_table& kernels, std::span<const float> logits, token_id token) {
+  const float most = *std::max_element(logits.begin(), logits.end());
+  return detail::log_of_sum(kernels, logits, most) + most - logits[static_cast<std::size_t>(token)];
+}
 
 using token_documents = std::vector<std::vector<token_id>>;
-
-void check_vocabulary(std::span<const token_id> document, std::int64_t vocab_size) {
-  for (const token_id token : document)
-    if (token >= vocab_size)
-      refuse("the text has token {}, the model {} tokens: the tokenizer belongs to another model", token, vocab_size);
-}
 
 token_documents encoded(std::string_view text, const tokenizer& tokens, std::int64_t vocab_size) {
   token_documents all;
   for (const text_document& document : documents_of(text)) {
     auto own = tokens.encode(document.text, {.add_special = true, .parse_special = false});
     if (own.empty()) continue;
-    check_vocabulary(own, vocab_size);
+    check_tokens(own, vocab_size);
     all.push_back(std::move(own));
   }
   return all;
@@ -93,10 +74,9 @@ evaluation evaluate(single_sequence& sequence, const kernel_table& kernels, cons
   const std::int64_t total = tokens_to_predict(documents);
   if (total <= 0) refuse("the text has no token to predict: give a longer text");
   evaluation result;
-  surprise surprise_of(kernels);
   double sum = 0;
   const auto add = [&](std::span<const float> logits, token_id token) {
-    sum += surprise_of(logits, token);
+    sum += surprise(kernels, logits, token);
     ++result.tokens;
   };
   const auto show = [&] {

@@ -3,8 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "model/engine/sampling/answer_form.hpp"
-#include "model/engine/sampling/sampling_history.hpp"
+#include "model/engine/sampling/grown_answer.hpp"
 #include "model/engine/sampling/stop_matcher.hpp"
 #include "model/engine/text/model_text.hpp"
 
@@ -19,12 +18,14 @@ void check_prompt(const single_sequence& sequence, std::span<const token_id> pro
   check_prompt_tokens(prompt, sequence.vocab_size());
 }
 
-/// The form that the answer must keep to; nothing if everything is allowed.
-std::optional<answer_form> form_of(const sampling_params& params, std::shared_ptr<const tokenizer> tokens,
-                                   const std::vector<token_id>& ends, std::int64_t vocab_size) {
-  if (!params.constraint) return std::nullopt;
+grown_answer answer_to(std::span<const token_id> prompt, const sampling_params& params,
+                       std::span<const token_id> end_tokens, std::shared_ptr<const tokenizer> tokens,
+                       std::int64_t vocab_size) {
+  grown_answer answer(params, ends_of(params, end_tokens), prompt, prompt.size());
+  if (!params.constraint) return answer;
   auto tree = std::make_shared<const token_tree>(std::move(tokens), vocab_size);
-  return answer_form(std::make_shared<token_constraint>(params.constraint, std::move(tree)), params, ends, {});
+  answer.keep_to(std::make_shared<token_constraint>(params.constraint, std::move(tree)));
+  return answer;
 }
 
 /// Text as it becomes certain: whole characters, and nothing that may yet be a stop string.
@@ -66,59 +67,46 @@ class text_stream {
   std::string text_;
 };
 
-/// An answer to which tokens are added until it ends.
+/// An answer to which tokens are added until it ends, and its text.
 class growing_answer {
  public:
-  growing_answer(const kernel_table& kernels, const sampling_params& params, std::span<const token_id> prompt,
-                 std::vector<token_id> ends, text_stream text, std::optional<answer_form> form)
-      : params_(params),
-        ends_(std::move(ends)),
-        sampler_(kernels),
-        history_(params, prompt),
-        text_(std::move(text)),
-        form_(std::move(form)) {}
+  growing_answer(const kernel_table& kernels, grown_answer answer, text_stream text)
+      : sampler_(kernels), answer_(std::move(answer)), text_(std::move(text)) {}
 
-  /// Draws a token for a position. False where the answer ends, with this token or without it.
-  bool grow(std::span<const float> logits, std::int64_t position) {
-    const auto allowed = form_ ? form_->allowed(answer_.tokens) : std::span<const std::uint64_t>();
-    if (form_ && allowed.empty()) return end_of_form();
-    const auto barred = barred_ends(ends_, params_, answer_.tokens.size());
-    sampled_token chosen =
-        sampler_.sample(logits, params_, history_, static_cast<std::uint64_t>(position), allowed, barred);
-    if (std::find(ends_.begin(), ends_.end(), chosen.token) != ends_.end()) return stop();
-    return add(std::move(chosen));
+  /// Draws a token. False where the answer ends, with this token or without it.
+  bool grow(std::span<const float> logits) {
+    std::optional<sampled_token> chosen = answer_.choose(sampler_, logits);
+    if (!chosen) return end_of_form();
+    return answer_.is_end(chosen->token) ? stop() : add(std::move(*chosen));
   }
 
-  std::int64_t length() const { return static_cast<std::int64_t>(answer_.tokens.size()); }
-  std::span<const token_id> last_token() const { return std::span(answer_.tokens).last(1); }
+  std::int64_t length() const { return static_cast<std::int64_t>(answer_.written().size()); }
+  std::span<const token_id> last_token() const { return answer_.text().last(1); }
   generation take() {
-    answer_.text = text_.finish();
-    return std::move(answer_);
+    made_.tokens.assign(answer_.written().begin(), answer_.written().end());
+    made_.text = text_.finish();
+    return std::move(made_);
   }
 
  private:
   bool stop() {
-    answer_.reason = finish::stop;
+    made_.reason = finish::stop;
     return false;
   }
   /// Nothing can follow: the form is complete, or a limit cuts it short.
-  bool end_of_form() { return form_->is_complete() && stop(); }
+  bool end_of_form() { return answer_.is_complete() && stop(); }
   bool add(sampled_token chosen) {
     const token_id token = chosen.token;
-    answer_.tokens.push_back(token);
-    history_.add(token);
-    if (params_.logprobs) answer_.details.push_back(std::move(chosen));
-    if (text_.push(token, length() > params_.min_tokens)) return stop();
-    return !form_ || !form_->add(answer_.tokens) || end_of_form();
+    const bool goes_on = answer_.add(token);
+    if (answer_.params().logprobs) made_.details.push_back(std::move(chosen));
+    if (text_.push(token, length() > answer_.params().min_tokens)) return stop();
+    return goes_on || end_of_form();
   }
 
-  const sampling_params& params_;
-  std::vector<token_id> ends_;
   sampler sampler_;
-  sampling_history history_;
+  grown_answer answer_;
   text_stream text_;
-  std::optional<answer_form> form_;
-  generation answer_;
+  generation made_;
 };
 
 }  // namespace
@@ -134,12 +122,10 @@ generation generate(single_sequence& sequence, const kernel_table& kernels,
   check_prompt(sequence, prompt);
   check(params, sequence.vocab_size());
   const std::int64_t most = std::min(params.max_tokens, sequence.room() - static_cast<std::int64_t>(prompt.size()));
-  const std::vector<token_id> ends = ends_of(params, end_tokens);
-  growing_answer answer(kernels, params, prompt, ends, text_stream(*tokens, prompt, params, on_text),
-                        form_of(params, tokens, ends, sequence.vocab_size()));
+  growing_answer answer(kernels, answer_to(prompt, params, end_tokens, tokens, sequence.vocab_size()),
+                        text_stream(*tokens, prompt, params, on_text));
   for (std::span<const token_id> next = prompt; answer.length() < most; next = answer.last_token()) {
-    const std::span<const float> logits = sequence.feed(next);
-    if (!answer.grow(logits, sequence.position())) break;
+    if (!answer.grow(sequence.feed(next))) break;
   }
   return answer.take();
 }

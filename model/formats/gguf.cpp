@@ -30,13 +30,13 @@ std::string label(std::string_view key) {
   return fmt::format("\"{}\"", key.substr(0, 200));
 }
 
-void read_version(gguf_reader& from, gguf_file& into) {
+void check_version(gguf_reader& from, const gguf_file& into) {
   if (from.left() < 24) refuse("{}: is too short for a GGUF file", into.name);
   if (from.number<std::uint32_t>("the magic") != 0x46554747) refuse("{}: does not begin with \"GGUF\"", into.name);
-  into.version = from.number<std::uint32_t>("the version");
-  if (into.version == 2 || into.version == 3) return;
-  if ((into.version & 0xffff) == 0) refuse("{}: is big-endian: convert it to a little-endian GGUF file", into.name);
-  refuse("{}: has the GGUF version {}, but 2 and 3 are supported: convert the model again", into.name, into.version);
+  const auto version = from.number<std::uint32_t>("the version");
+  if (version == 2 || version == 3) return;
+  if ((version & 0xffff) == 0) refuse("{}: is big-endian: convert it to a little-endian GGUF file", into.name);
+  refuse("{}: has the GGUF version {}, but 2 and 3 are supported: convert the model again", into.name, version);
 }
 
 void read_metadata(gguf_reader& from, std::uint64_t count, gguf_file& into) {
@@ -141,7 +141,7 @@ template const std::vector<std::string>* gguf_file::find(std::string_view) const
 void parse_gguf(std::span<const std::byte> bytes, const std::string& where, gguf_file& into) {
   into.name = where;
   gguf_reader from(bytes.first(std::min<std::size_t>(bytes.size(), most_gguf_metadata_bytes)), where);
-  read_version(from, into);
+  check_version(from, into);
   // The smallest tensor takes a name's length, a dimension, its size, type and offset; the smallest key one byte less.
   const auto tensor_count = from.count(most_tensors, 32, "the number of tensors");
   const auto key_count = from.count(most_keys, 13, "the number of metadata keys");

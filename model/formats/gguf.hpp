@@ -22,7 +22,6 @@ using gguf_value = std::variant<std::int64_t, double, bool, std::string, std::ve
 struct gguf_file {
   std::map<std::string, gguf_value, std::less<>> metadata;
   tensor_set tensors;
-  std::uint32_t version = 3;
   std::string name = "GGUF metadata";  ///< of the file, for messages
 
   /// The value under `key`, nullptr where it is not there; throws input_error when it has another type than T.
@@ -34,6 +33,9 @@ struct gguf_file {
     return found ? std::optional<T>(*found) : std::nullopt;
   }
 };
+
+/// In a folder that was quantized from a GGUF file, its metadata.
+inline constexpr std::string_view gguf_metadata_name = "metadata.gguf";
 
 /// Of a model in several pieces `path` is the first, and all are in the result.
 gguf_file open_gguf(const std::filesystem::path& path);

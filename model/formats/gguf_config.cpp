@@ -146,7 +146,7 @@ void read_windows(const arch_keys& keys, model_config& into) {
   if (size != 0) into.windows.assign(listed_layers(into), size);
 }
 
-/// Which layers have a window: listed one by one, or all but every so manieth.
+/// Which layers have a window: listed one by one, or all but every n-th.
 std::vector<bool> sliding_layers(const arch_keys& keys, std::int64_t usual, const model_config& model) {
   constexpr std::string_view key = "attention.sliding_window_pattern";
   if (auto listed = keys.choices(key)) {

@@ -61,7 +61,7 @@ gguf_file open_gguf(const std::filesystem::path& path) {
 
 std::optional<gguf_file> find_gguf_metadata(const std::filesystem::path& model) {
   if (!is_folder(model)) return open_gguf(model);
-  const auto file = model / "metadata.gguf";
+  const auto file = model / gguf_metadata_name;
   if (!path_exists(file)) return std::nullopt;
   return open_gguf(file);
 }

@@ -332,11 +332,11 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
   detail::set_begin_token(begins.empty() ? usual : begins.front(), into);
 }
 
-/// Of a Gemma 3 that also sees pictures: what its language model is, which has an object of its own.
-nlohmann::json text_part_of(nlohmann::json object, const std::string& where) {
+/// Of a Gemma 3 that also sees pictures: what its language model is, which has an object of its own. Of others none.
+std::optional<nlohmann::json> text_part_of(const nlohmann::json& object, const std::string& where) {
   const fields whole(object, where);
   const auto* text = whole.find("text_config");
-  if (!text || whole.text("model_type") != "gemma3") return object;
+  if (!text || whole.text("model_type") != "gemma3") return std::nullopt;
   nlohmann::json part = *text;
   const fields checked(part, where + ": text_config");
   for (const auto* key : {"eos_token_id", "bos_token_id", "tie_word_embeddings", "quantization_config"})
@@ -349,13 +349,13 @@ nlohmann::json text_part_of(nlohmann::json object, const std::string& where) {
 
 model_config parse_hf_config(std::string_view json, const std::string& where) {
   const auto whole = detail::parse_json(json, where);
-  const auto object = text_part_of(whole, where);
-  const fields config(object, where);
+  const auto part = text_part_of(whole, where);
+  const fields config(part ? *part : whole, where);
   const auto& defaults = family_of(config);
   model_config into;
   into.family = defaults.name;
   into.codes = detail::read_quantization(config);
-  into.sees_pictures = object != whole;
+  into.sees_pictures = part.has_value();
   into.vocab_size = bounded(config, "vocab_size", defaults.vocab);
   into.tied_embeddings = config.boolean("tie_word_embeddings").value_or(defaults.tied);
   if (into.family == "gpt2")

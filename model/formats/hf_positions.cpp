@@ -140,7 +140,7 @@ void read_windows(const fields& config, std::int64_t size, const Slides& slides,
   }
 }
 
-/// 1 or 0 for each layer: whether it turns its heads. Where that is absent, every so manieth does not.
+/// 1 or 0 for each layer: whether it turns its heads. Where that is absent, every n-th does not.
 void read_layers_without_rope(const fields& config, model_config& into) {
   const auto listed = config.integers("no_rope_layers");
   if (!listed.empty() && static_cast<std::int64_t>(listed.size()) < into.layers)
@@ -153,7 +153,7 @@ void read_layers_without_rope(const fields& config, model_config& into) {
   }
 }
 
-/// Unless they are listed, every so manieth sees all.
+/// Unless they are listed, every n-th sees all.
 void read_two_kinds_of_layers(const fields& config, std::int64_t usual, model_config& into) {
   const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(usual);
   if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);

@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <filesystem>
@@ -100,6 +101,11 @@ struct model_config {
     if (position != position_kind::rotary) return layer_rope::none;
     return layer_ropes.empty() ? layer_rope::global : layer_ropes[static_cast<std::size_t>(layer)];
   }
+  /// Whether some layer has it.
+  bool has_local_rope() const {
+    return std::find(layer_ropes.begin(), layer_ropes.end(), layer_rope::local) != layer_ropes.end();
+  }
+  std::int64_t heads_per_kv() const { return heads / kv_heads; }
   bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
   bool norms_each_head() const { return qk_norm && !joint_qk_norm; }
   std::int64_t q_norm_size() const { return joint_qk_norm ? heads * head_dim : head_dim; }

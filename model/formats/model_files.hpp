@@ -39,7 +39,7 @@ struct weight_source {
 ///   model.layers.N.input_layernorm.weight/.bias        model.layers.N.post_attention_layernorm.weight/.bias
 ///   model.layers.N.self_attn.{q,k,v,o}_proj.weight/.bias       model.layers.N.self_attn.{q,k}_norm.weight
 ///   model.layers.N.mlp.{gate,up,down}_proj.weight/.bias        model.norm.weight/.bias        lm_head.weight
-///   model.layers.N.{self_attn,mlp}.output_norm.weight (gemma3, olmo2)
+///   model.layers.N.{self_attn,mlp}.output_norm.weight (config.output_norms)
 ///   model.layers.N.mlp.router.weight [experts, hidden], model.layers.N.mlp.experts.E.{gate,up,down}_proj.weight
 /// lm_head.weight is absent where the embeddings are tied. Every weight the configuration asks for is there with the
 /// right shape: opening refuses the model otherwise, by tensor, file and cause.

@@ -57,8 +57,8 @@ std::size_t matched_after(std::string_view mark, std::size_t matched, std::uint8
   return 0;
 }
 
-/// Any text in which a mark is always followed by JSON and an end, each on a line of its own or not. Its states are how
-/// much of the mark has come.
+/// Any text in which a mark is always followed by JSON and an end. JSON and end may each stand on their own line. Its
+/// states are how much of the mark has come.
 grammar_builder::piece text_with_calls(grammar_builder& to, std::string_view mark, grammar_builder::rule_id json,
                                        std::string_view end) {
   constexpr std::size_t longest_mark = 64;

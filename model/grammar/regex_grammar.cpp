@@ -1,6 +1,5 @@
 #include "model/grammar/regex_grammar.hpp"
 
-#include <algorithm>
 #include <optional>
 #include <utility>
 #include <vector>

@@ -14,7 +14,7 @@ namespace {
 using json = schema_json;
 using piece = grammar_builder::piece;
 
-constexpr std::array<std::pair<const char*, const char*>, 9> formats{{
+constexpr std::array<std::pair<const char*, const char*>, 8> formats{{
     {"date",
      R"re([1-9]\d{3}-((0[13578]|1[02])-(0[1-9]|[12]\d|3[01])|(0[469]|11)-(0[1-9]|[12]\d|30)|02-(0[1-9]|1\d|2[0-8])))re"},
     {"time", R"re(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d{1,6})?(Z|[+-]([01]\d|2[0-3]):[0-5]\d))re"},
@@ -24,14 +24,17 @@ constexpr std::array<std::pair<const char*, const char*>, 9> formats{{
     {"email", R"re([a-z0-9]{1,16}([._+-][a-z0-9]{1,16}){0,2}@([a-z0-9]{1,16}(-[a-z0-9]{1,16})?\.){1,3}[a-z]{2,8})re"},
     {"hostname", R"re(([a-z0-9]{1,16}(-[a-z0-9]{1,16})?\.){0,3}[a-z]{2,16})re"},
     {"duration", R"re(P(\d{1,4}D(T\d{1,4}H)?|\d{1,4}W|T\d{1,4}[HMS]))re"},
-    {"date-time", ""},  // made of date and time
 }};
 
-/// The expression behind a format; null where it is not known.
+/// The expression behind a format; null where it is not known, or made of others.
 const char* find_format(std::string_view name) {
   for (const auto& [known, expression] : formats)
     if (name == known) return expression;
   return nullptr;
+}
+
+bool is_known_format(std::string_view name) {
+  return name == "date-time" || find_format(name);
 }
 
 piece format_piece(grammar_builder& to, const std::string& name) {
@@ -81,7 +84,7 @@ std::int32_t count_of(const schema_json& schema, const char* keyword, std::int32
 /// beside it: that expression is the more exact of the two, unless it says what rules cannot.
 piece schema_string(grammar_builder& to, json_rules& text, const schema_json& schema, const std::string& where) {
   const json *pattern = member(schema, "pattern"), *format = member(schema, "format");
-  if (format && !find_format(format->get<std::string>())) format = nullptr;
+  if (format && !is_known_format(format->get<std::string>())) format = nullptr;
   if (pattern && format && !can_be_written(pattern->get<std::string>())) pattern = nullptr;
   const bool counted = schema.contains("minLength") || schema.contains("maxLength");
   if (counted && (pattern || format))

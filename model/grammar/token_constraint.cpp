@@ -22,6 +22,7 @@ token_constraint::token_constraint(const output_constraint& constraint, std::sha
     : tokens_(std::move(tokens)),
       automaton_(compile(constraint, tokens_->alphabet())),
       mask_words_((static_cast<std::size_t>(tokens_->vocab_size()) + 63) / 64),
+      nothing_(mask_words_),
       path_(static_cast<std::size_t>(tokens_->longest()) + 1) {}
 
 token_constraint::state token_constraint::after(state from, token_id token) {
@@ -30,7 +31,7 @@ token_constraint::state token_constraint::after(state from, token_id token) {
 }
 
 const token_mask& token_constraint::allowed(state& after) {
-  if (after < 0) return last_ = token_mask(mask_words_);
+  if (after < 0) return nothing_;
   if (automaton_.size() > most_state_bytes) keep_only(std::span(&after, 1));
   const auto [near, is_new] = short_sighted_.try_emplace(after, after);
   if (is_new) near->second = automaton_.short_sighted(after, tokens_->longest());

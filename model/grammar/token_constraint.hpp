@@ -50,7 +50,7 @@ class token_constraint {
   std::size_t mask_words_;
   std::unordered_map<state, token_mask> masks_;  ///< by short-sighted state
   std::unordered_map<state, state> short_sighted_;
-  token_mask last_;  ///< one that is not kept
+  const token_mask nothing_;  ///< may follow
   std::vector<state> path_;
   std::vector<std::uint32_t> walked_;  ///< the last walk that came to each state
   std::uint32_t walk_ = 0;

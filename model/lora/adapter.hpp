@@ -18,9 +18,6 @@ struct lora_weights {
   float scale = 0;
 };
 
-/// Of an adapter: the working memory of a pass is laid out for it.
-constexpr std::int64_t most_adapter_rank = 512;
-
 /// How factors are kept. Many adapters in one step are bound by what must be read, so 16 bits pay.
 ///   exact  in f16 where that loses nothing (files in f16, nearly all in bf16), else in f32
 ///   half   in f16, rounded to 11 significant bits

@@ -8,7 +8,6 @@
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
-#include "base/pcre2_impl.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
@@ -18,11 +17,8 @@ namespace {
 using nlohmann::ordered_json;
 using fields = json_fields<ordered_json>;
 
-constexpr std::size_t most_patterns = 4096;
 constexpr std::size_t most_pattern_bytes = 1024;
 constexpr std::size_t most_expression_bytes = 1 << 16;  // some list all modules
-constexpr std::uint32_t most_match_steps = 100'000;
-constexpr std::int64_t most_rank = 1 << 16;
 
 /// Features that change what an adapter computes and that nothing here computes.
 constexpr std::array<std::string_view, 13> unsupported = {"use_dora",
@@ -69,49 +65,32 @@ void refuse_unsupported(const fields& config) {
   refuse_changed_base(config);
 }
 
-/// As Python's re.fullmatch(before + pattern + after, module), with a bound on the work that a pattern can ask for.
-class module_pattern {
- public:
-  module_pattern(std::string_view before, const std::string& pattern, std::string_view after, const std::string& where)
-      : pattern_(pattern), where_(where) {
-    const auto whole = fmt::format("{}{}{}", before, pattern, after);
-    int error = 0;
-    PCRE2_SIZE at = 0;
-    code_.reset(pcre2_compile(reinterpret_cast<PCRE2_SPTR>(whole.data()), whole.size(),
-                              PCRE2_ANCHORED | PCRE2_ENDANCHORED, &error, &at, nullptr));
-    if (!code_) refuse("{}: the pattern \"{}\" is no regular expression", where, shown());
-  }
-
-  bool fits(std::string_view module) const {
-    const auto match = own(pcre2_match_data_create_from_pattern(code_.get(), nullptr));
-    const auto context = own(pcre2_match_context_create(nullptr));
-    pcre2_set_match_limit(context.get(), most_match_steps);
-    pcre2_set_depth_limit(context.get(), most_match_steps);
-    const auto found = pcre2_match(code_.get(), reinterpret_cast<PCRE2_SPTR>(module.data()), module.size(), 0, 0,
-                                   match.get(), context.get());
-    if (found >= 0) return true;
-    if (found != PCRE2_ERROR_NOMATCH) refuse("{}: the pattern \"{}\" takes too long to match", where_, shown());
-    return false;
-  }
-
- private:
-  std::string_view shown() const { return std::string_view(pattern_).substr(0, 200); }
-
-  const std::string& pattern_;
-  const std::string& where_;
-  pcre2_owned<pcre2_code> code_;
-};
-
 template <class T>
-T first_match(const std::vector<std::pair<std::string, T>>& patterns, std::string_view module, T otherwise,
-              const std::string& where) {
+T first_match(const std::vector<std::pair<module_pattern, T>>& patterns, std::string_view module, T otherwise) {
   for (const auto& [pattern, value] : patterns)
-    if (module_fits(pattern, module, where)) return value;
+    if (pattern.fits(module)) return value;
   return otherwise;
 }
 
+template <class T>
+std::vector<std::pair<module_pattern, T>> compiled(const std::vector<std::pair<std::string, T>>& patterns,
+                                                   const std::string& where) {
+  std::vector<std::pair<module_pattern, T>> all;
+  for (const auto& [pattern, value] : patterns) all.emplace_back(module_pattern::of_ends(pattern, where), value);
+  return all;
+}
+
+template <class T>
+void check_each(const std::vector<std::pair<std::string, T>>& patterns, const std::string& where) {
+  if (patterns.size() > most_patterns) refuse("{}: has more than {} patterns", where, most_patterns);
+  for (const auto& [pattern, value] : patterns)
+    if (pattern.size() > most_pattern_bytes)
+      refuse("{}: has a pattern of more than {} bytes", where, most_pattern_bytes);
+}
+
 void check_rank(std::int64_t rank, std::string_view key, const std::string& where) {
-  if (rank < 1 || rank > most_rank) refuse("{}: \"{}\" is {}, but should be 1 to {}", where, key, rank, most_rank);
+  if (rank < 1 || rank > most_adapter_rank)
+    refuse("{}: \"{}\" is {}, but should be 1 to {}", where, key, rank, most_adapter_rank);
 }
 
 /// The object under `key`: each pattern with what `read` makes of its value.
@@ -121,10 +100,7 @@ std::vector<std::pair<std::string, T>> read_patterns(const fields& config, std::
   const auto* object = config.find(key);
   if (!object) return patterns;
   const fields entries(*object, fmt::format("{}: {}", config.where(), key));
-  if (object->size() > most_patterns) refuse("{}: has more than {} patterns", entries.where(), most_patterns);
   for (const auto& [pattern, value] : object->items()) {
-    if (pattern.size() > most_pattern_bytes)
-      refuse("{}: has a pattern of more than {} bytes", entries.where(), most_pattern_bytes);
     const auto number = read(entries, pattern);
     if (!number) refuse("{}: \"{}\" is null", entries.where(), pattern);
     patterns.emplace_back(pattern, *number);
@@ -132,38 +108,44 @@ std::vector<std::pair<std::string, T>> read_patterns(const fields& config, std::
   return patterns;
 }
 
+/// None where the file has none, or PEFT's word for all of them.
 std::optional<module_choice> read_choice(const fields& config, std::string_view key) {
   const auto* value = config.find(key);
   if (!value) return std::nullopt;
   module_choice choice;
-  if (value->is_array())
+  if (value->is_array()) {
     choice.names = config.texts(key).value();
-  else
-    choice.expression = config.text(key).value();
-  if (choice.expression.size() > most_expression_bytes)
+    return choice;
+  }
+  const auto expression = config.text(key).value();
+  if (lower_case(expression) == "all-linear") return std::nullopt;
+  if (expression.size() > most_expression_bytes)
     refuse("{}: \"{}\" has more than {} bytes", config.where(), key, most_expression_bytes);
+  if (!expression.empty())
+    choice.expression = module_pattern::of_whole_names(expression, fmt::format("{}: {}", config.where(), key));
   return choice;
 }
 
 }  // namespace
 
-bool module_fits(const std::string& pattern, std::string_view module, const std::string& where) {
-  return module_pattern("(.*\\.)?(", pattern, ")", where).fits(module);
+void check_sizes(const factor_rules& rules, const std::string& where) {
+  check_each(rules.rank_pattern, where + ": rank_pattern");
+  check_each(rules.alpha_pattern, where + ": alpha_pattern");
 }
 
 bool module_choice::names_whole(std::string_view module) const {
   return std::find(names.begin(), names.end(), module) != names.end();
 }
 
-bool module_choice::holds(std::string_view module, const std::string& where) const {
-  if (!expression.empty()) return module_pattern("", expression, "", where).fits(module);
+bool module_choice::holds(std::string_view module) const {
+  if (expression) return expression->fits(module);
   return names_whole(module) ||
          std::any_of(names.begin(), names.end(), [&](const std::string& name) { return module.ends_with("." + name); });
 }
 
 std::string_view adapter_config::left_out_by(std::string_view module, std::int64_t layer) const {
-  if (exclude_modules.holds(module, where + ": exclude_modules")) return "exclude_modules";
-  if (target_modules && !target_modules->holds(module, where + ": target_modules")) return "target_modules";
+  if (exclude_modules.holds(module)) return "exclude_modules";
+  if (target_modules && !target_modules->holds(module)) return "target_modules";
   // Layers are chosen among modules that are named by their ends alone.
   if (layers.empty() || (target_modules && target_modules->names_whole(module))) return "";
   return std::find(layers.begin(), layers.end(), layer) != layers.end() ? "" : "layers_to_transform";
@@ -183,9 +165,9 @@ adapter_config parse_adapter_config(std::string_view json, const std::string& wh
   into.factors.alpha_pattern = read_patterns<double>(
       config, "alpha_pattern", [](const fields& from, const std::string& key) { return from.number(key); });
   into.target_modules = read_choice(config, "target_modules");
-  if (into.target_modules && lower_case(into.target_modules->expression) == "all-linear") into.target_modules.reset();
   into.exclude_modules = read_choice(config, "exclude_modules").value_or(module_choice());
   into.layers = config.integers("layers_to_transform");
+  check_sizes(into.factors, where);
   check_rank(into.factors.rank, "r", where);
   for (const auto& [pattern, rank] : into.factors.rank_pattern) check_rank(rank, pattern, where + ": rank_pattern");
   return into;
@@ -193,14 +175,24 @@ adapter_config parse_adapter_config(std::string_view json, const std::string& wh
 
 }  // namespace detail
 
-std::int64_t factor_rules::rank_of(std::string_view module, const std::string& where) const {
-  return detail::first_match(rank_pattern, module, rank, where + ": rank_pattern");
+module_factors::module_factors(const factor_rules& rules, const std::string& where)
+    : where_(where),
+      rank_(rules.rank),
+      alpha_(rules.alpha),
+      rank_stabilized_(rules.rank_stabilized),
+      rank_pattern_(detail::compiled(rules.rank_pattern, where + ": rank_pattern")),
+      alpha_pattern_(detail::compiled(rules.alpha_pattern, where + ": alpha_pattern")) {}
+
+std::int64_t module_factors::rank_of(std::string_view module) const {
+  return detail::first_match(rank_pattern_, module, rank_);
 }
 
-float factor_rules::scale_of(std::string_view module, const std::string& where) const {
-  const auto own = static_cast<double>(rank_of(module, where));
-  const auto own_alpha = detail::first_match(alpha_pattern, module, alpha, where + ": alpha_pattern");
-  return static_cast<float>(own_alpha / (rank_stabilized ? std::sqrt(own) : own));
+float module_factors::scale_of(std::string_view module) const {
+  const auto own = static_cast<double>(rank_of(module));
+  const double own_alpha = detail::first_match(alpha_pattern_, module, alpha_);
+  const auto scale = static_cast<float>(own_alpha / (rank_stabilized_ ? std::sqrt(own) : own));
+  if (!std::isfinite(scale)) refuse("{}: the scale of \"{}\" is not finite", where_, module);
+  return scale;
 }
 
 }  // namespace troupe

@@ -6,7 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "model/lora/module_pattern.hpp"
+
 namespace troupe {
+
+/// The working memory of a pass is laid out for it.
+inline constexpr std::int64_t most_adapter_rank = 512;
 
 /// How large an adapter's factors are, and by what their product is multiplied, module by module: as PEFT says it.
 struct factor_rules {
@@ -16,10 +21,25 @@ struct factor_rules {
   /// By patterns that fit the end of a module's name from a dot on. The first that fits counts.
   std::vector<std::pair<std::string, std::int64_t>> rank_pattern = {};
   std::vector<std::pair<std::string, double>> alpha_pattern = {};
+};
 
-  /// `where` is what errors call the rules' place.
-  std::int64_t rank_of(std::string_view module, const std::string& where) const;
-  float scale_of(std::string_view module, const std::string& where) const;
+/// Such rules with their patterns compiled, for many modules.
+class module_factors {
+ public:
+  /// `where` is what errors call the rules' place. Throws input_error where a pattern is no regular expression.
+  module_factors(const factor_rules& rules, const std::string& where);
+
+  std::int64_t rank_of(std::string_view module) const;
+  /// Throws input_error where it is not finite.
+  float scale_of(std::string_view module) const;
+
+ private:
+  std::string where_;
+  std::int64_t rank_;
+  double alpha_;
+  bool rank_stabilized_;
+  std::vector<std::pair<detail::module_pattern, std::int64_t>> rank_pattern_;
+  std::vector<std::pair<detail::module_pattern, double>> alpha_pattern_;
 };
 
 namespace detail {
@@ -28,10 +48,9 @@ namespace detail {
 /// expression that fits whole names.
 struct module_choice {
   std::vector<std::string> names;
-  std::string expression;  ///< empty: the names count
+  std::optional<module_pattern> expression = {};  ///< none: the names count
 
-  /// `where` is what errors call the expression's place.
-  bool holds(std::string_view module, const std::string& where) const;
+  bool holds(std::string_view module) const;
   /// By its whole name, not by its end or an expression.
   bool names_whole(std::string_view module) const;
 };
@@ -49,8 +68,11 @@ struct adapter_config {
   std::string_view left_out_by(std::string_view module, std::int64_t layer) const;
 };
 
-/// Whether a pattern fits the end of a module's name from a dot on. `where` is what errors call the pattern's place.
-bool module_fits(const std::string& pattern, std::string_view module, const std::string& where);
+/// An adapter has no more patterns, of its ranks or its alphas, nor targets.
+inline constexpr std::size_t most_patterns = 4096;
+/// Throws input_error where there are more, or longer ones than an adapter may have. `where` is what errors call the
+/// rules' place.
+void check_sizes(const factor_rules& rules, const std::string& where);
 
 adapter_config parse_adapter_config(std::string_view json, const std::string& where);
 

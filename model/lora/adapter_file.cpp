@@ -12,7 +12,6 @@
 #include "model/formats/json_input.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/formats/weight_names.hpp"
-#include "model/lora/adapter_config.hpp"
 
 namespace troupe {
 namespace {
@@ -121,16 +120,15 @@ std::vector<float> read_matrix(const tensor_view& tensor, std::int64_t rows, std
 
 /// Splits the rows of B among the linear layers; all share A.
 std::vector<adapter_part> make_parts(const adapted_linears& ours, const std::string& module, const tensor_pair& pair,
-                                     const detail::adapter_config& config, const model_config& base,
+                                     const module_factors& factors, const model_config& base,
                                      const std::string& where) {
-  const auto rank = config.factors.rank_of(module, config.where);
+  const auto rank = factors.rank_of(module);
   const auto ins = linear_shape(base, ours.kinds.front()).second;
   std::int64_t outs = 0;
   for (const linear_kind kind : ours.kinds) outs += linear_shape(base, kind).first;
   const auto a = read_matrix(*pair.a, rank, ins, fmt::format("{}: tensor \"{}.lora_A\"", where, module));
   const auto b = read_matrix(*pair.b, outs, rank, fmt::format("{}: tensor \"{}.lora_B\"", where, module));
-  const auto scale = config.factors.scale_of(module, config.where);
-  if (!std::isfinite(scale)) refuse("{}: the scale of \"{}\" is not finite", config.where, module);
+  const auto scale = factors.scale_of(module);
   std::vector<adapter_part> parts;
   auto rows = b.begin();
   for (const linear_kind kind : ours.kinds) {
@@ -179,7 +177,8 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
   if (!set.unread.empty())
     refuse("{}: tensor \"{}\" has the type {}, but F32, F16 and BF16 are supported", where, set.unread.begin()->first,
            set.unread.begin()->second);
-  adapter_file file;
+  adapter_file file{.parts = {}, .factors = config.factors};
+  const module_factors factors(file.factors, config.where);
   for (const auto& [module, pair] : pair_up(set, where)) {
     const auto name = module.substr(0, 300);
     if (!pair.a || !pair.b) refuse("{}: \"{}\" has only one of lora_A and lora_B", where, name);
@@ -189,7 +188,7 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
       refuse(
           "{}: adapts \"{}\", which \"{}\" of {} leaves out, as PEFT does: remove the tensors, or change that setting",
           where, name, setting, config.where);
-    auto parts = make_parts(ours, module, pair, config, base, where);
+    auto parts = make_parts(ours, module, pair, factors, base, where);
     std::move(parts.begin(), parts.end(), std::back_inserter(file.parts));
   }
   if (file.parts.empty()) refuse("{}: holds no adapted layer", where);

@@ -7,7 +7,7 @@
 
 #include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
-#include "model/formats/tensor.hpp"
+#include "model/lora/adapter_config.hpp"
 
 namespace troupe {
 
@@ -34,6 +34,7 @@ inline constexpr std::size_t most_adapter_config_bytes = 16 << 20;
 /// DoRA, bias, modules_to_save and layers the base does not have are refused by name.
 struct adapter_file {
   std::vector<adapter_part> parts;
+  factor_rules factors = {};  ///< as the configuration has them
 };
 
 adapter_file read_adapter(const std::filesystem::path& folder, const model_config& base);

@@ -69,12 +69,6 @@ void add_decoder(const json& value, const std::string& where, decoder_part& out)
         where, type);
 }
 
-token_id checked_id(const json& value, const std::string& where) {
-  const auto id = to_integer(value);
-  if (!id || *id < 0 || *id > 0x7FFFFFFF) refuse("{}: should be a token id", where);
-  return static_cast<token_id>(*id);
-}
-
 /// The ids of one of the template's special tokens.
 std::vector<token_id> special_ids(const fields& post, const std::string& name) {
   const auto* table = post.find("special_tokens");
@@ -83,7 +77,7 @@ std::vector<token_id> special_ids(const fields& post, const std::string& name) {
   if (!entry) refuse("{}: names the token \"{}\", which its special_tokens lack", post.where(), name);
   const fields token(*entry, post.where() + ".special_tokens[\"" + name + "\"]");
   std::vector<token_id> ids;
-  for (const auto& id : token.list("ids")) ids.push_back(checked_id(id, token.where() + ".ids"));
+  for (const auto& id : token.list("ids")) ids.push_back(checked_id(id, token.where() + ".ids", name));
   return ids;
 }
 

@@ -12,23 +12,15 @@ namespace {
 using json = nlohmann::json;
 using fields = json_fields<json>;
 
-constexpr std::int64_t most_tokens = 1 << 24;
-
-token_id checked_id(const json& value, const std::string& where, std::string_view token) {
-  const auto id = to_integer(value);
-  if (!id || *id < 0 || *id >= most_tokens)
-    refuse("{}: the id of \"{}\" should be an integer from 0 to {}", where, token.substr(0, 100), most_tokens - 1);
-  return static_cast<token_id>(*id);
-}
-
 void read_vocabulary(const fields& model, bpe_part& out) {
   const auto* table = model.find("vocab");
   if (!table || !table->is_object() || table->empty())
     refuse("{}: \"vocab\" should be an object that is not empty", model.where());
   out.tokens.reserve(table->size());
   out.ids.reserve(table->size());
+  const std::string where = model.where() + ".vocab";
   for (const auto& [token, value] : table->items()) {
-    const auto id = checked_id(value, model.where() + ".vocab", token);
+    const token_id id = checked_id(value, where, token);
     out.tokens.emplace_back(token, id);
     out.ids.emplace(token, id);
   }
@@ -96,6 +88,13 @@ void refuse_unsupported(const fields& model) {
 }
 
 }  // namespace
+
+token_id checked_id(const json& value, const std::string& where, std::string_view token) {
+  const auto id = to_integer(value);
+  if (!id || *id < 0 || *id >= most_vocabulary)
+    refuse("{}: the id of \"{}\" should be an integer from 0 to {}", where, token.substr(0, 100), most_vocabulary - 1);
+  return static_cast<token_id>(*id);
+}
 
 bpe_part read_model(const json* part, bool byte_level, const std::string& where) {
   if (!part) refuse("{}: is missing", where);

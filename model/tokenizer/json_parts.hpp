@@ -1,5 +1,6 @@
 #pragma once
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -41,6 +42,8 @@ struct template_part {
 };
 template_part read_post_processor(const nlohmann::json* part, const std::string& where);
 
+/// `token` is what errors call it.
+token_id checked_id(const nlohmann::json& value, const std::string& where, std::string_view token);
 added_token read_added_token(const nlohmann::json& entry, token_id id, const std::string& where);
 std::vector<added_token> read_added_tokens(const nlohmann::json* part, const std::string& where);
 

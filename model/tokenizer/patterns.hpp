@@ -11,8 +11,8 @@ inline constexpr std::string_view llama3_pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 inline constexpr std::string_view qwen2_pattern =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
-/// Digits are cut off one by one, then GPT-2's pattern cuts what is between them: in one, white space before a digit
-/// stays together as it does at an end.
+/// Digits are cut off one by one, then GPT-2's pattern cuts what is between them. Both at once: so white space before a
+/// digit is one piece, as it is at the end of a text.
 inline constexpr std::string_view smollm_pattern =
     R"(\p{N}|'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?[^\s\p{L}\p{N}]+|\s+(?![^\s\p{N}])|\s+)";
 /// Words end where a small letter is followed by a capital.

@@ -11,6 +11,13 @@
 namespace troupe {
 
 using token_id = std::int32_t;
+/// No vocabulary has more: far above any there is.
+inline constexpr std::int64_t most_vocabulary = std::int64_t{1} << 24;
+
+/// Whether a vocabulary of that size has the token.
+constexpr bool is_token(token_id token, std::int64_t vocab_size) {
+  return token >= 0 && token < vocab_size;
+}
 
 struct gguf_file;
 
@@ -41,9 +48,9 @@ class tokenizer {
   virtual std::optional<token_id> eos() const = 0;
 };
 
-/// The tokenizer of a model folder: tokenizer.json, else tokenizer.model, else metadata.gguf; with
+/// The tokenizer of a .gguf file or a model folder: tokenizer.json, else tokenizer.model, else metadata.gguf; with
 /// tokenizer_config.json beside it for BOS/EOS rules. Throws input_error naming file and cause.
-std::shared_ptr<const tokenizer> load_tokenizer(const std::filesystem::path& folder);
+std::shared_ptr<const tokenizer> load_tokenizer(const std::filesystem::path& model);
 std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file);
 /// `config` is the text of tokenizer_config.json, or empty.
 std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view json, std::string_view config,

@@ -2,7 +2,6 @@
 #include <array>
 
 #include "base/error.hpp"
-#include "base/utf8.hpp"
 #include "model/formats/gguf.hpp"
 #include "model/tokenizer/bpe_model.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
@@ -15,8 +14,6 @@ namespace troupe {
 namespace {
 
 using namespace detail;
-
-constexpr std::size_t most_tokens = std::size_t{1} << 24;
 
 enum token_type : std::int64_t { normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6 };
 
@@ -121,7 +118,8 @@ void mark_control(const ggml_keys& keys, gguf_vocabulary& all) {
 gguf_vocabulary read_vocabulary(const ggml_keys& keys) {
   gguf_vocabulary all{keys.need<std::vector<std::string>>("tokens"), {}};
   const auto count = all.tokens.size();
-  if (count == 0 || count > most_tokens) refuse("{}: tokenizer.ggml.tokens has {} tokens", keys.where(), count);
+  if (count == 0 || count > std::size_t{most_vocabulary})
+    refuse("{}: tokenizer.ggml.tokens has {} tokens", keys.where(), count);
   if (const auto* types = keys.find<std::vector<std::int64_t>>("token_type")) {
     if (types->size() != count)
       refuse("{}: tokenizer.ggml.token_type has {} elements for {} tokens", keys.where(), types->size(), count);

@@ -15,8 +15,7 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
       transposed_stride_(most_positions_ + 16),
       factor_(config.score_cap > 0 ? 1.0f : 1.0f / config.score_divisor()) {
   if (config.position == position_kind::rotary) angles_.push_back(angles_of(config.rope));
-  if (std::count(config.layer_ropes.begin(), config.layer_ropes.end(), layer_rope::local) > 0)
-    angles_.push_back(angles_of(config.local_rope));
+  if (config.has_local_rope()) angles_.push_back(angles_of(config.local_rope));
   scratch_stride_ = 7 * most_positions_ * dim_stride_ + 2 * dim_stride_ * transposed_stride_ +
                     3 * queries_at_once * transposed_stride_ + 2 * dim_stride_;
   scratch_ = aligned_buffer<float>(to_size(threads * scratch_stride_));
@@ -238,7 +237,7 @@ void attention_pass::for_tasks(const compute& with, const input& in, Work work) 
 
 template <class Work>
 void attention_pass::for_heads(const task& t, Work work) const {
-  const std::int64_t group = config_.heads / config_.kv_heads;
+  const std::int64_t group = config_.heads_per_kv();
   for (std::int64_t head = t.kv_head * group; head < (t.kv_head + 1) * group; ++head) work(head);
 }
 

@@ -80,12 +80,14 @@ void write_checkpoint(const std::filesystem::path& file, const parameter_set& pa
   write_safetensors(file, tensors, data, metadata);
 }
 
-void read_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, checkpoint& state) {
+void read_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, std::int64_t most_steps,
+                     checkpoint& state) {
   const tensor_set set = open_safetensors(file);
   const std::string where = file.string();
   check_identity(set, state, where);
   const auto step = number<std::int64_t>(set, "step", where), best_step = number<std::int64_t>(set, "best_step", where);
   if (step < 0) refuse("{}: is at step {}: the checkpoint is broken", where, step);
+  if (step > most_steps) refuse("{}: is at step {} of {}", where, step, most_steps);
   const auto best_loss = number<double>(set, "best_loss", where);
   const auto wanted = [&](const checkpoint::part& part) { return part.name != "best" || best_step >= 0; };
   std::vector<bytes> data;

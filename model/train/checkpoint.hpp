@@ -25,8 +25,9 @@ struct checkpoint {
 
 /// One safetensors file, tensors "value/NAME" and so on.
 void write_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, const checkpoint& state);
-/// Fills the parts of `state` and what is counted; a "best" part may be absent. Refuses a file of another identity, or
-/// with other parameters; then nothing was changed.
-void read_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, checkpoint& state);
+/// Fills the parts of `state` and what is counted; a "best" part may be absent. Refuses a file of another identity,
+/// with other parameters or beyond `most_steps`; then nothing was changed.
+void read_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, std::int64_t most_steps,
+                     checkpoint& state);
 
 }  // namespace troupe

@@ -2,7 +2,6 @@
 #include <algorithm>
 
 #include "model/train/cpu_train_pass.hpp"
-#include "model/train/to_size.hpp"
 
 namespace troupe {
 

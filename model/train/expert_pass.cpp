@@ -50,9 +50,7 @@ void expert_pass::for_groups(Work work) {
 
 template <class Work>
 void expert_pass::for_rows(std::int64_t rows, Work work) {
-  with_.pool.run_pieces(rows, 8, [&](std::int64_t first, std::int64_t count, int) {
-    for (std::int64_t row = first; row < first + count; ++row) work(static_cast<int>(row));
-  });
+  with_.pool.run_each(rows, 8, work);
 }
 
 void expert_pass::forward(const trained_layer& layer, const_float_rows x, std::int64_t rows, float_rows y) {

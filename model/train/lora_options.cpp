@@ -4,10 +4,7 @@
 #include <cmath>
 #include <set>
 
-#include <nlohmann/json.hpp>
-
 #include "base/error.hpp"
-#include "model/formats/json_input.hpp"
 #include "model/formats/weight_names.hpp"
 
 namespace troupe {
@@ -36,9 +33,14 @@ std::vector<adapted_layer> adaptable_layers(const model_config& config) {
   return all;
 }
 
-bool fits_any(const std::string& pattern, const std::vector<adapted_layer>& layers, const std::string& where) {
-  return std::any_of(layers.begin(), layers.end(),
-                     [&](const adapted_layer& each) { return detail::module_fits(pattern, each.name, where); });
+/// Of the layers that a pattern fits.
+std::vector<std::size_t> fitted(const std::string& text, const std::vector<adapted_layer>& layers,
+                                const std::string& where) {
+  const auto pattern = detail::module_pattern::of_ends(text, where);
+  std::vector<std::size_t> found;
+  for (std::size_t i = 0; i < layers.size(); ++i)
+    if (pattern.fits(layers[i].name)) found.push_back(i);
+  return found;
 }
 
 /// As a target may name them: "self_attn.q_proj", whatever the layer's number.
@@ -55,7 +57,7 @@ template <class T>
 void check_patterns(const std::vector<std::pair<std::string, T>>& patterns, const char* key,
                     const std::vector<adapted_layer>& layers, const model_config& config) {
   for (const auto& [pattern, value] : patterns)
-    if (!fits_any(pattern, layers, key))
+    if (fitted(pattern, layers, key).empty())
       refuse("{}: the pattern \"{}\" fits no layer that is trained: there are {}", key, pattern,
              names_of(layers, config));
 }
@@ -65,16 +67,18 @@ void check_patterns(const std::vector<std::pair<std::string, T>>& patterns, cons
 namespace detail {
 
 std::vector<adapted_layer> adapted_layers(const lora_options& options, const model_config& config) {
-  std::vector<adapted_layer> layers = adaptable_layers(config);
+  const std::vector<adapted_layer> layers = adaptable_layers(config);
   if (options.targets_all()) return layers;
-  for (const std::string& target : options.targets)
-    if (!fits_any(target, layers, "targets"))
+  std::set<std::size_t> chosen;
+  for (const std::string& target : options.targets) {
+    const auto found = fitted(target, layers, "targets");
+    if (found.empty())
       refuse("the target \"{}\" fits no linear layer of the model: there are {}", target, names_of(layers, config));
-  std::erase_if(layers, [&](const adapted_layer& each) {
-    return std::none_of(options.targets.begin(), options.targets.end(),
-                        [&](const std::string& target) { return detail::module_fits(target, each.name, "targets"); });
-  });
-  return layers;
+    chosen.insert(found.begin(), found.end());
+  }
+  std::vector<adapted_layer> targets;
+  for (const std::size_t i : chosen) targets.push_back(layers[i]);
+  return targets;
 }
 
 void check_values(const lora_options& options) {
@@ -83,8 +87,9 @@ void check_values(const lora_options& options) {
   };
   check_rank(options.factors.rank);
   for (const auto& [pattern, rank] : options.factors.rank_pattern) check_rank(rank);
-  if (!(options.dropout >= 0 && options.dropout < 1))
-    refuse("the adapter's dropout is {}: use 0 to less than 1", options.dropout);
+  check_sizes(options.factors, lora_place);
+  if (options.targets.size() > most_patterns)
+    refuse("the adapter has {} targets: use at most {}", options.targets.size(), most_patterns);
   const double alpha = options.factors.alpha;
   if (!std::isfinite(alpha) || alpha == 0) refuse("the adapter's alpha is {}: use a number other than 0", alpha);
 }
@@ -96,10 +101,10 @@ std::uint64_t check_lora(const lora_options& options, const model_config& base, 
   const std::vector<adapted_layer> layers = detail::adapted_layers(options, base);
   check_patterns(options.factors.rank_pattern, "rank_of", layers, base);
   check_patterns(options.factors.alpha_pattern, "alpha_of", layers, base);
+  const module_factors factors(options.factors, detail::lora_place);
   std::uint64_t numbers = 0;
   for (const adapted_layer& each : layers)
-    numbers +=
-        static_cast<std::uint64_t>(options.factors.rank_of(each.name, detail::lora_place) * (each.outs + each.ins));
+    numbers += static_cast<std::uint64_t>(factors.rank_of(each.name) * (each.outs + each.ins));
   return numbers * (precision == adapter_precision::half ? sizeof(std::uint16_t) : sizeof(float));
 }
 
@@ -112,17 +117,10 @@ std::string identity_of(const lora_options& options, std::uint64_t base) {
 }
 
 lora_options read_lora_options(const std::filesystem::path& folder, const model_config& base) {
-  const auto path = folder / adapter_config_name;
-  const std::string text = detail::read_text(path, most_adapter_config_bytes);
-  lora_options options;
-  options.factors = detail::parse_adapter_config(text, path.string()).factors;
-  const auto json = detail::parse_json(text, path.string());
-  options.dropout = detail::json_fields<nlohmann::json>(json, path.string()).number("lora_dropout").value_or(0);
+  const adapter_file file = read_adapter(folder, base);
   std::set<std::string> names;
-  for (const adapter_part& part : read_adapter(folder, base).parts)
-    names.insert(peft_name(base, part.layer, part.kind));
-  options.targets = {names.begin(), names.end()};
-  return options;
+  for (const adapter_part& part : file.parts) names.insert(peft_name(base, part.layer, part.kind));
+  return {.factors = file.factors, .targets = {names.begin(), names.end()}};
 }
 
 }  // namespace troupe

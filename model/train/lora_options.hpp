@@ -2,8 +2,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <string>
-#include <string_view>
-#include <utility>
 #include <vector>
 
 #include "model/formats/model_config.hpp"
@@ -15,7 +13,6 @@ namespace troupe {
 /// Which layers an adapter has factors for, and how large: as PEFT's LoraConfig.
 struct lora_options {
   factor_rules factors = {};
-  double dropout = 0;
   /// Names of linear layers ("q_proj"), or regular expressions that fit the end of a module's name from a dot on.
   /// Empty, or PEFT's "all-linear": every linear layer.
   std::vector<std::string> targets = {};

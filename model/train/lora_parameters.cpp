@@ -30,15 +30,15 @@ lora_parameters::lora_parameters(trained_model& model, lora_options options, std
 }
 
 void lora_parameters::find_modules(const model_config& base) {
-  const factor_rules& factors = options_.factors;
+  const module_factors factors(options_.factors, detail::lora_place);
   for (const detail::adapted_layer& each : detail::adapted_layers(options_, base)) {
     if (modules_.empty() || modules_.back().name != each.name)
       modules_.push_back({.name = each.name,
                           .kinds = {},
                           .layer = each.layer,
-                          .rank = factors.rank_of(each.name, detail::lora_place),
+                          .rank = factors.rank_of(each.name),
                           .ins = each.ins,
-                          .scale = factors.scale_of(each.name, detail::lora_place)});
+                          .scale = factors.scale_of(each.name)});
     modules_.back().kinds.push_back(each.kind);
     modules_.back().outs += each.outs;
   }
@@ -96,12 +96,12 @@ void lora_parameters::load(const std::filesystem::path& folder, const model_conf
 /// In PEFT's list a target is a name or the end of one; here it may also be a pattern. True if all of these can be read
 /// as names.
 bool lora_parameters::are_names(const std::vector<std::string>& targets) const {
-  const detail::module_choice read{.names = targets, .expression = {}};
+  const detail::module_choice read{.names = targets};
   return !targets.empty() &&
-         std::all_of(modules_.begin(), modules_.end(), [&](const module& m) { return read.holds(m.name, "targets"); });
+         std::all_of(modules_.begin(), modules_.end(), [&](const module& m) { return read.holds(m.name); });
 }
 
-std::string lora_parameters::config_text(const std::string& base_name) const {
+std::string lora_parameters::config_text(const std::string& base_name, double dropout) const {
   std::set<std::string> targets;
   for (const module& m : modules_)  // all layers were meant: their short names say so
     targets.insert(short_names_ && options_.targets_all() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
@@ -118,7 +118,7 @@ std::string lora_parameters::config_text(const std::string& base_name) const {
                                       {"init_lora_weights", true},
                                       {"r", options_.factors.rank},
                                       {"lora_alpha", options_.factors.alpha},
-                                      {"lora_dropout", options_.dropout},
+                                      {"lora_dropout", dropout},
                                       {"use_rslora", options_.factors.rank_stabilized},
                                       {"rank_pattern", ranks},
                                       {"alpha_pattern", alphas},
@@ -126,7 +126,7 @@ std::string lora_parameters::config_text(const std::string& base_name) const {
   return config.dump(2) + "\n";
 }
 
-void lora_parameters::save(const std::filesystem::path& folder, const std::string& base_name) const {
+void lora_parameters::save(const std::filesystem::path& folder, const std::string& base_name, double dropout) const {
   make_folder(folder);
   std::vector<tensor_description> tensors;
   std::vector<std::vector<float>> values;
@@ -135,7 +135,7 @@ void lora_parameters::save(const std::filesystem::path& folder, const std::strin
     values.push_back(parameters_.compact(p, parameters_.values()));
   }
   write_safetensors(folder / adapter_weights_name, tensors, values, {{"format", "pt"}});
-  write_file(folder / adapter_config_name, config_text(base_name));
+  write_file(folder / adapter_config_name, config_text(base_name, dropout));
 }
 
 }  // namespace troupe

@@ -23,9 +23,9 @@ class lora_parameters {
 
   /// Values from an adapter of the same shape, as PEFT wrote it.
   void load(const std::filesystem::path& folder, const model_config& base);
-  /// Writes adapter_config.json and adapter_model.safetensors, each under another name first. `base_name` goes into the
-  /// configuration. Throws runtime_error where the disk fails.
-  void save(const std::filesystem::path& folder, const std::string& base_name) const;
+  /// Writes adapter_config.json and adapter_model.safetensors, each under another name first. `base_name` and `dropout`
+  /// go into the configuration. Throws runtime_error where the disk fails.
+  void save(const std::filesystem::path& folder, const std::string& base_name, double dropout = 0) const;
 
  private:
   struct module {
@@ -40,7 +40,7 @@ class lora_parameters {
   void attach(trained_model& model);
   void initialize(std::uint64_t seed);
   bool are_names(const std::vector<std::string>& targets) const;
-  std::string config_text(const std::string& base_name) const;
+  std::string config_text(const std::string& base_name, double dropout) const;
 
   lora_options options_;
   bool fan_in_fan_out_ = false;

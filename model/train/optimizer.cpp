@@ -35,7 +35,7 @@ double rate_schedule::at(std::int64_t step) const {
   const double done = std::min(1.0, static_cast<double>(step - warmup) / all);
   const double left =
       kind == schedule_kind::linear ? 1 - done : 0.5 * (1 + sine_cosine_of(std::numbers::pi * done).cosine);
-  return rate * (least + (1 - least) * left);
+  return rate * left;
 }
 
 adam_optimizer::adam_optimizer(const parameter_set& parameters, adam_options options)

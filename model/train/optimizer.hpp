@@ -12,11 +12,10 @@ enum class schedule_kind : std::uint8_t { constant, linear, cosine };
 schedule_kind schedule_from_name(std::string_view name);
 std::string_view name_of(schedule_kind kind);
 
-/// The learning rate over a run: up from 0 to `rate` in the first steps, then down to `least` of it, or not.
+/// The learning rate over a run: up from 0 to `rate` in the first steps, then down to 0, or not.
 struct rate_schedule {
   schedule_kind kind = schedule_kind::cosine;
   double rate = 1e-4;
-  double least = 0;  ///< share of the rate that is left at the end
   std::int64_t warmup = 0;
   std::int64_t steps = 0;  ///< of the whole run
 
@@ -24,7 +23,7 @@ struct rate_schedule {
 };
 
 struct adam_options {
-  double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
+  static constexpr double beta1 = 0.9, beta2 = 0.999, epsilon = 1e-8;
   double weight_decay = 0;
   double clip = 1.0;  ///< the gradients' norm is cut to this; 0: never
 };

@@ -119,8 +119,7 @@ void products::fill_panels(const operand& b, const fill_args& part) const {
 void products::forward_floats(const_float_rows x, std::int64_t rows, const output& o) {
   multiply(
       {.rows = rows, .columns = o.w->outs, .depth = o.w->ins, .a = x, .b = forward_of(*o.w), .c = o.y, .how = o.how});
-  if (o.bias)
-    with_.pool.run(static_cast<int>(rows), [&](int r, int) { with_.kernels.add(o.bias, o.w->outs, o.y.row(r)); });
+  if (o.bias) with_.pool.run_each(rows, 64, [&](int row) { with_.kernels.add(o.bias, o.w->outs, o.y.row(row)); });
 }
 
 void products::forward(const_float_rows x, std::int64_t rows, std::span<const output> outputs) {

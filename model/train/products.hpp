@@ -1,7 +1,7 @@
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string_view>
-#include <vector>
 
 #include "base/aligned_buffer.hpp"
 #include "model/ops/compute.hpp"

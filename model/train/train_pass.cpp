@@ -1,9 +1,8 @@
 #include "model/train/train_pass.hpp"
 
-#include <algorithm>
-
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
+#include "model/engine/text/model_text.hpp"
 #include "model/train/cpu_train_pass.hpp"
 #include "model/train/expert_pass.hpp"
 #include "model/train/gpu_pass.hpp"
@@ -55,10 +54,9 @@ void check_rows(const training_rows& batch, const train_pass::options& options, 
   for (const auto& segment : batch.segments)
     if (segment.rows > options.most_positions)
       refuse("an example of {} tokens: at most {} fit", segment.rows, options.most_positions);
-  const auto known = [&](std::int32_t token) { return token >= 0 && token < config.vocab_size; };
-  if (!std::all_of(batch.tokens.begin(), batch.tokens.end(), known) ||
-      !std::all_of(batch.targets.begin(), batch.targets.end(), [&](std::int32_t t) { return t < 0 || known(t); }))
-    refuse("a token is not of the model's {}: the tokenizer belongs to another model", config.vocab_size);
+  check_tokens(batch.tokens, config.vocab_size);
+  for (const std::int32_t& target : batch.targets)
+    if (target >= 0) check_tokens({&target, 1}, config.vocab_size);
 }
 
 }  // namespace troupe

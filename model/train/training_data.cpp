@@ -69,12 +69,6 @@ bool has_lines(const fs::path& file, std::string_view text) {
   refuse("{}:{}: {}{}", file.string(), bad.front().first, bad.front().second, others);
 }
 
-void check_tokens(const training_example& example, const data_format& format) {
-  for (const token_id token : example.tokens)
-    if (token < 0 || token >= format.vocab_size)
-      refuse("token {} is not of the model's {}: the tokenizer belongs to another model", token, format.vocab_size);
-}
-
 /// Returns how many examples were shortened.
 std::int64_t read_lines(const fs::path& file, std::string_view text, const data_format& format,
                         const example_sink& take) {
@@ -89,7 +83,7 @@ std::int64_t read_lines(const fs::path& file, std::string_view text, const data_
       detail::line_examples made = detail::examples_of_line(line, format);
       shortened += made.shortened;
       for (training_example& example : made.examples) {
-        check_tokens(example, format);
+        check_tokens(example.tokens, format.vocab_size);
         take(std::move(example));
       }
     } catch (const input_error& error) {
@@ -109,7 +103,7 @@ void cut(const std::vector<token_id>& document, const data_format& format, const
     example.tokens.assign(document.begin() + static_cast<std::ptrdiff_t>(first),
                           document.begin() + static_cast<std::ptrdiff_t>(first + count));
     example.learned.assign(count, 1);
-    check_tokens(example, format);
+    check_tokens(example.tokens, format.vocab_size);
     take(std::move(example));
   }
 }
@@ -155,7 +149,7 @@ std::int64_t training_data::learned_tokens() const {
 
 data_format data_format_of(const fs::path& model, const model_config& config, std::int64_t row_length) {
   data_format format;
-  format.tokens = open_tokenizer(model);
+  format.tokens = load_tokenizer(model);
   if (const auto ends = end_tokens_of(config, *format.tokens); !ends.empty()) format.end_token = ends.front();
   format.vocab_size = config.vocab_size;
   format.row_length = row_length;

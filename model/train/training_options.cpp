@@ -15,7 +15,7 @@ training_options checked(training_options o, const model_config& config) {
   positive(o.batch_rows, "the batch");
   positive(o.accumulation, "accumulation");
   positive(o.epochs, "the number of epochs");
-  // As training_spec.cpp has them: their products with other numbers fit an int64.
+  // The products of these with other numbers fit an int64.
   const auto at_most = [](std::int64_t value, std::int64_t most, std::string_view name) {
     if (value > most) refuse("{} is {}: use at most {}", name, value, most);
   };
@@ -33,6 +33,7 @@ training_options checked(training_options o, const model_config& config) {
   };
   not_negative(o.adam.weight_decay, "the weight decay");
   not_negative(o.adam.clip, "the norm to cut gradients to");
+  if (!(o.dropout >= 0 && o.dropout < 1)) refuse("the adapter's dropout is {}: use 0 to less than 1", o.dropout);
   if (!(o.validation_share >= 0 && o.validation_share < 1))
     refuse("the share held out is {}: use 0 to less than 1", o.validation_share);
   return o;

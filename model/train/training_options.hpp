@@ -18,10 +18,10 @@ struct training_options {
   std::int64_t epochs = 1;
   std::int64_t most_steps = 0;  ///< 0: as many as the epochs have
   schedule_kind schedule = schedule_kind::cosine;
-  double rate = 1e-4, least_rate = 0;
+  double rate = 1e-4;
   std::int64_t warmup = 0;  ///< steps
   adam_options adam;
-  double dropout = 0;
+  double dropout = 0;              ///< of an adapter's inputs
   double validation_share = 0.05;  ///< of the examples, held out; 0: none
   std::uint64_t seed = 0;
   train_precision precision = train_precision::fine;

@@ -89,11 +89,7 @@ std::int64_t training_run::most_tokens() const {
 }
 
 rate_schedule training_run::schedule() const {
-  return {.kind = options_.schedule,
-          .rate = options_.rate,
-          .least = options_.least_rate,
-          .warmup = options_.warmup,
-          .steps = steps_};
+  return {.kind = options_.schedule, .rate = options_.rate, .warmup = options_.warmup, .steps = steps_};
 }
 
 /// Members make one pass each, round after round: make(first of the round, own). Every result is stored at its pass's
@@ -189,10 +185,10 @@ void training_run::with_best(const std::function<void()>& use) {
 std::string training_run::run_identity() const {
   const training_options& o = options_;
   return fmt::format(
-      "data {:016x} rows {}x{}x{} epochs {} steps {} schedule {} {} {} {} adam {} {} {} {} {} dropout {} "
+      "data {:016x} rows {}x{}x{} epochs {} steps {} schedule {} {} 0 {} adam {} {} {} {} {} dropout {} "
       "held {} {:016x} seed {} precision {}{}",
       data_fingerprint_, o.row_length, o.batch_rows, o.accumulation, o.epochs, steps_, name_of(o.schedule), o.rate,
-      o.least_rate, o.warmup, o.adam.beta1, o.adam.beta2, o.adam.epsilon, o.adam.weight_decay, o.adam.clip, o.dropout,
+      o.warmup, o.adam.beta1, o.adam.beta2, o.adam.epsilon, o.adam.weight_decay, o.adam.clip, o.dropout,
       held_out_.size(), held_out_fingerprint_, o.seed, static_cast<int>(o.precision), o.subject);
 }
 
@@ -220,8 +216,7 @@ void training_run::load(const std::filesystem::path& file) {
   checkpoint state = state_now();
   best_parameters_.resize(parameters_.values().size());
   state.parts.push_back({"best", best_parameters_});
-  read_checkpoint(file, parameters_, state);
-  if (state.step > steps_) refuse("{}: is at step {} of {}", file.string(), state.step, steps_);
+  read_checkpoint(file, parameters_, steps_, state);
   done_ = state.step;
   adam_.resume(done_);
   best_ = {state.best_step, state.best_loss};

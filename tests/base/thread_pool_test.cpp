@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
@@ -36,6 +37,22 @@ TEST(thread_pool, cuts_a_range_into_pieces_of_which_the_last_may_be_smaller) {
     });
     for (std::int64_t i = 0; i < size; ++i)
       EXPECT_EQ(counts[static_cast<std::size_t>(i)], i % 8 == 0 ? std::min<std::int64_t>(8, size - i) : 0) << i;
+  }
+}
+
+TEST(thread_pool, runs_more_tasks_than_a_ticket_counts) {
+  thread_pool pool(2);
+  std::vector<std::uint8_t> done((1 << 20) + 5, 0);
+  pool.run(static_cast<int>(done.size()), [&](int index, int) { ++done[static_cast<std::size_t>(index)]; });
+  EXPECT_EQ(std::count(done.begin(), done.end(), 1), static_cast<std::ptrdiff_t>(done.size()));
+}
+
+TEST(thread_pool, visits_each_index_of_a_range_once) {
+  thread_pool pool(3);
+  for (const int size : {0, 1, 8, 9, 100}) {
+    std::vector<int> visits(static_cast<std::size_t>(size), 0);
+    pool.run_each(size, 8, [&](int index) { ++visits.at(static_cast<std::size_t>(index)); });
+    EXPECT_EQ(visits, std::vector<int>(static_cast<std::size_t>(size), 1)) << size;
   }
 }
 

@@ -47,7 +47,7 @@ class default_model : public testing::Test {
 
   thread_pool pool_{2};
   std::shared_ptr<const loaded_model> model_;
-  std::shared_ptr<const tokenizer> tokens_ = open_tokenizer(folder);
+  std::shared_ptr<const tokenizer> tokens_ = load_tokenizer(folder);
 };
 
 TEST_F(default_model, is_small) {

@@ -9,9 +9,10 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   try {
     const auto config = troupe::detail::parse_adapter_config({reinterpret_cast<const char*>(data), size}, "fuzz");
+    const troupe::module_factors factors(config.factors, "fuzz");
     for (const std::string_view module : {"model.layers.0.self_attn.q_proj", "transformer.h.11.attn.c_attn", ""}) {
-      if (config.factors.rank_of(module, "fuzz") < 1) __builtin_trap();
-      config.factors.scale_of(module, "fuzz");
+      if (factors.rank_of(module) < 1) __builtin_trap();
+      factors.scale_of(module);
       config.left_out_by(module, 0);
     }
   } catch (const troupe::input_error&) {

@@ -82,7 +82,7 @@ std::vector<token_id> test_site::expected(const client_request& request, std::in
   const auto positions = static_cast<std::int64_t>(request.tokens.size()) + params.max_tokens;
   single_sequence sequence(loaded_, {.adapter = adapter, .positions = positions, .kv = kv_kind::f16},
                            {pool_, kernels()});
-  const auto tokens = open_tokenizer(model());
+  const auto tokens = load_tokenizer(model());
   return generate(sequence, kernels(), tokens, end_tokens_of(loaded_->config, *tokens), request.tokens, params,
                   [](std::string_view) {})
       .tokens;

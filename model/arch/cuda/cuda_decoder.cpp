@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <exception>
 
+#include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
 
@@ -12,10 +13,6 @@ namespace troupe {
 namespace {
 
 constexpr int most_picked_rows = 256;  // logits of more are made part by part: a vocabulary is wide
-
-std::int64_t group_of_heads(const model_config& config) {
-  return config.heads / config.kv_heads;
-}
 
 /// From this column on.
 float_rows columns_of(float_rows rows, std::int64_t first) {
@@ -40,7 +37,7 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       cuts_(options_.split, model_->config),
       weights_(*model_, options_.first_layer, options_.layers, stream_, options_.split),
       adapters_(options_.first_layer, options_.layers, cuts_),
-      tables_(options_.max_rows, options_.context, static_cast<int>(group_of_heads(model_->config))),
+      tables_(options_.max_rows, options_.context, static_cast<int>(model_->config.heads_per_kv())),
       angles_(model_->config, options_.context, options_.context, stream_),
       heads_width_(model_->config.heads * model_->config.head_dim),
       kv_width_(model_->config.kv_heads * model_->config.head_dim),
@@ -305,7 +302,7 @@ void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
   cuda::place_heads(stream_, {.rows = shape.rows,
                               .places = tables_.places(shape),
                               .cache = cache_of(layer),
-                              .heads = static_cast<int>(cuts_.heads.count() * group_of_heads(config)),
+                              .heads = static_cast<int>(cuts_.heads.count() * config.heads_per_kv()),
                               .q = columns_of(rows_of(q_, heads_width_), cuts_.q.first),
                               .k = columns_of(rows_of(k_, kv_width_), cuts_.kv.first),
                               .v = columns_of(rows_of(v_, kv_width_), cuts_.kv.first),
@@ -329,7 +326,7 @@ void cuda_decoder::normalize_heads(const pass_shape& shape, const norm_weights& 
 
 void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
   const model_config& config = model_->config;
-  const auto group = static_cast<int>(group_of_heads(config));
+  const auto group = static_cast<int>(config.heads_per_kv());
   const bool has_single_rows = shape.rows == shape.sequences;
   cuda::attend(stream_, {.cache = cache_of(layer),
                          .places = tables_.places(shape),

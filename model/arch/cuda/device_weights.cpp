@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "model/arch/gpu.hpp"
 #include "model/ops/cuda/ops.hpp"
 
 namespace troupe {

@@ -1,4 +1,5 @@
 #include "model/arch/cuda/pass_tables.hpp"
+#include "base/blocks.hpp"
 
 #include <algorithm>
 #include <bit>

@@ -100,7 +100,7 @@ token_id sampler::draw(std::span<const float> logits, const sampling_params& par
 void sampler::describe(std::span<const float> logits, std::int32_t alternatives, sampled_token& chosen) {
   maxima_.find(logits);
   const float most = maxima_.largest;
-  const double log_sum = log_of_sum(logits, most);
+  const double log_sum = detail::log_of_sum(*kernels_, logits, most);
   const auto logprob = [&](token_id token) {
     const auto value = static_cast<double>(logits[static_cast<std::size_t>(token)]) - most - log_sum;
     return std::isnan(value) ? minus_infinity : static_cast<float>(value);
@@ -112,23 +112,6 @@ void sampler::describe(std::span<const float> logits, std::int32_t alternatives,
     const token_id token = detail::token_of(ranked);
     chosen.alternatives.push_back({token, logprob(token)});
   }
-}
-
-/// Chunks are summed by the kernel in its fixed order, and their sums one after the other.
-double sampler::log_of_sum(std::span<const float> logits, float most) {
-  constexpr std::size_t chunk = 1024;
-  alignas(64) float last[chunk], exponentials[chunk];
-  double sum = 0.0;
-  for (std::size_t from = 0; from < logits.size(); from += chunk) {
-    const float* values = logits.data() + from;
-    if (const std::size_t n = logits.size() - from; n < chunk) {
-      std::copy_n(values, n, last);
-      std::fill(last + n, last + chunk, minus_infinity);
-      values = last;
-    }
-    sum += static_cast<double>(kernels_->exponentials(values, chunk, most, exponentials));
-  }
-  return logarithm(sum);
 }
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "base/fields.hpp"
 #include "model/engine/sampling/candidates.hpp"
 #include "model/engine/sampling/sampling_history.hpp"
 #include "model/engine/sampling/sampling_params.hpp"
@@ -53,7 +54,6 @@ class sampler {
                                  std::span<const token_id> barred);
   token_id draw(std::span<const float> logits, const sampling_params& params, std::uint64_t position);
   void describe(std::span<const float> logits, std::int32_t alternatives, sampled_token& chosen);
-  double log_of_sum(std::span<const float> logits, float most);
 
   const kernel_table* kernels_;
   detail::block_maxima maxima_;

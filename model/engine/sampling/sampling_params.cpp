@@ -10,7 +10,8 @@ namespace {
 constexpr double most_temperature = 100.0;
 constexpr double most_repetition_penalty = 100.0;
 constexpr double most_bias = 100.0;
-constexpr std::size_t most_biases = 2048;  // with the stops less than step_frames.hpp makes room for
+constexpr std::size_t most_biases =
+    2048;  // with the stops less than 64 KiB: who sends an answer's opening counts on that
 constexpr std::int32_t most_logprobs = 100;
 constexpr std::size_t most_stop_tokens = 1024;
 constexpr std::size_t most_stops = 32;
@@ -28,7 +29,7 @@ void check_above_zero(const char* name, double value, double most) {
 }
 
 void check_token(const char* name, token_id token, std::int64_t vocab_size) {
-  if (token < 0 || token >= vocab_size)
+  if (!is_token(token, vocab_size))
     refuse_field(name, fmt::format("{} names token {}: the model has tokens 0 to {}", name, token, vocab_size - 1));
 }
 

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "model/ops/logarithm.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -84,6 +86,23 @@ void first_tokens(std::span<const float> logits, const block_maxima& maxima, std
     out.resize(count);
   }
   std::sort(out.begin(), out.end());
+}
+
+/// Chunks are summed by the kernel in its fixed order, and their sums one after the other.
+double log_of_sum(const kernel_table& kernels, std::span<const float> logits, float most) {
+  constexpr std::size_t chunk = 1024;
+  alignas(64) float last[chunk], exponentials[chunk];
+  double sum = 0.0;
+  for (std::size_t from = 0; from < logits.size(); from += chunk) {
+    const float* values = logits.data() + from;
+    if (const std::size_t n = logits.size() - from; n < chunk) {
+      std::copy_n(values, n, last);
+      std::fill(last + n, last + chunk, minus_infinity);
+      values = last;
+    }
+    sum += static_cast<double>(kernels.exponentials(values, chunk, most, exponentials));
+  }
+  return logarithm(sum);
 }
 
 }  // namespace troupe::detail

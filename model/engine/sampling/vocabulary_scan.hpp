@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "model/ops/kernels.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe::detail {
@@ -34,5 +35,8 @@ inline token_id token_of(ranked_token ranked) {
 /// of blocks.
 void first_tokens(std::span<const float> logits, const block_maxima& maxima, std::size_t count,
                   std::vector<ranked_token>& out);
+
+/// log of the sum of e^(logit - most).
+double log_of_sum(const kernel_table& kernels, std::span<const float> logits, float most);
 
 }  // namespace troupe::detail

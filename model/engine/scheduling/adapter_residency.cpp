@@ -166,11 +166,6 @@ const std::string* adapter_residency::failure_of(adapter_version version) const 
   return found != adapters_.end() && found->second.where == place::failed ? &found->second.why : nullptr;
 }
 
-bool adapter_residency::is_resident(adapter_version version) const {
-  const auto found = adapters_.find(version);
-  return found != adapters_.end() && found->second.where == place::resident;
-}
-
 adapter_residency::statistics adapter_residency::stats() const {
   return {.resident_bytes = resident_bytes_,
           .loading_bytes = loading_bytes_,

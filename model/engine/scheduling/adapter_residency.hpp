@@ -70,7 +70,6 @@ class adapter_residency {
   /// Why its loading failed; nullptr where it did not.
   const std::string* failure_of(adapter_version version) const;
 
-  bool is_resident(adapter_version version) const;
   const std::vector<adapter_version>& residents() const { return residents_; }
   bool is_anybody_waiting() const { return !line_.empty(); }
   /// Of a declared one.

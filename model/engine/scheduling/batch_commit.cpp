@@ -87,7 +87,7 @@ void batch_scheduler::take_outcome(sequence_state& sequence, const flying_row& r
   if (outcome.finished) return end(sequence, outcome.cut ? end_reason::length : end_reason::stop);
   if (sequence.tokens.size() >= sequence.limit) return end(sequence, end_reason::length);
   if (row.foreseen) return;  // guesses come too late
-  const std::size_t most = std::min(outcome.proposals.size(), static_cast<std::size_t>(options_.max_proposals));
+  const std::size_t most = std::min(outcome.proposals.size(), most_proposals);
   const auto guesses = outcome.proposals.first(most);
   sequence.proposals.assign(guesses.begin(), guesses.end());
 }
@@ -105,7 +105,7 @@ void batch_scheduler::append(sequence_state& sequence, const flying_row& row, co
   sequence.computed = sequence.tokens.size() - std::min<std::size_t>(taken, 1);
   sequence.proposals.clear();
   blocks_.publish(sequence);
-  queue_of(sequence).charge(sequence, options_.answer_cost * taken);
+  queue_of(sequence).charge(sequence, answer_cost * taken);
   if (sequence.tokens.size() >= sequence.urgent_until) stop_being_urgent(sequence);
 }
 

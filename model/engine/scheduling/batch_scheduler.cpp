@@ -22,7 +22,6 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
     refuse("max_mixed_prompt_tokens is {}: at least 0", chosen.max_mixed_prompt_tokens);
   if (chosen.even_context < 1) refuse("even_context is {}: at least 1", chosen.even_context);
   if (chosen.max_adapters < 1) refuse("max_adapters is {}: at least 1", chosen.max_adapters);
-  if (chosen.max_proposals < 0) refuse("max_proposals is {}: at least 0", chosen.max_proposals);
   if (chosen.steps_in_flight < 1) refuse("steps_in_flight is {}: at least 1", chosen.steps_in_flight);
   if (chosen.batch_share < 1) refuse("batch_share is {}: at least 1", chosen.batch_share);
   if (chosen.urgent_tokens < 1) refuse("urgent_tokens is {}: at least 1", chosen.urgent_tokens);
@@ -117,7 +116,7 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
   slots_ += sequence.slots();
   sequence.has_slots = true;
   started_.push_back(&sequence);
-  if (!sequence.charged) queue_of(sequence).charge(sequence, options_.prompt_cost * sequence.pending());
+  if (!sequence.charged) queue_of(sequence).charge(sequence, prompt_cost * sequence.pending());
   sequence.charged = true;
   pace_.note_start(now);
 }

@@ -69,7 +69,6 @@ class batch_scheduler {
     std::int64_t even_context = 8192;
     std::int32_t max_sequences = 256;  ///< that run at a time
     std::int32_t max_adapters = 32;    ///< that run at a time
-    std::int32_t max_proposals = 8;    ///< guesses per sequence and step
     std::int32_t steps_in_flight = 1;  ///< that the caller wants
     std::size_t max_waiting = 4096;    ///< sequences in the queue
 
@@ -78,7 +77,6 @@ class batch_scheduler {
     std::uint64_t batch_patience = 64;
     std::uint64_t head_patience = 1024;
     std::int64_t urgent_tokens = 16;
-    std::uint64_t prompt_cost = 1, answer_cost = 2;  ///< virtual tokens for a token
 
     model_id model = {};
     /// Whether an adapter exists; without it all do.
@@ -140,6 +138,9 @@ class batch_scheduler {
   bool is_consistent() const;
 
  private:
+  static constexpr std::size_t most_proposals = 8;                  ///< guesses per sequence and step
+  static constexpr std::uint64_t prompt_cost = 1, answer_cost = 2;  ///< virtual tokens for a token
+
   using sequence_state = detail::sequence_state;
   using sequence_list = std::vector<sequence_state*>;
   /// A step that somebody who reads an answer along waits for.

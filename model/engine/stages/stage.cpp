@@ -17,11 +17,11 @@ stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& 
     : model_(std::move(model)),
       first_layer_(shard.first_layer),
       last_(shard.layers < 0 || shard.first_layer + shard.layers == model_->config.layers),
+      shard_(make_decoder(model_, shard, with)),
       limits_{.max_rows = shard.max_rows,
               .blocks = shard.blocks,
-              .context = shard.context,
+              .context = shard_->context(),
               .vocab_size = model_->config.vocab_size},
-      shard_(make_decoder(model_, shard, with)),
       chooser_(with, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
       pooler_(model_->config.hidden),
       scorer_(with.kernels, model_->config.vocab_size) {}
@@ -102,8 +102,8 @@ void stage::take_tokens(const step_plan& plan) {
   }
   if (!goes_on) return;
   shard_->share_tokens(tokens_);
-  const auto is_token = [&](token_id token) { return token >= 0 && token < limits_.vocab_size; };
-  if (!std::all_of(tokens_.begin(), tokens_.end(), is_token))
+  const auto is_known = [&](token_id token) { return is_token(token, limits_.vocab_size); };
+  if (!std::all_of(tokens_.begin(), tokens_.end(), is_known))
     refuse("step {} goes on from a token that the model does not have", plan.id.value);
 }
 

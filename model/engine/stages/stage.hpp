@@ -65,8 +65,8 @@ class stage {
   std::shared_ptr<const loaded_model> model_;
   std::int64_t first_layer_;
   bool last_;
-  order_limits limits_;
   std::unique_ptr<decoder> shard_;
+  order_limits limits_;
   token_chooser chooser_;
   hidden_pooler pooler_;
   prompt_scorer scorer_;

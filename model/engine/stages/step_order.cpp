@@ -58,11 +58,11 @@ void check(const step_order& order, const order_limits& limits) {
     next += row.tokens;
   }
   if (next != static_cast<std::int64_t>(plan.tokens.size())) broken("tokens of no row");
-  const auto is_token = [&](token_id token) { return token >= 0 && token < limits.vocab_size; };
+  const auto is_known = [&](token_id token) { return is_token(token, limits.vocab_size); };
   for (const planned_row& row : plan.rows) {
     const auto tokens = plan.tokens_of(row);
     const bool is_chosen_before = row.tokens == 1 && tokens.front() == chosen_before;
-    if (!is_chosen_before && !std::all_of(tokens.begin(), tokens.end(), is_token))
+    if (!is_chosen_before && !std::all_of(tokens.begin(), tokens.end(), is_known))
       broken("a token that the model does not have");
   }
   for (const block_id block : plan.blocks)
@@ -73,7 +73,7 @@ void check(const step_order& order, const order_limits& limits) {
     check(opening.sampling, limits.vocab_size);
     if (opening.prompt_tokens == 0 || !inside(0, opening.prompt_tokens, opening.text.size()))
       broken("an answer without its prompt");
-    if (!std::all_of(opening.text.begin(), opening.text.end(), is_token))
+    if (!std::all_of(opening.text.begin(), opening.text.end(), is_known))
       broken("an answer to a token that the model does not have");
   }
 }

@@ -5,29 +5,22 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "model/engine/sampling/grown_answer.hpp"
 #include "model/engine/sampling/prompt_lookup.hpp"
 
 namespace troupe {
 
-struct token_chooser::open_answer {
-  sampling_params sampling;
-  std::vector<token_id> ends;
-  sampling_history history;
-  std::vector<token_id> text;  // prompt and answer so far: where guesses are looked up
-  std::int64_t prompt_tokens = 0;
-  std::optional<answer_form> form;
-  bool impossible = false;   // its constraint cannot be kept
+struct token_chooser::open_answer : grown_answer {
+  using grown_answer::grown_answer;
+
   bool ended = false;        // a step that was planned before that was known may still name it
   std::uint64_t listed = 0;  // when it got a turn last
 
-  std::span<const token_id> written() const { return std::span(text).subspan(static_cast<std::size_t>(prompt_tokens)); }
-  bool is_end(token_id token) const { return std::find(ends.begin(), ends.end(), token) != ends.end(); }
   /// Whether the request itself names the token as one that ends the answer.
   bool stops_at(token_id token) const {
-    return std::find(sampling.stop_tokens.begin(), sampling.stop_tokens.end(), token) != sampling.stop_tokens.end();
+    const auto& stops = params().stop_tokens;
+    return std::find(stops.begin(), stops.end(), token) != stops.end();
   }
-  std::span<const token_id> barred() const { return barred_ends(ends, sampling, written().size()); }
-  bool is_full() const { return static_cast<std::int64_t>(text.size()) - prompt_tokens >= sampling.max_tokens; }
 };
 
 /// What one answer gets in a step. Threads work on several at a time.
@@ -42,7 +35,7 @@ struct token_chooser::answer_turn {
   /// Nothing can follow.
   void end_of_form() {
     chosen.finished = true;
-    chosen.cut = answer->impossible || !answer->form->is_complete();
+    chosen.cut = !answer->is_complete();
   }
 };
 
@@ -61,16 +54,11 @@ void token_chooser::open(const answer_opening& opening) {
 }
 
 std::unique_ptr<token_chooser::open_answer> token_chooser::opened(const answer_opening& opening, std::uint32_t index) {
-  auto answer = std::make_unique<open_answer>();
-  const auto text = std::span(opening.text);
-  const auto prompt = static_cast<std::size_t>(opening.prompt_tokens);
-  answer->sampling = opening.sampling;
-  answer->sampling.seed += index;
-  answer->ends = ends_of(opening.sampling, opening.end_tokens);
-  answer->history = sampling_history(opening.sampling, text.first(prompt), text.subspan(prompt));
-  answer->text = opening.text;
-  answer->prompt_tokens = opening.prompt_tokens;
-  if (opening.sampling.constraint) constrain(*answer);
+  sampling_params sampling = opening.sampling;
+  sampling.seed += index;
+  auto answer = std::make_unique<open_answer>(sampling, ends_of(sampling, opening.end_tokens), opening.text,
+                                              static_cast<std::size_t>(opening.prompt_tokens));
+  if (sampling.constraint) constrain(*answer);
   return answer;
 }
 
@@ -79,9 +67,8 @@ std::unique_ptr<token_chooser::open_answer> token_chooser::opened(const answer_o
 void token_chooser::constrain(open_answer& answer) {
   try {
     if (!constraints_) constraints_ = std::make_unique<constraint_store>(tokens_ ? tokens_() : nullptr);
-    answer.form.emplace(constraints_->get(answer.sampling.constraint), answer.sampling, answer.ends, answer.written());
+    answer.keep_to(constraints_->get(answer.params().constraint));
   } catch (const input_error&) {
-    answer.impossible = true;
   }
 }
 
@@ -120,7 +107,7 @@ bool token_chooser::list_turns(const step_plan& plan, const planned_row& row) {
     turn.row = &row;
     turn.answer = &answer;
     turn.chosen.sequence = id;
-    largest_is_enough = largest_is_enough && wants_largest(answer.sampling) && answer.barred().empty();
+    largest_is_enough = largest_is_enough && wants_largest(answer.params()) && answer.barred().empty();
   }
   return largest_is_enough;
 }
@@ -131,7 +118,7 @@ void token_chooser::choose(const step_plan& plan, const chooser_readings& readin
   if (constraints_) constraints_->keep_within_bounds();
   shared_out_.clear();
   for (answer_turn& turn : turns_)
-    if (turn.answer->form || turn.needs_largest)
+    if (turn.answer->has_form() || turn.needs_largest)
       take_turn(plan, readings, turn, samplers_.front());
     else
       shared_out_.push_back(&turn);
@@ -156,42 +143,30 @@ void token_chooser::take_turn(const step_plan& plan, const chooser_readings& rea
   open_answer& answer = *turn.answer;
   turn.chosen.finished = answer.ended;
   for (int i = 0; i < row.logit_rows && !answer.ended; ++i) {
-    sampled_token next = choose_token(readings, turn, i, thread_sampler);
-    if (turn.chosen.finished) {
-      if (next.logprob || answer.stops_at(next.token)) turn.chosen.ending = std::move(next);
-      break;
+    std::optional<sampled_token> next = choose_token(readings, turn, i, thread_sampler);
+    if (!next) return turn.end_of_form();
+    const token_id token = next->token;
+    if (answer.is_end(token)) {
+      turn.chosen.finished = true;
+      if (next->logprob || answer.stops_at(token)) turn.chosen.ending = std::move(*next);
+      return;
     }
-    const token_id token = next.token;
     ++turn.chosen.tokens;
-    answer.text.push_back(token);
-    answer.history.add(token);
-    if (next.logprob) turn.details.push_back(std::move(next));
-    if (answer.form && answer.form->add(answer.written())) return turn.end_of_form();
+    const bool goes_on = answer.add(token);
+    if (next->logprob) turn.details.push_back(std::move(*next));
+    if (!goes_on) return turn.end_of_form();
     const auto following = static_cast<std::size_t>(row.tokens - row.logit_rows + i + 1);
     if (answer.is_full() || following >= fed.size() || fed[following] != token) break;
   }
 }
 
-/// Sets `turn.chosen.finished` where the answer ends instead.
-sampled_token token_chooser::choose_token(const chooser_readings& readings, answer_turn& turn, int logit_row,
-                                          sampler& thread_sampler) const {
-  open_answer& answer = *turn.answer;
+/// None where nothing can follow.
+std::optional<sampled_token> token_chooser::choose_token(const chooser_readings& readings, answer_turn& turn,
+                                                         int logit_row, sampler& thread_sampler) const {
   const std::size_t index = turn.first_row + static_cast<std::size_t>(logit_row);
-  sampled_token next{.token = -1};  // none
-  if (turn.needs_largest) {
-    next.token = readings.largest[index];
-  } else {
-    const auto allowed = answer.form ? answer.form->allowed(answer.written()) : std::span<const std::uint64_t>();
-    if (answer.impossible || (answer.form && allowed.empty())) {
-      turn.end_of_form();
-      return next;
-    }
-    const float* logits = readings.logits + index * static_cast<std::size_t>(readings.stride);
-    next = thread_sampler.sample({logits, vocab_size_}, answer.sampling, answer.history, answer.text.size(), allowed,
-                                 answer.barred());
-  }
-  turn.chosen.finished = answer.is_end(next.token);
-  return next;
+  if (turn.needs_largest) return sampled_token{.token = readings.largest[index]};
+  const float* logits = readings.logits + index * static_cast<std::size_t>(readings.stride);
+  return turn.answer->choose(thread_sampler, {logits, vocab_size_});
 }
 
 /// Logprobs of one answer make the list as long as the tokens are; without any it stays empty.
@@ -202,9 +177,10 @@ void token_chooser::report(answer_turn& turn, step_outcome& outcome) const {
   chosen.first_proposal = static_cast<std::int32_t>(outcome.proposals.size());
   if (!turn.details.empty()) outcome.details.resize(outcome.tokens.size());
   std::move(turn.details.begin(), turn.details.end(), std::back_inserter(outcome.details));
-  outcome.tokens.insert(outcome.tokens.end(), answer.text.end() - chosen.tokens, answer.text.end());
+  const auto text = answer.text(), added = text.last(static_cast<std::size_t>(chosen.tokens));
+  outcome.tokens.insert(outcome.tokens.end(), added.begin(), added.end());
   if (chosen.finished || answer.is_full() || turn.row->logit_rows == 0) return;
-  if (lookup_tokens_ > 0) look_up(answer.text, lookup_tokens_, outcome.proposals);
+  if (lookup_tokens_ > 0) look_up(text, lookup_tokens_, outcome.proposals);
   chosen.proposals = static_cast<std::int32_t>(outcome.proposals.size()) - chosen.first_proposal;
 }
 

@@ -1,6 +1,7 @@
 // For the last stage: logits become tokens.
 #pragma once
 #include <memory>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -45,8 +46,8 @@ class token_chooser {
   bool list_turns(const step_plan& plan, const planned_row& row);
   void take_turn(const step_plan& plan, const chooser_readings& readings, answer_turn& turn,
                  sampler& thread_sampler) const;
-  sampled_token choose_token(const chooser_readings& readings, answer_turn& turn, int logit_row,
-                             sampler& thread_sampler) const;
+  std::optional<sampled_token> choose_token(const chooser_readings& readings, answer_turn& turn, int logit_row,
+                                            sampler& thread_sampler) const;
   void report(answer_turn& turn, step_outcome& outcome) const;
 
   thread_pool& pool_;

@@ -31,11 +31,6 @@ std::string tokenizer_kind(const fs::path& model) {
   return has_vocabulary(model) ? "GGUF" : "";
 }
 
-std::shared_ptr<const tokenizer> open_tokenizer(const fs::path& model) {
-  if (is_folder(model)) return load_tokenizer(model);
-  return tokenizer_from_gguf(open_gguf(model));
-}
-
 std::shared_ptr<const tokenizer> no_tokenizer() {
   detail::tokenizer_parts parts;
   parts.model = std::make_shared<const reads_nothing>();
@@ -50,9 +45,15 @@ std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer&
   return ends;
 }
 
+void check_tokens(std::span<const token_id> text, std::int64_t vocab_size) {
+  for (const token_id token : text)
+    if (!is_token(token, vocab_size))
+      refuse("token {} is not of the model's {}: the tokenizer belongs to another model", token, vocab_size);
+}
+
 void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_size) {
   for (const token_id token : prompt)
-    if (token < 0 || token >= vocab_size)
+    if (!is_token(token, vocab_size))
       refuse("the prompt names token {}: the model has tokens 0 to {}", token, vocab_size - 1);
 }
 

@@ -13,8 +13,6 @@ namespace troupe {
 
 /// The file that a model's tokenizer comes from ("tokenizer.json", "GGUF"); empty where the model has none.
 std::string tokenizer_kind(const std::filesystem::path& model);
-/// The tokenizer of a model folder or a .gguf file. Throws input_error when there is none.
-std::shared_ptr<const tokenizer> open_tokenizer(const std::filesystem::path& model);
 /// Stands for the tokenizer of a model that has none: every token is the empty text.
 std::shared_ptr<const tokenizer> no_tokenizer();
 
@@ -22,6 +20,8 @@ std::shared_ptr<const tokenizer> no_tokenizer();
 /// configuration names. For some chat models these are not the same.
 std::vector<token_id> end_tokens_of(const model_config& config, const tokenizer& tokens);
 
+/// Throws input_error where a text that was encoded has tokens that the model does not: the tokenizer is not its own.
+void check_tokens(std::span<const token_id> text, std::int64_t vocab_size);
 /// Throws input_error where the prompt names a token that the model does not have.
 void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_size);
 

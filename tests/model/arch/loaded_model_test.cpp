@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using test::codes_in;
 using test::known_codes;
+using test::raw;
 using test::read_file;
 using test::refusal;
 using ::testing::AllOf;
@@ -215,6 +216,36 @@ TEST_F(packed_models, are_packed_again_when_the_source_or_the_wish_changes) {
   fs::last_write_time(weights, fs::last_write_time(weights) + std::chrono::seconds(1));
   load(scheme::u8);
   EXPECT_EQ(cached().size(), 5u);
+}
+
+/// The weights are plain numbers here, but of codes each of these would make others.
+TEST_F(packed_models, are_packed_again_when_the_configuration_reads_codes_otherwise) {
+  std::size_t packed = 0;
+  const std::string plain = read_file(model_ / "config.json");
+  for (const char* codes : {R"("quant_method": "gptq")", R"("quant_method": "gptq", "sym": true)",
+                            R"("quant_method": "gptq", "checkpoint_format": "gptq_v2")", R"("quant_method": "fp8")",
+                            R"("quant_method": "fp8", "weight_block_size": [64, 128])",
+                            R"("quant_method": "fp8", "weight_block_size": [128, 64])"}) {
+    folder_.write("model/config.json", fmt::format("{{\"quantization_config\": {{{}}}, {}", codes, plain.substr(1)));
+    load(std::nullopt);
+    EXPECT_EQ(cached().size(), ++packed) << codes;
+  }
+}
+
+TEST_F(packed_models, of_weights_that_are_no_numbers_are_refused_by_name) {
+  const std::string name = "model.layers.1.mlp.up_proj.weight", whole = read_file(model_ / "model.safetensors");
+  std::size_t at = 0;
+  {
+    const tensor_set set = open_safetensors(model_);
+    at = static_cast<std::size_t>(set.find(name)->data.data() - set.files.front().bytes().data());
+    ASSERT_EQ(set.find(name)->type, dtype::f16);
+  }
+  for (const float value : {NAN, INFINITY, -INFINITY}) {
+    folder_.write("model/model.safetensors", std::string(whole).replace(at + 40, 2, raw(f32_to_f16(value))));
+    for (const scheme kind : {scheme::u8, scheme::q8, scheme::q4, scheme::u4g32, scheme::u8g64})
+      EXPECT_THAT(refusal([&] { load(kind); }), HasSubstr("model.safetensors: tensor \"" + name + "\" holds "));
+    EXPECT_NO_THROW(load(scheme::f32));
+  }
 }
 
 TEST_F(packed_models, are_packed_again_when_the_cached_file_is_broken) {

@@ -245,6 +245,7 @@ INSTANTIATE_TEST_SUITE_P(
                       bad_setting{"olora", {{"init_lora_weights", "OLoRA"}}, "OLoRA"},
                       bad_setting{"rank_0", {{"r", 0}}, "\"r\" is 0"}, bad_setting{"rank_text", {{"r", "8"}}, "\"r\""},
                       bad_setting{"rank_huge", {{"r", 1ll << 40}}, "\"r\""},
+                      bad_setting{"rank_above_most", {{"r", 513}}, "\"r\" is 513, but should be 1 to 512"},
                       bad_setting{"alpha_text", {{"lora_alpha", "8"}}, "lora_alpha"},
                       bad_setting{"pattern_list", {{"rank_pattern", {1}}}, "rank_pattern"},
                       bad_setting{"pattern_value", {{"rank_pattern", {{"q_proj", "x"}}}}, "q_proj"},

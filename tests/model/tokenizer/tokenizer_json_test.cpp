@@ -230,8 +230,8 @@ TEST(tokenizer_json, refuses_a_template_that_is_not_tokens_around_one_text) {
   says(refused_template(token + "," + text, R"(,"special_tokens":{})"), "names the token \"<s>\"");
   says(refused_template(text + "," + text, table("0")), "around one Sequence");
   says(refused_template(token, table("0")), "has no Sequence");
-  says(refused_template(token + "," + text, table("-1")), "should be a token id");
-  says(refused_template(token + "," + text, table("2147483648")), "should be a token id");
+  says(refused_template(token + "," + text, table("-1")), "should be an integer from 0");
+  says(refused_template(token + "," + text, table("2147483648")), "should be an integer from 0");
   std::string many;
   for (int i = 0; i < 65; ++i) many += token + ",";
   says(refused_template(many + text, table("0")), "more than 64 tokens");

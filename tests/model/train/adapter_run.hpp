@@ -39,7 +39,7 @@ struct adapter_run {
       : pool(threads),
         base(load_golden(model, pool, quant)),
         trained(frozen(base)),
-        lora(trained, {.factors = {.rank = 3, .alpha = 6}, .dropout = 0.25}, options.seed),
+        lora(trained, {.factors = {.rank = 3, .alpha = 6}}, options.seed),
         run(trained, lora.parameters(), {pool, kernels()}, data, nullptr, options) {}
 
   std::vector<float> values() const { return {lora.parameters().values().begin(), lora.parameters().values().end()}; }

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
@@ -40,6 +41,19 @@ TEST(lora_parameters, what_does_not_go_with_the_model_is_refused_with_what_there
   // Ranks 8 on q [32,32] and v [16,32], but 4 on the second layer's v, in f32.
   EXPECT_EQ(check_lora(options, llama), 4u * (2 * 8 * 64 + (8 + 4) * 48));
   EXPECT_EQ(check_lora(options, llama, adapter_precision::half), 2u * (2 * 8 * 64 + (8 + 4) * 48));
+}
+
+/// Who serves adapters would refuse one that has them.
+TEST(lora_parameters, more_or_longer_patterns_than_an_adapter_may_have_are_refused) {
+  const model_config llama = read_hf_config(golden("llama"));
+  const auto said = [&](const lora_options& options) { return test::refusal([&] { check_lora(options, llama); }); };
+  EXPECT_EQ(said({.targets = std::vector<std::string>(4096, "q_proj")}), "");
+  EXPECT_EQ(said({.targets = std::vector<std::string>(4097, "q_proj")}),
+            "the adapter has 4097 targets: use at most 4096");
+  const std::vector<std::pair<std::string, double>> many(4097, {"q_proj", 1});
+  EXPECT_THAT(said({.factors = {.alpha_pattern = many}}), HasSubstr("alpha_pattern: has more than 4096 patterns"));
+  EXPECT_THAT(said({.factors = {.rank_pattern = {{std::string(1100, 'q') + "?q_proj", 4}}}}),
+              HasSubstr("rank_pattern: has a pattern of more than 1024 bytes"));
 }
 
 TEST(lora_parameters, are_read_again_whatever_named_them) {
@@ -89,8 +103,8 @@ TEST(lora_parameters, of_a_model_that_sees_pictures_are_named_as_peft_names_them
   lora.save(folder.path(), "gemma3");
   const auto written =
       detail::parse_adapter_config(detail::read_text(folder.path() / adapter_config_name, 1 << 16), "");
-  EXPECT_TRUE(written.target_modules->holds(q0, ""));
-  EXPECT_FALSE(written.target_modules->holds("model.vision_tower.encoder.layers.0.self_attn.q_proj", ""));
+  EXPECT_TRUE(written.target_modules->holds(q0));
+  EXPECT_FALSE(written.target_modules->holds("model.vision_tower.encoder.layers.0.self_attn.q_proj"));
   lora_parameters(model, read_lora_options(folder.path(), model.config), 1).load(folder.path(), model.config);
 }
 

@@ -213,6 +213,27 @@ TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   EXPECT_EQ(first.run.done(), 1);
 }
 
+TEST(training_run, a_checkpoint_beyond_the_end_of_the_run_is_refused_and_changes_nothing) {
+  const training_data data = counting_data(90, 30);
+  const test::temp_folder folder;
+  const std::filesystem::path file = folder.path() / "c.safetensors";
+  training_options options = quick_options();
+  options.epochs = 1;
+  adapter_run f("llama", 1, options, data);
+  f.run.step();
+  f.run.save(file);
+  std::string changed = test::read_file(file);
+  changed[changed.find("\"step\":\"1\"") + 8] = '9';
+  changed[changed.find("\"sha256\"") + 1] = 'S';  // as a checkpoint without a digest
+  std::ofstream(file, std::ios::binary) << changed;
+  f.run.step();
+  const std::vector<float> values = f.values();
+  ASSERT_LT(f.run.steps(), 9);
+  EXPECT_THAT([&] { f.run.load(file); }, ThrowsMessage<input_error>(HasSubstr("is at step 9 of ")));
+  EXPECT_EQ(f.values(), values);
+  EXPECT_EQ(f.run.done(), 2);
+}
+
 TEST(training_run, a_checkpoint_of_which_a_damaged_disk_changed_a_bit_is_refused) {
   const training_data data = counting_data(90, 30);
   const test::temp_folder folder;

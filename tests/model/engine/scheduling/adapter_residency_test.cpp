@@ -15,6 +15,7 @@
 namespace troupe {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
@@ -140,7 +141,7 @@ TEST(adapter_residency, what_has_just_come_stays_until_it_has_run_but_not_for_ev
   r.use(2);
   r.ask(1);
   r.turn();
-  EXPECT_TRUE(r.residency.is_resident(version(1)));
+  EXPECT_THAT(r.residency.residents(), ElementsAre(version(1)));
 }
 
 TEST(adapter_residency, where_everything_runs_the_overdue_closes_the_least_recently_used) {
@@ -160,7 +161,7 @@ TEST(adapter_residency, where_everything_runs_the_overdue_closes_the_least_recen
   EXPECT_TRUE(r.ask(2));
   r.turn();
   EXPECT_FALSE(r.ask(1)) << "still closed";
-  EXPECT_TRUE(r.residency.is_resident(version(1))) << "it runs to the end";
+  EXPECT_THAT(r.residency.residents(), Contains(version(1))) << "it runs to the end";
   r.pinned = {2};
   EXPECT_THAT(r.turn().load, ElementsAre(version(3)));
   EXPECT_FALSE(r.ask(1)) << "gone";
@@ -251,7 +252,7 @@ class crowd {
     if (!scheduler_.plan_step({}, plan_)) return;
     outcomes_.clear();
     for (const planned_row& row : plan_.rows) {
-      ASSERT_TRUE(residency_.is_resident(row.adapter)) << "it runs without its adapter";
+      ASSERT_THAT(residency_.residents(), Contains(row.adapter)) << "it runs without its adapter";
       note_start(row.sequence);
       if (row.complete) outcomes_.push_back({row.sequence, token_, false, {}});
     }

@@ -53,7 +53,6 @@ TEST(batch_scheduler, refuses_options_that_do_not_fit_together) {
   EXPECT_EQ(refused(&options::max_mixed_prompt_tokens, -1), "max_mixed_prompt_tokens is -1: at least 0");
   EXPECT_EQ(refused(&options::even_context, 0), "even_context is 0: at least 1");
   EXPECT_EQ(refused(&options::max_adapters, 0), "max_adapters is 0: at least 1");
-  EXPECT_EQ(refused(&options::max_proposals, -1), "max_proposals is -1: at least 0");
   EXPECT_EQ(refused(&options::steps_in_flight, 0), "steps_in_flight is 0: at least 1");
   EXPECT_EQ(refused(&options::batch_share, 0), "batch_share is 0: at least 1");
   EXPECT_EQ(refused(&options::urgent_tokens, 0), "urgent_tokens is 0: at least 1");

@@ -50,6 +50,12 @@ TEST_F(stage_of_one_model, begins_what_is_an_order_for_it) {
   EXPECT_EQ(stage_.begin(opening({3}, 1)), 1);
 }
 
+TEST_F(stage_of_one_model, reaches_as_far_as_its_blocks_where_no_context_is_named) {
+  stage unlimited(load_for_test(test::golden / "llama", scheme::f32), {.max_rows = 4, .blocks = 2}, 0,
+                  {pool_, kernels()});
+  EXPECT_EQ(unlimited.begin(order_of({1, 2})), 2);
+}
+
 TEST_F(stage_of_one_model, refuses_a_sequence_that_is_there_twice) {
   EXPECT_THROW(stage_.begin(order_of({1, 1})), input_error);
 }

@@ -256,7 +256,7 @@ TEST(chat_format, begins_with_one_bos_where_a_gguf_template_leaves_it_to_the_tok
     file.string("tokenizer.ggml.model", "gpt2").string("tokenizer.ggml.pre", pre).strings("tokenizer.ggml.merges", {});
     file.strings("tokenizer.ggml.tokens", {"<s>", "h", "i"}).u32("tokenizer.ggml.bos_token_id", 0);
     const auto model = folder.write("m.gguf", file.string("tokenizer.chat_template", source).build());
-    return chat_format(model, open_tokenizer(model)).render("", "hi");
+    return chat_format(model, load_tokenizer(model)).render("", "hi");
   };
   EXPECT_EQ(text("{{ messages[0].content }}", "llama-bpe"), "<s>hi");
   EXPECT_EQ(text("{{ bos_token }}{{ messages[0].content }}", "llama-bpe"), "<s>hi");

@@ -17,7 +17,7 @@ TEST(model_text, answers_end_with_the_end_of_the_tokenizer_and_those_of_the_conf
   const auto ends = [&](const std::string& of_tokenizer, std::vector<std::int32_t> eos_tokens) {
     folder.write("tokenizer_config.json", of_tokenizer);
     config.eos_tokens = std::move(eos_tokens);
-    return end_tokens_of(config, *open_tokenizer(folder.path()));
+    return end_tokens_of(config, *load_tokenizer(folder.path()));
   };
   using testing::ElementsAre;
   EXPECT_THAT(ends(R"({"eos_token": "</s>"})", {}), ElementsAre(95));

@@ -46,8 +46,7 @@ struct run_on {
                           .alpha = 6,
                           .rank_stabilized = true,
                           .rank_pattern = {{"q_proj", 5}},
-                          .alpha_pattern = {{"layers.1.mlp.up_proj", 3}}},
-              .dropout = 0.25},
+                          .alpha_pattern = {{"layers.1.mlp.up_proj", 3}}}},
              1),
         run(model, lora.parameters(), {pool, kernels()}, data, nullptr, options_on(device)) {}
 
