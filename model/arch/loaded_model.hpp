@@ -27,16 +27,24 @@ struct norm_weights {
   const float* bias = nullptr;
 };
 
+/// [padded outs] each; gpt-oss.
+struct expert_biases {
+  const float *gate = nullptr, *up = nullptr, *down = nullptr;
+};
+
 /// One of the mlps that a layer's tokens choose from.
 struct expert_weights {
   matrix_view gate, up, down;
+  expert_biases biases = {};
 };
 
 struct layer_weights : linear_layers<linear_weights> {
   norm_weights attention_norm, mlp_norm;                // not in OLMo 2
   norm_weights q_norm, k_norm;                          // of each head: Qwen3, Gemma 3; of all at once: OLMo 2
   norm_weights attention_output_norm, mlp_output_norm;  // Gemma 3, OLMo 2
+  const float* sinks = nullptr;                         // [heads]; gpt-oss
   matrix_view router;                                   // [experts, hidden]
+  const float* router_bias = nullptr;
   std::vector<expert_weights> experts;
 
   template <class F>
@@ -64,6 +72,9 @@ struct loaded_model {
 bool has_experts_alike(const loaded_model& model);
 inline constexpr std::string_view experts_not_alike =
     "a layer's experts are stored in several schemes, but GPUs want one for all of them: keep all or none of them";
+
+/// Why GPUs do not run such a model so far; empty: they do.
+std::string_view gpus_lack(const model_config& config);
 
 struct load_options {
   /// None: as the file has it (stored_scheme): blocks and codes as they are where a scheme has them, else as u8g64; F16

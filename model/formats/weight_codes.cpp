@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "model/formats/mxfp4.hpp"
 
 namespace troupe {
 namespace {
@@ -225,7 +226,8 @@ weight_codes byte_rows(const parts& from, const code_settings& settings) {
 }  // namespace
 
 std::string_view name_of(code_format format) {
-  constexpr std::array<std::string_view, 6> names{"none", "gptq", "gptq_v2", "awq", "compressed-tensors", "fp8"};
+  constexpr std::array<std::string_view, 7> names{"none", "gptq", "gptq_v2", "awq", "compressed-tensors",
+                                                  "fp8",  "mxfp4"};
   return names[static_cast<std::size_t>(format)];
 }
 
@@ -246,6 +248,8 @@ void weight_codes::read_codes(std::int64_t out, std::uint8_t* to) const {
       return put_words(out, outs);
     case code_layout::by_output:
       return put_words(out * words_for(ins, bits), 1);
+    case code_layout::e2m1:
+      return read_mxfp4_codes(*this, out, to);
     case code_layout::shuffled:
       for (std::int64_t i = 0; i < ins; ++i)
         to[i] = static_cast<std::uint8_t>(code_of(word_at(codes, i * (outs / per) + out / per), bits,
@@ -258,6 +262,7 @@ void weight_codes::read_codes(std::int64_t out, std::uint8_t* to) const {
 }
 
 void weight_codes::read_row(std::int64_t out, float* to) const {
+  if (layout == code_layout::e2m1) return read_mxfp4_row(*this, out, to);
   const bool are_floats = layout == code_layout::floats;
   std::vector<line> lines;
   for (std::int64_t g = 0; g < groups; ++g)
@@ -281,6 +286,7 @@ std::optional<weight_codes> find_codes(const tensor_set& set, const std::string&
   const parts from(set, name, outs, ins);
   switch (settings.format) {
     case code_format::none:
+    case code_format::mxfp4:  // of experts alone, which lie together
       return std::nullopt;
     case code_format::gptq:
     case code_format::gptq_v2:

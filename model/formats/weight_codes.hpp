@@ -9,14 +9,14 @@
 
 namespace troupe {
 
-/// Matrices that other programs quantized: GPTQ, AWQ, compressed-tensors and FP8 in Hugging Face folders.
+/// Matrices that other programs quantized: GPTQ, AWQ, compressed-tensors, FP8 and MXFP4 in Hugging Face folders.
 ///
 /// Goals: a code, its scale and its zero point mean here what they meant to who wrote them, to the last bit.
 /// Non-goals: how they are stored to compute with (model/arch/stored_scheme.hpp); rotated or sparse weights, codes of
 /// other widths than 4 and 8 bits: refused by name.
 
 /// Who wrote the codes, as config.json's quantization_config says. gptq has zero points that are one too small.
-enum class code_format : std::uint8_t { none, gptq, gptq_v2, awq, compressed, fp8 };
+enum class code_format : std::uint8_t { none, gptq, gptq_v2, awq, compressed, fp8, mxfp4 };
 std::string_view name_of(code_format format);
 
 struct code_settings {
@@ -32,9 +32,10 @@ struct code_settings {
 ///   by_output  words [outs, ins / per]: compressed-tensors
 ///   bytes      [outs, ins], signed
 ///   floats     [outs, ins] of eight bits each
-enum class code_layout : std::uint8_t { by_input, shuffled, by_output, bytes, floats };
+///   e2m1       bytes [rows, ins / 2] of two floats of four bits each, the first one low: MXFP4 (mxfp4.hpp)
+enum class code_layout : std::uint8_t { by_input, shuffled, by_output, bytes, floats, e2m1 };
 
-/// A matrix of codes: w = scale * (code - zero).
+/// A matrix of codes: w = scale * (code - zero), or scale * e2m1[code].
 struct weight_codes {
   code_layout layout = code_layout::by_input;
   int bits = 4;
@@ -43,6 +44,8 @@ struct weight_codes {
   std::int64_t groups = 1;      ///< of inputs that share a scale
   std::int64_t group = 0;       ///< inputs in each; 0: as groups_of says
   std::int64_t outs_alike = 1;  ///< outputs that share one
+  std::int64_t first_row = 0;   ///< of e2m1: the file's row of output 0, and how far that of the next one is
+  std::int64_t row_step = 1;
   tensor_view codes = {};
   tensor_view scales = {};
   std::optional<tensor_view> zeros = {};     ///< none: half the codes are negative
@@ -54,7 +57,7 @@ struct weight_codes {
     float scale, mid;
   };
   line line_of(std::int64_t out, std::int64_t group) const;
-  /// The codes of a row, [ins]. Not of floats.
+  /// The codes of a row, [ins]. Not of floats of eight bits.
   void read_codes(std::int64_t out, std::uint8_t* to) const;
   /// A row's weights, [ins].
   void read_row(std::int64_t out, float* to) const;

@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <span>
 
+#include "base/error.hpp"
 #include "base/half.hpp"
+#include "model/formats/mxfp4.hpp"
 
 namespace troupe {
 namespace {
@@ -113,6 +116,21 @@ void encode_line4(const float* x, std::int64_t n, std::uint8_t* z, float& scale,
   line.for_levels(x, n, [&](std::int64_t i, float level) { z[i] = static_cast<std::uint8_t>(level + 8.0f); });
 }
 
+/// The codes of MXFP4 are halves, so those of q8 are twice as much, at half the scale. Of groups that are zeros the
+/// scale does not matter.
+void double_mxfp4(const weight_codes& codes, std::int64_t out, coded_row& row) {
+  for (std::int64_t g = 0; g < codes.groups; ++g) {
+    const auto group = std::span(row.z).subspan(static_cast<std::size_t>(g * mxfp4_group), mxfp4_group);
+    const bool is_zero = std::all_of(group.begin(), group.end(), [](std::uint8_t z) { return (z & 7) == 0; });
+    for (std::uint8_t& z : group) z = static_cast<std::uint8_t>(128 + doubled_mxfp4(z));
+    const float scale = is_zero ? 0.0f : mxfp4_scale(codes, out, g) / 2;
+    if (as_stored(scale) != scale)
+      refuse("a scale of {} in MXFP4 is beyond what q8 holds: quantize the model to another scheme, as u8g64",
+             scale * 2);
+    row.scales[static_cast<std::size_t>(g)] = scale;
+  }
+}
+
 void prepare(scheme kind, std::int64_t ins, coded_row& to) {
   const auto groups = static_cast<std::size_t>(groups_of(kind, ins));
   to.z.assign(static_cast<std::size_t>(padded_ins(kind, ins)), static_cast<std::uint8_t>(zero_point_of(kind)));
@@ -212,6 +230,7 @@ std::optional<scheme> scheme_of_codes(const weight_codes& codes) {
     return is_row || (group > 0 && codes.group > 0 && codes.group % group == 0) ? std::optional(kind) : std::nullopt;
   };
   if (codes.layout == code_layout::floats) return std::nullopt;
+  if (codes.layout == code_layout::e2m1) return scheme::q8;
   if (codes.bits == 4) return fits(codes.zeros ? scheme::u4g32 : scheme::q4);
   return fits(is_row ? scheme::u8 : scheme::u8g64);
 }
@@ -220,6 +239,7 @@ void copy_codes(const weight_codes& codes, std::int64_t out, coded_row& to) {
   const scheme kind = scheme_of_codes(codes).value();
   prepare(kind, codes.ins, to);
   codes.read_codes(out, to.z.data());
+  if (codes.layout == code_layout::e2m1) return double_mxfp4(codes, out, to);
   const std::int64_t group = group_of(kind) ? group_of(kind) : codes.ins;
   for (std::int64_t first = 0, g = 0; first < codes.ins; first += group, ++g) {
     const auto [scale, mid] = codes.line_of(out, first / codes.group);
