@@ -22,8 +22,8 @@ std::optional<weight_codes> find_mxfp4(const tensor_set& set, const std::string&
   if (!scales) refuse("{}: tensor \"{}\" needs \"{}\" beside it", set.file_of(*blocks), blocks_name, scales_name);
   const auto expect = [&](const std::string& name, const tensor_view& tensor, const std::vector<std::int64_t>& shape) {
     if (tensor.type != dtype::u8 || tensor.shape != shape || ins % mxfp4_group != 0)
-      refuse("{}: tensor \"{}\", {} {}, should be U8 {} for {} matrices of [{}, {}] in MXFP4", set.file_of(tensor), name,
-             name_of(tensor.type), text_of(tensor.shape), text_of(shape), which.matrices, which.rows, ins);
+      refuse("{}: tensor \"{}\", {} {}, should be U8 {} for {} matrices of [{}, {}] in MXFP4", set.file_of(tensor),
+             name, name_of(tensor.type), text_of(tensor.shape), text_of(shape), which.matrices, which.rows, ins);
   };
   const std::int64_t groups = ins / mxfp4_group;
   expect(blocks_name, *blocks, {which.matrices, which.rows, groups, mxfp4_group / 2});

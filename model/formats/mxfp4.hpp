@@ -12,8 +12,8 @@ struct mxfp4_rows {
   std::int64_t first = 0, step = 1;
 };
 /// The codes of a matrix [outs, ins] among the rows of one of several, which `stem`_blocks [matrices, rows, groups, 16]
-/// and `stem`_scales [matrices, rows, groups] have in MXFP4; none where there are no such tensors. Refuses what does not
-/// fit together.
+/// and `stem`_scales [matrices, rows, groups] have in MXFP4; none where there are no such tensors. Refuses what does
+/// not fit together.
 std::optional<weight_codes> find_mxfp4(const tensor_set& set, const std::string& stem, const mxfp4_rows& which,
                                        std::int64_t outs, std::int64_t ins);
 

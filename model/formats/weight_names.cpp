@@ -85,6 +85,7 @@ std::string_view gguf_part(const model_config& config, std::string_view ours) {
   const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3";
   if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
   if (config.family == "phi3" && kind == linear_kind::gate) return "ffn_up";
+  if (config.family == "gpt-oss" && ours == "post_attention_layernorm") return "post_attention_norm";
   return names_of(ours).gguf;
 }
 
