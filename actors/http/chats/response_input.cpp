@@ -133,6 +133,8 @@ json chat_of_response(const request_fields& from) {
   chat["messages"] = messages_of(from);
   if (const json* tools = from.list("tools")) chat["tools"] = tools_of(*tools);
   if (const json* choice = from.find("tool_choice")) chat["tool_choice"] = tool_choice_of(*choice);
+  if (const json* reasoning = from.object("reasoning"))
+    if (const auto effort = request_fields(*reasoning).text("effort")) chat["reasoning_effort"] = *effort;
   if (const json* text = from.object("text"))
     if (const json* format = request_fields(*text).object("format")) chat["response_format"] = form_of(*format);
   if (const auto most = from.integer("max_output_tokens", 1, INT32_MAX)) chat["max_completion_tokens"] = *most;
