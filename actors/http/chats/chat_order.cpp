@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "actors/http/answers/answer_request.hpp"
-#include "actors/http/chats/channels.hpp"
 #include "actors/http/chats/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
+#include "model/engine/text/channels.hpp"
 #include "model/engine/text/chat_messages.hpp"
 
 namespace troupe {

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "actors/http/chats/tags.hpp"
+#include "model/engine/text/tags.hpp"
 
 namespace troupe {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <string_view>
 
-#include "actors/http/chats/channels.hpp"
+#include "model/engine/text/channels.hpp"
 
 namespace troupe {
 

@@ -4,9 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/http/chats/channels.hpp"
-#include "actors/http/chats/tags.hpp"
 #include "base/error.hpp"
+#include "model/engine/text/channels.hpp"
+#include "model/engine/text/tags.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {

@@ -4,9 +4,9 @@
 #include <array>
 #include <optional>
 
-#include "actors/http/chats/channels.hpp"
-#include "actors/http/chats/tags.hpp"
 #include "actors/http/chats/tool_call_text.hpp"
+#include "model/engine/text/channels.hpp"
+#include "model/engine/text/tags.hpp"
 
 namespace troupe {
 namespace {

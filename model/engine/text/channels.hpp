@@ -15,8 +15,8 @@ struct said_text {
 
 /// Where an answer of a demanded form begins: behind this.
 inline constexpr std::string_view final_channel = "<|channel|>final<|message|>";
-/// How a call of a function reads once it was taken out of its message: the function's name follows, then call_body, the
-/// arguments and call_end. A prompt that ends so has the model write the arguments.
+/// How a call of a function reads once it was taken out of its message: the function's name follows, then call_body,
+/// the arguments and call_end. A prompt that ends so has the model write the arguments.
 inline constexpr std::string_view call_begin = "<|channel|>commentary to=functions.";
 inline constexpr std::string_view call_body = " <|constrain|>json<|message|>", call_end = "<|call|>";
 

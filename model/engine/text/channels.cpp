@@ -1,9 +1,9 @@
-#include "actors/http/chats/channels.hpp"
+#include "model/engine/text/channels.hpp"
 
 #include <algorithm>
 #include <array>
 
-#include "actors/http/chats/tags.hpp"
+#include "model/engine/text/tags.hpp"
 
 namespace troupe {
 namespace {
