@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <unistd.h>

@@ -63,7 +63,9 @@ TEST(mxfp4, that_does_not_fit_is_refused_by_tensor_and_shape) {
     return refusal([&] { find_mxfp4(file.set, "w", {matrices, rows, 0}, rows, ins); });
   };
   EXPECT_THAT(says([](auto& tensors) { tensors.erase("w_scales"); }), HasSubstr("needs \"w_scales\" beside it"));
-  EXPECT_THAT(says([](auto& tensors) { tensors.at("w_blocks").shape = {2, 6, 1, 32}; }),
+  EXPECT_THAT(says([](auto& tensors) {
+                tensors.at("w_blocks").shape = {2, 6, 1, 32};
+              }),
               HasSubstr("\"w_blocks\", U8 [2, 6, 1, 32], should be U8 [2, 6, 2, 16] for 2 matrices of [6, 64]"));
   EXPECT_THAT(says([](auto& tensors) { tensors.at("w_scales").shape = {2, 6, 4}; }), HasSubstr("\"w_scales\""));
   EXPECT_THAT(says([](auto& tensors) { tensors.at("w_scales").type = dtype::i8; }), HasSubstr("I8"));
