@@ -42,6 +42,24 @@ std::string content_of(const json& content, std::size_t index) {
   return text;
 }
 
+/// What the assistant thought, before what it says or calls: then both are one message. A thought of which there is but
+/// a summary, or a secret, is another model's.
+void add_thought(json& messages, const json& item) {
+  const auto parts = item.find("content");
+  if (parts == item.end() || !parts->is_array()) return;
+  std::string thought;
+  for (const json& part : *parts)
+    if (part.is_object() && part.value("type", json()) == "reasoning_text" && part.value("text", json()).is_string())
+      thought += part["text"].get<std::string>();
+  if (!thought.empty())
+    messages.push_back({{"role", "assistant"}, {"content", nullptr}, {"reasoning_content", std::move(thought)}});
+}
+
+bool ends_with_thought(const json& messages) {
+  return !messages.empty() && messages.back().contains("reasoning_content") && messages.back()["content"].is_null() &&
+         !messages.back().contains("tool_calls");
+}
+
 /// A call is added to the assistant's message before it.
 void add_call(json& messages, const json& item, std::size_t index) {
   if (messages.empty() || messages.back()["role"] != "assistant")
@@ -55,7 +73,7 @@ void add_call(json& messages, const json& item, std::size_t index) {
 void add_item(json& messages, const json& item, std::size_t index) {
   if (!item.is_object()) refuse_item(index, "should be an object");
   const std::string type = item.contains("type") ? item_text(item, index, "type") : "message";
-  if (type == "reasoning") return;  // another model's thoughts, not meant for this one
+  if (type == "reasoning") return add_thought(messages, item);
   if (type == "function_call") return add_call(messages, item, index);
   if (type == "function_call_output") {
     if (!item.contains("output")) refuse_item(index, "has no output");
@@ -68,6 +86,10 @@ void add_item(json& messages, const json& item, std::size_t index) {
     refuse_item(index,
                 fmt::format("is of the type {}: messages and calls of functions are served", type.substr(0, 40)));
   if (!item.contains("content")) refuse_item(index, "has no content");
+  if (item_text(item, index, "role") == "assistant" && ends_with_thought(messages)) {
+    messages.back()["content"] = content_of(item["content"], index);
+    return;
+  }
   messages.push_back({{"role", item_text(item, index, "role")}, {"content", content_of(item["content"], index)}});
 }
 

@@ -224,7 +224,8 @@ TEST_F(chat, addresses_the_call_that_is_demanded) {
   auto answer = post("/v1/chat/completions", body);
   auto begun = gateway_.take<begin_request>();
   EXPECT_EQ(begun.engine.sequence.prompt,
-            letters("go;u:Hi;<|start|>assistant<|channel|>commentary to=functions.go <|constrain|>json<|message|>"));
+            letters("go;u:Hi;<|start|>assistant<|channel|>commentaryto=functions.go<|constrain|>json<|message|>"))
+      << "there is no token for a space";
   EXPECT_EQ(begun.engine.sampling.constraint.text.find("\"go\""), std::string::npos) << "arguments alone";
   give(begun, "{}", "stop");
   EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["tool_calls"][0]["function"],

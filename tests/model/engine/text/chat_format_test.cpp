@@ -45,7 +45,7 @@ TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_thinking) {
   chat_sources sources;
   sources.usual =
       "{% for m in messages %}{% if m.tool_calls and m.content and m.thinking %}both{% endif %}"
-      "{{ m.content }}({{ message.thinking }}{{ m.thinking }}){% endfor %}"
+      "{{ m.content }}({# message.thinking #}{{ m.thinking }}){% endfor %}"
       "{% for tool in tools or [] %}{% set tool = tool.function %}{{ '#' + tool.description + '#' }}{% endfor %}";
   const std::string calls = R"("tool_calls": [{"function": {"name": "w", "arguments": "{}"}}])";
   EXPECT_EQ(rendered(sources, {R"([{"role": "assistant", "content": "a", "reasoning_content": "b"}])"}), "a(b)");
