@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "actors/http/chats/tool_call_text.hpp"
 #include "model/engine/text/channels.hpp"
