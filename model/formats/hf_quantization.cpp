@@ -89,8 +89,7 @@ code_settings read_quantization(const fields& whole) {
   if (method == "awq") return read_awq(config);
   if (method == "compressed-tensors") return read_compressed(config);
   if (method == "fp8" || method == "fbgemm_fp8") return read_fp8(config);
-  if (method == "mxfp4" && whole.text("model_type").value_or("gpt_oss") == "gpt_oss")
-    return {.format = code_format::mxfp4};
+  if (method == "mxfp4") return {.format = code_format::mxfp4};
   refuse_method(whole, method);
 }
 

@@ -522,7 +522,6 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"experts_many", "mixtral", {{"num_local_experts", 5000}}, "number of experts is 5000"},
         bad_field{"experts_taken", "mixtral", {{"num_experts_per_tok", 9}}, "experts for a token is 9"},
         bad_field{"clamped_limit", "gpt_oss", {{"swiglu_limit", 0}, {"head_dim", 4}}, "activation's limit is 0"},
-        bad_field{"mxfp4_elsewhere", "mixtral", coded({{"quant_method", "mxfp4"}}), "\"mxfp4\""},
         bad_field{"experts_not_everywhere", "qwen3_moe", {{"decoder_sparse_step", 2}}, "layers without experts"},
         bad_field{"layers_without_experts", "qwen3_moe", {{"mlp_only_layers", {1}}}, "layers without experts"},
         bad_field{"gemma3n", "gemma3_text", {{"model_type", "gemma3n_text"}}, "\"gemma3n_text\""},
