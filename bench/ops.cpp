@@ -147,6 +147,8 @@ void run_rows(const compute& with, const report& out) {
           [&](const auto& t) { t.swiglu(x.data(), w.data(), n, y.data()); });
   run_row(with, out, "gelu(gate) * up", 2 * row, read,
           [&](const auto& t) { t.geglu(x.data(), w.data(), n, y.data()); });
+  run_row(with, out, "clamped silu(gate) * up", 2 * row, read,
+          [&](const auto& t) { t.clamped_swiglu(x.data(), w.data(), n, 7.0f, 1.702f, y.data()); });
   run_row(with, out, "gelu", row, read, [&](const auto& t) { t.gelu_tanh(x.data(), n, y.data()); });
   run_row(with, out, "exponentials", row, read, [&](const auto& t) { t.exponentials(x.data(), n, 1.0f, y.data()); });
   run_row(with, out, "rotary positions", row, read,

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM
+from transformers import AutoConfig, AutoModelForCausalLM, Mxfp4Config
 from transformers.utils import logging
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "golden"
@@ -135,14 +135,30 @@ MODELS["gemma2"] = sizes(32, 4, 2, 40, 108) | {
     "final_logit_softcapping": 0.25, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 2,
     "pad_token_id": 0, "tie_word_embeddings": True, "torch_dtype": "bfloat16",
 }
+MODELS["gpt-oss"] = sizes(32, 4, 2, 32, 109) | {
+    "architectures": ["GptOssForCausalLM"], "model_type": "gpt_oss", "attention_bias": True, "attention_dropout": 0.0,
+    "hidden_act": "silu", "head_dim": 16, "rms_norm_eps": 1e-5, "max_position_embeddings": 512,
+    "initial_context_length": 16, "rope_theta": 1000.0,
+    "rope_scaling": {"factor": 32.0, "original_max_position_embeddings": 16, "beta_fast": 4.0, "beta_slow": 0.5,
+                     "rope_type": "yarn", "truncate": False},
+    "sliding_window": 16, "layer_types": ["sliding_attention", "full_attention"], "num_local_experts": 5,
+    "num_experts_per_tok": 3, "experts_per_token": 3, "swiglu_limit": 1.25, "output_router_logits": False,
+    "router_aux_loss_coef": 0.001, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 3, "pad_token_id": 0,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}
+MODELS["gpt-oss-mxfp4"] = MODELS["gpt-oss"] | sizes(64, 2, 1, 32, 110) | {
+    "head_dim": 32, "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": [
+        "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]},
+}
 SHARDED = {"llama"}
+MXFP4_LEVELS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=np.float32)
 
 PROJECTIONS = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 ADAPTERS = {name: dict(r=2, lora_alpha=4, target_modules=PROJECTIONS) for name in MODELS}
 ADAPTERS["gpt2"] = dict(r=3, lora_alpha=6, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)
 ADAPTERS["mistral"] |= dict(r=3, lora_alpha=3, use_rslora=True)
 ADAPTERS["phi3"]["target_modules"] = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
-for mixture in ("qwen3-moe", "mixtral"):
+for mixture in ("qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4"):
     ADAPTERS[mixture]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj"]
 ADAPTERS["qwen3"] |= dict(rank_pattern={"layers.1.self_attn.q_proj": 5, "down_proj": 3},
                           alpha_pattern={"layers.1.self_attn.q_proj": 7, "v_proj": 8})
@@ -159,14 +175,29 @@ def drawn(rng, name, shape, config):
     if any(part in name for part in ("wte", "wpe", "embed")):
         is_scaled = is_gemma or config["model_type"] == "granite"
         return (0.1 / np.sqrt(shape[1]) if is_scaled else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
-    inputs = shape[0] if ".c_" in name else shape[-1]
+    inputs = shape[0] if ".c_" in name else shape[1] if ".experts." in name and config["model_type"] == "gpt_oss" else shape[-1]
     return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0, "qkv_proj": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
 
 
-def published(name, value):
-    """Experts are one parameter in the library, and have tensors of their own in published files."""
+def in_mxfp4(name, value):
+    """Blocks of 32 inputs, two codes a byte, and their exponents; [experts, inputs, outputs] lie as [experts, outputs, inputs]."""
+    rows = value.float().numpy().transpose(0, 2, 1)
+    groups = rows.reshape(*rows.shape[:2], -1, 32)
+    exponents = np.floor(np.log2(np.abs(groups).max(-1))) - 2
+    scaled = groups / np.exp2(exponents)[..., None]
+    codes = np.abs(np.abs(scaled)[..., None] - MXFP4_LEVELS).argmin(-1) + 8 * (scaled < 0)
+    blocks = (codes[..., 0::2] | codes[..., 1::2] << 4).astype(np.uint8)
+    return {f"{name}_blocks": torch.from_numpy(blocks),
+            f"{name}_scales": torch.from_numpy((exponents + 127).astype(np.uint8))}
+
+
+def published(name, value, config):
+    """Experts are one parameter in the library, and have tensors of their own in most published files."""
     if ".experts." not in name:
         return {name: value}
+    if config["model_type"] == "gpt_oss":
+        is_coded = "quantization_config" in config and value.dim() == 3
+        return in_mxfp4(name, value) if is_coded else {name: value}
     module, kind = name.rsplit(".", 1)
     is_mixtral = ".block_sparse_moe." in name
     parts = {"down_proj": value} if kind == "down_proj" else dict(zip(("gate_proj", "up_proj"), value.chunk(2, dim=1)))
@@ -177,7 +208,8 @@ def published(name, value):
 
 def write_model(folder, config, rng):
     """config.json and the weights, named and rounded as published models of this family are."""
-    model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**config))
+    model = AutoModelForCausalLM.from_config(
+        AutoConfig.for_model(**{key: value for key, value in config.items() if key != "quantization_config"}))
     tensors = {}
     for name, parameter in model.named_parameters():  # a tied head is listed once, under the embedding's name
         value = torch.from_numpy(drawn(rng, name, tuple(parameter.shape), config))
@@ -185,7 +217,7 @@ def write_model(folder, config, rng):
         if config["model_type"] == "mixtral":
             name = name.replace(".mlp.", ".block_sparse_moe.")
         value = value.to(DTYPES[config["torch_dtype"]])
-        tensors |= {each: part.contiguous() for each, part in published(name, value).items()}
+        tensors |= {each: part.contiguous() for each, part in published(name, value, config).items()}
     folder.mkdir(parents=True)
     if folder.name in SHARDED:
         write_shards(folder, tensors)
@@ -211,8 +243,10 @@ def write_json(path, value):
 
 
 def opened(folder):
+    is_coded = "quantization_config" in json.loads((folder / "config.json").read_text())
+    options = {"quantization_config": Mxfp4Config(dequantize=True)} if is_coded else {}
     model, report = AutoModelForCausalLM.from_pretrained(
-        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True)
+        folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True, **options)
     assert not report["missing_keys"] and not report["unexpected_keys"], report
     return model.eval()
 
@@ -324,6 +358,8 @@ config.json occur in no greedy text.
 | olmo2 | BF16 | norms of outputs alone, one norm over all heads of q and one over those of k; sizes that no vector divides |
 | olmo3 | BF16 | the same with a layer that has a window and a rope of its own, beside YaRN |
 | gemma2 | BF16 | caps of scores and logits that both count; otherwise as gemma3, with one rope and no norms of heads |
+| gpt-oss | BF16 | attention sinks, biases everywhere, experts in one tensor with gate and up in turn, an activation whose limit counts, YaRN that is not cut to whole pairs, a layer with a window |
+| gpt-oss-mxfp4 | BF16, experts MXFP4 | the same with experts in blocks of 32 codes of four bits |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 

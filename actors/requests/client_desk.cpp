@@ -4,6 +4,7 @@
 #include "actors/command_fields_impl.hpp"
 #include "base/field_error.hpp"
 #include "base/random_hex.hpp"
+#include "model/engine/text/channels.hpp"
 
 namespace troupe {
 namespace {
@@ -98,6 +99,7 @@ void client_desk_state::begin(incoming<client_request>& request) {
         .engine = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers, priority),
         .adapter = asked.adapter,
         .skip_tokens = asked.skip_tokens,
+        .skip_special = asked.messages.empty() || !has_channels(parts_.prompts->tool_template()),
         .listener = std::make_shared<link_listener>(parts_.links, its_end, asked.answers, handle(self_))};
     open.emplace(asked.id, begun.id);
     tell(parts_.gateway, std::move(begun));
@@ -174,6 +176,7 @@ std::string client_desk_state::hello_json() const {
                {"instance", instance_},
                {"family", parts_.prompts->config().family},
                {"no_chat", parts_.prompts->no_chat()},
+               {"has_channels", has_channels(parts_.prompts->tool_template())},
                {"context", parts_.prompts->context()}});
 }
 

@@ -134,8 +134,9 @@ std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
 
 std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
   if (!chat_) throw input_error(no_chat_);
-  const std::string text = chat_->render(chat_input{prompt.messages, prompt.tools, prompt.template_variables,
-                                                    prompt.add_generation_prompt, prompt.continues_message});
+  std::string text = chat_->render(chat_input{prompt.messages, prompt.tools, prompt.template_variables,
+                                              prompt.add_generation_prompt, prompt.continues_message});
+  if (prompt.add_generation_prompt) text += prompt.answer_begin;
   if (prompt.last_tokens == 0) check_size(text, prompt.field);
   auto encoded = prompt_of_chat(*tokens_, text);
   if (encoded.empty()) refuse("{}: its chat template makes an empty prompt of these messages", model_);

@@ -28,6 +28,7 @@ struct prompt_input {
   const char* field = "prompt";       ///< the request's field that has the prompt, for errors
   bool add_special = true;  ///< BOS and the like come with the text, where the tokenizer says so; only with a text
   bool continues_message = false;  ///< the answer goes on with the last message's text; only with messages
+  std::string answer_begin = {};   ///< what the answer's beginning is made to be, behind the prompt for it
   std::int64_t last_tokens = 0;    ///< a longer prompt is its last tokens alone; 0: all; -1: what the context holds
 };
 

@@ -12,6 +12,7 @@
 #include "cli/model/sampling_options.hpp"
 #include "cli/output.hpp"
 #include "cli/usage.hpp"
+#include "model/engine/text/channels.hpp"
 
 namespace troupe {
 namespace {
@@ -68,6 +69,14 @@ class conversation {
     const json hello = read_answer(cluster_.command("hello", "{}"));
     if (const auto why = hello.value("no_chat", std::string()); !why.empty())
       refuse("{}; troupe submit takes one", why);
+    has_channels_ = hello.value("has_channels", false);
+  }
+
+  /// Without thoughts, where the template takes no message that has them.
+  std::string answer_in(const std::string& said) const {
+    if (!has_channels_) return said;
+    channel_reader reader;
+    return reader.push(said).answer + reader.finish().answer;
   }
 
   void clear() {
@@ -90,7 +99,7 @@ class conversation {
       };
       cluster_.ask(std::move(request), show, take_interrupt);
       print("\n");
-      messages_.push_back({{"role", "assistant"}, {"content", said}});
+      messages_.push_back({{"role", "assistant"}, {"content", answer_in(said)}});
     } catch (const input_error& error) {
       // The conversation goes on without this message.
       messages_.erase(messages_.size() - 1);
@@ -114,7 +123,7 @@ class conversation {
   cluster_client cluster_;
   std::string adapter_;
   json messages_;
-  bool was_refused_ = false;
+  bool was_refused_ = false, has_channels_ = false;
 };
 
 /// Whoever types the messages has seen what was refused; a script has not.

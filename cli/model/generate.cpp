@@ -12,6 +12,7 @@
 #include "cli/model/sampling_options.hpp"
 #include "cli/output.hpp"
 #include "model/engine/generate.hpp"
+#include "model/engine/text/channels.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/model_text.hpp"
 
@@ -32,12 +33,21 @@ sampling_params checked_params(const generate_options& options) {
   return checked_sampling(options.sampling);
 }
 
-std::vector<token_id> prompt_tokens(const generate_options& options, const model_config& config,
-                                    const std::shared_ptr<const tokenizer>& tokens) {
+struct asked_prompt {
+  std::vector<token_id> tokens;
+  bool skip_special = true;  ///< special tokens are no part of the answer's text; they tell channels
+};
+
+asked_prompt prompt_of(const generate_options& options, const model_config& config,
+                       const std::shared_ptr<const tokenizer>& tokens, bool has_form) {
   const auto& [prompt, own_tokens, chat, system] = options.question;
-  if (!prompt) return own_tokens;
-  if (!chat) return prompt_of_text(*tokens, config, *prompt, options.model.model);
-  return prompt_of_chat(*tokens, chat_format(options.model.model, tokens).render(system, *prompt));
+  if (!prompt) return {own_tokens};
+  if (!chat) return {prompt_of_text(*tokens, config, *prompt, options.model.model)};
+  const chat_format format(options.model.model, tokens);
+  std::string text = format.render(system, *prompt);
+  const bool in_channels = has_channels(format.tool_source());
+  if (in_channels && has_form) text += final_channel;
+  return {prompt_of_chat(*tokens, text), !in_channels};
 }
 
 void check_length(const runtime& run, std::size_t prompt) {
@@ -62,7 +72,7 @@ int generate_command(const generate_options& options) {
   // Tokens can be continued without knowing what they mean.
   const bool readable = options.question.prompt || !tokenizer_kind(options.model.model).empty();
   const auto tokens = readable ? load_tokenizer(options.model.model) : no_tokenizer();
-  const auto prompt = prompt_tokens(options, run.model().config, tokens);
+  const auto [prompt, skip_special] = prompt_of(options, run.model().config, tokens, bool(params.constraint));
   check_length(run, prompt.size());
   const auto length = static_cast<std::int64_t>(prompt.size());
   params.max_tokens = std::min(params.max_tokens, run.context() - length);
@@ -71,8 +81,8 @@ int generate_command(const generate_options& options) {
   const auto show = [&](std::string_view piece) {
     if (!options.sampling.json) print(piece);
   };
-  const generation answer =
-      generate(sequence, run.kernels(), tokens, end_tokens_of(run.model().config, *tokens), prompt, params, show);
+  const generation answer = generate(sequence, run.kernels(), tokens, end_tokens_of(run.model().config, *tokens),
+                                     prompt, params, show, skip_special);
   if (options.sampling.json)
     print_answer(prompt, answer, params.logprobs.has_value());
   else

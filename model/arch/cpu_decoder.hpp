@@ -91,7 +91,9 @@ class cpu_decoder final : public decoder {
   template <class MakeRow>
   void prepare_places(const layer_weights& weights, float_rows x, std::int64_t ins, MakeRow make_row);
   /// Of the rows of each group with one of its expert's matrices.
-  void add_group_jobs(const layer_weights& weights, matrix_view expert_weights::*of, float_rows x, float_rows y);
+  void add_group_jobs(const layer_weights& weights, matrix_view expert_weights::*of, const float* expert_biases::*bias,
+                      float_rows x, float_rows y);
+  void activate(const float* gate, float* up) const;
   void add_visits(float_rows hidden, int rows);
 
   // cpu_decoder_heads.cpp

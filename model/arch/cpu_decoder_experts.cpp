@@ -49,7 +49,8 @@ void cpu_decoder::choose_experts(const layer_weights& weights, float_rows hidden
                            .x = normed.data,
                            .x_stride = normed.stride,
                            .y = scores.data,
-                           .y_stride = scores.stride};
+                           .y_stride = scores.stride,
+                           .bias = weights.router_bias};
   matmul(with_, {&router, 1});
   routes_.choose(scores, rows);
 }
@@ -61,14 +62,20 @@ void cpu_decoder::run_experts(const layer_weights& weights) {
   prepare_places(weights, in, config.hidden,
                  [&](int place) { std::copy_n(normed.row(routes_.row_at(place)), hidden_stride(), in.row(place)); });
   group_jobs_.clear();
-  add_group_jobs(weights, &expert_weights::gate, in, gate);
-  add_group_jobs(weights, &expert_weights::up, in, up);
+  add_group_jobs(weights, &expert_weights::gate, &expert_biases::gate, in, gate);
+  add_group_jobs(weights, &expert_weights::up, &expert_biases::up, in, up);
   matmul(with_, group_jobs_);
-  prepare_places(weights, up, config.ffn,
-                 [&](int place) { with_.kernels.swiglu(gate.row(place), up.row(place), config.ffn, up.row(place)); });
+  prepare_places(weights, up, config.ffn, [&](int place) { activate(gate.row(place), up.row(place)); });
   group_jobs_.clear();
-  add_group_jobs(weights, &expert_weights::down, up, in);  // what went in has been used
+  add_group_jobs(weights, &expert_weights::down, &expert_biases::down, up, in);  // what went in has been used
   matmul(with_, group_jobs_);
+}
+
+/// What an expert's gate and up make, in place of up.
+void cpu_decoder::activate(const float* gate, float* up) const {
+  const model_config& config = model_->config;
+  if (config.activation != activation_kind::clamped_silu) return with_.kernels.swiglu(gate, up, config.ffn, up);
+  with_.kernels.clamped_swiglu(gate, up, config.ffn, config.activation_limit, config.activation_slope, up);
 }
 
 template <class MakeRow>
@@ -82,16 +89,19 @@ void cpu_decoder::prepare_places(const layer_weights& weights, float_rows x, std
   });
 }
 
-void cpu_decoder::add_group_jobs(const layer_weights& weights, matrix_view expert_weights::*of, float_rows x,
-                                 float_rows y) {
-  for (const expert_routes::group& group : routes_.groups())
-    group_jobs_.push_back({.w = weights.experts[static_cast<std::size_t>(group.expert)].*of,
+void cpu_decoder::add_group_jobs(const layer_weights& weights, matrix_view expert_weights::*of,
+                                 const float* expert_biases::*bias, float_rows x, float_rows y) {
+  for (const expert_routes::group& group : routes_.groups()) {
+    const expert_weights& expert = weights.experts[static_cast<std::size_t>(group.expert)];
+    group_jobs_.push_back({.w = expert.*of,
                            .rows = group.rows,
                            .q = quantized_.group(group.first, group.rows),
                            .x = x.row(group.first),
                            .x_stride = x.stride,
                            .y = y.row(group.first),
-                           .y_stride = y.stride});
+                           .y_stride = y.stride,
+                           .bias = expert.biases.*bias});
+  }
 }
 
 void cpu_decoder::add_visits(float_rows hidden, int rows) {

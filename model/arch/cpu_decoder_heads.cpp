@@ -102,6 +102,7 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   args.divisor = config.score_divisor();
   args.cap = config.score_cap;
   args.group = static_cast<int>(group);
+  if (weights.sinks) args.sinks = weights.sinks + head * group;
   args.q = q_.data() + row * q_stride_ + head_start;
   args.out = mixed_.data() + row * q_stride_ + head_start;
   args.row_stride = q_stride_;

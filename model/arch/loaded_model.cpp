@@ -100,6 +100,12 @@ bool has_experts_alike(const loaded_model& model) {
                      [&](const layer_weights& layer) { return are_alike(layer.experts); });
 }
 
+std::string_view gpus_lack(const model_config& config) {
+  if (config.attention_sinks || config.activation == activation_kind::clamped_silu)
+    return "attention sinks and gpt-oss's experts are computed by processors alone so far";
+  return {};
+}
+
 fs::path cache_folder() {
   const auto variable = [](const char* name) {
     const char* value = std::getenv(name);

@@ -26,16 +26,24 @@ struct norm_weights {
   const float* bias = nullptr;
 };
 
+/// [padded outs] each; gpt-oss.
+struct expert_biases {
+  const float *gate = nullptr, *up = nullptr, *down = nullptr;
+};
+
 /// One of the mlps that a layer's tokens choose from.
 struct expert_weights {
   matrix_view gate, up, down;
+  expert_biases biases = {};
 };
 
 struct layer_weights : linear_layers<linear_weights> {
   norm_weights attention_norm, mlp_norm;                // where config.input_norms
   norm_weights q_norm, k_norm;                          // where config.qk_norm: of each head, or joint_qk_norm of all
   norm_weights attention_output_norm, mlp_output_norm;  // where config.output_norms
+  const float* sinks = nullptr;                         // [heads], where config.attention_sinks
   matrix_view router;                                   // [experts, hidden]
+  const float* router_bias = nullptr;
   std::vector<expert_weights> experts;
 
   template <class F>
@@ -61,6 +69,9 @@ struct loaded_model {
 
 /// Whether each layer's experts have their gates in one scheme, and so their other matrices.
 bool has_experts_alike(const loaded_model& model);
+
+/// Why GPUs do not run such a model so far; empty: they do.
+std::string_view gpus_lack(const model_config& config);
 
 struct load_options {
   /// None: as the file has it (stored_scheme): blocks and codes as they are where a scheme has them, else as u8g64; F16

@@ -33,13 +33,14 @@ void place_weights(Model& model, const Weights& weights) {
     layer.q_norm = weights.norm(prefix + "self_attn.q_norm");
     layer.k_norm = weights.norm(prefix + "self_attn.k_norm");
     for (const linear_kind kind : every_linear) layer[kind] = weights.linear(linear_name(i, kind));
-    if constexpr (requires { layer.experts; }) {
-      layer.router = weights.matrix(prefix + "mlp.router.weight");
-      for (std::int64_t e = 0; e < model.config.experts; ++e) {
-        const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
-        layer.experts.push_back({weights.matrix(expert + "gate_proj.weight"), weights.matrix(expert + "up_proj.weight"),
-                                 weights.matrix(expert + "down_proj.weight")});
-      }
+    layer.sinks = weights.norm(prefix + "self_attn.sinks").weight;
+    const auto router = weights.linear(prefix + "mlp.router");
+    layer.router = router.w, layer.router_bias = router.bias;
+    for (std::int64_t e = 0; e < model.config.experts; ++e) {
+      const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
+      const auto gate = weights.linear(expert + "gate_proj"), up = weights.linear(expert + "up_proj"),
+                 down = weights.linear(expert + "down_proj");
+      layer.experts.push_back({gate.w, up.w, down.w, {gate.bias, up.bias, down.bias}});
     }
   }
 }

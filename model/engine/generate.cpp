@@ -32,8 +32,10 @@ grown_answer answer_to(std::span<const token_id> prompt, const sampling_params& 
 class text_stream {
  public:
   text_stream(const tokenizer& tokens, std::span<const token_id> prompt, const sampling_params& params,
-              const std::function<void(std::string_view)>& sink)
-      : decoder_(tokens, true, begins_text(tokens, prompt) && !params.constraint), stops_(params.stop), sink_(sink) {}
+              const std::function<void(std::string_view)>& sink, bool skip_special)
+      : decoder_(tokens, skip_special, begins_text(tokens, prompt) && !params.constraint),
+        stops_(params.stop),
+        sink_(sink) {}
 
   /// True when a stop string was met that counts.
   bool push(token_id token, bool stops_count) {
@@ -118,12 +120,12 @@ std::string_view name_of(finish reason) {
 generation generate(single_sequence& sequence, const kernel_table& kernels,
                     const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,
                     std::span<const token_id> prompt, const sampling_params& params,
-                    const std::function<void(std::string_view)>& on_text) {
+                    const std::function<void(std::string_view)>& on_text, bool skip_special) {
   check_prompt(sequence, prompt);
   check(params, sequence.vocab_size());
   const std::int64_t most = std::min(params.max_tokens, sequence.room() - static_cast<std::int64_t>(prompt.size()));
   growing_answer answer(kernels, answer_to(prompt, params, end_tokens, tokens, sequence.vocab_size()),
-                        text_stream(*tokens, prompt, params, on_text));
+                        text_stream(*tokens, prompt, params, on_text, skip_special));
   for (std::span<const token_id> next = prompt; answer.length() < most; next = answer.last_token()) {
     if (!answer.grow(sequence.feed(next))) break;
   }

@@ -23,10 +23,10 @@ struct generation {
 };
 
 /// Answers one prompt. `on_text` gets the text as it becomes certain. Throws input_error if the prompt is empty or
-/// leaves no room in the context, or if the constraint is wrong.
+/// leaves no room in the context, or if the constraint is wrong. Special tokens are text unless `skip_special`.
 generation generate(single_sequence& sequence, const kernel_table& kernels,
                     const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,
                     std::span<const token_id> prompt, const sampling_params& params,
-                    const std::function<void(std::string_view)>& on_text);
+                    const std::function<void(std::string_view)>& on_text, bool skip_special = true);
 
 }  // namespace troupe

@@ -51,8 +51,9 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 11> supported = {"gpt2",   "llama",  "qwen2",   "qwen3", "phi3",    "smollm3",
-                                                          "gemma2", "gemma3", "granite", "olmo2", "qwen3moe"};
+  constexpr std::array<std::string_view, 12> supported = {"gpt2",    "llama",   "qwen2",    "qwen3",
+                                                          "phi3",    "smollm3", "gemma2",   "gemma3",
+                                                          "granite", "olmo2",   "qwen3moe", "gpt-oss"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
            file.name);
@@ -73,12 +74,12 @@ void read_sizes(const arch_keys& keys, model_config& into) {
   if (keys.size("attention.value_length", into.head_dim) != into.head_dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts = keys.get<std::int64_t>("expert_count").value_or(0);
-  if (into.experts != 0 && into.family != "llama" && into.family != "qwen3moe")
-    refuse("{}: \"{}\" is {}, which is not supported: of mixtures llama and qwen3moe are", keys.where(),
+  if (into.experts != 0 && into.family != "llama" && into.family != "qwen3moe" && into.family != "gpt-oss")
+    refuse("{}: \"{}\" is {}, which is not supported: of mixtures llama, qwen3moe and gpt-oss are", keys.where(),
            keys.full("expert_count"), into.experts);
   if (into.experts != 0) into.experts_taken = keys.size("expert_used_count");
   into.ffn = keys.size("feed_forward_length");
-  if (into.family == "qwen3moe") into.ffn = keys.size("expert_feed_forward_length", into.ffn);
+  if (into.experts != 0) into.ffn = keys.size("expert_feed_forward_length", into.ffn);
   into.context = keys.size("context_length");
 }
 
@@ -181,6 +182,14 @@ void read_gemma(const arch_keys& keys, std::int64_t layers_of_27b, model_config&
   if (into.layers == layers_of_27b) into.score_dim = static_cast<double>(into.hidden / into.heads);
 }
 
+/// No key says that YaRN's blend is not cut to whole pairs, as the models were trained, and which layers have a window.
+void read_gpt_oss(const arch_keys& keys, model_config& into) {
+  detail::set_gpt_oss_traits(into);
+  into.rope.yarn.truncate = false;
+  const auto size = keys.size("attention.sliding_window");
+  for (const bool slides : sliding_layers(keys, 2, into)) into.windows.push_back(slides ? size : 0);
+}
+
 void read_gemma2(const arch_keys& keys, model_config& into) {
   read_gemma(keys, 46, into);
   const auto size = keys.size("attention.sliding_window", 4096);
@@ -238,6 +247,7 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   if (into.family == "gemma2") return read_gemma2(keys, into);
   if (into.family == "gemma3") return read_gemma3(keys, into);
   if (into.family == "olmo2") return read_olmo2(keys, into);
+  if (into.family == "gpt-oss") return read_gpt_oss(keys, into);
   if (into.family == "smollm3") read_smollm3(into);
   if (into.family == "granite") read_granite(keys, into);
   read_windows(keys, into);
@@ -251,16 +261,19 @@ std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys, const
 }
 
 /// What ends the answers of published models. Converters name one of these, and the models know more.
-constexpr std::array<std::string_view, 7> usual_ends = {
-    "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|end_of_text|>", "<|end|>", "<end_of_turn>"};
+constexpr std::array<std::string_view, 9> usual_ends = {"<|im_end|>", "<|endoftext|>",   "<|eot_id|>",
+                                                        "<|eom_id|>", "<|end_of_text|>", "<|end|>",
+                                                        "<|return|>", "<|call|>",        "<end_of_turn>"};
 
 void read_tokens(const gguf_file& file, model_config& into) {
   for (const auto* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})
     detail::add_end_token(file.get<std::int64_t>(key).value_or(-1), into);
   if (const auto* tokens = file.find<std::vector<std::string>>("tokenizer.ggml.tokens"))
-    for (const std::string_view end : usual_ends)
+    for (const std::string_view end : usual_ends) {
+      if (into.family == "gpt-oss" && end == "<|end|>") continue;  // of a message, which others may follow
       if (const auto found = std::find(tokens->begin(), tokens->end(), end); found != tokens->end())
         detail::add_end_token(found - tokens->begin(), into);
+    }
   detail::set_begin_token(file.get<std::int64_t>("tokenizer.ggml.bos_token_id").value_or(-1), into);
 }
 

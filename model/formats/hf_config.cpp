@@ -34,7 +34,7 @@ struct family_defaults {
   bool tied = false;
   std::int32_t bos = -1, eos = -1;
 };
-constexpr std::array<family_defaults, 14> families = {{
+constexpr std::array<family_defaults, 15> families = {{
     {.name = "gpt2",
      .type = "gpt2",
      .architecture = "GPT2LMHeadModel",
@@ -100,6 +100,19 @@ constexpr std::array<family_defaults, 14> families = {{
      .theta = 1e6,
      .bos = 1,
      .eos = 2},
+    {.name = "gpt-oss",
+     .type = "gpt_oss",
+     .architecture = "GptOssForCausalLM",
+     .vocab = 201088,
+     .hidden = 2880,
+     .layers = 36,
+     .heads = 64,
+     .kv_heads = 8,
+     .head_dim = 64,
+     .ffn = 2880,
+     .context = 131072,
+     .norm_eps = 1e-5,
+     .theta = 150000.0},
     {.name = "phi3",
      .type = "phi3",
      .architecture = "Phi3ForCausalLM",
@@ -245,7 +258,7 @@ void read_gpt2(const fields& config, const family_defaults& defaults, model_conf
 }
 
 void read_biases(const fields& config, model_config& into) {
-  const bool attention = config.boolean("attention_bias").value_or(false);
+  const bool attention = config.boolean("attention_bias").value_or(into.family == "gpt-oss");
   if (into.family == "qwen2") into.qkv_bias = true;
   for (const std::string_view without : {"phi3", "mistral", "mixtral", "qwen2"})
     if (into.family == without) return;
@@ -265,11 +278,11 @@ void read_activation(const fields& config, model_config& into) {
 
 /// All layers have them: those of which some have none are refused.
 void read_experts(const fields& config, model_config& into) {
-  const bool is_mixtral = into.family == "mixtral";
+  const bool is_mixtral = into.family == "mixtral", is_gpt_oss = into.family == "gpt-oss";
   const auto named = config.integer("num_local_experts").value_or(is_mixtral ? 8 : 128);
   into.experts = bounded(config, is_mixtral ? "num_local_experts" : "num_experts", named);
-  into.experts_taken = bounded(config, "num_experts_per_tok", is_mixtral ? 2 : 8);
-  if (is_mixtral) return;
+  into.experts_taken = bounded(config, "num_experts_per_tok", is_mixtral ? 2 : is_gpt_oss ? 4 : 8);
+  if (is_mixtral || is_gpt_oss) return;
   into.ffn = bounded(config, "moe_intermediate_size", 768);
   into.whole_shares = config.boolean("norm_topk_prob").value_or(false);
   if (config.integer("decoder_sparse_step").value_or(1) != 1 || !config.integers("mlp_only_layers").empty())
@@ -289,6 +302,19 @@ void read_gemma(const fields& config, model_config& into) {
   into.score_cap = read_cap(config, "attn_logit_softcapping", is_second ? 50 : 0);
   into.logit_cap = read_cap(config, "final_logit_softcapping", is_second ? 30 : 0);
   refuse_unless(config, "use_bidirectional_attention", false);
+}
+
+void read_gpt_oss(const fields& config, model_config& into) {
+  detail::set_gpt_oss_traits(into);
+  const auto number = [&](std::string_view key, float usual) {
+    return static_cast<float>(config.number(key).value_or(usual));
+  };
+  into.activation_limit = number("swiglu_limit", into.activation_limit);
+  into.activation_slope = number("swiglu_alpha", into.activation_slope);
+  if (config.find("rope_scaling") || config.find("rope_parameters")) return;
+  into.rope.scaling = rope_scaling::yarn;
+  into.rope.factor = 32, into.rope.original_context = 4096;
+  into.rope.yarn.truncate = false;
 }
 
 void read_granite(const fields& config, model_config& into) {
@@ -315,7 +341,8 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   if (into.family.starts_with("gemma")) read_gemma(config, into);
   if (into.family == "granite") read_granite(config, into);
   if (into.family.starts_with("olmo")) detail::set_olmo2_traits(into);
-  if (into.family == "qwen3moe" || into.family == "mixtral") read_experts(config, into);
+  if (into.family == "gpt-oss") read_gpt_oss(config, into);
+  if (into.family == "qwen3moe" || into.family == "mixtral" || into.family == "gpt-oss") read_experts(config, into);
   read_biases(config, into);
   into.rope.theta = defaults.theta;
   detail::read_ropes(config, into);

@@ -190,9 +190,10 @@ void read_layers(const fields& config, model_config& into) {
   if (into.family == "mistral") read_windows(config, window_size(config, 4096), all, into);
   if (into.family == "phi3" || into.family == "mixtral") read_windows(config, window_size(config, 0), all, into);
   if (into.family == "qwen3moe") read_windows(config, slides ? window_size(config, 4096) : 0, all, into);
-  if (into.family == "gemma2")
+  if (into.family == "gemma2" || into.family == "gpt-oss")
     read_windows(
-        config, window_size(config, 4096), [](std::int64_t i) { return i % 2 == 0; }, into);
+        config, window_size(config, into.family == "gemma2" ? 4096 : 128), [](std::int64_t i) { return i % 2 == 0; },
+        into);
   if (into.family == "gemma3") read_two_kinds_of_layers(config, 6, into);
   if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, into);
   if (into.family == "qwen2" || into.family == "qwen3") {

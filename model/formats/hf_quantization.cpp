@@ -14,8 +14,8 @@ using fields = json_fields<nlohmann::json>;
 
 [[noreturn]] void refuse_method(const fields& config, std::string_view method) {
   refuse(
-      "{}: the weights are quantized as \"{}\", which is not supported: give a model in GPTQ, AWQ, FP8 or "
-      "compressed-tensors, or the original, and quantize it with troupe quantize",
+      "{}: the weights are quantized as \"{}\", which is not supported: give a model in GPTQ, AWQ, FP8, "
+      "compressed-tensors or gpt-oss's MXFP4, or the original, and quantize it with troupe quantize",
       config.where(), method.substr(0, 80));
 }
 
@@ -88,8 +88,8 @@ code_settings read_quantization(const fields& whole) {
   if (method == "gptq") return read_gptq(config);
   if (method == "awq") return read_awq(config);
   if (method == "compressed-tensors") return read_compressed(config);
-  if (method == "mxfp4") return {.format = code_format::mxfp4};
   if (method == "fp8" || method == "fbgemm_fp8") return read_fp8(config);
+  if (method == "mxfp4") return {.format = code_format::mxfp4};
   refuse_method(whole, method);
 }
 

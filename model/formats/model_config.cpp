@@ -57,8 +57,16 @@ void check_experts(const model_config& config, const std::string& where) {
   if (config.experts == 0) return;
   check_size("the number of experts", config.experts, most_experts, where);
   check_size("the number of experts for a token", config.experts_taken, config.experts, where);
-  if (!config.gated_mlp || config.mlp_bias || config.output_norms || config.activation != activation_kind::silu)
-    refuse("{}: experts with biases, norms of their own or another activation than silu are not supported", where);
+  if (!config.gated_mlp || config.output_norms || config.activation == activation_kind::gelu_tanh)
+    refuse("{}: experts with norms of their own, with no gate or with gelu are not supported", where);
+}
+
+void check_activation(const model_config& config, const std::string& where) {
+  if (config.activation != activation_kind::clamped_silu) return;
+  if (config.experts == 0) refuse("{}: a clamped activation is supported for experts alone", where);
+  if (!in_range(config.activation_limit, 1e-3, 1e6) || !in_range(config.activation_slope, 1e-3, 1e3))
+    refuse("{}: the activation's limit is {} and its slope {}", where, config.activation_limit,
+           config.activation_slope);
 }
 
 void check_llama3(const rope_config& rope, const std::string& where) {
@@ -159,6 +167,12 @@ void detail::set_gemma_traits(model_config& config) {
   config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
 }
 
+void detail::set_gpt_oss_traits(model_config& config) {
+  config.activation = activation_kind::clamped_silu;
+  config.activation_limit = 7.0f, config.activation_slope = 1.702f;
+  config.qkv_bias = config.out_bias = config.mlp_bias = config.attention_sinks = true;
+}
+
 void detail::set_olmo2_traits(model_config& config) {
   config.input_norms = false;
   config.output_norms = config.qk_norm = config.joint_qk_norm = true;
@@ -198,10 +212,10 @@ std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, what decides
   // names, how files have weights, and the tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
-               gated_mlp, experts, experts_taken, whole_shares, input_norms, output_norms, embedding_factor, score_dim,
-               score_cap, logit_cap, logit_factor, position, rotary_dim, rope, local_rope, layer_ropes, qkv_bias,
-               out_bias, mlp_bias, qk_norm, joint_qk_norm, tied_embeddings, sees_pictures, windows, codes, eos_tokens,
-               bos_token] = config;
+               activation_limit, activation_slope, gated_mlp, experts, experts_taken, whole_shares, input_norms,
+               output_norms, embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position, rotary_dim,
+               rope, local_rope, layer_ropes, qkv_bias, out_bias, mlp_bias, attention_sinks, qk_norm, joint_qk_norm,
+               tied_embeddings, sees_pictures, windows, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -211,6 +225,9 @@ std::string arithmetic_of(const model_config& config) {
   // only where they count: other models keep the line that jobs of earlier builds know
   said += rare_part_of(rope);
   if (experts != 0) said += fmt::format(" experts {} {} {}", experts, experts_taken, whole_shares);
+  if (activation == activation_kind::clamped_silu)
+    said += fmt::format(" clamped {} {}", activation_limit, activation_slope);
+  if (attention_sinks) said += " sinks";
   if (!input_norms) said += " no input norms";
   if (output_norms) said += " output norms";
   if (embedding_factor != 1) said += fmt::format(" embeddings {}", embedding_factor);
@@ -229,6 +246,7 @@ void check(const model_config& config, const std::string& where) {
   check_sizes(config, where);
   check_heads(config, where);
   check_experts(config, where);
+  check_activation(config, where);
   if (!in_range(config.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon is {}", where, config.norm_eps);
   if (!in_range(config.embedding_factor, 1e-6, 1e6))
     refuse("{}: the embeddings' factor is {}", where, config.embedding_factor);

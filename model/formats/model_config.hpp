@@ -14,7 +14,8 @@ namespace troupe {
 struct gguf_file;
 
 enum class norm_kind : std::uint8_t { rms, layer };
-enum class activation_kind : std::uint8_t { silu, gelu_tanh };
+/// clamped_silu: gate sigmoid(activation_slope gate) (up + 1), with gate and up held to activation_limit
+enum class activation_kind : std::uint8_t { silu, gelu_tanh, clamped_silu };
 enum class position_kind : std::uint8_t { rotary, learned };
 enum class rope_scaling : std::uint8_t { none, linear, llama3, yarn, longrope };
 /// How a layer turns its heads: as rope says, as local_rope says, or not at all.
@@ -52,7 +53,7 @@ struct rope_config {
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
   std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma2", "gemma3",
-                       ///< "granite", "olmo2", "olmo3", "qwen3moe", "mixtral"
+                       ///< "granite", "olmo2", "olmo3", "qwen3moe", "mixtral", "gpt-oss"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -65,7 +66,8 @@ struct model_config {
   norm_kind norm = norm_kind::rms;
   float norm_eps = 1e-5f;
   activation_kind activation = activation_kind::silu;
-  bool gated_mlp = true;     ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
+  float activation_limit = 0, activation_slope = 0;  ///< of clamped_silu
+  bool gated_mlp = true;                             ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
   std::int64_t experts = 0;  ///< mlps of `ffn` in each layer, of which a token takes some; 0: one mlp for all tokens
   std::int64_t experts_taken = 0;
   bool whole_shares = true;       ///< shares of the experts taken add up to one; else to what the router gave them
@@ -81,10 +83,11 @@ struct model_config {
   rope_config rope, local_rope;
   std::vector<layer_rope> layer_ropes;  ///< per layer; empty: all global
   bool qkv_bias = false;
-  bool out_bias = false;  ///< on the attention's output projection
-  bool mlp_bias = false;
-  bool qk_norm = false;        ///< an rms norm over each head of q and k
-  bool joint_qk_norm = false;  ///< which is one over all heads of q, and one over those of k
+  bool out_bias = false;         ///< on the attention's output projection
+  bool mlp_bias = false;         ///< of a mixture: on its experts and their router
+  bool attention_sinks = false;  ///< each head has a score beside those of the positions, which draws weight to nothing
+  bool qk_norm = false;          ///< an rms norm over each head of q and k
+  bool joint_qk_norm = false;    ///< which is one over all heads of q, and one over those of k
   bool tied_embeddings = false;
   bool sees_pictures = false;         ///< it is part of a Gemma 3 that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
@@ -135,6 +138,8 @@ namespace detail {
 void set_gpt2_traits(model_config& config);
 /// What Gemma 2 and 3 have in common. `config` has its sizes.
 void set_gemma_traits(model_config& config);
+/// Sinks, biases and the activation of gpt-oss.
+void set_gpt_oss_traits(model_config& config);
 /// What OLMo 2 and 3 have in common.
 void set_olmo2_traits(model_config& config);
 /// Granite multiplies embeddings, scores and what attention and mlp give by numbers, and divides logits by one.

@@ -15,11 +15,26 @@ using detail::naming;
 using detail::wanted_weight;
 using detail::weight_place;
 
-std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
+/// Without the dimension of experts.
+std::vector<std::int64_t> own_shape(const wanted_weight& weight, const weight_place& place) {
   if (weight.vector) return {place.all_outs};
-  if (place.experts > 0) return {place.experts, place.all_outs, weight.ins};
   if (place.transposed) return {weight.ins, place.all_outs};
   return {place.all_outs, weight.ins};
+}
+
+std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
+  std::vector<std::int64_t> shape = own_shape(weight, place);
+  if (place.experts > 0) shape.insert(shape.begin(), place.experts);
+  return shape;
+}
+
+/// The weight's own expert, of a tensor that has all of them.
+tensor_view expert_of(tensor_view all, const wanted_weight& weight, const weight_place& place) {
+  if (place.experts == 0) return all;
+  all.shape.erase(all.shape.begin());
+  const std::size_t bytes = byte_size(all.type, all.shape, place.name);
+  all.data = all.data.subspan(static_cast<std::size_t>(weight.expert) * bytes, bytes);
+  return all;
 }
 
 const tensor_view& find_tensor(const tensor_set& set, const weight_place& place, const std::vector<std::int64_t>& shape,
@@ -45,7 +60,10 @@ void check_type(const tensor_set& set, const tensor_view& tensor, const wanted_w
 
 std::optional<weight_codes> codes_of(const tensor_set& set, const wanted_weight& weight, const weight_place& place,
                                      const code_settings& settings) {
-  if (weight.vector || place.experts > 0) return std::nullopt;
+  if (weight.vector) return std::nullopt;
+  if (settings.format == code_format::mxfp4 && place.experts > 0)
+    return find_mxfp4(set, place.name, {place.experts, place.all_outs, weight.expert, place.first_out, place.step},
+                      weight.outs, weight.ins);
   return find_codes(set, place.name, place.all_outs, weight.ins, settings);
 }
 
@@ -53,23 +71,25 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
                         const code_settings& settings, const std::string& where) {
   if (auto codes = codes_of(set, weight, place, settings)) {
     const tensor_view tensor = codes->codes;
+    const bool has_own_rows = codes->layout == code_layout::e2m1;
     return {.origin = std::move(place.name),
             .tensor = tensor,
             .codes = std::move(codes),
             .outs = weight.outs,
             .ins = weight.ins,
-            .first_out = place.first_out};
+            .first_out = has_own_rows ? 0 : place.first_out};
   }
   const auto shape = file_shape(weight, place);
   const auto& tensor = find_tensor(set, place, shape, where);
   check_type(set, tensor, weight, place);
   return {.origin = std::move(place.name),
-          .tensor = tensor,
+          .tensor = expert_of(tensor, weight, place),
           .codes = std::nullopt,
           .beside_codes = settings.format != code_format::none,
           .outs = weight.outs,
           .ins = weight.ins,
           .first_out = place.first_out,
+          .step = place.step,
           .transposed = place.transposed,
           .rope_heads = place.rope_heads,
           .plus = place.plus};

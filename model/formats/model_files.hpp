@@ -24,10 +24,13 @@ struct weight_source {
   std::int64_t outs = 0;
   std::int64_t ins = 0;
   std::int64_t first_out = 0;   ///< our row 0 inside the tensor (a third of GPT-2's c_attn)
+  std::int64_t step = 1;        ///< from our rows to the next (2: gpt-oss's gate and up take turns)
   bool transposed = false;      ///< the tensor is [in, out]: GPT-2's Conv1D
   std::int64_t rope_heads = 0;  ///< > 0: the rows of that many heads are interleaved pairs (GGUF's llama q and k)
   float plus = 0;               ///< is added to each number of a vector (Gemma's norms)
 
+  /// Where our row is among the tensor's.
+  std::int64_t file_row(std::int64_t row) const { return first_out + row * step; }
   /// Our rows [first, first + count) as floats, [count, ins].
   void read_rows(std::int64_t first, std::int64_t count, float* to) const;
   /// Where our row starts in the file: only for tensors that are neither transposed nor codes.
@@ -41,6 +44,7 @@ struct weight_source {
 ///   model.layers.N.mlp.{gate,up,down}_proj.weight/.bias        model.norm.weight/.bias        lm_head.weight
 ///   model.layers.N.{self_attn,mlp}.output_norm.weight (config.output_norms)
 ///   model.layers.N.mlp.router.weight [experts, hidden], model.layers.N.mlp.experts.E.{gate,up,down}_proj.weight
+///   model.layers.N.self_attn.sinks.weight [heads], and biases of router and experts (gpt-oss)
 /// lm_head.weight is absent where the embeddings are tied. Every weight the configuration asks for is there with the
 /// right shape: opening refuses the model otherwise, by tensor, file and cause.
 struct model_files {

@@ -13,7 +13,7 @@ struct part_names {
   std::string_view gpt2;
   std::string_view gguf;
 };
-constexpr std::array<part_names, 18> parts = {{
+constexpr std::array<part_names, 19> parts = {{
     {"model.embed_tokens", "wte", "token_embd"},
     {"model.embed_positions", "wpe", "position_embd"},
     {"model.norm", "ln_f", "output_norm"},
@@ -24,6 +24,7 @@ constexpr std::array<part_names, 18> parts = {{
     {"self_attn.v_proj", "attn.c_attn", "attn_v"},
     {"self_attn.q_norm", "", "attn_q_norm"},
     {"self_attn.k_norm", "", "attn_k_norm"},
+    {"self_attn.sinks", "", "attn_sinks"},
     {"self_attn.o_proj", "attn.c_proj", "attn_output"},
     {"self_attn.output_norm", "", "post_attention_norm"},
     {"post_attention_layernorm", "ln_2", "ffn_norm"},
@@ -54,8 +55,20 @@ std::string_view hugging_face_part(const model_config& config, std::string_view 
     if (ours == "post_attention_layernorm") return "pre_feedforward_layernorm";
     if (ours == "mlp.output_norm") return "post_feedforward_layernorm";
   }
-  if (ours == "mlp.router") return config.family == "mixtral" ? "block_sparse_moe.gate" : "mlp.gate";
+  if (ours == "mlp.router" && config.family != "gpt-oss")
+    return config.family == "mixtral" ? "block_sparse_moe.gate" : "mlp.gate";
   return ours;
+}
+
+/// Whether those of all experts are one tensor.
+bool has_experts_together(const model_config& config, naming names) {
+  return names == naming::gguf || config.family == "gpt-oss";
+}
+
+/// As gpt-oss has it.
+std::string all_experts_name(const wanted_weight& weight) {
+  const bool is_down = linear_from_name(weight.part) == linear_kind::down;
+  return fmt::format("mlp.experts.{}_proj{}", is_down ? "down" : "gate_up", weight.kind == "bias" ? "_bias" : "");
 }
 
 /// Without the weight's kind: "mlp.experts.3.gate_proj".
@@ -72,6 +85,7 @@ std::string_view gguf_part(const model_config& config, std::string_view ours) {
   const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3";
   if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
   if (config.family == "phi3" && kind == linear_kind::gate) return "ffn_up";
+  if (config.family == "gpt-oss" && ours == "post_attention_layernorm") return "post_attention_norm";
   return names_of(ours).gguf;
 }
 
@@ -85,9 +99,14 @@ class wanted_list {
     list.push_back({.layer = layer, .part = part, .kind = "weight", .outs = outs, .ins = ins});
     if (bias) vector(layer, part, "bias", outs);
   }
-  void expert(std::int64_t layer, std::int64_t number, std::string_view part, std::int64_t outs, std::int64_t ins) {
-    matrix(layer, part, outs, ins);
-    list.back().expert = number;
+  void expert(std::int64_t layer, std::int64_t number, std::string_view part, std::int64_t outs, std::int64_t ins,
+              bool bias) {
+    const std::size_t first = list.size();
+    matrix(layer, part, outs, ins, bias);
+    for (std::size_t i = first; i < list.size(); ++i) list[i].expert = number;
+  }
+  void vector(std::int64_t layer, std::string_view part, std::string_view kind, std::int64_t size) {
+    list.push_back({.layer = layer, .part = part, .kind = kind, .outs = 1, .ins = size, .vector = true});
   }
   void norm(std::int64_t layer, std::string_view part, std::int64_t size, norm_kind kind) {
     vector(layer, part, "weight", size);
@@ -95,11 +114,6 @@ class wanted_list {
   }
 
   std::vector<wanted_weight> list;
-
- private:
-  void vector(std::int64_t layer, std::string_view part, std::string_view kind, std::int64_t size) {
-    list.push_back({.layer = layer, .part = part, .kind = kind, .outs = 1, .ins = size, .vector = true});
-  }
 };
 
 bool has_bias(const model_config& config, linear_kind kind) {
@@ -124,11 +138,12 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
     const auto [outs, ins] = linear_shape(config, kind);
     want.matrix(layer, name_of(kind), outs, ins, has_bias(config, kind));
   }
-  if (config.experts > 0) want.matrix(layer, "mlp.router", config.experts, config.hidden);
+  if (config.attention_sinks) want.vector(layer, "self_attn.sinks", "weight", config.heads);
+  if (config.experts > 0) want.matrix(layer, "mlp.router", config.experts, config.hidden, config.mlp_bias);
   for (std::int64_t expert = 0; expert < config.experts; ++expert)
     for (const linear_kind kind : {linear_kind::gate, linear_kind::up, linear_kind::down}) {
       const auto [outs, ins] = linear_shape(config, kind);
-      want.expert(layer, expert, name_of(kind), outs, ins);
+      want.expert(layer, expert, name_of(kind), outs, ins, config.mlp_bias);
     }
 }
 
@@ -138,20 +153,35 @@ std::string file_name(const wanted_weight& weight, const model_config& config, n
   if (part.starts_with("model.")) part.erase(0, std::string_view("model.").size());
   if (weight.part == "lm_head") prefix = "";
   if (weight.layer < 0) return fmt::format("{}{}.{}", prefix, part, weight.kind);
+  if (names == naming::hugging_face && config.family == "gpt-oss") {
+    if (weight.expert >= 0) return fmt::format("{}layers.{}.{}", prefix, weight.layer, all_experts_name(weight));
+    if (weight.part == "self_attn.sinks") return fmt::format("{}layers.{}.self_attn.sinks", prefix, weight.layer);
+  }
   const auto layers = names == naming::gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
   return fmt::format("{}{}{}.{}.{}", prefix, layers, weight.layer, part, weight.kind);
+}
+
+/// gpt-oss's gate and up have their outputs in turn, and all of its experts' matrices are [in, out].
+void find_in_turn(const wanted_weight& weight, linear_kind kind, weight_place& into) {
+  into.transposed = !weight.vector;
+  if (kind == linear_kind::down) return;
+  into.all_outs *= 2;
+  into.step = 2;
+  into.first_out = kind == linear_kind::up ? 1 : 0;
 }
 
 /// One that holds several of our linear layers has their outputs one after the other.
 void find_share(const wanted_weight& weight, const model_config& config, naming names, weight_place& into) {
   const auto own = weight.vector ? weight.ins : weight.outs;
   into.all_outs = own;
-  if (weight.expert >= 0 && names == naming::gguf) {
-    into.experts = config.experts;
-    into.first_out = weight.expert * own;
-  }
   const auto kind = linear_from_name(weight.part);
-  if (!kind || weight.expert >= 0) return;
+  if (weight.expert >= 0) {
+    if (!has_experts_together(config, names)) return;
+    into.experts = config.experts;
+    if (names != naming::gguf) find_in_turn(weight, *kind, into);
+    return;
+  }
+  if (!kind) return;
   const auto part = part_in_file(config, names, weight.part);
   into.all_outs = 0;
   for (const linear_kind each : linear_kinds_of(config)) {

@@ -39,7 +39,9 @@ struct weight_place {
   std::int64_t all_outs = 0;  ///< of the tensor in the file: three times ours for a fused q, k, v
   bool transposed = false;
   std::int64_t rope_heads = 0;
-  std::int64_t experts = 0;  ///< > 0: the tensor has a dimension more, in front: so many matrices, ours is `first_out`
+  std::int64_t step = 1;     ///< from one of our outputs to the next: 2 where those of two layers take turns
+  std::int64_t experts = 0;  ///< > 0: the tensor has a dimension more, in front: so many matrices or vectors, one of
+                             ///< them ours
   float plus = 0;            ///< is added to what the file has
 };
 

@@ -16,10 +16,17 @@ std::int64_t interleaved(std::int64_t index, std::int64_t head_dim) {
   return head * head_dim + within % half * 2 + within / half;
 }
 
+/// Every so manieth of the numbers that begin at `from`.
+void read_in_turn(dtype type, const std::byte* from, std::int64_t count, std::int64_t step, float* to) {
+  if (step == 1) return to_floats(type, from, count, to);
+  std::vector<float> all(static_cast<std::size_t>((count - 1) * step + 1));
+  to_floats(type, from, static_cast<std::int64_t>(all.size()), all.data());
+  for (std::int64_t i = 0; i < count; ++i) to[i] = all[static_cast<std::size_t>(i * step)];
+}
+
 /// A vector is one row whose elements lie at first_out; its permutation is along that row.
 void read_vector(const weight_source& source, float* to) {
-  const auto* from = source.raw_row(0);
-  to_floats(source.tensor.type, from, source.ins, to);
+  read_in_turn(source.tensor.type, source.raw_row(0), source.ins, source.step, to);
   for (std::int64_t i = 0; i < source.ins; ++i) to[i] += source.plus;
   if (source.rope_heads == 0) return;
   const std::vector<float> row(to, to + source.ins);
@@ -33,9 +40,9 @@ void read_tile(const weight_source& source, std::int64_t first, std::int64_t col
   std::array<float, tile_rows * tile_columns> tile;
   const auto width = source.tensor.shape[1];
   for (std::int64_t i = 0; i < rows; ++i) {
-    const std::array<std::int64_t, 1> before = {(row + i) * width + source.first_out + first};
+    const std::array<std::int64_t, 1> before = {(row + i) * width + source.file_row(first)};
     const auto* from = source.tensor.data.data() + byte_size(source.tensor.type, before, source.origin);
-    to_floats(source.tensor.type, from, columns, tile.data() + i * tile_columns);
+    read_in_turn(source.tensor.type, from, columns, source.step, tile.data() + i * tile_columns);
   }
   for (std::int64_t c = 0; c < columns; ++c)
     for (std::int64_t i = 0; i < rows; ++i)

@@ -115,10 +115,11 @@ void attend(const attention_args& a) {
   const int total = a.rows * a.group;
   for (int first = 0; first < total; first += queries_at_once) {
     const int count = total - first < queries_at_once ? total - first : queries_at_once;
-    query_tile t{a, {}, {}, {}, {}};
+    query_tile t{a, {}, {}, {}, {}, {}};
     for (int i = 0; i < count; ++i) {
       const int row = (first + i) / a.group, head = (first + i) % a.group;
       t.q[i] = a.q + row * a.row_stride + head * a.head_dim;
+      t.head[i] = head;
       t.out[i] = a.out + row * a.row_stride + head * a.head_dim;
       t.to[i] = a.first_position + row + 1;
       t.from[i] = a.window && t.to[i] > a.window ? t.to[i] - a.window : 0;

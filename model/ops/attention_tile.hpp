@@ -22,6 +22,7 @@ struct query_tile {
   const attention_args& a;
   const float* q[attention_queries];
   float* out[attention_queries];
+  int head[attention_queries];           // of the group
   std::int64_t from[attention_queries];  // first position seen
   std::int64_t to[attention_queries];    // one past the last
   std::int64_t first_block = 0, last_block = 0, last_position = 0;
@@ -55,6 +56,13 @@ inline void fetch_next_head(const void* of_this_head, std::int64_t way) {
   if constexpr (Queries <= 4) __builtin_prefetch(static_cast<const std::byte*>(of_this_head) + way, 0, second_cache);
 }
 
+/// Of one more score, which belongs to no position.
+inline float weight_of_sink(float sink, float highest) {
+  float weight[lanes];
+  store(weight, exponential(all(sink) - all(highest)));
+  return weight[0];
+}
+
 /// Positions that the query does not see get no weight; scores become e^(score - highest); returns 1 / their sum.
 inline float soften(const query_tile& t, int query) {
   float* scores = t.scores(query);
@@ -70,8 +78,11 @@ inline float soften(const query_tile& t, int query) {
     }
     highest = max(highest, load(at));
   }
-  const float sum = exponentials(scores, (t.last_block - t.first_block) * lanes, max_of(highest), scores);
-  return 1.0f / sum;
+  const std::int64_t count = (t.last_block - t.first_block) * lanes;
+  const float most = max_of(highest);
+  if (!t.a.sinks) return 1.0f / exponentials(scores, count, most, scores);
+  const float sink = t.a.sinks[t.head[query]], most_of_all = most > sink ? most : sink;
+  return 1.0f / (exponentials(scores, count, most_of_all, scores) + weight_of_sink(sink, most_of_all));
 }
 
 /// Sixteen numbers of a head, or what is left of them and zeros.

@@ -141,6 +141,7 @@ struct attention_args {
   float* scratch = nullptr;         ///< attention_scratch floats
   float divisor = 1;                ///< of the scores
   float cap = 0;                    ///< scores become cap * tanh(score / cap); 0: stay as they are
+  const float* sinks = nullptr;     ///< [group]: a score of each query head that takes weight for nothing; may be null
 
   /// The head that this thread is likely to attend next is asked for meanwhile: its blocks, and its place in them.
   const std::int32_t* next_table = nullptr;
@@ -174,6 +175,8 @@ struct kernel_table {
   void (*layer_norm)(const float* x, const float* weight, const float* bias, std::int64_t n, float eps, float* out);
   void (*swiglu)(const float* gate, const float* up, std::int64_t n, float* out);  ///< silu(gate) * up
   void (*geglu)(const float* gate, const float* up, std::int64_t n, float* out);   ///< gelu_tanh(gate) * up
+  /// gate sigmoid(slope gate) (up + 1), with gate at most `limit` and up between -limit and limit
+  void (*clamped_swiglu)(const float* gate, const float* up, std::int64_t n, float limit, float slope, float* out);
   void (*gelu_tanh)(const float* x, std::int64_t n, float* out);
   void (*add)(const float* x, std::int64_t n, float* into);
   void (*multiply)(float* x, std::int64_t n, float by);

@@ -14,6 +14,7 @@ void store_kv(const store_kv_args&);
 void rms_norm(const float*, const float*, std::int64_t, float, float*);
 void layer_norm(const float*, const float*, const float*, std::int64_t, float, float*);
 void swiglu(const float*, const float*, std::int64_t, float*);
+void clamped_swiglu(const float*, const float*, std::int64_t, float, float, float*);
 void geglu(const float*, const float*, std::int64_t, float*);
 void gelu_tanh(const float*, std::int64_t, float*);
 void add(const float*, std::int64_t, float*);

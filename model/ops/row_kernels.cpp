@@ -85,6 +85,13 @@ void geglu(const float* gate, const float* up, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; i += lanes) store(out + i, gelu_of(load(gate + i)) * load(up + i));
 }
 
+void clamped_swiglu(const float* gate, const float* up, std::int64_t n, float limit, float slope, float* out) {
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const f32x16 g = at_most(load(gate + i), limit), u = max(at_most(load(up + i), limit), all(-limit));
+    store(out + i, (g * sigmoid(g * all(slope))) * (u + all(1.0f)));
+  }
+}
+
 void gelu_tanh(const float* x, std::int64_t n, float* out) {
   for (std::int64_t i = 0; i < n; i += lanes) store(out + i, gelu_of(load(x + i)));
 }

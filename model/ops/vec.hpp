@@ -80,6 +80,10 @@ INLINED inline f32x16 sigmoid(f32x16 x) {
   return where_above(x, 0.0f, share) + where_not_above(x, 0.0f, e * share);
 }
 
+INLINED inline f32x16 at_most(f32x16 x, float limit) {
+  return zero() - max(zero() - x, all(-limit));
+}
+
 /// cap * tanh(x / cap), where tanh(u) is 2 sigmoid(2u) - 1.
 INLINED inline f32x16 capped(f32x16 x, float cap) {
   return fma(sigmoid(x * all(2.0f / cap)), all(2.0f * cap), all(-cap));

@@ -114,7 +114,8 @@ attention_pass::span_of_keys attention_pass::keys_of(const task& t, std::int64_t
 }
 
 /// scores [count, keys]: what each query gives to each key.
-void attention_pass::probabilities(const task& t, std::int64_t query, std::int64_t count, span_of_keys keys) const {
+void attention_pass::probabilities(const task& t, std::int64_t head, std::int64_t query, std::int64_t count,
+                                   span_of_keys keys) const {
   t.kernels.multiply({.rows = count,
                       .columns = keys.to - keys.from,
                       .depth = dim_,
@@ -122,12 +123,13 @@ void attention_pass::probabilities(const task& t, std::int64_t query, std::int64
                       .b = {t.s.k_transposed + keys.from, transposed_stride_},
                       .c = {t.s.scores, transposed_stride_}});
   const std::int64_t width = keys.to - keys.from;
+  const float sink = t.in.layer.sinks ? t.in.layer.sinks[head] : -INFINITY;
   for (std::int64_t i = 0; i < count; ++i) {
     float* const scores = t.s.scores + i * transposed_stride_;
     if (config_.score_cap > 0)
       t.kernels.cap(scores, width, 1.0f / config_.score_divisor(), config_.score_cap,
                     t.s.slopes + i * transposed_stride_);
-    t.kernels.softmax(scores, 0, first_key(t, query + i) - keys.from, query + i + 1 - keys.from, width, factor_);
+    t.kernels.softmax(scores, 0, first_key(t, query + i) - keys.from, query + i + 1 - keys.from, width, factor_, sink);
   }
 }
 
@@ -137,7 +139,7 @@ void attention_pass::forward_head(const task& t, std::int64_t head, float_rows o
   for (std::int64_t query = 0; query < t.rows; query += queries_at_once) {
     const std::int64_t count = std::min(queries_at_once, t.rows - query);
     const span_of_keys keys = keys_of(t, query, count);
-    probabilities(t, query, count, keys);
+    probabilities(t, head, query, count, keys);
     t.kernels.multiply({.rows = count,
                         .columns = dim_stride_,
                         .depth = keys.to - keys.from,
@@ -149,10 +151,10 @@ void attention_pass::forward_head(const task& t, std::int64_t head, float_rows o
   }
 }
 
-void attention_pass::backward_queries(const task& t, std::int64_t query, std::int64_t count) const {
+void attention_pass::backward_queries(const task& t, std::int64_t head, std::int64_t query, std::int64_t count) const {
   const span_of_keys keys = keys_of(t, query, count);
   const std::int64_t width = keys.to - keys.from, keys_at = keys.from * dim_stride_, query_at = query * dim_stride_;
-  probabilities(t, query, count, keys);
+  probabilities(t, head, query, count, keys);
   const const_float_rows dout{t.s.dout + query_at, dim_stride_}, q{t.s.q + query_at, dim_stride_};
   const float_rows weights{t.s.scores, transposed_stride_}, gradients{t.s.score_gradients, transposed_stride_};
   t.kernels.multiply({.rows = count,  // the gradients of the probabilities
@@ -191,7 +193,7 @@ void attention_pass::backward_head(const task& t, std::int64_t head, const gradi
   place(t, t.in.layer.q_norm, t.s.q);
   gather(t, result.out, head, t.s.dout);
   for (std::int64_t query = 0; query < t.rows; query += queries_at_once)
-    backward_queries(t, query, std::min(queries_at_once, t.rows - query));
+    backward_queries(t, head, query, std::min(queries_at_once, t.rows - query));
   scatter_back(t, head, t.s.dq, {t.in.layer.q_norm, t.in.q, result.q, norm_gradient(t.index, 0)});
 }
 

@@ -75,10 +75,10 @@ class attention_pass {
   void prepare_keys(const task& t, bool backward) const;
   static std::int64_t first_key(const task& t, std::int64_t query);
   span_of_keys keys_of(const task& t, std::int64_t query, std::int64_t count) const;
-  void probabilities(const task& t, std::int64_t query, std::int64_t count, span_of_keys keys) const;
+  void probabilities(const task& t, std::int64_t head, std::int64_t query, std::int64_t count, span_of_keys keys) const;
   void forward_head(const task& t, std::int64_t head, float_rows out) const;
   void backward_head(const task& t, std::int64_t head, const gradients& result) const;
-  void backward_queries(const task& t, std::int64_t query, std::int64_t count) const;
+  void backward_queries(const task& t, std::int64_t head, std::int64_t query, std::int64_t count) const;
   void backward_keys(const task& t, const gradients& result) const;
   void add_norm_gradients(const compute& with, const input& in) const;
 

@@ -1,6 +1,7 @@
 #include "model/train/expert_pass.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "model/train/to_size.hpp"
 
@@ -58,7 +59,8 @@ void expert_pass::forward(const trained_layer& layer, const_float_rows x, std::i
     const std::int64_t count = std::min(sizes_.rows, rows - first);
     visit(layer, {x.row(first), x.stride}, count);
     for_groups([&](int place, int visitors, std::size_t expert) {
-      const products::output down{&layer.experts[expert].down, nullptr, {in().row(place), in().stride}};
+      const trained_expert& by = layer.experts[expert];
+      const products::output down{&by.down, by.biases.down, {in().row(place), in().stride}};
       body_.forward({inner(active_).row(place), sizes_.ffn_stride}, visitors, {&down, 1});
     });
     add_visits(count, {y.row(first), y.stride});
@@ -76,12 +78,12 @@ void expert_pass::backward(const trained_layer& layer, const_float_rows x, std::
       body_.backward({in().row(place), in().stride}, visitors, layer.experts[expert].down,
                      {inner(active_gradient_).row(place), sizes_.ffn_stride}, into::set);
     });
-    for_rows(count, [&](int row) { row_back(row); });
+    for_rows(count, [&](int row) { row_back(layer, row); });
     for_groups([&](int place, int visitors, std::size_t expert) {
       const float_rows input{in().row(place), in().stride};
-      const auto& [gate, up, down] = layer.experts[expert];
-      body_.backward({inner(gate_).row(place), sizes_.ffn_stride}, visitors, gate, input, into::set);
-      body_.backward({inner(up_).row(place), sizes_.ffn_stride}, visitors, up, input, into::add);
+      const trained_expert& by = layer.experts[expert];
+      body_.backward({inner(gate_).row(place), sizes_.ffn_stride}, visitors, by.gate, input, into::set);
+      body_.backward({inner(up_).row(place), sizes_.ffn_stride}, visitors, by.up, input, into::add);
     });
     body_.backward(scores(score_gradients_), count, layer.router, to, into::set);
     for_rows(count, [&](int row) {
@@ -92,30 +94,41 @@ void expert_pass::backward(const trained_layer& layer, const_float_rows x, std::
 }
 
 void expert_pass::visit(const trained_layer& layer, const_float_rows x, std::int64_t rows) {
-  choose(layer.router, x, rows);
+  choose(layer, x, rows);
   gather(x);
   for_groups([&](int place, int visitors, std::size_t expert) {
-    const products::output outputs[] = {
-        {&layer.experts[expert].gate, nullptr, {inner(gate_).row(place), sizes_.ffn_stride}},
-        {&layer.experts[expert].up, nullptr, {inner(up_).row(place), sizes_.ffn_stride}}};
+    const trained_expert& by = layer.experts[expert];
+    const products::output outputs[] = {{&by.gate, by.biases.gate, {inner(gate_).row(place), sizes_.ffn_stride}},
+                                        {&by.up, by.biases.up, {inner(up_).row(place), sizes_.ffn_stride}}};
     body_.forward({in().row(place), in().stride}, visitors, outputs);
   });
-  for_rows(routes_.places(), [&](int place) {
-    with_.kernels.swiglu(inner(gate_).row(place), inner(up_).row(place), rounded_up(config_.ffn, 16),
-                         inner(active_).row(place));
-  });
+  for_rows(routes_.places(),
+           [&](int place) { activate(inner(gate_).row(place), inner(up_).row(place), inner(active_).row(place)); });
+}
+
+void expert_pass::activate(const float* gate, const float* up, float* to) const {
+  const std::int64_t width = rounded_up(config_.ffn, 16);
+  if (config_.activation != activation_kind::clamped_silu) return with_.kernels.swiglu(gate, up, width, to);
+  with_.kernels.clamped_swiglu(gate, up, width, config_.activation_limit, config_.activation_slope, to);
+}
+
+void expert_pass::activate_back(const float* gradient, float* gate, float* up) const {
+  const std::int64_t width = rounded_up(config_.ffn, 16);
+  if (config_.activation != activation_kind::clamped_silu) return kernels_.swiglu_back(gradient, width, gate, up);
+  kernels_.clamped_swiglu_back(gradient, width, config_.activation_limit, config_.activation_slope, gate, up);
 }
 
 /// By the product that serving makes, so that a row goes where it would go there.
-void expert_pass::choose(const trained_matrix& router, const_float_rows x, std::int64_t rows) {
+void expert_pass::choose(const trained_layer& layer, const_float_rows x, std::int64_t rows) {
   const float_rows to = scores(scores_);
-  const matmul_args args{.w = router.packed,
+  const matmul_args args{.w = layer.router.packed,
                          .rows = static_cast<int>(rows),
                          .q = {},
                          .x = x.data,
                          .x_stride = x.stride,
                          .y = to.data,
-                         .y_stride = to.stride};
+                         .y_stride = to.stride,
+                         .bias = layer.router_bias};
   matmul(with_, {&args, 1});
   routes_.choose(to, static_cast<int>(rows));
 }
@@ -139,17 +152,20 @@ void expert_pass::add_visits(std::int64_t rows, float_rows y) {
 }
 
 /// Of a row's visits: active_gradient_, which still lacks the share, becomes the gradients of gate and up. That of the
-/// share is dy expert(x), which is active_gradient_ active since both are dy down(active).
-void expert_pass::row_back(int row) {
+/// share is dy expert(x), which is active_gradient_ active since both are dy down(active); with a bias it is that much
+/// more of dy, which is still where it was gathered.
+void expert_pass::row_back(const trained_layer& layer, int row) {
   const std::int64_t width = rounded_up(config_.ffn, 16);
   float* share_gradients = scores(score_gradients_).row(row);
   std::fill_n(share_gradients, sizes_.score_stride, 0.0f);
   for (const expert_routes::visit& visit : routes_.visits_of(row)) {
     float* gradient = inner(active_gradient_).row(visit.place);
-    share_gradients[visit.expert] =
-        static_cast<float>(kernels_.dot(gradient, inner(active_).row(visit.place), config_.ffn));
+    double share_gradient = kernels_.dot(gradient, inner(active_).row(visit.place), config_.ffn);
+    if (const float* bias = layer.experts[to_size(visit.expert)].biases.down)
+      share_gradient += kernels_.dot(in().row(visit.place), bias, config_.hidden);
+    share_gradients[visit.expert] = static_cast<float>(share_gradient);
     std::transform(gradient, gradient + width, gradient, [&](float g) { return g * visit.share; });
-    kernels_.swiglu_back(gradient, width, inner(gate_).row(visit.place), inner(up_).row(visit.place));
+    activate_back(gradient, inner(gate_).row(visit.place), inner(up_).row(visit.place));
   }
   shares_back(row, share_gradients);
 }
@@ -162,7 +178,7 @@ void expert_pass::shares_back(int row, float* gradients) {
     std::fill_n(shares, sizes_.score_stride, 0.0f);
     for (const expert_routes::visit& visit : routes_.visits_of(row)) shares[visit.expert] = visit.share;
   } else {
-    kernels_.softmax(shares, 0, 0, config_.experts, sizes_.score_stride, 1.0f);
+    kernels_.softmax(shares, 0, 0, config_.experts, sizes_.score_stride, 1.0f, -INFINITY);
   }
   kernels_.softmax_back(shares, gradients, 0, sizes_.score_stride, 1.0f);
 }

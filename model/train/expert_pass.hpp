@@ -41,10 +41,13 @@ class expert_pass {
 
   /// Routes, and gate, up and active of each place.
   void visit(const trained_layer& layer, const_float_rows x, std::int64_t rows);
-  void choose(const trained_matrix& router, const_float_rows x, std::int64_t rows);
+  void choose(const trained_layer& layer, const_float_rows x, std::int64_t rows);
   void gather(const_float_rows from);
   void add_visits(std::int64_t rows, float_rows y);
-  void row_back(int row);
+  void activate(const float* gate, const float* up, float* to) const;
+  /// gate and up become their gradients.
+  void activate_back(const float* gradient, float* gate, float* up) const;
+  void row_back(const trained_layer& layer, int row);
   void shares_back(int row, float* gradients);
   template <class Work>
   void for_groups(Work work);

@@ -61,6 +61,18 @@ void swiglu_back(const float* dy, std::int64_t n, float* gate, float* up) {
   }
 }
 
+/// Beyond the limit nothing changes with what is held to it.
+void clamped_swiglu_back(const float* dy, std::int64_t n, float limit, float slope, float* gate, float* up) {
+  for (std::int64_t i = 0; i < n; i += lanes) {
+    const f32x16 raw_gate = load(gate + i), raw_up = load(up + i), d = load(dy + i);
+    const f32x16 g = at_most(raw_gate, limit), u = max(at_most(raw_up, limit), all(-limit)) + all(1.0f);
+    const f32x16 s = sigmoid(g * all(slope)), value = g * s;
+    const f32x16 slopes = fma(value * all(slope), all(1.0f) - s, s);
+    store(up + i, where_not_above(absolute(raw_up), limit, d * value));
+    store(gate + i, where_not_above(raw_gate, limit, (d * u) * slopes));
+  }
+}
+
 namespace {
 
 struct gelu {
@@ -90,14 +102,15 @@ void gelu_back(const float* dy, std::int64_t n, float* x) {
   for (std::int64_t i = 0; i < n; i += lanes) store(x + i, load(dy + i) * gelu_at(load(x + i)).slope);
 }
 
-void softmax(float* s, std::int64_t from, std::int64_t first, std::int64_t last, std::int64_t to, float factor) {
+void softmax(float* s, std::int64_t from, std::int64_t first, std::int64_t last, std::int64_t to, float factor,
+             float sink) {
   const auto scores = [&](std::int64_t i) INLINED {
     const f32x16 v = load(s + i) * all(factor);
     if (i >= first && i + lanes <= last) return v;
     const auto low = static_cast<int>(first > i ? first - i : 0), high = static_cast<int>(last > i ? last - i : 0);
     return low >= 16 ? all(minus_infinity) : keep(v, low, high, minus_infinity);
   };
-  f32x16 most = all(minus_infinity);
+  f32x16 most = all(sink);
   for (std::int64_t i = from; i < to; i += lanes) most = max(most, scores(i));
   const f32x16 top = all(max_of(most));
   f32x16 total = zero();
@@ -106,7 +119,9 @@ void softmax(float* s, std::int64_t from, std::int64_t first, std::int64_t last,
     store(s + i, e);
     total = total + e;
   }
-  const f32x16 share = all(1.0f) / all(sum_of(total));
+  f32x16 sum = all(sum_of(total));
+  if (sink > minus_infinity) sum = sum + exponential(all(sink) - top);
+  const f32x16 share = all(1.0f) / sum;
   for (std::int64_t i = from; i < to; i += lanes) store(s + i, load(s + i) * share);
 }
 

@@ -58,10 +58,13 @@ struct train_kernel_table {
                           float* dw, float* db);
   /// dy: of the product; becomes that of `up`, and gate that of itself.
   void (*swiglu_back)(const float* dy, std::int64_t n, float* gate, float* up);
+  void (*clamped_swiglu_back)(const float* dy, std::int64_t n, float limit, float slope, float* gate, float* up);
   void (*geglu_back)(const float* dy, std::int64_t n, float* gate, float* up);
   void (*gelu_back)(const float* dy, std::int64_t n, float* x);  ///< x becomes its gradient
-  /// s [first, last) becomes the softmax of factor * s; the rest of [from, to) 0.
-  void (*softmax)(float* s, std::int64_t from, std::int64_t first, std::int64_t last, std::int64_t to, float factor);
+  /// s [first, last) becomes the softmax of factor * s; the rest of [from, to) 0. `sink`: one more score, as it is,
+  /// which takes its share for nothing; minus infinity: none.
+  void (*softmax)(float* s, std::int64_t from, std::int64_t first, std::int64_t last, std::int64_t to, float factor,
+                  float sink);
   /// dp [from, to) becomes the gradient of the scores that made p.
   void (*softmax_back)(const float* p, float* dp, std::int64_t from, std::int64_t to, float factor);
   /// Logits of a row become factor * (softmax - one at the target). Gives sum e^(x - most) and whether greedy takes the

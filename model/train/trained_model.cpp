@@ -36,9 +36,11 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
     to.q_norm = frozen(from.q_norm);
     to.k_norm = frozen(from.k_norm);
     for (const linear_kind kind : every_linear) to[kind] = frozen(from[kind]);
+    to.sinks = from.sinks;
+    to.router_bias = from.router_bias;
     if (!from.experts.empty()) to.router = frozen(from.router);
     for (const expert_weights& expert : from.experts)
-      to.experts.push_back({frozen(expert.gate), frozen(expert.up), frozen(expert.down)});
+      to.experts.push_back({frozen(expert.gate), frozen(expert.up), frozen(expert.down), expert.biases});
   }
   model.base = std::move(base);
   return model;

@@ -33,11 +33,14 @@ struct trained_norm {
 /// One of the mlps that a layer's tokens choose from.
 struct trained_expert {
   trained_matrix gate, up, down;
+  expert_biases biases = {};
 };
 
 struct trained_layer : linear_layers<trained_linear> {
   trained_norm attention_norm, mlp_norm, q_norm, k_norm, attention_output_norm, mlp_output_norm;
-  trained_matrix router;  ///< [experts, hidden]
+  const float* sinks = nullptr;  ///< [heads], frozen; or nullptr
+  trained_matrix router;         ///< [experts, hidden]
+  const float* router_bias = nullptr;
   std::vector<trained_expert> experts;
 };
 

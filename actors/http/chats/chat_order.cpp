@@ -3,6 +3,7 @@
 #include "actors/http/answers/answer_request.hpp"
 #include "actors/http/chats/tool_choice.hpp"
 #include "actors/requests/request_fields_impl.hpp"
+#include "model/engine/text/channels.hpp"
 #include "model/engine/text/chat_messages.hpp"
 
 namespace troupe {
@@ -47,6 +48,14 @@ std::optional<std::int32_t> logprobs_of(const request_fields& from) {
   return top.value_or(0);
 }
 
+/// An effort of thinking is one of them: gpt-oss's template writes it.
+std::string template_variables_of(const request_fields& from) {
+  const json* given = from.object("chat_template_kwargs");
+  json all = given ? *given : json::object();
+  if (const auto effort = from.text("reasoning_effort")) all.emplace("reasoning_effort", *effort);
+  return all.empty() ? std::string() : dump(all);
+}
+
 }  // namespace
 
 prompt_input read_chat(const request_fields& from) {
@@ -57,7 +66,7 @@ prompt_input read_chat(const request_fields& from) {
   prompt_input input{.field = "messages"};
   input.messages = dump(read_messages(*list));
   if (const json* tools = from.list("tools"); tools && !tools->empty()) input.tools = dump(*tools);
-  if (const json* more = from.object("chat_template_kwargs")) input.template_variables = dump(*more);
+  input.template_variables = template_variables_of(from);
   input.last_tokens = last_tokens_of(from);
   input.continues_message = from.boolean("continue_final_message").value_or(false);
   input.add_generation_prompt = from.boolean("add_generation_prompt").value_or(!input.continues_message);
@@ -73,7 +82,8 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   answer_order order = read_order(from, served);
   order.sampling.max_tokens = max_tokens_of(from);
   order.sampling.logprobs = logprobs_of(from);
-  tool_wishes tools = read_tools(from, tool_style_of(served.prompts->tool_template()));
+  const std::string& chat_template = served.prompts->tool_template();
+  tool_wishes tools = read_tools(from, tool_style_of(chat_template));
   const bool is_call{tools.form};
   if (is_call) {  // its text is a call, to which the form that was asked for texts does not apply
     order.sampling.constraint = std::move(tools.form);
@@ -87,8 +97,15 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   order.prompts.push_back(read_chat(from));
   // An answer that has a form begins with it.
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
-  thought_reader thoughts(has_form ? std::string_view() : served.prompts->tool_template());
+  thought_reader thoughts(has_form ? std::string_view() : chat_template);
   tool_call_reader calls(tools.style, std::move(tools.offers), tools.most_calls, is_call);
+  if (has_channels(chat_template)) {
+    std::string call;
+    if (!tools.called.empty()) call.append(call_begin).append(tools.called).append(call_body);
+    if (has_form) order.prompts.back().answer_begin = call.empty() ? std::string(final_channel) : call;
+    (void)calls.push(call);      // which the prompt has
+    order.skip_special = false;  // channels are told by them
+  }
   return {std::move(order), reply_reader(std::move(thoughts), std::move(calls))};
 }
 

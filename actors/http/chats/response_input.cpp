@@ -21,6 +21,24 @@ json response_texts(const placed_json& content) {
   return texts_of(content, {"input_text", "output_text", "text", "refusal"});
 }
 
+/// What the assistant thought, before what it says or calls: then both are one message. A thought of which there is but
+/// a summary, or a secret, is another model's.
+void add_thought(json& messages, const json& item) {
+  const auto parts = item.find("content");
+  if (parts == item.end() || !parts->is_array()) return;
+  std::string thought;
+  for (const json& part : *parts)
+    if (part.is_object() && part.value("type", json()) == "reasoning_text" && part.value("text", json()).is_string())
+      thought += part["text"].get<std::string>();
+  if (!thought.empty())
+    messages.push_back({{"role", "assistant"}, {"content", nullptr}, {"reasoning_content", std::move(thought)}});
+}
+
+bool ends_with_thought(const json& messages) {
+  return !messages.empty() && messages.back().contains("reasoning_content") && messages.back()["content"].is_null() &&
+         !messages.back().contains("tool_calls");
+}
+
 /// A call is added to the assistant's message before it.
 void add_call(json& messages, const placed_json& item) {
   if (messages.empty() || messages.back()["role"] != "assistant")
@@ -34,7 +52,7 @@ void add_call(json& messages, const placed_json& item) {
 void add_item(json& messages, const placed_json& item) {
   if (!item->is_object()) item.refuse("should be an object");
   const std::string type = item->contains("type") ? item.text("type") : "message";
-  if (type == "reasoning") return;  // another model's thoughts, not meant for this one
+  if (type == "reasoning") return add_thought(messages, *item);
   if (type == "function_call") return add_call(messages, item);
   if (type == "function_call_output") {
     messages.push_back(
@@ -42,7 +60,11 @@ void add_item(json& messages, const placed_json& item) {
     return;
   }
   if (type != "message") item.refuse_type(type, "messages and calls of functions are");
-  messages.push_back({{"role", item.text("role")}, {"content", response_texts(item.member("content"))}});
+  json content = response_texts(item.member("content"));
+  if (item.text("role") == "assistant" && ends_with_thought(messages))
+    messages.back()["content"] = std::move(content);
+  else
+    messages.push_back({{"role", item.text("role")}, {"content", std::move(content)}});
 }
 
 json messages_of(const request_fields& from) {
@@ -112,6 +134,8 @@ json chat_of_response(const request_fields& from) {
   chat["messages"] = messages_of(from);
   if (const json* tools = from.list("tools")) chat["tools"] = tools_of(*tools);
   if (const json* choice = from.find("tool_choice")) chat["tool_choice"] = tool_choice_of(*choice);
+  if (const json* reasoning = from.object("reasoning"))
+    if (const auto effort = request_fields(*reasoning).text("effort")) chat["reasoning_effort"] = *effort;
   if (const json* text = from.object("text"))
     if (const json* format = request_fields(*text).object("format")) chat["response_format"] = form_of(*format);
   if (const auto most = from.integer("max_output_tokens", 1, INT32_MAX)) chat["max_completion_tokens"] = *most;

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "actors/http/chats/tags.hpp"
+#include "model/engine/text/tags.hpp"
 
 namespace troupe {
 namespace {
@@ -16,14 +16,18 @@ std::size_t behind_last_letter(std::string_view text) {
 }  // namespace
 
 thought_reader::thought_reader(std::string_view chat_template)
-    : place_(chat_template.find(thought_end) == chat_template.npos ? place::in_answer : place::before) {}
+    : place_(chat_template.find(thought_end) == chat_template.npos ? place::in_answer : place::before) {
+  if (has_channels(chat_template)) channels_.emplace();
+}
 
 void thought_reader::follow(std::string_view prompt_end) {
+  if (channels_) return channels_->follow(prompt_end);
   const bool is_open = prompt_end.substr(0, behind_last_letter(prompt_end)).ends_with(thought_begin);
   if (place_ == place::before && is_open) place_ = place::inside;
 }
 
 thought_reader::said thought_reader::push(std::string_view piece) {
+  if (channels_) return channels_->push(piece);
   said now;
   held_ += piece;
   read(now);
@@ -31,6 +35,7 @@ thought_reader::said thought_reader::push(std::string_view piece) {
 }
 
 thought_reader::said thought_reader::finish() {
+  if (channels_) return channels_->finish();
   said last;
   if (place_ == place::inside)
     last.thought = held_.substr(0, behind_last_letter(held_));

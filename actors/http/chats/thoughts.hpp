@@ -1,17 +1,19 @@
-// Tells what a model thinks from what it answers: models that think do so first, between <think> and </think>.
+// Tells what a model thinks from what it answers: models that think do so first, between <think> and </think>, or in
+// channels.
 #pragma once
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+
+#include "model/engine/text/channels.hpp"
 
 namespace troupe {
 
 /// Reads an answer piece by piece. White space around a thought belongs to neither.
 class thought_reader {
  public:
-  struct said {
-    std::string thought, answer;
-  };
+  using said = said_text;
   /// Where the template does not know the tags, all is answer.
   explicit thought_reader(std::string_view chat_template);
 
@@ -27,6 +29,7 @@ class thought_reader {
   void read_thought(said& to);
   void read_answer(said& to);
 
+  std::optional<channel_reader> channels_;
   place place_;
   bool has_begun_ = false;  ///< the thought has a letter
   std::string held_;

@@ -4,8 +4,9 @@
 
 #include <nlohmann/json.hpp>
 
-#include "actors/http/chats/tags.hpp"
 #include "base/error.hpp"
+#include "model/engine/text/channels.hpp"
+#include "model/engine/text/tags.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe {
@@ -94,6 +95,16 @@ std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<con
     call.arguments = text.substr(first_letter(text));
   if (!call.arguments.empty() && !is_begun(call.arguments)) return std::nullopt;
   return call;
+}
+
+std::optional<tool_call> read_addressed_call(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
+  const auto name = take_until(text, call_body);
+  if (!name || !find_offer(offers, *name)) return std::nullopt;
+  if (is_at_end(text) && !is_cut) return tool_call{std::string(*name), "{}"};
+  const auto arguments = parsed(text);
+  if (arguments && arguments->is_object()) return tool_call{std::string(*name), arguments->dump()};
+  if (!is_cut || (!is_at_end(text) && !is_begun(text.substr(first_letter(text))))) return std::nullopt;
+  return tool_call{.name = std::string(*name), .arguments = std::string(text), .is_cut = true};
 }
 
 std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {

@@ -3,15 +3,24 @@
 #include <algorithm>
 #include <array>
 #include <optional>
+#include <utility>
 
-#include "actors/http/chats/tags.hpp"
 #include "actors/http/chats/tool_call_text.hpp"
+#include "model/engine/text/channels.hpp"
+#include "model/engine/text/tags.hpp"
 
 namespace troupe {
 namespace {
 
-constexpr std::string_view opening = "<tool_call>", closing = "</tool_call>";
 constexpr std::size_t longest_call = 1 << 20;
+
+struct call_tags {
+  std::string_view opening, closing;
+};
+constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
+call_tags tags_of(tool_style style) {
+  return style == tool_style::channels ? call_tags{call_begin, call_end} : hermes_tags;
+}
 
 /// How an answer looks that is calls alone.
 struct sequence_form {
@@ -45,7 +54,8 @@ bool may_be_calls(std::string_view text, const sequence_form& form) {
 tool_style tool_style_of(std::string_view chat_template) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
   if (!has("tools")) return tool_style::none;
-  if (has(opening)) return has("<function=") ? tool_style::nested : tool_style::tagged;
+  if (has_channels(chat_template)) return tool_style::channels;
+  if (has(hermes_tags.opening)) return has("<function=") ? tool_style::nested : tool_style::tagged;
   if (has("[TOOL_CALLS]") || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
   return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
 }
@@ -64,6 +74,7 @@ std::string tool_call_reader::push(std::string_view piece) {
 }
 
 void tool_call_reader::read_tagged() {
+  const auto [opening, closing] = tags_of(style_);
   while (true) {
     if (!inside_) {
       const std::size_t at = held_.find(opening);
@@ -106,6 +117,7 @@ std::string tool_call_reader::finish(bool is_cut) {
   std::string rest = std::exchange(held_, {});
   if (!has_tags(style_)) return take_sequence(rest, is_cut) || is_call_ ? std::string() : rest;
   if (!inside_) return is_call_ ? std::string() : rest;
+  const auto [opening, closing] = tags_of(style_);
   std::string_view call = rest;
   call.remove_prefix(opening.size());
   call.remove_suffix(beginning_of(closing, call));
@@ -136,6 +148,11 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
 }
 
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
+  if (style_ == tool_style::channels) {
+    auto addressed = read_addressed_call(text, offers_, is_cut);
+    if (addressed) add_call(*std::move(addressed));
+    return addressed.has_value();
+  }
   auto call = is_cut ? read_cut_json_call(text, offers_) : read_json_call(text, offers_);
   if (!call) call = read_function_tags(text, offers_, is_cut);
   if (!call) return false;

@@ -7,14 +7,15 @@
 namespace troupe {
 
 enum class tool_style {
-  none,    ///< the template has no tools, or in a form that is not known here
-  tagged,  ///< Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>
-  nested,  ///< Qwen3-Coder: <tool_call><function=…><parameter=…>…</parameter></function></tool_call>
-  bare,    ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
-  listed   ///< Mistral, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
+  none,      ///< the template has no tools, or in a form that is not known here
+  tagged,    ///< Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>
+  nested,    ///< Qwen3-Coder: <tool_call><function=…><parameter=…>…</parameter></function></tool_call>
+  channels,  ///< gpt-oss: a message to=functions.NAME, whose text is the arguments
+  bare,      ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
+  listed     ///< Mistral, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
 };
 constexpr bool has_tags(tool_style style) {
-  return style == tool_style::tagged || style == tool_style::nested;
+  return style == tool_style::tagged || style == tool_style::nested || style == tool_style::channels;
 }
 /// How models with this chat template write calls.
 tool_style tool_style_of(std::string_view chat_template);

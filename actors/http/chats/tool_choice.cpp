@@ -132,6 +132,11 @@ json calls_schema(std::vector<described_tool> tools, tool_style style) {
   return {{"anyOf", std::move(calls)}};
 }
 
+/// The form of arguments alone.
+output_constraint arguments_of(const described_tool& tool) {
+  return {constraint_kind::json_schema, tool.parameters.dump(), "", ""};
+}
+
 /// The form of an answer that must be a call of one of the tools.
 output_constraint call_of(std::vector<described_tool> tools, tool_style style) {
   const auto [before, after] = around_call(style);
@@ -169,13 +174,16 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   if (choice.is_object() && choice.value("type", json()) == "allowed_tools") choice = narrow(offers, choice);
   for (const described_tool& each : offers) wishes.offers.push_back({each.name, texts_among(each.parameters)});
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
-  const bool must_call = choice != "auto";
-  // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON.
-  wishes.style = must_call && style == tool_style::none ? tool_style::bare : style;
-  if (must_call) {
+  wishes.style = style;
+  if (choice != "auto") {
     if (choice != "required") offers = {named_by(choice, offers)};
-    wishes.form = call_of(std::move(offers), wishes.style);
-  } else if (!offers.empty() && style != tool_style::none) {
+    const bool has_address = style == tool_style::channels && offers.size() == 1;
+    // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON. So does one
+    // that has to choose whom to address: its marks are special tokens, which no form can have.
+    if (style == tool_style::none || (style == tool_style::channels && !has_address)) wishes.style = tool_style::bare;
+    if (has_address) wishes.called = offers.front().name;
+    wishes.form = has_address ? arguments_of(offers.front()) : call_of(std::move(offers), wishes.style);
+  } else if (!offers.empty() && style != tool_style::none && style != tool_style::channels) {
     wishes.call = free_call_of(wishes.offers, style);
     wishes.strict = strict_calls_of(offers, style);
   }

@@ -15,6 +15,7 @@ struct tool_wishes {
   std::vector<tool_offer> offers;       ///< the functions whose calls are looked for in answers
   std::size_t most_calls = SIZE_MAX;
   output_constraint form;    ///< if the answer must be a call: its form
+  std::string called;        ///< the function whose arguments the form is, where a message's address names it
   tool_call_form call = {};  ///< if the answer may be a call: the form of that, besides the form of a text
   output_constraint strict;  ///< if it may be any text: the form that holds calls to their tools' schemas
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include <nlohmann/json.hpp>
 
@@ -115,6 +116,31 @@ void write_tools_for(const std::string& source, const json& tools, json& message
       content = content.get<std::string>() + "<|tool_call|>" + functions_of(message["tool_calls"]) + "<|/tool_call|>";
 }
 
+/// gpt-oss's template calls thoughts `thinking`, and of a message of calls it takes either those or a text.
+void write_thoughts_for(const std::string& source, json& messages) {
+  if (source.find("message.thinking") == source.npos) return;
+  for (json& message : messages) {
+    for (const char* name : {"reasoning_content", "reasoning"}) {
+      const auto said = message.find(name);
+      if (said == message.end() || !said->is_string()) continue;
+      if (!message.contains("thinking")) message["thinking"] = *said;
+      message.erase(name);
+    }
+    if (!message.contains("tool_calls") || !message.contains("thinking") || !message["thinking"].is_string()) continue;
+    auto &thought = message["thinking"].get_ref<std::string&>(), &text = message["content"].get_ref<std::string&>();
+    if (thought.empty() || text.empty()) continue;
+    thought.append("\n").append(std::exchange(text, {}));
+  }
+}
+
+/// It cannot do without a tool's description, which the API does not ask for.
+void describe_tools_for(const std::string& source, json& tools) {
+  if (source.find("+ tool.description +") == source.npos || !tools.is_array()) return;
+  for (json& tool : tools)
+    if (tool.is_object() && tool.contains("function") && tool["function"].is_object())
+      if (json& description = tool["function"]["description"]; description.is_null()) description = "";
+}
+
 /// Stands behind the last message's text, with a space, while a template is rendered: so the text's end is found again.
 constexpr std::string_view end_mark = "[the message goes on here]";
 
@@ -199,7 +225,9 @@ std::string chat_format::render(const json& messages, const json& tools, bool ad
   write_calls_for(source, variables["messages"]);
   shorten_ids_for(source, variables["messages"]);
   write_tools_for(source, tools, variables["messages"]);
+  write_thoughts_for(source, variables["messages"]);
   variables["tools"] = tools;
+  describe_tools_for(source, variables["tools"]);
   variables["documents"] = nullptr;
   variables["add_generation_prompt"] = add_generation_prompt;
   for (const auto& [name, text] : sources_.texts) variables[name] = text;

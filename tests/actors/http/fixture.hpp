@@ -51,7 +51,7 @@ class api_test : public testing::Test {
   served_model served(const std::string& chat_template = {}) const {
     return {.model = "letters",
             .advice = advice_,
-            .prompts = letters_prompting(folder_, 64, chat_template),
+            .prompts = letters_prompting(folder_, context_, chat_template),
             .adapters = adapters_};
   }
   http_parts parts(const std::string& chat_template = {}) {
@@ -136,6 +136,7 @@ class api_test : public testing::Test {
   bool log_bodies_ = false;
   std::vector<std::string> origins_;
   sampling_advice advice_;
+  std::int64_t context_ = 64;
   std::size_t work_bytes_ = std::size_t{256} << 20;
   std::shared_ptr<task_thread> work_;
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();

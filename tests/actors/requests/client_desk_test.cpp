@@ -209,6 +209,7 @@ TEST_F(desk, composes_the_status) {
   const json hello = json::parse(command("hello").result);
   EXPECT_EQ(hello["cluster"], "test");
   EXPECT_EQ(hello["instance"], json::parse(command("hello").result)["instance"]);
+  EXPECT_EQ(hello["has_channels"], false);
 }
 
 TEST_F(desk, hands_commands_to_whom_they_belong) {

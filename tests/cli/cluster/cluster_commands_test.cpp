@@ -183,6 +183,15 @@ TEST_F(cluster_commands, refuse_gpus_for_experts_of_several_schemes) {
       "all or none of them, or use cpu");
 }
 
+TEST_F(cluster_commands, refuse_a_gpu_for_what_processors_alone_compute) {
+  const std::string text = "[cluster]\nname = \"sinks\"\nstate_dir = \"" + path("state").string() +
+                           "\"\n[model]\npath = \"" + (golden / "gpt-oss").string() +
+                           "\"\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n" +
+                           "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\ndevice = \"cuda:0\"\n";
+  refused({"node", folder().write("sinks.toml", text).string(), "--name", "head"},
+          "sinks.toml:12:10: attention sinks and gpt-oss's experts are computed by processors alone so far: use cpu");
+}
+
 TEST_F(cluster_commands, refuse_to_cut_the_layers_of_a_mixture_of_experts) {
   const std::string text =
       "[cluster]\nname = \"experts\"\ntensor = 2\nstate_dir = \"" + path("state").string() + "\"\n[model]\npath = \"" +

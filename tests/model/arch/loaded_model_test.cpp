@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include <fcntl.h>
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -167,6 +168,31 @@ TEST_F(packed_models, have_the_floats_of_mxfp4_of_their_source) {
 }
 
 /// The queries' weights as GGUF has them: blocks of Q4_1, the two values of a rotated pair side by side.
+TEST_F(packed_models, have_experts_in_mxfp4_with_the_same_values) {
+  const model_files source = open_model(golden / "gpt-oss-mxfp4");
+  const fs::path packed = folder_.path() / "packed";
+  const file_descriptor to(::open(packed.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
+  write_packed(source, {}, pool_, {to.number(), packed.string(), ""});
+  const loaded_model model = read_packed(mapped_file(packed), source.config);
+  for (std::size_t expert = 0; expert < model.layers[1].experts.size(); ++expert) {
+    const auto expect = [&](const char* name, const matrix_view& w) {
+      const weight_source& from =
+          source.weights.at(fmt::format("model.layers.1.mlp.experts.{}.{}.weight", expert, name));
+      ASSERT_TRUE(from.codes);
+      EXPECT_TRUE(keeps_bits(from, w.kind));
+      std::vector<float> row(static_cast<std::size_t>(w.ins)), expected(row.size());
+      for (std::int64_t out = 0; out < w.outs; ++out) {
+        unpack_row(w, out, row.data());
+        from.read_rows(out, 1, expected.data());
+        ASSERT_EQ(row, expected) << name;
+      }
+    };
+    expect("gate_proj", model.layers[1].experts[expert].gate);
+    expect("up_proj", model.layers[1].experts[expert].up);
+    expect("down_proj", model.layers[1].experts[expert].down);
+  }
+}
+
 TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
   model_files source = open_model(golden / "llama");
   weight_source& weight = source.weights.at("model.layers.0.self_attn.q_proj.weight");

@@ -214,6 +214,21 @@ TEST(gguf_config, mixtures_are_llama_or_qwen3moe) {
   EXPECT_TRUE(qwen.experts == 16 && qwen.experts_taken == 4 && qwen.ffn == 5 && qwen.qk_norm && qwen.whole_shares);
 }
 
+TEST(gguf_config, gpt_oss_has_what_its_class_has) {
+  const std::vector<std::string> tokens{"<|end|>", "a", "b", "c", "d", "<|return|>", "<|call|>"};
+  auto file = gguf_of("gpt-oss", tokens).u32("gpt-oss.attention.sliding_window", 9);
+  file.u32("gpt-oss.expert_count", 8).u32("gpt-oss.expert_used_count", 4).u32("gpt-oss.expert_feed_forward_length", 6);
+  file.string("gpt-oss.rope.scaling.type", "yarn").f32("gpt-oss.rope.scaling.factor", 32);
+  const auto config = from_gguf(file.u32("gpt-oss.rope.scaling.original_context_length", 4));
+  EXPECT_TRUE(config.attention_sinks && config.qkv_bias && config.out_bias && config.mlp_bias);
+  EXPECT_TRUE(config.experts == 8 && config.experts_taken == 4 && config.ffn == 6 && config.whole_shares);
+  EXPECT_TRUE(config.activation == activation_kind::clamped_silu && config.activation_limit == 7);
+  EXPECT_THAT(config.windows, ElementsAre(9, 0));
+  EXPECT_TRUE(config.rope.scaling == rope_scaling::yarn && !config.rope.yarn.truncate);
+  EXPECT_THAT(config.eos_tokens, testing::IsSupersetOf({5, 6}));
+  EXPECT_THAT(config.eos_tokens, testing::Not(testing::Contains(0))) << "a message's end is not the answer's";
+}
+
 TEST(gguf_config, refuses_what_it_cannot_run) {
   const auto says = [](const test::gguf_builder& builder) { return refusal([&] { from_gguf(builder); }); };
   EXPECT_THAT(says(gguf_of("bert")), HasSubstr("\"bert\" is not supported"));

@@ -75,6 +75,13 @@ const std::vector<converted> mixture_parts = {{"input_layernorm", "attn_norm"},
                                               {"mlp.experts.*.up_proj", "ffn_up_exps"},
                                               {"mlp.experts.*.down_proj", "ffn_down_exps"}};
 
+/// Weights and biases.
+const std::vector<converted> gpt_oss_linears = {{"self_attn.q_proj", "attn_q"},
+                                                {"self_attn.k_proj", "attn_k"},
+                                                {"self_attn.v_proj", "attn_v"},
+                                                {"self_attn.o_proj", "attn_output"},
+                                                {"mlp.router", "ffn_gate_inp"}};
+
 class gguf_names : public testing::Test {
  protected:
   void expect_the_same_weights(const std::string& model, const std::vector<converted>& parts, bool tied,
@@ -84,6 +91,7 @@ class gguf_names : public testing::Test {
     const auto add = [&](const std::string& from, const std::string& to, std::int64_t heads) {
       add_tensor(folder, from + ".weight", to + ".weight", heads, added_to_norms, file);
     };
+    if (folder.config.family == "gpt-oss") add_gpt_oss(folder, file);
     add("model.embed_tokens", "token_embd", 0);
     add("model.norm", "output_norm", 0);
     if (!tied) add("lm_head", "output", 0);
@@ -124,6 +132,54 @@ class gguf_names : public testing::Test {
     if (heads > 0) values = with_neighbours(values, tensor.shape[0], tensor.shape[1], heads);
     const std::vector<std::uint64_t> sizes(tensor.shape.rbegin(), tensor.shape.rend());
     file.tensor(to, sizes, 0, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  }
+  static void add_floats(const std::string& name, const std::vector<std::uint64_t>& sizes, const floats& values,
+                         test::gguf_builder& file) {
+    file.tensor(name, sizes, 0,
+                std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  }
+  static floats floats_of(const tensor_view& tensor) {
+    floats values(static_cast<std::size_t>(tensor.elements()));
+    to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
+    return values;
+  }
+  /// What lies otherwise than in other families: experts together, [in, out], with gate and up in turn.
+  static void add_gpt_oss(const model_files& folder, test::gguf_builder& file) {
+    const auto experts = static_cast<std::size_t>(folder.config.experts);
+    for (std::int64_t layer = 0; layer < folder.config.layers; ++layer) {
+      const std::string from = "model.layers." + std::to_string(layer) + ".", to = "blk." + std::to_string(layer) + ".";
+      const auto get = [&](const std::string& name) -> const tensor_view& { return *folder.tensors.find(from + name); };
+      const auto add = [&](const std::string& name, const tensor_view& tensor) {
+        add_floats(to + name, {tensor.shape.rbegin(), tensor.shape.rend()}, floats_of(tensor), file);
+      };
+      for (const converted& part : gpt_oss_linears) {
+        const std::string ours = part.from, theirs = part.to;
+        add(theirs + ".weight", get(ours + ".weight"));
+        add(theirs + ".bias", get(ours + ".bias"));
+      }
+      add("attn_norm.weight", get("input_layernorm.weight"));
+      add("post_attention_norm.weight", get("post_attention_layernorm.weight"));
+      add("attn_sinks.weight", get("self_attn.sinks"));
+      add("ffn_down_exps.bias", get("mlp.experts.down_proj_bias"));
+      const auto put = [&](const char* name, const char* tensor, std::size_t first, std::size_t step) {
+        const tensor_view& all = get(tensor);
+        const floats values = floats_of(all);
+        const bool is_bias = all.shape.size() == 2;
+        const std::size_t ins = is_bias ? 1 : std::size_t(all.shape[1]), wide = std::size_t(all.shape.back());
+        floats turned;
+        for (std::size_t expert = 0; expert < experts; ++expert)
+          for (std::size_t out = first; out < wide; out += step)
+            for (std::size_t in = 0; in < ins; ++in) turned.push_back(values[(expert * ins + in) * wide + out]);
+        std::vector<std::uint64_t> sizes{wide / step, experts};
+        if (!is_bias) sizes.insert(sizes.begin(), ins);
+        add_floats(to + name, sizes, turned, file);
+      };
+      put("ffn_gate_exps.weight", "mlp.experts.gate_up_proj", 0, 2);
+      put("ffn_up_exps.weight", "mlp.experts.gate_up_proj", 1, 2);
+      put("ffn_gate_exps.bias", "mlp.experts.gate_up_proj_bias", 0, 2);
+      put("ffn_up_exps.bias", "mlp.experts.gate_up_proj_bias", 1, 2);
+      put("ffn_down_exps.weight", "mlp.experts.down_proj", 0, 1);
+    }
   }
   /// One tensor with a dimension more.
   static void add_experts(const model_files& folder, const std::string& from, const std::string& to,
@@ -170,6 +226,10 @@ TEST_F(gguf_names, smollm3_turns_neighbours) {
 
 TEST_F(gguf_names, experts_lie_in_one_tensor) {
   expect_the_same_weights("qwen3-moe", mixture_parts, false, 0);
+}
+
+TEST_F(gguf_names, gpt_oss_has_experts_and_their_biases_in_order) {
+  expect_the_same_weights("gpt-oss", {}, false, 0);
 }
 
 TEST_F(gguf_names, granite_turns_neighbours) {

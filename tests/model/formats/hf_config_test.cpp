@@ -441,6 +441,30 @@ TEST(hf_config, says_who_quantized_the_weights) {
   EXPECT_EQ(compressed.block_ins, 32);
 }
 
+TEST(hf_config, gpt_oss_has_sinks_biases_and_a_clamped_activation) {
+  const json sizes = {{"head_dim", 4}, {"num_local_experts", 6}};
+  const auto config = parse(with(small("gpt_oss"), sizes));
+  EXPECT_EQ(config.family, "gpt-oss");
+  EXPECT_TRUE(config.attention_sinks && config.qkv_bias && config.out_bias && config.mlp_bias);
+  EXPECT_EQ(config.activation, activation_kind::clamped_silu);
+  EXPECT_TRUE(config.activation_limit == 7.0f && config.activation_slope == 1.702f);
+  EXPECT_TRUE(config.experts == 6 && config.experts_taken == 4 && config.whole_shares);
+  EXPECT_THAT(config.windows, ElementsAre(128, 0));
+  EXPECT_TRUE(config.rope.theta == 150000 && config.rope.scaling == rope_scaling::yarn && config.rope.factor == 32);
+  EXPECT_TRUE(config.rope.original_context == 4096 && !config.rope.yarn.truncate);
+  const json own = {{"swiglu_limit", 5.5},
+                    {"attention_bias", false},
+                    {"rope_scaling", {{"rope_type", "default"}}},
+                    {"layer_types", {"full_attention", "sliding_attention"}},
+                    {"sliding_window", 9}};
+  const auto other = parse(with(with(small("gpt_oss"), sizes), own));
+  EXPECT_TRUE(other.activation_limit == 5.5f && !other.qkv_bias && !other.out_bias && other.mlp_bias);
+  EXPECT_EQ(other.rope.scaling, rope_scaling::none);
+  EXPECT_THAT(other.windows, ElementsAre(0, 9));
+  const json coded_as = coded({{"quant_method", "mxfp4"}});
+  EXPECT_EQ(parse(with(with(small("gpt_oss"), sizes), coded_as)).codes.format, code_format::mxfp4);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     cases, bad_config,
     ::testing::Values(
@@ -501,6 +525,7 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"experts_zero", "mixtral", {{"num_local_experts", 0}}, "num_local_experts"},
         bad_field{"experts_many", "mixtral", {{"num_local_experts", 5000}}, "number of experts is 5000"},
         bad_field{"experts_taken", "mixtral", {{"num_experts_per_tok", 9}}, "experts for a token is 9"},
+        bad_field{"clamped_limit", "gpt_oss", {{"swiglu_limit", 0}, {"head_dim", 4}}, "activation's limit is 0"},
         bad_field{"experts_not_everywhere", "qwen3_moe", {{"decoder_sparse_step", 2}}, "layers without experts"},
         bad_field{"layers_without_experts", "qwen3_moe", {{"mlp_only_layers", {1}}}, "layers without experts"},
         bad_field{"gemma3n", "gemma3_text", {{"model_type", "gemma3n_text"}}, "\"gemma3n_text\""},

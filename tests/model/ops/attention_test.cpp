@@ -70,6 +70,7 @@ struct queries {
   int rows, group;
   std::int64_t window;
   float divisor = 8, cap = 0;
+  std::vector<float> sinks = {};  // of each query head of the group; empty: none
 };
 
 std::vector<float> attend(const kernel_table& table, const filled_cache& cache, const queries& q, int head,
@@ -86,6 +87,7 @@ std::vector<float> attend(const kernel_table& table, const filled_cache& cache, 
   args.head_dim = cache.dim;
   args.divisor = q.divisor;
   args.cap = q.cap;
+  args.sinks = q.sinks.empty() ? nullptr : q.sinks.data();
   args.group = q.group;
   args.q = x;
   args.out = out.data();
@@ -111,8 +113,9 @@ std::vector<float> reference(const filled_cache& cache, const queries& q, int he
         weights.push_back(std::inner_product(key, key + cache.dim, query, 0.0) / double(q.divisor));
         if (q.cap > 0) weights.back() = double(q.cap) * std::tanh(weights.back() / double(q.cap));
       }
-      const double most = *std::max_element(weights.begin(), weights.end());
-      double sum = 0;
+      const double sink = q.sinks.empty() ? -INFINITY : q.sinks[static_cast<std::size_t>(h)];
+      const double most = std::max(sink, *std::max_element(weights.begin(), weights.end()));
+      double sum = std::exp(sink - most);
       for (auto& w : weights) sum += w = std::exp(w - most);
       for (int d = 0; d < cache.dim; ++d) {
         double value = 0;
@@ -133,8 +136,9 @@ TEST(attention, equals_the_reference_and_itself_on_every_instruction_set) {
     const int rows = random.between(1, 12);
     const filled_cache cache(random, kernels(), kind, random.between(1, 3), dims[random.between(0, 7)],
                              rows + random.between(0, 90));
-    const queries q{rows, random.between(1, 5), random.between(0, 2) ? 0 : random.between(1, 40),
-                    std::sqrt(static_cast<float>(cache.dim)), round % 4 ? 0.0f : 0.75f};
+    queries q{rows, random.between(1, 5), random.between(0, 2) ? 0 : random.between(1, 40),
+              std::sqrt(static_cast<float>(cache.dim)), round % 4 ? 0.0f : 0.75f};
+    for (int h = 0; round % 5 == 0 && h < q.group; ++h) q.sinks.push_back(3 * random.value());
     const auto x = random.rows(1, rows * q.group * cache.dim, rows * q.group * cache.dim);
     const int head = cache.kv_heads - 1;
     const auto expected = reference(cache, q, head, x.data());
@@ -150,11 +154,11 @@ TEST(attention, equals_the_reference_and_itself_on_every_instruction_set) {
 class attention_rows : public testing::TestWithParam<kv_kind> {};
 INSTANTIATE_TEST_SUITE_P(kinds, attention_rows, testing::Values(kv_kind::f32, kv_kind::f16, kv_kind::i8));
 
-void expect_the_same_bits_alone_and_among_others(kv_kind kind, float cap) {
+void expect_the_same_bits_alone_and_among_others(kv_kind kind, float cap, const std::vector<float>& sinks) {
   random_data random(32);
   const int rows = 11;
   const filled_cache cache(random, kernels(), kind, 2, 64, 70);
-  const queries all{rows, 3, 0, 8, cap};
+  const queries all{rows, 3, 0, 8, cap, sinks};
   const auto x = random.rows(1, rows * 3 * 64, rows * 3 * 64);
   const auto together = attend(kernels(), cache, all, 1, x.data());
   for (int row = 0; row < rows; ++row) {
@@ -177,14 +181,26 @@ void expect_the_same_bits_alone_and_among_others(kv_kind kind, float cap) {
             0,
             scratch.data(),
             all.divisor,
-            all.cap};
+            all.cap,
+            sinks.empty() ? nullptr : sinks.data()};
     kernels().attend(args);
     ASSERT_TRUE(std::equal(out.begin(), out.end(), together.begin() + row * 3 * 64)) << "row " << row;
   }
 }
 
 TEST_P(attention_rows, have_the_same_bits_alone_and_among_others) {
-  for (const float cap : {0.0f, 2.0f}) expect_the_same_bits_alone_and_among_others(GetParam(), cap);
+  for (const float cap : {0.0f, 2.0f}) expect_the_same_bits_alone_and_among_others(GetParam(), cap, {});
+  expect_the_same_bits_alone_and_among_others(GetParam(), 0, {-1.5f, 0.25f, 40.0f});
+}
+
+TEST_P(attention_rows, give_next_to_nothing_where_a_sink_takes_it_all) {
+  random_data random(33);
+  const filled_cache cache(random, kernels(), GetParam(), 1, 32, 40);
+  const auto x = random.rows(1, 2 * 32, 2 * 32);
+  const auto out = attend(kernels(), cache, {1, 2, 0, 8, 0, {-1000.0f, 1000.0f}}, 0, x.data());
+  const auto usual = attend(kernels(), cache, {1, 2, 0, 8}, 0, x.data());
+  EXPECT_TRUE(std::equal(out.begin(), out.begin() + 32, usual.begin())) << "a sink that takes nothing changes nothing";
+  EXPECT_TRUE(std::all_of(out.begin() + 32, out.end(), [](float value) { return value == 0; }));
 }
 
 }  // namespace

@@ -107,6 +107,22 @@ TEST(rows, activations_equal_the_formulas_over_the_whole_range) {
   expect_same_everywhere(x.size(), [&](const auto& t, float* out) { t.gelu_tanh(x.data(), n, out); });
 }
 
+TEST(rows, clamped_activations_equal_the_formula) {
+  std::vector<float> gate, up;
+  for (float v = -24; v < 24; v += 0.173f) gate.push_back(v), up.push_back(1.5f * std::sin(v) * v);
+  while (gate.size() % 16) gate.push_back(0), up.push_back(0);
+  const auto n = static_cast<std::int64_t>(gate.size());
+  std::vector<float> made(gate.size());
+  kernels().clamped_swiglu(gate.data(), up.data(), n, 7.0f, 1.702f, made.data());
+  for (std::size_t i = 0; i < gate.size(); ++i) {
+    const double g = std::min(double(gate[i]), 7.0), u = std::clamp(double(up[i]), -7.0, 7.0);
+    EXPECT_NEAR(made[i], g / (1 + std::exp(-double(1.702f) * g)) * (u + 1), 1e-6 + 1e-6 * std::fabs(g * u)) << gate[i];
+  }
+  EXPECT_EQ(made.back(), 0) << "padding stays";
+  expect_same_everywhere(
+      gate.size(), [&](const auto& t, float* out) { t.clamped_swiglu(gate.data(), up.data(), n, 7.0f, 1.702f, out); });
+}
+
 TEST(rows, exponentials_are_within_two_units_and_end_at_zero) {
   std::vector<float> x;
   for (float v = -100; v <= 0; v += 0.0137f) x.push_back(v);

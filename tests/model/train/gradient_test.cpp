@@ -76,17 +76,29 @@ TEST_P(lora_gradients, follow_central_differences) {
   expect_gradients(load_golden(c.model, pool, c.quant), golden(c.model) / "adapter", {pool, kernels()}, c);
 }
 
-TEST(lora_gradients_of_a_mixture, follow_central_differences_where_shares_are_of_all_experts) {
+/// The golden model, with one thing in its configuration as another text has it.
+std::shared_ptr<const loaded_model> load_changed(const char* name, const std::string& from, const std::string& to,
+                                                 thread_pool& pool) {
   const test::temp_folder folder;
-  std::filesystem::copy(golden("qwen3-moe"), folder.path());
+  std::filesystem::copy(golden(name), folder.path());
   std::string config = test::read_file(folder.path() / "config.json");
-  const std::string whole = "\"norm_topk_prob\": true";
-  ASSERT_NE(config.find(whole), std::string::npos);
-  config.replace(config.find(whole), whole.size(), "\"norm_topk_prob\": false");
+  EXPECT_NE(config.find(from), std::string::npos);
+  config.replace(config.find(from), from.size(), to);
   std::ofstream(folder.path() / "config.json") << config;
+  return load_model(folder.path(), {.quant = {}, .keep = {}, .cache = folder.path() / "cache", .progress = {}}, pool);
+}
+
+/// Where an activation is held to its limit there is no central difference.
+TEST(lora_gradients_of_gpt_oss, follow_central_differences_within_the_limit_of_activations) {
   thread_pool pool(2);
-  const auto base =
-      load_model(folder.path(), {.quant = {}, .keep = {}, .cache = folder.path() / "cache", .progress = {}}, pool);
+  for (const char* model : {"gpt-oss", "gpt-oss-mxfp4"})
+    expect_gradients(load_changed(model, "\"swiglu_limit\": 1.25", "\"swiglu_limit\": 100", pool),
+                     golden(model) / "adapter", {pool, kernels()}, {model, {}, train_precision::exact, 1e-4});
+}
+
+TEST(lora_gradients_of_a_mixture, follow_central_differences_where_shares_are_of_all_experts) {
+  thread_pool pool(2);
+  const auto base = load_changed("qwen3-moe", "\"norm_topk_prob\": true", "\"norm_topk_prob\": false", pool);
   ASSERT_FALSE(base->config.whole_shares);
   expect_gradients(base, golden("qwen3-moe") / "adapter", {pool, kernels()},
                    {"qwen3-moe", {}, train_precision::fine, 1e-4});

@@ -61,12 +61,14 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     norm(prefix + "self_attn.q_norm", l.q_norm, config_.q_norm_size());
     norm(prefix + "self_attn.k_norm", l.k_norm, config_.k_norm_size());
     for (const linear_kind kind : every_linear) linear(fmt::format("{}{}", prefix, name_of(kind)), l[kind]);
-    linear(prefix + "mlp.router", {l.router});
+    vector(prefix + "self_attn.sinks", l.sinks, config_.heads);
+    linear(prefix + "mlp.router", {l.router, l.router_bias});
     for (std::size_t e = 0; e < l.experts.size(); ++e) {
       const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
-      linear(expert + "gate_proj", {l.experts[e].gate});
-      linear(expert + "up_proj", {l.experts[e].up});
-      linear(expert + "down_proj", {l.experts[e].down});
+      const auto& [gate, up, down, biases] = l.experts[e];
+      linear(expert + "gate_proj", {gate, biases.gate});
+      linear(expert + "up_proj", {up, biases.up});
+      linear(expert + "down_proj", {down, biases.down});
     }
   }
 }
@@ -160,7 +162,8 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
       place(layer, prefix + "q_norm", query, static_cast<std::int64_t>(i));
       const std::size_t first = window > 0 && static_cast<std::int64_t>(i) >= window ? i + 1 - at(window) : 0;
       std::vector<double> weight(i + 1 - first);
-      double total = 0;
+      const auto sinks = weights.find(prefix + "sinks");
+      double total = sinks == weights.end() ? 0 : std::exp(sinks->second[at(head)]);
       for (std::size_t j = first; j <= i; ++j) {
         double score = 0;
         for (std::size_t d = 0; d < at(dim); ++d) score += query[d] * keys[j][d];
@@ -190,6 +193,11 @@ reference_model::rows reference_model::mlp(const std::string& prefix, const rows
   for (std::size_t r = 0; r < up.size(); ++r)
     for (std::size_t i = 0; i < up[r].size(); ++i) {
       double& u = up[r][i];
+      if (config_.activation == activation_kind::clamped_silu) {
+        const double limit = config_.activation_limit, g = std::min(gate[r][i], limit);
+        u = g / (1 + std::exp(-static_cast<double>(config_.activation_slope) * g)) * (std::clamp(u, -limit, limit) + 1);
+        continue;
+      }
       u = config_.gated_mlp ? active(gate[r][i]) * u : active(u);
     }
   return linear(prefix + "down_proj", up, config_.hidden);

@@ -144,6 +144,30 @@ TEST_P(train_kernels, gated_activations_have_the_slopes_of_their_formulas) {
   });
 }
 
+TEST_P(train_kernels, clamped_activations_have_no_slope_beyond_their_limit) {
+  constexpr std::int64_t n = 480;
+  constexpr float limit = 2.5f, slope = 1.5f;
+  const auto active = [](double gate, double up) {
+    const double g = std::min(gate, double(limit)), u = std::clamp(up, -double(limit), double(limit));
+    return g / (1 + std::exp(-double(slope) * g)) * (u + 1);
+  };
+  const auto dy = drawn(1, n, n, 8);
+  std::vector<float> gate(n), up = drawn(1, n, n, 7);
+  for (std::size_t i = 0; i < n; ++i) gate[i] = 0.0201f * (static_cast<float>(i) - 240), up[i] *= 3;
+  auto gate_gradient = gate, up_gradient = up;
+  table().clamped_swiglu_back(dy.data(), n, limit, slope, gate_gradient.data(), up_gradient.data());
+  for (std::size_t i = 0; i < n; ++i) {
+    const double g = gate[i], u = up[i], d = dy[i], step = 1e-6;
+    EXPECT_NEAR(gate_gradient[i], d * (active(g + step, u) - active(g - step, u)) / (2 * step),
+                1e-5 * std::abs(d * (u + 1)));
+    EXPECT_NEAR(up_gradient[i], d * (active(g, u + step) - active(g, u - step)) / (2 * step),
+                1e-5 * std::abs(d * g) + 1e-8);
+  }
+  train_kernels_like(kernels()).clamped_swiglu_back(dy.data(), n, limit, slope, gate.data(), up.data());
+  EXPECT_EQ(gate, gate_gradient) << "on every instruction set";
+  EXPECT_EQ(up, up_gradient);
+}
+
 TEST_P(train_kernels, gated_activations_have_the_same_slopes_on_every_instruction_set) {
   const auto& usual = train_kernels_like(kernels());
   for (const auto back : {&train_kernel_table::swiglu_back, &train_kernel_table::geglu_back}) {

@@ -15,6 +15,11 @@ constexpr const char* llama =
     "{% if tools %}\"parameters\"{% endif %}{% for m in messages %}{{ m.role[0] }}:{{ m.content or '' }};{% endfor "
     "%}a:";
 
+constexpr const char* harmony =
+    "{# <|channel|>analysis <|channel|>final #}{% if tools %}{{ tools[0].function.name }};{% endif %}"
+    "{{ reasoning_effort }}{% for m in messages %}{{ m.role[0] }}:{{ m.content or '' }};{% endfor %}"
+    "{% if add_generation_prompt %}<|start|>assistant{% endif %}";
+
 class chat : public api_test {
  protected:
   static json tool(const std::string& name) {
@@ -182,6 +187,55 @@ TEST_F(chat, streams_thoughts_before_the_answer) {
   }
   EXPECT_EQ(thought, "Hm");
   EXPECT_EQ(text, "yes");
+}
+
+TEST_F(chat, reads_channels_for_which_special_tokens_are_text) {
+  context_ = 128;
+  start(harmony);
+  auto answer =
+      post("/v1/chat/completions", {{"messages", user("Hi")}, {"tools", {tool("go")}}, {"reasoning_effort", "low"}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_FALSE(begun.skip_special);
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("go;lowu:Hi;<|start|>assistant"));
+  give(begun, "<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>commen");
+  give(begun, R"(tary to=functions.go <|constrain|>json<|message|>{"x": 1})", "stop");
+  const json choice = answer.get().parsed()["choices"][0];
+  EXPECT_EQ(choice["message"]["reasoning_content"], "Hm");
+  EXPECT_EQ(choice["message"]["content"], nullptr);
+  EXPECT_EQ(choice["message"]["tool_calls"][0]["function"], json({{"name", "go"}, {"arguments", R"({"x":1})"}}));
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+}
+
+TEST_F(chat, puts_an_answer_of_a_form_into_the_last_channel) {
+  context_ = 128;
+  start(harmony);
+  auto answer =
+      post("/v1/chat/completions", {{"messages", user("Hi")}, {"response_format", {{"type", "json_object"}}}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("u:Hi;<|start|>assistant<|channel|>final<|message|>"));
+  give(begun, "{}", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["content"], "{}");
+}
+
+TEST_F(chat, addresses_the_call_that_is_demanded) {
+  context_ = 128;
+  start(harmony);
+  json body{{"messages", user("Hi")}, {"tools", {tool("go")}}, {"tool_choice", "required"}};
+  auto answer = post("/v1/chat/completions", body);
+  auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt,
+            letters("go;u:Hi;<|start|>assistant<|channel|>commentaryto=functions.go<|constrain|>json<|message|>"))
+      << "there is no token for a space";
+  EXPECT_EQ(begun.engine.sampling.constraint.text.find("\"go\""), std::string::npos) << "arguments alone";
+  give(begun, "{}", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["tool_calls"][0]["function"],
+            json({{"name", "go"}, {"arguments", "{}"}}));
+  body["tools"].push_back(tool("look"));
+  answer = post("/v1/chat/completions", body);
+  begun = gateway_.take<begin_request>();
+  EXPECT_NE(begun.engine.sampling.constraint.text.find("\"look\""), std::string::npos) << "one of several";
+  give(begun, R"({"name":"look","parameters":{}})", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "look");
 }
 
 TEST_F(chat, describes_logprobs) {

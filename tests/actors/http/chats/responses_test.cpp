@@ -61,6 +61,28 @@ TEST_F(responses, answer_a_text_with_a_message) {
   EXPECT_EQ(body["usage"]["total_tokens"], 15);
 }
 
+TEST_F(responses, give_thoughts_back_to_the_template) {
+  start(
+      "{% for m in messages %}{{ m.role[0] }}:{{ m.reasoning_content }}|{{ m.content or '' }}"
+      "{% for c in m.tool_calls or [] %}<{{ c.function.name }}>{% endfor %};{% endfor %}");
+  const auto thought = [](const char* text) {
+    return json{{"type", "reasoning"},
+                {"summary", json::array()},
+                {"content", json::array({{{"type", "reasoning_text"}, {"text", text}}})}};
+  };
+  const json earlier = json::array({thought("A"),
+                                    {{"type", "function_call"}, {"call_id", "c"}, {"name", "go"}, {"arguments", "{}"}},
+                                    {{"type", "function_call_output"}, {"call_id", "c"}, {"output", "ok"}},
+                                    thought("B"),
+                                    said("assistant", "so"),
+                                    said("user", "Hi")});
+  auto answer = post("/v1/responses", {{"input", earlier}});
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters("a:A|<go>;t:|ok;a:B|so;u:|Hi;"));
+  give(begun, "x", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
 TEST_F(responses, read_messages_and_calls_back) {
   const json earlier = json::array(
       {said("user", "Hi"),

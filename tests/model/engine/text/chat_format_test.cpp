@@ -41,6 +41,21 @@ TEST(chat_messages, have_parts_put_together_and_arguments_opened) {
   EXPECT_EQ(list[1]["tool_calls"][1]["function"]["arguments"], json::object());
 }
 
+TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_thinking) {
+  chat_sources sources;
+  sources.usual =
+      "{% for m in messages %}{% if m.tool_calls and m.content and m.thinking %}both{% endif %}"
+      "{{ m.content }}({# message.thinking #}{{ m.thinking }}){% endfor %}"
+      "{% for tool in tools or [] %}{% set tool = tool.function %}{{ '#' + tool.description + '#' }}{% endfor %}";
+  const std::string calls = R"("tool_calls": [{"function": {"name": "w", "arguments": "{}"}}])";
+  EXPECT_EQ(rendered(sources, {R"([{"role": "assistant", "content": "a", "reasoning_content": "b"}])"}), "a(b)");
+  EXPECT_EQ(rendered(sources, {R"([{"role": "assistant", "content": null, "reasoning": "b", )" + calls + "}]"}), "(b)");
+  EXPECT_EQ(rendered(sources, {R"([{"role": "assistant", "content": "a", "reasoning_content": "b", )" + calls + "}]"}),
+            "(b\na)")
+      << "which takes one of both";
+  EXPECT_EQ(rendered(sources, {greeting, R"([{"type": "function", "function": {"name": "w"}}])"}), "hi()##");
+}
+
 TEST(chat_messages, keep_no_fields_that_say_nothing) {
   const json plain = prepared(R"([{"role": "assistant", "content": "hello"}])");
   EXPECT_EQ(prepared(R"([{"role": "assistant", "content": "hello", "tool_calls": null, "refusal": null}])"), plain);
