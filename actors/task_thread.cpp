@@ -35,6 +35,11 @@ void task_thread::stop() {
   if (thread_.joinable()) thread_.join();
 }
 
+std::size_t task_thread::waiting() const {
+  const std::lock_guard lock(mutex_);
+  return waiting_.size();
+}
+
 void task_thread::work() {
   std::unique_lock lock(mutex_);
   while (true) {

@@ -28,6 +28,8 @@ class task_thread {
   /// Waits for the task that runs. Tasks that have not begun are dropped, and so are later ones.
   void stop();
 
+  std::size_t waiting() const;
+
  private:
   struct item {
     std::size_t bytes = 0;
@@ -36,7 +38,7 @@ class task_thread {
   void work();
 
   const std::size_t most_bytes_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<item> waiting_;
   std::size_t bytes_ = 0;  ///< held by tasks that wait or run

@@ -31,19 +31,21 @@ TEST(task_thread, refuses_a_task_where_too_many_bytes_wait) {
   busy_thread busy(work);
   EXPECT_TRUE(work.offer(1000, [] {})) << "alone, whatever it has";
   EXPECT_FALSE(work.offer(1, [] {}));
+  work.run([] {});
+  EXPECT_EQ(work.waiting(), 2u);
   busy.go_on();
   EXPECT_TRUE(is_soon([&] { return work.offer(60, [] {}); }));
 }
 
 TEST(task_thread, lets_go_what_has_not_begun_when_it_is_stopped) {
-  task_thread work(100);
+  task_thread work;
   std::atomic<bool> has_run = false;
   const auto waits = std::make_shared<int>(), comes_later = std::make_shared<int>();
   {
     busy_thread busy(work);
-    EXPECT_TRUE(work.offer(1000, [&has_run, waits] { has_run = true; }));
+    work.run([&has_run, waits] { has_run = true; });
     auto stopping = std::async(std::launch::async, [&] { work.stop(); });
-    EXPECT_TRUE(is_soon([&] { return work.offer(1, [] {}); })) << "what comes later is dropped";
+    EXPECT_TRUE(is_soon([&] { return work.waiting() == 0; }));
     busy.go_on();
     stopping.get();
   }
