@@ -78,11 +78,6 @@ client_desk_parts desk_of(const front_parts& parts, const front_handles& handles
           .cluster = parts.config->name};
 }
 
-template <message M>
-void pass_to(wire& links, const auto& actor) {
-  links.on<M>([actor](incoming<M> in) { tell(actor, std::move(in)); });
-}
-
 }  // namespace
 
 front_handles start_front(caf::actor_system& system, const front_parts& parts) {
@@ -105,10 +100,10 @@ front_handles start_front(caf::actor_system& system, const front_parts& parts) {
                                            .adapters = parts.adapters,
                                            .board = parts.board});
   handles.desk = spawn_client_desk(system, desk_of(parts, handles));
-  pass_to<client_request>(*parts.links, handles.desk);
-  pass_to<client_cancel>(*parts.links, handles.desk);
-  pass_to<client_command>(*parts.links, handles.desk);
-  pass_to<want_piece>(*parts.links, handles.store);
+  parts.links->deliver_with_link<client_request>(handles.desk);
+  parts.links->deliver_with_link<client_cancel>(handles.desk);
+  parts.links->deliver_with_link<client_command>(handles.desk);
+  parts.links->deliver_with_link<want_piece>(handles.store);
   tell(handles.jobs, begin_jobs{handles.gateway, handles.training});
   return handles;
 }

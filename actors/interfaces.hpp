@@ -13,16 +13,17 @@
 #include "actors/messages.hpp"
 #include "actors/requests/answer_listener.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
-#include "cluster/journal/journal.hpp"
+#include "cluster/journal/job.hpp"
 #include "cluster/routing/routing.hpp"
 #include "model/engine/replica_scheduler.hpp"
-#include "model/lora/adapter.hpp"
-#include "transport/zmq/bus.hpp"
+#include "transport/zmq/link.hpp"
 
 namespace troupe {
 
 class answer_sheet;  // answer_order.hpp
-class rank_alarm;    // stage_ranks.hpp
+class journal;
+class lora_adapter;
+class rank_alarm;  // stage_ranks.hpp
 
 // --- general ---
 
@@ -96,7 +97,7 @@ struct begin_membership {
   std::string endpoint;
 };
 
-/// A worker process' side of the membership: joins, sends heartbeats, begins anew when it is fenced.
+/// The membership of a worker's or trainer's process: joins, sends heartbeats, begins anew when it is fenced.
 using node_agent_actor = actor_of<begin_membership, join_answer, heartbeat_answer, end_node, link_lost, wake, stop_now>;
 
 // --- requests and their tokens ---
@@ -307,8 +308,8 @@ struct save_catalogue {
   std::uint64_t ticket = 0;
   catalogue_records changes;
   adapter_store_actor asker;
-  std::vector<std::function<void(journal&)>> together_with =
-      {};  ///< may throw input_error, and then nothing is written
+  /// May throw input_error, and then nothing is written.
+  std::vector<std::function<void(journal&)>> together_with = {};
 };
 
 /// A job's listener to jobs: a line was answered, or was refused and may be tried again.

@@ -10,7 +10,7 @@
 
 #include "base/fields.hpp"
 #include "base/shared_bytes.hpp"
-#include "cluster/members/membership.hpp"
+#include "cluster/members/node_hello.hpp"
 #include "model/engine/stages/step_order.hpp"
 #include "model/ops/kernels.hpp"
 
@@ -145,8 +145,8 @@ struct activations {
   auto fields() { return std::tie(life, step); }
 };
 
-/// A stage that needs not be told what it chose itself, to the scheduler: a step is nearly done. If the order for the
-/// next one comes now, nobody has to wait for it.
+/// A stage that knows what it chose tells the scheduler that a step is nearly done. If the order for the next one comes
+/// now, nobody has to wait for it.
 struct step_ending {
   static constexpr std::uint16_t kind = 22;
   replica_life life;

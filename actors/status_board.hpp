@@ -22,7 +22,7 @@ struct replica_figures {
   replica_load load;
   batch_scheduler::statistics scheduling;
   scheduler_meter::figures meter;
-  std::int32_t max_sequences = 0, max_adapters = 0;                                ///< that run at a time
+  std::int32_t max_adapters = 0;                                                   ///< that run at a time
   std::vector<std::string> resident_adapters, running_adapters, waiting_adapters;  ///< full names; only some, if many
 };
 

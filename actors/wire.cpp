@@ -88,10 +88,9 @@ void wire::send_frame(link_id to, frame sent) {
 }
 
 void wire::receive(link_id link, frame&& from) {
-  const auto& handler = from.kind < kinds ? handlers_[from.kind] : handlers_[0];
   const std::uint16_t kind = from.kind;
+  if (kind < kinds && handlers_[kind] && handlers_[kind](link, std::move(from))) return;
   const char* const whose = is_client(link) ? "a client" : "a node";
-  if (handler && handler(link, std::move(from))) return;
   close(link);
   const std::string why =
       fmt::format("{} sent a message (kind {}) that cannot be read here: its link is closed", whose, kind);

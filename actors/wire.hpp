@@ -43,6 +43,11 @@ class wire {
   void deliver(Handle to) {
     on<M>([to](incoming<M> in) { tell(to, std::move(in.message)); });
   }
+  /// Every M goes to this actor, with its link.
+  template <message M, class Handle>
+  void deliver_with_link(Handle to) {
+    on<M>([to](incoming<M> in) { tell(to, std::move(in)); });
+  }
   void on_lost(std::function<void(link_id, const link_end& end)> handler) { lost_ = std::move(handler); }
 
   void start();

@@ -20,20 +20,13 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view partial_ending = ".partial";
 
-[[noreturn]] void fail(const fs::path& path, int error) {
-  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
-  throw write_failure(fmt::format("{}: cannot be written ({}): {} or choose another folder", path.string(),
-                                  std::generic_category().message(error),
-                                  is_full ? "free some space," : "check the path and its permissions,"));
-}
-
 /// Open for writing; the file is removed unless it was kept.
 class partial_file {
  public:
   partial_file(fs::path path, readable_by whom) : path_(std::move(path)) {
     const ::mode_t mode = whom == readable_by::owner ? 0600 : 0644;
     file_ = file_descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (!file_.is_open()) fail(path_, errno);
+    if (!file_.is_open()) fail_to_write(path_, errno);
   }
   ~partial_file() {
     if (!kept_) ::unlink(path_.c_str());
@@ -42,11 +35,11 @@ class partial_file {
   partial_file& operator=(const partial_file&) = delete;
 
   void append(std::string_view bytes) {
-    if (!write_all(file_.number(), bytes)) fail(path_, errno);
+    if (!write_all(file_.number(), bytes)) fail_to_write(path_, errno);
   }
   void publish(const fs::path& as) {
-    if (::fsync(file_.number()) != 0) fail(path_, errno);
-    if (!file_.close() || ::rename(path_.c_str(), as.c_str()) != 0) fail(as, errno);
+    if (::fsync(file_.number()) != 0) fail_to_write(path_, errno);
+    if (!file_.close() || ::rename(path_.c_str(), as.c_str()) != 0) fail_to_write(as, errno);
     kept_ = true;
   }
 
@@ -66,10 +59,17 @@ void sync_folder(const fs::path& folder) {
 void write_into(const fs::path& path, std::span<const std::string_view> parts) {
   std::ofstream file(path, std::ios::binary);
   for (const std::string_view part : parts) file.write(part.data(), static_cast<std::streamsize>(part.size()));
-  if (!file.flush()) fail(path, errno);
+  if (!file.flush()) fail_to_write(path, errno);
 }
 
 }  // namespace
+
+void fail_to_write(const fs::path& path, int error) {
+  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
+  throw write_failure(fmt::format("{}: cannot be written ({}): {} or choose another folder", path.string(),
+                                  std::generic_category().message(error),
+                                  is_full ? "free some space," : "check the path and its permissions,"));
+}
 
 void write_file(const fs::path& path, std::span<const std::string_view> parts, readable_by whom) {
   std::error_code fault;
@@ -94,26 +94,26 @@ void remove_partial_files(const fs::path& folder, std::string_view file_name) {
 void move_to(const fs::path& from, const fs::path& to) {
   std::error_code fault;
   fs::rename(from, to, fault);
-  if (fault) throw write_failure(fmt::format("{}: cannot be made: {}", to.string(), fault.message()));
+  if (fault) fail_to_write(to, fault.value());
 }
 
 void sync_file(const fs::path& path) {
   const file_descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.is_open() || ::fsync(file.number()) != 0) fail(path, errno);
+  if (!file.is_open() || ::fsync(file.number()) != 0) fail_to_write(path, errno);
 }
 
 void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
-  if (error) fail(folder, error.value());
+  if (error) fail_to_write(folder, error.value());
 }
 
 void make_private_folder(const fs::path& folder) {
   std::error_code ignored;
   if (folder.empty() || fs::is_directory(folder, ignored)) return;
   make_private_folder(folder.parent_path());
-  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) fail(folder, errno);
-  if (!fs::is_directory(folder, ignored)) fail(folder, ENOTDIR);
+  if (::mkdir(folder.c_str(), S_IRWXU) != 0 && errno != EEXIST) fail_to_write(folder, errno);
+  if (!fs::is_directory(folder, ignored)) fail_to_write(folder, ENOTDIR);
 }
 
 }  // namespace troupe

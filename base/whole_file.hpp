@@ -15,6 +15,9 @@ class write_failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
+/// Throws it. `error`: as errno says.
+[[noreturn]] void fail_to_write(const std::filesystem::path& path, int error);
+
 enum class readable_by : std::uint8_t { everyone, owner };
 
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts,

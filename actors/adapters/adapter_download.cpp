@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
+#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -89,37 +90,27 @@ adapter_download::~adapter_download() {
 
 std::optional<want_piece> adapter_download::next() {
   if (at_ == adapter_.files.size()) return {};
-  if (!out_.is_open()) open();
-  return want_piece{adapter_.sha256, adapter_.files[at_].name, offset_};
-}
-
-void adapter_download::open() {
   const adapter_file_info& file = adapter_.files[at_];
-  offset_ = 0;
-  out_ = std::ofstream(folder_ / file.name, std::ios::binary | std::ios::trunc);
-  if (!out_) refuse("{}: cannot be written", (folder_ / file.name).string());
-  begin_adapter_file(digest_, file.name, file.bytes);
+  if (!coming_) {
+    coming_.emplace(folder_ / file.name, file.bytes);
+    begin_adapter_file(digest_, file.name, file.bytes);
+  }
+  return want_piece{adapter_.sha256, file.name, coming_->offset()};
 }
 
 bool adapter_download::take(const adapter_piece& piece) {
-  if (!out_.is_open()) return false;
-  const adapter_file_info& file = adapter_.files[at_];
-  if (piece.sha256 != adapter_.sha256 || piece.file != file.name || piece.offset != offset_) return false;
+  if (!coming_) return false;
+  if (piece.sha256 != adapter_.sha256 || piece.file != adapter_.files[at_].name || piece.offset != coming_->offset())
+    return false;
   if (!piece.error.empty()) refuse("adapter {}: {}", adapter_.full_name, piece.error);
-  const auto bytes = piece.attachment.bytes();
-  if (bytes.empty() || bytes.size() > file.bytes - offset_)
-    refuse("adapter {}: {} came with another length than the head said", adapter_.full_name, file.name);
-  out_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  if (!out_) refuse("{}: cannot be written: is the disk full?", (folder_ / file.name).string());
-  digest_.add(bytes);
-  offset_ += bytes.size();
-  if (offset_ == file.bytes) close(file);
+  coming_->take(piece.attachment.bytes());
+  digest_.add(piece.attachment.bytes());
+  if (coming_->is_whole()) close();
   return true;
 }
 
-void adapter_download::close(const adapter_file_info& file) {
-  out_.close();
-  if (!out_) refuse("{}: cannot be written: is the disk full?", (folder_ / file.name).string());
+void adapter_download::close() {
+  coming_.reset();
   if (++at_ < adapter_.files.size()) return;
   if (digest_.finish() != adapter_.sha256)
     refuse("adapter {}: its files do not have the digest that the head said", adapter_.full_name);

@@ -1,12 +1,12 @@
 // An adapter's files on their way from the head into a worker's store, where STORE/<sha256>/ holds them. No actor.
-// Errors are input_error.
+// Errors are input_error or write_failure.
 #pragma once
 #include <cstdint>
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 
+#include "actors/file_pieces.hpp"
 #include "actors/messages.hpp"
 #include "base/sha256.hpp"
 
@@ -32,16 +32,14 @@ class adapter_download {
   bool take(const adapter_piece& piece);
 
  private:
-  void open();
-  void close(const adapter_file_info& file);
+  void close();
   void keep() const;
 
   std::filesystem::path store_;
   load_adapter adapter_;
   std::filesystem::path folder_;
   std::size_t at_ = 0;  ///< which file
-  std::uint64_t offset_ = 0;
-  std::ofstream out_;
+  std::optional<incoming_file> coming_;
   sha256 digest_;
 };
 

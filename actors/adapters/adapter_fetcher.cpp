@@ -10,6 +10,7 @@
 #include "actors/adapters/adapter_download.hpp"
 #include "actors/adapters/adapter_files.hpp"
 #include "base/error.hpp"
+#include "model/lora/adapter.hpp"
 #include "model/lora/adapter_file.hpp"
 
 namespace troupe {

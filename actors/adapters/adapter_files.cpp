@@ -26,15 +26,12 @@ class open_file {
  public:
   open_file(const fs::path& path, int flags) : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
     if (file_.is_open()) return;
-    if ((flags & O_CREAT) != 0) fail_to_write();
+    if ((flags & O_CREAT) != 0) fail_to_write(path_, errno);
     fail("opened");
   }
 
   [[noreturn]] void fail(const char* done) const {
     refuse("{}: cannot be {}: {}", path_.string(), done, std::strerror(errno));
-  }
-  [[noreturn]] void fail_to_write() const {
-    throw write_failure(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
   }
   off_t size() const {
     struct stat status {};
@@ -48,10 +45,11 @@ class open_file {
     return static_cast<std::size_t>(got);
   }
   void write(std::span<const std::byte> bytes) const {
-    if (!write_all(file_.number(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()})) fail_to_write();
+    if (!write_all(file_.number(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
+      fail_to_write(path_, errno);
   }
   void sync() const {
-    if (::fsync(file_.number()) != 0) fail_to_write();
+    if (::fsync(file_.number()) != 0) fail_to_write(path_, errno);
   }
 
  private:
@@ -99,16 +97,6 @@ std::string digest_of_adapter(const fs::path& folder) {
     digest.add(file.bytes());
   }
   return digest.finish();
-}
-
-shared_bytes read_file_piece(const fs::path& file, std::uint64_t offset, std::size_t most) {
-  const open_file source(file, O_RDONLY);
-  const auto size = static_cast<std::uint64_t>(source.size());
-  if (offset > size) refuse("offset {} is beyond the file's {} bytes", offset, size);
-  auto bytes = std::make_shared<std::vector<std::byte>>(std::min<std::uint64_t>(most, size - offset));
-  bytes->resize(source.read(*bytes, static_cast<off_t>(offset)));
-  const std::span<const std::byte> read(*bytes);
-  return {std::move(bytes), read};
 }
 
 incoming_adapter::incoming_adapter(const fs::path& store, std::uint64_t number)

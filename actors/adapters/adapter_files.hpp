@@ -10,7 +10,6 @@
 
 #include "actors/messages.hpp"
 #include "base/sha256.hpp"
-#include "base/shared_bytes.hpp"
 #include "model/lora/adapter_file.hpp"
 
 namespace troupe {
@@ -32,9 +31,6 @@ std::vector<adapter_file_info> adapter_files_in(const std::filesystem::path& fol
 
 /// The digest by which the adapter in a folder is known.
 std::string digest_of_adapter(const std::filesystem::path& folder);
-
-/// At most `most` bytes of a file from `offset` on.
-shared_bytes read_file_piece(const std::filesystem::path& file, std::uint64_t offset, std::size_t most);
 
 /// An adapter that is being written into a store. Its folder is removed with this object unless it got its final name.
 class incoming_adapter {

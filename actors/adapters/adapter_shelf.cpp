@@ -5,6 +5,7 @@
 
 #include "actors/adapters/adapter_files.hpp"
 #include "actors/command_answers.hpp"
+#include "actors/file_pieces.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
@@ -85,7 +86,7 @@ std::string adapter_shelf::find_files(const adapter_entry& entry) {
   }
   std::error_code ignored;  // a worker on this machine may have fetched them earlier; now the head owns them
   fs::remove(folder_of(entry.spec.sha256) / fetched_mark, ignored);
-  times_files_were_found_ += details_.contains(entry.version) ? 0 : 1;
+  files_came_back_ = files_came_back_ || !details_.contains(entry.version);
   details_[entry.version] = {.full_name = entry.full_name(),
                              .sha256 = entry.spec.sha256,
                              .files = std::move(files),
@@ -245,6 +246,20 @@ adapter_details adapter_shelf::details_of(const std::string& text) const {
   const auto found = details_.find(version);
   if (found == details_.end()) refuse("adapter {}: has no files", text);
   return found->second;
+}
+
+/// Names from outside are only compared with known ones; they never become part of a path.
+adapter_piece adapter_shelf::read_piece(const want_piece& wanted) const {
+  adapter_piece piece{
+      .sha256 = wanted.sha256.substr(0, 64), .file = wanted.file.substr(0, 64), .offset = wanted.offset};
+  const bool known = candidates_.contains(wanted.sha256) ||
+                     std::any_of(details_.begin(), details_.end(),
+                                 [&](const auto& each) { return each.second.sha256 == wanted.sha256; });
+  const auto name = std::find(adapter_file_names.begin(), adapter_file_names.end(), wanted.file);
+  if (known && name != adapter_file_names.end())
+    return with_bytes_of(folder_of(wanted.sha256) / *name, std::move(piece));
+  piece.error = "the adapter store has no such file";
+  return piece;
 }
 
 }  // namespace troupe

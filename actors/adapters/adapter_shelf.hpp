@@ -11,6 +11,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "actors/adapters/adapter_directory.hpp"
@@ -74,8 +75,8 @@ class adapter_shelf {
   void keep_changes();
   void drop_changes();
   adapter_directory::snapshot snapshot() const;
-  /// How often files of a version were found.
-  std::uint64_t times_files_were_found() const { return times_files_were_found_; }
+  /// Whether files of a version that had none were found since the last call.
+  bool take_files_came_back() { return std::exchange(files_came_back_, false); }
   /// Forgets versions that were unloaded long ago and that nobody uses.
   void forget_unloaded(const std::function<bool(adapter_version)>& is_used);
   /// Removes folders whose last version was forgotten, and those that never became one. To be called when the journal
@@ -89,10 +90,9 @@ class adapter_shelf {
     std::size_t others = 0;  ///< how many versions it leaves out
   };
   summary shown() const;
-  /// At most `largest_piece` bytes of a file, or why not.
+  /// A piece of a file, or why not.
   adapter_piece read_piece(const want_piece& wanted) const;
 
-  static constexpr std::size_t largest_piece = 1 << 20;  ///< a link breaks where one takes 5 s to arrive
   static constexpr std::size_t page_versions = 1000;
 
  private:
@@ -116,7 +116,8 @@ class adapter_shelf {
   std::multiset<std::string> candidates_;               ///< digests of folders that may become versions
   std::set<std::string> perhaps_unused_;                ///< digests of folders
   std::set<adapter_version> preloaded_;                 ///< or of the same contents: the next start must know them
-  std::uint64_t incoming_ = 0, times_files_were_found_ = 0;
+  std::uint64_t incoming_ = 0;
+  bool files_came_back_ = false;
 };
 
 }  // namespace troupe

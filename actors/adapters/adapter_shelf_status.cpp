@@ -1,11 +1,8 @@
-// What others are shown of the versions, and the pieces of files that they are given.
-#include <algorithm>
+// What others are shown of the versions.
 #include <array>
 
-#include "actors/adapters/adapter_files.hpp"
 #include "actors/adapters/adapter_shelf.hpp"
 #include "actors/json_dump_impl.hpp"
-#include "base/error.hpp"
 
 namespace troupe {
 
@@ -52,26 +49,6 @@ adapter_directory::snapshot adapter_shelf::snapshot() const {
     if (catalogue_.is_current(entry)) add(entry.spec.name, version);
   }
   return shown;
-}
-
-/// Names from outside are only compared with known ones; they never become part of a path.
-adapter_piece adapter_shelf::read_piece(const want_piece& wanted) const {
-  adapter_piece piece{
-      .sha256 = wanted.sha256.substr(0, 64), .file = wanted.file.substr(0, 64), .offset = wanted.offset};
-  const bool known = candidates_.contains(wanted.sha256) ||
-                     std::any_of(details_.begin(), details_.end(),
-                                 [&](const auto& each) { return each.second.sha256 == wanted.sha256; });
-  const auto name = std::find(adapter_file_names.begin(), adapter_file_names.end(), wanted.file);
-  if (!known || name == adapter_file_names.end()) {
-    piece.error = "the adapter store has no such file";
-    return piece;
-  }
-  try {
-    piece.attachment = read_file_piece(folder_of(wanted.sha256) / *name, wanted.offset, largest_piece);
-  } catch (const input_error& error) {
-    piece.error = error.what();
-  }
-  return piece;
 }
 
 }  // namespace troupe

@@ -95,7 +95,6 @@ class adapter_store_state {
 
   handle::pointer self_;
   adapter_store_parts parts_;
-  std::uint64_t shown_files_;                                 ///< times_files_were_found() when files were last shown
   std::optional<change> saving_;                              ///< what the journal is writing
   std::vector<continuation> next_;                            ///< what follows when the changes after that are written
   std::vector<std::function<void(journal&)>> together_with_;  ///< what is written together with these
@@ -107,7 +106,8 @@ class adapter_store_state {
 }  // namespace
 
 adapter_store_state::adapter_store_state(handle::pointer self, adapter_store_parts parts)
-    : self_(self), parts_(std::move(parts)), shown_files_(parts_.shelf->times_files_were_found()) {
+    : self_(self), parts_(std::move(parts)) {
+  (void)parts_.shelf->take_files_came_back();
   show(parts_.shelf->snapshot(), parts_.shelf->shown());
 }
 
@@ -180,7 +180,7 @@ std::string adapter_store_state::publish_with(const adapter_shelf::candidate& co
   return version;
 }
 
-/// Tells all workers; each fetches the files from here at its own pace. A way to send them to all at once belongs here.
+/// Tells all workers; each fetches the files from here at its own pace.
 void adapter_store_state::spread(const adapter_shelf::candidate& adapter, std::function<void()> then) {
   const auto all = adapter.is_new ? parts_.directory->workers() : std::vector<worker_actor>();
   if (all.empty()) return then();
@@ -281,8 +281,7 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
 
 /// Files that came back change nothing in the catalogue, so they are shown without the journal.
 void adapter_store_state::show_files_that_came_back() {
-  if (std::exchange(shown_files_, parts_.shelf->times_files_were_found()) != parts_.shelf->times_files_were_found())
-    show(parts_.shelf->snapshot(), parts_.shelf->shown());
+  if (parts_.shelf->take_files_came_back()) show(parts_.shelf->snapshot(), parts_.shelf->shown());
 }
 
 void adapter_store_state::show(adapter_directory::snapshot published, const adapter_shelf::summary& shown) {

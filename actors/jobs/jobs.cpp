@@ -1,8 +1,6 @@
 // Takes lines from the journal to the gateway, and takes back their answers.
 #include "actors/jobs/jobs.hpp"
 
-#include <algorithm>
-
 #include "actors/command_answers.hpp"
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
@@ -168,7 +166,7 @@ void jobs_state::begin(line next) {
     requests = requests_of(parsed.asked.order, *parsed.asked.format, *parts_.prompts, *parts_.numbers);
   } catch (const std::exception& error) {  // any exception: one that ended this actor would do so in every life
     next.custom_id = custom_id_of(next.text);
-    return put_out(next, error_line(next.index, next.custom_id, error.what()), false);
+    return keep_output(next, error_line(next.index, next.custom_id, error.what()), false);
   }
   next.custom_id = std::move(parsed.custom_id);
   next.format = std::move(parsed.asked.format);
@@ -214,7 +212,7 @@ void jobs_state::take_answer(const line_answered& answered) {
     text = error_line(done.index, done.custom_id, error.what());
     ok = false;
   }
-  put_out(done, std::move(text), ok);
+  keep_output(done, std::move(text), ok);
 }
 
 /// Also names requests that have ended already; the gateway ignores those.
@@ -233,7 +231,7 @@ void jobs_state::take_refusal(const request_refused& why) {
     return wake_in(*wait + std::chrono::milliseconds(1));
   }
   const char* code = why.is_unknown_adapter ? "model_not_found" : "";
-  put_out(refused, error_line(refused.index, refused.custom_id, why.error, code), false);
+  keep_output(refused, error_line(refused.index, refused.custom_id, why.error, code), false);
 }
 
 /// Where a refusal does not say when to come back, there is room, but something else is wrong.
@@ -243,7 +241,7 @@ void jobs_state::take_back(line refused, const request_refused& why, instant unt
   if (queue_.put_aside(std::move(refused), until)) parts_.say(fmt::format("{}: is tried again: {}", name, why.error));
 }
 
-void jobs_state::put_out(const line& from, std::string text, bool ok) {
+void jobs_state::keep_output(const line& from, std::string text, bool ok) {
   if (text.size() > largest_output) {
     text = error_line(from.index, from.custom_id,
                       fmt::format("the output has {} bytes, and a line's may have {}: ask for fewer tokens, answers or "

@@ -62,14 +62,6 @@ class jobs_state {
     bool ok = true;
   };
 
-  struct listed_jobs {
-    std::size_t limit = 0;
-    std::string kind = {};   ///< empty: all
-    std::string after = {};  ///< only jobs older than this one; empty: all
-    std::optional<std::string> owner = {};
-    bool with_options = false;
-  };
-
   // jobs_commands.cpp
   std::string carry_out(const client_command& command);
   std::string create(const command_fields& from);
@@ -78,7 +70,7 @@ class jobs_state {
   std::string cancel(const std::string& id);
   std::string forget(const job_info& job);
   std::string outputs(const job_info& job, const command_fields& from) const;
-  std::string list(const listed_jobs& which) const;
+  std::string list(const job_query& which, bool with_options) const;
   std::string events(const job_info& job, const command_fields& from) const;
   std::string tell_of_change(const job_info& job);
 
@@ -95,11 +87,11 @@ class jobs_state {
   void take_answer(const line_answered& answered);
   void take_refusal(const request_refused& why);
   void take_back(line refused, const request_refused& why, instant until);
-  void put_out(const line& from, std::string text, bool ok);
+  void keep_output(const line& from, std::string text, bool ok);
   void drop_lines_of(const std::string& id);
   bool has_room() const;
 
-  // jobs_recording.cpp
+  // jobs_journal.cpp
   bool is_full_of_outputs() const;
   void record_soon();
   void record();

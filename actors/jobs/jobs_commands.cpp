@@ -39,9 +39,9 @@ std::string jobs_state::carry_out(const client_command& command) {
   if (command.name == "job.list")
     return list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
                  .kind = arguments.text("kind").value_or(""),
-                 .after = arguments.text("after").value_or(""),
-                 .owner = arguments.text("owner"),
-                 .with_options = arguments.boolean("options").value_or(false)});
+                 .tenant = arguments.text("owner"),
+                 .after = arguments.text("after").value_or("")},
+                arguments.boolean("options").value_or(false));
   if (command.name == "job.create") return create(arguments);
   if (command.name == "job.lines") return add_lines(arguments);
   const job_info job = known_job(*parts_.book, arguments);
@@ -115,9 +115,8 @@ std::string jobs_state::events(const job_info& job, const command_fields& from) 
   const auto limit = std::min<std::size_t>(count_of(from, "limit", 1000), page_lines);
   const std::string& id = job.spec.id;
   const std::uint64_t before = count_of(from, "before", 0);
-  auto found = before > 0 ? parts_.book->events_before(id, before, limit)
-                          : parts_.book->events(id, count_of(from, "after", 0), limit);
-  if (before > 0) std::reverse(found.begin(), found.end());
+  const auto found = before > 0 ? parts_.book->events_before(id, before, limit)
+                                : parts_.book->events(id, count_of(from, "after", 0), limit);
   auto list = json::array();
   std::size_t bytes = 0;
   for (const job_event& each : found) {
@@ -144,12 +143,12 @@ std::string jobs_state::outputs(const job_info& job, const command_fields& from)
   return dump({{"job", job_json(job)}, {"outputs", std::move(list)}});
 }
 
-std::string jobs_state::list(const listed_jobs& which) const {
+std::string jobs_state::list(const job_query& which, bool with_options) const {
   auto list = json::array();
   const auto fine_tunes = parts_.board->fine_tunes();
-  for (const job_info& job : parts_.book->list(which.limit, which.kind, which.owner, which.after)) {
+  for (const job_info& job : parts_.book->list(which)) {
     list.push_back(job_json(job, fine_tunes, *parts_.book));
-    if (which.with_options)
+    if (with_options)
       list.back()["options"] = json::parse(parts_.book->find(job.spec.id)->spec.options, nullptr, false);
   }
   return dump(list);

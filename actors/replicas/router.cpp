@@ -15,8 +15,7 @@ bool is_about(const cancel_request& cancelled, const routed_request& request) {
 
 }  // namespace
 
-router_state::router_state(handle::pointer self, router_parts parts)
-    : self_(self), parts_(std::move(parts)), policy_(parts_.policy) {}
+router_state::router_state(handle::pointer self, router_parts parts) : self_(self), parts_(std::move(parts)) {}
 
 router_state::handle::behavior_type router_state::make_behavior() {
   return {

@@ -2,7 +2,6 @@
 #pragma once
 #include <array>
 #include <deque>
-#include <memory>
 #include <unordered_map>
 #include <vector>
 
@@ -11,7 +10,6 @@
 namespace troupe {
 
 struct router_parts {
-  routing_policy::options policy;
   std::size_t most_parked = 4096;                ///< of each priority, so that batches take no room from others
   duration patience = std::chrono::seconds(10);  ///< of a new request while no replica is ready but some exist
 };

@@ -3,9 +3,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <span>
 #include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
 #include "actors/adapters/adapter_directory.hpp"
@@ -22,7 +20,7 @@ struct scheduler_parts {
   std::shared_ptr<const adapter_directory> adapters;
   std::shared_ptr<status_board> board;
   replica_id replica;
-  batch_scheduler::options batches;  ///< blocks and stages are set at the start of each life
+  batch_scheduler::options batches;  ///< what else a life needs is set when it begins
   std::int64_t vocab_size = 0;
   std::int64_t adapter_bytes = 0;  ///< on each stage
   /// How long the router sends requests with an adapter elsewhere that could not be loaded here.
@@ -129,8 +127,8 @@ class scheduler_state {
   std::unordered_map<request_id, std::vector<sequence_id>> sequences_;
   std::unique_ptr<adapter_residency> residency_;
   std::unordered_map<adapter_version, loading> loading_;
-  std::unordered_map<adapter_version, instant>
-      unloadable_;  ///< until when the router is told that they cannot be loaded
+  /// Until when the router is told that they cannot be loaded.
+  std::unordered_map<adapter_version, instant> unloadable_;
   std::vector<sink_batch> batches_;
   std::vector<request_id> ended_;  ///< once for each answer; to be told to the router
 

@@ -42,12 +42,12 @@ void scheduler_state::report() {
 replica_load scheduler_state::load() const {
   replica_load load;
   load.received = meter_.read().received;
+  load.max_sequences = static_cast<std::uint32_t>(parts_.batches.max_sequences);
+  load.max_waiting = static_cast<std::uint32_t>(parts_.batches.max_waiting);
   if (!requests_) return load;
   const auto stats = requests_->decisions().stats();
   load.running = static_cast<std::uint32_t>(stats.running);
   load.waiting = static_cast<std::uint32_t>(stats.waiting);
-  load.max_sequences = static_cast<std::uint32_t>(parts_.batches.max_sequences);
-  load.max_waiting = static_cast<std::uint32_t>(parts_.batches.max_waiting);
   load.blocks = static_cast<std::uint32_t>(blocks_);
   load.free_blocks = static_cast<std::uint32_t>(requests_->decisions().cache().available());
   load.queued_tokens = requests_->decisions().queued_tokens();
@@ -64,7 +64,6 @@ void scheduler_state::post_figures() const {
   figures.epoch = life_.epoch;
   figures.load = load();
   figures.meter = meter_.read();
-  figures.max_sequences = parts_.batches.max_sequences;
   figures.max_adapters = parts_.batches.max_adapters;
   figures.resident_adapters = names_of(figures.load.adapters, *parts_.adapters);
   if (requests_) {

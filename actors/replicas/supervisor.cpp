@@ -12,10 +12,6 @@
 namespace troupe {
 namespace {
 
-bool has_role(const node_hello& hello, std::string_view role) {
-  return std::find(hello.roles.begin(), hello.roles.end(), role) != hello.roles.end();
-}
-
 duration heartbeat_of(const cluster_config& config) {
   return std::chrono::milliseconds(config.heartbeat_ms);
 }
@@ -91,8 +87,8 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
     nodes_by_link_[link] = hello.incarnation;
     parts_.directory->admit(link);
   }
-  if (has_role(hello, "trainer") && link != no_link) admit_trainer(hello, link);
-  if (!has_role(hello, "worker")) return;
+  if (hello.has_role("trainer") && link != no_link) admit_trainer(hello, link);
+  if (!hello.has_role("worker")) return;
   const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), remote(link));
   workers_[hello.name] = {.incarnation = hello.incarnation,
                           .link = link,
@@ -136,14 +132,14 @@ void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
   if (heard != heard_as::member) return;
   const std::string name = members_.find(incarnation)->hello.name;
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.longest_step).count();
-  if (report.busy_ms < static_cast<std::uint64_t>(longest)) return take_free_memory(name, report);
+  if (report.busy_ms < static_cast<std::uint64_t>(longest)) return note_free_memory(name, report);
   members_.give_up(incarnation, clock_.now());
   lose(name, "a step took too long");
 }
 
 /// When an idle worker came there may have been too little memory for it. A worker that holds layers keeps the offer by
 /// which they were placed.
-void supervisor_state::take_free_memory(const std::string& name, const node_report& report) {
+void supervisor_state::note_free_memory(const std::string& name, const node_report& report) {
   if (!workers_.contains(name) || !placement_ || find_worker(*placement_, name)) return;
   if (offers_.raise(name, report.free_bytes.value_or(0))) take_in(name);
 }

@@ -13,6 +13,7 @@
 #include "actors/replicas/replica_directory.hpp"
 #include "actors/replicas/scheduler.hpp"
 #include "actors/status_board.hpp"
+#include "cluster/members/membership.hpp"
 #include "cluster/placement/worker_offers.hpp"
 #include "cluster/replicas/replica_course.hpp"
 
@@ -67,7 +68,7 @@ class supervisor_state {
   void admit(const node_hello& hello, link_id link);
   bool its_process_is_gone(const node_hello& hello) const;
   void take_heartbeat(const incoming<heartbeat>& in);
-  void take_free_memory(const std::string& name, const node_report& report);
+  void note_free_memory(const std::string& name, const node_report& report);
   void take_leave(incarnation_id node);
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why, life_end how = life_end::loss);

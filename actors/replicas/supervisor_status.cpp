@@ -58,7 +58,7 @@ json to_json(const replica_figures& figures) {
   return {{"ready", figures.ready},
           {"running", figures.load.running},
           {"waiting", figures.load.waiting},
-          {"max_sequences", figures.max_sequences},
+          {"max_sequences", figures.load.max_sequences},
           {"blocks", figures.load.blocks},
           {"free_blocks", figures.load.free_blocks},
           {"tokens_per_second", rounded(figures.load.tokens_per_second, 1)},

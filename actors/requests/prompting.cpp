@@ -54,8 +54,6 @@ prompting::prompting(const std::filesystem::path& model, model_config config, st
   }
 }
 
-prompting::~prompting() = default;
-
 engine_request prompting::prepare(const prompt_input& prompt, const sampling_params& sampling, std::int32_t answers,
                                   request_priority priority) const {
   if (answers < 1 || answers > most_answers)

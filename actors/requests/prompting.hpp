@@ -36,7 +36,6 @@ class prompting {
  public:
   /// `model`: the folder of the tokenizer and the chat template. `context`: 0 for the model's own. Throws input_error.
   prompting(const std::filesystem::path& model, model_config config, std::int64_t context);
-  ~prompting();
 
   /// Throws input_error that says what is wrong with the request, field_error if one field is at fault. max_tokens
   /// and min_tokens are cut to what the context holds.

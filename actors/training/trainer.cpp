@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "actors/training/training_files.hpp"
+#include "base/ascii.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 
@@ -81,7 +82,7 @@ trainer_state::handle::behavior_type trainer_state::make_behavior() {
 
 void trainer_state::begin(const train_job& order) {
   drop();
-  if (!is_training_id(order.job)) return;
+  if (!is_short_word(order.job)) return;
   order_ = order;
   try {
     download_.emplace(folder(), order.files, order.lease);
@@ -126,7 +127,7 @@ void trainer_state::fail(const std::exception& error) {
 void trainer_state::stop(const stop_training& stopped) {
   if (order_ && (order_->lease == stopped.lease || order_->job == stopped.forget)) drop();
   std::error_code ignored;
-  if (is_training_id(stopped.forget)) std::filesystem::remove_all(parts_.site.folder / stopped.forget, ignored);
+  if (is_short_word(stopped.forget)) std::filesystem::remove_all(parts_.site.folder / stopped.forget, ignored);
 }
 
 void trainer_state::note_what_was_before() {
@@ -139,7 +140,7 @@ void trainer_state::keep(const keep_jobs& kept) {
   std::error_code ignored;
   for (const std::filesystem::path& folder : std::exchange(from_before_, {})) {
     const std::string job = folder.filename().string();
-    if (is_training_id(job) && std::find(kept.jobs.begin(), kept.jobs.end(), job) == kept.jobs.end())
+    if (is_short_word(job) && std::find(kept.jobs.begin(), kept.jobs.end(), job) == kept.jobs.end())
       std::filesystem::remove_all(folder, ignored);
   }
 }

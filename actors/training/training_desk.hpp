@@ -15,6 +15,7 @@
 #include "actors/task_thread.hpp"
 #include "actors/training/training_files.hpp"
 #include "actors/training/training_intake.hpp"
+#include "cluster/journal/journal.hpp"
 #include "cluster/training/training_pace.hpp"
 #include "cluster/training/training_queue.hpp"
 

@@ -1,8 +1,7 @@
 #include "actors/training/training_files.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <array>
 
 #include <unistd.h>
 
@@ -38,19 +37,15 @@ bool is_there(const fs::path& folder, const training_file& file) {
 
 }  // namespace
 
-bool is_training_id(std::string_view text) {
-  return is_short_word(text);
-}
-
 void check_training_id(std::string_view text) {
-  if (!is_training_id(text)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
+  if (!is_short_word(text)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
 }
 
 /// Not mapped: a disk that cannot return it would end the process, and every head that is to go on with the job.
 training_file describe_file(const fs::path& folder, const std::string& name) {
   training_file made{name, 0, {}};
   sha256 digest;
-  for (shared_bytes piece; piece = read_file_piece(folder / name, made.bytes, 1 << 20), !piece.bytes().empty();) {
+  for (shared_bytes piece; piece = read_file_piece(folder / name, made.bytes), !piece.bytes().empty();) {
     digest.add(piece.bytes());
     made.bytes += piece.bytes().size();
   }
@@ -64,17 +59,8 @@ training_piece read_training_piece(const fs::path& folder, const std::vector<tra
   training_piece piece{wanted.lease, wanted.file.substr(0, 64), wanted.offset, {}, {}};
   const auto known =
       std::find_if(files.begin(), files.end(), [&](const auto& each) { return each.name == wanted.file; });
-  if (known == files.end() || wanted.offset > known->bytes) {
-    piece.error = "there is no such piece";
-    return piece;
-  }
-  try {
-    const std::uint64_t left = known->bytes - wanted.offset;
-    piece.attachment =
-        read_file_piece(folder / known->name, wanted.offset, std::min<std::uint64_t>(largest_training_piece, left));
-  } catch (const input_error& error) {
-    piece.error = error.what();
-  }
+  if (known != files.end()) return with_bytes_of(folder / known->name, std::move(piece));
+  piece.error = "there is no such file";
   return piece;
 }
 
@@ -88,49 +74,35 @@ training_download::training_download(fs::path folder, std::vector<training_file>
 
 training_download::~training_download() {
   std::error_code ignored;
-  if (digest_) fs::remove(part_of(folder_ / files_[at_].name), ignored);
+  if (coming_) fs::remove(part_of(folder_ / files_[at_].name), ignored);
 }
 
 std::optional<want_training_piece> training_download::next() {
-  for (; at_ < files_.size(); ++at_) {
-    const training_file& file = files_[at_];
-    if (digest_) return want_training_piece{lease_, file.name, offset_};
-    if (is_there(folder_, file)) continue;
-    open(file);
-    return want_training_piece{lease_, file.name, 0};
+  while (!coming_ && at_ < files_.size() && is_there(folder_, files_[at_])) ++at_;
+  if (at_ == files_.size()) return {};
+  const training_file& file = files_[at_];
+  if (!coming_) {
+    coming_.emplace(part_of(folder_ / file.name), file.bytes);
+    digest_.emplace();
   }
-  return {};
-}
-
-void training_download::open(const training_file& file) {
-  const fs::path part = part_of(folder_ / file.name);
-  out_ = std::ofstream(part, std::ios::binary | std::ios::trunc);
-  if (!out_) throw write_failure(fmt::format("{}: cannot be written: {}", part.string(), std::strerror(errno)));
-  digest_.emplace();
-  offset_ = 0;
+  return want_training_piece{lease_, file.name, coming_->offset()};
 }
 
 bool training_download::take(const training_piece& piece) {
-  if (at_ >= files_.size() || !digest_ || piece.lease != lease_) return false;
+  if (!coming_ || piece.lease != lease_) return false;
   const training_file& file = files_[at_];
-  if (piece.file != file.name || piece.offset != offset_) return false;
+  if (piece.file != file.name || piece.offset != coming_->offset()) return false;
   if (!piece.error.empty()) refuse("{}: {}", file.name, piece.error);
-  const auto bytes = piece.attachment.bytes();
-  if (bytes.empty() || bytes.size() > file.bytes - offset_) refuse("{}: came with another length", file.name);
-  out_.write(reinterpret_cast<const char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
-  digest_->add(bytes);
-  offset_ += bytes.size();
-  if (offset_ == file.bytes) close(file);
+  coming_->take(piece.attachment.bytes());
+  digest_->add(piece.attachment.bytes());
+  if (coming_->is_whole()) close(file);
   return true;
 }
 
 void training_download::close(const training_file& file) {
-  out_.close();
-  const fs::path whole = folder_ / file.name, part = part_of(whole);
-  if (!out_) throw write_failure(fmt::format("{}: cannot be written: is the disk full?", part.string()));
   if (digest_->finish() != file.sha256) refuse("{}: came damaged: its digest is another one", file.name);
-  move_to(part, whole);
-  digest_.reset();
+  move_to(part_of(folder_ / file.name), folder_ / file.name);
+  coming_.reset();
   ++at_;
 }
 

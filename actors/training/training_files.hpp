@@ -2,29 +2,26 @@
 // pieces, and get their final names once they are whole and right. No actor.
 #pragma once
 #include <filesystem>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "actors/file_pieces.hpp"
 #include "actors/messages.hpp"
 #include "base/sha256.hpp"
 
 namespace troupe {
 
-/// Whether a text may name a job's folder: letters, digits, '-' and '_', 1 to 64 of them.
-bool is_training_id(std::string_view text);
-/// Throws input_error unless it may.
+/// Throws input_error unless a text may name a job's folder (is_short_word).
 void check_training_id(std::string_view text);
 
 /// Length and digest of a file. Throws input_error if it cannot be read or is empty.
 training_file describe_file(const std::filesystem::path& folder, const std::string& name);
 
-/// At most `largest_training_piece` bytes of one of `files`, or why not. Names from outside are only compared with the
-/// known ones; they never become part of a path.
+/// A piece of one of `files`, or why not. Names from outside are only compared with the known ones; they never become
+/// part of a path.
 training_piece read_training_piece(const std::filesystem::path& folder, const std::vector<training_file>& files,
                                    const want_training_piece& wanted);
-constexpr std::size_t largest_training_piece = 1 << 20;  ///< a link breaks where one takes 5 s to arrive
 
 /// Fetches the files that a folder lacks, one piece after the other. Errors are input_error or write_failure.
 class training_download {
@@ -40,16 +37,14 @@ class training_download {
   bool take(const training_piece& piece);
 
  private:
-  void open(const training_file& file);
   void close(const training_file& file);
 
   std::filesystem::path folder_;
   std::vector<training_file> files_;
   training_lease lease_;
   std::size_t at_ = 0;
-  std::uint64_t offset_ = 0;
-  std::ofstream out_;
-  std::optional<sha256> digest_;
+  std::optional<incoming_file> coming_;
+  std::optional<sha256> digest_;  ///< of it
 };
 
 }  // namespace troupe

@@ -4,6 +4,7 @@
 #include <fstream>
 
 #include "actors/training/training_files.hpp"
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
@@ -107,7 +108,7 @@ std::uint64_t training_intake::add_piece(const std::string& job, const std::stri
 void training_intake::take_file(const std::string& job, const std::string& which, const std::string& file) {
   const fs::path part = part_of(job, which), from = options_.uploads / (file + ".data");
   std::error_code fault;
-  if (!is_training_id(file) || !fs::is_regular_file(from, fault))
+  if (!is_short_word(file) || !fs::is_regular_file(from, fault))
     refuse("there is no file {}: upload it with the purpose fine-tune", file.substr(0, 64));
   make_room(job);
   note_sender(job);
@@ -182,7 +183,7 @@ void training_intake::remove(const std::string& job) {
     heard_.erase(job);
   }
   std::error_code ignored;
-  if (is_training_id(job)) fs::remove_all(folder_of(job), ignored);
+  if (is_short_word(job)) fs::remove_all(folder_of(job), ignored);
 }
 
 void training_intake::remove_all_but(const std::vector<std::string>& jobs) {

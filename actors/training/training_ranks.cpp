@@ -60,7 +60,7 @@ void training_ranks::together(const work& what) {
     if (failure_) std::rethrow_exception(failure_);
   }
   leave();  // after this no thread refers to `what`
-  throw collective_failure(-1, "told to stop waiting for the other trainers");
+  throw collective_failure("told to stop waiting for the other trainers");
 }
 
 void training_ranks::speak() try {

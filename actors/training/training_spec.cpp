@@ -1,6 +1,5 @@
 #include "actors/training/training_spec.hpp"
 
-#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <type_traits>
@@ -142,9 +141,7 @@ std::uint64_t from_hex(const std::string& digits, const std::string& where) {
 }
 
 void check_spec(const training_spec& spec, const std::string& where) {
-  if (!is_adapter_name(spec.adapter))
-    refuse("adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit",
-           spec.adapter.substr(0, 64));
+  if (!is_adapter_name(spec.adapter)) refuse("adapter name '{}': {}", spec.adapter.substr(0, 64), adapter_name_rule);
   if (spec.data_name.empty()) refuse("{}: \"data\" is missing", where);
   if (spec.publish_best && !spec.has_validation() && spec.run.validation_share == 0)
     refuse(

@@ -7,6 +7,7 @@
 
 #include "actors/adapters/adapter_files.hpp"
 #include "actors/training/training_files.hpp"
+#include "actors/training/training_points.hpp"
 #include "actors/training/training_ranks.hpp"
 #include "actors/training/training_spec.hpp"
 #include "base/device_lost.hpp"
@@ -31,15 +32,6 @@ struct stopped {};
 void take_idle_priority() {
   const sched_param none{};
   (void)::sched_setscheduler(0, SCHED_IDLE, &none);
-}
-
-/// Keeps at most `most` points, evenly spaced.
-void thin(std::vector<training_point>& points, std::size_t most) {
-  const std::size_t step = points.size() / most + 1;
-  std::size_t kept = 0, seen = 0;
-  for (const training_point& point : points)
-    if (point.is_validation || ++seen % step == 0 || seen == points.size()) points[kept++] = point;
-  points.resize(kept);
 }
 
 }  // namespace

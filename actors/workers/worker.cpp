@@ -1,5 +1,6 @@
 #include "actors/workers/worker.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <iterator>
 #include <utility>
@@ -187,15 +188,15 @@ void worker_state::run_order(const run_step& order) {
   if (ranks_) ranks_->set_busy(true);  // if the step fails, this stays set; the end of the stage releases the others
   const int rows = stage_->begin(order.order);
   const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(stage_->hidden_stride());
-  const hidden_buffer hidden = free_buffer();
-  fill(hidden->data(), order.order.plan.id, size);
-  stage_->run(hidden->data());
+  const std::shared_ptr<float> hidden = take_buffer();
+  fill(hidden.get(), order.order.plan.id, size);
+  stage_->run(hidden.get());
   if (stage_->is_last()) {
     if (stage_->chooses() && stage_->goes_ahead()) tell(parts_.head, step_ending{role_->life, order.order.plan.id});
-    const step_outcome& outcome = stage_->finish(hidden->data());
+    const step_outcome& outcome = stage_->finish(hidden.get());
     if (stage_->chooses()) tell(parts_.head, step_done{role_->life, outcome});
   } else {
-    const auto bytes = std::as_bytes(std::span<const float>(hidden->data(), size));
+    const auto bytes = std::as_bytes(std::span<const float>(hidden.get(), size));
     parts_.links->send(next_, activations{role_->life, order.order.plan.id, {hidden, bytes}});
   }
   if (ranks_) ranks_->set_busy(false);
@@ -211,12 +212,17 @@ void worker_state::fill(float* hidden, step_id step, std::size_t size) {
   std::memcpy(hidden, bytes.data(), bytes.size());
 }
 
-/// Finds a buffer that is not being sent any more.
-worker_state::hidden_buffer worker_state::free_buffer() {
-  for (const hidden_buffer& buffer : buffers_)
-    if (buffer.use_count() == 1) return buffer;
-  const auto size = static_cast<std::size_t>(role_->max_rows) * static_cast<std::size_t>(stage_->hidden_stride());
-  return buffers_.emplace_back(std::make_shared<aligned_buffer<float>>(size));
+/// A buffer that is not being sent any more. It is free again when the last who has it lets go of it, on any thread.
+/// (The use count of a shared pointer would not do: whoever reads 1 need not see that the others have done reading.)
+std::shared_ptr<float> worker_state::take_buffer() {
+  auto free = std::find_if(buffers_.begin(), buffers_.end(),
+                           [](const auto& each) { return each->is_free.load(std::memory_order_acquire); });
+  if (free == buffers_.end()) {
+    const auto size = static_cast<std::size_t>(role_->max_rows) * static_cast<std::size_t>(stage_->hidden_stride());
+    free = buffers_.insert(free, std::make_shared<hidden_buffer>(size));
+  }
+  (*free)->is_free.store(false, std::memory_order_relaxed);
+  return {(*free)->floats.data(), [taken = *free](float*) { taken->is_free.store(true, std::memory_order_release); }};
 }
 
 void worker_state::take_adapter(const adapter_ready& ready) {

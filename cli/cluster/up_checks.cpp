@@ -108,7 +108,6 @@ void check_site(const cluster_config& config) {
   const node_site site = make_site(config, config.head().name);
   const supervisor_parts planned = supervisor_of(site, 0);
   (void)bus_options_of(site);  // the keys
-  (void)membership(planned.members);
   if (is_this_machine(config.head().host)) check_preload(config);
   for (const node_config& node : config.nodes)
     if (node.autostart && is_this_machine(node.host)) check_device(config, node);

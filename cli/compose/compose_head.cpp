@@ -15,7 +15,6 @@ namespace {
 
 router_parts router_of(const cluster_config& config) {
   router_parts parts;
-  parts.policy.max_waiting = static_cast<std::uint32_t>(config.scheduler.max_waiting);
   parts.most_parked = static_cast<std::size_t>(config.scheduler.max_waiting);
   return parts;
 }
@@ -145,8 +144,8 @@ void head_node::listen_to_nodes() {
     links.send(in.link, join_answer{in.message.hello.incarnation, false, false,
                                     "this key is a client's: a node needs cluster.key"});
   });
-  links_.on<heartbeat>([to = supervisor_](incoming<heartbeat> in) { tell(to, in); });
-  links_.on<leave_cluster>([to = supervisor_](incoming<leave_cluster> in) { tell(to, in); });
+  links_.deliver_with_link<heartbeat>(supervisor_);
+  links_.deliver_with_link<leave_cluster>(supervisor_);
   if (worker_)
     links_.on<activations>([&links = links_, to = worker_->worker](incoming<activations> in) {
       if (!links.is_client(in.link)) tell(to, std::move(in.message));

@@ -97,10 +97,7 @@ result<adapter_entry, catalogue_error> adapter_catalogue::publish(adapter_spec s
 
 std::optional<catalogue_error> adapter_catalogue::check_name(std::string_view name) const {
   if (is_adapter_name(name) && !is_base(name)) return {};
-  return error(fault::bad_name,
-               "adapter name '{}': take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit, "
-               "and not the base's name",
-               shown(name));
+  return error(fault::bad_name, "adapter name '{}': {}, and not the base's name", shown(name), adapter_name_rule);
 }
 
 std::optional<catalogue_error> adapter_catalogue::check(const adapter_spec& spec) const {

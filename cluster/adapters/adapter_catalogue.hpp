@@ -70,6 +70,9 @@ struct catalogue_error {
 
 /// Letters, digits, '.', '_' and '-', 1 to 64 of them, beginning with a letter or digit, without "..".
 bool is_adapter_name(std::string_view name);
+/// The same for people.
+constexpr std::string_view adapter_name_rule =
+    "take 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit, without \"..\"";
 /// 64 hexadecimal digits, lower case.
 bool is_sha256(std::string_view text);
 

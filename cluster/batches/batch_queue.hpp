@@ -3,9 +3,9 @@
 // Goals: tenants share the open lines (those that were read and have no output on the disk) by weight; a tenant's older
 // job goes first. Lines that found no room come before all others, and while one of them waits no new line is read,
 // since it would find no room either. Lines that failed for a reason that may pass (a disk without room for their
-// adapter) wait aside, and only their own job reads no new ones until one of its lines has an output. Of their tenant's
-// share they take nothing meanwhile. A job of which one was tried often enough in vain tries no other one again, until
-// one of its lines is answered: it would last for weeks.
+// adapter) wait aside, and only their own job reads no new ones until one of its lines has an output. Meanwhile they do
+// not count against their tenant's share. A job of which one was tried often enough in vain tries no other one again,
+// until one of its lines is answered: it would last for weeks.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "cluster/journal/journal.hpp"
+#include "cluster/journal/job.hpp"
 
 namespace troupe {
 
@@ -83,7 +83,7 @@ class batch_queue {
   /// A tenant that has jobs here.
   struct share {
     std::deque<entry*> unread;       ///< jobs that are not read to their end, oldest first
-    std::size_t jobs = 0, open = 0;  ///< open: but those that wait aside
+    std::size_t jobs = 0, open = 0;  ///< open: without those that wait aside
   };
   /// The oldest job of a tenant of which new lines may be read.
   struct candidate {

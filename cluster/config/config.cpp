@@ -25,7 +25,8 @@ std::filesystem::path default_state_dir(const cluster_config& config) {
 
 /// Any free port of the address that the file gives, or of all addresses if the file gives a name.
 std::string default_listen(const node_config& node) {
-  if (is_loopback_host(node.host)) return tcp_endpoint(node.host == "::1" ? node.host : "127.0.0.1", 0);
+  if (is_loopback_host(node.host))
+    return tcp_endpoint(node.host.find(':') != std::string::npos ? node.host : "127.0.0.1", 0);
   return is_numeric_host(node.host) ? tcp_endpoint(node.host, 0) : "tcp://*:0";
 }
 

@@ -149,12 +149,12 @@ std::optional<job_info> journal::find(std::string_view id) const {
   return job_of(query);
 }
 
-std::vector<job_info> journal::list(std::size_t limit, std::string_view kind, std::optional<std::string_view> tenant,
-                                    std::string_view after) const {
+std::vector<job_info> journal::list(const job_query& which) const {
   statement query = db_->prepare(TROUPE_JOB_COLUMNS(
       "''") "WHERE number < CASE ? WHEN '' THEN 9223372036854775807 ELSE (SELECT number FROM jobs WHERE id = ?) END "
             "AND ? IN ('', kind) AND (? OR tenant = ?) AND state <> " TROUPE_REMOVED " ORDER BY number DESC LIMIT ?");
-  query << after << after << kind << std::int64_t{!tenant} << tenant.value_or("") << std::uint64_t{limit};
+  query << which.after << which.after << which.kind << std::int64_t{!which.tenant} << which.tenant.value_or("")
+        << std::uint64_t{which.limit};
   return jobs_of(query);
 }
 

@@ -29,6 +29,7 @@
 #include "base/result.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "cluster/journal/expiry_clock.hpp"
+#include "cluster/journal/job.hpp"
 
 namespace troupe {
 
@@ -46,65 +47,6 @@ class journal_failure : public std::runtime_error {
 class journal_in_use : public journal_failure {
  public:
   using journal_failure::journal_failure;
-};
-
-struct job_spec {
-  std::string id;    ///< letters, digits, '-' and '_', 1 to 64
-  std::string kind;  ///< "batch", "fine-tune"
-  std::string tenant;
-  std::string options;  ///< JSON; not looked into
-  std::uint64_t lines = 0;
-
-  friend bool operator==(const job_spec&, const job_spec&) = default;
-};
-
-/// `receiving`: not sealed, so not accepted yet. `paused`: until somebody resumes it. The file has the numbers of these
-/// states, and the number after the last one for removed jobs.
-enum class job_state : std::uint8_t { receiving, queued, running, succeeded, failed, cancelled, paused };
-std::string_view name_of(job_state state);
-constexpr bool is_finished(job_state state) {
-  return state == job_state::succeeded || state == job_state::failed || state == job_state::cancelled;
-}
-
-struct job_info {
-  job_spec spec;
-  job_state state = job_state::receiving;
-  std::uint64_t received = 0;                  ///< lines
-  std::uint64_t line_ok = 0, line_failed = 0;  ///< lines with an output
-  std::int64_t created = 0, finished = 0;      ///< seconds since 1970; 0: not yet
-  std::string error;
-  std::string result;  ///< of a fine-tune that succeeded: the adapter's version, "pricing@3"
-};
-
-struct job_line {
-  std::uint64_t index = 0;
-  std::string text;
-};
-
-struct line_output {
-  std::uint64_t index = 0;
-  std::string text;
-  bool ok = true;
-};
-
-/// An output that is to be recorded.
-struct line_record {
-  std::string_view job;
-  std::uint64_t index = 0;
-  std::string_view text;
-  bool ok = true;
-};
-
-struct job_event {
-  std::uint64_t number = 0;  ///< counts a job's events from 1
-  std::int64_t at = 0;       ///< seconds since 1970
-  std::string kind;          ///< "message", "metrics", "checkpoint"
-  std::string text;          ///< JSON; not looked into
-};
-
-/// An event that is to be appended.
-struct event_record {
-  std::string_view kind, text;
 };
 
 struct journal_error {
@@ -157,10 +99,8 @@ class journal {
   result<job_info, journal_error> seal(std::string_view id);
 
   std::optional<job_info> find(std::string_view id) const;
-  /// Newest first, without their options. Only those of one kind, of one tenant, or older than the job `after`, if
-  /// these are given.
-  std::vector<job_info> list(std::size_t limit = 1000, std::string_view kind = {},
-                             std::optional<std::string_view> tenant = {}, std::string_view after = {}) const;
+  /// Newest first, without their options.
+  std::vector<job_info> list(const job_query& which = {}) const;
   std::vector<job_info> unfinished() const;  ///< accepted and not over; oldest first, without their options
 
   /// queued → running. A running one stays.
@@ -188,7 +128,7 @@ class journal {
   /// Appends several in one transaction. Returns the number of the last.
   result<std::uint64_t, journal_error> append_events(std::string_view id, std::span<const event_record> events);
   std::vector<job_event> events(std::string_view id, std::uint64_t after, std::size_t limit) const;
-  /// The newest of those with a lower number, in order too.
+  /// Those with a lower number, newest first.
   std::vector<job_event> events_before(std::string_view id, std::uint64_t number, std::size_t limit) const;
   std::optional<job_event> last_event(std::string_view id, std::string_view kind) const;
 

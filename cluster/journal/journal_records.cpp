@@ -1,6 +1,4 @@
 // Events of jobs, and the adapter catalogue.
-#include <algorithm>
-
 #include "cluster/journal/journal.hpp"
 #include "cluster/journal/journal_database.hpp"
 #include "cluster/journal/journal_impl.hpp"
@@ -103,9 +101,7 @@ std::vector<job_event> journal::events_before(std::string_view id, std::uint64_t
       "SELECT number, at, kind, text FROM events WHERE job = (SELECT number FROM jobs WHERE id = ?) AND number < ? "
       "ORDER BY number DESC LIMIT ?");
   query << id << number << std::uint64_t{limit};
-  auto page = detail::page_of(query, options_.page_bytes, event_of);
-  std::reverse(page.begin(), page.end());
-  return page;
+  return detail::page_of(query, options_.page_bytes, event_of);
 }
 
 std::optional<job_event> journal::last_event(std::string_view id, std::string_view kind) const {

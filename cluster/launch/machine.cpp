@@ -6,12 +6,14 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
 
 #include <fmt/format.h>
 
+#include "base/addresses.hpp"
 #include "base/file_descriptor.hpp"
 
 namespace troupe {
@@ -35,11 +37,11 @@ bool is_own_address(const std::string& host) {
   return found;
 }
 
-bool is_taken(const addrinfo& address) {
-  const file_descriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+bool is_taken(const socket_address& address) {
+  const file_descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int yes = 1;  // as those who will listen there: connections of before that linger do not matter
   ::setsockopt(socket.number(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  return ::bind(socket.number(), address.ai_addr, address.ai_addrlen) != 0 && errno == EADDRINUSE;
+  return ::bind(socket.number(), address.get(), address.length) != 0 && errno == EADDRINUSE;
 }
 
 }  // namespace
@@ -60,16 +62,10 @@ bool is_this_machine(const std::string& host) {
 }
 
 bool is_port_taken(const host_port& place) {
-  addrinfo wanted{}, *found = nullptr;
-  wanted.ai_flags = AI_PASSIVE;
-  wanted.ai_socktype = SOCK_STREAM;
   const bool is_every = place.host == "*";  // of IPv4 and of IPv6
-  const char* host = is_every ? nullptr : place.host.c_str();
-  if (::getaddrinfo(host, std::to_string(place.port).c_str(), &wanted, &found) != 0) return false;
-  bool taken = is_taken(*found);
-  for (const addrinfo* next = found->ai_next; is_every && !taken && next; next = next->ai_next) taken = is_taken(*next);
-  ::freeaddrinfo(found);
-  return taken;
+  auto addresses = addresses_of(is_every ? "" : place.host, std::to_string(place.port), AI_PASSIVE);
+  if (!is_every && !addresses.empty()) addresses.resize(1);
+  return std::any_of(addresses.begin(), addresses.end(), is_taken);
 }
 
 }  // namespace troupe

@@ -1,29 +1,13 @@
 #include "cluster/members/failure_detector.hpp"
 
 #include <algorithm>
-
-#include "base/error.hpp"
+#include <cassert>
 
 namespace troupe {
-namespace {
-
-void check(const failure_detector::options& options) {
-  using std::chrono::milliseconds;
-  const auto ms = [](duration time) { return std::chrono::duration_cast<milliseconds>(time).count(); };
-  if (options.suspect_after <= duration::zero() || options.lost_after < options.suspect_after) {
-    refuse("failure detector: suspect after {} ms, lost after {} ms: need 0 < suspect <= lost",
-           ms(options.suspect_after), ms(options.lost_after));
-  }
-  if (options.longest_gap <= duration::zero() || options.longest_gap > options.lost_after) {
-    refuse("failure detector: a longest gap of {} ms: need 0 < gap <= lost after ({} ms)", ms(options.longest_gap),
-           ms(options.lost_after));
-  }
-}
-
-}  // namespace
 
 failure_detector::failure_detector(options chosen) : options_(chosen) {
-  check(options_);
+  assert(duration::zero() < chosen.suspect_after && chosen.suspect_after <= chosen.lost_after);
+  assert(duration::zero() < chosen.longest_gap && chosen.longest_gap <= chosen.lost_after);
 }
 
 void failure_detector::watch(incarnation_id node, instant now) {

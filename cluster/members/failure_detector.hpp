@@ -22,8 +22,8 @@ class failure_detector {
   struct options {
     duration suspect_after = std::chrono::milliseconds(600);
     duration lost_after = std::chrono::milliseconds(1500);
-    duration lost_after_close =
-        std::chrono::milliseconds(700);                     ///< a node whose link closed has less time to come back
+    /// A node whose link closed has less time to come back.
+    duration lost_after_close = std::chrono::milliseconds(700);
     duration longest_gap = std::chrono::milliseconds(500);  ///< between ticks; more than that counts as a pause
 
     /// Options from the one time that a cluster's file gives.
@@ -42,7 +42,7 @@ class failure_detector {
     verdict judged = verdict::alive;
   };
 
-  /// Throws input_error unless 0 < suspect_after <= lost_after and 0 < longest_gap <= lost_after.
+  /// 0 < suspect_after <= lost_after, and 0 < longest_gap <= lost_after.
   explicit failure_detector(options chosen);
 
   void watch(incarnation_id node, instant now);

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 #include <cmath>
 
+#include <fmt/format.h>
+
 #include "base/ascii.hpp"
-#include "base/error.hpp"
 
 namespace troupe {
 namespace {
@@ -31,7 +33,7 @@ const char* fault_of(const node_hello& hello) {
   if (!is_plain(hello.host, 255)) return "its host is no host name";
   if (!is_plain(hello.machine, 255)) return "its machine has no plain name";
   if (!is_plain(hello.endpoint, 255)) return "its endpoint is none";
-  if (!hello.meeting.empty() && !is_plain(hello.meeting, 255)) return "its meeting place is none";
+  if (!is_plain(hello.meeting, 255)) return "its meeting place is none";
   if (!is_plain(hello.roles)) return "its roles are none";
   if (!is_plain(hello.build, 255)) return "its build is no plain text";
   if (!std::isfinite(hello.speed) || hello.speed < 0) return "its speed is no number";
@@ -51,7 +53,7 @@ std::string_view name_of(node_state state) {
 }
 
 membership::membership(options chosen) : options_(std::move(chosen)), detector_(options_.detector) {
-  if (options_.max_nodes == 0) refuse("membership: max_nodes is 0: at least one node must be able to join");
+  assert(options_.max_nodes > 0);
 }
 
 result<joined, join_refusal> membership::join(node_hello hello, instant now, bool replaces) {
@@ -85,8 +87,8 @@ std::optional<join_refusal> membership::check(const node_hello& hello) const {
         "another one anew",
         hello.name, hello.build, options_.build);
   }
-  const bool holds_layers = std::find(hello.roles.begin(), hello.roles.end(), "worker") != hello.roles.end();
-  if (options_.model != model_id{} && hello.model != options_.model && (holds_layers || hello.model != model_id{})) {
+  const bool must_have_it = hello.has_role("worker") || hello.model != model_id{};
+  if (options_.model != model_id{} && hello.model != options_.model && must_have_it) {
     return refusal(reason::other_model,
                    "node {}: has model {:016x}, the cluster runs {:016x}: give it the same files and quant", hello.name,
                    hello.model.value, options_.model.value);

@@ -18,50 +18,12 @@
 #include <vector>
 
 #include "base/clock.hpp"
-#include "base/fields.hpp"
-#include "base/model_ids.hpp"
 #include "base/result.hpp"
 #include "cluster/cluster_ids.hpp"
 #include "cluster/members/failure_detector.hpp"
+#include "cluster/members/node_hello.hpp"
 
 namespace troupe {
-
-/// What a node says of itself when it joins.
-struct node_hello {
-  std::string cluster;  ///< its name
-  std::string name;
-  incarnation_id incarnation;
-  std::int64_t pid = 0;
-  std::string host;      ///< as its cluster's file calls it
-  std::string machine;   ///< the same for all processes of its machine, and for no others
-  std::string endpoint;  ///< where others reach it
-  std::string meeting;   ///< where it meets others that share a stage or a job with it; empty: it shares none
-  std::vector<std::string> roles;
-  std::string build;
-  model_id model;
-  std::uint32_t threads = 0;     ///< that compute
-  std::uint32_t processors = 0;  ///< of its machine, for all processes there
-  std::uint64_t memory_bytes = 0;
-  double speed = 0;  ///< measured; only compared between nodes
-
-  auto fields() {
-    return std::tie(cluster, name, incarnation, pid, host, machine, endpoint, meeting, roles, build, model, threads,
-                    processors, memory_bytes, speed);
-  }
-};
-
-/// What a node says of itself with every heartbeat.
-struct node_report {
-  std::uint64_t steps = 0;
-  std::uint64_t busy_ms = 0;  ///< how long the step in progress has taken; 0: idle
-  double rows_per_second = 0;
-  double busy_seconds = 0;  ///< spent in steps so far
-  std::uint64_t resident_bytes = 0;
-  /// What an idle node has now for weights, keys and values; the hello says what it had when it began.
-  std::optional<std::uint64_t> free_bytes;
-
-  auto fields() { return std::tie(steps, busy_ms, rows_per_second, busy_seconds, resident_bytes, free_bytes); }
-};
 
 enum class node_state : std::uint8_t { alive, suspect, lost, left };
 std::string_view name_of(node_state state);

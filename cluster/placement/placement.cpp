@@ -1,6 +1,7 @@
 #include "cluster/placement/placement.hpp"
 
 #include <algorithm>
+#include <cassert>
 #include <map>
 
 #include <fmt/format.h>
@@ -316,7 +317,7 @@ std::optional<worker_position> find_worker(const placement& where, const std::st
 result<placement, placement_error> place(const std::vector<worker_offer>& workers, const model_shape& model,
                                          const placement_request& request) {
   if (model.layers < 1) return placement_error{"the model has no layers", "model.path"};
-  if (request.tensor < 1) return placement_error{"tensor is less than 1", "cluster.tensor"};
+  assert(request.tensor >= 1);
   if (request.stages > model.layers)
     return placement_error{
         fmt::format("stages = {}, but the model has {} layers: ask for no more", request.stages, model.layers),

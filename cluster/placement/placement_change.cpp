@@ -144,6 +144,23 @@ std::optional<placement> with_replica(placement where, replica_placement added, 
   return where;
 }
 
+/// Whose company the newcomer may keep: of its own replica by hand, or if it has none, of any. Those by hand come first
+/// (no number is the least): their idle workers can serve in no other.
+std::set<std::optional<int>, std::greater<>> numbers_to_try(const worker_offer& joining,
+                                                            const std::vector<worker_offer>& idle) {
+  std::set<std::optional<int>, std::greater<>> numbers{joining.replica_by_hand()};
+  if (joining.replica_by_hand()) return numbers;
+  for (const worker_offer& each : idle) numbers.insert(each.replica_by_hand());
+  return numbers;
+}
+
+std::optional<placement> first_that_fits(const placement& where, const std::vector<replica_placement>& replicas,
+                                         const demands& wanted) {
+  for (const replica_placement& each : replicas)
+    if (auto after = with_replica(where, each, wanted)) return after;
+  return {};
+}
+
 /// Makes a replica of the newcomer and idle workers, or of the newcomer alone. `is_there`: replicas by hand that exist
 /// already.
 std::optional<placement> make_replica(const placement& where, const worker_offer& joining,
@@ -153,16 +170,11 @@ std::optional<placement> make_replica(const placement& where, const worker_offer
   std::vector<worker_offer> idle;
   for (const auto& each : wanted.offers)
     if (each.name != joining.name && !find_worker(where, each.name)) idle.push_back(each);
-  const auto own = joining.replica_by_hand();
-  std::set<std::optional<int>, std::greater<>> numbers{own};
-  for (const worker_offer& each : idle)
-    if (!own && each.replica_by_hand()) numbers.insert(each.replica_by_hand());
-  for (const auto number : numbers) {
+  for (const auto number : numbers_to_try(joining, idle)) {
     if (number && is_there.contains(*number)) continue;
     for (const auto& some : {company(joining, idle, number), std::vector<worker_offer>{joining}})
       if (const auto placed = place(some, wanted.costs.model(), as_many_as_fit))
-        for (const replica_placement& each : placed->replicas)
-          if (auto after = with_replica(where, each, wanted)) return after;
+        if (auto after = first_that_fits(where, placed->replicas, wanted)) return after;
   }
   return {};
 }

@@ -18,7 +18,6 @@ class prefix_lru {
   void touch(std::span<const std::uint64_t> hashes);
   void clear();
   void set_capacity(std::size_t capacity);
-  std::size_t size() const { return slots_.size(); }
 
  private:
   static constexpr std::uint32_t none = ~std::uint32_t{0};

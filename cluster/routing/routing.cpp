@@ -9,17 +9,14 @@ namespace {
 constexpr std::size_t max_unseen = 1 << 16;
 constexpr std::size_t max_prefixes = 1 << 16;  // remembered for each replica
 constexpr double batch_share = 0.75;           // of a queue that batch requests may fill
+constexpr std::uint64_t running_cost = 24;     // tokens that a running sequence counts for
 constexpr std::uint64_t waiting_cost = 256;    // tokens that a waiting sequence counts for
 constexpr std::uint64_t adapter_cost = 512;    // tokens that the loading of an adapter counts for
 
 }  // namespace
 
-routing_policy::routing_policy(options chosen) : options_(chosen) {}
-
 void routing_policy::add_replica(replica_id id) {
-  replica fresh;
-  fresh.prefixes.set_capacity(max_prefixes);
-  replicas_.insert_or_assign(id, std::move(fresh));
+  replicas_.insert_or_assign(id, replica());
 }
 
 void routing_policy::set_ready(replica_id id, bool ready) {
@@ -30,10 +27,9 @@ void routing_policy::update(replica_id id, replica_load load) {
   const auto found = replicas_.find(id);
   if (found == replicas_.end()) return;
   replica& where = found->second;
-  const std::uint64_t received = load.received.value_or(where.sent);
-  where.sent = std::max(where.sent, received);  // after a restart of the router it has received more than we know of
-  while (where.unseen.size() > where.sent - received) drop_oldest_unseen(where);
-  if (load.blocks > 0) where.prefixes.set_capacity(std::min<std::size_t>(max_prefixes, load.blocks));
+  where.sent = std::max(where.sent, load.received);  // after a restart of the router it has received more than we know
+  while (where.unseen.size() > where.sent - load.received) drop_oldest_unseen(where);
+  where.prefixes.set_capacity(std::min<std::size_t>(max_prefixes, load.blocks));
   where.load = std::move(load);
   where.ended = 0;
 }
@@ -83,25 +79,19 @@ bool routing_policy::is_loadable(adapter_version adapter) const {
                      [&](const auto& each) { return each.second.is_ready && may_load(each.second, adapter); });
 }
 
-std::uint64_t routing_policy::work(replica_id id) const {
-  const auto found = replicas_.find(id);
-  return found == replicas_.end() ? 0 : work_of(found->second);
-}
-
 /// The requests that are there now, as far as is known: short ones come and go between two reports.
 std::size_t routing_policy::in_system(const replica& where) {
   const std::size_t came = std::size_t{where.load.running} + where.load.waiting + where.unseen.size();
   return came - std::min(came, where.ended);
 }
 
-bool routing_policy::is_full(const replica& where, bool is_batch) const {
+bool routing_policy::is_full(const replica& where, bool is_batch) {
   const double share = is_batch ? batch_share : 1.0;
-  const std::uint32_t bound = where.load.max_waiting > 0 ? where.load.max_waiting : options_.max_waiting;
-  const auto waiting = static_cast<std::size_t>(std::floor(bound * share));
+  const auto waiting = static_cast<std::size_t>(std::floor(where.load.max_waiting * share));
   return in_system(where) >= where.load.max_sequences + waiting;
 }
 
-std::uint64_t routing_policy::work_of(const replica& where) const {
+std::uint64_t routing_policy::work_of(const replica& where) {
   return where.load.running * running_cost + where.load.waiting * waiting_cost + where.load.queued_tokens +
          where.unseen_tokens;
 }
@@ -112,15 +102,13 @@ std::uint64_t routing_policy::tokens_to_compute(const replica& where, const requ
   return request.prompt_tokens - std::min(request.prompt_tokens, cached);
 }
 
-std::uint64_t routing_policy::score(const replica& where, const request_view& request) const {
+std::uint64_t routing_policy::score(const replica& where, const request_view& request) {
   const std::uint64_t tokens = tokens_to_compute(where, request);
   std::uint64_t work = work_of(where) + tokens;
   if (!has_adapter(where, request.adapter)) work += adapter_cost;
   // Missing blocks must be taken from another sequence, whose tokens are then computed again.
   const std::uint64_t needed = tokens / block_tokens + 1;
-  if (where.load.blocks > 0 && needed > where.load.free_blocks) {
-    work += (needed - where.load.free_blocks) * block_tokens;
-  }
+  if (needed > where.load.free_blocks) work += (needed - where.load.free_blocks) * block_tokens;
   return work;
 }
 

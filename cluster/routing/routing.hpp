@@ -25,13 +25,12 @@ namespace troupe {
 struct replica_load {
   std::uint32_t running = 0, waiting = 0;     ///< sequences
   std::uint32_t max_sequences = 1;            ///< that run at a time
-  std::uint32_t max_waiting = 0;              ///< in its queue; 0: unknown, then the policy's own bound holds
-  std::uint32_t free_blocks = 0, blocks = 0;  ///< free: also those that are only cached; blocks 0: unknown
+  std::uint32_t max_waiting = 0;              ///< in its queue
+  std::uint32_t free_blocks = 0, blocks = 0;  ///< free: also those that are only cached
   std::uint64_t queued_tokens = 0;            ///< of prompts that are not computed yet
   double tokens_per_second = 0;               ///< recently; 0: unknown
   /// How many requests from this router it has received so far, in order; the router adds what it sent after these.
-  /// Without a number, the report counts as if it included everything that was sent before it arrived.
-  std::optional<std::uint64_t> received;
+  std::uint64_t received = 0;
   std::vector<adapter_version> adapters;         ///< resident
   std::vector<adapter_version> unloadable = {};  ///< could not be loaded there a short while ago
 };
@@ -45,16 +44,9 @@ struct request_view {
 
 class routing_policy {
  public:
-  struct options {
-    std::uint32_t max_waiting = 4096;  ///< for each replica that reports no bound
-  };
-  static constexpr std::uint64_t running_cost = 24;  ///< tokens that a running sequence counts for
-
-  explicit routing_policy(options chosen);
-
   /// Adds a replica that is not ready yet. A known id begins anew: nothing is cached there any more.
   void add_replica(replica_id id);
-  /// Only replicas that are ready are chosen.
+  /// Only replicas that are ready, and have reported their load before, are chosen.
   void set_ready(replica_id id, bool ready);
   void update(replica_id id, replica_load load);
 
@@ -70,8 +62,6 @@ class routing_policy {
   std::size_t ready() const;
   /// Whether a replica that is ready may load this adapter.
   bool is_loadable(adapter_version adapter) const;
-  /// The work of a replica in tokens: by its own report, and by what was sent to it since.
-  std::uint64_t work(replica_id id) const;
 
  private:
   struct flight {
@@ -90,14 +80,13 @@ class routing_policy {
 
   static std::size_t in_system(const replica& where);
   static bool may_load(const replica& where, adapter_version adapter);
-  bool is_full(const replica& where, bool is_batch) const;
-  std::uint64_t work_of(const replica& where) const;
+  static bool is_full(const replica& where, bool is_batch);
+  static std::uint64_t work_of(const replica& where);
   static std::uint64_t tokens_to_compute(const replica& where, const request_view& request);
-  std::uint64_t score(const replica& where, const request_view& request) const;
+  static std::uint64_t score(const replica& where, const request_view& request);
   static bool has_adapter(const replica& where, adapter_version adapter);
   static void drop_oldest_unseen(replica& where);
 
-  options options_;
   std::map<replica_id, replica> replicas_;
 };
 

@@ -34,6 +34,18 @@ TEST(whole_file, says_to_free_space_only_where_that_is_what_lacks) {
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
 
+TEST(whole_file, that_cannot_get_its_name_says_what_to_do) {
+  const test::temp_folder folder;
+  write_file(folder.path() / "file", "");
+  try {
+    move_to(folder.path() / "file", folder.path() / "nowhere" / "file");
+    ADD_FAILURE() << "there is no such folder";
+  } catch (const write_failure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("nowhere/file: cannot be written"));
+    EXPECT_THAT(failure.what(), HasSubstr("check the path and its permissions"));
+  }
+}
+
 TEST(private_folder, lets_nobody_else_in_where_it_had_to_be_made) {
   using std::filesystem::perms;
   const test::temp_folder folder;

@@ -57,7 +57,7 @@ class played_head {
  private:
   static bus::options loopback() {
     bus::options options;
-    options.listen = "tcp://127.0.0.1:*";
+    options.listen = "tcp://127.0.0.1:0";
     return options;
   }
   std::string instance() {

@@ -30,7 +30,7 @@ void collective::receive(int peer, std::span<std::byte> bytes) {
 /// Makes the transfers that send() and receive() named.
 void collective::carry_out() {
   const std::vector<transfer> sends = std::exchange(sends_, {}), receives = std::exchange(receives_, {});
-  if (failed_) throw collective_failure(-1, "the ranks have lost each other");
+  if (failed_) throw collective_failure("the ranks have lost each other");
   try {
     exchange(sends, receives);
   } catch (...) {

@@ -8,7 +8,6 @@
 //
 // All ranks make the same calls in the same order, each from one thread at a time.
 #pragma once
-#include <chrono>
 #include <cstddef>
 #include <span>
 #include <stdexcept>
@@ -20,11 +19,7 @@ namespace troupe {
 /// The ranks can no longer agree: one is gone, silent or out of step. Every later call fails too.
 class collective_failure : public std::runtime_error {
  public:
-  collective_failure(int peer, const std::string& text) : std::runtime_error(text), peer_(peer) {}
-  int peer() const { return peer_; }  ///< -1: not one of them
-
- private:
-  int peer_;
+  using std::runtime_error::runtime_error;
 };
 
 class collective {

@@ -1,5 +1,5 @@
 #pragma once
-#include <cstdint>
+#include <chrono>
 #include <memory>
 
 #include "transport/collective/collective.hpp"
@@ -9,9 +9,8 @@ namespace troupe {
 
 /// Ranks in processes on any hosts, over TCP by Gloo: for processors without GPUs. They meet, then each listens at
 /// `place.host()` for the others. Neither encrypted nor checked: for one machine, or a network that can be trusted.
-/// `timeout`: of every piece of every call. The process must ignore SIGPIPE. `first_call`: what calls are counted from,
-/// the same on all ranks. Throws collective_failure.
+/// `timeout`: of every piece of every call. The process must ignore SIGPIPE. Throws collective_failure.
 std::unique_ptr<collective> make_gloo_rank(const rank_group& group, meeting_place& place,
-                                           std::chrono::milliseconds timeout, std::uint32_t first_call = 0);
+                                           std::chrono::milliseconds timeout);
 
 }  // namespace troupe

@@ -1,10 +1,12 @@
 #include "transport/collective/meeting.hpp"
 
 #include <netdb.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
@@ -20,7 +22,7 @@ namespace {
 using moment = std::chrono::steady_clock::time_point;
 constexpr std::uint32_t magic = 0x31524b54;  // TKR1
 constexpr std::size_t longest_group_name = 256;
-constexpr std::chrono::milliseconds greeting_time{1000}, between_tries{20};
+constexpr std::chrono::milliseconds greeting_time{1000}, connecting_time{3000}, between_tries{20};
 
 /// Waits in short pieces, so that a stop is seen.
 bool is_ready(int descriptor, short events, moment deadline, const std::stop_token& stop) {
@@ -84,21 +86,6 @@ class connection {
   std::stop_token stop_;
 };
 
-struct address_list {
-  addrinfo* first = nullptr;
-  ~address_list() {
-    if (first) ::freeaddrinfo(first);
-  }
-};
-
-void look_up(const std::string& host, const std::string& port, int flags, address_list& found) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = flags;
-  if (const int code = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found.first); code != 0)
-    refuse("{}: cannot be looked up ({}): name an address of this machine", host, ::gai_strerror(code));
-}
-
 /// Another rank of the group, which has come to rank 0.
 struct visitor {
   int rank = 0;
@@ -125,19 +112,25 @@ std::optional<visitor> accept_visitor(int listener, const rank_group& group, mom
   return visitor{static_cast<int>(*rank), std::move(*word), std::move(to)};
 }
 
-file_descriptor connect_to(const std::string& place, moment deadline, const std::stop_token& stop) {
-  const std::size_t colon = place.rfind(':');
-  if (colon == std::string::npos) refuse("'{}' is no meeting place: it is written host:port", place);
-  address_list found;
-  look_up(place.substr(0, colon), place.substr(colon + 1), AI_NUMERICSERV, found);
-  file_descriptor socket(::socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+file_descriptor connected_to(const socket_address& address, moment deadline, const std::stop_token& stop) {
+  file_descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   int fault = 0;
   socklen_t size = sizeof fault;
-  const bool begun =
-      ::connect(socket.number(), found.first->ai_addr, found.first->ai_addrlen) == 0 || errno == EINPROGRESS;
+  const bool begun = ::connect(socket.number(), address.get(), address.length) == 0 || errno == EINPROGRESS;
   const bool done = begun && is_ready(socket.number(), POLLOUT, deadline, stop) &&
                     ::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &fault, &size) == 0 && fault == 0;
   return done ? std::move(socket) : file_descriptor();
+}
+
+/// At the first address of the place where somebody listens; not open if there is none, or nobody knows the host now.
+file_descriptor connect_to(const std::string& place, moment deadline, const std::stop_token& stop) {
+  const std::size_t colon = place.rfind(':');
+  if (colon == std::string::npos) return {};
+  for (const auto& each : addresses_of(place.substr(0, colon), place.substr(colon + 1), AI_NUMERICSERV)) {
+    const moment soon = std::min(deadline, std::chrono::steady_clock::now() + connecting_time);
+    if (auto socket = connected_to(each, soon, stop); socket.is_open()) return socket;
+  }
+  return {};
 }
 
 /// Everyone's words, as rank 0 tells them; nothing if it is not there or has no time for this group.
@@ -164,24 +157,37 @@ std::vector<std::string> visit_rank_0(const rank_group& group, const std::string
     if (auto words = try_to_visit_rank_0(group, own_word, deadline)) return std::move(*words);
     std::this_thread::sleep_for(between_tries);
   }
-  throw collective_failure(0, fmt::format("rank 0 of {} is not at {}", group.size, group.place));
+  throw collective_failure(fmt::format("rank 0 of {} is not at {}", group.size, group.place));
 }
 
 }  // namespace
 
-meeting_place::meeting_place(std::string host) : host_(std::move(host)) {
-  address_list found;
-  look_up(host_, "0", AI_PASSIVE | AI_NUMERICSERV, found);
-  listener_ = file_descriptor(::socket(found.first->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  const int listener = listener_.number();
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  char port[16] = {};
-  if (!listener_.is_open() || ::bind(listener, found.first->ai_addr, found.first->ai_addrlen) != 0 ||
-      ::listen(listener, 64) != 0 || ::getsockname(listener, reinterpret_cast<sockaddr*>(&bound), &size) != 0 ||
-      ::getnameinfo(reinterpret_cast<sockaddr*>(&bound), size, nullptr, 0, port, sizeof port, NI_NUMERICSERV) != 0)
-    refuse("{}: ranks cannot meet there ({}): name an address of this machine", host_, std::strerror(errno));
-  endpoint_ = fmt::format("{}:{}", host_, port);
+meeting_place::meeting_place(const std::string& name) {
+  auto addresses = addresses_of(name, "0", AI_PASSIVE | AI_NUMERICSERV);
+  if (addresses.empty()) refuse("{}: cannot be looked up: name an address of this machine", name);
+  // On many machines their own name is a loopback first, where no other machine comes.
+  std::stable_partition(addresses.begin(), addresses.end(), [](const auto& each) { return !each.is_loopback(); });
+  const auto found =
+      std::find_if(addresses.begin(), addresses.end(), [this](const auto& each) { return listen(each); });
+  if (found == addresses.end())
+    refuse("{}: ranks cannot meet there ({}): name an address of this machine", name, std::strerror(errno));
+  socket_address bound;
+  bound.length = sizeof bound.bytes;
+  std::array<char, INET6_ADDRSTRLEN + 16> host{};  // and a zone
+  std::array<char, 8> port{};
+  auto* const to = reinterpret_cast<sockaddr*>(&bound.bytes);
+  if (::getsockname(listener_.number(), to, &bound.length) != 0 ||
+      ::getnameinfo(to, bound.length, host.data(), host.size(), port.data(), port.size(),
+                    NI_NUMERICHOST | NI_NUMERICSERV) != 0)
+    refuse("{}: ranks cannot meet there: name another address of this machine", name);
+  host_ = host.data();
+  endpoint_ = fmt::format("{}:{}", name, port.data());
+}
+
+bool meeting_place::listen(const socket_address& at) {
+  listener_ = file_descriptor(::socket(at.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  return listener_.is_open() && ::bind(listener_.number(), at.get(), at.length) == 0 &&
+         ::listen(listener_.number(), 64) == 0;
 }
 
 std::vector<std::string> meeting_place::exchange_words(const rank_group& group, std::string own_word) {
@@ -202,8 +208,7 @@ std::vector<std::string> meeting_place::await_visitors(const rank_group& group, 
   while (missing() < group.size) {
     const bool is_late = std::chrono::steady_clock::now() >= deadline;
     if (is_late || !is_ready(listener_.number(), POLLIN, deadline, group.stop))
-      throw collective_failure(static_cast<int>(missing()),
-                               fmt::format("rank {} of {} did not come to {}", missing(), group.size, endpoint_));
+      throw collective_failure(fmt::format("rank {} of {} did not come to {}", missing(), group.size, endpoint_));
     auto came = accept_visitor(listener_.number(), group, deadline);
     if (!came) continue;
     const auto rank = static_cast<std::size_t>(came->rank);
@@ -213,7 +218,7 @@ std::vector<std::string> meeting_place::await_visitors(const rank_group& group, 
   for (std::size_t rank = 1; rank < connections.size(); ++rank)
     for (const std::string& word : words)
       if (!connections[rank]->send_text(word))
-        throw collective_failure(static_cast<int>(rank), fmt::format("rank {} of {} went away", rank, group.size));
+        throw collective_failure(fmt::format("rank {} of {} went away", rank, group.size));
   return words;
 }
 

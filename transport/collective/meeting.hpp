@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/addresses.hpp"
 #include "base/file_descriptor.hpp"
 
 namespace troupe {
@@ -25,17 +26,18 @@ class meeting_place {
  public:
   static constexpr std::size_t longest_word = 1 << 16;
 
-  /// `host`: an address or name of this machine; the port is any free one. Throws input_error.
-  explicit meeting_place(std::string host);
+  /// `name`: an address or name of this machine; the port is any free one. Throws input_error.
+  explicit meeting_place(const std::string& name);
 
-  const std::string& host() const { return host_; }
-  const std::string& endpoint() const { return endpoint_; }  ///< host:port
+  const std::string& host() const { return host_; }          ///< the address where it listens, in numbers
+  const std::string& endpoint() const { return endpoint_; }  ///< name:port
 
   /// Everyone's words in the order of ranks, each at most `longest_word`. Throws collective_failure where somebody does
   /// not come. Rank 0 uses this place, the others go to `group.place`.
   std::vector<std::string> exchange_words(const rank_group& group, std::string own_word);
 
  private:
+  bool listen(const socket_address& at);
   std::vector<std::string> await_visitors(const rank_group& group, std::string own_word) const;
 
   std::string host_, endpoint_;

@@ -25,6 +25,7 @@ std::unique_ptr<collective> make_nccl_rank(const rank_group&, meeting_place&, in
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <memory>
 #include <string>
 #include <thread>
 #include <utility>
@@ -87,21 +88,22 @@ class nccl_rank final : public collective {
         timeout_(timeout),
         patience_(std::max(timeout, group.patience)) {
     require(library_.cudaSetDevice(device));
-    require(library_.cudaStreamCreate(&stream_));
+    cudaStream_t made = nullptr;
+    require(library_.cudaStreamCreate(&made));
+    stream_.reset(made);
     ncclUniqueId id{};
     if (group.rank == 0) require(library_.ncclGetUniqueId(&id));
     const std::string word = place.exchange_words(group, std::string(id.internal, sizeof id.internal)).front();
-    if (word.size() != sizeof id.internal) throw collective_failure(0, "rank 0 is no NCCL rank");
+    if (word.size() != sizeof id.internal) throw collective_failure("rank 0 is no NCCL rank");
     std::memcpy(id.internal, word.data(), sizeof id.internal);
     ncclConfig_t returning_at_once = NCCL_CONFIG_INITIALIZER;
     returning_at_once.blocking = 0;
     require(library_.ncclCommInitRankConfig(&ranks_, group.size, id, group.rank, &returning_at_once));
-    wait(-1);
+    wait();
   }
   ~nccl_rank() override {
     if (ranks_) library_.ncclCommAbort(ranks_);
     if (buffer_) library_.cudaFree(buffer_);
-    if (stream_) library_.cudaStreamDestroy(stream_);
   }
 
   bool takes_device_memory() const override { return true; }
@@ -123,7 +125,7 @@ class nccl_rank final : public collective {
     const ncclResult_t ended = library_.ncclGroupEnd();  // also after a fault: what follows would be of this group
     require(asked);
     require(ended);
-    wait(receives.empty() ? -1 : receives.front().peer);
+    wait();
   }
 
   /// Up to the first that fails.
@@ -131,10 +133,10 @@ class nccl_rank final : public collective {
     ncclResult_t code = ncclSuccess;
     for (const transfer& each : sends)
       if (is_well(code))
-        code = library_.ncclSend(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_);
+        code = library_.ncclSend(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_.get());
     for (const transfer& each : receives)
       if (is_well(code))
-        code = library_.ncclRecv(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_);
+        code = library_.ncclRecv(each.bytes.data(), each.bytes.size(), ncclUint8, each.peer, ranks_, stream_.get());
     return code;
   }
 
@@ -155,7 +157,7 @@ class nccl_rank final : public collective {
     exchange_on_device(sent, received);  // and waits: a copy into plain memory would wait by itself, and for ever
     for (std::size_t i = 0; i < received.size(); ++i)
       copy(receives[i].bytes.data(), received[i].bytes.data(), received[i].bytes.size(), cudaMemcpyDeviceToHost);
-    wait(-1);
+    wait();
   }
 
   bool are_on_device(std::span<const transfer> transfers) const {
@@ -176,16 +178,16 @@ class nccl_rank final : public collective {
   }
 
   void copy(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind) {
-    require(library_.cudaMemcpyAsync(to, from, bytes, kind, stream_));
+    require(library_.cudaMemcpyAsync(to, from, bytes, kind, stream_.get()));
   }
 
   /// NCCL itself would wait for ever. A peer that does not answer is given up here, and all its transfers with it.
-  void wait(int peer) {
+  void wait() {
     const auto deadline = std::chrono::steady_clock::now() + patience_;
     while (true) {
       ncclResult_t state = ncclSuccess;
       library_.ncclCommGetAsyncError(ranks_, &state);
-      const cudaError_t stream = library_.cudaStreamQuery(stream_);
+      const cudaError_t stream = library_.cudaStreamQuery(stream_.get());
       if (state == ncclSuccess && stream == cudaSuccess) return;
       const bool well = is_well(state) && (stream == cudaSuccess || stream == cudaErrorNotReady);
       const bool late = std::chrono::steady_clock::now() > deadline;
@@ -198,7 +200,7 @@ class nccl_rank final : public collective {
                               : !well         ? library_.cudaGetErrorString(stream)
                               : late          ? "time-out"
                                               : "interrupted";
-      throw collective_failure(peer, fmt::format("a rank of {} is gone or silent ({})", size(), why));
+      throw collective_failure(fmt::format("a rank of {} is gone or silent ({})", size(), why));
     }
   }
 
@@ -206,16 +208,16 @@ class nccl_rank final : public collective {
   static bool is_well(ncclResult_t code) { return code == ncclSuccess || code == ncclInProgress; }
 
   void require(cudaError_t code) const {
-    if (code != cudaSuccess) throw collective_failure(-1, library_.cudaGetErrorString(code));
+    if (code != cudaSuccess) throw collective_failure(library_.cudaGetErrorString(code));
   }
   void require(ncclResult_t code) const {
-    if (!is_well(code)) throw collective_failure(-1, library_.ncclGetErrorString(code));
+    if (!is_well(code)) throw collective_failure(library_.ncclGetErrorString(code));
   }
 
   nccl_library library_;
   int device_;
   std::chrono::milliseconds timeout_, patience_;  ///< patience_: with the call under way
-  cudaStream_t stream_ = nullptr;
+  std::unique_ptr<CUstream_st, decltype(&::cudaStreamDestroy)> stream_{nullptr, library_.cudaStreamDestroy};
   ncclComm_t ranks_ = nullptr;
   std::byte* buffer_ = nullptr;
   std::size_t room_ = 0;

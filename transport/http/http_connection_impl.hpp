@@ -81,7 +81,7 @@ struct growing_body : beast::http::string_body {
   };
 };
 
-/// One client. All of it runs on the strand of its socket, but what says otherwise.
+/// One client. All of it runs on the strand of its socket, except where a comment says otherwise.
 class http_connection : public std::enable_shared_from_this<http_connection> {
  public:
   http_connection(socket from, std::shared_ptr<http_shared> shared);

@@ -28,7 +28,8 @@ class http_exchange {
   virtual void on_sent(std::function<void()> then) = 0;
   virtual void end_stream() = 0;
 
-  /// Called once if the client goes before the answer is complete; at once if it has gone. From any thread.
+  /// Called once if the client goes before all of the answer was sent; at once if nobody listens any more, since it has
+  /// gone or has all of it. From any thread.
   virtual void on_gone(std::function<void()> then) = 0;
   virtual const std::string& id() const = 0;
 

@@ -75,8 +75,7 @@ http_request unfinished_request(const request_head& parsed, std::string_view unp
   for (std::size_t end = 0; (end = unparsed.find("\r\n")) != unparsed.npos; unparsed.remove_prefix(end + 2)) {
     const std::string_view line = unparsed.substr(0, end);
     const std::size_t colon = line.find(": ");
-    if (colon != line.npos)
-      request.headers.emplace_back(lower_case(std::string(line.substr(0, colon))), line.substr(colon + 2));
+    if (colon != line.npos) request.headers.emplace_back(lower_case(line.substr(0, colon)), line.substr(colon + 2));
   }
   return request;
 }

@@ -8,10 +8,10 @@
 
 #include <pthread.h>
 #include <sys/epoll.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/random_hex.hpp"
 #include "transport/zmq/bus_impl.hpp"
 #include "transport/zmq/endpoint.hpp"
 
@@ -22,13 +22,6 @@ using namespace std::chrono_literals;
 
 constexpr auto last_words = 1s;
 constexpr std::string_view ipc_prefix = "ipc://";
-
-detail::instance_id random_instance() {
-  detail::instance_id id{};
-  while (::getrandom(id.data(), sizeof id, 0) != static_cast<ssize_t>(sizeof id)) {
-  }
-  return id;
-}
 
 void check_options(const bus::options& options) {
   if (options.listen.empty()) return;
@@ -77,7 +70,7 @@ bool bus::is_client(link_id link) const {
 }
 
 bus::impl::impl(options chosen, events handlers)
-    : options_(std::move(chosen)), handlers_(std::move(handlers)), instance_(random_instance()) {
+    : options_(std::move(chosen)), handlers_(std::move(handlers)), instance_{random_number(), random_number()} {
   check_options(options_);
   zmq_ctx_set(context_.handle(), ZMQ_MAX_SOCKETS, 16384);
   if (!options_.listen.empty()) listen();

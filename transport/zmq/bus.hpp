@@ -28,23 +28,11 @@
 #include <stop_token>
 #include <string>
 
-#include "base/strong_id.hpp"
 #include "transport/zmq/curve.hpp"
 #include "transport/zmq/frame.hpp"
+#include "transport/zmq/link.hpp"
 
 namespace troupe {
-
-/// One other process as this process' bus knows it. Never used again within a process.
-using link_id = strong_id<struct link_tag, std::uint64_t>;
-constexpr link_id no_link{0};
-
-/// Why a link is not usable any more.
-struct link_end {
-  std::string why;
-  bool is_other_version =
-      false;                ///< the other side speaks another version: the next link to it would end like that too
-  bool is_goodbye = false;  ///< the other side has closed it; it may take a new one
-};
 
 enum class send_status : std::uint8_t {
   queued,
@@ -61,7 +49,7 @@ enum class dialing : std::uint8_t {
 class bus {
  public:
   struct options {
-    std::string listen;     ///< tcp://host:port or ipc://path; port 0 or *: any free one; empty: nobody connects to us
+    std::string listen;     ///< tcp://host:port or ipc://path; port 0: any free one; empty: nobody connects to us
     bool insecure = false;  ///< allows to listen beyond loopback without keys
     std::optional<curve_keys> keys;  ///< of this process; then every link is encrypted
     frame_limits limits;

@@ -124,35 +124,51 @@ void bus::impl::read_dealer_monitor(link_id id) {
   for (link* from = find(id); from != nullptr && from->monitor; from = find(id)) {
     const auto event = detail::next_event(from->monitor);
     if (!event) return;
-    if (event->kind == ZMQ_EVENT_DISCONNECTED) {
-      // Reads what came before the connection ended, as the socket goes now.
-      read_dealer(id);
-      if (find(id) != from) return;
-      hang_up(*from);
-      return redial_later(*from);
-    }
-    // libzmq asks a name for one kind of address and takes the first: the listener may have the other kind.
-    if (event->kind == ZMQ_EVENT_CONNECT_RETRIED && detail::names_a_host(from->endpoint)) {
-      from->by_ipv6 = !from->by_ipv6;
-      hang_up(*from);
-      return redial_later(*from);
-    }
-    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_AUTH && event->value == not_allowed)
-      return shut(*from,
-                  {fmt::format("{} refuses this process' key: a node needs the head's own cluster.key; a client's "
-                               "clients/NAME.pub must lie beside the head's",
-                               from->endpoint)},
-                  false);
-    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL && event->value == mechanism_mismatch)
-      return shut(*from, {other_mechanism(from->endpoint)}, false);
-    // If the mechanisms differ, the side that sees the other's greeting first ends the connection, and libzmq then does
-    // not tell us which mechanism the other side has.
-    if (event->kind == ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL && (event->value == EPIPE || event->value == ECONNRESET) &&
-        now_ >= from->ask_mechanism_at) {
-      from->ask_mechanism_at = now_ + between_asking;
-      suspicions_.push_back({id, from->endpoint});
-    }
+    note_event(*from, *event);
   }
+}
+
+/// `from` may be gone after it.
+void bus::impl::note_event(link& from, const detail::socket_event& event) {
+  switch (event.kind) {
+    case ZMQ_EVENT_DISCONNECTED:
+      return note_disconnected(from);
+    case ZMQ_EVENT_CONNECT_RETRIED:
+      // libzmq asks a name for one kind of address and takes the first: the listener may have the other kind.
+      if (!detail::names_a_host(from.endpoint)) return;
+      from.by_ipv6 = !from.by_ipv6;
+      hang_up(from);
+      return redial_later(from);
+    case ZMQ_EVENT_HANDSHAKE_FAILED_AUTH:
+      if (event.value == not_allowed)
+        shut(from,
+             {fmt::format("{} refuses this process' key: a node needs the head's own cluster.key; a client's "
+                          "clients/NAME.pub must lie beside the head's",
+                          from.endpoint)},
+             false);
+      return;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_PROTOCOL:
+      if (event.value == mechanism_mismatch) shut(from, {other_mechanism(from.endpoint)}, false);
+      return;
+    case ZMQ_EVENT_HANDSHAKE_FAILED_NO_DETAIL:
+      // If the mechanisms differ, the side that sees the other's greeting first ends the connection, and libzmq then
+      // does not tell us which mechanism the other side has.
+      if ((event.value != EPIPE && event.value != ECONNRESET) || now_ < from.ask_mechanism_at) return;
+      from.ask_mechanism_at = now_ + between_asking;
+      suspicions_.push_back({from.id, from.endpoint});
+      return;
+    default:
+      return;
+  }
+}
+
+/// Reads what came before the connection ended, as the socket goes now.
+void bus::impl::note_disconnected(link& from) {
+  const link_id id = from.id;
+  read_dealer(id);
+  if (find(id) != &from) return;
+  hang_up(from);
+  redial_later(from);
 }
 
 std::optional<bus::impl::suspicion> bus::impl::next_suspicion() {

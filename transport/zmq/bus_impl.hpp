@@ -1,5 +1,4 @@
 #pragma once
-#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -8,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <unordered_map>
@@ -129,6 +129,8 @@ class bus::impl {
   void redial_due();
   void read_dealer(link_id id);
   void read_dealer_monitor(link_id id);
+  void note_event(link& from, const detail::socket_event& event);
+  void note_disconnected(link& from);
   std::optional<suspicion> next_suspicion();
   void ask_elsewhere(const suspicion& suspect);
   void ask_mechanism(const suspicion& suspect);

@@ -5,7 +5,7 @@
 // optionals, pairs and other described structs.
 //
 // What a decode may cost is bounded by its input: a vector reserves no more elements than the bytes that are left could
-// hold, each at its least size, and nesting ends at `codec_max_depth`.
+// hold, each at its least size. No message holds others of its own type, so nesting ends with the types.
 //
 // Heavy: for .cpp files.
 #pragma once
@@ -37,18 +37,15 @@ enum class codec_error : std::uint8_t {
   too_short,     ///< ends before its fields do
   wrong_length,  ///< a vector or string that cannot fit into what is left
   wrong_value,   ///< a bool that is neither 0 nor 1, an enum beyond its last enumerator
-  too_deep,
   trailing_bytes,
   no_memory
 };
 constexpr std::string_view name_of(codec_error error) {
-  constexpr std::string_view names[] = {
-      "ends too early",     "holds a length that cannot be", "holds a value that cannot be",
-      "is nested too deep", "goes on after its end",         "needs too much memory"};
+  constexpr std::string_view names[] = {"ends too early", "holds a length that cannot be",
+                                        "holds a value that cannot be", "goes on after its end",
+                                        "needs too much memory"};
   return names[static_cast<std::size_t>(error)];
 }
-
-constexpr int codec_max_depth = 32;
 
 template <described T>
 std::vector<std::byte> encode(const T& message);
@@ -94,14 +91,9 @@ class codec_reader : public cereal::InputArchive<codec_reader, cereal::AllowEmpt
     return static_cast<std::size_t>(count);
   }
   std::size_t left() const { return left_.size(); }
-  void enter() {
-    if (++depth_ > codec_max_depth) throw codec_failure{codec_error::too_deep};
-  }
-  void leave() { --depth_; }
 
  private:
   std::span<const std::byte> left_;
-  int depth_ = 0;
 };
 
 template <class T>
@@ -273,9 +265,7 @@ void save(codec_writer& to, const T& message) {
 }
 template <described T>
 void load(codec_reader& from, T& message) {
-  from.enter();
   std::apply([&](auto&... fields) { (load_one(from, fields), ...); }, message.fields());
-  from.leave();
 }
 
 }  // namespace detail

@@ -10,7 +10,6 @@
 #include <stdexcept>
 #include <string_view>
 #include <system_error>
-#include <utility>
 
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -21,6 +20,7 @@
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/paths.hpp"
+#include "base/whole_file.hpp"
 
 namespace troupe {
 namespace {
@@ -31,11 +31,11 @@ constexpr std::size_t printed_key = 40;
 constexpr std::size_t longest_file = 4096;
 
 void make_key_folder(const fs::path& folder) {
-  if (is_folder(folder)) return;
-  std::error_code fault;
-  fs::create_directories(folder, fault);
-  if (fault) refuse("{}: cannot be made: {}", folder.string(), fault.message());
-  fs::permissions(folder, fs::perms::owner_all, fault);
+  try {
+    make_private_folder(folder);
+  } catch (const write_failure& fault) {
+    refuse("{}", fault.what());
+  }
 }
 
 void refuse_existing(const fs::path& file) {
@@ -141,10 +141,8 @@ curve_keys read_private(const fs::path& file) {
 }
 
 std::vector<fs::path> client_files(const fs::path& folder) {
-  std::vector<fs::path> files;
-  std::error_code fault;
-  for (fs::directory_iterator at(folder, fault), end; !fault && at != end; at.increment(fault))
-    if (at->path().extension() == ".pub") files.push_back(at->path());
+  std::vector<fs::path> files = entries_of(folder);
+  std::erase_if(files, [](const fs::path& file) { return file.extension() != ".pub"; });
   return files;
 }
 

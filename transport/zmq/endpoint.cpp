@@ -1,19 +1,15 @@
 #include "transport/zmq/endpoint.hpp"
 
 #include <algorithm>
-#include <cctype>
-#include <cstdint>
 #include <cstring>
 #include <string_view>
 
-#include <arpa/inet.h>
-#include <netdb.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
-#include "base/number_in.hpp"
+#include "base/host_port.hpp"
 #include "transport/zmq/bus.hpp"
 
 namespace troupe {
@@ -21,43 +17,19 @@ namespace {
 
 constexpr std::string_view tcp = "tcp://", ipc = "ipc://";
 
-/// The host of tcp://host:port, without the brackets of an IPv6 address.
-std::string_view host_of(std::string_view endpoint) {
-  std::string_view host = endpoint.substr(tcp.size());
-  host = host.substr(0, host.rfind(':'));
-  if (host.starts_with('[') && host.ends_with(']')) host = host.substr(1, host.size() - 2);
-  return host;
-}
-
-bool is_port(std::string_view text) {
-  return text == "*" || number_in<std::uint16_t>(text);
-}
-
-bool is_host(std::string_view text) {
-  return !text.empty() && std::all_of(text.begin(), text.end(), [](unsigned char c) {
-    return std::isalnum(c) != 0 || std::string_view("-._:%*").find(static_cast<char>(c)) != std::string_view::npos;
-  });
-}
-
 }  // namespace
 
 bool is_loopback(const std::string& endpoint) {
   if (endpoint.starts_with(ipc)) return true;
-  if (!endpoint.starts_with(tcp)) return false;
-  const std::string host(host_of(endpoint));
-  if (host == "localhost") return true;
-  in_addr four{};
-  if (::inet_pton(AF_INET, host.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
-  in6_addr six{};
-  return ::inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+  const auto place = split_endpoint(endpoint);
+  return place && is_loopback_host(place->host);
 }
 
 namespace detail {
 
 bool names_a_host(const std::string& endpoint) {
-  if (!endpoint.starts_with(tcp) || is_for_ipv6(endpoint)) return false;
-  in_addr four{};
-  return ::inet_pton(AF_INET, std::string(host_of(endpoint)).c_str(), &four) != 1;
+  const auto place = split_endpoint(endpoint);
+  return place && !is_for_ipv6(endpoint) && !is_numeric_host(place->host);
 }
 
 bool is_for_ipv6(const std::string& endpoint) {
@@ -71,42 +43,39 @@ void check_endpoint(const std::string& endpoint) {
              sizeof(sockaddr_un::sun_path) - 1);
     return;
   }
+  if (split_endpoint(endpoint)) return;
   const auto colon = endpoint.rfind(':');
-  if (!endpoint.starts_with(tcp) || colon < tcp.size() || !is_host(host_of(endpoint)) ||
-      !is_port(std::string_view(endpoint).substr(colon + 1)))
-    refuse("{}: not an address: write tcp://host:port or ipc://path", endpoint);
-  if (host_of(endpoint).find(':') != std::string_view::npos && endpoint[tcp.size()] != '[')
-    refuse("{}: an IPv6 address needs brackets: tcp://[{}]{}", endpoint, host_of(endpoint), endpoint.substr(colon));
+  if (endpoint.starts_with(tcp) && colon > tcp.size()) {
+    const std::string host = endpoint.substr(tcp.size(), colon - tcp.size()), port = endpoint.substr(colon);
+    if (split_endpoint("tcp://[" + host + "]" + port))
+      refuse("{}: an IPv6 address needs brackets: tcp://[{}]{}", endpoint, host, port);
+  }
+  refuse("{}: not an address: write tcp://host:port or ipc://path", endpoint);
 }
 
 std::string bindable(const std::string& endpoint) {
-  if (!endpoint.starts_with(tcp) || host_of(endpoint) != "localhost") return endpoint;
-  return "tcp://127.0.0.1" + endpoint.substr(endpoint.rfind(':'));
+  const auto place = split_endpoint(endpoint);
+  return place && place->host == "localhost" ? "tcp://127.0.0.1:" + std::to_string(place->port) : endpoint;
 }
 
 bool someone_listens(const std::string& ipc_endpoint) {
-  return with_address_of(ipc_endpoint, [](int family, const sockaddr* address, socklen_t length) {
-    const file_descriptor probe(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-    return ::connect(probe.number(), address, length) == 0;
-  });
+  const socket_address address = addresses_at(ipc_endpoint).front();
+  const file_descriptor probe(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return ::connect(probe.number(), address.get(), address.length) == 0;
 }
 
-bool with_address_of(const std::string& endpoint,
-                     const std::function<bool(int family, const sockaddr* address, socklen_t length)>& will_do) {
+std::vector<socket_address> addresses_at(const std::string& endpoint) {
   if (endpoint.starts_with(ipc)) {
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::memcpy(address.sun_path, endpoint.data() + ipc.size(), endpoint.size() - ipc.size());
-    return will_do(AF_UNIX, reinterpret_cast<const sockaddr*>(&address), sizeof address);
+    sockaddr_un path{};
+    path.sun_family = AF_UNIX;
+    std::memcpy(path.sun_path, endpoint.data() + ipc.size(), endpoint.size() - ipc.size());
+    socket_address address;
+    std::memcpy(&address.bytes, &path, sizeof path);
+    address.length = sizeof path;
+    return {address};
   }
-  addrinfo wanted{}, *found = nullptr;
-  wanted.ai_socktype = SOCK_STREAM;
-  const std::string host(host_of(endpoint)), port = endpoint.substr(endpoint.rfind(':') + 1);
-  if (::getaddrinfo(host.c_str(), port.c_str(), &wanted, &found) != 0) return false;
-  const addrinfo* each = found;
-  while (each != nullptr && !will_do(each->ai_family, each->ai_addr, each->ai_addrlen)) each = each->ai_next;
-  ::freeaddrinfo(found);
-  return each != nullptr;
+  const auto place = split_endpoint(endpoint);
+  return place ? addresses_of(place->host, std::to_string(place->port)) : std::vector<socket_address>();
 }
 
 }  // namespace detail

@@ -1,8 +1,8 @@
 #pragma once
-#include <functional>
 #include <string>
+#include <vector>
 
-#include <sys/socket.h>
+#include "base/addresses.hpp"
 
 namespace troupe::detail {
 
@@ -16,8 +16,7 @@ bool is_for_ipv6(const std::string& endpoint);
 std::string bindable(const std::string& endpoint);
 /// Whether a process listens at an ipc:// path: libzmq would take its place without a word.
 bool someone_listens(const std::string& ipc_endpoint);
-/// Tries the addresses that an endpoint stands for, until one will do. False: none did.
-bool with_address_of(const std::string& endpoint,
-                     const std::function<bool(int family, const sockaddr* address, socklen_t length)>& will_do);
+/// What an endpoint stands for; nothing if its host cannot be looked up.
+std::vector<socket_address> addresses_at(const std::string& endpoint);
 
 }  // namespace troupe::detail

@@ -1,8 +1,9 @@
 // What travels between processes: a fixed header, a body (a message's fields), and at times an attachment (activations,
 // pieces of files) that is neither copied nor parsed on the way.
 //
-// Goals: everything is checked before anything is believed: magic, version, kind, both lengths against what arrived and
-// against a limit, and that the sender's count goes up (a frame that is played again is refused).
+// Goals: everything is checked before anything is believed: magic, version, both lengths against what arrived and
+// against a limit, and that the sender's count goes up (a frame that is played again is refused). Kinds are for whoever
+// gets the frame.
 #pragma once
 #include <cstddef>
 #include <cstdint>

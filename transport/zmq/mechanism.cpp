@@ -1,9 +1,9 @@
 #include "transport/zmq/mechanism.hpp"
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <string_view>
-#include <utility>
 
 #include <sys/socket.h>
 #include <sys/time.h>
@@ -24,9 +24,10 @@ constexpr auto patience = std::chrono::milliseconds(200);
 class connection {
  public:
   explicit connection(const std::string& endpoint) {
-    is_connected_ = with_address_of(endpoint, [this](int family, const sockaddr* address, socklen_t length) {
-      socket_ = file_descriptor(::socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0));
-      return allow_what_is_left(SO_SNDTIMEO) && ::connect(socket_.number(), address, length) == 0;
+    const auto addresses = addresses_at(endpoint);
+    is_connected_ = std::any_of(addresses.begin(), addresses.end(), [this](const socket_address& each) {
+      socket_ = file_descriptor(::socket(each.family(), SOCK_STREAM | SOCK_CLOEXEC, 0));
+      return allow_what_is_left(SO_SNDTIMEO) && ::connect(socket_.number(), each.get(), each.length) == 0;
     });
   }
 

@@ -1,6 +1,5 @@
 // The two directions of a link, without a socket: what was sent and is not confirmed, and what has come.
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -41,7 +40,6 @@ class send_window {
 
   std::uint64_t first_kept() const { return confirmed_ + 1; }
   bool empty() const { return kept_.empty(); }
-  std::uint64_t bytes() const { return bytes_; }
 
  private:
   // So that tiny frames are not free.

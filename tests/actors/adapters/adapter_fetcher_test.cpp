@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "actors/adapters/adapter_files.hpp"
+#include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -295,7 +296,7 @@ TEST_F(fetcher, gives_up_what_the_head_has_not_or_has_otherwise_and_goes_on_with
     answer(head_.take<want_piece>());
     return head_.take<adapter_prepared>().error;
   };
-  const auto is_of_another_length = testing::HasSubstr("came with another length than the head said");
+  const auto is_of_another_length = testing::HasSubstr("came with another length than was said");
   EXPECT_THAT(fault_with([this](const want_piece& asked) {
                 tell(actor_, adapter_piece{asked.sha256, asked.file, asked.offset, "it was unloaded"});
               }),

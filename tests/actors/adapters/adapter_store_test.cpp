@@ -1,5 +1,6 @@
 #include "actors/adapters/adapter_store.hpp"
 
+#include "cluster/journal/journal.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/transport/zmq/peer.hpp"
 

@@ -7,7 +7,7 @@ namespace {
 
 class router : public testing::Test {
  protected:
-  router() : actor_(spawn_router(system_, {.policy = {}, .most_parked = 2, .patience = std::chrono::milliseconds(1)})) {
+  router() : actor_(spawn_router(system_, {.most_parked = 2, .patience = std::chrono::milliseconds(1)})) {
     for (const std::uint32_t id : {0u, 1u}) tell(actor_, replica_added{replica_id(id), replica(id).handle()});
   }
   ~router() override { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
@@ -21,6 +21,7 @@ class router : public testing::Test {
     state.load.running = waiting > 0 ? 8 : 0;
     state.load.max_sequences = 8;
     state.load.max_waiting = 4;
+    state.load.received = ++reports_ * 1000;  // all that was sent to it
     state.load.unloadable = std::move(unloadable);
     tell(actor_, std::move(state));
   }
@@ -62,6 +63,7 @@ class router : public testing::Test {
   caf::actor_system system_{config_};
   mock<scheduler_actor> first_{system_}, second_{system_};
   mock<sink_actor> sink_{system_};
+  std::uint64_t reports_ = 0;
   router_actor actor_;
 };
 
@@ -141,7 +143,7 @@ TEST_F(router, refuses_each_request_that_has_waited_too_long) {
 }
 
 TEST_F(router, refuses_a_request_that_was_not_due_yet_when_its_timer_ran_first) {
-  const router_actor patient = spawn_router(system_, {.policy = {}, .patience = std::chrono::milliseconds(300)});
+  const router_actor patient = spawn_router(system_, {.patience = std::chrono::milliseconds(300)});
   tell(patient, replica_added{replica_id(0), first_.handle()});
   tell(patient, request(1));
   EXPECT_EQ(sink_.take<request_refused>().request, request_id(1));
@@ -149,7 +151,7 @@ TEST_F(router, refuses_a_request_that_was_not_due_yet_when_its_timer_ran_first) 
 }
 
 TEST_F(router, refuses_at_once_where_there_is_no_replica_that_could_come_back) {
-  const router_actor patient = spawn_router(system_, {.policy = {}, .patience = std::chrono::hours(1)});
+  const router_actor patient = spawn_router(system_, {.patience = std::chrono::hours(1)});
   tell(patient, request(1));
   EXPECT_EQ(sink_.take<request_refused>().cause, refusal_cause::unavailable);
   caf::anon_send_exit(patient, caf::exit_reason::user_shutdown);

@@ -110,7 +110,7 @@ TEST_F(cluster_commands, make_keys_and_overwrite_none) {
   EXPECT_NE(made.out.find("keys = \"" + path("keys").string() + "\" in [cluster]"), std::string::npos) << made.out;
   EXPECT_TRUE(std::filesystem::exists(path("keys") / "client.key"));
   refused({"keygen", "--out", path("keys").string()}, "is there already");
-  refused({"keygen", "--out", path(std::string(300, 'k')).string()}, "cannot be made");
+  refused({"keygen", "--out", path(std::string(300, 'k')).string()}, "cannot be written");
   EXPECT_EQ(run({"keygen", "--out", path("keys").string(), "--client", "ann"}).code, 0);
   EXPECT_TRUE(std::filesystem::exists(path("keys") / "clients" / "ann.pub"));
 }

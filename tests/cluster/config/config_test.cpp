@@ -236,6 +236,10 @@ TEST(config, checks_layers_that_were_placed_by_hand) {
             std::string::npos);
 }
 
+TEST(config, knows_a_loopback_however_it_is_written) {
+  EXPECT_EQ(refusal(with("listen = \"tcp://[0:0:0:0:0:0:0:1]:7700\"\n")), "");
+}
+
 TEST(config, lets_a_cluster_be_open_with_keys_or_when_told) {
   EXPECT_EQ(refusal(with("listen = \"tcp://10.0.0.1:7700\"\nkeys = \"k\"\n")), "");
   EXPECT_EQ(refusal(with("listen = \"tcp://10.0.0.1:7700\"\ninsecure = true\n")), "");

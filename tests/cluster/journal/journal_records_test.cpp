@@ -48,8 +48,8 @@ TEST_F(journal_records, finds_the_events_before_a_number) {
   for (int i = 1; i <= 5; ++i) (void)book->append_event("f", "metrics", std::to_string(i));
   const auto before = book->events_before("f", 5, 2);
   ASSERT_EQ(before.size(), 2u);
-  EXPECT_EQ(before[0].number, 3u);
-  EXPECT_EQ(before[1].text, "4");
+  EXPECT_EQ(before[0].text, "4");
+  EXPECT_EQ(before[1].number, 3u);
   EXPECT_TRUE(book->events_before("f", 1, 2).empty());
 }
 

@@ -100,7 +100,7 @@ TEST_F(the_journal, takes_a_batch_without_lines_for_done) {
 TEST_F(the_journal, lists_the_newest_first) {
   open();
   for (const char* id : {"a", "b", "c"}) accepted(id, 1);
-  const auto jobs = book->list(2);
+  const auto jobs = book->list({.limit = 2});
   ASSERT_EQ(jobs.size(), 2u);
   EXPECT_EQ(jobs[0].spec.id, "c");
   EXPECT_EQ(book->unfinished().front().spec.id, "a");
@@ -109,35 +109,35 @@ TEST_F(the_journal, lists_the_newest_first) {
 TEST_F(the_journal, lists_what_is_older_than_a_job) {
   open();
   for (const char* id : {"a", "b", "c", "d"}) accepted(id, 1);
-  const auto older = book->list(2, "batch", {}, "d");
+  const auto older = book->list({.limit = 2, .kind = "batch", .after = "d"});
   ASSERT_EQ(older.size(), 2u);
   EXPECT_EQ(older[0].spec.id, "c");
   EXPECT_EQ(older[1].spec.id, "b");
-  EXPECT_EQ(book->list(2, {}, "tenant", "b").size(), 1u);
-  EXPECT_TRUE(book->list(2, {}, {}, "a").empty());
-  EXPECT_TRUE(book->list(2, {}, {}, "none").empty());
+  EXPECT_EQ(book->list({.limit = 2, .tenant = "tenant", .after = "b"}).size(), 1u);
+  EXPECT_TRUE(book->list({.limit = 2, .after = "a"}).empty());
+  EXPECT_TRUE(book->list({.limit = 2, .after = "none"}).empty());
 }
 
 TEST_F(the_journal, lists_as_many_of_a_kind_whatever_is_newer) {
   open();
   ASSERT_TRUE(book->create_job(spec_of("tune", 0, "fine-tune")).ok());
   for (const char* id : {"a", "b", "c"}) accepted(id, 1);
-  const auto tunes = book->list(2, "fine-tune");
+  const auto tunes = book->list({.limit = 2, .kind = "fine-tune"});
   ASSERT_EQ(tunes.size(), 1u);
   EXPECT_EQ(tunes[0].spec.id, "tune");
-  EXPECT_EQ(book->list(2, "batch").size(), 2u);
-  EXPECT_TRUE(book->list(2, "other").empty());
+  EXPECT_EQ(book->list({.limit = 2, .kind = "batch"}).size(), 2u);
+  EXPECT_TRUE(book->list({.limit = 2, .kind = "other"}).empty());
 }
 
 TEST_F(the_journal, lists_as_many_of_a_tenant_whatever_is_newer) {
   open();
   for (const char* id : {"a", "b", "c"})
     ASSERT_TRUE(book->create_job({id, "batch", *id == 'a' ? "ann" : "", "{}", 1}).ok());
-  const auto hers = book->list(2, {}, "ann");
+  const auto hers = book->list({.limit = 2, .tenant = "ann"});
   ASSERT_EQ(hers.size(), 1u);
   EXPECT_EQ(hers[0].spec.id, "a");
-  EXPECT_EQ(book->list(9, "batch", "").size(), 2u) << "of nobody";
-  EXPECT_EQ(book->list(9).size(), 3u);
+  EXPECT_EQ(book->list({.limit = 9, .kind = "batch", .tenant = ""}).size(), 2u) << "of nobody";
+  EXPECT_EQ(book->list({.limit = 9}).size(), 3u);
 }
 
 TEST_F(the_journal, writes_what_is_done_at_once_whole_or_not_at_all) {

@@ -186,12 +186,5 @@ INSTANTIATE_TEST_SUITE_P(corners, the_times_of_a_file,
                          testing::Values(file_times{10, 50}, file_times{10, 600000}, file_times{200, 1200},
                                          file_times{4000, 12000}, file_times{60000, 180000}));
 
-TEST(failure_detector_options, are_refused_where_they_cannot_work) {
-  EXPECT_THROW(failure_detector({.suspect_after = seconds(2), .lost_after = seconds(1)}), input_error);
-  EXPECT_THROW(failure_detector({.suspect_after = seconds(0)}), input_error);
-  EXPECT_THROW(failure_detector({.longest_gap = seconds(0)}), input_error);
-  EXPECT_THROW(failure_detector({.longest_gap = seconds(5)}), input_error);
-}
-
 }  // namespace
 }  // namespace troupe

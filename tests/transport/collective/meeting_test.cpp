@@ -1,15 +1,31 @@
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 
+#include <atomic>
 #include <future>
+#include <string_view>
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
 #include "tests/base/open_files.hpp"
 #include "transport/collective/collective.hpp"
 #include "transport/collective/meeting.hpp"
+
+// The tests' own name server: later.test has an address from the second question on; two.test has two addresses, of
+// which the first is a loopback.
+extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
+  static const auto of_the_machine = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  static std::atomic<bool> was_asked{false};
+  const std::string_view name = host != nullptr ? host : "";
+  if (name == "later.test") return was_asked.exchange(true) ? getaddrinfo("127.0.0.1", port, hints, found) : EAI_AGAIN;
+  if (name != "two.test") return of_the_machine(host, port, hints, found);
+  const int fault = of_the_machine("127.0.0.7", port, hints, found);
+  return fault != 0 ? fault : of_the_machine("0.0.0.0", port, hints, &(*found)->ai_next);
+}
 
 namespace troupe {
 namespace {
@@ -28,6 +44,10 @@ auto come(const rank_group& group, const std::string& word) {
     meeting_place own("127.0.0.1");
     return own.exchange_words(group, word);
   });
+}
+
+std::string port_of(const meeting_place& place) {
+  return place.endpoint().substr(place.endpoint().rfind(':'));
 }
 
 /// A socket that says nothing; none if nobody listens there.
@@ -67,7 +87,7 @@ TEST(meeting_place, a_rank_that_never_comes_is_named) {
     place.exchange_words(group_at(place, "g", 0, 3, milliseconds(1000)), "zero");
     ADD_FAILURE() << "nobody came";
   } catch (const collective_failure& failure) {
-    EXPECT_EQ(failure.peer(), 2) << failure.what();
+    EXPECT_TRUE(std::string(failure.what()).starts_with("rank 2 of 3")) << failure.what();
   }
   EXPECT_THROW(one.get(), collective_failure);
 }
@@ -92,6 +112,39 @@ TEST(meeting_place, a_stop_ends_the_waiting_on_both_sides) {
     EXPECT_THROW(waiting.get(), collective_failure);
     source = {};
   }
+}
+
+TEST(meeting_place, a_host_that_cannot_be_looked_up_now_is_asked_for_again) {
+  meeting_place place("127.0.0.1");
+  rank_group group = group_at(place, "g", 1, 2);
+  group.place = "later.test" + port_of(place);
+  auto one = come(group, "b");
+  EXPECT_EQ(place.exchange_words(group_at(place, "g", 0, 2), "a"), (words{"a", "b"}));
+  EXPECT_EQ(one.get(), (words{"a", "b"}));
+}
+
+TEST(meeting_place, ranks_that_find_no_host_lose_each_other) {
+  meeting_place place("127.0.0.1");
+  for (const char* nowhere : {"no host is called this:1", "no place"}) {
+    rank_group group = group_at(place, "g", 1, 2, milliseconds(50));
+    group.place = nowhere;
+    EXPECT_THROW(place.exchange_words(group, ""), collective_failure) << nowhere;
+  }
+}
+
+TEST(meeting_place, every_address_of_a_host_is_tried) {
+  meeting_place place("127.0.0.1");
+  rank_group group = group_at(place, "g", 1, 2);
+  group.place = "two.test" + port_of(place);
+  auto one = come(group, "b");
+  EXPECT_EQ(place.exchange_words(group_at(place, "g", 0, 2), "a"), (words{"a", "b"}));
+  EXPECT_EQ(one.get(), (words{"a", "b"}));
+}
+
+TEST(meeting_place, is_where_other_machines_come_if_the_host_has_such_an_address) {
+  const meeting_place place("two.test");
+  EXPECT_EQ(place.host(), "0.0.0.0");
+  EXPECT_TRUE(place.endpoint().starts_with("two.test:")) << place.endpoint();
 }
 
 TEST(meeting_place, nonsense_is_refused) {

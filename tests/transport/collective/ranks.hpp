@@ -14,8 +14,7 @@ namespace troupe::test {
 
 using rank_work = std::function<void(collective&)>;
 
-inline std::vector<std::unique_ptr<collective>> make_gloo_ranks_at(std::uint32_t first_call, int size,
-                                                                   std::chrono::milliseconds timeout) {
+inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::chrono::milliseconds timeout) {
   std::vector<std::unique_ptr<meeting_place>> places;
   std::vector<std::unique_ptr<collective>> ranks(static_cast<std::size_t>(size));
   for (int rank = 0; rank < size; ++rank) places.push_back(std::make_unique<meeting_place>("127.0.0.1"));
@@ -29,13 +28,10 @@ inline std::vector<std::unique_ptr<collective>> make_gloo_ranks_at(std::uint32_t
                              .place = places.front()->endpoint(),
                              .patience = std::chrono::seconds(20),
                              .stop = {}};
-      ranks[at] = make_gloo_rank(group, *places[at], timeout, first_call);
+      ranks[at] = make_gloo_rank(group, *places[at], timeout);
     });
   for (std::thread& each : threads) each.join();
   return ranks;
-}
-inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::chrono::milliseconds timeout) {
-  return make_gloo_ranks_at(0, size, timeout);
 }
 
 /// Runs `work` on every rank. Returns each rank's failure; empty if it did not fail.

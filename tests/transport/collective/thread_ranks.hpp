@@ -57,15 +57,15 @@ class thread_rank final : public collective {
     const auto is_gone = [&] { return office_->gone[static_cast<std::size_t>(from.peer)]; };
     const bool in_time =
         office_->changed.wait_until(lock, deadline, [&] { return !box.empty() || is_told() || is_gone(); });
-    if (is_told()) throw collective_failure(-1, "told to stop waiting for the other ranks");
+    if (is_told()) throw collective_failure("told to stop waiting for the other ranks");
     if (box.empty())
       throw collective_failure(
-          from.peer, fmt::format("rank {} of {} {}", from.peer, size(), in_time ? "is gone" : "says nothing"));
+          fmt::format("rank {} of {} {}", from.peer, size(), in_time ? "is gone" : "says nothing"));
     const std::vector<std::byte> bytes = std::move(box.front());
     box.pop_front();
     if (bytes.size() != from.bytes.size())
-      throw collective_failure(from.peer, fmt::format("rank {} of {} sent {} bytes instead of {}", from.peer, size(),
-                                                      bytes.size(), from.bytes.size()));
+      throw collective_failure(
+          fmt::format("rank {} of {} sent {} bytes instead of {}", from.peer, size(), bytes.size(), from.bytes.size()));
     std::copy(bytes.begin(), bytes.end(), from.bytes.begin());
   }
 

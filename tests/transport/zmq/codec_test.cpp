@@ -56,11 +56,6 @@ struct nothings {
   auto fields() { return std::tie(many); }
 };
 
-struct tree {
-  std::vector<tree> children;
-  auto fields() { return std::tie(children); }
-};
-
 template <class T>
 struct just {
   T value{};
@@ -169,15 +164,6 @@ TEST(codec, bools_are_0_or_1_and_enums_end_at_their_last) {
   EXPECT_TRUE(decode<just<colour>>(two));
   EXPECT_EQ(decode<just<colour>>(three).error(), codec_error::wrong_value);
   EXPECT_TRUE(decode<just<open_enum>>(encode(just<std::int16_t>{-5})));
-}
-
-TEST(codec, nesting_ends) {
-  tree root;
-  tree* leaf = &root;
-  for (int depth = 1; depth < codec_max_depth; ++depth) leaf = &leaf->children.emplace_back();
-  EXPECT_TRUE(decode<tree>(encode(root)));
-  leaf->children.emplace_back();
-  EXPECT_EQ(decode<tree>(encode(root)).error(), codec_error::too_deep);
 }
 
 TEST(codec, vectors_of_numbers_are_written_as_they_lie) {

@@ -40,7 +40,7 @@ class ipv6 : public testing::Test {
  protected:
   void SetUp() override {
     try {
-      at_six_.emplace(peer::listening("tcp://[::1]:*"), true);
+      at_six_.emplace(peer::listening("tcp://[::1]:0"), true);
     } catch (const input_error&) {
       GTEST_SKIP() << "this machine has no IPv6";
     }
@@ -57,13 +57,13 @@ TEST_F(ipv6, a_name_that_has_no_other_address_connects) {
 }
 
 TEST_F(ipv6, a_name_that_has_both_connects_wherever_somebody_listens) {
-  peer at_four(peer::listening("tcp://127.0.0.1:*"), true);
+  peer at_four(peer::listening("tcp://127.0.0.1:0"), true);
   expect_answers("tcp://both.test" + port_of(*at_six_));
   expect_answers("tcp://both.test" + port_of(at_four));
 }
 
 TEST_F(ipv6, every_address_is_of_both_kinds) {
-  auto options = peer::listening("tcp://*:*");
+  auto options = peer::listening("tcp://*:0");
   options.insecure = true;
   peer everywhere(options, true);
   expect_answers("tcp://[::1]" + port_of(everywhere));

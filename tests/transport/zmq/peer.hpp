@@ -39,7 +39,7 @@ class peer {
     changed_.notify_all();
   }
 
-  static bus::options listening(const std::string& where = "tcp://127.0.0.1:*") {
+  static bus::options listening(const std::string& where = "tcp://127.0.0.1:0") {
     bus::options options;
     options.listen = where;
     return options;

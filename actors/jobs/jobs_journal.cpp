@@ -105,7 +105,7 @@ void jobs_state::post() try {
   constexpr std::size_t shown_jobs = 100;
   posted_ = clock_.now();
   post_due_ = false;
-  parts_.board->post("jobs", list({shown_jobs}));
+  parts_.board->post("jobs", list({.limit = shown_jobs}, false));
 } catch (const journal_failure& failure) {
   note_failure(failure);
   post_due_ = true;

@@ -1,0 +1,24 @@
+#pragma once
+#include <string>
+#include <vector>
+
+#include <sys/socket.h>
+
+namespace troupe {
+
+/// A socket's address of any kind.
+struct socket_address {
+  sockaddr_storage bytes{};
+  socklen_t length = 0;
+
+  int family() const { return bytes.ss_family; }
+  const sockaddr* get() const { return reinterpret_cast<const sockaddr*>(&bytes); }
+  /// Whether only this machine reaches it.
+  bool is_loopback() const;
+};
+
+/// What a host stands for, as the machine's resolver orders it; nothing if it is not known, or cannot be looked up now.
+/// An empty host: every address of this machine. `flags`: those of getaddrinfo (AI_PASSIVE for whoever listens there).
+std::vector<socket_address> addresses_of(const std::string& host, const std::string& port, int flags = 0);
+
+}  // namespace troupe

@@ -1,0 +1,24 @@
+#pragma once
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace troupe {
+
+struct host_port {
+  std::string host;  ///< without the brackets of IPv6
+  int port = 0;
+};
+
+/// "host:port", "[::1]:80" or "*:80".
+std::optional<host_port> split_host_port(std::string_view text);
+/// The part after tcp://; nothing for other endpoints.
+std::optional<host_port> split_endpoint(std::string_view text);
+
+bool is_loopback_host(const std::string& host);
+bool is_numeric_host(const std::string& host);
+/// Whether a text has only characters of names and addresses (% precedes a zone of IPv6), and does not begin
+/// with a dash like an option.
+bool is_host_text(std::string_view text);
+
+}  // namespace troupe

@@ -1,0 +1,36 @@
+#include "base/host_port.hpp"
+
+#include <gtest/gtest.h>
+
+namespace troupe {
+namespace {
+
+TEST(host_port, is_split_at_the_last_colon) {
+  for (const auto& [text, host, port] :
+       {std::tuple("node1:80", "node1", 80), std::tuple("[::1]:0", "::1", 0), std::tuple("*:65535", "*", 65535),
+        std::tuple("[fe80::1%eth0]:7", "fe80::1%eth0", 7)}) {
+    const auto place = split_host_port(text);
+    ASSERT_TRUE(place) << text;
+    EXPECT_EQ(place->host, host);
+    EXPECT_EQ(place->port, port);
+  }
+  for (const char* other : {"", ":", "node1", "node1:", ":80", "::1:80", "[::1]", "[]:80", "node1:65536", "node1:-1",
+                            "node1:*", "-x:80", "a b:80"})
+    EXPECT_FALSE(split_host_port(other)) << other;
+}
+
+TEST(host_port, of_an_endpoint_comes_after_its_kind) {
+  EXPECT_EQ(split_endpoint("tcp://[::1]:7")->host, "::1");
+  for (const char* other : {"node1:80", "udp://node1:80", "ipc:///tmp/x", "tcp://"})
+    EXPECT_FALSE(split_endpoint(other)) << other;
+}
+
+TEST(a_loopback_host, is_reached_from_its_own_machine_alone) {
+  for (const char* own : {"localhost", "127.0.0.1", "127.9.9.9", "::1", "0:0:0:0:0:0:0:1"})
+    EXPECT_TRUE(is_loopback_host(own)) << own;
+  for (const char* other : {"", "*", "0.0.0.0", "::", "127.evil.com", "10.0.0.1", "node1"})
+    EXPECT_FALSE(is_loopback_host(other)) << other;
+}
+
+}  // namespace
+}  // namespace troupe
