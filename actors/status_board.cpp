@@ -5,7 +5,7 @@
 namespace troupe {
 
 /// Puts texts together, since sections are JSON already.
-std::string status_board::members(std::initializer_list<const char*> sections) const {
+std::string status_board::json_of(std::initializer_list<const char*> sections) const {
   std::string members;
   const auto add = [&](const char* name, const std::string& json) {
     members += fmt::format(R"({}"{}":{})", members.empty() ? "" : ",", name, json);

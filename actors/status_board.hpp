@@ -56,7 +56,7 @@ class status_board {
   }
   /// The sections as members of a JSON object: of one that nobody has posted, an empty list. After them come what
   /// `adapters` leaves out and what is wrong with the journal, if these are posted.
-  std::string members(std::initializer_list<const char*> sections) const;
+  std::string json_of(std::initializer_list<const char*> sections) const;
 
   // What other actors work with.
   void post_replica(replica_id replica, replica_figures figures) {

@@ -51,7 +51,6 @@ replica_load scheduler_state::load() const {
   load.blocks = static_cast<std::uint32_t>(blocks_);
   load.free_blocks = static_cast<std::uint32_t>(requests_->decisions().cache().available());
   load.queued_tokens = requests_->decisions().queued_tokens();
-  load.tokens_per_second = meter_.read().tokens_per_second;
   load.adapters = residency_->residents();
   for (const auto& [version, until] : unloadable_) load.unloadable.push_back(version);
   return load;

@@ -61,7 +61,7 @@ json to_json(const replica_figures& figures) {
           {"max_sequences", figures.load.max_sequences},
           {"blocks", figures.load.blocks},
           {"free_blocks", figures.load.free_blocks},
-          {"tokens_per_second", rounded(figures.load.tokens_per_second, 1)},
+          {"tokens_per_second", rounded(figures.meter.tokens_per_second, 1)},
           {"tokens", figures.meter.tokens},
           {"steps", figures.scheduling.steps},
           {"preemptions", figures.scheduling.preemptions},

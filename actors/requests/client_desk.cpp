@@ -143,7 +143,7 @@ void client_desk_state::end_all(link_id link) {
 void client_desk_state::run(incoming<client_command>& command) {
   const std::string& name = command.message.name;
   if (name == "status")
-    return answer(command, {"{" + parts_.board->members({"nodes", "replicas", "adapters", "jobs"}) + "}"});
+    return answer(command, {"{" + parts_.board->json_of({"nodes", "replicas", "adapters", "jobs"}) + "}"});
   if (name == "hello") return answer(command, {hello_json()});
   if (name == "drain") return drain(command);
   const auto pass_to = [&](const auto& actor) {

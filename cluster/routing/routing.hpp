@@ -28,7 +28,6 @@ struct replica_load {
   std::uint32_t max_waiting = 0;              ///< in its queue
   std::uint32_t free_blocks = 0, blocks = 0;  ///< free: also those that are only cached
   std::uint64_t queued_tokens = 0;            ///< of prompts that are not computed yet
-  double tokens_per_second = 0;               ///< recently; 0: unknown
   /// How many requests from this router it has received so far, in order; the router adds what it sent after these.
   std::uint64_t received = 0;
   std::vector<adapter_version> adapters;         ///< resident

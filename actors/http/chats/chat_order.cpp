@@ -98,14 +98,15 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   // An answer that has a form begins with it.
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
   thought_reader thoughts(has_form ? std::string_view() : chat_template);
+  const bool has_special_marks =
+      has_channels(chat_template) || thoughts.has_special_tags() || (has_marks(tools.style) && !tools.offers.empty());
+  if (has_special_marks) order.skip_special = false;
   tool_call_reader calls(tools.style, std::move(tools.offers), tools.most_calls, is_call);
-  if (has_channels(chat_template)) {
-    std::string call;
-    if (!tools.called.empty()) call.append(call_begin).append(tools.called).append(call_body);
-    if (has_form) order.prompts.back().answer_begin = call.empty() ? std::string(final_channel) : call;
-    (void)calls.push(call);      // which the prompt has
-    order.skip_special = false;  // channels are told by them
-  }
+  std::string& begun = order.prompts.back().answer_begin;
+  if (!tools.called.empty())
+    (void)calls.push(begun = begun_call(tools.style, tools.called));
+  else if (has_form && has_channels(chat_template))
+    begun = final_channel;
   return {std::move(order), reply_reader(std::move(thoughts), std::move(calls))};
 }
 

@@ -7,7 +7,7 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view thought_begin = "<think>", thought_end = "</think>";
+constexpr thought_tags usual_tags{"<think>", "</think>"}, mistral_tags{"[THINK]", "[/THINK]"};
 
 std::size_t behind_last_letter(std::string_view text) {
   return text.find_last_not_of(" \t\r\n") + 1;
@@ -15,14 +15,16 @@ std::size_t behind_last_letter(std::string_view text) {
 
 }  // namespace
 
-thought_reader::thought_reader(std::string_view chat_template)
-    : place_(chat_template.find(thought_end) == chat_template.npos ? place::in_answer : place::before) {
+thought_reader::thought_reader(std::string_view chat_template) : tags_(usual_tags) {
+  const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
+  if (has(mistral_tags.end)) tags_ = mistral_tags;
+  place_ = has(tags_.end) ? place::before : place::in_answer;
   if (has_channels(chat_template)) channels_.emplace();
 }
 
 void thought_reader::follow(std::string_view prompt_end) {
   if (channels_) return channels_->follow(prompt_end);
-  const bool is_open = prompt_end.substr(0, behind_last_letter(prompt_end)).ends_with(thought_begin);
+  const bool is_open = prompt_end.substr(0, behind_last_letter(prompt_end)).ends_with(tags_.begin);
   if (place_ == place::before && is_open) place_ = place::inside;
 }
 
@@ -53,10 +55,10 @@ void thought_reader::read(said& to) {
 
 void thought_reader::read_beginning(said& to) {
   const std::string_view text = std::string_view(held_).substr(first_letter(held_));
-  if (text.starts_with(thought_begin)) {
-    held_.erase(0, held_.size() - text.size() + thought_begin.size());
+  if (text.starts_with(tags_.begin)) {
+    held_.erase(0, held_.size() - text.size() + tags_.begin.size());
     place_ = place::inside;
-  } else if (!thought_begin.starts_with(text)) {
+  } else if (!tags_.begin.starts_with(text)) {
     place_ = place::in_answer;
     to.answer = std::exchange(held_, {});
   }
@@ -65,11 +67,11 @@ void thought_reader::read_beginning(said& to) {
 void thought_reader::read_thought(said& to) {
   if (!has_begun_) held_.erase(0, first_letter(held_));
   has_begun_ |= !held_.empty();
-  const std::size_t end = held_.find(thought_end);
-  const std::size_t certain = end == held_.npos ? held_.size() - beginning_of(thought_end, held_) : end;
+  const std::size_t end = held_.find(tags_.end);
+  const std::size_t certain = end == held_.npos ? held_.size() - beginning_of(tags_.end, held_) : end;
   const std::size_t letters = behind_last_letter(std::string_view(held_).substr(0, certain));
   to.thought = held_.substr(0, letters);
-  held_.erase(0, end == held_.npos ? letters : end + thought_end.size());
+  held_.erase(0, end == held_.npos ? letters : end + tags_.end.size());
   if (end != held_.npos) place_ = place::behind;
 }
 

@@ -10,6 +10,10 @@
 
 namespace troupe {
 
+struct thought_tags {
+  std::string_view begin, end;
+};
+
 /// Reads an answer piece by piece. White space around a thought belongs to neither.
 class thought_reader {
  public:
@@ -17,6 +21,8 @@ class thought_reader {
   /// Where the template does not know the tags, all is answer.
   explicit thought_reader(std::string_view chat_template);
 
+  /// Whether the tags are special tokens, which the text must have then.
+  bool has_special_tags() const { return tags_.begin.starts_with('['); }
   /// How the prompt ends, before anything is read: some templates begin the thought.
   void follow(std::string_view prompt_end);
   said push(std::string_view piece);
@@ -30,7 +36,8 @@ class thought_reader {
   void read_answer(said& to);
 
   std::optional<channel_reader> channels_;
-  place place_;
+  thought_tags tags_;
+  place place_ = place::in_answer;
   bool has_begun_ = false;  ///< the thought has a letter
   std::string held_;
 };

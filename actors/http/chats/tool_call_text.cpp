@@ -97,8 +97,10 @@ std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<con
   return call;
 }
 
-std::optional<tool_call> read_addressed_call(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
-  const auto name = take_until(text, call_body);
+std::optional<tool_call> read_addressed_call(std::string_view text, std::string_view body,
+                                             std::span<const tool_offer> offers, bool is_cut) {
+  auto name = take_until(text, body);
+  if (name) name = name->substr(0, name->find("[CALL_ID]"));  // which Mistral's v11 may write; the id is ours to give
   if (!name || !find_offer(offers, *name)) return std::nullopt;
   if (is_at_end(text) && !is_cut) return tool_call{std::string(*name), "{}"};
   const auto arguments = parsed(text);

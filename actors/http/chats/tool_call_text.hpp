@@ -17,8 +17,9 @@ std::optional<tool_call> read_json_call(std::string_view text, std::span<const t
 /// Of a call of which the end is missing: with the arguments as far as they go; none if they have not begun.
 std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<const tool_offer> offers);
 
-/// NAME, call_body (channels.hpp) and the arguments. `is_cut`: the end may be missing.
-std::optional<tool_call> read_addressed_call(std::string_view text, std::span<const tool_offer> offers, bool is_cut);
+/// NAME, `body` and the arguments. `is_cut`: the end may be missing.
+std::optional<tool_call> read_addressed_call(std::string_view text, std::string_view body,
+                                             std::span<const tool_offer> offers, bool is_cut);
 
 /// <function=NAME><parameter=KEY>value</parameter>…</function>. `is_cut`: the end may be missing.
 std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut);

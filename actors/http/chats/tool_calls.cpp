@@ -5,6 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "actors/http/chats/tool_call_text.hpp"
 #include "model/engine/text/channels.hpp"
 #include "model/engine/text/tags.hpp"
@@ -18,8 +20,14 @@ struct call_tags {
   std::string_view opening, closing;
 };
 constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
+constexpr std::string_view mistral_mark = "[TOOL_CALLS]", mistral_body = "[ARGS]";
 call_tags tags_of(tool_style style) {
-  return style == tool_style::channels ? call_tags{call_begin, call_end} : hermes_tags;
+  if (style == tool_style::channels) return {call_begin, call_end};
+  return style == tool_style::named ? call_tags{mistral_mark, ""} : hermes_tags;
+}
+/// What stands between a name and its arguments, of a style with marks.
+std::string_view body_of(tool_style style) {
+  return style == tool_style::channels ? call_body : mistral_body;
 }
 
 /// How an answer looks that is calls alone.
@@ -31,7 +39,7 @@ struct sequence_form {
 };
 const sequence_form& form_of(tool_style style) {
   static constexpr sequence_form bare{{"<|python_tag|>", "<|python_tag|>"}, "", ";", "", ""};
-  static constexpr sequence_form listed{{"[TOOL_CALLS]", "<|tool_call|>"}, "[", ",", "]", "<|/tool_call|>"};
+  static constexpr sequence_form listed{{mistral_mark, "<|tool_call|>"}, "[", ",", "]", "<|/tool_call|>"};
   return style == tool_style::bare ? bare : listed;
 }
 
@@ -56,8 +64,13 @@ tool_style tool_style_of(std::string_view chat_template) {
   if (!has("tools")) return tool_style::none;
   if (has_channels(chat_template)) return tool_style::channels;
   if (has(hermes_tags.opening)) return has("<function=") ? tool_style::nested : tool_style::tagged;
-  if (has("[TOOL_CALLS]") || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
+  if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
+  if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
   return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
+}
+
+std::string begun_call(tool_style style, std::string_view name) {
+  return fmt::format("{}{}{}", tags_of(style).opening, name, body_of(style));
 }
 
 tool_call_reader::tool_call_reader(tool_style style, std::vector<tool_offer> offers, std::size_t most, bool is_call)
@@ -84,7 +97,7 @@ void tool_call_reader::read_tagged() {
       if (at == held_.npos || !held_.starts_with(opening)) return;
       inside_ = true;
     }
-    const std::size_t end = held_.find(closing);
+    const std::size_t end = end_of_call();
     if (end == held_.npos && held_.size() < longest_call) return;
     inside_ = false;
     if (end == held_.npos ||
@@ -95,6 +108,16 @@ void tool_call_reader::read_tagged() {
     }
     held_.erase(0, end + closing.size());
   }
+}
+
+/// Where what closes it begins; npos while it goes on.
+std::size_t tool_call_reader::end_of_call() const {
+  if (style_ != tool_style::named) return held_.find(tags_of(style_).closing);
+  const std::size_t body = held_.find(mistral_body);
+  if (body == held_.npos) return body;
+  const std::size_t arguments = body + mistral_body.size();
+  const std::size_t length = end_of_value(std::string_view(held_).substr(arguments));
+  return length == held_.npos ? length : arguments + length;
 }
 
 /// Between two calls there is only white space, which is not part of the text.
@@ -120,7 +143,7 @@ std::string tool_call_reader::finish(bool is_cut) {
   const auto [opening, closing] = tags_of(style_);
   std::string_view call = rest;
   call.remove_prefix(opening.size());
-  call.remove_suffix(beginning_of(closing, call));
+  if (!closing.empty()) call.remove_suffix(beginning_of(closing, call));
   return take_tagged(call, false) || (is_cut && take_tagged(call, true)) || is_call_ ? std::string() : rest;
 }
 
@@ -148,8 +171,8 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
 }
 
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
-  if (style_ == tool_style::channels) {
-    auto addressed = read_addressed_call(text, offers_, is_cut);
+  if (has_marks(style_)) {
+    auto addressed = read_addressed_call(text, body_of(style_), offers_, is_cut);
     if (addressed) add_call(*std::move(addressed));
     return addressed.has_value();
   }

@@ -11,12 +11,19 @@ enum class tool_style {
   tagged,    ///< Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>
   nested,    ///< Qwen3-Coder: <tool_call><function=…><parameter=…>…</parameter></function></tool_call>
   channels,  ///< gpt-oss: a message to=functions.NAME, whose text is the arguments
+  named,     ///< Mistral from v11 on: [TOOL_CALLS]NAME[ARGS]{…}
   bare,      ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
-  listed     ///< Mistral, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
+  listed     ///< Mistral v3 and v7, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
 };
-constexpr bool has_tags(tool_style style) {
-  return style == tool_style::tagged || style == tool_style::nested || style == tool_style::channels;
+/// Whether special tokens mark calls: then texts must have those tokens, and no form can have the marks.
+constexpr bool has_marks(tool_style style) {
+  return style == tool_style::channels || style == tool_style::named;
 }
+constexpr bool has_tags(tool_style style) {
+  return style == tool_style::tagged || style == tool_style::nested || has_marks(style);
+}
+/// A call up to its arguments, of a style with marks.
+std::string begun_call(tool_style style, std::string_view name);
 /// How models with this chat template write calls.
 tool_style tool_style_of(std::string_view chat_template);
 
@@ -50,6 +57,7 @@ class tool_call_reader {
 
  private:
   void read_tagged();
+  std::size_t end_of_call() const;
   void take_text(std::string_view text);
   void read_sequence();
   bool take_sequence(std::string_view text, bool is_cut);

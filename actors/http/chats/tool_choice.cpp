@@ -177,13 +177,13 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   wishes.style = style;
   if (choice != "auto") {
     if (choice != "required") offers = {named_by(choice, offers)};
-    const bool has_address = style == tool_style::channels && offers.size() == 1;
+    const bool has_address = has_marks(style) && offers.size() == 1;
     // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON. So does one
-    // that has to choose whom to address: its marks are special tokens, which no form can have.
-    if (style == tool_style::none || (style == tool_style::channels && !has_address)) wishes.style = tool_style::bare;
+    // that has to choose whom to address, by marks that no form can have.
+    if (style == tool_style::none || (has_marks(style) && !has_address)) wishes.style = tool_style::bare;
     if (has_address) wishes.called = offers.front().name;
     wishes.form = has_address ? arguments_of(offers.front()) : call_of(std::move(offers), wishes.style);
-  } else if (!offers.empty() && style != tool_style::none && style != tool_style::channels) {
+  } else if (!offers.empty() && style != tool_style::none && !has_marks(style)) {
     wishes.call = free_call_of(wishes.offers, style);
     wishes.strict = strict_calls_of(offers, style);
   }

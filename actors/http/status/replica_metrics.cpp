@@ -48,7 +48,7 @@ constexpr described_value replica_values[] = {
     {"troupe:steps_total", "counter", "Steps of the replica.",
      [](const replica_figures& replica) { return as_double(replica.scheduling.steps); }},
     {"troupe:tokens_per_second", "gauge", "Tokens that the replica answers now.",
-     [](const replica_figures& replica) { return std::round(replica.load.tokens_per_second * 10) / 10; }},
+     [](const replica_figures& replica) { return std::round(replica.meter.tokens_per_second * 10) / 10; }},
     {"troupe:resident_adapters", "gauge", "Adapters that are loaded.",
      [](const replica_figures& replica) { return as_double(replica.load.adapters.size()); }},
     {"troupe:epoch", "gauge", "The number of the replica's life, which no other life had.",

@@ -40,7 +40,7 @@ void show_page(const api_call& call) {
 
 void show_status(const api_call& call) {
   const api_context& context = *call.context;
-  const std::string members = context.board->members({"nodes", "replicas", "adapters", "jobs", "gateway"});
+  const std::string members = context.board->json_of({"nodes", "replicas", "adapters", "jobs", "gateway"});
   call.exchange->reply({.body = fmt::format(R"({{"model":{},{}}})", json_text(context.served.model), members),
                         .headers = {{"cache-control", "no-store"}}});
 }

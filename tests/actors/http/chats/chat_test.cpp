@@ -238,6 +238,31 @@ TEST_F(chat, addresses_the_call_that_is_demanded) {
   EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["tool_calls"][0]["function"]["name"], "look");
 }
 
+TEST_F(chat, begins_the_call_that_is_demanded_with_the_familys_marks) {
+  context_ = 128;
+  start("{% for m in messages %}{{ m.content }}{% endfor %}{% if tools %}[TOOL_CALLS]x[ARGS]{}{% endif %}");
+  json body{{"messages", user("Hi")}, {"tools", {tool("go")}}, {"tool_choice", "required"}};
+  auto answer = post("/v1/chat/completions", body);
+  const auto demanded = gateway_.take<begin_request>();
+  EXPECT_EQ(demanded.engine.sequence.prompt, letters("Hi[TOOL_CALLS]x[ARGS]{}[TOOL_CALLS]go[ARGS]"));
+  give(demanded, "{}", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["tool_calls"][0]["function"],
+            json({{"name", "go"}, {"arguments", "{}"}}));
+  body.erase("tool_choice");
+  answer = post("/v1/chat/completions", body);
+  const auto free = gateway_.take<begin_request>();
+  EXPECT_FALSE(free.skip_special) << "the marks are special tokens";
+  give(free, R"(Hm [TOOL_CALLS]go[ARGS]{"x": 1})", "stop");
+  const json message = answer.get().parsed()["choices"][0]["message"];
+  EXPECT_EQ(message["content"], "Hm ");
+  EXPECT_EQ(message["tool_calls"][0]["function"]["arguments"], R"({"x":1})");
+  answer = post("/v1/chat/completions", {{"messages", user("Hi")}});
+  const auto plain = gateway_.take<begin_request>();
+  EXPECT_TRUE(plain.skip_special);
+  give(plain, "x", "stop");
+  answer.get();
+}
+
 TEST_F(chat, describes_logprobs) {
   start(simple);
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"logprobs", true}, {"top_logprobs", 1}});

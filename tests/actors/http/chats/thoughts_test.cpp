@@ -30,6 +30,7 @@ TEST(thoughts, are_told_from_answers_however_the_text_is_cut) {
               both("Hm, a < b.\n\nSo </b>?", "Yes <think>\n "));
     EXPECT_EQ(read("Hm.\n</think>\nYes", size, "\nassistant: <think>\n"), both("Hm.", "Yes"));
     EXPECT_EQ(read("<think>\n\n</think>\n\nYes", size), both("", "Yes"));
+    EXPECT_EQ(read("[THINK]Hm <think>[/THINK]Yes", size, "", "[THINK][/THINK]"), both("Hm <think>", "Yes"));
   }
 }
 

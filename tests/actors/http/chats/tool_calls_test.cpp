@@ -45,6 +45,17 @@ TEST(tool_calls, may_have_the_familys_mark_before_them) {
   }
 }
 
+/// Mistral's, from v11 on.
+TEST(tool_calls, may_have_their_names_before_them) {
+  const std::string answer =
+      R"(Wait. [TOOL_CALLS]go[ARGS]{"to": "]}"} [TOOL_CALLS]look[CALL_ID]x1[ARGS]{"a": {"b": 1}})";
+  for (std::size_t size = 1; size < 50; ++size)
+    EXPECT_EQ(read(tool_style::named, answer, size),
+              std::pair(std::string("Wait. "), std::string(R"(go({"to":"]}"})look({"a":{"b":1}}))")));
+  for (const char* text : {R"([TOOL_CALLS]fly[ARGS]{})", "[TOOL_CALLS]go", "[TOOL_CALLS]go[ARGS]no JSON"})
+    EXPECT_EQ(read(tool_style::named, text, 3), std::pair(std::string(text), std::string()));
+}
+
 /// Qwen3-Coder's. What is JSON is meant so, but for texts.
 TEST(tool_calls, may_be_written_in_tags) {
   const std::string answer = R"(I go.
@@ -115,6 +126,8 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_cut(tool_style::tagged, "<tool_call>{\"name\": \"go\", \"arguments\": {\"x\": 1}}\n</tool_"),
             R"(|go|{"x":1})");
   EXPECT_EQ(read_cut(tool_style::bare, R"({"name":"go","parameters":{}}; {"name":"look","para)"), "|go|{}|look||cut");
+  EXPECT_EQ(read_cut(tool_style::named, R"(Hm [TOOL_CALLS]go[ARGS]{"to": "a)"), R"(Hm |go|{"to": "a|cut)");
+  EXPECT_EQ(read_cut(tool_style::named, "[TOOL_CALLS]go[ARGS]"), "|go||cut");
   EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{}}, {"na)"), "|go|{}");
   EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{}})"), "|go|{}");
   EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{"to")"), R"(|go|{"to"|cut)");
@@ -180,6 +193,7 @@ TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>\n<function=x>{% endif %}"), tool_style::nested);
   EXPECT_EQ(tool_style_of("{% if tools %}{\"name\": x, \"parameters\": y}{% endif %}"), tool_style::bare);
   EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{% endif %}"), tool_style::listed);
+  EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{{ name }}[ARGS]{% endif %}"), tool_style::named);
   EXPECT_EQ(tool_style_of("{% if tools %}respond with <|tool_call|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if 'tools' in message %}<|tool|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
