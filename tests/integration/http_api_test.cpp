@@ -82,7 +82,7 @@ TEST(http_api, a_batch_that_is_forgotten_leaves_nothing) {
   const auto lines = site.write("in.jsonl", R"({"prompt":"A","max_tokens":2})");
   cluster.run({"submit", "--file", lines.string(), "--out", site.path("out.jsonl").string()});
   const std::string id = json::parse(cluster.run({"jobs", "--json"})).at(0).at("id");
-  const auto beside = cluster.state() / "files" / (id + ".batch");
+  const auto beside = cluster.state() / "files" / (id + ".job");
   std::filesystem::create_directories(beside.parent_path());
   std::ofstream(beside) << "{}";
   EXPECT_EQ(cluster.run({"jobs", "forget", id}), id + ": forgotten\n");

@@ -168,7 +168,7 @@ TEST_F(api_batches, have_outputs_whose_sizes_are_read_once) {
       answer_next("job.outputs", page({}));
     }
     EXPECT_EQ(listing.get().parsed()["data"].size(), 1u);
-    std::filesystem::remove(folder_.path() / "state" / "files" / (id + ".batch"));
+    std::filesystem::remove(folder_.path() / "state" / "files" / (id + ".job"));
   }
 }
 
