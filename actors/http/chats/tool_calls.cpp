@@ -144,7 +144,9 @@ std::string tool_call_reader::finish(bool is_cut) {
   std::string_view call = rest;
   call.remove_prefix(opening.size());
   if (!closing.empty()) call.remove_suffix(beginning_of(closing, call));
-  return take_tagged(call, false) || (is_cut && take_tagged(call, true)) || is_call_ ? std::string() : rest;
+  // Arguments that were left out and those that had not begun look alike where a mark stands before them.
+  const bool is_whole = !(is_cut && has_marks(style_)) && take_tagged(call, false);
+  return is_whole || (is_cut && take_tagged(call, true)) || is_call_ ? std::string() : rest;
 }
 
 /// The calls of a whole answer; none where there is anything else.

@@ -127,6 +127,7 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
             R"(|go|{"x":1})");
   EXPECT_EQ(read_cut(tool_style::bare, R"({"name":"go","parameters":{}}; {"name":"look","para)"), "|go|{}|look||cut");
   EXPECT_EQ(read_cut(tool_style::named, R"(Hm [TOOL_CALLS]go[ARGS]{"to": "a)"), R"(Hm |go|{"to": "a|cut)");
+  EXPECT_EQ(read_cut(tool_style::named, "[TOOL_CALLS]go[ARGS]"), "|go||cut");
   EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{}}, {"na)"), "|go|{}");
   EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{}})"), "|go|{}");
   EXPECT_EQ(read_cut(tool_style::listed, R"([{"name":"go","arguments":{"to")"), R"(|go|{"to"|cut)");
