@@ -134,7 +134,7 @@ json calls_schema(std::vector<described_tool> tools, tool_style style) {
 
 /// The form of arguments alone.
 output_constraint arguments_of(const described_tool& tool) {
-  return {constraint_kind::json_schema, tool.parameters.dump(), "", ""};
+  return {constraint_kind::json_schema, tool.parameters.dump()};
 }
 
 /// The form of an answer that must be a call of one of the tools.
