@@ -353,22 +353,16 @@ struct begin_cluster {
   std::optional<local_worker> local;
 };
 
-/// An operator wants the requests of a worker to go on elsewhere, and its process to end.
-struct drain_node {
-  link_id link;
-  std::uint64_t correlation = 0;
-  std::string name;
-};
-
 /// Scheduler to supervisor: a stage has reported something impossible, so this life is over.
 struct life_rejected {
   replica_life life;
   std::string why;
 };
 
-/// Knows the nodes of the cluster, and makes replicas of its workers.
-using supervisor_actor = actor_of<begin_cluster, incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>,
-                                  link_lost, stage_started, stage_failed, life_rejected, drain_node, wake, stop_now>;
+/// Knows the nodes of the cluster, and makes replicas of its workers. Its command is "drain".
+using supervisor_actor =
+    actor_of<command_call, begin_cluster, incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>,
+             link_lost, stage_started, stage_failed, life_rejected, wake, stop_now>;
 
 // --- clients on the wire ---
 

@@ -146,7 +146,9 @@ class simulated_cluster {
     if (nodes_[node]) tell(nodes_[node]->agent, stop_now{});
   }
   void drain(std::size_t node) {
-    if (head_) tell(head_->supervisor, drain_node{no_link, 0, name_of(node)});
+    if (head_)
+      tell(head_->supervisor,
+           command_call{{"drain", json{{"name", name_of(node)}}.dump()}, [](const command_answer&) {}});
   }
   void stop(std::size_t node, duration time) {
     if (!nodes_[node]) return;
