@@ -174,7 +174,6 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
   parts_.directory->drop_worker(name);
   parts_.directory->expel(gone.link);
   nodes_by_link_.erase(gone.link);
-  tell(gone.worker, stop_now{});
   give_up_worker(name, how);
 }
 

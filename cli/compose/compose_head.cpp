@@ -182,7 +182,6 @@ void head_node::stop() {
   if (http_) http_->stop();
   tell(supervisor_, stop_now{});
   if (worker_) tell(worker_->worker, stop_now{});
-  if (worker_) tell(worker_->fetcher, stop_now{});
   directory_->clear();
   (void)await_ends(farewell_time, front_.gateway, front_.desk, supervisor_);
 }
