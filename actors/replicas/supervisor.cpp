@@ -188,7 +188,7 @@ void supervisor_state::lose_trainer(const std::string& name, life_end how) {
 void supervisor_state::look_at_clock() {
   const instant now = clock_.now();
   if (local_) members_.heard(local_->hello.incarnation, now);
-  for (const auto& lost : members_.tick(now)) lose(lost.name, "no sign of life");
+  for (const std::string& name : members_.tick(now)) lose(name, "no sign of life");
   if (!placement_ && is_assembled(now)) place_all();
   retry_replicas(now);
   post_status();
