@@ -113,7 +113,7 @@ void head_node::listen_to_losses() {
   });
 }
 
-void check_http(const cluster_config& config) {
+void check_http_is_free(const cluster_config& config) {
   if (const auto place = split_host_port(config.http))
     check_http_address({.host = place->host, .port = static_cast<std::uint16_t>(place->port)});
 }
