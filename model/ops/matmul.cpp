@@ -13,6 +13,11 @@ std::int64_t blocks_of(const matmul_args& job) {
   return end_of(job) - job.first_block;
 }
 
+/// Experts' rows are described as integers, too, where they are multiplied as floats.
+bool is_tiled(const matmul_args& job) {
+  return is_integer(job.w.kind) && job.q.together == tall_tile.together;
+}
+
 /// Blocks for one task: so few that there are enough tasks for threads to end together, so many that a task is worth
 /// handing over. Each task reads all rows, so with many rows it should not be small.
 std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
@@ -159,7 +164,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
     fetch_list factors = factors_for(adapters, job, first, last);
     matmul_args product = jobs[job];
     product.read_after = &factors;
-    (product.q.together > 4 ? with.kernels.tiled_matmul : with.kernels.matmul)(product, first, last);
+    (is_tiled(product) ? with.kernels.tiled_matmul : with.kernels.matmul)(product, first, last);
     // Tasks are taken in order, so all A x have been made, or are being made by threads that wait for nobody.
     while (shrunk.load(std::memory_order_acquire) < shrinks) __builtin_ia32_pause();
     for (const auto& adapted : adapters)

@@ -45,10 +45,9 @@ aligned_buffer<float> multiply(const product_case& c, const random_matrix& matri
   args.y_stride = padded_row(c.outs);
   args.bias = c.bias ? bias.data() : nullptr;
   args.accumulate = c.accumulate;
-  if (is_integer(c.kind)) {
-    quantized.assign(pool, x.data(), args.x_stride, c.rows, c.ins, c.bits);
-    args.q = quantized.view();
-  }
+  quantized.begin(c.rows, c.ins, c.bits);  // products of floats must not mind
+  if (is_integer(c.kind)) quantized.assign(pool, x.data(), args.x_stride, c.rows, c.ins, c.bits);
+  args.q = quantized.view();
   if (reference)
     matmul_reference(args);
   else
