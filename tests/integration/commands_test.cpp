@@ -103,7 +103,8 @@ TEST_F(shown_status, has_jobs_that_run_then_those_that_wait_and_of_many_the_firs
 TEST_F(shown_status, comes_again_with_the_speed_of_all_replicas_above_it) {
   auto replicas = json::array();
   for (int i = 0; i < 2; ++i)
-    replicas.push_back({{"replica", i}, {"state", "running"}, {"running", 3}, {"waiting", 1}, {"tokens_per_second", 20}});
+    replicas.push_back(
+        {{"replica", i}, {"state", "running"}, {"running", 3}, {"waiting", 1}, {"tokens_per_second", 20}});
   const json status{{"replicas", replicas}};
   const std::string block = "40 tokens/s, 6 sequences running, 2 waiting\n\n" + said(status, {"status"});
   EXPECT_EQ(said(status, {"top", "--blocks", "2"}), block + "\n" + block);

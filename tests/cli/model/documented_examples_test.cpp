@@ -23,9 +23,10 @@ class documented_examples : public program {
  protected:
   /// What a shell prints for a line that is typed where the repository is.
   std::string printed(const std::string& line) const {
-    const std::string there = "cd '" + docs.parent_path().string() + "' && PATH=" +
-                              std::filesystem::path(TROUPE_BINARY).parent_path().string() + ":$PATH TROUPE_CACHE=" +
-                              cache().string() + " " + line.substr(0, line.size() - 1) + " > " + path("said").string();
+    const std::string there = "cd '" + docs.parent_path().string() +
+                              "' && PATH=" + std::filesystem::path(TROUPE_BINARY).parent_path().string() +
+                              ":$PATH TROUPE_CACHE=" + cache().string() + " " + line.substr(0, line.size() - 1) +
+                              " > " + path("said").string();
     EXPECT_EQ(std::system(there.c_str()), 0) << line;
     return read_file(path("said"));
   }
