@@ -16,12 +16,12 @@ namespace troupe {
 
 shared_bytes read_file_piece(const std::filesystem::path& file, std::uint64_t offset) {
   const auto fail = [&] { refuse("{}: cannot be read: {}", file.string(), std::strerror(errno)); };
-  const file_descriptor source(::open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  const file_descriptor source(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // no pipe is waited for
   struct stat status {};
   if (!source.is_open() || ::fstat(source.number(), &status) != 0) fail();
   if (!S_ISREG(status.st_mode)) refuse("{}: is no file", file.string());
   const auto size = static_cast<std::uint64_t>(status.st_size);
-  if (offset > size) refuse("offset {} is beyond the file's {} bytes", offset, size);
+  if (offset > size) refuse("{}: has {} bytes: there is nothing at {}", file.string(), size, offset);
   auto bytes = std::make_shared<std::vector<std::byte>>(std::min<std::uint64_t>(largest_piece, size - offset));
   const auto got = ::pread(source.number(), bytes->data(), bytes->size(), static_cast<off_t>(offset));
   if (got < 0) fail();

@@ -74,11 +74,11 @@ struct begin_fetching {
 
 /// Fetches the files of adapters and packs them, on a thread of its own.
 using adapter_fetcher_actor =
-    actor_of<begin_fetching, load_adapter, prepare_adapter, adapter_piece, stage_layers, forget_life, stop_now>;
+    actor_of<begin_fetching, load_adapter, prepare_adapter, adapter_piece, stage_layers, forget_life>;
 
 /// The head, as workers see it.
-using workers_head_actor = actor_of<stage_started, stage_failed, step_ending, step_done, adapter_loaded,
-                                    adapter_prepared, want_piece, stop_now>;
+using workers_head_actor =
+    actor_of<stage_started, stage_failed, step_ending, step_done, adapter_loaded, adapter_prepared, want_piece>;
 
 // --- trainer ---
 
@@ -87,7 +87,7 @@ using trainer_actor = actor_of<train_job, stop_training, set_training_share, wan
                                keep_jobs, training_progress, training_ended, forget_life, link_lost, stop_now>;
 
 /// The head, as trainers see it.
-using trainers_head_actor = actor_of<training_progress, training_ended, want_training_piece, training_piece, stop_now>;
+using trainers_head_actor = actor_of<training_progress, training_ended, want_training_piece, training_piece>;
 
 /// What every actor of a node must understand, since its node may stop being a member.
 using member_actor = actor_of<forget_life, link_lost, stop_now>;
@@ -353,22 +353,16 @@ struct begin_cluster {
   std::optional<local_worker> local;
 };
 
-/// An operator wants the requests of a worker to go on elsewhere, and its process to end.
-struct drain_node {
-  link_id link;
-  std::uint64_t correlation = 0;
-  std::string name;
-};
-
 /// Scheduler to supervisor: a stage has reported something impossible, so this life is over.
 struct life_rejected {
   replica_life life;
   std::string why;
 };
 
-/// Knows the nodes of the cluster, and makes replicas of its workers.
-using supervisor_actor = actor_of<begin_cluster, incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>,
-                                  link_lost, stage_started, stage_failed, life_rejected, drain_node, wake, stop_now>;
+/// Knows the nodes of the cluster, and makes replicas of its workers. Its command is "drain".
+using supervisor_actor =
+    actor_of<command_call, begin_cluster, incoming<join_cluster>, incoming<heartbeat>, incoming<leave_cluster>,
+             link_lost, stage_started, stage_failed, life_rejected, wake, stop_now>;
 
 // --- clients on the wire ---
 

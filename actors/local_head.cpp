@@ -7,7 +7,7 @@ struct local_head_state {
   using handle = workers_head_actor;
   static constexpr const char* name = "local_head";
 
-  local_head_state(handle::pointer own, local_head_parts with) : self(own), parts(std::move(with)) {}
+  local_head_state(handle::pointer, local_head_parts with) : parts(std::move(with)) {}
 
   handle::behavior_type make_behavior() {
     return {
@@ -18,11 +18,9 @@ struct local_head_state {
         [this](adapter_loaded& message) { parts.directory->tell_scheduler(std::move(message)); },
         [this](adapter_prepared& message) { tell(parts.store, std::move(message)); },
         [](const want_piece&) {},  // its fetcher does not ask: it shares the store's folder
-        [this](stop_now) { self->quit(); },
     };
   }
 
-  handle::pointer self;
   local_head_parts parts;
 };
 

@@ -17,27 +17,26 @@ struct remote_state<Handle, list<Forwarded...>, list<Ignored...>> {
   using handle = Handle;
   static constexpr const char* name = "remote";
 
-  remote_state(typename handle::pointer own, remote_parts with) : self(own), parts(std::move(with)) {}
+  remote_state(typename handle::pointer, remote_parts with) : parts(std::move(with)) {}
 
   typename handle::behavior_type make_behavior() {
     return {[this](Forwarded& forwarded) { parts.links->send(parts.link->get(), std::move(forwarded)); }...,
-            [](const Ignored&) {}..., [this](stop_now) { self->quit(); }};
+            [](const Ignored&) {}...};
   }
 
-  typename handle::pointer self;
   remote_parts parts;
 };
 
 using remote_worker =
     remote_state<worker_actor, list<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter>,
-                 list<adapter_ready, forget_life, link_lost>>;
+                 list<adapter_ready, forget_life, link_lost, stop_now>>;
 using remote_head = remote_state<
     workers_head_actor,
     list<stage_started, stage_failed, step_ending, step_done, adapter_loaded, adapter_prepared, want_piece>, list<>>;
 using remote_trainer =
     remote_state<trainer_actor,
                  list<train_job, stop_training, set_training_share, want_training_piece, training_piece, keep_jobs>,
-                 list<training_progress, training_ended, forget_life, link_lost>>;
+                 list<training_progress, training_ended, forget_life, link_lost, stop_now>>;
 using remote_trainers_head =
     remote_state<trainers_head_actor, list<training_progress, training_ended, want_training_piece, training_piece>,
                  list<>>;

@@ -37,6 +37,10 @@ bool is_loopback_host(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
+bool on_one_host(const std::string& a, const std::string& b) {
+  return a == b || (is_loopback_host(a) && is_loopback_host(b));
+}
+
 bool is_numeric_host(const std::string& host) {
   in6_addr room{};
   return ::inet_pton(AF_INET, host.c_str(), &room) == 1 || ::inet_pton(AF_INET6, host.c_str(), &room) == 1;

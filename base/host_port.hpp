@@ -16,6 +16,8 @@ std::optional<host_port> split_host_port(std::string_view text);
 std::optional<host_port> split_endpoint(std::string_view text);
 
 bool is_loopback_host(const std::string& host);
+/// Whether two names are those of one host, as far as they tell.
+bool on_one_host(const std::string& a, const std::string& b);
 bool is_numeric_host(const std::string& host);
 /// Whether a text has only characters of names and addresses (% precedes a zone of IPv6), and does not begin
 /// with a dash like an option.

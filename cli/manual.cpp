@@ -74,7 +74,7 @@ std::string man_page(const std::vector<command_words>& commands) {
          ".SH EXIT STATUS\n0 done, 1 failed, 2 bad usage or bad input, 130 ended by Ctrl\\-C, 143 by SIGTERM, 129 by "
          "SIGHUP.\n"
          ".SH ENVIRONMENT\n.TP\n.B TROUPE_CACHE\nwhere packed models are kept\n"
-         ".TP\n.B TROUPE_ISA\ngeneric, avx2, avx_vnni or avx512 instead of the best instruction set\n"
+         ".TP\n.B TROUPE_ISA\ngeneric, avx2, avx_vnni, avx512 or amx instead of the best instruction set\n"
          ".TP\n.B TROUPE_CONNECT\nthe head that clients speak to\n.TP\n.B TROUPE_KEY\na client's key\n";
 }
 

@@ -23,7 +23,7 @@ class adapter_fetcher_state {
   using handle = adapter_fetcher_actor;
   static constexpr const char* name = "adapter_fetcher";
 
-  adapter_fetcher_state(handle::pointer self, adapter_fetcher_parts parts);
+  adapter_fetcher_state(handle::pointer, adapter_fetcher_parts parts);
   handle::behavior_type make_behavior();
 
  private:
@@ -43,7 +43,6 @@ class adapter_fetcher_state {
   void fail(const wanted& order, const std::string& error);
   void hand_over(const wanted& order, std::shared_ptr<const lora_adapter> adapter);
 
-  handle::pointer self_;
   adapter_fetcher_parts parts_;
   worker_actor worker_;                 ///< set by begin_fetching
   std::optional<stage_layers> layers_;  ///< empty: all layers
@@ -58,8 +57,7 @@ class adapter_fetcher_state {
 
 }  // namespace
 
-adapter_fetcher_state::adapter_fetcher_state(handle::pointer self, adapter_fetcher_parts parts)
-    : self_(self), parts_(std::move(parts)) {
+adapter_fetcher_state::adapter_fetcher_state(handle::pointer, adapter_fetcher_parts parts) : parts_(std::move(parts)) {
   remove_abandoned_downloads(parts_.store);
 }
 
@@ -83,10 +81,6 @@ adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavio
         waiting_.clear();
         prepared_.clear();
         download_.reset();
-      },
-      [this](stop_now) {
-        download_.reset();
-        self_->quit();
       },
   };
 }

@@ -1,16 +1,9 @@
 #include "actors/adapters/adapter_files.hpp"
 
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <span>
-
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
+#include "actors/file_pieces.hpp"
 #include "base/error.hpp"
-#include "base/file_descriptor.hpp"
 #include "base/mapped_file.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
@@ -22,58 +15,23 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view incoming_prefix = ".incoming-";
 
-class open_file {
- public:
-  open_file(const fs::path& path, int flags) : path_(path), file_(::open(path.c_str(), flags | O_CLOEXEC, 0600)) {
-    if (file_.is_open()) return;
-    if ((flags & O_CREAT) != 0) fail_to_write(path_, errno);
-    fail("opened");
-  }
-
-  [[noreturn]] void fail(const char* done) const {
-    refuse("{}: cannot be {}: {}", path_.string(), done, std::strerror(errno));
-  }
-  off_t size() const {
-    struct stat status {};
-    if (::fstat(file_.number(), &status) != 0) fail("read");
-    if (!S_ISREG(status.st_mode)) refuse("{}: is no file", path_.string());
-    return status.st_size;
-  }
-  std::size_t read(std::span<std::byte> to, off_t at) const {
-    const auto got = ::pread(file_.number(), to.data(), to.size(), at);
-    if (got < 0) fail("read");
-    return static_cast<std::size_t>(got);
-  }
-  void write(std::span<const std::byte> bytes) const {
-    if (!write_all(file_.number(), {reinterpret_cast<const char*>(bytes.data()), bytes.size()}))
-      fail_to_write(path_, errno);
-  }
-  void sync() const {
-    if (::fsync(file_.number()) != 0) fail_to_write(path_, errno);
-  }
-
- private:
-  fs::path path_;
-  file_descriptor file_;
-};
-
-/// Copies to the end of the file, whatever its size was at first. A pipe is refused: it is not waited for.
+/// Refuses a file that changes meanwhile, and a pipe: that is not waited for.
 void copy_file(const fs::path& from, const fs::path& to, sha256& digest) {
-  const open_file source(from, O_RDONLY | O_NONBLOCK), target(to, O_WRONLY | O_CREAT | O_EXCL);
-  const off_t size = source.size();
-  if (size > static_cast<off_t>(largest_adapter_file))
-    refuse("{}: has {} bytes: no adapter is that large", from.string(), size);
-  begin_adapter_file(digest, to.filename().string(), static_cast<std::uint64_t>(size));
-  std::vector<std::byte> buffer(1 << 20);
-  for (off_t at = 0; at < size;) {
-    const std::size_t got = source.read(buffer, at);
-    if (got == 0) refuse("{}: became shorter while it was read: publish it when it is complete", from.string());
-    const auto piece = std::span(buffer).first(std::min<std::size_t>(got, static_cast<std::size_t>(size - at)));
-    digest.add(piece);
-    target.write(piece);
-    at += static_cast<off_t>(piece.size());
+  shared_bytes piece = read_file_piece(from, 0);
+  std::error_code ignored;
+  const auto written = fs::last_write_time(from, ignored);
+  const std::uint64_t size = fs::file_size(from, ignored);
+  if (size > largest_adapter_file) refuse("{}: has {} bytes: no adapter is that large", from.string(), size);
+  begin_adapter_file(digest, to.filename().string(), size);
+  incoming_file target(to, size);
+  for (; piece.size() > 0; piece = read_file_piece(from, target.offset())) {
+    if (piece.size() > size - target.offset()) break;
+    digest.add(piece.bytes());
+    target.take(piece.bytes());
   }
-  target.sync();
+  if (piece.size() > 0 || !target.is_whole() || fs::last_write_time(from, ignored) != written)
+    refuse("{}: changed while it was read: publish it when it is complete", from.string());
+  sync_file(to);
 }
 
 }  // namespace

@@ -43,7 +43,7 @@ router_state::handle::behavior_type router_state::make_behavior() {
 
 /// Nobody overtakes those who wait; but batches, which leave room in every queue to others, do not hold these up.
 void router_state::route_new(routed_request& request) {
-  if (has_parked(request.engine.sequence.priority) || !route(request)) park(request, false);
+  if (has_parked(request.engine.sequence.priority) || !route(request)) park(request);
 }
 
 /// Whether requests of this priority wait, or of a higher one.
@@ -65,12 +65,13 @@ bool router_state::route(routed_request& request) {
   return true;
 }
 
-/// Lets a request wait if that can help: a replica is coming back, or the request has begun already.
-void router_state::park(routed_request& request, bool begun) {
+/// Lets a request wait if that can help: a replica is coming back, or the request was accepted already.
+void router_state::park(routed_request& request) {
+  const bool was_accepted = request.engine.sequence.was_accepted;
   auto& line = parked_[static_cast<std::size_t>(request.engine.sequence.priority)];
   const bool hopeless = policy_.ready() > 0 || replicas_.empty() || line.size() >= parts_.most_parked;
-  if (!begun && hopeless) return refuse_request(request, retry_interval * 4);
-  const auto until = begun ? std::nullopt : std::optional(clock_.now() + parts_.patience);
+  if (!was_accepted && hopeless) return refuse_request(request, retry_interval * 4);
+  const auto until = was_accepted ? std::nullopt : std::optional(clock_.now() + parts_.patience);
   line.push_back({std::move(request), until});
   if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
 }
@@ -118,14 +119,10 @@ void router_state::note_ended(const requests_ended& ended) {
   policy_.ended(ended.from, over);
 }
 
-/// A replica was lost, or cannot load an adapter. The requests that it had accepted wait if there is no room elsewhere,
-/// and are not refused. One that reached it too late is as new as it was.
+/// A replica was lost, or cannot load an adapter; it has said so before. The requests that it had accepted wait if
+/// there is no room elsewhere, and are not refused. One that reached it too late is as new as it was.
 void router_state::take_back(requests_returned& returned) {
   const std::string& fault = returned.adapter_fault;
-  if (fault.empty()) {
-    policy_.set_ready(returned.from, false);
-    policy_.forget_prefixes(returned.from);
-  }
   for (routed_request& request : returned.requests) {
     const bool is_wanted = !is_cancelled(request);
     forget_answers(request.id, returned.from, request.engine.sequence.answers);
@@ -133,7 +130,7 @@ void router_state::take_back(requests_returned& returned) {
     if (!fault.empty() && !policy_.is_loadable(request.engine.sequence.adapter))
       hold_or_refuse(request, fault);
     else if (!route(request))
-      park(request, request.engine.sequence.was_accepted);
+      park(request);
   }
 }
 

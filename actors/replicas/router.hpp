@@ -15,8 +15,8 @@ struct router_parts {
 };
 
 /// routing_policy decides; this class carries it out. A request that finds no replica ready waits here for a while
-/// before it is refused. One that has begun already waits for as long as it takes, also for an adapter that no replica
-/// can load.
+/// before it is refused. One that was accepted already waits for as long as it takes, also for an adapter that no
+/// replica can load.
 class router_state {
  public:
   using handle = router_actor;
@@ -37,7 +37,7 @@ class router_state {
   void route_new(routed_request& request);
   bool has_parked(request_priority least) const;
   bool route(routed_request& request);
-  void park(routed_request& request, bool begun);
+  void park(routed_request& request);
   void refuse_request(const routed_request& request, duration retry_after);
   void route_parked();
   void refuse_overdue();

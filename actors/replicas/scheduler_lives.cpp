@@ -55,9 +55,9 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
   meter_.note_resumed(requests_->decisions().stats().running);
   requests_->forget_stored(stopped.why);
   refuse_deadly();
+  report();  // so the router knows that they must not come back here
   // Requests that come before the next life are returned as well.
   if (stopped.give_up_requests) tell(parts_.router, requests_returned{parts_.replica, give_up_answers()});
-  report();
 }
 
 /// Refuses requests that end every life, since they would end those of other replicas as well. The last step that was

@@ -7,6 +7,8 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "actors/command_answers.hpp"
+#include "actors/command_fields_impl.hpp"
 #include "cluster/launch/machine.hpp"
 
 namespace troupe {
@@ -23,6 +25,7 @@ supervisor_state::supervisor_state(handle::pointer self, supervisor_parts parts)
 
 supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
   return {
+      [this](command_call& call) { call.answer(answer_of([&] { return drain(call.command); })); },
       [this](const begin_cluster& begun) { begin(begun); },
       [this](const incoming<join_cluster>& in) { take_join(in); },
       [this](const incoming<heartbeat>& in) { take_heartbeat(in); },
@@ -33,7 +36,6 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
         end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error));
       },
       [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
-      [this](const drain_node& order) { drain(order); },
       [this](wake) {
         look_at_clock();
         tell_after(self_, parts_.members.detector.tick_interval(heartbeat_of(parts_.config)), wake{});
@@ -172,7 +174,6 @@ void supervisor_state::lose(const std::string& name, const std::string& why, lif
   parts_.directory->drop_worker(name);
   parts_.directory->expel(gone.link);
   nodes_by_link_.erase(gone.link);
-  tell(gone.worker, stop_now{});
   give_up_worker(name, how);
 }
 
@@ -187,40 +188,35 @@ void supervisor_state::lose_trainer(const std::string& name, life_end how) {
 void supervisor_state::look_at_clock() {
   const instant now = clock_.now();
   if (local_) members_.heard(local_->hello.incarnation, now);
-  for (const auto& lost : members_.tick(now)) lose(lost.name, "no sign of life");
+  for (const std::string& name : members_.tick(now)) lose(name, "no sign of life");
   if (!placement_ && is_assembled(now)) place_all();
   retry_replicas(now);
   post_status();
 }
 
-void supervisor_state::drain(const drain_node& order) {
-  const std::string fault = drain_now(order.name);
-  const command_answer answer = fault.empty() ? command_answer{.result = fmt::format(R"({{"name":"{}"}})", order.name)}
-                                              : command_answer{.error = fault, .fault = command_fault::bad_input};
-  parts_.links->send(order.link, answer, order.correlation);
-}
-
-std::string supervisor_state::no_worker_text(const std::string& name) const {
+void supervisor_state::refuse_no_worker(const std::string& name) const {
   if (trainers_.contains(name) || name == parts_.config.head().name)
-    return fmt::format("{} is no worker: only workers can be drained", name);
-  return fmt::format("no worker of the cluster is called '{}': see troupe status", name);
+    refuse("{} is no worker: only workers can be drained", name);
+  refuse("no worker of the cluster is called '{}': see troupe status", name);
 }
 
-/// Its requests go on elsewhere, then the node ends. Returns why that is impossible; empty if it is not.
-std::string supervisor_state::drain_now(const std::string& name) {
+/// A worker's requests go on elsewhere, then its node ends.
+std::string supervisor_state::drain(const client_command& command) {
+  const command_fields arguments(command.arguments, command.name);
+  const std::string name = text_of(arguments, "name");
   const auto found = workers_.find(name);
-  if (found == workers_.end()) return no_worker_text(name);
+  if (found == workers_.end()) refuse_no_worker(name);
   const worker_record going = found->second;
-  if (going.link == no_link) return fmt::format("{} is the head's own worker: it goes with the head", name);
+  if (going.link == no_link) refuse("{} is the head's own worker: it goes with the head", name);
   if (const auto where = placement_ ? find_worker(*placement_, name) : std::nullopt) {
     const placement_change after = repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted);
     if (after.effect == placement_change::kind::vacancy && !other_runs(where->replica))
-      return fmt::format("nobody could take over the layers of {}: start another node first", name);
+      refuse("nobody could take over the layers of {}: start another node first", name);
   }
   members_.leave(going.incarnation, clock_.now());
   parts_.links->send(going.link, end_node{going.incarnation, "drained"});
   lose(name, "it was drained", life_end::planned);
-  return {};
+  return dump({{"name", name}});
 }
 
 supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_parts parts) {

@@ -73,9 +73,8 @@ class supervisor_state {
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why, life_end how = life_end::loss);
   void look_at_clock();
-  void drain(const drain_node& order);
-  std::string drain_now(const std::string& name);
-  std::string no_worker_text(const std::string& name) const;
+  std::string drain(const client_command& command);
+  [[noreturn]] void refuse_no_worker(const std::string& name) const;
   void admit_trainer(const node_hello& hello, link_id link);
   void lose_trainer(const std::string& name, life_end how);
   worker_offer offer_of(const node_hello& hello) const;

@@ -33,7 +33,7 @@ void supervisor_state::place_all() {
 /// For a worker that came after the first placement.
 void supervisor_state::take_in(const std::string& name) {
   if (!placement_) return;
-  carry_out(extend(*placement_, offers_.of(name), offers_.all(), parts_.shape, parts_.wanted));
+  carry_out(extend(*placement_, name, offers_.all(), parts_.shape, parts_.wanted));
 }
 
 void supervisor_state::give_up_worker(const std::string& name, life_end why) {

@@ -1,7 +1,6 @@
 #include "actors/requests/client_desk.hpp"
 
-#include "actors/command_answers.hpp"
-#include "actors/command_fields_impl.hpp"
+#include "actors/json_dump_impl.hpp"
 #include "base/field_error.hpp"
 #include "base/random_hex.hpp"
 #include "model/engine/text/channels.hpp"
@@ -145,7 +144,6 @@ void client_desk_state::run(incoming<client_command>& command) {
   if (name == "status")
     return answer(command, {"{" + parts_.board->json_of({"nodes", "replicas", "adapters", "jobs"}) + "}"});
   if (name == "hello") return answer(command, {hello_json()});
-  if (name == "drain") return drain(command);
   const auto pass_to = [&](const auto& actor) {
     tell(actor, command_call{std::move(command.message),
                              [links = parts_.links, link = command.link, number = command.correlation](
@@ -154,17 +152,9 @@ void client_desk_state::run(incoming<client_command>& command) {
   if (name.starts_with("adapters.")) return pass_to(parts_.store);
   if (name.starts_with("job.")) return pass_to(parts_.jobs);
   if (name.starts_with("train.")) return pass_to(parts_.training);
+  if (name == "drain") return pass_to(parts_.supervisor);
   answer(command, {.error = fmt::format("unknown command '{}': {} are known", name.substr(0, 64), known_commands),
                    .fault = command_fault::bad_input});
-}
-
-/// The supervisor sends the answer.
-void client_desk_state::drain(const incoming<client_command>& command) {
-  const auto refusal = refusal_of([&] {
-    const command_fields arguments(command.message.arguments, command.message.name);
-    tell(parts_.supervisor, drain_node{command.link, command.correlation, text_of(arguments, "name")});
-  });
-  if (refusal) answer(command, *refusal);
 }
 
 void client_desk_state::answer(const incoming<client_command>& command, command_answer answer) {

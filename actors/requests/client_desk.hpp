@@ -44,7 +44,6 @@ class client_desk_state {
   void end_all(link_id link);
   void refuse_request(link_id link, client_refused why);
   void run(incoming<client_command>& command);
-  void drain(const incoming<client_command>& command);
   void answer(const incoming<client_command>& command, command_answer answer);
   std::string hello_json() const;
 

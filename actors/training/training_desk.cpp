@@ -61,7 +61,6 @@ training_desk_state::handle::behavior_type training_desk_state::make_behavior() 
         look_again();
       },
       [this](stop_now) {
-        for (const auto& [name, trainer] : trainers_) tell(trainer.actor, stop_now{});
         trainers_.clear();
         parts_.jobs = nullptr;
         parts_.store = nullptr;
@@ -177,7 +176,7 @@ void training_desk_state::tell_what_to_keep(const std::string& name) {
 }
 
 void training_desk_state::lose_trainer(const trainer_lost& lost) {
-  if (const auto found = trainers_.extract(lost.name)) tell(found.mapped().actor, stop_now{});
+  trainers_.erase(lost.name);
   const auto loss = lost.why == life_end::planned ? training_queue::loss{queue_.trainer_left(lost.name), {}}
                                                   : queue_.trainer_lost(lost.name);
   stop_leases(loss.ended);

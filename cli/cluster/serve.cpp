@@ -154,21 +154,12 @@ written_cluster checked_cluster(const serve_options& options) {
   }
 }
 
-/// The cluster's file and all its state will lie there.
-void make_state_folder(const cluster_config& config) {
-  try {
-    make_private_folder(config.state_dir);
-  } catch (const write_failure& problem) {
-    refuse("{} by XDG_STATE_HOME", problem.what());
-  }
-}
-
 int serve(const serve_options& options) {
   if (!options.model.keep.empty() && options.model.quant.empty())
     refuse("--keep without --quant: name the scheme of the other layers");
   check_open(options);
   const auto [text, config] = checked_cluster(options);
-  make_state_folder(config);
+  make_state_folder(config.state_dir);
   write_file(config.source, text);
   hold_up(config, options.detach);
   return 0;

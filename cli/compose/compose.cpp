@@ -39,7 +39,7 @@ bool await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
 node_site checked_site(const cluster_config& config, const std::string& name) {
   const node_config* known = config.find(name);
   if (known && known->is_head()) {
-    check_http(config);
+    check_http_is_free(config);
     return_large_blocks();  // requests' bodies; workers instead have use for a step's blocks in the next one
   }
   return make_site(config, name);

@@ -113,7 +113,7 @@ void head_node::listen_to_losses() {
   });
 }
 
-void check_http(const cluster_config& config) {
+void check_http_is_free(const cluster_config& config) {
   if (const auto place = split_host_port(config.http))
     check_http_address({.host = place->host, .port = static_cast<std::uint16_t>(place->port)});
 }
@@ -182,7 +182,6 @@ void head_node::stop() {
   if (http_) http_->stop();
   tell(supervisor_, stop_now{});
   if (worker_) tell(worker_->worker, stop_now{});
-  if (worker_) tell(worker_->fetcher, stop_now{});
   directory_->clear();
   (void)await_ends(farewell_time, front_.gateway, front_.desk, supervisor_);
 }

@@ -11,7 +11,7 @@
 namespace troupe {
 
 /// Before anything starts: refuses an address for HTTP that is in use.
-void check_http(const cluster_config& config);
+void check_http_is_free(const cluster_config& config);
 
 /// The head: router, supervisor (which makes the schedulers), adapters, jobs, clients; and a worker of its own where
 /// the cluster's file says so.

@@ -51,8 +51,7 @@ int threads_of(const cluster_config& config, const node_config& node) {
   const int processors = available_processors();
   if (!node.is_worker()) return processors;
   const auto shares = std::count_if(config.nodes.begin(), config.nodes.end(), [&](const node_config& other) {
-    const bool same_host = other.host == node.host || (is_loopback_host(other.host) && is_loopback_host(node.host));
-    return other.is_worker() && other.autostart && same_host;
+    return other.is_worker() && other.autostart && on_one_host(other.host, node.host);
   });
   return std::max(1, processors / static_cast<int>(std::max<std::ptrdiff_t>(shares, 1)));
 }

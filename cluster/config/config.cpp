@@ -93,7 +93,7 @@ void make_state_folder(const std::filesystem::path& folder) {
   try {
     make_private_folder(folder);  // jobs and files of all who use the cluster will lie there
   } catch (const write_failure& problem) {
-    refuse("state_dir: {}", problem.what());
+    refuse("{} by state_dir or XDG_STATE_HOME", problem.what());
   }
 }
 

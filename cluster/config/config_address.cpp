@@ -7,9 +7,6 @@
 #include "base/ascii.hpp"
 
 namespace troupe {
-bool is_ipc(std::string_view endpoint) {
-  return endpoint.starts_with("ipc://");
-}
 
 bool is_any_host(std::string_view host) {
   return host == "*" || host == "0.0.0.0" || host == "::";

@@ -6,8 +6,6 @@
 
 namespace troupe {
 
-bool is_ipc(std::string_view endpoint);
-
 bool is_any_host(std::string_view host);  ///< all addresses of a machine
 
 /// Whether a browser says it of a page: "https://chat.example.org", "http://localhost:3000". Upper case and a port that

@@ -54,9 +54,8 @@ bool is_reachable(const node_config& node) {
 
 void check_reachable(const cluster_config& config) {
   const auto other = [&](const node_config& node) {
-    return std::find_if(config.nodes.begin(), config.nodes.end(), [&](const auto& each) {
-      return each.host != node.host && !(is_loopback_host(each.host) && is_loopback_host(node.host));
-    });
+    return std::find_if(config.nodes.begin(), config.nodes.end(),
+                        [&](const auto& each) { return !on_one_host(each.host, node.host); });
   };
   for (const auto& node : config.nodes) {
     const auto remote = other(node);

@@ -242,7 +242,7 @@ std::set<node_role> config_value::roles() const {
 std::string config_value::endpoint() const {
   const std::string chosen = text();
   // A socket's path has to fit into sockaddr_un.
-  const bool is_socket = is_ipc(chosen) && chosen.starts_with("ipc:///") && chosen.size() <= 6 + 100;
+  const bool is_socket = chosen.starts_with("ipc:///") && chosen.size() <= 6 + 100;
   if (!is_socket && !split_endpoint(chosen))
     refuse(
         fmt::format("is {}: write \"tcp://HOST:PORT\", the port at most 65535, or \"ipc:///FILE\"", in_quotes(chosen)));

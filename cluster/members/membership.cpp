@@ -158,33 +158,22 @@ void membership::closed(incarnation_id node, instant now) {
   member->state = node_state::suspect;
 }
 
-std::vector<membership::lost_node> membership::tick(instant now) {
-  std::vector<lost_node> lost;
+std::vector<std::string> membership::tick(instant now) {
+  std::vector<std::string> lost;
   for (const auto& change : detector_.tick(now)) {
     node_entry& node = *find_member(change.node);
     if (change.judged == verdict::alive) node.state = node_state::alive;
     if (change.judged == verdict::suspect) node.state = node_state::suspect;
     if (change.judged != verdict::lost) continue;
-    lost.push_back({node.hello.name, change.node});
+    lost.push_back(node.hello.name);
     fence(node, node_state::lost, now);
   }
   forget_old(now);
   return lost;
 }
 
-bool membership::leave(incarnation_id node, instant now) {
-  return send_off(node, node_state::left, now);
-}
-
-bool membership::give_up(incarnation_id node, instant now) {
-  return send_off(node, node_state::lost, now);
-}
-
-bool membership::send_off(incarnation_id node, node_state state, instant now) {
-  node_entry* member = find_member(node);
-  if (member == nullptr) return false;
-  fence(*member, state, now);
-  return true;
+void membership::send_off(incarnation_id node, node_state state, instant now) {
+  if (node_entry* member = find_member(node)) fence(*member, state, now);
 }
 
 heard_as membership::status_of(incarnation_id node) const {

@@ -69,10 +69,6 @@ class membership {
     std::size_t max_nodes = 1024;  ///< members, and nodes that are gone and remembered
     duration remember = std::chrono::minutes(10);
   };
-  struct lost_node {
-    std::string name;
-    incarnation_id incarnation;
-  };
 
   explicit membership(options chosen);
 
@@ -83,13 +79,13 @@ class membership {
   heard_as heard(incarnation_id node, instant now);  ///< any other sign of life
   /// The node's link closed: it is suspect at once.
   void closed(incarnation_id node, instant now);
-  /// Returns the nodes that are lost from now on. To be called at least every `longest_gap` of the detector.
-  std::vector<lost_node> tick(instant now);
+  /// Returns the names of nodes that are lost from now on. To be called at least every `longest_gap` of the detector.
+  std::vector<std::string> tick(instant now);
 
-  /// The node leaves, or is sent away. Returns false if it is no member.
-  bool leave(incarnation_id node, instant now);
+  /// The node leaves, or is sent away.
+  void leave(incarnation_id node, instant now) { send_off(node, node_state::left, now); }
   /// The same for one that is there and of no use: it counts as lost.
-  bool give_up(incarnation_id node, instant now);
+  void give_up(incarnation_id node, instant now) { send_off(node, node_state::lost, now); }
 
   heard_as status_of(incarnation_id node) const;
   bool is_member(incarnation_id node) const { return status_of(node) == heard_as::member; }
@@ -110,7 +106,7 @@ class membership {
   bool make_room(std::string_view name);
   joined admit(node_hello hello, instant now);
   node_entry* find_member(incarnation_id node);
-  bool send_off(incarnation_id node, node_state state, instant now);
+  void send_off(incarnation_id node, node_state state, instant now);
   void fence(node_entry& node, node_state state, instant now);
   void remember_fenced(incarnation_id node);
   void forget_old(instant now);

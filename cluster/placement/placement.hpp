@@ -117,15 +117,15 @@ struct placement_change {
 };
 
 /// A worker joins, or comes back: it fills a vacancy, or makes a new replica, alone or with the spares (unless there
-/// are as many as were asked for), or becomes a spare. `others`: the offers of all workers. Those that are missing do
-/// not count in shared memory.
-placement_change extend(const placement& current, const worker_offer& joining, const std::vector<worker_offer>& others,
+/// are as many as were asked for), or becomes a spare. `offers`: of all workers. Those that are missing do not count in
+/// shared memory.
+placement_change extend(const placement& current, const std::string& joining, const std::vector<worker_offer>& offers,
                         const model_shape& model, const placement_request& request);
 
 /// A worker is lost: the fastest spare that can hold its layers takes its place, or the place stays vacant. If then
 /// workers of several replicas that lack some make a whole one, they do: each alone would serve nobody. The replica's
 /// kv_tokens become what all its workers can hold: fewer, or more if a small worker has left.
-placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& others,
+placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& offers,
                         const model_shape& model, const placement_request& request);
 
 }  // namespace troupe

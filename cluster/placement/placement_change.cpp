@@ -188,28 +188,26 @@ std::set<int> numbers_by_hand(const placement& where) {
 
 }  // namespace
 
-placement_change extend(const placement& current, const worker_offer& joining, const std::vector<worker_offer>& others,
+placement_change extend(const placement& current, const std::string& joining, const std::vector<worker_offer>& offers,
                         const model_shape& model, const placement_request& request) {
   using kind = placement_change::kind;
   placement_change change{current, kind::none, 0};
-  if (find_worker(current, joining.name)) return change;
-  std::vector<worker_offer> offers = others;
-  std::erase_if(offers, [&](const auto& each) { return each.name == joining.name; });
-  offers.push_back(joining);
   const demands wanted{offers, request, {model, request.tensor}};
-  if (auto filled = fill_vacancy(current, joining, wanted)) {
+  const worker_offer* its = offer_of(joining, wanted);
+  if (its == nullptr || find_worker(current, joining)) return change;
+  if (auto filled = fill_vacancy(current, *its, wanted)) {
     if (filled->after.replicas[filled->replica].is_complete()) return *filled;
     return complete_one(filled->after, wanted).value_or(*filled);
   }
-  std::erase(change.after.spares, joining.name);
-  change.after.spares.push_back(joining.name);
+  std::erase(change.after.spares, joining);
+  change.after.spares.push_back(joining);
   if (request.replicas != 0 && current.replicas.size() >= static_cast<std::size_t>(request.replicas)) return change;
-  if (auto after = make_replica(change.after, joining, numbers_by_hand(current), wanted))
+  if (auto after = make_replica(change.after, *its, numbers_by_hand(current), wanted))
     change = {std::move(*after), kind::new_replica, current.replicas.size()};
   return change;
 }
 
-placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& others,
+placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& offers,
                         const model_shape& model, const placement_request& request) {
   using kind = placement_change::kind;
   placement_change change{current, kind::none, 0};
@@ -220,10 +218,10 @@ placement_change repair(const placement& current, const std::string& lost, const
   change.effect = kind::vacancy;
   change.replica = at->replica;
   std::vector<const worker_offer*> free;
-  for (const auto& each : others)
+  for (const auto& each : offers)
     if (each.name != lost && !find_worker(current, each.name)) free.push_back(&each);
   std::stable_sort(free.begin(), free.end(), [](auto* a, auto* b) { return a->speed > b->speed; });
-  const demands wanted{others, request, {model, request.tensor}};
+  const demands wanted{offers, request, {model, request.tensor}};
   for (const worker_offer* each : free)
     if (auto after = with_seat_taken(change.after, *at, *each, wanted))
       return {std::move(*after), kind::fills_stage, at->replica};

@@ -16,18 +16,20 @@ constexpr std::uint64_t adapter_cost = 512;    // tokens that the loading of an 
 }  // namespace
 
 void routing_policy::add_replica(replica_id id) {
-  replicas_.insert_or_assign(id, replica());
+  replicas_.try_emplace(id);
 }
 
 void routing_policy::set_ready(replica_id id, bool ready) {
-  if (const auto found = replicas_.find(id); found != replicas_.end()) found->second.is_ready = ready;
+  const auto found = replicas_.find(id);
+  if (found == replicas_.end()) return;
+  found->second.is_ready = ready;
+  if (!ready) found->second.prefixes.clear();
 }
 
 void routing_policy::update(replica_id id, replica_load load) {
   const auto found = replicas_.find(id);
   if (found == replicas_.end()) return;
   replica& where = found->second;
-  where.sent = std::max(where.sent, load.received);  // after a restart of the router it has received more than we know
   while (where.unseen.size() > where.sent - load.received) drop_oldest_unseen(where);
   where.prefixes.set_capacity(std::min<std::size_t>(max_prefixes, load.blocks));
   where.load = std::move(load);
@@ -63,10 +65,6 @@ void routing_policy::sent(replica_id id, const request_view& request) {
 
 void routing_policy::ended(replica_id id, std::size_t requests) {
   if (const auto found = replicas_.find(id); found != replicas_.end()) found->second.ended += requests;
-}
-
-void routing_policy::forget_prefixes(replica_id id) {
-  if (const auto found = replicas_.find(id); found != replicas_.end()) found->second.prefixes.clear();
 }
 
 std::size_t routing_policy::ready() const {

@@ -43,9 +43,9 @@ struct request_view {
 
 class routing_policy {
  public:
-  /// Adds a replica that is not ready yet. A known id begins anew: nothing is cached there any more.
+  /// Adds a replica that is not ready yet.
   void add_replica(replica_id id);
-  /// Only replicas that are ready, and have reported their load before, are chosen.
+  /// Only replicas that are ready, and have reported their load before, are chosen. One that is not has lost its cache.
   void set_ready(replica_id id, bool ready);
   void update(replica_id id, replica_load load);
 
@@ -55,8 +55,6 @@ class routing_policy {
   void sent(replica_id id, const request_view& request);
   /// So many more requests have ended there since its last report.
   void ended(replica_id id, std::size_t requests);
-  /// The replica has lost its cache.
-  void forget_prefixes(replica_id id);
 
   std::size_t ready() const;
   /// Whether a replica that is ready may load this adapter.

@@ -82,7 +82,7 @@ template <class MakeRow>
 void cpu_decoder::prepare_places(const layer_weights& weights, float_rows x, std::int64_t ins, MakeRow make_row) {
   const bool integers = ask_for_integers(weights);
   quantized_.begin_groups(routes_.places(), ins, routes_.tile());
-  with_.pool.run_each(routes_.places(), routes_.tile(), [&](int place) {
+  with_.pool.run_each(routes_.places(), routes_.tile().rows, [&](int place) {
     if (routes_.row_at(place) < 0) return;
     make_row(place);
     if (integers) quantized_.put(place, x.row(place));

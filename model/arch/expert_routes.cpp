@@ -49,7 +49,7 @@ float expert_routes::weigh(const float* scores, float most) {
 void expert_routes::place_visits(int rows) {
   std::vector<int> visitors(static_cast<std::size_t>(experts_));
   for (const visit& each : visits_) ++visitors[static_cast<std::size_t>(each.expert)];
-  tile_ = tile_for(*std::max_element(visitors.begin(), visitors.end()));
+  tile_ = tile_for(kernels_, *std::max_element(visitors.begin(), visitors.end()));
   groups_.clear();
   std::vector<int> next(static_cast<std::size_t>(experts_));
   int places = 0;
@@ -57,7 +57,7 @@ void expert_routes::place_visits(int rows) {
     const int count = visitors[static_cast<std::size_t>(expert)];
     next[static_cast<std::size_t>(expert)] = places;
     if (count > 0) groups_.push_back({expert, places, count});
-    places += (count + tile_ - 1) / tile_ * tile_;
+    places += static_cast<int>(rounded_up(count, tile_.rows));
   }
   row_at_.assign(static_cast<std::size_t>(places), -1);
   for (int row = 0; row < rows; ++row)
@@ -70,7 +70,7 @@ void expert_routes::place_visits(int rows) {
 
 std::int64_t expert_routes::most_places(const model_config& config, std::int64_t rows) {
   const std::int64_t visits = std::min<std::int64_t>(rows, rows_together) * config.experts_taken;
-  return visits + std::min(visits, config.experts) * (most_tile_rows - 1);
+  return visits + std::min(visits, config.experts) * (tall_tile.rows - 1);
 }
 
 }  // namespace troupe

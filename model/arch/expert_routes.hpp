@@ -30,9 +30,9 @@ class expert_routes {
   /// ones the first experts.
   void choose(const_float_rows scores, int rows);
 
-  /// In the order of experts, those alone that somebody visits. Each begins at a multiple of tile().
+  /// In the order of experts, those alone that somebody visits. Each begins at a whole tile.
   std::span<const group> groups() const { return groups_; }
-  int tile() const { return tile_; }
+  tile_shape tile() const { return tile_; }
   int places() const { return static_cast<int>(row_at_.size()); }
   /// Which row is at a place; -1: none, since a tile is not full.
   int row_at(int place) const { return row_at_[static_cast<std::size_t>(place)]; }
@@ -56,7 +56,7 @@ class expert_routes {
   std::int64_t experts_;
   std::size_t taken_;
   bool whole_;
-  int tile_ = 1;
+  tile_shape tile_;
   std::vector<std::int64_t> order_;
   aligned_buffer<float> scores_, weights_;  ///< of one row, padded
   std::vector<visit> visits_;

@@ -11,6 +11,7 @@ extern const kernel_table table;
 const kernel_table table{.isa = TROUPE_NAME(TROUPE_ISA),
                          .wide_inputs = wide_inputs,
                          .matmul = matmul,
+                         .tiled_matmul = nullptr,
                          .shrink = shrink,
                          .expand = expand,
                          .attend = attend,

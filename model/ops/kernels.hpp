@@ -14,14 +14,24 @@ constexpr std::int32_t largest_input(input_bits bits) {
   return bits == input_bits::eight ? 127 : 256 * 127 + 127;
 }
 
+/// Rows of inputs lie in tiles of some rows, so that a kernel reads them as one stream: of each row `together` inputs,
+/// then as many of the next row.
+struct tile_shape {
+  int rows = 1;
+  int together = 4;
+};
+constexpr int most_tile_rows = 12;       ///< of tiles in 8 bits, but tall ones
+constexpr int fine_tile_rows = 6;        ///< of tiles in 16 bits
+constexpr tile_shape tall_tile{16, 64};  ///< that kernel_table::tiled_matmul reads, in 8 bits
+
 /// Rows of inputs as integers: round(x / scale), at most largest_input. In 8 bits they are q, in 16 bits 256 q + low.
-/// Rows lie in tiles of `tile` rows so that a kernel reads them as one stream: q and low [tiles][ins / 4][tile][4],
-/// group_sums [tiles][ins / 32][tile]. Rows past the last are zero. Instruction sets that multiply numbers of 16 bits
-/// (kernel_table::wide_inputs) have them in `wide`, in the same order but that of every four the middle two are
-/// swapped: beside q in 8 bits, and alone in 16.
+/// q and low are [tiles][ins / together][tile][together], group_sums [tiles][ins / 32][tile]. Rows past the last are
+/// zero. Instruction sets that multiply numbers of 16 bits (kernel_table::wide_inputs) have them in `wide`, in the same
+/// order but that of every four the middle two are swapped: beside q in 8 bits, and alone in 16.
 struct quantized_view {
   int rows = 0;
   int tile = 1;
+  int together = 4;
   std::int64_t ins = 0;  ///< padded
   input_bits bits = input_bits::eight;
   const std::int8_t* q = nullptr;
@@ -32,12 +42,9 @@ struct quantized_view {
   const std::int32_t* group_sums = nullptr;  ///< of 32 inputs each
 };
 
-constexpr int most_tile_rows = 12;  ///< of tiles in 8 bits
-constexpr int fine_tile_rows = 6;   ///< of tiles in 16 bits
-
 /// Where a kernel puts a row of them: q, low, wide and group_sums point at the row's tile.
 struct quantized_row {
-  int tile = 1, in_tile = 0;
+  int tile = 1, together = 4, in_tile = 0;
   input_bits bits = input_bits::eight;
   std::int8_t* q = nullptr;
   std::int8_t* low = nullptr;
@@ -165,6 +172,8 @@ struct kernel_table {
   const char* isa;
   bool wide_inputs;  ///< quantize makes, and matmul reads, quantized_view::wide
   void (*matmul)(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
+  /// The same of inputs in tall tiles, in which such an instruction set has many rows; null: it has no tiles.
+  void (*tiled_matmul)(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
   void (*shrink)(const low_rank_args&);                                                     ///< between = scale * A x
   void (*expand)(const low_rank_args&, std::int64_t first_block, std::int64_t last_block);  ///< y += B between
   void (*attend)(const attention_args&);

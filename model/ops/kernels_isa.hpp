@@ -7,6 +7,9 @@ namespace troupe::TROUPE_ISA {
 void matmul(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
 /// With inputs in 16 bits.
 void fine_matmul(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
+/// With inputs in tall tiles, where there is AMX.
+void tiled_matmul(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
+std::int64_t spin_tiles(std::int64_t);
 void shrink(const low_rank_args&);
 void expand(const low_rank_args&, std::int64_t first_block, std::int64_t last_block);
 void attend(const attention_args&);

@@ -55,17 +55,18 @@ fetch_list factors_for(std::span<const adapted_job> adapters, std::size_t job, s
 
 }  // namespace
 
-/// Tiles of nearly equal height: 16 rows are two of 8, not one of 12 and one of 4.
-int tile_for(int rows) {
+/// Of nearly equal height: 16 rows are two of 8, not one of 12 and one of 4. So many are done faster in tall ones.
+tile_shape tile_for(const kernel_table& kernels, int rows) {
+  if (kernels.tiled_matmul && rows > most_tile_rows) return tall_tile;
   const int tiles = (rows + most_tile_rows - 1) / most_tile_rows;
-  return tiles == 0 ? 1 : (rows + tiles - 1) / tiles;
+  return {.rows = tiles == 0 ? 1 : (rows + tiles - 1) / tiles};
 }
 
 quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins,
                                input_bits finest)
     : kernels_(kernels) {
   // a last tile that is not full is padded, by less than a tile
-  const auto rows = static_cast<std::size_t>(most_rows + most_tile_rows),
+  const auto rows = static_cast<std::size_t>(most_rows + tall_tile.rows),
              ins = static_cast<std::size_t>(padded_row(most_ins));
   const bool fine = finest == input_bits::sixteen;
   q_ = aligned_buffer<std::int8_t>(rows * ins + 64);
@@ -78,8 +79,10 @@ quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_ro
 
 // Rows that only fill the last tile keep what an earlier pass left: harmless, their outputs are never written.
 void quantized_rows::begin(int rows, std::int64_t ins, input_bits bits) {
+  const tile_shape tile = bits == input_bits::eight ? tile_for(kernels_, rows) : tile_shape{fine_tile_rows};
   view_ = {.rows = rows,
-           .tile = bits == input_bits::eight ? tile_for(rows) : fine_tile_rows,
+           .tile = tile.rows,
+           .together = tile.together,
            .ins = padded_row(ins),
            .bits = bits,
            .q = q_.data(),
@@ -90,9 +93,10 @@ void quantized_rows::begin(int rows, std::int64_t ins, input_bits bits) {
            .group_sums = group_sums_.data()};
 }
 
-void quantized_rows::begin_groups(int rows, std::int64_t ins, int tile) {
+void quantized_rows::begin_groups(int rows, std::int64_t ins, tile_shape tile) {
   begin(rows, ins);
-  view_.tile = tile;
+  view_.tile = tile.rows;
+  view_.together = tile.together;
 }
 
 quantized_view quantized_rows::group(int first, int rows) const {
@@ -114,6 +118,7 @@ void quantized_rows::put(int row, const float* x) {
   const auto of_tile = [&](auto& buffer) { return buffer.size() ? buffer.data() + first_row * view_.ins : nullptr; };
   kernels_.quantize(x, view_.ins,
                     {.tile = view_.tile,
+                     .together = view_.together,
                      .in_tile = row % view_.tile,
                      .bits = view_.bits,
                      .q = of_tile(q_),
@@ -154,7 +159,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
     fetch_list factors = factors_for(adapters, job, first, last);
     matmul_args product = jobs[job];
     product.read_after = &factors;
-    with.kernels.matmul(product, first, last);
+    (product.q.together > 4 ? with.kernels.tiled_matmul : with.kernels.matmul)(product, first, last);
     // Tasks are taken in order, so all A x have been made, or are being made by threads that wait for nobody.
     while (shrunk.load(std::memory_order_acquire) < shrinks) __builtin_ia32_pause();
     for (const auto& adapted : adapters)

@@ -7,8 +7,8 @@
 
 namespace troupe {
 
-/// Of how many rows a tile is where so many are multiplied together.
-int tile_for(int rows);
+/// What tiles are like where so many rows are multiplied together.
+tile_shape tile_for(const kernel_table& kernels, int rows);
 
 /// Rows of activations as integers (see quantized_view). Memory is taken once, for the largest pass.
 class quantized_rows {
@@ -19,7 +19,7 @@ class quantized_rows {
   /// Rows of a new pass follow, each put once, by any thread.
   void begin(int rows, std::int64_t ins, input_bits bits = input_bits::eight);
   /// The same where they are multiplied apart, in groups that begin at whole tiles.
-  void begin_groups(int rows, std::int64_t ins, int tile);
+  void begin_groups(int rows, std::int64_t ins, tile_shape tile);
   /// x: one row, padded to 64 with zeros.
   void put(int row, const float* x);
   /// All rows at once: [rows, stride].

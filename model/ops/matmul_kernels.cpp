@@ -6,19 +6,6 @@ namespace {
 
 constexpr int prefetch_ahead = 4096;  // bytes of floats, when one row reads them as fast as memory gives
 
-constexpr int lines_at_once = 16;
-
-/// Some lines of what is read after this product, each time others; null when all were asked for.
-inline const std::byte* next_lines(fetch_list* list) {
-  if (!list || list->count == 0) return nullptr;
-  fetch_list::piece& piece = list->pieces[list->count - 1];
-  const std::byte* lines = piece.at;
-  piece.at += lines_at_once * 64;
-  piece.bytes -= lines_at_once * 64;
-  if (piece.bytes <= 0) --list->count;
-  return lines;
-}
-
 /// s += the products of four inputs of each row.
 template <int Rows, int Blocks>
 INLINED inline void multiply_bytes(const std::uint8_t* w, std::int64_t block_bytes, const byte_input* x,
@@ -39,13 +26,10 @@ INLINED inline void multiply_bytes(const std::uint8_t* w, std::int64_t block_byt
 /// Sums of one block, [rows], `step` apart. Not inlined: its registers would drive the sums out of theirs.
 [[gnu::noinline]] void finish_u8(const matmul_args& a, std::int64_t first, std::int64_t block, const sums* s, int rows,
                                  int step) {
-  const f32x16 scale = load(reinterpret_cast<const float*>(a.w.scales) + block * lanes);
-  const f32x16 mid = load(reinterpret_cast<const float*>(a.w.mids) + block * lanes);
+  const whole_row_factors factors(a, block);
   const std::int64_t last = first + rows < a.rows ? first + rows : a.rows;
-  for (std::int64_t row = first; row < last; ++row, s += step) {
-    const f32x16 value = fma(mid, all(static_cast<float>(a.q.sums[row])), to_float(*s) * scale);
-    finish(a, row, block, value * all(a.q.scales[row]));
-  }
+  for (std::int64_t row = first; row < last; ++row, s += step)
+    finish(a, row, block, factors.value(*s, static_cast<float>(a.q.sums[row]), a.q.scales[row]));
 }
 
 template <int Rows, int Blocks>

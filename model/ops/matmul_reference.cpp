@@ -23,8 +23,9 @@ std::vector<double> inputs_of(const matmul_args& a, std::int64_t row) {
 
 std::int32_t integer_at(const quantized_view& q, std::int64_t row, std::int64_t i) {
   const std::int64_t tile = row / q.tile * q.tile, in_tile = row % q.tile;
+  if (q.bits == input_bits::eight)
+    return q.q[tile * q.ins + (i / q.together * q.tile + in_tile) * q.together + i % q.together];
   const std::int64_t four = tile * q.ins + (i / 4 * q.tile + in_tile) * 4;
-  if (q.bits == input_bits::eight) return q.q[four + i % 4];
   constexpr std::int64_t in_wide[] = {0, 2, 1, 3};
   return q.wide ? q.wide[four + in_wide[i % 4]] : 256 * q.q[four + i % 4] + q.low[four + i % 4];
 }

@@ -18,6 +18,19 @@ inline void fetch_ahead(const void* weights) {
   __builtin_prefetch(weights, 0, 2);
 }
 
+constexpr int lines_at_once = 16;
+
+/// Some lines of what is read after this product, each time others; null when all were asked for.
+inline const std::byte* next_lines(fetch_list* list) {
+  if (!list || list->count == 0) return nullptr;
+  fetch_list::piece& piece = list->pieces[list->count - 1];
+  const std::byte* lines = piece.at;
+  piece.at += lines_at_once * 64;
+  piece.bytes -= lines_at_once * 64;
+  if (piece.bytes <= 0) --list->count;
+  return lines;
+}
+
 /// With few registers: what this has been told of lies in memory until it is read, and leaves them to the inner loop.
 template <class T>
 INLINED inline void in_memory(T& values) {
@@ -30,6 +43,20 @@ inline void finish(const matmul_args& a, std::int64_t row, std::int64_t block, f
   if (a.bias) product = product + load(a.bias + block * lanes);
   store(y, a.accumulate ? load(y) + product : product);
 }
+
+/// Of u8: one scale for the whole row, and what zero points stand for.
+struct whole_row_factors {
+  f32x16 scale, mid;
+
+  whole_row_factors(const matmul_args& a, std::int64_t block)
+      : scale(load(reinterpret_cast<const float*>(a.w.scales) + block * lanes)),
+        mid(load(reinterpret_cast<const float*>(a.w.mids) + block * lanes)) {}
+
+  /// `input_sum` and `input_scale` are the row's.
+  f32x16 value(sums s, float input_sum, float input_scale) const {
+    return fma(mid, all(input_sum), to_float(s) * scale) * all(input_scale);
+  }
+};
 
 /// What is multiplied where the weights have these codes.
 template <scheme Kind>

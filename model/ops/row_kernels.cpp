@@ -7,36 +7,41 @@ namespace {
 
 constexpr std::int64_t lanes = 16;
 
-/// Sixteen inputs of a row, from the one at `at` on, to where a tile has them.
+/// Sixteen inputs of a row, from the i-th on, to where a tile has them.
 template <class Input>
-void scatter(const quantized_row& into, std::int64_t at, const Input* sixteen, Input* tile) {
-  for (int four = 0; four < 4; ++four)
-    std::memcpy(tile + at + four * into.tile * 4, sixteen + four * 4, 4 * sizeof(Input));
+void scatter(const quantized_row& into, std::int64_t i, const Input* sixteen, Input* tile) {
+  if (into.together > 4) {
+    const std::int64_t part = i / into.together * into.tile + into.in_tile;
+    std::memcpy(tile + part * into.together + i % into.together, sixteen, lanes * sizeof(Input));
+    return;
+  }
+  Input* at = tile + (i / 4 * into.tile + into.in_tile) * 4;
+  for (int four = 0; four < 4; ++four) std::memcpy(at + four * into.tile * 4, sixteen + four * 4, 4 * sizeof(Input));
 }
 
-void put_in_8_bits(const quantized_row& into, std::int64_t at, i32x16 codes) {
+void put_in_8_bits(const quantized_row& into, std::int64_t i, i32x16 codes) {
   std::int8_t bytes[lanes];
   store_i8(bytes, codes);
-  scatter(into, at, bytes, into.q);
+  scatter(into, i, bytes, into.q);
   if constexpr (wide_inputs) {
     std::int16_t wide[lanes];
     store_wide(wide, bytes);
-    scatter(into, at, wide, into.wide);
+    scatter(into, i, wide, into.wide);
   }
 }
 
-void put_in_16_bits(const quantized_row& into, std::int64_t at, i32x16 codes) {
+void put_in_16_bits(const quantized_row& into, std::int64_t i, i32x16 codes) {
   if constexpr (wide_inputs) {
     std::int16_t wide[lanes];
     store_wide(wide, codes);
-    scatter(into, at, wide, into.wide);
+    scatter(into, i, wide, into.wide);
   } else {
     const i32x16 high = high_part(codes);
     std::int8_t bytes[lanes];
     store_i8(bytes, high);
-    scatter(into, at, bytes, into.q);
+    scatter(into, i, bytes, into.q);
     store_i8(bytes, low_part(codes, high));
-    scatter(into, at, bytes, into.low);
+    scatter(into, i, bytes, into.low);
   }
 }
 
@@ -136,8 +141,8 @@ void quantize(const float* x, std::int64_t padded, const quantized_row& into) {
   std::int32_t total = 0;
   for (std::int64_t i = 0; i < padded; i += 32) {
     const i32x16 first = nearest(load(x + i) * inverse), second = nearest(load(x + i + lanes) * inverse);
-    put(into, (i / 4 * into.tile + into.in_tile) * 4, first);
-    put(into, ((i + lanes) / 4 * into.tile + into.in_tile) * 4, second);
+    put(into, i, first);
+    put(into, i + lanes, second);
     const std::int32_t group_sum = sum_of(first + second);
     into.group_sums[i / 32 * into.tile + into.in_tile] = group_sum;
     total += group_sum;

@@ -32,13 +32,19 @@
 
 namespace troupe::TROUPE_ISA {
 
+/// A number that the compiler knows.
+template <int N>
+struct number {
+  constexpr operator int() const { return N; }
+};
+
 /// f(0) … f(N - 1), written out: arrays of sums that are indexed by constants alone stay in registers. (A loop with an
 /// unroll pragma is unrolled too late for GCC to take the array apart.)
 template <int N, class F>
 INLINED inline void repeat(F&& f) {
   if constexpr (N > 0) {
     repeat<N - 1>(f);
-    f(N - 1);
+    f(number<N - 1>{});
   }
 }
 

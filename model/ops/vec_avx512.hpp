@@ -149,6 +149,9 @@ inline weights low_nibbles(weights a) {
 inline weights high_nibbles(weights a) {
   return low_nibbles({_mm512_srli_epi16(a.v, 4)});
 }
+inline weights less_128(weights a) {
+  return {_mm512_xor_si512(a.v, _mm512_set1_epi8(-128))};
+}
 /// What a table has for each nibble.
 inline weights looked_up(weights nibbles, const std::uint8_t (&table)[16]) {
   const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(table));

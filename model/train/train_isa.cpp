@@ -16,7 +16,7 @@ extern const train_kernel_table train_table;
 
 const train_kernel_table& train_kernels_like(const kernel_table& kernels) {
   const std::string_view isa = kernels.isa;
-  if (isa == "avx512") return avx512::train_table;
+  if (isa == "avx512" || isa == "amx") return avx512::train_table;
   return isa == "generic" ? generic::train_table : avx2::train_table;  // they multiply floats: AVX-VNNI adds nothing
 }
 

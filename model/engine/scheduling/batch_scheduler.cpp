@@ -203,8 +203,6 @@ batch_scheduler::statistics batch_scheduler::stats() const {
   all.waiting = waiting();
   all.running = static_cast<std::size_t>(
       std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return s->has_slots; }));
-  all.in_flight = static_cast<std::size_t>(
-      std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return !s->landed(); }));
   all.steps = step_;
   return all;
 }

@@ -86,7 +86,7 @@ class batch_scheduler {
     std::function<bool(adapter_version)> is_ready = {};
   };
   struct statistics {
-    std::size_t waiting = 0, running = 0, in_flight = 0;  ///< sequences
+    std::size_t waiting = 0, running = 0;  ///< sequences
     std::uint64_t steps = 0, preemptions = 0, urgencies = 0;
     std::uint64_t computed_tokens = 0;
     std::uint64_t looked_up_tokens = 0, reused_tokens = 0;  ///< in the prefix cache by those that start; found there

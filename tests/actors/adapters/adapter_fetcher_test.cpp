@@ -14,8 +14,6 @@ namespace {
 class fetcher : public testing::Test {
  protected:
   explicit fetcher(bool can_fetch = true) : can_fetch_(can_fetch) { start_fetcher(64 << 20); }
-  ~fetcher() override { tell(actor_, stop_now{}); }
-
   void start_fetcher(std::size_t most_prepared, std::uint64_t most_stored = std::uint64_t{1} << 30) {
     auto model = std::make_shared<loaded_model>();
     model->config = read_hf_config(golden / "llama");
@@ -30,7 +28,7 @@ class fetcher : public testing::Test {
 
   /// Two at a time would remove each other's files in work: they bear the number of the process.
   void restart_fetcher(std::size_t most_prepared, std::uint64_t most_stored = std::uint64_t{1} << 30) {
-    tell(actor_, stop_now{});
+    caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown);
     ASSERT_TRUE(await_ends(std::chrono::seconds(10), actor_));
     start_fetcher(most_prepared, most_stored);
   }

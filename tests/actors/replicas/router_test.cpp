@@ -1,5 +1,7 @@
 #include "actors/replicas/router.hpp"
 
+#include <array>
+
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -21,9 +23,15 @@ class router : public testing::Test {
     state.load.running = waiting > 0 ? 8 : 0;
     state.load.max_sequences = 8;
     state.load.max_waiting = 4;
-    state.load.received = ++reports_ * 1000;  // all that was sent to it
+    state.load.blocks = state.load.free_blocks = 64;
+    state.load.received = received_[id];
     state.load.unloadable = std::move(unloadable);
     tell(actor_, std::move(state));
+  }
+  /// The next request that the replica gets.
+  routed_request next_at(std::uint32_t id) {
+    ++received_[id];
+    return replica(id).take<routed_request>();
   }
   routed_request request(std::uint64_t id, std::size_t resumed = 0) {
     routed_request made;
@@ -39,7 +47,9 @@ class router : public testing::Test {
     made.engine.sequence.was_accepted = true;
     return made;
   }
+  /// The replica is lost.
   void bring_back(std::uint32_t from, std::vector<routed_request> requests, bool were_accepted = true) {
+    report(from, false);
     for (routed_request& each : requests) each.engine.sequence.was_accepted = were_accepted;
     tell(actor_, requests_returned{replica_id(from), std::move(requests)});
   }
@@ -49,12 +59,12 @@ class router : public testing::Test {
     routed_request whole = request(1);
     whole.engine.sequence.answers = count;
     tell(actor_, whole);
-    (void)first_.take<routed_request>();
+    (void)next_at(0);
     report(1, true);
     std::vector<routed_request> answers(static_cast<std::size_t>(count), request(1, 2));
     for (std::size_t i = 0; i < answers.size(); ++i) answers[i].first_index = static_cast<std::int32_t>(i);
     bring_back(0, answers);
-    for (std::int32_t i = 0; i < count; ++i) EXPECT_EQ(second_.take<routed_request>().first_index, i);
+    for (std::int32_t i = 0; i < count; ++i) EXPECT_EQ(next_at(1).first_index, i);
     return answers;
   }
 
@@ -63,42 +73,42 @@ class router : public testing::Test {
   caf::actor_system system_{config_};
   mock<scheduler_actor> first_{system_}, second_{system_};
   mock<sink_actor> sink_{system_};
-  std::uint64_t reports_ = 0;
+  std::array<std::uint64_t, 2> received_{};
   router_actor actor_;
 };
 
 TEST_F(router, sends_to_a_replica_that_is_ready) {
   report(1, true);
   tell(actor_, request(1));
-  EXPECT_EQ(second_.take<routed_request>().id, request_id(1));
+  EXPECT_EQ(next_at(1).id, request_id(1));
 }
 
 TEST_F(router, takes_what_a_lost_replica_gives_back_to_another) {
   report(0, true);
   tell(actor_, request(1));
-  auto lost = first_.take<routed_request>();
+  auto lost = next_at(0);
   lost.engine.resumed = 2;
   report(1, true);
   bring_back(0, {lost});
-  const auto again = second_.take<routed_request>();
+  const auto again = next_at(1);
   EXPECT_EQ(again.id, request_id(1));
   EXPECT_EQ(again.engine.resumed, 2u);
   tell(actor_, request(2));  // the lost one is not asked again
-  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  EXPECT_EQ(next_at(1).id, request_id(2));
 }
 
 TEST_F(router, sends_elsewhere_whose_adapter_a_replica_cannot_load_and_nobody_else) {
   report(0, true);
   report(1, true);
   tell(actor_, with_pricing(1));
-  const auto sent = first_.take<routed_request>();
+  const auto sent = next_at(0);
   report(0, true, 0, {pricing});
   tell(actor_, requests_returned{replica_id(0), {sent}, "the disk is full"});
-  EXPECT_EQ(second_.take<routed_request>().id, request_id(1));
+  EXPECT_EQ(next_at(1).id, request_id(1));
   tell(actor_, with_pricing(2));
-  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  EXPECT_EQ(next_at(1).id, request_id(2));
   tell(actor_, request(3));
-  EXPECT_EQ(first_.take<routed_request>().id, request_id(3));
+  EXPECT_EQ(next_at(0).id, request_id(3));
 }
 
 TEST_F(router, refuses_whose_adapter_no_replica_can_load_unless_the_answer_has_begun) {
@@ -106,18 +116,18 @@ TEST_F(router, refuses_whose_adapter_no_replica_can_load_unless_the_answer_has_b
   tell(actor_, with_pricing(1));
   tell(actor_,
        requests_returned{replica_id(0), {with_pricing(1), with_pricing(2, 5), with_pricing(3, 5)}, "the disk is full"});
-  EXPECT_EQ(first_.take<routed_request>().id, request_id(1)) << "it was tried";
+  EXPECT_EQ(next_at(0).id, request_id(1)) << "it was tried";
   const auto refused = sink_.take<request_refused>();
   EXPECT_EQ(refused.request, request_id(1));
   EXPECT_EQ(refused.error, "the disk is full");
   EXPECT_EQ(refused.cause, refusal_cause::unavailable);
   EXPECT_EQ(refused.retry_after, duration{});
   tell(actor_, request(4));
-  EXPECT_EQ(first_.take<routed_request>().id, request_id(4)) << "they hold nobody up";
+  EXPECT_EQ(next_at(0).id, request_id(4)) << "they hold nobody up";
   report(0, true, 0, {pricing});  // still
   tell(actor_, cancel_request{request_id(2)});
   report(0, true);
-  const auto goes_on = first_.take<routed_request>();
+  const auto goes_on = next_at(0);
   EXPECT_EQ(goes_on.id, request_id(3));
   EXPECT_EQ(goes_on.engine.resumed, 5u);
   EXPECT_EQ(first_.count<routed_request>(), 0u);
@@ -167,7 +177,7 @@ TEST_F(router, sends_no_more_between_two_reports_than_there_was_room_for) {
   tell(actor_, request(1));
   tell(actor_, request(2));
   EXPECT_EQ(sink_.take<request_refused>().request, request_id(2));
-  EXPECT_EQ(first_.take<routed_request>().id, request_id(1));
+  EXPECT_EQ(next_at(0).id, request_id(1));
 }
 
 TEST_F(router, has_no_room_for_another_request_before_all_answers_of_one_have_ended) {
@@ -180,7 +190,7 @@ TEST_F(router, has_no_room_for_another_request_before_all_answers_of_one_have_en
   EXPECT_EQ(sink_.take<request_refused>().request, request_id(2));
   tell(actor_, requests_ended{replica_id(0), {request_id(1)}});
   tell(actor_, request(3));
-  for (const std::uint64_t id : {1u, 3u}) EXPECT_EQ(first_.take<routed_request>().id, request_id(id));
+  for (const std::uint64_t id : {1u, 3u}) EXPECT_EQ(next_at(0).id, request_id(id));
 }
 
 TEST_F(router, lets_nobody_overtake_those_who_wait) {
@@ -192,13 +202,13 @@ TEST_F(router, lets_nobody_overtake_those_who_wait) {
   for (const auto priority : {request_priority::interactive, request_priority::batch}) {
     report(0, true, priority == request_priority::batch ? 2 : 3);  // room for one of these
     tell(actor_, of_priority(1, priority));
-    EXPECT_EQ(first_.take<routed_request>().id, request_id(1));
+    EXPECT_EQ(next_at(0).id, request_id(1));
     bring_back(1, {of_priority(2, priority)});
     tell(actor_, requests_ended{replica_id(0), {request_id(1)}});
     tell(actor_, of_priority(3, priority));
     EXPECT_EQ(sink_.take<request_refused>().request, request_id(3));
     report(0, true);
-    EXPECT_EQ(first_.take<routed_request>().id, request_id(2));
+    EXPECT_EQ(next_at(0).id, request_id(2));
   }
 }
 
@@ -207,19 +217,19 @@ TEST_F(router, expects_nothing_in_the_cache_of_a_replica_that_was_lost) {
   asked.engine.sequence.prompt = letters(std::string(40, 'A'));
   report(1, true);
   tell(actor_, asked);
-  (void)second_.take<routed_request>();
+  (void)next_at(1);
   tell(actor_, requests_ended{replica_id(1), {request_id(1)}});
   bring_back(1, {});
   for (const std::uint32_t id : {0u, 1u}) report(id, true);
   tell(actor_, asked);
-  EXPECT_EQ(first_.take<routed_request>().id, request_id(1));
+  EXPECT_EQ(next_at(0).id, request_id(1));
 }
 
 TEST_F(router, has_room_again_once_a_request_has_ended_without_a_report) {
   report(0, true, 3);  // room for one
   for (const std::uint64_t id : {1u, 2u, 3u}) {
     tell(actor_, request(id));
-    EXPECT_EQ(first_.take<routed_request>().id, request_id(id));
+    EXPECT_EQ(next_at(0).id, request_id(id));
     tell(actor_, requests_ended{replica_id(0), {request_id(id)}});
   }
 }
@@ -231,14 +241,14 @@ TEST_F(router, keeps_what_was_accepted_once_until_a_replica_can_go_on) {
   tell(actor_, request(4));
   EXPECT_EQ(sink_.take<request_refused>().request, request_id(4));
   report(0, true);
-  for (const std::uint64_t id : {1u, 2u, 3u}) EXPECT_EQ(first_.take<routed_request>().id, request_id(id));
+  for (const std::uint64_t id : {1u, 2u, 3u}) EXPECT_EQ(next_at(0).id, request_id(id));
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
 TEST_F(router, lets_a_new_request_that_reached_a_lost_replica_too_late_wait_no_longer_than_others) {
   report(0, true);
   tell(actor_, request(1));
-  bring_back(0, {first_.take<routed_request>()}, false);
+  bring_back(0, {next_at(0)}, false);
   EXPECT_EQ(sink_.take<request_refused>().cause, refusal_cause::unavailable);
 }
 
@@ -248,9 +258,9 @@ TEST_F(router, lets_interactive_requests_pass_batches_that_find_no_room) {
   batch.engine.sequence.priority = request_priority::batch;
   bring_back(0, {batch});
   tell(actor_, request(2));
-  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  EXPECT_EQ(next_at(1).id, request_id(2));
   report(1, true, 2);
-  EXPECT_EQ(second_.take<routed_request>().id, request_id(1));
+  EXPECT_EQ(next_at(1).id, request_id(1));
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
@@ -260,20 +270,20 @@ TEST_F(router, has_room_for_interactive_requests_however_many_batches_wait) {
   bring_back(0, batches);
   tell(actor_, request(3));
   report(1, true);
-  for (const std::uint64_t id : {3u, 1u, 2u}) EXPECT_EQ(second_.take<routed_request>().id, request_id(id));
+  for (const std::uint64_t id : {3u, 1u, 2u}) EXPECT_EQ(next_at(1).id, request_id(id));
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
 TEST_F(router, forgets_a_cancelled_request_that_is_on_its_way_back) {
   report(0, true);
   tell(actor_, request(1));
-  auto lost = first_.take<routed_request>();
+  auto lost = next_at(0);
   tell(actor_, cancel_request{request_id(1)});
   EXPECT_EQ(first_.take<cancel_request>().id, request_id(1));
   report(1, true);
   auto other = request(2);
   bring_back(0, {lost, other});
-  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  EXPECT_EQ(next_at(1).id, request_id(2));
   EXPECT_EQ(second_.count<routed_request>(), 0u);
 }
 
@@ -282,34 +292,32 @@ TEST_F(router, forgets_one_answer_that_was_cancelled_and_no_other_of_its_request
   auto whole = request(1);
   whole.engine.sequence.answers = 3;
   tell(actor_, whole);
-  (void)first_.take<routed_request>();
+  (void)next_at(0);
   tell(actor_, cancel_request{request_id(1), 1});
   EXPECT_EQ(first_.take<cancel_request>().answer, 1);
-  report(0, false);
   std::vector<routed_request> answers(3, request(1, 2));
   for (std::int32_t i = 0; i < 3; ++i) answers[static_cast<std::size_t>(i)].first_index = i;
   bring_back(0, answers);  // they wait
   tell(actor_, cancel_request{request_id(1), 2});
   report(1, true);
   tell(actor_, request(2));
-  EXPECT_EQ(second_.take<routed_request>().first_index, 0);
-  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  EXPECT_EQ(next_at(1).first_index, 0);
+  EXPECT_EQ(next_at(1).id, request_id(2));
 }
 
 TEST_F(router, tells_every_replica_that_has_a_part_of_a_cancelled_request) {
   report(0, true);
   tell(actor_, request(1));
-  auto part = first_.take<routed_request>();
-  report(0, false);
+  auto part = next_at(0);
   report(1, true);
   bring_back(0, {part});
-  (void)second_.take<routed_request>();
+  (void)next_at(1);
   tell(actor_, cancel_request{request_id(1)});
   EXPECT_EQ(second_.take<cancel_request>().id, request_id(1));
   tell(actor_, requests_ended{replica_id(1), {request_id(1)}});
   tell(actor_, cancel_request{request_id(1)});
   tell(actor_, request(2));
-  EXPECT_EQ(second_.take<routed_request>().id, request_id(2));
+  EXPECT_EQ(next_at(1).id, request_id(2));
   EXPECT_EQ(second_.count<cancel_request>(), 0u);
   EXPECT_EQ(first_.count<cancel_request>(), 0u) << "it has no part any more";
 }
@@ -328,7 +336,7 @@ TEST_F(router, forgets_all_answers_of_a_cancelled_request_that_are_on_their_way_
   report(0, true);
   for (const routed_request& each : answers) bring_back(1, {each});
   tell(actor_, request(2));
-  EXPECT_EQ(first_.take<routed_request>().id, request_id(2));
+  EXPECT_EQ(next_at(0).id, request_id(2));
 }
 
 }  // namespace

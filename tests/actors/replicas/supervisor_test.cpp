@@ -74,6 +74,10 @@ class supervisor : public testing::Test {
   void leave(std::uint64_t incarnation) {
     tell(actor_, incoming<leave_cluster>{link_id(incarnation), 0, {incarnation_id(incarnation)}});
   }
+  void drain(
+      const std::string& name, std::function<void(command_answer)> answer = [](const command_answer&) {}) {
+    tell(actor_, command_call{{"drain", json{{"name", name}}.dump()}, std::move(answer)});
+  }
   void started(replica_life life) { tell(actor_, stage_started{life, 0, 0, {}}); }
   /// The scheduler of the next replica that is made.
   scheduler_actor next_replica() {
@@ -360,7 +364,7 @@ TEST_F(supervisor, says_whether_a_life_was_lost_or_ended_as_planned) {
   EXPECT_EQ(lives_of_a_request_in(life(1, 2), [&] { leave(11); }), 0);
   join("w1", 12);
   EXPECT_EQ(lives_of_a_request_in(life(1, 3), [&] { join("w1", 13); }), 1) << "its process died";
-  EXPECT_EQ(lives_of_a_request_in(life(1, 4), [&] { tell(actor_, drain_node{no_link, 0, "w1"}); }), 0);
+  EXPECT_EQ(lives_of_a_request_in(life(1, 4), [&] { drain("w1"); }), 0);
 }
 
 TEST_F(supervisor, admits_a_trainer_once_and_lets_it_meet_those_of_its_machine) {
@@ -475,7 +479,6 @@ class supervisor_with_links : public supervisor {
     remember<join_answer>();
     remember<heartbeat_answer>();
     remember<end_node>();
-    remember<command_answer>();
     remember<start_stage>();
     node_.start();
     links_.start();
@@ -492,7 +495,7 @@ class supervisor_with_links : public supervisor {
     return heard_.take<join_answer>();
   }
   std::string fault_of_draining(const std::string& name) {
-    tell(actor_, drain_node{link_, 7, name});
+    drain(name, [this](command_answer answer) { heard_.put(std::move(answer)); });
     return heard_.take<command_answer>().error;
   }
 
@@ -532,6 +535,7 @@ TEST_F(supervisor_with_links, sends_away_a_node_that_is_drained) {
   EXPECT_EQ(heard_.take<end_node>().incarnation, incarnation_id(11));
   EXPECT_TRUE(comes_to_say("\"left\"", true, "nodes"));
   EXPECT_NE(fault_of_draining("w1").find("no worker of the cluster"), std::string::npos);
+  EXPECT_NE(fault_of_draining("").find("\"name\" is missing"), std::string::npos);
 }
 
 TEST_F(supervisor_with_links, drains_nobody_who_cannot_be_spared) {

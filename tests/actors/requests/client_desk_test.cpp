@@ -225,17 +225,13 @@ TEST_F(desk, hands_commands_to_whom_they_belong) {
   EXPECT_EQ(refused.error, "there is none");
   EXPECT_EQ(refused.fault, command_fault::unknown);
   say(client_command{"drain", R"({"name":"w0"})"}, 10);
-  const auto drain = supervisor_.take<drain_node>();
-  EXPECT_EQ(drain.name, "w0");
-  EXPECT_EQ(drain.correlation, 10u);
+  EXPECT_EQ(supervisor_.take<command_call>().command.arguments, R"({"name":"w0"})");
 }
 
 TEST_F(desk, refuses_commands_that_it_does_not_know) {
   const auto unknown = command("nonsense");
   EXPECT_EQ(unknown.fault, command_fault::bad_input);
   EXPECT_NE(unknown.error.find("adapters.rollback"), std::string::npos) << unknown.error;
-  EXPECT_EQ(command("drain").fault, command_fault::bad_input);
-  EXPECT_EQ(command("drain", "{").fault, command_fault::bad_input);
 }
 
 }  // namespace

@@ -44,7 +44,7 @@ struct simulated_fetcher {
     const simulated_model* model;
     std::function<bool()> is_full;
   };
-  simulated_fetcher(handle::pointer own, parts chosen) : self(own), with(std::move(chosen)) {}
+  simulated_fetcher(handle::pointer, parts chosen) : with(std::move(chosen)) {}
   handle::behavior_type make_behavior() {
     return {[this](const begin_fetching& begun) { worker = begun.worker; },
             [this](const load_adapter& order) {
@@ -54,11 +54,9 @@ struct simulated_fetcher {
             [](const prepare_adapter&) {},
             [](const adapter_piece&) {},
             [](const stage_layers&) {},
-            [](forget_life) {},
-            [this](stop_now) { self->quit(); }};
+            [](forget_life) {}};
   }
 
-  handle::pointer self;
   parts with;
   worker_actor worker;
 };
@@ -146,7 +144,9 @@ class simulated_cluster {
     if (nodes_[node]) tell(nodes_[node]->agent, stop_now{});
   }
   void drain(std::size_t node) {
-    if (head_) tell(head_->supervisor, drain_node{no_link, 0, name_of(node)});
+    if (head_)
+      tell(head_->supervisor,
+           command_call{{"drain", json{{"name", name_of(node)}}.dump()}, [](const command_answer&) {}});
   }
   void stop(std::size_t node, duration time) {
     if (!nodes_[node]) return;

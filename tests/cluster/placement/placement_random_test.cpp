@@ -187,7 +187,7 @@ TEST(placement, stays_sound_while_workers_come_and_go) {
     for (int turn = 0; turn < 20; ++turn) {
       const auto& worker = drawn.workers[random() % drawn.workers.size()];
       if (gone.erase(worker.name)) {
-        now = extend(now, worker, offers_without(gone, drawn), drawn.model, drawn.request).after;
+        now = extend(now, worker.name, offers_without(gone, drawn), drawn.model, drawn.request).after;
       } else {
         gone.insert(worker.name);
         now = repair(now, worker.name, offers_without(gone, drawn), drawn.model, drawn.request).after;

@@ -160,17 +160,6 @@ TEST_F(a_router, counts_what_it_sent_until_the_replica_knows) {
   EXPECT_EQ(choice(view(5000, 100)), a);
 }
 
-TEST_F(a_router, begins_to_count_where_the_replica_is_after_a_start_of_its_own) {
-  auto load = load_of(0);
-  load.received = 500;
-  router.update(a, load);
-  router.sent(a, view(0, 1000));
-  EXPECT_EQ(choice(view(5000, 100)), b);
-  load.received = 501;
-  router.update(a, load);
-  EXPECT_EQ(choice(view(5000, 100)), a);
-}
-
 TEST_F(a_router, sticks_to_where_an_adapter_is) {
   constexpr adapter_version pricing{7};
   auto load = load_of(4);
@@ -267,17 +256,13 @@ TEST_F(a_router, keeps_a_part_of_the_queues_from_batch) {
   EXPECT_FALSE(router.choose(request));
 }
 
-TEST_F(a_router, expects_nothing_of_a_replica_that_began_anew) {
-  send(b, view(0, 320));
-  router.add_replica(b);
-  EXPECT_EQ(router.ready(), 1u);
-  report(b, load_of(0));
-  router.set_ready(b, true);
-  EXPECT_EQ(choice(view(0, 320)), a);
+TEST_F(a_router, expects_nothing_in_the_cache_of_a_replica_that_began_anew) {
   send(b, view(0, 320));
   report(b, load_of(0));
   EXPECT_EQ(choice(view(0, 320)), b);
-  router.forget_prefixes(b);
+  router.set_ready(b, false);
+  EXPECT_EQ(router.ready(), 1u);
+  router.set_ready(b, true);
   EXPECT_EQ(choice(view(0, 320)), a);
 }
 
@@ -287,7 +272,6 @@ TEST_F(a_router, ignores_who_it_does_not_know) {
   router.sent(stranger, view(0, 10));
   router.ended(stranger, 1);
   router.set_ready(stranger, true);
-  router.forget_prefixes(stranger);
   EXPECT_EQ(router.ready(), 2u);
   EXPECT_EQ(choice(view(0, 10)), a);
 }

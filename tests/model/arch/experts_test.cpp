@@ -80,7 +80,7 @@ TEST(expert_routes, have_a_place_for_each_visit_in_whole_tiles_of_its_expert) {
     EXPECT_LE(routes.places(), expert_routes::most_places(config, rows));
     std::map<std::int64_t, expert_routes::group> groups;
     for (const auto& group : routes.groups()) {
-      EXPECT_EQ(group.first % routes.tile(), 0);
+      EXPECT_EQ(group.first % routes.tile().rows, 0);
       EXPECT_TRUE(groups.emplace(group.expert, group).second);
     }
     int visits = 0;

@@ -96,6 +96,9 @@ inline __m512i subtract_words(__m512i a, __m512i b) {
 inline __m512i both(__m512i a, __m512i b) {
   return a & b;
 }
+inline __m512i either(__m512i a, __m512i b) {
+  return a ^ b;
+}
 inline __m512i left(__m512i a, int n) {
   return __m512i(unsigned_words(a) << n);
 }
@@ -226,3 +229,4 @@ inline __m512 keep(__mmask16 mask, __m512 a) {
 #define _mm512_storeu_ps stand_in::store
 #define _mm512_sub_epi32 stand_in::subtract_words
 #define _mm512_sub_ps stand_in::subtract
+#define _mm512_xor_si512 stand_in::either

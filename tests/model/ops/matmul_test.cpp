@@ -22,8 +22,8 @@ template <class Check>
 void for_random_cases(random_data& random, Check check) {
   for (const scheme kind : all_schemes)
     for (const input_bits bits : {input_bits::eight, input_bits::sixteen})
-      for (int rows = 1; rows <= 14; ++rows)
-        check(product_case{kind, rows <= 13 ? rows : random.between(14, 40), random.between(1, 150),
+      for (int rows = 1; rows <= 17; ++rows)
+        check(product_case{kind, rows <= 13 ? rows : random.between(14, 70), random.between(1, 150),
                            random.between(1, 300), random.between(0, 1) == 1, random.between(0, 1) == 1, bits});
 }
 
