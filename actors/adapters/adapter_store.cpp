@@ -47,8 +47,6 @@ std::vector<std::string> news_of(const catalogue_records& changes) {
   return news;
 }
 
-constexpr duration longest_spread = std::chrono::seconds(5);
-
 class adapter_store_state {
  public:
   using handle = adapter_store_actor;
@@ -184,10 +182,10 @@ std::string adapter_store_state::publish_with(const adapter_shelf::candidate& co
 void adapter_store_state::spread(const adapter_shelf::candidate& adapter, std::function<void()> then) {
   const auto all = adapter.is_new ? parts_.directory->workers() : std::vector<worker_actor>();
   if (all.empty()) return then();
-  spreading_[++ticket_] = {all.size(), clock_.now() + longest_spread, std::move(then)};
+  spreading_[++ticket_] = {all.size(), clock_.now() + parts_.longest_spread, std::move(then)};
   for (const worker_actor& worker : all)
     tell(worker, prepare_adapter{ticket_, adapter.name, adapter.sha256, adapter.files});
-  tell_after(self_, longest_spread, wake{});
+  tell_after(self_, parts_.longest_spread, wake{});
 }
 
 /// An error of one worker (a full disk, say) does not stop the publication: the worker tries again when a request needs

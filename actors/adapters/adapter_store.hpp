@@ -10,6 +10,7 @@
 #include "actors/replicas/replica_directory.hpp"
 #include "actors/status_board.hpp"
 #include "actors/wire.hpp"
+#include "base/clock.hpp"
 
 namespace troupe {
 
@@ -20,6 +21,7 @@ struct adapter_store_parts {
   std::shared_ptr<const replica_directory> directory;  ///< its workers get a version before it is published
   std::shared_ptr<adapter_directory> adapters;
   std::shared_ptr<status_board> board;
+  duration longest_spread = std::chrono::seconds(5);  ///< how long a publication waits for workers
   std::function<void(const std::string& line)> say = [](const std::string&) {};  ///< told what has changed
 };
 

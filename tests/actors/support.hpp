@@ -128,10 +128,11 @@ class recording_listener final : public answer_listener {
 
 /// Configuration and tokenizer of a tiny model whose tokens are letters; it has no weights.
 inline std::shared_ptr<const prompting> letters_prompting(const temp_folder& folder, std::int64_t context = 0,
-                                                          const std::string& chat_template = {}) {
+                                                          const std::string& chat_template = {},
+                                                          const json& post_processor = nullptr) {
   const auto model = folder.path() / "letters";
   std::filesystem::create_directories(model);
-  folder.write("letters/tokenizer.json", letters_tokenizer().dump());
+  folder.write("letters/tokenizer.json", letters_tokenizer(post_processor).dump());
   json config{{"bos_token", "<s>"}, {"eos_token", "</s>"}};
   if (!chat_template.empty()) config["chat_template"] = chat_template;
   folder.write("letters/tokenizer_config.json", config.dump());

@@ -1,7 +1,5 @@
 #include "bench/lessons/lesson.hpp"
 
-#include <unistd.h>
-
 #include <cmath>
 #include <filesystem>
 
@@ -11,6 +9,7 @@
 #include "bench/lessons/lesson_load.hpp"
 #include "bench/random_model.hpp"
 #include "model/ops/isa.hpp"
+#include "tests/base/temp_folder.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -44,20 +43,19 @@ TEST(a_lessons_page, shows_table_finding_definitions_and_picture) {
 /// A tiny random model in a folder of its own.
 class lessons_on_a_tiny_model : public ::testing::Test {
  protected:
-  lessons_on_a_tiny_model() { write_random_model("tiny", folder_ / "tiny"); }
-  ~lessons_on_a_tiny_model() override { fs::remove_all(folder_); }
+  lessons_on_a_tiny_model() { write_random_model("tiny", model_); }
 
   lesson_place place() {
     lesson_place made{[this](const std::string& scheme, const std::vector<std::string>& keep) {
                         load_options chosen;
                         chosen.quant = scheme_from_name(scheme, "the lesson");
                         chosen.keep = keep;
-                        chosen.cache = folder_ / "packed";
-                        return load_model(folder_ / "tiny", chosen, pool_);
+                        chosen.cache = folder_.path() / "packed";
+                        return load_model(model_, chosen, pool_);
                       },
                       compute{pool_, kernels()}};
     made.patience = 0;
-    made.model = folder_ / "tiny";
+    made.model = model_;
     return made;
   }
   lesson_result run(int number) {
@@ -77,7 +75,8 @@ class lessons_on_a_tiny_model : public ::testing::Test {
     EXPECT_GT(to_svg(result.picture).size(), 1000u);
   }
 
-  fs::path folder_ = fs::temp_directory_path() / fmt::format("troupe-lessons-test-{}", ::getpid());
+  const test::temp_folder folder_;
+  const fs::path model_ = folder_.path() / "tiny";
   thread_pool pool_{2};
 };
 

@@ -11,8 +11,9 @@
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
   troupe::output_constraint constraint;
-  constraint.kind = static_cast<troupe::constraint_kind>(1 + data[0] % 5);
+  constraint.kind = static_cast<troupe::constraint_kind>(1 + data[0] % 6);
   constraint.text.assign(reinterpret_cast<const char*>(data) + 1, size - 1);
+  if (constraint.kind == troupe::constraint_kind::calls) constraint.before = "<c>", constraint.after = "</c>";
   troupe::byte_set all;
   all.set();
   try {

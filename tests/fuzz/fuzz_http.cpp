@@ -21,6 +21,7 @@
 #include "actors/http/jobs/batch_lines.hpp"
 #include "base/error.hpp"
 #include "bench/random_model.hpp"
+#include "tests/base/temp_folder.hpp"
 
 namespace troupe {
 namespace {
@@ -72,7 +73,6 @@ class instant_gateway {
 class served {
  public:
   served() {
-    fs::remove_all(folder_);
     bench::write_random_model("tiny", folder_ / "model");
     std::ofstream(folder_ / "model" / "chat_template.jinja") << "{% for m in messages %}{{ m.content }}{% endfor %}";
     share_threads(config_, 1);
@@ -105,7 +105,8 @@ class served {
   }
 
  private:
-  fs::path folder_ = fs::temp_directory_path() / fmt::format("troupe-fuzz-http-{}", ::getpid());
+  const test::temp_folder own_;
+  const fs::path folder_ = own_.path();
   caf::actor_system_config config_;
   std::unique_ptr<caf::actor_system> system_;
   served_model served_;

@@ -1,12 +1,15 @@
-// `troupe chat` with a real cluster.
+// `troupe chat`: with a real cluster, and with a test as the head where what it asks matters.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "tests/integration/cluster.hpp"
+#include "tests/integration/played_head.hpp"
 
 namespace troupe::test {
 namespace {
 
+using ::testing::AllOf;
+using ::testing::EndsWith;
 using ::testing::HasSubstr;
 
 class chat : public testing::Test {
@@ -48,6 +51,65 @@ TEST_F(chat, ends_at_once_where_the_model_has_no_chat_template) {
   cluster_.up();
   EXPECT_EQ(complaints("hello\nyou\n", "--max-tokens=2"),
             "troupe: model: has no chat template: give the prompt as plain text; troupe submit takes one\n");
+}
+
+class conversation : public testing::Test {
+ protected:
+  /// Starts it with these lines.
+  void begin(const std::string& lines, const words& flags = {}) {
+    words command{"/bin/sh",
+                  "-c",
+                  R"(lines=$1; shift; exec "$0" "$@" < "$lines")",
+                  TROUPE_BINARY,
+                  folder_.write("lines", lines).string(),
+                  "chat",
+                  "--connect",
+                  head_.endpoint()};
+    command.insert(command.end(), flags.begin(), flags.end());
+    talk_.emplace(command, folder_.path() / "said");
+  }
+  /// The roles and texts of the next request, which gets this answer.
+  std::string asked(const std::string& answer) {
+    asked_ = head_.answer(answer);
+    std::string all;
+    for (const json& each : json::parse(asked_.messages))
+      all += each.at("role").get<std::string>() + ":" + each.at("content").get<std::string>() + " ";
+    return all;
+  }
+  std::string said() {
+    EXPECT_EQ(talk_->wait(), 0) << talk_->error();
+    return talk_->out();
+  }
+
+  const temp_folder folder_;
+  played_head head_;
+  std::optional<process> talk_;
+  client_request asked_;
+};
+
+TEST_F(conversation, goes_along_with_each_message_until_it_is_cleared) {
+  begin("one\n\ntwo\n/clear\nthree\n", {"--system", "be brief"});
+  EXPECT_EQ(asked("A"), "system:be brief user:one ");
+  EXPECT_EQ(asked("B"), "system:be brief user:one assistant:A user:two ");
+  EXPECT_EQ(asked("C"), "system:be brief user:three ");
+  EXPECT_EQ(said(), "A\nB\nC\n");
+}
+
+TEST_F(conversation, is_answered_by_the_adapter_that_was_named_last) {
+  begin("one\n/adapter blue\ntwo\n/adapter\nthree\n", {"--adapter", "red", "--max-tokens", "9"});
+  for (const char* adapter : {"red", "blue", ""}) {
+    (void)asked("A");
+    EXPECT_EQ(asked_.adapter, adapter);
+    EXPECT_EQ(asked_.sampling.max_tokens, 9);
+  }
+  EXPECT_EQ(json::parse(asked_.messages).size(), 5u) << "they hear what others said";
+  EXPECT_EQ(said(), "A\nA\nA\n");
+}
+
+TEST_F(conversation, ends_where_the_user_says_so_and_tells_other_words_what_there_is) {
+  begin("/what\none\n/quit\ntwo\n");
+  EXPECT_EQ(asked("A"), "user:one ");
+  EXPECT_THAT(said(), AllOf(HasSubstr("/adapter NAME answers with an adapter"), EndsWith("\nA\n")));
 }
 
 }  // namespace

@@ -1,30 +1,16 @@
 #include "tests/integration/cluster.hpp"
 
-#include <arpa/inet.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <cstdlib>
-#include <random>
 #include <sstream>
 #include <stdexcept>
 
 #include <gtest/gtest.h>
 
+#include "transport/http/http_client.hpp"
+
 namespace troupe::test {
 namespace {
-
-bool is_free(int port) {
-  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_port = htons(static_cast<std::uint16_t>(port));
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  const bool bound = ::bind(made, reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0;
-  ::close(made);
-  return bound;
-}
 
 std::string node_text(const std::string& name, const std::string& roles) {
   return "[[node]]\nname = \"" + name + "\"\nroles = [" + roles + "]\nthreads = 1\n";
@@ -36,13 +22,6 @@ int next_number() {
 }
 
 }  // namespace
-
-int free_port() {
-  std::random_device device;
-  for (int tries = 0; tries < 1000; ++tries)
-    if (const int port = 20000 + static_cast<int>(device() % 12000); is_free(port)) return port;
-  throw std::runtime_error("no free port");
-}
 
 test_cluster::test_cluster(const test_site& site, const cluster_plan& plan)
     : site_(site), name_("c" + std::to_string(next_number())) {
@@ -104,6 +83,17 @@ std::string test_cluster::run(words arguments) const {
 
 void test_cluster::load_adapters() const {
   for (const char* name : {"red", "blue"}) run({"adapters", "load", name, "--path", site_.adapter(name).string()});
+}
+
+std::pair<int, std::string> test_cluster::post(const std::string& path, const json& body) const {
+  std::pair<int, std::string> got;
+  http_client client(parse_http_url(url()));
+  client.send("POST", path, {{"content-type", "application/json"}}, body.dump(),
+              {.on_head = [&](int status, const http_headers&) { got.first = status; },
+               .on_data = [&](std::string_view piece) { got.second += piece; },
+               .on_end = [](const std::string& error) { EXPECT_EQ(error, ""); }});
+  client.run();
+  return got;
 }
 
 json test_cluster::answer_to(const std::string& command, const json& arguments) const {

@@ -6,11 +6,13 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <signal.h>
 #include <nlohmann/json.hpp>
 
+#include "tests/base/free_port.hpp"
 #include "tests/integration/process.hpp"
 #include "tests/integration/site.hpp"
 #include "tests/integration/streams.hpp"
@@ -39,6 +41,8 @@ class test_cluster {
 
   const std::string& endpoint() const { return endpoint_; }
   std::string url() const { return "http://" + http_; }  ///< with `http` in the plan
+  /// Status and body of the answer, over HTTP.
+  std::pair<int, std::string> post(const std::string& path, const json& body) const;
   const std::filesystem::path& file() const { return file_; }
   std::filesystem::path state() const { return site_.path(name_ + "-state"); }
   const test_site& site() const { return site_; }
@@ -79,9 +83,6 @@ class test_cluster {
   std::filesystem::path file_;
   std::optional<process> up_;
 };
-
-/// A port outside the range from which the system gives out ports, so that it is still free when a head starts again.
-int free_port();
 
 /// Begins 32 requests of every kind, and checks that each gets exactly what a single process answers.
 class load {

@@ -1,11 +1,8 @@
 // The HTTP interface of a real cluster, as programs of others see it.
-#include <fstream>
-
 #include <gtest/gtest.h>
 
 #include "tests/base/places.hpp"
 #include "tests/integration/cluster.hpp"
-#include "transport/http/http_client.hpp"
 
 namespace troupe::test {
 namespace {
@@ -30,7 +27,7 @@ TEST(http_api, every_response_is_as_the_published_specification_has_it) {
   if (!std::filesystem::exists(specification)) GTEST_SKIP() << specification << " is not here";
   const test_site site;
   site.give_chat_template();
-  test_cluster cluster(site, {.head_works = true, .http = true});
+  test_cluster cluster(site, {.trainers = {"coach"}, .head_works = true, .http = true});
   const std::string key = add_key(cluster);
   cluster.up();
   process check({TROUPE_SCRIPTS "/check-openai-spec", cluster.url(), specification.string(), "--key", key, "--adapter",
@@ -62,32 +59,10 @@ TEST(http_api, a_folder_that_is_not_there_is_refused_by_what_it_is_not_by_its_na
   test_cluster cluster(site, {.head_works = true, .http = true});
   cluster.up();
   const auto status_of = [&](const std::string& path) {
-    int got = 0;
-    http_client client(parse_http_url(cluster.url()));
-    client.send("POST", "/v1/load_lora_adapter", {{"content-type", "application/json"}},
-                json{{"lora_name", "pricing"}, {"lora_path", path}}.dump(),
-                {[&](int status, const http_headers&) { got = status; }, [](std::string_view) {},
-                 [](const std::string& error) { EXPECT_EQ(error, ""); }});
-    client.run();
-    return got;
+    return cluster.post("/v1/load_lora_adapter", {{"lora_name", "pricing"}, {"lora_path", path}}).first;
   };
   EXPECT_EQ(status_of("/tmp/nothing-there"), 400);
   EXPECT_EQ(status_of("/tmp/there is none"), 400);
-}
-
-TEST(http_api, a_batch_that_is_forgotten_leaves_nothing) {
-  const test_site site;
-  test_cluster cluster(site, {});
-  cluster.up();
-  const auto lines = site.write("in.jsonl", R"({"prompt":"A","max_tokens":2})");
-  cluster.run({"submit", "--file", lines.string(), "--out", site.path("out.jsonl").string()});
-  const std::string id = json::parse(cluster.run({"jobs", "--json"})).at(0).at("id");
-  const auto beside = cluster.state() / "files" / (id + ".job");
-  std::filesystem::create_directories(beside.parent_path());
-  std::ofstream(beside) << "{}";
-  EXPECT_EQ(cluster.run({"jobs", "forget", id}), id + ": forgotten\n");
-  EXPECT_FALSE(std::filesystem::exists(beside));
-  EXPECT_EQ(json::parse(cluster.run({"jobs", "--json"})).size(), 0u);
 }
 
 }  // namespace

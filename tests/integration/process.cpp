@@ -104,6 +104,12 @@ bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds lo
   }
 }
 
+int count_of(const std::string& text, std::string_view words) {
+  int count = 0;
+  for (auto at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++count;
+  return count;
+}
+
 long status_number(pid_t pid, const std::string& key) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(file, line);)

@@ -7,6 +7,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace troupe::test {
@@ -38,6 +39,9 @@ class process {
 
 /// Checks again and again until `holds` returns true. Returns false after `longest`.
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest = std::chrono::seconds(15));
+
+/// How often the words stand in a text.
+int count_of(const std::string& text, std::string_view words);
 
 /// Of a process: a number from /proc/PID/status (like "VmRSS", in kB), and how many files it has open.
 long status_number(pid_t pid, const std::string& key);

@@ -1,77 +1,12 @@
 // A client whose head dies and comes again, with the test as the head.
-#include <condition_variable>
-#include <deque>
-#include <mutex>
-
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include "actors/wire.hpp"
+#include "tests/integration/played_head.hpp"
 #include "tests/integration/process.hpp"
 #include "tests/model/formats/fixtures.hpp"
 
 namespace troupe::test {
 namespace {
-
-/// Says hello to everybody, and keeps what they ask.
-class played_head {
- public:
-  played_head() {
-    links_.on<client_command>([this](const incoming<client_command>& in) {
-      links_.send(in.link, command_answer{R"({"instance":")" + instance() + R"("})", {}}, in.correlation);
-    });
-    links_.on<client_cancel>([](const incoming<client_cancel>&) {});
-    links_.on<client_request>([this](incoming<client_request> in) {
-      const std::lock_guard lock(mutex_);
-      link_ = in.link;
-      asked_.push_back(std::move(in.message));
-      changed_.notify_all();
-    });
-    links_.start();
-  }
-  ~played_head() { links_.stop(); }
-
-  std::string endpoint() const { return links_.endpoint(); }
-  client_request asked() {
-    std::unique_lock lock(mutex_);
-    if (!changed_.wait_for(lock, std::chrono::seconds(20), [this] { return !asked_.empty(); }))
-      throw std::runtime_error("nothing was asked");
-    client_request first = std::move(asked_.front());
-    asked_.pop_front();
-    return first;
-  }
-  /// As after a while in which it could not reach the client.
-  void give_link_up() {
-    const std::lock_guard lock(mutex_);
-    links_.close(link_);
-  }
-  void say(client_text what) {
-    const std::lock_guard lock(mutex_);
-    links_.send(link_, std::move(what));
-  }
-  void come_again() {
-    const std::lock_guard lock(mutex_);
-    instance_ = "second";
-  }
-
- private:
-  static bus::options loopback() {
-    bus::options options;
-    options.listen = "tcp://127.0.0.1:0";
-    return options;
-  }
-  std::string instance() {
-    const std::lock_guard lock(mutex_);
-    return instance_;
-  }
-
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::string instance_ = "first";
-  link_id link_ = no_link;
-  std::deque<client_request> asked_;
-  wire links_{loopback()};
-};
 
 TEST(resuming, asks_the_next_head_for_the_version_that_had_begun) {
   const temp_folder folder;

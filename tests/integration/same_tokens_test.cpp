@@ -2,7 +2,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/integration/cluster.hpp"
-#include "transport/http/http_client.hpp"
 
 namespace troupe::test {
 namespace {
@@ -54,13 +53,8 @@ json scores_of_a_prompt(const test_site& site, cluster_plan plan) {
                          {"logprobs", 3},
                          {"max_tokens", 5},
                          {"seed", 7}};
-  std::string answer;
-  http_client client(parse_http_url(cluster.url()));
-  client.send("POST", "/v1/completions", {{"content-type", "application/json"}}, question.dump(),
-              {.on_head = [](int status, const http_headers&) { EXPECT_EQ(status, 200); },
-               .on_data = [&](std::string_view piece) { answer += piece; },
-               .on_end = [](const std::string& error) { EXPECT_EQ(error, ""); }});
-  client.run();
+  const auto [status, answer] = cluster.post("/v1/completions", question);
+  EXPECT_EQ(status, 200) << answer;
   return json::parse(answer).at("choices");
 }
 

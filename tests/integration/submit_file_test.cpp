@@ -3,10 +3,12 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <fstream>
 
 #include <gtest/gtest.h>
 
 #include "tests/integration/cluster.hpp"
+#include "tests/integration/played_head.hpp"
 
 namespace troupe::test {
 namespace {
@@ -109,6 +111,17 @@ TEST_F(submit_file, makes_a_job_that_is_not_shown_as_a_fine_tune) {
   }
 }
 
+TEST_F(submit_file, leaves_nothing_of_a_job_that_is_forgotten) {
+  cluster_.run(command(in_, site_.path("out").string()));
+  const std::string id = json::parse(cluster_.run({"jobs", "--json"})).at(0).at("id");
+  const auto beside = cluster_.state() / "files" / (id + ".job");
+  std::filesystem::create_directories(beside.parent_path());
+  std::ofstream(beside) << "{}";
+  EXPECT_EQ(cluster_.run({"jobs", "forget", id}), id + ": forgotten\n");
+  EXPECT_FALSE(std::filesystem::exists(beside));
+  EXPECT_EQ(jobs(), 0u);
+}
+
 TEST_F(submit_file, writes_into_what_is_no_file) {
   const std::string out = site_.path("out").string();
   cluster_.run(command(in_, out));
@@ -124,6 +137,37 @@ TEST_F(submit_file, writes_into_what_is_no_file) {
   process piped = cluster_.start(command(in_, pipe));
   EXPECT_EQ(read_file(pipe), read_file(out));
   EXPECT_EQ(piped.wait(), 0) << piped.error();
+}
+
+/// What was interrupted goes on behind the lines that the head has; it is sent in pieces of at most 5,000.
+TEST(submit_file_that_was_interrupted, sends_the_lines_that_the_job_does_not_have_yet) {
+  constexpr std::uint64_t lines = 12'000, received = 3000;
+  const temp_folder folder;
+  const auto answer = [&](const client_command& asked) -> json {
+    if (asked.name == "job.create") return {{"state", "receiving"}, {"received", received}};
+    const json job{{"state", "succeeded"}, {"ok", lines}, {"failed", 0}, {"lines", lines}};
+    return {{"job", job}, {"outputs", json::array()}};
+  };
+  played_head head(answer);
+  std::string text;
+  auto missing = json::array();
+  for (std::uint64_t i = 0; i < lines; ++i) {
+    const std::string line = "{\"tokens\":[" + std::to_string(i) + "]}";
+    text += line + "\n";
+    if (i >= received) missing.push_back(line);
+  }
+  process client({TROUPE_BINARY, "submit", "--connect", head.endpoint(), "--file",
+                  folder.write("in.jsonl", text).string(), "--out", (folder.path() / "out").string()},
+                 folder.path() / "said");
+  ASSERT_EQ(client.wait(), 0) << client.error();
+  auto sent = json::array();
+  for (const json& piece : head.commanded("job.lines")) {
+    EXPECT_EQ(piece.at("first"), received + sent.size());
+    EXPECT_LE(piece.at("lines").size(), 5000u);
+    sent.insert(sent.end(), piece.at("lines").begin(), piece.at("lines").end());
+  }
+  EXPECT_TRUE(sent == missing) << sent.size();
+  EXPECT_EQ(head.commanded("job.seal").size(), 1u);
 }
 
 TEST(submit_file_without_a_replica, says_why_no_answers_come_and_how_to_end_it) {

@@ -239,12 +239,6 @@ TEST_F(survival, of_nodes_that_somebody_else_told_to_end) {
   EXPECT_EQ(cluster().pid_of("w0"), worker) << "it waits for the next head";
 }
 
-int count_of(const std::string& text, std::string_view words) {
-  int count = 0;
-  for (auto at = text.find(words); at != text.npos; at = text.find(words, at + 1)) ++count;
-  return count;
-}
-
 /// Its requests go on elsewhere at once, as nobody has to find out that it is gone.
 TEST_F(survival, of_workers_that_say_that_they_leave) {
   start({.replicas = 2, .workers = {"w0", "w1"}});

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# scripts/test refuses a flag that neither it nor ctest knows before it builds anything, and hands on those of ctest.
+# scripts/test refuses a flag that neither it nor ctest knows before it builds anything, and hands on those of ctest. It
+# builds what a sanitizer is for, which are programs that exist.
 set -euo pipefail
 tree=$(mktemp -d)
 trap 'rm -rf "$tree"' EXIT
@@ -30,3 +31,27 @@ done
 
 output=$("$tree/scripts/test" NAME --stop-on-failure --verbose)
 [[ $output == "build --all"*"ctest "*"-R NAME --stop-on-failure --verbose" ]] || fail "said: $output"
+
+# What is built, and the arguments of ctest.
+built() { "$tree/scripts/test" "$@" | sed -n 's/^build //p'; }
+run() { "$tree/scripts/test" "$@" | sed -n 's/^ctest --preset //p'; }
+expect() {
+  [[ " $1 " == *" $2 "* ]] || fail "should have $2: $1"
+}
+
+expect "$(run --slow)" "release --parallel $(($(nproc) + 2)) --label-regex slow"
+expect "$(run)" "--label-exclude slow"
+[[ $(built --slow) == --all ]] || fail "--slow builds $(built --slow)"
+[[ $(built --asan --all) == "--all --asan" ]] || fail "--asan --all builds $(built --asan --all)"
+for preset in asan tsan; do
+  short=$(built --$preset)
+  expect "$short" --$preset
+  expect "$short" test_http
+  expect "$(run --$preset --slow)" $preset
+done
+expect "$(built --asan)" test_lora
+expect "$(built --tsan)" test_engine
+expect "$(built --tsan --all)" test_train
+for program in $(built --asan) $(built --tsan --all); do
+  [[ $program == --* ]] || grep -qrw "troupe_test($program" "$(dirname "$0")/.." || fail "there is no $program"
+done

@@ -94,7 +94,7 @@ void add_files(std::vector<listed_file>& to, const api_call& call, const json& j
   for (const bool errors : {false, true}) {
     if ((errors ? failed : ok) == 0) continue;
     const batch_file which{.batch = id, .errors = errors};
-    listed_file& added = to.emplace_back(file_of(which, job, sizes ? bytes_of(which, *sizes) : 0));
+    listed_file& added = to.emplace_back(listed_file{file_of(which, job, sizes ? bytes_of(which, *sizes) : 0)});
     if (!sizes) added.unmeasured = {which, ok + failed};
   }
 }

@@ -9,7 +9,7 @@ namespace {
 
 class store : public testing::Test {
  protected:
-  store() {
+  explicit store(duration longest_spread = std::chrono::minutes(1)) {
     const auto shelf = std::make_shared<adapter_shelf>(
         adapter_shelf::options{folder_.path() / "store", golden / "llama", read_hf_config(golden / "llama"),
                                model_id(7), "letters"},
@@ -20,6 +20,7 @@ class store : public testing::Test {
                                            .directory = directory_,
                                            .adapters = adapters_,
                                            .board = board_,
+                                           .longest_spread = longest_spread,
                                            .say = [to = said_](const std::string& line) { to->put(line); }});
     wire_.on<want_piece>([to = actor_](incoming<want_piece> in) { tell(to, std::move(in)); });
     wire_.start();
@@ -158,7 +159,12 @@ TEST_F(store, a_worker_whose_disk_is_full_keeps_nobody_else_from_a_version) {
   EXPECT_TRUE(adapters_->resolve("adapter"));
 }
 
-TEST_F(store, a_worker_that_says_nothing_holds_nobody_up_for_long) {
+class hasty_store : public store {
+ protected:
+  hasty_store() : store(std::chrono::milliseconds(50)) {}
+};
+
+TEST_F(hasty_store, a_worker_that_says_nothing_holds_nobody_up_for_long) {
   mock<worker_actor> worker(system_);
   directory_->set_worker("w0", worker.handle());
   command("adapters.load", {{"name", "adapter"}});

@@ -14,6 +14,14 @@ TEST_F(api, tokenizes_and_back) {
   EXPECT_EQ(post("/detokenize", {{"tokens", {100000}}}).get().status, 400);
 }
 
+TEST_F(api, says_where_texts_are_asked_for_that_the_model_has_no_tokenizer) {
+  has_tokenizer_ = false;
+  start();
+  for (const char* path : {"/tokenize", "/v1/tokenize", "/detokenize", "/v1/detokenize"})
+    EXPECT_EQ(error_of(path, {{"prompt", "Hi"}, {"tokens", {1}}}, 501)["message"], "the model has no tokenizer")
+        << path;
+}
+
 TEST_F(api, answers_by_a_command_s_fault_whatever_its_text) {
   const auto status_of = [&](command_fault fault) {
     auto loading = post("/v1/load_lora_adapter", {{"lora_name", "pricing"}, {"lora_path", "/there is none"}});

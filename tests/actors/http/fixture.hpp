@@ -28,6 +28,10 @@ inline std::string form(const std::string& purpose, const std::string& content,
 }
 inline const http_headers form_type{{"content-type", "multipart/form-data; boundary=b"}};
 
+inline std::shared_ptr<const prompting> prompting_without_tokenizer(std::int64_t context) {
+  return std::make_shared<const prompting>(golden / "llama", read_hf_config(golden / "llama"), context);
+}
+
 inline token_id letter(char c) {
   return letters({&c, 1})[0];
 }
@@ -51,7 +55,8 @@ class api_test : public testing::Test {
   served_model served(const std::string& chat_template = {}) const {
     return {.model = "letters",
             .advice = advice_,
-            .prompts = letters_prompting(folder_, context_, chat_template),
+            .prompts = has_tokenizer_ ? letters_prompting(folder_, context_, chat_template, post_processor_)
+                                      : prompting_without_tokenizer(context_),
             .adapters = adapters_};
   }
   http_parts parts(const std::string& chat_template = {}) {
@@ -136,6 +141,8 @@ class api_test : public testing::Test {
   bool log_bodies_ = false;
   std::vector<std::string> origins_;
   sampling_advice advice_;
+  bool has_tokenizer_ = true;
+  json post_processor_ = nullptr;
   std::int64_t context_ = 64;
   std::size_t work_bytes_ = std::size_t{256} << 20;
   std::shared_ptr<task_thread> work_;

@@ -414,7 +414,9 @@ TEST_F(jobs, of_training_that_stand_still_since_the_head_began_tell_how_far_they
     }
     EXPECT_TRUE(book.pause("paused").ok());
   });
-  for (const json& told : now.get("job.list", json::object())) {
+  const json jobs = now.get("job.list", json::object());
+  EXPECT_EQ(jobs.size(), 2u);
+  for (const json& told : jobs) {
     EXPECT_EQ(told["step"], 7);
     EXPECT_EQ(told["steps"], 20);
     EXPECT_EQ(told["loss"], 3.5);

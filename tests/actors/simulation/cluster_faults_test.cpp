@@ -70,10 +70,13 @@ TEST_F(cluster_faults, change_no_answer_and_lose_no_request) {
     course.cluster.pass(seconds(course.cluster.random() % 4));
     course.be_disturbed();
     EXPECT_TRUE(course.pass_until_over(seconds(90)));
+    std::size_t asked_after_faults = 0, answered_after_faults = 0;
     for (const auto& each : course.all) {
       SCOPED_TRACE(fmt::format("request {} of kind {}", &each - course.all.data() + 1, each.kind));
       expect_same_as_alone(each);
       const auto& refused = each.listener->refused;
+      asked_after_faults += !each.cancelled && each.faults_before > 0;
+      answered_after_faults += !each.cancelled && each.faults_before > 0 && !refused;
       if (!refused) continue;
       if (refused->is_unknown_adapter) {
         EXPECT_FALSE(each.listener->has_begun) << refused->error;
@@ -83,6 +86,7 @@ TEST_F(cluster_faults, change_no_answer_and_lose_no_request) {
         EXPECT_FALSE(each.listener->has_begun) << refused->error;
       }
     }
+    EXPECT_TRUE(answered_after_faults > 0 || asked_after_faults < 5) << asked_after_faults;
     expect_rest(course);
     say_log(course);
   });

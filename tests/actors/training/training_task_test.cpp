@@ -1,11 +1,13 @@
 #include "actors/training/training_task.hpp"
 
+#include <algorithm>
 #include <future>
 
 #include <fmt/format.h>
 
 #include "actors/training/training_spec.hpp"
 #include "model/arch/fingerprint.hpp"
+#include "model/formats/safetensors.hpp"
 #include "model/train/training_data.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"
@@ -116,6 +118,26 @@ TEST_F(training_tasks, on_a_gpu_are_refused_where_the_model_is_a_mixture_of_expe
   });
   EXPECT_EQ(said_.take<training_ended>().error,
             "cuda:0: the model is a mixture of experts, which only processors train so far: use the device cpu");
+}
+
+/// Whose only step is too long.
+TEST_F(training_tasks, publish_what_did_best_on_other_data_where_that_is_asked_for) {
+  folder_.write("training/job-1/validation.jsonl", "{\"text\":\"aaaa\"}\n");
+  json spec{{"steps", 1}, {"lr", 0.1}, {"validation", "v.jsonl"}};
+  const auto result_with = [&](bool best) {
+    spec["best"] = best;
+    EXPECT_EQ(run(scheme::u8, spec).error, "");
+    return open_safetensors(folder_.path() / "training/job-1/result/adapter_model.safetensors");
+  };
+  const auto changes_nothing = [](const tensor_set& adapter) {
+    return std::ranges::all_of(adapter.tensors, [](const auto& each) {
+      const auto& [name, tensor] = each;
+      return name.find("lora_B") == name.npos ||
+             std::ranges::all_of(tensor.data, [](std::byte b) { return b == std::byte{0}; });
+    });
+  };
+  EXPECT_TRUE(changes_nothing(result_with(true)));
+  EXPECT_FALSE(changes_nothing(result_with(false)));
 }
 
 TEST_F(training_tasks, are_refused_where_the_data_reads_otherwise_than_on_the_head) {

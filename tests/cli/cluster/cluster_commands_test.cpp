@@ -27,15 +27,33 @@ class taken_port {
   sockaddr_in address_{};
 };
 
+/// What a cluster's file has.
+struct file_plan {
+  std::string listen = "tcp://127.0.0.1:7700";
+  std::string in_cluster = {};
+  std::string model = "model";
+  std::string in_model = {};
+  std::string in_head = {};
+  std::string nodes = {};  ///< besides the head, which works
+};
+
 class cluster_commands : public program {
  protected:
   static constexpr const char* nobodys_port = "127.0.0.1:1";
 
-  std::string cluster_file(const std::string& in_model = {}, const std::string& listen = "tcp://127.0.0.1:7700") const {
-    const std::string text = "[cluster]\nname = \"one\"\nlisten = \"" + listen + "\"\nhttp = \"\"\nstate_dir = \"" +
-                             path("state").string() + "\"\n[model]\npath = \"model\"\n" + in_model +
-                             "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n";
+  /// A line each for name, listen, http and state_dir, then what the plan has; [model] and [[node]] likewise.
+  std::string cluster_file(const file_plan& has = {}) const {
+    const std::string text =
+        "[cluster]\nname = \"one\"\nlisten = \"" + has.listen + "\"\nhttp = \"\"\nstate_dir = \"" +
+        path("state").string() + "\"\n" + has.in_cluster + "[model]\npath = \"" + has.model + "\"\n" + has.in_model +
+        "\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n" + has.in_head + has.nodes;
     return folder().write("one.toml", text).string();
+  }
+  static std::string node(const std::string& name, const std::string& role, const std::string& more = {}) {
+    return "[[node]]\nname = \"" + name + "\"\nroles = [\"" + role + "\"]\n" + more;
+  }
+  void head_refuses(const file_plan& has, const std::string& part) const {
+    refused({"node", cluster_file(has), "--name", "head"}, part);
   }
   result serve(words arguments, const std::string& http = nobodys_port,
                const std::string& listen = "tcp://127.0.0.1:2") const {
@@ -154,51 +172,37 @@ TEST_F(cluster_commands, find_a_port_that_is_taken_before_anything_starts) {
 }
 
 TEST_F(cluster_commands, refuse_layers_to_leave_unquantized_where_nothing_is_quantized) {
-  refused({"node", cluster_file("keep = [\"zzz\"]"), "--name", "head"}, "but model.quant no scheme for the others");
+  head_refuses({.in_model = "keep = [\"zzz\"]"}, "but model.quant no scheme for the others");
 }
 
 TEST_F(cluster_commands, refuse_more_memory_for_keys_and_values_than_the_machine_has) {
-  const std::string file = cluster_file("[scheduler]\nkv_memory = \"100TiB\"");
-  refused({"node", file, "--name", "head"}, "one.toml:9:13: kv_memory is 100.0 TiB: this machine has ");
+  head_refuses({.in_model = "[scheduler]\nkv_memory = \"100TiB\""},
+               "one.toml:9:13: kv_memory is 100.0 TiB: this machine has ");
 }
 
 TEST_F(cluster_commands, refuse_to_train_a_mixture_of_experts_on_gpus_even_of_other_nodes) {
-  const std::string text = "[cluster]\nname = \"experts\"\nstate_dir = \"" + path("state").string() +
-                           "\"\n[model]\npath = \"" + (golden / "mixtral").string() +
-                           "\"\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n" +
-                           "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\ndevice = \"cuda:0\"\n";
-  refused({"node", folder().write("experts.toml", text).string(), "--name", "head"},
-          "experts.toml:12:10: the model is a mixture of experts, which only processors train so far: use cpu");
+  head_refuses({.model = (golden / "mixtral").string(), .nodes = node("coach", "trainer", "device = \"cuda:0\"\n")},
+               "one.toml:15:10: the model is a mixture of experts, which only processors train so far: use cpu");
 }
 
 TEST_F(cluster_commands, refuse_gpus_for_experts_of_several_schemes) {
-  const std::string text = "[cluster]\nname = \"experts\"\nstate_dir = \"" + path("state").string() +
-                           "\"\n[model]\nquant = \"u8\"\nkeep = [\"experts.0.\"]\npath = \"" +
-                           (golden / "mixtral").string() +
-                           "\"\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n" +
-                           "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\ndevice = \"cuda:0\"\n";
-  refused(
-      {"node", folder().write("experts.toml", text).string(), "--name", "head"},
-      "experts.toml:14:10: a layer's experts are stored in several schemes, but GPUs want one for all of them: keep "
+  head_refuses(
+      {.model = (golden / "mixtral").string(),
+       .in_model = "quant = \"u8\"\nkeep = [\"experts.0.\"]",
+       .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
+      "one.toml:16:10: a layer's experts are stored in several schemes, but GPUs want one for all of them: keep "
       "all or none of them, or use cpu");
 }
 
 TEST_F(cluster_commands, refuse_a_gpu_for_what_processors_alone_compute) {
-  const std::string text = "[cluster]\nname = \"sinks\"\nstate_dir = \"" + path("state").string() +
-                           "\"\n[model]\npath = \"" + (golden / "gpt-oss").string() +
-                           "\"\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n" +
-                           "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\ndevice = \"cuda:0\"\n";
-  refused({"node", folder().write("sinks.toml", text).string(), "--name", "head"},
-          "sinks.toml:12:10: attention sinks and gpt-oss's experts are computed by processors alone so far: use cpu");
+  head_refuses(
+      {.model = (golden / "gpt-oss").string(), .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
+      "one.toml:15:10: attention sinks and gpt-oss's experts are computed by processors alone so far: use cpu");
 }
 
 TEST_F(cluster_commands, refuse_to_cut_the_layers_of_a_mixture_of_experts) {
-  const std::string text =
-      "[cluster]\nname = \"experts\"\ntensor = 2\nstate_dir = \"" + path("state").string() + "\"\n[model]\npath = \"" +
-      (golden / "qwen3-moe").string() + "\"\n[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\"]\n" +
-      "[[node]]\nname = \"w0\"\nroles = [\"worker\"]\n[[node]]\nname = \"w1\"\nroles = [\"worker\"]\n";
-  refused({"node", folder().write("experts.toml", text).string(), "--name", "head"},
-          "experts.toml:3:10: the model is a mixture of experts, which the workers of a stage cannot share");
+  head_refuses({.in_cluster = "tensor = 2\n", .model = (golden / "qwen3-moe").string(), .nodes = node("w1", "worker")},
+               "one.toml:6:10: the model is a mixture of experts, which the workers of a stage cannot share");
 }
 
 TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
@@ -206,25 +210,20 @@ TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
   for (const char* name : {"w 7", "../w7", ".w7"})
     refused({"node", cluster_file(), "--name", name}, "--name " + std::string(name) + ": use at most 64 letters");
   refused({"node", cluster_file(), "--name", "w7", "--listed"}, "no node is called w7 any more");
-  const std::string apart =
-      "[cluster]\nname = \"apart\"\nlisten = \"tcp://192.0.2.1:7700\"\ninsecure = true\nstate_dir = \"" +
-      path("state").string() + "\"\n[model]\npath = \"model\"\n[[node]]\nname = \"head\"\nhost = \"192.0.2.1\"\n" +
-      "roles = [\"router\", \"scheduler\", \"worker\"]\n";
-  refused({"node", folder().write("apart.toml", apart).string(), "--name", "w7"},
+  const file_plan apart{
+      .listen = "tcp://192.0.2.1:7700", .in_cluster = "insecure = true\n", .in_head = "host = \"192.0.2.1\"\n"};
+  refused({"node", cluster_file(apart), "--name", "w7"},
           "head on 192.0.2.1 could not reach one that is not in the file");
-  const std::string on_gpus = "[cluster]\nname = \"gpus\"\ntensor = 2\nstate_dir = \"" + path("state").string() +
-                              "\"\n[model]\npath = \"model\"\n[[node]]\nname = \"head\"\ndevice = \"cuda:0\"\n" +
-                              "roles = [\"router\", \"scheduler\", \"worker\"]\n[[node]]\nname = \"w1\"\n" +
-                              "roles = [\"worker\"]\ndevice = \"cuda:1\"\n";
-  refused({"node", folder().write("on_gpus.toml", on_gpus).string(), "--name", "w7"},
-          "shares no stage with GPUs such as that of head");
+  const file_plan on_gpus{.in_cluster = "tensor = 2\n",
+                          .in_head = "device = \"cuda:0\"\n",
+                          .nodes = node("w1", "worker", "device = \"cuda:1\"\n")};
+  refused({"node", cluster_file(on_gpus), "--name", "w7"}, "shares no stage with GPUs such as that of head");
 }
 
 TEST_F(cluster_commands, refuse_a_state_folder_that_cannot_be_made_as_what_would_fail_again) {
   readable_model("model");
   folder().write("state", "no folder");
-  refused({"node", cluster_file({}, "ipc://" + path("socket").string()), "--name", "head"},
-          path("state").string() + ": cannot be written");
+  head_refuses({.listen = "ipc://" + path("socket").string()}, path("state").string() + ": cannot be written");
 }
 
 TEST_F(cluster_commands, serve_refuses_a_state_home_that_cannot_be_made_as_what_would_fail_again) {

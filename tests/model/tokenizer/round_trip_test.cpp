@@ -12,6 +12,7 @@ std::vector<std::filesystem::path> text_files() {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(shared("text")))
     if (const auto name = entry.path().filename(); entry.is_regular_file() && name != "LICENSE" && name != "SOURCE.txt")
       files.push_back(entry.path());
+  EXPECT_FALSE(files.empty());
   return files;
 }
 

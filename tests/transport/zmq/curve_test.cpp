@@ -27,12 +27,7 @@ using testing::ThrowsMessage;
 
 class curve : public testing::Test {
  protected:
-  void SetUp() override {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    folder_ = fs::temp_directory_path() / ("troupe-" + std::to_string(::getpid()) + "-" + test->name());
-    write_keys(folder_);
-  }
-  void TearDown() override { fs::remove_all(folder_); }
+  curve() { write_keys(folder_); }
 
   bus::options listening() const {
     auto options = peer::listening();
@@ -49,7 +44,8 @@ class curve : public testing::Test {
   }
   std::string text_of(const std::string& name) const { return test::read_file(folder_ / name); }
 
-  fs::path folder_;
+  test::temp_folder own_;
+  const fs::path folder_ = own_.path() / "keys";
 };
 
 TEST_F(curve, keys_are_files_of_their_owner_alone) {

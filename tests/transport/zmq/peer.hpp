@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/base/free_port.hpp"
 #include "transport/zmq/bus.hpp"
 
 namespace troupe {
@@ -105,10 +106,9 @@ class peer {
   std::unique_ptr<bus> bus_;
 };
 
-/// Where somebody listened just now, and nobody does any more.
+/// Where nobody listens so far.
 inline std::string nobodys_address() {
-  peer any(peer::listening());
-  return any->endpoint();
+  return "tcp://127.0.0.1:" + std::to_string(test::free_port());
 }
 
 }  // namespace troupe

@@ -148,9 +148,23 @@ TEST_F(completion_requests, of_every_kind_can_be_cut_to_the_last_tokens_of_their
 }
 
 TEST_F(completion_requests, are_told_whether_special_tokens_come_with_a_text) {
-  auto answer = post("/v1/completions", {{"prompt", "A"}, {"add_special_tokens", false}});
-  give(gateway_.take<begin_request>(), "", "stop");
-  EXPECT_EQ(answer.get().status, 200);
+  post_processor_ = begins_texts;
+  start();
+  const std::vector<token_id> bare = letters("A"), whole{0, bare[0]};
+  const auto prompt_of = [&](const json& more) {
+    json body{{"prompt", "A"}};
+    body.update(more);
+    EXPECT_EQ(post("/tokenize", body).get().parsed()["tokens"].size(),
+              more.value("add_special_tokens", true) ? 2u : 1u);
+    auto answer = post("/v1/completions", body);
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+    return begun.engine.sequence.prompt;
+  };
+  EXPECT_EQ(prompt_of(json::object()), whole);
+  EXPECT_EQ(prompt_of({{"add_special_tokens", true}}), whole);
+  EXPECT_EQ(prompt_of({{"add_special_tokens", false}}), bare);
   EXPECT_EQ(error_of("/v1/completions", {{"prompt", "A"}, {"add_special_tokens", 1}}, 400)["param"],
             "add_special_tokens");
 }
