@@ -5,7 +5,7 @@
 namespace troupe::detail {
 namespace {
 
-constexpr double most_growth = 4;      // of a step, by prompts
+constexpr double most_growth = 3;      // of a step, by prompts
 constexpr double first_tokens = 96;    // before anything is known
 constexpr double least_tokens = 16;    // whatever a step takes: prompts must get on
 constexpr double kept = 31.0 / 32;     // of what a step counts for, after one more

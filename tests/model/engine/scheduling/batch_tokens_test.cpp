@@ -54,9 +54,9 @@ std::int32_t learned_bound(bool ahead) {
   return most;
 }
 
-TEST(batch_scheduler, learns_how_many_tokens_of_prompts_make_a_step_four_times_as_long) {
-  EXPECT_NEAR(learned_bound(false), 30, 2);
-  EXPECT_NEAR(learned_bound(true), 30, 2);
+TEST(batch_scheduler, learns_how_many_tokens_of_prompts_make_a_step_three_times_as_long) {
+  EXPECT_NEAR(learned_bound(false), 20, 2);
+  EXPECT_NEAR(learned_bound(true), 20, 2);
 }
 
 TEST(batch_scheduler, lets_a_short_prompt_pass_a_long_one_that_came_first) {

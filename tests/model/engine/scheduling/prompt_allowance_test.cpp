@@ -23,22 +23,22 @@ TEST(prompt_allowance, is_what_was_given_whatever_steps_take) {
   EXPECT_EQ(allowance.tokens(), 50);
 }
 
-TEST(prompt_allowance, makes_a_step_four_times_as_long_at_most) {
+TEST(prompt_allowance, makes_a_step_three_times_as_long_at_most) {
   prompt_allowance small_model(0, 2048), large_model(0, 2048), gpu(0, 2048);
   EXPECT_EQ(small_model.tokens(), 96) << "nothing is known yet";
   take_steps(small_model, 200, milliseconds(10), microseconds(200));
-  EXPECT_NEAR(small_model.tokens(), 150, 2);
+  EXPECT_NEAR(small_model.tokens(), 100, 2);
   take_steps(large_model, 200, milliseconds(60), microseconds(3000));
-  EXPECT_NEAR(large_model.tokens(), 60, 2);
+  EXPECT_NEAR(large_model.tokens(), 40, 2);
   take_steps(gpu, 200, milliseconds(10), microseconds(40));
-  EXPECT_NEAR(gpu.tokens(), 750, 5);
+  EXPECT_NEAR(gpu.tokens(), 500, 5);
 }
 
 TEST(prompt_allowance, follows_when_steps_become_slower) {
   prompt_allowance allowance(0, 2048);
   take_steps(allowance, 200, milliseconds(10), microseconds(200));
   take_steps(allowance, 200, milliseconds(10), microseconds(400));
-  EXPECT_NEAR(allowance.tokens(), 75, 2);
+  EXPECT_NEAR(allowance.tokens(), 50, 2);
 }
 
 TEST(prompt_allowance, stays_between_a_block_and_a_whole_step) {
@@ -63,9 +63,9 @@ TEST(prompt_allowance, is_hardly_moved_by_a_step_that_stood_still) {
   prompt_allowance allowance(0, 2048);
   take_steps(allowance, 200, milliseconds(10), microseconds(200));
   allowance.note_step(0, seconds(60));
-  EXPECT_NEAR(allowance.tokens(), 150, 15);
+  EXPECT_NEAR(allowance.tokens(), 100, 10);
   take_steps(allowance, 200, milliseconds(10), microseconds(200));
-  EXPECT_NEAR(allowance.tokens(), 150, 2);
+  EXPECT_NEAR(allowance.tokens(), 100, 2);
 }
 
 }  // namespace
