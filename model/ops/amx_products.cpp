@@ -1,31 +1,9 @@
 // Products of integers by Intel's AMX, 16 rows with 16 outputs at a time. Sums of integers are exact in any order, and
 // what is done to them is what matmul_kernels.cpp does: so the bits are the same.
-#include "model/ops/matmul_tile.hpp"
-#ifdef __AMX_TILE__
-#include "model/ops/amx_tiles.hpp"
-#endif
+#include "model/ops/amx_parts.hpp"
 
 namespace troupe::TROUPE_ISA {
 namespace {
-
-constexpr int height = tall_tile.rows;
-constexpr std::int64_t part_inputs = tall_tile.together,
-                       part_bytes = height * part_inputs;  // of a tile's rows, or a block's weights
-
-const std::int8_t* inputs_of(const matmul_args& a, std::int64_t tile) {
-  return a.q.q + tile * height * a.q.ins;
-}
-
-INLINED inline void fetch_lines(const void* from) {
-  repeat<lines_at_once>([&](int i) INLINED { fetch_ahead(static_cast<const char*>(from) + i * 64); });
-}
-
-/// Calls f(row in the tile, row) for the rows that there are.
-template <class F>
-INLINED inline void for_rows(const matmul_args& a, std::int64_t tile, F f) {
-  const std::int64_t first = tile * height, left = a.rows - first;
-  for (int r = 0; r < (left < height ? left : height); ++r) f(r, first + r);
-}
 
 // ---- u8: one scale for the whole row ----
 
@@ -76,38 +54,13 @@ void u8_product(const matmul_args& a, std::int64_t first_tile, std::int64_t last
 
 // ---- u8g64, q8, q4, u4g32, mxfp4: a scale per group of inputs ----
 
-/// What stands for each nibble, less the zero point.
-template <scheme Kind>
-struct signed_levels {
-  std::uint8_t of[16];
-  constexpr signed_levels() : of() {
-    for (int code = 0; code < 16; ++code)
-      of[code] = static_cast<std::uint8_t>(level_of(Kind, code) - zero_point_of(Kind));
-  }
-};
-
-/// The weights of 64 inputs less their zero point, as a tile has them.
-template <scheme Kind>
-INLINED inline void unpack_part(const std::uint8_t* w, weights (&into)[height]) {
-  if constexpr (has_nibbles(Kind)) {
-    static constexpr signed_levels<Kind> levels;
-    repeat<height / 2>([&](int i) INLINED {
-      const weights both = load_weights(w + i * 64);
-      into[2 * i] = looked_up(low_nibbles(both), levels.of);
-      into[2 * i + 1] = looked_up(high_nibbles(both), levels.of);
-    });
-  } else {
-    repeat<height>([&](int i) INLINED { into[i] = less_128(load_weights(w + i * 64)); });
-  }
-}
-
 template <scheme Kind>
 void grouped_tile(const matmul_args& a, std::int64_t tile, std::int64_t block, bool is_first) {
   using reader = group_reader<Kind>;
-  constexpr int groups_of_part = part_inputs / reader::group, lines_of_part = has_nibbles(Kind) ? 8 : 16;
+  constexpr int groups_of_part = part_inputs / reader::group;
   const std::int64_t groups = a.w.groups(), parts = a.q.ins / part_inputs;
   const std::int8_t* x = inputs_of(a, tile);
-  const std::uint8_t* w = bytes_of(a) + block * parts * lines_of_part * 64;
+  const std::uint8_t* w = bytes_of(a) + block * parts * packed_part_bytes<Kind>;
   const std::int32_t* input_sums = a.q.group_sums + tile * height * (a.q.ins / 32);
   weights codes[2][height];
   sums s[2][groups_of_part][height];
@@ -115,7 +68,7 @@ void grouped_tile(const matmul_args& a, std::int64_t tile, std::int64_t block, b
   repeat<height>([&](int r) INLINED { y[r] = zero(); });
 
   const auto unpack = [&](std::int64_t part)
-                          INLINED { unpack_part<Kind>(w + part * lines_of_part * 64, codes[part % 2]); };
+                          INLINED { unpack_part<Kind>(w + part * packed_part_bytes<Kind>, codes[part % 2]); };
   const auto multiply = [&](std::int64_t part, auto side) INLINED {
     repeat<groups_of_part>([&](auto g) INLINED {
       load_tile<4 + g>(x + part * part_bytes + g * reader::group, part_inputs);
@@ -145,7 +98,7 @@ void grouped_tile(const matmul_args& a, std::int64_t tile, std::int64_t block, b
   // and added.
   const auto step = [&](std::int64_t part, auto side) INLINED {
     if (part < parts) {
-      if (is_first) fetch_lines(w + (parts + part) * lines_of_part * 64);
+      if (is_first) fetch_lines(w + (parts + part) * packed_part_bytes<Kind>);
       multiply(part, side);
     }
     if (part + 1 < parts) unpack(part + 1);
@@ -172,10 +125,9 @@ void grouped_product(const matmul_args& a, std::int64_t first_tile, std::int64_t
       grouped_tile<Kind>(a, tile, block, tile == first_tile);
 }
 
-using product = void (*)(const matmul_args&, std::int64_t first_tile, std::int64_t last_tile, std::int64_t first_block,
-                         std::int64_t last_block);
+}  // namespace
 
-product product_of(scheme kind) {
+tiled_product product_of(scheme kind) {
   switch (kind) {
     case scheme::u8g64:
       return grouped_product<scheme::u8g64>;
@@ -192,11 +144,9 @@ product product_of(scheme kind) {
   }
 }
 
-}  // namespace
-
 void tiled_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
   const std::int64_t tiles = (a.rows + height - 1) / height, at_once = chunk_bytes / (height * a.q.ins) / 2 * 2 + 2;
-  const product make = product_of(a.w.kind);
+  const tiled_product make = (a.q.bits == input_bits::sixteen ? fine_product_of : product_of)(a.w.kind);
   for (std::int64_t tile = 0; tile < tiles; tile += at_once)
     make(a, tile, tile + at_once < tiles ? tile + at_once : tiles, first_block, last_block);
 }

@@ -8,12 +8,6 @@ constexpr int sums_of_row = sizeof(fine_sums) / sizeof(sums);
 /// So many rows of a tile have their sums of a block in registers, beside its weights and one input.
 constexpr int rows = fine_tile_rows * sums_of_row + 2 <= vectors_in_registers ? fine_tile_rows : fine_tile_rows / 2;
 
-/// Inputs whose sum of products is made in whole numbers: those that share a scale, or of a whole row as many as 32
-/// bits hold for certain, since weights less their zero point are at most 128.
-template <scheme Kind>
-constexpr std::int64_t segment = group_of(Kind) > 0 ? group_of(Kind) : 512;
-static_assert(segment<scheme::u8> * 128 * largest_input(input_bits::sixteen) < std::int64_t{1} << 31);
-
 /// s += the products of four inputs of each row, the first of which is at `x`.
 template <int Blocks>
 INLINED inline void multiply_fine(const weights (&w)[Blocks], const quantized_view& q, std::int64_t x,
@@ -59,8 +53,8 @@ void fine_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_
   const std::int32_t* group_sums = a.q.group_sums + tile * fine_tile_rows * (ins / 32) + in_tile;
   f32x16 y[rows][Blocks];
   repeat<rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { y[r][b] = zero(); }); });
-  for (std::int64_t from = 0; from < ins; from += segment<Kind>) {
-    const std::int64_t to = from + segment<Kind> < ins ? from + segment<Kind> : ins;
+  for (std::int64_t from = 0; from < ins; from += fine_segment<Kind>) {
+    const std::int64_t to = from + fine_segment<Kind> < ins ? from + fine_segment<Kind> : ins;
     fine_sums s[rows][Blocks];
     float totals[rows];
     repeat<rows>([&](int r) INLINED {
@@ -75,7 +69,7 @@ void fine_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_
     repeat<rows>([&](int r) INLINED { repeat<Blocks>([&](int b) INLINED { done[r][b] = s[r][b]; }); });
     in_memory(done);
     repeat<Blocks>([&](int b) INLINED {
-      const std::int64_t index = (block + b) * a.w.groups() + (group_of(Kind) > 0 ? from / segment<Kind> : 0);
+      const std::int64_t index = (block + b) * a.w.groups() + (group_of(Kind) > 0 ? from / fine_segment<Kind> : 0);
       const f32x16 scale = reader::factors(a.w.scales, index);
       repeat<rows>([&](int r) INLINED {
         y[r][b] = fma(to_float(whole(done[r][b])), scale, y[r][b]);

@@ -21,8 +21,8 @@ struct tile_shape {
   int together = 4;
 };
 constexpr int most_tile_rows = 12;       ///< of tiles in 8 bits, but tall ones
-constexpr int fine_tile_rows = 6;        ///< of tiles in 16 bits
-constexpr tile_shape tall_tile{16, 64};  ///< that kernel_table::tiled_matmul reads, in 8 bits
+constexpr int fine_tile_rows = 6;        ///< of tiles in 16 bits, but tall ones
+constexpr tile_shape tall_tile{16, 64};  ///< that kernel_table::tiled_matmul reads
 
 /// Rows of inputs as integers: round(x / scale), at most largest_input. In 8 bits they are q, in 16 bits 256 q + low.
 /// q and low are [tiles][ins / together][tile][together], group_sums [tiles][ins / 32][tile]. Rows past the last are

@@ -13,11 +13,6 @@ std::int64_t blocks_of(const matmul_args& job) {
   return end_of(job) - job.first_block;
 }
 
-/// Experts' rows are described as integers, too, where they are multiplied as floats.
-bool is_tiled(const matmul_args& job) {
-  return is_integer(job.w.kind) && job.q.together == tall_tile.together;
-}
-
 /// Blocks for one task: so few that there are enough tasks for threads to end together, so many that a task is worth
 /// handing over. Each task reads all rows, so with many rows it should not be small.
 std::int64_t blocks_per_task(std::span<const matmul_args> jobs, int threads) {
@@ -84,7 +79,8 @@ quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_ro
 
 // Rows that only fill the last tile keep what an earlier pass left: harmless, their outputs are never written.
 void quantized_rows::begin(int rows, std::int64_t ins, input_bits bits) {
-  const tile_shape tile = bits == input_bits::eight ? tile_for(kernels_, rows) : tile_shape{fine_tile_rows};
+  tile_shape tile = tile_for(kernels_, rows);
+  if (bits == input_bits::sixteen && tile.together == 4) tile.rows = fine_tile_rows;
   view_ = {.rows = rows,
            .tile = tile.rows,
            .together = tile.together,
@@ -143,6 +139,12 @@ void quantized_rows::assign(thread_pool& pool, const float* x, std::int64_t stri
   });
 }
 
+void multiply_blocks(const kernel_table& kernels, const matmul_args& job, std::int64_t first, std::int64_t last) {
+  // experts' rows are described as integers, too, where they are multiplied as floats
+  const bool is_tiled = is_integer(job.w.kind) && job.q.together == tall_tile.together;
+  (is_tiled ? kernels.tiled_matmul : kernels.matmul)(job, first, last);
+}
+
 void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<const adapted_job> adapters) {
   const std::int64_t step = blocks_per_task(jobs, with.pool.threads());
   int shrinks = 0, expands = 0;
@@ -164,7 +166,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
     fetch_list factors = factors_for(adapters, job, first, last);
     matmul_args product = jobs[job];
     product.read_after = &factors;
-    (is_tiled(product) ? with.kernels.tiled_matmul : with.kernels.matmul)(product, first, last);
+    multiply_blocks(with.kernels, product, first, last);
     // Tasks are taken in order, so all A x have been made, or are being made by threads that wait for nobody.
     while (shrunk.load(std::memory_order_acquire) < shrinks) __builtin_ia32_pause();
     for (const auto& adapted : adapters)

@@ -45,6 +45,9 @@ struct adapted_job {
   low_rank_args adapter;
 };
 
+/// Blocks [first, last) of a product, by the kernel for its inputs' tiles.
+void multiply_blocks(const kernel_table& kernels, const matmul_args& job, std::int64_t first, std::int64_t last);
+
 /// Runs matmuls that do not depend on each other as one job of the pool. Each output is computed whole by one thread,
 /// in an order that the matrix alone decides; whatever makes outputs adds the adapters' part of them.
 void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<const adapted_job> adapters = {});

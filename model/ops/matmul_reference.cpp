@@ -23,11 +23,10 @@ std::vector<double> inputs_of(const matmul_args& a, std::int64_t row) {
 
 std::int32_t integer_at(const quantized_view& q, std::int64_t row, std::int64_t i) {
   const std::int64_t tile = row / q.tile * q.tile, in_tile = row % q.tile;
-  if (q.bits == input_bits::eight)
-    return q.q[tile * q.ins + (i / q.together * q.tile + in_tile) * q.together + i % q.together];
-  const std::int64_t four = tile * q.ins + (i / 4 * q.tile + in_tile) * 4;
-  constexpr std::int64_t in_wide[] = {0, 2, 1, 3};
-  return q.wide ? q.wide[four + in_wide[i % 4]] : 256 * q.q[four + i % 4] + q.low[four + i % 4];
+  const std::int64_t at = tile * q.ins + (i / q.together * q.tile + in_tile) * q.together + i % q.together;
+  if (q.bits == input_bits::eight) return q.q[at];
+  constexpr std::int64_t to_wide[] = {0, 1, -1, 0};
+  return q.wide ? q.wide[at + to_wide[i % 4]] : 256 * q.q[at] + q.low[at];
 }
 
 void matmul_reference(const matmul_args& a) {

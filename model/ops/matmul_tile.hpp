@@ -31,6 +31,12 @@ inline const std::byte* next_lines(fetch_list* list) {
   return lines;
 }
 
+/// Inputs in 16 bits whose sum of products is made in whole numbers: those that share a scale, or of a whole row as
+/// many as 32 bits hold for certain, since weights less their zero point are at most 128.
+template <scheme Kind>
+constexpr std::int64_t fine_segment = group_of(Kind) > 0 ? group_of(Kind) : 512;
+static_assert(fine_segment<scheme::u8> * 128 * largest_input(input_bits::sixteen) < std::int64_t{1} << 31);
+
 /// With few registers: what this has been told of lies in memory until it is read, and leaves them to the inner loop.
 template <class T>
 INLINED inline void in_memory(T& values) {

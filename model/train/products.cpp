@@ -201,7 +201,7 @@ void products::turned_product(const some_outs& outs, std::int64_t first_in, std:
   job.y_stride = dx.stride;
   job.q = inputs_.view();
   job.accumulate = how == into::add;
-  with_.kernels.matmul(job, 0, columns / 16);
+  multiply_blocks(with_.kernels, job, 0, columns / 16);
   const std::int64_t valid = std::min(columns, w.ins - first_in);
   for (std::int64_t r = 0; r < rows; ++r) {
     float* row = dx.row(r) + first_in;
