@@ -1,7 +1,7 @@
 // What products by AMX share: inputs and weights lie in parts of 64 inputs, each as large as a register.
 #pragma once
 #include "model/ops/matmul_tile.hpp"
-#ifdef __AMX_TILE__
+#ifndef TROUPE_TILES_STAND_IN
 #include "model/ops/amx_tiles.hpp"
 #endif
 

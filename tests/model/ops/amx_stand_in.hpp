@@ -2,6 +2,8 @@
 #pragma once
 #include "tests/model/ops/avx512_stand_in.hpp"
 
+#define TROUPE_TILES_STAND_IN 1
+
 namespace troupe::amx_stand_in {
 
 using tile_register = std::uint8_t[16][64];
