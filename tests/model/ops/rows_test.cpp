@@ -290,8 +290,8 @@ TEST(rope, rotates_halves_alike_on_every_instruction_set) {
   struct part {
     std::int64_t dim, turned;
   };
-  for (const auto [dim, turned] : {part{8, 8}, {24, 24}, {64, 64}, {128, 128}, {128, 96}, {16, 12}, {80, 32}}) {
-    const std::int64_t heads = 3, half = turned / 2;
+  for (const part head : {part{8, 8}, {24, 24}, {64, 64}, {128, 128}, {128, 96}, {16, 12}, {80, 32}}) {
+    const std::int64_t heads = 3, dim = head.dim, turned = head.turned, half = turned / 2;
     const auto x = random.rows(1, heads * dim, heads * dim), c = random.rows(1, half, dim),
                s = random.rows(1, half, dim);
     expect_same_everywhere(static_cast<std::size_t>(heads * dim), [&](const kernel_table& t, float* out) {
