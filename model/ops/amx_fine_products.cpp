@@ -47,7 +47,7 @@ void fine_tile(const matmul_args& a, std::int64_t tile, std::int64_t block, bool
 
   const auto multiply = [&](auto b, std::int64_t part, std::int64_t in_part) INLINED {
     const std::uint8_t* of_part = w + b * block_bytes + part * packed_part_bytes<Kind>;
-    if (is_first && in_part == 0) fetch_lines(of_part + Blocks * block_bytes);
+    if (is_first && in_part == 0) fetch_lines<packed_part_bytes<Kind> / 64>(of_part + Blocks * block_bytes);
     if constexpr (Kind == scheme::u8) {
       load_tile<6 + b>(of_part, part_inputs);
       multiply_unsigned<b, 4, 6 + b>(), multiply_unsigned<2 + b, 5, 6 + b>();
@@ -90,20 +90,7 @@ void fine_product(const matmul_args& a, std::int64_t first_tile, std::int64_t la
 }  // namespace
 
 tiled_product fine_product_of(scheme kind) {
-  switch (kind) {
-    case scheme::u8g64:
-      return fine_product<scheme::u8g64>;
-    case scheme::q8:
-      return fine_product<scheme::q8>;
-    case scheme::q4:
-      return fine_product<scheme::q4>;
-    case scheme::u4g32:
-      return fine_product<scheme::u4g32>;
-    case scheme::mxfp4:
-      return fine_product<scheme::mxfp4>;
-    default:
-      return fine_product<scheme::u8>;
-  }
+  return by_scheme(kind, []<scheme Kind>() -> tiled_product { return fine_product<Kind>; });
 }
 
 }  // namespace troupe::TROUPE_ISA

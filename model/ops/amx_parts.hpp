@@ -17,8 +17,9 @@ inline const std::int8_t* inputs_of(const matmul_args& a, std::int64_t tile) {
   return a.q.q + tile * height * a.q.ins;
 }
 
+template <int Lines = lines_at_once>
 INLINED inline void fetch_lines(const void* from) {
-  repeat<lines_at_once>([&](int i) INLINED { fetch_ahead(static_cast<const char*>(from) + i * 64); });
+  repeat<Lines>([&](int i) INLINED { fetch_ahead(static_cast<const char*>(from) + i * 64); });
 }
 
 /// Calls f(row in the tile, row) for the rows that there are.
@@ -59,5 +60,24 @@ using tiled_product = void (*)(const matmul_args&, std::int64_t first_tile, std:
 /// Of inputs in 8 bits, and in 16.
 tiled_product product_of(scheme kind);
 tiled_product fine_product_of(scheme kind);
+
+/// What `of` has for a scheme of integers: of.operator()<Kind>().
+template <class Of>
+tiled_product by_scheme(scheme kind, Of of) {
+  switch (kind) {
+    case scheme::u8g64:
+      return of.template operator()<scheme::u8g64>();
+    case scheme::q8:
+      return of.template operator()<scheme::q8>();
+    case scheme::q4:
+      return of.template operator()<scheme::q4>();
+    case scheme::u4g32:
+      return of.template operator()<scheme::u4g32>();
+    case scheme::mxfp4:
+      return of.template operator()<scheme::mxfp4>();
+    default:
+      return of.template operator()<scheme::u8>();
+  }
+}
 
 }  // namespace troupe::TROUPE_ISA

@@ -98,7 +98,7 @@ void grouped_tile(const matmul_args& a, std::int64_t tile, std::int64_t block, b
   // and added.
   const auto step = [&](std::int64_t part, auto side) INLINED {
     if (part < parts) {
-      if (is_first) fetch_lines(w + (parts + part) * packed_part_bytes<Kind>);
+      if (is_first) fetch_lines<packed_part_bytes<Kind> / 64>(w + (parts + part) * packed_part_bytes<Kind>);
       multiply(part, side);
     }
     if (part + 1 < parts) unpack(part + 1);
@@ -128,20 +128,12 @@ void grouped_product(const matmul_args& a, std::int64_t first_tile, std::int64_t
 }  // namespace
 
 tiled_product product_of(scheme kind) {
-  switch (kind) {
-    case scheme::u8g64:
-      return grouped_product<scheme::u8g64>;
-    case scheme::q8:
-      return grouped_product<scheme::q8>;
-    case scheme::q4:
-      return grouped_product<scheme::q4>;
-    case scheme::u4g32:
-      return grouped_product<scheme::u4g32>;
-    case scheme::mxfp4:
-      return grouped_product<scheme::mxfp4>;
-    default:
+  return by_scheme(kind, []<scheme Kind>() -> tiled_product {
+    if constexpr (Kind == scheme::u8)
       return u8_product;
-  }
+    else
+      return grouped_product<Kind>;
+  });
 }
 
 void tiled_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
