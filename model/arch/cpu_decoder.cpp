@@ -270,7 +270,7 @@ void cpu_decoder::multiply(const pass& batch, std::int64_t layer, float_rows x,
   matmul(with_, std::span(jobs.data(), products.size()), adapters_);
 }
 
-/// y += scale * B (A x) for every run of rows with one adapter, one product after the other.
+/// y += B (scales * A x) for every run of rows with one adapter, one product after the other.
 void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args> jobs,
                                 std::span<const linear_product> products) {
   constexpr auto stride = lora_stride * static_cast<std::int64_t>(most_products);
@@ -285,7 +285,7 @@ void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args>
           {i,
            {.a = lora->a,
             .b = lora->b,
-            .scale = lora->scale,
+            .scales = lora->scales,
             .rows = run.rows,
             .x = job.x + run.first_row * job.x_stride,
             .x_stride = job.x_stride,

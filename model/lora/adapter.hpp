@@ -11,20 +11,25 @@
 
 namespace troupe {
 
-/// One adapted linear layer in the kernels' form: y += scale * B (A x).
+/// One adapted linear layer in the kernels' form: y += B (scales * A x).
 struct lora_weights {
-  factor_view a;  // [rank, in]
-  factor_view b;  // [out, rank]
-  float scale = 0;
+  factor_view a;                  // [rank, in]
+  factor_view b;                  // [out, rank]
+  const float* scales = nullptr;  // [rank, padded to 16]
 };
 
-/// How factors are kept. Many adapters in one step are bound by what must be read, so 16 bits pay.
+/// How factors are kept. Many adapters in one step are bound by what must be read, so fewer bits pay.
 ///   exact  in f16 where that loses nothing (files in f16, nearly all in bf16), else in f32
 ///   half   in f16, rounded to 11 significant bits
-enum class adapter_precision : std::uint8_t { exact, half };
+///   byte   in i8, each rank with its own scales
+enum class adapter_precision : std::uint8_t { exact, half, byte };
 
-/// Beside a base that was quantized (loaded_model::quantization) f32 would only cost: the base itself is rounded more.
+/// Beside a base that was quantized (loaded_model::quantization) more bits would only cost: the base itself, which is
+/// so much larger, is rounded as much.
 adapter_precision precision_beside(std::string_view quantization);
+
+/// Of a number.
+std::int64_t most_bytes_of(adapter_precision precision);
 
 /// An adapter ready to run. Owns its packed weights; immutable.
 class lora_adapter {
@@ -34,7 +39,7 @@ class lora_adapter {
   /// nullptr where the adapter leaves the linear layer as it is.
   const lora_weights* find(std::int64_t layer, linear_kind kind) const {
     const lora_weights& part = layers_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(kind)];
-    return part.scale == 0 ? nullptr : &part;
+    return part.scales ? &part : nullptr;
   }
   std::int64_t max_rank() const { return max_rank_; }
   std::size_t bytes() const { return memory_.size(); }

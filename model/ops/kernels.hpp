@@ -81,28 +81,35 @@ struct matmul_args {
   fetch_list* read_after = nullptr;
 };
 
-/// One factor of an adapter: [block of 16 outputs][input][16], in f32, or in f16 times a power of two that the
-/// adapter's scale takes back.
+/// What the numbers of an adapter's factors are kept in: as they are, or divided by what low_rank_args::scales takes
+/// back (f16 by a power of two; i8 by a scale for each rank, that is for each output of A and each input of B).
+enum class factor_kind : std::uint8_t { f32, f16, i8 };
+
+constexpr std::int64_t bytes_of(factor_kind kind) {
+  return kind == factor_kind::f32 ? 4 : kind == factor_kind::f16 ? 2 : 1;
+}
+
+/// One factor of an adapter: [block of 16 outputs][input][16].
 struct factor_view {
-  bool half = false;
+  factor_kind kind = factor_kind::f32;
   std::int64_t outs = 0;
   std::int64_t ins = 0;  ///< a multiple of 4 in A, the rank in B
   const std::byte* weights = nullptr;
 
   std::int64_t blocks() const { return padded_outs(outs) / outs_per_block; }
-  std::int64_t block_bytes() const { return ins * outs_per_block * (half ? 2 : 4); }
+  std::int64_t block_bytes() const { return ins * outs_per_block * bytes_of(kind); }
 };
 
 constexpr int low_rank_rows = 8;  ///< that a kernel does together
 
-/// y += B (scale * A x) for some rows.
+/// y += B (scales * A x) for some rows.
 struct low_rank_args {
   factor_view a, b;
-  float scale = 0;
+  const float* scales = nullptr;  ///< [rank, padded to 16]
   int rows = 0;
   const float* x = nullptr;  ///< [rows, x_stride], zeros behind the inputs
   std::int64_t x_stride = 0;
-  float* between = nullptr;  ///< scale * A x: [rows, between_stride], padded to 16
+  float* between = nullptr;  ///< scales * A x: [rows, between_stride], padded to 16
   std::int64_t between_stride = 0;
   float* y = nullptr;  ///< [rows, y_stride], padded outputs included
   std::int64_t y_stride = 0;
@@ -174,7 +181,7 @@ struct kernel_table {
   void (*matmul)(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
   /// The same of inputs in tall tiles, in which such an instruction set has many rows; null: it has no tiles.
   void (*tiled_matmul)(const matmul_args&, std::int64_t first_block, std::int64_t last_block);
-  void (*shrink)(const low_rank_args&);                                                     ///< between = scale * A x
+  void (*shrink)(const low_rank_args&);                                                     ///< between = scales * A x
   void (*expand)(const low_rank_args&, std::int64_t first_block, std::int64_t last_block);  ///< y += B between
   void (*attend)(const attention_args&);
   void (*store_kv)(const store_kv_args&);

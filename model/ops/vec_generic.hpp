@@ -117,6 +117,11 @@ inline f32x16 load_f16(const std::uint16_t* p) {
   for (int i = 0; i < 16; ++i) lanes[i] = f16_to_f32(p[i]);
   return load(lanes);
 }
+inline f32x16 load_i8(const std::int8_t* p) {
+  float lanes[16];
+  for (int i = 0; i < 16; ++i) lanes[i] = p[i];
+  return load(lanes);
+}
 inline void store_f16(std::uint16_t* p, f32x16 a) {
   float lanes[16];
   store(lanes, a);

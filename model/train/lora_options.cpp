@@ -105,7 +105,7 @@ std::uint64_t check_lora(const lora_options& options, const model_config& base, 
   std::uint64_t numbers = 0;
   for (const adapted_layer& each : layers)
     numbers += static_cast<std::uint64_t>(factors.rank_of(each.name) * (each.outs + each.ins));
-  return numbers * (precision == adapter_precision::half ? sizeof(std::uint16_t) : sizeof(float));
+  return numbers * static_cast<std::uint64_t>(most_bytes_of(precision));
 }
 
 std::string identity_of(const lora_options& options, std::uint64_t base) {

@@ -10,6 +10,10 @@ std::int64_t bytes_of(const factor_view& factor) {
   return rounded_up(factor.blocks() * factor.block_bytes(), 256);
 }
 
+std::int64_t scale_bytes(const lora_weights& lora) {
+  return rounded_up(lora.a.outs * static_cast<std::int64_t>(sizeof(float)), 256);
+}
+
 }  // namespace
 
 void device_adapters::add(const lora_adapter& adapter, const cuda::stream& on) {
@@ -26,21 +30,29 @@ void device_adapters::add(const lora_adapter& adapter, const cuda::stream& on) {
         visit(own, entries[static_cast<std::size_t>(linear(layer, kind))]);
       }
   };
-  for_all([&](const lora_weights& lora, cuda::lora_factors&) { bytes += bytes_of(lora.a) + bytes_of(lora.b); });
+  for_all([&](const lora_weights& lora, cuda::lora_factors&) {
+    bytes += scale_bytes(lora) + bytes_of(lora.a) + bytes_of(lora.b);
+  });
   place own{free_row(), cuda::device_buffer<std::byte>(static_cast<std::size_t>(bytes))};
   std::byte* to = own.factors.data();
   const auto move = [&](const factor_view& factor) {
     cuda::copy(to, factor.weights, static_cast<std::size_t>(factor.blocks() * factor.block_bytes()), on);
     return std::exchange(to, to + bytes_of(factor));
   };
+  const auto move_scales = [&](const lora_weights& lora) {
+    auto* scales = reinterpret_cast<float*>(to);
+    cuda::copy(scales, lora.scales, static_cast<std::size_t>(lora.a.outs), on);
+    to += scale_bytes(lora);
+    return scales;
+  };
   for_all([&](const lora_weights& lora, cuda::lora_factors& entry) {
     entry = {.a = move(lora.a),
              .b = move(lora.b),
-             .scale = lora.scale,
+             .scales = move_scales(lora),
              .rank = static_cast<std::int32_t>(lora.b.ins),
              .a_ins = static_cast<std::int32_t>(lora.a.ins),
-             .a_half = lora.a.half,
-             .b_half = lora.b.half};
+             .a_kind = lora.a.kind,
+             .b_kind = lora.b.kind};
   });
   if (own.row == rows_) grow_table(on);
   cuda::copy(table_.data() + own.row * table_stride(), entries.data(), entries.size(), on);

@@ -19,30 +19,29 @@ constexpr int expand_threads = 128, outs_at_once = expand_threads * eight;
 constexpr int most_lora_rank = 512;
 constexpr int few_tile_rows = 2;  // as of passes with many adapters
 
-/// Eight neighbours of a factor, f16 or f32.
-template <bool Half>
+/// Eight neighbours of a factor.
+template <factor_kind Kind>
 struct eight_weights {
-  uint4 words[Half ? 1 : 2] = {};
+  using word = std::conditional_t<Kind == factor_kind::i8, uint2, uint4>;
+  static constexpr int bytes = bytes_of(Kind), words = bytes * eight / static_cast<int>(sizeof(word));
+  word of[words] = {};
 
   __device__ void load(const std::byte* factor, std::int64_t index) {
-    const auto* from = reinterpret_cast<const uint4*>(factor + index * (Half ? 2 : 4));
-    for (auto& word : words) word = *from++;
+    const auto* from = reinterpret_cast<const word*>(factor + index * bytes);
+    for (auto& to : of) to = *from++;
   }
   __device__ void values(float (&to)[eight]) const {
-    const auto put_word = [&](std::uint32_t word, int i) {
-      if constexpr (Half) {
-        to[2 * i] = f16_value(static_cast<std::uint16_t>(word));
-        to[2 * i + 1] = f16_value(static_cast<std::uint16_t>(word >> 16));
-      } else {
-        to[i] = __int_as_float(static_cast<int>(word));
-      }
-    };
-    for (int w = 0; w < (Half ? 1 : 2); ++w) {
-      put_word(words[w].x, 4 * w);
-      put_word(words[w].y, 4 * w + 1);
-      put_word(words[w].z, 4 * w + 2);
-      put_word(words[w].w, 4 * w + 3);
-    }
+    const auto* parts = reinterpret_cast<const std::uint32_t*>(of);
+    constexpr int in_part = 4 / bytes;
+#pragma unroll
+    for (int i = 0; i < eight; ++i) to[i] = value(parts[i / in_part], i % in_part);
+  }
+
+ private:
+  __device__ static float value(std::uint32_t part, int i) {
+    if constexpr (Kind == factor_kind::f32) return __int_as_float(static_cast<int>(part));
+    if constexpr (Kind == factor_kind::f16) return f16_value(static_cast<std::uint16_t>(part >> 16 * i));
+    return static_cast<float>(static_cast<std::int8_t>(part >> 8 * i));
   }
 };
 
@@ -53,8 +52,8 @@ struct inputs {
 };
 
 /// sums[row] += x(row) times the weights of some inputs, in order; as many rows at a time as registers allow.
-template <bool Half, int Width, int Rows, class RowInputs>
-__device__ void add_products(const eight_weights<Half> (&weights)[Width], RowInputs x, float (&sums)[Rows][eight]) {
+template <factor_kind Kind, int Width, int Rows, class RowInputs>
+__device__ void add_products(const eight_weights<Kind> (&weights)[Width], RowInputs x, float (&sums)[Rows][eight]) {
   constexpr int at_once = Rows < 4 ? Rows : 4;
 #pragma unroll
   for (int first = 0; first < Rows; first += at_once) {
@@ -74,9 +73,9 @@ __device__ void add_products(const eight_weights<Half> (&weights)[Width], RowInp
 
 /// Those of a thread's inputs that are read ahead, as many as registers allow: `Width` neighbours from `first` on, as
 /// many from first + step on … below `last`.
-template <bool Half, int Width, int Count>
+template <factor_kind Kind, int Width, int Count>
 struct weights_ahead {
-  using neighbours = eight_weights<Half>[Width];
+  using neighbours = eight_weights<Kind>[Width];
   neighbours of[Count];
   const std::byte* factor;
   std::int64_t start;  ///< of input 0
@@ -113,15 +112,21 @@ __device__ lora_factors factors_of(const lora_args& a, const lora_tile& tile, in
   return tile.rows > 0 ? a.table[tile.adapter * a.table_stride + a.targets[target].linear] : lora_factors{};
 }
 
-/// go_on(half, rows) with constants: whether a factor is f16, and how many rows are made room for.
+/// go_on(kind, rows) with constants: what a factor is kept in, and how many rows are made room for.
 template <int MostRows, class GoOn>
-__device__ void with_shape(bool half, int rows, GoOn go_on) {
-  using few = std::integral_constant<int, few_tile_rows>;
-  using many = std::integral_constant<int, MostRows>;
-  if (half)
-    rows <= few_tile_rows ? go_on(std::true_type{}, few{}) : go_on(std::true_type{}, many{});
-  else
-    rows <= few_tile_rows ? go_on(std::false_type{}, few{}) : go_on(std::false_type{}, many{});
+__device__ void with_shape(factor_kind kind, int rows, GoOn go_on) {
+  const auto with_rows = [&](auto constant_kind) {
+    rows <= few_tile_rows ? go_on(constant_kind, std::integral_constant<int, few_tile_rows>())
+                          : go_on(constant_kind, std::integral_constant<int, MostRows>());
+  };
+  switch (kind) {
+    case factor_kind::f32:
+      return with_rows(std::integral_constant<factor_kind, factor_kind::f32>());
+    case factor_kind::f16:
+      return with_rows(std::integral_constant<factor_kind, factor_kind::f16>());
+    case factor_kind::i8:
+      return with_rows(std::integral_constant<factor_kind, factor_kind::i8>());
+  }
 }
 
 __host__ __device__ std::int64_t between_stride(int rank) {
@@ -176,18 +181,19 @@ __device__ void add_lanes(float (&sums)[Rows][eight], rank_sums& of_warp) {
 }
 
 /// A thread's inputs are four neighbours, and those `inputs_at_once` further on.
-template <bool Half, int Rows>
+template <factor_kind Kind, int Rows>
 __device__ void sum_part(const lora_args& a, const lora_tile& tile, const lora_factors& f, int block, int part,
                          rank_sums& of_warp) {
   const int side = threadIdx.x % sides, first = part * part_inputs(a.ins) + threadIdx.x / sides * four;
   const int last = min((part + 1) * part_inputs(a.ins), static_cast<int>(a.ins));
-  weights_ahead<Half, four, Half && Rows <= few_tile_rows ? 2 : 1> weights(
+  constexpr int words_ahead = 4 / static_cast<int>(bytes_of(Kind));
+  weights_ahead<Kind, four, (Rows <= few_tile_rows) ? words_ahead : 1> weights(
       f.a, std::int64_t{block} * f.a_ins * lanes + side * eight, first, inputs_at_once, last);
   await_last_kernel();
   const float* x = a.x.row(tile.first_row);
   const int stride = static_cast<int>(a.x.stride);
   float sums[Rows][eight] = {};
-  weights.each([&](int input, const eight_weights<Half>(&now)[four]) {
+  weights.each([&](int input, const eight_weights<Kind>(&now)[four]) {
     add_products(
         now, [&](int r) { return four_inputs(x + min(r, tile.rows - 1) * stride, input, last); }, sums);
   });
@@ -201,8 +207,8 @@ __global__ void __launch_bounds__(shrink_threads, MostRows <= small_lora_tile_ro
   const int parts = parts_of(a.ins), target = blockIdx.y / parts, part = blockIdx.y % parts, block = blockIdx.z;
   const lora_factors f = factors_of(a, tile, target);
   if (!f.a || block * lanes >= f.rank) return await_last_kernel();
-  with_shape<MostRows>(f.a_half, tile.rows, [&](auto half, auto rows) {
-    sum_part<half, rows>(a, tile, f, block, part, of_warp[threadIdx.x / 32]);
+  with_shape<MostRows>(f.a_kind, tile.rows, [&](auto kind, auto rows) {
+    sum_part<kind, rows>(a, tile, f, block, part, of_warp[threadIdx.x / 32]);
   });
   __syncthreads();
   const int row = threadIdx.x / lanes, lane = threadIdx.x % lanes;
@@ -234,7 +240,7 @@ struct between_sums {
   float of[lora_tile_rows * most_lora_rank];
 };
 
-/// scale * A x of the tile's rows: [row, rank]
+/// scales * A x of the tile's rows: [row, rank]
 __device__ void add_parts(const lora_args& a, const lora_tile& tile, const lora_factors& f, int target, int parts,
                           between_sums& between) {
   for (int i = threadIdx.x; i < tile.rows * f.rank; i += expand_threads) {
@@ -244,7 +250,7 @@ __device__ void add_parts(const lora_args& a, const lora_tile& tile, const lora_
     for (int p = 0; p < most_parts; ++p)
       if (p < parts) values[p] = of_part[p * between_stride(a.most_rank)];
     for (const float value : values) total += value;
-    between.of[i] = total * f.scale;
+    between.of[i] = total * f.scales[i % f.rank];
   }
 }
 
@@ -275,17 +281,14 @@ struct output_eight {
   }
 };
 
-template <bool Half, int Rows>
+template <factor_kind Kind, int Rows>
 __device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lora_factors& f, const expand_place& place,
                             int parts, between_sums& between) {
   const int target = place.target, out = place.block * outs_at_once + threadIdx.x * eight;
   const int left = static_cast<int>(a.targets[target].outs) - out, last = left > 0 ? f.rank : 0;
-  weights_ahead<Half, 1,
-                (Rows <= few_tile_rows          ? 16
-                 : Rows <= small_lora_tile_rows ? 8
-                                                : 4) /
-                    (Half ? 1 : 2)>
-      weights(f.b, std::int64_t{out / lanes} * f.rank * lanes + out % lanes, 0, 1, last);
+  constexpr int halves_ahead = Rows <= few_tile_rows ? 16 : Rows <= small_lora_tile_rows ? 8 : 4;
+  weights_ahead<Kind, 1, Kind == factor_kind::f32 ? halves_ahead / 2 : halves_ahead> weights(
+      f.b, std::int64_t{out / lanes} * f.rank * lanes + out % lanes, 0, 1, last);
   await_last_kernel();
   const float_rows y = a.targets[target].y;
   const auto outputs_of = [&](int r) { return output_eight{y.row(tile.first_row + r) + out, left}; };
@@ -300,7 +303,7 @@ __device__ void add_outputs(const lora_args& a, const lora_tile& tile, const lor
   if (has_room) read_rows(0);
   add_parts(a, tile, f, target, parts, between);
   __syncthreads();
-  weights.each([&](int rank, const eight_weights<Half>(&now)[1]) {
+  weights.each([&](int rank, const eight_weights<Kind>(&now)[1]) {
     const int known = min(rank, f.rank - 1);
     const auto of_row = [&](int r) { return inputs<1>{between.of[min(r, tile.rows - 1) * f.rank + known]}; };
     add_products(now, of_row, sums);
@@ -325,8 +328,8 @@ __global__ void __launch_bounds__(expand_threads, 4) expand_tiles(lora_args a, e
   const expand_place place(places, a.target_count);
   const lora_factors f = factors_of(a, tile, place.target);
   if (!f.a) return await_last_kernel();
-  with_shape<MostRows>(f.b_half, tile.rows, [&](auto half, auto rows) {
-    add_outputs<half, rows>(a, tile, f, place, places.parts, between);
+  with_shape<MostRows>(f.b_kind, tile.rows, [&](auto kind, auto rows) {
+    add_outputs<kind, rows>(a, tile, f, place, places.parts, between);
   });
 }
 

@@ -142,11 +142,11 @@ void multiply_gated(const stream& on, const gated_product& products, const produ
 struct lora_factors {
   const std::byte* a = nullptr;
   const std::byte* b = nullptr;
-  float scale = 0;
+  const float* scales = nullptr;  ///< [rank]
   std::int32_t rank = 0;
   std::int32_t a_ins = 0;  ///< of A as it is stored
-  bool a_half = false;     ///< f16, else f32
-  bool b_half = false;
+  factor_kind a_kind = factor_kind::f32;
+  factor_kind b_kind = factor_kind::f32;
 };
 
 constexpr int lora_tile_rows = 8;
@@ -158,7 +158,7 @@ struct lora_tile {
   std::int32_t adapter = 0;  ///< its place in the table
 };
 
-/// y += B (scale * A x) for the products that share x.
+/// y += B (scales * A x) for the products that share x.
 struct lora_args {
   const lora_tile* tiles = nullptr;  ///< [tile_count]
   int tile_count = 0;

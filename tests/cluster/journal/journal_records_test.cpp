@@ -36,7 +36,8 @@ TEST_F(journal_records, refuses_events_that_are_too_large_and_then_takes_none_of
   ASSERT_TRUE(book->create_job(spec_of("ft", 0, "fine-tune")).ok());
   EXPECT_EQ(book->append_event("ft", std::string(65, 'k'), "{}").error().why, journal_fault::invalid);
   EXPECT_EQ(book->append_event("ft", "", "{}").error().why, journal_fault::invalid);
-  const event_record events[] = {{"message", "{}"}, {"message", std::string(101, 'x')}};
+  const std::string too_long(101, 'x');
+  const event_record events[] = {{"message", "{}"}, {"message", too_long}};
   EXPECT_EQ(book->append_events("ft", events).error().why, journal_fault::too_large);
   EXPECT_TRUE(book->events("ft", 0, 10).empty());
   EXPECT_EQ(*book->append_event("ft", std::string(64, 'k'), std::string(100, 'x')), 1u);

@@ -147,6 +147,9 @@ inline __m512i words_of_bytes(__m128i a) {
   for (int i = 0; i < 16; ++i) wide[i] = narrow[i];
   return __m512i(wide);
 }
+inline __m512i words_of_signed_bytes(__m128i a) {
+  return in_halves<__m512i, __m256i>([&](int i) { return _mm256_cvtepi8_epi32(i == 0 ? a : _mm_srli_si128(a, 8)); });
+}
 inline __m512i four_times(__m128i a) {
   const __m256i twice = _mm256_broadcastsi128_si256(a);
   return join<__m512i>(twice, twice);
@@ -200,6 +203,7 @@ inline __m512 keep(__mmask16 mask, __m512 a) {
 #define _mm512_cvtepi32_epi8 stand_in::to_bytes
 #define _mm512_cvtepi32_ps stand_in::to_floats
 #define _mm512_cvtepi8_epi16 stand_in::widened
+#define _mm512_cvtepi8_epi32 stand_in::words_of_signed_bytes
 #define _mm512_cvtepu8_epi32 stand_in::words_of_bytes
 #define _mm512_cvtph_ps stand_in::from_f16
 #define _mm512_cvtps_epi32 stand_in::to_words

@@ -1,4 +1,4 @@
-// An adapter's products: both kinds of factors, ragged shapes, and promise 1.
+// An adapter's products: every kind of factors, ragged shapes, and promise 1.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -11,13 +11,13 @@ namespace troupe {
 namespace {
 
 struct adapter_case {
-  bool half;
+  factor_kind kind;
   int rows;
   std::int64_t rank, outs, ins;
 
   static adapter_case any(random_data& random) {
-    return {random.between(0, 1) == 1, random.between(1, 21), random.between(1, 40), random.between(1, 150),
-            random.between(1, 200)};
+    return {every_factor_kind[random.between(0, 2)], random.between(1, 21), random.between(1, 40),
+            random.between(1, 150), random.between(1, 200)};
   }
   std::int64_t x_stride() const { return padded_row(ins); }
   std::int64_t y_stride() const { return padded_row(outs); }
@@ -26,18 +26,22 @@ struct adapter_case {
 
 struct case_data {
   random_factor a, b;
-  aligned_buffer<float> x, before;
+  aligned_buffer<float> x, before, scales;
 
   case_data(random_data& random, const adapter_case& c)
-      : a(random, c.half, c.rank, c.ins, rounded_up(c.ins, 4)),
-        b(random, c.half, c.outs, c.rank, c.rank),
+      : a(random, c.kind, c.rank, c.ins, rounded_up(c.ins, 4)),
+        b(random, c.kind, c.outs, c.rank, c.rank),
         x(random.rows(c.rows, c.ins, c.x_stride())),
-        before(random.rows(c.rows, c.outs, c.y_stride())) {}
+        before(random.rows(c.rows, c.outs, c.y_stride())),
+        scales(static_cast<std::size_t>(padded_outs(c.rank))) {
+    for (std::int64_t r = 0; r < c.rank; ++r) scales[static_cast<std::size_t>(r)] = scale_of(r) * a.scale * b.scale;
+  }
+  static float scale_of(std::int64_t rank) { return rank % 3 == 0 ? 0.5f : 0.25f; }
 
   low_rank_args args(const adapter_case& c, int first, int rows, float* between, float* y) const {
     return {.a = a.view,
             .b = b.view,
-            .scale = 0.5f,
+            .scales = scales.data(),
             .rows = rows,
             .x = x.data() + first * c.x_stride(),
             .x_stride = c.x_stride(),
@@ -66,9 +70,9 @@ double reference(const adapter_case& c, const case_data& data, int row, std::int
     double t = 0;
     for (std::int64_t in = 0; in < c.ins; ++in)
       t += double(data.a.values[static_cast<std::size_t>(r * c.ins + in)]) * data.x.data()[row * c.x_stride() + in];
-    y += t * data.b.values[static_cast<std::size_t>(out * c.rank + r)];
+    y += t * data.scale_of(r) * data.b.values[static_cast<std::size_t>(out * c.rank + r)];
   }
-  return data.before.data()[row * c.y_stride() + out] + 0.5 * y;
+  return data.before.data()[row * c.y_stride() + out] + y;
 }
 
 TEST(low_rank, equals_the_reference_and_itself_on_every_instruction_set) {
@@ -90,8 +94,8 @@ TEST(low_rank, equals_the_reference_and_itself_on_every_instruction_set) {
 
 TEST(low_rank, gives_a_row_the_same_bits_alone_and_among_others) {
   random_data random(42);
-  for (const bool half : {false, true}) {
-    const adapter_case c{half, 19, 16, 100, 130};
+  for (const factor_kind kind : every_factor_kind) {
+    const adapter_case c{kind, 19, 16, 100, 130};
     const case_data data(random, c);
     const auto together = add_adapter(kernels(), c, data, 0, c.rows);
     for (int row = 0; row < c.rows; ++row) {
@@ -105,7 +109,7 @@ TEST(low_rank, gives_a_row_the_same_bits_alone_and_among_others) {
 TEST(low_rank, is_added_to_the_jobs_it_belongs_to_whatever_the_number_of_threads) {
   random_data random(43);
   constexpr int rows = 20, jobs = 2;
-  const adapter_case c{true, rows, 16, 700, 96};
+  const adapter_case c{factor_kind::f16, rows, 16, 700, 96};
   const random_matrix matrices[jobs] = {{random, scheme::f32, c.outs, c.ins}, {random, scheme::f32, c.outs, c.ins}};
   const case_data data[jobs] = {{random, c}, {random, c}};
   const auto run = [&](int threads, bool together) {

@@ -1,4 +1,5 @@
 #pragma once
+#include <cmath>
 #include <cstring>
 #include <vector>
 
@@ -8,26 +9,43 @@
 
 namespace troupe {
 
-/// A factor packed by the rule in factor_view, and its values after rounding.
+/// A factor packed by the rule in factor_view, and what its numbers are worth.
 struct random_factor {
   aligned_buffer<std::byte> memory;
   factor_view view;
+  float scale;                // of what is packed
   std::vector<float> values;  // [outs, ins]
 
-  random_factor(random_data& random, bool half, std::int64_t outs, std::int64_t ins, std::int64_t stored_ins)
-      : memory(static_cast<std::size_t>(padded_outs(outs) * stored_ins * 4)),
-        view{half, outs, stored_ins, memory.data()} {
+  random_factor(random_data& random, factor_kind kind, std::int64_t outs, std::int64_t ins, std::int64_t stored_ins)
+      : memory(static_cast<std::size_t>(padded_outs(outs) * stored_ins * bytes_of(kind))),
+        view{kind, outs, stored_ins, memory.data()},
+        scale(kind == factor_kind::i8 ? 1.0f / 16 : 1.0f) {
     for (std::int64_t out = 0; out < outs; ++out)
       for (std::int64_t in = 0; in < ins; ++in) {
-        const std::uint16_t rounded = f32_to_f16(random.value());
-        const auto at = static_cast<std::size_t>((out / 16 * stored_ins + in) * 16 + out % 16);
-        values.push_back(f16_to_f32(rounded));
-        if (half)
-          std::memcpy(memory.data() + at * 2, &rounded, 2);
-        else
-          std::memcpy(memory.data() + at * 4, &values.back(), 4);
+        const auto at = (out / 16 * stored_ins + in) * 16 + out % 16;
+        put(random.value(), memory.data() + at * bytes_of(kind));
       }
   }
+
+ private:
+  void put(float value, std::byte* to) {
+    const std::uint16_t half = f32_to_f16(value);
+    const auto byte = static_cast<std::int8_t>(std::lround(value / scale));
+    const float rounded = f16_to_f32(half);
+    switch (view.kind) {
+      case factor_kind::f32:
+        std::memcpy(to, &rounded, sizeof rounded);
+        break;
+      case factor_kind::f16:
+        std::memcpy(to, &half, sizeof half);
+        break;
+      case factor_kind::i8:
+        std::memcpy(to, &byte, sizeof byte);
+    }
+    values.push_back(view.kind == factor_kind::i8 ? static_cast<float>(byte) * scale : rounded);
+  }
 };
+
+constexpr factor_kind every_factor_kind[] = {factor_kind::f32, factor_kind::f16, factor_kind::i8};
 
 }  // namespace troupe

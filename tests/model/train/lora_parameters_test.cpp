@@ -41,6 +41,7 @@ TEST(lora_parameters, what_does_not_go_with_the_model_is_refused_with_what_there
   // Ranks 8 on q [32,32] and v [16,32], but 4 on the second layer's v, in f32.
   EXPECT_EQ(check_lora(options, llama), 4u * (2 * 8 * 64 + (8 + 4) * 48));
   EXPECT_EQ(check_lora(options, llama, adapter_precision::half), 2u * (2 * 8 * 64 + (8 + 4) * 48));
+  EXPECT_EQ(check_lora(options, llama, adapter_precision::byte), 1u * (2 * 8 * 64 + (8 + 4) * 48));
 }
 
 /// Who serves adapters would refuse one that has them.

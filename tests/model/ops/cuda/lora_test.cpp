@@ -11,17 +11,17 @@ struct factor {
   random_factor here;
   device_array<std::byte> memory;
 
-  factor(random_data& random, bool half, std::int64_t outs, std::int64_t ins, std::int64_t stored_ins)
-      : here(random, half, outs, ins, stored_ins), memory(here.memory) {}
+  factor(random_data& random, factor_kind kind, std::int64_t outs, std::int64_t ins, std::int64_t stored_ins)
+      : here(random, kind, outs, ins, stored_ins), memory(here.memory) {}
 };
 
 /// Three adapters for two layers that share an input; the last has no factors for the second layer.
 struct adapters_data {
   static constexpr int linears = 2;
-  static constexpr float scale = 0.5f;
   std::int64_t ins, outs[linears];
   int ranks[3] = {5, 16, 40}, rows = 22;
   std::vector<factor> a, b;  // [adapter, linear]
+  std::vector<device_array<float>> scales;
   std::vector<float> x;
   device_array<float> x_;
   std::vector<lora_factors> table;
@@ -31,14 +31,18 @@ struct adapters_data {
     for (int adapter = 0; adapter < 3; ++adapter)
       for (int l = 0; l < linears; ++l) {
         const int rank = ranks[adapter];
-        a.emplace_back(random, adapter != 1, rank, ins, rounded_up(ins, 4));
-        b.emplace_back(random, l == 1, outs[l], rank, rank);
-        lora_factors f{a.back().memory.data(),  b.back().memory.data(), scale, rank, int(rounded_up(ins, 4)),
-                       a.back().here.view.half, b.back().here.view.half};
+        a.emplace_back(random, every_factor_kind[adapter], rank, ins, rounded_up(ins, 4));
+        b.emplace_back(random, every_factor_kind[(adapter + l) % 3], outs[l], rank, rank);
+        std::vector<float> of_ranks;
+        for (int r = 0; r < rank; ++r) of_ranks.push_back(scale_of(r) * a.back().here.scale * b.back().here.scale);
+        scales.emplace_back(of_ranks);
+        lora_factors f{a.back().memory.data(),  b.back().memory.data(),  scales.back().data(),   rank,
+                       int(rounded_up(ins, 4)), a.back().here.view.kind, b.back().here.view.kind};
         if (adapter == 2 && l == 1) f = {};
         table.push_back(f);
       }
   }
+  static float scale_of(std::int64_t rank) { return rank % 3 == 0 ? 0.5f : 0.25f; }
   bool has(int adapter, int l) const { return adapter != 2 || l != 1; }
 
   double expected(int row, int adapter, int l, int out) const {
@@ -48,7 +52,7 @@ struct adapters_data {
       double between = 0;
       for (std::int64_t i = 0; i < ins; ++i)
         between += double(down.here.values[std::size_t(r * ins + i)]) * x[std::size_t(row * padded_row(ins) + i)];
-      sum += scale * between * up.here.values[std::size_t(out * up.here.view.ins + r)];
+      sum += scale_of(r) * between * up.here.values[std::size_t(out * up.here.view.ins + r)];
     }
     return sum;
   }
