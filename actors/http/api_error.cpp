@@ -44,7 +44,7 @@ told_error read_error(std::string_view text) {
     const auto found = error.find(key);
     return found != error.end() && found->is_string() ? found->get<std::string>() : std::string();
   };
-  return {said("message"), said("type"), said("code")};
+  return {said("message"), said("type"), said("param"), said("code")};
 }
 
 http_response error_response(const api_error& error) {

@@ -42,7 +42,7 @@ api_error unknown_model(std::string_view name);
 std::string error_json(const api_error& error);
 /// What error_json() wrote, for APIs that say it in another form.
 struct told_error {
-  std::string message, type, code;
+  std::string message, type, param, code;
 };
 told_error read_error(std::string_view json);
 /// "message":…,"param":…,"code":…

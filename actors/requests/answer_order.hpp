@@ -46,7 +46,8 @@ struct answer_choice {
 
 struct answer_usage {
   std::int64_t prompt_tokens = 0, completion_tokens = 0;
-  std::int64_t cached_tokens = 0;  ///< tokens of the prompts that came from the prefix cache
+  std::int64_t cached_tokens = 0;   ///< tokens of the prompts that came from the prefix cache
+  std::int64_t thought_tokens = 0;  ///< of the completion's
 };
 
 /// The answers to an order, put together from their parts.

@@ -26,15 +26,19 @@ output_constraint choice_constraint(const json& list, std::string_view key) {
   return {constraint_kind::choice, list.dump()};
 }
 
-/// {"type": "text" | "json_object" | "json_schema", "json_schema": {"schema"}}, or as in LoRAX and other servers:
-/// {"type": "json_object", "schema"}.
+/// {"type": "text" | "json_object" | "json_schema", "json_schema": {"schema"}}, or as in LoRAX and other servers
+/// {"type": "json_object", "schema"}, or as in text-generation-inference {"type": "json_object" | "json" | "regex",
+/// "value"}.
 output_constraint of_response_format(const json& format) {
   if (!format.is_object()) refuse("response_format should be an object");
   const request_fields from(format);
   const json* type = from.find("type");
   const std::string name = type ? text_of(*type, "response_format.type") : "text";
   if (name == "text") return {};
-  if (name == "json_object") {
+  const json* value = from.find("value");
+  if (name == "regex" && value) return {constraint_kind::regex, text_of(*value, "response_format.value")};
+  if (name == "json_object" || (name == "json" && value)) {
+    if (value) return schema_constraint(*value, "response_format.value");
     const json* schema = from.find("schema");
     return schema ? schema_constraint(*schema, "response_format.schema")
                   : output_constraint{constraint_kind::json_object, {}};

@@ -213,20 +213,22 @@ result<std::vector<adapter_version>, catalogue_error> adapter_catalogue::unload(
   if (!wanted) return wanted.error();
   const adapter_entry* entry = find(*wanted);
   if (entry == nullptr) return error(fault::unknown, "adapter {}: there is none", shown(text));
-  if (wanted->ordinal && is_current(*entry)) {
+  named& name = names_.find(wanted->name)->second;
+  const auto goes = [&](adapter_version version) { return is_of_use(*find(version)); };
+  const bool is_last = std::none_of(name.versions.begin(), name.versions.end(), [&](const auto& each) {
+    return each.first != entry->ordinal && goes(each.second);
+  });
+  const bool whole = !wanted->ordinal || (is_current(*entry) && is_last);
+  if (!whole && is_current(*entry))
     return error(fault::is_current, "adapter {}: answers as {}: roll back first, or unload {}", entry->full_name(),
                  wanted->name, wanted->name);
-  }
-  named& name = names_.find(wanted->name)->second;
   std::vector<adapter_version> gone;
-  for (const auto& [ordinal, version] : name.versions) {
-    if ((wanted->ordinal && *wanted->ordinal != ordinal) || !is_of_use(*find(version))) continue;
-    gone.push_back(version);
-  }
+  for (const auto& [ordinal, version] : name.versions)
+    if ((whole || *wanted->ordinal == ordinal) && goes(version)) gone.push_back(version);
   // The version that answered until now is to be forgotten last.
   std::stable_partition(gone.begin(), gone.end(), [&](adapter_version version) { return !is_current(*find(version)); });
   for (const adapter_version version : gone) set_state(version, adapter_state::unloaded);
-  if (!wanted->ordinal) point(name, 0);
+  if (whole) point(name, 0);
   return gone;
 }
 

@@ -42,16 +42,6 @@ piece format_piece(grammar_builder& to, const std::string& name) {
   return regex_piece(to, find_format(name), true, json_character, "format " + name);
 }
 
-bool can_be_written(const std::string& pattern) {
-  try {
-    grammar_builder unused;
-    (void)regex_piece(unused, pattern, false, json_character, "pattern");
-    return true;
-  } catch (const input_error&) {
-    return false;
-  }
-}
-
 piece quoted(grammar_builder& to, piece inside) {
   return to.sequence({to.text("\""), inside, to.text("\"")});
 }
@@ -74,6 +64,16 @@ number_range range_of(const json& schema, number_kind kind, const std::string& w
   return range;
 }
 }  // namespace
+
+bool can_be_written(const std::string& pattern) {
+  try {
+    grammar_builder unused;
+    (void)regex_piece(unused, pattern, false, json_character, "pattern");
+    return true;
+  } catch (const input_error&) {
+    return false;
+  }
+}
 
 std::int32_t count_of(const schema_json& schema, const char* keyword, std::int32_t otherwise) {
   const json* value = member(schema, keyword);

@@ -8,6 +8,9 @@
 
 namespace troupe::detail {
 
+/// Whether rules can be made of a regular expression.
+bool can_be_written(const std::string& pattern);
+
 /// A keyword's whole number, as minItems has it.
 std::int32_t count_of(const schema_json& schema, const char* keyword, std::int32_t otherwise);
 

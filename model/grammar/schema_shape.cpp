@@ -57,7 +57,9 @@ bool says_nothing(std::string_view key, const json& value, const json& schema) {
     return value == 1 && std::find(types.begin(), types.end(), json("number")) == types.end();
   }
   if (key == "minProperties") return value == 0;
-  return key == "propertyNames" && (value == true || value == json{{"type", "string"}});
+  if (key == "propertyNames") return value == true || value == json::object() || value == json{{"type", "string"}};
+  const bool names_parts = key == "patternProperties" || key.starts_with("depend");
+  return names_parts && value == json::object();
 }
 
 bool are_texts(const json& list) {
@@ -147,12 +149,15 @@ void set_first_items(json& own, const json& schema, const std::string& where) {
 
 }  // namespace
 
+bool is_unsupported(std::string_view key, const schema_json& value, const schema_json& schema) {
+  return is_in(unsupported, key) && !says_nothing(key, value, schema);
+}
+
 void check_schema_keywords(const schema_json& schema, const std::string& where) {
   if (schema.is_boolean()) return;
   if (!schema.is_object()) refuse("{}: a schema is an object, true or false", where);
   for (const auto& [key, value] : schema.items()) {
-    if (is_in(unsupported, key) && !says_nothing(key, value, schema))
-      refuse("{}: {} is not supported: leave it out", where, key);
+    if (is_unsupported(key, value, schema)) refuse("{}: {} is not supported: leave it out", where, key);
     if (const char* wanted = misshapen(key, value)) refuse("{}: {} should be {}", where, key, wanted);
   }
 }

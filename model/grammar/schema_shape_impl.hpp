@@ -20,6 +20,9 @@ inline const schema_json* member(const schema_json& object, std::string_view key
 /// supported.
 void check_schema_keywords(const schema_json& schema, const std::string& where);
 
+/// Whether a keyword of `schema` would constrain and is not supported.
+bool is_unsupported(std::string_view key, const schema_json& value, const schema_json& schema);
+
 /// Only annotations beside `keyword`.
 bool says_only(const schema_json& schema, std::string_view keyword);
 

@@ -40,8 +40,11 @@ json described_token(const tokenizer& tokens, token_id token, float logprob) {
 
 std::string usage_json(const answer_usage& usage) {
   return fmt::format(
-      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}}})",
-      usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens);
+      R"({{"prompt_tokens":{},"completion_tokens":{},"total_tokens":{},"prompt_tokens_details":{{"cached_tokens":{}}}{}}})",
+      usage.prompt_tokens, usage.completion_tokens, usage.prompt_tokens + usage.completion_tokens, usage.cached_tokens,
+      usage.thought_tokens == 0
+          ? ""
+          : fmt::format(R"(,"completion_tokens_details":{{"reasoning_tokens":{}}})", usage.thought_tokens));
 }
 
 std::string_view frame_end(const answer_order& order) {
@@ -61,6 +64,10 @@ std::string finish_json(const std::string& finish, const stop_reason& stopped_by
                              : stopped_by.token ? fmt::format("{}", *stopped_by.token)
                                                 : "null";
   return fmt::format(R"({},"stop_reason":{})", json_text(finish), reason);
+}
+
+std::int64_t token_count(const tokenizer& tokens, std::string_view text) {
+  return static_cast<std::int64_t>(tokens.encode(text, {.add_special = false}).size());
 }
 
 std::string token_text(const tokenizer& tokens, token_id token) {

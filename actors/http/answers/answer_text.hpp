@@ -10,7 +10,8 @@
 
 namespace troupe {
 
-/// {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}}
+/// {"prompt_tokens","completion_tokens","total_tokens","prompt_tokens_details":{"cached_tokens"}}, and if there are any
+/// "completion_tokens_details":{"reasoning_tokens"}.
 std::string usage_json(const answer_usage& usage);
 /// Frames of completions and chats are "data: ", a head up to the list of choices, choices, and this end.
 std::string_view frame_end(const answer_order& order);
@@ -21,6 +22,8 @@ std::string usage_frame(std::string_view head, const answer_usage& usage);
 std::string before_choices(const std::string& model, const std::string& adapter);
 /// The value of "finish_reason", and behind it vLLM's "stop_reason": the stop string or token that ended the answer.
 std::string finish_json(const std::string& finish, const stop_reason& stopped_by);
+/// So many tokens make a text that is a part of an answer.
+std::int64_t token_count(const tokenizer& tokens, std::string_view text);
 /// A token's text in logprobs.
 std::string token_text(const tokenizer& tokens, token_id token);
 /// The same for completions, where texts are keys of an object. A token that is no whole character is written as OpenAI

@@ -59,7 +59,9 @@ class chat_completion_format final : public answer_format {
     if (part.end)
       frame(to, index, "{}", nothing_more, finish_json(finish_of(index, part.end->finish), part.end->stopped_by));
   }
-  void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(chunk_head_, usage); }
+  void usage(std::string& to, const answer_usage& usage) override {
+    to += usage_frame(chunk_head_, with_thoughts(usage));
+  }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     std::string text = whole_head_ + before_choices(model_, choices.front().adapter);
     for (std::size_t i = 0; i < choices.size(); ++i) {
@@ -70,7 +72,7 @@ class chat_completion_format final : public answer_format {
                       logprobs_of(has_logprobs_, choices[i].details) + tokens_of(choices[i].tokens, choices[i].ending),
                       finish_json(finish_of(i, choices[i].finish), choices[i].stopped_by));
     }
-    text += R"(],"usage":)" + usage_json(usage) + prompt_told_;
+    text += R"(],"usage":)" + usage_json(with_thoughts(usage)) + prompt_told_;
     if (prompt_logprobs_)
       text += R"(,"prompt_logprobs":)" +
               prompt_logprobs_json(prompts_->tokens(), choices.front().scored, *prompt_logprobs_);
@@ -78,6 +80,10 @@ class chat_completion_format final : public answer_format {
   }
 
  private:
+  answer_usage with_thoughts(answer_usage usage) const {
+    for (const reply_reader& each : readers_) usage.thought_tokens += token_count(prompts_->tokens(), each.thought());
+    return usage;
+  }
   /// `more` goes with the first of the pieces.
   void add(std::string& to, std::size_t index, const std::vector<reply_piece>& pieces, std::string& more) {
     for (const reply_piece& each : pieces)

@@ -33,6 +33,7 @@ std::vector<reply_piece> reply_reader::read_whole(std::string_view text, bool is
 
 void reply_reader::take_said(const thought_reader::said& said) {
   if (!said.thought.empty()) pieces_.push_back({reply_piece::kind::thought, said.thought});
+  thought_ += said.thought;
   take_answer(calls_.push(said.answer));
 }
 

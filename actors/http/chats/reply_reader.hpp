@@ -33,6 +33,7 @@ class reply_reader {
   /// A whole answer at once: thought, texts and calls each in one piece.
   std::vector<reply_piece> read_whole(std::string_view text, bool is_cut);
   bool has_calls() const { return calls_.has_calls(); }
+  const std::string& thought() const { return thought_; }  ///< what it has thought until now
 
  private:
   void take_said(const thought_reader::said& said);
@@ -41,6 +42,7 @@ class reply_reader {
 
   thought_reader thoughts_;
   tool_call_reader calls_;
+  std::string thought_;
   std::string blank_;  ///< white space that belongs to the next text, if there is one
   bool in_text_ = false, has_said_ = false;
   std::vector<reply_piece> pieces_;  ///< that are about to be returned

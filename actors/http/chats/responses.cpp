@@ -39,12 +39,11 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
   return text.substr(1, text.size() - 2) + ',';
 }
 
-/// Two counts are always 0: writing to the prefix cache costs clients nothing, and tokens of thoughts are not counted
-/// apart.
+/// Writing to the prefix cache costs clients nothing: that count is always 0.
 std::string response_usage(const answer_usage& usage) {
   return fmt::format(R"({{"input_tokens":{},"input_tokens_details":{{"cached_tokens":{},"cache_write_tokens":0}},)"
-                     R"("output_tokens":{},"output_tokens_details":{{"reasoning_tokens":0}},"total_tokens":{}}})",
-                     usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens,
+                     R"("output_tokens":{},"output_tokens_details":{{"reasoning_tokens":{}}},"total_tokens":{}}})",
+                     usage.prompt_tokens, usage.cached_tokens, usage.completion_tokens, usage.thought_tokens,
                      usage.prompt_tokens + usage.completion_tokens);
 }
 
@@ -117,7 +116,10 @@ class responses_format final : public answer_format {
                        status == "incomplete" ? R"({"reason":"max_output_tokens"})" : "null", items_,
                        usage ? R"(,"usage":)" + response_usage(*usage) : "");
   }
-  std::string ended(const answer_usage& usage) const { return response(is_cut_ ? "incomplete" : "completed", &usage); }
+  std::string ended(answer_usage usage) const {
+    usage.thought_tokens = token_count(prompts_->tokens(), reader_.thought());
+    return response(is_cut_ ? "incomplete" : "completed", &usage);
+  }
 
   void add(std::string& to, const std::vector<reply_piece>& pieces) {
     for (const reply_piece& each : pieces)

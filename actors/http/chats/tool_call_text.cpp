@@ -76,6 +76,15 @@ std::size_t end_of_value(std::string_view value) {
   return value.npos;
 }
 
+bool ends_inside_text(std::string_view value) {
+  bool quoted = false;
+  for (std::size_t i = 0; i < value.size(); ++i) {
+    if (value[i] == '"') quoted = !quoted;
+    if (quoted && value[i] == '\\') ++i;
+  }
+  return quoted;
+}
+
 std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers) {
   const auto call = parsed(text);
   if (!call || !call->is_object() || !call->contains("name") || !(*call)["name"].is_string()) return std::nullopt;

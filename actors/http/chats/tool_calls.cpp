@@ -43,6 +43,15 @@ const sequence_form& form_of(tool_style style) {
   return style == tool_style::bare ? bare : listed;
 }
 
+/// Where the tag begins that closes a call; npos while it goes on. A tag in a text of its JSON closes nothing.
+std::size_t closing_of(std::string_view call, const call_tags& tags) {
+  const std::string_view body = call.substr(tags.opening.size());
+  const bool is_json = body.substr(first_letter(body)).starts_with('{');
+  std::size_t at = body.find(tags.closing);
+  while (is_json && at != body.npos && ends_inside_text(body.substr(0, at))) at = body.find(tags.closing, at + 1);
+  return at == body.npos ? at : tags.opening.size() + at;
+}
+
 void take_tag(std::string_view& text, const sequence_form& form) {
   for (const std::string_view tag : form.tags)
     if (take(text, tag)) return;
@@ -112,6 +121,7 @@ void tool_call_reader::read_tagged() {
 
 /// Where what closes it begins; npos while it goes on.
 std::size_t tool_call_reader::end_of_call() const {
+  if (has_tags(style_) && !has_marks(style_)) return closing_of(held_, tags_of(style_));
   if (style_ != tool_style::named) return held_.find(tags_of(style_).closing);
   const std::size_t body = held_.find(mistral_body);
   if (body == held_.npos) return body;

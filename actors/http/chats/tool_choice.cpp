@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "actors/requests/request_fields_impl.hpp"
+#include "model/grammar/loose_schema.hpp"
 
 namespace troupe {
 namespace {
@@ -132,6 +133,19 @@ json calls_schema(std::vector<described_tool> tools, tool_style style) {
   return {{"anyOf", std::move(calls)}};
 }
 
+/// A strict tool's schema is kept to, or else refused; of another's as much is demanded as can be.
+void make_demandable(described_tool& tool) {
+  try {
+    if (tool.is_strict)
+      check_schema(tool.parameters.dump());
+    else
+      tool.parameters = json::parse(loosened_schema(tool.parameters.dump()));
+  } catch (const input_error& error) {
+    refuse_field("tools", fmt::format("the parameters of the strict tool {}: {}", tool.name, error.what()),
+                 "unsupported_value");
+  }
+}
+
 /// The form of arguments alone.
 output_constraint arguments_of(const described_tool& tool) {
   return {constraint_kind::json_schema, tool.parameters.dump()};
@@ -149,7 +163,10 @@ output_constraint strict_calls_of(std::vector<described_tool> tools, tool_style 
   const bool any = std::any_of(tools.begin(), tools.end(), [](const auto& each) { return each.is_strict; });
   if (!any || style != tool_style::tagged) return {};
   for (described_tool& each : tools)
-    if (!each.is_strict) each.parameters = {{"type", "object"}};
+    if (each.is_strict)
+      make_demandable(each);
+    else
+      each.parameters = {{"type", "object"}};
   return {constraint_kind::calls, calls_schema(std::move(tools), style).dump(), "<tool_call>", "</tool_call>"};
 }
 
@@ -177,6 +194,7 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   wishes.style = style;
   if (choice != "auto") {
     if (choice != "required") offers = {named_by(choice, offers)};
+    for (described_tool& each : offers) make_demandable(each);
     const bool has_address = has_marks(style) && offers.size() == 1;
     // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON. So does one
     // that has to choose whom to address, by marks that no form can have.

@@ -25,6 +25,12 @@ std::string message_of(const told_error& error) {
   return error.code == too_long_code ? "prompt is too long: " + error.message : error.message;
 }
 
+/// Anthropic's client asks for a conversation that the server keeps. Told so, it sends the whole of it instead.
+std::string_view details_of(const told_error& error) {
+  if (error.param != "thread") return {};
+  return R"(,"details":{"error_code":"thread_unsupported_request","unsupported":["thread"]})";
+}
+
 class restated_messages final : public forwarding_exchange {
  public:
   using forwarding_exchange::forwarding_exchange;
@@ -55,8 +61,8 @@ bool is_for_messages(const http_request& request) {
 
 std::string message_error(std::string_view error, std::string_view request_id) {
   const told_error told = read_error(error);
-  return fmt::format(R"({{"type":"error","error":{{"type":{},"message":{}}}{}}})", json_text(type_of(told)),
-                     json_text(message_of(told)),
+  return fmt::format(R"({{"type":"error","error":{{"type":{},"message":{}{}}}{}}})", json_text(type_of(told)),
+                     json_text(message_of(told)), details_of(told),
                      request_id.empty() ? "" : R"(,"request_id":)" + json_text(request_id));
 }
 

@@ -7,7 +7,9 @@ namespace {
 void refuse_unserved_here(const request_fields& from) {
   constexpr std::pair<const char*, const char*> unserved[] = {{"container", "leave it out"},
                                                               {"mcp_servers", "let the client ask them"},
-                                                              {"output_format", "use output_config.format"}};
+                                                              {"output_format", "use output_config.format"},
+                                                              {"compaction", "leave it out"},
+                                                              {"thread", "send the whole conversation"}};
   for (const auto& [name, remedy] : unserved)
     if (const json* value = from.find(name); value && *value != json::array())
       refuse_field(name, fmt::format("{} is not served here: {}", name, remedy), "unsupported_parameter");
@@ -21,12 +23,13 @@ json function_of(const json& tool, const std::string& where) {
   if (!tool.is_object()) refuse_tool("should be an object");
   const json type = tool.value("type", json());
   if (!type.is_null() && type != "custom")
-    refuse_tool(fmt::format("is of the type {}: only tools that the client runs are served",
+    refuse_tool(fmt::format("is of the type {}: only tools with an input_schema are served",
                             type.is_string() ? type.get<std::string>().substr(0, 40) : "of no text"));
   if (!tool.contains("name") || !tool["name"].is_string()) refuse_tool("has no name");
   if (!tool.contains("input_schema") || !tool["input_schema"].is_object()) refuse_tool("has no input_schema");
   json function{{"name", tool["name"]}};
   if (tool.contains("description")) function["description"] = tool["description"];
+  if (tool.contains("strict")) function["strict"] = tool["strict"];
   function["parameters"] = tool["input_schema"];
   return {{"type", "function"}, {"function", std::move(function)}};
 }

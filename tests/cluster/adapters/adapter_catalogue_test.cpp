@@ -150,6 +150,14 @@ TEST_F(a_catalogue, unloads_and_loads_again) {
   EXPECT_EQ(adapters.unload("legal").error().why, reason::unknown);
 }
 
+TEST_F(a_catalogue, unloads_a_name_by_its_only_version) {
+  const adapter_version first = publish_ready("pricing", 'a'), second = publish_ready("pricing", 'b');
+  EXPECT_TRUE(adapters.unload("pricing@1").ok());
+  EXPECT_EQ(*adapters.unload("pricing@2"), (std::vector{second}));
+  EXPECT_EQ(refusal("pricing"), reason::not_ready);
+  EXPECT_NE(first, second);
+}
+
 TEST_F(a_catalogue, is_bounded) {
   adapter_catalogue small({"llama", model_id{5}, 2});
   EXPECT_TRUE(small.publish(spec_of("a", 'a')).ok());

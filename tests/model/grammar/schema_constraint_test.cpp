@@ -221,7 +221,7 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused("{", "JSON");
   refused("[]", "a schema is");
   refused(R"({"not":{}})", "not is not supported");
-  refused(R"({"type":"object","patternProperties":{}})", "patternProperties");
+  refused(R"({"type":"object","patternProperties":{"a":true}})", "patternProperties");
   refused(R"({"type":"array","uniqueItems":true})", "uniqueItems");
   refused(R"({"type":"integer","multipleOf":5})", "multipleOf");
   refused(R"({"type":"number","multipleOf":1})", "multipleOf");
@@ -243,6 +243,12 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused(R"({"enum":[]})", "nothing can satisfy");
   refused(R"({"type":"object","properties":3})", "properties should be");
   refused(R"({"type":"number","minimum":0.0000001})", "minimum");
+}
+
+TEST(schema_constraints, take_keywords_that_say_nothing) {
+  for (const char* nothing : {R"("propertyNames":{})", R"("patternProperties":{})", R"("dependentSchemas":{})",
+                              R"("propertyNames":{"type":"string"})", R"("minProperties":0)", R"("uniqueItems":false)"})
+    EXPECT_EQ(test::refusal_of(constraint_kind::json_schema, std::string("{") + nothing + "}"), "") << nothing;
 }
 
 /// All choices of oneOf are held against each other: so many that it would take long are refused.

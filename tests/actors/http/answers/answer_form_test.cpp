@@ -49,6 +49,15 @@ TEST_F(forms, are_read_in_other_servers_names) {
   EXPECT_EQ(form_of({{"grammar", ""}, {"regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
 }
 
+TEST_F(forms, are_read_as_text_generation_inference_has_them) {
+  const json schema{{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
+  for (const char* type : {"json_object", "json"})
+    EXPECT_EQ(form_of({{"response_format", {{"type", type}, {"value", schema}}}}),
+              (output_constraint{constraint_kind::json_schema, schema.dump()}));
+  EXPECT_EQ(form_of({{"response_format", {{"type", "regex"}, {"value", "a+"}}}}),
+            (output_constraint{constraint_kind::regex, "a+"}));
+}
+
 TEST_F(forms, may_be_said_twice) {
   const std::string rules = "root ::= \"a\"";
   EXPECT_EQ(form_of({{"guided_grammar", rules}, {"structured_outputs", {{"grammar", rules}}}}).text, rules);

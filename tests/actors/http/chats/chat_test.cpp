@@ -158,9 +158,10 @@ TEST_F(chat, tells_thoughts_from_answers_where_the_template_knows_them) {
   start(std::string(simple) + "{% if think %}<think>{% endif %}{# </think> #}");
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}});
   give(gateway_.take<begin_request>(), "<think>\nHm\n</think>\n\nyes", "stop");
-  json message = answer.get().parsed()["choices"][0]["message"];
+  json body = answer.get().parsed(), message = body["choices"][0]["message"];
   EXPECT_EQ(message["content"], "yes");
   EXPECT_EQ(message["reasoning_content"], "Hm");
+  EXPECT_EQ(body["usage"]["completion_tokens_details"]["reasoning_tokens"], 2);
   answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"chat_template_kwargs", {{"think", true}}}});
   give(gateway_.take<begin_request>(), "Hm</think>yes", "stop");
   message = answer.get().parsed()["choices"][0]["message"];

@@ -178,7 +178,8 @@ TEST_F(responses, have_thoughts_as_an_item_of_their_own) {
     give(gateway_.take<begin_request>(), text, finish);
     return answer.get();
   };
-  const json output = ask(false, "<think>Hm</think>yes", "stop").parsed()["output"];
+  const json response = ask(false, "<think>Hm</think>yes", "stop").parsed(), &output = response["output"];
+  EXPECT_EQ(response["usage"]["output_tokens_details"]["reasoning_tokens"], 2);
   ASSERT_EQ(output.size(), 2u);
   EXPECT_EQ(output[0]["type"], "reasoning");
   EXPECT_EQ(output[0]["content"], json::array({{{"type", "reasoning_text"}, {"text", "Hm"}}}));

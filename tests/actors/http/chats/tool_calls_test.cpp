@@ -34,6 +34,15 @@ TEST(tool_calls, are_read_the_same_however_the_answer_is_cut) {
   }
 }
 
+TEST(tool_calls, may_have_the_closing_tag_in_their_arguments) {
+  const std::string call = R"(<tool_call>
+{"name": "go", "arguments": {"to": "a </tool_call> \"b\" </tool_call>"}}
+</tool_call> and more)";
+  for (std::size_t size = 1; size < 40; ++size)
+    EXPECT_EQ(read(tool_style::tagged, call, size),
+              std::pair(std::string(" and more"), std::string(R"(go({"to":"a </tool_call> \"b\" </tool_call>"}))")));
+}
+
 /// Which is a special token, and so mostly no part of the text.
 TEST(tool_calls, may_have_the_familys_mark_before_them) {
   const std::string list = R"([{"name": "look", "arguments": {}}])", call = R"({"name": "look", "parameters": {}})";
@@ -171,6 +180,7 @@ TEST(tool_calls, leave_other_text_alone) {
   const std::vector<std::string> texts{"a < b <tool",
                                        "<tool_call>nonsense</tool_call> and more",
                                        R"(<tool_call>{"name":"unknown","arguments":{}}</tool_call>)",
+                                       R"(<tool_call>{"name": go"}</tool_call> and more)",
                                        "<tool_call>{",
                                        "{\"name\": 1}",
                                        "{not json",

@@ -56,6 +56,21 @@ TEST(tool_choices, hold_calls_of_strict_tools_to_their_schemas_wherever_they_sta
   EXPECT_FALSE(read_tools(request_fields(required), tool_style::tagged).strict);
 }
 
+TEST(tool_choices, demand_of_tools_that_are_not_strict_what_can_be_demanded) {
+  json tools = offers();
+  tools[0]["function"]["parameters"]["properties"]["to"]["multipleOf"] = 5;
+  const auto form = [&](const json& choice) {
+    return read_tools(request_fields(json{{"tools", tools}, {"tool_choice", choice}}), tool_style::bare).form;
+  };
+  EXPECT_TRUE(allows(form("required"), R"({"name": "go", "parameters": {"to": 3}})"));
+  EXPECT_FALSE(allows(form("required"), R"({"name": "go", "parameters": {"to": "x"}})"));
+  tools[0]["function"]["strict"] = true;
+  EXPECT_EQ(refusal([&] { form("required"); }),
+            "the parameters of the strict tool go: the schema.to: multipleOf is not supported: leave it out");
+  EXPECT_TRUE(allows(form({{"type", "function"}, {"function", {{"name", "look"}}}}),
+                     R"({"name": "look", "parameters": {"at": 1}})"));
+}
+
 TEST(tool_choices, know_which_arguments_are_texts) {
   const json parameters = json::parse(R"({"properties": {"a": {"type": "string"}, "b": {"type": "integer"},
       "c": {"type": ["null", "string"]}, "d": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "e": {},

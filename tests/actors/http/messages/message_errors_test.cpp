@@ -42,6 +42,18 @@ TEST_F(message_errors, tell_a_full_cluster_from_one_that_cannot_serve) {
   EXPECT_EQ(unable.headers.at("retry-after"), "2");
 }
 
+/// Without these details Anthropic's client would not fall back to sending whole conversations.
+TEST_F(message_errors, tell_clients_that_conversations_are_not_kept) {
+  const json thread{{"type", "continue"}, {"previous_message_id", "msg_x"}};
+  const answered got = post("/v1/messages", asking({{"thread", thread}})).get();
+  EXPECT_EQ(got.status, 400);
+  EXPECT_EQ(got.parsed()["error"],
+            json({{"type", "invalid_request_error"},
+                  {"message", "thread is not served here: send the whole conversation"},
+                  {"details", {{"error_code", "thread_unsupported_request"}, {"unsupported", {"thread"}}}}}));
+  EXPECT_FALSE(post("/v1/messages", json::object()).get().parsed()["error"].contains("details"));
+}
+
 TEST_F(message_errors, are_not_those_of_other_paths) {
   EXPECT_FALSE(post("/v1/chat/completions", json::object()).get().parsed().contains("type"));
   EXPECT_FALSE(post("/v1/messagesx", json::object()).get().parsed().contains("type"));

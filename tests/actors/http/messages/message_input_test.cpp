@@ -128,6 +128,7 @@ TEST_F(message_input, is_refused_by_the_name_of_what_is_wrong) {
   EXPECT_EQ(refusal_of(asking({{"thinking", {{"type", "deep"}}}})).substr(0, 13), "thinking.type");
   EXPECT_EQ(refusal_of(asking({{"tool_choice", {{"type", "some"}}}})).substr(0, 16), "tool_choice.type");
   EXPECT_EQ(refusal_of(asking({{"mcp_servers", {1}}})), "mcp_servers is not served here: let the client ask them");
+  EXPECT_EQ(refusal_of(asking({{"compaction", {{"type", "auto"}}}})), "compaction is not served here: leave it out");
   EXPECT_EQ(refusal_of(asking({{"output_config", {{"format", {{"type", "poem"}}}}}})).substr(0, 20),
             "output_config.format");
   EXPECT_EQ(refusal_of(asking({{"return_token_ids", true}})).substr(0, 16), "return_token_ids");
@@ -157,7 +158,7 @@ TEST_F(message_input, refuses_blocks_by_their_type) {
 
 TEST_F(message_input, refuses_tools_that_others_run) {
   EXPECT_EQ(refusal_of(asking({{"tools", json::array({{{"type", "web_search_20250305"}, {"name", "web_search"}}})}})),
-            "tools[0] is of the type web_search_20250305: only tools that the client runs are served");
+            "tools[0] is of the type web_search_20250305: only tools with an input_schema are served");
   EXPECT_EQ(refusal_of(asking({{"tools", json::array({{{"name", "go"}}})}})), "tools[0] has no input_schema");
   EXPECT_EQ(refusal_of(asking({{"tools", {1}}})), "tools[0] should be an object");
 }

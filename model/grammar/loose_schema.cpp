@@ -1,0 +1,60 @@
+#include "model/grammar/loose_schema.hpp"
+
+#include "base/error.hpp"
+#include "model/formats/json_input.hpp"
+#include "model/grammar/schema_grammar.hpp"
+#include "model/grammar/schema_scalar_impl.hpp"
+#include "model/grammar/schema_shape_impl.hpp"
+
+namespace troupe {
+namespace {
+
+using json = detail::schema_json;
+
+bool makes_form(std::string_view schema) {
+  try {
+    check_schema(schema);
+    return true;
+  } catch (const input_error&) {
+    return false;
+  }
+}
+
+void loosen_text(json& schema) {
+  const json* pattern = detail::member(schema, "pattern");
+  if (pattern && pattern->is_string() && !detail::can_be_written(pattern->get<std::string>())) schema.erase("pattern");
+  if (schema.contains("pattern") || schema.contains("format"))
+    for (const char* length : {"minLength", "maxLength"}) schema.erase(length);
+}
+
+void loosen(json& schema) {
+  if (!schema.is_object()) return;
+  for (auto each = schema.begin(); each != schema.end();)
+    each = detail::is_unsupported(each.key(), each.value(), schema) ? schema.erase(each) : std::next(each);
+  loosen_text(schema);
+  for (const char* key : {"properties", "$defs", "definitions"})
+    if (const auto parts = schema.find(key); parts != schema.end() && parts->is_object())
+      for (json& part : *parts) loosen(part);
+  for (const char* key : {"items", "additionalProperties"})
+    if (const auto part = schema.find(key); part != schema.end()) loosen(*part);
+  for (const char* key : {"prefixItems", "allOf", "anyOf", "oneOf"})
+    if (const auto parts = schema.find(key); parts != schema.end() && parts->is_array())
+      for (json& part : *parts) loosen(part);
+}
+
+}  // namespace
+
+void check_schema(std::string_view schema) {
+  grammar_builder unused;
+  (void)detail::read_schema(unused, schema);
+}
+
+std::string loosened_schema(std::string_view schema) {
+  if (makes_form(schema)) return std::string(schema);
+  json loose = detail::parse_json_as<json>(schema, "the schema");
+  loosen(loose);
+  std::string text = loose.dump();
+  return makes_form(text) ? text : R"({"type":"object"})";
+}
+
+}  // namespace troupe

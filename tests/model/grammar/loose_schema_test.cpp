@@ -1,0 +1,38 @@
+#include "model/grammar/loose_schema.hpp"
+
+#include "tests/model/grammar/constrained_text.hpp"
+
+namespace troupe::test {
+namespace {
+
+/// Whether the form that is left of a schema allows a text.
+bool loosely_allows(const std::string& schema, std::string_view text) {
+  return allows({constraint_kind::json_schema, loosened_schema(schema)}, text);
+}
+
+TEST(loose_schemas, are_what_they_were_where_a_form_can_be_made) {
+  const std::string schema = R"({ "type": "integer", "minimum": 3 })";
+  EXPECT_EQ(loosened_schema(schema), schema);
+}
+
+TEST(loose_schemas, leave_out_what_no_form_can_have_wherever_it_stands) {
+  const std::string schema = R"({"type":"object","minProperties":1,"required":["not","tags","price"],"properties":{
+      "not":{"type":"integer","multipleOf":5},
+      "tags":{"type":"array","uniqueItems":true,"minItems":1,"items":{"$ref":"#/$defs/tag"}},
+      "price":{"anyOf":[{"type":"string","pattern":"^(?!x)y"},{"type":"null","not":{}}]}},
+      "$defs":{"tag":{"type":"string","pattern":"[a-c]","maxLength":3}}})";
+  EXPECT_TRUE(loosely_allows(schema, R"({"not":7,"tags":["b"],"price":"x"})"));
+  EXPECT_TRUE(loosely_allows(schema, R"({"not":7,"tags":["b"],"price":null})"));
+  EXPECT_FALSE(loosely_allows(schema, R"({"not":"7","tags":["b"],"price":null})")) << "its type is left";
+  EXPECT_FALSE(loosely_allows(schema, R"({"not":7,"tags":[],"price":null})"));
+  EXPECT_FALSE(loosely_allows(schema, R"({"not":7,"tags":["d"],"price":null})")) << "patterns that can be written stay";
+}
+
+TEST(loose_schemas, may_be_any_object) {
+  const std::string elsewhere = R"({"type":"object","properties":{"a":{"$ref":"http://x/y"}}})";
+  EXPECT_TRUE(loosely_allows(elsewhere, R"({"b":1})"));
+  EXPECT_FALSE(loosely_allows(elsewhere, "1"));
+}
+
+}  // namespace
+}  // namespace troupe::test
