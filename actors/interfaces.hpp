@@ -168,16 +168,21 @@ struct requests_ended {
   std::vector<request_id> requests;  ///< once for each answer
 };
 
+/// Router to scheduler: other replicas have room for so many of the sequences that wait.
+struct give_back_waiting {
+  std::size_t most = 0;
+};
+
 /// Scheduler to router: find another replica for these requests.
 struct requests_returned {
   replica_id from;
   std::vector<routed_request> requests;
-  std::string adapter_fault = {};  ///< why their adapter cannot be loaded there; empty: the replica is lost
+  std::string adapter_fault = {};  ///< why their adapter cannot be loaded there; empty: that is not why
 };
 
 /// Gives the stages of one replica their orders, and the sinks of its requests their tokens.
-using scheduler_actor = actor_of<routed_request, cancel_request, replica_started, replica_stopped, step_ending,
-                                 step_done, adapter_loaded, wake>;
+using scheduler_actor = actor_of<routed_request, cancel_request, give_back_waiting, replica_started, replica_stopped,
+                                 step_ending, step_done, adapter_loaded, wake>;
 
 /// Supervisor to router: a replica exists from now on.
 struct replica_added {

@@ -30,6 +30,7 @@ router_state::handle::behavior_type router_state::make_behavior() {
         policy_.update(state.replica, state.load);
         policy_.set_ready(state.replica, state.ready);
         route_parked();
+        move_waiting(state.replica);
       },
       [this](const requests_ended& ended) { note_ended(ended); },
       [this](requests_returned& returned) { take_back(returned); },
@@ -92,6 +93,12 @@ void router_state::route_parked() {
       without_adapter_.push_back(std::move(request));
 }
 
+/// So that nobody waits at one replica while there are free seats at another.
+void router_state::move_waiting(replica_id from) {
+  if (const std::size_t most = policy_.sequences_to_move(from); most > 0)
+    tell(replicas_.at(from), give_back_waiting{most});
+}
+
 void router_state::refuse_overdue() {
   const instant now = clock_.now();
   const auto is_refused = [&](const parked& waiting) {
@@ -119,8 +126,8 @@ void router_state::note_ended(const requests_ended& ended) {
   policy_.ended(ended.from, over);
 }
 
-/// A replica was lost, or cannot load an adapter; it has said so before. The requests that it had accepted wait if
-/// there is no room elsewhere, and are not refused. One that reached it too late is as new as it was.
+/// A replica was lost, cannot load an adapter, or was asked for them; it has said so before. The requests that it had
+/// accepted wait if there is no room elsewhere, and are not refused. One that reached it too late is as new as it was.
 void router_state::take_back(requests_returned& returned) {
   const std::string& fault = returned.adapter_fault;
   for (routed_request& request : returned.requests) {

@@ -40,6 +40,7 @@ class router_state {
   void park(routed_request& request);
   void refuse_request(const routed_request& request, duration retry_after);
   void route_parked();
+  void move_waiting(replica_id from);
   void refuse_overdue();
   void cancel(const cancel_request& cancelled);
   void note_ended(const requests_ended& ended);

@@ -28,6 +28,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
         report_soon();
         pump();
       },
+      [this](const give_back_waiting& wanted) { give_back_waiting_ones(wanted.most); },
       [this](const replica_started& started) {
         begin_life(started);
         pump();
@@ -115,15 +116,18 @@ bool scheduler_state::declare_adapter(adapter_version version) {
   return details && !residency_->declare(version, details->bytes);
 }
 
-void scheduler_state::forget(sequence_id id) {
+request_id scheduler_state::take_out(sequence_id id) {
   const auto found = answers_.find(id);
-  if (found == answers_.end()) return;
-  const open_answer gone = found->second;
+  const request_id request = found->second.request;
   answers_.erase(found);
-  ended_.push_back(gone.request);
-  auto& others = sequences_[gone.request];
+  auto& others = sequences_[request];
   std::erase(others, id);
-  if (others.empty()) sequences_.erase(gone.request);
+  if (others.empty()) sequences_.erase(request);
+  return request;
+}
+
+void scheduler_state::forget(sequence_id id) {
+  if (answers_.contains(id)) ended_.push_back(take_out(id));
 }
 
 /// Refuses requests that were accepted: those of which an answer fulfils `is_hopeless`.
@@ -153,6 +157,21 @@ void scheduler_state::give_back_all_with(adapter_version version, const std::str
   tell_after(self_, parts_.unloadable_for, wake{});
   report();
   tell(parts_.router, requests_returned{parts_.replica, std::move(returned), error});
+}
+
+/// Those whose adapter is here, or that need none: others would have to wait elsewhere as well.
+void scheduler_state::give_back_waiting_ones(std::size_t most) {
+  if (!running_) return;
+  const auto given_up = requests_->give_up_waiting(most, [this](const engine_request& request) {
+    return request.sequence.adapter == no_adapter || residency_->is_ready(request.sequence.adapter);
+  });
+  if (given_up.empty()) return;
+  auto returned = routed(given_up);
+  for (const auto& [first, rest] : given_up)
+    for (std::int32_t i = 0; i < rest.sequence.answers; ++i)
+      take_out(sequence_id(first.value + static_cast<std::uint64_t>(i)));
+  report();  // so the router knows who is left
+  tell(parts_.router, requests_returned{parts_.replica, std::move(returned)});
 }
 
 // --- adapters ---

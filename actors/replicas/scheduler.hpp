@@ -69,11 +69,13 @@ class scheduler_state {
   void refuse_request(const routed_request& request, std::string error, refusal_cause cause, duration retry_after);
   void cancel(const cancel_request& cancelled);
   bool declare_adapter(adapter_version version);
+  request_id take_out(sequence_id id);
   void forget(sequence_id id);
   void refuse_accepted(const std::function<bool(sequence_id, const open_answer&)>& is_hopeless,
                        const std::string& error, refusal_cause cause);
   void refuse_all_with(adapter_version version, const std::string& error);
   void give_back_all_with(adapter_version version, const std::string& error);
+  void give_back_waiting_ones(std::size_t most);
 
   void move_adapters();
   void take_adapter(const adapter_loaded& answer);

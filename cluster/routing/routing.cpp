@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t max_unseen = 1 << 16;
 constexpr std::size_t max_prefixes = 1 << 16;  // remembered for each replica
+constexpr std::size_t reports_of_a_while = 5;  // half a second of a busy replica
 constexpr double batch_share = 0.75;           // of a queue that batch requests may fill
 constexpr std::uint64_t running_cost = 24;     // tokens that a running sequence counts for
 constexpr std::uint64_t waiting_cost = 256;    // tokens that a waiting sequence counts for
@@ -32,6 +33,7 @@ void routing_policy::update(replica_id id, replica_load load) {
   replica& where = found->second;
   while (where.unseen.size() > where.sent - load.received) drop_oldest_unseen(where);
   where.prefixes.set_capacity(std::min<std::size_t>(max_prefixes, load.blocks));
+  where.reports_waiting = load.waiting > 0 ? where.reports_waiting + 1 : 0;
   where.load = std::move(load);
   where.ended = 0;
 }
@@ -65,6 +67,22 @@ void routing_policy::sent(replica_id id, const request_view& request) {
 
 void routing_policy::ended(replica_id id, std::size_t requests) {
   if (const auto found = replicas_.find(id); found != replicas_.end()) found->second.ended += requests;
+}
+
+std::size_t routing_policy::sequences_to_move(replica_id from) {
+  const auto found = replicas_.find(from);
+  if (found == replicas_.end() || found->second.reports_waiting < reports_of_a_while) return 0;
+  found->second.reports_waiting = 0;
+  std::size_t seats = 0;
+  for (const auto& [id, where] : replicas_)
+    if (id != from) seats += seats_left(where);
+  return std::min<std::size_t>(seats, found->second.load.waiting);
+}
+
+/// Where nobody waits and memory is left: where it is short, those that come would push each other out.
+std::size_t routing_policy::seats_left(const replica& where) {
+  const bool has_room = where.is_ready && where.load.waiting == 0 && where.load.free_blocks >= where.load.blocks / 2;
+  return has_room ? where.load.max_sequences - std::min<std::size_t>(where.load.max_sequences, in_system(where)) : 0;
 }
 
 std::size_t routing_policy::ready() const {

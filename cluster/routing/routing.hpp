@@ -30,7 +30,7 @@ struct replica_load {
   std::uint64_t queued_tokens = 0;            ///< of prompts that are not computed yet
   /// How many requests from this router it has received so far, in order; the router adds what it sent after these.
   std::uint64_t received = 0;
-  std::vector<adapter_version> adapters;         ///< resident
+  std::vector<adapter_version> adapters = {};    ///< resident
   std::vector<adapter_version> unloadable = {};  ///< could not be loaded there a short while ago
 };
 
@@ -56,6 +56,10 @@ class routing_policy {
   /// So many more requests have ended there since its last report.
   void ended(replica_id id, std::size_t requests);
 
+  /// So many of the sequences that have waited at a replica, for a while, could start at others at once: after a worker
+  /// came back, say. Says so once for a while; 0 otherwise.
+  std::size_t sequences_to_move(replica_id from);
+
   std::size_t ready() const;
   /// Whether a replica that is ready may load this adapter.
   bool is_loadable(adapter_version adapter) const;
@@ -71,10 +75,12 @@ class routing_policy {
     std::uint64_t sent = 0;     ///< requests so far
     std::deque<flight> unseen;  ///< the newest ones, which were sent and are not in `load`
     std::uint64_t unseen_tokens = 0;
-    std::size_t ended = 0;  ///< requests of `load` or `unseen` that are over
+    std::size_t reports_waiting = 0;  ///< so many in a row told of sequences that wait
+    std::size_t ended = 0;            ///< requests of `load` or `unseen` that are over
     prefix_lru prefixes;
   };
 
+  static std::size_t seats_left(const replica& where);
   static std::size_t in_system(const replica& where);
   static bool may_load(const replica& where, adapter_version adapter);
   static bool is_full(const replica& where, bool is_batch);

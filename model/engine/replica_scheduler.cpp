@@ -174,12 +174,23 @@ std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_a
   return give_up(std::move(ids));
 }
 
-/// All answers to a prompt are among them, or none.
-std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up(std::vector<sequence_id> ids) {
+std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_waiting(std::size_t most,
+                                                                                       const permission& may_go) {
+  std::vector<sequence_id> ids;
+  for (const auto& [id, kept] : answers_)
+    if (decisions_.is_waiting(id) && may_go(*kept.request)) ids.push_back(id);
+  return give_up(std::move(ids), most);
+}
+
+/// The oldest of them, about `most`. All answers to a prompt that is not computed yet are among them, or none.
+std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up(std::vector<sequence_id> ids,
+                                                                               std::size_t most) {
   std::sort(ids.begin(), ids.end());
   std::vector<std::pair<sequence_id, engine_request>> all;
-  for (std::size_t i = 0; i < ids.size(); i += static_cast<std::size_t>(all.back().second.sequence.answers))
-    all.emplace_back(ids[i], rest_of(ids[i]));
+  std::size_t taken = 0;
+  for (; taken < std::min(most, ids.size()); taken += static_cast<std::size_t>(all.back().second.sequence.answers))
+    all.emplace_back(ids[taken], rest_of(ids[taken]));
+  ids.resize(std::min(taken, ids.size()));
   for (const sequence_id id : ids) cancel(id);
   return all;
 }

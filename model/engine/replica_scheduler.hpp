@@ -67,6 +67,10 @@ class replica_scheduler {
   /// The same for the requests with this adapter. The others go on.
   std::vector<std::pair<sequence_id, engine_request>> give_up_all_with(adapter_version adapter);
 
+  /// The same for the oldest of those that wait for room, about `most` sequences, if they may go.
+  using permission = std::function<bool(const engine_request&)>;
+  std::vector<std::pair<sequence_id, engine_request>> give_up_waiting(std::size_t most, const permission& may_go);
+
   const batch_scheduler& decisions() const { return decisions_; }
 
  private:
@@ -76,7 +80,8 @@ class replica_scheduler {
   void open_answers(step_order& order);
   void open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order);
   void close(sequence_id id);
-  std::vector<std::pair<sequence_id, engine_request>> give_up(std::vector<sequence_id> ids);
+  std::vector<std::pair<sequence_id, engine_request>> give_up(std::vector<sequence_id> ids,
+                                                              std::size_t most = SIZE_MAX);
   engine_request rest_of(sequence_id id) const;
   bool waits_for_prompt(sequence_id first) const;
   void tell_readings(const step_outcome& outcome, const reading_sink& on_reading);

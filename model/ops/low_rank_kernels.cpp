@@ -13,6 +13,8 @@ constexpr int chains = 2;                                      // of sums for ea
 /// With at most so many rows most of the time is spent on reading the factors, each of which is too short for the
 /// processor to foresee: while one is read, the next adapter's is asked for, into the second-level cache.
 constexpr int few_rows = 4;
+template <class Element>
+constexpr int inputs_in_line = sizeof(Element) < 4 ? 4 / sizeof(Element) : 1;  // of 64 bytes
 inline void fetch_next(const factor_view& read, const factor_view& next, const void* at) {
   constexpr int second_cache = 2;
   __builtin_prefetch(next.weights + (static_cast<const std::byte*>(at) - read.weights), 0, second_cache);
@@ -42,7 +44,7 @@ void shrink_rows(const low_rank_args& a, int first, std::int64_t block) {
   repeat<Rows>([&](int r) INLINED { repeat<chains>([&](int c) INLINED { s[r][c] = zero(); }); });
   for (std::int64_t k = 0; k < a.a.ins; k += chains, w += chains * lanes)
     repeat<chains>([&](int c) INLINED {
-      if constexpr (Rows <= few_rows) fetch_next(a.a, next, w + c * lanes);
+      if (Rows <= few_rows && c % inputs_in_line<Element> == 0) fetch_next(a.a, next, w + c * lanes);
       const f32x16 v = read(w + c * lanes);
       repeat<Rows>([&](int r) INLINED { s[r][c] = fma(v, all(x[r * a.x_stride + k + c]), s[r][c]); });
     });
@@ -63,7 +65,7 @@ void expand_rows(const low_rank_args& a, int first, std::int64_t block) {
   for (std::int64_t k = 0; k < a.b.ins; ++k, w += lanes) {
     f32x16 v[Blocks];
     repeat<Blocks>([&](int b) INLINED {
-      if constexpr (Rows <= few_rows) fetch_next(a.b, next, w + b * step);
+      if (Rows <= few_rows && k % inputs_in_line<Element> == 0) fetch_next(a.b, next, w + b * step);
       v[b] = read(w + b * step);
     });
     repeat<Rows>([&](int r) INLINED {

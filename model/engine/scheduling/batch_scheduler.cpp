@@ -188,6 +188,11 @@ std::span<const token_id> batch_scheduler::text_of(sequence_id id) const {
   return sequence ? sequence->known() : std::span<const token_id>();
 }
 
+bool batch_scheduler::is_waiting(sequence_id id) const {
+  const sequence_state* sequence = find_leader(id);
+  return sequence && sequence->phase == sequence_phase::waiting;
+}
+
 std::optional<batch_scheduler::sequence_start> batch_scheduler::start_of(sequence_id id) const {
   const sequence_state* sequence = find_leader(id);
   if (!sequence || !sequence->first_start) return std::nullopt;

@@ -119,6 +119,8 @@ class batch_scheduler {
   /// being computed for another answer.
   std::span<const token_id> text_of(sequence_id id) const;
   std::uint64_t served(tenant_id tenant, request_priority priority) const;  ///< virtual tokens
+  /// It waits for room, with no work of its own in flight.
+  bool is_waiting(sequence_id id) const;
   struct sequence_start {
     instant at;
     std::size_t reused = 0;  ///< tokens of its prompt that were in the prefix cache

@@ -97,6 +97,18 @@ TEST_F(router, takes_what_a_lost_replica_gives_back_to_another) {
   EXPECT_EQ(next_at(1).id, request_id(2));
 }
 
+TEST_F(router, moves_requests_that_wait_to_a_replica_that_came_back) {
+  report(0, true);
+  tell(actor_, request(1));
+  const auto sent = next_at(0);
+  report(1, true);
+  for (int i = 0; i < 5; ++i) report(0, true, 3);
+  EXPECT_EQ(replica(0).take<give_back_waiting>().most, 3u);
+  report(0, true, 2);
+  tell(actor_, requests_returned{replica_id(0), {sent}});
+  EXPECT_EQ(next_at(1).id, request_id(1));
+}
+
 TEST_F(router, sends_elsewhere_whose_adapter_a_replica_cannot_load_and_nobody_else) {
   report(0, true);
   report(1, true);

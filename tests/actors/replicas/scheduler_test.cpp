@@ -11,6 +11,25 @@ TEST_F(scheduler, sends_back_what_comes_before_its_first_life) {
   EXPECT_EQ(returned.requests[0].engine.resumed, 0u);
 }
 
+TEST_F(scheduler, gives_back_the_oldest_of_those_that_wait_when_others_have_room) {
+  start({.max_sequences = 1});
+  begin_life(1, 64, 1);
+  ask(1, "AB");
+  const auto order = last_.take<run_step>();
+  ask(2, "CD");
+  ask(3, "EF");
+  tell(actor_, give_back_waiting{1});
+  const auto returned = router_.take<requests_returned>();
+  ASSERT_EQ(returned.requests.size(), 1u);
+  EXPECT_EQ(returned.requests[0].id, request_id(2));
+  EXPECT_EQ(returned.from, replica_id(3));
+  EXPECT_EQ(returned.adapter_fault, "");
+  tell(actor_, outcome_of(order, 'C'));
+  EXPECT_EQ(next_tokens(), letters("C")) << "who runs stays";
+  tell(actor_, cancel_request{request_id(1)});
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("C"));
+}
+
 TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
   begin_life(1);
   ask(1, "AB");

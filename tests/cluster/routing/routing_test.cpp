@@ -47,6 +47,32 @@ TEST(prefix_hashes, do_not_meet_on_small_changes) {
   EXPECT_EQ(std::adjacent_find(all.begin(), all.end()), all.end());
 }
 
+/// Replica 0 has told `reports` times that so many sequences wait there; what `others` tell is for replica 1.
+std::size_t moved_with(replica_load others, std::size_t reports, std::uint32_t waiting = 6) {
+  routing_policy policy;
+  for (const std::uint32_t id : {0u, 1u}) {
+    policy.add_replica(replica_id(id));
+    policy.set_ready(replica_id(id), true);
+  }
+  policy.update(replica_id(1), std::move(others));
+  for (std::size_t i = 0; i < reports; ++i)
+    policy.update(replica_id(0),
+                  {.running = 8, .waiting = waiting, .max_sequences = 8, .max_waiting = 9, .blocks = 64});
+  const std::size_t moved = policy.sequences_to_move(replica_id(0));
+  EXPECT_EQ(policy.sequences_to_move(replica_id(0)), 0u) << "once for a while";
+  return moved;
+}
+
+TEST(routing, lets_those_who_wait_move_to_free_seats) {
+  const replica_load idle{.running = 3, .max_sequences = 8, .free_blocks = 64, .blocks = 64};
+  EXPECT_EQ(moved_with(idle, 5), 5u);
+  EXPECT_EQ(moved_with(idle, 5, 2), 2u);
+  EXPECT_EQ(moved_with(idle, 4), 0u) << "they may start where they are";
+  EXPECT_EQ(moved_with({.waiting = 1, .max_sequences = 8, .free_blocks = 64, .blocks = 64}, 9), 0u);
+  EXPECT_EQ(moved_with({.running = 8, .max_sequences = 8, .free_blocks = 64, .blocks = 64}, 9), 0u);
+  EXPECT_EQ(moved_with({.running = 3, .max_sequences = 8, .free_blocks = 31, .blocks = 64}, 9), 0u) << "no memory";
+}
+
 TEST(a_prefix_lru, loses_the_ends_of_old_prompts_first) {
   prefix_lru known(6);
   const std::vector<std::uint64_t> first{1, 2, 3, 4}, second{11, 12, 13, 14};

@@ -188,6 +188,36 @@ TEST_F(lost_stages, do_not_change_answers_that_go_on_elsewhere) {
   EXPECT_EQ(texts_, expected);
 }
 
+TEST_F(lost_stages, and_full_ones_let_those_who_wait_go_on_elsewhere) {
+  const auto expected = undisturbed();
+  batch_scheduler::options options = small_replica();
+  options.max_sequences = 2;
+  replica_scheduler full(options, model_->config.vocab_size), empty(small_replica(), model_->config.vocab_size);
+  submit_all(full);
+  stage first = whole_model(), second = whole_model();
+  for (int i = 0; i < 3; ++i) ASSERT_TRUE(step(full, first));
+  const auto here = names_;
+  const std::size_t waiting = full.decisions().stats().waiting;
+  EXPECT_TRUE(full.give_up_waiting(waiting, [](const engine_request&) { return false; }).empty());
+  std::map<sequence_id, std::size_t> elsewhere;
+  for (auto& [id, request] : full.give_up_waiting(2, [](const engine_request&) { return true; })) {
+    const auto accepted = empty.submit(request);
+    ASSERT_TRUE(accepted.ok());
+    for (std::uint64_t i = 0; i < static_cast<std::uint64_t>(accepted->answers); ++i)
+      elsewhere[sequence_id(accepted->first.value + i)] = here.at(sequence_id(id.value + i));
+  }
+  EXPECT_GE(elsewhere.size(), 2u);
+  EXPECT_GT(full.decisions().stats().running, 0u);
+  EXPECT_LT(full.decisions().stats().waiting, waiting);
+  names_ = elsewhere;
+  while (step(empty, second)) {
+  }
+  names_ = here;
+  while (step(full, first)) {
+  }
+  EXPECT_EQ(texts_, expected);
+}
+
 TEST_F(lost_stages, are_told_of_nobody_who_was_cancelled_in_a_step) {
   replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
   stage part = whole_model();
