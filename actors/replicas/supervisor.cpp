@@ -91,6 +91,7 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
   }
   if (hello.has_role("trainer") && link != no_link) admit_trainer(hello, link);
   if (!hello.has_role("worker")) return;
+  last_join_ = clock_.now();
   const worker_actor worker = link == no_link ? local_->worker : spawn_remote_worker(self_->system(), remote(link));
   workers_[hello.name] = {.incarnation = hello.incarnation,
                           .link = link,
@@ -189,7 +190,7 @@ void supervisor_state::look_at_clock() {
   const instant now = clock_.now();
   if (local_) members_.heard(local_->hello.incarnation, now);
   for (const std::string& name : members_.tick(now)) lose(name, "no sign of life");
-  if (!placement_ && is_assembled(now)) place_all();
+  if (!placement_) place_all(now);
   retry_replicas(now);
   post_status();
 }

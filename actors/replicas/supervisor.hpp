@@ -33,6 +33,7 @@ struct supervisor_parts {
   std::int64_t vocab_size = 0;
   kv_kind kv = kv_kind::f16;                          ///< how all workers store keys and values
   std::uint32_t reign = 1;                            ///< how often a head of this cluster has started
+  duration gathering = std::chrono::seconds(5);       ///< after each worker, for others that come before it begins
   duration longest_step = std::chrono::minutes(5);    ///< of one step; a worker that takes longer counts as lost
   duration longest_start = std::chrono::minutes(10);  ///< of a stage that starts
   std::function<void(const std::string& line)> say;
@@ -81,7 +82,7 @@ class supervisor_state {
   remote_parts remote(link_id link) const { return {parts_.links, std::make_shared<link_slot>(link)}; }
 
   // supervisor_replicas.cpp: who holds what
-  void place_all();
+  void place_all(instant now);
   bool is_assembled(instant now) const;
   void take_in(const std::string& name);
   void give_up_worker(const std::string& name, life_end why);
@@ -107,7 +108,7 @@ class supervisor_state {
   training_desk_actor training_;  ///< these two are set by begin_cluster
   std::optional<local_worker> local_;
   actor_clock clock_{self_};
-  instant started_;
+  instant started_, last_join_;  ///< of a worker
 
   membership members_;
   std::map<std::string, worker_record> workers_;

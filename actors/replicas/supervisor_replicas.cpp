@@ -11,16 +11,20 @@ namespace troupe {
 
 /// Whether all nodes of the cluster's file are here, or enough time has passed.
 bool supervisor_state::is_assembled(instant now) const {
-  if (workers_.empty()) return false;
   if (now - started_ > std::chrono::seconds(parts_.config.assemble_seconds)) return true;
   return std::all_of(parts_.config.nodes.begin(), parts_.config.nodes.end(), [&](const node_config& node) {
     return !node.is_worker() || !node.autostart || workers_.contains(node.name);
   });
 }
 
-void supervisor_state::place_all() {
+/// The first placement. Where nodes of the file are missing, those that are here need not wait for long if they
+/// suffice: nodes that come later become spares, or further replicas.
+void supervisor_state::place_all(instant now) {
+  const bool assembled = is_assembled(now);
+  if (workers_.empty() || (!assembled && now - last_join_ < parts_.gathering)) return;
   auto placed = place(offers_.all(), parts_.shape, parts_.wanted);
   if (!placed) {
+    if (!assembled) return;
     const std::string text = fmt::format("{}: {}", place_of(parts_.config, placed.error().key), placed.error().text);
     if (std::exchange(last_said_, text) != text) parts_.say(text);
     return;

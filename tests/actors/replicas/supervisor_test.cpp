@@ -250,6 +250,30 @@ TEST_F(supervisor_that_misses_a_worker, begins_without_it_after_a_while) {
   EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
 }
 
+class supervisor_that_waits_long_for_a_worker : public supervisor {
+ protected:
+  explicit supervisor_that_waits_long_for_a_worker(int replicas = 1)
+      : supervisor("[[node]]\nname = \"w1\"\nroles = [\"worker\"]\n", [&](supervisor_parts& parts) {
+          parts.config.assemble_seconds = 3600;
+          parts.gathering = std::chrono::milliseconds(20);
+          parts.wanted.replicas = replicas;
+        }) {}
+};
+
+TEST_F(supervisor_that_waits_long_for_a_worker, begins_soon_if_those_who_came_suffice) {
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
+}
+
+class supervisor_that_needs_two_workers : public supervisor_that_waits_long_for_a_worker {
+ protected:
+  supervisor_that_needs_two_workers() : supervisor_that_waits_long_for_a_worker(2) {}
+};
+
+TEST_F(supervisor_that_needs_two_workers, begins_when_the_second_has_come) {
+  join("w2", 11);  // is not in the file
+  EXPECT_TRUE(comes_to_say("\"replica\":1", true));
+}
+
 class supervisor_of_optional_nodes : public supervisor {
  protected:
   supervisor_of_optional_nodes()
