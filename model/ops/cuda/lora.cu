@@ -186,9 +186,9 @@ __device__ void sum_part(const lora_args& a, const lora_tile& tile, const lora_f
                          rank_sums& of_warp) {
   const int side = threadIdx.x % sides, first = part * part_inputs(a.ins) + threadIdx.x / sides * four;
   const int last = min((part + 1) * part_inputs(a.ins), static_cast<int>(a.ins));
-  constexpr int words_ahead = 4 / static_cast<int>(bytes_of(Kind));
-  weights_ahead<Kind, four, (Rows <= few_tile_rows) ? words_ahead : 1> weights(
-      f.a, std::int64_t{block} * f.a_ins * lanes + side * eight, first, inputs_at_once, last);
+  constexpr int ahead = Rows > few_tile_rows || Kind == factor_kind::f32 ? 1 : 2;
+  weights_ahead<Kind, four, ahead> weights(f.a, std::int64_t{block} * f.a_ins * lanes + side * eight, first,
+                                           inputs_at_once, last);
   await_last_kernel();
   const float* x = a.x.row(tile.first_row);
   const int stride = static_cast<int>(a.x.stride);
