@@ -1,27 +1,20 @@
 #include "tests/integration/process.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <fstream>
 #include <iterator>
 #include <utility>
 
+#include "tests/base/soon.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe::test {
 namespace {
-
-using steady = std::chrono::steady_clock;
-
-void pause(std::chrono::milliseconds length) {
-  ::poll(nullptr, 0, static_cast<int>(length.count()));
-}
 
 std::string error_file(const std::filesystem::path& out) {
   return out.string() + ".err";
@@ -92,16 +85,7 @@ std::string process::error() const {
 }
 
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest) {
-  using namespace std::chrono_literals;
-  for (const auto until = steady::now() + longest;;) {
-    const auto asked = steady::now();
-    if (holds()) return true;
-    const auto now = steady::now();
-    if (now > until) return false;
-    // Most of the time is left to what is waited for, and to other tests; no answer comes much later for it.
-    pause(std::clamp<std::chrono::milliseconds>(9 * std::chrono::ceil<std::chrono::milliseconds>(now - asked), 5ms,
-                                                50ms));
-  }
+  return is_soon(holds, longest);
 }
 
 int count_of(const std::string& text, std::string_view words) {
