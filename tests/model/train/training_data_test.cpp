@@ -6,31 +6,26 @@
 #include "model/engine/text/chat_format.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/model/tokenizer/letters.hpp"
+#include "tests/model/tokenizer/listed_tokens.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
 namespace troupe {
 namespace {
 
 /// A token is a byte; 256 begins and 257 ends a text, and ^ is how 257 is written.
-class byte_tokenizer : public tokenizer {
+class byte_tokenizer : public test::listed_tokens {
  public:
+  byte_tokenizer() {
+    add_bytes();
+    texts_.insert(texts_.end(), {"<s>", "^"});
+  }
   std::vector<token_id> encode(std::string_view text, encode_options options) const override {
     std::vector<token_id> tokens;
     if (options.add_special) tokens.push_back(256);
     for (const char c : text) tokens.push_back(options.parse_special && c == '^' ? 257 : static_cast<unsigned char>(c));
     return tokens;
   }
-  std::string_view bytes_of(token_id) const override { return "?"; }
-  std::string decode(std::span<const token_id> tokens, bool) const override {
-    std::string text;
-    for (const token_id token : tokens)
-      if (token < 256) text.push_back(static_cast<char>(token));
-    return text;
-  }
-  bool strips_leading_space() const override { return false; }
-  std::int32_t size() const override { return 258; }
   bool is_special(token_id token) const override { return token > 255; }
-  std::optional<token_id> find(std::string_view) const override { return std::nullopt; }
   std::optional<token_id> bos() const override { return 256; }
   std::optional<token_id> eos() const override { return 257; }
 };
