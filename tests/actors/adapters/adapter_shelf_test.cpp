@@ -393,7 +393,7 @@ TEST_F(shelf, keeps_its_versions_under_another_quantization) {
   ASSERT_EQ(changes.entries.size(), 1u) << "it is written down";
   EXPECT_EQ(changes.entries[0].spec.base, other.base);
   const adapter_file file = read_adapter(golden / "llama" / "adapter", other.model);
-  const std::size_t bytes = lora_adapter::packed_bytes(file, adapter_precision::half);
+  const std::size_t bytes = lora_adapter::packed_bytes(file, adapter_precision::byte);
   EXPECT_EQ(changes.entries[0].spec.bytes, bytes) << "beside this base";
   EXPECT_EQ(after.snapshot().versions.at(version).bytes, static_cast<std::int64_t>(bytes));
   EXPECT_EQ(after.publish("pricing", source("pricing")).version, version);
