@@ -1,8 +1,6 @@
-// Lets tests wait for long work, and hold it up.
+// Lets tests hold long work up.
 #pragma once
-#include <chrono>
 #include <future>
-#include <thread>
 #include <utility>
 
 #include "actors/task_thread.hpp"
@@ -29,16 +27,5 @@ class busy_thread {
   std::promise<void> until_;
   bool over_ = false;
 };
-
-/// Whether a condition becomes true within ten seconds.
-template <class Condition>
-bool is_soon(const Condition& condition) {
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!condition()) {
-    if (std::chrono::steady_clock::now() > until) return false;
-    std::this_thread::yield();
-  }
-  return true;
-}
 
 }  // namespace troupe::test

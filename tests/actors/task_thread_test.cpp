@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/actors/busy_thread.hpp"
+#include "tests/base/soon.hpp"
 
 namespace troupe::test {
 namespace {

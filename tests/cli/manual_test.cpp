@@ -34,7 +34,7 @@ TEST_F(manual, in_docs_is_what_the_program_says) {
 }
 
 TEST_F(manual, has_every_command) {
-  const result page = run({"man"});
+  const ran page = run({"man"});
   EXPECT_EQ(page.code, 0);
   EXPECT_EQ(page.out.rfind(".TH TROUPE 1", 0), 0u);
   for (const char* part : {".SS troupe generate", ".SS troupe keys add", "\\-\\-max\\-tokens", ".SH EXIT STATUS"})

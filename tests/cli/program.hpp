@@ -1,54 +1,25 @@
 // The built program as a process of its own, and small models for it.
 #pragma once
 #include <algorithm>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <vector>
-
-#include <fcntl.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "model/formats/safetensors.hpp"
 #include "tests/base/places.hpp"
+#include "tests/base/process.hpp"
 #include "tests/model/formats/fixtures.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 
 namespace troupe::test {
 
-using words = std::vector<std::string>;
 using json = nlohmann::ordered_json;
 
-/// Starts the program; `out` and `error` become its standard output and error, `cache` its folder for packed models.
-inline pid_t start(const words& arguments, int out, int error, const std::filesystem::path& cache,
-                   const words& environment = {}) {
-  const pid_t child = ::fork();
-  if (child != 0) return child;
-  ::dup2(out, STDOUT_FILENO);
-  ::dup2(error, STDERR_FILENO);
-  ::setenv("TROUPE_CACHE", cache.c_str(), 1);
-  for (const auto& each : environment) ::putenv(const_cast<char*>(each.c_str()));
-  std::vector<char*> pointers{const_cast<char*>(TROUPE_BINARY)};
-  for (const auto& each : arguments) pointers.push_back(const_cast<char*>(each.c_str()));
-  pointers.push_back(nullptr);
-  ::execv(TROUPE_BINARY, pointers.data());
-  ::_exit(127);
-}
-
-/// The exit code; 1000 + the signal if a signal ended the process.
-inline int wait_for(pid_t child) {
-  int status = 0;
-  ::waitpid(child, &status, 0);
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status);
-}
-
-struct result {
+/// How a run of the program ended, and what it wrote.
+struct ran {
   int code = 0;
   std::string out, error;
 
@@ -58,27 +29,26 @@ struct result {
 /// A folder for packed models and test files, and the program that uses it.
 class program : public testing::Test {
  protected:
-  result run(const words& arguments, const words& environment = {}) const {
-    const auto open = [&](const char* name) {
-      return ::open((folder_.path() / name).c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    };
-    const int out = open("stdout"), error = open("stderr");
-    const int code = wait_for(start(arguments, out, error, cache(), environment));
-    ::close(out);
-    ::close(error);
-    return {code, read_file(path("stdout")), read_file(path("stderr"))};
+  ran run(const words& arguments, const words& environment = {}) const {
+    process running(command(arguments), path("stdout"), with_cache(environment));
+    const int code = running.wait(std::chrono::minutes(5));
+    return {code, running.out(), running.error()};
+  }
+  /// Standard output and error are the caller's.
+  process start(const words& arguments, int out, int error, const words& environment = {}) const {
+    return {command(arguments), out, error, with_cache(environment)};
   }
   /// The JSON that a command prints, which must succeed.
   json run_json(words arguments) const {
     arguments.push_back("--json");
-    const result got = run(arguments);
+    const ran got = run(arguments);
     EXPECT_EQ(got.code, 0) << got.error;
     EXPECT_EQ(got.error, "");
     return got.parsed();
   }
 
   /// Ended with this code and one line that says so much, without any output.
-  void expect_one_line(const result& got, int code, const std::string& part) const {
+  void expect_one_line(const ran& got, int code, const std::string& part) const {
     EXPECT_EQ(got.code, code) << got.error;
     EXPECT_EQ(got.out, "");
     EXPECT_EQ(got.error.rfind("troupe: ", 0), 0u) << got.error;
@@ -100,6 +70,17 @@ class program : public testing::Test {
   }
 
  private:
+  static words command(const words& arguments) {
+    words all{TROUPE_BINARY};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    return all;
+  }
+  words with_cache(const words& environment) const {
+    words all{"TROUPE_CACHE=" + cache().string()};
+    all.insert(all.end(), environment.begin(), environment.end());
+    return all;
+  }
+
   temp_folder folder_;
 };
 

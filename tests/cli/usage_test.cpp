@@ -93,7 +93,7 @@ TEST_F(usage, reads_numbers_as_decimals) {
   refused({"train", "--data", "x", "--adapter", "a", "--alpha-of", "q_proj=inf"}, "--alpha-of");
   refused({"train", "--data", "x", "--adapter", "a", "--seed", "-1"}, "--seed");
   refused({"bench", "engine", llama_, "--batches", "1,x"}, "--batches: 'x' is no whole decimal number");
-  const result lists = run({"generate", llama_, "--tokens", "1,2", "--tokens", "3", "--max-tokens", "2"});
+  const ran lists = run({"generate", llama_, "--tokens", "1,2", "--tokens", "3", "--max-tokens", "2"});
   EXPECT_EQ(lists.out, run({"generate", llama_, "--tokens", "1,2,3", "--max-tokens", "2", "--top-p", ".5"}).out);
 }
 
@@ -176,7 +176,7 @@ TEST_F(usage, fails_with_1_when_the_output_cannot_be_written) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   for (const words& each : {words{"inspect", llama_}, words{"bench", "limits", "--threads", "1"}}) {
     const int error = ::open(path("problem").c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
-    EXPECT_EQ(wait_for(start(each, full, error, cache())), 1);
+    EXPECT_EQ(start(each, full, error).wait(), 1);
     const std::string problem = read_file(path("problem"));
     EXPECT_EQ(problem.rfind("troupe: standard output cannot be written", 0), 0u) << problem;
     ::close(error);
@@ -185,12 +185,12 @@ TEST_F(usage, fails_with_1_when_the_output_cannot_be_written) {
 }
 
 TEST_F(usage, explains_itself) {
-  const result version = run({"--version"}, {"TROUPE_ISA=generic"});
+  const ran version = run({"--version"}, {"TROUPE_ISA=generic"});
   EXPECT_EQ(version.code, 0);
   EXPECT_EQ(version.out.rfind("troupe 0.", 0), 0u) << version.out;
   EXPECT_NE(version.out.find("generic (this processor has generic"), std::string::npos) << version.out;
   EXPECT_EQ(version.out.find("unknown"), std::string::npos) << "the linker gave the program a number";
-  const result help = run({"--help"});
+  const ran help = run({"--help"});
   EXPECT_EQ(help.code, 0);
   for (const char* command : {"generate", "eval", "inspect", "quantize"})
     EXPECT_NE(help.out.find(command), std::string::npos) << help.out;

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/host_port.hpp"
 #include "tests/integration/cluster.hpp"
 
 namespace troupe::test {
@@ -18,11 +19,7 @@ namespace {
 
 using std::chrono::seconds;
 
-int port_of(const std::string& endpoint) {
-  return std::stoi(endpoint.substr(endpoint.rfind(':') + 1));
-}
-
-std::string random_text(std::mt19937& random, std::size_t most) {
+std::string random_bytes(std::mt19937& random, std::size_t most) {
   std::string text(random() % (most + 1), '\0');
   for (char& c : text) c = static_cast<char>(random());
   return text;
@@ -32,10 +29,10 @@ void send_random_bytes(const std::string& endpoint, std::mt19937& random) {
   const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   sockaddr_in to{};
   to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(port_of(endpoint)));
+  to.sin_port = htons(static_cast<std::uint16_t>(split_endpoint(endpoint).value().port));
   to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   if (::connect(made, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
-    const std::string text = random_text(random, 4096);
+    const std::string text = random_bytes(random, 4096);
     (void)::send(made, text.data(), text.size(), MSG_NOSIGNAL);
   }
   ::close(made);
@@ -50,7 +47,7 @@ void send_random_parts(const std::string& endpoint, std::mt19937& random) {
   ::zmq_connect(socket, endpoint.c_str());
   for (int message = 0; message < 20; ++message)
     for (int parts = static_cast<int>(random() % 5); parts >= 0; --parts) {
-      const std::string text = random_text(random, 200);
+      const std::string text = random_bytes(random, 200);
       ::zmq_send(socket, text.data(), text.size(), parts > 0 ? ZMQ_SNDMORE : 0);
     }
   ::zmq_close(socket);
@@ -87,11 +84,11 @@ void pretend(const std::string& endpoint, std::mt19937& random) {
   stranger(endpoint).say(leave_cluster{incarnation_id(random())});
   stranger(endpoint).say(heartbeat{incarnation_id(random()), {}});
   join_cluster join;
-  join.hello.name = random_text(random, 100);
+  join.hello.name = random_bytes(random, 100);
   join.hello.incarnation = incarnation_id(random());
   stranger(endpoint).say(join);
   stranger(endpoint).say(want_piece{"../..", "passwd", random()});
-  stranger(endpoint).say(client_command{random_text(random, 20), random_text(random, 50)});
+  stranger(endpoint).say(client_command{random_bytes(random, 20), random_bytes(random, 50)});
   client_request request;
   request.tokens = {-1, 1 << 30};
   stranger(endpoint).say(request);
@@ -101,7 +98,7 @@ void pretend(const std::string& endpoint, std::mt19937& random) {
   stranger(endpoint).say(end_node{incarnation_id(1), "so it is said"});
   frame noise;
   noise.kind = static_cast<std::uint16_t>(random() % 80);
-  for (const char c : random_text(random, 300)) noise.body.push_back(static_cast<std::byte>(c));
+  for (const char c : random_bytes(random, 300)) noise.body.push_back(static_cast<std::byte>(c));
   stranger(endpoint).say(noise);
 }
 

@@ -41,7 +41,7 @@ TEST_F(scheduler, gives_requests_back_whose_adapter_cannot_be_loaded) {
   tell(actor_, replica_stopped{});
   begin_life(2, 64, 1);  // other workers, perhaps
   const auto shown = [this] { return board_->replicas().at(replica_id(3)); };
-  while (shown().epoch != epoch_id(2)) std::this_thread::yield();
+  ASSERT_TRUE(is_soon([&] { return shown().epoch == epoch_id(2); }));
   EXPECT_TRUE(shown().load.unloadable.empty());
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
   EXPECT_EQ(router_.count<requests_ended>(), 0u);

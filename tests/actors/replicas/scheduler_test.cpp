@@ -158,7 +158,7 @@ TEST_F(scheduler, shows_how_many_tokens_of_prompts_it_looked_up_in_the_prefix_ca
   begin_life(1, 64, 1);
   ask(1, "ABC", 3);
   for (const char token : {'X', 'Y', 'Z'}) tell(actor_, outcome_of(last_.take<run_step>(), token));
-  while (shown().computed_tokens != 5) std::this_thread::yield();
+  ASSERT_TRUE(is_soon([&] { return shown().computed_tokens == 5; }));
   EXPECT_EQ(shown().looked_up_tokens, 3u);
   const auto meter = board_->replicas().at(replica_id(3)).meter;
   EXPECT_EQ(meter.tokens, 3u);
@@ -170,8 +170,8 @@ TEST_F(scheduler, reports_once_more_when_it_is_at_rest) {
   ask(1, "ABC", 1);
   const auto shown = [this] { return board_->replicas().at(replica_id(3)).meter.tokens_per_second; };
   tell(actor_, outcome_of(last_.take<run_step>(), 'X'));
-  while (shown() == 0) std::this_thread::yield();
-  while (shown() != 0) std::this_thread::yield();
+  EXPECT_TRUE(is_soon([&] { return shown() != 0; }));
+  EXPECT_TRUE(is_soon([&] { return shown() == 0; }));
 }
 
 TEST_F(scheduler, reports_its_load) {

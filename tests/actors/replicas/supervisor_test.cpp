@@ -92,12 +92,7 @@ class supervisor : public testing::Test {
   }
   /// Waits until the board says this, or does not say it any more.
   bool comes_to_say(const std::string& text, bool says, const std::string& section = "replicas") const {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (std::chrono::steady_clock::now() < deadline) {
-      if ((board_->read(section).find(text) != std::string::npos) == says) return true;
-      std::this_thread::yield();
-    }
-    return false;
+    return is_soon([&] { return (board_->read(section).find(text) != std::string::npos) == says; });
   }
   /// The life with this number. All replicas' lives are counted together.
   replica_life life(std::uint32_t replica, std::uint64_t number) const {

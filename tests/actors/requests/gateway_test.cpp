@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-#include <thread>
-
 #include "actors/requests/answer_order.hpp"
 #include "base/field_error.hpp"
 #include "tests/actors/support.hpp"
@@ -195,10 +193,7 @@ TEST_F(gateway, frees_a_request_whose_client_went_away) {
 TEST_F(gateway, shows_soon_that_a_request_is_over_however_it_ended) {
   const auto comes_to_run = [this](int requests) {
     const std::string text = fmt::format("\"running\":{},", requests);
-    const auto says = [&] { return board_->read("gateway").find(text) != std::string::npos; };
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
-    while (!says() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
-    return says();
+    return is_soon([&] { return board_->read("gateway").find(text) != std::string::npos; });
   };
   for (std::uint64_t id = 1; id <= 3; ++id) begin(id);
   EXPECT_TRUE(comes_to_run(3));
@@ -305,10 +300,7 @@ TEST_F(gateway, counts_what_it_is_asked_and_what_it_answers) {
   begin(3, {}, 1, "../etc");
   begin(4, {}, 1, "pricing");
   tell(actor_, end_request{request_id(4)});
-  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (board_->read("gateway").find("\"cancelled\":1,") == std::string::npos &&
-         std::chrono::steady_clock::now() < until)
-    std::this_thread::yield();
+  EXPECT_TRUE(is_soon([&] { return board_->read("gateway").find("\"cancelled\":1,") != std::string::npos; }));
   const json shown = json::parse(board_->read("gateway"));
   EXPECT_EQ(shown["requests"], 4);
   EXPECT_EQ(shown["prompt_tokens"], 4);

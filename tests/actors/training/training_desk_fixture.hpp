@@ -53,11 +53,10 @@ class training_desk : public testing::Test {
   /// Lets the desk use the journal meanwhile.
   template <class Done>
   void serve_journal_until(Done done) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-    while (!done() && std::chrono::steady_clock::now() < deadline) {
+    EXPECT_TRUE(is_soon([&] {
       if (jobs_.count<use_journal>() > 0) use_journal_once();
-      std::this_thread::yield();
-    }
+      return done();
+    }));
   }
   std::vector<command_answer> answers_of(const std::vector<std::shared_ptr<inbox>>& asked) {
     serve_journal_until([&] {

@@ -14,10 +14,9 @@ TEST_F(bench_http, leaves_no_process_behind_where_it_cannot_begin) {
   ASSERT_EQ(::pipe2(pipe, O_CLOEXEC), 0);
   const file_descriptor from(pipe[0]);
   file_descriptor to(pipe[1]);
-  const pid_t child =
-      start({"bench", "http", "--streams", "1"}, to.number(), to.number(), cache(), {"TMPDIR=/nowhere"});
+  process child = start({"bench", "http", "--streams", "1"}, to.number(), to.number(), {"TMPDIR=/nowhere"});
   to.close();
-  EXPECT_EQ(wait_for(child), 2);
+  EXPECT_EQ(child.wait(), 2);
   std::string said(1 << 10, '\0');
   EXPECT_GT(::read(from.number(), said.data(), said.size()), 0) << "why it ended";
   pollfd ended{from.number(), POLLIN, 0};

@@ -10,7 +10,7 @@ class bench_lessons : public program {
 
 TEST_F(bench_lessons, gives_one_lesson_with_its_table_and_plot) {
   const std::string folder = path("lessons").string();
-  const result got = run({"bench", "lessons", llama_, "--only", "6", "--threads", "1", "--out", folder});
+  const ran got = run({"bench", "lessons", llama_, "--only", "6", "--threads", "1", "--out", folder});
   EXPECT_EQ(got.code, 0) << got.error;
   for (const char* part : {"latency = ", "Lesson 6: Three streams at once", "one after another", "continuous batch"})
     EXPECT_NE(got.out.find(part), std::string::npos) << part;
@@ -20,8 +20,7 @@ TEST_F(bench_lessons, gives_one_lesson_with_its_table_and_plot) {
 }
 
 TEST_F(bench_lessons, prints_a_lesson_as_one_line_of_json) {
-  const result got =
-      run({"bench", "lessons", llama_, "--only", "4", "--threads", "1", "--json", "--keep", "layers.0."});
+  const ran got = run({"bench", "lessons", llama_, "--only", "4", "--threads", "1", "--json", "--keep", "layers.0."});
   EXPECT_EQ(got.code, 0) << got.error;
   const json lesson = json::parse(got.out);
   EXPECT_EQ(lesson["lesson"], 4);
@@ -34,7 +33,7 @@ TEST_F(bench_lessons, prints_a_lesson_as_one_line_of_json) {
 TEST_F(bench_lessons, leave_out_the_one_about_schemes_where_the_model_has_one_already) {
   const std::string model = path("q8").string();
   ASSERT_EQ(run({"quantize", llama_, "--scheme", "q8", "--out", model}).code, 0);
-  const result got = run({"bench", "lessons", model, "--threads", "1"});
+  const ran got = run({"bench", "lessons", model, "--threads", "1"});
   EXPECT_EQ(got.code, 0) << got.error;
   EXPECT_EQ(got.out.find("Lesson 4"), std::string::npos) << got.out;
   for (const char* part : {"Lesson 3", "Lesson 5", "Lesson 6"})
@@ -45,7 +44,7 @@ TEST_F(bench_lessons, leave_out_the_one_about_schemes_where_the_model_has_one_al
 
 TEST_F(bench_lessons, name_the_temporary_folder_that_cannot_be_written) {
   const std::string file = folder().write("file", "no folder").string();
-  const result got = run({"bench", "lessons"}, {"TMPDIR=" + file});
+  const ran got = run({"bench", "lessons"}, {"TMPDIR=" + file});
   EXPECT_EQ(got.code, 2) << got.error;
   EXPECT_NE(got.error.find(file + "/troupe-lessons-"), std::string::npos) << got.error;
   EXPECT_NE(got.error.find("set TMPDIR"), std::string::npos) << got.error;
@@ -55,7 +54,7 @@ TEST_F(bench_lessons, refuses_what_it_cannot_do) {
   const auto refused = [&](const words& arguments, const std::string& part) {
     words all{"bench", "lessons"};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    const result got = run(all);
+    const ran got = run(all);
     EXPECT_EQ(got.code, 2) << got.error;
     EXPECT_EQ(got.out, "");
     EXPECT_NE(got.error.find(part), std::string::npos) << got.error;

@@ -18,7 +18,7 @@ class bench_serve : public program {
         }) {
     server_.start();
   }
-  result measure(const std::string& stream, const words& more = {}) {
+  ran measure(const std::string& stream, const words& more = {}) {
     {
       const std::lock_guard lock(mutex_);
       stream_ = stream;
@@ -41,7 +41,7 @@ class bench_serve : public program {
 };
 
 TEST_F(bench_serve, reads_lines_that_end_with_a_carriage_return) {
-  const result got = measure(
+  const ran got = measure(
       "data: {\"choices\": [{\"text\": \"a\"}]}\r\n\r\n"
       ": still here\r\n\r\n"
       "data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 70, \"completion_tokens\": 4}}\r\n\r\n"
@@ -54,7 +54,7 @@ TEST_F(bench_serve, reads_lines_that_end_with_a_carriage_return) {
 
 TEST_F(bench_serve, knows_an_error_amid_a_stream_however_it_is_spaced) {
   for (const char* error : {R"({"error":{"message":"lost"}})", R"({ "error" : { "message" : "lost" } })"}) {
-    const result got =
+    const ran got =
         measure(std::string("data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: ") + error + "\n\ndata: [DONE]\n\n");
     EXPECT_EQ(got.code, 1) << got.error;
     EXPECT_EQ(got.parsed()["failed"], 3);
@@ -63,7 +63,7 @@ TEST_F(bench_serve, knows_an_error_amid_a_stream_however_it_is_spaced) {
 }
 
 TEST_F(bench_serve, takes_the_word_error_in_an_answer_for_text) {
-  const result got = measure("data: {\"choices\":[{\"text\":\"\\\"error\\\":{\"}],\"error\":null}\n\ndata: [DONE]\n\n");
+  const ran got = measure("data: {\"choices\":[{\"text\":\"\\\"error\\\":{\"}],\"error\":null}\n\ndata: [DONE]\n\n");
   EXPECT_EQ(got.code, 0) << got.out << got.error;
 }
 
@@ -79,7 +79,7 @@ TEST_F(bench_serve, asks_with_tokens_or_with_words) {
 
 TEST_F(bench_serve, looks_for_the_folder_of_its_files_before_the_load) {
   for (const char* option : {"--out", "--plot"}) {
-    const result got = measure("", {option, path("nowhere/file").string()});
+    const ran got = measure("", {option, path("nowhere/file").string()});
     EXPECT_EQ(got.code, 2);
     EXPECT_NE(got.error.find(std::string(option) + ": " + path("nowhere").string()), std::string::npos) << got.error;
     EXPECT_TRUE(asked().is_null());

@@ -55,8 +55,8 @@ class cluster_commands : public program {
   void head_refuses(const file_plan& has, const std::string& part) const {
     refused({"node", cluster_file(has), "--name", "head"}, part);
   }
-  result serve(words arguments, const std::string& http = nobodys_port,
-               const std::string& listen = "tcp://127.0.0.1:2") const {
+  ran serve(words arguments, const std::string& http = nobodys_port,
+            const std::string& listen = "tcp://127.0.0.1:2") const {
     arguments.insert(arguments.begin(), "serve");
     arguments.insert(arguments.end(), {"--http", http, "--listen", listen});
     return run(arguments, {"XDG_STATE_HOME=" + path("home").string()});
@@ -123,7 +123,7 @@ TEST_F(cluster_commands, say_that_the_key_may_be_the_wrong_one) {
 }
 
 TEST_F(cluster_commands, make_keys_and_overwrite_none) {
-  const result made = run({"keygen", "--out", path("keys").string()});
+  const ran made = run({"keygen", "--out", path("keys").string()});
   EXPECT_EQ(made.code, 0);
   EXPECT_NE(made.out.find("keys = \"" + path("keys").string() + "\" in [cluster]"), std::string::npos) << made.out;
   EXPECT_TRUE(std::filesystem::exists(path("keys") / "client.key"));
@@ -237,7 +237,7 @@ TEST_F(cluster_commands, say_what_keys_there_are) {
   const auto keys = [&](words more) {
     more.insert(more.begin() + 1, file);
     more.insert(more.begin(), "keys");
-    const result got = run(more);
+    const ran got = run(more);
     EXPECT_EQ(got.code, 0) << got.error;
     const std::string changed = "changed: " + (path("state") / "api_keys.json").string() + "\n";
     EXPECT_EQ(got.error, more[1] == "list" ? "" : changed);

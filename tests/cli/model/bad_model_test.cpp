@@ -52,7 +52,7 @@ struct bad_model {
 class bad_models : public program, public testing::WithParamInterface<bad_model> {
  protected:
   void refuses(const words& arguments, const std::string& file, const std::string& cause) const {
-    const result got = run(arguments);
+    const ran got = run(arguments);
     expect_one_line(got, 2, file);
     EXPECT_NE(got.error.find(cause), std::string::npos) << got.error << "should say " << cause;
     EXPECT_LT(got.error.size(), 600u) << got.error;

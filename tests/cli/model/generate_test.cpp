@@ -1,7 +1,6 @@
 #include <algorithm>
 
 #include <pty.h>
-#include <sched.h>
 #include <sys/ioctl.h>
 
 #include "tests/cli/program.hpp"
@@ -42,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(models, generate_golden, testing::Values("gpt2", "llama
 TEST_F(generate, streams_the_text_and_ends_with_a_newline) {
   const words question{"generate", readable_model().string(), "--prompt", "Hello", "--max-tokens", "20"};
   const json whole = run_json(question);
-  const result streamed = run(question);
+  const ran streamed = run(question);
   EXPECT_EQ(streamed.code, 0);
   EXPECT_EQ(streamed.error, "");
   EXPECT_EQ(streamed.out, whole["text"].get<std::string>() + "\n");
@@ -97,8 +96,8 @@ TEST_F(generate, refuses_a_form_that_is_none) {
 }
 
 TEST_F(generate, prints_token_ids_where_the_model_has_no_tokenizer) {
-  const result got = run({"generate", (golden / "llama").string(), "--tokens",
-                          comma_separated(expected_tokens("llama", "prompt")), "--quant", "f32", "--max-tokens", "3"});
+  const ran got = run({"generate", (golden / "llama").string(), "--tokens",
+                       comma_separated(expected_tokens("llama", "prompt")), "--quant", "f32", "--max-tokens", "3"});
   auto expected = expected_tokens("llama", "greedy");
   expected.resize(3);
   EXPECT_EQ(got.out, comma_separated(expected) + "\n");
@@ -227,7 +226,7 @@ TEST_F(generate, ends_quietly_when_nobody_reads) {
   ::close(ends[0]);
   const int error = ::open(path("error").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
   const words arguments{"generate", readable_model().string(), "--prompt", "Hello"};
-  EXPECT_EQ(wait_for(start(arguments, ends[1], error, cache())), 0);
+  EXPECT_EQ(start(arguments, ends[1], error).wait(), 0);
   EXPECT_EQ(read_file(path("error")), "");
   ::close(ends[1]);
   ::close(error);
@@ -246,11 +245,11 @@ TEST_F(generate, ends_with_130_and_a_new_line_of_the_terminal_on_ctrl_c) {
       filled);
   const words arguments{"generate", readable_model().string(), "--prompt", "Hello", "--ignore-eos", "--max-tokens",
                         "200"};
-  const pid_t child = start(arguments, ends[1], theirs, cache());
-  while (::ioctl(ends[0], FIONREAD, &waiting) == 0 && waiting <= filled && ::waitpid(child, nullptr, WNOHANG) == 0)
-    ::sched_yield();
-  ::kill(child, SIGINT);
-  EXPECT_EQ(wait_for(child), 130);
+  process child = start(arguments, ends[1], theirs);
+  EXPECT_TRUE(is_soon([&] { return ::ioctl(ends[0], FIONREAD, &waiting) != 0 || waiting > filled || child.poll(); },
+                      std::chrono::seconds(60)));
+  child.signal(SIGINT);
+  EXPECT_EQ(child.wait(), 130);
   std::string shown(1 << 12, '\0');
   const ssize_t read = ::read(ours, shown.data(), shown.size());
   ASSERT_GT(read, 0);

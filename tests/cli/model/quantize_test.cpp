@@ -33,7 +33,7 @@ TEST_F(quantize, writes_a_folder_that_gives_the_same_tokens) {
   const auto model = readable_model();
   for (const std::string scheme : {"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32", "mxfp4"}) {
     const auto out = path("as-" + scheme);
-    const result done = run({"quantize", model.string(), "--scheme", scheme, "--out", out.string()});
+    const ran done = run({"quantize", model.string(), "--scheme", scheme, "--out", out.string()});
     ASSERT_EQ(done.code, 0) << done.error;
     EXPECT_EQ(names_in(out), (words{"config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"}));
     EXPECT_EQ(tokens_of(out), tokens_of(model, {"--quant", scheme})) << scheme;
@@ -63,7 +63,7 @@ TEST_F(quantize, carries_the_template_for_tools) {
 
 TEST_F(quantize, keeps_the_layers_that_are_named) {
   const auto model = (golden / "llama").string();
-  const result done = run(
+  const ran done = run(
       {"quantize", model, "--scheme", "q4", "--out", path("out").string(), "--keep", "lm_head", "--keep", "layers.0."});
   ASSERT_EQ(done.code, 0) << done.error;
   EXPECT_EQ(tokens_of(path("out")), tokens_of(model, {"--quant", "q4", "--keep", "lm_head", "--keep", "layers.0."}));
@@ -95,7 +95,7 @@ TEST_F(quantize, begins_anew_where_it_was_killed) {
   const words command{"quantize", (golden / "llama").string(), "--scheme", "u8", "--out", path("out").string()};
   fs::create_directories(path("out") / ".partial-1");
   folder().write("out/.partial-1/model.safetensors", "half");
-  const result done = run(command);
+  const ran done = run(command);
   EXPECT_EQ(done.code, 0) << done.error;
   EXPECT_EQ(names_in(path("out")), (words{"config.json", "model.safetensors"}));
 }
@@ -110,7 +110,7 @@ TEST_F(quantize, leaves_alone_what_another_process_writes) {
 }
 
 TEST_F(quantize, leaves_nothing_behind_when_it_fails) {
-  const result got = run(
+  const ran got = run(
       {"quantize", readable_model().string(), "--scheme", "u8", "--out", path("out/").string(), "--keep", "nothing"});
   EXPECT_EQ(got.code, 2);
   EXPECT_FALSE(fs::exists(path("out")));
@@ -130,7 +130,7 @@ TEST_F(quantize, runs_and_quantizes_a_gguf_file) {
   auto expected = expected_tokens("llama", "greedy");
   expected.resize(40);
   EXPECT_EQ(tokens_of(model), expected);
-  const result done = run({"quantize", model.string(), "--scheme", "q8", "--out", path("out").string()});
+  const ran done = run({"quantize", model.string(), "--scheme", "q8", "--out", path("out").string()});
   ASSERT_EQ(done.code, 0) << done.error;
   EXPECT_EQ(names_in(path("out")), (words{"metadata.gguf", "model.safetensors"}));
   EXPECT_EQ(tokens_of(path("out")), tokens_of(model, {"--quant", "q8"}));

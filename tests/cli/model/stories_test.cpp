@@ -16,7 +16,7 @@ class stories : public program {
 };
 
 TEST_F(stories, tells_the_reference_story) {
-  const result got = run({"generate", model_.string(), "--prompt", "", "--max-tokens", "200"});
+  const ran got = run({"generate", model_.string(), "--prompt", "", "--max-tokens", "200"});
   EXPECT_EQ(got.code, 0) << got.error;
   EXPECT_EQ(got.out, read_file(model_ / "expected_greedy.txt") + "\n");
 }
@@ -31,7 +31,7 @@ TEST_F(stories, predicts_a_text_as_well_as_the_reference) {
 
 /// The quantized story takes a turn of its own after 312 letters.
 TEST_F(stories, tells_another_end_in_u8) {
-  const result got = run({"generate", model_.string(), "--prompt", "", "--max-tokens", "200", "--quant", "u8"});
+  const ran got = run({"generate", model_.string(), "--prompt", "", "--max-tokens", "200", "--quant", "u8"});
   EXPECT_EQ(got.code, 0) << got.error;
   EXPECT_EQ(got.out, read_file(fixtures / "stories260k_u8_greedy.txt"));
   EXPECT_EQ(got.out.substr(0, 312), read_file(model_ / "expected_greedy.txt").substr(0, 312));

@@ -1,6 +1,5 @@
 // `troupe train --local`: what it writes, how it is interrupted, what it refuses.
 #include <pty.h>
-#include <sched.h>
 
 #include <csignal>
 
@@ -24,6 +23,10 @@ class train : public program {
     words all{"train", "--local", model, "--data", data(), "--adapter", path(out).string(), "--lr", "0.01"};
     all.insert(all.end(), more.begin(), more.end());
     return all;
+  }
+  void await_checkpoint(process& training, const std::string& out) const {
+    EXPECT_TRUE(is_soon([&] { return fs::exists(path(out) / "checkpoint.safetensors") || training.poll(); },
+                        std::chrono::seconds(60)));
   }
 };
 
@@ -60,10 +63,10 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   ASSERT_EQ(run(arguments(model, "whole", more)).code, 0);
   const auto checkpoint = path("parts") / "checkpoint.safetensors";
   const file_descriptor said(::open(path("said").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  const pid_t child = start(arguments(model, "parts", more), STDOUT_FILENO, said.number(), cache());
-  while (!fs::exists(checkpoint) && ::waitpid(child, nullptr, WNOHANG) == 0) ::sched_yield();
-  ::kill(child, SIGINT);
-  ASSERT_EQ(wait_for(child), 130);
+  process child = start(arguments(model, "parts", more), STDOUT_FILENO, said.number());
+  await_checkpoint(child, "parts");
+  child.signal(SIGINT);
+  ASSERT_EQ(child.wait(), 130);
   EXPECT_NE(read_file(path("said")).find("the same command with --resume goes on"), std::string::npos);
   ASSERT_TRUE(fs::exists(checkpoint));
   refused(arguments(model, "parts", more), "--resume");
@@ -72,7 +75,7 @@ TEST_F(train, interrupted_and_resumed_gives_the_same_bytes) {
   words again = more;
   again.push_back("--resume");
   again.push_back("--json");
-  const result done = run(arguments(model, "parts", again));
+  const ran done = run(arguments(model, "parts", again));
   ASSERT_EQ(done.code, 0) << done.error;
   EXPECT_EQ(done.out.find("base_validation_loss"), std::string::npos) << "the process measured it that was interrupted";
   const auto bytes = [&](const char* out) { return read_file(path(out) / "adapter_model.safetensors"); };
@@ -85,11 +88,10 @@ TEST_F(train, leaves_a_checkpoint_when_its_terminal_is_closed) {
   const auto model = readable_model().string();
   const words more{"--steps", "1000000", "--checkpoint-every", "1"};
   const file_descriptor said(::open(path("said").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-  const pid_t child = start(arguments(model, "out", more), STDOUT_FILENO, said.number(), cache());
-  while (!fs::exists(path("out") / "checkpoint.safetensors") && ::waitpid(child, nullptr, WNOHANG) == 0)
-    ::sched_yield();
-  ::kill(child, SIGHUP);
-  EXPECT_EQ(wait_for(child), 128 + SIGHUP);
+  process child = start(arguments(model, "out", more), STDOUT_FILENO, said.number());
+  await_checkpoint(child, "out");
+  child.signal(SIGHUP);
+  EXPECT_EQ(child.wait(), 128 + SIGHUP);
   EXPECT_NE(read_file(path("said")).find("the same command with --resume goes on"), std::string::npos);
 }
 
@@ -97,13 +99,12 @@ TEST_F(train, goes_on_without_its_terminal_where_that_is_wanted) {
   const auto model = readable_model().string();
   const words more{"--steps", "1000000", "--checkpoint-every", "1"};
   const auto before = std::signal(SIGHUP, SIG_IGN);  // as nohup does
-  const pid_t child = start(arguments(model, "out", more), STDOUT_FILENO, STDERR_FILENO, cache());
+  process child = start(arguments(model, "out", more), STDOUT_FILENO, STDERR_FILENO);
   std::signal(SIGHUP, before);
-  while (!fs::exists(path("out") / "checkpoint.safetensors") && ::waitpid(child, nullptr, WNOHANG) == 0)
-    ::sched_yield();
-  ::kill(child, SIGHUP);
-  ::kill(child, SIGINT);
-  EXPECT_EQ(wait_for(child), 128 + SIGINT);
+  await_checkpoint(child, "out");
+  child.signal(SIGHUP);
+  child.signal(SIGINT);
+  EXPECT_EQ(child.wait(), 128 + SIGINT);
 }
 
 TEST_F(train, keeps_its_bar_in_one_row_of_a_terminal) {
@@ -111,7 +112,7 @@ TEST_F(train, keeps_its_bar_in_one_row_of_a_terminal) {
   const winsize size{24, 60, 0, 0};
   int ours = -1, theirs = -1;
   ASSERT_EQ(::openpty(&ours, &theirs, nullptr, nullptr, &size), 0);
-  const pid_t child = start(arguments(model, "out", {"--steps", "1000000"}), theirs, theirs, cache());
+  process child = start(arguments(model, "out", {"--steps", "1000000"}), theirs, theirs);
   ::close(theirs);
   std::string seen;
   char bytes[4096];
@@ -122,8 +123,8 @@ TEST_F(train, keeps_its_bar_in_one_row_of_a_terminal) {
     if (got <= 0) break;
     seen.append(bytes, static_cast<std::size_t>(got));
   }
-  ::kill(child, SIGINT);
-  EXPECT_EQ(wait_for(child), 130);
+  child.signal(SIGINT);
+  EXPECT_EQ(child.wait(), 130);
   ::close(ours);
   const std::size_t bar = seen.find("training [");
   ASSERT_NE(bar, std::string::npos) << seen;
@@ -150,7 +151,7 @@ TEST_F(train, leaves_no_folder_where_nothing_was_written) {
 
 TEST_F(train, shows_validations_in_a_pipe_too) {
   const auto model = readable_model().string();
-  const result got = run(arguments(model, "out", {"--steps", "4", "--validate-every", "2", "--held-out", "0.2"}));
+  const ran got = run(arguments(model, "out", {"--steps", "4", "--validate-every", "2", "--held-out", "0.2"}));
   EXPECT_EQ(got.code, 0);
   for (const char* step : {"step 0", "step 2", "step 4"})
     EXPECT_NE(got.error.find(std::string("validation: ") + step), std::string::npos) << got.error;

@@ -34,7 +34,7 @@ cluster_config parse(const std::string& text) {
 }
 
 /// The error of a text that must be refused.
-std::string refusal(const std::string& text) {
+std::string refusal_of(const std::string& text) {
   return test::refusal([&] { parse(text); });
 }
 
@@ -205,7 +205,7 @@ TEST(config, refuses_with_file_line_and_column) {
       {"[[cluster]]\n", "1:1", "should be a table"},
   };
   for (const auto& each : cases) {
-    const std::string said = refusal(each.text);
+    const std::string said = refusal_of(each.text);
     EXPECT_TRUE(said.starts_with("/etc/rooms.toml:" + each.place + ": ")) << said << "\nexpected " << each.place;
     EXPECT_NE(said.find(each.words), std::string::npos) << said << "\nexpected: " << each.words;
     EXPECT_EQ(said.find('\n'), std::string::npos) << said;
@@ -217,35 +217,38 @@ std::string by_hand(const std::string& first, const std::string& second, const s
 }
 
 TEST(config, checks_layers_that_were_placed_by_hand) {
-  EXPECT_EQ(refusal(by_hand("layers = \"0-3\"", "layers = \"4-7\"")), "");
+  EXPECT_EQ(refusal_of(by_hand("layers = \"0-3\"", "layers = \"4-7\"")), "");
   EXPECT_NE(
-      refusal(by_hand("layers = \"0-3\"", "layers = \"3-7\"")).find("17:10: layers 3-7 of w1 overlap those of w0"),
+      refusal_of(by_hand("layers = \"0-3\"", "layers = \"3-7\"")).find("17:10: layers 3-7 of w1 overlap those of w0"),
       std::string::npos);
-  EXPECT_NE(refusal(by_hand("layers = \"0-3\"", "layers = \"5-7\"")).find("17:10: layers 4-4 of replica 0 are on no"),
+  EXPECT_NE(
+      refusal_of(by_hand("layers = \"0-3\"", "layers = \"5-7\"")).find("17:10: layers 4-4 of replica 0 are on no"),
+      std::string::npos);
+  EXPECT_NE(
+      refusal_of(by_hand("layers = \"1-3\"", "layers = \"4-7\"")).find("12:10: layers 0-0 of replica 0 are on no"),
+      std::string::npos);
+  EXPECT_EQ(refusal_of(by_hand("layers = \"0-3\"", "")), "") << "w1 may take the rest";
+  EXPECT_EQ(refusal_of(by_hand("layers = \"4-7\"", "")), "") << "w1 may take the beginning";
+  EXPECT_NE(refusal_of(by_hand("layers = \"4-7\"", "replica = 1")), "") << "w1 is of another replica";
+  EXPECT_EQ(refusal_of(by_hand("layers = \"0-7\"", "layers = \"0-7\"\nreplica = 1")), "");
+  EXPECT_EQ(refusal_of(by_hand("layers = \"0-7\"", "layers = \"0-7\"", "tensor = 2\n")), "");
+  EXPECT_NE(refusal_of(by_hand("layers = \"0-7\"", "layers = \"0-7\"")).find("both have the layers 0-7"),
             std::string::npos);
-  EXPECT_NE(refusal(by_hand("layers = \"1-3\"", "layers = \"4-7\"")).find("12:10: layers 0-0 of replica 0 are on no"),
-            std::string::npos);
-  EXPECT_EQ(refusal(by_hand("layers = \"0-3\"", "")), "") << "w1 may take the rest";
-  EXPECT_EQ(refusal(by_hand("layers = \"4-7\"", "")), "") << "w1 may take the beginning";
-  EXPECT_NE(refusal(by_hand("layers = \"4-7\"", "replica = 1")), "") << "w1 is of another replica";
-  EXPECT_EQ(refusal(by_hand("layers = \"0-7\"", "layers = \"0-7\"\nreplica = 1")), "");
-  EXPECT_EQ(refusal(by_hand("layers = \"0-7\"", "layers = \"0-7\"", "tensor = 2\n")), "");
-  EXPECT_NE(refusal(by_hand("layers = \"0-7\"", "layers = \"0-7\"")).find("both have the layers 0-7"),
-            std::string::npos);
-  EXPECT_NE(refusal(by_hand("layers = \"0-3\"", "layers = \"4-7\"", "tensor = 2\n")).find("tensor = 2, but the layers"),
-            std::string::npos);
+  EXPECT_NE(
+      refusal_of(by_hand("layers = \"0-3\"", "layers = \"4-7\"", "tensor = 2\n")).find("tensor = 2, but the layers"),
+      std::string::npos);
 }
 
 TEST(config, knows_a_loopback_however_it_is_written) {
-  EXPECT_EQ(refusal(with("listen = \"tcp://[0:0:0:0:0:0:0:1]:7700\"\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"tcp://[0:0:0:0:0:0:0:1]:7700\"\n")), "");
 }
 
 TEST(config, lets_a_cluster_be_open_with_keys_or_when_told) {
-  EXPECT_EQ(refusal(with("listen = \"tcp://10.0.0.1:7700\"\nkeys = \"k\"\n")), "");
-  EXPECT_EQ(refusal(with("listen = \"tcp://10.0.0.1:7700\"\ninsecure = true\n")), "");
-  EXPECT_EQ(refusal(with("listen = \"tcp://[::1]:7700\"\n")), "");
-  EXPECT_EQ(refusal(with("listen = \"tcp://localhost:7700\"\n")), "");
-  EXPECT_EQ(refusal(with("listen = \"ipc:///run/troupe.sock\"\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"tcp://10.0.0.1:7700\"\nkeys = \"k\"\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"tcp://10.0.0.1:7700\"\ninsecure = true\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"tcp://[::1]:7700\"\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"tcp://localhost:7700\"\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"ipc:///run/troupe.sock\"\n")), "");
 }
 
 TEST(config, keeps_the_state_in_the_users_folder) {
@@ -275,12 +278,12 @@ TEST(config, says_what_is_wrong_with_the_file_itself) {
 TEST(config, survives_any_bytes) {
   std::string text = two_workers;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    refusal(text.substr(0, i));
+    refusal_of(text.substr(0, i));
     std::string bent = text;
     bent[i] = static_cast<char>(bent[i] ^ (1 << (i % 8)));
-    refusal(bent);
+    refusal_of(bent);
   }
-  refusal("a = " + std::string(100000, '['));
+  refusal_of("a = " + std::string(100000, '['));
 }
 
 TEST(config, a_node_that_listens_everywhere_is_reached_by_its_host) {

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "cluster/launch/machine.hpp"
 #include "tests/base/manual_clock.hpp"
+#include "tests/base/soon.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe {
@@ -247,21 +248,15 @@ TEST_F(launch, no_child_outlives_a_launcher_that_is_killed) {
     launched.start();
     while (true) launched.poll(1s);
   }
-  const monotonic_clock time;
-  const instant end = time.now() + 10s;
   const auto pids = [&] {
     const std::string text = folder_.read("pids");
     return std::count(text.begin(), text.end(), '\n');
   };
-  while (pids() < 2 && time.now() < end) ::usleep(2000);
-  ASSERT_EQ(pids(), 2);
+  ASSERT_TRUE(test::is_soon([&] { return pids() == 2; }));
   ::kill(launching, SIGKILL);
   ::waitpid(launching, nullptr, 0);
   std::istringstream text(folder_.read("pids"));
-  for (pid_t pid = 0; text >> pid;) {
-    while (is_alive(pid) && time.now() < end) ::usleep(2000);
-    EXPECT_FALSE(is_alive(pid)) << pid;
-  }
+  for (pid_t pid = 0; text >> pid;) EXPECT_TRUE(test::is_soon([pid] { return !is_alive(pid); })) << pid;
 }
 
 // ---- other hosts

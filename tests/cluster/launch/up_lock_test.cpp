@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "cluster/launch/machine.hpp"
 #include "tests/base/refusal.hpp"
+#include "tests/base/soon.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe {
@@ -95,9 +96,7 @@ class the_up_lock_of_a_process : public the_up_lock {
       ::pause();
       ::_exit(0);
     }
-    const monotonic_clock time;
-    const instant end = time.now() + 10s;
-    while (!find_up(config_) && time.now() < end) ::usleep(2000);
+    ASSERT_TRUE(test::is_soon([this] { return find_up(config_).has_value(); }));
     ASSERT_EQ(find_up(config_).value().pid, child_);
   }
   void TearDown() override {

@@ -23,7 +23,7 @@ render_options tight() {
 }
 
 std::string refused_when_tight(std::string_view source) {
-  return refusal(source, json::object(), tight());
+  return refusal_of(source, json::object(), tight());
 }
 
 constexpr std::string_view many_rounds = "{% for i in range(99999) %}";
@@ -68,10 +68,10 @@ TEST(chat_limits, end_values_that_print_exponentially) {
 }
 
 TEST(chat_limits, end_endless_recursion) {
-  EXPECT_THAT(refusal("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), HasSubstr("levels of evaluation"));
-  EXPECT_THAT(refusal("{% macro f() %}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{% endmacro %}{{ f() }}"),
+  EXPECT_THAT(refusal_of("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}"), HasSubstr("levels of evaluation"));
+  EXPECT_THAT(refusal_of("{% macro f() %}{{ g() }}{% endmacro %}{% macro g() %}{{ f() }}{% endmacro %}{{ f() }}"),
               HasSubstr("levels of evaluation"));
-  EXPECT_THAT(refusal("{% for x in [1] recursive %}{{ loop([x]) }}{% endfor %}"), HasSubstr("levels of evaluation"));
+  EXPECT_THAT(refusal_of("{% for x in [1] recursive %}{{ loop([x]) }}{% endfor %}"), HasSubstr("levels of evaluation"));
 }
 
 TEST(chat_limits, leave_room_for_the_recursion_of_real_templates) {
@@ -83,25 +83,25 @@ TEST(chat_limits, leave_room_for_the_recursion_of_real_templates) {
 
 TEST(chat_limits, end_deep_nesting_of_values) {
   const std::string nesting = "{% set ns = namespace(x=1) %}{% for i in range(500) %}{% set ns.x = ";
-  EXPECT_THAT(refusal(nesting + "[ns.x] %}{% endfor %}"), HasSubstr("nested more than"));
-  EXPECT_THAT(refusal(nesting + "{'a': ns.x} %}{% endfor %}"), HasSubstr("nested more than"));
-  EXPECT_THAT(refusal(nesting + "cycler(ns.x).next %}{% endfor %}"), HasSubstr("nested more than"));
-  EXPECT_THAT(refusal(nesting + "joiner(ns.x) %}{% endfor %}"), HasSubstr("nested more than"));
+  EXPECT_THAT(refusal_of(nesting + "[ns.x] %}{% endfor %}"), HasSubstr("nested more than"));
+  EXPECT_THAT(refusal_of(nesting + "{'a': ns.x} %}{% endfor %}"), HasSubstr("nested more than"));
+  EXPECT_THAT(refusal_of(nesting + "cycler(ns.x).next %}{% endfor %}"), HasSubstr("nested more than"));
+  EXPECT_THAT(refusal_of(nesting + "joiner(ns.x) %}{% endfor %}"), HasSubstr("nested more than"));
   json deep = 1;
   for (int i = 0; i < 1000; ++i) deep = json::array({std::move(deep)});
-  EXPECT_THAT(refusal("x", {{"deep", std::move(deep)}}), HasSubstr("nested more than"));
+  EXPECT_THAT(refusal_of("x", {{"deep", std::move(deep)}}), HasSubstr("nested more than"));
 }
 
 TEST(chat_limits, end_deep_nesting_of_the_source) {
   const std::size_t deep = 20'000;
   for (const std::string_view opening : {"(", "[", "{1:", "-", "not ", "f(", "1 if 1 else ", "x[", "{{"}) {
-    EXPECT_NE(refusal("{{ " + repeated(opening, deep)), "") << opening;
+    EXPECT_NE(refusal_of("{{ " + repeated(opening, deep)), "") << opening;
   }
   for (const std::string_view chain : {".a", "[0]", "()", "|trim", " + 1", " or 1", " if 1"}) {
-    EXPECT_THAT(refusal("{{ x" + repeated(chain, deep) + " }}"), HasSubstr("levels")) << chain;
+    EXPECT_THAT(refusal_of("{{ x" + repeated(chain, deep) + " }}"), HasSubstr("levels")) << chain;
   }
-  EXPECT_THAT(refusal(repeated("{% if 1 %}", deep)), HasSubstr("levels of nesting"));
-  EXPECT_THAT(refusal("{% for " + repeated("(", deep) + repeated(")", deep) + " in x %}{% endfor %}"),
+  EXPECT_THAT(refusal_of(repeated("{% if 1 %}", deep)), HasSubstr("levels of nesting"));
+  EXPECT_THAT(refusal_of("{% for " + repeated("(", deep) + repeated(")", deep) + " in x %}{% endfor %}"),
               HasSubstr("levels of nesting"));
 }
 

@@ -10,7 +10,7 @@ using json = nlohmann::ordered_json;
 
 // A case holds what the reference rendered ("expected"), or that it refused.
 void expect_like_reference(const json& expectation, std::string_view source, const json& variables) {
-  const std::string refused = refusal(source, variables);
+  const std::string refused = refusal_of(source, variables);
   if (!expectation.contains("expected")) {
     EXPECT_NE(refused, "") << "the reference refuses this";
     return;
@@ -68,7 +68,7 @@ TEST(chat_templates, that_models_publish_render_byte_for_byte_as_the_reference_d
     const auto source = templates[name].get<std::string>();
     expect_like_reference(vector, source, variables);
     if (!vector.contains("error")) continue;
-    EXPECT_NE(refusal(source, variables).find(vector["error"].get<std::string>()), std::string::npos);
+    EXPECT_NE(refusal_of(source, variables).find(vector["error"].get<std::string>()), std::string::npos);
   }
 }
 

@@ -12,56 +12,57 @@ using testing::HasSubstr;
 using testing::StartsWith;
 
 TEST(chat_refusals, name_the_unknown_and_where_it_stands) {
-  EXPECT_EQ(refusal("a\n{% include 'x' %}"),
+  EXPECT_EQ(refusal_of("a\n{% include 'x' %}"),
             "test: line 2, column 4: the tag 'include' is unknown or out of place here");
-  EXPECT_EQ(refusal("{{ x\n  | frobnicate }}"), "test: line 2, column 5: there is no filter named 'frobnicate'");
-  EXPECT_EQ(refusal("{{ x is shiny }}"), "test: line 1, column 9: there is no test named 'shiny'");
-  EXPECT_EQ(refusal("{% for x in [1] %}\n{{ loop(x) }}{% endfor %}"),
+  EXPECT_EQ(refusal_of("{{ x\n  | frobnicate }}"), "test: line 2, column 5: there is no filter named 'frobnicate'");
+  EXPECT_EQ(refusal_of("{{ x is shiny }}"), "test: line 1, column 9: there is no test named 'shiny'");
+  EXPECT_EQ(refusal_of("{% for x in [1] %}\n{{ loop(x) }}{% endfor %}"),
             "test: line 2, column 8: a loop can only be called if its block is recursive: for … in … recursive");
-  EXPECT_EQ(refusal("{{ [1]|slice(0) }}"), "test: line 1, column 7: slice: the number of slices cannot be zero");
+  EXPECT_EQ(refusal_of("{{ [1]|slice(0) }}"), "test: line 1, column 7: slice: the number of slices cannot be zero");
 }
 
 TEST(chat_refusals, count_columns_in_characters) {
-  EXPECT_THAT(refusal("é你🙂{{ x | nope }}"), StartsWith("test: line 1, column 11:"));
+  EXPECT_THAT(refusal_of("é你🙂{{ x | nope }}"), StartsWith("test: line 1, column 11:"));
 }
 
 TEST(chat_refusals, of_broken_syntax_say_what_was_expected) {
-  EXPECT_EQ(refusal("{% if x %}a"), "test: line 1, column 12: expected {% endif %}, found the end of the template");
-  EXPECT_EQ(refusal("{{ x "), "test: line 1, column 1: {{ is never closed");
-  EXPECT_EQ(refusal("{{ 'x }}"), "test: line 1, column 4: the string is never closed");
-  EXPECT_EQ(refusal("{# x"), "test: line 1, column 1: the comment is never closed with #}");
-  EXPECT_EQ(refusal("{% raw %} x"), "test: line 1, column 1: the raw block is never closed with endraw");
-  EXPECT_EQ(refusal("{{ (1] }}"), "test: line 1, column 6: unexpected ']'");
-  EXPECT_EQ(refusal("{{ f(a=1, 2) }}"),
+  EXPECT_EQ(refusal_of("{% if x %}a"), "test: line 1, column 12: expected {% endif %}, found the end of the template");
+  EXPECT_EQ(refusal_of("{{ x "), "test: line 1, column 1: {{ is never closed");
+  EXPECT_EQ(refusal_of("{{ 'x }}"), "test: line 1, column 4: the string is never closed");
+  EXPECT_EQ(refusal_of("{# x"), "test: line 1, column 1: the comment is never closed with #}");
+  EXPECT_EQ(refusal_of("{% raw %} x"), "test: line 1, column 1: the raw block is never closed with endraw");
+  EXPECT_EQ(refusal_of("{{ (1] }}"), "test: line 1, column 6: unexpected ']'");
+  EXPECT_EQ(refusal_of("{{ f(a=1, 2) }}"),
             "test: line 1, column 11: expected only named arguments after a named one, found '2'");
-  EXPECT_EQ(refusal("{% continue %}"), "test: line 1, column 4: continue outside of a loop");
+  EXPECT_EQ(refusal_of("{% continue %}"), "test: line 1, column 4: continue outside of a loop");
 }
 
 TEST(chat_refusals, while_rendering_name_the_innermost_place) {
-  EXPECT_EQ(refusal("{{ 1 }}\n{{ messages[0].role.x.y }}", {{"messages", {{{"role", "user"}}}}}),
+  EXPECT_EQ(refusal_of("{{ 1 }}\n{{ messages[0].role.x.y }}", {{"messages", {{{"role", "user"}}}}}),
             "test: line 2, column 22: str has no attribute 'x'");
-  EXPECT_EQ(refusal("{{ missing + 1 }}"), "test: line 1, column 12: 'missing' is undefined");
-  EXPECT_EQ(refusal("{% macro m() %}\n{{ 1 / 0 }}{% endmacro %}{{ m() }}"), "test: line 2, column 6: division by zero");
+  EXPECT_EQ(refusal_of("{{ missing + 1 }}"), "test: line 1, column 12: 'missing' is undefined");
+  EXPECT_EQ(refusal_of("{% macro m() %}\n{{ 1 / 0 }}{% endmacro %}{{ m() }}"),
+            "test: line 2, column 6: division by zero");
 }
 
 TEST(chat_refusals, carry_what_the_template_raised) {
-  EXPECT_EQ(refusal("{% if true %}\n  {{ raise_exception('roles must alternate') }}{% endif %}"),
+  EXPECT_EQ(refusal_of("{% if true %}\n  {{ raise_exception('roles must alternate') }}{% endif %}"),
             "test: line 2, column 21: roles must alternate");
 }
 
 TEST(chat_refusals, of_changes_in_place_say_why) {
-  EXPECT_THAT(refusal("{{ l.append(1) }}", {{"l", json::array()}}),
+  EXPECT_THAT(refusal_of("{{ l.append(1) }}", {{"l", json::array()}}),
               HasSubstr("list.append changes the list in place, which templates may not do"));
-  EXPECT_THAT(refusal("{{ d.update({}) }}", {{"d", json::object()}}), HasSubstr("dict.update"));
+  EXPECT_THAT(refusal_of("{{ d.update({}) }}", {{"d", json::object()}}), HasSubstr("dict.update"));
 }
 
 TEST(chat_refusals, include_sources_that_are_not_utf8) {
-  EXPECT_EQ(refusal("\xff"), "test: the chat template is not UTF-8");
-  EXPECT_THAT(refusal("{{ '\\ud800' }}"), HasSubstr("no Unicode character"));
+  EXPECT_EQ(refusal_of("\xff"), "test: the chat template is not UTF-8");
+  EXPECT_THAT(refusal_of("{{ '\\ud800' }}"), HasSubstr("no Unicode character"));
 }
 
 TEST(chat_refusals, include_variables_that_are_no_object) {
-  EXPECT_EQ(refusal("x", json::array()), "test: a template's variables are an object");
+  EXPECT_EQ(refusal_of("x", json::array()), "test: a template's variables are an object");
 }
 
 TEST(chat_rendering, passes_unusual_text_through_unharmed) {

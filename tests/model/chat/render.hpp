@@ -25,8 +25,8 @@ inline std::string render(std::string_view source, const nlohmann::ordered_json&
 }
 
 /// The error of parsing or rendering a template; empty if there is none.
-inline std::string refusal(std::string_view source, const nlohmann::ordered_json& variables = {{"unused", 0}},
-                           const render_options& options = at_fixed_time()) {
+inline std::string refusal_of(std::string_view source, const nlohmann::ordered_json& variables = {{"unused", 0}},
+                              const render_options& options = at_fixed_time()) {
   return test::refusal([&] { render(source, variables, options); });
 }
 

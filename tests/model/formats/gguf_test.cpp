@@ -24,7 +24,7 @@ gguf_file parse(const std::string& bytes) {
   return file;
 }
 
-std::string parse_refusal(const std::string& bytes) {
+std::string refusal_of(const std::string& bytes) {
   return refusal([&] { parse(bytes); });
 }
 
@@ -165,10 +165,9 @@ TEST(gguf, metadata_alone_says_the_same) {
 
 TEST(gguf, every_cut_is_refused) {
   const auto whole = with_all_types().floats("a", {3, 2}).build();
-  ASSERT_EQ(parse_refusal(whole), "");
+  ASSERT_EQ(refusal_of(whole), "");
   // The last tensor ends 8 bytes before the padding does.
-  for (std::size_t size = 0; size < whole.size() - 8; ++size)
-    EXPECT_NE(parse_refusal(whole.substr(0, size)), "") << size;
+  for (std::size_t size = 0; size < whole.size() - 8; ++size) EXPECT_NE(refusal_of(whole.substr(0, size)), "") << size;
 }
 
 struct bad_case {
@@ -177,7 +176,7 @@ struct bad_case {
 class bad_gguf : public ::testing::TestWithParam<bad_case> {};
 
 TEST_P(bad_gguf, is_refused_with_its_cause) {
-  EXPECT_THAT(parse_refusal(GetParam().file), ::testing::AllOf(HasSubstr("x.gguf"), HasSubstr(GetParam().says)));
+  EXPECT_THAT(refusal_of(GetParam().file), ::testing::AllOf(HasSubstr("x.gguf"), HasSubstr(GetParam().says)));
 }
 
 template <class Change>

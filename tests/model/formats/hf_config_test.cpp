@@ -19,7 +19,7 @@ model_config parse(const json& object) {
   return parse_hf_config(object.dump(), "config.json");
 }
 
-std::string parse_refusal(const json& object) {
+std::string refusal_of(const json& object) {
   return refusal([&] { parse(object); });
 }
 
@@ -85,7 +85,7 @@ TEST(hf_config, knows_models_without_heads_and_the_older_spelling) {
   EXPECT_EQ(family("MistralModel"), "mistral");
   EXPECT_EQ(family("Qwen3Model"), "qwen3");
   for (const char* other : {"Model", "Llama", "QwenModel", "Qwen2MoeModel"})
-    EXPECT_THAT(parse_refusal({{"architectures", {other}}}), HasSubstr("is not supported")) << other;
+    EXPECT_THAT(refusal_of({{"architectures", {other}}}), HasSubstr("is not supported")) << other;
 }
 
 TEST(hf_config, llama_reads_biases_and_head_size) {
@@ -410,8 +410,7 @@ class bad_config : public ::testing::TestWithParam<bad_field> {};
 
 TEST_P(bad_config, is_refused_by_the_field) {
   const auto& test = GetParam();
-  EXPECT_THAT(parse_refusal(with(small(test.type), test.fields)),
-              AllOf(HasSubstr("config.json"), HasSubstr(test.says)));
+  EXPECT_THAT(refusal_of(with(small(test.type), test.fields)), AllOf(HasSubstr("config.json"), HasSubstr(test.says)));
 }
 
 json rope(const json& fields) {

@@ -192,9 +192,9 @@ TEST(model_files, any_rows_of_a_large_turned_matrix_can_be_read) {
 
 // ---- GGUF ----
 
-struct gguf_model {
+struct gguf_head {
   test::gguf_builder file;
-  explicit gguf_model(const std::string& arch) {
+  explicit gguf_head(const std::string& arch) {
     const auto key = [&](const std::string& name) { return arch + "." + name; };
     file.string("general.architecture", arch).u32(key("block_count"), 1).u32(key("embedding_length"), 32);
     file.u32(key("feed_forward_length"), 64).u32(key("attention.head_count"), 4).u32(key("context_length"), 6);
@@ -202,7 +202,7 @@ struct gguf_model {
 };
 
 test::gguf_builder llama_gguf() {
-  gguf_model model("llama");
+  gguf_head model("llama");
   auto& file = model.file;
   file.u32("llama.attention.head_count_kv", 2).f32("llama.attention.layer_norm_rms_epsilon", 1e-5f);
   file.floats("token_embd.weight", {32, 10}).floats("output_norm.weight", {32});
@@ -249,7 +249,7 @@ TEST(model_files, a_llama_gguf_has_its_heads_put_in_order) {
 }
 
 TEST(model_files, a_gpt2_gguf_has_its_fused_matrix_split) {
-  gguf_model gpt2("gpt2");
+  gguf_head gpt2("gpt2");
   auto& file = gpt2.file;
   file.f32("gpt2.attention.layer_norm_epsilon", 1e-5f);
   file.floats("token_embd.weight", {32, 10}).floats("position_embd.weight", {32, 6}).floats("output.weight", {32, 10});
@@ -269,7 +269,7 @@ TEST(model_files, a_gpt2_gguf_has_its_fused_matrix_split) {
 
 TEST(model_files, a_gguf_without_a_tensor_is_refused_by_its_name) {
   const test::temp_folder folder;
-  gguf_model model("llama");
+  gguf_head model("llama");
   model.file.f32("llama.attention.layer_norm_rms_epsilon", 1e-5f).floats("token_embd.weight", {32, 10});
   const auto path = folder.write("m.gguf", model.file.build());
   EXPECT_THAT(refusal([&] { open_model(path); }), AllOf(HasSubstr("m.gguf"), HasSubstr("blk.0.attn_norm.weight")));

@@ -16,7 +16,7 @@ std::string file_of(const std::string& header, std::size_t data) {
   return raw<std::uint64_t>(header.size()) + header + std::string(data, '\1');
 }
 
-std::string parse_refusal(const std::string& file) {
+std::string refusal_of(const std::string& file) {
   return refusal([&] {
     tensor_set set;
     parse_safetensors(bytes_of(file), "x.safetensors", set);
@@ -77,7 +77,7 @@ struct bad_case {
 class bad_safetensors : public ::testing::TestWithParam<bad_case> {};
 
 TEST_P(bad_safetensors, is_refused_with_its_cause) {
-  EXPECT_THAT(parse_refusal(GetParam().file), ::testing::AllOf(HasSubstr("x.safetensors"), HasSubstr(GetParam().says)));
+  EXPECT_THAT(refusal_of(GetParam().file), ::testing::AllOf(HasSubstr("x.safetensors"), HasSubstr(GetParam().says)));
 }
 
 std::string one(const std::string& fields) {

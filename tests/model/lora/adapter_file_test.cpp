@@ -58,7 +58,7 @@ adapter_file read(const json& config, const weight_writer& weights, const model_
   return read_adapter(folder.path(), base);
 }
 
-std::string read_refusal(const json& config, const weight_writer& weights, const model_config& base = llama()) {
+std::string refusal_of(const json& config, const weight_writer& weights, const model_config& base = llama()) {
   return refusal([&] { read(config, weights, base); });
 }
 
@@ -91,8 +91,8 @@ TEST(adapter_file, patterns_override_rank_and_alpha_by_module) {
   EXPECT_EQ(scale({{"rank_pattern", {{"^model.layers.0.self_attn.q_proj", 2}}}}), 4.0f);
   EXPECT_EQ(scale({{"rank_pattern", {{"q_proj|k_proj", 2}}}}), 4.0f);
   // Part of a name does not count, and the pattern must reach the end.
-  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{"_proj", 2}}}}), q_adapter(2)), HasSubstr("[4, 8]"));
-  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{"self_attn", 2}}}}), q_adapter(2)), HasSubstr("[4, 8]"));
+  EXPECT_THAT(refusal_of(with(plain, {{"rank_pattern", {{"_proj", 2}}}}), q_adapter(2)), HasSubstr("[4, 8]"));
+  EXPECT_THAT(refusal_of(with(plain, {{"rank_pattern", {{"self_attn", 2}}}}), q_adapter(2)), HasSubstr("[4, 8]"));
 }
 
 TEST(adapter_file, the_first_pattern_that_fits_counts) {
@@ -108,10 +108,10 @@ TEST(adapter_file, the_first_pattern_that_fits_counts) {
 }
 
 TEST(adapter_file, hostile_patterns_are_refused) {
-  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{"(", 2}}}}), q_adapter()), HasSubstr("regular expression"));
-  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{"(([a-z_.0-9]+)+)+[!?]", 2}}}}), q_adapter()),
+  EXPECT_THAT(refusal_of(with(plain, {{"rank_pattern", {{"(", 2}}}}), q_adapter()), HasSubstr("regular expression"));
+  EXPECT_THAT(refusal_of(with(plain, {{"rank_pattern", {{"(([a-z_.0-9]+)+)+[!?]", 2}}}}), q_adapter()),
               HasSubstr("too long to match"));
-  EXPECT_THAT(read_refusal(with(plain, {{"rank_pattern", {{std::string(5000, 'a'), 2}}}}), q_adapter()),
+  EXPECT_THAT(refusal_of(with(plain, {{"rank_pattern", {{std::string(5000, 'a'), 2}}}}), q_adapter()),
               HasSubstr("rank_pattern"));
 }
 
@@ -146,9 +146,9 @@ TEST(adapter_file, layers_of_a_gemma3_that_sees_pictures_have_longer_names) {
     file.add("base_model.model." + before + "layers.1.self_attn.q_proj.lora_B.weight", {8, 4});
     EXPECT_EQ(read(plain, file, gemma3).parts.at(0).name(), "model.layers.1.self_attn.q_proj") << before;
     if (before == "model.")
-      EXPECT_EQ(read_refusal(plain, file), "") << "llama's layers have this name alone";
+      EXPECT_EQ(refusal_of(plain, file), "") << "llama's layers have this name alone";
     else
-      EXPECT_THAT(read_refusal(plain, file), HasSubstr("which is no linear layer")) << before;
+      EXPECT_THAT(refusal_of(plain, file), HasSubstr("which is no linear layer")) << before;
   }
 }
 
@@ -159,7 +159,7 @@ TEST(adapter_file, a_layer_that_is_adapted_under_two_names_is_refused) {
   const std::string again = "base_model.model.model.language_model.layers.0.self_attn.q_proj.";
   weights.add(again + "lora_A.weight", {4, 8});
   weights.add(again + "lora_B.weight", {8, 4});
-  EXPECT_THAT(read_refusal(plain, weights, gemma), HasSubstr("adapts model.layers.0.self_attn.q_proj twice"));
+  EXPECT_THAT(refusal_of(plain, weights, gemma), HasSubstr("adapts model.layers.0.self_attn.q_proj twice"));
 }
 
 TEST(adapter_file, modules_that_a_phi3_has_as_one_are_split) {
@@ -184,7 +184,7 @@ TEST(adapter_file, modules_that_a_phi3_has_as_one_are_split) {
 
 TEST(adapter_file, modules_are_those_that_the_configuration_targets) {
   const auto says = [](const json& targets) {
-    return read_refusal(with(plain, {{"target_modules", targets}}), q_adapter());
+    return refusal_of(with(plain, {{"target_modules", targets}}), q_adapter());
   };
   for (const char* naming :
        {R"(["v_proj", "q_proj"])", R"(["self_attn.q_proj"])", R"(["model.layers.0.self_attn.q_proj"])",
@@ -200,7 +200,7 @@ TEST(adapter_file, modules_are_those_that_the_configuration_targets) {
 }
 
 TEST(adapter_file, modules_that_the_configuration_leaves_out_are_refused_by_the_setting) {
-  const auto says = [](const json& fields) { return read_refusal(with(plain, fields), q_adapter()); };
+  const auto says = [](const json& fields) { return refusal_of(with(plain, fields), q_adapter()); };
   for (const json& excluded : {json{"v_proj", "q_proj"}, json(R"(.*\.0\..*)")})
     EXPECT_THAT(says({{"exclude_modules", excluded}}), HasSubstr("\"exclude_modules\"")) << excluded;
   for (const json& kept : {json{"v_proj"}, json("q_proj"), json::array(), json()})
@@ -224,7 +224,7 @@ struct bad_setting {
 class bad_adapter_config : public ::testing::TestWithParam<bad_setting> {};
 
 TEST_P(bad_adapter_config, is_refused_by_the_field) {
-  EXPECT_THAT(read_refusal(with(plain, GetParam().fields), q_adapter()),
+  EXPECT_THAT(refusal_of(with(plain, GetParam().fields), q_adapter()),
               AllOf(HasSubstr("adapter_config.json"), HasSubstr(GetParam().says)));
 }
 
@@ -254,12 +254,12 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& info) { return info.param.name; });
 
 TEST(adapter_file, settings_that_change_nothing_are_accepted) {
-  EXPECT_EQ(read_refusal(with(plain, {{"modules_to_save", json::array()},
-                                      {"use_dora", false},
-                                      {"init_lora_weights", "gaussian"},
-                                      {"fan_in_fan_out", true},
-                                      {"layer_replication", nullptr}}),
-                         q_adapter()),
+  EXPECT_EQ(refusal_of(with(plain, {{"modules_to_save", json::array()},
+                                    {"use_dora", false},
+                                    {"init_lora_weights", "gaussian"},
+                                    {"fan_in_fan_out", true},
+                                    {"layer_replication", nullptr}}),
+                       q_adapter()),
             "");
 }
 
@@ -268,7 +268,7 @@ TEST(adapter_file, tensors_that_do_not_fit_are_refused_by_name) {
     auto weights = q_adapter();
     weights.erase(name);
     if (!shape.empty()) weights.add(name, std::move(shape), type);
-    return read_refusal(plain, weights);
+    return refusal_of(plain, weights);
   };
   EXPECT_THAT(says(q0 + "lora_A.weight", {}), HasSubstr("only one of lora_A and lora_B"));
   EXPECT_THAT(says(q0 + "lora_B.weight", {}), HasSubstr("only one of lora_A and lora_B"));
@@ -295,7 +295,7 @@ TEST(adapter_file, layers_that_the_base_lacks_are_refused_by_name) {
     weight_writer file;
     file.add("base_model.model." + module + ".lora_A.weight", {4, 8});
     file.add("base_model.model." + module + ".lora_B.weight", {8, 4});
-    EXPECT_THAT(read_refusal(plain, file), HasSubstr("\"" + module + "\", which is no linear layer")) << module;
+    EXPECT_THAT(refusal_of(plain, file), HasSubstr("\"" + module + "\", which is no linear layer")) << module;
   }
 }
 

@@ -68,7 +68,7 @@ std::string random_bytes(std::mt19937& random, std::size_t length) {
 }
 
 /// Letters, spaces and characters of many lengths, cut at random: so that broken bytes touch whole words.
-std::string random_text(std::mt19937& random, std::size_t length) {
+std::string ragged_text(std::mt19937& random, std::size_t length) {
   static const std::string source = "the r\xC3\xA9sum\xC3\xA9's  \n12 \xE6\xB0\xB4\xF0\x9F\x98\x80 \t'LL \xC2\xA0!?";
   std::string text;
   while (text.size() < length) {
@@ -81,7 +81,7 @@ std::string random_text(std::mt19937& random, std::size_t length) {
 void expect_bytes_survive(const tokenizer& tokens) {
   std::mt19937 random(7);
   for (int i = 0; i < 10000; ++i) {
-    const auto text = i % 2 ? random_bytes(random, random() % 40) : random_text(random, random() % 40);
+    const auto text = i % 2 ? random_bytes(random, random() % 40) : ragged_text(random, random() % 40);
     ASSERT_TRUE(tokens.decode(tokens.encode(text, plain), false) == text) << "round " << i;
   }
 }

@@ -1,4 +1,5 @@
 #include "base/utf8.hpp"
+#include "tests/model/tokenizer/listed_tokens.hpp"
 #include "tests/model/tokenizer/support.hpp"
 
 namespace troupe {
@@ -7,28 +8,17 @@ namespace {
 using namespace test;
 
 /// Every token is one byte, two tokens more: 256 is special, 257 writes " x".
-class byte_tokenizer final : public tokenizer {
+class byte_tokenizer final : public listed_tokens {
  public:
   explicit byte_tokenizer(bool strips) : strips_(strips) {
-    for (int i = 0; i < 256; ++i) bytes_[static_cast<std::size_t>(i)] = std::string(1, static_cast<char>(i));
-    bytes_[256] = "<s>";
-    bytes_[257] = " x";
+    add_bytes();
+    texts_.insert(texts_.end(), {"<s>", " x"});
   }
-  std::vector<token_id> encode(std::string_view, encode_options) const override { return {}; }
-  std::string_view bytes_of(token_id id) const override {
-    return id < 0 || id >= size() ? std::string_view() : std::string_view(bytes_[static_cast<std::size_t>(id)]);
-  }
-  std::string decode(std::span<const token_id>, bool) const override { return {}; }
   bool strips_leading_space() const override { return strips_; }
-  std::int32_t size() const override { return 258; }
   bool is_special(token_id id) const override { return id == 256; }
-  std::optional<token_id> find(std::string_view) const override { return {}; }
-  std::optional<token_id> bos() const override { return {}; }
-  std::optional<token_id> eos() const override { return {}; }
 
  private:
   bool strips_;
-  std::array<std::string, 258> bytes_;
 };
 
 token_id id_of(char byte) {

@@ -62,7 +62,7 @@ gguf_file byte_level_file() {
   return file;
 }
 
-std::string refused(const gguf_file& file) {
+std::string refusal_of(const gguf_file& file) {
   return refusal([&] { tokenizer_from_gguf(file); });
 }
 
@@ -109,7 +109,7 @@ TEST(byte_level_gguf, uses_the_named_pre_tokenizer) {
   EXPECT_EQ(tokens->bytes_of(256), " t");
   EXPECT_EQ(tokens->eos(), 258);
   set(file, "pre", std::string("tea-leaves"));
-  EXPECT_NE(refused(file).find("\"tea-leaves\""), std::string::npos);
+  EXPECT_NE(refusal_of(file).find("\"tea-leaves\""), std::string::npos);
 }
 
 TEST(byte_level_gguf, cuts_words_where_the_named_pre_tokenizer_does) {
@@ -142,9 +142,9 @@ TEST(byte_level_gguf, guesses_no_pre_tokenizer) {
   auto file = byte_level_file();
   file.metadata.erase("tokenizer.ggml.pre");
   file.metadata["general.architecture"] = std::string("llama");
-  EXPECT_NE(refused(file).find("tokenizer.ggml.pre"), std::string::npos);
+  EXPECT_NE(refusal_of(file).find("tokenizer.ggml.pre"), std::string::npos);
   set(file, "pre", std::string("default"));
-  EXPECT_NE(refused(file).find("tokenizer.ggml.pre"), std::string::npos);
+  EXPECT_NE(refusal_of(file).find("tokenizer.ggml.pre"), std::string::npos);
   file.metadata["general.architecture"] = std::string("gpt2");
   EXPECT_EQ(tokenizer_from_gguf(file)->encode(" t"), ids{256});
 }
@@ -158,10 +158,10 @@ TEST(byte_level_gguf, adds_a_bos_for_llama3_alone) {
 }
 
 TEST(gguf_tokenizer, is_refused_by_key_and_cause) {
-  EXPECT_NE(refused(gguf_file()).find("GGUF metadata: has no tokenizer.ggml.model"), std::string::npos);
+  EXPECT_NE(refusal_of(gguf_file()).find("GGUF metadata: has no tokenizer.ggml.model"), std::string::npos);
   const auto broken = [](gguf_file file, const std::string& key, gguf_value value) {
     set(file, key, std::move(value));
-    return refused(file);
+    return refusal_of(file);
   };
   EXPECT_NE(broken(byte_level_file(), "model", std::string("bert")).find("\"bert\""), std::string::npos);
   EXPECT_NE(broken(byte_level_file(), "tokens", std::string("x")).find("should be a list of texts"), std::string::npos);
@@ -181,7 +181,7 @@ TEST(gguf_tokenizer, refuses_a_token_that_comes_twice) {
   auto tokens = std::get<texts>(file.metadata["tokenizer.ggml.tokens"]);
   tokens[257] = tokens[256];
   set(file, "tokens", tokens);
-  EXPECT_NE(refused(file).find("two ids, 256 and 257"), std::string::npos);
+  EXPECT_NE(refusal_of(file).find("two ids, 256 and 257"), std::string::npos);
 }
 
 }  // namespace

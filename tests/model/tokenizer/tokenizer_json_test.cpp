@@ -16,11 +16,11 @@ std::shared_ptr<const tokenizer> parse(const std::string& json, const std::strin
 std::shared_ptr<const tokenizer> with(const std::string& rest, const std::string& config = "") {
   return parse(tiny_json(letters, R"(["a b"])", rest), config);
 }
-std::string refused(const std::string& json, const std::string& config = "") {
+std::string refusal_of(const std::string& json, const std::string& config = "") {
   return refusal([&] { parse(json, config); });
 }
-std::string refused_part(const std::string& rest) {
-  return refused(tiny_json(letters, "[]", rest));
+std::string refusal_of_part(const std::string& rest) {
+  return refusal_of(tiny_json(letters, "[]", rest));
 }
 
 TEST(tokenizer_json, reads_merges_as_texts_and_as_pairs) {
@@ -63,7 +63,7 @@ TEST(tokenizer_json, refuses_a_second_template) {
     return R"("post_processor":{"type":"Sequence","processors":[)" + parts + "]}";
   };
   EXPECT_EQ(with(sequence(R"({"type":"ByteLevel"},)" + one))->encode("ab"), ids{4});
-  EXPECT_NE(refused_part(sequence(one + "," + one)).find("post_processor.processors[1]: a second template"),
+  EXPECT_NE(refusal_of_part(sequence(one + "," + one)).find("post_processor.processors[1]: a second template"),
             std::string::npos);
 }
 
@@ -112,7 +112,7 @@ TEST(tokenizer_json, looks_for_tokens_that_the_configuration_calls_special) {
   EXPECT_TRUE(with("", R"({"extra_special_tokens":["a"]})")->is_special(0));
   EXPECT_TRUE(with("", R"({"extra_special_tokens":{"start":"a"}})")->is_special(0));
   EXPECT_EQ(with("", R"({"eos_token":"a"})")->encode("ab", plain), (ids{0, 1}));
-  EXPECT_NE(refused(tiny_json(letters, "[]"), R"({"additional_special_tokens":["<new>"]})")
+  EXPECT_NE(refusal_of(tiny_json(letters, "[]"), R"({"additional_special_tokens":["<new>"]})")
                 .find("folder/tokenizer_config.json: \"<new>\" is listed as a special token, but has no id: add it"),
             std::string::npos);
 }
@@ -182,20 +182,20 @@ TEST(tokenizer_json, answers_for_ids_that_are_no_tokens) {
 }
 
 TEST(tokenizer_json, refuses_unsupported_parts_by_name) {
-  EXPECT_NE(refused(R"({"model":{"type":"WordPiece","vocab":{"a":0}}})").find("\"WordPiece\""), std::string::npos);
-  EXPECT_NE(refused(R"({"model":{"type":"Unigram","vocab":[["a",0]]}})").find("\"Unigram\""), std::string::npos);
+  EXPECT_NE(refusal_of(R"({"model":{"type":"WordPiece","vocab":{"a":0}}})").find("\"WordPiece\""), std::string::npos);
+  EXPECT_NE(refusal_of(R"({"model":{"type":"Unigram","vocab":[["a",0]]}})").find("\"Unigram\""), std::string::npos);
   for (const auto* part : {"normalizer", "pre_tokenizer", "post_processor", "decoder"}) {
-    const auto text = refused_part('"' + std::string(part) + R"(":{"type":"Strange"})");
+    const auto text = refusal_of_part('"' + std::string(part) + R"(":{"type":"Strange"})");
     EXPECT_NE(text.find(std::string("folder/tokenizer.json: ") + part), std::string::npos) << text;
     EXPECT_NE(text.find("\"Strange\""), std::string::npos) << text;
   }
-  EXPECT_NE(refused_part(R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]})")
+  EXPECT_NE(refusal_of_part(R"("normalizer":{"type":"Sequence","normalizers":[{"type":"NFC"},{"type":"NFKC"}]})")
                 .find("normalizer.normalizers[1]: the normalizer \"NFKC\""),
             std::string::npos);
 }
 
 TEST(tokenizer_json, refuses_decoders_that_would_write_something_else) {
-  const auto refused_decoder = [](const std::string& decoder) { return refused_part("\"decoder\":" + decoder); };
+  const auto refused_decoder = [](const std::string& decoder) { return refusal_of_part("\"decoder\":" + decoder); };
   const auto says = [](const std::string& text, const char* word) {
     EXPECT_NE(text.find(word), std::string::npos) << text;
     EXPECT_EQ(text.find("folder/tokenizer.json: decoder"), 0u) << text;
@@ -217,7 +217,7 @@ TEST(tokenizer_json, refuses_decoders_that_would_write_something_else) {
 
 TEST(tokenizer_json, refuses_a_template_that_is_not_tokens_around_one_text) {
   const auto refused_template = [](const std::string& single, const std::string& rest) {
-    return refused_part(R"("post_processor":{"type":"TemplateProcessing","single":[)" + single + "]" + rest + "}");
+    return refusal_of_part(R"("post_processor":{"type":"TemplateProcessing","single":[)" + single + "]" + rest + "}");
   };
   const auto says = [](const std::string& text, const char* word) {
     EXPECT_NE(text.find(word), std::string::npos) << text;
@@ -264,32 +264,33 @@ TEST(tokenizer_json, names_an_unknown_token_that_is_none_where_no_byte_is_unknow
   for (const char* unknown : {"", "<none>"}) EXPECT_EQ(parse(text(unknown))->encode("a\xFF"), (ids{'a', 255}));
   vocabulary.erase("a");
   vocabulary["<a>"] = 'a';
-  EXPECT_NE(refused(text("<none>")).find("\"unk_token\" is \"<none>\", which the vocabulary lacks"), std::string::npos);
+  EXPECT_NE(refusal_of(text("<none>")).find("\"unk_token\" is \"<none>\", which the vocabulary lacks"),
+            std::string::npos);
 }
 
 TEST(tokenizer_json, refuses_ids_that_repeat_or_leave_many_holes) {
-  EXPECT_NE(refused(tiny_json(R"({"a":0,"b":0})", "[]")).find("share the id 0"), std::string::npos);
-  EXPECT_NE(refused(tiny_json(R"({"a":0,"b":70000})", "[]")).find("at most 65536 ids"), std::string::npos);
-  EXPECT_NE(refused_part(R"("added_tokens":[{"id":7,"content":"<s>"}])").find("without holes"), std::string::npos);
-  EXPECT_NE(refused(tiny_json(R"({"a":-1})", "[]")).find("the id of \"a\""), std::string::npos);
-  EXPECT_NE(refused(tiny_json(R"({"a":99999999999})", "[]")).find("the id of \"a\""), std::string::npos);
-  EXPECT_NE(refused(tiny_json(R"({"a":0.5})", "[]")).find("the id of \"a\""), std::string::npos);
-  EXPECT_NE(refused(tiny_json(R"({"a":0,"a":1})", "[]")).find("twice"), std::string::npos);
-  EXPECT_NE(refused_part(R"("added_tokens":[{"id":3,"content":"a"}])").find("two ids"), std::string::npos);
-  EXPECT_NE(refused_part(R"("added_tokens":[{"id":3,"content":"new"}])").find("share the id 3"), std::string::npos);
+  EXPECT_NE(refusal_of(tiny_json(R"({"a":0,"b":0})", "[]")).find("share the id 0"), std::string::npos);
+  EXPECT_NE(refusal_of(tiny_json(R"({"a":0,"b":70000})", "[]")).find("at most 65536 ids"), std::string::npos);
+  EXPECT_NE(refusal_of_part(R"("added_tokens":[{"id":7,"content":"<s>"}])").find("without holes"), std::string::npos);
+  EXPECT_NE(refusal_of(tiny_json(R"({"a":-1})", "[]")).find("the id of \"a\""), std::string::npos);
+  EXPECT_NE(refusal_of(tiny_json(R"({"a":99999999999})", "[]")).find("the id of \"a\""), std::string::npos);
+  EXPECT_NE(refusal_of(tiny_json(R"({"a":0.5})", "[]")).find("the id of \"a\""), std::string::npos);
+  EXPECT_NE(refusal_of(tiny_json(R"({"a":0,"a":1})", "[]")).find("twice"), std::string::npos);
+  EXPECT_NE(refusal_of_part(R"("added_tokens":[{"id":3,"content":"a"}])").find("two ids"), std::string::npos);
+  EXPECT_NE(refusal_of_part(R"("added_tokens":[{"id":3,"content":"new"}])").find("share the id 3"), std::string::npos);
 }
 
 TEST(tokenizer_json, refuses_merges_of_unknown_tokens) {
-  EXPECT_NE(refused(tiny_json(letters, R"(["a z"])")).find("merge 0 needs the token \"z\""), std::string::npos);
-  EXPECT_NE(refused(tiny_json(letters, R"(["b a"])")).find("merge 0 needs the token \"ba\""), std::string::npos);
+  EXPECT_NE(refusal_of(tiny_json(letters, R"(["a z"])")).find("merge 0 needs the token \"z\""), std::string::npos);
+  EXPECT_NE(refusal_of(tiny_json(letters, R"(["b a"])")).find("merge 0 needs the token \"ba\""), std::string::npos);
   for (const auto* merges : {R"(["ab"])", R"(["a b c"])", R"([["a"]])", R"([["a",1]])", "[7]", R"({"a":"b"})", "null"})
-    EXPECT_NE(refused(tiny_json(letters, merges)).find("merge"), std::string::npos) << merges;
+    EXPECT_NE(refusal_of(tiny_json(letters, merges)).find("merge"), std::string::npos) << merges;
 }
 
 TEST(tokenizer_json, refuses_broken_json_and_wrong_types) {
   for (const auto* text : {"", "{", "[]", "null", "{}", R"({"model":[]})", R"({"model":{"type":7}})", "\xFF\xFE",
                            R"({"model":{"vocab":{},"merges":[]}})", R"({"model":{"vocab":["a"],"merges":[]}})"})
-    EXPECT_NE(refused(text).find("folder/tokenizer.json"), std::string::npos) << text;
+    EXPECT_NE(refusal_of(text).find("folder/tokenizer.json"), std::string::npos) << text;
   for (const auto* rest :
        {R"("added_tokens":{})", R"("added_tokens":[{"id":6}])", R"("added_tokens":[{"content":"x"}])",
         R"("added_tokens":[{"id":6,"content":"x","special":1}])", R"("normalizer":[])",
@@ -297,13 +298,13 @@ TEST(tokenizer_json, refuses_broken_json_and_wrong_types) {
         R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"})",
         R"("pre_tokenizer":{"type":"Split","pattern":{"Regex":"a"},"behavior":"Odd"})",
         R"("post_processor":{"type":"TemplateProcessing","single":[]})"})
-    EXPECT_NE(refused_part(rest).find("folder/tokenizer.json: "), std::string::npos) << rest;
+    EXPECT_NE(refusal_of_part(rest).find("folder/tokenizer.json: "), std::string::npos) << rest;
 }
 
 TEST(tokenizer_json, refuses_deep_nesting) {
   std::string deep;
   for (int i = 0; i < 100000; ++i) deep += R"({"type":"Sequence","normalizers":[)";
-  EXPECT_NE(refused_part("\"normalizer\":" + deep).find("nested deeper"), std::string::npos);
+  EXPECT_NE(refusal_of_part("\"normalizer\":" + deep).find("nested deeper"), std::string::npos);
 }
 
 TEST(tokenizer_json, refuses_steps_that_make_texts_explode) {
@@ -312,18 +313,18 @@ TEST(tokenizer_json, refuses_steps_that_make_texts_explode) {
     doubling += (i ? "," : "") + std::string(R"({"type":"Replace","pattern":{"String":"a"},"content":"aa"})");
   const auto tokens = with(R"("normalizer":{"type":"Sequence","normalizers":[)" + doubling + "]}");
   EXPECT_NE(refusal([&] { tokens->encode("a"); }).find("grow"), std::string::npos);
-  EXPECT_NE(refused_part(R"("decoder":{"type":"Sequence","decoders":[)" + doubling + "]}").find("grow"),
+  EXPECT_NE(refusal_of_part(R"("decoder":{"type":"Sequence","decoders":[)" + doubling + "]}").find("grow"),
             std::string::npos);
   const auto more = doubling + "," + doubling;
-  EXPECT_NE(refused_part(R"("normalizer":{"type":"Sequence","normalizers":[)" + more + "]}").find("more than 64"),
+  EXPECT_NE(refusal_of_part(R"("normalizer":{"type":"Sequence","normalizers":[)" + more + "]}").find("more than 64"),
             std::string::npos);
-  EXPECT_NE(refused_part(R"("normalizer":{"type":"Prepend","prepend":")" + std::string(100, 'x') + "\"}")
+  EXPECT_NE(refusal_of_part(R"("normalizer":{"type":"Prepend","prepend":")" + std::string(100, 'x') + "\"}")
                 .find("more than 64 bytes"),
             std::string::npos);
 }
 
 TEST(tokenizer_json, refuses_a_template_with_an_unknown_id) {
-  EXPECT_NE(refused_part(R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},
+  EXPECT_NE(refusal_of_part(R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}},
       {"Sequence":{"id":"A"}}],"special_tokens":{"x":{"id":"x","ids":[77]}}})")
                 .find("names token id 77"),
             std::string::npos);
@@ -335,7 +336,7 @@ TEST(tokenizer_json, takes_an_end_token_from_the_configuration_alone) {
   EXPECT_EQ(tokens->eos(), 6);
   EXPECT_TRUE(tokens->is_special(6));
   EXPECT_EQ(tokens->bos(), std::nullopt);
-  const auto unknown = refused(tiny_json(letters, "[]"), R"({"eos_token":"<end>"})");
+  const auto unknown = refusal_of(tiny_json(letters, "[]"), R"({"eos_token":"<end>"})");
   EXPECT_NE(unknown.find("add it to \"added_tokens_decoder\" with its id, or set it to null"), std::string::npos)
       << unknown;
 }
@@ -345,7 +346,7 @@ TEST(tokenizer_json, refuses_a_configuration_by_its_own_name) {
   for (const auto* config :
        {"{", "[]", R"({"bos_token":"missing"})", R"({"bos_token":5})", R"({"eos_token":{}})",
         R"({"add_bos_token":"yes"})", R"({"add_bos_token":true})", R"({"added_tokens_decoder":{"x":{"content":"y"}}})"})
-    EXPECT_NE(refused(good, config).find("folder/tokenizer_config.json"), std::string::npos) << config;
+    EXPECT_NE(refusal_of(good, config).find("folder/tokenizer_config.json"), std::string::npos) << config;
 }
 
 }  // namespace

@@ -6,31 +6,26 @@
 #include "model/engine/text/chat_format.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/model/tokenizer/letters.hpp"
+#include "tests/model/tokenizer/listed_tokens.hpp"
 #include "tests/model/train/train_fixture.hpp"
 
 namespace troupe {
 namespace {
 
 /// A token is a byte; 256 begins and 257 ends a text, and ^ is how 257 is written.
-class byte_tokenizer : public tokenizer {
+class byte_tokenizer : public test::listed_tokens {
  public:
+  byte_tokenizer() {
+    add_bytes();
+    texts_.insert(texts_.end(), {"<s>", "^"});
+  }
   std::vector<token_id> encode(std::string_view text, encode_options options) const override {
     std::vector<token_id> tokens;
     if (options.add_special) tokens.push_back(256);
     for (const char c : text) tokens.push_back(options.parse_special && c == '^' ? 257 : static_cast<unsigned char>(c));
     return tokens;
   }
-  std::string_view bytes_of(token_id) const override { return "?"; }
-  std::string decode(std::span<const token_id> tokens, bool) const override {
-    std::string text;
-    for (const token_id token : tokens)
-      if (token < 256) text.push_back(static_cast<char>(token));
-    return text;
-  }
-  bool strips_leading_space() const override { return false; }
-  std::int32_t size() const override { return 258; }
   bool is_special(token_id token) const override { return token > 255; }
-  std::optional<token_id> find(std::string_view) const override { return std::nullopt; }
   std::optional<token_id> bos() const override { return 256; }
   std::optional<token_id> eos() const override { return 257; }
 };
@@ -57,7 +52,7 @@ training_data read(const std::string& text, const data_format& format, const cha
   return read_training_data(folder.write(name, text), format);
 }
 
-std::string refusal(const std::string& text, const data_format& format, const char* name = "d.jsonl") {
+std::string refusal_of(const std::string& text, const data_format& format, const char* name = "d.jsonl") {
   return test::refusal([&] { read(text, format, name); });
 }
 
@@ -90,7 +85,7 @@ TEST(training_data, chats_are_learned_as_they_are_served) {
 
 TEST(training_data, roles_that_nobody_knows_are_refused) {
   const std::string line = R"({"messages":[{"role":"usr","content":"a"},{"role":"assistant","content":"b"}]})";
-  EXPECT_THAT(refusal("\n" + line, format_with(plain_template)),
+  EXPECT_THAT(refusal_of("\n" + line, format_with(plain_template)),
               testing::EndsWith("d.jsonl:2: messages[0].role is \"usr\": use system, user, assistant or tool"));
 }
 
@@ -102,8 +97,9 @@ TEST(training_data, weight_leaves_turns_out) {
   const auto unset =
       read(R"({"messages":[{"role":"assistant","content":"a","weight":null}]})", format_with(plain_template));
   EXPECT_EQ(learned(unset.examples.at(0)), "a|");
-  EXPECT_THAT(refusal(R"({"messages":[{"role":"assistant","content":"a","weight":0.5}]})", format_with(plain_template)),
-              testing::HasSubstr("weight"));
+  EXPECT_THAT(
+      refusal_of(R"({"messages":[{"role":"assistant","content":"a","weight":0.5}]})", format_with(plain_template)),
+      testing::HasSubstr("weight"));
 }
 
 TEST(training_data, templates_that_rewrite_earlier_turns_make_an_example_of_each) {
@@ -145,19 +141,20 @@ TEST(training_data, answers_that_do_not_go_on_from_the_prompt_are_refused) {
     return "{% for m in messages %}<{{ m.role }}>{{ m.content }}|{% endfor %}{% if add_generation_prompt %}" + prompt +
            "{% endif %}";
   };
-  EXPECT_EQ(refusal(line, format_with(with_prompt("<assistant>"))), "");
-  EXPECT_THAT(refusal(line, format_with(with_prompt("<assistant><think>"))),
+  EXPECT_EQ(refusal_of(line, format_with(with_prompt("<assistant>"))), "");
+  EXPECT_THAT(refusal_of(line, format_with(with_prompt("<assistant><think>"))),
               testing::HasSubstr("behind the prompt that serving uses"))
       << "an answer within a thought";
   const std::string behind_call =
       R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"weight":0,)"
       R"("tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},{"role":"assistant","content":"yes"}]})";
-  EXPECT_THAT(refusal(behind_call, format_with(with_prompt("<assistant><think>"))),
+  EXPECT_THAT(refusal_of(behind_call, format_with(with_prompt("<assistant><think>"))),
               testing::HasSubstr("behind the prompt that serving uses"))
       << "behind a message without text";
-  EXPECT_THAT(refusal(line, format_with("{% if add_generation_prompt %}{{ messages[0].content }}<assistant>{% else %}"
-                                        "<assistant>{{ messages[1].content }}{% endif %}")),
-              testing::HasSubstr("behind the prompt that serving uses"))
+  EXPECT_THAT(
+      refusal_of(line, format_with("{% if add_generation_prompt %}{{ messages[0].content }}<assistant>{% else %}"
+                                   "<assistant>{{ messages[1].content }}{% endif %}")),
+      testing::HasSubstr("behind the prompt that serving uses"))
       << "without its question";
 }
 
@@ -179,17 +176,17 @@ TEST(training_data, special_tokens_are_tokens_in_lines_and_letters_in_plain_text
 
 TEST(training_data, bad_lines_are_reported_by_number) {
   const std::string good = "{\"prompt\":\"a\",\"completion\":\"b\"}\n";
-  EXPECT_THAT(refusal(good + good + "{\"prompt\":\"a\"\n" + good + "[1]\n", format_with("")),
+  EXPECT_THAT(refusal_of(good + good + "{\"prompt\":\"a\"\n" + good + "[1]\n", format_with("")),
               testing::AllOf(testing::HasSubstr("d.jsonl:3: "), testing::HasSubstr("(and 1 more bad line: 5)")));
-  EXPECT_THAT(refusal(good + "{\"messages\":[]}\n", format_with("")), testing::HasSubstr("d.jsonl:2: "));
-  EXPECT_THAT(refusal(good + good.substr(0, 12), format_with("")), testing::HasSubstr("d.jsonl:2: "));
-  EXPECT_THAT(refusal(good + "{\"input\":1,\"output\":2}", format_with("")),
+  EXPECT_THAT(refusal_of(good + "{\"messages\":[]}\n", format_with("")), testing::HasSubstr("d.jsonl:2: "));
+  EXPECT_THAT(refusal_of(good + good.substr(0, 12), format_with("")), testing::HasSubstr("d.jsonl:2: "));
+  EXPECT_THAT(refusal_of(good + "{\"input\":1,\"output\":2}", format_with("")),
               testing::EndsWith("nor \"text\", but \"input\", \"output\""));
-  EXPECT_THAT(refusal("{\"text\":\"a\"},", format_with("")),
+  EXPECT_THAT(refusal_of("{\"text\":\"a\"},", format_with("")),
               testing::HasSubstr("d.jsonl:1: the line: is no valid JSON: parse error at column 13: "));
-  EXPECT_THAT(refusal("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", format_with(plain_template)),
+  EXPECT_THAT(refusal_of("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", format_with(plain_template)),
               testing::HasSubstr("assistant"));
-  EXPECT_THAT(refusal("\n", format_with("")), testing::HasSubstr("nothing to learn"));
+  EXPECT_THAT(refusal_of("\n", format_with("")), testing::HasSubstr("nothing to learn"));
 }
 
 TEST(training_data, lines_of_json_are_lines_under_any_name) {
@@ -203,14 +200,14 @@ TEST(training_data, lines_of_json_are_lines_under_any_name) {
 TEST(training_data, one_list_of_json_is_not_taken_for_plain_text) {
   for (const char* name : {"d.json", "d.txt"})
     for (const char* text : {"[{\"text\":\"ab\"}]", "\xEF\xBB\xBF[\n {\n  \"text\": \"ab\"\n }\n]\n"})
-      EXPECT_THAT(refusal(text, format_with(""), name), testing::HasSubstr("write one object a line")) << name;
-  EXPECT_THAT(refusal("[\"ab\"]", format_with(""), "d.json"), testing::HasSubstr("write one object a line"));
-  EXPECT_EQ(refusal("[Enter Hamlet]", format_with(""), "d.txt"), "");
+      EXPECT_THAT(refusal_of(text, format_with(""), name), testing::HasSubstr("write one object a line")) << name;
+  EXPECT_THAT(refusal_of("[\"ab\"]", format_with(""), "d.json"), testing::HasSubstr("write one object a line"));
+  EXPECT_EQ(refusal_of("[Enter Hamlet]", format_with(""), "d.txt"), "");
 }
 
 TEST(training_data, objects_of_several_lines_are_refused_with_a_remedy) {
   for (const char* name : {"d.jsonl", "d.json", "d.txt"})
-    EXPECT_THAT(refusal("{\r\n  \"text\": \"ab\"\n}\n", format_with(""), name), testing::HasSubstr("(jq -c .)"))
+    EXPECT_THAT(refusal_of("{\r\n  \"text\": \"ab\"\n}\n", format_with(""), name), testing::HasSubstr("(jq -c .)"))
         << name;
 }
 
@@ -221,23 +218,27 @@ TEST(training_data, plain_text_begins_behind_a_byte_order_mark) {
 
 TEST(training_data, tables_are_not_taken_for_plain_text) {
   for (const char* name : {"d.csv", "d.CSV", "d.tsv"})
-    EXPECT_THAT(refusal("prompt,completion\na,b\n", format_with(""), name), testing::HasSubstr("is a table")) << name;
+    EXPECT_THAT(refusal_of("prompt,completion\na,b\n", format_with(""), name), testing::HasSubstr("is a table"))
+        << name;
 }
 
 TEST(training_data, what_is_no_text_is_refused) {
   const std::string packed = "\x1f\x8b\x08", line = "{\"text\":\"ab\"}\n", utf16 = "\xff\xfe{";
-  EXPECT_THAT(refusal(packed, format_with(""), "d.jsonl.gz"), testing::HasSubstr("d.jsonl.gz:1: is no UTF-8"));
-  EXPECT_THAT(refusal("good\n\xe4\n", format_with(""), "d.txt"), testing::HasSubstr("d.txt:2: is no UTF-8"));
-  EXPECT_THAT(refusal(utf16, format_with("")), testing::HasSubstr("d.jsonl:1: is no UTF-8"));
-  EXPECT_THAT(refusal(line + "{\"text\":\"\xe4\"}\n", format_with("")), testing::HasSubstr("d.jsonl:2: is no UTF-8"));
+  EXPECT_THAT(refusal_of(packed, format_with(""), "d.jsonl.gz"), testing::HasSubstr("d.jsonl.gz:1: is no UTF-8"));
+  EXPECT_THAT(refusal_of("good\n\xe4\n", format_with(""), "d.txt"), testing::HasSubstr("d.txt:2: is no UTF-8"));
+  EXPECT_THAT(refusal_of(utf16, format_with("")), testing::HasSubstr("d.jsonl:1: is no UTF-8"));
+  EXPECT_THAT(refusal_of(line + "{\"text\":\"\xe4\"}\n", format_with("")),
+              testing::HasSubstr("d.jsonl:2: is no UTF-8"));
 }
 
 TEST(training_data, the_older_form_of_calls_is_refused) {
   constexpr std::string_view chat = R"("messages":[{"role":"user","content":"x"},{"role":"assistant","content":"y")";
-  EXPECT_THAT(refusal(fmt::format("{{{},\"function_call\":{{\"name\":\"f\"}}}}]}}", chat), format_with(plain_template)),
-              testing::HasSubstr("use tool_calls"));
-  EXPECT_THAT(refusal(fmt::format("{{{}}}],\"functions\":[{{\"name\":\"f\"}}]}}", chat), format_with(plain_template)),
-              testing::HasSubstr("use \"tools\""));
+  EXPECT_THAT(
+      refusal_of(fmt::format("{{{},\"function_call\":{{\"name\":\"f\"}}}}]}}", chat), format_with(plain_template)),
+      testing::HasSubstr("use tool_calls"));
+  EXPECT_THAT(
+      refusal_of(fmt::format("{{{}}}],\"functions\":[{{\"name\":\"f\"}}]}}", chat), format_with(plain_template)),
+      testing::HasSubstr("use \"tools\""));
 }
 
 TEST(training_data, long_examples_are_cut_and_counted) {
@@ -247,9 +248,9 @@ TEST(training_data, long_examples_are_cut_and_counted) {
   EXPECT_EQ(data.examples.at(0).rows(), 64);
   const std::string beyond = "{\"prompt\":\"" + longer + "\",\"completion\":\"b\"}";
   data_format format = format_with("");
-  EXPECT_THAT(refusal(beyond, format), testing::EndsWith(": use longer rows (length), or leave the line out"));
+  EXPECT_THAT(refusal_of(beyond, format), testing::EndsWith(": use longer rows (length), or leave the line out"));
   format.context = format.row_length;
-  EXPECT_THAT(refusal(beyond, format), testing::EndsWith("within the first 65 tokens: leave the line out"));
+  EXPECT_THAT(refusal_of(beyond, format), testing::EndsWith("within the first 65 tokens: leave the line out"));
 }
 
 TEST(training_data, turns_beyond_a_row_are_left_out_and_counted) {
@@ -260,7 +261,7 @@ TEST(training_data, turns_beyond_a_row_are_left_out_and_counted) {
   EXPECT_EQ(learned(data.examples[0]), "yes|");
   EXPECT_EQ(data.shortened, 1);
   format.row_length = 19;
-  EXPECT_THAT(refusal(two_questions, format), testing::HasSubstr("d.jsonl:1: nothing to learn within"));
+  EXPECT_THAT(refusal_of(two_questions, format), testing::HasSubstr("d.jsonl:1: nothing to learn within"));
 }
 
 TEST(training_data, a_long_chat_is_written_no_oftener_than_a_row_has_turns) {
@@ -289,7 +290,7 @@ TEST(training_data, a_long_chat_is_written_no_oftener_than_a_row_has_turns) {
     EXPECT_EQ(data.shortened, chat == plain_template ? 1 : 498);
     EXPECT_LT(tokens->encoded, 500u * 24 + 1000) << "the whole chat, and little more";
   }
-  EXPECT_THAT(refusal(chat_of(5001), format_with(plain_template)), testing::HasSubstr("use at most 10000"));
+  EXPECT_THAT(refusal_of(chat_of(5001), format_with(plain_template)), testing::HasSubstr("use at most 10000"));
 }
 
 TEST(training_data, plain_text_is_cut_into_rows_and_every_token_is_a_target_once) {

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/host_port.hpp"
 #include "tests/base/open_files.hpp"
 #include "transport/collective/collective.hpp"
 #include "transport/collective/meeting.hpp"
@@ -46,17 +47,16 @@ auto come(const rank_group& group, const std::string& word) {
   });
 }
 
-std::string port_of(const meeting_place& place) {
-  return place.endpoint().substr(place.endpoint().rfind(':'));
+int port_of(const meeting_place& place) {
+  return split_host_port(place.endpoint()).value().port;
 }
 
 /// A socket that says nothing; none if nobody listens there.
 file_descriptor connected_to(const meeting_place& place) {
-  const std::string endpoint = place.endpoint();
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(endpoint.substr(endpoint.rfind(':') + 1))));
+  address.sin_port = htons(static_cast<std::uint16_t>(port_of(place)));
   file_descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const auto* to = reinterpret_cast<const sockaddr*>(&address);
   return ::connect(socket.number(), to, sizeof address) == 0 ? std::move(socket) : file_descriptor();
@@ -118,7 +118,7 @@ TEST(meeting_place, a_stop_ends_the_waiting_on_both_sides) {
 void expect_that_ranks_meet_at(const std::string& host) {
   meeting_place place("127.0.0.1");
   rank_group group = group_at(place, "g", 1, 2);
-  group.place = host + port_of(place);
+  group.place = host + ":" + std::to_string(port_of(place));
   auto one = come(group, "b");
   EXPECT_EQ(place.exchange_words(group_at(place, "g", 0, 2), "a"), (words{"a", "b"}));
   EXPECT_EQ(one.get(), (words{"a", "b"}));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <zmq.hpp>
 
+#include "base/host_port.hpp"
 #include "tests/transport/zmq/peer.hpp"
 #include "tests/transport/zmq/raw_dealer.hpp"
 #include "transport/zmq/codec.hpp"
@@ -223,10 +224,9 @@ TEST_F(bad_peers, random_multipart_messages_disturb_nothing) {
 }
 
 TEST_F(bad_peers, plain_bytes_on_the_port_disturb_nothing) {
-  const std::string where = listener_->endpoint();
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(std::stoi(where.substr(where.rfind(':') + 1))));
+  address.sin_port = htons(static_cast<std::uint16_t>(split_endpoint(listener_->endpoint()).value().port));
   address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   std::mt19937 random(4);
   for (int i = 0; i < 50; ++i) {

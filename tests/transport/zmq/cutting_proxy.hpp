@@ -13,13 +13,14 @@
 #include <sys/socket.h>
 
 #include "base/file_descriptor.hpp"
+#include "base/host_port.hpp"
 
 namespace troupe {
 
 class cutting_proxy {
  public:
   explicit cutting_proxy(const std::string& target)
-      : target_(address_of(static_cast<std::uint16_t>(std::stoi(target.substr(target.rfind(':') + 1))))) {
+      : target_(address_of(static_cast<std::uint16_t>(split_endpoint(target).value().port))) {
     sockaddr_in any = address_of(0);
     socklen_t size = sizeof any;
     ready_ = ::bind(listener_.number(), reinterpret_cast<sockaddr*>(&any), size) == 0 &&

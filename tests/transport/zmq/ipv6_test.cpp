@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "base/host_port.hpp"
 #include "tests/transport/zmq/peer.hpp"
 
 // The tests' own name server, which libzmq asks as it asks the machine's: six.test has an address of IPv6 alone,
@@ -24,9 +25,9 @@ extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* h
 namespace troupe {
 namespace {
 
+/// As it stands behind a host: ":7700".
 std::string port_of(peer& listener) {
-  const std::string& endpoint = listener->endpoint();
-  return endpoint.substr(endpoint.rfind(':'));
+  return ":" + std::to_string(split_endpoint(listener->endpoint()).value().port);
 }
 
 void expect_answers(const std::string& endpoint) {

@@ -1,8 +1,7 @@
-#include "model/engine/text/channels.hpp"
-
 #include <gtest/gtest.h>
 
 #include "actors/http/chats/reply_reader.hpp"
+#include "model/engine/text/channels.hpp"
 
 namespace troupe::test {
 namespace {
