@@ -33,6 +33,8 @@ void check(const local_training& o) {
   if (o.full && o.model.device != "cpu")
     refuse("--full: adapters alone are trained on GPUs: leave out --device {}", o.model.device);
   const fs::path out(o.out);
+  if (std::error_code ignored; fs::equivalent(out, o.model.model, ignored))
+    refuse("{}: is the folder of the model itself: choose another folder", o.out);
   const bool unfinished = path_exists(out / checkpoint_name);
   if (o.resume && !unfinished) refuse("{}: has no checkpoint to go on from: leave out --resume", o.out);
   if (std::error_code ignored;

@@ -250,7 +250,22 @@ TEST_F(train, refuses_what_it_cannot_read_whole) {
   refused_with({data(), "--schedule", "square"}, "unknown schedule 'square'");
   refused_with({data(), "--resume"}, "has no checkpoint");
   EXPECT_FALSE(fs::exists(path("out")));
-  refused({"train", "--local", model, "--data", data(), "--adapter", model}, "is there already");
+  refused({"train", "--local", model, "--data", data(), "--adapter", path("bad").parent_path().string()},
+          "is there already");
+}
+
+TEST_F(train, never_writes_into_the_folder_of_the_model_itself) {
+  const auto model = readable_model();
+  const std::string before = read_file(model / "model-00001-of-00002.safetensors"),
+                    other = (model / "..").string() + "/readable/.";
+  for (const words& more : {words{"--full", "--out"}, words{"--adapter"}}) {
+    words all{"train", "--local", model.string(), "--data", data(), "--steps", "2", "--force"};
+    all.insert(all.end(), more.begin(), more.end());
+    all.push_back(other);
+    refused(all, "is the folder of the model itself");
+  }
+  EXPECT_EQ(read_file(model / "model-00001-of-00002.safetensors"), before);
+  EXPECT_FALSE(fs::exists(model / "checkpoint.safetensors"));
 }
 
 }  // namespace
