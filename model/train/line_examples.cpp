@@ -6,6 +6,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/chat_messages.hpp"
@@ -131,18 +132,38 @@ std::optional<std::string> behind_mark(const std::string& text) {
   return text.substr(at + answer_mark.size());
 }
 
+/// What a prompt ends with since an answer is to follow; nothing where that shows no text. Of both: behind the mark.
+std::optional<std::string> beginning_of_answer(const std::string& prompt, const std::string& messages_alone) {
+  if (!prompt.starts_with(messages_alone)) return {};
+  std::string beginning = prompt.substr(messages_alone.size());
+  return is_blank(beginning) ? std::nullopt : std::optional(std::move(beginning));
+}
+
+/// Behind the message before it. Where the template closes that otherwise once the answer is there, as Hermes' does
+/// with a tool's, it is behind what begins an answer.
+std::optional<std::string> answer_in(const std::string& written, const std::string& prompt, const chat& marked,
+                                     std::size_t turn, const data_format& format) {
+  if (written.starts_with(prompt)) return written.substr(prompt.size());
+  const auto alone = behind_mark(text_of(marked, turn, false, format));
+  const auto beginning = alone ? beginning_of_answer(prompt, *alone) : std::nullopt;
+  const std::size_t at = beginning ? written.find(*beginning) : written.npos;
+  if (at == written.npos) return {};
+  return written.substr(at + beginning->size());
+}
+
 /// Some templates write the messages before an answer otherwise once the answer is there. Then this is what follows the
-/// prompt behind the message before, if the template goes on from there as the prompt does.
+/// prompt, if the template goes on behind the message before as the prompt does.
 std::string answer_behind_prompt(chat from, std::size_t turn, const data_format& format) {
   if (turn > 0 && from.messages[turn - 1]["content"].is_string())
     from.messages[turn - 1]["content"].get_ref<std::string&>() += answer_mark;
   const auto prompt = behind_mark(text_of(from, turn, true, format));
   const auto written = behind_mark(text_of(from, turn + 1, false, format));
-  if (!prompt || !written || !written->starts_with(*prompt))
+  const auto answer = prompt && written ? answer_in(*written, *prompt, from, turn, format) : std::nullopt;
+  if (!answer)
     refuse(
         "the chat template does not write the answer behind the prompt that serving uses: use lines with "
         "\"prompt\" and \"completion\"");
-  return written->substr(prompt->size());
+  return *answer;
 }
 
 std::vector<token_id> tokens_of(const std::string& text, const data_format& format) {

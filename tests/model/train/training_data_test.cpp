@@ -3,7 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+
 #include "model/engine/text/chat_format.hpp"
+#include "tests/base/places.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 #include "tests/model/train/train_fixture.hpp"
@@ -159,6 +162,41 @@ TEST(training_data, answers_that_do_not_go_on_from_the_prompt_are_refused) {
                                         "<assistant>{{ messages[1].content }}{% endif %}")),
               testing::HasSubstr("behind the prompt that serving uses"))
       << "without its question";
+}
+
+TEST(training_data, answers_are_found_where_the_template_closes_the_message_before_otherwise) {
+  // As Hermes' does with a tool's.
+  const data_format format = format_with(
+      "{% for m in messages %}{% if m.role == 'tool' %}<tool>{{ m.content }}{{ '|' if loop.last else ' |' }}"
+      "{% else %}<{{ m.role }}>{{ m.content }}|{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}");
+  const auto data = read(
+      R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"c"},{"role":"tool","content":"t"},)"
+      R"({"role":"assistant","content":"<assistant>"}]})",
+      format);
+  ASSERT_EQ(data.examples.size(), 2u);
+  EXPECT_EQ(learned(data.examples[0]), "c|");
+  EXPECT_EQ(format.tokens->decode(data.examples[1].tokens, false),
+            "<user>q|<assistant>c|<tool>t|<assistant><assistant>|");
+  EXPECT_EQ(learned(data.examples[1]), "<assistant>|");
+}
+
+TEST(training_data, dialogues_with_tools_are_learned_in_the_template_of_hermes) {
+  const auto file = test::shared_data / "chat_templates" / "templates.json";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "absent: " << file;
+  const auto all = nlohmann::json::parse(test::read_file(file));
+  data_format format = format_with(all["NousResearch-Hermes-3-Llama-3.1-8B-tool_use"].get<std::string>());
+  format.row_length = format.context = 4096;
+  const auto data = read(
+      R"({"messages":[{"role":"user","content":"Weather in Rome?"},{"role":"assistant","content":null,"tool_calls":)"
+      R"([{"type":"function","function":{"name":"get","arguments":"{\"city\":\"Rome\"}"}}]},)"
+      R"({"role":"tool","content":"sun"},{"role":"assistant","content":"It is sunny."}],"tools":[{"type":"function",)"
+      R"("function":{"name":"get","description":"d","parameters":{"type":"object","properties":{"city":)"
+      R"({"type":"string","description":"c"}}}}}]})",
+      format);
+  ASSERT_EQ(data.examples.size(), 2u);
+  EXPECT_THAT(learned(data.examples[0]), testing::StartsWith("<tool_call>\n{\"name\": \"get\""));
+  EXPECT_EQ(learned(data.examples[1]), "It is sunny.<|im_end|>\n");
 }
 
 TEST(training_data, completions_are_learned_with_their_end) {
