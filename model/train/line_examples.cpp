@@ -89,6 +89,16 @@ bool take_weight(ordered_json& message) {
   return learned;
 }
 
+/// Serving passes on what a client sends; but what an answer of the model had cut short is nothing to learn.
+void check_arguments(const ordered_json& messages) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (!messages[i].contains("tool_calls")) continue;
+    for (const ordered_json& call : messages[i]["tool_calls"])
+      if (!call["function"]["arguments"].is_object())
+        refuse("messages[{}].tool_calls: the arguments of a call should be a JSON object", i);
+  }
+}
+
 struct chat {
   ordered_json messages = ordered_json::array();
   ordered_json tools;
@@ -110,6 +120,7 @@ chat read_chat(const ordered_json& line) {
     read.messages.push_back(std::move(message));
   }
   prepare_messages(read.messages);
+  check_arguments(read.messages);
   if (read.learned.empty())
     refuse("no message is to be learned: answers have the role \"assistant\", and no weight of 0");
   if (const auto tools = line.find("tools"); tools != line.end()) read.tools = *tools;
@@ -121,6 +132,16 @@ std::string text_of(const chat& from, std::size_t count, bool prompt, const data
   ordered_json messages = ordered_json::array();
   for (std::size_t i = 0; i < count; ++i) messages.push_back(from.messages[i]);
   return format.chat->render(messages, from.tools, prompt, ordered_json::object());
+}
+
+/// Whether a turn is written otherwise than it would be without its calls, or could not be written without them.
+bool writes_calls(chat from, std::size_t turn, const std::string& written, const data_format& format) {
+  if (from.messages[turn].erase("tool_calls") == 0) return true;
+  try {
+    return text_of(from, turn + 1, false, format) != written;
+  } catch (const input_error&) {
+    return true;
+  }
 }
 
 /// Stands behind the message before an answer, to find what is written from there on.
@@ -184,6 +205,11 @@ std::optional<written_turn> write_turn(const chat& from, std::size_t turn, const
   const auto before = tokens_of(prompt, format);
   if (before.size() > static_cast<std::size_t>(format.row_length + 1)) return {};
   const std::string written = turn + 1 == from.messages.size() ? all : text_of(from, turn + 1, false, format);
+  if (!writes_calls(from, turn, written, format))
+    refuse(
+        "messages[{}]: the chat template does not write its tool_calls, so they cannot be learned: leave the line out, "
+        "or write it as \"prompt\" and \"completion\"",
+        turn);
   const bool goes_on = written.starts_with(prompt);
   auto tokens = tokens_of(goes_on ? written : prompt + answer_behind_prompt(from, turn, format), format);
   const std::size_t first = shared_beginning(before, tokens);

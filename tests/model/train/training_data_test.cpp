@@ -3,6 +3,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
 #include <nlohmann/json.hpp>
 
 #include "model/engine/text/chat_format.hpp"
@@ -197,6 +199,24 @@ TEST(training_data, dialogues_with_tools_are_learned_in_the_template_of_hermes) 
   ASSERT_EQ(data.examples.size(), 2u);
   EXPECT_THAT(learned(data.examples[0]), testing::StartsWith("<tool_call>\n{\"name\": \"get\""));
   EXPECT_EQ(learned(data.examples[1]), "It is sunny.<|im_end|>\n");
+}
+
+constexpr const char* weather_call =
+    R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":)"
+    R"([{"function":{"name":"f","arguments":"ARGUMENTS"}}]}]})";
+
+TEST(training_data, calls_that_the_template_does_not_write_are_refused) {
+  const std::string line = std::regex_replace(weather_call, std::regex("ARGUMENTS"), "{}");
+  EXPECT_THAT(refusal(line, format_with(plain_template)),
+              testing::HasSubstr("d.jsonl:1: messages[1]: the chat template does not write its tool_calls"));
+  EXPECT_EQ(refusal(line, format_with(moving_template)), "");
+}
+
+TEST(training_data, arguments_of_calls_that_are_no_object_are_refused) {
+  for (const char* bad : {"{bad", "[1]", "7"})
+    EXPECT_THAT(refusal(std::regex_replace(weather_call, std::regex("ARGUMENTS"), bad), format_with(moving_template)),
+                testing::HasSubstr("messages[1].tool_calls: the arguments of a call should be a JSON object"))
+        << bad;
 }
 
 TEST(training_data, completions_are_learned_with_their_end) {
