@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
@@ -144,6 +145,28 @@ bool writes_calls(chat from, std::size_t turn, const std::string& written, const
   }
 }
 
+/// Whether the template writes all that was said before the last answer: many know no system message, or no tool's.
+/// Each message is marked, and its mark looked for.
+bool writes_messages(chat from, const data_format& format) {
+  constexpr std::string_view mark = "[end of message ";
+  std::size_t marked = 0;
+  for (std::size_t i = 0; i < from.learned.back(); ++i) {
+    ordered_json& message = from.messages[i];
+    if (message["role"] == "assistant" || message["content"] == "") continue;
+    message["content"].get_ref<std::string&>() += fmt::format("{}{}]", mark, i);
+    ++marked;
+  }
+  std::set<std::string_view> seen;
+  try {
+    const std::string text = text_of(from, from.learned.back(), true, format);
+    for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + 1))
+      seen.insert(std::string_view(text).substr(at, text.find(']', at) - at));
+    return seen.size() >= marked;
+  } catch (const input_error&) {
+    return true;  // the messages themselves were written
+  }
+}
+
 /// Stands behind the message before an answer, to find what is written from there on.
 constexpr std::string_view answer_mark = "[the answer follows]";
 
@@ -238,6 +261,7 @@ line_examples chat_examples(const ordered_json& line, const data_format& format)
     add_to(singles, with_learned(std::move(turn->tokens), turn->first_learned), format);
   }
   singles.shortened += static_cast<std::int64_t>(from.learned.size() - turns);
+  singles.unwritten = one.unwritten = writes_messages(from, format) ? 0 : 1;
   if (!consistent) return singles;
   add_to(one, std::move(together), format);
   return one;
@@ -268,9 +292,7 @@ line_examples examples_of_line(std::string_view text, const data_format& format)
     add_to(made, text_example(line, format), format);
   else
     refuse("has neither \"messages\" nor \"prompt\" and \"completion\" nor \"text\"{}", but_keys_of(line));
-  if (made.examples.empty())
-    refuse("nothing to learn within the first {} tokens: {}leave the line out", format.row_length + 1,
-           format.row_length < format.context ? "use longer rows (length), or " : "");
+  if (made.examples.empty() && made.shortened == 0) refuse("has nothing to learn: leave the line out");
   return made;
 }
 

@@ -197,6 +197,7 @@ TEST(training_data, dialogues_with_tools_are_learned_in_the_template_of_hermes) 
       R"({"type":"string","description":"c"}}}}}]})",
       format);
   ASSERT_EQ(data.examples.size(), 2u);
+  EXPECT_EQ(data.losses.unwritten, 0);
   EXPECT_THAT(learned(data.examples[0]), testing::StartsWith("<tool_call>\n{\"name\": \"get\""));
   EXPECT_EQ(learned(data.examples[1]), "It is sunny.<|im_end|>\n");
 }
@@ -217,6 +218,20 @@ TEST(training_data, arguments_of_calls_that_are_no_object_are_refused) {
     EXPECT_THAT(refusal(std::regex_replace(weather_call, std::regex("ARGUMENTS"), bad), format_with(moving_template)),
                 testing::HasSubstr("messages[1].tool_calls: the arguments of a call should be a JSON object"))
         << bad;
+}
+
+TEST(training_data, messages_that_the_template_does_not_write_are_counted) {
+  const auto line = [](const std::string& system) {
+    return R"({"messages":[{"role":"system","content":")" + system +
+           R"("},{"role":"user","content":"hi"},{"role":"assistant","content":"yes"}]})" + "\n";
+  };
+  constexpr std::string_view of_two =
+      "{% for m in messages %}{% if m.role != 'system' %}<{{ m.role }}>{{ m.content }}|{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}";
+  const std::string lines = line("be") + line("") + two_questions;
+  EXPECT_EQ(read(lines, format_with(of_two)).losses.unwritten, 1);
+  EXPECT_EQ(read(lines, format_with(plain_template)).losses.unwritten, 0);
+  EXPECT_EQ(read(line("be"), format_with(moving_template)).losses.unwritten, 0) << "before the answer it is there";
 }
 
 TEST(training_data, completions_are_learned_with_their_end) {
@@ -301,13 +316,16 @@ TEST(training_data, the_older_form_of_calls_is_refused) {
 TEST(training_data, long_examples_are_cut_and_counted) {
   const std::string longer(100, 'x');
   const auto data = read("{\"prompt\":\"a\",\"completion\":\"" + longer + "\"}", format_with(""));
-  EXPECT_EQ(data.shortened, 1);
+  EXPECT_EQ(data.losses.shortened, 1);
   EXPECT_EQ(data.examples.at(0).rows(), 64);
   const std::string beyond = "{\"prompt\":\"" + longer + "\",\"completion\":\"b\"}";
   data_format format = format_with("");
-  EXPECT_THAT(refusal(beyond, format), testing::EndsWith(": use longer rows (length), or leave the line out"));
+  EXPECT_THAT(refusal(beyond, format), testing::EndsWith("beyond 64 tokens in all examples: use longer rows (length)"));
   format.context = format.row_length;
-  EXPECT_THAT(refusal(beyond, format), testing::EndsWith("within the first 65 tokens: leave the line out"));
+  EXPECT_THAT(refusal(beyond, format), testing::EndsWith("beyond 64 tokens in all examples: give shorter ones"));
+  const auto others = read(beyond + "\n{\"prompt\":\"a\",\"completion\":\"b\"}", format);
+  EXPECT_EQ(others.examples.size(), 1u);
+  EXPECT_EQ(others.losses.shortened, 1) << "one is left out";
 }
 
 TEST(training_data, turns_beyond_a_row_are_left_out_and_counted) {
@@ -316,9 +334,9 @@ TEST(training_data, turns_beyond_a_row_are_left_out_and_counted) {
   const auto data = read(two_questions, format);
   ASSERT_EQ(data.examples.size(), 1u);
   EXPECT_EQ(learned(data.examples[0]), "yes|");
-  EXPECT_EQ(data.shortened, 1);
+  EXPECT_EQ(data.losses.shortened, 1);
   format.row_length = 19;
-  EXPECT_THAT(refusal(two_questions, format), testing::HasSubstr("d.jsonl:1: nothing to learn within"));
+  EXPECT_THAT(refusal(two_questions, format), testing::HasSubstr("beyond 19 tokens"));
 }
 
 TEST(training_data, a_long_chat_is_written_no_oftener_than_a_row_has_turns) {
@@ -344,7 +362,7 @@ TEST(training_data, a_long_chat_is_written_no_oftener_than_a_row_has_turns) {
     tokens->encoded = 0;
     const auto data = read(chat_of(500), format);
     EXPECT_EQ(data.examples.size(), chat == plain_template ? 1u : 3u);
-    EXPECT_EQ(data.shortened, chat == plain_template ? 1 : 498);
+    EXPECT_EQ(data.losses.shortened, chat == plain_template ? 1 : 498);
     EXPECT_LT(tokens->encoded, 500u * 24 + 1000) << "the whole chat, and little more";
   }
   EXPECT_THAT(refusal(chat_of(5001), format_with(plain_template)), testing::HasSubstr("use at most 10000"));
@@ -381,7 +399,7 @@ TEST(training_data, a_summary_says_what_the_examples_come_to) {
   const auto summary = summarize_training_data(file, format);
   EXPECT_EQ(summary.examples, static_cast<std::int64_t>(data.examples.size()));
   EXPECT_EQ(summary.learned_tokens, data.learned_tokens());
-  EXPECT_EQ(summary.shortened, 1);
+  EXPECT_EQ(summary.losses.shortened, 1);
   EXPECT_EQ(summary.fingerprint, data.fingerprint);
   EXPECT_NE(test::refusal([&] { summarize_training_data(folder.write("e.jsonl", "\n"), format); }), "");
 }
