@@ -126,8 +126,9 @@ std::string jobs_state::events(const job_info& job, const command_fields& from) 
   }
   if (before > 0) std::reverse(list.begin(), list.end());
   const bool has_older = before > 0 && !list.empty() && !parts_.book->events_before(id, list[0]["number"], 1).empty();
-  return dump(
-      {{"job", job_json(job, parts_.board->fine_tunes())}, {"events", std::move(list)}, {"has_older", has_older}});
+  return dump({{"job", job_json(job, parts_.board->fine_tunes(), *parts_.book)},
+               {"events", std::move(list)},
+               {"has_older", has_older}});
 }
 
 /// Outputs in order, as texts: what is written into a file is exactly what was recorded.

@@ -401,6 +401,7 @@ TEST_F(jobs, of_training_that_are_over_tell_their_last_loss) {
   EXPECT_EQ(told["loss"], 2.5);
   EXPECT_EQ(told["validation_loss"], 2.75);
   EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["step"], 8);
+  EXPECT_EQ(now.get("job.events", {{"id", "tune"}})["job"]["validation_loss"], 2.75) << "to whoever follows it";
 }
 
 /// Nobody has posted on the board yet how far they are.
