@@ -380,6 +380,17 @@ TEST_F(shelf, knows_its_versions_after_a_restart) {
   EXPECT_TRUE(without.snapshot().names.contains("pricing@2")) << "the folder has other contents now";
 }
 
+TEST_F(shelf, rolls_back_to_no_version_whose_files_are_gone) {
+  adapter_shelf before(options(), {});
+  const auto first = before.publish("pricing", source("pricing"));
+  const auto second = before.publish("pricing", source("pricing", 8));
+  fs::remove_all(folder_.path() / "store" / first.spec.sha256);
+  adapter_shelf after(options(), before.take_changes());
+  EXPECT_THAT(refusal([&] { after.rollback("pricing", {}); }), HasSubstr("no earlier version of it is ready"));
+  EXPECT_THAT(refusal([&] { after.rollback("pricing", 1); }), HasSubstr("pricing@1: is missing"));
+  EXPECT_EQ(after.snapshot().names.at("pricing"), second.version);
+}
+
 TEST_F(shelf, keeps_its_versions_under_another_quantization) {
   adapter_shelf before(options(), {});
   const auto version = before.publish("pricing", source("pricing")).version;
