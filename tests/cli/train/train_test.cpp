@@ -221,6 +221,13 @@ TEST_F(train, refuses_flags_that_mean_nothing_for_what_is_trained) {
     all.insert(all.end(), more.begin(), more.end());
     refused(all, more.front() + " is for an adapter");
   }
+  for (const words& more :
+       {words{"--rank", "4"}, words{"--alpha", "4"}, words{"--rslora"}, words{"--targets", "q_proj"},
+        words{"--rank-of", "q_proj=4"}, words{"--alpha-of", "q_proj=4"}}) {
+    words all = arguments(model, "out", {"--init", (golden / "llama" / "adapter").string()});
+    all.insert(all.end(), more.begin(), more.end());
+    refused(all, more.front() + " is that of the adapter of --init");
+  }
   for (const std::string& folder : {path("out").string(), other}) EXPECT_FALSE(fs::exists(folder));
 }
 
