@@ -195,7 +195,7 @@ TEST_F(train, goes_on_only_from_the_adapter_that_it_started_from) {
   ASSERT_EQ(run(arguments(model, "other", {"--steps", "2", "--init", first})).code, 0);
   ASSERT_EQ(run(arguments(model, "out", {"--steps", "2", "--init", first, "--keep-checkpoint"})).code, 0);
   refused(arguments(model, "out", {"--steps", "2", "--init", path("other").string(), "--resume"}),
-          "of a run with other data or options");
+          "of a run with other data or options (the adapter of --init): use");
   EXPECT_EQ(run(arguments(model, "out", {"--steps", "2", "--init", first, "--resume"})).code, 0);
 }
 

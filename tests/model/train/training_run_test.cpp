@@ -205,11 +205,14 @@ TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   training_options other = usual;
   other.rate = 2e-2;
   adapter_run second("llama", 1, other, data);
-  EXPECT_THROW(second.run.load(folder.path() / "c.safetensors"), input_error);
+  EXPECT_THAT([&] { second.run.load(folder.path() / "c.safetensors"); },
+              ThrowsMessage<input_error>(HasSubstr(fmt::format(
+                  "options (schedule, rate and warm-up cosine {} 0 0, here cosine 0.02 0 0): use", usual.rate))));
   training_options of_another = usual;
   of_another.subject = identity_of({}, 8);
   adapter_run third("llama", 1, of_another, data);
-  EXPECT_THROW(third.run.load(folder.path() / "c.safetensors"), input_error);
+  EXPECT_THAT([&] { third.run.load(folder.path() / "c.safetensors"); },
+              ThrowsMessage<input_error>(HasSubstr("options (the base): use")));
   std::ofstream(folder.path() / "broken.safetensors") << "{}";
   EXPECT_THROW(first.run.load(folder.path() / "broken.safetensors"), input_error);
   EXPECT_EQ(first.run.done(), 1);
