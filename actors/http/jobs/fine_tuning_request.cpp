@@ -75,12 +75,14 @@ std::string file_name(const api_call& call, const std::string& id, const char* f
   return file.filename.empty() ? "data.jsonl" : file.filename.substr(file.filename.rfind('/') + 1);
 }
 
-std::string name_of_adapter(const request_fields& body, const std::string& id) {
+std::string name_of_adapter(const api_call& call, const request_fields& body, const std::string& id) {
   const std::string suffix = body.text("suffix").value_or("");
   if (suffix.empty()) return "ft" + id.substr(id.find('-'));  // the whole id: names are kept for ever
   if (!is_adapter_name(suffix))
     refuse_field("suffix",
                  "suffix should be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit");
+  if (call.context->served.is_base(suffix))
+    refuse_field("suffix", "suffix is the base's name: the adapter needs another");
   return suffix;
 }
 
@@ -129,7 +131,7 @@ void add_own_fields(json& options, const request_fields& body) {
 json options_of(const api_call& call, const request_fields& body, const std::string& id) {
   const hyperparameters chosen = hyperparameters_of(body);
   const std::int64_t batch = chosen.batch.value_or(usual_batch_size), trainers = trainers_of(body, batch);
-  json options{{"adapter", name_of_adapter(body, id)},
+  json options{{"adapter", name_of_adapter(call, body, id)},
                {"data", file_name(call, body.required_text("training_file"), "training_file")},
                {"epochs", chosen.epochs.value_or(usual_epochs)},
                {"batch", batch / trainers},
@@ -161,7 +163,7 @@ asked_fine_tune read_fine_tune(const api_call& call) {
   if (const json* wanted = from.list("integrations"); wanted && !wanted->empty())
     refuse_field("integrations", "integrations are not offered", "unsupported_value");
   const std::string id = "ftjob-" + random_hex(24);
-  json record{{"training_file", from.required_text("training_file")}};
+  json record{{"model", call.context->served.model}, {"training_file", from.required_text("training_file")}};
   json order{{"id", id}, {"tenant", call.key.name}, {"options", options_of(call, from, id)}};
   order["data_file"] = record["training_file"];
   if (const auto file = from.text("validation_file")) order["validation_file"] = record["validation_file"] = *file;

@@ -221,6 +221,11 @@ TEST_F(jobs, tell_the_training_desk_once_what_is_left_to_train_and_of_every_chan
   now.wait("job-1");  // a timer ran
   EXPECT_EQ(now.get("job.cancel", {{"id", "tune"}})["state"], "cancelled");
   EXPECT_EQ(now.training().take<job_changed>().state, job_state::cancelled);
+  const auto events = [&] { return now.get("job.events", {{"id", "tune"}})["events"]; };
+  EXPECT_EQ(events().back()["data"]["text"], "cancelled");
+  const std::size_t told = events().size();
+  (void)now.get("job.cancel", {{"id", "tune"}});
+  EXPECT_EQ(events().size(), told) << "it was over already";
   EXPECT_EQ(now.training().count<begin_training>(), 0u);
 }
 

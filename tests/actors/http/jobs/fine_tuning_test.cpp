@@ -109,6 +109,20 @@ TEST_F(fine_tuning, the_adapter_is_made_as_the_client_wants_it) {
   (void)made.get();
 }
 
+TEST_F(fine_tuning, a_job_names_the_base_that_it_was_made_for) {
+  json body{{"model", "letters"}, {"training_file", upload_data("{\"text\":\"abc\"}\n")}};
+  auto made = post("/v1/fine_tuning/jobs", body);
+  training_.take<command_call>().answer({"{}"});
+  auto asked = jobs_.take<command_call>();
+  const std::string id = json::parse(asked.command.arguments)["id"];
+  asked.answer({job(id, "queued")});
+  EXPECT_EQ(made.get().parsed()["model"], "letters");
+  job_records(folder_.path() / "state" / "files").keep(id, R"({"model":"earlier","training_file":"file-1"})");
+  auto again = ask("GET", "/v1/fine_tuning/jobs/" + id);
+  jobs_.take<command_call>().answer({job(id, "queued")});
+  EXPECT_EQ(again.get().parsed()["model"], "earlier");
+}
+
 TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   const std::string file = upload_data("{\"text\":\"abc\"}\n");
   const auto refused = [&](const char* key, const json& value, int status) {
@@ -119,6 +133,7 @@ TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   EXPECT_EQ(refused("model", "gpt-4o", 404), "model");
   EXPECT_EQ(refused("training_file", "file-none", 404), "training_file");
   EXPECT_EQ(refused("suffix", "no good name", 400), "suffix");
+  EXPECT_EQ(refused("suffix", "letters", 400), "suffix") << "it is the base's";
   EXPECT_EQ(refused("method", {{"type", "dpo"}}, 400), "method");
   EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 0}}, 400), "n_epochs");
   EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 1}, {"rank", 4}}, 400), "rank") << "it stands elsewhere";
