@@ -157,13 +157,16 @@ void refuse_twice(const std::vector<adapter_part>& sorted, const std::string& wh
 }
 
 tensor_set open_tensors(const std::filesystem::path& folder) {
-  const auto path = folder / adapter_weights_name;
-  if (!path_exists(path) && path_exists(folder / "adapter_model.bin"))
-    refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
-  return open_safetensors(path);
+  check_not_pickled(folder);
+  return open_safetensors(folder / adapter_weights_name);
 }
 
 }  // namespace
+
+void check_not_pickled(const std::filesystem::path& folder) {
+  if (!path_exists(folder / adapter_weights_name) && path_exists(folder / "adapter_model.bin"))
+    refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
+}
 
 adapter_file read_adapter(const std::filesystem::path& folder, const model_config& base) {
   if (std::error_code ignored; std::filesystem::is_regular_file(folder, ignored))

@@ -304,6 +304,9 @@ TEST_F(shelf, refuses_folders_that_cannot_run_with_the_model) {
   const auto broken = source("broken");
   std::ofstream(broken / "adapter_config.json") << "{";
   EXPECT_NE(refusal([&] { shelf.publish("x", broken); }), "");
+  const auto pickled = source("pickled");
+  fs::rename(pickled / "adapter_model.safetensors", pickled / "adapter_model.bin");
+  EXPECT_THAT(refusal([&] { shelf.publish("x", pickled); }), HasSubstr("has pickled weights only"));
   for (const char* name : {"a/b", "..", "base", "letters", "a@1", ""})
     EXPECT_NE(refusal([&] { shelf.publish(name, source("fine")); }), "") << name;
   for (const auto& each : fs::directory_iterator(folder_.path() / "store"))
