@@ -29,10 +29,23 @@ TEST(training_run, nothing_comes_of_weights_that_overflowed) {
   options.precision = train_precision::exact;
   for (const char* model : {"llama", "mixtral"}) {
     adapter_run f(model, 2, options, data);
+    f.run.step();
     std::ranges::fill(f.lora.parameters().values(), std::numeric_limits<float>::infinity());
     const auto fails = ThrowsMessage<std::runtime_error>(HasSubstr("no number any more at step "));
     EXPECT_THAT([&] { f.run.validate(); }, fails) << model;
     EXPECT_THAT([&] { f.run.step(); }, fails) << model;
+  }
+}
+
+TEST(training_run, a_base_that_predicts_no_numbers_is_not_taken_for_a_high_rate) {
+  const training_data data = counting_data(90, 60);
+  training_options options = quick_options();
+  options.precision = train_precision::exact;
+  for (const bool measured : {true, false}) {
+    adapter_run f("llama", 2, options, data);
+    std::ranges::fill(f.lora.parameters().values(), std::numeric_limits<float>::infinity());
+    EXPECT_THAT([&] { measured ? (void)f.run.validate() : (void)f.run.step(); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("take another base")));
   }
 }
 
