@@ -91,6 +91,7 @@ void refuse_flags(const CLI::App& own, const Flags& flags, const char* why) {
 void check_amounts(const CLI::App& own, const training_options& run) {
   if (own.get_option("--steps")->count() > 0 && run.most_steps < 1)
     refuse("--steps is {}: use 1 or more, or leave it out for --epochs", run.most_steps);
+  if (run.row_length < 2) refuse("--length is {}: use 2 or more", run.row_length);
   if (!(run.rate > 0)) refuse("--lr is {}: use a small positive number", run.rate);
 }
 

@@ -77,6 +77,12 @@ void refuse_kind(const std::string& name, const std::string& where) {
   if (name.find(".base_layer.") != std::string::npos)
     refuse("{}: tensor \"{}\": the head and the embeddings cannot be adapted: leave them out of target_modules", where,
            name);
+  for (const std::string_view whole : {"embed_tokens.weight", "wte.weight", "lm_head.weight"})
+    if (name.ends_with(whole))
+      refuse(
+          "{}: tensor \"{}\": the head and the embeddings stay those of the base: save the adapter with "
+          "save_embedding_layers=False",
+          where, name);
   for (const std::string_view kind :
        {"lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector", "modules_to_save"})
     if (name.find(kind) != std::string::npos)

@@ -25,6 +25,7 @@ std::size_t shared_beginning(const std::vector<token_id>& a, const std::vector<t
 
 std::string text_field(const ordered_json& line, const char* name) {
   const auto found = line.find(name);
+  if (found != line.end() && found->is_array()) refuse("\"{}\" should be a text: write a chat as \"messages\"", name);
   if (found == line.end() || !found->is_string()) refuse("\"{}\" should be a text", name);
   return found->get<std::string>();
 }

@@ -234,7 +234,8 @@ TEST_F(train, refuses_flags_that_mean_nothing_for_what_is_trained) {
 TEST_F(train, refuses_amounts_by_which_nothing_is_learned) {
   const words order{"train", "--data", data(), "--adapter", path("out").string()};
   for (const words& where : {words{"--local", readable_model().string()}, words{}})
-    for (const auto& [flag, value] : {std::pair("--steps", "0"), std::pair("--steps", "-3"), std::pair("--lr", "0")}) {
+    for (const auto& [flag, value] :
+         {std::pair("--steps", "0"), std::pair("--steps", "-3"), std::pair("--lr", "0"), std::pair("--length", "1")}) {
       words all = order;
       all.insert(all.end(), where.begin(), where.end());
       all.insert(all.end(), {flag, value});
@@ -252,6 +253,7 @@ TEST_F(train, refuses_what_it_cannot_read_whole) {
   };
   refused_with({bad}, "bad.jsonl:2: ");
   refused_with({data(), "--rank", "0"}, "rank is 0");
+  refused_with({data(), "--alpha-of", "q_proj=0"}, "alpha is 0");
   refused_with({data(), "--targets", "c_attn"}, "\"c_attn\" fits no linear layer");
   refused_with({data(), "--rank-of", "zz=4"}, "\"zz\" fits no layer");
   refused_with({data(), "--schedule", "square"}, "unknown schedule 'square'");

@@ -258,6 +258,8 @@ TEST(training_data, bad_lines_are_reported_by_number) {
   EXPECT_THAT(refusal(good + good.substr(0, 12), format_with("")), testing::HasSubstr("d.jsonl:2: "));
   EXPECT_THAT(refusal(good + "{\"input\":1,\"output\":2}", format_with("")),
               testing::EndsWith("nor \"text\", but \"input\", \"output\""));
+  EXPECT_THAT(refusal(R"({"prompt":[{"role":"user","content":"a"}],"completion":"b"})", format_with("")),
+              testing::HasSubstr("write a chat as \"messages\""));
   EXPECT_THAT(refusal("{\"text\":\"a\"},", format_with("")),
               testing::HasSubstr("d.jsonl:1: the line: is no valid JSON: parse error at column 13: "));
   EXPECT_THAT(refusal("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", format_with(plain_template)),
