@@ -68,6 +68,7 @@ incoming_adapter::~incoming_adapter() {
 }
 
 std::string incoming_adapter::copy_from(const fs::path& folder) const {
+  check_not_pickled(folder);
   sha256 digest;
   for (const std::string_view name : adapter_file_names) {
     std::error_code fault;

@@ -213,7 +213,7 @@ adapter_entry adapter_shelf::find_or_publish(const std::string& name) {
 }
 
 adapter_entry adapter_shelf::rollback(const std::string& name, std::optional<std::uint32_t> ordinal) {
-  return value_of(catalogue_.rollback(name, ordinal));
+  return value_of(catalogue_.rollback(name, ordinal, [this](auto version) { return details_.contains(version); }));
 }
 
 std::vector<adapter_entry> adapter_shelf::unload(const std::string& text) {

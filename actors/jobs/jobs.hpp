@@ -67,7 +67,7 @@ class jobs_state {
   std::string create(const command_fields& from);
   std::string add_lines(const command_fields& from);
   std::string seal(const std::string& id);
-  std::string cancel(const std::string& id);
+  std::string cancel(const job_info& asked);
   std::string forget(const job_info& job);
   std::string outputs(const job_info& job, const command_fields& from) const;
   std::string list(const job_query& which, bool with_options) const;

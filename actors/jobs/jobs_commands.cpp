@@ -56,7 +56,7 @@ std::string jobs_state::carry_out(const client_command& command) {
   if (command.name == "job.pause") return tell_of_change(value_of(parts_.book->pause(id)));
   if (command.name == "job.resume") return tell_of_change(value_of(parts_.book->resume(id)));
   if (command.name == "job.seal") return seal(id);
-  if (command.name == "job.cancel") return cancel(id);
+  if (command.name == "job.cancel") return cancel(job);
   if (command.name == "job.forget") return forget(job);
   refuse("{}: is no command: job.create, lines, seal, outputs, events, pause, resume, cancel, forget, list and get are",
          command.name);
@@ -87,9 +87,12 @@ std::string jobs_state::seal(const std::string& id) {
   return dump(job_json(job));
 }
 
-std::string jobs_state::cancel(const std::string& id) {
+std::string jobs_state::cancel(const job_info& asked) {
+  const std::string& id = asked.spec.id;
   record();
   const job_info job = value_of(parts_.book->cancel(id));  // throws if the disk fails; then the job goes on
+  if (job.spec.kind != "batch" && !is_finished(asked.state))
+    (void)parts_.book->append_event(id, "message", dump({{"level", "info"}, {"text", "cancelled"}}));
   drop_lines_of(id);
   std::erase_if(outputs_, [&](const output& each) {
     if (each.job == id) output_bytes_ -= each.text.size();
@@ -126,8 +129,9 @@ std::string jobs_state::events(const job_info& job, const command_fields& from) 
   }
   if (before > 0) std::reverse(list.begin(), list.end());
   const bool has_older = before > 0 && !list.empty() && !parts_.book->events_before(id, list[0]["number"], 1).empty();
-  return dump(
-      {{"job", job_json(job, parts_.board->fine_tunes())}, {"events", std::move(list)}, {"has_older", has_older}});
+  return dump({{"job", job_json(job, parts_.board->fine_tunes(), *parts_.book)},
+               {"events", std::move(list)},
+               {"has_older", has_older}});
 }
 
 /// Outputs in order, as texts: what is written into a file is exactly what was recorded.

@@ -10,8 +10,12 @@ namespace troupe {
 namespace {
 
 std::string accepted_text(const training_intake::summary& found) {
-  const std::string cut = found.shortened > 0 ? fmt::format(", {} shortened", found.shortened) : "";
-  return fmt::format("accepted: {} examples, {} tokens to learn{}", found.examples, found.learned_tokens, cut);
+  std::string text = fmt::format("accepted: {} examples, {} tokens to learn", found.examples, found.learned_tokens);
+  if (const auto cut = found.losses.shortened; cut > 0)
+    text += fmt::format(", {} longer than a row and cut or left out", cut);
+  if (const auto unwritten = found.losses.unwritten; unwritten > 0)
+    text += fmt::format(", {} with messages that the chat template does not write", unwritten);
+  return text;
 }
 
 }  // namespace
@@ -137,7 +141,8 @@ void training_desk_state::take_in(const job_info& made, const training_spec& spe
                                  {"state", name_of(made.state)},
                                  {"examples", found.examples},
                                  {"learned_tokens", found.learned_tokens},
-                                 {"shortened", found.shortened},
+                                 {"shortened", found.losses.shortened},
+                                 {"unwritten", found.losses.unwritten},
                                  {"trainers", queue_.trainers()}});
   answer_create(made.spec.id, {text});
   assign();

@@ -8,7 +8,6 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
-#include "model/train/training_data.hpp"
 
 namespace troupe {
 namespace {
@@ -157,7 +156,7 @@ void training_intake::read(const std::string& job, const std::string& file, cons
     const training_summary found = summarize_training_data(path, data_format_of(options_.model, config, length));
     into.examples = found.examples;
     into.learned_tokens = found.learned_tokens;
-    into.shortened = found.shortened;
+    into.losses = found.losses;
     into.reading = found.fingerprint;
   } catch (const input_error& error) {
     throw input_error(with_shown_path(error.what(), path.string(), shown));

@@ -14,6 +14,7 @@
 #include "actors/requests/prompting.hpp"
 #include "actors/training/training_spec.hpp"
 #include "base/clock.hpp"
+#include "model/train/training_data.hpp"
 
 namespace troupe {
 
@@ -30,7 +31,8 @@ class training_intake {
   /// What reading a job's data has shown.
   struct summary {
     std::vector<training_file> files;
-    std::int64_t examples = 0, learned_tokens = 0, shortened = 0;
+    std::int64_t examples = 0, learned_tokens = 0;
+    data_losses losses;
     std::uint64_t reading = 0;  ///< fingerprint of all data as it was read (reading_of)
   };
 

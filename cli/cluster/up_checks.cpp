@@ -16,13 +16,15 @@
 #include "cluster/launch/machine.hpp"
 #include "cluster/launch/up_lock.hpp"
 #include "model/arch/device.hpp"
+#include "model/arch/loaded_model.hpp"
+#include "model/lora/adapter_file.hpp"
 
 namespace troupe {
 namespace {
 
-/// If the head runs on this machine: each adapter to preload must be a folder, or a version in the journal, which is
-/// where the head will look.
-void check_preload(const cluster_config& config) {
+/// If the head runs on this machine: each adapter to preload must be a folder with an adapter for the model, or a
+/// version in the journal, which is where the head will look.
+void check_preload(const cluster_config& config, const model_config& model) {
   adapter_catalogue::options known;
   known.base_name = config.model.name;
   std::optional<adapter_catalogue> saved;
@@ -33,6 +35,7 @@ void check_preload(const cluster_config& config) {
         refuse_at(config, "adapters.preload", "{}", problem->text);
       if (!is_folder(folder))
         refuse_at(config, "adapters.preload", "adapter {}: there is no folder {}", adapter, folder.string());
+      (void)read_adapter(folder, model);
       continue;
     }
     const journal::options book = journal_options_of(config);
@@ -108,7 +111,7 @@ void check_site(const cluster_config& config) {
   const node_site site = make_site(config, config.head().name);
   const supervisor_parts planned = supervisor_of(site, 0);
   (void)bus_options_of(site);  // the keys
-  if (is_this_machine(config.head().host)) check_preload(config);
+  if (is_this_machine(config.head().host)) check_preload(config, site.model->config);
   for (const node_config& node : config.nodes)
     if (node.autostart && is_this_machine(node.host)) check_device(config, node);
   const auto placed = place(offers_of(config), planned.shape, planned.wanted);

@@ -1,4 +1,6 @@
 #include <algorithm>
+#include <cmath>
+#include <stdexcept>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -21,6 +23,9 @@ int eval(const eval_options& options) {
   const mapped_file text(options.text);
   runtime run(options.model);
   const evaluation result = evaluate_text(run, *load_tokenizer(options.model.model), text, "evaluating");
+  if (!std::isfinite(result.nll))
+    throw std::runtime_error(
+        fmt::format("{}: predicts no numbers: it has weights that are none (NaN or infinite)", options.model.model));
   if (options.json)
     print_json(
         nlohmann::ordered_json{{"tokens", result.tokens}, {"nll", result.nll}, {"perplexity", result.perplexity()}});

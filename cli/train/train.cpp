@@ -76,6 +76,7 @@ constexpr std::array local_flags{"--init",  "--full", "--fresh", "--out",  "--re
                                  "--force", "--log",  "--quant", "--keep", "--threads", "--device"};
 constexpr std::array cluster_flags{"--follow", "--connect", "--key", "--best", "--trainers"};
 constexpr std::array full_flags{"--fresh", "--out"};
+constexpr std::array init_flags{"--rank", "--alpha", "--rslora", "--targets", "--rank-of", "--alpha-of"};
 constexpr std::array adapter_flags{"--adapter", "--init",    "--rank",     "--alpha", "--rslora", "--dropout",
                                    "--targets", "--rank-of", "--alpha-of", "--quant", "--keep"};
 
@@ -90,6 +91,7 @@ void refuse_flags(const CLI::App& own, const Flags& flags, const char* why) {
 void check_amounts(const CLI::App& own, const training_options& run) {
   if (own.get_option("--steps")->count() > 0 && run.most_steps < 1)
     refuse("--steps is {}: use 1 or more, or leave it out for --epochs", run.most_steps);
+  if (run.row_length < 2) refuse("--length is {}: use 2 or more", run.row_length);
   if (!(run.rate > 0)) refuse("--lr is {}: use a small positive number", run.rate);
 }
 
@@ -97,6 +99,7 @@ void check_local_flags(const CLI::App& own, const local_training& local) {
   refuse_flags(own, cluster_flags, "is for a cluster: leave it out, or --local");
   if (local.full) return refuse_flags(own, adapter_flags, "is for an adapter: leave it out, or --full");
   refuse_flags(own, full_flags, "is for --full alone: add that, or leave this out");
+  if (!local.init.empty()) refuse_flags(own, init_flags, "is that of the adapter of --init: leave one of them out");
 }
 
 /// What a cluster is asked for, without the names of the data's files.

@@ -33,6 +33,8 @@ void check(const local_training& o) {
   if (o.full && o.model.device != "cpu")
     refuse("--full: adapters alone are trained on GPUs: leave out --device {}", o.model.device);
   const fs::path out(o.out);
+  if (std::error_code ignored; fs::equivalent(out, o.model.model, ignored))
+    refuse("{}: is the folder of the model itself: choose another folder", o.out);
   const bool unfinished = path_exists(out / checkpoint_name);
   if (o.resume && !unfinished) refuse("{}: has no checkpoint to go on from: leave out --resume", o.out);
   if (std::error_code ignored;
@@ -199,11 +201,16 @@ class local_run {
   std::optional<validation_report> validation_, first_validation_;
 };
 
-void note_shortened(const training_data& data, const data_format& format) {
-  if (data.shortened == 0) return;
-  training_display::note(fmt::format("{} examples are cut to {} tokens, or begin beyond them and are left out{}",
-                                     data.shortened, format.row_length,
-                                     format.row_length < format.context ? ": a longer --length keeps more" : ""));
+void note_losses(const data_losses& losses, const data_format& format) {
+  if (losses.shortened > 0)
+    training_display::note(fmt::format("{} examples are cut to {} tokens, or begin beyond them and are left out{}",
+                                       losses.shortened, format.row_length,
+                                       format.row_length < format.context ? ": a longer --length keeps more" : ""));
+  if (losses.unwritten > 0)
+    training_display::note(fmt::format(
+        "{} examples have messages that the model's chat template does not write, such as a system message: those are "
+        "not learned from",
+        losses.unwritten));
 }
 
 void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
@@ -240,7 +247,7 @@ int train_locally(const local_training& asked) {
   const training_options chosen = run_of(options, *what);
   const data_format format = data_format_of(options.model.model, what->model().config, chosen.row_length);
   const training_data data = read_training_data(options.data, format);
-  note_shortened(data, format);
+  note_losses(data.losses, format);
   std::optional<training_data> validation;
   if (!options.validation.empty()) validation = read_training_data(options.validation, format);
   const interrupt_guard guard;

@@ -185,25 +185,30 @@ const adapter_entry* adapter_catalogue::current(std::string_view name) const {
   return find(reference{name, found->second.pointer.current});
 }
 
-const adapter_entry* adapter_catalogue::ready_before_current(const named& name) const {
+const adapter_entry* adapter_catalogue::ready_before_current(const named& name, const version_test& can_answer) const {
   for (auto each = name.versions.rbegin(); each != name.versions.rend(); ++each) {
     const adapter_entry* entry = find(each->second);
-    if (entry->ordinal < name.pointer.current && entry->state == adapter_state::ready) return entry;
+    if (entry->ordinal < name.pointer.current && entry->state == adapter_state::ready && can_answer(each->second))
+      return entry;
   }
   return nullptr;
 }
 
 result<adapter_entry, catalogue_error> adapter_catalogue::rollback(std::string_view name,
-                                                                   std::optional<std::uint32_t> ordinal) {
+                                                                   std::optional<std::uint32_t> ordinal,
+                                                                   const version_test& can_answer) {
   const auto found = names_.find(name);
   if (found == names_.end()) return error(fault::unknown, "adapter {}: there is none", shown(name));
   named& all = found->second;
-  const adapter_entry* target = ordinal ? find(reference{name, ordinal}) : ready_before_current(all);
+  const adapter_entry* target = ordinal ? find(reference{name, ordinal}) : ready_before_current(all, can_answer);
   if (target == nullptr && ordinal) return error(fault::unknown, "adapter {}@{}: there is none", name, *ordinal);
   if (target == nullptr) return error(fault::not_ready, "adapter {}: no earlier version of it is ready", name);
   if (target->state != adapter_state::ready) {
     return error(fault::not_ready, "adapter {}: is {}", target->full_name(), name_of(target->state));
   }
+  if (!can_answer(target->version))
+    return error(fault::not_ready, "adapter {}: is missing: `troupe adapters list --json` says why",
+                 target->full_name());
   point(all, target->ordinal);
   return *target;
 }

@@ -112,9 +112,12 @@ class adapter_catalogue {
   const adapter_entry* newest(std::string_view name) const { return find(reference{name, {}}); }
   const adapter_entry* find(adapter_version version) const;
 
+  using version_test = std::function<bool(adapter_version)>;
   /// Makes the name point at the newest ready version before the current one, or at the given one. Returns that
-  /// version.
-  result<adapter_entry, catalogue_error> rollback(std::string_view name, std::optional<std::uint32_t> ordinal = {});
+  /// version. `can_answer` is false of a version that is ready but whose files are gone, or do not fit the base.
+  result<adapter_entry, catalogue_error> rollback(
+      std::string_view name, std::optional<std::uint32_t> ordinal = {},
+      const version_test& can_answer = [](adapter_version) { return true; });
   /// Unloads "name" (all versions) or "name@2" (which must not be current): new requests do not find them. Returns
   /// what was unloaded.
   result<std::vector<adapter_version>, catalogue_error> unload(std::string_view text);
@@ -148,7 +151,7 @@ class adapter_catalogue {
   bool is_base(std::string_view text) const { return text == "base" || text == options_.base_name; }
   const adapter_entry* find(const reference& wanted) const;
   const adapter_entry* newest_of(const named& name) const;
-  const adapter_entry* ready_before_current(const named& name) const;
+  const adapter_entry* ready_before_current(const named& name, const version_test& can_answer) const;
   adapter_entry& change(adapter_version version);
   named& change(const std::string& name);
   adapter_entry& set_state(adapter_version version, adapter_state state);

@@ -77,6 +77,12 @@ void refuse_kind(const std::string& name, const std::string& where) {
   if (name.find(".base_layer.") != std::string::npos)
     refuse("{}: tensor \"{}\": the head and the embeddings cannot be adapted: leave them out of target_modules", where,
            name);
+  for (const std::string_view whole : {"embed_tokens.weight", "wte.weight", "lm_head.weight"})
+    if (name.ends_with(whole))
+      refuse(
+          "{}: tensor \"{}\": the head and the embeddings stay those of the base: save the adapter with "
+          "save_embedding_layers=False",
+          where, name);
   for (const std::string_view kind :
        {"lora_embedding_A", "lora_embedding_B", "lora_magnitude_vector", "modules_to_save"})
     if (name.find(kind) != std::string::npos)
@@ -157,13 +163,16 @@ void refuse_twice(const std::vector<adapter_part>& sorted, const std::string& wh
 }
 
 tensor_set open_tensors(const std::filesystem::path& folder) {
-  const auto path = folder / adapter_weights_name;
-  if (!path_exists(path) && path_exists(folder / "adapter_model.bin"))
-    refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
-  return open_safetensors(path);
+  check_not_pickled(folder);
+  return open_safetensors(folder / adapter_weights_name);
 }
 
 }  // namespace
+
+void check_not_pickled(const std::filesystem::path& folder) {
+  if (!path_exists(folder / adapter_weights_name) && path_exists(folder / "adapter_model.bin"))
+    refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
+}
 
 adapter_file read_adapter(const std::filesystem::path& folder, const model_config& base) {
   if (std::error_code ignored; std::filesystem::is_regular_file(folder, ignored))

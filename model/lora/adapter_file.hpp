@@ -26,6 +26,8 @@ struct adapter_part {
 /// PEFT's names of an adapter's two files, and the beginning of each tensor's name.
 inline constexpr std::string_view adapter_config_name = "adapter_config.json";
 inline constexpr std::string_view adapter_weights_name = "adapter_model.safetensors";
+/// Refuses a folder whose weights only pickle can read, with the remedy.
+void check_not_pickled(const std::filesystem::path& folder);
 inline constexpr std::string_view adapter_key_prefix = "base_model.model.";
 inline constexpr std::size_t most_adapter_config_bytes = 16 << 20;
 

@@ -1,6 +1,10 @@
 #include "model/train/checkpoint.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cstring>
+#include <functional>
+#include <map>
 #include <optional>
 
 #include "base/error.hpp"
@@ -48,6 +52,58 @@ const tensor_view& tensor_of(const tensor_set& set, const std::string& name, con
   return *tensor;
 }
 
+/// What a run's identity (training_run) and its subject say, each a name with values behind it. Digests say nothing to
+/// people but that they differ.
+struct named_values {
+  std::string_view name, shown;
+  bool has_digest = false;
+};
+constexpr std::array<named_values, 14> subjects{{{"data", "the data", true},
+                                                 {"rows", "length, batch and accumulation"},
+                                                 {"epochs", "epochs"},
+                                                 {"steps", "steps"},
+                                                 {"schedule", "schedule, rate and warm-up"},
+                                                 {"adam", "Adam's numbers, decay and clipping"},
+                                                 {"dropout", "dropout"},
+                                                 {"held", "what is held out", true},
+                                                 {"seed", "seed"},
+                                                 {"precision", "precision", true},
+                                                 {"base", "the base", true},
+                                                 {"alpha", "alpha"},
+                                                 {"init", "the adapter of --init", true},
+                                                 {"on", "device"}}};
+
+/// The values by name.
+std::map<std::string, std::string, std::less<>> values_in(std::string_view identity) {
+  std::map<std::string, std::string, std::less<>> found;
+  std::string* last = nullptr;
+  while (!identity.empty()) {
+    const std::size_t end = std::min(identity.find(' '), identity.size());
+    const std::string_view word = identity.substr(0, end);
+    identity.remove_prefix(std::min(end + 1, identity.size()));
+    if (std::ranges::find(subjects, word, &named_values::name) != subjects.end())
+      last = &found[std::string(word)];
+    else if (last)
+      last->append(last->empty() ? "" : " ").append(word);
+  }
+  return found;
+}
+
+/// "steps 2, here 5; the data": what another run was asked for otherwise.
+std::string differences(const std::string& there, const std::string& here) {
+  auto theirs = values_in(there), ours = values_in(here);
+  std::string text;
+  for (const named_values& each : subjects) {
+    std::string &a = theirs[std::string(each.name)], &b = ours[std::string(each.name)];
+    if (a == b) continue;
+    text += text.empty() ? "" : "; ";
+    const auto or_none = [](const std::string& value) { return value.empty() ? "none" : value; };
+    text +=
+        each.has_digest ? std::string(each.shown) : fmt::format("{} {}, here {}", each.shown, or_none(a), or_none(b));
+  }
+  return text.empty() ? "another kind of run" : text;
+}
+
 void check_identity(const tensor_set& set, const checkpoint& state, const std::string& where) {
   const auto text = [&](std::string_view key) {
     const auto found = set.metadata.find(std::string(key));
@@ -55,8 +111,8 @@ void check_identity(const tensor_set& set, const checkpoint& state, const std::s
   };
   if (text(format_key) != format_version) refuse("{}: is no checkpoint of this version", where);
   if (text("identity") != state.identity)
-    refuse("{}: is of a run with other data or options (\"{}\", here \"{}\"): use the same, or start anew", where,
-           text("identity").substr(0, 400), state.identity);
+    refuse("{}: is of a run with other data or options ({}): use the same, or start anew", where,
+           differences(text("identity"), state.identity));
 }
 
 }  // namespace

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <optional>
+#include <set>
 #include <string>
 
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/chat_messages.hpp"
@@ -23,6 +25,7 @@ std::size_t shared_beginning(const std::vector<token_id>& a, const std::vector<t
 
 std::string text_field(const ordered_json& line, const char* name) {
   const auto found = line.find(name);
+  if (found != line.end() && found->is_array()) refuse("\"{}\" should be a text: write a chat as \"messages\"", name);
   if (found == line.end() || !found->is_string()) refuse("\"{}\" should be a text", name);
   return found->get<std::string>();
 }
@@ -88,6 +91,16 @@ bool take_weight(ordered_json& message) {
   return learned;
 }
 
+/// Serving passes on what a client sends; but what an answer of the model had cut short is nothing to learn.
+void check_arguments(const ordered_json& messages) {
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (!messages[i].contains("tool_calls")) continue;
+    for (const ordered_json& call : messages[i]["tool_calls"])
+      if (!call["function"]["arguments"].is_object())
+        refuse("messages[{}].tool_calls: the arguments of a call should be a JSON object", i);
+  }
+}
+
 struct chat {
   ordered_json messages = ordered_json::array();
   ordered_json tools;
@@ -109,6 +122,7 @@ chat read_chat(const ordered_json& line) {
     read.messages.push_back(std::move(message));
   }
   prepare_messages(read.messages);
+  check_arguments(read.messages);
   if (read.learned.empty())
     refuse("no message is to be learned: answers have the role \"assistant\", and no weight of 0");
   if (const auto tools = line.find("tools"); tools != line.end()) read.tools = *tools;
@@ -122,6 +136,38 @@ std::string text_of(const chat& from, std::size_t count, bool prompt, const data
   return format.chat->render(messages, from.tools, prompt, ordered_json::object());
 }
 
+/// Whether a turn is written otherwise than it would be without its calls, or could not be written without them.
+bool writes_calls(chat from, std::size_t turn, const std::string& written, const data_format& format) {
+  if (from.messages[turn].erase("tool_calls") == 0) return true;
+  try {
+    return text_of(from, turn + 1, false, format) != written;
+  } catch (const input_error&) {
+    return true;
+  }
+}
+
+/// Whether the template writes all that was said before the last answer: many know no system message, or no tool's.
+/// Each message is marked, and its mark looked for.
+bool writes_messages(chat from, const data_format& format) {
+  constexpr std::string_view mark = "[end of message ";
+  std::size_t marked = 0;
+  for (std::size_t i = 0; i < from.learned.back(); ++i) {
+    ordered_json& message = from.messages[i];
+    if (message["role"] == "assistant" || message["content"] == "") continue;
+    message["content"].get_ref<std::string&>() += fmt::format("{}{}]", mark, i);
+    ++marked;
+  }
+  std::set<std::string_view> seen;
+  try {
+    const std::string text = text_of(from, from.learned.back(), true, format);
+    for (std::size_t at = text.find(mark); at != text.npos; at = text.find(mark, at + 1))
+      seen.insert(std::string_view(text).substr(at, text.find(']', at) - at));
+    return seen.size() >= marked;
+  } catch (const input_error&) {
+    return true;  // the messages themselves were written
+  }
+}
+
 /// Stands behind the message before an answer, to find what is written from there on.
 constexpr std::string_view answer_mark = "[the answer follows]";
 
@@ -131,18 +177,38 @@ std::optional<std::string> behind_mark(const std::string& text) {
   return text.substr(at + answer_mark.size());
 }
 
+/// What a prompt ends with since an answer is to follow; nothing where that shows no text. Of both: behind the mark.
+std::optional<std::string> beginning_of_answer(const std::string& prompt, const std::string& messages_alone) {
+  if (!prompt.starts_with(messages_alone)) return {};
+  std::string beginning = prompt.substr(messages_alone.size());
+  return is_blank(beginning) ? std::nullopt : std::optional(std::move(beginning));
+}
+
+/// Behind the message before it. Where the template closes that otherwise once the answer is there, as Hermes' does
+/// with a tool's, it is behind what begins an answer.
+std::optional<std::string> answer_in(const std::string& written, const std::string& prompt, const chat& marked,
+                                     std::size_t turn, const data_format& format) {
+  if (written.starts_with(prompt)) return written.substr(prompt.size());
+  const auto alone = behind_mark(text_of(marked, turn, false, format));
+  const auto beginning = alone ? beginning_of_answer(prompt, *alone) : std::nullopt;
+  const std::size_t at = beginning ? written.find(*beginning) : written.npos;
+  if (at == written.npos) return {};
+  return written.substr(at + beginning->size());
+}
+
 /// Some templates write the messages before an answer otherwise once the answer is there. Then this is what follows the
-/// prompt behind the message before, if the template goes on from there as the prompt does.
+/// prompt, if the template goes on behind the message before as the prompt does.
 std::string answer_behind_prompt(chat from, std::size_t turn, const data_format& format) {
   if (turn > 0 && from.messages[turn - 1]["content"].is_string())
     from.messages[turn - 1]["content"].get_ref<std::string&>() += answer_mark;
   const auto prompt = behind_mark(text_of(from, turn, true, format));
   const auto written = behind_mark(text_of(from, turn + 1, false, format));
-  if (!prompt || !written || !written->starts_with(*prompt))
+  const auto answer = prompt && written ? answer_in(*written, *prompt, from, turn, format) : std::nullopt;
+  if (!answer)
     refuse(
         "the chat template does not write the answer behind the prompt that serving uses: use lines with "
         "\"prompt\" and \"completion\"");
-  return written->substr(prompt->size());
+  return *answer;
 }
 
 std::vector<token_id> tokens_of(const std::string& text, const data_format& format) {
@@ -163,6 +229,11 @@ std::optional<written_turn> write_turn(const chat& from, std::size_t turn, const
   const auto before = tokens_of(prompt, format);
   if (before.size() > static_cast<std::size_t>(format.row_length + 1)) return {};
   const std::string written = turn + 1 == from.messages.size() ? all : text_of(from, turn + 1, false, format);
+  if (!writes_calls(from, turn, written, format))
+    refuse(
+        "messages[{}]: the chat template does not write its tool_calls, so they cannot be learned: leave the line out, "
+        "or write it as \"prompt\" and \"completion\"",
+        turn);
   const bool goes_on = written.starts_with(prompt);
   auto tokens = tokens_of(goes_on ? written : prompt + answer_behind_prompt(from, turn, format), format);
   const std::size_t first = shared_beginning(before, tokens);
@@ -191,6 +262,7 @@ line_examples chat_examples(const ordered_json& line, const data_format& format)
     add_to(singles, with_learned(std::move(turn->tokens), turn->first_learned), format);
   }
   singles.shortened += static_cast<std::int64_t>(from.learned.size() - turns);
+  singles.unwritten = one.unwritten = writes_messages(from, format) ? 0 : 1;
   if (!consistent) return singles;
   add_to(one, std::move(together), format);
   return one;
@@ -221,9 +293,7 @@ line_examples examples_of_line(std::string_view text, const data_format& format)
     add_to(made, text_example(line, format), format);
   else
     refuse("has neither \"messages\" nor \"prompt\" and \"completion\" nor \"text\"{}", but_keys_of(line));
-  if (made.examples.empty())
-    refuse("nothing to learn within the first {} tokens: {}leave the line out", format.row_length + 1,
-           format.row_length < format.context ? "use longer rows (length), or " : "");
+  if (made.examples.empty() && made.shortened == 0) refuse("has nothing to learn: leave the line out");
   return made;
 }
 

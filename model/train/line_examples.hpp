@@ -8,8 +8,9 @@
 namespace troupe::detail {
 
 struct line_examples {
-  std::vector<training_example> examples;  ///< mostly one; none is longer than a row
+  std::vector<training_example> examples;  ///< mostly one; none is longer than a row, and none where all was left out
   std::int64_t shortened = 0;              ///< that were cut, or left out: what is to be learned lies beyond the row
+  std::int64_t unwritten = 0;              ///< chats with messages that the template does not write
 };
 
 /// Of one line of JSON. Throws input_error with the cause, without file and line.

@@ -90,8 +90,11 @@ void check_values(const lora_options& options) {
   check_sizes(options.factors, lora_place);
   if (options.targets.size() > most_patterns)
     refuse("the adapter has {} targets: use at most {}", options.targets.size(), most_patterns);
-  const double alpha = options.factors.alpha;
-  if (!std::isfinite(alpha) || alpha == 0) refuse("the adapter's alpha is {}: use a number other than 0", alpha);
+  const auto check_alpha = [](double alpha) {
+    if (!std::isfinite(alpha) || alpha == 0) refuse("the adapter's alpha is {}: use a number other than 0", alpha);
+  };
+  check_alpha(options.factors.alpha);
+  for (const auto& [pattern, alpha] : options.factors.alpha_pattern) check_alpha(alpha);
 }
 
 }  // namespace detail

@@ -69,10 +69,9 @@ bool has_lines(const fs::path& file, std::string_view text) {
   refuse("{}:{}: {}{}", file.string(), bad.front().first, bad.front().second, others);
 }
 
-/// Returns how many examples were shortened.
-std::int64_t read_lines(const fs::path& file, std::string_view text, const data_format& format,
-                        const example_sink& take) {
-  std::int64_t shortened = 0;
+data_losses read_lines(const fs::path& file, std::string_view text, const data_format& format,
+                       const example_sink& take) {
+  data_losses losses;
   std::vector<std::pair<std::size_t, std::string>> bad;
   for (std::size_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -81,7 +80,8 @@ std::int64_t read_lines(const fs::path& file, std::string_view text, const data_
     if (is_blank(line)) continue;
     try {
       detail::line_examples made = detail::examples_of_line(line, format);
-      shortened += made.shortened;
+      losses.shortened += made.shortened;
+      losses.unwritten += made.unwritten;
       for (training_example& example : made.examples) {
         check_tokens(example.tokens, format.vocab_size);
         take(std::move(example));
@@ -91,7 +91,7 @@ std::int64_t read_lines(const fs::path& file, std::string_view text, const data_
     }
   }
   if (!bad.empty()) refuse_lines(file, bad);
-  return shortened;
+  return losses;
 }
 
 /// Pieces overlap by the one token that is a target in one and an input in the next.
@@ -118,25 +118,30 @@ void read_text_file(std::string_view text, const data_format& format, const exam
   }
 }
 
-/// Returns how many examples were shortened.
-std::int64_t read_examples(const fs::path& file, const data_format& format, const example_sink& take) {
+[[noreturn]] void refuse_empty(const fs::path& file, const data_losses& losses, const data_format& format) {
+  if (losses.shortened == 0) refuse("{}: has nothing to learn: give examples or a longer text", file.string());
+  refuse("{}: what is to be learned begins beyond {} tokens in all examples: {}", file.string(), format.row_length,
+         format.row_length < format.context ? "use longer rows (length)" : "give shorter ones");
+}
+
+data_losses read_examples(const fs::path& file, const data_format& format, const example_sink& take) {
   check_is_no_table(file);
   const mapped_file mapped(file);
   std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   check_utf8(file, text);
-  std::int64_t shortened = 0;
+  data_losses losses;
   bool is_empty = true;
   const auto take_one = [&](training_example&& example) {
     is_empty = false;
     take(std::move(example));
   };
   if (has_lines(file, text))
-    shortened = read_lines(file, text, format, take_one);
+    losses = read_lines(file, text, format, take_one);
   else
     read_text_file(text, format, take_one);
-  if (is_empty) refuse("{}: has nothing to learn: give examples or a longer text", file.string());
-  return shortened;
+  if (is_empty) refuse_empty(file, losses, format);
+  return losses;
 }
 
 }  // namespace
@@ -176,7 +181,7 @@ void check_is_no_table(const fs::path& file) {
 training_data read_training_data(const fs::path& file, const data_format& format) {
   training_data data;
   fnv_hash print;
-  data.shortened = read_examples(file, format, [&](training_example&& example) {
+  data.losses = read_examples(file, format, [&](training_example&& example) {
     add_to(print, example);
     data.examples.push_back(std::move(example));
   });
@@ -187,7 +192,7 @@ training_data read_training_data(const fs::path& file, const data_format& format
 training_summary summarize_training_data(const fs::path& file, const data_format& format) {
   training_summary found;
   fnv_hash print;
-  found.shortened = read_examples(file, format, [&](training_example&& example) {
+  found.losses = read_examples(file, format, [&](training_example&& example) {
     add_to(print, example);
     ++found.examples;
     found.learned_tokens += learned_tokens_of(example);

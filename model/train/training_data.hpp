@@ -22,9 +22,15 @@ struct training_example {
   std::int64_t rows() const { return static_cast<std::int64_t>(tokens.size()) - 1; }  ///< predictions made
 };
 
+/// What of the data is not learned, or not as it was meant.
+struct data_losses {
+  std::int64_t shortened = 0;  ///< examples that were longer than a row: cut to it, or left out
+  std::int64_t unwritten = 0;  ///< chats with messages that the model's template does not write
+};
+
 struct training_data {
   std::vector<training_example> examples;
-  std::int64_t shortened = 0;  ///< examples that were longer than a row: cut to it, or left out
+  data_losses losses = {};
   std::uint64_t fingerprint = 0;
 
   std::int64_t learned_tokens() const;
@@ -34,7 +40,7 @@ struct training_data {
 struct training_summary {
   std::int64_t examples = 0;
   std::int64_t learned_tokens = 0;
-  std::int64_t shortened = 0;
+  data_losses losses = {};
   std::uint64_t fingerprint = 0;
 };
 
@@ -60,8 +66,9 @@ void check_is_no_table(const std::filesystem::path& file);
 ///   {"messages": [{"role", "content", "weight"}…], "tools"}   the assistant's turns are learned, unless weight is 0
 ///   {"prompt", "completion"}                                  the completion is learned
 ///   {"text"}                                                  all of it is learned
-/// Each is cut to a row. Any other file is plain text, documents separated by <|endoftext|>, split into rows. Bad lines
-/// are refused by number.
+/// Each is cut to a row, and left out where what is to be learned lies beyond it; a file with nothing else is refused.
+/// Any other file is plain text, documents separated by <|endoftext|>, split into rows. Bad lines are refused by
+/// number.
 training_data read_training_data(const std::filesystem::path& file, const data_format& format);
 /// Reads a file as read_training_data does, and refuses what that refuses, but holds one example at a time in memory.
 training_summary summarize_training_data(const std::filesystem::path& file, const data_format& format);

@@ -62,7 +62,12 @@ pass_result total_of(std::span<const pass_result> parts) {
   return total;
 }
 
-[[noreturn]] void fail_at(std::int64_t step) {
+/// `learned`: the steps behind this loss.
+[[noreturn]] void fail_at(std::int64_t step, std::int64_t learned) {
+  if (learned == 0)
+    throw std::runtime_error(
+        "the loss is no number before anything is learned: the base has weights that are none (NaN or infinite): take "
+        "another base");
   throw std::runtime_error(fmt::format("the loss is no number any more at step {}: use a lower learning rate", step));
 }
 
@@ -152,7 +157,7 @@ step_report training_run::step() {
   report.loss = all.loss * static_cast<double>(factor);
   report.accuracy = static_cast<double>(all.correct) * static_cast<double>(factor);
   for (const auto& batch : batches) report.tokens += batch.rows();
-  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) fail_at(done_);
+  if (!std::isfinite(report.loss) || !std::isfinite(report.gradient_norm)) fail_at(done_, done_ - 1);
   return report;
 }
 
@@ -165,7 +170,7 @@ validation_report training_run::validate() {
   }));
   const auto count = static_cast<double>(std::max<std::int64_t>(1, total.targets));
   report = {total.loss / count, static_cast<double>(total.correct) / count, total.targets};
-  if (!std::isfinite(report.loss)) fail_at(done_);
+  if (!std::isfinite(report.loss)) fail_at(done_, done_);
   if (best_.step < 0 || report.loss < best_.loss) {
     best_ = {done_, report.loss};
     best_parameters_.assign(parameters_.values().begin(), parameters_.values().end());

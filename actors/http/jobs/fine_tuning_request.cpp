@@ -1,15 +1,21 @@
 #include "actors/http/jobs/fine_tuning_request.hpp"
 
+#include <algorithm>
+#include <array>
+
 #include "actors/http/api_error.hpp"
 #include "actors/http/files/owned_files.hpp"
 #include "actors/http/jobs/job_metadata_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "base/random_hex.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
+#include "model/lora/adapter_config.hpp"
+#include "model/train/optimizer.hpp"
 
 namespace troupe {
 namespace {
 
+constexpr std::array known_hyperparameters{"n_epochs", "batch_size", "learning_rate_multiplier"};
 constexpr std::int64_t usual_epochs = 3, most_trainers = 64, most_length = 1 << 20;
 
 struct hyperparameters {
@@ -22,9 +28,22 @@ bool is_auto(const request_fields& from, const char* key) {
   return !value || *value == "auto";
 }
 
+/// One that changed nothing would look as if it had been used.
+void refuse_unknown_hyperparameters(const json& object) {
+  for (const auto& [key, value] : object.items())
+    if (!value.is_null() && std::ranges::find(known_hyperparameters, key) == known_hyperparameters.end())
+      refuse_field(
+          key,
+          fmt::format("hyperparameters.{} is unknown: there are {}; rank, alpha, targets, dropout, schedule and "
+                      "length stand beside model and training_file",
+                      key.substr(0, 64), fmt::join(known_hyperparameters, ", ")),
+          "unknown_parameter");
+}
+
 hyperparameters read_hyperparameters(const json* object) {
   hyperparameters chosen;
   if (!object) return chosen;
+  refuse_unknown_hyperparameters(*object);
   const request_fields from(*object);
   if (!is_auto(from, "n_epochs")) chosen.epochs = from.integer("n_epochs", 1, 1'000'000);
   if (!is_auto(from, "batch_size")) chosen.batch = from.integer("batch_size", 1, 4096);
@@ -56,12 +75,14 @@ std::string file_name(const api_call& call, const std::string& id, const char* f
   return file.filename.empty() ? "data.jsonl" : file.filename.substr(file.filename.rfind('/') + 1);
 }
 
-std::string name_of_adapter(const request_fields& body, const std::string& id) {
+std::string name_of_adapter(const api_call& call, const request_fields& body, const std::string& id) {
   const std::string suffix = body.text("suffix").value_or("");
   if (suffix.empty()) return "ft" + id.substr(id.find('-'));  // the whole id: names are kept for ever
   if (!is_adapter_name(suffix))
     refuse_field("suffix",
                  "suffix should be 1 to 64 letters, digits, '.', '_' or '-', beginning with a letter or digit");
+  if (call.context->served.is_base(suffix))
+    refuse_field("suffix", "suffix is the base's name: the adapter needs another");
   return suffix;
 }
 
@@ -73,10 +94,44 @@ std::int64_t trainers_of(const request_fields& body, std::int64_t batch) {
   return trainers;
 }
 
+double number_in_range(const request_fields& body, const char* key, double least, double largest) {
+  const double value = *body.number(key);
+  if (value < least || value > largest)
+    refuse_field(key, fmt::format("{} is {}: use {} to {}", key, value, least, largest));
+  return value;
+}
+
+json read_targets(const request_fields& body) {
+  const json& targets = *body.list("targets");
+  for (const json& each : targets)
+    if (!each.is_string()) request_fields::refuse_type("targets", "a list of names of layers");
+  return targets;
+}
+
+std::string read_schedule(const request_fields& body) {
+  const std::string name = *body.text("schedule");
+  try {
+    (void)schedule_from_name(name);
+  } catch (const input_error& error) {
+    refuse_field("schedule", error.what());
+  }
+  return name;
+}
+
+/// What OpenAI's API has no words for: named as in the options of a job.
+void add_own_fields(json& options, const request_fields& body) {
+  if (const auto length = body.integer("length", 2, most_length)) options["length"] = *length;
+  if (const auto rank = body.integer("rank", 1, most_adapter_rank)) options["rank"] = *rank;
+  if (body.has("alpha")) options["alpha"] = number_in_range(body, "alpha", 1e-6, 1e6);
+  if (body.has("dropout")) options["dropout"] = number_in_range(body, "dropout", 0, 0.95);
+  if (body.has("targets")) options["targets"] = read_targets(body);
+  if (body.has("schedule")) options["schedule"] = read_schedule(body);
+}
+
 json options_of(const api_call& call, const request_fields& body, const std::string& id) {
   const hyperparameters chosen = hyperparameters_of(body);
   const std::int64_t batch = chosen.batch.value_or(usual_batch_size), trainers = trainers_of(body, batch);
-  json options{{"adapter", name_of_adapter(body, id)},
+  json options{{"adapter", name_of_adapter(call, body, id)},
                {"data", file_name(call, body.required_text("training_file"), "training_file")},
                {"epochs", chosen.epochs.value_or(usual_epochs)},
                {"batch", batch / trainers},
@@ -84,7 +139,7 @@ json options_of(const api_call& call, const request_fields& body, const std::str
                {"trainers", trainers},
                {"lr", usual_learning_rate * chosen.multiplier.value_or(1)},
                {"seed", body.integer("seed", 0, INT32_MAX).value_or(0)}};
-  if (const auto length = body.integer("length", 2, most_length)) options["length"] = *length;
+  add_own_fields(options, body);
   if (const auto file = body.text("validation_file"))
     options["validation"] = file_name(call, *file, "validation_file");
   else
@@ -108,7 +163,7 @@ asked_fine_tune read_fine_tune(const api_call& call) {
   if (const json* wanted = from.list("integrations"); wanted && !wanted->empty())
     refuse_field("integrations", "integrations are not offered", "unsupported_value");
   const std::string id = "ftjob-" + random_hex(24);
-  json record{{"training_file", from.required_text("training_file")}};
+  json record{{"model", call.context->served.model}, {"training_file", from.required_text("training_file")}};
   json order{{"id", id}, {"tenant", call.key.name}, {"options", options_of(call, from, id)}};
   order["data_file"] = record["training_file"];
   if (const auto file = from.text("validation_file")) order["validation_file"] = record["validation_file"] = *file;

@@ -10,7 +10,8 @@ namespace {
 
 json shown_job(const api_context& context, const json& job) {
   const auto record = context.records->find(job.value("id", ""));
-  return fine_tune_json(context.served.model, job, record.value_or(json::object()));
+  const json known = record.value_or(json::object());
+  return fine_tune_json(known.value("model", context.served.model), job, known);
 }
 
 /// Other jobs, such as batches, are unknown here.

@@ -304,6 +304,9 @@ TEST_F(shelf, refuses_folders_that_cannot_run_with_the_model) {
   const auto broken = source("broken");
   std::ofstream(broken / "adapter_config.json") << "{";
   EXPECT_NE(refusal([&] { shelf.publish("x", broken); }), "");
+  const auto pickled = source("pickled");
+  fs::rename(pickled / "adapter_model.safetensors", pickled / "adapter_model.bin");
+  EXPECT_THAT(refusal([&] { shelf.publish("x", pickled); }), HasSubstr("has pickled weights only"));
   for (const char* name : {"a/b", "..", "base", "letters", "a@1", ""})
     EXPECT_NE(refusal([&] { shelf.publish(name, source("fine")); }), "") << name;
   for (const auto& each : fs::directory_iterator(folder_.path() / "store"))
@@ -378,6 +381,17 @@ TEST_F(shelf, knows_its_versions_after_a_restart) {
   EXPECT_NE(without.list_json().find("\"missing\""), std::string::npos);
   without.preload("pricing");
   EXPECT_TRUE(without.snapshot().names.contains("pricing@2")) << "the folder has other contents now";
+}
+
+TEST_F(shelf, rolls_back_to_no_version_whose_files_are_gone) {
+  adapter_shelf before(options(), {});
+  const auto first = before.publish("pricing", source("pricing"));
+  const auto second = before.publish("pricing", source("pricing", 8));
+  fs::remove_all(folder_.path() / "store" / first.spec.sha256);
+  adapter_shelf after(options(), before.take_changes());
+  EXPECT_THAT(refusal([&] { after.rollback("pricing", {}); }), HasSubstr("no earlier version of it is ready"));
+  EXPECT_THAT(refusal([&] { after.rollback("pricing", 1); }), HasSubstr("pricing@1: is missing"));
+  EXPECT_EQ(after.snapshot().names.at("pricing"), second.version);
 }
 
 TEST_F(shelf, keeps_its_versions_under_another_quantization) {

@@ -221,6 +221,11 @@ TEST_F(jobs, tell_the_training_desk_once_what_is_left_to_train_and_of_every_chan
   now.wait("job-1");  // a timer ran
   EXPECT_EQ(now.get("job.cancel", {{"id", "tune"}})["state"], "cancelled");
   EXPECT_EQ(now.training().take<job_changed>().state, job_state::cancelled);
+  const auto events = [&] { return now.get("job.events", {{"id", "tune"}})["events"]; };
+  EXPECT_EQ(events().back()["data"]["text"], "cancelled");
+  const std::size_t told = events().size();
+  (void)now.get("job.cancel", {{"id", "tune"}});
+  EXPECT_EQ(events().size(), told) << "it was over already";
   EXPECT_EQ(now.training().count<begin_training>(), 0u);
 }
 
@@ -401,6 +406,7 @@ TEST_F(jobs, of_training_that_are_over_tell_their_last_loss) {
   EXPECT_EQ(told["loss"], 2.5);
   EXPECT_EQ(told["validation_loss"], 2.75);
   EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["step"], 8);
+  EXPECT_EQ(now.get("job.events", {{"id", "tune"}})["job"]["validation_loss"], 2.75) << "to whoever follows it";
 }
 
 /// Nobody has posted on the board yet how far they are.

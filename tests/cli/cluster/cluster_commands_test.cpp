@@ -152,6 +152,8 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
                   "troupe: --adapter law: there is no folder " + nowhere);
   expect_one_line(serve({model, "--adapter", "law=" + path(std::string(300, 'l')).string()}), 2,
                   "troupe: --adapter law: there is no folder ");
+  const std::string foreign = (golden / "gpt2" / "adapter").string();
+  expect_one_line(serve({model, "--adapter", "law=" + foreign}), 2, foreign);
   const std::string own_name = std::filesystem::path(model).filename().string();
   for (const std::string& name : {std::string("of law"), std::string("base"), own_name})
     expect_one_line(serve({model, "--adapter", name + "=" + path(".").string()}), 2,

@@ -195,6 +195,17 @@ TEST_F(bad_gguf_models, are_refused_by_file_and_cause) {
   refuse_file(with_unknown_type.build(), "77");
 }
 
+using weights_without_numbers = program;
+
+TEST_F(weights_without_numbers, are_not_measured) {
+  const fs::path model = readable_model();
+  std::string weights = read_file(model / "model-00002-of-00002.safetensors");
+  std::fill(weights.end() - 64, weights.end(), '\xff');  // NaN, whatever kind of float it is
+  folder().write("readable/model-00002-of-00002.safetensors", weights);
+  const auto text = folder().write("text", "HELLO").string();
+  expect_one_line(run({"eval", model.string(), "--text", text}), 1, "predicts no numbers");
+}
+
 class bad_tokenizers : public bad_models {
  protected:
   void refuse_tokenizer(const std::string& model, const std::string& file, const std::string& cause) const {

@@ -196,7 +196,7 @@ TEST_F(train, goes_on_only_from_the_adapter_that_it_started_from) {
   ASSERT_EQ(run(arguments(model, "other", {"--steps", "2", "--init", first})).code, 0);
   ASSERT_EQ(run(arguments(model, "out", {"--steps", "2", "--init", first, "--keep-checkpoint"})).code, 0);
   refused(arguments(model, "out", {"--steps", "2", "--init", path("other").string(), "--resume"}),
-          "of a run with other data or options");
+          "of a run with other data or options (the adapter of --init): use");
   EXPECT_EQ(run(arguments(model, "out", {"--steps", "2", "--init", first, "--resume"})).code, 0);
 }
 
@@ -222,13 +222,21 @@ TEST_F(train, refuses_flags_that_mean_nothing_for_what_is_trained) {
     all.insert(all.end(), more.begin(), more.end());
     refused(all, more.front() + " is for an adapter");
   }
+  for (const words& more :
+       {words{"--rank", "4"}, words{"--alpha", "4"}, words{"--rslora"}, words{"--targets", "q_proj"},
+        words{"--rank-of", "q_proj=4"}, words{"--alpha-of", "q_proj=4"}}) {
+    words all = arguments(model, "out", {"--init", (golden / "llama" / "adapter").string()});
+    all.insert(all.end(), more.begin(), more.end());
+    refused(all, more.front() + " is that of the adapter of --init");
+  }
   for (const std::string& folder : {path("out").string(), other}) EXPECT_FALSE(fs::exists(folder));
 }
 
 TEST_F(train, refuses_amounts_by_which_nothing_is_learned) {
   const words order{"train", "--data", data(), "--adapter", path("out").string()};
   for (const words& where : {words{"--local", readable_model().string()}, words{}})
-    for (const auto& [flag, value] : {std::pair("--steps", "0"), std::pair("--steps", "-3"), std::pair("--lr", "0")}) {
+    for (const auto& [flag, value] :
+         {std::pair("--steps", "0"), std::pair("--steps", "-3"), std::pair("--lr", "0"), std::pair("--length", "1")}) {
       words all = order;
       all.insert(all.end(), where.begin(), where.end());
       all.insert(all.end(), {flag, value});
@@ -246,12 +254,28 @@ TEST_F(train, refuses_what_it_cannot_read_whole) {
   };
   refused_with({bad}, "bad.jsonl:2: ");
   refused_with({data(), "--rank", "0"}, "rank is 0");
+  refused_with({data(), "--alpha-of", "q_proj=0"}, "alpha is 0");
   refused_with({data(), "--targets", "c_attn"}, "\"c_attn\" fits no linear layer");
   refused_with({data(), "--rank-of", "zz=4"}, "\"zz\" fits no layer");
   refused_with({data(), "--schedule", "square"}, "unknown schedule 'square'");
   refused_with({data(), "--resume"}, "has no checkpoint");
   EXPECT_FALSE(fs::exists(path("out")));
-  refused({"train", "--local", model, "--data", data(), "--adapter", model}, "is there already");
+  refused({"train", "--local", model, "--data", data(), "--adapter", path("bad").parent_path().string()},
+          "is there already");
+}
+
+TEST_F(train, never_writes_into_the_folder_of_the_model_itself) {
+  const auto model = readable_model();
+  const std::string before = read_file(model / "model-00001-of-00002.safetensors"),
+                    other = (model / "..").string() + "/readable/.";
+  for (const words& more : {words{"--full", "--out"}, words{"--adapter"}}) {
+    words all{"train", "--local", model.string(), "--data", data(), "--steps", "2", "--force"};
+    all.insert(all.end(), more.begin(), more.end());
+    all.push_back(other);
+    refused(all, "is the folder of the model itself");
+  }
+  EXPECT_EQ(read_file(model / "model-00001-of-00002.safetensors"), before);
+  EXPECT_FALSE(fs::exists(model / "checkpoint.safetensors"));
 }
 
 }  // namespace

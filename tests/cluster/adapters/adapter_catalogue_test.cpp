@@ -119,6 +119,16 @@ TEST_F(a_catalogue, does_not_flip_to_what_failed) {
   EXPECT_NE(publish("pricing", 'b'), second) << "what failed may be tried again, as a new version";
 }
 
+TEST_F(a_catalogue, rolls_back_to_what_can_answer_alone) {
+  const adapter_version first = publish_ready("pricing", 'a'), second = publish_ready("pricing", 'b');
+  const adapter_version third = publish_ready("pricing", 'c');
+  const auto all_but = [](adapter_version gone) { return [=](adapter_version version) { return version != gone; }; };
+  EXPECT_EQ(adapters.rollback("pricing", 2, all_but(second)).error().why, reason::not_ready);
+  EXPECT_EQ(resolved("pricing"), third);
+  EXPECT_EQ(adapters.rollback("pricing", {}, all_but(second))->version, first);
+  EXPECT_EQ(resolved("pricing"), first);
+}
+
 TEST_F(a_catalogue, rolls_back_by_a_flip) {
   const adapter_version first = publish_ready("pricing", 'a'), second = publish_ready("pricing", 'b');
   const adapter_version third = publish_ready("pricing", 'c');

@@ -282,6 +282,7 @@ TEST(adapter_file, tensors_that_do_not_fit_are_refused_by_name) {
   EXPECT_THAT(says(q0 + "lora_magnitude_vector", {8}), HasSubstr("lora_magnitude_vector"));
   EXPECT_THAT(says("base_model.model.model.embed_tokens.lora_embedding_A", {4, 8}), HasSubstr("lora_embedding_A"));
   EXPECT_THAT(says("base_model.model.lm_head.base_layer.weight", {10, 8}), HasSubstr("the head and the embeddings"));
+  EXPECT_THAT(says("base_model.model.model.embed_tokens.weight", {10, 8}), HasSubstr("save_embedding_layers=False"));
   EXPECT_THAT(says("model.layers.0.self_attn.q_proj.lora_A.weight", {4, 8}),
               HasSubstr("lacks PEFT's prefix base_model.model.: "));
   EXPECT_THAT(says("stray", {1}), HasSubstr("\"stray\" is no lora_A.weight"));

@@ -3,7 +3,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <regex>
+
+#include <nlohmann/json.hpp>
+
 #include "model/engine/text/chat_format.hpp"
+#include "tests/base/places.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 #include "tests/model/tokenizer/listed_tokens.hpp"
@@ -158,6 +163,74 @@ TEST(training_data, answers_that_do_not_go_on_from_the_prompt_are_refused) {
       << "without its question";
 }
 
+TEST(training_data, answers_are_found_where_the_template_closes_the_message_before_otherwise) {
+  // As Hermes' does with a tool's.
+  const data_format format = format_with(
+      "{% for m in messages %}{% if m.role == 'tool' %}<tool>{{ m.content }}{{ '|' if loop.last else ' |' }}"
+      "{% else %}<{{ m.role }}>{{ m.content }}|{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}");
+  const auto data = read(
+      R"({"messages":[{"role":"user","content":"q"},{"role":"assistant","content":"c"},{"role":"tool","content":"t"},)"
+      R"({"role":"assistant","content":"<assistant>"}]})",
+      format);
+  ASSERT_EQ(data.examples.size(), 2u);
+  EXPECT_EQ(learned(data.examples[0]), "c|");
+  EXPECT_EQ(format.tokens->decode(data.examples[1].tokens, false),
+            "<user>q|<assistant>c|<tool>t|<assistant><assistant>|");
+  EXPECT_EQ(learned(data.examples[1]), "<assistant>|");
+}
+
+TEST(training_data, dialogues_with_tools_are_learned_in_the_template_of_hermes) {
+  const auto file = test::shared_data / "chat_templates" / "templates.json";
+  if (!std::filesystem::exists(file)) GTEST_SKIP() << "absent: " << file;
+  const auto all = nlohmann::json::parse(test::read_file(file));
+  data_format format = format_with(all["NousResearch-Hermes-3-Llama-3.1-8B-tool_use"].get<std::string>());
+  format.row_length = format.context = 4096;
+  const auto data = read(
+      R"({"messages":[{"role":"user","content":"Weather in Rome?"},{"role":"assistant","content":null,"tool_calls":)"
+      R"([{"type":"function","function":{"name":"get","arguments":"{\"city\":\"Rome\"}"}}]},)"
+      R"({"role":"tool","content":"sun"},{"role":"assistant","content":"It is sunny."}],"tools":[{"type":"function",)"
+      R"("function":{"name":"get","description":"d","parameters":{"type":"object","properties":{"city":)"
+      R"({"type":"string","description":"c"}}}}}]})",
+      format);
+  ASSERT_EQ(data.examples.size(), 2u);
+  EXPECT_EQ(data.losses.unwritten, 0);
+  EXPECT_THAT(learned(data.examples[0]), testing::StartsWith("<tool_call>\n{\"name\": \"get\""));
+  EXPECT_EQ(learned(data.examples[1]), "It is sunny.<|im_end|>\n");
+}
+
+constexpr const char* weather_call =
+    R"({"messages":[{"role":"user","content":"hi"},{"role":"assistant","content":null,"tool_calls":)"
+    R"([{"function":{"name":"f","arguments":"ARGUMENTS"}}]}]})";
+
+TEST(training_data, calls_that_the_template_does_not_write_are_refused) {
+  const std::string line = std::regex_replace(weather_call, std::regex("ARGUMENTS"), "{}");
+  EXPECT_THAT(refusal_of(line, format_with(plain_template)),
+              testing::HasSubstr("d.jsonl:1: messages[1]: the chat template does not write its tool_calls"));
+  EXPECT_EQ(refusal_of(line, format_with(moving_template)), "");
+}
+
+TEST(training_data, arguments_of_calls_that_are_no_object_are_refused) {
+  for (const char* bad : {"{bad", "[1]", "7"})
+    EXPECT_THAT(refusal_of(std::regex_replace(weather_call, std::regex("ARGUMENTS"), bad), format_with(moving_template)),
+                testing::HasSubstr("messages[1].tool_calls: the arguments of a call should be a JSON object"))
+        << bad;
+}
+
+TEST(training_data, messages_that_the_template_does_not_write_are_counted) {
+  const auto line = [](const std::string& system) {
+    return R"({"messages":[{"role":"system","content":")" + system +
+           R"("},{"role":"user","content":"hi"},{"role":"assistant","content":"yes"}]})" + "\n";
+  };
+  constexpr std::string_view of_two =
+      "{% for m in messages %}{% if m.role != 'system' %}<{{ m.role }}>{{ m.content }}|{% endif %}{% endfor %}"
+      "{% if add_generation_prompt %}<assistant>{% endif %}";
+  const std::string lines = line("be") + line("") + two_questions;
+  EXPECT_EQ(read(lines, format_with(of_two)).losses.unwritten, 1);
+  EXPECT_EQ(read(lines, format_with(plain_template)).losses.unwritten, 0);
+  EXPECT_EQ(read(line("be"), format_with(moving_template)).losses.unwritten, 0) << "before the answer it is there";
+}
+
 TEST(training_data, completions_are_learned_with_their_end) {
   const auto data = read("{\"prompt\":\"2+2=\",\"completion\":\"4\"}\n\n{\"text\":\"all\"}", format_with(""));
   ASSERT_EQ(data.examples.size(), 2u);
@@ -182,6 +255,8 @@ TEST(training_data, bad_lines_are_reported_by_number) {
   EXPECT_THAT(refusal_of(good + good.substr(0, 12), format_with("")), testing::HasSubstr("d.jsonl:2: "));
   EXPECT_THAT(refusal_of(good + "{\"input\":1,\"output\":2}", format_with("")),
               testing::EndsWith("nor \"text\", but \"input\", \"output\""));
+  EXPECT_THAT(refusal_of(R"({"prompt":[{"role":"user","content":"a"}],"completion":"b"})", format_with("")),
+              testing::HasSubstr("write a chat as \"messages\""));
   EXPECT_THAT(refusal_of("{\"text\":\"a\"},", format_with("")),
               testing::HasSubstr("d.jsonl:1: the line: is no valid JSON: parse error at column 13: "));
   EXPECT_THAT(refusal_of("{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}", format_with(plain_template)),
@@ -244,13 +319,16 @@ TEST(training_data, the_older_form_of_calls_is_refused) {
 TEST(training_data, long_examples_are_cut_and_counted) {
   const std::string longer(100, 'x');
   const auto data = read("{\"prompt\":\"a\",\"completion\":\"" + longer + "\"}", format_with(""));
-  EXPECT_EQ(data.shortened, 1);
+  EXPECT_EQ(data.losses.shortened, 1);
   EXPECT_EQ(data.examples.at(0).rows(), 64);
   const std::string beyond = "{\"prompt\":\"" + longer + "\",\"completion\":\"b\"}";
   data_format format = format_with("");
-  EXPECT_THAT(refusal_of(beyond, format), testing::EndsWith(": use longer rows (length), or leave the line out"));
+  EXPECT_THAT(refusal_of(beyond, format), testing::EndsWith("beyond 64 tokens in all examples: use longer rows (length)"));
   format.context = format.row_length;
-  EXPECT_THAT(refusal_of(beyond, format), testing::EndsWith("within the first 65 tokens: leave the line out"));
+  EXPECT_THAT(refusal_of(beyond, format), testing::EndsWith("beyond 64 tokens in all examples: give shorter ones"));
+  const auto others = read(beyond + "\n{\"prompt\":\"a\",\"completion\":\"b\"}", format);
+  EXPECT_EQ(others.examples.size(), 1u);
+  EXPECT_EQ(others.losses.shortened, 1) << "one is left out";
 }
 
 TEST(training_data, turns_beyond_a_row_are_left_out_and_counted) {
@@ -259,9 +337,9 @@ TEST(training_data, turns_beyond_a_row_are_left_out_and_counted) {
   const auto data = read(two_questions, format);
   ASSERT_EQ(data.examples.size(), 1u);
   EXPECT_EQ(learned(data.examples[0]), "yes|");
-  EXPECT_EQ(data.shortened, 1);
+  EXPECT_EQ(data.losses.shortened, 1);
   format.row_length = 19;
-  EXPECT_THAT(refusal_of(two_questions, format), testing::HasSubstr("d.jsonl:1: nothing to learn within"));
+  EXPECT_THAT(refusal_of(two_questions, format), testing::HasSubstr("beyond 19 tokens"));
 }
 
 TEST(training_data, a_long_chat_is_written_no_oftener_than_a_row_has_turns) {
@@ -287,7 +365,7 @@ TEST(training_data, a_long_chat_is_written_no_oftener_than_a_row_has_turns) {
     tokens->encoded = 0;
     const auto data = read(chat_of(500), format);
     EXPECT_EQ(data.examples.size(), chat == plain_template ? 1u : 3u);
-    EXPECT_EQ(data.shortened, chat == plain_template ? 1 : 498);
+    EXPECT_EQ(data.losses.shortened, chat == plain_template ? 1 : 498);
     EXPECT_LT(tokens->encoded, 500u * 24 + 1000) << "the whole chat, and little more";
   }
   EXPECT_THAT(refusal_of(chat_of(5001), format_with(plain_template)), testing::HasSubstr("use at most 10000"));
@@ -324,7 +402,7 @@ TEST(training_data, a_summary_says_what_the_examples_come_to) {
   const auto summary = summarize_training_data(file, format);
   EXPECT_EQ(summary.examples, static_cast<std::int64_t>(data.examples.size()));
   EXPECT_EQ(summary.learned_tokens, data.learned_tokens());
-  EXPECT_EQ(summary.shortened, 1);
+  EXPECT_EQ(summary.losses.shortened, 1);
   EXPECT_EQ(summary.fingerprint, data.fingerprint);
   EXPECT_NE(test::refusal([&] { summarize_training_data(folder.write("e.jsonl", "\n"), format); }), "");
 }

@@ -29,10 +29,23 @@ TEST(training_run, nothing_comes_of_weights_that_overflowed) {
   options.precision = train_precision::exact;
   for (const char* model : {"llama", "mixtral"}) {
     adapter_run f(model, 2, options, data);
+    f.run.step();
     std::ranges::fill(f.lora.parameters().values(), std::numeric_limits<float>::infinity());
     const auto fails = ThrowsMessage<std::runtime_error>(HasSubstr("no number any more at step "));
     EXPECT_THAT([&] { f.run.validate(); }, fails) << model;
     EXPECT_THAT([&] { f.run.step(); }, fails) << model;
+  }
+}
+
+TEST(training_run, a_base_that_predicts_no_numbers_is_not_taken_for_a_high_rate) {
+  const training_data data = counting_data(90, 60);
+  training_options options = quick_options();
+  options.precision = train_precision::exact;
+  for (const bool measured : {true, false}) {
+    adapter_run f("llama", 2, options, data);
+    std::ranges::fill(f.lora.parameters().values(), std::numeric_limits<float>::infinity());
+    EXPECT_THAT([&] { measured ? (void)f.run.validate() : (void)f.run.step(); },
+                ThrowsMessage<std::runtime_error>(HasSubstr("take another base")));
   }
 }
 
@@ -205,11 +218,14 @@ TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   training_options other = usual;
   other.rate = 2e-2;
   adapter_run second("llama", 1, other, data);
-  EXPECT_THROW(second.run.load(folder.path() / "c.safetensors"), input_error);
+  EXPECT_THAT([&] { second.run.load(folder.path() / "c.safetensors"); },
+              ThrowsMessage<input_error>(HasSubstr(fmt::format(
+                  "options (schedule, rate and warm-up cosine {} 0 0, here cosine 0.02 0 0): use", usual.rate))));
   training_options of_another = usual;
   of_another.subject = identity_of({}, 8);
   adapter_run third("llama", 1, of_another, data);
-  EXPECT_THROW(third.run.load(folder.path() / "c.safetensors"), input_error);
+  EXPECT_THAT([&] { third.run.load(folder.path() / "c.safetensors"); },
+              ThrowsMessage<input_error>(HasSubstr("options (the base): use")));
   std::ofstream(folder.path() / "broken.safetensors") << "{}";
   EXPECT_THROW(first.run.load(folder.path() / "broken.safetensors"), input_error);
   EXPECT_EQ(first.run.done(), 1);

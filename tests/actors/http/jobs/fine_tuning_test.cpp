@@ -1,3 +1,4 @@
+#include "actors/training/training_spec.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {
@@ -94,6 +95,34 @@ TEST_F(fine_tuning, rows_are_as_long_as_the_client_wants_them) {
   }
 }
 
+TEST_F(fine_tuning, the_adapter_is_made_as_the_client_wants_it) {
+  const json own{
+      {"rank", 4}, {"alpha", 32}, {"dropout", 0.1}, {"targets", {"q_proj", "v_proj"}}, {"schedule", "linear"}};
+  json body{{"model", "letters"}, {"training_file", upload_data("{\"text\":\"abc\"}\n")}};
+  body.update(own);
+  auto made = post("/v1/fine_tuning/jobs", body);
+  auto call = training_.take<command_call>();
+  const json options = json::parse(call.command.arguments)["options"];
+  for (const auto& [key, value] : own.items()) EXPECT_EQ(options.value(key, json()), value) << key;
+  (void)read_training_spec(options.dump(), "the fine-tune");
+  call.answer({{}, "bad", command_fault::bad_input});
+  (void)made.get();
+}
+
+TEST_F(fine_tuning, a_job_names_the_base_that_it_was_made_for) {
+  json body{{"model", "letters"}, {"training_file", upload_data("{\"text\":\"abc\"}\n")}};
+  auto made = post("/v1/fine_tuning/jobs", body);
+  training_.take<command_call>().answer({"{}"});
+  auto asked = jobs_.take<command_call>();
+  const std::string id = json::parse(asked.command.arguments)["id"];
+  asked.answer({job(id, "queued")});
+  EXPECT_EQ(made.get().parsed()["model"], "letters");
+  job_records(folder_.path() / "state" / "files").keep(id, R"({"model":"earlier","training_file":"file-1"})");
+  auto again = ask("GET", "/v1/fine_tuning/jobs/" + id);
+  jobs_.take<command_call>().answer({job(id, "queued")});
+  EXPECT_EQ(again.get().parsed()["model"], "earlier");
+}
+
 TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   const std::string file = upload_data("{\"text\":\"abc\"}\n");
   const auto refused = [&](const char* key, const json& value, int status) {
@@ -104,8 +133,15 @@ TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   EXPECT_EQ(refused("model", "gpt-4o", 404), "model");
   EXPECT_EQ(refused("training_file", "file-none", 404), "training_file");
   EXPECT_EQ(refused("suffix", "no good name", 400), "suffix");
+  EXPECT_EQ(refused("suffix", "letters", 400), "suffix") << "it is the base's";
   EXPECT_EQ(refused("method", {{"type", "dpo"}}, 400), "method");
   EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 0}}, 400), "n_epochs");
+  EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 1}, {"rank", 4}}, 400), "rank") << "it stands elsewhere";
+  EXPECT_EQ(refused("rank", 0, 400), "rank");
+  EXPECT_EQ(refused("alpha", 0, 400), "alpha");
+  EXPECT_EQ(refused("dropout", 1, 400), "dropout");
+  EXPECT_EQ(refused("targets", {4}, 400), "targets");
+  EXPECT_EQ(refused("schedule", "square", 400), "schedule");
   EXPECT_EQ(refused("trainers", 3, 400), "trainers") << "of four rows";
   EXPECT_EQ(refused("length", 1, 400), "length");
   EXPECT_EQ(refused("integrations", json::array({{{"type", "wandb"}}}), 400), "integrations");
