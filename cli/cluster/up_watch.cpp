@@ -64,13 +64,14 @@ bool is_about(const json& node, const node_process& process, hang_policy& hangin
   return hanging.is_behind(process.name, process.pid, pid);
 }
 
-/// A node that the head has given up for good although its process is there hangs: it is ended, and started again.
+/// A node that the head has given up for good although its process is there hangs, or is cut off: another takes its
+/// place.
 void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
   for (const json& node : status.at("nodes")) {
     const auto* process = nodes.find(node.at("name").get<std::string>());
     if (process == nullptr || !is_about(node, *process, hanging)) continue;
     if (node.at("state") == "lost") {
-      if (hanging.note_lost(process->name, process->pid, monotonic_clock().now())) nodes.kill_node(process->name);
+      if (hanging.note_lost(process->name, process->pid, monotonic_clock().now())) nodes.replace_node(process->name);
       continue;
     }
     hanging.note_alive(process->name);

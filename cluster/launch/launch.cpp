@@ -120,7 +120,8 @@ void launcher::note_works(const std::string& name) {
     if (node.shown.name == name) node.policy.works();
 }
 
-void launcher::kill_node(const std::string& name) {
+void launcher::replace_node(const std::string& name) {
+  if (!config_.respawn) return;
   for (auto& node : nodes_) {
     if (node.shown.name != name || !node.child.runs()) continue;
     if (!std::exchange(node.is_condemned, true))

@@ -23,6 +23,8 @@ using test::manual_clock;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
 
 /// Nodes that are shell scripts: the script gets `node FILE --name X`.
 class launch : public testing::Test {
@@ -104,7 +106,7 @@ TEST_F(launch, starts_again_what_was_killed) {
   launcher launched(config(), with(script(serve)));
   launched.start();
   const pid_t first = launched.find("w0")->pid;
-  launched.kill_node("w0");
+  launched.replace_node("w0");
   ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
   EXPECT_NE(launched.find("w0")->pid, first);
   EXPECT_EQ(launched.find("w0")->last_end, "signal 9 (Killed)");
@@ -117,7 +119,7 @@ TEST_F(launch, kills_one_that_is_stopped) {
   launcher launched(config(), with(script(serve)));
   launched.start();
   ::kill(launched.find("w0")->pid, SIGSTOP);
-  launched.kill_node("w0");
+  launched.replace_node("w0");
   EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
   ::kill(launched.find("w0")->pid, SIGSTOP);
   launched.stop();
@@ -146,8 +148,12 @@ TEST_F(launch, leaves_what_refuses_or_has_done_its_work) {
 TEST_F(launch, does_not_respawn_where_that_is_not_wanted) {
   launcher launched(config("", "respawn = false\n"), with(script(serve)));
   launched.start();
-  launched.kill_node("w0");
+  const pid_t worker = launched.find("w0")->pid;
+  launched.replace_node("w0");
+  EXPECT_THAT(said_, IsEmpty()) << "one that was lost may join again";
+  ::kill(worker, SIGTERM);
   ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::given_up; }));
+  EXPECT_EQ(launched.find("w0")->last_end, "signal 15 (Terminated)");
 }
 
 TEST_F(launch, leaves_alone_what_starts_by_itself) {
@@ -230,7 +236,7 @@ TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
   for (const int left : {0, 1, 2, 3}) {  // for the log, and for the pipes or not
     said_.clear();
     allow_descriptors(next + left);
-    launched.kill_node("w0");
+    launched.replace_node("w0");
     EXPECT_TRUE(poll_until(launched, runs_short));
     allow_descriptors(0);
     EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::running; }));
@@ -372,7 +378,7 @@ TEST_F(launch_remote, a_host_that_reboots_gets_its_node_back) {
   launched.note_works("w0");
   folder_.write("down", "");
   folder_.write("w0.pid", "");
-  launched.kill_node("w0");
+  launched.replace_node("w0");
   ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n")) << "started again";
   EXPECT_EQ(folder_.read("ssh-calls").size(), 12 * std::string("to\n").size());
   EXPECT_NE(launched.find("w0")->state, process_state::given_up);
