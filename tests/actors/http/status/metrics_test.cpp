@@ -177,6 +177,9 @@ TEST_F(metrics, tell_what_replicas_and_workers_say) {
             1e9);
   EXPECT_EQ(value(all, R"(troupe:worker_busy_seconds_total{node="w0",engine="0"})"), 7.5);
   EXPECT_EQ(value(all, R"(troupe:node_alive{node="w0"})"), 0);
+  EXPECT_EQ(value(all, "troupe:journal_failing"), 0);
+  board_->post("journal", R"("it is gone")");
+  EXPECT_EQ(value(read(), "troupe:journal_failing"), 1);
 }
 
 }  // namespace
