@@ -69,6 +69,7 @@ bool is_about(const json& node, const node_process& process, hang_policy& hangin
 void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
   for (const json& node : status.at("nodes")) {
     const auto* process = nodes.find(node.at("name").get<std::string>());
+    if (node.at("state") == "missing") continue;  // the head knows nothing of it
     if (process == nullptr || !is_about(node, *process, hanging)) continue;
     if (node.at("state") == "lost") {
       if (hanging.note_lost(process->name, process->pid, monotonic_clock().now())) nodes.replace_node(process->name);
