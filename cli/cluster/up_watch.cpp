@@ -14,6 +14,7 @@
 
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/status_watch.hpp"
+#include "cli/compose/node_log.hpp"
 #include "cli/interrupt.hpp"
 #include "cluster/launch/hang_policy.hpp"
 
@@ -89,7 +90,7 @@ std::string last_words(const std::filesystem::path& log) {
     if (!line.empty()) last = line;
   }
   if (last.starts_with("troupe: ")) last.erase(0, 8);
-  return last.empty() ? last : ": " + last;
+  return last.empty() ? last : fmt::format(": {}", without_time(last));
 }
 
 /// Whether a node keeps the cluster from beginning: also one that joins and dies again and again.

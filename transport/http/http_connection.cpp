@@ -149,6 +149,7 @@ void http_connection::dispatch(bool is_whole) {
   http_request request = request_of(message, is_whole ? std::move(message.body()) : std::string());
   parser_.reset();
   if (request.id.empty()) request.id = new_request_id();
+  request.client = client_address();
   begin_answer(request.id, request);
   answer_->chunked = is_new;
   answer_->keep_alive = is_whole && is_new && keeps_alive && !shared_->stopping;
@@ -172,6 +173,15 @@ void http_connection::begin_answer(std::string id, const http_request& to) {
 
 std::string http_connection::new_request_id() {
   return fmt::format("req-{:08x}{:08x}", shared_->instance, ++shared_->last_request);
+}
+
+/// Empty where the client has gone. One of IPv4 looks like that, also at a socket of IPv6.
+std::string http_connection::client_address() const {
+  boost::system::error_code gone;
+  const asio::ip::address address = socket_.remote_endpoint(gone).address();
+  if (gone) return {};
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.to_string();
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
 }
 
 http_request http_connection::what_has_come() const {

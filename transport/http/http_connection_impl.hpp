@@ -112,6 +112,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   void begin_answer(std::string id, const http_request& to);
   http_request what_has_come() const;
   std::string new_request_id();
+  std::string client_address() const;
   void refuse_with(int status, std::string_view why);
   void flush();
   void write_rest();

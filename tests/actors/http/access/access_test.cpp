@@ -53,6 +53,7 @@ TEST_F(api_access, is_logged_by_the_keys_name) {
   ask("POST", "/v1/completions", R"({"prompt":"A"})").get();
   front_->stop();
   EXPECT_NE(log().find(" ms, key ann\n"), std::string::npos) << log();
+  EXPECT_NE(log().find(" 127.0.0.1 POST /v1/completions 200 "), std::string::npos) << "and the address: " << log();
   EXPECT_NE(log().find(" ms\n"), std::string::npos) << "nobody's name for whom nobody knows: " << log();
 }
 
