@@ -251,11 +251,12 @@ std::vector<int> launcher::end_descriptors() const {
 }
 
 void launcher::bound_logs() {
-  constexpr duration pause = std::chrono::seconds(30);
+  constexpr duration pause = std::chrono::seconds(1);
   const instant now = options_.time->now();
   if (now - logs_seen_ < pause) return;
   logs_seen_ = now;
   for (const auto& node : nodes_) bound_log(node.log, options_.log_bytes, node.child.runs());
+  bound_log(config_.logs() / "up.log", options_.log_bytes, true);  // `up --detach` writes it: this process
 }
 
 }  // namespace troupe

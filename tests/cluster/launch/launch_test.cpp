@@ -203,9 +203,26 @@ TEST_F(launch, a_log_that_cannot_be_copied_stays) {
   launched.start();
   ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
   folder_.write("state/logs/w0.log", std::string(1000, 'x'));
-  time.advance(1min);  // logs are looked at now and then
+  time.advance(1s);
   launched.poll(5ms);
   EXPECT_EQ(folder_.read("state/logs/w0.log").size(), 1000u);
+}
+
+TEST_F(launch, keeps_logs_bounded_while_nodes_and_it_write_them) {
+  auto chosen = with(script(serve));
+  manual_clock time;
+  chosen.time = &time;
+  chosen.log_bytes = 500;
+  launcher launched(config(), chosen);
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  for (const std::string log : {"state/logs/w0.log", "state/logs/up.log"}) folder_.write(log, std::string(1000, 'x'));
+  time.advance(1s);
+  launched.poll(5ms);
+  for (const std::string log : {"state/logs/w0.log", "state/logs/up.log"}) {
+    EXPECT_EQ(folder_.read(log), "") << log;
+    EXPECT_EQ(folder_.read(log + ".1").size(), 1000u) << log;
+  }
 }
 
 /// The descriptor that the next file would get.
