@@ -574,7 +574,8 @@ TEST_F(supervisor_with_links, sends_away_a_node_that_is_drained) {
   EXPECT_EQ(fault_of_draining("w1"), "");
   EXPECT_EQ(heard_.take<end_node>().incarnation, incarnation_id(11));
   EXPECT_TRUE(comes_to_say("\"left\"", true, "nodes"));
-  EXPECT_NE(fault_of_draining("w1").find("no worker of the cluster"), std::string::npos);
+  EXPECT_NE(fault_of_draining("w1").find("w1 is no member any more (left)"), std::string::npos);
+  EXPECT_NE(fault_of_draining("w2").find("no worker of the cluster"), std::string::npos);
   EXPECT_NE(fault_of_draining("").find("\"name\" is missing"), std::string::npos);
 }
 
