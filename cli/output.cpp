@@ -7,6 +7,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
@@ -26,6 +27,11 @@ void print(std::string_view text) {
   if (errno == EPIPE) throw output_closed();
   throw std::runtime_error(
       fmt::format("standard output cannot be written ({}): send it elsewhere", std::strerror(errno)));
+}
+
+void print_if_heard(std::string_view text) {
+  pollfd out{STDOUT_FILENO, POLLOUT, 0};
+  if (::poll(&out, 1, 0) == 1 && (out.revents & POLLOUT) != 0) (void)write_all(STDOUT_FILENO, text);
 }
 
 std::string json_line(const nlohmann::ordered_json& value) {

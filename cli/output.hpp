@@ -15,6 +15,8 @@ void open_standard_files();
 
 /// Writes to standard output at once. Throws output_closed, or runtime_error when it cannot be written.
 void print(std::string_view text);
+/// The same for what nothing depends on: left out where it cannot be written at once.
+void print_if_heard(std::string_view text);
 /// On one line, without its end; what is no valid UTF-8 becomes U+FFFD.
 std::string json_line(const nlohmann::ordered_json& value);
 void print_json(const nlohmann::ordered_json& value);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "actors/http/access/http_access.hpp"
 #include "actors/http/access/shared_origins.hpp"
 #include "actors/http/api_error.hpp"
 #include "actors/http/generate/generate_errors.hpp"
@@ -31,6 +32,7 @@ http_response wrong_method(const std::string& allowed) {
 
 http_options with_answers_of(http_options options, const std::shared_ptr<api_context>& context) {
   options.on_surplus = [context] { context->metrics.count_refused_connection(); };
+  options.takes_long_body = [context](const http_request& head) { return is_admitted(*context, head); };
   options.more_headers = [context](const http_request& request) { return headers_for_pages(*context, request); };
   options.error_body = [](int status, std::string_view why) { return error_json(api_error(status, std::string(why))); };
   return options;

@@ -27,15 +27,16 @@ class logged_exchange final : public forwarding_exchange {
   logged_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, const http_request& request)
       : forwarding_exchange(std::move(to)),
         context_(std::move(context)),
-        request_line_(request.method + " " + request.path.substr(0, 128)),
+        request_line_(request.client + " " + request.method + " " + request.path.substr(0, 128)),
         body_(context_->log_bodies ? request.body.substr(0, longest_logged) : ""),
         only_faults_(request.method == "GET" || request.method == "OPTIONS"),
+        is_probe_(request.method == "GET" && request.path == "/ready"),
         began_(clock_.now()) {}
   ~logged_exchange() override {
     const int status = status_ != 0 ? status_.load() : status_without_answer();
     if (is_streaming_) note("cut off");
     context_->metrics.count_response(status);
-    if (!context_->log || (only_faults_ && status < 400)) return;
+    if (!context_->log || is_probe_ || (only_faults_ && status < 400)) return;
     const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
     std::string line = fmt::format("{} {} {} {:.1f} ms{}", id(), request_line_, status, taken, notes_);
     if (!body_.empty()) line += " " + body_;
@@ -72,7 +73,7 @@ class logged_exchange final : public forwarding_exchange {
 
   std::shared_ptr<api_context> context_;
   std::string request_line_, body_;
-  bool only_faults_;
+  bool only_faults_, is_probe_;  ///< "no" is an answer to a probe, and comes every few seconds while a model loads
   monotonic_clock clock_;
   instant began_;
   std::atomic<int> status_{0};  ///< 0: no answer has begun

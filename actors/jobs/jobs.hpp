@@ -64,6 +64,7 @@ class jobs_state {
 
   // jobs_commands.cpp
   std::string carry_out(const client_command& command);
+  std::string result_of(const client_command& command, const command_fields& arguments);
   std::string create(const command_fields& from);
   std::string add_lines(const command_fields& from);
   std::string seal(const std::string& id);
@@ -97,6 +98,7 @@ class jobs_state {
   void record();
   bool end_complete_jobs();
   void note_failure(const journal_failure& failure);
+  bool can_write();
   void try_all_again();
   void sweep();
   void wake_in(duration after);

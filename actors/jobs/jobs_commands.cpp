@@ -34,8 +34,15 @@ job_info known_job(const journal& book, const command_fields& asked) {
 
 }  // namespace
 
-std::string jobs_state::carry_out(const client_command& command) {
-  const command_fields arguments(command.arguments, command.name);
+/// Where the journal fails the command is refused, and all others hear of it, too.
+std::string jobs_state::carry_out(const client_command& command) try {
+  return result_of(command, command_fields(command.arguments, command.name));
+} catch (const journal_failure& failure) {
+  note_failure(failure);
+  throw;
+}
+
+std::string jobs_state::result_of(const client_command& command, const command_fields& arguments) {
   if (command.name == "job.list")
     return list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
                  .kind = arguments.text("kind").value_or(""),

@@ -60,6 +60,7 @@ void jobs_state::sweep() {
   if (clock_.now() < sweep_at_) return;
   duration pause = parts_.sweep_interval;
   try {
+    parts_.book->check_writing();  // even if nobody asks for anything: the next job would be refused
     const bool has_old = parts_.keep.count() > 0 && parts_.book->remove_old(parts_.keep) > 0;
     if (has_old) post_soon();
     if (parts_.book->sweep() || has_old) pause = parts_.sweep_pause;
@@ -80,8 +81,17 @@ void jobs_state::note_failure(const journal_failure& failure) {
   wake_in(parts_.journal_retry + std::chrono::milliseconds(1));
 }
 
+bool jobs_state::can_write() try {
+  parts_.book->check_writing();
+  return true;
+} catch (const journal_failure& failure) {
+  note_failure(failure);
+  return false;
+}
+
 void jobs_state::try_all_again() {
   will_retry_ = pump_due_ = false;
+  if (is_failing_ && !can_write()) return;
   take_up();
   record();
   if (end_complete_jobs()) post_soon();
@@ -152,6 +162,7 @@ void jobs_state::save(const save_catalogue& order) {
       parts_.book->save(order.changes);
     });
   } catch (const journal_failure& failure) {
+    note_failure(failure);
     error = failure.what();
   } catch (const input_error& refusal) {
     error = refusal.what();

@@ -198,6 +198,8 @@ void supervisor_state::look_at_clock() {
 void supervisor_state::refuse_no_worker(const std::string& name) const {
   if (trainers_.contains(name) || name == parts_.config.head().name)
     refuse("{} is no worker: only workers can be drained", name);
+  if (const node_entry* gone = members_.find(name); gone && !gone->is_member())
+    refuse("{} is no member any more ({}): there is nothing to drain", name, name_of(gone->state));
   refuse("no worker of the cluster is called '{}': see troupe status", name);
 }
 

@@ -9,15 +9,20 @@
 namespace troupe {
 namespace {
 
+/// Of a node that the members do not tell of.
+json listed_json(const node_config& node, const char* state) {
+  json roles = json::array();
+  for (const node_role role : node.roles) roles.push_back(to_text(role));
+  return {{"name", node.name},         {"pid", 0},          {"state", state},
+          {"roles", std::move(roles)}, {"host", node.host}, {"layers", ""}};
+}
+
 /// The head's own entry: a head that computes nothing is not among the members.
 json head_json(const cluster_config& config) {
-  const node_config& head = config.head();
-  json roles = json::array();
-  for (const node_role role : head.roles) roles.push_back(to_text(role));
-  return {{"name", head.name}, {"pid", ::getpid()},
-          {"state", "alive"},  {"roles", std::move(roles)},
-          {"host", head.host}, {"endpoint", config.head_endpoint()},
-          {"layers", ""}};
+  json entry = listed_json(config.head(), "alive");
+  entry["pid"] = ::getpid();
+  entry["endpoint"] = config.head_endpoint();
+  return entry;
 }
 
 json node_json(const node_entry& node, instant now) {
@@ -99,6 +104,9 @@ std::string supervisor_state::nodes_text() const {
     entry["layers"] = at ? to_text(placement_->replicas[at->replica].stages[at->stage].layers) : "";
     nodes.push_back(std::move(entry));
   }
+  // Those that have not joined since this head began, or were lost so long ago that they are forgotten.
+  for (const node_config& node : parts_.config.nodes)
+    if (node.autostart && !node.is_head() && !members_.find(node.name)) nodes.push_back(listed_json(node, "missing"));
   return dump(nodes);
 }
 

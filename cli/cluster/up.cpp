@@ -102,17 +102,18 @@ void run_nodes(const cluster_config& config, std::function<void(const std::strin
   nodes.stop();
 }
 
-/// To be ended is how a cluster's work is done, but not if it has not begun: then the signal is the outcome.
+/// To be ended is how a cluster's work is done, but not if it has not begun: then the signal is the outcome. What is
+/// said here holds nothing up, and nobody has to read it: nodes are started again all the same.
 void run_attached(const cluster_config& config) {
   start_note note(config);
   bool has_served = false;
   const auto on_ready = [&] {
     has_served = true;
-    print(where_text(config) + "Ctrl-C ends it\n");
+    print_if_heard(where_text(config) + "Ctrl-C ends it\n");
   };
-  run_nodes(config, [](const std::string& line) { print(line + "\n"); },
+  run_nodes(config, [](const std::string& line) { print_if_heard(line + "\n"); },
             {.on_waiting = [&] { note.tick(); }, .on_ready = on_ready});
-  if (::isatty(STDOUT_FILENO) == 1) print("\n");  // behind the ^C that the terminal shows
+  if (::isatty(STDOUT_FILENO) == 1) print_if_heard("\n");  // behind the ^C that the terminal shows
   if (!has_served) check_interrupt();
 }
 

@@ -14,6 +14,7 @@
 
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/status_watch.hpp"
+#include "cli/compose/node_log.hpp"
 #include "cli/interrupt.hpp"
 #include "cluster/launch/hang_policy.hpp"
 
@@ -64,13 +65,15 @@ bool is_about(const json& node, const node_process& process, hang_policy& hangin
   return hanging.is_behind(process.name, process.pid, pid);
 }
 
-/// A node that the head has given up for good although its process is there hangs: it is ended, and started again.
+/// A node that the head has given up for good although its process is there hangs, or is cut off: another takes its
+/// place.
 void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
   for (const json& node : status.at("nodes")) {
     const auto* process = nodes.find(node.at("name").get<std::string>());
+    if (node.at("state") == "missing") continue;  // the head knows nothing of it
     if (process == nullptr || !is_about(node, *process, hanging)) continue;
     if (node.at("state") == "lost") {
-      if (hanging.note_lost(process->name, process->pid, monotonic_clock().now())) nodes.kill_node(process->name);
+      if (hanging.note_lost(process->name, process->pid, monotonic_clock().now())) nodes.replace_node(process->name);
       continue;
     }
     hanging.note_alive(process->name);
@@ -87,7 +90,7 @@ std::string last_words(const std::filesystem::path& log) {
     if (!line.empty()) last = line;
   }
   if (last.starts_with("troupe: ")) last.erase(0, 8);
-  return last.empty() ? last : ": " + last;
+  return last.empty() ? last : fmt::format(": {}", without_time(last));
 }
 
 /// Whether a node keeps the cluster from beginning: also one that joins and dies again and again.

@@ -8,6 +8,8 @@
 #include <optional>
 #include <thread>
 
+#include <fmt/format.h>
+
 #include "base/large_blocks.hpp"
 #include "base/wake_signal.hpp"
 #include "cli/compose/compose_head.hpp"
@@ -15,6 +17,7 @@
 #include "cli/compose/compose_worker.hpp"
 #include "cli/compose/node_log.hpp"
 #include "cli/interrupt.hpp"
+#include "cli/program_id.hpp"
 
 namespace troupe {
 namespace {
@@ -98,6 +101,8 @@ struct cluster_node::parts {
 cluster_node::cluster_node(const cluster_config& config, const std::string& name)
     : parts_(std::make_unique<parts>(checked_site(config, name))) {
   parts& own = *parts_;
+  say(fmt::format("node {} of {}, by {}: troupe {}, program {}", name, config.name, config.source.string(),
+                  TROUPE_VERSION, program_id()));
   try {
     if (own.site.node.is_head())
       own.head.emplace(own.system, own.links, own.site);

@@ -124,6 +124,13 @@ void journal::at_once(const std::function<void()>& calls) {
   tell_removed();
 }
 
+void journal::check_writing() {
+  transaction change(*db_, transaction::kind::quick);
+  const std::int64_t version = db_->number_of("PRAGMA user_version");
+  db_->execute(fmt::format("PRAGMA user_version = {}", version).c_str());  // SQLite writes that whatever was there
+  change.commit();
+}
+
 result<job_info, journal_error> journal::create_job(const job_spec& spec) {
   if (const auto wrong = check(spec, options_)) return *wrong;
   if (auto known = find(spec.id)) {

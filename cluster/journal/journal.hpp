@@ -142,6 +142,9 @@ class journal {
   /// may have a million of them, so this is done piece by piece. Returns whether there are more.
   bool sweep(std::size_t rows = 10'000);
 
+  /// Writes what changes nothing: throws journal_failure where nothing can be written.
+  void check_writing();
+
   void save(const catalogue_records& changes);
   catalogue_records load_catalogue() const;
 

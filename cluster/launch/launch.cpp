@@ -120,7 +120,8 @@ void launcher::note_works(const std::string& name) {
     if (node.shown.name == name) node.policy.works();
 }
 
-void launcher::kill_node(const std::string& name) {
+void launcher::replace_node(const std::string& name) {
+  if (!config_.respawn) return;
   for (auto& node : nodes_) {
     if (node.shown.name != name || !node.child.runs()) continue;
     if (!std::exchange(node.is_condemned, true))
@@ -250,11 +251,12 @@ std::vector<int> launcher::end_descriptors() const {
 }
 
 void launcher::bound_logs() {
-  constexpr duration pause = std::chrono::seconds(30);
+  constexpr duration pause = std::chrono::seconds(1);
   const instant now = options_.time->now();
   if (now - logs_seen_ < pause) return;
   logs_seen_ = now;
   for (const auto& node : nodes_) bound_log(node.log, options_.log_bytes, node.child.runs());
+  bound_log(config_.logs() / "up.log", options_.log_bytes, true);  // `up --detach` writes it: this process
 }
 
 }  // namespace troupe

@@ -5,12 +5,13 @@ namespace troupe {
 namespace {
 
 /// Runs a command that must end when the connection does, even if it is stopped then: when the other end closes,
-/// standard input closes, and `cat` sees that.
+/// standard input closes, and `cat` sees that. The user there may have any shell, so it only starts `sh`.
 std::string tied_to_input(const std::string& command) {
-  return "exec 3<&0; " + command +
-         " </dev/null 3<&- & node=$!; "
-         "(exec >/dev/null 2>&1; cat <&3; kill -TERM $node && sleep 5 && kill -KILL $node) & "
-         "exec 3<&-; wait $node";
+  return "exec sh -c " + quoted_word("exec 3<&0; " + command +
+                                     " </dev/null 2>&1 3<&- & node=$!; "
+                                     "(exec >/dev/null 2>&1; cat <&3; kill -TERM $node || exit; "
+                                     "for i in 1 2 3 4 5; do sleep 1; kill -0 $node || exit; done; kill -KILL $node) & "
+                                     "exec 3<&-; wait $node");
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
 // Processes die, hang and come back while 32 requests run: each still gets exactly what it would have got.
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <gtest/gtest.h>
 
+#include "base/file_descriptor.hpp"
 #include "tests/integration/cluster.hpp"
 
 namespace troupe::test {
@@ -204,6 +208,26 @@ TEST_F(survival, is_none_of_a_head_that_is_given_up) {
   EXPECT_EQ(process_of(lost.file(), "w0"), 0) << "and it takes the others with it";
 }
 
+/// A disk that is full takes no line; a reader that stands still takes none, either, but would hold `up` up.
+TEST_F(survival, goes_on_where_nobody_takes_what_up_says) {
+  const test_cluster cluster(site(), {});
+  const auto stuck = site().path("stuck");
+  ASSERT_EQ(::mkfifo(stuck.c_str(), 0600), 0);
+  const file_descriptor reader(::open(stuck.c_str(), O_RDWR | O_NONBLOCK));
+  while (::write(reader.number(), "full\n", 5) == 5) {
+  }
+  for (const std::string& out : {std::string("/dev/full"), stuck.string()}) {
+    process up({"/bin/sh", "-c", R"(exec "$0" up "$1" > "$2")", TROUPE_BINARY, cluster.file().string(), out},
+               site().path("up"), site().environment());
+    cluster.wait_for_service();
+    const pid_t before = cluster.pid_of("w0");
+    cluster.kill("w0");
+    EXPECT_TRUE(wait_until([&] { return cluster.running_replicas() == 1 && cluster.pid_of("w0") != before; })) << out;
+    up.signal(SIGTERM);
+    EXPECT_EQ(up.wait(), 0) << up.error();
+  }
+}
+
 /// Of a cluster with a node that is reached by a command which does something else.
 cluster_plan with_stray_node(const std::string& command) {
   return {.in_cluster = "ssh = [\"sh\", \"-c\", \"" + command + "\"]",
@@ -215,6 +239,13 @@ TEST_F(survival, is_none_of_a_node_that_refuses_to_start_without_a_word) {
   process up = cluster.start({"up", cluster.file().string()});
   EXPECT_EQ(up.wait(), 1);
   EXPECT_NE(up.error().find("far does not start (exit code 2): see "), std::string::npos) << up.error();
+}
+
+TEST_F(survival, is_none_of_a_node_that_says_in_its_log_why_it_ends) {
+  const test_cluster cluster(site(), with_stray_node("echo 2026-11-27 20:31:41+0000 it has no memory; exit 2"));
+  process up = cluster.start({"up", cluster.file().string()});
+  EXPECT_EQ(up.wait(), 1);
+  EXPECT_NE(up.error().find("(exit code 2): it has no memory: see "), std::string::npos) << up.error();
 }
 
 TEST_F(survival, begins_with_a_word_about_where_to_look_if_it_takes_its_time) {

@@ -74,9 +74,9 @@ void http_connection::parse() {
       const auto [status, why] = refusal_of(fault, shared_->options.body_bytes);
       return refuse_with(status, why);
     }
-    if (parser_->is_header_done() && !reserve_body()) return;
     if (parser_->is_header_done() && !head_taken_ && !take_head()) return;
-    if (parser_->is_done()) return dispatch();
+    if (parser_->is_header_done() && !reserve_body()) return;
+    if (parser_->is_done()) return dispatch(true);
     if (fault != beast::http::error::need_more) continue;
     // The parser bounds a head, but neither the line before a chunk nor the fields after the last one.
     if (buffer_.size() > shared_->options.header_bytes) refuse_with(431, "a line of the request is too large");
@@ -106,6 +106,7 @@ void http_connection::begin_request() {
 /// room with a few words; and short bodies find room always.
 bool http_connection::reserve_body() {
   const std::size_t come = parser_->get().body().size(), bytes = come > longest_uncounted ? come : 0;
+  if (body_reserved_ == 0 && !may_send(bytes)) return false;
   const std::size_t more = bytes - body_reserved_;
   body_reserved_ = bytes;
   if ((shared_->body_bytes += more) <= shared_->options.bodies_bytes || more == 0) return true;
@@ -122,6 +123,7 @@ bool http_connection::take_head() {
     refuse_with(fault->status, fault->why);
     return false;
   }
+  if (!may_send(parser_->content_length().value_or(0))) return false;
   if (parser_->is_done() || !waits_to_go_on(head)) return true;
   writing_ = "HTTP/1.1 100 Continue\r\n\r\n";
   written_ = 0;
@@ -129,20 +131,28 @@ bool http_connection::take_head() {
   return true;
 }
 
+/// False where the request is answered already: without its body, if that is a long one that nobody wants from there.
+bool http_connection::may_send(std::size_t bytes) {
+  if (bytes <= longest_uncounted || shared_->options.takes_long_body(request_of(parser_->get(), {}))) return true;
+  dispatch(false);
+  return false;
+}
+
 void http_connection::give_back_body() {
   shared_->body_bytes -= std::exchange(body_reserved_, 0);
 }
 
-void http_connection::dispatch() {
+void http_connection::dispatch(bool is_whole) {
   if (!is_writing_) clear_deadline();
   const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
-  auto message = parser_->release();
-  http_request request = request_of(message, std::move(message.body()));
+  auto message = std::move(parser_->get());
+  http_request request = request_of(message, is_whole ? std::move(message.body()) : std::string());
   parser_.reset();
   if (request.id.empty()) request.id = new_request_id();
+  request.client = client_address();
   begin_answer(request.id, request);
   answer_->chunked = is_new;
-  answer_->keep_alive = is_new && keeps_alive && !shared_->stopping;
+  answer_->keep_alive = is_whole && is_new && keeps_alive && !shared_->stopping;
   answer_->head_only = request.method == "HEAD";
   give_back_body();
   const auto exchange = make_exchange(answer_);
@@ -163,6 +173,15 @@ void http_connection::begin_answer(std::string id, const http_request& to) {
 
 std::string http_connection::new_request_id() {
   return fmt::format("req-{:08x}{:08x}", shared_->instance, ++shared_->last_request);
+}
+
+/// Empty where the client has gone. One of IPv4 looks like that, also at a socket of IPv6.
+std::string http_connection::client_address() const {
+  boost::system::error_code gone;
+  const asio::ip::address address = socket_.remote_endpoint(gone).address();
+  if (gone) return {};
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.to_string();
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
 }
 
 http_request http_connection::what_has_come() const {

@@ -107,10 +107,12 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   void begin_request();
   bool reserve_body();
   bool take_head();
-  void dispatch();
+  bool may_send(std::size_t bytes);
+  void dispatch(bool is_whole);
   void begin_answer(std::string id, const http_request& to);
   http_request what_has_come() const;
   std::string new_request_id();
+  std::string client_address() const;
   void refuse_with(int status, std::string_view why);
   void flush();
   void write_rest();

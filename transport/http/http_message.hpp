@@ -15,6 +15,7 @@ struct http_request {
   http_headers headers;  ///< names in lower case
   std::string body;
   std::string id;                   ///< what x-request-id of the response says
+  std::string client;               ///< the address that it came from
   std::vector<std::string> places;  ///< what stands for {…} in the route's path, in order
 
   /// Empty where there is none; the first of several.

@@ -41,6 +41,9 @@ struct http_options {
   /// Of every response, also of those that the server itself makes. Of a request that is refused there may be no more
   /// than some headers.
   std::function<http_headers(const http_request& request)> more_headers = {};
+  /// Whether a body of more than 64 KB is read from whoever asks like this. If not, the handler gets the request at
+  /// once, without its body, and the connection ends with the answer.
+  std::function<bool(const http_request& head)> takes_long_body = {};
   /// Called when a connection beyond `max_connections` is closed, without a word to its client.
   std::function<void()> on_surplus = {};
 };

@@ -86,4 +86,11 @@ api_key admit(api_context& context, const http_request& request) {
   return *std::move(found);
 }
 
+bool is_admitted(api_context& context, const http_request& request) try {
+  (void)admit(context, request);
+  return true;
+} catch (const std::exception&) {
+  return false;
+}
+
 }  // namespace troupe

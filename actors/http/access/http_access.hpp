@@ -7,5 +7,7 @@ namespace troupe {
 /// The key of a request. If there are no keys, it is an admin's without a name, which stands for everyone. Throws
 /// api_error if the request must be refused: it has no valid key, or is sent by a web page from elsewhere.
 api_key admit(api_context& context, const http_request& request);
+/// The same as a question; never throws.
+bool is_admitted(api_context& context, const http_request& request);
 
 }  // namespace troupe

@@ -107,6 +107,11 @@ void write_workers(std::string& to, const json& nodes) {
                      label_text(node.value("name", "")), node.value("state", "") == "alive" ? 1 : 0);
 }
 
+void write_journal(std::string& to, const status_board& board) {
+  describe(to, "troupe:journal_failing", "gauge", "1 while the journal cannot be written: jobs stand still.");
+  fmt::format_to(std::back_inserter(to), "troupe:journal_failing {}\n", board.read("journal").empty() ? 0 : 1);
+}
+
 }  // namespace
 
 std::string label_text(std::string_view value) {
@@ -135,6 +140,7 @@ void write_replica_metrics(std::string& to, const std::string& model, const stat
   write_adapters(to, model, replicas);
   const json nodes = json::parse(board.read("nodes"), nullptr, false);
   write_workers(to, nodes.is_array() ? nodes : json::array());
+  write_journal(to, board);
 }
 
 }  // namespace troupe::detail

@@ -23,6 +23,35 @@ TEST_F(jobs, say_that_the_journal_fails_and_that_it_does_no_more) {
   EXPECT_EQ(said.count<std::string>(), 0u);
 }
 
+/// Whoever was refused knows; everybody else reads it on the board, for as long as it lasts.
+TEST_F(jobs, that_the_journal_does_not_take_are_seen_by_all_until_it_takes_them) {
+  inbox said;
+  head now(folder_, prompts_, [&](jobs_parts& parts) {
+    parts.journal_retry = std::chrono::milliseconds(1);
+    parts.say = [&said](const std::string& line) { said.put(line); };
+  });
+  {
+    const full_disk all_of_it(1);
+    EXPECT_NE(now.run("job.create", {{"id", "job-1"}, {"lines", 1}}).error, "");
+    EXPECT_NE(said.take<std::string>().find("jobs stand still: "), std::string::npos);
+    for (int i = 0; i < 500; ++i) now.get("job.list", json::object());  // while it is tried again
+    EXPECT_NE(now.board->read("journal"), "");
+    EXPECT_EQ(said.count<std::string>(), 0u) << "it does not go on yet";
+  }
+  EXPECT_NE(said.take<std::string>().find("jobs go on"), std::string::npos);
+  EXPECT_EQ(now.board->read("journal"), "");
+}
+
+TEST_F(jobs, say_that_the_journal_is_gone_though_nobody_asks_for_anything) {
+  inbox said;
+  head now(folder_, prompts_, [&](jobs_parts& parts) {
+    parts.journal_retry = parts.sweep_interval = std::chrono::milliseconds(1);
+    parts.say = [&said](const std::string& line) { said.put(line); };
+  });
+  std::filesystem::remove(folder_.path() / "journal.db");
+  EXPECT_NE(said.take<std::string>().find("was removed or replaced"), std::string::npos);
+}
+
 TEST_F(jobs, begin_no_lines_while_outputs_that_the_disk_does_not_take_fill_the_memory) {
   head now(folder_, prompts_, [](jobs_parts& parts) {
     parts.in_flight = 2;

@@ -278,6 +278,22 @@ class supervisor_of_optional_nodes : public supervisor {
             [](supervisor_parts& parts) { parts.config.assemble_seconds = 3600; }) {}
 };
 
+TEST_F(supervisor_of_optional_nodes, shows_those_that_should_be_there_and_are_not) {
+  EXPECT_TRUE(comes_to_say("\"coach\"", true, "nodes"));
+  const auto states = [&] {
+    std::string all;
+    for (const json& node : json::parse(board_->read("nodes")))
+      all += node["name"].get<std::string>() + " " + node["state"].get<std::string>() + "\n";
+    return all;
+  };
+  EXPECT_EQ(states(), "head alive\ncoach missing\n");
+  auto coach = hello("coach", 11);
+  coach.roles = {"trainer"};
+  tell(actor_, incoming<join_cluster>{link_id(11), 0, {coach}});
+  EXPECT_TRUE(comes_to_say("missing", false, "nodes"));
+  EXPECT_EQ(states(), "coach alive\nhead alive\n");
+}
+
 TEST_F(supervisor_of_optional_nodes, waits_for_none_of_them_before_it_begins) {
   EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
 }
@@ -553,7 +569,8 @@ TEST_F(supervisor_with_links, sends_away_a_node_that_is_drained) {
   EXPECT_EQ(fault_of_draining("w1"), "");
   EXPECT_EQ(heard_.take<end_node>().incarnation, incarnation_id(11));
   EXPECT_TRUE(comes_to_say("\"left\"", true, "nodes"));
-  EXPECT_NE(fault_of_draining("w1").find("no worker of the cluster"), std::string::npos);
+  EXPECT_NE(fault_of_draining("w1").find("w1 is no member any more (left)"), std::string::npos);
+  EXPECT_NE(fault_of_draining("w2").find("no worker of the cluster"), std::string::npos);
   EXPECT_NE(fault_of_draining("").find("\"name\" is missing"), std::string::npos);
 }
 

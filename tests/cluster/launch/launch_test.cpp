@@ -24,6 +24,8 @@ using test::manual_clock;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
 
 /// Nodes that are shell scripts: the script gets `node FILE --name X`.
 class launch : public testing::Test {
@@ -105,7 +107,7 @@ TEST_F(launch, starts_again_what_was_killed) {
   launcher launched(config(), with(script(serve)));
   launched.start();
   const pid_t first = launched.find("w0")->pid;
-  launched.kill_node("w0");
+  launched.replace_node("w0");
   ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
   EXPECT_NE(launched.find("w0")->pid, first);
   EXPECT_EQ(launched.find("w0")->last_end, "signal 9 (Killed)");
@@ -118,7 +120,7 @@ TEST_F(launch, kills_one_that_is_stopped) {
   launcher launched(config(), with(script(serve)));
   launched.start();
   ::kill(launched.find("w0")->pid, SIGSTOP);
-  launched.kill_node("w0");
+  launched.replace_node("w0");
   EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
   ::kill(launched.find("w0")->pid, SIGSTOP);
   launched.stop();
@@ -147,8 +149,12 @@ TEST_F(launch, leaves_what_refuses_or_has_done_its_work) {
 TEST_F(launch, does_not_respawn_where_that_is_not_wanted) {
   launcher launched(config("", "respawn = false\n"), with(script(serve)));
   launched.start();
-  launched.kill_node("w0");
+  const pid_t worker = launched.find("w0")->pid;
+  launched.replace_node("w0");
+  EXPECT_THAT(said_, IsEmpty()) << "one that was lost may join again";
+  ::kill(worker, SIGTERM);
   ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::given_up; }));
+  EXPECT_EQ(launched.find("w0")->last_end, "signal 15 (Terminated)");
 }
 
 TEST_F(launch, leaves_alone_what_starts_by_itself) {
@@ -198,9 +204,26 @@ TEST_F(launch, a_log_that_cannot_be_copied_stays) {
   launched.start();
   ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
   folder_.write("state/logs/w0.log", std::string(1000, 'x'));
-  time.advance(1min);  // logs are looked at now and then
+  time.advance(1s);
   launched.poll(5ms);
   EXPECT_EQ(folder_.read("state/logs/w0.log").size(), 1000u);
+}
+
+TEST_F(launch, keeps_logs_bounded_while_nodes_and_it_write_them) {
+  auto chosen = with(script(serve));
+  manual_clock time;
+  chosen.time = &time;
+  chosen.log_bytes = 500;
+  launcher launched(config(), chosen);
+  launched.start();
+  ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
+  for (const std::string log : {"state/logs/w0.log", "state/logs/up.log"}) folder_.write(log, std::string(1000, 'x'));
+  time.advance(1s);
+  launched.poll(5ms);
+  for (const std::string log : {"state/logs/w0.log", "state/logs/up.log"}) {
+    EXPECT_EQ(folder_.read(log), "") << log;
+    EXPECT_EQ(folder_.read(log + ".1").size(), 1000u) << log;
+  }
 }
 
 /// The descriptor that the next file would get.
@@ -231,7 +254,7 @@ TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
   for (const int left : {0, 1, 2, 3}) {  // for the log, and for the pipes or not
     said_.clear();
     allow_descriptors(next + left);
-    launched.kill_node("w0");
+    launched.replace_node("w0");
     EXPECT_TRUE(poll_until(launched, runs_short));
     allow_descriptors(0);
     EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::running; }));
@@ -305,7 +328,9 @@ config = "/etc/far.toml"
   ASSERT_EQ(words.size(), 6u);
   EXPECT_EQ(std::vector<std::string>(words.begin(), words.end() - 1),
             (std::vector<std::string>{"ssh", "-q", "-p", "99", "me@192.0.2.2"}));
-  EXPECT_THAT(words.back(), HasSubstr("'/opt/it'\\''s/troupe' node '/etc/far.toml' --name w0 --listed"));
+  EXPECT_THAT(words.back(), StartsWith("exec sh -c '")) << "whatever shell the user there has";
+  const std::string command = quoted_word("'/opt/it'\\''s/troupe' node '/etc/far.toml' --name w0 --listed");
+  EXPECT_THAT(words.back(), HasSubstr(command.substr(1, command.size() - 2)));
   EXPECT_EQ(node_command(config, config.head(), "/here/troupe")[2], "192.0.2.1") << "without a target the host";
 }
 
@@ -367,7 +392,7 @@ TEST_F(launch_remote, a_host_that_reboots_gets_its_node_back) {
   launched.note_works("w0");
   folder_.write("down", "");
   folder_.write("w0.pid", "");
-  launched.kill_node("w0");
+  launched.replace_node("w0");
   ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n")) << "started again";
   EXPECT_EQ(folder_.read("ssh-calls").size(), 12 * std::string("to\n").size());
   EXPECT_NE(launched.find("w0")->state, process_state::given_up);

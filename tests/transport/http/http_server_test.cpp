@@ -152,6 +152,24 @@ TEST_F(http_server_test, refuses_chunked_bodies_that_are_too_many) {
   EXPECT_NE(client.hear_response().find(" 503 "), std::string::npos);
 }
 
+/// So that strangers take up no room.
+TEST_F(http_server_test, reads_long_bodies_only_of_whom_it_takes_them_from) {
+  start({.bodies_bytes = 0, .takes_long_body = [](const http_request& head) { return head.header("x-key") == "ok"; }});
+  const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\n", long_one = "content-length: 1000000\r\n";
+  raw_client announced(server_->port()), waiting(server_->port()), chunked(server_->port()), known(server_->port());
+  announced.say(head + long_one + "\r\n");
+  EXPECT_TRUE(announced.hear_all().ends_with("POST /x ")) << "answered before the body, and closed";
+  waiting.say(head + long_one + "expect: 100-continue\r\n\r\n");
+  EXPECT_EQ(status_of(waiting.hear_all()), 200) << "not told to go on";
+  chunked.say(head + "transfer-encoding: chunked\r\n\r\n11170\r\n" + std::string(70'000, 'x'));
+  EXPECT_TRUE(chunked.hear_all().ends_with("POST /x ")) << "as soon as it is long";
+  known.say(head + long_one + "x-key: ok\r\n\r\n" + std::string(70'000, 'x'));
+  EXPECT_EQ(status_of(known.hear_response()), 503) << "was read, and found no room";
+  raw_client brief(server_->port());
+  brief.say(post("/x", "hello"));
+  EXPECT_TRUE(brief.hear_response().ends_with("POST /x hello"));
+}
+
 /// Neither what stands behind a chunk's size nor what follows the last chunk ever ends.
 TEST_F(http_server_test, bounds_what_surrounds_chunks) {
   start({.header_bytes = 2048});

@@ -31,6 +31,19 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_EQ(answer.get().status, 200);
 }
 
+TEST_F(api_access, is_refused_without_a_key_before_a_long_body_is_read) {
+  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  start();
+  const std::string head = "POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n";
+  raw_client stranger(front_->port()), known(front_->port());
+  stranger.say(head + "\r\n");
+  EXPECT_NE(stranger.hear_all().find("invalid_api_key"), std::string::npos);
+  known.say(head + "expect: 100-continue\r\nauthorization: Bearer " + key + "\r\n\r\n");
+  EXPECT_EQ(known.hear_until("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  front_->stop();
+  EXPECT_NE(log().find("POST /v1/completions 401"), std::string::npos) << log();
+}
+
 TEST_F(api_access, is_logged_by_the_keys_name) {
   const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
   start();
@@ -40,6 +53,7 @@ TEST_F(api_access, is_logged_by_the_keys_name) {
   ask("POST", "/v1/completions", R"({"prompt":"A"})").get();
   front_->stop();
   EXPECT_NE(log().find(" ms, key ann\n"), std::string::npos) << log();
+  EXPECT_NE(log().find(" 127.0.0.1 POST /v1/completions 200 "), std::string::npos) << "and the address: " << log();
   EXPECT_NE(log().find(" ms\n"), std::string::npos) << "nobody's name for whom nobody knows: " << log();
 }
 

@@ -52,6 +52,13 @@ TEST_F(metrics, of_the_dashboard_all_exist) {
         << name;
 }
 
+TEST_F(metrics, of_several_clusters_are_told_apart_by_the_dashboard) {
+  const std::string dashboard = read_file(configs / "grafana.json");
+  EXPECT_FALSE(matches(dashboard, R"(("expr"))").empty());
+  const auto unchosen = matches(dashboard, R"re("expr".*((?:vllm|troupe):[a-z0-9_]+)[^a-z0-9_{])re");
+  EXPECT_TRUE(unchosen.empty()) << *unchosen.begin();
+}
+
 TEST_F(metrics, are_all_described) {
   const std::string described = read_file(docs / "API.md");
   const auto all = names();
@@ -177,6 +184,9 @@ TEST_F(metrics, tell_what_replicas_and_workers_say) {
             1e9);
   EXPECT_EQ(value(all, R"(troupe:worker_busy_seconds_total{node="w0",engine="0"})"), 7.5);
   EXPECT_EQ(value(all, R"(troupe:node_alive{node="w0"})"), 0);
+  EXPECT_EQ(value(all, "troupe:journal_failing"), 0);
+  board_->post("journal", R"("it is gone")");
+  EXPECT_EQ(value(read(), "troupe:journal_failing"), 1);
 }
 
 }  // namespace
