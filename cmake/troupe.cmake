@@ -44,7 +44,17 @@ macro(troupe_global_settings)
     # GCC refuses fences under the thread sanitizer, which does not see them. asio's are beside its mutexes.
     if(TROUPE_SANITIZE MATCHES thread)
       add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)
+      troupe_settle_addresses()
     endif()
+  endif()
+endmacro()
+
+# Programs built with GCC 12's thread sanitizer cannot start if the kernel randomizes addresses widely. Test programs start
+# when they are built, too, to list their tests.
+macro(troupe_settle_addresses)
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE settled ERROR_QUIET)
+  if(settled EQUAL 0)
+    set(CMAKE_CROSSCOMPILING_EMULATOR setarch -R)
   endif()
 endmacro()
 
