@@ -96,12 +96,16 @@ function(troupe_sources into)
   set(${into} ${found} PARENT_SCOPE)
 endfunction()
 
-# troupe_library(NAME [FOLDERS inner...] [DEPENDS public...] [PRIVATE private...]): a static library.
+# troupe_library(NAME [FOLDERS inner...] [EXCLUDE files...] [SOURCES more...] [DEPENDS public...] [PRIVATE private...]):
+# a static library of the folder's files, but for those excluded, which are named in full.
 # Includes are written from the repository's root: "model/ops/matmul.hpp".
 function(troupe_library name)
-  cmake_parse_arguments(arg "" "" "FOLDERS;DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "FOLDERS;EXCLUDE;SOURCES;DEPENDS;PRIVATE" ${ARGN})
   troupe_sources(sources ${arg_FOLDERS})
-  add_library(${name} STATIC ${sources})
+  if(arg_EXCLUDE)
+    list(REMOVE_ITEM sources ${arg_EXCLUDE})
+  endif()
+  add_library(${name} STATIC ${sources} ${arg_SOURCES})
   troupe_even_batches(${name})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
