@@ -130,38 +130,43 @@ function(troupe_kernels target instruction_sets)
     list(APPEND amx_options -O1 -fno-sanitize=undefined)
   endif()
   foreach(isa IN LISTS instruction_sets)
-    set(kernels ${target}_kernels_${isa})
-    add_library(${kernels} OBJECT ${ARGN})
-    set_target_properties(${kernels} PROPERTIES UNITY_BUILD OFF)
-    target_include_directories(${kernels} PRIVATE ${CMAKE_SOURCE_DIR})
-    target_compile_definitions(${kernels} PRIVATE TROUPE_ISA=${isa})
-    # GCC 12 warns inside its own intrinsics headers, and notes that older versions passed vectors differently.
-    target_compile_options(${kernels} PRIVATE ${${isa}_options}
-      $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-psabi>)
-    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${kernels}>)
+    troupe_kernels_once(${target} ${isa} "${${isa}_options}" ${ARGN})
   endforeach()
 endfunction()
 
-# For tests/base/places.hpp.
-function(troupe_test_places target)
-  target_compile_definitions(${target} PRIVATE
-    TROUPE_CONFIGS="${CMAKE_SOURCE_DIR}/configs"
-    TROUPE_DOCS="${CMAKE_SOURCE_DIR}/docs"
-    TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
-    TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
+# The sources once, in the namespace of an instruction set.
+function(troupe_kernels_once target isa options)
+  set(kernels ${target}_kernels_${isa})
+  add_library(${kernels} OBJECT ${ARGN})
+  set_target_properties(${kernels} PROPERTIES UNITY_BUILD OFF)
+  target_include_directories(${kernels} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${kernels} PRIVATE TROUPE_ISA=${isa})
+  # GCC 12 warns inside its own intrinsics headers, and notes that older versions passed vectors differently.
+  target_compile_options(${kernels} PRIVATE ${options} $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-psabi>)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${kernels}>)
 endfunction()
 
-# troupe_test(NAME [COMPUTES] [PREFIX text] [FOLDERS inner...] DEPENDS libs...): one GoogleTest program.
-# The prefix distinguishes tests that are built twice. Tests are not optimized, since the code that they test is; in
-# release builds those that COMPUTE much themselves have -O1.
-function(troupe_test name)
-  cmake_parse_arguments(arg "COMPUTES" "PREFIX" "FOLDERS;DEPENDS" ${ARGN})
+# troupe_test_program(NAME [COMPUTES] [FOLDERS inner...] DEPENDS libs...): one GoogleTest program. Tests are not optimized,
+# since the code that they test is; in release builds those that COMPUTE much themselves have -O1.
+function(troupe_test_program name)
+  cmake_parse_arguments(arg "COMPUTES" "" "FOLDERS;DEPENDS" ${ARGN})
   troupe_sources(sources ${arg_FOLDERS})
   add_executable(${name} ${sources})
   troupe_even_batches(${name})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE $<IF:$<AND:$<BOOL:${arg_COMPUTES}>,$<CONFIG:Release>>,-O1,-O0>)
-  troupe_test_places(${name})
+  # For tests/base/places.hpp.
+  target_compile_definitions(${name} PRIVATE
+    TROUPE_CONFIGS="${CMAKE_SOURCE_DIR}/configs"
+    TROUPE_DOCS="${CMAKE_SOURCE_DIR}/docs"
+    TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
+    TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
+endfunction()
+
+# troupe_test([PREFIX text] …): the same, with its tests for ctest. The prefix distinguishes tests that are built twice.
+function(troupe_test name)
+  cmake_parse_arguments(arg "" "PREFIX" "" ${ARGN})
+  troupe_test_program(${name} ${arg_UNPARSED_ARGUMENTS})
   gtest_discover_tests(${name} TEST_PREFIX "${arg_PREFIX}" DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
 endfunction()
