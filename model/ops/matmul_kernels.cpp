@@ -265,25 +265,12 @@ tile_plan plan_of(int rows) {
 }
 
 tile_plan plan_for(scheme kind, int rows) {
-  switch (kind) {
-    case scheme::u8:
-      return plan_of<scheme::u8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::u8g64:
-      return plan_of<scheme::u8g64, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::q8:
-      return plan_of<scheme::q8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::q4:
-      return plan_of<scheme::q4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::u4g32:
-      return plan_of<scheme::u4g32, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::mxfp4:
-      return plan_of<scheme::mxfp4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::bf16:
-      return plan_of<scheme::bf16, 1, 2, 3, 4, 5, 6>(rows);
-    case scheme::f32:
-      break;
-  }
-  return plan_of<scheme::f32, 1, 2, 3, 4, 5, 6>(rows);
+  return with_scheme(kind, [&]<scheme Kind>() {
+    if constexpr (is_integer(Kind))
+      return plan_of<Kind, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    else
+      return plan_of<Kind, 1, 2, 3, 4, 5, 6>(rows);
+  });
 }
 
 void sweep(const matmul_args& a, tile_plan plan, std::int64_t first_tile, std::int64_t last_tile,
