@@ -7,7 +7,6 @@
 
 namespace troupe::TROUPE_ISA {
 
-constexpr int lanes = 16;
 constexpr int most_sums = vectors_in_registers < 32 ? 6 : 16;  // beside what is multiplied
 constexpr int queries_at_once = most_sums < attention_queries ? most_sums : attention_queries;
 

@@ -5,8 +5,6 @@
 namespace troupe::TROUPE_ISA {
 namespace {
 
-constexpr std::int64_t lanes = 16;
-
 /// Sixteen inputs of a row, from the i-th on, to where a tile has them.
 template <class Input>
 void scatter(const quantized_row& into, std::int64_t i, const Input* sixteen, Input* tile) {
