@@ -85,7 +85,7 @@ inline float soften(const query_tile& t, int query) {
 }
 
 /// Sixteen numbers of a head, or what is left of them and zeros.
-inline f32x16 part_of(const float* from, std::int64_t d, int head_dim) {
+inline f32x16 floats_at(const float* from, std::int64_t d, int head_dim) {
   if (d + lanes <= head_dim) return load(from + d);
   float tail[lanes] = {};
   for (int i = 0; d + i < head_dim; ++i) tail[i] = from[d + i];
@@ -105,9 +105,9 @@ using tile_function = void (*)(const query_tile&);
 
 /// Tile::of<queries>
 template <class Tile, int Queries = queries_at_once>
-tile_function tile_for(int queries) {
+tile_function attention_tile_for(int queries) {
   if constexpr (Queries > 1)
-    if (queries < Queries) return tile_for<Tile, Queries - 1>(queries);
+    if (queries < Queries) return attention_tile_for<Tile, Queries - 1>(queries);
   return Tile::template of<Queries>;
 }
 
