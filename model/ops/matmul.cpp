@@ -82,8 +82,7 @@ void quantized_rows::begin(int rows, std::int64_t ins, input_bits bits) {
   tile_shape tile = tile_for(kernels_, rows);
   if (bits == input_bits::sixteen && tile.together == 4) tile.rows = fine_tile_rows;
   view_ = {.rows = rows,
-           .tile = tile.rows,
-           .together = tile.together,
+           .tile = tile,
            .ins = padded_row(ins),
            .bits = bits,
            .q = q_.data(),
@@ -96,8 +95,7 @@ void quantized_rows::begin(int rows, std::int64_t ins, input_bits bits) {
 
 void quantized_rows::begin_groups(int rows, std::int64_t ins, tile_shape tile) {
   begin(rows, ins);
-  view_.tile = tile.rows;
-  view_.together = tile.together;
+  view_.tile = tile;
 }
 
 quantized_view quantized_rows::group(int first, int rows) const {
@@ -115,12 +113,11 @@ quantized_view quantized_rows::group(int first, int rows) const {
 
 void quantized_rows::put(int row, const float* x) {
   const auto at = static_cast<std::size_t>(row);
-  const std::int64_t first_row = row / view_.tile * view_.tile;
+  const std::int64_t first_row = row / view_.tile.rows * view_.tile.rows;
   const auto of_tile = [&](auto& buffer) { return buffer.size() ? buffer.data() + first_row * view_.ins : nullptr; };
   kernels_.quantize(x, view_.ins,
                     {.tile = view_.tile,
-                     .together = view_.together,
-                     .in_tile = row % view_.tile,
+                     .in_tile = row % view_.tile.rows,
                      .bits = view_.bits,
                      .q = of_tile(q_),
                      .low = of_tile(low_),
@@ -141,7 +138,7 @@ void quantized_rows::assign(thread_pool& pool, const float* x, std::int64_t stri
 
 void multiply_blocks(const kernel_table& kernels, const matmul_args& job, std::int64_t first, std::int64_t last) {
   // experts' rows are described as integers, too, where they are multiplied as floats
-  const bool is_tiled = is_integer(job.w.kind) && job.q.together == tall_tile.together;
+  const bool is_tiled = is_integer(job.w.kind) && job.q.tile.together == tall_tile.together;
   (is_tiled ? kernels.tiled_matmul : kernels.matmul)(job, first, last);
 }
 
