@@ -52,11 +52,11 @@ class coded_rows {
 void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_codes& codes);
 
 // ---- ops on rows; each makes codes of what it writes, too ----
-
-constexpr std::int64_t most_row_values = 65536;  ///< that a block of threads holds of a row
 //
 // Rows begin at multiples of 16 bytes, and so do vectors; all can be read up to a multiple of four elements. Norms and
 // activations whose `out` is null make codes alone.
+
+constexpr std::int64_t most_row_values = 65536;  ///< that a block of threads holds of a row
 
 /// hidden = the table's rows of these tokens * factor (+ the learned vectors of their positions). A token below 0 gives
 /// zeros.
