@@ -99,7 +99,7 @@ void device_experts::run(const cuda::stream& on, const layer_weights& weights, c
   }
   const cuda::product inner[] = {{.w = first.gate, .y = gate}, {.w = first.up, .y = up}};
   cuda::matmul_experts(on, inner, in);
-  const cuda::row_codes codes = codes_.view(is_integer(first.down.kind), is_bf16(first.down.kind));
+  const cuda::row_codes codes = codes_.view(first.down.kind);
   cuda::swiglu(on, {.rows = visits.bounds.places(),
                     .n = config_.ffn,
                     .gate = gate,

@@ -38,8 +38,9 @@ class coded_rows {
  public:
   coded_rows() = default;
   coded_rows(std::int64_t most_rows, std::int64_t most_ins, bool integers = true, bool bf16 = true);
-  /// The parts that weights of these schemes read.
+  /// The parts that weights of these schemes read, or of one.
   row_codes view(bool integers, bool bf16) const;
+  row_codes view(scheme kind) const { return view(is_integer(kind), kind == scheme::bf16); }
 
  private:
   device_buffer<std::int8_t> q_;
