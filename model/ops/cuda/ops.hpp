@@ -18,6 +18,11 @@
 
 namespace troupe::cuda {
 
+/// The rows that a buffer holds, padded.
+inline float_rows rows_of(const device_buffer<float>& buffer, std::int64_t columns) {
+  return {buffer.data(), padded_row(columns)};
+}
+
 // ---- rows as weights want them ----
 
 /// Rows of inputs as matmul reads them, each padded to padded_row(n) with zeros: as integers for integer weights (see
