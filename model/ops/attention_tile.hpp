@@ -26,7 +26,7 @@ struct query_tile {
   std::int64_t to[attention_queries];    // one past the last
   std::int64_t first_block = 0, last_block = 0, last_position = 0;
 
-  std::int64_t parts() const { return rounded_up(a.head_dim, lanes) / lanes; }
+  std::int64_t parts() const { return ceil_div<std::int64_t>(a.head_dim, lanes); }
   /// A float for each position of the blocks.
   float* scores(int query) const { return a.scratch + query * (last_block - first_block) * lanes; }
   /// As many floats as a head has, padded.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/rounding.hpp"
+
 namespace troupe {
 namespace {
 
@@ -39,7 +41,7 @@ low_rank_args rows_from(low_rank_args all, int first) {
   return all;
 }
 int row_tiles(const adapted_job& adapted) {
-  return (adapted.adapter.rows + low_rank_rows - 1) / low_rank_rows;
+  return ceil_div(adapted.adapter.rows, low_rank_rows);
 }
 
 /// What adapters add to some blocks of outputs is read when their product is done.
@@ -58,8 +60,8 @@ fetch_list factors_for(std::span<const adapted_job> adapters, std::size_t job, s
 /// Of nearly equal height: 16 rows are two of 8, not one of 12 and one of 4. So many are done faster in tall ones.
 tile_shape tile_for(const kernel_table& kernels, int rows) {
   if (kernels.tiled_matmul && rows > most_tile_rows) return tall_tile;
-  const int tiles = (rows + most_tile_rows - 1) / most_tile_rows;
-  return {.rows = tiles == 0 ? 1 : (rows + tiles - 1) / tiles};
+  const int tiles = ceil_div(rows, most_tile_rows);
+  return {.rows = tiles == 0 ? 1 : ceil_div(rows, tiles)};
 }
 
 quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins,
@@ -131,7 +133,7 @@ void quantized_rows::assign(thread_pool& pool, const float* x, std::int64_t stri
                             input_bits bits) {
   begin(rows, ins, bits);
   constexpr int at_once = 16;
-  pool.run((rows + at_once - 1) / at_once, [&](int task, int) {
+  pool.run(ceil_div(rows, at_once), [&](int task, int) {
     for (int row = task * at_once; row < std::min(rows, (task + 1) * at_once); ++row) put(row, x + row * stride);
   });
 }
@@ -146,7 +148,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
   const std::int64_t step = blocks_per_task(jobs, with.pool.threads());
   int shrinks = 0, expands = 0;
   for (const auto& adapted : adapters) shrinks += row_tiles(adapted);
-  for (const auto& job : jobs) expands += static_cast<int>((blocks_of(job) + step - 1) / step);
+  for (const auto& job : jobs) expands += static_cast<int>(ceil_div(blocks_of(job), step));
   std::atomic<int> shrunk = 0;
   const auto shrink = [&](int task) {
     for (const auto& adapted : adapters) {

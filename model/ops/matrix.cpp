@@ -6,15 +6,12 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/rounding.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::array<std::string_view, 8> names{"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32", "mxfp4"};
-
-std::size_t whole_lines(std::size_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
 
 }  // namespace
 
@@ -43,7 +40,7 @@ matrix_bytes part_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
 
 matrix_bytes packed_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
   const matrix_bytes parts = part_bytes(kind, outs, ins);
-  return {whole_lines(parts.weights), whole_lines(parts.scales), whole_lines(parts.mids)};
+  return {rounded_up(parts.weights, 64), rounded_up(parts.scales, 64), rounded_up(parts.mids, 64)};
 }
 
 matrix_view view_of(scheme kind, std::int64_t outs, std::int64_t ins, const std::byte* data) {

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/rounding.hpp"
+
 namespace troupe {
 
 /// How a weight matrix is stored.
@@ -18,8 +20,8 @@ enum class scheme : std::uint8_t { f32, bf16, u8, u8g64, q8, q4, u4g32, mxfp4 };
 inline constexpr scheme all_schemes[] = {scheme::f32, scheme::bf16, scheme::u8,    scheme::u8g64,
                                          scheme::q8,  scheme::q4,   scheme::u4g32, scheme::mxfp4};
 
-/// of.operator()<scheme>() for a scheme that is known only now: the one place that goes through them all. (Kernels may call
-/// it: each of their functions is a type of its own, so what this becomes is theirs alone.)
+/// of.operator()<scheme>() for a scheme that is known only now: the one place that goes through them all. (Kernels may
+/// call it: each of their functions is a type of its own, so what this becomes is theirs alone.)
 template <class Of>
 constexpr auto with_scheme(scheme kind, const Of& of) {
   switch (kind) {
@@ -45,9 +47,6 @@ constexpr auto with_scheme(scheme kind, const Of& of) {
 
 constexpr std::int64_t outs_per_block = 16;  ///< one lane an output
 
-constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
 constexpr std::int64_t padded_outs(std::int64_t n) {
   return rounded_up(n, outs_per_block);
 }

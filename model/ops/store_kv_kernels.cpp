@@ -27,7 +27,7 @@ template <class Element>
 void store_values(const store_kv_args& a, Element* values) {
   for (int row = 0; row < a.rows; ++row)
     for (int d = 0; d < a.head_dim; d += lanes)
-      write(values + (a.slot + row) * rounded_up(a.head_dim, lanes) + d,
+      write(values + (a.slot + row) * rounded_up<std::int64_t>(a.head_dim, lanes) + d,
             floats_at(a.values + row * a.row_stride, d, a.head_dim));
 }
 
@@ -50,7 +50,7 @@ float quantize_row(const float* from, int head_dim, Write write_part) {
 void store_integers(const store_kv_args& a) {
   auto* keys = reinterpret_cast<std::int8_t*>(a.block);
   std::int8_t* values = keys + kv_key_elements(a.head_dim);
-  const std::int64_t padded = rounded_up(a.head_dim, lanes);
+  const std::int64_t padded = rounded_up<std::int64_t>(a.head_dim, lanes);
   auto* scales = reinterpret_cast<float*>(values + padded * lanes);
   for (int slot = a.slot; slot < a.slot + a.rows; ++slot) {
     const std::int64_t row = (slot - a.slot) * a.row_stride;
