@@ -7,6 +7,8 @@
 
 #include <sys/mman.h>
 
+#include "base/rounding.hpp"
+
 namespace troupe {
 
 /// Zeroed memory at a cache line's start, for plain types; its size never changes.
@@ -31,7 +33,6 @@ class aligned_buffer {
   T& operator[](std::size_t i) const { return data_.get()[i]; }
 
  private:
-  static constexpr std::size_t rounded_up(std::size_t n, std::size_t unit) { return (n + unit - 1) / unit * unit; }
   static constexpr std::size_t cache_line = 64, huge_page = 2 << 20;
   struct freeing {
     void operator()(T* p) const { std::free(p); }

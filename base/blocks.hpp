@@ -2,6 +2,8 @@
 #include <concepts>
 #include <cstdint>
 
+#include "base/rounding.hpp"
+
 namespace troupe {
 
 /// Positions of one block of keys and values. Caches share, routers guess and placements count whole blocks.
@@ -10,8 +12,7 @@ constexpr std::int64_t block_tokens = 16;
 /// Blocks that have room for so many positions.
 template <std::integral Number>
 constexpr Number blocks_for(Number positions) {
-  constexpr auto each = static_cast<Number>(block_tokens);
-  return (positions + each - 1) / each;
+  return ceil_div(positions, static_cast<Number>(block_tokens));
 }
 
 }  // namespace troupe

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/rounding.hpp"
 
 namespace troupe {
 namespace {
@@ -65,13 +66,13 @@ mapped_file::~mapped_file() {
 void mapped_file::preload(std::span<const std::byte> part) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
   const auto first = reinterpret_cast<std::uintptr_t>(part.data()) / page * page;
-  const auto last = (reinterpret_cast<std::uintptr_t>(part.data() + part.size()) + page - 1) / page * page;
+  const auto last = rounded_up(reinterpret_cast<std::uintptr_t>(part.data() + part.size()), page);
   ::madvise(reinterpret_cast<void*>(first), last - first, MADV_POPULATE_READ);
 }
 
 void mapped_file::release(std::span<const std::byte> part) {
   const auto page = static_cast<std::uintptr_t>(::sysconf(_SC_PAGESIZE));
-  const auto first = (reinterpret_cast<std::uintptr_t>(part.data()) + page - 1) / page * page;
+  const auto first = rounded_up(reinterpret_cast<std::uintptr_t>(part.data()), page);
   const auto last = reinterpret_cast<std::uintptr_t>(part.data() + part.size()) / page * page;
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }

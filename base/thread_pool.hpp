@@ -8,6 +8,8 @@
 #include <type_traits>
 #include <vector>
 
+#include "base/rounding.hpp"
+
 namespace troupe {
 
 /// Runs the tasks of one job at a time on the calling thread and its helpers.
@@ -41,7 +43,7 @@ class thread_pool {
   /// Cuts [0, size) into pieces of `piece`, the last perhaps smaller, and calls `work(first, count, thread)` for each.
   template <class Work>
   void run_pieces(std::int64_t size, std::int64_t piece, Work&& work) {
-    run(static_cast<int>((size + piece - 1) / piece), [&](int index, int thread) {
+    run(static_cast<int>(ceil_div(size, piece)), [&](int index, int thread) {
       const std::int64_t first = index * piece;
       work(first, std::min(piece, size - first), thread);
     });

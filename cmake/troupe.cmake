@@ -13,25 +13,19 @@ macro(troupe_global_settings)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # GCC treats files that are compiled together as headers, and warns when these have names of their own.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-subobject-linkage>)
+    # GCC warns wrongly that values of optionals and variants may be uninitialized: 12 at -O1 and with sanitizers and in its
+    # own intrinsics headers, 13 at -O2, too.
+    add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
     # GCC collects its garbage from 512 MB on instead of 128: large files compile some 5 % faster.
     add_compile_options($<$<COMPILE_LANGUAGE:CXX>:--param=ggc-min-heapsize=524288>)
     if(CMAKE_CXX_COMPILER_VERSION VERSION_LESS 13)
       # GCC 12 warns of overlaps in std::string that cannot happen.
       add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-restrict>)
-    else()
-      # GCC 13 warns wrongly at -O2, too, that values of variants may be uninitialized.
-      add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-Wno-maybe-uninitialized>)
     endif()
   endif()
   if(TROUPE_CUDA)
     troupe_cuda_settings()
   endif()
-  find_package(Threads REQUIRED)
-  find_package(fmt REQUIRED)
-  find_package(PkgConfig REQUIRED)
-  pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
-  pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
-  find_package(nlohmann_json REQUIRED)
   find_program(CCACHE ccache)
   if(CCACHE)
     set(CMAKE_CXX_COMPILER_LAUNCHER ${CCACHE})
@@ -39,12 +33,20 @@ macro(troupe_global_settings)
   if(TROUPE_SANITIZE)
     add_compile_options(-fsanitize=${TROUPE_SANITIZE} -fno-sanitize-recover=all -fno-omit-frame-pointer)
     add_link_options(-fsanitize=${TROUPE_SANITIZE})
-    # What sanitizers add makes GCC warn wrongly that values of variants may be uninitialized.
-    add_compile_options($<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
     # GCC refuses fences under the thread sanitizer, which does not see them. asio's are beside its mutexes.
     if(TROUPE_SANITIZE MATCHES thread)
       add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)
+      troupe_settle_addresses()
     endif()
+  endif()
+endmacro()
+
+# Programs built with GCC 12's thread sanitizer cannot start if the kernel randomizes addresses widely. Test programs start
+# when they are built, too, to list their tests.
+macro(troupe_settle_addresses)
+  execute_process(COMMAND setarch -R true RESULT_VARIABLE settled ERROR_QUIET)
+  if(settled EQUAL 0)
+    set(CMAKE_CROSSCOMPILING_EMULATOR setarch -R)
   endif()
 endmacro()
 
@@ -55,7 +57,6 @@ macro(troupe_cuda_settings)
     set(CMAKE_CUDA_ARCHITECTURES "80-real;86-real;89;90a-real" CACHE STRING "GPUs to build for")
   endif()
   enable_language(CUDA)
-  find_package(CUDAToolkit REQUIRED)
   if(NOT CMAKE_CUDA20_STANDARD_COMPILE_OPTION)
     set(CMAKE_CUDA20_STANDARD_COMPILE_OPTION -std=c++20)  # CMake 3.25 does not know that nvcc has it
   endif()
@@ -83,11 +84,9 @@ function(troupe_even_batches target)
   endif()
 endfunction()
 
-# For code that is not hot: -O1 takes a quarter less compile time than -O2. At -O1 GCC warns wrongly that values of
-# optionals may be uninitialized.
+# For code that is not hot: -O1 takes a quarter less compile time than -O2.
 function(troupe_cold target)
-  target_compile_options(${target} PRIVATE
-    $<$<CONFIG:Release>:-O1> $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>)
+  target_compile_options(${target} PRIVATE $<$<CONFIG:Release>:-O1>)
 endfunction()
 
 # All .cpp files beside the calling CMakeLists.txt, and in the given folders.
@@ -97,12 +96,16 @@ function(troupe_sources into)
   set(${into} ${found} PARENT_SCOPE)
 endfunction()
 
-# troupe_library(NAME [FOLDERS inner...] [DEPENDS public...] [PRIVATE private...]): a static library.
+# troupe_library(NAME [FOLDERS inner...] [EXCLUDE files...] [SOURCES more...] [DEPENDS public...] [PRIVATE private...]):
+# a static library of the folder's files, but for those excluded, which are named in full.
 # Includes are written from the repository's root: "model/ops/matmul.hpp".
 function(troupe_library name)
-  cmake_parse_arguments(arg "" "" "FOLDERS;DEPENDS;PRIVATE" ${ARGN})
+  cmake_parse_arguments(arg "" "" "FOLDERS;EXCLUDE;SOURCES;DEPENDS;PRIVATE" ${ARGN})
   troupe_sources(sources ${arg_FOLDERS})
-  add_library(${name} STATIC ${sources})
+  if(arg_EXCLUDE)
+    list(REMOVE_ITEM sources ${arg_EXCLUDE})
+  endif()
+  add_library(${name} STATIC ${sources} ${arg_SOURCES})
   troupe_even_batches(${name})
   target_include_directories(${name} PUBLIC ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PUBLIC ${arg_DEPENDS} PRIVATE ${arg_PRIVATE})
@@ -127,38 +130,43 @@ function(troupe_kernels target instruction_sets)
     list(APPEND amx_options -O1 -fno-sanitize=undefined)
   endif()
   foreach(isa IN LISTS instruction_sets)
-    set(kernels ${target}_kernels_${isa})
-    add_library(${kernels} OBJECT ${ARGN})
-    set_target_properties(${kernels} PROPERTIES UNITY_BUILD OFF)
-    target_include_directories(${kernels} PRIVATE ${CMAKE_SOURCE_DIR})
-    target_compile_definitions(${kernels} PRIVATE TROUPE_ISA=${isa})
-    # GCC 12 warns inside its own intrinsics headers, and notes that older versions passed vectors differently.
-    target_compile_options(${kernels} PRIVATE ${${isa}_options}
-      $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-uninitialized -Wno-psabi>)
-    target_sources(${target} PRIVATE $<TARGET_OBJECTS:${kernels}>)
+    troupe_kernels_once(${target} ${isa} "${${isa}_options}" ${ARGN})
   endforeach()
 endfunction()
 
-# For tests/base/places.hpp.
-function(troupe_test_places target)
-  target_compile_definitions(${target} PRIVATE
-    TROUPE_CONFIGS="${CMAKE_SOURCE_DIR}/configs"
-    TROUPE_DOCS="${CMAKE_SOURCE_DIR}/docs"
-    TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
-    TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
+# The sources once, in the namespace of an instruction set.
+function(troupe_kernels_once target isa options)
+  set(kernels ${target}_kernels_${isa})
+  add_library(${kernels} OBJECT ${ARGN})
+  set_target_properties(${kernels} PROPERTIES UNITY_BUILD OFF)
+  target_include_directories(${kernels} PRIVATE ${CMAKE_SOURCE_DIR})
+  target_compile_definitions(${kernels} PRIVATE TROUPE_ISA=${isa})
+  # GCC 12 warns inside its own intrinsics headers, and notes that older versions passed vectors differently.
+  target_compile_options(${kernels} PRIVATE ${options} $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-psabi>)
+  target_sources(${target} PRIVATE $<TARGET_OBJECTS:${kernels}>)
 endfunction()
 
-# troupe_test(NAME [COMPUTES] [PREFIX text] [FOLDERS inner...] DEPENDS libs...): one GoogleTest program.
-# The prefix distinguishes tests that are built twice. Tests are not optimized, since the code that they test is; in
-# release builds those that COMPUTE much themselves have -O1.
-function(troupe_test name)
-  cmake_parse_arguments(arg "COMPUTES" "PREFIX" "FOLDERS;DEPENDS" ${ARGN})
+# troupe_test_program(NAME [COMPUTES] [FOLDERS inner...] DEPENDS libs...): one GoogleTest program. Tests are not optimized,
+# since the code that they test is; in release builds those that COMPUTE much themselves have -O1.
+function(troupe_test_program name)
+  cmake_parse_arguments(arg "COMPUTES" "" "FOLDERS;DEPENDS" ${ARGN})
   troupe_sources(sources ${arg_FOLDERS})
   add_executable(${name} ${sources})
   troupe_even_batches(${name})
   target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR})
   target_link_libraries(${name} PRIVATE ${arg_DEPENDS} GTest::gtest GTest::gmock GTest::gtest_main)
   target_compile_options(${name} PRIVATE $<IF:$<AND:$<BOOL:${arg_COMPUTES}>,$<CONFIG:Release>>,-O1,-O0>)
-  troupe_test_places(${name})
+  # For tests/base/places.hpp.
+  target_compile_definitions(${name} PRIVATE
+    TROUPE_CONFIGS="${CMAKE_SOURCE_DIR}/configs"
+    TROUPE_DOCS="${CMAKE_SOURCE_DIR}/docs"
+    TROUPE_FIXTURES="${CMAKE_SOURCE_DIR}/tests/fixtures"
+    TROUPE_SHARED_DATA="${CMAKE_SOURCE_DIR}/../shared/data")
+endfunction()
+
+# troupe_test([PREFIX text] …): the same, with its tests for ctest. The prefix distinguishes tests that are built twice.
+function(troupe_test name)
+  cmake_parse_arguments(arg "" "PREFIX" "" ${ARGN})
+  troupe_test_program(${name} ${arg_UNPARSED_ARGUMENTS})
   gtest_discover_tests(${name} TEST_PREFIX "${arg_PREFIX}" DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES)
 endfunction()

@@ -228,7 +228,7 @@ void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const linear_p
                                     [](const linear_product& p) { return is_integer(p.weights.w.kind); });
   if (integers) quantized_.begin(rows, products.front().weights.w.ins);
   // rows of a tile lie in the same cache lines
-  with_.pool.run_each(rows, integers ? quantized_.view().tile : 8, [&](int row) {
+  with_.pool.run_each(rows, integers ? quantized_.view().tile.rows : 8, [&](int row) {
     make_row(row);
     if (integers) quantized_.put(row, x.row(row));
   });

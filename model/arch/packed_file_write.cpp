@@ -1,3 +1,4 @@
+#include "base/rounding.hpp"
 #include "model/arch/packed_file.hpp"
 
 #include <algorithm>
@@ -63,7 +64,7 @@ class output_mapping {
     if (::ftruncate(to.descriptor, static_cast<off_t>(size)) != 0 ||
         ::posix_fallocate(to.descriptor, 0, static_cast<off_t>(size)) != 0)
       throw std::runtime_error(
-          fmt::format("{}: no room for {} MiB of packed weights: {}", to.place, (size + mib - 1) / mib, to.remedy));
+          fmt::format("{}: no room for {} MiB of packed weights: {}", to.place, ceil_div(size, mib), to.remedy));
     void* data = ::mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, to.descriptor, 0);
     if (data == MAP_FAILED)
       throw std::runtime_error(fmt::format("{}: cannot be mapped ({})", to.place, std::strerror(errno)));

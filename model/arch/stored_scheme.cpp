@@ -6,7 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/field_error.hpp"
-#include "model/ops/pack.hpp"
+#include "model/ops/coded_row.hpp"
 
 namespace troupe {
 namespace {

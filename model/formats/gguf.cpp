@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.hpp"
+#include "base/rounding.hpp"
 #include "model/formats/gguf_reader.hpp"
 
 namespace troupe {
@@ -149,7 +150,7 @@ void parse_gguf(std::span<const std::byte> bytes, const std::string& where, gguf
   std::vector<placed_tensor> tensors;
   for (std::uint64_t i = 0; i < tensor_count; ++i) tensors.push_back(read_tensor_info(from, where));
   const auto alignment = alignment_of(into);
-  const auto data_at = std::min<std::uint64_t>((from.at() + alignment - 1) / alignment * alignment, bytes.size());
+  const auto data_at = std::min<std::uint64_t>(rounded_up(from.at(), alignment), bytes.size());
   place_tensors(tensors, bytes.subspan(data_at), alignment, into);
 }
 

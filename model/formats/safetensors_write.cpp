@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/rounding.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/safetensors.hpp"
 
@@ -39,7 +40,7 @@ std::string safetensors_header(std::span<const tensor_description> tensors,
   }
   text += "}";
   const auto least = sizeof(std::uint64_t) + text.size();
-  const std::uint64_t length = (least + header_alignment - 1) / header_alignment * header_alignment - sizeof length;
+  const std::uint64_t length = rounded_up(least, header_alignment) - sizeof length;
   text.resize(length, ' ');
   return std::string(reinterpret_cast<const char*>(&length), sizeof length) + text;
 }

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/half.hpp"
+#include "base/rounding.hpp"
 
 namespace troupe {
 namespace {
@@ -33,7 +34,7 @@ std::uint32_t code_of(std::uint32_t word, int bits, std::int64_t place) {
 }
 
 std::int64_t words_for(std::int64_t codes, int bits) {
-  return (codes * bits + 31) / 32;
+  return ceil_div(codes * bits, 32);
 }
 
 int half_of(const weight_codes& codes) {
@@ -179,13 +180,13 @@ void read_scales(const parts& from, std::string_view part, const code_settings& 
   from.expect_numbers(part);
   into.scales = from.get(part);
   const auto& shape = into.scales.shape;
-  const auto blocks = [](std::int64_t size, std::int64_t block) { return (size + block - 1) / block; };
   if (into.scales.elements() == 1) {
     into.outs_alike = from.outs();
     set_groups(from, part, 1, into);
   } else if (shape.size() <= 2 && shape[0] == from.outs()) {
     set_groups(from, part, shape.size() == 2 ? shape[1] : 1, into);
-  } else if (shape == std::vector{blocks(from.outs(), settings.block_outs), blocks(from.ins(), settings.block_ins)}) {
+  } else if (shape ==
+             std::vector{ceil_div(from.outs(), settings.block_outs), ceil_div(from.ins(), settings.block_ins)}) {
     into.outs_alike = settings.block_outs;
     into.groups = shape[1];
     into.group = settings.block_ins;

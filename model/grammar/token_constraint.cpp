@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/rounding.hpp"
 
 namespace troupe {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::size_t most_states_each = 8192;
 token_constraint::token_constraint(const output_constraint& constraint, std::shared_ptr<const token_tree> tokens)
     : tokens_(std::move(tokens)),
       automaton_(compile(constraint, tokens_->alphabet())),
-      mask_words_((static_cast<std::size_t>(tokens_->vocab_size()) + 63) / 64),
+      mask_words_(ceil_div(static_cast<std::size_t>(tokens_->vocab_size()), 64)),
       nothing_(mask_words_),
       path_(static_cast<std::size_t>(tokens_->longest()) + 1) {}
 

@@ -90,7 +90,12 @@ void fine_product(const matmul_args& a, std::int64_t first_tile, std::int64_t la
 }  // namespace
 
 tiled_product fine_product_of(scheme kind) {
-  return by_scheme(kind, []<scheme Kind>() -> tiled_product { return fine_product<Kind>; });
+  return with_scheme(kind, []<scheme Kind>() -> tiled_product {
+    if constexpr (is_integer(Kind))
+      return fine_product<Kind>;
+    else
+      return nullptr;
+  });
 }
 
 }  // namespace troupe::TROUPE_ISA

@@ -57,27 +57,8 @@ INLINED inline void unpack_part(const std::uint8_t* w, weights (&into)[height]) 
 /// Makes some blocks of outputs for the rows of some tiles, which stay in the second-level cache.
 using tiled_product = void (*)(const matmul_args&, std::int64_t first_tile, std::int64_t last_tile,
                                std::int64_t first_block, std::int64_t last_block);
-/// Of inputs in 8 bits, and in 16.
+/// Of integer weights and inputs in 8 bits, and in 16; null for floats.
 tiled_product product_of(scheme kind);
 tiled_product fine_product_of(scheme kind);
-
-/// What `of` has for a scheme of integers: of.operator()<Kind>().
-template <class Of>
-tiled_product by_scheme(scheme kind, Of of) {
-  switch (kind) {
-    case scheme::u8g64:
-      return of.template operator()<scheme::u8g64>();
-    case scheme::q8:
-      return of.template operator()<scheme::q8>();
-    case scheme::q4:
-      return of.template operator()<scheme::q4>();
-    case scheme::u4g32:
-      return of.template operator()<scheme::u4g32>();
-    case scheme::mxfp4:
-      return of.template operator()<scheme::mxfp4>();
-    default:
-      return of.template operator()<scheme::u8>();
-  }
-}
 
 }  // namespace troupe::TROUPE_ISA

@@ -128,11 +128,13 @@ void grouped_product(const matmul_args& a, std::int64_t first_tile, std::int64_t
 }  // namespace
 
 tiled_product product_of(scheme kind) {
-  return by_scheme(kind, []<scheme Kind>() -> tiled_product {
+  return with_scheme(kind, []<scheme Kind>() -> tiled_product {
     if constexpr (Kind == scheme::u8)
       return u8_product;
-    else
+    else if constexpr (is_integer(Kind))
       return grouped_product<Kind>;
+    else
+      return nullptr;
   });
 }
 

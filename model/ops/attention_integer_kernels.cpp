@@ -26,12 +26,12 @@ float quantize_query(const query_tile& t, int query) {
   auto* into = reinterpret_cast<std::int16_t*>(t.spare(query));
   f32x16 largest = zero();
   for (std::int64_t part = 0; part < t.parts(); ++part)
-    largest = max(largest, absolute(part_of(q, part * lanes, t.a.head_dim)));
+    largest = max(largest, absolute(floats_at(q, part * lanes, t.a.head_dim)));
   const float most = max_of(largest), fits = most_32_bits / most_8_bits / static_cast<float>(t.a.head_dim + 1);
   const float highest = fits < most_16_bits ? fits : most_16_bits;
   const f32x16 inverse = all(most > 0 ? highest / most : 0.0f);
   for (std::int64_t part = 0; part < t.parts(); ++part)
-    store_i16(into + part * lanes, nearest(part_of(q, part * lanes, t.a.head_dim) * inverse));
+    store_i16(into + part * lanes, nearest(floats_at(q, part * lanes, t.a.head_dim) * inverse));
   return most / highest;
 }
 
@@ -73,7 +73,7 @@ struct block_weights {
 };
 static_assert(sizeof(block_weights) == lanes * sizeof(float));
 
-block_weights& weights(const query_tile& t, int query, std::int64_t block) {
+block_weights& weights_of(const query_tile& t, int query, std::int64_t block) {
   return reinterpret_cast<block_weights*>(t.scores(query))[block - t.first_block];
 }
 
@@ -87,7 +87,7 @@ void quantize_weights(const query_tile& t, int query) {
     const f32x16 weight = load(t.scores(query) + (block - t.first_block) * lanes);
     const f32x16 scaled = where_above(weight, 0, weight * load(value_scales(t, block)));
     const float most = max_of(scaled);
-    block_weights& into = weights(t, query, block);
+    block_weights& into = weights_of(t, query, block);
     store_i16(into.of, nearest(scaled * all(most > least ? most_16_bits / most : 0.0f)));
     into.scale = most / most_16_bits;
   }
@@ -109,12 +109,12 @@ void mix_values(const query_tile& t, std::int64_t part, const float* inverse) {
         if (starts_line(p)) fetch_next_head<Queries>(values + p * pair_lanes, way);
       });
       repeat<Queries>([&](int i) INLINED {
-        const same_pair w = one_pair(weights(t, i, block).of + slot);
+        const same_pair w = one_pair(weights_of(t, i, block).of + slot);
         repeat<Parts>([&](int p) INLINED { s[i][p] = dot(s[i][p], v[p], w); });
       });
     }
     repeat<Queries>([&](int i) INLINED {
-      const f32x16 scale = all(weights(t, i, block).scale);
+      const f32x16 scale = all(weights_of(t, i, block).scale);
       repeat<Parts>([&](int p) INLINED { o[i][p] = fma(to_float(s[i][p]), scale, o[i][p]); });
     });
   }
@@ -150,7 +150,7 @@ struct attention_over_integers {
 }  // namespace
 
 tile_function integer_tile(int queries) {
-  return tile_for<attention_over_integers>(queries);
+  return attention_tile_for<attention_over_integers>(queries);
 }
 
 }  // namespace troupe::TROUPE_ISA

@@ -100,9 +100,9 @@ struct float_tile {
 tile_function tile_of(kv_kind kind, int queries) {
   switch (kind) {
     case kv_kind::f32:
-      return tile_for<float_tile<kv_kind::f32>>(queries);
+      return attention_tile_for<float_tile<kv_kind::f32>>(queries);
     case kv_kind::f16:
-      return tile_for<float_tile<kv_kind::f16>>(queries);
+      return attention_tile_for<float_tile<kv_kind::f16>>(queries);
     case kv_kind::i8:
       return integer_tile(queries);
   }

@@ -7,7 +7,6 @@
 
 namespace troupe::TROUPE_ISA {
 
-constexpr int lanes = 16;
 constexpr int most_sums = vectors_in_registers < 32 ? 6 : 16;  // beside what is multiplied
 constexpr int queries_at_once = most_sums < attention_queries ? most_sums : attention_queries;
 
@@ -27,7 +26,7 @@ struct query_tile {
   std::int64_t to[attention_queries];    // one past the last
   std::int64_t first_block = 0, last_block = 0, last_position = 0;
 
-  std::int64_t parts() const { return rounded_up(a.head_dim, lanes) / lanes; }
+  std::int64_t parts() const { return ceil_div<std::int64_t>(a.head_dim, lanes); }
   /// A float for each position of the blocks.
   float* scores(int query) const { return a.scratch + query * (last_block - first_block) * lanes; }
   /// As many floats as a head has, padded.
@@ -86,7 +85,7 @@ inline float soften(const query_tile& t, int query) {
 }
 
 /// Sixteen numbers of a head, or what is left of them and zeros.
-inline f32x16 part_of(const float* from, std::int64_t d, int head_dim) {
+inline f32x16 floats_at(const float* from, std::int64_t d, int head_dim) {
   if (d + lanes <= head_dim) return load(from + d);
   float tail[lanes] = {};
   for (int i = 0; d + i < head_dim; ++i) tail[i] = from[d + i];
@@ -106,9 +105,9 @@ using tile_function = void (*)(const query_tile&);
 
 /// Tile::of<queries>
 template <class Tile, int Queries = queries_at_once>
-tile_function tile_for(int queries) {
+tile_function attention_tile_for(int queries) {
   if constexpr (Queries > 1)
-    if (queries < Queries) return tile_for<Tile, Queries - 1>(queries);
+    if (queries < Queries) return attention_tile_for<Tile, Queries - 1>(queries);
   return Tile::template of<Queries>;
 }
 

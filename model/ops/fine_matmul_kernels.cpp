@@ -106,23 +106,9 @@ void sweep(const matmul_args& a, std::int64_t first_block, std::int64_t last_blo
 }  // namespace
 
 void fine_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
-  switch (a.w.kind) {
-    case scheme::u8:
-      return sweep<scheme::u8>(a, first_block, last_block);
-    case scheme::u8g64:
-      return sweep<scheme::u8g64>(a, first_block, last_block);
-    case scheme::q8:
-      return sweep<scheme::q8>(a, first_block, last_block);
-    case scheme::q4:
-      return sweep<scheme::q4>(a, first_block, last_block);
-    case scheme::u4g32:
-      return sweep<scheme::u4g32>(a, first_block, last_block);
-    case scheme::mxfp4:
-      return sweep<scheme::mxfp4>(a, first_block, last_block);
-    case scheme::f32:
-    case scheme::bf16:
-      break;  // have no integers to multiply
-  }
+  with_scheme(a.w.kind, [&]<scheme Kind>() {
+    if constexpr (is_integer(Kind)) sweep<Kind>(a, first_block, last_block);
+  });
 }
 
 }  // namespace troupe::TROUPE_ISA

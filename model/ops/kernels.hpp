@@ -25,13 +25,12 @@ constexpr int fine_tile_rows = 6;        ///< of tiles in 16 bits, but tall ones
 constexpr tile_shape tall_tile{16, 64};  ///< that kernel_table::tiled_matmul reads
 
 /// Rows of inputs as integers: round(x / scale), at most largest_input. In 8 bits they are q, in 16 bits 256 q + low.
-/// q and low are [tiles][ins / together][tile][together], group_sums [tiles][ins / 32][tile]. Rows past the last are
-/// zero. Instruction sets that multiply numbers of 16 bits (kernel_table::wide_inputs) have them in `wide`, in the same
-/// order but that of every four the middle two are swapped: beside q in 8 bits, and alone in 16.
+/// q and low are [tiles][ins / together][rows][together], group_sums [tiles][ins / 32][rows], with a tile's rows. Rows
+/// past the last are zero. Instruction sets that multiply numbers of 16 bits (kernel_table::wide_inputs) have them in
+/// `wide`, in the same order but that of every four the middle two are swapped: beside q in 8 bits, and alone in 16.
 struct quantized_view {
   int rows = 0;
-  int tile = 1;
-  int together = 4;
+  tile_shape tile;
   std::int64_t ins = 0;  ///< padded
   input_bits bits = input_bits::eight;
   const std::int8_t* q = nullptr;
@@ -44,7 +43,8 @@ struct quantized_view {
 
 /// Where a kernel puts a row of them: q, low, wide and group_sums point at the row's tile.
 struct quantized_row {
-  int tile = 1, together = 4, in_tile = 0;
+  tile_shape tile;
+  int in_tile = 0;
   input_bits bits = input_bits::eight;
   std::int8_t* q = nullptr;
   std::int8_t* low = nullptr;

@@ -6,7 +6,6 @@
 namespace troupe::TROUPE_ISA {
 namespace {
 
-constexpr std::int64_t lanes = outs_per_block;
 constexpr int most_sums = vectors_in_registers < 32 ? 6 : 24;  // beside what is multiplied
 constexpr int chains = 2;                                      // of sums for each of A's outputs
 

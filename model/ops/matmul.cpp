@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <atomic>
 
+#include "base/rounding.hpp"
+
 namespace troupe {
 namespace {
 
@@ -39,7 +41,7 @@ low_rank_args rows_from(low_rank_args all, int first) {
   return all;
 }
 int row_tiles(const adapted_job& adapted) {
-  return (adapted.adapter.rows + low_rank_rows - 1) / low_rank_rows;
+  return ceil_div(adapted.adapter.rows, low_rank_rows);
 }
 
 /// What adapters add to some blocks of outputs is read when their product is done.
@@ -58,8 +60,8 @@ fetch_list factors_for(std::span<const adapted_job> adapters, std::size_t job, s
 /// Of nearly equal height: 16 rows are two of 8, not one of 12 and one of 4. So many are done faster in tall ones.
 tile_shape tile_for(const kernel_table& kernels, int rows) {
   if (kernels.tiled_matmul && rows > most_tile_rows) return tall_tile;
-  const int tiles = (rows + most_tile_rows - 1) / most_tile_rows;
-  return {.rows = tiles == 0 ? 1 : (rows + tiles - 1) / tiles};
+  const int tiles = ceil_div(rows, most_tile_rows);
+  return {.rows = tiles == 0 ? 1 : ceil_div(rows, tiles)};
 }
 
 quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_rows, std::int64_t most_ins,
@@ -82,8 +84,7 @@ void quantized_rows::begin(int rows, std::int64_t ins, input_bits bits) {
   tile_shape tile = tile_for(kernels_, rows);
   if (bits == input_bits::sixteen && tile.together == 4) tile.rows = fine_tile_rows;
   view_ = {.rows = rows,
-           .tile = tile.rows,
-           .together = tile.together,
+           .tile = tile,
            .ins = padded_row(ins),
            .bits = bits,
            .q = q_.data(),
@@ -96,8 +97,7 @@ void quantized_rows::begin(int rows, std::int64_t ins, input_bits bits) {
 
 void quantized_rows::begin_groups(int rows, std::int64_t ins, tile_shape tile) {
   begin(rows, ins);
-  view_.tile = tile.rows;
-  view_.together = tile.together;
+  view_.tile = tile;
 }
 
 quantized_view quantized_rows::group(int first, int rows) const {
@@ -115,12 +115,11 @@ quantized_view quantized_rows::group(int first, int rows) const {
 
 void quantized_rows::put(int row, const float* x) {
   const auto at = static_cast<std::size_t>(row);
-  const std::int64_t first_row = row / view_.tile * view_.tile;
+  const std::int64_t first_row = row / view_.tile.rows * view_.tile.rows;
   const auto of_tile = [&](auto& buffer) { return buffer.size() ? buffer.data() + first_row * view_.ins : nullptr; };
   kernels_.quantize(x, view_.ins,
                     {.tile = view_.tile,
-                     .together = view_.together,
-                     .in_tile = row % view_.tile,
+                     .in_tile = row % view_.tile.rows,
                      .bits = view_.bits,
                      .q = of_tile(q_),
                      .low = of_tile(low_),
@@ -134,14 +133,14 @@ void quantized_rows::assign(thread_pool& pool, const float* x, std::int64_t stri
                             input_bits bits) {
   begin(rows, ins, bits);
   constexpr int at_once = 16;
-  pool.run((rows + at_once - 1) / at_once, [&](int task, int) {
+  pool.run(ceil_div(rows, at_once), [&](int task, int) {
     for (int row = task * at_once; row < std::min(rows, (task + 1) * at_once); ++row) put(row, x + row * stride);
   });
 }
 
 void multiply_blocks(const kernel_table& kernels, const matmul_args& job, std::int64_t first, std::int64_t last) {
   // experts' rows are described as integers, too, where they are multiplied as floats
-  const bool is_tiled = is_integer(job.w.kind) && job.q.together == tall_tile.together;
+  const bool is_tiled = is_integer(job.w.kind) && job.q.tile.together == tall_tile.together;
   (is_tiled ? kernels.tiled_matmul : kernels.matmul)(job, first, last);
 }
 
@@ -149,7 +148,7 @@ void matmul(const compute& with, std::span<const matmul_args> jobs, std::span<co
   const std::int64_t step = blocks_per_task(jobs, with.pool.threads());
   int shrinks = 0, expands = 0;
   for (const auto& adapted : adapters) shrinks += row_tiles(adapted);
-  for (const auto& job : jobs) expands += static_cast<int>((blocks_of(job) + step - 1) / step);
+  for (const auto& job : jobs) expands += static_cast<int>(ceil_div(blocks_of(job), step));
   std::atomic<int> shrunk = 0;
   const auto shrink = [&](int task) {
     for (const auto& adapted : adapters) {

@@ -34,14 +34,14 @@ INLINED inline void multiply_bytes(const std::uint8_t* w, std::int64_t block_byt
 
 template <int Rows, int Blocks>
 void u8_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t block) {
-  const std::int64_t first = tile * a.q.tile + in_tile, ins = a.q.ins;
-  const byte_input* x = byte_inputs(a.q) + tile * a.q.tile * ins + in_tile * 4;
+  const std::int64_t first = tile * a.q.tile.rows + in_tile, ins = a.q.ins;
+  const byte_input* x = byte_inputs(a.q) + tile * a.q.tile.rows * ins + in_tile * 4;
   const std::uint8_t* w = bytes_of(a) + block * ins * lanes;
   sums s[Rows][Blocks];
   repeat<Rows>([&](int r)
                    INLINED { repeat<Blocks>([&](int b) INLINED { s[r][b] = start(-128 * a.q.sums[first + r]); }); });
   const auto multiply = [&](std::int64_t k)
-                            INLINED { multiply_bytes(w + k * lanes, ins * lanes, x + k * a.q.tile, s); };
+                            INLINED { multiply_bytes(w + k * lanes, ins * lanes, x + k * a.q.tile.rows, s); };
   std::int64_t k = 0;
   const std::byte* lines = nullptr;
   while (k < ins && (lines = next_lines(a.read_after)))
@@ -141,17 +141,17 @@ template <scheme Kind, int Rows, int Blocks>
 INLINED inline void group_products(const std::uint8_t* w, std::int64_t block_bytes, const quantized_view& q,
                                    std::int64_t x, const std::int32_t (&starts)[Rows], sums (&s)[Rows][Blocks]) {
   if constexpr (has_nibbles(Kind))
-    group_of_nibbles<Kind>(w, block_bytes, q.q + x, q.tile * 4, starts, s);
+    group_of_nibbles<Kind>(w, block_bytes, q.q + x, q.tile.rows * 4, starts, s);
   else
-    group_of_bytes<Kind>(w, block_bytes, byte_inputs(q) + x, q.tile * 4, starts, s);
+    group_of_bytes<Kind>(w, block_bytes, byte_inputs(q) + x, q.tile.rows * 4, starts, s);
 }
 
 template <scheme Kind, int Rows, int Blocks>
 void grouped_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int64_t block) {
   using reader = group_reader<Kind>;
-  const std::int64_t first = tile * a.q.tile + in_tile, ins = a.q.ins, groups = ins / reader::group;
-  const std::int64_t x = tile * a.q.tile * ins + in_tile * 4;
-  const std::int32_t* input_sums = a.q.group_sums + tile * a.q.tile * (ins / 32) + in_tile;
+  const std::int64_t first = tile * a.q.tile.rows + in_tile, ins = a.q.ins, groups = ins / reader::group;
+  const std::int64_t x = tile * a.q.tile.rows * ins + in_tile * 4;
+  const std::int32_t* input_sums = a.q.group_sums + tile * a.q.tile.rows * (ins / 32) + in_tile;
   const std::int64_t block_bytes = groups * reader::weight_bytes;
   const std::uint8_t* w = bytes_of(a) + block * block_bytes;
   f32x16 y[Rows][Blocks];
@@ -161,11 +161,12 @@ void grouped_tile(const matmul_args& a, std::int64_t tile, int in_tile, std::int
     std::int32_t starts[Rows];
     float total[Rows];
     repeat<Rows>([&](int r) INLINED {
-      const std::int32_t sum = reader::input_sum(input_sums + r, a.q.tile, g);
+      const std::int32_t sum = reader::input_sum(input_sums + r, a.q.tile.rows, g);
       total[r] = static_cast<float>(sum);
       starts[r] = -zero_point_of(Kind) * sum;
     });
-    group_products<Kind>(w + g * reader::weight_bytes, block_bytes, a.q, x + g * reader::group * a.q.tile, starts, s);
+    group_products<Kind>(w + g * reader::weight_bytes, block_bytes, a.q, x + g * reader::group * a.q.tile.rows, starts,
+                         s);
     repeat<Blocks>([&](int b) INLINED {
       const std::int64_t index = (block + b) * groups + g;
       const f32x16 scale = reader::factors(a.w.scales, index);
@@ -265,25 +266,12 @@ tile_plan plan_of(int rows) {
 }
 
 tile_plan plan_for(scheme kind, int rows) {
-  switch (kind) {
-    case scheme::u8:
-      return plan_of<scheme::u8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::u8g64:
-      return plan_of<scheme::u8g64, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::q8:
-      return plan_of<scheme::q8, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::q4:
-      return plan_of<scheme::q4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::u4g32:
-      return plan_of<scheme::u4g32, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::mxfp4:
-      return plan_of<scheme::mxfp4, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
-    case scheme::bf16:
-      return plan_of<scheme::bf16, 1, 2, 3, 4, 5, 6>(rows);
-    case scheme::f32:
-      break;
-  }
-  return plan_of<scheme::f32, 1, 2, 3, 4, 5, 6>(rows);
+  return with_scheme(kind, [&]<scheme Kind>() {
+    if constexpr (is_integer(Kind))
+      return plan_of<Kind, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12>(rows);
+    else
+      return plan_of<Kind, 1, 2, 3, 4, 5, 6>(rows);
+  });
 }
 
 void sweep(const matmul_args& a, tile_plan plan, std::int64_t first_tile, std::int64_t last_tile,
@@ -299,9 +287,9 @@ void sweep(const matmul_args& a, tile_plan plan, std::int64_t first_tile, std::i
 /// Integer rows lie in tiles already; the sweep counts tiles.
 void integer_matmul(const matmul_args& a, std::int64_t first_block, std::int64_t last_block) {
   const std::int64_t row_bytes = has_nibbles(a.w.kind) ? 1 : sizeof(byte_input);
-  const tile_plan plan = plan_for(a.w.kind, a.q.tile);
-  const std::int64_t tiles = (a.rows + a.q.tile - 1) / a.q.tile,
-                     at_once = chunk_bytes / (a.q.tile * a.q.ins * row_bytes) + 1;
+  const tile_plan plan = plan_for(a.w.kind, a.q.tile.rows);
+  const std::int64_t tiles = (a.rows + a.q.tile.rows - 1) / a.q.tile.rows,
+                     at_once = chunk_bytes / (a.q.tile.rows * a.q.ins * row_bytes) + 1;
   for (std::int64_t tile = 0; tile < tiles; tile += at_once)
     sweep(a, plan, tile, tile + at_once < tiles ? tile + at_once : tiles, 1, first_block, last_block);
 }

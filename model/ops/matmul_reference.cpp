@@ -22,8 +22,9 @@ std::vector<double> inputs_of(const matmul_args& a, std::int64_t row) {
 }  // namespace
 
 std::int32_t integer_at(const quantized_view& q, std::int64_t row, std::int64_t i) {
-  const std::int64_t tile = row / q.tile * q.tile, in_tile = row % q.tile;
-  const std::int64_t at = tile * q.ins + (i / q.together * q.tile + in_tile) * q.together + i % q.together;
+  const auto [rows, together] = q.tile;
+  const std::int64_t tile = row / rows * rows, in_tile = row % rows;
+  const std::int64_t at = tile * q.ins + (i / together * rows + in_tile) * together + i % together;
   if (q.bits == input_bits::eight) return q.q[at];
   constexpr std::int64_t to_wide[] = {0, 1, -1, 0};
   return q.wide ? q.wide[at + to_wide[i % 4]] : 256 * q.q[at] + q.low[at];

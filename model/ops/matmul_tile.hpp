@@ -5,7 +5,6 @@
 
 namespace troupe::TROUPE_ISA {
 
-constexpr std::int64_t lanes = outs_per_block;
 constexpr std::int64_t chunk_bytes = 1 << 20;  // of inputs that stay in the second-level cache while weights pass
 
 inline const std::uint8_t* bytes_of(const matmul_args& a) {

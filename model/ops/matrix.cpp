@@ -1,17 +1,17 @@
 #include "model/ops/matrix.hpp"
 
 #include <array>
+#include <string>
+
+#include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/rounding.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr std::array<std::string_view, 8> names{"f32", "bf16", "u8", "u8g64", "q8", "q4", "u4g32", "mxfp4"};
-
-std::size_t whole_lines(std::size_t bytes) {
-  return (bytes + 63) / 64 * 64;
-}
 
 }  // namespace
 
@@ -19,10 +19,16 @@ std::string_view name_of(scheme s) {
   return names[static_cast<std::size_t>(s)];
 }
 
+std::string_view scheme_names() {
+  static const std::string text =
+      fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+  return text;
+}
+
 scheme scheme_from_name(std::string_view name, std::string_view where) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<scheme>(i);
-  refuse("{}: unknown quantization '{}': use f32, bf16, u8, u8g64, q8, q4, u4g32 or mxfp4", where, name);
+  refuse("{}: unknown quantization '{}': use {}", where, name, scheme_names());
 }
 
 matrix_bytes part_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
@@ -34,7 +40,7 @@ matrix_bytes part_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
 
 matrix_bytes packed_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
   const matrix_bytes parts = part_bytes(kind, outs, ins);
-  return {whole_lines(parts.weights), whole_lines(parts.scales), whole_lines(parts.mids)};
+  return {rounded_up(parts.weights, 64), rounded_up(parts.scales, 64), rounded_up(parts.mids, 64)};
 }
 
 matrix_view view_of(scheme kind, std::int64_t outs, std::int64_t ins, const std::byte* data) {

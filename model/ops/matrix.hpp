@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "base/rounding.hpp"
+
 namespace troupe {
 
 /// How a weight matrix is stored.
@@ -18,11 +20,33 @@ enum class scheme : std::uint8_t { f32, bf16, u8, u8g64, q8, q4, u4g32, mxfp4 };
 inline constexpr scheme all_schemes[] = {scheme::f32, scheme::bf16, scheme::u8,    scheme::u8g64,
                                          scheme::q8,  scheme::q4,   scheme::u4g32, scheme::mxfp4};
 
+/// of.operator()<scheme>() for a scheme that is known only now: the one place that goes through them all. (Kernels may
+/// call it: each of their functions is a type of its own, so what this becomes is theirs alone.)
+template <class Of>
+constexpr auto with_scheme(scheme kind, const Of& of) {
+  switch (kind) {
+    case scheme::f32:
+      return of.template operator()<scheme::f32>();
+    case scheme::bf16:
+      return of.template operator()<scheme::bf16>();
+    case scheme::u8:
+      return of.template operator()<scheme::u8>();
+    case scheme::u8g64:
+      return of.template operator()<scheme::u8g64>();
+    case scheme::q8:
+      return of.template operator()<scheme::q8>();
+    case scheme::q4:
+      return of.template operator()<scheme::q4>();
+    case scheme::u4g32:
+      return of.template operator()<scheme::u4g32>();
+    case scheme::mxfp4:
+      return of.template operator()<scheme::mxfp4>();
+  }
+  __builtin_unreachable();
+}
+
 constexpr std::int64_t outs_per_block = 16;  ///< one lane an output
 
-constexpr std::int64_t rounded_up(std::int64_t n, std::int64_t unit) {
-  return (n + unit - 1) / unit * unit;
-}
 constexpr std::int64_t padded_outs(std::int64_t n) {
   return rounded_up(n, outs_per_block);
 }
@@ -83,6 +107,8 @@ constexpr std::int64_t packed_block_bytes(scheme s, std::int64_t stored_ins) {
 }
 
 std::string_view name_of(scheme s);
+/// All, as a text: f32, bf16, … or mxfp4.
+std::string_view scheme_names();
 /// Throws input_error when there is no such scheme; `where` says who asked.
 scheme scheme_from_name(std::string_view name, std::string_view where);
 

@@ -5,18 +5,17 @@
 namespace troupe::TROUPE_ISA {
 namespace {
 
-constexpr std::int64_t lanes = 16;
-
 /// Sixteen inputs of a row, from the i-th on, to where a tile has them.
 template <class Input>
 void scatter(const quantized_row& into, std::int64_t i, const Input* sixteen, Input* tile) {
-  if (into.together > 4) {
-    const std::int64_t part = i / into.together * into.tile + into.in_tile;
-    std::memcpy(tile + part * into.together + i % into.together, sixteen, lanes * sizeof(Input));
+  if (into.tile.together > 4) {
+    const std::int64_t part = i / into.tile.together * into.tile.rows + into.in_tile;
+    std::memcpy(tile + part * into.tile.together + i % into.tile.together, sixteen, lanes * sizeof(Input));
     return;
   }
-  Input* at = tile + (i / 4 * into.tile + into.in_tile) * 4;
-  for (int four = 0; four < 4; ++four) std::memcpy(at + four * into.tile * 4, sixteen + four * 4, 4 * sizeof(Input));
+  Input* at = tile + (i / 4 * into.tile.rows + into.in_tile) * 4;
+  for (int four = 0; four < 4; ++four)
+    std::memcpy(at + four * into.tile.rows * 4, sixteen + four * 4, 4 * sizeof(Input));
 }
 
 void put_in_8_bits(const quantized_row& into, std::int64_t i, i32x16 codes) {
@@ -144,7 +143,7 @@ void quantize(const float* x, std::int64_t padded, const quantized_row& into) {
     put(into, i, first);
     put(into, i + lanes, second);
     const std::int32_t group_sum = sum_of(first + second);
-    into.group_sums[i / 32 * into.tile + into.in_tile] = group_sum;
+    into.group_sums[i / 32 * into.tile.rows + into.in_tile] = group_sum;
     total += group_sum;
   }
   *into.sum = total;

@@ -17,7 +17,7 @@ void store_keys(const store_kv_args& a, Element* keys) {
   for (int row = 0; row < a.rows; ++row)
     for (int d = 0; d < a.head_dim; d += lanes) {
       Element part[lanes];
-      write(part, part_of(a.keys + row * a.row_stride, d, a.head_dim));
+      write(part, floats_at(a.keys + row * a.row_stride, d, a.head_dim));
       const int dims = a.head_dim - d < lanes ? a.head_dim - d : lanes;
       for (int i = 0; i < dims; ++i) keys[(d + i) * lanes + a.slot + row] = part[i];
     }
@@ -27,20 +27,20 @@ template <class Element>
 void store_values(const store_kv_args& a, Element* values) {
   for (int row = 0; row < a.rows; ++row)
     for (int d = 0; d < a.head_dim; d += lanes)
-      write(values + (a.slot + row) * rounded_up(a.head_dim, lanes) + d,
-            part_of(a.values + row * a.row_stride, d, a.head_dim));
+      write(values + (a.slot + row) * rounded_up<std::int64_t>(a.head_dim, lanes) + d,
+            floats_at(a.values + row * a.row_stride, d, a.head_dim));
 }
 
 /// Shows a row as integers, sixteen at a time; returns their scale.
 template <class Write>
 float quantize_row(const float* from, int head_dim, Write write_part) {
   f32x16 largest = zero();
-  for (int d = 0; d < head_dim; d += lanes) largest = max(largest, absolute(part_of(from, d, head_dim)));
+  for (int d = 0; d < head_dim; d += lanes) largest = max(largest, absolute(floats_at(from, d, head_dim)));
   const float most = max_of(largest);
   const f32x16 inverse = all(most > 0 ? 127.0f / most : 0.0f);
   for (int d = 0; d < head_dim; d += lanes) {
     std::int8_t part[lanes];
-    store_i8(part, nearest(part_of(from, d, head_dim) * inverse));
+    store_i8(part, nearest(floats_at(from, d, head_dim) * inverse));
     write_part(d, part);
   }
   return most / 127.0f;
@@ -50,7 +50,7 @@ float quantize_row(const float* from, int head_dim, Write write_part) {
 void store_integers(const store_kv_args& a) {
   auto* keys = reinterpret_cast<std::int8_t*>(a.block);
   std::int8_t* values = keys + kv_key_elements(a.head_dim);
-  const std::int64_t padded = rounded_up(a.head_dim, lanes);
+  const std::int64_t padded = rounded_up<std::int64_t>(a.head_dim, lanes);
   auto* scales = reinterpret_cast<float*>(values + padded * lanes);
   for (int slot = a.slot; slot < a.slot + a.rows; ++slot) {
     const std::int64_t row = (slot - a.slot) * a.row_stride;

@@ -48,6 +48,7 @@ INLINED inline void repeat(F&& f) {
   }
 }
 
+constexpr int lanes = outs_per_block;  // of a vector of floats
 constexpr float minus_infinity = -__builtin_inff();
 
 inline f32x16 where_not_above(f32x16 test, float limit, f32x16 a) {

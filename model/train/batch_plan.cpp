@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "base/rounding.hpp"
 #include "model/engine/sampling/random.hpp"
 
 namespace troupe {
@@ -38,7 +39,7 @@ std::int64_t batch_plan::most_tokens() const {
 
 std::int64_t batch_plan::steps_per_epoch() const {
   const std::int64_t rows = options_.batch_rows * options_.accumulation;
-  return (packed_rows() + rows - 1) / rows;
+  return ceil_div(packed_rows(), rows);
 }
 
 std::vector<std::size_t> batch_plan::order_of(std::int64_t epoch) const {

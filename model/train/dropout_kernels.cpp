@@ -10,19 +10,19 @@ namespace {
 
 // Products of the lower halves of 64 bits.
 #if defined(__AVX512F__)
-constexpr std::int64_t lanes = 16;
+constexpr std::int64_t native_lanes = 16;
 using pairs = __m512i;
 INLINED inline pairs products(pairs a, pairs b) {
   return _mm512_mul_epu32(a, b);
 }
 #elif defined(__AVX2__)
-constexpr std::int64_t lanes = 8;
+constexpr std::int64_t native_lanes = 8;
 using pairs = __m256i;
 INLINED inline pairs products(pairs a, pairs b) {
   return _mm256_mul_epu32(a, b);
 }
 #else
-constexpr std::int64_t lanes = 4;
+constexpr std::int64_t native_lanes = 4;
 using pairs = __m128i;
 INLINED inline pairs products(pairs a, pairs b) {
   return _mm_mul_epu32(a, b);
@@ -47,8 +47,8 @@ INLINED inline void multiply(words a, std::uint64_t by, words& high, words& low)
 /// What philox makes of counters that follow each other, a lane each.
 INLINED inline void draw(std::uint32_t first, std::uint32_t row, const dropout_key& key, words (&c)[4]) {
   constexpr words zero{};
-  std::uint32_t numbers[lanes];
-  for (std::uint32_t i = 0; i < lanes; ++i) numbers[i] = first + i;
+  std::uint32_t numbers[native_lanes];
+  for (std::uint32_t i = 0; i < native_lanes; ++i) numbers[i] = first + i;
   std::memcpy(&c[0], numbers, sizeof(numbers));
   c[1] = zero + row;
   c[2] = zero + key.pass;
@@ -70,14 +70,14 @@ INLINED inline void draw(std::uint32_t first, std::uint32_t row, const dropout_k
 }  // namespace
 
 void drop(const dropout_key& key, std::int64_t row, const float* x, std::int64_t n, float* out) {
-  constexpr std::int64_t at_once = lanes * elements_of_block;
+  constexpr std::int64_t at_once = native_lanes * elements_of_block;
   const auto limit = static_cast<std::uint32_t>(key.probability * 65536.0f);
   const float factor = 1.0f / (1.0f - key.probability);
   for (std::int64_t i = 0; i < n; i += at_once) {
     words drawn[4];
     draw(static_cast<std::uint32_t>(i / elements_of_block), static_cast<std::uint32_t>(row), key, drawn);
-    std::uint32_t in_order[lanes][4];
-    for (std::int64_t lane = 0; lane < lanes; ++lane)
+    std::uint32_t in_order[native_lanes][4];
+    for (std::int64_t lane = 0; lane < native_lanes; ++lane)
       for (int w = 0; w < 4; ++w) in_order[lane][w] = drawn[w][lane];
     std::uint16_t bits[at_once];
     std::memcpy(bits, in_order, sizeof(bits));

@@ -5,8 +5,6 @@
 namespace troupe::TROUPE_ISA {
 namespace {
 
-constexpr std::int64_t lanes = 16;
-
 INLINED inline void accumulate(float* to, f32x16 more) {
   store(to, load(to) + more);
 }

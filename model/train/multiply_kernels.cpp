@@ -5,7 +5,6 @@
 namespace troupe::TROUPE_ISA {
 namespace {
 
-constexpr std::int64_t lanes = 16;
 #if defined(__AVX512F__)
 constexpr int most_rows = 12, most_vectors = 2;
 #elif defined(__AVX2__)

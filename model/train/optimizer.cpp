@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/rounding.hpp"
 #include "model/ops/elementary.hpp"
 #include "model/train/train_kernels.hpp"
 
@@ -48,7 +49,7 @@ double adam_optimizer::norm(const compute& with) const {
   const auto& kernels = train_kernels_like(with.kernels);
   const auto gradients = parameters_.gradients();
   const auto size = static_cast<std::int64_t>(gradients.size());
-  std::vector<double> sums(static_cast<std::size_t>((size + piece - 1) / piece));
+  std::vector<double> sums(static_cast<std::size_t>(ceil_div(size, piece)));
   with.pool.run_pieces(size, piece, [&](std::int64_t first, std::int64_t count, int) {
     sums[static_cast<std::size_t>(first / piece)] = kernels.sum_of_squares(gradients.data() + first, count);
   });

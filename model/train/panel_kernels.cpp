@@ -5,7 +5,6 @@
 namespace troupe::TROUPE_ISA {
 namespace {
 
-constexpr std::int64_t lanes = outs_per_block;
 using words = std::uint32_t __attribute__((vector_size(64), aligned(4)));
 using whole = std::int32_t __attribute__((vector_size(64), aligned(4)));
 using floats = float __attribute__((vector_size(64), aligned(4)));

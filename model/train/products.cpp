@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/rounding.hpp"
 #include "model/train/to_size.hpp"
 
 namespace troupe {
@@ -65,11 +66,11 @@ products::products(const compute& with, train_precision precision, std::int64_t 
 }
 
 void products::multiply(const product_args& args) {
-  const std::int64_t column_blocks = (args.columns + columns_at_once - 1) / columns_at_once;
+  const std::int64_t column_blocks = ceil_div(args.columns, columns_at_once);
   // few columns: rows are shared out too
   const std::int64_t wanted = std::max<std::int64_t>(1, 4 * with_.pool.threads() / column_blocks);
-  const std::int64_t rows = std::max<std::int64_t>(rounded_up((args.rows + wanted - 1) / wanted, 12), 48);
-  const std::int64_t row_blocks = (args.rows + rows - 1) / rows;
+  const std::int64_t rows = std::max<std::int64_t>(rounded_up(ceil_div(args.rows, wanted), 12), 48);
+  const std::int64_t row_blocks = ceil_div(args.rows, rows);
   with_.pool.run(static_cast<int>(column_blocks * row_blocks), [&](int task, int thread) {
     const std::int64_t row = task % row_blocks * rows;
     multiply_block(args, row, std::min(rows, args.rows - row), task / row_blocks * columns_at_once, thread);

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
+#include "base/rounding.hpp"
 #include "model/train/checkpoint.hpp"
 
 namespace troupe {
@@ -103,7 +104,7 @@ template <class Pass>
 std::vector<pass_result> training_run::in_turns(std::size_t passes, Pass make) {
   const training_group& group = options_.group;
   const auto members = static_cast<std::size_t>(group.count), index = static_cast<std::size_t>(group.index);
-  std::vector<pass_result> results((passes + members - 1) / members * members);
+  std::vector<pass_result> results(rounded_up(passes, members));
   for (std::size_t first = 0; first < passes; first += members) {
     results[first + index] = make(first, first + index);
     if (members > 1) group.gather(std::as_writable_bytes(std::span(results).subspan(first, members)));

@@ -402,10 +402,6 @@ void cuda_decoder::add_adapters(const pass_shape& shape, std::int64_t layer, flo
 
 // --- memory ---
 
-float_rows cuda_decoder::rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const {
-  return {buffer.data(), padded_row(columns)};
-}
-
 /// The part of a product's rows that this rank makes.
 float_rows cuda_decoder::made_part(const linear_product& product) const {
   return columns_of(product.to, cuts_.of(product.kind).first_output());

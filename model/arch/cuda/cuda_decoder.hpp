@@ -49,7 +49,6 @@ class cuda_decoder final : public decoder {
   bool is_first() const { return options_.first_layer == 0; }
   bool is_last() const { return options_.first_layer + options_.layers == model_->config.layers; }
   void use() const { cuda::use_device(options_.device.gpu); }
-  float_rows rows_of(const cuda::device_buffer<float>& buffer, std::int64_t columns) const;
   float_rows made_part(const linear_product& product) const;
   std::int64_t most_gathered_floats() const;
   cuda::row_codes codes_for(std::span<const linear_product> products) const;

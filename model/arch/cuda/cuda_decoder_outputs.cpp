@@ -24,11 +24,9 @@ void cuda_decoder::finish(std::initializer_list<std::span<const int>> lists, con
 
 const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
   const model_config& config = model_->config;
-  const linear_weights head{weights_.head, nullptr};
   const float_rows rows{logits_.data(), logit_stride()};
   const cuda::product product{weights_.head, {logits_.data() + cuts_.vocab.first, rows.stride}};
-  const linear_product only[] = {{linear_kind::q, head, product.y}};
-  const cuda::row_codes codes = codes_for(only);
+  const cuda::row_codes codes = codes_.view(weights_.head.kind);
   const auto stride = static_cast<std::size_t>(logit_stride());
   const std::size_t largest = wanted.largest_of.size();
   float* to = lend(wanted.rows.size(), logit_stride());

@@ -68,25 +68,23 @@ void device_experts::mix(const cuda::stream& on, const layer_weights& weights, c
 }
 
 void device_experts::mix_some(const cuda::stream& on, const layer_weights& weights, const mixed_rows& some) const {
-  const float_rows scores{scores_.data(), padded_row(config_.experts)};
+  const float_rows scores = rows_of(scores_, config_.experts);
   const cuda::product router{.w = weights.router, .y = scores};
   cuda::matmul(on, std::span(&router, 1), {.rows = some.rows, .x = some.normed});
   const cuda::visit_tables visits = visits_.tables(some.rows);
   cuda::choose_experts(
       on, {.visits = visits, .scores = scores, .positions = some.positions, .whole_shares = config_.whole_shares});
   run(on, weights, visits, some);
-  cuda::add_visits(on, {.visits = visits,
-                        .n = config_.hidden,
-                        .made = float_rows{made_.data(), padded_row(config_.hidden)},
-                        .hidden = some.hidden});
+  cuda::add_visits(
+      on, {.visits = visits, .n = config_.hidden, .made = rows_of(made_, config_.hidden), .hidden = some.hidden});
 }
 
 /// What goes in may lie where `made` comes to lie: then it has been used.
 void device_experts::run(const cuda::stream& on, const layer_weights& weights, const cuda::visit_tables& visits,
                          const mixed_rows& some) const {
   const expert_weights& first = weights.experts.front();
-  const float_rows gate{gate_.data(), padded_row(config_.ffn)}, up{up_.data(), padded_row(config_.ffn)},
-      made{made_.data(), padded_row(config_.hidden)};
+  const float_rows gate = rows_of(gate_, config_.ffn), up = rows_of(up_, config_.ffn),
+                   made = rows_of(made_, config_.hidden);
   cuda::expert_inputs in{visits, some.normed, some.codes, visits.row_at};
   if (visits.bounds.tile_rows > cuda::few_visit_rows) {
     in = {visits, made, codes_for(weights, codes_), nullptr};
@@ -99,7 +97,7 @@ void device_experts::run(const cuda::stream& on, const layer_weights& weights, c
   }
   const cuda::product inner[] = {{.w = first.gate, .y = gate}, {.w = first.up, .y = up}};
   cuda::matmul_experts(on, inner, in);
-  const cuda::row_codes codes = codes_.view(is_integer(first.down.kind), is_bf16(first.down.kind));
+  const cuda::row_codes codes = codes_.view(first.down.kind);
   cuda::swiglu(on, {.rows = visits.bounds.places(),
                     .n = config_.ffn,
                     .gate = gate,

@@ -78,7 +78,7 @@ class device_weights::mover {
     cuda::copy(to_ + at, from, count, on_);
     return to_ + at;
   }
-  void align() { bytes_ = static_cast<std::size_t>(rounded_up(static_cast<std::int64_t>(bytes_), 256)); }
+  void align() { bytes_ = rounded_up(bytes_, 256); }
 
   std::byte* to_;
   const cuda::stream& on_;

@@ -6,6 +6,8 @@
 #include <bit>
 #include <numeric>
 
+#include "base/rounding.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -75,7 +77,7 @@ std::size_t range_of(float x) {
 }
 
 std::size_t whole_blocks(std::size_t n) {
-  return (n + block - 1) / block;
+  return ceil_div(n, block);
 }
 
 }  // namespace

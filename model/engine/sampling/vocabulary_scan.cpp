@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/rounding.hpp"
 #include "model/ops/logarithm.hpp"
 
 namespace troupe::detail {
@@ -51,7 +52,7 @@ void append_from(std::span<const float> logits, std::size_t from, float bound, s
 }  // namespace
 
 void block_maxima::find(std::span<const float> logits) {
-  blocks.resize((logits.size() + block_size - 1) / block_size);
+  blocks.resize(ceil_div(logits.size(), block_size));
   const std::size_t whole = logits.size() / block_size;
   for (std::size_t i = 0; i < whole; ++i) blocks[i] = most_of_block(logits.data() + i * block_size);
   if (whole < blocks.size())

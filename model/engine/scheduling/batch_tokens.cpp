@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/rounding.hpp"
 #include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe {
@@ -54,7 +55,7 @@ void batch_scheduler::choose_rows() {
     if (sequence->can_join() && !sequence->stalled) chosen_.push_back(sequence);
   if (suspects_.any()) return suspects_.part(chosen_);
   const auto steps = static_cast<std::size_t>(options_.steps_in_flight);
-  const std::size_t share = (running_.size() + steps - 1) / steps;
+  const std::size_t share = ceil_div(running_.size(), steps);
   if (chosen_.size() <= share) return;
   const auto waited_longer = [](const sequence_state* a, const sequence_state* b) {
     return a->last_step != b->last_step ? a->last_step < b->last_step : ranks_before(*a, *b);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "base/rounding.hpp"
 #include "model/engine/scheduling/sequence_state.hpp"
 
 namespace troupe::detail {
@@ -15,7 +16,7 @@ class token_costs {
 
   /// Of the sequence's next tokens; rounded up.
   std::int64_t of(const sequence_state& sequence, std::int64_t tokens) const {
-    return (tokens * weight_of(sequence) + even_context_ - 1) / even_context_;
+    return ceil_div(tokens * weight_of(sequence), even_context_);
   }
   /// How many of the sequence's next tokens `cost` pays for.
   std::int64_t affordable(const sequence_state& sequence, std::int64_t cost) const {

@@ -169,7 +169,7 @@ void copy_rows(const stream& on, bf16_rows from, std::int64_t rows, std::int64_t
 
 void unpack_bf16(const stream& on, const matrix_view& w, bf16_rows to) {
   const std::int64_t chunks = padded_row(w.ins) / inputs_of_pair, threads = padded_outs(w.outs) / 2 * chunks;
-  for_scheme(w.kind, [&]<scheme Kind> {
+  with_scheme(w.kind, [&]<scheme Kind> {
     launch("unpack_bf16", unpack_blocks<Kind>, ceil_div(threads, bf16_threads), bf16_threads, on, weight_job({.w = w}),
            w.outs, chunks, to);
   });

@@ -96,24 +96,12 @@ void multiply_visits(const stream& on, same_kind products, const expert_inputs& 
 }
 
 void multiply_visits(scheme kind, const stream& on, same_kind products, const expert_inputs& inputs) {
-  switch (kind) {
-    case scheme::f32:
-      return multiply_f32_visits(on, products, inputs);
-    case scheme::bf16:
-      return multiply_visits<scheme::bf16>(on, products, inputs);
-    case scheme::u8:
-      return multiply_visits<scheme::u8>(on, products, inputs);
-    case scheme::u8g64:
-      return multiply_visits<scheme::u8g64>(on, products, inputs);
-    case scheme::q8:
-      return multiply_visits<scheme::q8>(on, products, inputs);
-    case scheme::q4:
-      return multiply_visits<scheme::q4>(on, products, inputs);
-    case scheme::u4g32:
-      return multiply_visits<scheme::u4g32>(on, products, inputs);
-    case scheme::mxfp4:
-      return multiply_visits<scheme::mxfp4>(on, products, inputs);
-  }
+  with_scheme(kind, [&]<scheme Kind> {
+    if constexpr (Kind == scheme::f32)
+      multiply_f32_visits(on, products, inputs);
+    else
+      multiply_visits<Kind>(on, products, inputs);
+  });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "base/rounding.hpp"
 #include "model/ops/cuda/device.hpp"
 #include "model/ops/cuda/instructions.hpp"
 
@@ -79,8 +80,9 @@ void launch_early(const char* operation, void (*kernel)(P...), dim3 grid, dim3 b
   launch(operation, kernel, launch_shape{grid, block, 0, true}, on, arguments...);
 }
 
-inline unsigned ceil_div(std::int64_t n, std::int64_t by) {
-  return static_cast<unsigned>((n + by - 1) / by);
+/// As grids are counted.
+inline unsigned ceil_div(std::int64_t n, std::int64_t piece) {
+  return static_cast<unsigned>(troupe::ceil_div(n, piece));
 }
 
 /// The first is in the low half.

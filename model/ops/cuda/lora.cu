@@ -4,6 +4,7 @@
 // Both are about reading factors once, at the speed of the memory: a thread reads eight outputs of an input at a time,
 // and several inputs before it uses any. Factors, tiles and the table are there before a pass begins, so the first of
 // these reads do not wait for the last kernel.
+#include <cassert>
 #include <type_traits>
 
 #include "model/ops/cuda/kernel.hpp"
@@ -356,7 +357,7 @@ std::int64_t lora_between_floats(int rows, int rank) {
 }
 
 void lora(const stream& on, const lora_args& args) {
-  check(args.most_rank <= most_lora_rank ? cudaSuccess : cudaErrorInvalidValue, "lora");
+  assert(args.most_rank <= most_lora_rank);  // adapters of higher rank are refused while they are loaded
   (args.most_tile_rows <= small_lora_tile_rows ? start_lora<small_lora_tile_rows> : start_lora<lora_tile_rows>)(on,
                                                                                                                 args);
 }

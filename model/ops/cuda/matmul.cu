@@ -101,24 +101,14 @@ void multiply_floats(const stream& on, std::span<const product* const> products,
 }
 
 void multiply(scheme kind, const stream& on, std::span<const product* const> products, const product_inputs& inputs) {
-  switch (kind) {
-    case scheme::f32:
-      return multiply_floats(on, products, inputs);
-    case scheme::bf16:
-      return multiply<scheme::bf16>(on, products, inputs);
-    case scheme::u8:
-      return multiply_whole_numbers(on, products, inputs);
-    case scheme::u8g64:
-      return multiply<scheme::u8g64>(on, products, inputs);
-    case scheme::q8:
-      return multiply<scheme::q8>(on, products, inputs);
-    case scheme::q4:
-      return multiply<scheme::q4>(on, products, inputs);
-    case scheme::u4g32:
-      return multiply<scheme::u4g32>(on, products, inputs);
-    case scheme::mxfp4:
-      return multiply<scheme::mxfp4>(on, products, inputs);
-  }
+  with_scheme(kind, [&]<scheme Kind> {
+    if constexpr (Kind == scheme::f32)
+      multiply_floats(on, products, inputs);
+    else if constexpr (Kind == scheme::u8)
+      multiply_whole_numbers(on, products, inputs);
+    else
+      multiply<Kind>(on, products, inputs);
+  });
 }
 
 }  // namespace

@@ -18,6 +18,11 @@
 
 namespace troupe::cuda {
 
+/// The rows that a buffer holds, padded.
+inline float_rows rows_of(const device_buffer<float>& buffer, std::int64_t columns) {
+  return {buffer.data(), padded_row(columns)};
+}
+
 // ---- rows as weights want them ----
 
 /// Rows of inputs as matmul reads them, each padded to padded_row(n) with zeros: as integers for integer weights (see
@@ -38,8 +43,9 @@ class coded_rows {
  public:
   coded_rows() = default;
   coded_rows(std::int64_t most_rows, std::int64_t most_ins, bool integers = true, bool bf16 = true);
-  /// The parts that weights of these schemes read.
+  /// The parts that weights of these schemes read, or of one.
   row_codes view(bool integers, bool bf16) const;
+  row_codes view(scheme kind) const { return view(is_integer(kind), kind == scheme::bf16); }
 
  private:
   device_buffer<std::int8_t> q_;
@@ -52,11 +58,11 @@ class coded_rows {
 void encode(const stream& on, float_rows x, int rows, std::int64_t n, const row_codes& codes);
 
 // ---- ops on rows; each makes codes of what it writes, too ----
-
-constexpr std::int64_t most_row_values = 65536;  ///< that a block of threads holds of a row
 //
 // Rows begin at multiples of 16 bytes, and so do vectors; all can be read up to a multiple of four elements. Norms and
 // activations whose `out` is null make codes alone.
+
+constexpr std::int64_t most_row_values = 65536;  ///< that a block of threads holds of a row
 
 /// hidden = the table's rows of these tokens * factor (+ the learned vectors of their positions). A token below 0 gives
 /// zeros.

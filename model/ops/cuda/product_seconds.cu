@@ -62,8 +62,7 @@ double product_seconds(const stream& on, scheme kind, std::span<const std::int64
       x(static_cast<std::size_t>(padded_row(ins) * rows)), scratch(static_cast<std::size_t>(matmul_scratch_floats()));
   fill(x.data(), x.size(), on);
   const coded_rows codes(rows, ins);
-  const product_inputs inputs{
-      rows, {x.data(), padded_row(ins)}, codes.view(is_integer(kind), kind == scheme::bf16), scratch.data()};
+  const product_inputs inputs{rows, {x.data(), padded_row(ins)}, codes.view(kind), scratch.data()};
   encode(on, inputs.x, rows, ins, inputs.codes);
   const matrices weights(kind, outs, ins, y.data(), rows, on);
   on.wait();  // products read weights before the kernel that has just written them need have ended

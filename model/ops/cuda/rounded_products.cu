@@ -157,7 +157,7 @@ template <int Terms>
 void start_rounded(const stream& on, const weight_product& args) {
   const weight_job job(args);
   const dim3 grid(ceil_div(job.rows, block_rows), ceil_div(job.columns, block_columns));
-  for_scheme(args.w.kind, [&]<scheme Kind> {
+  with_scheme(args.w.kind, [&]<scheme Kind> {
     if constexpr (Kind != scheme::f32)
       launch("multiply_rounded",
              args.turned ? multiply_rounded_tiles<Kind, true, Terms> : multiply_rounded_tiles<Kind, false, Terms>, grid,

@@ -71,24 +71,7 @@ __device__ void read_row(const packed_table& table, std::int32_t token, held_row
 }
 template <class Share>
 __device__ void read_any_row(const packed_table& table, std::int32_t token, held_row<Share>& row) {
-  switch (table.kind) {
-    case scheme::f32:
-      return read_row<scheme::f32>(table, token, row);
-    case scheme::bf16:
-      return read_row<scheme::bf16>(table, token, row);
-    case scheme::u8:
-      return read_row<scheme::u8>(table, token, row);
-    case scheme::u8g64:
-      return read_row<scheme::u8g64>(table, token, row);
-    case scheme::q8:
-      return read_row<scheme::q8>(table, token, row);
-    case scheme::q4:
-      return read_row<scheme::q4>(table, token, row);
-    case scheme::u4g32:
-      return read_row<scheme::u4g32>(table, token, row);
-    case scheme::mxfp4:
-      return read_row<scheme::mxfp4>(table, token, row);
-  }
+  with_scheme(table.kind, [&]<scheme Kind> { read_row<Kind>(table, token, row); });
 }
 
 template <class Share>

@@ -100,27 +100,4 @@ struct piece_place {
   static constexpr int count(int outs) { return outs / static_cast<int>(outs_per_block) * per_block; }
 };
 
-/// start.operator()<scheme>() for a scheme that is known only now.
-template <class Start>
-void for_scheme(scheme kind, const Start& start) {
-  switch (kind) {
-    case scheme::f32:
-      return start.template operator()<scheme::f32>();
-    case scheme::bf16:
-      return start.template operator()<scheme::bf16>();
-    case scheme::u8:
-      return start.template operator()<scheme::u8>();
-    case scheme::u8g64:
-      return start.template operator()<scheme::u8g64>();
-    case scheme::q8:
-      return start.template operator()<scheme::q8>();
-    case scheme::q4:
-      return start.template operator()<scheme::q4>();
-    case scheme::u4g32:
-      return start.template operator()<scheme::u4g32>();
-    case scheme::mxfp4:
-      return start.template operator()<scheme::mxfp4>();
-  }
-}
-
 }  // namespace troupe::cuda

@@ -7,28 +7,23 @@ namespace troupe::cuda {
 bool can_multiply_wide(scheme kind, std::int64_t ins) {
   const bool has_whole_pieces = packed_block_bytes(kind, padded_ins(kind, ins)) % swizzled_row_bytes == 0;
   const bool has_whole_sums = !has_mids(kind) || group_of(kind) == 0 || padded_row(ins) % wide_stage_ins == 0;
-  const bool has_whole_factors = factor_bytes(kind) != 1;  // a stage's are wide_factor_bytes
-  return is_hopper() && has_whole_pieces && has_whole_sums && has_whole_factors;
+  return is_hopper() && is_wide(kind) && has_whole_pieces && has_whole_sums;
 }
 
 void multiply_wide(scheme kind, const stream& on, std::span<const product* const> products, const coded_inputs& in,
                    bool may_be_apart) {
-  if (kind == scheme::bf16)
-    multiply_wide<scheme::bf16>(on, products, in, may_be_apart);
-  else if (kind == scheme::u8)
-    multiply_wide<scheme::u8>(on, products, in, may_be_apart);
-  else
-    multiply_wide_groups(kind, on, products, in, may_be_apart);
+  if (group_of(kind) > 0) return multiply_wide_groups(kind, on, products, in, may_be_apart);
+  with_scheme(kind, [&]<scheme Kind> {
+    if constexpr (is_wide(Kind) && group_of(Kind) == 0) multiply_wide<Kind>(on, products, in, may_be_apart);
+  });
 }
 
 void multiply_wide_visits(scheme kind, const stream& on, std::span<const product* const> products,
                           const coded_inputs& in, const visit_tables& visits) {
-  if (kind == scheme::bf16)
-    multiply_wide_visits<scheme::bf16>(on, products, in, visits);
-  else if (kind == scheme::u8)
-    multiply_wide_visits<scheme::u8>(on, products, in, visits);
-  else
-    multiply_wide_group_visits(kind, on, products, in, visits);
+  if (group_of(kind) > 0) return multiply_wide_group_visits(kind, on, products, in, visits);
+  with_scheme(kind, [&]<scheme Kind> {
+    if constexpr (is_wide(Kind) && group_of(Kind) == 0) multiply_wide_visits<Kind>(on, products, in, visits);
+  });
 }
 
 void multiply_gated_wide(const stream& on, const gated_product& products, const coded_inputs& in) {

@@ -7,7 +7,11 @@
 
 namespace troupe::cuda {
 
-/// Whether this device and these weights, which are not f32, allow it.
+/// Schemes that it takes: a stage's factors are wide_factor_bytes.
+constexpr bool is_wide(scheme kind) {
+  return kind != scheme::f32 && factor_bytes(kind) != 1;
+}
+/// Whether this device and these weights allow it.
 bool can_multiply_wide(scheme kind, std::int64_t ins);
 /// The slices of few tiles may be apart: computed at the same time.
 void multiply_wide(scheme kind, const stream& on, std::span<const product* const> products, const coded_inputs& in,

@@ -48,7 +48,6 @@ class cuda_train_pass final : public train_pass {
 
   buffer take(std::int64_t columns) const;
   void make_activations();
-  float_rows rows_of(const buffer& memory, std::int64_t columns) const { return {memory.data(), padded_row(columns)}; }
   float_rows hidden_rows(const buffer& memory) const { return rows_of(memory, model_.config.hidden); }
   linear linear_of(std::size_t layer, linear_kind kind) const;
   device_attention::input attention_input(std::size_t layer, const activations& a) const;

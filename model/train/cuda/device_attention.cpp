@@ -141,11 +141,11 @@ cuda::head_rows device_attention::scores_in(const cuda::device_buffer<float>& bu
 }
 
 float_rows device_attention::turned_q() const {
-  return {q_.data(), padded_row(config_.heads * dim_)};
+  return rows_of(q_, config_.heads * dim_);
 }
 
 float_rows device_attention::turned_k() const {
-  return {k_.data(), padded_row(kv_heads_ * dim_)};
+  return rows_of(k_, kv_heads_ * dim_);
 }
 
 }  // namespace troupe

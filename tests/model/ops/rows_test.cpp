@@ -153,7 +153,7 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
       quantized.assign(pool, x.data(), padded, rows, n);
       const quantized_view& q = quantized.view();
       for (int row = 0; row < rows; ++row) {
-        const std::int64_t tile = row / q.tile * q.tile, in_tile = row % q.tile;
+        const std::int64_t tile = row / q.tile.rows * q.tile.rows, in_tile = row % q.tile.rows;
         std::int32_t total = 0;
         for (std::int64_t i = 0; i < padded; ++i) {
           const int value = integer_at(q, row, i);
@@ -162,13 +162,13 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
           total += value;
           if (table->wide_inputs) {
             const std::int64_t swapped[] = {0, 2, 1, 3};
-            EXPECT_EQ(q.wide[tile * padded + (i / 4 * q.tile + in_tile) * 4 + swapped[i % 4]], value);
+            EXPECT_EQ(q.wide[tile * padded + (i / 4 * q.tile.rows + in_tile) * 4 + swapped[i % 4]], value);
           }
         }
         EXPECT_EQ(q.sums[row], total);
         std::int32_t of_groups = 0;
         for (std::int64_t g = 0; g < padded / 32; ++g)
-          of_groups += q.group_sums[tile * (padded / 32) + g * q.tile + in_tile];
+          of_groups += q.group_sums[tile * (padded / 32) + g * q.tile.rows + in_tile];
         EXPECT_EQ(of_groups, total);
       }
     }

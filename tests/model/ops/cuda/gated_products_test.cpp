@@ -26,7 +26,7 @@ struct gated_data {
     const device_array<std::uint16_t> bf16(size);
     const coded_rows codes(up.rows, up.ins);
     const stream on;
-    const product_inputs x{up.rows, inputs(), codes.view(is_integer(up.kind), up.kind == scheme::bf16)};
+    const product_inputs x{up.rows, inputs(), codes.view(up.kind)};
     encode(on, x.x, up.rows, up.ins, x.codes);
     make(on, x, float_rows{out.data(), up.stride}, bf16.data());
     on.wait();

@@ -41,10 +41,7 @@ struct product_data {
     const device_array<float> y(before.data() + first * stride, static_cast<std::size_t>(count * stride));
     const coded_rows codes(count, ins);
     const device_array<float> scratch(slices_apart ? static_cast<std::size_t>(matmul_scratch_floats()) : 0);
-    const product_inputs inputs{count,
-                                {x_.data() + first * x_stride, x_stride},
-                                codes.view(is_integer(kind), kind == scheme::bf16),
-                                scratch.data()};
+    const product_inputs inputs{count, {x_.data() + first * x_stride, x_stride}, codes.view(kind), scratch.data()};
     const stream on;
     encode(on, inputs.x, count, ins, inputs.codes);
     multiply(on, product{matrix.view, {y.data(), stride}, with_bias ? bias_.data() : nullptr, accumulate}, inputs);

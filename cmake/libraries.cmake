@@ -1,0 +1,30 @@
+# Every library that is not ours.
+
+find_package(Threads REQUIRED)
+find_package(PkgConfig REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+find_package(CLI11 REQUIRED)
+find_package(CAF REQUIRED COMPONENTS core)
+find_package(Boost 1.74 REQUIRED)
+find_package(Gloo REQUIRED)
+pkg_check_modules(libcrypto REQUIRED IMPORTED_TARGET libcrypto)
+pkg_check_modules(libzmq REQUIRED IMPORTED_TARGET libzmq)
+pkg_check_modules(pcre2 REQUIRED IMPORTED_TARGET libpcre2-8)
+pkg_check_modules(sentencepiece REQUIRED IMPORTED_TARGET sentencepiece)
+pkg_check_modules(sqlite3 REQUIRED IMPORTED_TARGET sqlite3)
+pkg_check_modules(tomlplusplus REQUIRED IMPORTED_TARGET tomlplusplus)
+
+# NCCL and cuBLASLt are loaded when they are used: their headers are enough to build with them.
+if(TROUPE_NCCL)
+  find_path(NCCL_INCLUDE_DIR nccl.h PATHS /usr/local/cuda/include)
+  find_path(CUDART_INCLUDE_DIR cuda_runtime_api.h PATHS /usr/local/cuda/include)
+endif()
+if(TROUPE_CUDA)
+  find_package(CUDAToolkit REQUIRED)
+  find_path(CUBLASLT_INCLUDE_DIR cublasLt.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
+endif()
+
+if(TROUPE_TESTS)
+  find_package(GTest REQUIRED)
+endif()
