@@ -1,4 +1,3 @@
-#include <fstream>
 #include <functional>
 #include <memory>
 
@@ -6,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/whole_file.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/status_view.hpp"
 #include "cli/commands.hpp"
@@ -108,9 +108,7 @@ int draw_curve(const jobs_options& options) {
     print(picture);
     return 0;
   }
-  std::ofstream out(options.out, std::ios::binary);
-  out << picture;
-  if (!out.flush()) throw std::runtime_error(options.out + ": cannot be written: choose another file");
+  write_file(options.out, picture);
   return 0;
 }
 

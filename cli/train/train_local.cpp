@@ -1,6 +1,7 @@
 #include "cli/train/train_local.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
@@ -100,12 +101,12 @@ class training_log {
   training_log(const std::string& path, bool append) : path_(path) {
     if (path.empty()) return;
     file_.open(path, append ? std::ios::app : std::ios::trunc);
-    if (!file_) refuse("{}: cannot be written: choose another file", path);
+    if (!file_) refuse_to_write(path, errno, "choose another file");
   }
   void write(const nlohmann::ordered_json& line) {
     if (path_.empty()) return;
     file_ << line.dump() << "\n" << std::flush;
-    if (!file_) throw std::runtime_error(fmt::format("{}: cannot be written: free some space", path_));
+    if (!file_) fail_to_write(path_, errno, "choose another file");
   }
 
  private:

@@ -1,9 +1,7 @@
 #include "model/arch/unfinished_file.hpp"
 
 #include <cerrno>
-#include <cstring>
 #include <random>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -71,9 +69,7 @@ unfinished_file::~unfinished_file() {
 }
 
 void unfinished_file::finish() {
-  if (::fsync(file_.number()) != 0)
-    throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or set TROUPE_CACHE elsewhere",
-                                         path_.string(), std::strerror(errno)));
+  if (::fsync(file_.number()) != 0) fail_to_write(path_, errno, "set TROUPE_CACHE elsewhere");
   move_to(path_, final_path_);
   path_.clear();
 }
