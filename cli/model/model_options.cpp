@@ -12,6 +12,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "model/arch/device.hpp"
+#include "model/arch/kv_storage.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {
@@ -21,11 +22,7 @@ constexpr int most_threads = 1024;
 constexpr std::int64_t longest_chunk = 512;
 
 kv_kind kv_of(const model_options& options, const loaded_model& model) {
-  if (options.kv.empty()) return default_kv(model);
-  if (options.kv == "f16") return kv_kind::f16;
-  if (options.kv == "f32") return kv_kind::f32;
-  if (options.kv == "int8") return kv_kind::i8;
-  refuse("--kv: unknown kind '{}': use f16, f32 or int8", options.kv);
+  return options.kv.empty() ? default_kv(model) : kv_from_name(options.kv, "--kv");
 }
 
 std::int64_t context_of(const model_options& options, const model_config& config) {
