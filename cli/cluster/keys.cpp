@@ -131,9 +131,8 @@ void add_keys(CLI::App& program, command& chosen) {
   CLI::App& group = *program.add_subcommand("keys", "List and change who may use a cluster's HTTP API");
   group.require_subcommand(1);
   const auto add = [&](const char* called, const char* what, int (*run)(const keys_options&)) -> CLI::App& {
-    CLI::App& own = *group.add_subcommand(called, what);
+    CLI::App& own = add_command(group, chosen, called, what, options, run);
     own.add_option("CLUSTER", options->cluster, "the cluster's file")->required();
-    run_when_named(own, chosen, [options, run] { return run(*options); });
     return own;
   };
   const auto add_name = [&](CLI::App& own) { own.add_option("NAME", options->name, "whose key it is")->required(); };
