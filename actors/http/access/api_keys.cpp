@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <random>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,6 +11,7 @@
 #include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/random_hex.hpp"
 #include "base/sha256.hpp"
 #include "base/whole_file.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
@@ -36,10 +36,9 @@ std::string digest_of(std::string_view key) {
 
 std::string random_key() {
   constexpr std::string_view characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-  std::random_device random;
-  std::uniform_int_distribution<std::size_t> any(0, characters.size() - 1);
   std::string key = "sk-troupe-";
-  for (int i = 0; i < key_characters; ++i) key += characters[any(random)];
+  // Of so large numbers the rest is even enough.
+  for (int i = 0; i < key_characters; ++i) key += characters[random_number() % characters.size()];
   return key;
 }
 
