@@ -94,10 +94,15 @@ void add_model_options(CLI::App& command, model_options& options) {
   add_device(command, options);
 }
 
+void check_keep(const model_options& options) {
+  if (!options.keep.empty() && options.quant.empty())
+    refuse("--keep without --quant: name the scheme of the other layers");
+}
+
 load_options load_options_of(const model_options& options) {
   load_options chosen;
   if (!options.quant.empty()) chosen.quant = scheme_from_name(options.quant, "--quant");
-  if (!options.keep.empty() && !chosen.quant) refuse("--keep without --quant: name the scheme of the other layers");
+  check_keep(options);
   chosen.keep = options.keep;
   return chosen;
 }
