@@ -3,13 +3,14 @@
 #include <algorithm>
 #include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cli/interrupt.hpp"
@@ -48,12 +49,10 @@ std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std:
   std::vector<std::pair<std::string, double>> patterns;
   for (const std::string& text : texts) {
     const std::size_t equals = text.rfind('=');
-    char* end = nullptr;
-    const double value = equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
-    if (equals == std::string::npos || end != text.c_str() + text.size() || equals + 1 == text.size() ||
-        !std::isfinite(value))
-      refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
-    patterns.emplace_back(text.substr(0, equals), value);
+    const auto value =
+        equals == std::string::npos ? std::nullopt : number_in<double>(std::string_view(text).substr(equals + 1));
+    if (!value || !std::isfinite(*value)) refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
+    patterns.emplace_back(text.substr(0, equals), *value);
   }
   return patterns;
 }
