@@ -79,7 +79,7 @@ void add_device(CLI::App& command, model_options& options) {
 }
 
 void add_quant(CLI::App& command, model_options& options) {
-  command.add_option("--quant", options.quant, "f32, bf16, u8, u8g64, q8, q4, u4g32 or mxfp4 [as the file has it]")
+  command.add_option("--quant", options.quant, fmt::format("{} [as the file has it]", scheme_names()))
       ->type_name("SCHEME");
 }
 

@@ -98,7 +98,7 @@ void add_quantize(CLI::App& program, command& chosen) {
   const auto [own, options] =
       add_command(program, chosen, "quantize", "Write a model in another scheme, ready to run", quantize);
   add_model(own, options.model);
-  own.add_option("--scheme", options.scheme, "u8, u8g64, q8, q4, u4g32, mxfp4, bf16 or f32")
+  own.add_option("--scheme", options.scheme, std::string(scheme_names()))
       ->type_name("SCHEME")
       ->required();
   own.add_option("--out", options.out, "the folder to write")->type_name("DIR")->required();

@@ -1,6 +1,9 @@
 #include "model/ops/matrix.hpp"
 
 #include <array>
+#include <string>
+
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 
@@ -19,10 +22,16 @@ std::string_view name_of(scheme s) {
   return names[static_cast<std::size_t>(s)];
 }
 
+std::string_view scheme_names() {
+  static const std::string all =
+      fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+  return all;
+}
+
 scheme scheme_from_name(std::string_view name, std::string_view where) {
   for (std::size_t i = 0; i < names.size(); ++i)
     if (names[i] == name) return static_cast<scheme>(i);
-  refuse("{}: unknown quantization '{}': use f32, bf16, u8, u8g64, q8, q4, u4g32 or mxfp4", where, name);
+  refuse("{}: unknown quantization '{}': use {}", where, name, scheme_names());
 }
 
 matrix_bytes part_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {

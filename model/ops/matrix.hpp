@@ -83,6 +83,7 @@ constexpr std::int64_t packed_block_bytes(scheme s, std::int64_t stored_ins) {
 }
 
 std::string_view name_of(scheme s);
+std::string_view scheme_names();  ///< "f32, bf16, … or mxfp4"
 /// Throws input_error when there is no such scheme; `where` says who asked.
 scheme scheme_from_name(std::string_view name, std::string_view where);
 
