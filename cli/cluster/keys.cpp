@@ -75,14 +75,11 @@ int limit_key(const keys_options& options) {
 }
 
 nlohmann::ordered_json json_of(const api_key& key) {
-  return {{"name", key.name},
-          {"shown", key.shown},
-          {"created", key.created},
-          {"requests_per_minute", key.limits.requests_per_minute},
-          {"tokens_per_minute", key.limits.tokens_per_minute},
-          {"concurrent", key.limits.concurrent},
-          {"weight", key.weight},
-          {"admin", key.is_admin}};
+  nlohmann::ordered_json shown{{"name", key.name}, {"shown", key.shown}, {"created", key.created}};
+  for (const auto& [name, limit] : rate_limit_fields) shown[name] = key.limits.*limit;
+  shown["weight"] = key.weight;
+  shown["admin"] = key.is_admin;
+  return shown;
 }
 
 /// Null where there never was a key: an empty list lets nobody in.
