@@ -23,6 +23,7 @@
 #include "cli/progress.hpp"
 #include "cli/train/training_display.hpp"
 #include "cli/usage.hpp"
+#include "cluster/journal/job.hpp"
 #include "model/train/training_data.hpp"
 
 namespace troupe {
@@ -172,7 +173,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
   follower job(cluster, id, as_json);
   try {
     json now = job.look();
-    while (!is_over(now.value("state", "")) && now.value("state", "") != "paused") {
+    while (!is_finished(now.value("state", "")) && now.value("state", "") != "paused") {
       check_interrupt();
       std::this_thread::sleep_for(follow_interval);
       now = job.look();
