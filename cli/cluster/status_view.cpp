@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/cluster/cluster_client.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cluster/journal/job.hpp"
