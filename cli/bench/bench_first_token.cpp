@@ -95,8 +95,8 @@ int bench_first_token(const bench_first_token_options& options) {
 }  // namespace
 
 void add_bench_first_token(CLI::App& group, command& chosen) {
-  const auto [own, options] =
-      add_command(group, chosen, "first-token", "Measure what a cluster adds to the time to the first token", bench_first_token);
+  const auto [own, options] = add_command(
+      group, chosen, "first-token", "Measure what a cluster adds to the time to the first token", bench_first_token);
   own.add_flag("--json", options.json, lines_as_json);
   add_model(own, options.model);
   add_quant(own, options.model);

@@ -156,8 +156,8 @@ int bench_http(const bench_http_options& options) {
 }  // namespace
 
 void add_bench_http(CLI::App& group, command& chosen) {
-  const auto [own, options] =
-      add_command(group, chosen, "http", "Measure what the HTTP interface costs with many streams, without a model", bench_http);
+  const auto [own, options] = add_command(
+      group, chosen, "http", "Measure what the HTTP interface costs with many streams, without a model", bench_http);
   own.add_flag("--json", options.json, lines_as_json);
   own.add_option("--streams", options.streams, "open at a time [500]")->check(CLI::Range(1, 4000));
   own.add_option("--tokens-per-second", options.tokens_per_second, "of all streams together [1000]")

@@ -150,14 +150,14 @@ int bench_lessons(const bench_lessons_options& options) {
 
 void add_bench_lessons(CLI::App& group, command& chosen) {
   const auto [own, options] =
-      add_command(group, chosen, "lessons", "Take the course of serving optimizations, each measured on this machine", bench_lessons);
+      add_command(group, chosen, "lessons", "Take the course of serving optimizations, each measured on this machine",
+                  bench_lessons);
   own.add_flag("--json", options.json, lines_as_json);
   own.add_option("MODEL", options.model.model,
-                     "a Hugging Face folder or a .gguf file [a random model, made for the course]");
-  own
-      .add_option("--only", options.only,
-                  "one lesson: 1 KV cache, 2 batch size, 3 continuous batching, 4 quantization, "
-                  "5 adapters, 6 streams")
+                 "a Hugging Face folder or a .gguf file [a random model, made for the course]");
+  own.add_option("--only", options.only,
+                 "one lesson: 1 KV cache, 2 batch size, 3 continuous batching, 4 quantization, "
+                 "5 adapters, 6 streams")
       ->type_name("N")
       ->check(CLI::Range(1, static_cast<int>(bench::lessons().size())));
   own.add_option("--out", options.out, "write a table and a plot of each lesson there")->type_name("DIR");

@@ -197,9 +197,8 @@ void add_bench_serve(CLI::App& group, command& chosen) {
       add_command(group, chosen, "serve", "Put load on a server of OpenAI's API: throughput and latency", bench_serve);
   own.add_flag("--json", options.json, lines_as_json);
   const auto tokens = CLI::Range(1, 1 << 20);
-  own
-      .add_option("--url", options.url,
-                  "a server that has OpenAI's /v1/completions, without TLS [http://127.0.0.1:8000]")
+  own.add_option("--url", options.url,
+                 "a server that has OpenAI's /v1/completions, without TLS [http://127.0.0.1:8000]")
       ->type_name("URL");
   own.add_option("--key", options.key, "its API key [OPENAI_API_KEY]")->type_name("KEY");
   own.add_option("--model", options.models, "one of these for each request [the server's first]")
@@ -215,8 +214,7 @@ void add_bench_serve(CLI::App& group, command& chosen) {
       ->delimiter(',')
       ->check(CLI::Range(1e-3, 1e5))
       ->type_name("R,...");
-  own.add_option("--trace", options.trace, "a recorded load: Azure's CSV or Mooncake's JSON lines")
-      ->type_name("FILE");
+  own.add_option("--trace", options.trace, "a recorded load: Azure's CSV or Mooncake's JSON lines")->type_name("FILE");
   own.add_option("--requests", options.requests, "of each load [128]")->check(CLI::Range(1, 1 << 20));
   own.add_option("--prompt-min", options.prompt_min, "tokens of the shortest prompt [64]")->check(tokens);
   own.add_option("--prompt-max", options.prompt_max, "of the longest [256]")->check(tokens);

@@ -59,8 +59,7 @@ output_file::output_file(fs::path path) : path_(std::move(path)) {
   file_ = file_descriptor(path_ == "-" ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
                                        : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   struct stat about {};
-  if (!file_.is_open() || ::fstat(file_.number(), &about) != 0)
-    refuse_to_write(path_, errno, "choose another file");
+  if (!file_.is_open() || ::fstat(file_.number(), &about) != 0) refuse_to_write(path_, errno, "choose another file");
   is_regular_ = path_ != "-" && S_ISREG(about.st_mode);
   if (is_regular_) read_lines();
 }

@@ -52,7 +52,8 @@ std::string client_key(const std::filesystem::path& keys) {
 
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
-  if (!config.http.empty()) text += fmt::format("page and API: http://{}\n", reachable_address(config.http, config.head().host));
+  if (!config.http.empty())
+    text += fmt::format("page and API: http://{}\n", reachable_address(config.http, config.head().host));
   const std::string head = config.head_endpoint();
   std::string connect = head == default_endpoint ? "" : " --connect " + head;
   if (config.keys) connect += " --key " + client_key(*config.keys);

@@ -98,9 +98,7 @@ void add_quantize(CLI::App& program, command& chosen) {
   const auto [own, options] =
       add_command(program, chosen, "quantize", "Write a model in another scheme, ready to run", quantize);
   add_model(own, options.model);
-  own.add_option("--scheme", options.scheme, std::string(scheme_names()))
-      ->type_name("SCHEME")
-      ->required();
+  own.add_option("--scheme", options.scheme, std::string(scheme_names()))->type_name("SCHEME")->required();
   own.add_option("--out", options.out, "the folder to write")->type_name("DIR")->required();
   add_keep(own, options.model);
   own.add_option("--text", options.text, "compare the perplexity on this text before and after")->type_name("FILE");

@@ -23,8 +23,7 @@ std::string_view name_of(scheme s) {
 }
 
 std::string_view scheme_names() {
-  static const std::string all =
-      fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+  static const std::string all = fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
   return all;
 }
 

@@ -25,8 +25,8 @@ std::string greeting_at(const std::string& endpoint) {
     file_descriptor socket = connected_to(each, deadline);
     if (!socket.is_open()) continue;
     timed_socket listener(std::move(socket), deadline);
-    const bool has_come = listener.send({first_bytes.data(), first_bytes.size()}) &&
-                          listener.receive(greeting.data(), greeting.size());
+    const bool has_come =
+        listener.send({first_bytes.data(), first_bytes.size()}) && listener.receive(greeting.data(), greeting.size());
     return has_come ? greeting : "";
   }
   return {};
