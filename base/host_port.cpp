@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 
 #include "base/ascii.hpp"
@@ -23,10 +24,21 @@ std::optional<host_port> split_host_port(std::string_view text) {
   return host_port{std::string(host), *port};
 }
 
+std::string text_of(const host_port& place) {
+  const bool is_v6 = place.host.find(':') != std::string::npos;
+  return is_v6 ? fmt::format("[{}]:{}", place.host, place.port) : fmt::format("{}:{}", place.host, place.port);
+}
+
 std::optional<host_port> split_endpoint(std::string_view text) {
   constexpr std::string_view tcp = "tcp://";
   if (!text.starts_with(tcp)) return {};
   return split_host_port(text.substr(tcp.size()));
+}
+
+std::optional<std::string> socket_file(std::string_view endpoint) {
+  constexpr std::string_view ipc = "ipc://";
+  if (!endpoint.starts_with(ipc)) return {};
+  return std::string(endpoint.substr(ipc.size()));
 }
 
 bool is_loopback_host(const std::string& host) {

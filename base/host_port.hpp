@@ -12,8 +12,12 @@ struct host_port {
 
 /// "host:port", "[::1]:80" or "*:80".
 std::optional<host_port> split_host_port(std::string_view text);
+/// Back again.
+std::string text_of(const host_port& place);
 /// The part after tcp://; nothing for other endpoints.
 std::optional<host_port> split_endpoint(std::string_view text);
+/// The part after ipc://, a socket's file; nothing for other endpoints.
+std::optional<std::string> socket_file(std::string_view endpoint);
 
 bool is_loopback_host(const std::string& host);
 /// Whether two names are those of one host, as far as they tell.

@@ -77,6 +77,12 @@ std::size_t last_code_point(std::string_view text) {
   return last.valid && last.length == text.size() - at ? at : text.size() - 1;
 }
 
+std::size_t bytes_of_whole_characters(std::string_view text) {
+  std::size_t at = text.size();
+  while (at > 0 && text.size() - at < 3 && !begins_character(text[at - 1])) --at;
+  return at > 0 && next_code_point(text, at - 1).cut_off ? at - 1 : text.size();
+}
+
 bool is_utf8(std::string_view text) {
   return valid_stretch(text, 0).size() == text.size();
 }

@@ -19,6 +19,8 @@ code_point next_code_point(std::string_view text, std::size_t at);
 void append_utf8(std::string& text, char32_t value);
 /// Where the last character starts, or the last byte where that belongs to none. `text` must not be empty.
 std::size_t last_code_point(std::string_view text);
+/// How many bytes of a text are before the character that its end cuts off; all if it cuts off none.
+std::size_t bytes_of_whole_characters(std::string_view text);
 bool is_utf8(std::string_view text);
 /// Whether a byte of UTF-8 does not go on with the character before.
 constexpr bool begins_character(char byte) {

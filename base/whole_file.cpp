@@ -2,6 +2,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <string>
 #include <system_error>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/paths.hpp"
 
@@ -62,13 +64,24 @@ void write_into(const fs::path& path, std::span<const std::string_view> parts) {
   if (!file.flush()) fail_to_write(path, errno);
 }
 
+bool is_of_full_disk(int error) {
+  return error == ENOSPC || error == EDQUOT || error == EFBIG;
+}
+
+std::string failure_text(const fs::path& path, int error, std::string_view otherwise) {
+  return fmt::format("{}: cannot be written ({}): {}, or {}", path.string(), std::generic_category().message(error),
+                     is_of_full_disk(error) ? "free some space" : "check the path and its permissions", otherwise);
+}
+
 }  // namespace
 
-void fail_to_write(const fs::path& path, int error) {
-  const bool is_full = error == ENOSPC || error == EDQUOT || error == EFBIG;
-  throw write_failure(fmt::format("{}: cannot be written ({}): {} or choose another folder", path.string(),
-                                  std::generic_category().message(error),
-                                  is_full ? "free some space," : "check the path and its permissions,"));
+void fail_to_write(const fs::path& path, int error, std::string_view otherwise) {
+  throw write_failure(failure_text(path, error, otherwise));
+}
+
+void refuse_to_write(const fs::path& path, int error, std::string_view otherwise) {
+  if (is_of_full_disk(error)) fail_to_write(path, error, otherwise);
+  throw input_error(failure_text(path, error, otherwise));
 }
 
 void write_file(const fs::path& path, std::span<const std::string_view> parts, readable_by whom) {
@@ -106,6 +119,12 @@ void make_folder(const fs::path& folder) {
   std::error_code error;
   fs::create_directories(folder, error);
   if (error) fail_to_write(folder, error.value());
+}
+
+void make_chosen_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::create_directories(folder, error);
+  if (error) refuse_to_write(folder, error.value());
 }
 
 void make_private_folder(const fs::path& folder) {

@@ -15,8 +15,12 @@ class write_failure : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// Throws it. `error`: as errno says.
-[[noreturn]] void fail_to_write(const std::filesystem::path& path, int error);
+/// Throws it. `error`: as errno says; `otherwise`: what to do where the path cannot do.
+[[noreturn]] void fail_to_write(const std::filesystem::path& path, int error,
+                                std::string_view otherwise = "choose another folder");
+/// The same for a path that the user chose: unless the disk is full, it throws input_error.
+[[noreturn]] void refuse_to_write(const std::filesystem::path& path, int error,
+                                  std::string_view otherwise = "choose another folder");
 
 enum class readable_by : std::uint8_t { everyone, owner };
 
@@ -35,6 +39,8 @@ void move_to(const std::filesystem::path& from, const std::filesystem::path& to)
 void sync_file(const std::filesystem::path& path);
 
 void make_folder(const std::filesystem::path& folder);
+/// The same for one that the user chose.
+void make_chosen_folder(const std::filesystem::path& folder);
 /// The same; what was not there is its owner's alone.
 void make_private_folder(const std::filesystem::path& folder);
 

@@ -13,6 +13,7 @@
 #include "bench/noise.hpp"
 #include "bench/timing.hpp"
 #include "model/arch/gpu.hpp"
+#include "model/arch/kv_storage.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/matmul.hpp"
 #include "model/ops/pack.hpp"
@@ -164,8 +165,8 @@ void run_attention(const compute& with, double limit, kv_kind kind, const report
   constexpr int dim = 64;
   constexpr std::int64_t positions = 1024;
   const std::int64_t head_bytes = kv_head_bytes(kind, dim);
-  out.title(fmt::format("attention of one head of {} over {} positions in {}, one thread", dim, positions,
-                        kind == kv_kind::i8 ? "int8" : "f16"));
+  out.title(
+      fmt::format("attention of one head of {} over {} positions in {}, one thread", dim, positions, name_of(kind)));
   aligned_buffer<std::byte> cache(static_cast<std::size_t>(positions / 16 * head_bytes));
   std::array<std::int32_t, positions / 16> table;
   std::iota(table.begin(), table.end(), 0);

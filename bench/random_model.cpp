@@ -1,5 +1,6 @@
 #include "bench/random_model.hpp"
 
+#include <cerrno>
 #include <fstream>
 #include <map>
 #include <string>
@@ -155,7 +156,7 @@ void write_weights(const fs::path& path, const shape& s) {
       file.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size() * 2));
     }
   }
-  if (!file.flush()) throw write_failure(path.string() + ": cannot be written: check space and permissions");
+  if (!file.flush()) fail_to_write(path, errno);
 }
 
 }  // namespace

@@ -1,22 +1,12 @@
 #include "bench/report.hpp"
 
 #include <fmt/format.h>
-
-#include "base/json_escape.hpp"
+#include <nlohmann/json.hpp>
 
 namespace troupe::bench {
 namespace {
 
 constexpr std::size_t figures_in_a_line = 4;
-
-std::string json_text(std::string_view text) {
-  std::string escaped;
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    escaped += needs_json_escape(byte) ? json_escape(byte) : std::string(1, c);
-  }
-  return escaped;
-}
 
 }  // namespace
 
@@ -26,7 +16,7 @@ void report::title(std::string_view text) const {
 
 void report::add(const row& line) const {
   if (json_) {
-    std::string text = fmt::format("{{\"name\":\"{}\"", json_text(line.name));
+    std::string text = fmt::format("{{\"name\":{}", nlohmann::json(line.name).dump());
     for (const auto& [unit, value] : line.figures) text += fmt::format(",\"{}\":{:.6g}", unit, value);
     print_(text + "}\n");
   } else {

@@ -1,7 +1,10 @@
 #pragma once
-#include <algorithm>
 #include <chrono>
+#include <cstddef>
+#include <utility>
 #include <vector>
+
+#include "bench/percentiles.hpp"
 
 namespace troupe::bench {
 
@@ -21,8 +24,7 @@ double median_seconds(Work work, double budget = 0.5, std::size_t least = 3) {
     work();
     times.push_back(now() - before);
   }
-  std::nth_element(times.begin(), times.begin() + static_cast<std::ptrdiff_t>(times.size() / 2), times.end());
-  return times[times.size() / 2];
+  return percentile(std::move(times), 0.5);
 }
 
 }  // namespace troupe::bench

@@ -14,14 +14,20 @@ using command = std::function<int()>;
 void run_when_named(CLI::App& own, command& chosen, command run);
 CLI::App& add_subcommand(CLI::App& program, const char* name, const char* what);
 
-/// A further command, and the options that its flags fill and that it is run with.
+/// A further command, and the options that it is run with. Commands of a group may share theirs.
+template <class Options>
+CLI::App& add_command(CLI::App& program, command& chosen, const char* name, const char* what,
+                      const std::shared_ptr<Options>& options, int (*run)(const Options&)) {
+  CLI::App& own = add_subcommand(program, name, what);
+  run_when_named(own, chosen, [options, run] { return run(*options); });
+  return own;
+}
+/// The same with options of its own, for its flags to fill.
 template <class Options>
 std::pair<CLI::App&, Options&> add_command(CLI::App& program, command& chosen, const char* name, const char* what,
                                            int (*run)(const Options&)) {
   const auto options = std::make_shared<Options>();
-  CLI::App& own = add_subcommand(program, name, what);
-  run_when_named(own, chosen, [options, run] { return run(*options); });
-  return {own, *options};
+  return {add_command(program, chosen, name, what, options, run), *options};
 }
 
 // Each adds one command to the program, to be run when it is named.

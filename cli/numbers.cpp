@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 
 #include "base/number_in.hpp"
+#include "cli/help_format.hpp"
 
 namespace troupe {
 namespace {
@@ -60,8 +61,7 @@ void check_first(CLI::Option& option, std::string (*problem)(const std::string&)
 
 void check_numbers_of(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
-    const std::string described = option->get_type_name();
-    const auto type = std::string_view(described).substr(0, described.find(':'));
+    const std::string type = type_of(*option);
     const auto is_one_of = [&](const auto& types) { return std::ranges::find(types, type) != types.end(); };
     if (is_one_of(whole_numbers)) check_first(*option, whole_problem);
     if (is_one_of(numbers)) check_first(*option, decimal_problem);

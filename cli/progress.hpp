@@ -1,7 +1,8 @@
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <string>
+
+#include "cli/display_pace.hpp"
 
 namespace troupe {
 
@@ -18,13 +19,11 @@ class progress {
   void update(std::int64_t done, std::int64_t total);
 
  private:
-  using clock = std::chrono::steady_clock;
-  void show(double share, double seconds);
+  void show(double share) const;
 
   std::string what_;
-  bool terminal_;
+  display_pace pace_;
   bool shown_ = false;
-  clock::time_point start_, next_;
 };
 
 }  // namespace troupe

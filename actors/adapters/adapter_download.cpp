@@ -127,7 +127,7 @@ void adapter_download::keep() const {
   std::error_code fault;
   if (!is_complete(whole, adapter_)) fs::remove_all(whole, fault);
   fs::rename(folder_, whole, fault);
-  if (fault && !is_complete(whole, adapter_)) refuse("{}: cannot be made: {}", whole.string(), fault.message());
+  if (fault && !is_complete(whole, adapter_)) fail_to_write(whole, fault.value());
   sync_file(store_);
 }
 

@@ -35,6 +35,12 @@ std::uint64_t seed_of(const json& value) {
   return static_cast<std::uint64_t>(*number);
 }
 
+void add_constraint(json& to, const output_constraint& form) {
+  if (form.kind == constraint_kind::json_schema) to["guided_json"] = json::parse(form.text);
+  if (form.kind == constraint_kind::regex) to["guided_regex"] = form.text;
+  if (form.kind == constraint_kind::grammar) to["guided_grammar"] = form.text;
+}
+
 }  // namespace
 
 void read_sampling(const request_fields& from, sampling_params& to) {
@@ -57,6 +63,27 @@ void read_sampling(const request_fields& from, sampling_params& to) {
     set_if(to.min_tokens, from.integer(key, INT64_MIN, INT64_MAX));
   for (const char* key : {"stop_tokens", "stop_token_ids"}) set_if(to.stop_tokens, from.tokens(key));
   if (output_constraint form = read_constraint(from)) to.constraint = std::move(form);
+}
+
+json json_of(const sampling_params& params) {
+  json made{{"max_tokens", params.max_tokens},
+            {"temperature", params.temperature},
+            {"top_k", params.top_k},
+            {"top_p", params.top_p},
+            {"min_p", params.min_p},
+            {"repetition_penalty", params.repetition_penalty},
+            {"presence_penalty", params.presence_penalty},
+            {"frequency_penalty", params.frequency_penalty},
+            {"seed", params.seed},
+            {"ignore_eos", params.ignore_eos},
+            {"stop", params.stop},
+            {"stop_tokens", params.stop_tokens}};
+  if (params.min_tokens != 0) made["min_tokens"] = params.min_tokens;
+  if (params.logprobs) made["logprobs"] = *params.logprobs;
+  add_constraint(made, params.constraint);
+  auto& biases = made["logit_bias"] = json::object();
+  for (const auto& [token, bias] : params.logit_bias) biases[std::to_string(token)] = bias;
+  return made;
 }
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #include "actors/training/training_intake.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <fstream>
 
 #include "actors/training/training_files.hpp"
@@ -99,9 +100,10 @@ std::uint64_t training_intake::add_piece(const std::string& job, const std::stri
   out.write(text.data(), static_cast<std::streamsize>(text.size()));
   out.close();
   if (out) return there + text.size();
+  const int fault = errno;
   std::error_code ignored;
   fs::resize_file(part, there, ignored);
-  throw write_failure(fmt::format("{}: cannot be written: is the disk full?", part.string()));
+  fail_to_write(part, fault);
 }
 
 void training_intake::take_file(const std::string& job, const std::string& which, const std::string& file) {
@@ -112,7 +114,7 @@ void training_intake::take_file(const std::string& job, const std::string& which
   make_room(job);
   note_sender(job);
   fs::copy_file(from, part, fs::copy_options::overwrite_existing, fault);
-  if (fault) throw write_failure(fmt::format("{}: cannot be written: {}", part.string(), fault.message()));
+  if (fault) fail_to_write(part, fault.value());
 }
 
 training_file training_intake::name_file(const std::string& job, const std::string& which, const std::string& name,

@@ -4,11 +4,7 @@
 #include "bench/limits.hpp"
 #include "bench/ops.hpp"
 #include "bench/scheduler.hpp"
-#include "cli/bench/bench_first_token.hpp"
-#include "cli/bench/bench_http.hpp"
-#include "cli/bench/bench_lessons.hpp"
-#include "cli/bench/bench_serve.hpp"
-#include "cli/commands.hpp"
+#include "cli/bench/benches.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
 #include "model/ops/isa.hpp"
@@ -131,7 +127,7 @@ void add_bench(CLI::App& program, command& chosen) {
   const auto add = [&]<class Options>(const char* name, const char* what, void (*add_flags)(CLI::App&, Options&),
                                       int (*run)(const Options&)) {
     const auto [own, options] = add_command(group, chosen, name, what, run);
-    own.add_flag("--json", options.json, "print a JSON object for each line");
+    own.add_flag("--json", options.json, lines_as_json);
     add_flags(own, options);
   };
   add("limits", "Measure what the machine allows: reading at several sizes, int8, int4 and f32 products",
@@ -140,12 +136,10 @@ void add_bench(CLI::App& program, command& chosen) {
       machine_bench<bench::run_ops, bench::run_gpu_ops>);
   add("engine", "Measure prefill and decode of a model, as a share of what the machine allows", add_engine,
       bench_engine);
-  add("serve", "Put load on a server of OpenAI's API: throughput and latency", add_bench_serve, bench_serve);
-  add("first-token", "Measure what a cluster adds to the time to the first token", add_bench_first_token,
-      bench_first_token);
-  add("http", "Measure what the HTTP interface costs with many streams, without a model", add_bench_http, bench_http);
-  add("lessons", "Take the course of serving optimizations, each measured on this machine", add_bench_lessons,
-      bench_lessons);
+  add_bench_serve(group, chosen);
+  add_bench_first_token(group, chosen);
+  add_bench_http(group, chosen);
+  add_bench_lessons(group, chosen);
   add("scheduler", "Measure what deciding about a step costs, without a model", add_no_flags, bench_scheduler);
 }
 

@@ -1,5 +1,3 @@
-#include "cli/bench/bench_first_token.hpp"
-
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
@@ -11,6 +9,9 @@
 #include "bench/load.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/report.hpp"
+#include "cli/bench/benches.hpp"
+#include "cli/cluster/cluster_client.hpp"
+#include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
 #include "model/engine/engine.hpp"
 
@@ -19,6 +20,13 @@ namespace {
 
 using steady = std::chrono::steady_clock;
 using milliseconds = std::chrono::duration<double, std::milli>;
+
+struct bench_first_token_options {
+  model_options model;
+  connect_options cluster;
+  int prompt = 64, requests = 100;
+  bool json = false;
+};
 
 engine_options engine_for(const bench_first_token_options& options) {
   engine_options chosen;
@@ -57,18 +65,7 @@ double time_of_cluster(cluster_client& cluster, std::vector<token_id> prompt) {
   return milliseconds(steady::now() - begun).count();
 }
 
-}  // namespace
-
-void add_bench_first_token(CLI::App& command, bench_first_token_options& options) {
-  add_model(command, options.model);
-  add_quant(command, options.model);
-  add_keep(command, options.model);
-  add_threads(command, options.model);
-  add_connect(command, options.cluster);
-  command.add_option("--prompt-tokens", options.prompt, "tokens of each prompt [64]")->check(CLI::Range(1, 1 << 16));
-  command.add_option("--requests", options.requests, "one after the other [100]")->check(CLI::Range(1, 1 << 20));
-}
-
+/// How much later than an engine of its own a cluster's first token comes. One request at a time, the same to both.
 int bench_first_token(const bench_first_token_options& options) {
   constexpr int warm_up = 3;
   runtime run(options.model);
@@ -93,6 +90,21 @@ int bench_first_token(const bench_first_token_options& options) {
   out.add({"what the cluster adds",
            {{"ms p50", bench::percentile(cluster_times, 0.5) - bench::percentile(engine_times, 0.5)}}});
   return 0;
+}
+
+}  // namespace
+
+void add_bench_first_token(CLI::App& group, command& chosen) {
+  const auto [own, options] = add_command(
+      group, chosen, "first-token", "Measure what a cluster adds to the time to the first token", bench_first_token);
+  own.add_flag("--json", options.json, lines_as_json);
+  add_model(own, options.model);
+  add_quant(own, options.model);
+  add_keep(own, options.model);
+  add_threads(own, options.model);
+  add_connect(own, options.cluster);
+  own.add_option("--prompt-tokens", options.prompt, "tokens of each prompt [64]")->check(CLI::Range(1, 1 << 16));
+  own.add_option("--requests", options.requests, "one after the other [100]")->check(CLI::Range(1, 1 << 20));
 }
 
 }  // namespace troupe

@@ -1,5 +1,3 @@
-#include "cli/bench/bench_http.hpp"
-
 #include <filesystem>
 #include <mutex>
 #include <thread>
@@ -13,6 +11,7 @@
 #include "bench/random_model.hpp"
 #include "bench/report.hpp"
 #include "bench/temporary_folder.hpp"
+#include "cli/bench/benches.hpp"
 #include "cli/bench/client_process.hpp"
 #include "cli/output.hpp"
 
@@ -21,6 +20,14 @@ namespace {
 
 namespace fs = std::filesystem;
 using std::chrono::steady_clock;
+
+/// What the HTTP interface itself costs: many streams of it, fed by something that only keeps time.
+struct bench_http_options {
+  int streams = 500;
+  double tokens_per_second = 1000;  ///< of all streams together
+  double seconds = 10;
+  bool json = false;
+};
 
 /// Begun requests, for whoever hands out tokens.
 struct stream_list {
@@ -122,15 +129,6 @@ void report_figures(const bench_http_options& options, double kb_per_stream, con
              {"dropped", seen.broken}}});
 }
 
-}  // namespace
-
-void add_bench_http(CLI::App& command, bench_http_options& options) {
-  command.add_option("--streams", options.streams, "open at a time [500]")->check(CLI::Range(1, 4000));
-  command.add_option("--tokens-per-second", options.tokens_per_second, "of all streams together [1000]")
-      ->check(CLI::Range(1.0, 1e6));
-  command.add_option("--seconds", options.seconds, "for so long [10]")->check(CLI::Range(0.1, 3600.0));
-}
-
 int bench_http(const bench_http_options& options) {
   const client_process clients(options.streams);  // before there are threads
   const temporary_model files;
@@ -153,6 +151,18 @@ int bench_http(const bench_http_options& options) {
     streams->listeners.clear();
   }
   return 0;
+}
+
+}  // namespace
+
+void add_bench_http(CLI::App& group, command& chosen) {
+  const auto [own, options] = add_command(
+      group, chosen, "http", "Measure what the HTTP interface costs with many streams, without a model", bench_http);
+  own.add_flag("--json", options.json, lines_as_json);
+  own.add_option("--streams", options.streams, "open at a time [500]")->check(CLI::Range(1, 4000));
+  own.add_option("--tokens-per-second", options.tokens_per_second, "of all streams together [1000]")
+      ->check(CLI::Range(1.0, 1e6));
+  own.add_option("--seconds", options.seconds, "for so long [10]")->check(CLI::Range(0.1, 3600.0));
 }
 
 }  // namespace troupe

@@ -1,6 +1,6 @@
-#include "cli/bench/bench_lessons.hpp"
-
 #include <filesystem>
+#include <optional>
+#include <string>
 
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
@@ -10,8 +10,10 @@
 #include "bench/lessons/lesson.hpp"
 #include "bench/random_model.hpp"
 #include "bench/temporary_folder.hpp"
+#include "cli/bench/benches.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/model/evaluate_text.hpp"
+#include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "model/arch/packed_file.hpp"
@@ -22,6 +24,14 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
+
+struct bench_lessons_options {
+  model_options model;  ///< without a name: a random one that is made for the course
+  int only = 0;         ///< the number of a lesson; 0: all
+  std::string text;     ///< a file to measure perplexity on
+  std::string out;      ///< a folder for tables and plots
+  bool json = false;
+};
 
 constexpr const char* practice_shape = "S";
 
@@ -36,12 +46,6 @@ class practice_model {
  private:
   bench::temporary_folder folder_{"troupe-lessons"};
 };
-
-void make_out_folder(const fs::path& path) {
-  std::error_code problem;
-  fs::create_directories(path, problem);
-  if (problem) refuse("--out: {}: cannot be made: {}", path.string(), problem.message());
-}
 
 /// "1-kv-cache"
 std::string file_name(const bench::lesson& which) {
@@ -106,10 +110,8 @@ void give_lesson(const bench_lessons_options& options, const bench::lesson& whic
   if (!options.out.empty()) write_result(options.out, which, result);
 }
 
-}  // namespace
-
 int bench_lessons(const bench_lessons_options& options) {
-  if (!options.out.empty()) make_out_folder(options.out);
+  if (!options.out.empty()) make_chosen_folder(options.out);
   const std::string text(options.text.empty() ? "" : mapped_file(options.text).text());
   thread_pool pool(thread_count(options.model));
   const interrupt_guard guard;
@@ -144,21 +146,26 @@ int bench_lessons(const bench_lessons_options& options) {
   return 0;
 }
 
-void add_bench_lessons(CLI::App& command, bench_lessons_options& options) {
-  command.add_option("MODEL", options.model.model,
-                     "a Hugging Face folder or a .gguf file [a random model, made for the course]");
-  command
-      .add_option("--only", options.only,
-                  "one lesson: 1 KV cache, 2 batch size, 3 continuous batching, 4 quantization, "
-                  "5 adapters, 6 streams")
+}  // namespace
+
+void add_bench_lessons(CLI::App& group, command& chosen) {
+  const auto [own, options] =
+      add_command(group, chosen, "lessons", "Take the course of serving optimizations, each measured on this machine",
+                  bench_lessons);
+  own.add_flag("--json", options.json, lines_as_json);
+  own.add_option("MODEL", options.model.model,
+                 "a Hugging Face folder or a .gguf file [a random model, made for the course]");
+  own.add_option("--only", options.only,
+                 "one lesson: 1 KV cache, 2 batch size, 3 continuous batching, 4 quantization, "
+                 "5 adapters, 6 streams")
       ->type_name("N")
       ->check(CLI::Range(1, static_cast<int>(bench::lessons().size())));
-  command.add_option("--out", options.out, "write a table and a plot of each lesson there")->type_name("DIR");
-  command.add_option("--text", options.text, "lesson 4 measures perplexity on this text")->type_name("FILE");
-  command.add_option("--quant", options.model.quant, "weights of all lessons but 4 [u8]")->type_name("SCHEME");
-  command.add_option("--keep", options.model.keep, "layers that a row of lesson 4 leaves unquantized [the head]")
+  own.add_option("--out", options.out, "write a table and a plot of each lesson there")->type_name("DIR");
+  own.add_option("--text", options.text, "lesson 4 measures perplexity on this text")->type_name("FILE");
+  own.add_option("--quant", options.model.quant, "weights of all lessons but 4 [u8]")->type_name("SCHEME");
+  own.add_option("--keep", options.model.keep, "layers that a row of lesson 4 leaves unquantized [the head]")
       ->type_name("NAME");
-  add_threads(command, options.model);
+  add_threads(own, options.model);
 }
 
 }  // namespace troupe

@@ -1,10 +1,11 @@
-#include "cli/bench/bench_serve.hpp"
-
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -14,7 +15,9 @@
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "bench/load.hpp"
+#include "bench/serve_figures.hpp"
 #include "bench/trace.hpp"
+#include "cli/bench/benches.hpp"
 #include "cli/bench/serve_load.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
@@ -24,6 +27,25 @@ namespace troupe {
 namespace {
 
 using json = nlohmann::ordered_json;
+
+struct bench_serve_options {
+  std::string url = "http://127.0.0.1:8000";
+  std::string key;
+  std::vector<std::string> models;  ///< each request takes one of them at random; empty: the server's first
+  std::vector<std::string> fields;  ///< each request has one of these JSON objects' fields besides
+  std::vector<int> concurrency;     ///< a load for each
+  std::vector<double> rates;        ///< likewise, requests a second; or, with a trace, times its pace
+  std::string trace;
+  int requests = 128;
+  int prompt_min = 64, prompt_max = 256, answer_min = 16, answer_max = 128;
+  std::int64_t context = 512;  ///< that a trace's lengths are scaled to
+  int vocabulary = 256;        ///< prompts are made of its tokens
+  bool text = false;           ///< prompts are words, not tokens
+  std::uint32_t seed = 1;
+  bench::service_goal goal;
+  std::string out, plot;
+  bool json = false;
+};
 
 http_headers headers_of(const bench_serve_options& options) {
   http_headers headers{{"content-type", "application/json"}};
@@ -142,8 +164,6 @@ void check_folder_of(const char* option, const std::string& file) {
     refuse("{}: {}: there is no such folder: make it first", option, folder.string());
 }
 
-}  // namespace
-
 int bench_serve(const bench_serve_options& options) {
   if (options.prompt_max < options.prompt_min || options.answer_max < options.answer_min)
     refuse("--prompt-max and --answer-max should not be below --prompt-min and --answer-min");
@@ -170,43 +190,46 @@ int bench_serve(const bench_serve_options& options) {
   return failed ? 1 : 0;
 }
 
-void add_bench_serve(CLI::App& command, bench_serve_options& options) {
+}  // namespace
+
+void add_bench_serve(CLI::App& group, command& chosen) {
+  const auto [own, options] =
+      add_command(group, chosen, "serve", "Put load on a server of OpenAI's API: throughput and latency", bench_serve);
+  own.add_flag("--json", options.json, lines_as_json);
   const auto tokens = CLI::Range(1, 1 << 20);
-  command
-      .add_option("--url", options.url,
-                  "a server that has OpenAI's /v1/completions, without TLS [http://127.0.0.1:8000]")
+  own.add_option("--url", options.url,
+                 "a server that has OpenAI's /v1/completions, without TLS [http://127.0.0.1:8000]")
       ->type_name("URL");
-  command.add_option("--key", options.key, "its API key [OPENAI_API_KEY]")->type_name("KEY");
-  command.add_option("--model", options.models, "one of these for each request [the server's first]")
+  own.add_option("--key", options.key, "its API key [OPENAI_API_KEY]")->type_name("KEY");
+  own.add_option("--model", options.models, "one of these for each request [the server's first]")
       ->delimiter(',')
       ->type_name("NAME,...");
-  command.add_option("--fields", options.fields, "a JSON object of further fields; repeated: one for each request")
+  own.add_option("--fields", options.fields, "a JSON object of further fields; repeated: one for each request")
       ->type_name("JSON");
-  command.add_option("--concurrency", options.concurrency, "so many requests at a time; several: a load each [16]")
+  own.add_option("--concurrency", options.concurrency, "so many requests at a time; several: a load each [16]")
       ->delimiter(',')
       ->check(CLI::Range(1, 10000))
       ->type_name("N,...");
-  command.add_option("--rate", options.rates, "requests a second, as they happen to come; of a trace, times its pace")
+  own.add_option("--rate", options.rates, "requests a second, as they happen to come; of a trace, times its pace")
       ->delimiter(',')
       ->check(CLI::Range(1e-3, 1e5))
       ->type_name("R,...");
-  command.add_option("--trace", options.trace, "a recorded load: Azure's CSV or Mooncake's JSON lines")
-      ->type_name("FILE");
-  command.add_option("--requests", options.requests, "of each load [128]")->check(CLI::Range(1, 1 << 20));
-  command.add_option("--prompt-min", options.prompt_min, "tokens of the shortest prompt [64]")->check(tokens);
-  command.add_option("--prompt-max", options.prompt_max, "of the longest [256]")->check(tokens);
-  command.add_option("--answer-min", options.answer_min, "tokens of the shortest answer [16]")->check(tokens);
-  command.add_option("--answer-max", options.answer_max, "of the longest [128]")->check(tokens);
-  command.add_option("--context", options.context, "tokens that a trace's lengths are scaled to [512]")
+  own.add_option("--trace", options.trace, "a recorded load: Azure's CSV or Mooncake's JSON lines")->type_name("FILE");
+  own.add_option("--requests", options.requests, "of each load [128]")->check(CLI::Range(1, 1 << 20));
+  own.add_option("--prompt-min", options.prompt_min, "tokens of the shortest prompt [64]")->check(tokens);
+  own.add_option("--prompt-max", options.prompt_max, "of the longest [256]")->check(tokens);
+  own.add_option("--answer-min", options.answer_min, "tokens of the shortest answer [16]")->check(tokens);
+  own.add_option("--answer-max", options.answer_max, "of the longest [128]")->check(tokens);
+  own.add_option("--context", options.context, "tokens that a trace's lengths are scaled to [512]")
       ->check(CLI::Range(32, 1 << 20));
-  command.add_option("--vocabulary", options.vocabulary, "prompts are random tokens below this [256]")
+  own.add_option("--vocabulary", options.vocabulary, "prompts are random tokens below this [256]")
       ->check(CLI::Range(2, 1 << 20));
-  command.add_flag("--text", options.text, "prompts are words, about a token each: for servers that take no tokens");
-  command.add_option("--seed", options.seed, "of prompts and lengths [1]");
-  command.add_option("--goal-ttft", options.goal.ttft_ms, "milliseconds to the first token that are good [1000]");
-  command.add_option("--goal-tpot", options.goal.tpot_ms, "milliseconds a token that are good [100]");
-  command.add_option("--out", options.out, "write all figures there as JSON")->type_name("FILE");
-  command.add_option("--plot", options.plot, "write latency over throughput there as SVG")->type_name("FILE");
+  own.add_flag("--text", options.text, "prompts are words, about a token each: for servers that take no tokens");
+  own.add_option("--seed", options.seed, "of prompts and lengths [1]");
+  own.add_option("--goal-ttft", options.goal.ttft_ms, "milliseconds to the first token that are good [1000]");
+  own.add_option("--goal-tpot", options.goal.tpot_ms, "milliseconds a token that are good [100]");
+  own.add_option("--out", options.out, "write all figures there as JSON")->type_name("FILE");
+  own.add_option("--plot", options.plot, "write latency over throughput there as SVG")->type_name("FILE");
 }
 
 }  // namespace troupe

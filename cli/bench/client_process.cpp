@@ -7,11 +7,13 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
 #include "bench/percentiles.hpp"
+#include "cluster/launch/launch_process.hpp"
 #include "transport/http/http_client.hpp"
 
 namespace troupe {
@@ -75,27 +77,25 @@ int run_clients(int streams, int port_from, int figures_to) {
 }  // namespace
 
 client_process::client_process(int streams) {
-  int port[2], figures[2];
-  if (::pipe(port) != 0 || ::pipe(figures) != 0) throw std::runtime_error("no pipes are left");
+  auto [port_from, port_to] = detail::open_pipe();
+  auto [figures_from, figures_to] = detail::open_pipe();
   pid_ = ::fork();
   if (pid_ < 0) throw std::runtime_error("no process can be started");
   if (pid_ == 0) {
-    ::close(port[1]);  // held here, it would keep this process waiting for ever where its parent ends early
-    ::_exit(run_clients(streams, port[0], figures[1]));
+    port_to.close();  // held here, it would keep this process waiting for ever where its parent ends early
+    ::_exit(run_clients(streams, port_from.number(), figures_to.number()));
   }
-  ::close(port[0]);
-  ::close(figures[1]);
-  port_to_ = port[1];
-  figures_from_ = figures[0];
+  port_to_ = std::move(port_to);
+  figures_from_ = std::move(figures_from);
 }
 
 void client_process::begin(std::uint16_t port) const {
-  if (::write(port_to_, &port, sizeof port) != sizeof port) throw std::runtime_error("the client is gone");
+  if (::write(port_to_.number(), &port, sizeof port) != sizeof port) throw std::runtime_error("the client is gone");
 }
 
 client_figures client_process::figures() const {
   client_figures figures;
-  if (::read(figures_from_, &figures, sizeof figures) != sizeof figures) figures = {};
+  if (::read(figures_from_.number(), &figures, sizeof figures) != sizeof figures) figures = {};
   ::waitpid(pid_, nullptr, 0);
   return figures;
 }

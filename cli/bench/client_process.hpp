@@ -5,6 +5,8 @@
 
 #include <sys/types.h>
 
+#include "base/file_descriptor.hpp"
+
 namespace troupe {
 
 /// A token's text is when it was handed to the interface. All processes of a machine have this clock, so the client
@@ -32,7 +34,7 @@ class client_process {
   client_figures figures() const;
 
  private:
-  int port_to_ = -1, figures_from_ = -1;  ///< pipes
+  file_descriptor port_to_, figures_from_;  ///< pipes
   pid_t pid_ = -1;
 };
 

@@ -97,9 +97,8 @@ void add_adapters(CLI::App& program, command& chosen) {
   CLI::App& group = *program.add_subcommand("adapters", "List and change the adapters that a cluster answers with");
   group.require_subcommand(1);
   const auto add = [&](const char* called, const char* what, int (*run)(const adapters_options&)) -> CLI::App& {
-    CLI::App& own = *group.add_subcommand(called, what);
+    CLI::App& own = add_command(group, chosen, called, what, options, run);
     add_connect(own, options->cluster);
-    run_when_named(own, chosen, [options, run] { return run(*options); });
     return own;
   };
   const auto add_name = [&](CLI::App& own, const char* what) {

@@ -289,10 +289,6 @@ void cluster_client::fetch(const std::string& sha256, const adapter_file_info& f
   }
 }
 
-bool is_over(std::string_view state) {
-  return state == "succeeded" || state == "failed" || state == "cancelled";
-}
-
 nlohmann::ordered_json read_answer(const std::string& text) {
   auto answer = nlohmann::ordered_json::parse(text, nullptr, false);
   if (!answer.is_object()) throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");

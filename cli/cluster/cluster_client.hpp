@@ -22,9 +22,6 @@ struct connect_options {
 };
 void add_connect(CLI::App& command, connect_options& options);
 
-/// Of a job's state, by its name.
-bool is_over(std::string_view state);
-
 /// What a command returned. Throws a runtime_error where that is no object.
 nlohmann::ordered_json read_answer(const std::string& text);
 

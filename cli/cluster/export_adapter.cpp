@@ -1,5 +1,6 @@
 #include "cli/cluster/export_adapter.hpp"
 
+#include <cerrno>
 #include <fstream>
 
 #include <nlohmann/json.hpp>
@@ -7,6 +8,7 @@
 #include "actors/adapters/adapter_files.hpp"
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/whole_file.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/progress.hpp"
 
@@ -37,9 +39,7 @@ void refuse_existing(const fs::path& folder, const exported& what) {
   for (const auto& file : what.files)
     if (path_exists(folder / file.name))
       refuse("{}: is there already: choose another folder", (folder / file.name).string());
-  std::error_code fault;
-  fs::create_directories(folder, fault);
-  if (fault) refuse("{}: cannot be made: {}", folder.string(), fault.message());
+  make_chosen_folder(folder);
 }
 
 std::string part_name(const adapter_file_info& file) {
@@ -64,8 +64,7 @@ std::string export_adapter(cluster_client& cluster, const std::string& name, con
       out.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
       bar.update(done += static_cast<std::int64_t>(piece.size()), total);
     });
-    if (!out.flush())
-      throw std::runtime_error((folder / part_name(file)).string() + ": cannot be written: free some room");
+    if (!out.flush()) fail_to_write(folder / part_name(file), errno);
   }
   if (digest.finish() != what.sha256) throw std::runtime_error(what.version + ": came damaged: export it again");
   for (const auto& file : what.files) fs::rename(folder / part_name(file), folder / file.name);

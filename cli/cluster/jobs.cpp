@@ -1,4 +1,3 @@
-#include <fstream>
 #include <functional>
 #include <memory>
 
@@ -6,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/whole_file.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/status_view.hpp"
 #include "cli/commands.hpp"
@@ -108,9 +108,7 @@ int draw_curve(const jobs_options& options) {
     print(picture);
     return 0;
   }
-  std::ofstream out(options.out, std::ios::binary);
-  out << picture;
-  if (!out.flush()) throw std::runtime_error(options.out + ": cannot be written: choose another file");
+  write_file(options.out, picture);
   return 0;
 }
 
@@ -122,19 +120,16 @@ void add_jobs(CLI::App& program, command& chosen) {
   add_connect(own, options->cluster);
   own.add_flag("--json", options->json, "print a JSON list");
   own.require_subcommand(0, 1);
-  const auto list = [options, &chosen] { chosen = [options] { return list_jobs(*options); }; };
-  own.callback([&own, list] {
-    if (own.get_subcommands().empty()) list();
+  own.callback([&own, &chosen, options] {
+    if (own.get_subcommands().empty()) chosen = [options] { return list_jobs(*options); };
   });
-  CLI::App& listing = *own.add_subcommand("list", "The same as without a command");
+  CLI::App& listing = add_command(own, chosen, "list", "The same as without a command", options, list_jobs);
   add_connect(listing, options->cluster);
   listing.add_flag("--json", options->json, "print a JSON list");
-  listing.callback(list);
   const auto add = [&](const char* called, const char* what, int (*run)(const jobs_options&)) -> CLI::App& {
-    CLI::App& sub = *own.add_subcommand(called, what);
+    CLI::App& sub = add_command(own, chosen, called, what, options, run);
     sub.add_option("ID", options->id, "as troupe jobs shows it")->required();
     add_connect(sub, options->cluster);
-    run_when_named(sub, chosen, [options, run] { return run(*options); });
     return sub;
   };
   add("pause", "Let a fine-tune stand still, with a checkpoint",

@@ -75,14 +75,11 @@ int limit_key(const keys_options& options) {
 }
 
 nlohmann::ordered_json json_of(const api_key& key) {
-  return {{"name", key.name},
-          {"shown", key.shown},
-          {"created", key.created},
-          {"requests_per_minute", key.limits.requests_per_minute},
-          {"tokens_per_minute", key.limits.tokens_per_minute},
-          {"concurrent", key.limits.concurrent},
-          {"weight", key.weight},
-          {"admin", key.is_admin}};
+  nlohmann::ordered_json shown{{"name", key.name}, {"shown", key.shown}, {"created", key.created}};
+  for (const auto& [name, limit] : rate_limit_fields) shown[name] = key.limits.*limit;
+  shown["weight"] = key.weight;
+  shown["admin"] = key.is_admin;
+  return shown;
 }
 
 /// Null where there never was a key: an empty list lets nobody in.
@@ -131,9 +128,8 @@ void add_keys(CLI::App& program, command& chosen) {
   CLI::App& group = *program.add_subcommand("keys", "List and change who may use a cluster's HTTP API");
   group.require_subcommand(1);
   const auto add = [&](const char* called, const char* what, int (*run)(const keys_options&)) -> CLI::App& {
-    CLI::App& own = *group.add_subcommand(called, what);
+    CLI::App& own = add_command(group, chosen, called, what, options, run);
     own.add_option("CLUSTER", options->cluster, "the cluster's file")->required();
-    run_when_named(own, chosen, [options, run] { return run(*options); });
     return own;
   };
   const auto add_name = [&](CLI::App& own) { own.add_option("NAME", options->name, "whose key it is")->required(); };

@@ -155,8 +155,7 @@ written_cluster checked_cluster(const serve_options& options) {
 }
 
 int serve(const serve_options& options) {
-  if (!options.model.keep.empty() && options.model.quant.empty())
-    refuse("--keep without --quant: name the scheme of the other layers");
+  check_keep(options.model);
   check_open(options);
   const auto [text, config] = checked_cluster(options);
   make_state_folder(config.state_dir);

@@ -7,9 +7,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "cli/cluster/cluster_client.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
+#include "cluster/journal/job.hpp"
 
 namespace troupe {
 namespace {
@@ -74,7 +74,7 @@ std::string finished(const table_rows& all) {
 /// Running jobs come first, then waiting ones, then those that are over.
 int order_of(const json& job) {
   const std::string state = text_of(job, "state");
-  return state == "running" ? 0 : is_over(state) ? 2 : 1;
+  return state == "running" ? 0 : is_finished(state) ? 2 : 1;
 }
 
 // DONE to RESULT of a job.

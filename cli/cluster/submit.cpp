@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "actors/requests/logprobs_json.hpp"
+#include "actors/requests/sampling_fields.hpp"
 #include "base/error.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/submit_file.hpp"
@@ -99,36 +100,8 @@ int submit_prompt(const submit_options& options, const sampling_params& params) 
 
 /// What applies to lines that do not say otherwise.
 json job_options(const submit_options& options, const sampling_params& params) {
-  json made{{"max_tokens", params.max_tokens},
-            {"temperature", params.temperature},
-            {"top_k", params.top_k},
-            {"top_p", params.top_p},
-            {"min_p", params.min_p},
-            {"repetition_penalty", params.repetition_penalty},
-            {"presence_penalty", params.presence_penalty},
-            {"frequency_penalty", params.frequency_penalty},
-            {"seed", params.seed},
-            {"ignore_eos", params.ignore_eos},
-            {"stop", params.stop},
-            {"stop_tokens", params.stop_tokens}};
-  if (params.min_tokens != 0) made["min_tokens"] = params.min_tokens;
-  if (params.logprobs) made["logprobs"] = *params.logprobs;
+  json made = json_of(params);
   if (!options.adapter.empty()) made["adapter"] = options.adapter;
-  switch (params.constraint.kind) {
-    case constraint_kind::json_schema:
-      made["guided_json"] = json::parse(params.constraint.text);
-      break;
-    case constraint_kind::regex:
-      made["guided_regex"] = params.constraint.text;
-      break;
-    case constraint_kind::grammar:
-      made["guided_grammar"] = params.constraint.text;
-      break;
-    default:
-      break;
-  }
-  auto& biases = made["logit_bias"] = json::object();
-  for (const auto& [token, bias] : params.logit_bias) biases[std::to_string(token)] = bias;
   return made;
 }
 

@@ -14,6 +14,7 @@
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
+#include "cluster/journal/job.hpp"
 
 namespace troupe {
 namespace {
@@ -79,7 +80,7 @@ void check_apart(const file_submission& submission) {
 
 bool goes_on(const json& job) {
   const std::string state = job.value("state", "");
-  return state != "receiving" && !is_over(state);
+  return state != "receiving" && !is_finished(state);
 }
 
 /// Whether the job says this of one of its lines. If it says nothing yet, the head's machine lost outputs that are in
@@ -162,7 +163,7 @@ json collect(cluster_client& cluster, const input_summary& input, output_file& o
     json job = page.at("job");
     const auto done = job.value("ok", std::int64_t{0}) + job.value("failed", std::int64_t{0});
     bar.update(done, static_cast<std::int64_t>(input.lines));
-    if (lines.empty() && is_over(job.value("state", ""))) {
+    if (lines.empty() && is_finished(job.value("state", ""))) {
       if (!first_error.empty()) job["first_error"] = first_error;
       return job;
     }

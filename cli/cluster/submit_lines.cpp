@@ -6,11 +6,11 @@
 
 #include <cerrno>
 #include <cstring>
-#include <stdexcept>
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/utf8.hpp"
+#include "base/whole_file.hpp"
 #include "cli/output.hpp"
 #include "cluster/journal/journal.hpp"
 
@@ -59,8 +59,7 @@ output_file::output_file(fs::path path) : path_(std::move(path)) {
   file_ = file_descriptor(path_ == "-" ? ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 0)
                                        : ::open(path_.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
   struct stat about {};
-  if (!file_.is_open() || ::fstat(file_.number(), &about) != 0)
-    refuse("{}: cannot be written: {}", path_.string(), std::strerror(errno));
+  if (!file_.is_open() || ::fstat(file_.number(), &about) != 0) refuse_to_write(path_, errno, "choose another file");
   is_regular_ = path_ != "-" && S_ISREG(about.st_mode);
   if (is_regular_) read_lines();
 }
@@ -100,7 +99,7 @@ void output_file::sync() const {
 
 void output_file::fail() const {
   if (errno == EPIPE) throw output_closed();
-  throw std::runtime_error(fmt::format("{}: cannot be written: {}", path_.string(), std::strerror(errno)));
+  fail_to_write(path_, errno, "choose another file");
 }
 
 }  // namespace troupe

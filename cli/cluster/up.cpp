@@ -50,15 +50,10 @@ std::string client_key(const std::filesystem::path& keys) {
   return opens ? typed_word((keys / "client.key").string()) : "FILE";
 }
 
-/// An address for all of a machine's becomes the head's own.
-std::string reachable_http(const cluster_config& config) {
-  constexpr std::string_view scheme = "tcp://";
-  return reachable_endpoint(std::string(scheme) + config.http, config.head().host).substr(scheme.size());
-}
-
 std::string where_text(const cluster_config& config) {
   std::string text = fmt::format("{} serves at {}\n", config.name, config.head_endpoint());
-  if (!config.http.empty()) text += fmt::format("page and API: http://{}\n", reachable_http(config));
+  if (!config.http.empty())
+    text += fmt::format("page and API: http://{}\n", reachable_address(config.http, config.head().host));
   const std::string head = config.head_endpoint();
   std::string connect = head == default_endpoint ? "" : " --connect " + head;
   if (config.keys) connect += " --key " + client_key(*config.keys);

@@ -62,9 +62,9 @@ void check_state_folder(const cluster_config& config) {
 
 /// An ipc address is a file: its folder must be there.
 void check_listening(const cluster_config& config, const node_config& node) {
-  constexpr std::string_view ipc = "ipc://";
-  if (!node.listen.starts_with(ipc) || !is_this_machine(node.host)) return;
-  const std::filesystem::path folder = std::filesystem::path(node.listen.substr(ipc.size())).parent_path();
+  const auto file = socket_file(node.listen);
+  if (!file || !is_this_machine(node.host)) return;
+  const std::filesystem::path folder = std::filesystem::path(*file).parent_path();
   if (!is_folder(folder))
     refuse_at(config, node.is_head() ? "cluster.listen" : node_key(node.name, "listen"),
               "{}: there is no folder {}: make it, or listen elsewhere", node.listen, folder.string());

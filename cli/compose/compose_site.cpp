@@ -10,6 +10,7 @@
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/arch/gpu.hpp"
+#include "model/arch/kv_storage.hpp"
 #include "transport/collective/nccl_ranks.hpp"
 
 namespace troupe {
@@ -54,11 +55,6 @@ int threads_of(const cluster_config& config, const node_config& node) {
     return other.is_worker() && other.autostart && on_one_host(other.host, node.host);
   });
   return std::max(1, processors / static_cast<int>(std::max<std::ptrdiff_t>(shares, 1)));
-}
-
-kv_kind kv_of(const cluster_config& config) {
-  if (config.model.kv == "f32") return kv_kind::f32;
-  return config.model.kv == "int8" ? kv_kind::i8 : kv_kind::f16;
 }
 
 std::int64_t context_of(const cluster_config& config, const model_config& model) {
@@ -157,7 +153,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   if (!site.node.is_head() && !site.node.is_worker()) return site;  // a trainer has the model while it has a job
   site.model = load(config, available_processors());
   site.fingerprint = model_id(fingerprint_of(*site.model));
-  site.kv = kv_of(config);
+  site.kv = kv_from_name(config.model.kv, place_of(config, "model.kv"));
   site.context = context_of(config, site.model->config);
   check_tensor(config, site.model->config);
   check_experts(config, *site.model);

@@ -9,6 +9,7 @@
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
+#include "model/arch/kv_storage.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/arch/quantize.hpp"
 #include "model/arch/weight_list.hpp"
@@ -98,9 +99,8 @@ ordered_json tokenizer_json(const std::string& model) {
 
 ordered_json kv_json(const model_config& config) {
   ordered_json out;
-  for (const auto& [name, kind] :
-       {std::pair("f16", kv_kind::f16), std::pair("f32", kv_kind::f32), std::pair("int8", kv_kind::i8)})
-    out[name] = kv_storage::bytes_per_block(config, config.layers, kind) / block_tokens;
+  for (const kv_kind kind : all_kv_kinds)
+    out[std::string(name_of(kind))] = kv_storage::bytes_per_block(config, config.layers, kind) / block_tokens;
   return out;
 }
 

@@ -12,6 +12,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "model/arch/device.hpp"
+#include "model/arch/kv_storage.hpp"
 #include "model/ops/isa.hpp"
 
 namespace troupe {
@@ -21,11 +22,7 @@ constexpr int most_threads = 1024;
 constexpr std::int64_t longest_chunk = 512;
 
 kv_kind kv_of(const model_options& options, const loaded_model& model) {
-  if (options.kv.empty()) return default_kv(model);
-  if (options.kv == "f16") return kv_kind::f16;
-  if (options.kv == "f32") return kv_kind::f32;
-  if (options.kv == "int8") return kv_kind::i8;
-  refuse("--kv: unknown kind '{}': use f16, f32 or int8", options.kv);
+  return options.kv.empty() ? default_kv(model) : kv_from_name(options.kv, "--kv");
 }
 
 std::int64_t context_of(const model_options& options, const model_config& config) {
@@ -97,10 +94,15 @@ void add_model_options(CLI::App& command, model_options& options) {
   add_device(command, options);
 }
 
+void check_keep(const model_options& options) {
+  if (!options.keep.empty() && options.quant.empty())
+    refuse("--keep without --quant: name the scheme of the other layers");
+}
+
 load_options load_options_of(const model_options& options) {
   load_options chosen;
   if (!options.quant.empty()) chosen.quant = scheme_from_name(options.quant, "--quant");
-  if (!options.keep.empty() && !chosen.quant) refuse("--keep without --quant: name the scheme of the other layers");
+  check_keep(options);
   chosen.keep = options.keep;
   return chosen;
 }

@@ -38,7 +38,9 @@ void add_model_options(CLI::App& command, model_options& options);
 
 /// 0 means all processors.
 int thread_count(const model_options& options);
-/// How the model is to be loaded. Refuses --keep without --quant.
+/// Refuses --keep without --quant.
+void check_keep(const model_options& options);
+/// How the model is to be loaded; checked likewise.
 load_options load_options_of(const model_options& options);
 /// Refuses one that is not there.
 device_id device_of(const model_options& options);

@@ -12,7 +12,7 @@
 namespace troupe {
 namespace {
 
-void add_data_options(CLI::App& own, local_training& options) {
+void add_data_options(CLI::App& own, training_flags& options) {
   own.add_option("--data", options.data,
                  "lines of JSON (messages; prompt and completion; text), or plain text: what is learned")
       ->type_name("FILE")
@@ -24,8 +24,8 @@ void add_data_options(CLI::App& own, local_training& options) {
       ->type_name("N");
 }
 
-void add_adapter_options(CLI::App& own, local_training& options) {
-  own.add_option("--adapter", options.out,
+void add_adapter_options(CLI::App& own, training_flags& options) {
+  own.add_option("--adapter", options.adapter,
                  "the name to publish it as; with --local: a folder for it, as PEFT writes it")
       ->type_name("NAME|DIR");
   own.add_option("--init", options.init, "an adapter to start from; its rank, alpha and targets count")
@@ -48,7 +48,7 @@ void add_adapter_options(CLI::App& own, local_training& options) {
       ->type_name("PATTERN=X");
 }
 
-void add_run_options(CLI::App& own, local_training& options) {
+void add_run_options(CLI::App& own, training_flags& options) {
   training_options& run = options.run;
   own.add_option("--epochs", run.epochs, "times that the data is seen [1]")->type_name("N");
   own.add_option("--steps", run.most_steps, "steps instead of epochs")->type_name("N");
@@ -95,21 +95,21 @@ void check_amounts(const CLI::App& own, const training_options& run) {
   if (!(run.rate > 0)) refuse("--lr is {}: use a small positive number", run.rate);
 }
 
-void check_local_flags(const CLI::App& own, const local_training& local) {
+void check_local_flags(const CLI::App& own, const training_flags& flags) {
   refuse_flags(own, cluster_flags, "is for a cluster: leave it out, or --local");
-  if (local.full) return refuse_flags(own, adapter_flags, "is for an adapter: leave it out, or --full");
+  if (flags.full) return refuse_flags(own, adapter_flags, "is for an adapter: leave it out, or --full");
   refuse_flags(own, full_flags, "is for --full alone: add that, or leave this out");
-  if (!local.init.empty()) refuse_flags(own, init_flags, "is that of the adapter of --init: leave one of them out");
+  if (!flags.init.empty()) refuse_flags(own, init_flags, "is that of the adapter of --init: leave one of them out");
 }
 
 /// What a cluster is asked for, without the names of the data's files.
-training_spec spec_of(const local_training& asked, bool best, std::int64_t trainers, bool checkpoint_said) {
+training_spec spec_of(const training_flags& asked, bool best, std::int64_t trainers, bool checkpoint_said) {
   if (trainers > asked.run.accumulation)
     refuse("--trainers {} share the passes of a step, and it has {}: add --accumulate {}", trainers,
            asked.run.accumulation, trainers);
-  local_training chosen = settled(asked);
+  training_flags chosen = settled(asked);
   training_spec spec;
-  spec.adapter = std::move(chosen.out);
+  spec.adapter = std::move(chosen.adapter);
   spec.publish_best = best;
   spec.validate_every = chosen.validate_every;
   spec.checkpoint_every = checkpoint_said ? chosen.checkpoint_every : 0;
@@ -120,26 +120,26 @@ training_spec spec_of(const local_training& asked, bool best, std::int64_t train
 }
 
 struct train_options {
-  local_training local;
+  training_flags flags;
   cluster_training cluster;
   bool best = false;
   std::int64_t trainers = 1;
 };
 
 int train(const CLI::App& own, train_options options) {
-  local_training& local = options.local;
-  check_amounts(own, local.run);
-  if (!local.model.model.empty()) {
-    check_local_flags(own, local);
-    return train_locally(local);
+  training_flags& flags = options.flags;
+  check_amounts(own, flags.run);
+  if (!flags.model.model.empty()) {
+    check_local_flags(own, flags);
+    return train_locally(flags);
   }
   refuse_flags(own, local_flags, "needs --local MODEL: a cluster trains adapters of its own model");
-  if (local.out.empty()) refuse("the adapter has no name: --adapter NAME");
+  if (flags.adapter.empty()) refuse("the adapter has no name: --adapter NAME");
   cluster_training& cluster = options.cluster;
-  cluster.data = local.data;
-  cluster.validation = local.validation;
-  cluster.json = local.json;
-  cluster.spec = spec_of(local, options.best, options.trainers, own.get_option("--checkpoint-every")->count() > 0);
+  cluster.data = flags.data;
+  cluster.validation = flags.validation;
+  cluster.json = flags.json;
+  cluster.spec = spec_of(flags, options.best, options.trainers, own.get_option("--checkpoint-every")->count() > 0);
   return train_in_cluster(cluster);
 }
 
@@ -147,7 +147,7 @@ int train(const CLI::App& own, train_options options) {
 
 void add_train(CLI::App& program, command& chosen) {
   auto all = std::make_shared<train_options>();
-  local_training* options = &all->local;
+  training_flags* options = &all->flags;
   CLI::App& own = *program.add_subcommand("train", "Train an adapter in a cluster, or here; or a small model whole");
   own.add_option("--local", options->model.model, "train here, without a cluster: the base model")->type_name("MODEL");
   add_connect(own, all->cluster.cluster);

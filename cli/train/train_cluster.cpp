@@ -23,6 +23,7 @@
 #include "cli/progress.hpp"
 #include "cli/train/training_display.hpp"
 #include "cli/usage.hpp"
+#include "cluster/journal/job.hpp"
 #include "model/train/training_data.hpp"
 
 namespace troupe {
@@ -33,16 +34,8 @@ using json = nlohmann::ordered_json;
 constexpr std::size_t piece_bytes = 1 << 20;
 constexpr auto follow_interval = std::chrono::milliseconds(200);
 
-std::string base_name(const std::string& path) {
-  return path.substr(path.rfind('/') + 1);
-}
-
-/// The end of the last whole character in the first bytes of a text.
-std::size_t whole_characters(std::string_view text) {
-  std::size_t at = text.size();
-  while (at > 0 && text.size() - at < 4 && !begins_character(text[at - 1])) --at;
-  const bool is_open = at > 0 && static_cast<unsigned char>(text[at - 1]) >= 0xc0;
-  return is_open ? at - 1 : text.size();
+std::string file_name_of(const std::string& path) {
+  return std::filesystem::path(path).filename().string();
 }
 
 void check_bytes(const std::string& path) {
@@ -69,7 +62,7 @@ class sent_file {
     std::string piece(static_cast<std::size_t>(std::min<std::int64_t>(piece_bytes, size_ - at)), '\0');
     in_.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     if (in_.gcount() != static_cast<std::streamsize>(piece.size())) refuse("{}: became shorter", path_);
-    const std::size_t whole = whole_characters(piece);
+    const std::size_t whole = bytes_of_whole_characters(piece);
     if (whole > 0 && at + static_cast<std::int64_t>(piece.size()) < size_) piece.resize(whole);
     return piece;
   }
@@ -180,7 +173,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
   follower job(cluster, id, as_json);
   try {
     json now = job.look();
-    while (!is_over(now.value("state", "")) && now.value("state", "") != "paused") {
+    while (!is_finished(now.value("state", "")) && now.value("state", "") != "paused") {
       check_interrupt();
       std::this_thread::sleep_for(follow_interval);
       now = job.look();
@@ -195,8 +188,8 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
 int train_in_cluster(const cluster_training& options) {
   const std::string id = "ftjob-" + random_hex(24);
   training_spec spec = options.spec;
-  spec.data_name = base_name(options.data);
-  if (!options.validation.empty()) spec.validation_name = base_name(options.validation);
+  spec.data_name = file_name_of(options.data);
+  if (!options.validation.empty()) spec.validation_name = file_name_of(options.validation);
   const std::string asked = to_json(spec);
   check_spec(asked);
   json arguments{{"id", id}, {"options", json::parse(asked)}};

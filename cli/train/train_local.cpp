@@ -1,14 +1,16 @@
 #include "cli/train/train_local.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <cmath>
-#include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <string_view>
 
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "cli/interrupt.hpp"
@@ -26,20 +28,20 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view checkpoint_name = "checkpoint.safetensors";
 
-void check(const local_training& o) {
-  if (o.out.empty()) refuse("no folder to write to: name one with {}", o.full ? "--out" : "--adapter");
+void check(const training_flags& o) {
+  if (o.folder().empty()) refuse("no folder to write to: name one with {}", o.full ? "--out" : "--adapter");
   if (o.checkpoint_every < 1) refuse("--checkpoint-every is {}: use 1 or more", o.checkpoint_every);
   if (o.validate_every < 0) refuse("--validate-every is {}: use 1 or more", o.validate_every);
   if (o.full && o.model.device != "cpu")
     refuse("--full: adapters alone are trained on GPUs: leave out --device {}", o.model.device);
-  const fs::path out(o.out);
+  const fs::path out(o.folder());
   if (std::error_code ignored; fs::equivalent(out, o.model.model, ignored))
-    refuse("{}: is the folder of the model itself: choose another folder", o.out);
+    refuse("{}: is the folder of the model itself: choose another folder", out.string());
   const bool unfinished = path_exists(out / checkpoint_name);
-  if (o.resume && !unfinished) refuse("{}: has no checkpoint to go on from: leave out --resume", o.out);
+  if (o.resume && !unfinished) refuse("{}: has no checkpoint to go on from: leave out --resume", o.folder());
   if (std::error_code ignored;
       !o.resume && !o.force && path_exists(out) && (!is_folder(out) || !fs::is_empty(out, ignored)))
-    refuse("{}: is there already: {}choose another folder, or replace it with --force", o.out,
+    refuse("{}: is there already: {}choose another folder, or replace it with --force", o.folder(),
            unfinished ? "go on with --resume, " : "");
 }
 
@@ -49,18 +51,16 @@ std::vector<std::pair<std::string, double>> read_patterns(const std::vector<std:
   std::vector<std::pair<std::string, double>> patterns;
   for (const std::string& text : texts) {
     const std::size_t equals = text.rfind('=');
-    char* end = nullptr;
-    const double value = equals == std::string::npos ? 0 : std::strtod(text.c_str() + equals + 1, &end);
-    if (equals == std::string::npos || end != text.c_str() + text.size() || equals + 1 == text.size() ||
-        !std::isfinite(value))
-      refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
-    patterns.emplace_back(text.substr(0, equals), value);
+    const auto value =
+        equals == std::string::npos ? std::nullopt : number_in<double>(std::string_view(text).substr(equals + 1));
+    if (!value || !std::isfinite(*value)) refuse("{}: '{}' is not PATTERN=NUMBER", flag, text);
+    patterns.emplace_back(text.substr(0, equals), *value);
   }
   return patterns;
 }
 
 /// With the settings that depend on the model that is trained.
-training_options run_of(const local_training& o, const train_subject& what) {
+training_options run_of(const training_flags& o, const train_subject& what) {
   training_options run = o.run;
   run.row_length = std::min(run.row_length, what.model().config.context);
   run.subject = what.identity();
@@ -102,12 +102,12 @@ class training_log {
   training_log(const std::string& path, bool append) : path_(path) {
     if (path.empty()) return;
     file_.open(path, append ? std::ios::app : std::ios::trunc);
-    if (!file_) refuse("{}: cannot be written: choose another file", path);
+    if (!file_) refuse_to_write(path, errno, "choose another file");
   }
   void write(const nlohmann::ordered_json& line) {
     if (path_.empty()) return;
     file_ << line.dump() << "\n" << std::flush;
-    if (!file_) throw std::runtime_error(fmt::format("{}: cannot be written: free some space", path_));
+    if (!file_) fail_to_write(path_, errno, "choose another file");
   }
 
  private:
@@ -117,7 +117,7 @@ class training_log {
 
 class local_run {
  public:
-  local_run(const local_training& options, training_run& run, const train_subject& what)
+  local_run(const training_flags& options, training_run& run, const train_subject& what)
       : options_(options),
         run_(run),
         what_(what),
@@ -126,7 +126,7 @@ class local_run {
         course_(run,
                 {.validate_every = options.validate_every,
                  .checkpoint_every = options.checkpoint_every,
-                 .checkpoint = fs::path(options.out) / checkpoint_name},
+                 .checkpoint = fs::path(options.folder()) / checkpoint_name},
                 {.before_step = [] { check_interrupt(); },
                  .on_step = [this](const step_report& now) { tell(now); },
                  .on_validation = [this](const validation_report& now) { tell(now); }}) {}
@@ -137,14 +137,14 @@ class local_run {
     } catch (const interrupted&) {
       course_.save_checkpoint();
       write_error(
-          fmt::format("\ntroupe: {}: has a checkpoint: the same command with --resume goes on\n", options_.out));
+          fmt::format("\ntroupe: {}: has a checkpoint: the same command with --resume goes on\n", options_.folder()));
       throw;
     }
   }
   void publish() {
-    const fs::path best = fs::path(options_.out) / "best";
+    const fs::path best = fs::path(options_.folder()) / "best";
     std::error_code ignored;
-    what_.save(options_.out);
+    what_.save(options_.folder());
     if (run_.can_validate())
       run_.with_best([&] { what_.save(best); });
     else
@@ -169,7 +169,7 @@ class local_run {
     }
     out["tokens"] = display_.tokens();
     out["tokens_per_second"] = static_cast<double>(display_.tokens()) / display_.seconds();
-    out["folder"] = options_.out;
+    out["folder"] = options_.folder();
     return out;
   }
 
@@ -191,7 +191,7 @@ class local_run {
     log_.write({{"step", run_.done()}, {"validation_loss", now.loss}, {"validation_accuracy", now.accuracy}});
   }
 
-  const local_training& options_;
+  const training_flags& options_;
   training_run& run_;
   const train_subject& what_;
   training_log log_;
@@ -222,7 +222,7 @@ void print_outcome(const nlohmann::ordered_json& outcome, bool json) {
 
 }  // namespace
 
-local_training settled(local_training o) {
+training_flags settled(training_flags o) {
   o.run.device = device_of(o.model);
   o.run.schedule = schedule_from_name(o.schedule);
   o.run.precision = precision_from_name(o.precision);
@@ -238,9 +238,9 @@ local_training settled(local_training o) {
   return o;
 }
 
-int train_locally(const local_training& asked) {
+int train_locally(const training_flags& asked) {
   check(asked);
-  const local_training options = settled(asked);
+  const training_flags options = settled(asked);
   thread_pool pool(thread_count(options.model));
   const compute with{pool, kernels()};
   const auto what = make_train_subject(options, pool);
@@ -253,10 +253,10 @@ int train_locally(const local_training& asked) {
   const interrupt_guard guard;
   training_run run(what->model(), what->parameters(), with, data, validation ? &*validation : nullptr, chosen);
   if (const std::string remark = run.remark(); !remark.empty()) training_display::note(remark);
-  const output_folder folder(options.out);
+  const output_folder folder(options.folder());
   if (options.resume) {
-    remove_partial_files(options.out, checkpoint_name);
-    run.load(fs::path(options.out) / checkpoint_name);
+    remove_partial_files(options.folder(), checkpoint_name);
+    run.load(fs::path(options.folder()) / checkpoint_name);
   }
   local_run local(options, run, *what);
   local.all_steps();

@@ -9,12 +9,13 @@
 
 namespace troupe {
 
-/// What `troupe train --local` is asked for.
-struct local_training {
+/// What `troupe train` is asked for, here or in a cluster.
+struct training_flags {
   model_options model;
   std::string data, validation;
-  std::string out;   ///< the adapter's or the model's folder
-  std::string init;  ///< an adapter to start from
+  std::string adapter;  ///< what a cluster publishes it as; here: its folder
+  std::string out;      ///< the folder of a model that is trained whole
+  std::string init;     ///< an adapter to start from
   bool full = false, fresh = false;
   lora_options lora;
   std::vector<std::string> rank_patterns, alpha_patterns;  ///< "PATTERN=VALUE"
@@ -24,12 +25,14 @@ struct local_training {
   std::int64_t validate_every = 0, checkpoint_every = 100;
   bool resume = false, force = false, json = false, keep_checkpoint = false;
   std::string log;
+
+  const std::string& folder() const { return full ? out : adapter; }  ///< that is written here
 };
 
 /// With the texts of the flags turned into what the run and the adapter take. Refuses what is none, by the flag.
-local_training settled(local_training asked);
+training_flags settled(training_flags asked);
 
 /// Trains in this process, and shows how it goes. Ctrl-C leaves a checkpoint.
-int train_locally(const local_training& asked);
+int train_locally(const training_flags& asked);
 
 }  // namespace troupe

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 class adapter_subject final : public train_subject {
  public:
-  adapter_subject(const local_training& o, thread_pool& pool) : base_name_(o.model.model), dropout_(o.run.dropout) {
+  adapter_subject(const training_flags& o, thread_pool& pool) : base_name_(o.model.model), dropout_(o.run.dropout) {
     const load_options load = load_options_of(o.model);
     if (o.init.empty()) check_lora(o.lora, open_model(o.model.model).config);
     const auto base = load_with_progress(o.model.model, load, pool);
@@ -44,7 +44,7 @@ class adapter_subject final : public train_subject {
 
 class model_subject final : public train_subject {
  public:
-  explicit model_subject(const local_training& o) : source_(o.model.model) {
+  explicit model_subject(const training_flags& o) : source_(o.model.model) {
     config_text_ = detail::read_text(source_ / "config.json", 16 << 20);
     const bool has_weights =
         path_exists(source_ / "model.safetensors") || path_exists(source_ / "model.safetensors.index.json");
@@ -69,7 +69,7 @@ class model_subject final : public train_subject {
 
 }  // namespace
 
-std::unique_ptr<train_subject> make_train_subject(const local_training& options, thread_pool& pool) {
+std::unique_ptr<train_subject> make_train_subject(const training_flags& options, thread_pool& pool) {
   if (options.full) return std::make_unique<model_subject>(options);
   return std::make_unique<adapter_subject>(options, pool);
 }

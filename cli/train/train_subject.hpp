@@ -20,6 +20,6 @@ class train_subject {
   virtual void save(const std::filesystem::path& folder) const = 0;
 };
 
-std::unique_ptr<train_subject> make_train_subject(const local_training& options, thread_pool& pool);
+std::unique_ptr<train_subject> make_train_subject(const training_flags& options, thread_pool& pool);
 
 }  // namespace troupe

@@ -1,8 +1,8 @@
 #pragma once
-#include <chrono>
 #include <cstdint>
 #include <string>
 
+#include "cli/display_pace.hpp"
 #include "model/train/training_run.hpp"
 
 namespace troupe {
@@ -25,10 +25,9 @@ class training_display {
   /// A line that stays.
   static void note(const std::string& line);
   std::int64_t tokens() const { return tokens_; }
-  double seconds() const;
+  double seconds() const { return pace_.seconds(); }
 
  private:
-  using clock = std::chrono::steady_clock;
   void clear() const;
   void draw(std::int64_t step, double loss, double tokens_per_second);
 
@@ -36,8 +35,8 @@ class training_display {
   std::int64_t tokens_ = 0;
   std::int64_t shown_ = -1;
   double loss_ = 0;  // smoothed
-  bool is_brief_, terminal_;
-  clock::time_point start_, next_;
+  bool is_brief_;
+  display_pace pace_;
 };
 
 }  // namespace troupe

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
-
 #include "base/ascii.hpp"
 
 namespace troupe {
@@ -26,8 +24,12 @@ bool is_web_origin(std::string_view text) {
 }
 
 std::string tcp_endpoint(const std::string& host, int port) {
-  const bool is_v6 = host.find(':') != std::string::npos;
-  return is_v6 ? fmt::format("tcp://[{}]:{}", host, port) : fmt::format("tcp://{}:{}", host, port);
+  return "tcp://" + text_of(host_port{host, port});
+}
+
+std::string reachable_address(const std::string& listen, const std::string& host) {
+  const auto place = split_host_port(listen);
+  return place && is_any_host(place->host) ? text_of(host_port{host, place->port}) : listen;
 }
 
 std::string reachable_endpoint(const std::string& listen, const std::string& host) {

@@ -13,7 +13,8 @@ bool is_any_host(std::string_view host);  ///< all addresses of a machine
 bool is_web_origin(std::string_view text);
 
 std::string tcp_endpoint(const std::string& host, int port);
-/// Where other machines reach what listens there on `host`: an endpoint for all addresses becomes one for `host`.
+/// Where other machines reach what listens there on `host`: an address for all of a machine's becomes one of `host`.
+std::string reachable_address(const std::string& listen, const std::string& host);  ///< host:port
 std::string reachable_endpoint(const std::string& listen, const std::string& host);
 
 }  // namespace troupe

@@ -88,6 +88,9 @@ job_info job_of(const statement& row) {
   return job;
 }
 
+constexpr std::array<std::string_view, 7> state_names{"receiving", "queued",    "running", "succeeded",
+                                                      "failed",    "cancelled", "paused"};
+
 std::vector<job_info> jobs_of(statement& rows) {
   std::vector<job_info> jobs;
   while (rows.step()) jobs.push_back(job_of(rows));
@@ -97,9 +100,13 @@ std::vector<job_info> jobs_of(statement& rows) {
 }  // namespace
 
 std::string_view name_of(job_state state) {
-  constexpr std::array<std::string_view, 7> names{"receiving", "queued",    "running", "succeeded",
-                                                  "failed",    "cancelled", "paused"};
-  return names[static_cast<std::size_t>(state)];
+  return state_names[static_cast<std::size_t>(state)];
+}
+
+bool is_finished(std::string_view name) {
+  for (std::size_t i = 0; i < state_names.size(); ++i)
+    if (state_names[i] == name) return is_finished(static_cast<job_state>(i));
+  return false;
 }
 
 journal::journal(options chosen) : options_(std::move(chosen)), db_(open(options_)) {}

@@ -8,11 +8,13 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -55,8 +57,7 @@ struct child_setup {
 
 file_descriptor open_log(const std::filesystem::path& log) {
   file_descriptor opened(::open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0640));
-  if (!opened.is_open())
-    refuse("{}: cannot be written: {}: choose another state_dir", log.string(), std::strerror(errno));
+  if (!opened.is_open()) refuse_to_write(log, errno, "choose another state_dir");
   return opened;
 }
 

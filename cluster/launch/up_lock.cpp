@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <csignal>
 #include <cstring>
@@ -13,6 +14,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/whole_file.hpp"
 #include "cluster/launch/machine.hpp"
 
 namespace troupe {
@@ -117,8 +119,7 @@ up_lock::up_lock(const cluster_config& config) {
   const std::filesystem::path path = pid_file(config);
   make_state_folder(config.state_dir);
   file_ = file_descriptor(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
-  if (!file_.is_open())
-    refuse("{}: cannot be written: {}: choose another state_dir", path.string(), std::strerror(errno));
+  if (!file_.is_open()) refuse_to_write(path, errno, "choose another state_dir");
   struct flock lock = whole_file();
   if (::fcntl(file_.number(), F_OFD_SETLK, &lock) != 0) {
     const auto holder = holder_of(file_.number());
@@ -127,7 +128,7 @@ up_lock::up_lock(const cluster_config& config) {
   }
   const std::string own = fmt::format("{}\n{}\n", ::getpid(), this_place());
   if (::ftruncate(file_.number(), 0) != 0 || !write_all(file_.number(), own))
-    refuse("{}: cannot be written: {}", path.string(), std::strerror(errno));
+    fail_to_write(path, errno, "choose another state_dir");
 }
 
 // The file is not removed: another process could make a new one and lock that, while somebody waits for the old one.

@@ -1,10 +1,12 @@
 #pragma once
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
 
 #include "base/blocks.hpp"
+#include "base/folded_product.hpp"
 #include "base/model_ids.hpp"
 
 namespace troupe {
@@ -17,10 +19,7 @@ namespace troupe {
 /// first; mix(h, w) = high half xor low half of the 128-bit product (h ^ w ^ 0xa0761d6478bd642f) * 0xe7037ed1a0b428db,
 /// plus h turned left by 23.
 constexpr std::uint64_t mix_prefix_hash(std::uint64_t hash, std::uint64_t word) {
-  __extension__ using wide = unsigned __int128;
-  const wide product = wide{hash ^ word ^ 0xa0761d6478bd642fULL} * 0xe7037ed1a0b428dbULL;
-  const std::uint64_t turned = hash << 23 | hash >> 41;
-  return (static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64)) + turned;
+  return folded_product(hash ^ word ^ 0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL) + std::rotl(hash, 23);
 }
 
 constexpr std::uint64_t prefix_hash_of_start(adapter_version adapter) {

@@ -2,7 +2,19 @@
 
 #include <cstring>
 
+#include "base/error.hpp"
+
 namespace troupe {
+
+std::string_view name_of(kv_kind kind) {
+  return kind == kv_kind::f32 ? "f32" : kind == kv_kind::f16 ? "f16" : "int8";
+}
+
+kv_kind kv_from_name(std::string_view name, std::string_view where) {
+  for (const kv_kind kind : all_kv_kinds)
+    if (name_of(kind) == name) return kind;
+  refuse("{}: unknown kind '{}': use f16, f32 or int8", where, name);
+}
 
 kv_storage::kv_storage(const model_config& config, std::int64_t heads, std::int64_t layers, std::int64_t blocks,
                        kv_kind kind)

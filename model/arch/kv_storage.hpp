@@ -1,11 +1,18 @@
 #pragma once
 #include <cstdint>
+#include <string_view>
 
 #include "base/aligned_buffer.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/ops/kernels.hpp"
 
 namespace troupe {
+
+inline constexpr kv_kind all_kv_kinds[] = {kv_kind::f16, kv_kind::f32, kv_kind::i8};
+/// "f16", "f32", "int8".
+std::string_view name_of(kv_kind kind);
+/// Throws input_error for an unknown name; `where` names the flag or the place in a file.
+kv_kind kv_from_name(std::string_view name, std::string_view where);
 
 /// The keys and values of some layers for a fixed number of blocks. It knows no sequences: whoever owns the block
 /// tables decides what lies where. All memory is taken at once.

@@ -25,11 +25,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view weights_name = "model.safetensors";
 constexpr std::string_view index_name = "model.safetensors.index.json";
 
-[[noreturn]] void fail(const fs::path& path, std::string_view fault, const std::error_code& error) {
-  throw std::runtime_error(fmt::format("{}: {} ({}): check its permissions or choose another folder", path.string(),
-                                       fault, error.message()));
-}
-
 constexpr std::string_view stage_beginning = ".partial-";
 
 /// Not open where another process has the lock, or where the file system has none.
@@ -55,9 +50,9 @@ class staged_folder {
   explicit staged_folder(const fs::path& path) : path_(path.has_filename() ? path : path.parent_path()) {
     std::error_code error;
     created_ = fs::create_directories(path_, error);
-    if (error) fail(path_, "cannot be created", error);
+    if (error) fail_to_write(path_, error.value());
     stage_ = path_ / fmt::format("{}{}", stage_beginning, ::getpid());
-    if (!fs::create_directory(stage_, error)) clean_up(), fail(path_, "cannot be written", error);
+    if (!fs::create_directory(stage_, error)) clean_up(), fail_to_write(path_, error.value());
     lock_ = locked(stage_);
   }
   ~staged_folder() { clean_up(); }
@@ -140,10 +135,10 @@ void check_space(const fs::path& folder, std::int64_t wanted) {
 
 void write_weights(const model_files& source, const load_options& options, thread_pool& pool, const fs::path& path) {
   const file_descriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
-  if (!file.is_open()) fail(path, "cannot be created", {errno, std::generic_category()});
+  if (!file.is_open()) fail_to_write(path, errno);
   write_packed(source, options, pool,
                {file.number(), path.parent_path().string(), "free some space, or choose another folder"});
-  if (::fsync(file.number()) != 0) fail(path, "cannot be written", {errno, std::generic_category()});
+  if (::fsync(file.number()) != 0) fail_to_write(path, errno);
 }
 
 void write_companions(const model_files& source, const fs::path& to) {

@@ -1,9 +1,6 @@
 #include "model/arch/unfinished_file.hpp"
 
 #include <cerrno>
-#include <cstring>
-#include <random>
-#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
@@ -16,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/paths.hpp"
+#include "base/random_hex.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {
@@ -55,7 +53,7 @@ unfinished_file::unfinished_file(fs::path final_path) : final_path_(std::move(fi
 
 /// False if another name must be tried. A process id would not do as a name, since each container counts its own.
 bool unfinished_file::open_new() {
-  path_ = final_path_.string() + fmt::format(".{:08x}{}", std::random_device()(), unfinished_ending);
+  path_ = final_path_.string() + fmt::format(".{}{}", random_hex(8), unfinished_ending);
   file_descriptor created(::open(path_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0644));
   if (!created.is_open()) return errno != EEXIST;
   (void)::flock(created.number(), LOCK_EX);  // on a file system without locks, nobody removes anything either
@@ -71,9 +69,7 @@ unfinished_file::~unfinished_file() {
 }
 
 void unfinished_file::finish() {
-  if (::fsync(file_.number()) != 0)
-    throw std::runtime_error(fmt::format("{}: cannot be written ({}): free some space, or set TROUPE_CACHE elsewhere",
-                                         path_.string(), std::strerror(errno)));
+  if (::fsync(file_.number()) != 0) fail_to_write(path_, errno, "set TROUPE_CACHE elsewhere");
   move_to(path_, final_path_);
   path_.clear();
 }

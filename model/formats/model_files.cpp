@@ -173,9 +173,7 @@ void copy_companions(const std::filesystem::path& from, const std::filesystem::p
     make_folder((to / name).parent_path());
     std::error_code error;
     std::filesystem::copy_file(from / name, to / name, std::filesystem::copy_options::overwrite_existing, error);
-    if (error)
-      throw write_failure(fmt::format("{}: cannot be written ({}): free some space, or choose another folder",
-                                      (to / name).string(), error.message()));
+    if (error) fail_to_write(to / name, error.value());
   }
 }
 

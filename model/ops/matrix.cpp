@@ -3,7 +3,7 @@
 #include <array>
 #include <string>
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "base/error.hpp"
 #include "base/rounding.hpp"
@@ -20,9 +20,8 @@ std::string_view name_of(scheme s) {
 }
 
 std::string_view scheme_names() {
-  static const std::string text =
-      fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
-  return text;
+  static const std::string all = fmt::format("{} or {}", fmt::join(names.begin(), names.end() - 1, ", "), names.back());
+  return all;
 }
 
 scheme scheme_from_name(std::string_view name, std::string_view where) {

@@ -107,8 +107,7 @@ constexpr std::int64_t packed_block_bytes(scheme s, std::int64_t stored_ins) {
 }
 
 std::string_view name_of(scheme s);
-/// All, as a text: f32, bf16, … or mxfp4.
-std::string_view scheme_names();
+std::string_view scheme_names();  ///< "f32, bf16, … or mxfp4"
 /// Throws input_error when there is no such scheme; `where` says who asked.
 scheme scheme_from_name(std::string_view name, std::string_view where);
 

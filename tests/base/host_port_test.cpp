@@ -25,6 +25,15 @@ TEST(host_port, of_an_endpoint_comes_after_its_kind) {
     EXPECT_FALSE(split_endpoint(other)) << other;
 }
 
+TEST(host_port, is_written_as_it_is_read) {
+  for (const char* text : {"node1:80", "[::1]:0", "*:65535"}) EXPECT_EQ(text_of(*split_host_port(text)), text);
+}
+
+TEST(an_ipc_endpoint, names_a_file) {
+  EXPECT_EQ(socket_file("ipc:///tmp/x"), "/tmp/x");
+  EXPECT_FALSE(socket_file("tcp://node1:80"));
+}
+
 TEST(a_loopback_host, is_reached_from_its_own_machine_alone) {
   for (const char* own : {"localhost", "127.0.0.1", "127.9.9.9", "::1", "0:0:0:0:0:0:0:1"})
     EXPECT_TRUE(is_loopback_host(own)) << own;

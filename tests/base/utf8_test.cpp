@@ -34,6 +34,14 @@ TEST(utf8, finds_where_the_last_character_starts) {
   EXPECT_EQ(last_code_point("a\xE6\xB0"), 2u) << "a byte that belongs to no character";
 }
 
+TEST(utf8, finds_the_character_that_an_end_cuts_off) {
+  EXPECT_EQ(bytes_of_whole_characters(""), 0u);
+  const std::string text = "a\u6c34\U0001F600";
+  for (const auto& [bytes, whole] : {std::pair(1u, 1u), {2, 1}, {3, 1}, {4, 4}, {5, 4}, {6, 4}, {7, 4}, {8, 8}})
+    EXPECT_EQ(bytes_of_whole_characters(text.substr(0, bytes)), whole) << bytes;
+  EXPECT_EQ(bytes_of_whole_characters("a\x80"), 2u) << "a byte that belongs to no character";
+}
+
 TEST(utf8, goes_over_valid_and_invalid_stretches) {
   std::string seen;
   for_each_stretch(

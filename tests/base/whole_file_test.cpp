@@ -1,11 +1,13 @@
 #include "base/whole_file.hpp"
 
+#include <cerrno>
 #include <filesystem>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
 #include "tests/base/full_disk.hpp"
 #include "tests/base/temp_folder.hpp"
 
@@ -44,6 +46,15 @@ TEST(whole_file, that_cannot_get_its_name_says_what_to_do) {
     EXPECT_THAT(failure.what(), HasSubstr("nowhere/file: cannot be written"));
     EXPECT_THAT(failure.what(), HasSubstr("check the path and its permissions"));
   }
+}
+
+TEST(whole_file, is_bad_input_where_the_user_chose_the_path_unless_the_disk_is_full) {
+  const auto refuse = [](int error) { refuse_to_write("log", error, "choose another file"); };
+  EXPECT_THROW(refuse(EACCES), input_error);
+  EXPECT_THROW(refuse(ENOSPC), write_failure);
+  const test::temp_folder folder;
+  write_file(folder.path() / "file", "");
+  EXPECT_THROW(make_chosen_folder(folder.path() / "file" / "a"), input_error);
 }
 
 TEST(private_folder, lets_nobody_else_in_where_it_had_to_be_made) {

@@ -14,58 +14,25 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "base/timed_socket.hpp"
 #include "transport/collective/collective.hpp"
 
 namespace troupe {
 namespace {
 
-using moment = std::chrono::steady_clock::time_point;
+using moment = timed_socket::moment;
 constexpr std::uint32_t magic = 0x31524b54;  // TKR1
 constexpr std::size_t longest_group_name = 256;
 constexpr std::chrono::milliseconds greeting_time{1000}, connecting_time{3000}, between_tries{20};
 
-/// Waits in short pieces, so that a stop is seen.
-bool is_ready(int descriptor, short events, moment deadline, const std::stop_token& stop) {
-  while (!stop.stop_requested()) {
-    const auto left =
-        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-    pollfd asked{descriptor, events, 0};
-    if (::poll(&asked, 1, static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, 50))) > 0) return true;
-    if (left.count() <= 0) return false;
-  }
-  return false;
-}
-
 /// Sends and receives whole values: false, or nothing, where one does not pass before the deadline.
-class connection {
+class connection : public timed_socket {
  public:
-  connection(file_descriptor socket, moment deadline, std::stop_token stop)
-      : socket_(std::move(socket)), deadline_(deadline), stop_(std::move(stop)) {}
+  using timed_socket::timed_socket;
 
-  bool send(std::string_view bytes) {
-    while (!bytes.empty()) {
-      if (!is_ready(socket_.number(), POLLOUT, deadline_, stop_)) return false;
-      const ssize_t sent = ::send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
-      if (sent < 0 && errno != EAGAIN && errno != EINTR) return false;
-      if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
-    }
-    return true;
-  }
   bool send_number(std::uint32_t number) { return send({reinterpret_cast<const char*>(&number), sizeof number}); }
   bool send_text(std::string_view text) { return send_number(static_cast<std::uint32_t>(text.size())) && send(text); }
 
-  bool receive(char* to, std::size_t bytes) {
-    while (bytes > 0) {
-      if (!is_ready(socket_.number(), POLLIN, deadline_, stop_)) return false;
-      const ssize_t got = ::recv(socket_.number(), to, bytes, MSG_DONTWAIT);
-      if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return false;
-      if (got > 0) {
-        to += got;
-        bytes -= static_cast<std::size_t>(got);
-      }
-    }
-    return true;
-  }
   std::optional<std::uint32_t> receive_number() {
     std::uint32_t number = 0;
     if (!receive(reinterpret_cast<char*>(&number), sizeof number)) return {};
@@ -78,12 +45,6 @@ class connection {
     if (!receive(text.data(), text.size())) return {};
     return text;
   }
-  void allow_until(moment deadline) { deadline_ = deadline; }
-
- private:
-  file_descriptor socket_;
-  moment deadline_;
-  std::stop_token stop_;
 };
 
 /// Another rank of the group, which has come to rank 0.
@@ -110,16 +71,6 @@ std::optional<visitor> accept_visitor(int listener, const rank_group& group, mom
   if (!word || *name != group.name || *rank < 1 || *rank >= static_cast<std::uint32_t>(group.size)) return {};
   to.allow_until(deadline);
   return visitor{static_cast<int>(*rank), std::move(*word), std::move(to)};
-}
-
-file_descriptor connected_to(const socket_address& address, moment deadline, const std::stop_token& stop) {
-  file_descriptor socket(::socket(address.family(), SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  int fault = 0;
-  socklen_t size = sizeof fault;
-  const bool begun = ::connect(socket.number(), address.get(), address.length) == 0 || errno == EINPROGRESS;
-  const bool done = begun && is_ready(socket.number(), POLLOUT, deadline, stop) &&
-                    ::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &fault, &size) == 0 && fault == 0;
-  return done ? std::move(socket) : file_descriptor();
 }
 
 /// At the first address of the place where somebody listens; not open if there is none, or nobody knows the host now.

@@ -13,7 +13,7 @@
 #include <boost/beast/http/string_body.hpp>
 
 #include "base/error.hpp"
-#include "base/number_in.hpp"
+#include "base/host_port.hpp"
 
 namespace troupe {
 namespace {
@@ -116,12 +116,6 @@ class client_connection : public std::enable_shared_from_this<client_connection>
   bool was_idle_ = false;  ///< nothing has come yet on a connection that served another request before
 };
 
-/// As a request's `host` has it: "host:80", "[::1]:80".
-std::string authority_of(const http_url& url) {
-  const bool is_ipv6 = url.host.find(':') != std::string::npos;
-  return is_ipv6 ? fmt::format("[{}]:{}", url.host, url.port) : fmt::format("{}:{}", url.host, url.port);
-}
-
 }  // namespace
 
 http_url parse_http_url(std::string_view text) {
@@ -133,17 +127,11 @@ http_url parse_http_url(std::string_view text) {
   if (slash != rest.npos) url.path = rest.substr(slash);
   while (url.path.ends_with('/')) url.path.pop_back();
   rest = rest.substr(0, slash);
-  const std::size_t colon = rest.rfind(':');
-  if (colon != rest.npos && rest.find(']', colon) == rest.npos) {
-    const std::string_view port = rest.substr(colon + 1);
-    const auto number = number_in<std::uint16_t>(port);
-    if (!number) refuse("{}: {} is no port", text, port);
-    url.port = *number;
-    rest = rest.substr(0, colon);
-  }
-  if (rest.starts_with('[') && rest.ends_with(']')) rest = rest.substr(1, rest.size() - 2);
-  if (rest.empty()) refuse("{}: names no host", text);
-  url.host = rest;
+  auto place = split_host_port(rest);
+  if (!place) place = split_host_port(fmt::format("{}:{}", rest, url.port));
+  if (!place) refuse("{}: names no host, or a port that is none: write http://HOST or http://HOST:PORT", text);
+  url.host = place->host;
+  url.port = static_cast<std::uint16_t>(place->port);
   return url;
 }
 
@@ -166,7 +154,7 @@ http_client::~http_client() = default;
 void http_client::send(const std::string& method, const std::string& path, const http_headers& headers,
                        const std::string& body, listener heard) {
   std::string request = fmt::format("{} {}{} HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n", method, impl_->url.path,
-                                    path, authority_of(impl_->url), body.size());
+                                    path, text_of(host_port{impl_->url.host, impl_->url.port}), body.size());
   for (const auto& [name, value] : headers) request += fmt::format("{}: {}\r\n", name, value);
   request += "\r\n" + body;
   std::shared_ptr<client_connection> connection;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/host_port.hpp"
 #include "base/random_hex.hpp"
 #include "transport/zmq/bus_impl.hpp"
 #include "transport/zmq/endpoint.hpp"
@@ -21,7 +22,6 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto last_words = 1s;
-constexpr std::string_view ipc_prefix = "ipc://";
 
 void check_options(const bus::options& options) {
   if (options.listen.empty()) return;
@@ -252,7 +252,7 @@ void bus::impl::close_sockets() {
     remove(open, false);
   }
   // Before the socket closes, while the file is still ours: the next process that listens there makes its own.
-  if (options_.listen.starts_with(ipc_prefix)) ::unlink(options_.listen.c_str() + ipc_prefix.size());
+  if (const auto file = socket_file(options_.listen)) ::unlink(file->c_str());
   if (router_) router_.set(zmq::sockopt::linger, linger);
   detail::stop_watching(router_, router_monitor_);
   router_.close();

@@ -7,7 +7,6 @@
 #include <cstring>
 #include <fstream>
 #include <map>
-#include <stdexcept>
 #include <string_view>
 #include <system_error>
 
@@ -45,21 +44,15 @@ void refuse_existing(const fs::path& file) {
            file.string());
 }
 
-[[noreturn]] void fail(const fs::path& file) {
-  throw std::runtime_error(fmt::format("{}: cannot be written ({}): choose another folder, or free some space",
-                                       file.string(), std::strerror(errno)));
-}
-
 /// New and its owner's alone from the first moment; half of it would be in the way of the next attempt.
 void write_private(const fs::path& file, std::string_view text) {
   const file_descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!opened.is_open() && errno == EEXIST) refuse_existing(file);
-  if (!opened.is_open()) fail(file);
+  if (!opened.is_open()) fail_to_write(file, errno);
   if (write_all(opened.number(), text) && ::fsync(opened.number()) == 0) return;
   const int fault = errno;
   ::unlink(file.c_str());
-  errno = fault;
-  fail(file);
+  fail_to_write(file, fault);
 }
 
 /// Files of which either all are there in the end or none.

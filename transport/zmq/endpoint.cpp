@@ -15,12 +15,12 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view tcp = "tcp://", ipc = "ipc://";
+constexpr std::string_view tcp = "tcp://";
 
 }  // namespace
 
 bool is_loopback(const std::string& endpoint) {
-  if (endpoint.starts_with(ipc)) return true;
+  if (socket_file(endpoint)) return true;
   const auto place = split_endpoint(endpoint);
   return place && is_loopback_host(place->host);
 }
@@ -37,8 +37,8 @@ bool is_for_ipv6(const std::string& endpoint) {
 }
 
 void check_endpoint(const std::string& endpoint) {
-  if (endpoint.starts_with(ipc) && endpoint.size() > ipc.size()) {
-    if (endpoint.size() - ipc.size() >= sizeof(sockaddr_un::sun_path))
+  if (const auto file = socket_file(endpoint); file && !file->empty()) {
+    if (file->size() >= sizeof(sockaddr_un::sun_path))
       refuse("{}: the path is too long for a socket: at most {} characters", endpoint,
              sizeof(sockaddr_un::sun_path) - 1);
     return;
@@ -65,10 +65,10 @@ bool someone_listens(const std::string& ipc_endpoint) {
 }
 
 std::vector<socket_address> addresses_at(const std::string& endpoint) {
-  if (endpoint.starts_with(ipc)) {
+  if (const auto file = socket_file(endpoint)) {
     sockaddr_un path{};
     path.sun_family = AF_UNIX;
-    std::memcpy(path.sun_path, endpoint.data() + ipc.size(), endpoint.size() - ipc.size());
+    std::memcpy(path.sun_path, file->data(), file->size());
     socket_address address;
     std::memcpy(&address.bytes, &path, sizeof path);
     address.length = sizeof path;

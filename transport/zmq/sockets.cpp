@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/host_port.hpp"
 #include "transport/zmq/endpoint.hpp"
 
 #if defined(__SANITIZE_THREAD__)
@@ -136,7 +137,7 @@ zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& opti
     socket.set(zmq::sockopt::curve_server, true);
     socket.set(zmq::sockopt::curve_secretkey, options.keys->own.secret_key);
   }
-  if (options.listen.starts_with("ipc://") && someone_listens(options.listen))
+  if (socket_file(options.listen) && someone_listens(options.listen))
     refuse("{}: another process listens there: choose another path, or end that process", options.listen);
   try {
     socket.bind(bindable(options.listen));

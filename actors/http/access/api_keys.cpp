@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <random>
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -12,6 +11,7 @@
 #include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/random_hex.hpp"
 #include "base/sha256.hpp"
 #include "base/whole_file.hpp"
 #include "model/engine/scheduling/sequence_request.hpp"
@@ -25,21 +25,15 @@ namespace fs = std::filesystem;
 constexpr std::size_t largest_file = 4 << 20;
 constexpr int key_characters = 43;  // of 62 kinds, which makes 256 bits
 
-constexpr std::pair<const char*, std::int64_t rate_limits::*> limit_fields[] = {
-    {"requests_per_minute", &rate_limits::requests_per_minute},
-    {"tokens_per_minute", &rate_limits::tokens_per_minute},
-    {"concurrent", &rate_limits::concurrent}};
-
 std::string digest_of(std::string_view key) {
   return sha256().add(key).finish();
 }
 
 std::string random_key() {
   constexpr std::string_view characters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
-  std::random_device random;
-  std::uniform_int_distribution<std::size_t> any(0, characters.size() - 1);
   std::string key = "sk-troupe-";
-  for (int i = 0; i < key_characters; ++i) key += characters[any(random)];
+  // Of so large numbers the rest is even enough.
+  for (int i = 0; i < key_characters; ++i) key += characters[random_number() % characters.size()];
   return key;
 }
 
@@ -48,7 +42,7 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
   for (const api_key& each : keys) {
     nlohmann::ordered_json entry{
         {"name", each.name}, {"sha256", each.sha256}, {"shown", each.shown}, {"created", each.created}};
-    for (const auto& [name, limit] : limit_fields)
+    for (const auto& [name, limit] : rate_limit_fields)
       if (each.limits.*limit > 0) entry[name] = each.limits.*limit;
     if (each.weight != 1) entry["weight"] = each.weight;
     if (each.is_admin) entry["admin"] = true;
@@ -73,7 +67,7 @@ api_key read_key(const detail::json_fields<nlohmann::json>& fields) {
               .created = fields.integer("created").value_or(0),
               .weight = fields.integer("weight").value_or(1),
               .is_admin = fields.boolean("admin").value_or(false)};
-  for (const auto& [name, limit] : limit_fields) {
+  for (const auto& [name, limit] : rate_limit_fields) {
     key.limits.*limit = fields.integer(name).value_or(0);
     if (key.limits.*limit < 0) refuse("{}: {} is negative: 0 is without a limit", fields.where(), name);
   }

@@ -9,6 +9,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include "base/clock.hpp"
 #include "base/result.hpp"
@@ -22,6 +23,11 @@ struct rate_limits {
   bool any() const { return requests_per_minute > 0 || tokens_per_minute > 0 || concurrent > 0; }
   friend bool operator==(const rate_limits&, const rate_limits&) = default;
 };
+/// By their names in the file of keys and in lists of them.
+inline constexpr std::pair<const char*, std::int64_t rate_limits::*> rate_limit_fields[] = {
+    {"requests_per_minute", &rate_limits::requests_per_minute},
+    {"tokens_per_minute", &rate_limits::tokens_per_minute},
+    {"concurrent", &rate_limits::concurrent}};
 
 namespace detail {
 

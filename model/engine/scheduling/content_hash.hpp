@@ -2,14 +2,15 @@
 #include <cstdint>
 #include <span>
 
+#include "base/folded_product.hpp"
 #include "model/engine/scheduling/ids.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 
-/// Names what a block of keys and values holds: its own tokens and all that came before them. The same on every
-/// machine, so that a router can compare the caches of replicas. No protection against an attacker: whoever relies on
-/// equal hashes must compare the content as well.
+/// Names what a block of keys and values holds, in the cache of one replica: its own tokens and all that came before
+/// them. No protection against an attacker: whoever relies on equal hashes must compare the content as well. (What the
+/// router guesses by is cluster/routing/prefix_hash.hpp.)
 struct content_hash {
   std::uint64_t low = 0;
   std::uint64_t high = 0;
@@ -17,13 +18,6 @@ struct content_hash {
 };
 
 namespace detail {
-
-/// Both halves of the product, folded: every bit of the result depends on every bit of both factors.
-constexpr std::uint64_t folded_product(std::uint64_t a, std::uint64_t b) {
-  __extension__ using wide = unsigned __int128;
-  const wide product = wide{a} * b;
-  return static_cast<std::uint64_t>(product) ^ static_cast<std::uint64_t>(product >> 64);
-}
 
 /// The two halves are hashes of the same words with other constants; neither can stay at zero. `low` feeds `high`.
 constexpr content_hash mixed(content_hash state, std::uint64_t word) {

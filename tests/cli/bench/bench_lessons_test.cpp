@@ -63,7 +63,7 @@ TEST_F(bench_lessons, refuses_what_it_cannot_do) {
   refused({path("nowhere").string()}, "nowhere");
   refused({llama_, "--quant", "u9"}, "--quant: unknown quantization 'u9'");
   refused({llama_, "--text", path("nothing.txt").string()}, "nothing.txt");
-  refused({llama_, "--out", llama_ + "/config.json/x"}, "--out: ");
+  refused({llama_, "--out", llama_ + "/config.json/x"}, "/config.json/x: cannot be written");
 }
 
 }  // namespace

@@ -290,6 +290,8 @@ TEST(config, a_node_that_listens_everywhere_is_reached_by_its_host) {
   EXPECT_EQ(reachable_endpoint("tcp://0.0.0.0:38771", "w1.troupe"), "tcp://w1.troupe:38771");
   EXPECT_EQ(reachable_endpoint("tcp://192.168.7.11:5", "w1"), "tcp://192.168.7.11:5");
   EXPECT_EQ(reachable_endpoint("ipc:///tmp/x", "w1"), "ipc:///tmp/x");
+  EXPECT_EQ(reachable_address("*:8000", "::1"), "[::1]:8000");
+  EXPECT_EQ(reachable_address("127.0.0.1:8000", "w1"), "127.0.0.1:8000");
 }
 
 TEST(config, the_ready_clusters_are_good) {

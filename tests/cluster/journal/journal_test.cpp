@@ -169,6 +169,13 @@ TEST_F(the_journal, writes_what_is_done_at_once_whole_or_not_at_all) {
   EXPECT_EQ(gone, (std::vector<std::string>{"b", "a"}));
 }
 
+TEST(state_of_a_job, is_known_by_its_name) {
+  for (const auto state : {job_state::receiving, job_state::queued, job_state::running, job_state::succeeded,
+                           job_state::failed, job_state::cancelled, job_state::paused})
+    EXPECT_EQ(is_finished(name_of(state)), is_finished(state)) << name_of(state);
+  EXPECT_FALSE(is_finished(""));
+}
+
 TEST_F(the_journal, removes_and_forgets_what_is_over) {
   std::vector<std::string> gone;
   options.on_removed = [&](const std::string& id) { gone.push_back(id); };

@@ -82,7 +82,7 @@ TEST(http_url, is_read_or_refused) {
   EXPECT_EQ(parse_http_url("http://a:81/v1/").path, "/v1");
   EXPECT_EQ(parse_http_url("http://[::1]:81").host, "::1");
   EXPECT_EQ(parse_http_url("http://a").port, 80);
-  for (const char* bad : {"https://a", "a:80", "http://", "http://a:b", "http://a:70000"})
+  for (const char* bad : {"https://a", "a:80", "http://", "http://a:b", "http://a:70000", "http://::1:81"})
     EXPECT_THROW(parse_http_url(bad), input_error) << bad;
 }
 
