@@ -212,8 +212,9 @@ TEST(training_data, calls_that_the_template_does_not_write_are_refused) {
 
 TEST(training_data, arguments_of_calls_that_are_no_object_are_refused) {
   for (const char* bad : {"{bad", "[1]", "7"})
-    EXPECT_THAT(refusal_of(std::regex_replace(weather_call, std::regex("ARGUMENTS"), bad), format_with(moving_template)),
-                testing::HasSubstr("messages[1].tool_calls: the arguments of a call should be a JSON object"))
+    EXPECT_THAT(
+        refusal_of(std::regex_replace(weather_call, std::regex("ARGUMENTS"), bad), format_with(moving_template)),
+        testing::HasSubstr("messages[1].tool_calls: the arguments of a call should be a JSON object"))
         << bad;
 }
 
@@ -323,7 +324,8 @@ TEST(training_data, long_examples_are_cut_and_counted) {
   EXPECT_EQ(data.examples.at(0).rows(), 64);
   const std::string beyond = "{\"prompt\":\"" + longer + "\",\"completion\":\"b\"}";
   data_format format = format_with("");
-  EXPECT_THAT(refusal_of(beyond, format), testing::EndsWith("beyond 64 tokens in all examples: use longer rows (length)"));
+  EXPECT_THAT(refusal_of(beyond, format),
+              testing::EndsWith("beyond 64 tokens in all examples: use longer rows (length)"));
   format.context = format.row_length;
   EXPECT_THAT(refusal_of(beyond, format), testing::EndsWith("beyond 64 tokens in all examples: give shorter ones"));
   const auto others = read(beyond + "\n{\"prompt\":\"a\",\"completion\":\"b\"}", format);
