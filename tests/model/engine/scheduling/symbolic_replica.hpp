@@ -19,7 +19,7 @@ class symbolic_replica {
 
   static std::uint64_t start_of(adapter_version adapter) { return 0x51ed270b1a4fULL + adapter.value; }
   static std::uint64_t after(std::uint64_t past, token_id token) {
-    return detail::folded_product(past ^ 0x9e3779b97f4a7c15ULL,
+    return folded_product(past ^ 0x9e3779b97f4a7c15ULL,
                                   static_cast<std::uint64_t>(token) * 2 + 0xd1342543de82ef95ULL);
   }
   /// The hash after each token.
@@ -216,7 +216,7 @@ class engine_simulation {
 
   /// The next token of one answer to a prompt.
   static token_id next_token(std::uint64_t past, std::uint64_t id) {
-    return static_cast<token_id>((detail::folded_product(past, 0xa0761d6478bd642fULL + id % 3) >> 7) % 4);
+    return static_cast<token_id>((folded_product(past, 0xa0761d6478bd642fULL + id % 3) >> 7) % 4);
   }
   bool stops(std::uint64_t past) const { return stop_one_in != 0 && past % stop_one_in == 0; }
 
