@@ -101,8 +101,6 @@ struct cluster_node::parts {
 cluster_node::cluster_node(const cluster_config& config, const std::string& name)
     : parts_(std::make_unique<parts>(checked_site(config, name))) {
   parts& own = *parts_;
-  say(fmt::format("node {} of {}, by {}: troupe {}, program {}", name, config.name, config.source.string(),
-                  TROUPE_VERSION, program_id()));
   try {
     if (own.site.node.is_head())
       own.head.emplace(own.system, own.links, own.site);
@@ -114,6 +112,8 @@ cluster_node::cluster_node(const cluster_config& config, const std::string& name
     (void)await_threads(own.system, own.threads_of_caf);
     throw;
   }
+  say(fmt::format("node {} of {}, by {}: troupe {}, program {}", name, config.name, config.source.string(),
+                  TROUPE_VERSION, program_id()));
   say(own.links.endpoint() + ": listening");
 }
 

@@ -220,7 +220,7 @@ TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   adapter_run second("llama", 1, other, data);
   EXPECT_THAT([&] { second.run.load(folder.path() / "c.safetensors"); },
               ThrowsMessage<input_error>(HasSubstr(fmt::format(
-                  "options (schedule, rate and warm-up cosine {} 0 0, here cosine 0.02 0 0): use", usual.rate))));
+                  "options (schedule, rate and warm-up cosine {} 0 2, here cosine 0.02 0 2): use", usual.rate))));
   training_options of_another = usual;
   of_another.subject = identity_of({}, 8);
   adapter_run third("llama", 1, of_another, data);

@@ -19,8 +19,7 @@ class symbolic_replica {
 
   static std::uint64_t start_of(adapter_version adapter) { return 0x51ed270b1a4fULL + adapter.value; }
   static std::uint64_t after(std::uint64_t past, token_id token) {
-    return folded_product(past ^ 0x9e3779b97f4a7c15ULL,
-                                  static_cast<std::uint64_t>(token) * 2 + 0xd1342543de82ef95ULL);
+    return folded_product(past ^ 0x9e3779b97f4a7c15ULL, static_cast<std::uint64_t>(token) * 2 + 0xd1342543de82ef95ULL);
   }
   /// The hash after each token.
   static std::vector<std::uint64_t> hashes_of(adapter_version adapter, const std::vector<token_id>& tokens) {
