@@ -97,7 +97,8 @@ void pack_factor(const factor_numbers& numbers, const factor_view& view, std::by
       const std::vector<float> scales = integer_scales(numbers, rank_scales.size());
       for (std::size_t r = 0; r < scales.size(); ++r) rank_scales[r] *= scales[r];
       return pack(numbers, view, to, [&](auto row, auto column) {
-        const float scale = scales[numbers.rank_of(row, column)];  // so small ones are inexact themselves
+        // Of a rank of next to nothing it is inexact itself: then a quotient may be above 127.
+        const float scale = scales[numbers.rank_of(row, column)];
         return scale > 0
                    ? static_cast<std::int8_t>(std::clamp(std::lround(numbers.at(row, column) / scale), -127L, 127L))
                    : std::int8_t{0};

@@ -76,13 +76,14 @@ std::size_t end_of_value(std::string_view value) {
   return value.npos;
 }
 
-bool ends_inside_text(std::string_view value) {
+std::size_t find_outside_texts(std::string_view value, std::string_view mark) {
   bool quoted = false;
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (value[i] == '"') quoted = !quoted;
     if (quoted && value[i] == '\\') ++i;
+    if (!quoted && value.substr(i).starts_with(mark)) return i;
   }
-  return quoted;
+  return value.npos;
 }
 
 std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers) {

@@ -47,8 +47,7 @@ const sequence_form& form_of(tool_style style) {
 std::size_t closing_of(std::string_view call, const call_tags& tags) {
   const std::string_view body = call.substr(tags.opening.size());
   const bool is_json = body.substr(first_letter(body)).starts_with('{');
-  std::size_t at = body.find(tags.closing);
-  while (is_json && at != body.npos && ends_inside_text(body.substr(0, at))) at = body.find(tags.closing, at + 1);
+  const std::size_t at = is_json ? find_outside_texts(body, tags.closing) : body.find(tags.closing);
   return at == body.npos ? at : tags.opening.size() + at;
 }
 
