@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/large_blocks.hpp"
+#include "base/thread_pool.hpp"
 #include "base/wake_signal.hpp"
 #include "cli/compose/compose_head.hpp"
 #include "cli/compose/compose_site_settings.hpp"
@@ -39,7 +40,14 @@ bool await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
   return system.detached_actors() <= threads_of_caf;
 }
 
+/// ZeroMQ and CAF end the process without a word where they are refused a thread.
+void check_threads() {
+  constexpr int most = 20;  // of a node, beside those that compute
+  const thread_pool tried(most);
+}
+
 node_site checked_site(const cluster_config& config, const std::string& name) {
+  check_threads();
   const node_config* known = config.find(name);
   if (known && known->is_head()) {
     check_http_is_free(config);

@@ -67,12 +67,17 @@ void take_advice(const sampling_advice& advice, sampling_params& to) {
   set_if(to.repetition_penalty, advice.repetition_penalty);
 }
 
+/// What Hugging Face's clients call the model of a server that they know by its address alone.
+constexpr std::string_view model_without_name = "tgi";
+
 /// LoRAX's adapter_id goes before model; the base's names and "" mean no adapter.
 std::string adapter_of(const request_fields& from, const served_model& served) {
   std::optional<std::string> named = from.text("adapter_id");
   if (!named) named = from.text("model");
   if (!named || named->empty() || served.is_base(*named)) return {};
-  if (!served.adapters->resolve(*named) && !is_adapter_name(*named)) throw unknown_model(*named);
+  if (served.adapters->resolve(*named)) return *named;
+  if (*named == model_without_name) return {};
+  if (!is_adapter_name(*named)) throw unknown_model(*named);
   return *named;
 }
 

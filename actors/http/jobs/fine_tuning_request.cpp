@@ -53,8 +53,16 @@ hyperparameters read_hyperparameters(const json* object) {
   return chosen;
 }
 
+void refuse_misplaced_hyperparameters(const request_fields& body) {
+  for (const char* key : known_hyperparameters)
+    if (body.has(key))
+      refuse_field(key, fmt::format("{0} would be ignored here: it is method.supervised.hyperparameters.{0}", key),
+                   "unknown_parameter");
+}
+
 /// Those of the method, or those of the body itself, where older clients put them.
 hyperparameters hyperparameters_of(const request_fields& body) {
+  refuse_misplaced_hyperparameters(body);
   const json* beside = body.object("hyperparameters");
   const json* method = body.object("method");
   if (!method) return read_hyperparameters(beside);

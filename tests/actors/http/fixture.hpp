@@ -116,10 +116,10 @@ class api_test : public testing::Test {
     if (finish) part.end = answer_end{*finish, static_cast<std::int64_t>(to.engine.sequence.prompt.size()), to.adapter};
     to.listener->on_part(std::move(part));
   }
-  void publish_adapter() {
+  void publish_adapter(const std::string& name = "pricing") {
     adapter_directory::snapshot now;
-    now.names["pricing"] = now.names["pricing@2"] = now.names["letters:pricing"] = adapter_version(4);
-    now.versions[adapter_version(4)].full_name = "pricing@2";
+    now.names[name] = now.names[name + "@2"] = now.names["letters:" + name] = adapter_version(4);
+    now.versions[adapter_version(4)].full_name = name + "@2";
     adapters_->publish(std::move(now));
   }
   /// How many jobs have a record in the files' folder.

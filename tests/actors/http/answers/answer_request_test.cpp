@@ -219,6 +219,16 @@ TEST_F(completion_requests, name_adapters_in_every_way) {
   EXPECT_EQ(adapter_of({{"model", "pricing@2"}}), "pricing@2");
   EXPECT_EQ(adapter_of({{"model", "letters:pricing"}}), "letters:pricing");
   EXPECT_EQ(adapter_of({{"model", "letters"}, {"adapter_id", "pricing"}}), "pricing");
+  EXPECT_EQ(adapter_of({{"model", "tgi"}}), "") << "as Hugging Face's clients call what they were told no name of";
+}
+
+TEST_F(completion_requests, may_name_an_adapter_as_hugging_faces_clients_call_a_model_without_a_name) {
+  publish_adapter("tgi");
+  auto answer = post("/v1/completions", {{"prompt", "A"}, {"model", "tgi"}});
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+  EXPECT_EQ(begun.adapter, "tgi");
 }
 
 TEST_F(completion_requests, refuse_with_the_fields_name) {

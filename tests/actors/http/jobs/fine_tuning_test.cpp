@@ -137,6 +137,7 @@ TEST_F(fine_tuning, what_cannot_be_trained_is_refused_by_field) {
   EXPECT_EQ(refused("method", {{"type", "dpo"}}, 400), "method");
   EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 0}}, 400), "n_epochs");
   EXPECT_EQ(refused("hyperparameters", {{"n_epochs", 1}, {"rank", 4}}, 400), "rank") << "it stands elsewhere";
+  EXPECT_EQ(refused("n_epochs", 3, 400), "n_epochs") << "it stands among the hyperparameters";
   EXPECT_EQ(refused("rank", 0, 400), "rank");
   EXPECT_EQ(refused("alpha", 0, 400), "alpha");
   EXPECT_EQ(refused("dropout", 1, 400), "dropout");

@@ -1,0 +1,148 @@
+// Who gets which layers, and when a cluster begins.
+#include "tests/actors/replicas/supervisor_fixture.hpp"
+
+namespace troupe::test {
+namespace {
+
+class supervisor_that_misses_a_worker : public supervisor {
+ protected:
+  supervisor_that_misses_a_worker() : supervisor("[[node]]\nname = \"w1\"\nroles = [\"worker\"]\n") {}
+};
+
+TEST_F(supervisor_that_misses_a_worker, begins_without_it_after_a_while) {
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
+}
+
+class supervisor_that_waits_long_for_a_worker : public supervisor {
+ protected:
+  explicit supervisor_that_waits_long_for_a_worker(int replicas = 1)
+      : supervisor("[[node]]\nname = \"w1\"\nroles = [\"worker\"]\n", [&](supervisor_parts& parts) {
+          parts.config.assemble_seconds = 3600;
+          parts.gathering = std::chrono::milliseconds(20);
+          parts.wanted.replicas = replicas;
+        }) {}
+};
+
+TEST_F(supervisor_that_waits_long_for_a_worker, begins_soon_if_those_who_came_suffice) {
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
+}
+
+class supervisor_that_needs_two_workers : public supervisor_that_waits_long_for_a_worker {
+ protected:
+  supervisor_that_needs_two_workers() : supervisor_that_waits_long_for_a_worker(2) {}
+};
+
+TEST_F(supervisor_that_needs_two_workers, begins_when_the_second_has_come) {
+  join("w2", 11);  // is not in the file
+  EXPECT_TRUE(comes_to_say("\"replica\":1", true));
+}
+
+class supervisor_of_optional_nodes : public supervisor {
+ protected:
+  supervisor_of_optional_nodes()
+      : supervisor(
+            "[[node]]\nname = \"coach\"\nroles = [\"trainer\"]\n"
+            "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\nautostart = false\n",
+            [](supervisor_parts& parts) { parts.config.assemble_seconds = 3600; }) {}
+};
+
+TEST_F(supervisor_of_optional_nodes, shows_those_that_should_be_there_and_are_not) {
+  EXPECT_TRUE(comes_to_say("\"coach\"", true, "nodes"));
+  const auto states = [&] {
+    std::string all;
+    for (const json& node : json::parse(board_->read("nodes")))
+      all += node["name"].get<std::string>() + " " + node["state"].get<std::string>() + "\n";
+    return all;
+  };
+  EXPECT_EQ(states(), "head alive\ncoach missing\n");
+  auto coach = hello("coach", 11);
+  coach.roles = {"trainer"};
+  tell(actor_, incoming<join_cluster>{link_id(11), 0, {coach}});
+  EXPECT_TRUE(comes_to_say("missing", false, "nodes"));
+  EXPECT_EQ(states(), "coach alive\nhead alive\n");
+}
+
+TEST_F(supervisor_of_optional_nodes, waits_for_none_of_them_before_it_begins) {
+  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 1));
+}
+
+class supervisor_of_stages_by_hand : public supervisor {
+ protected:
+  supervisor_of_stages_by_hand()
+      : supervisor(
+            "[[node]]\nname = \"w1\"\nroles = [\"worker\"]\nlayers = \"0-0\"\nreplica = 4\n"
+            "[[node]]\nname = \"w2\"\nroles = [\"worker\"]\nlayers = \"1-1\"\nreplica = 4\n") {}
+};
+
+TEST_F(supervisor_of_stages_by_hand, gives_each_worker_the_layers_that_the_file_says) {
+  join("w1", 11);
+  join("w2", 12);
+  EXPECT_TRUE(comes_to_say("\"replica\":1", true)) << "the head's own worker is another one";
+  const json stages = json::parse(board_->read("replicas"))[0]["stages"];
+  ASSERT_EQ(stages.size(), 2u);
+  EXPECT_EQ(stages[0]["workers"][0], "w1");
+  EXPECT_EQ(stages[1]["workers"][0], "w2");
+}
+
+class supervisor_told_of_steps : public supervisor {
+ protected:
+  supervisor_told_of_steps() : supervisor("[scheduler]\nsteps_in_flight = 2\n") {}
+};
+
+TEST_F(supervisor_told_of_steps, has_so_many_in_flight_whatever_the_stages) {
+  started(worker_.take<start_stage>().life);
+  const scheduler_actor scheduler = next_replica();
+  wait_until_ready(0, true);
+  ask(scheduler, 7);
+  ask(scheduler, 8);
+  const auto first = worker_.take<run_step>(), second = worker_.take<run_step>();  // neither was answered
+  EXPECT_LT(first.order.plan.id, second.order.plan.id);
+}
+
+TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {
+  started(worker_.take<start_stage>().life);
+  (void)next_replica();
+  auto small = hello("w1", 11);
+  small.memory_bytes = 10;
+  tell(actor_, incoming<join_cluster>{link_id(11), 0, {small}});
+  EXPECT_TRUE(comes_to_say("\"w1\"", true, "nodes"));
+  EXPECT_EQ(router_.count<replica_added>(), 0u);
+  for (const std::uint64_t bytes : {std::uint64_t{20}, UINT64_MAX, std::uint64_t{1'000'000'000}}) {
+    heartbeat beat{incarnation_id(11), {}};
+    beat.report.free_bytes = bytes;
+    tell(actor_, incoming<heartbeat>{link_id(11), 0, beat});
+  }
+  (void)next_replica();
+  started(life(1, 2));
+  wait_until_ready(1, true);
+}
+
+TEST_F(supervisor, begins_a_replica_anew_that_leaves_another_of_its_machine_room) {
+  const auto join_tight = [&](const std::string& name, std::uint64_t incarnation) {
+    auto tight = hello(name, incarnation);
+    tight.machine = "m";
+    tight.memory_bytes = 2020 + (1 << 20);  // the weights, and what one replica wants for keys and values
+    tell(actor_, incoming<join_cluster>{link_id(incarnation), 0, {tight}});
+    (void)next_replica();
+  };
+  const auto wait_until_it_has = [&](std::uint32_t replica, std::uint32_t blocks) {
+    for (;;)
+      if (const auto state = router_.take<replica_state>();
+          state.replica == replica_id(replica) && state.ready && state.load.blocks == blocks)
+        return;
+  };
+  started(worker_.take<start_stage>().life);
+  (void)next_replica();
+  join_tight("w1", 11);
+  started(life(1, 2));
+  wait_until_it_has(1, 8192);
+  join_tight("w2", 12);
+  wait_until_ready(1, false);
+  started(life(1, 3));
+  wait_until_it_has(1, 4096);
+  started(life(2, 4));
+  wait_until_it_has(2, 4096);
+}
+
+}  // namespace
+}  // namespace troupe::test
