@@ -17,6 +17,8 @@ command_answer answer_of(const Run& run) {
     return {run()};
   } catch (const unknown_error& error) {
     return {.error = error.what(), .fault = command_fault::unknown};
+  } catch (const full_error& error) {
+    return {.error = error.what(), .fault = command_fault::full};
   } catch (const input_error& error) {
     return {.error = error.what(), .fault = command_fault::bad_input};
   } catch (const std::exception& error) {
@@ -38,6 +40,8 @@ std::optional<command_answer> refusal_of(const Work& work) {
 template <class Error>
 [[noreturn]] void refuse_by(const Error& error) {
   if (error.why == Error::reason::unknown) throw unknown_error(error.text);
+  if constexpr (requires { Error::reason::full; })
+    if (error.why == Error::reason::full) throw full_error(error.text);
   throw input_error(error.text);
 }
 

@@ -148,10 +148,8 @@ struct replica_started {
   int steps_in_flight = 1;                        ///< as many as the stages can compute at the same time
 };
 
-/// Supervisor to scheduler: this life is over. Requests wait for the next one or, with give_up_requests, go back to the
-/// router.
+/// Supervisor to scheduler: this life is over. The requests go back to the router.
 struct replica_stopped {
-  bool give_up_requests = false;
   life_end why = life_end::loss;
 };
 

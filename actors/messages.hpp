@@ -99,7 +99,7 @@ constexpr kv_kind last_enumerator(kv_kind) {
 struct start_stage {
   static constexpr std::uint16_t kind = 16;
   replica_life life;
-  std::uint32_t stage = 0, stages = 1;
+  std::uint32_t stage = 0;
   std::int64_t first_layer = 0, layers = 0;
   std::int64_t blocks = 0, context = 0;
   std::int32_t max_rows = 0, max_sequences = 0;  ///< of a step
@@ -110,8 +110,8 @@ struct start_stage {
   std::string tensor_meeting;  ///< where the ranks of this stage find each other
 
   auto fields() {
-    return std::tie(life, stage, stages, first_layer, layers, blocks, context, max_rows, max_sequences, lookup_tokens,
-                    kv, next, tensor_rank, tensor_ranks, tensor_meeting);
+    return std::tie(life, stage, first_layer, layers, blocks, context, max_rows, max_sequences, lookup_tokens, kv, next,
+                    tensor_rank, tensor_ranks, tensor_meeting);
   }
 };
 
@@ -168,10 +168,11 @@ struct step_done {
 struct stage_failed {
   static constexpr std::uint16_t kind = 21;
   replica_life life;
-  std::uint32_t stage = 0;
+  std::uint32_t stage = 0, tensor_rank = 0;
+  bool lost_next = false;  ///< the neighbour: one of the two may be at fault
   std::string error;
 
-  auto fields() { return std::tie(life, stage, error); }
+  auto fields() { return std::tie(life, stage, tensor_rank, lost_next, error); }
 };
 
 // --- adapters ---
@@ -200,11 +201,10 @@ struct load_adapter {
 struct adapter_loaded {
   static constexpr std::uint16_t kind = 33;
   replica_life life;
-  std::uint32_t stage = 0, tensor_rank = 0;
   adapter_version version;
   std::string error;  ///< empty: ready
 
-  auto fields() { return std::tie(life, stage, tensor_rank, version, error); }
+  auto fields() { return std::tie(life, version, error); }
 };
 
 /// Scheduler to every stage: no order names this adapter any more, so its memory may be freed.
@@ -439,10 +439,11 @@ enum class command_fault : std::uint8_t {
   none,
   bad_input,  ///< the command is wrong
   unknown,    ///< it names something that does not exist
-  failed      ///< because of the cluster's state, or of a disk
+  failed,     ///< because of the cluster's state, or of a disk
+  full        ///< there are as many as may be: later, perhaps
 };
 constexpr command_fault last_enumerator(command_fault) {
-  return command_fault::failed;
+  return command_fault::full;
 }
 
 /// Head to client: what the command returned, as JSON, or why it did not.

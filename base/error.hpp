@@ -19,6 +19,12 @@ class unknown_error : public input_error {
   using input_error::input_error;
 };
 
+/// There is no room for it now.
+class full_error : public input_error {
+ public:
+  using input_error::input_error;
+};
+
 /// Throws input_error with a formatted text.
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <stdexcept>
 #include <utility>
 
+#include <fmt/format.h>
 #include <sched.h>
 
 #include "base/error.hpp"
@@ -116,6 +118,17 @@ void thread_pool::help(int thread) {
     if (spin(has_work)) continue;
     const std::uint64_t seen = ticket_.load(std::memory_order_acquire);
     if (exhausted(seen) && !stopping_) ticket_.wait(seen);
+  }
+}
+
+void require_threads(int count) {
+  try {
+    const thread_pool tried(count + 1);
+  } catch (const input_error&) {
+    throw std::runtime_error(fmt::format(
+        "the system gives this process fewer than {} threads: raise its limit of processes (ulimit -u, or pids "
+        "of its container)",
+        count));
   }
 }
 

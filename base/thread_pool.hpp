@@ -79,6 +79,10 @@ class thread_pool {
   std::vector<std::thread> helpers_;
 };
 
+/// Throws a runtime_error unless the system gives so many threads more. For libraries that end the process without a
+/// word where they get none: ZeroMQ, CAF.
+void require_threads(int count);
+
 /// Processors that this process may use.
 int available_processors();
 

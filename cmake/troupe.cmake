@@ -142,7 +142,7 @@ function(troupe_kernels_once target isa options)
   target_include_directories(${kernels} PRIVATE ${CMAKE_SOURCE_DIR})
   target_compile_definitions(${kernels} PRIVATE TROUPE_ISA=${isa})
   # GCC 12 warns inside its own intrinsics headers, and notes that older versions passed vectors differently.
-  target_compile_options(${kernels} PRIVATE ${options} $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized -Wno-psabi>)
+  target_compile_options(${kernels} PRIVATE ${options} -Wno-psabi $<$<CXX_COMPILER_ID:GNU>:-Wno-uninitialized>)
   target_sources(${target} PRIVATE $<TARGET_OBJECTS:${kernels}>)
 endfunction()
 

@@ -14,6 +14,8 @@ int status_of(command_fault fault) {
       return 400;
     case command_fault::unknown:
       return 404;
+    case command_fault::full:
+      return 429;
     default:
       return 500;
   }
@@ -23,7 +25,7 @@ int status_of(command_fault fault) {
 
 api_context::api_context(http_parts parts)
     : http_parts(std::move(parts)),
-      keys(api_keys_file(state_dir)),
+      keys(api_keys_file(state_dir), need_keys),
       files(state_dir / "files"),
       created(std::time(nullptr)) {}
 

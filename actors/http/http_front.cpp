@@ -59,6 +59,10 @@ http_front::http_front(const http_options& options, http_parts parts)
   server_.start();
 }
 
+bool http_front::is_open_to_others() const {
+  return !context_->is_this_machines && context_->keys.is_open();
+}
+
 http_front::~http_front() {
   stop();
 }

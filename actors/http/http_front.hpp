@@ -19,6 +19,8 @@ class http_front {
   /// Ends requests in progress; actors are told nothing after that.
   void stop();
   std::uint16_t port() const { return server_.port(); }
+  /// Whether other machines can use it without a key.
+  bool is_open_to_others() const;
 
  private:
   void handle(http_request&& request, std::shared_ptr<http_exchange> exchange);

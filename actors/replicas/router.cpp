@@ -55,7 +55,7 @@ bool router_state::has_parked(request_priority least) const {
 /// Returns false if no replica can take it now.
 bool router_state::route(routed_request& request) {
   const auto& sequence = request.engine.sequence;
-  const auto prefix = prefix_hashes(sequence.prompt, sequence.adapter);
+  const auto prefix = prefix_hashes(sequence.prompt, sequence.adapter, sequence.cache_salt);
   const request_view view{prefix, sequence.prompt.size(), sequence.adapter,
                           sequence.priority == request_priority::batch};
   const auto chosen = policy_.choose(view);
@@ -71,26 +71,25 @@ void router_state::park(routed_request& request) {
   const bool was_accepted = request.engine.sequence.was_accepted;
   auto& line = parked_[static_cast<std::size_t>(request.engine.sequence.priority)];
   const bool hopeless = policy_.ready() > 0 || replicas_.empty() || line.size() >= parts_.most_parked;
-  if (!was_accepted && hopeless) return refuse_request(request, retry_interval * 4);
-  const auto until = was_accepted ? std::nullopt : std::optional(clock_.now() + parts_.patience);
-  line.push_back({std::move(request), until});
-  if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
+  if (!was_accepted && hopeless) return refuse_request(request);
+  line.push_back({std::move(request), clock_.now() + (was_accepted ? parts_.longest_pause : parts_.patience)});
+  wake_soon();
 }
 
-void router_state::refuse_request(const routed_request& request, duration retry_after) {
+void router_state::refuse_request(const routed_request& request) {
   const bool full = policy_.ready() > 0;
   const char* why =
       full ? "every replica's queue is full: try again later" : "no replica can serve at the moment: try again later";
   tell(request.sink,
-       request_refused{request.id, why, full ? refusal_cause::full : refusal_cause::unavailable, retry_after});
+       request_refused{request.id, why, full ? refusal_cause::full : refusal_cause::unavailable, retry_interval * 4});
 }
 
 void router_state::route_parked() {
   for (auto& line : parked_)
     while (!line.empty() && route(line.front().request)) line.pop_front();
-  for (routed_request& request : std::exchange(without_adapter_, {}))
-    if (!policy_.is_loadable(request.engine.sequence.adapter) || !route(request))
-      without_adapter_.push_back(std::move(request));
+  for (parked& waiting : std::exchange(without_adapter_, {}))
+    if (!policy_.is_loadable(waiting.request.engine.sequence.adapter) || !route(waiting.request))
+      without_adapter_.push_back(std::move(waiting));
 }
 
 /// So that nobody waits at one replica while there are free seats at another.
@@ -102,18 +101,27 @@ void router_state::move_waiting(replica_id from) {
 void router_state::refuse_overdue() {
   const instant now = clock_.now();
   const auto is_refused = [&](const parked& waiting) {
-    const bool overdue = waiting.until && *waiting.until < now;
-    if (overdue) refuse_request(waiting.request, retry_interval * 4);
+    const bool overdue = waiting.until < now;
+    if (overdue) refuse_request(waiting.request);
     return overdue;
   };
   for (auto& line : parked_) std::erase_if(line, is_refused);
-  if (has_parked(request_priority::batch) && !std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
+  std::erase_if(without_adapter_, [&](const parked& waiting) {
+    const bool overdue = waiting.until < now;
+    if (overdue) refuse_without_adapter(waiting.request, "no replica can load the adapter: their nodes' logs say why");
+    return overdue;
+  });
+  if (has_parked(request_priority::batch) || !without_adapter_.empty()) wake_soon();
+}
+
+void router_state::wake_soon() {
+  if (!std::exchange(wake_due_, true)) tell_after(self_, retry_interval, wake{});
 }
 
 void router_state::cancel(const cancel_request& cancelled) {
-  for (auto& line : parked_)
-    std::erase_if(line, [&](const parked& waiting) { return is_about(cancelled, waiting.request); });
-  std::erase_if(without_adapter_, [&](const routed_request& request) { return is_about(cancelled, request); });
+  const auto is_meant = [&](const parked& waiting) { return is_about(cancelled, waiting.request); };
+  for (auto& line : parked_) std::erase_if(line, is_meant);
+  std::erase_if(without_adapter_, is_meant);
   const auto found = routes_.find(cancelled.id);
   if (found == routes_.end()) return;
   found->second.cancelled.push_back(cancelled);
@@ -141,9 +149,15 @@ void router_state::take_back(requests_returned& returned) {
   }
 }
 
-/// No replica can load its adapter. Nobody knows how long that lasts, but an answer that has begun is not broken off.
+/// No replica can load its adapter. Nobody knows how long that lasts, but an answer that has begun is not broken off
+/// soon.
 void router_state::hold_or_refuse(routed_request& request, const std::string& fault) {
-  if (request.engine.resumed > 0) return without_adapter_.push_back(std::move(request));
+  if (request.engine.resumed == 0) return refuse_without_adapter(request, fault);
+  without_adapter_.push_back({std::move(request), clock_.now() + parts_.longest_pause});
+  wake_soon();
+}
+
+void router_state::refuse_without_adapter(const routed_request& request, const std::string& fault) {
   tell(request.sink, request_refused{request.id, fault, refusal_cause::unavailable, {}});
 }
 

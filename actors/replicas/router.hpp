@@ -12,11 +12,12 @@ namespace troupe {
 struct router_parts {
   std::size_t most_parked = 4096;                ///< of each priority, so that batches take no room from others
   duration patience = std::chrono::seconds(10);  ///< of a new request while no replica is ready but some exist
+  duration longest_pause =
+      std::chrono::minutes(10);  ///< of one that was accepted: as long as a stage may take to start
 };
 
 /// routing_policy decides; this class carries it out. A request that finds no replica ready waits here for a while
-/// before it is refused. One that was accepted already waits for as long as it takes, also for an adapter that no
-/// replica can load.
+/// before it is refused. One that was accepted already waits longer, also for an adapter that no replica can load.
 class router_state {
  public:
   using handle = router_actor;
@@ -28,7 +29,7 @@ class router_state {
  private:
   struct parked {
     routed_request request;
-    std::optional<instant> until;
+    instant until;
   };
   struct request_routes {
     std::unordered_map<replica_id, std::int32_t> answers;  ///< how many of them each replica computes
@@ -38,10 +39,12 @@ class router_state {
   bool has_parked(request_priority least) const;
   bool route(routed_request& request);
   void park(routed_request& request);
-  void refuse_request(const routed_request& request, duration retry_after);
+  void refuse_request(const routed_request& request);
   void route_parked();
   void move_waiting(replica_id from);
   void refuse_overdue();
+  void refuse_without_adapter(const routed_request& request, const std::string& fault);
+  void wake_soon();
   void cancel(const cancel_request& cancelled);
   void note_ended(const requests_ended& ended);
   void take_back(requests_returned& returned);
@@ -56,7 +59,7 @@ class router_state {
   std::unordered_map<replica_id, scheduler_actor> replicas_;
   std::unordered_map<request_id, request_routes> routes_;
   std::array<std::deque<parked>, priorities> parked_;  ///< by priority: batches find no room where others still do
-  std::vector<routed_request> without_adapter_;        ///< they have begun, and hold nobody up who has another adapter
+  std::vector<parked> without_adapter_;                ///< they have begun, and hold nobody up who has another adapter
   bool wake_due_ = false;
 };
 

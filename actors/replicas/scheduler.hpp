@@ -29,7 +29,7 @@ struct scheduler_parts {
 
 /// Decides little itself: replica_scheduler decides about steps, adapter_residency about adapters. This class carries
 /// their decisions to the stages and the outcomes back. The lives of a replica follow each other; between two of them
-/// requests wait here or go back to the router.
+/// requests go back to the router.
 class scheduler_state {
  public:
   using handle = scheduler_actor;
@@ -86,7 +86,7 @@ class scheduler_state {
   batch_scheduler::options options_for_life() const;
   void begin_life(const replica_started& started);
   void end_life(const replica_stopped& stopped);
-  void refuse_deadly();
+  void refuse_deadly(life_end why);
   std::vector<routed_request> give_up_answers();
   std::vector<routed_request> routed(std::vector<std::pair<sequence_id, engine_request>> given_up) const;
 

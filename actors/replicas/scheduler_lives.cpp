@@ -19,12 +19,9 @@ batch_scheduler::options scheduler_state::options_for_life() const {
   return options;
 }
 
-/// All stages start with empty storage, and the requests that waited here go on. If the storage has another size now,
-/// they are submitted anew, with the tokens that they have.
+/// All stages start with empty storage.
 void scheduler_state::begin_life(const replica_started& started) {
   life_ = started.life;
-  const bool same_shape =
-      requests_ && blocks_ == started.blocks && steps_in_flight_ == static_cast<std::size_t>(started.steps_in_flight);
   stages_ = started.stages;
   steps_in_flight_ = static_cast<std::size_t>(started.steps_in_flight);
   blocks_ = started.blocks;
@@ -36,13 +33,7 @@ void scheduler_state::begin_life(const replica_started& started) {
   unloadable_.clear();
   residency_ = std::make_unique<adapter_residency>(
       adapter_residency::options{parts_.adapter_bytes, parts_.batches.adapter_patience});
-  if (same_shape) {
-    for (const auto& [id, answer] : answers_) (void)declare_adapter(answer.adapter);
-    return report();
-  }
-  auto waiting = give_up_answers();
   requests_ = std::make_unique<replica_scheduler>(options_for_life(), parts_.vocab_size);
-  for (routed_request& request : waiting) accept(request);
   report();
 }
 
@@ -54,29 +45,31 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
   if (!requests_) return;
   meter_.note_resumed(requests_->decisions().stats().running);
   requests_->forget_stored(stopped.why);
-  refuse_deadly();
+  refuse_deadly(stopped.why);
   report();  // so the router knows that they must not come back here
-  // Requests that come before the next life are returned as well.
-  if (stopped.give_up_requests) tell(parts_.router, requests_returned{parts_.replica, give_up_answers()});
+  tell(parts_.router, requests_returned{parts_.replica, give_up_answers()});
 }
 
 /// Refuses requests that end every life, since they would end those of other replicas as well. The last step that was
-/// lost had nothing but such a request in it.
-void scheduler_state::refuse_deadly() {
+/// lost had nothing but such a request in it. Where a link was lost, the request is not what is wrong.
+void scheduler_state::refuse_deadly(life_end why) {
+  const bool is_link = why == life_end::lost_link;
+  const char* const remedy =
+      is_link ? "two of its nodes lose each other, as their logs say: see to the network between them"
+              : "the nodes' logs say how it was lost; where a step took too long, lower "
+                "scheduler.max_batch_tokens";
   refuse_accepted(
       [this](sequence_id id, const open_answer&) {
         return requests_->decisions().lost_with(id).lives >= most_lost_lives;
       },
-      fmt::format("{} times in a row the replica was lost in a step of this request, which is not tried again: the "
-                  "nodes' logs say how it was lost; where a step took too long, lower scheduler.max_batch_tokens",
-                  most_lost_lives),
-      refusal_cause::bad_input);
+      fmt::format("{} times in a row the replica was lost in a step of this request, which is not tried again: {}",
+                  most_lost_lives, remedy),
+      is_link ? refusal_cause::unavailable : refusal_cause::bad_input);
 }
 
 /// All open answers, as requests that go on from the tokens they have: of one answer each, or of all where none of them
 /// has begun.
 std::vector<routed_request> scheduler_state::give_up_answers() {
-  if (!requests_) return {};
   auto given_up = routed(requests_->give_up_all());
   answers_.clear();
   sequences_.clear();

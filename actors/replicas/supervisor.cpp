@@ -33,7 +33,8 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const link_lost& lost) { note_link_lost(lost.link); },
       [this](const stage_started& started) { take_started(started); },
       [this](const stage_failed& failed) {
-        end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error));
+        end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error),
+                 failed_seat{failed.stage, failed.tensor_rank, failed.lost_next});
       },
       [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
       [this](wake) {
@@ -42,8 +43,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       },
       [this](stop_now) {
         // A worker with a thread of its own ends with the last handle on it, and schedulers hold some.
-        for (const replica_record& replica : replicas_)
-          tell(replica.scheduler, replica_stopped{false, life_end::planned});
+        for (const replica_record& replica : replicas_) tell(replica.scheduler, replica_stopped{life_end::planned});
         self_->quit();
       },
   };

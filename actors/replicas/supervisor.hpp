@@ -57,10 +57,15 @@ class supervisor_state {
     worker_actor worker;
     std::string endpoint, meeting;
   };
+  struct failed_seat {
+    std::uint32_t stage = 0, rank = 0;
+    bool lost_next = false;  ///< the stage behind it may as well be at fault
+  };
   struct replica_record {
     scheduler_actor scheduler;
     replica_life life;
     replica_course course;
+    std::optional<failed_seat> failed = {};  ///< where its last life ended, if that is known
   };
 
   // supervisor.cpp: who is a member
@@ -91,11 +96,13 @@ class supervisor_state {
   void start_replica(std::size_t index);
   void tell_stage(std::size_t index, std::size_t stage, std::size_t rank);
   void stop_replica(std::size_t index, life_end why);
-  void fail_replica(std::size_t index, const std::string& why);
-  void end_life(const replica_life& life, const std::string& why);
+  void fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where = {});
+  void end_life(const replica_life& life, const std::string& why, std::optional<failed_seat> where = {});
   void take_started(const stage_started& started);
   void announce(std::size_t index);
   void retry_replicas(instant now);
+  bool gives_seat_to_spare(std::size_t index);
+  bool replaces_worker(std::size_t index, std::size_t stage, std::size_t rank);
   bool other_runs(std::size_t index) const;
 
   // supervisor_status.cpp

@@ -96,7 +96,6 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   start_stage order;
   order.life = replicas_[index].life;
   order.stage = static_cast<std::uint32_t>(stage);
-  order.stages = static_cast<std::uint32_t>(where.stages.size());
   order.first_layer = own.layers.first;
   order.layers = own.layers.count();
   order.blocks = where.kv_tokens / block_tokens;
@@ -114,23 +113,23 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   tell(to.worker, std::move(order));
 }
 
-/// Its requests wait for its next life, or go to another replica if one runs.
 void supervisor_state::stop_replica(std::size_t index, life_end why) {
   replica_record& replica = replicas_[index];
-  if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{other_runs(index), why});
+  if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{why});
 }
 
-void supervisor_state::fail_replica(std::size_t index, const std::string& why) {
+void supervisor_state::fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where) {
   parts_.say(fmt::format("replica {}: {}", index, why));
-  stop_replica(index, life_end::loss);
+  stop_replica(index, where && where->lost_next ? life_end::lost_link : life_end::loss);
   replicas_[index].course.note_failure(why);
+  replicas_[index].failed = where;
 }
 
 /// Several ranks and stages may report that a life is over: the first report counts.
-void supervisor_state::end_life(const replica_life& life, const std::string& why) {
+void supervisor_state::end_life(const replica_life& life, const std::string& why, std::optional<failed_seat> where) {
   const std::size_t index = life.replica.value;
   if (index >= replicas_.size() || replicas_[index].life != life) return;
-  if (replicas_[index].course.is_alive()) fail_replica(index, why);
+  if (replicas_[index].course.is_alive()) fail_replica(index, why, where);
 }
 
 void supervisor_state::take_started(const stage_started& started) {
@@ -139,7 +138,8 @@ void supervisor_state::take_started(const stage_started& started) {
   replica_course& course = replicas_[index].course;
   if (course.current() != replica_course::phase::starting) return;
   if (!started.error.empty())
-    return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error));
+    return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error),
+                        failed_seat{started.stage, started.tensor_rank, false});
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
 }
 
@@ -159,8 +159,6 @@ void supervisor_state::announce(std::size_t index) {
   const int said = parts_.config.scheduler.steps_in_flight;
   started.steps_in_flight = said > 0 ? said : stages_at_once(where, offers);
   tell(replica.scheduler, std::move(started));
-  for (const replica_record& other : replicas_)  // requests that wait there for a new life can come here
-    if (!other.course.is_running()) tell(other.scheduler, replica_stopped{true});
   parts_.say(fmt::format("replica {} serves with {} stage{}", index, where.stages.size(),
                          where.stages.size() == 1 ? "" : "s"));
 }
@@ -168,9 +166,36 @@ void supervisor_state::announce(std::size_t index) {
 void supervisor_state::retry_replicas(instant now) {
   for (std::size_t i = 0; i < replicas_.size(); ++i) {
     const auto due = replicas_[i].course.look(now, parts_.longest_start);
-    if (due == replica_course::due::next_life) start_replica(i);
+    if (due == replica_course::due::next_life && !gives_seat_to_spare(i)) start_replica(i);
     if (due == replica_course::due::failure) fail_replica(i, "a stage took too long to start");
   }
+}
+
+/// Where lives end again and again at the same seat, a spare takes it. The worker that had it begins anew and becomes a
+/// spare in its turn. Where two neighbours lose each other it is now the one, now the other.
+bool supervisor_state::gives_seat_to_spare(std::size_t index) {
+  constexpr int patience = 2;
+  const replica_record& replica = replicas_[index];
+  const int failures = replica.course.failures();
+  if (!replica.failed || failures < patience) return false;
+  const auto [stage, rank, lost_next] = *replica.failed;
+  if (!lost_next) return replaces_worker(index, stage, rank);
+  const std::uint32_t first = failures % 2 == 0 ? stage : stage + 1, second = failures % 2 == 0 ? stage + 1 : stage;
+  return replaces_worker(index, first, rank) || replaces_worker(index, second, rank);
+}
+
+/// Returns false where nobody can take its place. The head's own worker goes with the head alone.
+bool supervisor_state::replaces_worker(std::size_t index, std::size_t stage, std::size_t rank) {
+  const auto& stages = placement_->replicas[index].stages;
+  if (stage >= stages.size() || rank >= stages[stage].workers.size()) return false;  // a worker has said them
+  const std::string name = stages[stage].workers[rank];
+  const auto found = workers_.find(name);
+  if (found == workers_.end() || found->second.link == no_link) return false;
+  const placement_change after = repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted);
+  if (after.effect != placement_change::kind::fills_stage || after.replica != index) return false;
+  members_.give_up(found->second.incarnation, clock_.now());
+  lose(name, "its stage fails again and again, and a spare takes its place", life_end::planned);
+  return true;
 }
 
 bool supervisor_state::other_runs(std::size_t index) const {

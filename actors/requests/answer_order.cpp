@@ -4,12 +4,21 @@
 #include <iterator>
 
 #include "base/field_error.hpp"
+#include "base/sha256.hpp"
 
 namespace troupe {
 namespace {
 
 tenant_id tenant_of(const std::string& owner) {
   return tenant_id(owner.empty() ? 0 : std::hash<std::string>()(owner));
+}
+
+/// What is found in the prefix cache tells whether somebody has sent the same text: so a tenant finds its own prompts
+/// alone, and of these the ones with its request's salt. Nobody can make up a name with the salt of another.
+std::uint64_t salt_of(const std::string& owner, const std::string& salt) {
+  if (owner.empty() && salt.empty()) return 0;
+  const std::string digits = sha256().add_field(owner).add_field(salt).finish();
+  return std::stoull(digits.substr(0, 16), nullptr, 16);
 }
 
 constexpr std::int64_t most_told = 500'000, most_told_in_streams = 10'000;
@@ -87,6 +96,7 @@ std::vector<begin_request> requests_of(const answer_order& order, answer_format&
   check_copied(order);
   std::vector<begin_request> requests;
   const auto version = std::make_shared<std::optional<adapter_version>>();
+  const std::uint64_t salt = salt_of(order.owner, order.cache_salt);
   for (const prompt_input& prompt : order.prompts) {
     sampling_params sampling = order.sampling;
     sampling.seed += requests.size() * 0x9e3779b97f4a7c15u;  // each prompt has a seed of its own
@@ -96,6 +106,7 @@ std::vector<begin_request> requests_of(const answer_order& order, answer_format&
     request.engine = prompts.prepare(prompt, sampling, order.n, order.priority);
     request.engine.sequence.tenant = tenant_of(order.owner);
     request.engine.sequence.weight = order.weight;
+    request.engine.sequence.cache_salt = salt;
     request.adapter = order.adapter;
     request.skip_special = order.skip_special;
     request.keep_stop = order.keep_stop;

@@ -28,6 +28,7 @@ struct answer_order {
   std::string form_field;                       ///< the request's field that states the answer's form, for errors
   request_priority priority = request_priority::interactive;
   std::string owner;         ///< of the key that it came with, a tenant; empty without keys
+  std::string cache_salt;    ///< as the client gave it: who knows no better finds nothing of its prompts cached
   std::uint64_t weight = 1;  ///< of the owner's share
 };
 

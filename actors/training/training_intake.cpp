@@ -49,7 +49,8 @@ void training_intake::make_room(const std::string& job) {
   remove_abandoned();
   const std::size_t open = entries_of(options_.folder).size();
   if (open >= most_open)
-    refuse("{} jobs for trainers are being sent or not over: cancel some, or come back later", open);
+    throw full_error(
+        fmt::format("{} jobs for trainers are being sent or not over: cancel some, or come back later", open));
   make_folder(folder_of(job));
 }
 

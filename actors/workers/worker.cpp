@@ -35,7 +35,7 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
       [this](forget_life) { forget(); },
       [this](const link_lost& lost) {
         if (lost.link == next_ && next_ != no_link)
-          fail(fmt::format("the link to the next stage closed: {}", lost.end.why));
+          fail(fmt::format("the link to the next stage closed: {}", lost.end.why), true);
       },
       [this](stop_now) {
         forget();
@@ -126,9 +126,9 @@ void worker_state::forget() {
   tell(parts_.fetcher, forget_life{});
 }
 
-void worker_state::fail(const std::string& error) {
+void worker_state::fail(const std::string& error, bool lost_next) {
   if (!role_) return;
-  tell(parts_.head, stage_failed{role_->life, role_->stage, error});
+  tell(parts_.head, stage_failed{role_->life, role_->stage, role_->tensor_rank, lost_next, error});
   forget();
 }
 
@@ -231,11 +231,7 @@ void worker_state::take_adapter(const adapter_ready& ready) {
   if (ready.adapter)
     error = fault_of([&] { stage_->add_adapter(ready.order.version, ready.adapter); },
                      "no memory for the adapter: lower adapters.memory");
-  tell(parts_.head, adapter_loaded{.life = role_->life,
-                                   .stage = role_->stage,
-                                   .tensor_rank = role_->tensor_rank,
-                                   .version = ready.order.version,
-                                   .error = error});
+  tell(parts_.head, adapter_loaded{.life = role_->life, .version = ready.order.version, .error = error});
 }
 
 void worker_state::drop(const drop_adapter& order) {

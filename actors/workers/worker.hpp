@@ -70,7 +70,7 @@ class worker_state {
   void run_front();
   void run_order(const run_step& order);
   void fill(float* hidden, step_id step, std::size_t size);
-  void fail(const std::string& error);
+  void fail(const std::string& error, bool lost_next = false);
   /// Runs `work`. Returns what went wrong; empty if nothing did.
   template <class Work>
   std::string fault_of(Work work, const std::string& no_memory);

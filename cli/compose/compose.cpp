@@ -40,20 +40,16 @@ bool await_threads(caf::actor_system& system, std::size_t threads_of_caf) {
   return system.detached_actors() <= threads_of_caf;
 }
 
-/// ZeroMQ and CAF end the process without a word where they are refused a thread.
-void check_threads() {
-  constexpr int most = 20;  // of a node, beside those that compute
-  const thread_pool tried(most);
-}
-
 node_site checked_site(const cluster_config& config, const std::string& name) {
-  check_threads();
   const node_config* known = config.find(name);
   if (known && known->is_head()) {
     check_http_is_free(config);
     return_large_blocks();  // requests' bodies; workers instead have use for a step's blocks in the next one
   }
-  return make_site(config, name);
+  node_site site = make_site(config, name);
+  constexpr int beside_compute = 20;  // of actors and links
+  require_threads(beside_compute + site.threads);
+  return site;
 }
 
 }  // namespace

@@ -134,8 +134,11 @@ void head_node::serve_http(const served_model& served) {
                                                            .state_dir = config.state_dir,
                                                            .log = say,
                                                            .log_bodies = config.log_prompts,
-                                                           .origins = config.http_origins});
+                                                           .origins = config.http_origins,
+                                                           .need_keys = config.need_keys});
   say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
+  if (http_->is_open_to_others())
+    warn("whoever reaches this address may use it: make a key (troupe keys add), or set cluster.need_keys");
 }
 
 void head_node::listen_to_nodes() {

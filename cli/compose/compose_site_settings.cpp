@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 
 #include "base/blocks.hpp"
@@ -83,6 +84,7 @@ bus::options bus_options_of(const node_site& site) {
   bus::options options;
   options.listen = site.node.listen;
   options.insecure = site.config.insecure;
+  options.forget_after = std::max(options.forget_after, std::chrono::milliseconds(site.config.lost_after_ms));
   if (site.config.keys) options.keys = keys_of(site.config);
   if (options.keys && !site.node.is_head()) options.keys->clients.clear();
   if (!site.model) return options;

@@ -104,6 +104,7 @@ struct cluster_config {
   std::string listen = default_endpoint;      ///< of the head: nodes and clients connect here
   std::string http = "127.0.0.1:8000";        ///< empty: none
   std::vector<std::string> http_origins;      ///< of web pages that may ask, too
+  bool need_keys = false;                     ///< also while there are no keys, so that nobody is let in
   std::filesystem::path state_dir;            ///< journal, logs, pid file
   std::optional<std::filesystem::path> keys;  ///< folder of CURVE keys
   bool insecure = false;

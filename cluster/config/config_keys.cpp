@@ -26,6 +26,7 @@ constexpr key_of<cluster> cluster_keys[] = {
     {"listen", [](cluster& c, const config_value& v) { c.listen = v.endpoint(); }},
     {"http", [](cluster& c, const config_value& v) { c.http = v.http_place(); }},
     {"http_origins", [](cluster& c, const config_value& v) { c.http_origins = v.origins(); }},
+    {"need_keys", [](cluster& c, const config_value& v) { c.need_keys = v.truth(); }},
     {"state_dir", [](cluster& c, const config_value& v) { c.state_dir = v.path(); }},
     {"keys", [](cluster& c, const config_value& v) { c.keys = v.path(); }},
     {"insecure", [](cluster& c, const config_value& v) { c.insecure = v.truth(); }},

@@ -6,6 +6,10 @@
 #include <array>
 #include <chrono>
 
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/journal/journal_database.hpp"
@@ -38,9 +42,16 @@ void check_before_opening(const journal::options& chosen) {
   detail::check_is_first(chosen.file, chosen.beside);
 }
 
+/// Whatever the folder lets others do: prompts and answers lie in it. SQLite makes its files beside it alike.
+void make_private(const std::filesystem::path& file) {
+  ::close(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+  ::chmod(file.c_str(), 0600);
+}
+
 std::unique_ptr<detail::database> open(const journal::options& chosen) {
   make_folder_of(chosen.file);
   check_before_opening(chosen);
+  make_private(chosen.file);
   try {
     auto db = std::make_unique<detail::database>(chosen.file);
     detail::prepare_schema(*db, chosen.beside);
@@ -143,6 +154,10 @@ result<job_info, journal_error> journal::create_job(const job_spec& spec) {
   if (auto known = find(spec.id)) {
     if (known->spec == spec) return *known;
     return error(reason::conflict, "job {}: exists with another content: take another id", spec.id);
+  }
+  if (open_jobs_of(spec.tenant) >= options_.max_open_jobs) {
+    return error(reason::full, "job {}: {} jobs are not over, as many as one may have: cancel some, or wait", spec.id,
+                 options_.max_open_jobs);
   }
   if (!make_room()) {
     return error(reason::full, "job {}: there are {} jobs, as many as may be, and none is over: cancel some", spec.id,

@@ -70,7 +70,9 @@ class journal {
     std::function<std::int64_t()> wall_seconds = {};    ///< since 1970; empty: the system's clock
     std::function<std::int64_t()> passed_seconds = {};  ///< of a clock that never leaps; empty: a monotonic clock
     std::uint64_t max_lines = 1'000'000;                ///< of one job
-    std::size_t max_jobs = 10'000;  ///< that are kept; the oldest that is over or not sealed goes for a new one
+    /// That are kept. For a new one goes one that is over or not sealed: the oldest of the tenant who has most of them.
+    std::size_t max_jobs = 10'000;
+    std::size_t max_open_jobs = 5'000;                           ///< of one tenant, accepted and not over
     std::function<void(const std::string& id)> on_removed = {};  ///< called when a job was removed
     std::size_t max_line_bytes = 8 << 20;
     std::size_t max_output_bytes = 32 << 20;
@@ -159,6 +161,7 @@ class journal {
                                                std::string_view outcome = {});
   result<job_info, journal_error> hold(std::string_view id, bool on);
   bool make_room();
+  std::size_t open_jobs_of(std::string_view tenant) const;
   void remove_all(const std::vector<std::string>& ids);
   void tell_removed();
 

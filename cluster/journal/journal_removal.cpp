@@ -36,17 +36,27 @@ result<bool, journal_error> journal::remove(std::string_view id) {
   return true;
 }
 
-/// If there are as many jobs as may be, removes the oldest one that is finished or was never sent whole. Returns false
-/// if there is none.
+/// If there are as many jobs as may be, removes one that is finished or was never sent whole: the oldest of the tenant
+/// who has most of them, so that nobody's go for another's. Returns false if there is none.
 bool journal::make_room() {
   const auto count = db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED);
   if (static_cast<std::size_t>(count) < options_.max_jobs) return true;
-  statement query = db_->prepare("SELECT id FROM jobs WHERE (finished > 0 OR state = ?) AND state <> " TROUPE_REMOVED
-                                 " ORDER BY max(created, finished), number LIMIT 1");
+  statement query = db_->prepare(
+      "WITH idle AS (SELECT * FROM jobs WHERE (finished > 0 OR state = ?) AND state <> " TROUPE_REMOVED
+      ") SELECT id FROM idle WHERE tenant = (SELECT tenant FROM idle GROUP BY tenant ORDER BY count(*) DESC LIMIT 1)"
+      " ORDER BY max(created, finished), number LIMIT 1");
   query << code_of(job_state::receiving);
   const auto oldest = texts_of(query);
   remove_all(oldest);
   return !oldest.empty();
+}
+
+std::size_t journal::open_jobs_of(std::string_view tenant) const {
+  statement query = db_->prepare(
+      "SELECT count(*) FROM jobs WHERE tenant = ? AND finished = 0 AND state NOT IN (?, " TROUPE_REMOVED ")");
+  query << tenant << code_of(job_state::receiving);
+  query.step();
+  return query.count(0);
 }
 
 std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {

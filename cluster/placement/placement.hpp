@@ -116,9 +116,9 @@ struct placement_change {
   std::size_t replica = 0;
 };
 
-/// A worker joins, or comes back: it fills a vacancy, or makes a new replica, alone or with the spares (unless there
-/// are as many as were asked for), or becomes a spare. `offers`: of all workers. Those that are missing do not count in
-/// shared memory.
+/// A worker joins, or comes back: it completes a replica, or makes a new one, alone or with the spares (unless there
+/// are as many as were asked for), or fills one vacancy of several, or becomes a spare. `offers`: of all workers. Those
+/// that are missing do not count in shared memory.
 placement_change extend(const placement& current, const std::string& joining, const std::vector<worker_offer>& offers,
                         const model_shape& model, const placement_request& request);
 

@@ -195,16 +195,18 @@ placement_change extend(const placement& current, const std::string& joining, co
   const demands wanted{offers, request, {model, request.tensor}};
   const worker_offer* its = offer_of(joining, wanted);
   if (its == nullptr || find_worker(current, joining)) return change;
-  if (auto filled = fill_vacancy(current, *its, wanted)) {
-    if (filled->after.replicas[filled->replica].is_complete()) return *filled;
-    return complete_one(filled->after, wanted).value_or(*filled);
-  }
+  const auto filled = fill_vacancy(current, *its, wanted);
+  if (filled && filled->after.replicas[filled->replica].is_complete()) return *filled;
+  if (filled)
+    if (auto completed = complete_one(filled->after, wanted)) return *completed;
   std::erase(change.after.spares, joining);
   change.after.spares.push_back(joining);
-  if (request.replicas != 0 && current.replicas.size() >= static_cast<std::size_t>(request.replicas)) return change;
-  if (auto after = make_replica(change.after, *its, numbers_by_hand(current), wanted))
-    change = {std::move(*after), kind::new_replica, current.replicas.size()};
-  return change;
+  const bool may_be_more =
+      request.replicas == 0 || current.replicas.size() < static_cast<std::size_t>(request.replicas);
+  if (may_be_more)
+    if (auto after = make_replica(change.after, *its, numbers_by_hand(current), wanted))
+      return {std::move(*after), kind::new_replica, current.replicas.size()};
+  return filled.value_or(change);
 }
 
 placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& offers,

@@ -79,8 +79,8 @@ TEST(wire_version, is_another_one_for_other_messages) {
              drop_adapter, want_piece, adapter_piece, prepare_adapter, adapter_prepared, train_job, stop_training,
              set_training_share, training_progress, training_ended, want_training_piece, training_piece, keep_jobs,
              client_request, client_cancel, client_text, client_refused, client_command, command_answer>();
-  const std::pair expected(std::uint16_t{8},
-                           std::string("ba6be747eded480e848e7b311d378ac2a5c56327e736d52a083de3fcaadcc27a"));
+  const std::pair expected(std::uint16_t{9},
+                           std::string("99c295e98a797c522303169422d594477e82eabe9139bcebf34742df6deef885"));
   EXPECT_EQ(std::pair(frame_header::right_version, sha256().add(all).finish()), expected)
       << "raise frame_header::right_version and say both here; the messages are now\n"
       << all;

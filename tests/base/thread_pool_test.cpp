@@ -97,22 +97,34 @@ TEST(thread_pool, throws_what_a_task_threw_when_no_task_runs_any_more) {
   }
 }
 
-/// Ends the process: with 3 where the text of a refusal went to standard error.
-[[noreturn]] void ask_for_threads(int count, rlim_t address_space) {
-  const rlimit tight{address_space, address_space};
+/// With room for the stacks of some hundred threads, ends the process: with 2 where `work` refuses, with 1 where it
+/// fails, as the program does; the text goes to standard error.
+template <class Work>
+[[noreturn]] void end_by(Work work) {
+  constexpr rlimit tight{rlim_t{4} << 30, rlim_t{4} << 30};
   ::setrlimit(RLIMIT_AS, &tight);
   try {
-    const thread_pool pool(count);
+    work();
   } catch (const input_error& error) {
     std::fputs(error.what(), stderr);
-    std::_Exit(3);
+    std::_Exit(2);
+  } catch (const std::runtime_error& error) {
+    std::fputs(error.what(), stderr);
+    std::_Exit(1);
   }
   std::_Exit(0);
 }
 
 TEST(thread_pool, refuses_more_threads_than_the_system_gives) {
   if (sanitized) GTEST_SKIP() << "a sanitizer needs its address space";
-  EXPECT_EXIT(ask_for_threads(2000, rlim_t{4} << 30), testing::ExitedWithCode(3), "2000 threads: .* ask for fewer");
+  EXPECT_EXIT(end_by([] { const thread_pool pool(2000); }), testing::ExitedWithCode(2),
+              "2000 threads: .* ask for fewer");
+}
+
+TEST(required_threads, are_missing_for_a_while_perhaps_so_that_nothing_is_refused) {
+  if (sanitized) GTEST_SKIP() << "a sanitizer needs its address space";
+  EXPECT_EXIT(end_by([] { require_threads(20); }), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(end_by([] { require_threads(2000); }), testing::ExitedWithCode(1), "fewer than 2000 threads: raise");
 }
 
 TEST(thread_pool, starts_and_ends_without_work) {

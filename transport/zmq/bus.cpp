@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/host_port.hpp"
 #include "base/random_hex.hpp"
+#include "base/thread_pool.hpp"
 #include "transport/zmq/bus_impl.hpp"
 #include "transport/zmq/endpoint.hpp"
 
@@ -72,6 +73,7 @@ bool bus::is_client(link_id link) const {
 bus::impl::impl(options chosen, events handlers)
     : options_(std::move(chosen)), handlers_(std::move(handlers)), instance_{random_number(), random_number()} {
   check_options(options_);
+  require_threads(3);  // ZeroMQ's two and one of our own
   zmq_ctx_set(context_.handle(), ZMQ_MAX_SOCKETS, 16384);
   if (!options_.listen.empty()) listen();
   if (!epoll_.is_open()) refuse("no more files can be opened: raise the limit (ulimit -n)");

@@ -141,8 +141,8 @@ void revoke_api_key(const fs::path& file, const std::string& name) {
   write_keys_file(file, keys);
 }
 
-api_key_ring::api_key_ring(fs::path file, duration between_looks)
-    : file_(std::move(file)), between_looks_(between_looks) {
+api_key_ring::api_key_ring(fs::path file, bool are_needed, duration between_looks)
+    : file_(std::move(file)), are_needed_(are_needed), between_looks_(between_looks) {
   keys_ = read_api_keys(file_);
   looked_ = clock_.now();
 }
@@ -150,7 +150,7 @@ api_key_ring::api_key_ring(fs::path file, duration between_looks)
 bool api_key_ring::is_open() {
   const std::lock_guard lock(mutex_);
   look_again();
-  return !keys_ && !is_broken_;
+  return !keys_ && !is_broken_ && !are_needed_;
 }
 
 std::optional<api_key> api_key_ring::find(std::string_view key) {

@@ -40,9 +40,10 @@ void revoke_api_key(const std::filesystem::path& file, const std::string& name);
 /// The keys that a server accepts: looks from time to time whether the file has changed. Thread-safe.
 class api_key_ring {
  public:
-  explicit api_key_ring(std::filesystem::path file, duration between_looks = std::chrono::seconds(1));
+  explicit api_key_ring(std::filesystem::path file, bool are_needed = false,
+                        duration between_looks = std::chrono::seconds(1));
 
-  /// Without a file, whoever reaches the server may use it.
+  /// Without a file, whoever reaches the server may use it, unless keys are needed.
   bool is_open();
   /// The valid key with this text, if there is one.
   std::optional<api_key> find(std::string_view key);
@@ -51,6 +52,7 @@ class api_key_ring {
   void look_again();
 
   std::filesystem::path file_;
+  bool are_needed_;
   duration between_looks_;
   std::mutex mutex_;
   std::optional<std::vector<api_key>> keys_;

@@ -194,6 +194,7 @@ answer_order read_order(const request_fields& from, const served_model& served) 
   order.skip_special = from.boolean("skip_special_tokens").value_or(true);
   order.token_ids = from.boolean("return_token_ids").value_or(false);
   order.keep_stop = from.boolean("include_stop_str_in_output").value_or(false);
+  order.cache_salt = from.text("cache_salt").value_or("");
   read_stream(from, order);
   read_prompt_logprobs(from, order);
   return order;

@@ -163,7 +163,7 @@ void batch_scheduler::forget_stored(life_end why) {
   for (const flying_step& step : flying_)
     for (const flying_row& row : step.rows) {
       if (row.sequence->landed()) continue;  // a step ahead of the one where it was lost
-      if (why == life_end::loss) suspects_.note_loss(*row.sequence, row.from, row.to);
+      if (why != life_end::planned) suspects_.note_loss(*row.sequence, row.from, row.to);
       take_back(row);
     }
   flying_.clear();

@@ -71,6 +71,7 @@ batch_scheduler::sequence_state& batch_scheduler::add_leader(sequence_request re
   sequence_state& leader = add();
   leader.priority = request.priority;
   leader.adapter = request.adapter;
+  leader.cache_salt = request.cache_salt;
   leader.limit = limit_of(request, options_.context);
   leader.prompt_tokens = request.prompt.size();
   leader.tokens = std::move(request.prompt);
@@ -85,6 +86,7 @@ batch_scheduler::sequence_state& batch_scheduler::add_follower(sequence_state& l
   sequence_state& follower = add();
   follower.priority = leader.priority;
   follower.adapter = leader.adapter;
+  follower.cache_salt = leader.cache_salt;
   follower.limit = leader.limit;
   follower.prompt_tokens = leader.prompt_tokens;
   follower.every_prompt_row = leader.every_prompt_row;

@@ -31,9 +31,11 @@ constexpr content_hash mixed(content_hash state, std::uint64_t word) {
 
 }  // namespace detail
 
-/// Before the first token.
-constexpr content_hash hash_of_start(model_id model, adapter_version adapter) {
-  return detail::mixed(detail::mixed({0x243f6a8885a308d3ULL, 0x13198a2e03707344ULL}, model.value), adapter.value);
+/// Before the first token. `salt`: of those who share what is cached.
+constexpr content_hash hash_of_start(model_id model, adapter_version adapter, std::uint64_t salt = 0) {
+  const content_hash start =
+      detail::mixed(detail::mixed({0x243f6a8885a308d3ULL, 0x13198a2e03707344ULL}, model.value), adapter.value);
+  return salt == 0 ? start : detail::mixed(start, salt);
 }
 
 /// Of the block that holds `tokens` and follows what `before` names.

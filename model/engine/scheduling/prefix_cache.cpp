@@ -12,8 +12,8 @@ prefix_cache::prefix_cache(block_pool& pool, model_id model)
       entries_(static_cast<std::size_t>(pool.total())),
       table_(std::bit_ceil(static_cast<std::size_t>(pool.total()) * 2), no_block) {}
 
-prefix_place prefix_cache::start_of(adapter_version adapter) const {
-  return {adapter, no_block, hash_of_start(model_, adapter)};
+prefix_place prefix_cache::start_of(adapter_version adapter, std::uint64_t salt) const {
+  return {adapter, salt, no_block, hash_of_start(model_, adapter, salt)};
 }
 
 block_id prefix_cache::find(const prefix_place& place, std::span<const token_id, block_tokens> tokens,
@@ -21,7 +21,7 @@ block_id prefix_cache::find(const prefix_place& place, std::span<const token_id,
   const block_id block = table_[slot_of(hash)];
   if (block == no_block) return no_block;
   const entry& found = at(block);
-  const bool same = found.before == place.last && found.adapter == place.adapter &&
+  const bool same = found.before == place.last && found.adapter == place.adapter && found.salt == place.salt &&
                     std::equal(tokens.begin(), tokens.end(), found.tokens.begin());
   return same ? block : no_block;
 }
@@ -88,6 +88,7 @@ void prefix_cache::insert(const prefix_place& place, std::span<const token_id, b
   entry& published = at(block);
   published.hash = hash;
   published.adapter = place.adapter;
+  published.salt = place.salt;
   published.before = place.last;
   published.followers = 0;
   std::copy(tokens.begin(), tokens.end(), published.tokens.begin());

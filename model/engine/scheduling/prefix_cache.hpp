@@ -23,6 +23,7 @@ namespace troupe {
 /// Where in a tree of prefixes a sequence stands: behind `last`, whose content has the name `hash`.
 struct prefix_place {
   adapter_version adapter;
+  std::uint64_t salt = 0;
   block_id last = no_block;
   content_hash hash;
 };
@@ -32,8 +33,8 @@ class prefix_cache {
   /// From now on blocks of `pool` are given out here; the pool must live longer.
   prefix_cache(block_pool& pool, model_id model);
 
-  /// Before the first token of any sequence with this adapter.
-  prefix_place start_of(adapter_version adapter) const;
+  /// Before the first token of any sequence with this adapter and salt. Others share nothing with it.
+  prefix_place start_of(adapter_version adapter, std::uint64_t salt = 0) const;
 
   /// The cached block that goes on from `place` with these tokens, or no_block. Does not hold it.
   block_id find(const prefix_place& place, std::span<const token_id, block_tokens> tokens, content_hash hash) const;
@@ -68,6 +69,7 @@ class prefix_cache {
   struct entry {
     content_hash hash;
     adapter_version adapter;
+    std::uint64_t salt = 0;
     block_id before = no_block;
     std::int32_t followers = 0;                      ///< cached blocks whose `before` is this one
     block_id older = no_block, newer = no_block;     ///< neighbours among the idle

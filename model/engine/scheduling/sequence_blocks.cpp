@@ -8,7 +8,7 @@ namespace troupe::detail {
 void sequence_blocks::begin(sequence_state& sequence) const {
   assert(sequence.blocks.empty());
   sequence.computed = sequence.published = sequence.known_blocks = 0;
-  sequence.place = cache_.start_of(sequence.adapter);
+  sequence.place = cache_.start_of(sequence.adapter, sequence.cache_salt);
   sequence.publishing = true;
 }
 

@@ -13,8 +13,9 @@ constexpr std::int64_t most_weight = 1000;  ///< of a tenant
 
 /// Why stages forget what they stored.
 enum class life_end : std::uint8_t {
-  loss,    ///< perhaps a step's own doing
-  planned  ///< nobody's: a worker leaves, or is sent away
+  loss,       ///< perhaps a step's own doing
+  lost_link,  ///< the same, and it is known that two stages lost each other
+  planned     ///< nobody's: a worker leaves, or is sent away
 };
 
 /// How often a replica's stages lost what they stored while this sequence was in the step: perhaps it is the cause.
@@ -32,6 +33,7 @@ struct sequence_request {
   tenant_id tenant;
   std::uint64_t weight = 1;  ///< of the tenant: who has twice the weight is served twice as much
   adapter_version adapter = no_adapter;
+  std::uint64_t cache_salt = 0;  ///< only sequences with the same one find each other's prompts in the prefix cache
   /// Something is read from every row of the prompt (a mean of hidden states, logprobs of the prompt): no row of it is
   /// taken from the prefix cache. After a preemption within the prompt the rows come again from position 0.
   bool every_prompt_row = false;

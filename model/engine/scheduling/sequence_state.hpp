@@ -31,6 +31,7 @@ struct sequence_state {
   sequence_id id;
   request_priority priority = request_priority::interactive;
   adapter_version adapter;
+  std::uint64_t cache_salt = 0;
   adapter_use* use = nullptr;     ///< while waiting or running
   tenant_share* share = nullptr;  ///< until it ends
   std::uint64_t order = 0;        ///< of arrival; a preemption does not change it

@@ -9,7 +9,9 @@ namespace {
 
 class router : public testing::Test {
  protected:
-  router() : actor_(spawn_router(system_, {.most_parked = 2, .patience = std::chrono::milliseconds(1)})) {
+  explicit router(duration longest_pause = std::chrono::minutes(10))
+      : actor_(spawn_router(
+            system_, {.most_parked = 2, .patience = std::chrono::milliseconds(1), .longest_pause = longest_pause})) {
     for (const std::uint32_t id : {0u, 1u}) tell(actor_, replica_added{replica_id(id), replica(id).handle()});
   }
   ~router() override { caf::anon_send_exit(actor_, caf::exit_reason::user_shutdown); }
@@ -255,6 +257,26 @@ TEST_F(router, keeps_what_was_accepted_once_until_a_replica_can_go_on) {
   report(0, true);
   for (const std::uint64_t id : {1u, 2u, 3u}) EXPECT_EQ(next_at(0).id, request_id(id));
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
+}
+
+class router_of_short_pauses : public router {
+ protected:
+  router_of_short_pauses() : router(std::chrono::milliseconds(1)) {}
+};
+
+TEST_F(router_of_short_pauses, refuses_what_was_accepted_where_no_replica_goes_on_for_long) {
+  bring_back(0, {request(1, 5)});
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.request, request_id(1));
+  EXPECT_EQ(refused.cause, refusal_cause::unavailable);
+}
+
+TEST_F(router_of_short_pauses, refuses_an_answer_that_has_begun_whose_adapter_is_loaded_nowhere_for_long) {
+  report(0, true, 0, {pricing});
+  tell(actor_, requests_returned{replica_id(0), {with_pricing(1, 5)}, "the disk is full"});
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.request, request_id(1));
+  EXPECT_NE(refused.error.find("adapter"), std::string::npos) << refused.error;
 }
 
 TEST_F(router, lets_a_new_request_that_reached_a_lost_replica_too_late_wait_no_longer_than_others) {

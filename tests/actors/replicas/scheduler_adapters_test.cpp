@@ -9,11 +9,11 @@ TEST_F(scheduler, has_an_adapter_loaded_on_every_stage_before_a_request_with_it_
   ask(1, "AB", 10, pricing);
   EXPECT_EQ(first_.take<load_adapter>().version, pricing);
   (void)last_.take<load_adapter>();
-  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});
+  tell(actor_, adapter_loaded{life(1), pricing, {}});
   ask(2, "XY");  // others do not wait for it
   const auto without = last_.take<run_step>();
   EXPECT_EQ(without.order.plan.tokens, letters("XY"));
-  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, {}});
+  tell(actor_, adapter_loaded{life(1), pricing, {}});
   const auto with = last_.take<run_step>();
   ASSERT_EQ(with.order.plan.rows.size(), 1u);
   EXPECT_EQ(with.order.plan.rows[0].adapter, pricing);
@@ -26,7 +26,7 @@ TEST_F(scheduler, gives_requests_back_whose_adapter_cannot_be_loaded) {
   ask(2, "XY");
   const auto other = last_.take<run_step>();
   (void)last_.take<load_adapter>();
-  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
+  tell(actor_, adapter_loaded{life(1), pricing, "the disk is full"});
   const auto returned = router_.take<requests_returned>();
   EXPECT_EQ(returned.adapter_fault, "the disk is full");
   ASSERT_EQ(returned.requests.size(), 1u);
@@ -38,7 +38,7 @@ TEST_F(scheduler, gives_requests_back_whose_adapter_cannot_be_loaded) {
   EXPECT_EQ(next_tokens(), letters("Z")) << "others go on";
   while (router_.take<replica_state>().load.unloadable != std::vector{pricing}) {
   }
-  tell(actor_, replica_stopped{});
+  end_life();
   begin_life(2, 64, 1);  // other workers, perhaps
   const auto shown = [this] { return board_->replicas().at(replica_id(3)); };
   ASSERT_TRUE(is_soon([&] { return shown().epoch == epoch_id(2); }));
@@ -55,7 +55,7 @@ TEST_F(scheduler, lets_an_adapter_be_tried_again_after_a_while) {
   begin_life(1);
   ask(1, "AB", 10, pricing);
   (void)last_.take<load_adapter>();
-  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
+  tell(actor_, adapter_loaded{life(1), pricing, "the disk is full"});
   (void)router_.take<requests_returned>();
   while (router_.take<replica_state>().load.unloadable != std::vector{pricing}) {
   }
@@ -68,13 +68,13 @@ TEST_F(scheduler, gives_an_answer_back_with_its_tokens_whose_adapter_cannot_be_l
   begin_life(1);
   ask(1, "AB", 10, pricing);
   (void)last_.take<load_adapter>();
-  for (const std::uint32_t stage : {0u, 1u}) tell(actor_, adapter_loaded{life(1), stage, 0, pricing, {}});
+  for (int worker = 0; worker < 2; ++worker) tell(actor_, adapter_loaded{life(1), pricing, {}});
   tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
   EXPECT_EQ(next_tokens(), letters("C"));
-  tell(actor_, replica_stopped{});
+  end_life();
   begin_life(2);
   (void)last_.take<load_adapter>();
-  tell(actor_, adapter_loaded{life(2), 0, 0, pricing, "the disk is full"});
+  tell(actor_, adapter_loaded{life(2), pricing, "the disk is full"});
   const auto returned = router_.take<requests_returned>();
   ASSERT_EQ(returned.requests.size(), 1u);
   EXPECT_EQ(returned.requests[0].engine.sequence.prompt, letters("ABC"));
@@ -88,19 +88,19 @@ TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) 
   begin_life(1);
   ask(1, "AB", 10, pricing);
   (void)last_.take<load_adapter>();
-  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, "the disk is full"});
+  tell(actor_, adapter_loaded{life(1), pricing, "the disk is full"});
   EXPECT_EQ(router_.take<requests_returned>().requests.at(0).id, request_id(1));
   ask(2, "CD", 10, pricing);
   ask(3, "VW");
   const auto without = last_.take<run_step>();
   EXPECT_EQ(without.order.plan.tokens, letters("VW"));
-  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});  // late
+  tell(actor_, adapter_loaded{life(1), pricing, {}});  // late
   EXPECT_EQ(last_.take<drop_adapter>().version, pricing);
   (void)last_.take<load_adapter>();
-  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});
+  tell(actor_, adapter_loaded{life(1), pricing, {}});
   ask(4, "XY");
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XY"));
-  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, {}});
+  tell(actor_, adapter_loaded{life(1), pricing, {}});
   tell(actor_, outcome_of(without, 'Z'));
   EXPECT_EQ(last_.take<run_step>().order.plan.rows.at(1).adapter, pricing);
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
@@ -123,16 +123,16 @@ TEST_F(scheduler, has_an_adapter_loaded_anew_in_each_life) {
   begin_life(1);
   ask(1, "AB", 10, pricing);
   (void)last_.take<load_adapter>();
-  tell(actor_, adapter_loaded{life(1), 0, 0, pricing, {}});
-  tell(actor_, replica_stopped{});
+  tell(actor_, adapter_loaded{life(1), pricing, {}});
+  end_life();
   begin_life(2);
   (void)last_.take<load_adapter>();
   EXPECT_TRUE(are_shown("", "pricing@1", {}));
-  tell(actor_, adapter_loaded{life(1), 1, 0, pricing, {}});  // of the life before
-  tell(actor_, adapter_loaded{life(2), 0, 0, pricing, {}});
+  tell(actor_, adapter_loaded{life(1), pricing, {}});  // of the life before
+  tell(actor_, adapter_loaded{life(2), pricing, {}});
   ask(2, "XY");
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XY"));
-  tell(actor_, adapter_loaded{life(2), 1, 0, pricing, {}});
+  tell(actor_, adapter_loaded{life(2), pricing, {}});
   EXPECT_EQ(last_.take<run_step>().order.plan.rows.at(0).adapter, pricing);
   EXPECT_TRUE(are_shown("pricing@1", "", {pricing}));
 }
@@ -146,7 +146,7 @@ TEST_F(scheduler, has_an_adapter_dropped_that_leaves_another_no_room) {
   const auto ask_for = [&](std::uint64_t id, adapter_version version) {
     ask(id, "AB", 1, version);
     EXPECT_EQ(last_.take<load_adapter>().version, version);
-    for (const std::uint32_t stage : {0u, 1u}) tell(actor_, adapter_loaded{life(1), stage, 0, version, {}});
+    for (int worker = 0; worker < 2; ++worker) tell(actor_, adapter_loaded{life(1), version, {}});
     tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
   };
   ask_for(1, pricing);

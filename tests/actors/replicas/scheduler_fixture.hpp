@@ -3,6 +3,8 @@
 #include "actors/replicas/scheduler.hpp"
 
 #include <thread>
+#include <utility>
+#include <vector>
 
 #include "actors/wire.hpp"
 #include "tests/actors/support.hpp"
@@ -28,6 +30,12 @@ class scheduler : public testing::Test {
   static replica_life life(std::uint64_t epoch) { return {replica_id(3), epoch_id(epoch)}; }
   void begin_life(std::uint64_t epoch, std::int64_t blocks = 64, int steps_in_flight = 2) {
     tell(actor_, replica_started{life(epoch), {{first_.handle()}, {last_.handle()}}, blocks, steps_in_flight});
+    for (routed_request& request : std::exchange(returned_, {})) tell(actor_, std::move(request));
+  }
+  /// The router's part of it: what comes back goes into the next life.
+  void end_life(life_end why = life_end::loss) {
+    tell(actor_, replica_stopped{why});
+    returned_ = router_.take<requests_returned>().requests;
   }
   adapter_version publish_pricing() {
     const adapter_version pricing(5);
@@ -70,6 +78,7 @@ class scheduler : public testing::Test {
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   duration unloadable_for_ = std::chrono::minutes(10);
   scheduler_actor actor_;
+  std::vector<routed_request> returned_;
 };
 
 }  // namespace troupe::test

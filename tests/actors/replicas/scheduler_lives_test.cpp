@@ -7,7 +7,7 @@ TEST_F(scheduler, hears_nothing_of_an_earlier_life) {
   begin_life(1);
   ask(1, "AB");
   const auto old = last_.take<run_step>();
-  tell(actor_, replica_stopped{});
+  end_life();
   begin_life(2);
   const auto again = last_.take<run_step>();
   EXPECT_EQ(again.life, life(2));
@@ -25,7 +25,7 @@ TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
   tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
   EXPECT_EQ(next_tokens(), letters("C"));
   (void)last_.take<run_step>();  // never answered
-  tell(actor_, replica_stopped{});
+  end_life();
   while (board_->replicas().at(replica_id(3)).meter.resumed != 1) (void)router_.take<replica_state>();
   std::string text = "ABC";
   for (const auto& [epoch, blocks] : {std::pair{2, 64}, {3, 32}}) {  // storage of the same size, and of another
@@ -39,7 +39,7 @@ TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
     EXPECT_EQ(next_tokens(), letters("D"));
     text += 'D';
     (void)last_.take<run_step>();
-    tell(actor_, replica_stopped{});
+    end_life();
   }
   begin_life(4, 32);
   tell(actor_, outcome_of(last_.take<run_step>(), 'E'));
@@ -55,21 +55,26 @@ TEST_F(scheduler, refuses_a_request_that_ends_every_life_and_nobody_who_was_besi
     return order;
   };
   begin_life(++epoch, 64, 1);
+  ask(9, "YZ", 1);
+  const auto before = last_.take<run_step>();
   ask(1, "AB");
-  (void)last_.take<run_step>();
   ask(2, "CD");
-  tell(actor_, replica_stopped{});
-  (void)live("ABCD");
-  tell(actor_, replica_stopped{});
+  tell(actor_, outcome_of(before, 'X'));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("ABCD"));
+  EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(9));
+  EXPECT_EQ(next_tokens(), letters("X"));
+  end_life();
+  (void)live("AB");
+  end_life();
   (void)live("AB");
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
-  tell(actor_, replica_stopped{});
+  end_life();
   const auto refused = sink_.take<request_refused>();
   EXPECT_EQ(refused.request, request_id(1));
   EXPECT_EQ(refused.cause, refusal_cause::bad_input) << "each further try would end three more lives";
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
   (void)live("CD");
-  tell(actor_, replica_stopped{});
+  end_life();
   tell(actor_, outcome_of(live("CD"), 'E'));
   EXPECT_EQ(next_tokens(), letters("E"));
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
@@ -79,8 +84,23 @@ TEST_F(scheduler, says_with_how_many_lives_the_requests_ended_that_it_gives_back
   begin_life(1);
   ask(1, "AB");
   (void)last_.take<run_step>();
-  tell(actor_, replica_stopped{true});
-  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.sequence.lost.lives, 1);
+  end_life();
+  EXPECT_EQ(returned_.at(0).engine.sequence.lost.lives, 1);
+}
+
+TEST_F(scheduler, asks_for_patience_where_nodes_lose_each_other_in_every_life_of_a_request) {
+  begin_life(1);
+  ask(1, "AB");
+  for (std::uint64_t epoch = 2; epoch < 4; ++epoch) {
+    (void)last_.take<run_step>();
+    end_life(life_end::lost_link);
+    begin_life(epoch);
+  }
+  (void)last_.take<run_step>();
+  end_life(life_end::lost_link);
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_EQ(refused.cause, refusal_cause::unavailable);
+  EXPECT_NE(refused.error.find("see to the network"), std::string::npos) << refused.error;
 }
 
 TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
@@ -88,12 +108,12 @@ TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
   ask(1, "AB");
   for (std::uint64_t epoch = 2; epoch < 6; ++epoch) {
     EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
-    tell(actor_, replica_stopped{false, life_end::planned});
+    end_life(life_end::planned);
     begin_life(epoch);
   }
   (void)last_.take<run_step>();
-  tell(actor_, replica_stopped{true, life_end::planned});
-  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).engine.sequence.lost.lives, 0);
+  end_life(life_end::planned);
+  EXPECT_EQ(returned_.at(0).engine.sequence.lost.lives, 0);
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
@@ -102,10 +122,9 @@ TEST_F(scheduler, gives_its_requests_back_with_their_tokens_where_another_replic
   ask(1, "AB", 10);
   tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
   (void)next_tokens();
-  tell(actor_, replica_stopped{true});
-  const auto returned = router_.take<requests_returned>();
-  ASSERT_EQ(returned.requests.size(), 1u);
-  const engine_request& rest = returned.requests[0].engine;
+  end_life();
+  ASSERT_EQ(returned_.size(), 1u);
+  const engine_request& rest = returned_[0].engine;
   EXPECT_EQ(rest.sequence.prompt, letters("ABC"));
   EXPECT_EQ(rest.resumed, 1u);
   EXPECT_EQ(rest.sequence.max_tokens, 9);
@@ -126,9 +145,9 @@ TEST_F(scheduler, refuses_nobody_whom_it_had_accepted_when_its_storage_changes) 
     (void)last_.take<run_step>();
   }
   ask(3, "EF");  // waits
-  tell(actor_, replica_stopped{});
+  end_life();
   begin_life(2, 32, 1);
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("ABCD"));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
   ask(4, "GH", 10, no_adapter, 2);  // new
   const auto refused = sink_.take<request_refused>();
   EXPECT_EQ(refused.request, request_id(4));

@@ -119,7 +119,7 @@ TEST_F(scheduler, tells_once_how_an_answer_began_and_never_of_one_that_began_els
   tell(actor_, cancel_request{request_id(1)});
   ask(2, "XY");
   (void)last_.take<run_step>();  // with the one that was cancelled
-  tell(actor_, replica_stopped{});
+  end_life();
   begin_life(2, 64, 1);
   for (const bool is_first : {true, false}) {
     tell(actor_, outcome_of(last_.take<run_step>(), 'Z'));
@@ -194,24 +194,11 @@ TEST_F(scheduler, reports_its_load) {
   EXPECT_EQ(busy.free_blocks, 63u);
   for (const std::uint64_t id : {2u, 1u}) tell(actor_, cancel_request{request_id(id)});
   (void)wait_until([](const replica_load& load) { return load.waiting == 0; });
-  tell(actor_, replica_stopped{});
+  end_life();
   begin_life(2, 32, 1);
   const auto idle = wait_until([](const replica_load& load) { return load.blocks == 32; });
   EXPECT_EQ(idle.free_blocks, 32u);
   EXPECT_EQ(idle.running, 0u);
-}
-
-/// The router takes what it sent behind these for what has not come yet.
-TEST_F(scheduler, counts_a_request_once_that_it_received_however_often_its_storage_changes) {
-  begin_life(1);
-  for (const std::uint64_t id : {1u, 2u}) ask(id, "AB");
-  tell(actor_, replica_stopped{});
-  begin_life(2, 32);
-  for (;;)
-    if (const replica_load load = router_.take<replica_state>().load; load.blocks == 32) {
-      EXPECT_EQ(load.received, 2u);
-      break;
-    }
 }
 
 /// A step may take longer than the time between two reports.
@@ -231,12 +218,12 @@ TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
   ask(2, "CD");
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
   EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("CD"));
-  tell(actor_, replica_stopped{});
+  end_life();
   begin_life(2, 64, 1);  // the stages share processors now
-  const auto both = last_.take<run_step>();
-  EXPECT_EQ(both.order.plan.tokens, letters("ABCD"));
-  tell(actor_, outcome_of(both, 'X'));
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XX"));
+  const auto first = last_.take<run_step>();
+  EXPECT_EQ(first.order.plan.tokens, letters("AB"));
+  tell(actor_, outcome_of(first, 'X'));
+  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XCD"));
   EXPECT_EQ(last_.count<run_step>(), 0u);
 }
 
@@ -355,8 +342,8 @@ TEST_F(scheduler, says_that_a_request_ended_when_it_is_cancelled) {
   (void)last_.take<run_step>();
   tell(actor_, cancel_request{request_id(1)});
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(1));
-  tell(actor_, replica_stopped{true});
-  EXPECT_TRUE(router_.take<requests_returned>().requests.empty());
+  end_life();
+  EXPECT_TRUE(returned_.empty());
 }
 
 }  // namespace

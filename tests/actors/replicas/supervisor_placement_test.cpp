@@ -99,6 +99,52 @@ TEST_F(supervisor_told_of_steps, has_so_many_in_flight_whatever_the_stages) {
   EXPECT_LT(first.order.plan.id, second.order.plan.id);
 }
 
+class supervisor_of_two_stages : public supervisor {
+ protected:
+  supervisor_of_two_stages()
+      : supervisor({}, [](supervisor_parts& parts) {
+          parts.wanted.replicas = 1;
+          parts.wanted.stages = 2;
+        }) {
+    join("w1", 11);
+    first_ = worker_.take<start_stage>().life;
+    join("spare", 12);
+  }
+
+  /// Who has the layers, in the order of stages.
+  std::string workers() const {
+    std::string names;
+    const json stages = json::parse(board_->read("replicas"))[0]["stages"];
+    for (const json& stage : stages) names += stage["workers"][0].get<std::string>() + " ";
+    return names;
+  }
+  /// Ends life after life at the stage of w1, or between it and its neighbour.
+  void fail_twice(bool lost_next) {
+    const std::uint32_t stage = workers().starts_with("w1") ? 0 : 1;
+    const auto fail = [&](const replica_life& life) {
+      tell(actor_, stage_failed{life, lost_next ? 0 : stage, 0, lost_next, "a test"});
+    };
+    fail(first_);
+    fail(worker_.take<start_stage>().life);
+  }
+
+  replica_life first_;
+};
+
+TEST_F(supervisor_of_two_stages, gives_a_seat_where_lives_end_again_and_again_to_a_spare) {
+  ASSERT_TRUE(comes_to_say("\"w1\"", true));
+  fail_twice(false);
+  EXPECT_TRUE(comes_to_say("\"spare\"", true));
+  EXPECT_EQ(workers(), "head spare ");
+}
+
+TEST_F(supervisor_of_two_stages, gives_the_seat_of_one_of_two_that_lose_each_other_to_a_spare) {
+  ASSERT_TRUE(comes_to_say("\"w1\"", true));
+  fail_twice(true);
+  EXPECT_TRUE(comes_to_say("\"spare\"", true));
+  EXPECT_EQ(workers(), "head spare ") << "the head's own worker goes with the head alone";
+}
+
 TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {
   started(worker_.take<start_stage>().life);
   (void)next_replica();

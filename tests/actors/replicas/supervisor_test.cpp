@@ -10,7 +10,7 @@ TEST_F(supervisor, shows_what_nodes_say_even_if_it_is_no_text) {
   odd.host = "h\xff";
   tell(actor_, incoming<join_cluster>{link_id(2), 0, {odd}});
   const auto first = worker_.take<start_stage>();
-  tell(actor_, stage_failed{first.life, 0, "/models/\xff: cannot be read"});
+  tell(actor_, stage_failed{first.life, 0, 0, false, "/models/\xff: cannot be read"});
   EXPECT_TRUE(comes_to_say("cannot be read", true));
   EXPECT_NE(board_->read("nodes").find("\"odd\""), std::string::npos);
 }
@@ -66,19 +66,19 @@ TEST_F(supervisor, begins_every_life_under_a_number_of_its_own) {
   started(first.life);
   (void)next_replica();
   wait_until_ready(0, true);
-  tell(actor_, stage_failed{first.life, 0, "a test"});
+  tell(actor_, stage_failed{first.life, 0, 0, false, "a test"});
   wait_until_ready(0, false);
   const auto second = worker_.take<start_stage>();  // after a while
   EXPECT_EQ(second.life, life(0, 2));
   started(first.life);  // of the old life: means nothing
-  tell(actor_, stage_failed{first.life, 0, "late"});
+  tell(actor_, stage_failed{first.life, 0, 0, false, "late"});
   started(second.life);
   wait_until_ready(0, true);
 }
 
 TEST_F(supervisor, takes_no_stage_for_ready_that_was_in_an_earlier_life) {
   const auto first = worker_.take<start_stage>();
-  tell(actor_, stage_failed{first.life, 0, "a test"});
+  tell(actor_, stage_failed{first.life, 0, 0, false, "a test"});
   EXPECT_EQ(worker_.take<start_stage>().life, life(0, 2));
   started(first.life);
   join("w1", 11);
@@ -89,7 +89,7 @@ TEST_F(supervisor, takes_no_stage_for_ready_that_was_in_an_earlier_life) {
 /// Several stages report what one of them has caused.
 TEST_F(supervisor, counts_the_end_of_a_life_once) {
   const auto first = worker_.take<start_stage>();
-  for (const std::uint32_t stage : {0u, 1u}) tell(actor_, stage_failed{first.life, stage, "a test"});
+  for (const std::uint32_t stage : {0u, 1u}) tell(actor_, stage_failed{first.life, stage, 0, false, "a test"});
   tell(actor_, stage_started{first.life, 0, 0, "too late"});
   EXPECT_TRUE(comes_to_say("a test", true));
   EXPECT_EQ(json::parse(board_->read("replicas"))[0]["failures"], 1);
@@ -141,35 +141,25 @@ TEST_F(supervisor, begins_a_new_life_when_the_scheduler_rejects_an_outcome) {
   tell(scheduler, step_done{first.life, {}});
   const auto second = worker_.take<start_stage>();
   EXPECT_EQ(second.life, life(0, 2));
+  wait_until_ready(0, false);
   started(second.life);
-  const auto again = worker_.take<run_step>();  // the request goes on
+  wait_until_ready(0, true);
+  tell(scheduler, router_.take<requests_returned>().requests.at(0));
+  const auto again = worker_.take<run_step>();
   EXPECT_EQ(again.life, second.life);
   EXPECT_EQ(again.order.plan.tokens, order.order.plan.tokens);
 }
 
-TEST_F(supervisor, lets_nobody_wait_for_a_lost_replica_once_another_runs) {
+TEST_F(supervisor, has_the_requests_of_a_lost_replica_go_back_to_the_router_though_no_other_runs) {
   const auto first = worker_.take<start_stage>();
   started(first.life);
-  (void)next_replica();
-  join("w1", 11);
-  const scheduler_actor second = next_replica();
-  started(life(1, 2));
-  wait_until_ready(1, true);
-  ask(second);
-  tell(actor_, stage_failed{first.life, 0, "a test"});
-  wait_until_ready(0, false);
-  leave(11);  // now nobody runs: the request waits
-  wait_until_ready(1, false);
-  EXPECT_EQ(worker_.take<start_stage>().life, life(0, 3));
-  for (auto returned = router_.count<requests_returned>(); returned > 0; --returned)
-    EXPECT_TRUE(router_.take<requests_returned>().requests.empty());
-  started(life(0, 3));
-  for (;;)
-    if (const auto returned = router_.take<requests_returned>(); !returned.requests.empty()) {
-      EXPECT_EQ(returned.from, replica_id(1));
-      EXPECT_EQ(returned.requests.at(0).id, request_id(7));
-      break;
-    }
+  const scheduler_actor scheduler = next_replica();
+  wait_until_ready(0, true);
+  ask(scheduler);
+  tell(actor_, stage_failed{first.life, 0, 0, false, "a test"});
+  const auto returned = router_.take<requests_returned>();
+  EXPECT_EQ(returned.from, replica_id(0));
+  EXPECT_EQ(returned.requests.at(0).id, request_id(7));
 }
 
 TEST_F(supervisor, says_whether_a_life_was_lost_or_ended_as_planned) {

@@ -66,6 +66,7 @@ const key_row every_key[] = {
     {"cluster", "http = \"\"", [](const cluster& c) { return c.http.empty(); }},
     {"cluster", "http_origins = [\"https://chat.example.org\"]",
      [](const cluster& c) { return c.http_origins == words{"https://chat.example.org"}; }},
+    {"cluster", "need_keys = true", [](const cluster& c) { return c.need_keys; }},
     {"cluster", "state_dir = \"/var/lib/troupe\"", [](const cluster& c) { return c.state_dir == "/var/lib/troupe"; }},
     {"cluster", "keys = \"keys\"", [](const cluster& c) { return c.keys == "/etc/keys"; }},
     {"cluster", "insecure = true", [](const cluster& c) { return c.insecure; }},

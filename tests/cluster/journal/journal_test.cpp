@@ -259,6 +259,33 @@ TEST_F(the_journal, lets_the_oldest_that_is_over_go_for_a_new_one) {
   EXPECT_FALSE(book->find("b")) << "it was over before a";
 }
 
+TEST_F(the_journal, lets_a_job_go_of_those_who_have_most) {
+  options.max_jobs = 3;
+  open();
+  const auto make = [&](const char* id, const char* tenant) {
+    ++seconds;
+    job_spec spec = spec_of(id, 1);
+    spec.tenant = tenant;
+    return book->create_job(spec).ok();
+  };
+  for (const auto& [id, tenant] : {std::pair{"a", "ann"}, {"b", "bob"}, {"c", "bob"}, {"d", "bob"}})
+    EXPECT_TRUE(make(id, tenant));
+  EXPECT_TRUE(book->find("a")) << "it is older, but ann's only one";
+  EXPECT_FALSE(book->find("b"));
+}
+
+TEST_F(the_journal, has_room_for_others_however_many_jobs_of_one_are_not_over) {
+  options.max_open_jobs = 2;
+  open();
+  for (const char* id : {"a", "b"}) accepted(id, 1);
+  EXPECT_EQ(book->create_job(spec_of("c", 1)).error().why, journal_fault::full);
+  job_spec of_another = spec_of("d", 1);
+  of_another.tenant = "another";
+  EXPECT_TRUE(book->create_job(of_another).ok());
+  ASSERT_TRUE(book->cancel("a").ok());
+  EXPECT_TRUE(book->create_job(spec_of("c", 1)).ok());
+}
+
 TEST_F(the_journal, lets_jobs_go_for_new_ones_that_were_never_sent_whole) {
   options.max_jobs = 3;
   open();

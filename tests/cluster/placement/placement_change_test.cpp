@@ -56,6 +56,20 @@ TEST(placement_change, without_a_spare_the_place_waits_for_somebody) {
   EXPECT_EQ(extended(lost.after, offer("y", 60), {}, twelve_layers(), ask()).effect, kind::none) << "it has too little";
 }
 
+TEST(placement_change, a_newcomer_serves_alone_rather_than_in_a_replica_that_lacks_others_too) {
+  const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130)};
+  auto where = placed(workers, ask());
+  for (const char* lost : {"w0", "w1"}) where = repair(where, lost, {}, twelve_layers(), ask()).after;
+  const auto large = extended(where, offer("large", 1000), {}, twelve_layers(), ask());
+  EXPECT_EQ(large.effect, kind::new_replica);
+  ASSERT_EQ(large.after.replicas.size(), 2u);
+  EXPECT_TRUE(large.after.replicas[1].is_complete());
+  EXPECT_TRUE(large.after.spares.empty());
+  const auto small = extended(where, offer("small", 130), {}, twelve_layers(), ask());
+  EXPECT_EQ(small.effect, kind::fills_stage);
+  EXPECT_FALSE(small.after.replicas[0].is_complete());
+}
+
 TEST(placement_change, what_is_left_of_two_replicas_makes_one) {
   const std::vector<worker_offer> all = {offer("a0", 130), offer("a1", 130), offer("b0", 130), offer("b1", 130)};
   const auto where = placed(all, ask());

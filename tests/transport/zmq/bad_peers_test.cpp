@@ -97,7 +97,7 @@ TEST_F(bad_peers, every_kind_of_bad_frame_closes_its_link_and_says_why) {
   const auto right = raw_dealer::header_of(1, 1);
   auto magic = right, version = right, oversized = right, length = right, attached = right;
   magic.magic = 1;
-  version.version = 9;
+  version.version = frame_header::right_version + 1;
   oversized.body_bytes = ~0ull;
   length.body_bytes = 5;
   attached.attachment_bytes = 5;

@@ -27,6 +27,7 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
   const auto begun = gateway_.take<begin_request>();
   EXPECT_NE(begun.engine.sequence.tenant, tenant_id(0)) << "keys share fairly";
   EXPECT_EQ(begun.engine.sequence.weight, 4u) << "by their weights";
+  EXPECT_NE(begun.engine.sequence.cache_salt, 0u) << "nobody else finds this prompt cached";
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
 }
@@ -64,11 +65,12 @@ TEST_F(api_access, lets_nobody_in_where_the_file_of_keys_leads_nowhere) {
   EXPECT_THROW(read_api_keys(file), input_error);
   std::filesystem::remove(file);
   EXPECT_TRUE(api_key_ring(file).is_open());
+  EXPECT_FALSE(api_key_ring(file, true).is_open()) << "keys are needed, and there are none";
 }
 
 TEST_F(api_access, lets_nobody_in_whose_key_was_revoked_or_while_the_file_of_keys_is_gone_or_damaged) {
   const auto file = api_keys_file(folder_.path() / "state");
-  api_key_ring ring(file, duration{});
+  api_key_ring ring(file, false, duration{});
   EXPECT_TRUE(ring.is_open());
   std::filesystem::create_directories(file.parent_path());
   folder_.write("state/api_keys.json", "{");

@@ -231,6 +231,22 @@ TEST_F(completion_requests, may_name_an_adapter_as_hugging_faces_clients_call_a_
   EXPECT_EQ(begun.adapter, "tgi");
 }
 
+TEST_F(completion_requests, find_prompts_cached_of_those_with_the_same_salt_alone) {
+  const auto salt_of = [&](const json& more) {
+    json body{{"prompt", "A"}};
+    body.update(more);
+    auto answer = post("/v1/completions", body);
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+    return begun.engine.sequence.cache_salt;
+  };
+  EXPECT_EQ(salt_of(json::object()), 0u);
+  EXPECT_EQ(salt_of({{"cache_salt", "a"}}), salt_of({{"cache_salt", "a"}}));
+  EXPECT_NE(salt_of({{"cache_salt", "a"}}), salt_of({{"cache_salt", "b"}}));
+  EXPECT_NE(salt_of({{"cache_salt", "a"}}), 0u);
+}
+
 TEST_F(completion_requests, refuse_with_the_fields_name) {
   const std::vector<std::pair<json, std::string>> wrong{
       {{{"prompt", "A"}, {"suffix", "b"}}, "suffix"},

@@ -17,9 +17,10 @@ class prefix_cache_test : public ::testing::Test {
   }
 
   /// Computes all full blocks of `content`, as a sequence would; returns the blocks it holds.
-  std::vector<block_id> compute(const std::vector<token_id>& content, adapter_version adapter = no_adapter) {
+  std::vector<block_id> compute(const std::vector<token_id>& content, adapter_version adapter = no_adapter,
+                                std::uint64_t salt = 0) {
     std::vector<block_id> blocks;
-    prefix_place place = cache.start_of(adapter);
+    prefix_place place = cache.start_of(adapter, salt);
     cache.match(place, content, blocks);
     for (std::size_t i = blocks.size(); (i + 1) * block_tokens <= content.size(); ++i) {
       const auto full = std::span(content).subspan(i * block_tokens).first<block_tokens>();
@@ -31,9 +32,10 @@ class prefix_cache_test : public ::testing::Test {
     for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) cache.release(*block);
   }
   /// The blocks that `content` would find; held by nobody afterwards.
-  std::size_t found(const std::vector<token_id>& content, adapter_version adapter = no_adapter) {
+  std::size_t found(const std::vector<token_id>& content, adapter_version adapter = no_adapter,
+                    std::uint64_t salt = 0) {
     std::vector<block_id> blocks;
-    prefix_place place = cache.start_of(adapter);
+    prefix_place place = cache.start_of(adapter, salt);
     cache.match(place, content, blocks);
     release(blocks);
     return blocks.size();
@@ -57,6 +59,13 @@ TEST_F(prefix_cache_test, leaves_a_token_to_compute) {
   release(compute(tokens(48)));
   EXPECT_EQ(found(tokens(48)), 2u);
   EXPECT_EQ(found(tokens(49)), 3u);
+}
+
+TEST_F(prefix_cache_test, shows_nobody_what_those_with_another_salt_have_sent) {
+  release(compute(tokens(32), no_adapter, 5));
+  EXPECT_EQ(found(tokens(40), no_adapter, 5), 2u);
+  EXPECT_EQ(found(tokens(40), no_adapter, 6), 0u);
+  EXPECT_EQ(found(tokens(40)), 0u);
 }
 
 TEST_F(prefix_cache_test, keeps_adapters_apart) {
