@@ -84,7 +84,7 @@ std::string fish_script(const std::vector<command_words>& commands) {
       "function __troupe_at\n"
       "  set -l at\n"
       "  for word in (commandline -opc)[2..-1]\n"
-      "    set -l next (string join ' ' $at $word)\n"
+      "    set -l next (string join -- ' ' $at $word)\n"
       "    switch $next\n";
   std::string paths;
   for (const command_words& each : commands)

@@ -26,6 +26,8 @@ struct chat_options {
   sampling_options sampling;
 };
 
+constexpr std::size_t most_typed = 4095;  // the kernel drops what a longer line has besides
+
 constexpr const char* help =
     "/quit ends, /adapter NAME answers with an adapter (without a name: the bare model), /clear forgets what was "
     "said,\n"
@@ -135,6 +137,10 @@ int chat(const chat_options& options) {
   for (std::string line;;) {
     if (terminal) print("> ");
     if (!std::getline(std::cin, line)) break;
+    if (types && line.size() >= most_typed) {
+      write_error("troupe: a terminal gives 4,095 bytes of a line and no more: use submit --chat --prompt-file FILE\n");
+      continue;
+    }
     if (!talk.take(one_line(line))) return code();
   }
   if (terminal) print("\n");
@@ -151,6 +157,8 @@ void add_chat(CLI::App& program, command& chosen) {
   own.add_option("--adapter", options.adapter, "answer with this adapter: name or name@version")->type_name("NAME");
   own.add_option("--system", options.system, "a system message before all others")->type_name("TEXT");
   add_sampling(own, options.sampling, {});
+  options.sampling.params.max_tokens = INT32_MAX;
+  own.get_option("--max-tokens")->description("tokens of an answer at most [as many as the context has room for]");
 }
 
 }  // namespace troupe

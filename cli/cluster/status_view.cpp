@@ -84,9 +84,10 @@ std::array<std::string, 5> batch_cells(const json& job) {
 }
 std::array<std::string, 5> tune_cells(const json& job) {
   const double loss = number_of(job, "loss");
-  const bool is_done = text_of(job, "state") == "succeeded";
+  const std::string state = text_of(job, "state");
+  const bool is_done = state == "succeeded", is_void = state == "failed" || state == "cancelled";
   return {is_done ? "100%" : share(number_of(job, "step"), number_of(job, "steps")), "-", "-",
-          loss > 0 ? fmt::format("{:.4f}", loss) : "-", text_of(job, is_done ? "result" : "adapter")};
+          loss > 0 ? fmt::format("{:.4f}", loss) : "-", is_void ? "-" : text_of(job, is_done ? "result" : "adapter")};
 }
 
 /// The first `most` jobs; those of one kind keep their order.

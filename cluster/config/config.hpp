@@ -82,7 +82,7 @@ struct adapter_settings {
   std::filesystem::path dir;  ///< state_dir/adapters unless the file says another one
   std::vector<preloaded_adapter> preload;
   std::uint64_t memory = std::uint64_t{1} << 30;  ///< bytes on each worker
-  int max_resident = 32;                          ///< on each worker
+  int max_resident = 32;                          ///< with which requests run at a time
 };
 
 struct training_settings {

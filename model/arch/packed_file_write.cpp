@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <map>
 
 #include <fcntl.h>
@@ -82,9 +83,9 @@ class output_mapping {
   std::size_t size_;
 };
 
-/// Codes are whole numbers, which nothing that is no number becomes; and their factors may be stored in f16.
-void check_weights(std::span<const float> rows, const weight_source& source, const model_files& files) {
-  constexpr float most = 65504;
+/// A weight that is no number makes all answers nonsense. Codes' factors, besides, may be stored in f16.
+void check_weights(std::span<const float> rows, scheme kind, const weight_source& source, const model_files& files) {
+  const float most = is_integer(kind) ? 65504.0f : std::numeric_limits<float>::max();
   const auto fits = [](float weight) { return std::fabs(weight) <= most; };
   const auto bad = std::find_if_not(rows.begin(), rows.end(), fits);
   if (bad != rows.end())
@@ -102,7 +103,7 @@ void pack_matrix(const model_files& files, const weight_source& source, const pl
     std::vector<float> rows(static_cast<std::size_t>(count * plan.ins));
     coded_row coded;
     if (!as_is) source.read_rows(first, count, rows.data());
-    if (!as_is && is_integer(plan.kind)) check_weights(rows, source, files);
+    if (!as_is) check_weights(rows, plan.kind, source, files);
     for (std::int64_t i = 0; i < count; ++i) {
       const float* row = rows.data() + i * plan.ins;
       if (!is_integer(plan.kind)) {

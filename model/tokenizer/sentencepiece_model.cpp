@@ -50,7 +50,9 @@ bool adds_leading_space(const processor& pieces) {
 void add_pieces(const processor& pieces, const tokenizer_config& config, const std::string& where,
                 tokenizer_parts& parts) {
   vocabulary_builder builder(where);
-  for (const auto& token : config.added)
+  std::vector<added_token> added = config.added;
+  added.insert(added.end(), config.further.begin(), config.further.end());
+  for (const auto& token : added)
     parts.added.add(token, token.content);  // before the model's own: its flags count
   for (int id = 0; id < pieces.GetPieceSize(); ++id) {
     if (!is_looked_for(pieces, id)) {
@@ -64,7 +66,7 @@ void add_pieces(const processor& pieces, const tokenizer_config& config, const s
     builder.add_added(token);
     if (!token.content.empty()) parts.added.add(token, token.content);
   }
-  for (const auto& token : config.added) builder.add_added(token);
+  for (const auto& token : added) builder.add_added(token);
   parts.tokens = builder.take();
 }
 

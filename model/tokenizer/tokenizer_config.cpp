@@ -18,6 +18,7 @@ using fields = json_fields<nlohmann::json>;
 
 constexpr std::size_t largest_config = std::size_t{256} << 20;
 constexpr std::array special_lists{"additional_special_tokens", "extra_special_tokens"};
+constexpr const char* further_tokens = "added_tokens.json";  ///< a file; here also a key, for what it has
 
 /// Lists of both files count.
 void take_special_tokens(nlohmann::json&& map, nlohmann::json& config) {
@@ -54,6 +55,33 @@ std::vector<added_token> read_added(const fields& all) {
     if (key.empty() || key.size() > 9 || key.find_first_not_of("0123456789") != std::string::npos)
       refuse("{}: the key should be a token id", where);
     out.push_back(read_added_token(value, std::stoi(key), where));
+  }
+  std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
+  return out;
+}
+
+bool is_special(const nlohmann::json& config, const std::string& text) {
+  const auto is_text = [&](const nlohmann::json& token) {
+    return token == text || (token.is_object() && token.value("content", nlohmann::json()) == text);
+  };
+  for (const auto& [key, value] : config.items()) {
+    if (key.ends_with("_token") && is_text(value)) return true;
+    const bool is_list = std::find(special_lists.begin(), special_lists.end(), key) != special_lists.end();
+    if (is_list && value.is_array() && std::any_of(value.begin(), value.end(), is_text)) return true;
+  }
+  return false;
+}
+
+/// {"<|im_start|>": 32001}, whose texts alone tell nothing of their kind.
+std::vector<added_token> read_further(const nlohmann::json& config, const std::string& config_file) {
+  const auto list = config.find(further_tokens);
+  if (list == config.end()) return {};
+  const auto where = (std::filesystem::path(config_file).parent_path() / further_tokens).string();
+  std::vector<added_token> out;
+  for (const auto& [text, id] : list->items()) {
+    if (!id.is_number_unsigned() || id > INT32_MAX) refuse("{}: \"{}\" should have a token id", where, text.substr(0, 64));
+    const nlohmann::json entry{{"content", text}, {"special", is_special(config, text)}};
+    out.push_back(read_added_token(entry, id.get<token_id>(), where));
   }
   std::sort(out.begin(), out.end(), [](const auto& a, const auto& b) { return a.id < b.id; });
   return out;
@@ -109,14 +137,19 @@ void settle(std::optional<bool> wanted, std::optional<token_id> token, bool at_f
 }  // namespace
 
 std::string tokenizer_config_text(const std::filesystem::path& folder) {
-  const auto file = folder / "tokenizer_config.json", map_file = folder / "special_tokens_map.json";
+  const auto file = folder / "tokenizer_config.json", map_file = folder / "special_tokens_map.json",
+             further_file = folder / further_tokens;
   std::string text = path_exists(file) ? read_text(file, largest_config) : "";
-  if (!path_exists(map_file)) return text;
+  if (!path_exists(map_file) && !path_exists(further_file)) return text;
   auto config = text.empty() ? nlohmann::json::object() : parse_json(text, file.string());
   if (!config.is_object() || config.contains("added_tokens_decoder")) return text;
-  auto map = read_json(map_file, largest_config);
-  if (!map.is_object()) refuse("{}: should be a JSON object", map_file.string());
-  take_special_tokens(std::move(map), config);
+  const auto read_object = [](const std::filesystem::path& from) {
+    auto object = read_json(from, largest_config);
+    if (!object.is_object()) refuse("{}: should be a JSON object", from.string());
+    return object;
+  };
+  if (path_exists(map_file)) take_special_tokens(read_object(map_file), config);
+  if (path_exists(further_file)) config[further_tokens] = read_object(further_file);
   return config.dump();
 }
 
@@ -138,6 +171,7 @@ tokenizer_config read_tokenizer_config(std::string_view text, const std::string&
   if (is_llamas(config.kind) && !all.names("eos_token")) config.usual_eos = "</s>";
   config.added = read_added(all);
   config.special = read_special(all);
+  config.further = read_further(root, config.where);
   return config;
 }
 

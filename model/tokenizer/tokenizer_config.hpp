@@ -24,11 +24,13 @@ struct tokenizer_config {
   std::string_view usual_eos;
   std::vector<added_token> added;    ///< added_tokens_decoder
   std::vector<added_token> special;  ///< listed as special, without their ids
+  std::vector<added_token> further;  ///< of added_tokens.json: count where no other file lists them
   std::string where;
 };
 
 /// The text of a folder's tokenizer_config.json; empty where there is none. Of a folder that was saved before that file
-/// listed added tokens, what special_tokens_map.json says of special tokens goes before what it says itself.
+/// listed added tokens, what special_tokens_map.json says of special tokens goes before what it says itself, and
+/// added_tokens.json is a part of it.
 std::string tokenizer_config_text(const std::filesystem::path& folder);
 /// `text` may be empty: then there is no such file. `beside`: the tokenizer's own file.
 tokenizer_config read_tokenizer_config(std::string_view text, const std::string& beside);

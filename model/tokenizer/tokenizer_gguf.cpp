@@ -108,7 +108,14 @@ pre_tokenizer cutter_of(const text_rules& rules, const std::string& where) {
 struct gguf_vocabulary {
   const std::vector<std::string>& tokens;
   std::vector<std::int64_t> types;
+  bool takes_space_behind = false;  ///< tokens that are looked for do
 };
+
+/// GGUF has no word for it, so llama.cpp knows it of this family: Phi-3's marks take the line break behind them.
+bool takes_space_behind(const std::string& token) {
+  constexpr std::array others{"<unk>", "<s>", "<|endoftext|>"};
+  return std::find(others.begin(), others.end(), token) == others.end();
+}
 
 void mark_control(const ggml_keys& keys, gguf_vocabulary& all) {
   for (const auto* name : {"bos_token_id", "eos_token_id", "unknown_token_id", "padding_token_id"})
@@ -147,6 +154,7 @@ void add_tokens(const ggml_keys& keys, const gguf_vocabulary& all, const BytesOf
     token.id = static_cast<token_id>(i);
     token.content = all.tokens[i];
     token.special = all.types[i] != user_defined;
+    token.rstrip = all.takes_space_behind && takes_space_behind(token.content);
     if (!is_looked_for(all.types[i])) {
       builder.add(token.id, token.content, bytes_of(i));
       continue;
@@ -195,7 +203,8 @@ std::shared_ptr<const tokenizer> byte_level_tokenizer(const ggml_keys& keys) {
 }
 
 std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) {
-  const auto all = read_vocabulary(keys);
+  auto all = read_vocabulary(keys);
+  all.takes_space_behind = keys.architecture() == "phi3";
   const auto& scores = keys.need<std::vector<double>>("scores");
   if (scores.size() != all.tokens.size())
     refuse("{}: tokenizer.ggml.scores has {} elements for {} tokens", keys.where(), scores.size(), all.tokens.size());

@@ -51,6 +51,10 @@ class added_list {
     }
   }
 
+  void add_missing(added_token token) {
+    if (!places_.contains(token.content)) merge(std::move(token));
+  }
+
   /// A token that is looked for as its kind is, if one of the files has it: a special one is no plain text.
   bool add_special(added_token token) { return places_.contains(token.content) || add_known(std::move(token)); }
 
@@ -86,6 +90,7 @@ std::vector<added_token> merge_added(std::vector<added_token> in_file, const tok
                                      const bpe_part& model) {
   added_list all(std::move(in_file), model);
   for (const auto& token : config.added) all.merge(token);
+  for (const auto& token : config.further) all.add_missing(token);
   for (const auto& name : {config.bos, config.eos})
     if (name && name->size() <= added_token_splitter::longest_content)
       all.add_special({.id = -1, .content = *name, .special = true});

@@ -32,6 +32,24 @@ TEST(load_tokenizer_from, a_folder_with_special_tokens_in_a_file_of_their_own) {
             std::string::npos);
 }
 
+TEST(load_tokenizer_from, a_folder_with_added_tokens_in_a_file_of_their_own) {
+  const temp_folder folder;
+  folder.write("tokenizer.json", tiny_json(R"({"a":0,"b":1,"ab":2})", R"(["a b"])"));
+  folder.write("added_tokens.json", R"({"<x>":4,"<y>":3})");
+  folder.write("tokenizer_config.json", R"({"eos_token":"<y>"})");
+  const auto tokens = load_tokenizer(folder.path());
+  EXPECT_EQ(tokens->encode("ab<x>a<y>"), (std::vector<token_id>{2, 4, 0, 3}));
+  EXPECT_EQ(tokens->eos(), 3);
+  EXPECT_TRUE(tokens->is_special(3));
+  EXPECT_FALSE(tokens->is_special(4));
+  folder.write("tokenizer_config.json", R"({"added_tokens_decoder":{"3":{"content":"<z>"}}})");
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("<z>"), std::vector<token_id>{3}) << "the newer list alone counts";
+  folder.write("tokenizer_config.json", "{}");
+  folder.write("added_tokens.json", R"({"<x>":"4"})");
+  EXPECT_NE(refusal([&] { load_tokenizer(folder.path()); }).find("added_tokens.json: \"<x>\" should have a token id"),
+            std::string::npos);
+}
+
 TEST(load_tokenizer_from, a_folder_with_tokenizer_model) {
   const temp_folder folder;
   const auto model = shared("models/stories260k/tokenizer.model");
@@ -46,6 +64,9 @@ TEST(load_tokenizer_from, a_folder_with_tokenizer_model) {
   EXPECT_NE(more->encode("a").front(), 1);
   EXPECT_EQ(more->encode("a<x>").back(), 512);
   EXPECT_EQ(more->size(), 513);
+  folder.write("tokenizer_config.json", "{}");
+  folder.write("added_tokens.json", R"({"<x>":512})");
+  EXPECT_EQ(load_tokenizer(folder.path())->encode("a<x>").back(), 512);
 }
 
 TEST(load_tokenizer_from, a_tokenizer_model_that_puts_spaces_otherwise_is_refused) {

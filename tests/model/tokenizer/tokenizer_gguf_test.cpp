@@ -100,6 +100,14 @@ TEST(sentencepiece_gguf, reads_special_and_user_defined_tokens_in_the_text) {
   EXPECT_FALSE(tokens->is_special(266));
 }
 
+TEST(sentencepiece_gguf, lets_marks_of_phi3_take_the_line_break_behind_them) {
+  auto file = sentencepiece_file();
+  file.metadata["general.architecture"] = std::string("phi3");
+  EXPECT_EQ(tokenizer_from_gguf(file)->encode("</s>\na<s> a", plain), (ids{2, 265, 1, 259, 265}));
+  file.metadata["general.architecture"] = std::string("llama");
+  EXPECT_EQ(tokenizer_from_gguf(file)->encode("</s>\na", plain).size(), 4u);
+}
+
 TEST(byte_level_gguf, uses_the_named_pre_tokenizer) {
   auto file = byte_level_file();
   const auto tokens = tokenizer_from_gguf(file);
