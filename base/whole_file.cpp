@@ -12,7 +12,6 @@
 #include <unistd.h>
 
 #include "base/error.hpp"
-#include "base/file_descriptor.hpp"
 #include "base/paths.hpp"
 
 namespace troupe {
@@ -25,11 +24,7 @@ constexpr std::string_view partial_ending = ".partial";
 /// Open for writing; the file is removed unless it was kept.
 class partial_file {
  public:
-  partial_file(fs::path path, readable_by whom) : path_(std::move(path)) {
-    const ::mode_t mode = whom == readable_by::owner ? 0600 : 0644;
-    file_ = file_descriptor(::open(path_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode));
-    if (!file_.is_open()) fail_to_write(path_, errno);
-  }
+  partial_file(fs::path path, readable_by whom) : path_(std::move(path)), file_(make_new_file(path_, whom)) {}
   ~partial_file() {
     if (!kept_) ::unlink(path_.c_str());
   }
@@ -82,6 +77,14 @@ void fail_to_write(const fs::path& path, int error, std::string_view otherwise) 
 void refuse_to_write(const fs::path& path, int error, std::string_view otherwise) {
   if (is_of_full_disk(error)) fail_to_write(path, error, otherwise);
   throw input_error(failure_text(path, error, otherwise));
+}
+
+file_descriptor make_new_file(const fs::path& path, readable_by whom) {
+  const ::mode_t mode = whom == readable_by::owner ? 0600 : 0644;
+  ::unlink(path.c_str());
+  file_descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));  // which follows no link
+  if (!file.is_open()) fail_to_write(path, errno);
+  return file;
 }
 
 void write_file(const fs::path& path, std::span<const std::string_view> parts, readable_by whom) {

@@ -7,6 +7,8 @@
 #include <stdexcept>
 #include <string_view>
 
+#include "base/file_descriptor.hpp"
+
 namespace troupe {
 
 /// The disk is full, say: nothing is wrong with what was to be written, and once that is mended it can be written.
@@ -23,6 +25,10 @@ class write_failure : public std::runtime_error {
                                   std::string_view otherwise = "choose another folder");
 
 enum class readable_by : std::uint8_t { everyone, owner };
+
+/// Opens a file for writing that was not there: what an earlier run left under that name is removed first, and a link
+/// that somebody else has put there is not followed. Throws write_failure.
+file_descriptor make_new_file(const std::filesystem::path& path, readable_by whom = readable_by::everyone);
 
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts,
                 readable_by whom = readable_by::everyone);

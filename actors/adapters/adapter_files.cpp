@@ -15,13 +15,20 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view incoming_prefix = ".incoming-";
 
+/// Refuses what would be refused when it is read, instead of copying it first.
+void check_size(const fs::path& file, std::uint64_t bytes) {
+  const bool is_config = file.filename() == adapter_config_name;
+  if (bytes > (is_config ? most_adapter_config_bytes : largest_adapter_file))
+    refuse("{}: has {} bytes: no adapter's is that large", file.string(), bytes);
+}
+
 /// Refuses a file that changes meanwhile, and a pipe: that is not waited for.
 void copy_file(const fs::path& from, const fs::path& to, sha256& digest) {
   shared_bytes piece = read_file_piece(from, 0);
   std::error_code ignored;
   const auto written = fs::last_write_time(from, ignored);
   const std::uint64_t size = fs::file_size(from, ignored);
-  if (size > largest_adapter_file) refuse("{}: has {} bytes: no adapter is that large", from.string(), size);
+  check_size(from, size);
   begin_adapter_file(digest, to.filename().string(), size);
   incoming_file target(to, size);
   for (; piece.size() > 0; piece = read_file_piece(from, target.offset())) {
@@ -69,14 +76,16 @@ incoming_adapter::~incoming_adapter() {
 
 std::string incoming_adapter::copy_from(const fs::path& folder) const {
   check_not_pickled(folder);
-  sha256 digest;
   for (const std::string_view name : adapter_file_names) {
     std::error_code fault;
     if (!fs::exists(folder / name, fault))
       refuse("{}: has no {}: an adapter as PEFT writes it is a folder with {} and {}", folder.string(), name,
              adapter_file_names[0], adapter_file_names[1]);
-    copy_file(folder / name, path_ / name, digest);
+    const std::uint64_t bytes = fs::file_size(folder / name, fault);
+    if (!fault) check_size(folder / name, bytes);
   }
+  sha256 digest;
+  for (const std::string_view name : adapter_file_names) copy_file(folder / name, path_ / name, digest);
   return digest.finish();
 }
 

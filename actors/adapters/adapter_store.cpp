@@ -144,6 +144,8 @@ void adapter_store_state::load(const command_call& call) {
     const command_fields arguments(call.command.arguments, call.command.name);
     const std::string adapter = text_of(arguments, "name");
     const auto path = arguments.text("path");
+    // The system would take it for what stands before that.
+    if (path && path->find('\0') != path->npos) refuse("the folder's path has a NUL character, which no path can have");
     const auto folder = path ? std::optional<std::filesystem::path>(*path) : parts_.shelf->source_of(adapter);
     if (!folder) return to_json(parts_.shelf->load(adapter));
     copy = parts_.shelf->copy_in(adapter, *folder);

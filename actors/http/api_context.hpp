@@ -11,6 +11,7 @@
 #include "actors/http/jobs/job_records.hpp"
 #include "actors/http/served_model.hpp"
 #include "actors/http/status/http_metrics.hpp"
+#include "actors/http/stranger_lines.hpp"
 #include "actors/interfaces.hpp"
 #include "actors/status_board.hpp"
 #include "actors/task_thread.hpp"
@@ -46,6 +47,7 @@ struct api_context : http_parts {
   monotonic_clock time;
   key_limits limits{time};
   http_metrics metrics;
+  stranger_lines lines_of_strangers{time};
   file_store files;
   std::int64_t created;           ///< when the models were made, for clients: the start of this process
   bool is_this_machines = false;  ///< only this machine can reach the address

@@ -77,6 +77,7 @@ void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> e
     request.places = std::move(found.places);
     return (*found.handler)(std::move(request), std::move(logged));
   }
+  if (!context_->keys.is_open() && is_admitted(*context_, request)) logged->mark_trusted();
   logged->reply(found.allowed.empty() ? nothing_at(request.path) : wrong_method(found.allowed));
 }
 

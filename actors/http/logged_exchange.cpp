@@ -1,17 +1,17 @@
 #include "actors/http/logged_exchange.hpp"
 
-#include <algorithm>
 #include <atomic>
 #include <mutex>
 
 #include <fmt/format.h>
 
 #include "actors/http/forwarding_exchange.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe {
 namespace {
 
-constexpr std::size_t longest_logged = 4096, longest_reason = 512;
+constexpr std::size_t longest_logged = 4096, longest_reason = 512, longest_path = 128;
 
 /// For the log and the counts, as proxies have it: there is nobody to read an answer.
 constexpr int client_gone = 499;
@@ -21,15 +21,38 @@ bool is_servers_reason(int status) {
   return status == 429 || status >= 500;
 }
 
+/// As it was sent, so that it is one word. Clients may send bytes that belong into no address: these are encoded here.
+std::string path_in(const http_request& request) {
+  std::string path;
+  for (const char c : std::string_view(request.target).substr(0, longest_path))
+    if (c > 0x20 && c < 0x7f)
+      path += c;
+    else
+      path += fmt::format("%{:02x}", static_cast<unsigned char>(c));
+  return path;
+}
+
+/// Without ends of lines and whatever else moves a terminal's cursor, that in U+0080 to U+009F, too.
+std::string without_controls(std::string_view text) {
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const code_point next = next_code_point(text, at);
+    const bool is_control = next.value < 0x20 || (next.value >= 0x7f && next.value < 0xa0);
+    shown += next.valid && !is_control ? text.substr(at, next.length) : "?";
+    at += next.length;
+  }
+  return shown;
+}
+
 /// Writes the outcome of a request into the log when the exchange is gone.
 class logged_exchange final : public forwarding_exchange {
  public:
   logged_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, const http_request& request)
       : forwarding_exchange(std::move(to)),
         context_(std::move(context)),
-        request_line_(request.client + " " + request.method + " " + request.path.substr(0, 128)),
+        request_line_(request.client + " " + request.method + " " + path_in(request)),
         body_(context_->log_bodies ? request.body.substr(0, longest_logged) : ""),
-        only_faults_(request.method == "GET" || request.method == "OPTIONS"),
+        only_faults_(request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS"),
         is_probe_(request.method == "GET" && request.path == "/ready"),
         began_(clock_.now()) {}
   ~logged_exchange() override {
@@ -37,12 +60,15 @@ class logged_exchange final : public forwarding_exchange {
     if (is_streaming_) note("cut off");
     context_->metrics.count_response(status);
     if (!context_->log || is_probe_ || (only_faults_ && status < 400)) return;
+    if (const std::size_t left_out = context_->lines_of_strangers.take_left_out(); left_out > 0)
+      context_->log(
+          fmt::format("{} more requests without a key were refused, too many to write a line for each", left_out));
+    const bool is_strangers = !is_trusted_ && status >= 400 && status < 500;
+    if (is_strangers && !context_->lines_of_strangers.take_one()) return;
     const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
     std::string line = fmt::format("{} {} {} {:.1f} ms{}", id(), request_line_, status, taken, notes_);
     if (!body_.empty()) line += " " + body_;
-    std::replace_if(
-        line.begin(), line.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }, '?');
-    context_->log(line);
+    context_->log(without_controls(line));
   }
 
   void reply(http_response response) override {
@@ -58,6 +84,10 @@ class logged_exchange final : public forwarding_exchange {
   void end_stream() override {
     is_streaming_ = false;
     forwarding_exchange::end_stream();
+  }
+  void mark_trusted() override {
+    is_trusted_ = true;
+    forwarding_exchange::mark_trusted();
   }
   void note(const std::string& what) override {
     const std::lock_guard lock(mutex_);
@@ -77,7 +107,7 @@ class logged_exchange final : public forwarding_exchange {
   monotonic_clock clock_;
   instant began_;
   std::atomic<int> status_{0};  ///< 0: no answer has begun
-  std::atomic<bool> is_streaming_{false};
+  std::atomic<bool> is_streaming_{false}, is_trusted_{false};
   std::mutex mutex_;
   std::string notes_;  ///< of several threads
 };

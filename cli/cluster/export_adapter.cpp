@@ -1,7 +1,7 @@
 #include "cli/cluster/export_adapter.hpp"
 
+#include <algorithm>
 #include <cerrno>
-#include <fstream>
 
 #include <nlohmann/json.hpp>
 
@@ -57,14 +57,16 @@ std::string export_adapter(cluster_client& cluster, const std::string& name, con
   std::int64_t done = 0, total = 0;
   for (const auto& file : what.files) total += static_cast<std::int64_t>(file.bytes);
   for (const auto& file : what.files) {
-    std::ofstream out(folder / part_name(file), std::ios::binary | std::ios::trunc);
+    const fs::path part = folder / part_name(file);
+    file_descriptor out = make_new_file(part);
     begin_adapter_file(digest, file.name, file.bytes);
     cluster.fetch(what.sha256, file, [&](std::span<const std::byte> piece) {
       digest.add(piece);
-      out.write(reinterpret_cast<const char*>(piece.data()), static_cast<std::streamsize>(piece.size()));
+      if (!write_all(out.number(), {reinterpret_cast<const char*>(piece.data()), piece.size()}))
+        fail_to_write(part, errno);
       bar.update(done += static_cast<std::int64_t>(piece.size()), total);
     });
-    if (!out.flush()) fail_to_write(folder / part_name(file), errno);
+    if (!out.close()) fail_to_write(part, errno);
   }
   if (digest.finish() != what.sha256) throw std::runtime_error(what.version + ": came damaged: export it again");
   for (const auto& file : what.files) fs::rename(folder / part_name(file), folder / file.name);

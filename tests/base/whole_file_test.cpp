@@ -4,8 +4,10 @@
 #include <filesystem>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "tests/base/full_disk.hpp"
@@ -55,6 +57,24 @@ TEST(whole_file, is_bad_input_where_the_user_chose_the_path_unless_the_disk_is_f
   const test::temp_folder folder;
   write_file(folder.path() / "file", "");
   EXPECT_THROW(make_chosen_folder(folder.path() / "file" / "a"), input_error);
+}
+
+/// In a folder where others may write, too.
+TEST(whole_file, is_not_written_through_a_link_that_lies_where_its_parts_are_gathered) {
+  const test::temp_folder folder;
+  const auto others = folder.path() / "others", file = folder.path() / "file", part = folder.path() / "part";
+  write_file(others, "precious");
+  std::filesystem::create_symlink(others, fmt::format("{}.{}.partial", file.string(), ::getpid()));
+  write_file(file, "new");
+  std::filesystem::create_symlink(others, part);
+  EXPECT_TRUE(write_all(make_new_file(part).number(), "first"));
+  EXPECT_TRUE(write_all(make_new_file(part).number(), "2nd")) << "what was left behind is no obstacle";
+  EXPECT_EQ(test::read_file(others), "precious");
+  EXPECT_EQ(test::read_file(file), "new");
+  EXPECT_EQ(test::read_file(part), "2nd");
+  EXPECT_FALSE(std::filesystem::is_symlink(file));
+  std::filesystem::create_directory(folder.path() / "folder");
+  EXPECT_THROW(make_new_file(folder.path() / "folder"), write_failure);
 }
 
 TEST(private_folder, lets_nobody_else_in_where_it_had_to_be_made) {

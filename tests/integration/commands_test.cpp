@@ -54,6 +54,9 @@ TEST_F(commands, change_which_version_of_an_adapter_answers) {
 TEST_F(commands, export_no_adapter_whose_file_a_disk_has_damaged) {
   const auto folder = site_.path("exported");
   const words command{"adapters", "export", "red", "--out", folder.string()};
+  const auto others = site_.write("others", "precious");
+  std::filesystem::create_directory(folder);
+  std::filesystem::create_symlink(others, folder / "adapter_config.json.part");
   for (const auto& each : std::filesystem::recursive_directory_iterator(cluster_.state() / "adapters")) {
     if (each.path().filename() != "adapter_model.safetensors") continue;
     std::string bytes = read_file(each.path());
@@ -64,6 +67,7 @@ TEST_F(commands, export_no_adapter_whose_file_a_disk_has_damaged) {
   EXPECT_EQ(damaged.wait(), 1);
   EXPECT_EQ(damaged.error(), "troupe: red@1: came damaged: export it again\n");
   EXPECT_FALSE(std::filesystem::exists(folder / "adapter_model.safetensors"));
+  EXPECT_EQ(read_file(others), "precious") << "no link is followed";
 }
 
 class shown_status : public testing::Test {

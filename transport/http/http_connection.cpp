@@ -15,11 +15,24 @@ constexpr std::size_t most_lingered = 4 << 20;
 constexpr std::size_t longest_uncounted = 64 << 10;
 constexpr std::chrono::milliseconds linger_time{2000};
 
+/// Empty where the client has gone. One of IPv4 looks like that, also at a socket of IPv6.
+std::string address_at(const socket& from) {
+  boost::system::error_code gone;
+  const asio::ip::address address = from.remote_endpoint(gone).address();
+  if (gone) return {};
+  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.to_string();
+  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
+}
+
 }  // namespace
 
 http_connection::http_connection(socket from, std::shared_ptr<http_shared> shared)
-    : socket_(std::move(from)), shared_(std::move(shared)), timer_(socket_.get_executor()) {
+    : socket_(std::move(from)),
+      shared_(std::move(shared)),
+      client_(address_at(socket_)),
+      timer_(socket_.get_executor()) {
   ++shared_->connections;
+  awaited_.begin(steady::now());
 }
 
 http_connection::~http_connection() {
@@ -108,8 +121,11 @@ bool http_connection::reserve_body() {
   const std::size_t come = parser_->get().body().size(), bytes = come > longest_uncounted ? come : 0;
   if (body_reserved_ == 0 && !may_send(bytes)) return false;
   const std::size_t more = bytes - body_reserved_;
-  body_reserved_ = bytes;
-  if ((shared_->body_bytes += more) <= shared_->options.bodies_bytes || more == 0) return true;
+  if (more == 0) return true;
+  if (shared_->bodies.take(client_, more, shared_->options.bodies_bytes)) {
+    body_reserved_ = bytes;
+    return true;
+  }
   refuse_with(503, "too many large requests at a time: try again");
   return false;
 }
@@ -133,23 +149,32 @@ bool http_connection::take_head() {
 
 /// False where the request is answered already: without its body, if that is a long one that nobody wants from there.
 bool http_connection::may_send(std::size_t bytes) {
-  if (bytes <= longest_uncounted || shared_->options.takes_long_body(request_of(parser_->get(), {}))) return true;
+  if (bytes <= longest_uncounted) return true;
+  if (shared_->options.takes_long_body(request_of(parser_->get(), {}))) return take_request();
   dispatch(false);
   return false;
 }
 
+/// The connection cannot be given up from here on. False where it was.
+bool http_connection::take_request() {
+  if (awaited_.end()) return true;
+  drop();
+  return false;
+}
+
 void http_connection::give_back_body() {
-  shared_->body_bytes -= std::exchange(body_reserved_, 0);
+  shared_->bodies.give_back(client_, std::exchange(body_reserved_, 0));
 }
 
 void http_connection::dispatch(bool is_whole) {
+  if (!take_request()) return;
   if (!is_writing_) clear_deadline();
   const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
   auto message = std::move(parser_->get());
   http_request request = request_of(message, is_whole ? std::move(message.body()) : std::string());
   parser_.reset();
   if (request.id.empty()) request.id = new_request_id();
-  request.client = client_address();
+  request.client = client_;
   begin_answer(request.id, request);
   answer_->chunked = is_new;
   answer_->keep_alive = is_whole && is_new && keeps_alive && !shared_->stopping;
@@ -175,21 +200,13 @@ std::string http_connection::new_request_id() {
   return fmt::format("req-{:08x}{:08x}", shared_->instance, ++shared_->last_request);
 }
 
-/// Empty where the client has gone. One of IPv4 looks like that, also at a socket of IPv6.
-std::string http_connection::client_address() const {
-  boost::system::error_code gone;
-  const asio::ip::address address = socket_.remote_endpoint(gone).address();
-  if (gone) return {};
-  if (!address.is_v6() || !address.to_v6().is_v4_mapped()) return address.to_string();
-  return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
-}
-
 http_request http_connection::what_has_come() const {
   const auto unparsed = parser_->is_header_done() ? asio::const_buffer() : buffer_.cdata();
   return unfinished_request(parser_->get(), {static_cast<const char*>(unparsed.data()), unparsed.size()});
 }
 
 void http_connection::refuse_with(int status, std::string_view why) {
+  if (!take_request()) return;
   begin_answer(new_request_id(), what_has_come());
   parser_.reset();
   give_back_body();
@@ -201,10 +218,7 @@ void http_connection::refuse_with(int status, std::string_view why) {
 
 bool http_connection::make_room(http_answer& answer, std::size_t bytes) {
   if (answer.head_only || bytes <= longest_uncounted) return true;
-  if ((shared_->answer_bytes += bytes) > shared_->options.answers_bytes) {
-    shared_->answer_bytes -= bytes;
-    return false;
-  }
+  if (!shared_->answers.take(client_, bytes, shared_->options.answers_bytes)) return false;
   answer.reserved += bytes;
   return true;
 }
@@ -217,7 +231,7 @@ http_response http_connection::with_room(http_answer& answer, http_response resp
 }
 
 void http_connection::give_back_room(http_answer& answer) {
-  shared_->answer_bytes -= std::exchange(answer.reserved, 0);
+  shared_->answers.give_back(client_, std::exchange(answer.reserved, 0));
 }
 
 /// Flushes later, even on the strand, because the caller holds the answer's lock.
@@ -282,6 +296,7 @@ void http_connection::finish_answer() {
     answer_->reader = http_answer::client::gone;
   }
   answer_ = nullptr;
+  awaited_.begin(steady::now());
   if (!keep) return linger();
   set_deadline(shared_->options.idle);
   parse();

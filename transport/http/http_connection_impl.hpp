@@ -6,6 +6,7 @@
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
@@ -15,6 +16,8 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "transport/http/awaited_request_impl.hpp"
+#include "transport/http/byte_budget_impl.hpp"
 #include "transport/http/http_server.hpp"
 
 namespace troupe::detail {
@@ -32,7 +35,8 @@ class http_connection;
 struct http_shared {
   http_options options;
   http_handler handler;
-  std::atomic<std::size_t> connections{0}, body_bytes{0}, answer_bytes{0};
+  std::atomic<std::size_t> connections{0};
+  byte_budget bodies, answers;
   std::atomic<std::uint64_t> last_request{0};
   std::uint32_t instance = 0;  ///< random, so that the request ids of two processes differ
   std::atomic<bool> stopping{false};
@@ -95,6 +99,15 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   http_response with_room(http_answer& answer, http_response response);
   void drop();  ///< on the strand
   void end_when_idle();
+
+  // From any thread.
+  void mark_trusted() { is_trusted_ = true; }
+  bool is_waiting() const { return awaited_.is_waited_for(); }
+  /// Of two that wait the one that is less is the first to be given up.
+  auto rank() const { return std::pair(is_trusted_.load(), awaited_.since()); }
+  /// False where its request has come meanwhile. Otherwise it is to be dropped.
+  bool give_up() { return awaited_.give_up(); }
+
   strand executor() { return socket_.get_executor(); }
 
  private:
@@ -108,11 +121,11 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   bool reserve_body();
   bool take_head();
   bool may_send(std::size_t bytes);
+  bool take_request();
   void dispatch(bool is_whole);
   void begin_answer(std::string id, const http_request& to);
   http_request what_has_come() const;
   std::string new_request_id();
-  std::string client_address() const;
   void refuse_with(int status, std::string_view why);
   void flush();
   void write_rest();
@@ -129,6 +142,9 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
 
   socket socket_;
   std::shared_ptr<http_shared> shared_;
+  const std::string client_;  ///< its address; empty where it had gone at once
+  awaited_request awaited_;   ///< until it has come whole, or a long body of it that may take its time
+  std::atomic<bool> is_trusted_{false};
   asio::steady_timer timer_;
   steady::time_point deadline_ = steady::time_point::max(), armed_for_ = steady::time_point::max();
 

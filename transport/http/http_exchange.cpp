@@ -95,6 +95,10 @@ class exchange final : public http_exchange {
     then();
   }
 
+  void mark_trusted() override {
+    const std::lock_guard lock(answer_->mutex);
+    if (answer_->connection) answer_->connection->mark_trusted();
+  }
   const std::string& id() const override { return answer_->id; }
 
  private:

@@ -33,6 +33,9 @@ class http_exchange {
   virtual void on_gone(std::function<void()> then) = 0;
   virtual const std::string& id() const = 0;
 
+  /// Whoever asks has shown that they may: where there are too many connections, theirs is kept longer than others.
+  /// From any thread.
+  virtual void mark_trusted() {}
   /// Something that a log of this request should say of it. From any thread.
   virtual void note(const std::string& /*what*/) {}
 };

@@ -18,6 +18,11 @@ std::string_view without_host(std::string_view target) {
   return path == target.npos ? "/" : target.substr(path);
 }
 
+/// '*' is the whole server, for OPTIONS.
+bool is_target(std::string_view target) {
+  return target.starts_with('/') || target == "*" || without_host(target) != target;
+}
+
 http_headers headers_of(const request_head& head) {
   http_headers headers;
   for (const auto& field : head)
@@ -38,6 +43,8 @@ refusal refusal_of(const boost::system::error_code& fault, std::size_t body_byte
 
 std::optional<refusal> fault_in(const request_head& head, bool has_body) {
   using beast::http::field;
+  if (!is_target({head.target().data(), head.target().size()}))
+    return refusal{400, "a request asks for a path, which begins with /, or for a whole address: http://HOST/PATH"};
   if (head.version() >= 11 && head.count(field::host) != 1)
     return refusal{400, "a request of HTTP/1.1 names one host: host: NAME"};
   // How long a body in another coding is can be guessed only: a proxy may take its end for the next request.
@@ -59,7 +66,8 @@ http_request request_of(const request_head& head, std::string body) {
   request.method = std::string(head.method_string());
   const std::string_view target = without_host({head.target().data(), head.target().size()});
   const std::size_t question = target.find('?');
-  request.path = percent_decoded(target.substr(0, question));
+  request.target = target.substr(0, question);
+  request.path = percent_decoded(request.target);
   if (question != target.npos) request.query = target.substr(question + 1);
   request.headers = headers_of(head);
   request.body = std::move(body);

@@ -5,9 +5,10 @@
 namespace troupe {
 namespace {
 
-/// A slash at the end of a path changes nothing: clients write it or not.
+/// None where it does not begin with a slash. One at its end changes nothing: clients write it or not.
 std::vector<std::string> parts_of(std::string_view path) {
   std::vector<std::string> parts;
+  if (!path.starts_with('/')) return parts;
   while (!path.empty()) {
     path.remove_prefix(1);
     const std::size_t end = std::min(path.find('/'), path.size());

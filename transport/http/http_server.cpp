@@ -67,6 +67,8 @@ struct http_server::impl {
   void accept();
   void accept_later();
   void take(detail::socket from);
+  std::shared_ptr<http_connection> longest_awaited();
+  bool make_room();
   void end_idle();
 };
 
@@ -119,8 +121,28 @@ void http_server::impl::accept_later() {
   });
 }
 
+/// The connection that is to go where there are too many: null where a request is in progress at all of them.
+std::shared_ptr<http_connection> http_server::impl::longest_awaited() {
+  const std::lock_guard lock(mutex);
+  std::shared_ptr<http_connection> longest;
+  for (const auto& each : connections)
+    if (auto connection = each.lock(); connection && connection->is_waiting())
+      if (!longest || connection->rank() < longest->rank()) longest = std::move(connection);
+  return longest;
+}
+
+/// So that those who say nothing keep nobody out.
+bool http_server::impl::make_room() {
+  while (const auto longest = longest_awaited()) {
+    if (!longest->give_up()) continue;
+    asio::post(longest->executor(), [longest] { longest->drop(); });
+    return true;
+  }
+  return false;
+}
+
 void http_server::impl::take(detail::socket from) {
-  if (shared->connections >= shared->options.max_connections)
+  if (shared->connections >= shared->options.max_connections && !make_room())
     return shared->options.on_surplus();  // `from` is closed by going out of scope
   const auto connection = std::make_shared<http_connection>(std::move(from), shared);
   {

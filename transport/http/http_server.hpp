@@ -21,12 +21,15 @@ struct http_options {
   std::string host = "127.0.0.1";
   std::uint16_t port = 0;  ///< 0: any free one
   int threads = 1;
-  std::size_t max_connections = 4096;  ///< or half of the files that the process may open, if that is less
+  /// Or half of the files that the process may open, if that is less. Whoever comes beyond it takes the place of the
+  /// one that has sent no whole request for the longest, those that were never trusted first.
+  std::size_t max_connections = 4096;
   std::uint32_t header_bytes = 16 << 10;
   std::size_t body_bytes = 16 << 20;
   /// Of one stream, not yet written, before its client is dropped. A client that reads must never come near it: while
   /// the server's threads are busy with other requests, nothing is written, and log-probabilities are many bytes.
   std::size_t stream_backlog = 4 << 20;
+  // One address gets half of each at most.
   std::size_t bodies_bytes = 512 << 20;   ///< of all requests that are being received
   std::size_t answers_bytes = 512 << 20;  ///< of all long answers and pieces of streams that nobody has read yet
 
@@ -44,7 +47,8 @@ struct http_options {
   /// Whether a body of more than 64 KB is read from whoever asks like this. If not, the handler gets the request at
   /// once, without its body, and the connection ends with the answer.
   std::function<bool(const http_request& head)> takes_long_body = {};
-  /// Called when a connection beyond `max_connections` is closed, without a word to its client.
+  /// Called when a connection beyond `max_connections` is closed, without a word to its client, because a request is in
+  /// progress at all others.
   std::function<void()> on_surplus = {};
 };
 

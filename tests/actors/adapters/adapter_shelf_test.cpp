@@ -321,6 +321,19 @@ TEST_F(shelf, refuses_the_names_of_the_base_before_it_copies_anything) {
   EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
 }
 
+TEST_F(shelf, looks_at_the_sizes_of_all_files_before_it_copies_one) {
+  adapter_shelf shelf(options(), {});
+  const auto config = source("config") / "adapter_config.json",
+             weights = source("weights") / "adapter_model.safetensors";
+  fs::resize_file(config, most_adapter_config_bytes + 1);
+  fs::resize_file(weights, largest_adapter_file + 1);
+  const full_disk full(0);  // so that copying fails in another way
+  for (const fs::path& file : {config, weights})
+    EXPECT_THAT(
+        [&] { shelf.publish("x", file.parent_path()); },
+        ThrowsMessage<input_error>(HasSubstr(fmt::format("{}: has {} bytes", file.string(), fs::file_size(file)))));
+}
+
 TEST_F(shelf, refuses_a_pipe_instead_of_waiting_for_it) {
   adapter_shelf shelf(options(), {});
   const fs::path folder = source("piped");

@@ -64,6 +64,13 @@ class store : public testing::Test {
   adapter_store_actor actor_;
 };
 
+TEST_F(store, takes_no_path_that_the_system_would_take_for_another) {
+  command("adapters.load", {{"name", "x"}, {"path", std::string("x\0y", 3)}});
+  const command_answer refused = answer();
+  EXPECT_EQ(refused.fault, command_fault::bad_input);
+  EXPECT_NE(refused.error.find("NUL"), std::string::npos) << refused.error;
+}
+
 TEST_F(store, publishes_a_version_when_every_worker_has_it) {
   mock<worker_actor> first(system_), second(system_);
   directory_->set_worker("w0", first.handle());

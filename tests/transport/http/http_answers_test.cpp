@@ -193,14 +193,21 @@ TEST_F(http_answers_test, keeps_a_client_for_which_a_long_piece_waits_to_be_writ
 }
 
 TEST_F(http_answers_test, bounds_what_all_answers_hold_that_nobody_reads) {
-  start({.answers_bytes = 20 << 20});
+  start({.answers_bytes = 40 << 20});
   const http_response big{.content_type = "text/plain", .body = std::string(16 << 20, 'x')};
   raw_client slow(server_->port(), 4096), other(server_->port());
   slow.say(get("/later"));
   next_kept()->reply(big);
   other.say(get("/later"));
   next_kept()->reply(big);
-  EXPECT_EQ(status_of(other.hear_response()), 503);
+  EXPECT_EQ(status_of(other.hear_response()), 503) << "of the same address: it has half of the room";
+  raw_client elsewhere(server_->port(), 4096, 10s, 2), too_many(server_->port(), 4096, 10s, 3);
+  elsewhere.say(get("/later"));
+  next_kept()->reply(big);
+  EXPECT_EQ(status_of(elsewhere.hear_until("\r\n\r\n")), 200);
+  too_many.say(get("/later"));
+  next_kept()->reply(big);
+  EXPECT_EQ(status_of(too_many.hear_response()), 503);
   other.say(get("/small"));
   EXPECT_EQ(status_of(other.hear_response()), 200);
   EXPECT_TRUE(slow.hear_response().ends_with("xxx"));
@@ -212,7 +219,7 @@ TEST_F(http_answers_test, bounds_what_all_answers_hold_that_nobody_reads) {
 }
 
 TEST_F(http_answers_test, has_room_again_for_what_a_client_that_went_has_not_read) {
-  start({.answers_bytes = 20 << 20});
+  start({.answers_bytes = 40 << 20});
   const http_response big{.content_type = "text/plain", .body = std::string(16 << 20, 'x')};
   raw_client slow(server_->port(), 4096), other(server_->port());
   slow.say(get("/later"));
@@ -229,7 +236,7 @@ TEST_F(http_answers_test, has_room_again_for_what_a_client_that_went_has_not_rea
 }
 
 TEST_F(http_answers_test, bounds_what_all_streams_hold_that_nobody_reads) {
-  start({.answers_bytes = 20 << 20});
+  start({.answers_bytes = 40 << 20});
   const std::string piece(16 << 20, 'x');
   raw_client slow(server_->port(), 4096), other(server_->port());
   slow.say(get("/later", "connection: close\r\n"));

@@ -23,6 +23,7 @@ TEST(http_router, finds_by_method_and_path) {
   EXPECT_TRUE(routes.find("GET", "/files/").handler);
   EXPECT_FALSE(routes.find("GET", "/files//").handler);
   EXPECT_FALSE(routes.find("GET", "").handler);
+  for (const char* no_path : {"*", "Xfiles", "files"}) EXPECT_FALSE(routes.find("GET", no_path).handler) << no_path;
   const auto other = routes.find("DELETE", "/files");
   EXPECT_FALSE(other.handler);
   EXPECT_EQ(other.allowed, "POST, GET");

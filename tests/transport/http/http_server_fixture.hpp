@@ -17,7 +17,7 @@
 
 namespace troupe::test {
 
-/// Answers by path; keeps the exchanges of /later for the test.
+/// Answers by path; keeps the exchanges of /later for the test; trusts who asks for /trusted.
 class http_server_test : public testing::Test {
  protected:
   void start(http_options options = {}) {
@@ -25,6 +25,7 @@ class http_server_test : public testing::Test {
       if (request.path == "/later") return keep(std::move(exchange));
       if (request.path == "/throw") throw std::runtime_error("no");
       if (request.path == "/drop") return;
+      if (request.path == "/trusted") exchange->mark_trusted();
       exchange->reply({.content_type = "text/plain", .body = request.method + " " + request.path + " " + request.body});
     });
     server_->start();

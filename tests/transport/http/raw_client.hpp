@@ -13,11 +13,12 @@
 
 namespace troupe::test {
 
-/// A socket that sends exactly what a test says. It waits so long at most for an answer, or for room.
+/// A socket that sends exactly what a test says. It waits so long at most for an answer, or for room. It comes from
+/// 127.0.0.`from`.
 class raw_client {
  public:
   explicit raw_client(std::uint16_t port, int receive_bytes = 0,
-                      std::chrono::seconds patience = std::chrono::seconds(10))
+                      std::chrono::seconds patience = std::chrono::seconds(10), std::uint32_t from = 1)
       : socket_(::socket(AF_INET, SOCK_STREAM, 0)) {
     if (receive_bytes > 0) {
       const int segment = 536;  // so that the server's socket holds little, too
@@ -27,10 +28,12 @@ class raw_client {
     const timeval longest{patience.count(), 0};
     for (const int direction : {SO_RCVTIMEO, SO_SNDTIMEO})
       ::setsockopt(socket_.number(), SOL_SOCKET, direction, &longest, sizeof longest);
-    sockaddr_in to{};
-    to.sin_family = AF_INET;
+    sockaddr_in own{}, to{};
+    own.sin_family = to.sin_family = AF_INET;
+    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + from);
     to.sin_port = htons(port);
     to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    if (from != 1) ::bind(socket_.number(), reinterpret_cast<const sockaddr*>(&own), sizeof own);
     ::connect(socket_.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }
 

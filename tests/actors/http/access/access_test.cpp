@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <chrono>
 #include <thread>
 
 #include "actors/http/access/api_keys.hpp"
@@ -56,6 +58,50 @@ TEST_F(api_access, is_logged_by_the_keys_name) {
   EXPECT_NE(log().find(" ms, key ann\n"), std::string::npos) << log();
   EXPECT_NE(log().find(" 127.0.0.1 POST /v1/completions 200 "), std::string::npos) << "and the address: " << log();
   EXPECT_NE(log().find(" ms\n"), std::string::npos) << "nobody's name for whom nobody knows: " << log();
+}
+
+/// What a client sends as its path cannot look like the rest of a line, or move a terminal's cursor.
+TEST_F(api_access, is_logged_with_the_path_as_it_was_sent) {
+  start();
+  raw_client client(front_->port());
+  const std::string path = "/v1/x%20200%200.1%20ms,%20key%20root%c2%9b31m";
+  for (const std::string& each : {path, std::string("/v1/\xc2\x9b\xff")}) {
+    client.say("GET " + each + " HTTP/1.1\r\nhost: localhost\r\n\r\n");
+    client.hear_response();
+  }
+  front_->stop();
+  EXPECT_NE(log().find(" 127.0.0.1 GET " + path + " 404 "), std::string::npos) << log();
+  EXPECT_NE(log().find(" GET /v1/%c2%9b%ff 404 "), std::string::npos) << log();
+}
+
+TEST_F(api_access, is_logged_without_what_moves_a_terminals_cursor) {
+  log_bodies_ = true;
+  start();
+  ask("POST", "/v1/completions", "\x1b[31m\xc2\x9b\xc2\xa9\x9b").get();
+  front_->stop();
+  EXPECT_NE(log().find(" ms ?[31m?\xc2\xa9?\n"), std::string::npos) << log();
+}
+
+TEST_F(api_access, fills_the_log_with_lines_of_key_holders_alone) {
+  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  start();
+  const auto ask_for_nothing = [&](int times, const std::string& header) {
+    std::string requests;
+    for (int i = 0; i < times; ++i) requests += "GET /none HTTP/1.1\r\nhost: localhost\r\n" + header + "\r\n";
+    raw_client client(front_->port());
+    client.say(requests);
+    while (times-- > 0) client.hear_response();
+  };
+  const auto began = std::chrono::steady_clock::now();
+  ask_for_nothing(2000, "");
+  const auto seconds = std::chrono::ceil<std::chrono::seconds>(std::chrono::steady_clock::now() - began).count();
+  const auto lines_in = [](const std::string& log) { return std::count(log.begin(), log.end(), '\n'); };
+  const std::string strangers = log();
+  EXPECT_GE(lines_in(strangers), 50);
+  EXPECT_LE(lines_in(strangers), (1 + seconds) * 51) << "and one that says how many were left out";
+  ask_for_nothing(100, "authorization: Bearer " + key + "\r\n");
+  front_->stop();
+  EXPECT_GE(lines_in(log()), lines_in(strangers) + 100);
 }
 
 TEST_F(api_access, lets_nobody_in_where_the_file_of_keys_leads_nowhere) {

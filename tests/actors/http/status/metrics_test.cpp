@@ -142,7 +142,10 @@ TEST_F(metrics, tell_how_many_connections_were_too_many) {
   front_.reset();
   front_ = std::make_unique<http_front>(http_options{.max_connections = 1}, parts());
   {
-    raw_client only(front_->port()), surplus(front_->port());
+    raw_client only(front_->port());
+    only.say("POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 14\r\n\r\n{\"prompt\":\"A\"}");
+    const auto in_progress = gateway_.take<begin_request>();
+    raw_client surplus(front_->port());
     EXPECT_EQ(surplus.hear_all(), "");
   }
   EXPECT_TRUE(is_soon([this] {
