@@ -120,12 +120,12 @@ void launcher::note_works(const std::string& name) {
     if (node.shown.name == name) node.policy.works();
 }
 
-void launcher::replace_node(const std::string& name) {
+void launcher::replace_node(const std::string& name, const std::string& why) {
   if (!config_.respawn) return;
   for (auto& node : nodes_) {
     if (node.shown.name != name || !node.child.runs()) continue;
     if (!std::exchange(node.is_condemned, true))
-      say(fmt::format("{} hangs, or cannot be reached: the head has lost it, so its {} is killed", name,
+      say(fmt::format("{} hangs, or cannot be reached: {}, so its {} is killed", name, why,
                       node.shown.is_remote ? "ssh" : "process"));
     node.child.signal(SIGKILL);
   }

@@ -82,9 +82,9 @@ class launcher {
 
   /// The node has joined the cluster: it is not given up any more because it ends early.
   void note_works(const std::string& name);
-  /// For a node that the head has lost: SIGKILL to its process group. It is started again like any that died. Without
-  /// respawn it stays: it may join again by itself.
-  void replace_node(const std::string& name);
+  /// For a node that is of no use: SIGKILL to its process group, and people are told why. It is started again like any
+  /// that died. Without respawn it stays: it may join again by itself.
+  void replace_node(const std::string& name, const std::string& why);
   std::vector<node_process> nodes() const;
   const node_process* find(const std::string& name) const;
 

@@ -107,12 +107,12 @@ TEST_F(launch, starts_again_what_was_killed) {
   launcher launched(config(), with(script(serve)));
   launched.start();
   const pid_t first = launched.find("w0")->pid;
-  launched.replace_node("w0");
+  launched.replace_node("w0", "it is lost");
   ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
   EXPECT_NE(launched.find("w0")->pid, first);
   EXPECT_EQ(launched.find("w0")->last_end, "signal 9 (Killed)");
   EXPECT_EQ(launched.find("head")->restarts, 0);
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("w0 hangs, or cannot be reached"),
+  EXPECT_THAT(said_, ElementsAre("w0 hangs, or cannot be reached: it is lost, so its process is killed",
                                  HasSubstr("w0 died (signal 9 (Killed)): it is started again in ")));
 }
 
@@ -120,7 +120,7 @@ TEST_F(launch, kills_one_that_is_stopped) {
   launcher launched(config(), with(script(serve)));
   launched.start();
   ::kill(launched.find("w0")->pid, SIGSTOP);
-  launched.replace_node("w0");
+  launched.replace_node("w0", "it is lost");
   EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
   ::kill(launched.find("w0")->pid, SIGSTOP);
   launched.stop();
@@ -150,7 +150,7 @@ TEST_F(launch, does_not_respawn_where_that_is_not_wanted) {
   launcher launched(config("", "respawn = false\n"), with(script(serve)));
   launched.start();
   const pid_t worker = launched.find("w0")->pid;
-  launched.replace_node("w0");
+  launched.replace_node("w0", "it is lost");
   EXPECT_THAT(said_, IsEmpty()) << "one that was lost may join again";
   ::kill(worker, SIGTERM);
   ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::given_up; }));
@@ -254,7 +254,7 @@ TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
   for (const int left : {0, 1, 2, 3}) {  // for the log, and for the pipes or not
     said_.clear();
     allow_descriptors(next + left);
-    launched.replace_node("w0");
+    launched.replace_node("w0", "it is lost");
     EXPECT_TRUE(poll_until(launched, runs_short));
     allow_descriptors(0);
     EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::running; }));
@@ -392,7 +392,7 @@ TEST_F(launch_remote, a_host_that_reboots_gets_its_node_back) {
   launched.note_works("w0");
   folder_.write("down", "");
   folder_.write("w0.pid", "");
-  launched.replace_node("w0");
+  launched.replace_node("w0", "it is lost");
   ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n")) << "started again";
   EXPECT_EQ(folder_.read("ssh-calls").size(), 12 * std::string("to\n").size());
   EXPECT_NE(launched.find("w0")->state, process_state::given_up);
