@@ -137,12 +137,6 @@ std::vector<node_process> launcher::nodes() const {
   return shown;
 }
 
-const node_process* launcher::find(const std::string& name) const {
-  for (const auto& node : nodes_)
-    if (node.shown.name == name) return &node.shown;
-  return nullptr;
-}
-
 void launcher::add(const node_config& node) {
   watched_node made{&node,
                     node_command(config_, node, options_.program),
@@ -175,7 +169,6 @@ void launcher::start(watched_node& node, bool is_first) {
   }
   node.shown.pid = node.child.pid();
   node.shown.state = process_state::running;
-  if (!is_first) ++node.shown.restarts;
 }
 
 void launcher::start_due() {

@@ -44,7 +44,6 @@ struct node_process {
   bool is_remote = false;
   pid_t pid = 0;  ///< of the child here, for a remote node that of ssh; 0 if none runs
   process_state state = process_state::waiting;
-  int restarts = 0;
   int quick_deaths = 0;  ///< in a row, right after its start, whether it had joined the cluster or not
   std::string last_end;  ///< "exit code 1", "signal 9 (Killed)"
 };
@@ -86,7 +85,6 @@ class launcher {
   /// that died. Without respawn it stays: it may join again by itself.
   void replace_node(const std::string& name, const std::string& why);
   std::vector<node_process> nodes() const;
-  const node_process* find(const std::string& name) const;
 
  private:
   struct watched_node;
