@@ -331,9 +331,11 @@ struct begin_jobs {
 };
 
 /// Training desk to jobs: use the journal, on its owner's thread. `use` may throw journal_failure; then it is called
-/// again later.
+/// again later, in the order of these messages. Where somebody waits for an answer there is `on_failure`: that is
+/// called instead, with the reason, and such a use waits for no earlier one.
 struct use_journal {
   std::function<void(journal&)> use;
+  std::function<void(const std::string& why)> on_failure = {};
 };
 
 /// Owns the journal, and answers batch jobs line by line.

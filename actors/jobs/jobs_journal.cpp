@@ -128,10 +128,12 @@ void jobs_state::post_soon() {
   if (!std::exchange(post_due_, true)) wake_in(parts_.post_interval + std::chrono::milliseconds(1));
 }
 
-/// What the disk did not take is tried again after a while, in order: later uses must not overtake it.
+/// What the disk did not take is tried again after a while, in order: later uses must not overtake it, except those
+/// that are never tried again.
 void jobs_state::use(const use_journal& order) {
-  if (!unused_.empty() || !can_use(order)) return unused_.push_back(order);
-  post_soon();
+  const bool can_wait = !order.on_failure;
+  if (can_wait && (!unused_.empty() || !can_use(order))) return unused_.push_back(order);
+  if (can_wait || can_use(order)) post_soon();
 }
 
 bool jobs_state::can_use(const use_journal& order) try {
@@ -139,6 +141,7 @@ bool jobs_state::can_use(const use_journal& order) try {
   return true;
 } catch (const journal_failure& failure) {
   note_failure(failure);
+  if (order.on_failure) order.on_failure(failure.what());
   return false;
 }
 

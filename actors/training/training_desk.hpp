@@ -124,7 +124,8 @@ class training_desk_state {
   template <class Ending>
   void end_in_journal(const std::string& job, std::string message, Ending ending);
   template <class Use>
-  void ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then);
+  void ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then,
+                   std::function<void(const std::string& why)> otherwise = {});
 
   handle::pointer self_;
   training_desk_parts parts_;
@@ -142,14 +143,21 @@ class training_desk_state {
 };
 
 /// Runs `use` on the journal's thread, then `then` on this actor's. If the disk fails, all that `use` does is done
-/// again later, so it must not stay half done.
+/// again later, so it must not stay half done; or, where there is `otherwise`, never, and that runs on this actor's
+/// thread.
 template <class Use>
-void training_desk_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then) {
-  tell(parts_.jobs, use_journal{[use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {
-         std::optional<decltype(use(book))> answer;
-         book.at_once([&] { answer.emplace(use(book)); });
-         tell(own, carry_on{[then, answer = *std::move(answer)] { then(answer); }});
-       }});
+void training_desk_state::ask_journal(Use use, std::function<void(decltype(use(std::declval<journal&>())))> then,
+                                      std::function<void(const std::string& why)> otherwise) {
+  use_journal order{[use = std::move(use), then = std::move(then), own = handle(self_)](journal& book) {
+    std::optional<decltype(use(book))> answer;
+    book.at_once([&] { answer.emplace(use(book)); });
+    tell(own, carry_on{[then, answer = *std::move(answer)] { then(answer); }});
+  }};
+  if (otherwise)
+    order.on_failure = [otherwise = std::move(otherwise), own = handle(self_)](const std::string& why) {
+      tell(own, carry_on{[otherwise, why] { otherwise(why); }});
+    };
+  tell(parts_.jobs, std::move(order));
 }
 
 template <class Message>

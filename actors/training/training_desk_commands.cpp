@@ -39,7 +39,8 @@ std::string training_desk_state::take_data(const std::string& arguments) {
   return dump({{"received", there}});
 }
 
-/// If it is asked for twice, the job is made once, and both callers get the same answer.
+/// If it is asked for twice, the job is made once, and both callers get the same answer. Where the journal fails they
+/// get that at once. What was sent stays then: the job may have been accepted before.
 void training_desk_state::create(const command_call& call) {
   order asked;
   if (const auto refusal = refusal_of([&] { asked = read_order(call.command.arguments); }))
@@ -52,6 +53,9 @@ void training_desk_state::create(const command_call& call) {
               [this, asked](const std::optional<job_info>& known) {
                 if (!known) return create_unknown(asked);
                 answer_create(asked.job, {dump({{"id", asked.job}, {"state", name_of(known->state)}})});
+              },
+              [this, job = asked.job](const std::string& why) {
+                answer_create(job, {{}, why, command_fault::failed});
               });
 }
 
@@ -127,6 +131,9 @@ void training_desk_state::make_job(const std::string& job, const std::string& te
       [this, job, spec, found](const result<job_info, journal_error>& sealed) {
         if (sealed) return take_in(*sealed, spec, found);
         refuse_job(job, {{}, sealed.error().text, command_fault::bad_input});
+      },
+      [this, job](const std::string& why) {
+        refuse_job(job, {{}, why, command_fault::failed});
       });
 }
 

@@ -1,5 +1,7 @@
 #include "actors/workers/node_agent.hpp"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 
 #include "base/random_hex.hpp"
@@ -9,6 +11,7 @@ namespace troupe {
 namespace {
 
 constexpr int joins_before_note = 20;
+constexpr duration latest_beat = std::chrono::seconds(1);  // behind its time, in a process that runs
 
 }  // namespace
 
@@ -93,7 +96,7 @@ void node_agent_state::warn_once(const std::string& why) {
 /// A worker that hangs in a step is of no use: as long as it does, the head is to call this node lost, so that somebody
 /// ends it.
 void node_agent_state::join() {
-  if (parts_.meter->busy_ms() > 0) return warn_once("the worker is still in a step that nobody waits for");
+  if (parts_.meter->is_busy()) return warn_once("the worker is still in a step that nobody waits for");
   tell_head(join_cluster{parts_.hello});
   if (++unanswered_joins_ == joins_before_note)
     parts_.say(fmt::format("{} does not answer: see whether the head runs there, with the same keys", parts_.head));
@@ -109,7 +112,8 @@ node_report node_agent_state::report() {
   const std::uint64_t rows = parts_.meter->rows.load(std::memory_order_relaxed);
   const double seconds = seconds_of(now - report_before_);
   report.steps = parts_.meter->steps.load(std::memory_order_relaxed);
-  report.busy_ms = parts_.meter->busy_ms();
+  report.busy_ms =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time_in_step(now)).count());
   report.rows_per_second = static_cast<double>(rows - rows_before_) / seconds;
   report.resident_bytes = resident_bytes();
   report.busy_seconds = static_cast<double>(parts_.meter->busy_ns.load(std::memory_order_relaxed)) * 1e-9;
@@ -118,6 +122,17 @@ node_report node_agent_state::report() {
   rows_before_ = rows;
   report_before_ = now;
   return report;
+}
+
+/// A longer pause between two reports means that this process was stopped, and the worker with it: that time says
+/// nothing of the step.
+duration node_agent_state::time_in_step(instant now) {
+  const std::int64_t since = parts_.meter->busy_since.load(std::memory_order_relaxed);
+  if (std::exchange(step_since_, since) != since) step_lasted_ = {};
+  if (since == 0) return {};
+  const instant counted = std::max(instant{duration(since)}, report_before_);
+  step_lasted_ += std::clamp(now - counted, duration{}, parts_.heartbeat + latest_beat);
+  return step_lasted_;
 }
 
 void node_agent_state::end(int code, const std::string& why) {

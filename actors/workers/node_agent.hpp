@@ -50,6 +50,7 @@ class node_agent_state {
   void join();
   void beat();
   node_report report();
+  duration time_in_step(instant now);
   void end(int code, const std::string& why);
   template <class M>
   void tell_members(const M& message) const {
@@ -67,6 +68,8 @@ class node_agent_state {
   std::string last_warned_;
   std::uint64_t rows_before_ = 0;
   instant report_before_;
+  std::int64_t step_since_ = 0;  ///< when the step began that the worker was in at the last report; 0: in none
+  duration step_lasted_{};       ///< by what was reported
 };
 
 node_agent_actor spawn_node_agent(caf::actor_system& system, node_agent_parts parts);

@@ -1,7 +1,5 @@
 #include "actors/workers/worker_meter.hpp"
 
-#include <algorithm>
-
 #include "base/clock.hpp"
 
 namespace troupe {
@@ -12,11 +10,6 @@ std::int64_t monotonic_now() {
 }
 
 }  // namespace
-
-std::uint64_t worker_meter::busy_ms() const {
-  const std::int64_t since = busy_since.load(std::memory_order_relaxed);
-  return since == 0 ? 0 : static_cast<std::uint64_t>(std::max<std::int64_t>(monotonic_now() - since, 0) / 1'000'000);
-}
 
 void worker_meter::begin_step() {
   busy_since.store(monotonic_now(), std::memory_order_relaxed);

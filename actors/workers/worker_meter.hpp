@@ -11,8 +11,7 @@ struct worker_meter {
   std::atomic<std::int64_t> busy_since{0};  ///< of the monotonic clock; 0: idle
   std::atomic<std::int64_t> busy_ns{0};     ///< in all steps so far
 
-  /// For how many milliseconds the current step has run.
-  std::uint64_t busy_ms() const;
+  bool is_busy() const { return busy_since.load(std::memory_order_relaxed) != 0; }
   void begin_step();
   void end_step(std::size_t rows_of_step);
 };

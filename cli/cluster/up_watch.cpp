@@ -4,6 +4,7 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -58,26 +59,32 @@ std::optional<std::string> lasting_problem(const json& status) {
   return std::nullopt;
 }
 
-/// Whether the head speaks of the process that runs now, not of one before.
-bool is_about(const json& node, const node_process& process, hang_policy& hanging) {
-  const auto pid = node.at("pid").get<pid_t>();
-  if (process.pid == 0 || !process.is_remote) return process.pid == pid;
-  return hanging.is_behind(process.name, process.pid, pid);
+/// What the head says of each node. It does not know nodes that have no entry.
+std::map<std::string, hang_policy::entry> entries_of(const json& status) {
+  std::map<std::string, hang_policy::entry> entries;
+  for (const json& node : status.at("nodes"))
+    entries[node.at("name").get<std::string>()] = {node.at("state").get<std::string>(), node.at("pid").get<pid_t>()};
+  return entries;
 }
 
-/// A node that the head has given up for good although its process is there hangs, or is cut off: another takes its
-/// place.
-void follow_head(const json& status, launcher& nodes, hang_policy& hanging) {
-  for (const json& node : status.at("nodes")) {
-    const auto* process = nodes.find(node.at("name").get<std::string>());
-    if (node.at("state") == "missing") continue;  // the head knows nothing of it
-    if (process == nullptr || !is_about(node, *process, hanging)) continue;
-    if (node.at("state") == "lost") {
-      if (hanging.note_lost(process->name, process->pid, monotonic_clock().now())) nodes.replace_node(process->name);
-      continue;
+/// A process that is there and of no use hangs, or is cut off: another takes its place. Nobody watches the head itself.
+void follow_head(const json& status, const std::string& head, launcher& nodes, hang_policy& hanging) {
+  auto entries = entries_of(status);
+  for (const node_process& node : nodes.nodes()) {
+    if (node.pid == 0) continue;
+    switch (hanging.judge(node, entries[node.name], monotonic_clock().now())) {
+      case hang_policy::verdict::works:
+        nodes.note_works(node.name);
+        break;
+      case hang_policy::verdict::lost:
+        nodes.replace_node(node.name, "the head has lost it");
+        break;
+      case hang_policy::verdict::unheard:
+        if (node.name != head) nodes.replace_node(node.name, "it does not join the cluster");
+        break;
+      case hang_policy::verdict::waits:
+        break;
     }
-    hanging.note_alive(process->name);
-    if (node.at("state") == "alive") nodes.note_works(process->name);
   }
 }
 
@@ -122,7 +129,7 @@ void watch_nodes(const cluster_config& config, launcher& nodes, const beginning&
     if (!ready) begin.on_waiting();
     const json status = json::parse(head.take().value_or(""), nullptr, false);
     if (status.is_discarded()) continue;
-    follow_head(status, nodes, hanging);
+    follow_head(status, config.head().name, nodes, hanging);
     if (const auto problem = lasting_problem(status); !ready && problem) throw std::runtime_error(*problem);
     if (ready || !is_ready(status)) continue;
     ready = true;

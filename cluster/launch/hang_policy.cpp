@@ -11,19 +11,34 @@ constexpr duration longest_silence = std::chrono::seconds(1);
 
 }  // namespace
 
-bool hang_policy::is_behind(const std::string& node, pid_t child, pid_t process) {
-  connection& known = behind_.try_emplace(node, connection{child, process}).first->second;
-  if (known.process != process) known = {child, process};
-  return known.child == child;
+/// While another process has the node's name, perhaps the one before, this one cannot join.
+hang_policy::verdict hang_policy::judge(const node_process& node, const entry& said, instant now) {
+  if (said.state == "missing" || !is_about(node, said.process)) {
+    const bool can_join = said.state != "alive" && said.state != "suspect";
+    return can_join && is_too_long(unheard_, node, now, start_patience_) ? verdict::unheard : verdict::waits;
+  }
+  unheard_.erase(node.name);
+  if (said.state == "lost") return is_too_long(lost_, node, now, patience_) ? verdict::lost : verdict::waits;
+  lost_.erase(node.name);
+  return said.state == "alive" ? verdict::works : verdict::waits;
 }
 
-bool hang_policy::note_lost(const std::string& node, pid_t process, instant now) {
-  const auto [found, is_new] = lost_.try_emplace(node, loss{process, now});
-  loss& known = found->second;
-  if (!is_new && known.process != process) known = {process, now};
-  known.lasted += std::min(now - known.heard, longest_silence);
-  known.heard = now;
-  return known.lasted >= patience_;
+/// Whether the head speaks of the process that runs now, not of one before. Of a remote node it knows only processes at
+/// the other end: the one that it knew before this ssh started belongs to an earlier ssh.
+bool hang_policy::is_about(const node_process& node, pid_t process) {
+  if (!node.is_remote) return node.pid == process;
+  connection& known = behind_.try_emplace(node.name, connection{node.pid, process}).first->second;
+  if (known.process != process) known = {node.pid, process};
+  return known.child == node.pid;
+}
+
+bool hang_policy::is_too_long(silences& of, const node_process& node, instant now, duration patience) {
+  silence& known = of.try_emplace(node.name, silence{node.pid, now, patience}).first->second;
+  if (known.process != node.pid)
+    known = {node.pid, now, known.lasted >= known.patience ? 2 * known.patience : known.patience};
+  known.lasted += std::min(now - known.noted, longest_silence);
+  known.noted = now;
+  return known.lasted >= known.patience;
 }
 
 }  // namespace troupe

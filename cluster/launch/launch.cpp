@@ -120,12 +120,12 @@ void launcher::note_works(const std::string& name) {
     if (node.shown.name == name) node.policy.works();
 }
 
-void launcher::replace_node(const std::string& name) {
+void launcher::replace_node(const std::string& name, const std::string& why) {
   if (!config_.respawn) return;
   for (auto& node : nodes_) {
     if (node.shown.name != name || !node.child.runs()) continue;
     if (!std::exchange(node.is_condemned, true))
-      say(fmt::format("{} hangs, or cannot be reached: the head has lost it, so its {} is killed", name,
+      say(fmt::format("{} hangs, or cannot be reached: {}, so its {} is killed", name, why,
                       node.shown.is_remote ? "ssh" : "process"));
     node.child.signal(SIGKILL);
   }
@@ -135,12 +135,6 @@ std::vector<node_process> launcher::nodes() const {
   std::vector<node_process> shown;
   for (const auto& node : nodes_) shown.push_back(node.shown);
   return shown;
-}
-
-const node_process* launcher::find(const std::string& name) const {
-  for (const auto& node : nodes_)
-    if (node.shown.name == name) return &node.shown;
-  return nullptr;
 }
 
 void launcher::add(const node_config& node) {
@@ -175,7 +169,6 @@ void launcher::start(watched_node& node, bool is_first) {
   }
   node.shown.pid = node.child.pid();
   node.shown.state = process_state::running;
-  if (!is_first) ++node.shown.restarts;
 }
 
 void launcher::start_due() {

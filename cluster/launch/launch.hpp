@@ -44,7 +44,6 @@ struct node_process {
   bool is_remote = false;
   pid_t pid = 0;  ///< of the child here, for a remote node that of ssh; 0 if none runs
   process_state state = process_state::waiting;
-  int restarts = 0;
   int quick_deaths = 0;  ///< in a row, right after its start, whether it had joined the cluster or not
   std::string last_end;  ///< "exit code 1", "signal 9 (Killed)"
 };
@@ -82,11 +81,10 @@ class launcher {
 
   /// The node has joined the cluster: it is not given up any more because it ends early.
   void note_works(const std::string& name);
-  /// For a node that the head has lost: SIGKILL to its process group. It is started again like any that died. Without
-  /// respawn it stays: it may join again by itself.
-  void replace_node(const std::string& name);
+  /// For a node that is of no use: SIGKILL to its process group, and people are told why. It is started again like any
+  /// that died. Without respawn it stays: it may join again by itself.
+  void replace_node(const std::string& name, const std::string& why);
   std::vector<node_process> nodes() const;
-  const node_process* find(const std::string& name) const;
 
  private:
   struct watched_node;

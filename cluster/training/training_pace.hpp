@@ -24,7 +24,6 @@ class training_pace {
 
   /// The share from now on: 1 while no requests run.
   double share(const load& serving, instant now);
-  double learned() const { return learned_; }  ///< the share for training while requests run
 
  private:
   enum class phase : std::uint8_t { alone, still, beside };
@@ -37,7 +36,7 @@ class training_pace {
   instant since_;
   std::uint64_t steps_before_ = 0;
   std::optional<double> still_time_;  ///< seconds of a step without training
-  double learned_ = 0.5;
+  double learned_ = 0.5;              ///< the share for training while requests run
 };
 
 }  // namespace troupe

@@ -98,6 +98,32 @@ TEST_F(jobs, are_heard_between_what_has_waited_for_the_disk) {
   for (int i = 0; i < waiting; ++i) ASSERT_EQ(events[static_cast<std::size_t>(i)]["data"], i) << "in their order";
 }
 
+TEST_F(jobs, tell_whoever_waits_for_an_answer_that_the_disk_is_full_while_other_uses_of_the_journal_wait) {
+  inbox heard;
+  head now(folder_, prompts_, [](jobs_parts& parts) { parts.journal_retry = std::chrono::milliseconds(1); });
+  const auto create = [](journal& book, const char* id) { (void)book.create_job({id, "fine-tune", "", "{}", 0}); };
+  const auto on_failure = [&](const std::string& why) { heard.put(why); };
+  now.use([&](journal& book) { create(book, "before"); });
+  EXPECT_EQ(now.get("job.list", json::object()).size(), 1u);
+  {
+    const full_disk all_of_it(1);
+    now.use([&](journal& book) {
+      create(book, "later");
+      heard.put(std::string("it was written"));
+    });
+    now.use([&](journal& book) { create(book, "refused"); }, on_failure);
+    EXPECT_NE(heard.take<std::string>().find("journal.db"), std::string::npos);
+    now.use([&](journal& book) { heard.put(book.find("before").has_value()); }, on_failure);
+    EXPECT_TRUE(heard.take<bool>()) << "the disk can answer this, whoever waits";
+    EXPECT_EQ(heard.count<std::string>(), 0u);
+  }
+  EXPECT_EQ(heard.take<std::string>(), "it was written");
+  const json all = now.get("job.list", json::object());
+  ASSERT_EQ(all.size(), 2u);
+  EXPECT_EQ(all[0]["id"], "later");
+  EXPECT_EQ(all[1]["id"], "before");
+}
+
 TEST_F(jobs, go_on_when_the_journal_can_be_read_again) {
   broken_reads::watch();
   inbox said;

@@ -79,7 +79,9 @@ class head {
     get("job.lines", {{"id", id}, {"first", 0}, {"lines", lines}});
     EXPECT_NE(get("job.seal", {{"id", id}})["state"], "receiving");
   }
-  void use(std::function<void(journal&)> what) { tell(jobs_, use_journal{std::move(what)}); }
+  void use(std::function<void(journal&)> what, std::function<void(const std::string& why)> on_failure = {}) {
+    tell(jobs_, use_journal{std::move(what), std::move(on_failure)});
+  }
   catalogue_saved save(save_catalogue order) {
     order.asker = store_.handle();
     tell(jobs_, std::move(order));

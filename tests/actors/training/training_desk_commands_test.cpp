@@ -23,6 +23,36 @@ TEST_F(training_desk, blames_no_client_for_a_full_disk) {
   EXPECT_EQ(json::parse(send("train.data", piece)->take<command_answer>().result)["received"], good_data.size());
 }
 
+TEST_F(training_desk, refuses_a_job_where_the_journal_cannot_be_asked_for_it_and_keeps_what_was_sent) {
+  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
+  const json wanted{{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
+  const auto first = send("train.create", wanted), second = send("train.create", wanted);
+  jobs_.take<use_journal>().on_failure("the disk is full");
+  for (const auto& answers : {first, second}) {
+    const auto answer = answers->take<command_answer>();
+    EXPECT_EQ(answer.error, "the disk is full");
+    EXPECT_EQ(answer.fault, command_fault::failed);
+  }
+  EXPECT_EQ(answers_of({send("train.create", wanted)}).front().error, "");
+  EXPECT_EQ(state(), job_state::queued);
+}
+
+TEST_F(training_desk, refuses_a_job_that_the_journal_does_not_take_and_keeps_nothing) {
+  std::filesystem::create_directories(folder_.path() / "files");
+  folder_.write("files/file-1.data", good_data);
+  const json wanted{
+      {"id", "job-1"}, {"data_file", "file-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
+  const auto answers = send("train.create", wanted);
+  use_journal_once();  // is it known?
+  jobs_.take<use_journal>().on_failure("the disk is full");
+  const auto answer = answers->take<command_answer>();
+  EXPECT_EQ(answer.error, "the disk is full");
+  EXPECT_EQ(answer.fault, command_fault::failed);
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
+  EXPECT_EQ(answers_of({send("train.create", wanted)}).front().error, "") << "it may be asked for again";
+  EXPECT_EQ(state(), job_state::queued);
+}
+
 TEST_F(training_desk, refuses_bad_lines_by_number_and_keeps_nothing) {
   const auto answer = submit(good_data + "{\"prompt\":\"x\"}\n{\"text\":\"ab\"\n");
   EXPECT_EQ(answer.fault, command_fault::bad_input);

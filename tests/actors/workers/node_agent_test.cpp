@@ -106,6 +106,22 @@ TEST_F(node_agent, says_what_memory_there_is_while_it_does_nothing) {
   meter_->busy_since = 0;
 }
 
+/// The first report comes long after the step began: as if the process had been stopped since.
+TEST_F(node_agent, counts_no_time_in_which_its_process_was_stopped_as_that_of_a_step) {
+  const auto next_busy_ms = [this] { return heard_.take<incoming<heartbeat>>().message.report.busy_ms; };
+  const auto node = next_join();
+  meter_->busy_since = 1;
+  answer(node, true);
+  const std::uint64_t first = next_busy_ms();
+  EXPECT_GT(first, 0u);
+  EXPECT_LT(first, 2000u);
+  EXPECT_GT(next_busy_ms(), first) << "it hangs";
+  meter_->busy_since = 2;
+  EXPECT_TRUE(is_soon([&] { return next_busy_ms() < first; })) << "another step";
+  meter_->busy_since = 0;
+  EXPECT_TRUE(is_soon([&] { return next_busy_ms() == 0; }));
+}
+
 TEST_F(node_agent, joins_anew_only_when_its_worker_has_come_out_of_the_step_in_which_it_hung) {
   const auto node = next_join();
   answer(node, true);

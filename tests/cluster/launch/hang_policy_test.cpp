@@ -10,56 +10,112 @@ namespace {
 using namespace std::chrono_literals;
 using test::manual_clock;
 
-/// Asks so often, every 300 ms. Returns whether the process hangs by the last answer.
-bool is_lost_for(hang_policy& policy, manual_clock& time, int asked, pid_t process = 7) {
-  bool hangs = false;
-  for (int i = 0; i < asked; ++i) {
-    time.advance(300ms);
-    hangs = policy.note_lost("w1", process, time.now());
+/// Each time `up` asks the head, 300 ms have passed.
+class hanging : public testing::Test {
+ protected:
+  using verdict = hang_policy::verdict;
+
+  static node_process process(pid_t pid, bool is_remote = false) {
+    return {.name = "w1", .is_remote = is_remote, .pid = pid, .state = process_state::running, .last_end = {}};
   }
-  return hangs;
+  /// Asks so often. Returns the last verdict.
+  verdict ask(int times, const node_process& node, const hang_policy::entry& said) {
+    verdict last = verdict::waits;
+    for (int i = 0; i < times; ++i) {
+      time_.advance(300ms);
+      last = policy_.judge(node, said, time_.now());
+    }
+    return last;
+  }
+  verdict ask_of_lost(int times, pid_t pid = 7) { return ask(times, process(pid), {"lost", pid}); }
+  verdict ask_of_missing(int times, pid_t pid = 7) { return ask(times, process(pid), {}); }
+
+  manual_clock time_;
+  hang_policy policy_{3s, 30s};
+};
+
+TEST_F(hanging, a_process_that_is_alive_works) {
+  EXPECT_EQ(ask(1, process(7), {"alive", 7}), verdict::works);
+  EXPECT_EQ(ask(1, process(7), {"suspect", 7}), verdict::waits);
+  EXPECT_EQ(ask(1, process(7), {"left", 7}), verdict::waits);
+  EXPECT_EQ(ask(1, process(7), {"alive", 6}), verdict::waits) << "that was another";
 }
 
-TEST(hang_policy, waits_for_a_process_that_may_join_anew) {
-  manual_clock time;
-  hang_policy policy(3s);
-  EXPECT_FALSE(is_lost_for(policy, time, 10));
-  EXPECT_TRUE(is_lost_for(policy, time, 1));
+TEST_F(hanging, one_that_is_lost_may_join_anew) {
+  EXPECT_EQ(ask_of_lost(10), verdict::waits);
+  EXPECT_EQ(ask_of_lost(1), verdict::lost);
 }
 
-TEST(hang_policy, begins_anew_with_one_that_came_back) {
-  manual_clock time;
-  hang_policy policy(3s);
-  EXPECT_FALSE(is_lost_for(policy, time, 10));
-  policy.note_alive("w1");
-  EXPECT_FALSE(is_lost_for(policy, time, 10));
+TEST_F(hanging, one_that_came_back_and_is_lost_again_gets_the_time_once_more) {
+  EXPECT_EQ(ask_of_lost(10), verdict::waits);
+  EXPECT_EQ(ask(1, process(7), {"suspect", 7}), verdict::waits);
+  EXPECT_EQ(ask_of_lost(10), verdict::waits);
 }
 
-TEST(hang_policy, begins_anew_with_another_process) {
-  manual_clock time;
-  hang_policy policy(3s);
-  EXPECT_FALSE(is_lost_for(policy, time, 10, 7));
-  EXPECT_FALSE(is_lost_for(policy, time, 10, 8));
+TEST_F(hanging, another_process_gets_the_time_once_more) {
+  EXPECT_EQ(ask_of_lost(10, 7), verdict::waits);
+  EXPECT_EQ(ask_of_lost(10, 8), verdict::waits);
 }
 
-TEST(hang_policy, does_not_count_the_time_in_which_nobody_could_ask) {
-  manual_clock time;
-  hang_policy policy(3s);
-  EXPECT_FALSE(is_lost_for(policy, time, 1));
-  time.advance(1h);
-  EXPECT_FALSE(is_lost_for(policy, time, 1));
-  EXPECT_TRUE(is_lost_for(policy, time, 7));
+TEST_F(hanging, no_time_counts_in_which_the_head_said_nothing) {
+  EXPECT_EQ(ask_of_lost(1), verdict::waits);
+  time_.advance(1h);
+  EXPECT_EQ(ask_of_lost(1), verdict::waits);
+  EXPECT_EQ(ask_of_lost(7), verdict::lost);
+  EXPECT_EQ(ask_of_missing(1, 8), verdict::waits);
+  time_.advance(1h);
+  EXPECT_EQ(ask_of_missing(90, 8), verdict::waits);
 }
 
-TEST(hang_policy, knows_which_process_is_behind_a_connection) {
+TEST_F(hanging, one_that_does_not_join_has_longer_since_it_may_pack_a_model) {
+  EXPECT_EQ(ask_of_missing(100), verdict::waits);
+  EXPECT_EQ(ask_of_missing(1), verdict::unheard);
+}
+
+TEST_F(hanging, one_that_does_not_join_is_found_though_the_head_remembers_another) {
+  for (const char* state : {"lost", "left"}) {
+    const pid_t pid = *state;
+    EXPECT_EQ(ask(100, process(pid), {state, 6}), verdict::waits) << state;
+    EXPECT_EQ(ask(1, process(pid), {state, 6}), verdict::unheard) << state;
+    EXPECT_EQ(ask(1, process(pid), {"alive", pid}), verdict::works);
+  }
+}
+
+TEST_F(hanging, one_whose_name_another_has_cannot_join) {
+  EXPECT_EQ(ask(200, process(7), {"alive", 6}), verdict::waits);
+  EXPECT_EQ(ask(200, process(7), {"suspect", 6}), verdict::waits);
+}
+
+TEST_F(hanging, one_that_had_joined_gets_the_whole_time_from_a_new_head) {
+  EXPECT_EQ(ask_of_missing(100), verdict::waits);
+  EXPECT_EQ(ask(1, process(7), {"alive", 7}), verdict::works);
+  EXPECT_EQ(ask_of_missing(100), verdict::waits);
+}
+
+TEST_F(hanging, what_took_too_long_may_take_twice_as_long_the_next_time) {
+  EXPECT_EQ(ask_of_missing(101, 7), verdict::unheard);
+  EXPECT_EQ(ask_of_missing(200, 8), verdict::waits);
+  EXPECT_EQ(ask_of_missing(1, 8), verdict::unheard);
+  EXPECT_EQ(ask_of_missing(400, 9), verdict::waits);
+  EXPECT_EQ(ask_of_missing(100, 10), verdict::waits) << "the one before died by itself";
+  EXPECT_EQ(ask_of_missing(301, 10), verdict::unheard);
+  EXPECT_EQ(ask(1, process(10), {"alive", 10}), verdict::works);
+  EXPECT_EQ(ask_of_missing(101, 11), verdict::unheard) << "it has joined since";
+}
+
+TEST_F(hanging, what_is_said_of_a_process_counts_for_the_connection_that_it_is_behind) {
   constexpr pid_t ssh = 7, next_ssh = 8;
-  hang_policy policy;
-  EXPECT_TRUE(policy.is_behind("w1", ssh, 1000));
-  EXPECT_TRUE(policy.is_behind("w1", ssh, 1000));
-  EXPECT_FALSE(policy.is_behind("w1", next_ssh, 1000)) << "the one that went with its connection";
-  EXPECT_TRUE(policy.is_behind("w2", next_ssh, 1000)) << "on another host";
-  EXPECT_TRUE(policy.is_behind("w1", next_ssh, 1001));
-  EXPECT_TRUE(policy.is_behind("w1", next_ssh, 1001));
+  const auto said_of = [&](pid_t child, pid_t process_there) {
+    return ask(1, process(child, true), {"alive", process_there});
+  };
+  EXPECT_EQ(said_of(ssh, 1000), verdict::works);
+  EXPECT_EQ(said_of(ssh, 1000), verdict::works);
+  EXPECT_EQ(said_of(next_ssh, 1000), verdict::waits) << "the one that went with its connection";
+  EXPECT_EQ(said_of(next_ssh, 1001), verdict::works);
+  EXPECT_EQ(said_of(next_ssh, 1001), verdict::works);
+  node_process other = process(next_ssh, true);
+  other.name = "w2";
+  EXPECT_EQ(ask(1, other, {"alive", 1000}), verdict::works) << "on another host";
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <csignal>
 #include <functional>
+#include <optional>
 
 #include "base/error.hpp"
 #include "cluster/launch/machine.hpp"
@@ -25,6 +26,7 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::SizeIs;
 using testing::StartsWith;
 
 /// Nodes that are shell scripts: the script gets `node FILE --name X`.
@@ -55,6 +57,12 @@ class launch : public testing::Test {
     return chosen;
   }
 
+  static std::optional<node_process> find(const launcher& launched, const std::string& name) {
+    for (const node_process& node : launched.nodes())
+      if (node.name == name) return node;
+    return {};
+  }
+
   /// Lets the launcher work until a condition is true, at most for ten seconds.
   static bool poll_until(launcher& launched, const std::function<bool()>& is_so) {
     const monotonic_clock time;
@@ -64,6 +72,12 @@ class launch : public testing::Test {
       launched.poll(5ms);
     }
     return true;
+  }
+  static bool poll_until_replaced(launcher& launched, const std::string& name, pid_t process) {
+    return poll_until(launched, [&] {
+      const pid_t now = find(launched, name)->pid;
+      return now != 0 && now != process;
+    });
   }
   bool poll_until_written(launcher& launched, const std::string& name, const std::string& words) {
     return poll_until(launched, [&] { return folder_.read(name).find(words) != std::string::npos; });
@@ -99,40 +113,39 @@ TEST_F(launch, starts_the_nodes_with_a_log_each_and_stops_them) {
   }
   launched.stop();
   for (const auto& node : nodes) EXPECT_FALSE(is_alive(node.pid));
-  EXPECT_EQ(launched.find("w0")->last_end, "signal 15 (Terminated)");
-  EXPECT_EQ(launched.find("nobody"), nullptr);
+  EXPECT_EQ(find(launched, "w0")->last_end, "signal 15 (Terminated)");
+  EXPECT_FALSE(find(launched, "nobody"));
 }
 
 TEST_F(launch, starts_again_what_was_killed) {
   launcher launched(config(), with(script(serve)));
   launched.start();
-  const pid_t first = launched.find("w0")->pid;
-  launched.replace_node("w0");
-  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
-  EXPECT_NE(launched.find("w0")->pid, first);
-  EXPECT_EQ(launched.find("w0")->last_end, "signal 9 (Killed)");
-  EXPECT_EQ(launched.find("head")->restarts, 0);
-  EXPECT_THAT(said_, ElementsAre(HasSubstr("w0 hangs, or cannot be reached"),
+  const pid_t first = find(launched, "w0")->pid;
+  launched.replace_node("w0", "it is lost");
+  ASSERT_TRUE(poll_until_replaced(launched, "w0", first));
+  EXPECT_EQ(find(launched, "w0")->last_end, "signal 9 (Killed)");
+  EXPECT_THAT(said_, ElementsAre("w0 hangs, or cannot be reached: it is lost, so its process is killed",
                                  HasSubstr("w0 died (signal 9 (Killed)): it is started again in ")));
 }
 
 TEST_F(launch, kills_one_that_is_stopped) {
   launcher launched(config(), with(script(serve)));
   launched.start();
-  ::kill(launched.find("w0")->pid, SIGSTOP);
-  launched.replace_node("w0");
-  EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
-  ::kill(launched.find("w0")->pid, SIGSTOP);
+  const pid_t first = find(launched, "w0")->pid;
+  ::kill(first, SIGSTOP);
+  launched.replace_node("w0", "it is lost");
+  EXPECT_TRUE(poll_until_replaced(launched, "w0", first));
+  ::kill(find(launched, "w0")->pid, SIGSTOP);
   launched.stop();
-  EXPECT_EQ(launched.find("w0")->pid, 0);
+  EXPECT_EQ(find(launched, "w0")->pid, 0);
 }
 
 TEST_F(launch, gives_up_what_dies_again_and_again) {
   launcher launched(config(), with(script("[ $4 = head ] && exec sleep 1000; exit 1")));
   launched.start();
-  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::given_up; }));
-  EXPECT_EQ(launched.find("w0")->restarts, 5);
-  EXPECT_EQ(launched.find("w0")->quick_deaths, 6);
+  ASSERT_TRUE(poll_until(launched, [&] { return find(launched, "w0")->state == process_state::given_up; }));
+  EXPECT_EQ(find(launched, "w0")->quick_deaths, 6);
+  EXPECT_THAT(said_, SizeIs(6));
   EXPECT_THAT(said_.back(), HasSubstr("w0 died 6 times in a row right after its start (exit code 1)"));
   EXPECT_THAT(said_.back(), HasSubstr("w0.log"));
 }
@@ -140,28 +153,28 @@ TEST_F(launch, gives_up_what_dies_again_and_again) {
 TEST_F(launch, leaves_what_refuses_or_has_done_its_work) {
   launcher launched(config(), with(script("[ $4 = head ] && exit 0; exit 2")));
   launched.start();
-  ASSERT_TRUE(poll_until(launched, [&] { return !launched.find("head")->pid && !launched.find("w0")->pid; }));
-  EXPECT_EQ(launched.find("head")->state, process_state::ended);
-  EXPECT_EQ(launched.find("w0")->state, process_state::given_up);
+  ASSERT_TRUE(poll_until(launched, [&] { return !find(launched, "head")->pid && !find(launched, "w0")->pid; }));
+  EXPECT_EQ(find(launched, "head")->state, process_state::ended);
+  EXPECT_EQ(find(launched, "w0")->state, process_state::given_up);
   EXPECT_THAT(said_, Contains(HasSubstr("w0 refuses to start (exit code 2)")));
 }
 
 TEST_F(launch, does_not_respawn_where_that_is_not_wanted) {
   launcher launched(config("", "respawn = false\n"), with(script(serve)));
   launched.start();
-  const pid_t worker = launched.find("w0")->pid;
-  launched.replace_node("w0");
+  const pid_t worker = find(launched, "w0")->pid;
+  launched.replace_node("w0", "it is lost");
   EXPECT_THAT(said_, IsEmpty()) << "one that was lost may join again";
   ::kill(worker, SIGTERM);
-  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::given_up; }));
-  EXPECT_EQ(launched.find("w0")->last_end, "signal 15 (Terminated)");
+  ASSERT_TRUE(poll_until(launched, [&] { return find(launched, "w0")->state == process_state::given_up; }));
+  EXPECT_EQ(find(launched, "w0")->last_end, "signal 15 (Terminated)");
 }
 
 TEST_F(launch, leaves_alone_what_starts_by_itself) {
   launcher launched(config("[[node]]\nname = \"late\"\nroles = [\"worker\"]\nautostart = false\n"),
                     with(script(serve)));
   launched.start();
-  EXPECT_EQ(launched.find("late"), nullptr);
+  EXPECT_FALSE(find(launched, "late"));
 }
 
 TEST_F(launch, kills_who_does_not_end_with_all_that_it_started) {
@@ -170,7 +183,7 @@ TEST_F(launch, kills_who_does_not_end_with_all_that_it_started) {
   launcher launched(config(), chosen);
   launched.start();
   ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n"));
-  const pid_t own = launched.find("w0")->pid, its_child = std::stoi(folder_.read("w0.pid"));
+  const pid_t own = find(launched, "w0")->pid, its_child = std::stoi(folder_.read("w0.pid"));
   launched.stop();
   EXPECT_THAT(said_, Contains("w0 does not end: killed"));
   EXPECT_FALSE(is_alive(own));
@@ -254,10 +267,10 @@ TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
   for (const int left : {0, 1, 2, 3}) {  // for the log, and for the pipes or not
     said_.clear();
     allow_descriptors(next + left);
-    launched.replace_node("w0");
+    launched.replace_node("w0", "it is lost");
     EXPECT_TRUE(poll_until(launched, runs_short));
     allow_descriptors(0);
-    EXPECT_TRUE(poll_until(launched, [&] { return launched.find("w0")->state == process_state::running; }));
+    EXPECT_TRUE(poll_until(launched, [&] { return find(launched, "w0")->state == process_state::running; }));
     EXPECT_EQ(next_descriptor(), next) << "none is lost";
   }
 }
@@ -350,12 +363,12 @@ TEST_F(launch_remote, a_remote_node_starts_dies_and_ends_like_a_local_one) {
   launched.start();
   ASSERT_TRUE(poll_until_written(launched, "state/logs/w0.log", "w0 started"));
   EXPECT_EQ(folder_.read("ssh-calls"), "to far-away\n");
-  EXPECT_TRUE(launched.find("w0")->is_remote);
-  const pid_t node = std::stoi(folder_.read("w0.pid"));
-  EXPECT_NE(node, launched.find("w0")->pid) << "the child is ssh";
+  EXPECT_TRUE(find(launched, "w0")->is_remote);
+  const pid_t node = std::stoi(folder_.read("w0.pid")), ssh = find(launched, "w0")->pid;
+  EXPECT_NE(node, ssh);
   ::kill(node, SIGKILL);
-  ASSERT_TRUE(poll_until(launched, [&] { return launched.find("w0")->restarts == 1; }));
-  EXPECT_EQ(launched.find("w0")->last_end, "exit code 137") << "as a shell says it";
+  ASSERT_TRUE(poll_until_replaced(launched, "w0", ssh));
+  EXPECT_EQ(find(launched, "w0")->last_end, "exit code 137") << "as a shell says it";
   const auto started_again = [&] {
     const std::string log = folder_.read("state/logs/w0.log");
     return log.rfind("w0 started") != log.find("w0 started");
@@ -374,7 +387,7 @@ TEST_F(launch_remote, a_remote_node_ends_with_its_connection) {
   ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n"));
   const pid_t node = std::stoi(folder_.read("w0.pid"));
   // Only ssh dies: its pipe closes when the launcher drops it.
-  ::kill(launched.find("w0")->pid, SIGKILL);
+  ::kill(find(launched, "w0")->pid, SIGKILL);
   EXPECT_TRUE(poll_until(launched, [&] { return !is_alive(node); }));
 }
 
@@ -392,10 +405,10 @@ TEST_F(launch_remote, a_host_that_reboots_gets_its_node_back) {
   launched.note_works("w0");
   folder_.write("down", "");
   folder_.write("w0.pid", "");
-  launched.replace_node("w0");
+  launched.replace_node("w0", "it is lost");
   ASSERT_TRUE(poll_until_written(launched, "w0.pid", "\n")) << "started again";
   EXPECT_EQ(folder_.read("ssh-calls").size(), 12 * std::string("to\n").size());
-  EXPECT_NE(launched.find("w0")->state, process_state::given_up);
+  EXPECT_NE(find(launched, "w0")->state, process_state::given_up);
   EXPECT_EQ(
       std::count_if(said_.begin(), said_.end(), [](auto& line) { return line.find("no connection") != line.npos; }), 1);
 }

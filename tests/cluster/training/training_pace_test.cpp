@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/base/manual_clock.hpp"
 
 namespace troupe {
@@ -13,14 +15,16 @@ using test::manual_clock;
 /// A replica whose steps take 10 ms. If training used all of the time they would take longer by the share `cost`.
 class pace : public testing::Test {
  protected:
+  /// Returns the last share with which training did not stand still.
   double run(training_pace& control, double cost, int seconds) {
-    double share = 0;
+    double last = 0;
     for (int i = 0; i < seconds * 10; ++i) {
-      share = control.share({true, static_cast<std::uint64_t>(steps_)}, clock_.now());
+      const double share = control.share({true, static_cast<std::uint64_t>(steps_)}, clock_.now());
+      if (share > 0) last = share;
       clock_.advance(milliseconds(100));
       steps_ += 10.0 / (1 + cost * share);
     }
-    return control.learned();
+    return last;
   }
   manual_clock clock_;
   double steps_ = 0;
@@ -56,9 +60,9 @@ TEST_F(pace, training_stands_still_first_when_requests_come) {
   EXPECT_EQ(share_after(1, 100), 0.5);
   EXPECT_EQ(share_after(8999, 1000), 0.5);
   EXPECT_EQ(share_after(1, 1000), 0) << "to measure again";
-  EXPECT_EQ(share_after(1000, 1100), control.learned());
-  EXPECT_GT(control.learned(), 0.5) << "a step took as long beside training";
-  EXPECT_LT(control.learned(), 0.6) << "more comes slowly";
+  const double next = share_after(1000, 1100);
+  EXPECT_GT(next, 0.5) << "a step took as long beside training";
+  EXPECT_LT(next, 0.6) << "more comes slowly";
 }
 
 TEST_F(pace, few_steps_say_nothing) {
@@ -68,26 +72,23 @@ TEST_F(pace, few_steps_say_nothing) {
     (void)control.share({true, steps}, clock_.now());
     clock_.advance(milliseconds(ms));
     steps += more;
-    (void)control.share({true, steps}, clock_.now());
+    return control.share({true, steps}, clock_.now());
   };
-  phase(1000, 8);  // still: each takes 125 ms
-  phase(9000, 7);  // beside: much longer, but they are too few
-  EXPECT_EQ(control.learned(), 0.5);
-  phase(1000, 7);   // still: what was measured before holds
-  phase(9000, 72);  // beside: 125 ms
-  EXPECT_GT(control.learned(), 0.5);
+  phase(1000, 8);                  // still: each takes 125 ms
+  phase(9000, 7);                  // beside: much longer, but they are too few
+  EXPECT_EQ(phase(1000, 7), 0.5);  // still: what was measured before holds
+  phase(9000, 72);                 // beside: 125 ms
+  EXPECT_GT(phase(1000, 7), 0.5);
 }
 
 TEST_F(pace, training_is_cut_by_half_at_most_at_a_time_and_never_to_nothing) {
   training_pace control(0.1);
-  double least = 1;
+  double share = run(control, 20.0, 10);
   for (int i = 0; i < 30; ++i) {
-    const double before = control.learned();
-    run(control, 20.0, 10);
-    EXPECT_GE(control.learned(), before / 2);
-    least = control.learned();
+    const double before = std::exchange(share, run(control, 20.0, 10));
+    EXPECT_GE(share, before / 2);
   }
-  EXPECT_EQ(least, 0.02);
+  EXPECT_EQ(share, 0.02);
 }
 
 TEST_F(pace, training_has_no_more_than_all_of_the_time) {
