@@ -86,7 +86,7 @@ class output_mapping {
 /// A weight that is no number makes all answers nonsense. Codes' factors, besides, may be stored in f16.
 void check_weights(std::span<const float> rows, scheme kind, const weight_source& source, const model_files& files) {
   const float most = is_integer(kind) ? 65504.0f : std::numeric_limits<float>::max();
-  const auto fits = [](float weight) { return std::fabs(weight) <= most; };
+  const auto fits = [most](float weight) { return std::fabs(weight) <= most; };
   const auto bad = std::find_if_not(rows.begin(), rows.end(), fits);
   if (bad != rows.end())
     refuse("{}: tensor \"{}\" holds {}, where weights are numbers within {}: the file may be damaged",
