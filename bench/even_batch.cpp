@@ -49,11 +49,9 @@ even_batch::even_batch(const load_place& place, const engine_bench& options, int
       sequences_(sequences),
       adapters_(adapters),
       positions_(sequences * (options.decode_context + options.decode / 2.0)) {
-  for (int i = 0; i < sequences; ++i) {
-    const auto adapter = adapters > 0 ? adapter_version(static_cast<std::uint32_t>(i % adapters + 1)) : no_adapter;
+  for (int i = 0; i < sequences; ++i)
     load_.push_back({0, random_tokens(options.decode_context, place.model->config.vocab_size, load_.size()),
-                     options.decode, adapter});
-  }
+                     options.decode, adapter_in_turn(load_.size(), adapters)});
 }
 
 std::unique_ptr<engine> even_batch::make_engine(const load_place& place, const engine_bench& options, int sequences,

@@ -6,7 +6,6 @@
 
 #include "base/blocks.hpp"
 #include "bench/percentiles.hpp"
-#include "model/arch/kv_storage.hpp"
 
 namespace troupe::bench {
 namespace {
@@ -66,6 +65,11 @@ std::vector<token_id> random_tokens(std::int64_t count, std::int64_t vocab, std:
   std::vector<token_id> tokens;
   for (std::int64_t i = 0; i < count; ++i) tokens.push_back(token_of(~seed, static_cast<std::uint64_t>(i), vocab));
   return tokens;
+}
+
+adapter_version adapter_in_turn(std::size_t request, int adapters) {
+  if (adapters == 0) return no_adapter;
+  return adapter_version(static_cast<std::uint32_t>(request % static_cast<std::size_t>(adapters) + 1));
 }
 
 std::int64_t repeated_tokens(const std::vector<timed_request>& load) {

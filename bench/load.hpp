@@ -1,4 +1,5 @@
 #pragma once
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <vector>
@@ -34,6 +35,9 @@ std::vector<timed_request> load_of(const std::vector<trace_request>& trace, cons
 
 /// `count` tokens that no other `seed` has in this order.
 std::vector<token_id> random_tokens(std::int64_t count, std::int64_t vocab, std::uint64_t seed);
+
+/// Which of so many adapters, numbered from 1 on, the load's request of this number has in turn; none of none.
+adapter_version adapter_in_turn(std::size_t request, int adapters);
 
 /// Tokens of prompts in full blocks that an earlier request has begun with too: what a prefix cache without limit would
 /// save if requests came one after the other.

@@ -5,7 +5,6 @@
 
 #include "base/blocks.hpp"
 #include "model/arch/kv_storage.hpp"
-#include "model/arch/single_sequence.hpp"
 
 namespace troupe::bench {
 

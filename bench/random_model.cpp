@@ -170,7 +170,7 @@ void write_random_model(const std::string& name, const fs::path& folder) {
   write("config.json", config_of(s).dump(2));
   write("tokenizer.json", byte_tokenizer().dump());
   write("tokenizer_config.json", json{{"bos_token", "<s>"}, {"eos_token", "</s>"}, {"add_bos_token", true}}.dump(2));
-  write_weights(folder / "model.safetensors", s);
+  write_weights(folder / model_weights_name, s);
 }
 
 }  // namespace troupe::bench

@@ -5,7 +5,6 @@
 #include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "bench/timing.hpp"
-#include "model/arch/single_sequence.hpp"
 
 namespace troupe::bench {
 namespace {

@@ -29,14 +29,14 @@ plot_series curve_of(const char* name, const std::vector<serve_figures>& loads, 
   return curve;
 }
 
-}  // namespace
-
 spread spread_of(const std::vector<double>& values) {
   if (values.empty()) return {};
   const double sum = std::accumulate(values.begin(), values.end(), 0.0);
   return {sum / static_cast<double>(values.size()), percentile(values, 0.5), percentile(values, 0.99),
           *std::max_element(values.begin(), values.end())};
 }
+
+}  // namespace
 
 serve_figures figures_of(std::string name, const std::vector<served_request>& requests, double duration,
                          const service_goal& goal) {

@@ -22,7 +22,6 @@ struct service_goal {
 struct spread {
   double mean = 0, median = 0, p99 = 0, most = 0;
 };
-spread spread_of(const std::vector<double>& values);
 
 /// One load: its name ("concurrency 16"), and what came of it. Times in milliseconds, rates by the second.
 struct serve_figures {

@@ -5,7 +5,6 @@
 #include <fmt/format.h>
 
 #include "base/blocks.hpp"
-#include "base/error.hpp"
 #include "bench/percentiles.hpp"
 
 namespace troupe::bench {

@@ -1,7 +1,6 @@
 #include "cli/progress.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 #include <fmt/format.h>
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "model/engine/text/model_text.hpp"
 
 namespace troupe {
 namespace {
@@ -90,7 +91,7 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   if (const auto details = parts_.adapters->find(version)) started.adapter = details->full_name;
   if (version != no_adapter) started.hold = parts_.adapters->hold(version);
   // A form counts every byte of the tokens, so none may be left out at the text's start.
-  const bool begins_text = !request.engine.sampling.constraint && !parts_.prompts->has_text(sequence.prompt);
+  const bool begins_text = !request.engine.sampling.constraint && !has_text(parts_.prompts->tokens(), sequence.prompt);
   const stream_decoder decoder(parts_.prompts->tokens(), request.skip_special, begins_text);
   const stop_matcher stops(request.engine.sampling.stop, request.keep_stop);
   for (std::int32_t i = 0; i < sequence.answers; ++i) started.answers.push_back({decoder, stops});

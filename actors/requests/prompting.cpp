@@ -45,7 +45,7 @@ prompting::prompting(const std::filesystem::path& model, model_config config, st
       readable_(!tokenizer_kind(model).empty()),
       tokens_(readable_ ? load_tokenizer(model) : no_tokenizer()),
       end_tokens_(end_tokens_of(config_, *tokens_)),
-      spelled_(spelled_bytes(*tokens_)),
+      spelled_(spelled_bytes(*tokens_, config_.vocab_size)),
       longest_token_(longest_token(*tokens_)) {
   try {
     chat_ = std::make_unique<const chat_format>(model, tokens_);
@@ -110,10 +110,6 @@ std::vector<token_id> prompting::encode(const prompt_input& prompt) const {
 void prompting::shorten(std::vector<token_id>& tokens, const prompt_input& prompt, std::int64_t room) const {
   const bool has_bos = prompt.text && prompt.add_special && !tokens.empty() && tokens_->bos() == tokens.front();
   if (prompt.last_tokens != 0) keep_last(tokens, prompt.last_tokens > 0 ? prompt.last_tokens : room, has_bos);
-}
-
-bool prompting::has_text(std::span<const token_id> prompt) const {
-  return !std::all_of(prompt.begin(), prompt.end(), [&](token_id token) { return tokens_->is_special(token); });
 }
 
 std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {

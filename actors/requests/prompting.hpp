@@ -6,7 +6,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -44,8 +43,6 @@ class prompting {
 
   /// Throws field_error.
   std::vector<token_id> encode(const prompt_input& prompt) const;
-  /// Whether a prompt is more than special tokens, so that its answer does not begin the text.
-  bool has_text(std::span<const token_id> prompt) const;
   /// Refuses a text of more bytes than a context's tokens can stand for. Called before encoding, which takes long.
   void check_size(std::string_view text, const char* field) const;
   /// Throws input_error if no answer can have this form. Quick if the last call asked for the same form.

@@ -15,6 +15,7 @@
 #include "base/whole_file.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
+#include "model/train/checkpoint.hpp"
 #include "model/train/lora_parameters.hpp"
 #include "model/train/training_course.hpp"
 #include "model/train/training_data.hpp"

@@ -47,7 +47,6 @@ class training_task {
   std::filesystem::path folder() const { return site_.folder / order_.job; }
 
   static constexpr const char* result_folder = "result";
-  static constexpr const char* checkpoint_name = "checkpoint.safetensors";
 
  private:
   class session;

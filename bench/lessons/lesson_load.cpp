@@ -45,12 +45,9 @@ lesson_load::lesson_load(const lesson_place& place, const std::shared_ptr<const 
 
 std::vector<timed_request> lesson_load::next() {
   std::vector<timed_request> load;
-  for (const request_lengths& each : requests_) {
-    const auto number = static_cast<std::uint32_t>(load.size());
-    const auto adapter =
-        adapters_ > 0 ? adapter_version(number % static_cast<std::uint32_t>(adapters_) + 1) : no_adapter;
-    load.push_back({0, random_tokens(each.prompt, place_.model->config.vocab_size, ++seed_), each.answer, adapter});
-  }
+  for (const request_lengths& each : requests_)
+    load.push_back({0, random_tokens(each.prompt, place_.model->config.vocab_size, ++seed_), each.answer,
+                    adapter_in_turn(load.size(), adapters_)});
   return load;
 }
 

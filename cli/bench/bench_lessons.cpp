@@ -6,17 +6,16 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/mapped_file.hpp"
 #include "base/whole_file.hpp"
 #include "bench/lessons/lesson.hpp"
 #include "bench/random_model.hpp"
 #include "bench/temporary_folder.hpp"
 #include "cli/bench/benches.hpp"
 #include "cli/interrupt.hpp"
-#include "cli/model/evaluate_text.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
-#include "model/arch/packed_file.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/ops/isa.hpp"
 

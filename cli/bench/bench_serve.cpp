@@ -71,8 +71,9 @@ std::string first_model(const bench_serve_options& options) {
   if (!problem.empty())
     refuse("{}: does not answer ({}): start a server there, or name another with --url", options.url, problem);
   const auto parsed = json::parse(body, nullptr, false);
-  if (parsed.is_object() && parsed.contains("data") && parsed["data"].is_array() && !parsed["data"].empty())
-    return parsed["data"][0].value("id", "");
+  const json::json_pointer place("/data/0/id");
+  const json id = parsed.contains(place) ? parsed.at(place) : json();
+  if (id.is_string() && id != "") return id.get<std::string>();
   refuse("{}: names no models at /v1/models: {}: say --model", options.url, body.substr(0, 200));
 }
 

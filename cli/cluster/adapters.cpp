@@ -29,7 +29,7 @@ struct adapters_options {
 json all_versions(cluster_client& cluster) {
   json all = json::array();
   for (std::string last;;) {
-    const auto page = json::parse(cluster.command("adapters.list", json{{"after", last}}.dump()));
+    const json page = read_answer(cluster.command("adapters.list", json{{"after", last}}.dump()));
     if (page.empty()) return all;
     for (const auto& each : page) all.push_back(each);
     last = page.back().at("version").get<std::string>();

@@ -75,11 +75,7 @@ class conversation {
   }
 
   /// Without thoughts, where the template takes no message that has them.
-  std::string answer_in(const std::string& said) const {
-    if (!has_channels_) return said;
-    channel_reader reader;
-    return reader.push(said).answer + reader.finish().answer;
-  }
+  std::string answer_in(const std::string& said) const { return has_channels_ ? answer_of(said) : said; }
 
   void clear() {
     messages_ = json::array();

@@ -291,7 +291,8 @@ void cluster_client::fetch(const std::string& sha256, const adapter_file_info& f
 
 nlohmann::ordered_json read_answer(const std::string& text) {
   auto answer = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!answer.is_object()) throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");
+  if (!answer.is_structured())
+    throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");
   return answer;
 }
 

@@ -3,8 +3,8 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
-#include <string_view>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -22,7 +22,7 @@ struct connect_options {
 };
 void add_connect(CLI::App& command, connect_options& options);
 
-/// What a command returned. Throws a runtime_error where that is no object.
+/// What a command returned. Throws a runtime_error where that is neither an object nor a list.
 nlohmann::ordered_json read_answer(const std::string& text);
 
 /// A cluster, from outside. Belongs to one thread. When a new head has started it is asked again, so that clients only

@@ -29,7 +29,7 @@ json all_jobs(cluster_client& cluster) {
   constexpr std::size_t at_once = 1000;
   json all = json::array(), wanted{{"limit", at_once}};
   for (;;) {
-    const auto page = json::parse(cluster.command("job.list", wanted.dump()));
+    const json page = read_answer(cluster.command("job.list", wanted.dump()));
     all.insert(all.end(), page.begin(), page.end());
     if (page.size() < at_once) return all;
     wanted["after"] = page.back().at("id");
@@ -50,7 +50,7 @@ int list_jobs(const jobs_options& options) {
 }
 
 int change_job(const jobs_options& options, const char* command) {
-  const auto job = json::parse(cluster_client(options.cluster).command(command, json{{"id", options.id}}.dump()));
+  const json job = read_answer(cluster_client(options.cluster).command(command, json{{"id", options.id}}.dump()));
   print(fmt::format("{}: {}\n", options.id, job.value("state", "")));
   return 0;
 }
@@ -73,7 +73,7 @@ int follow_job(const jobs_options& options) {
 /// Of a fine-tune: every event there is, page by page.
 void for_each_event(cluster_client& cluster, const std::string& id, const std::function<void(const json&)>& take) {
   for (std::uint64_t last = 0;;) {
-    const auto page = json::parse(cluster.command("job.events", json{{"id", id}, {"after", last}}.dump()));
+    const json page = read_answer(cluster.command("job.events", json{{"id", id}, {"after", last}}.dump()));
     check_is_training(page.at("job"));
     if (page.at("events").empty()) return;
     for (const auto& event : page.at("events")) {

@@ -1,5 +1,4 @@
 // One model, without a cluster's file: `troupe serve` writes the file, and then does what `troupe up` does with it.
-#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>

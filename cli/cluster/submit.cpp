@@ -1,8 +1,3 @@
-#include <unistd.h>
-
-#include <iostream>
-#include <optional>
-
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 

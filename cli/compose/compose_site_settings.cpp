@@ -14,9 +14,15 @@
 #include "cluster/launch/machine.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/expert_routes.hpp"
+#include "model/ops/kernels.hpp"
 
 namespace troupe {
 namespace {
+
+/// What two nodes must have in common to understand each other and to compute alike: the program itself.
+std::string build_id() {
+  return fmt::format("troupe {} {}", TROUPE_VERSION, program_id());
+}
 
 curve_keys keys_of(const cluster_config& config) {
   try {
@@ -30,7 +36,7 @@ std::uint64_t bytes_of(const matrix_view& w) {
   return w.weights ? packed_bytes(w.kind, w.outs, w.ins).total() : 0;
 }
 
-/// Roughly: the rows between a layer's parts, those that wait to be sent, scores of attention, logits.
+/// Roughly: the rows between a layer's parts, those that wait to be sent, what attention is lent, logits.
 std::uint64_t pass_bytes_of(const node_site& site) {
   const model_config& model = site.model->config;
   const scheduler_settings& of = site.config.scheduler;
@@ -39,8 +45,8 @@ std::uint64_t pass_bytes_of(const node_site& site) {
                                ? expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn)
                                : of.max_batch_tokens * 2 * model.ffn;
   const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
-  const std::int64_t scores = site.threads * 16 * site.context;
-  return static_cast<std::uint64_t>(of.max_batch_tokens * row + mlp + logits + scores) * sizeof(float);
+  const std::int64_t scratch = site.threads * attention_scratch(site.context, model.head_dim);
+  return static_cast<std::uint64_t>(of.max_batch_tokens * row + mlp + logits + scratch) * sizeof(float);
 }
 
 model_shape shape_of(const node_site& site) {
@@ -147,10 +153,6 @@ supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
   parts.reign = reign;
   parts.say = say;
   return parts;
-}
-
-std::string build_id() {
-  return fmt::format("troupe {} {}", TROUPE_VERSION, program_id());
 }
 
 }  // namespace troupe

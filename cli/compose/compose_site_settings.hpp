@@ -23,7 +23,5 @@ node_hello hello_of(const node_site& site, const std::string& endpoint);
 journal::options journal_options_of(const cluster_config& config);
 /// All but whom it works with.
 supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign);
-/// What two nodes must have in common to understand each other and to compute alike: the program itself.
-std::string build_id();
 
 }  // namespace troupe

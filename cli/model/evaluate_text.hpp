@@ -1,6 +1,5 @@
 #pragma once
 #include <string>
-#include <string_view>
 
 #include "base/mapped_file.hpp"
 #include "cli/model/model_options.hpp"

@@ -109,7 +109,7 @@ ordered_json describe(const std::string& path) {
   const tensor_set& set = files.file_tensors();
   ordered_json out{{"model", path}, {"format", files.gguf ? "gguf" : "safetensors"}};
   out.update(config_json(files.config));
-  const auto quantization = set.metadata.find("troupe.quantization");
+  const auto quantization = set.metadata.find(std::string(packed_quantization_key));
   if (is_packed(set) && quantization != set.metadata.end())
     out["quantization"] = quantization->second;
   else if (files.config.codes.format != code_format::none)

@@ -14,6 +14,7 @@
 #include "model/arch/device.hpp"
 #include "model/arch/kv_storage.hpp"
 #include "model/ops/isa.hpp"
+#include "model/ops/kernels.hpp"
 
 namespace troupe {
 namespace {
@@ -150,12 +151,12 @@ single_sequence runtime::sequence(std::int64_t positions, std::int64_t longest) 
   }
 }
 
-/// Bytes for keys and values, and for the scores that attention keeps for each thread: all that grows with the context.
+/// Bytes for keys and values, and for what each thread's attention is lent: all that grows with the context.
 std::int64_t runtime::memory_for(std::int64_t positions) const {
-  constexpr std::int64_t score_bytes = 8 * sizeof(float);
-  const std::int64_t blocks = blocks_for(positions);
-  return blocks * kv_storage::bytes_per_block(model_->config, model_->config.layers, kv_) +
-         pool_.threads() * positions * score_bytes;
+  const model_config& config = model_->config;
+  const std::int64_t scratch = pool_.threads() * attention_scratch(positions, config.head_dim);
+  return blocks_for(positions) * kv_storage::bytes_per_block(config, config.layers, kv_) +
+         scratch * static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace troupe

@@ -18,6 +18,7 @@
 #include "cli/train/train_subject.hpp"
 #include "cli/train/training_display.hpp"
 #include "model/ops/isa.hpp"
+#include "model/train/checkpoint.hpp"
 #include "model/train/training_course.hpp"
 #include "model/train/training_data.hpp"
 
@@ -25,8 +26,6 @@ namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view checkpoint_name = "checkpoint.safetensors";
 
 void check(const training_flags& o) {
   if (o.folder().empty()) refuse("no folder to write to: name one with {}", o.full ? "--out" : "--adapter");
@@ -74,7 +73,7 @@ class output_folder {
   explicit output_folder(fs::path path) : path_(std::move(path)), is_new_(!path_exists(path_)) {
     try {
       make_folder(path_);
-      const fs::path trial = path_ / "checkpoint.safetensors.trial";
+      const fs::path trial = path_ / fmt::format("{}.trial", checkpoint_name);
       write_file(trial, "");
       fs::remove(trial);
     } catch (const std::runtime_error& error) {

@@ -2,12 +2,11 @@
 
 #include <optional>
 
-#include "base/paths.hpp"
 #include "base/sha256.hpp"
-#include "cli/output.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_files.hpp"
+#include "model/formats/safetensors.hpp"
 #include "model/train/master_weights.hpp"
 
 namespace troupe {
@@ -46,9 +45,7 @@ class model_subject final : public train_subject {
  public:
   explicit model_subject(const training_flags& o) : source_(o.model.model) {
     config_text_ = detail::read_text(source_ / "config.json", 16 << 20);
-    const bool has_weights =
-        path_exists(source_ / "model.safetensors") || path_exists(source_ / "model.safetensors.index.json");
-    if (o.fresh || !has_weights)
+    if (o.fresh || !has_safetensors(source_))
       weights_ = std::make_unique<master_weights>(read_hf_config(source_), o.run.seed);
     else
       weights_ = std::make_unique<master_weights>(source_);

@@ -1,8 +1,5 @@
 #include "cli/train/training_display.hpp"
 
-#include <algorithm>
-#include <string_view>
-
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -30,11 +27,7 @@ void training_display::clear() const {
 void training_display::show(const step_report& report) {
   tokens_ += report.tokens;
   loss_ = report.step == first_ + 1 ? report.loss : 0.9 * loss_ + 0.1 * report.loss;
-  draw(report.step, loss_, static_cast<double>(tokens_) / seconds());
-}
-
-void training_display::show(std::int64_t step, double loss, double tokens_per_second) {
-  draw(step, loss, tokens_per_second);
+  show(report.step, loss_, static_cast<double>(tokens_) / seconds());
 }
 
 void training_display::note(const std::string& line) {
@@ -42,7 +35,7 @@ void training_display::note(const std::string& line) {
   write_error("training: " + line + "\n");
 }
 
-void training_display::draw(std::int64_t step, double loss, double tokens_per_second) {
+void training_display::show(std::int64_t step, double loss, double tokens_per_second) {
   if (step <= first_ || step == shown_ || !pace_.is_due()) return;
   shown_ = step;
   const double share = static_cast<double>(step) / static_cast<double>(steps_);

@@ -20,7 +20,7 @@ class training_display {
 
   void show(const step_report& report);
   void show(std::int64_t step, const validation_report& report);
-  /// Shows the state of a run elsewhere, as it was reported.
+  /// Of a run elsewhere, as it was reported.
   void show(std::int64_t step, double loss, double tokens_per_second);
   /// A line that stays.
   static void note(const std::string& line);
@@ -29,7 +29,6 @@ class training_display {
 
  private:
   void clear() const;
-  void draw(std::int64_t step, double loss, double tokens_per_second);
 
   std::int64_t steps_, first_;
   std::int64_t tokens_ = 0;

@@ -83,7 +83,7 @@ loaded_model read_packed(mapped_file file, const model_config& config) {
   check_layout(tensors, file.name());
   loaded_model model;
   model.config = config;
-  model.quantization = tensors.metadata["troupe.quantization"];
+  model.quantization = tensors.metadata[std::string(packed_quantization_key)];
   const packed_weights weights(file.name(), std::move(tensors), config);
   place_weights(model, weights);
   model.positions = weights.vector("model.embed_positions.weight");

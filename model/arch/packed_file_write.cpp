@@ -133,7 +133,7 @@ file_plan plan_file(const model_files& source, const load_options& chosen) {
   check_keep(source, options);
   file_plan plan;
   plan.metadata[std::string(packed_layout_key)] = packed_layout;
-  plan.metadata["troupe.quantization"] = options.quant ? name_of(*options.quant) : "native";
+  plan.metadata[std::string(packed_quantization_key)] = options.quant ? name_of(*options.quant) : "native";
   visit_weights(source.config,
                 {[&](const std::string& name, std::int64_t outs, std::int64_t ins) {
                    const planned_matrix matrix{stored_scheme(options, name, source_of(source, name)), outs, ins};

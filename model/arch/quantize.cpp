@@ -16,14 +16,12 @@
 #include "model/arch/stored_scheme.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/model_files.hpp"
+#include "model/formats/safetensors.hpp"
 
 namespace troupe {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::string_view weights_name = "model.safetensors";
-constexpr std::string_view index_name = "model.safetensors.index.json";
 
 constexpr std::string_view stage_beginning = ".partial-";
 
@@ -65,7 +63,7 @@ class staged_folder {
     remove_leftovers();
     for (const auto name : model_companions) publish(name);
     publish(gguf_metadata_name);
-    publish(weights_name);
+    publish(model_weights_name);
     created_ = false;
   }
 
@@ -79,7 +77,8 @@ class staged_folder {
   void remove_leftovers() const {
     std::error_code ignored;
     for (const auto name : model_companions) fs::remove(path_ / name, ignored);
-    for (const auto name : {weights_name, index_name, gguf_metadata_name}) fs::remove(path_ / name, ignored);
+    for (const auto name : {model_weights_name, model_index_name, gguf_metadata_name})
+      fs::remove(path_ / name, ignored);
   }
   void clean_up() const {
     std::error_code ignored;
@@ -163,8 +162,8 @@ quantized_sizes quantize_model(const fs::path& from, const fs::path& to, const l
   staged_folder folder(to);
   check_space(to, expected_bytes(source, options));
   write_companions(source, folder.stage());
-  write_weights(source, options, pool, folder.stage() / weights_name);
-  sizes.bytes_after = static_cast<std::int64_t>(fs::file_size(folder.stage() / weights_name));
+  write_weights(source, options, pool, folder.stage() / model_weights_name);
+  sizes.bytes_after = static_cast<std::int64_t>(fs::file_size(folder.stage() / model_weights_name));
   folder.finish();
   return sizes;
 }

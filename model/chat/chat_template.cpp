@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/utf8.hpp"
 #include "model/chat/evaluator.hpp"
 #include "model/chat/parser.hpp"
-#include "model/chat/text.hpp"
 
 namespace troupe {
 namespace {

@@ -18,7 +18,7 @@ class parser {
   block parse_template();
 
  private:
-  // What a call's "name=" and the names of a macro's body need to know about the place they are in.
+  // What break and continue, and a macro's caller, varargs and kwargs, need to know about the place they are in.
   struct surroundings {
     bool in_loop = false;
     macro* inside = nullptr;

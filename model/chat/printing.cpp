@@ -20,6 +20,18 @@ std::string quoted_point(const code_point& next, std::string_view raw, char quot
   return code < 0x10000 ? json_escape(next.value) : fmt::format("\\U{:08x}", code);
 }
 
+std::string integer_text(integer number) {
+  return fmt::format("{}", number);
+}
+
+std::string float_text(double number) {
+  if (std::isnan(number)) return "nan";
+  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
+  std::string text = fmt::format("{}", number);
+  if (text.find_first_of(".e") == text.npos) text += ".0";
+  return text;
+}
+
 void print_quoted_text(text_builder& out, std::string_view text) {
   const char quote = text.find('\'') != text.npos && text.find('"') == text.npos ? '"' : '\'';
   out.append(quote);
@@ -161,18 +173,6 @@ class json_printer {
 };
 
 }  // namespace
-
-std::string integer_text(integer number) {
-  return fmt::format("{}", number);
-}
-
-std::string float_text(double number) {
-  if (std::isnan(number)) return "nan";
-  if (std::isinf(number)) return number > 0 ? "inf" : "-inf";
-  std::string text = fmt::format("{}", number);
-  if (text.find_first_of(".e") == text.npos) text += ".0";
-  return text;
-}
 
 void print(text_builder& out, const value& v) {
   if (v.is<undefined>()) return;

@@ -23,7 +23,4 @@ struct json_style {
 
 void print_json(text_builder& out, const value& v, const json_style& style);
 
-std::string integer_text(integer number);
-std::string float_text(double number);
-
 }  // namespace troupe::detail::jinja

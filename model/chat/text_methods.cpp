@@ -3,7 +3,6 @@
 
 #include "model/chat/methods.hpp"
 #include "model/chat/operators.hpp"
-#include "model/chat/printing.hpp"
 #include "model/chat/text.hpp"
 #include "model/chat/text_functions.hpp"
 

@@ -33,7 +33,7 @@ class text_stream {
  public:
   text_stream(const tokenizer& tokens, std::span<const token_id> prompt, const sampling_params& params,
               const std::function<void(std::string_view)>& sink, bool skip_special)
-      : decoder_(tokens, skip_special, begins_text(tokens, prompt) && !params.constraint),
+      : decoder_(tokens, skip_special, !has_text(tokens, prompt) && !params.constraint),
         stops_(params.stop),
         sink_(sink) {}
 
@@ -53,9 +53,6 @@ class text_stream {
   }
 
  private:
-  static bool begins_text(const tokenizer& tokens, std::span<const token_id> prompt) {
-    return std::all_of(prompt.begin(), prompt.end(), [&](token_id t) { return tokens.is_special(t); });
-  }
   void emit(const std::string& piece) {
     if (piece.empty()) return;
     text_ += piece;

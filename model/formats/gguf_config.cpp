@@ -139,36 +139,41 @@ std::size_t listed_layers(const model_config& config) {  // which is not checked
   return static_cast<std::size_t>(std::min<std::int64_t>(config.layers, 1 << 16));
 }
 
+constexpr std::string_view window_key = "attention.sliding_window", pattern_key = "attention.sliding_window_pattern";
+
 void read_windows(const arch_keys& keys, model_config& into) {
-  const auto size = keys.get<std::int64_t>("attention.sliding_window").value_or(0);
-  if (constexpr std::string_view pattern = "attention.sliding_window_pattern"; size != 0 && keys.has(pattern))
+  const auto size = keys.get<std::int64_t>(window_key).value_or(0);
+  if (size != 0 && keys.has(pattern_key))
     refuse("{}: \"{}\": windows that differ by layer are not supported in GGUF files", keys.where(),
-           keys.full(pattern));
+           keys.full(pattern_key));
   if (size != 0) into.windows.assign(listed_layers(into), size);
 }
 
 /// Which layers have a window: listed one by one, or all but every n-th.
 std::vector<bool> sliding_layers(const arch_keys& keys, std::int64_t usual, const model_config& model) {
-  constexpr std::string_view key = "attention.sliding_window_pattern";
-  if (auto listed = keys.choices(key)) {
+  if (auto listed = keys.choices(pattern_key)) {
     if (listed->size() != listed_layers(model))
-      refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(key), listed->size(), model.layers);
+      refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(pattern_key), listed->size(),
+             model.layers);
     return *std::move(listed);
   }
-  const std::int64_t period = keys.size(key, usual);
+  const std::int64_t period = keys.size(pattern_key, usual);
   std::vector<bool> slides;
   for (std::size_t i = 0; i < listed_layers(model); ++i)
     slides.push_back(static_cast<std::int64_t>(i + 1) % period != 0);
   return slides;
 }
 
+/// `size`: of the layers that have one.
+void set_windows(const arch_keys& keys, std::int64_t usual_period, std::int64_t size, model_config& into) {
+  for (const bool slides : sliding_layers(keys, usual_period, into)) into.windows.push_back(slides ? size : 0);
+}
+
 /// Layers with a window have a rope of their own.
 void read_two_kinds_of_layers(const arch_keys& keys, std::int64_t usual_period, model_config& into) {
-  const auto size = keys.size("attention.sliding_window");
-  for (const bool slides : sliding_layers(keys, usual_period, into)) {
-    into.windows.push_back(slides ? size : 0);
-    into.layer_ropes.push_back(slides ? layer_rope::local : layer_rope::global);
-  }
+  set_windows(keys, usual_period, keys.size(window_key), into);
+  for (const std::int64_t window : into.windows)
+    into.layer_ropes.push_back(window > 0 ? layer_rope::local : layer_rope::global);
 }
 
 /// No key says what the scores of the largest models are divided by.
@@ -186,14 +191,12 @@ void read_gemma(const arch_keys& keys, std::int64_t layers_of_27b, model_config&
 void read_gpt_oss(const arch_keys& keys, model_config& into) {
   detail::set_gpt_oss_traits(into);
   into.rope.yarn.truncate = false;
-  const auto size = keys.size("attention.sliding_window");
-  for (const bool slides : sliding_layers(keys, 2, into)) into.windows.push_back(slides ? size : 0);
+  set_windows(keys, 2, keys.size(window_key), into);
 }
 
 void read_gemma2(const arch_keys& keys, model_config& into) {
   read_gemma(keys, 46, into);
-  const auto size = keys.size("attention.sliding_window", 4096);
-  for (const bool slides : sliding_layers(keys, 2, into)) into.windows.push_back(slides ? size : 0);
+  set_windows(keys, 2, keys.size(window_key, 4096), into);
 }
 
 void read_gemma3(const arch_keys& keys, model_config& into) {
@@ -205,7 +208,7 @@ void read_gemma3(const arch_keys& keys, model_config& into) {
 /// OLMo 3 has the name of OLMo 2, and windows besides.
 void read_olmo2(const arch_keys& keys, model_config& into) {
   detail::set_olmo2_traits(into);
-  if (keys.get<std::int64_t>("attention.sliding_window").value_or(0) == 0) return;
+  if (keys.get<std::int64_t>(window_key).value_or(0) == 0) return;
   into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(into.rope.theta);
   read_two_kinds_of_layers(keys, 4, into);
 }

@@ -141,9 +141,9 @@ nlohmann::json parse_json(std::string_view text, const std::string& where, json_
 
 std::string read_text(const std::filesystem::path& path, std::size_t limit) {
   const mapped_file file(path);
-  const auto bytes = file.bytes();
-  if (bytes.size() > limit) refuse("{}: has {} bytes, more than the {} allowed", path.string(), bytes.size(), limit);
-  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  const std::string_view text = file.text();
+  if (text.size() > limit) refuse("{}: has {} bytes, more than the {} allowed", path.string(), text.size(), limit);
+  return std::string(text);
 }
 
 nlohmann::json read_json(const std::filesystem::path& path, std::size_t limit) {

@@ -60,6 +60,8 @@ struct model_files {
 
 /// In the metadata of a file whose weights are packed, under our names: which arrangement they have (packed_file.hpp).
 inline constexpr std::string_view packed_layout_key = "troupe.layout";
+/// And which scheme was asked for: "u8", or "native".
+inline constexpr std::string_view packed_quantization_key = "troupe.quantization";
 bool is_packed(const tensor_set& tensors);
 
 /// `path`: a Hugging Face folder or a .gguf file. Of a packed model `weights` is empty.

@@ -202,7 +202,17 @@ tensor_set open_shards(const std::filesystem::path& index) {
   return all;
 }
 
+[[noreturn]] void refuse_without_weights(const std::filesystem::path& folder) {
+  if (path_exists(folder / "pytorch_model.bin") || path_exists(folder / "pytorch_model.bin.index.json"))
+    refuse("{}: has pickled weights only (pytorch_model.bin): save the model again as safetensors", folder.string());
+  refuse("{}: has neither {} nor {}", folder.string(), model_weights_name, model_index_name);
+}
+
 }  // namespace
+
+bool has_safetensors(const std::filesystem::path& folder) {
+  return path_exists(folder / model_weights_name) || path_exists(folder / model_index_name);
+}
 
 void parse_safetensors(std::span<const std::byte> bytes, const std::string& where, tensor_set& into) {
   const auto text = header_text(bytes, where);
@@ -220,19 +230,13 @@ void parse_safetensors(std::span<const std::byte> bytes, const std::string& wher
 }
 
 tensor_set open_safetensors(const std::filesystem::path& path) {
+  const bool is_one = !is_folder(path);
+  if (!is_one && !has_safetensors(path)) refuse_without_weights(path);
+  const std::filesystem::path weights = is_one ? path : path / model_weights_name;
+  if (!is_one && !path_exists(weights)) return open_shards(path / model_index_name);
   tensor_set all;
-  if (!is_folder(path)) {
-    open_one(path, all);
-    return all;
-  }
-  if (path_exists(path / "model.safetensors")) {
-    open_one(path / "model.safetensors", all);
-    return all;
-  }
-  if (path_exists(path / "model.safetensors.index.json")) return open_shards(path / "model.safetensors.index.json");
-  if (path_exists(path / "pytorch_model.bin") || path_exists(path / "pytorch_model.bin.index.json"))
-    refuse("{}: has pickled weights only (pytorch_model.bin): save the model again as safetensors", path.string());
-  refuse("{}: has neither model.safetensors nor model.safetensors.index.json", path.string());
+  open_one(weights, all);
+  return all;
 }
 
 }  // namespace troupe

@@ -3,6 +3,7 @@
 #include <map>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/formats/tensor.hpp"
@@ -12,6 +13,12 @@ namespace troupe {
 namespace detail {
 constexpr std::string_view safetensors_metadata_key = "__metadata__";
 }
+
+/// A folder's weights, or the list of the files that they are in.
+inline constexpr std::string_view model_weights_name = "model.safetensors";
+inline constexpr std::string_view model_index_name = "model.safetensors.index.json";
+/// Whether a folder has either.
+bool has_safetensors(const std::filesystem::path& folder);
 
 /// Opens one .safetensors file, or a folder with model.safetensors or model.safetensors.index.json and its shards.
 /// Every header is checked: length, JSON, known types, offsets in order without hole or overlap, no name twice.

@@ -2,7 +2,10 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "base/utf8.hpp"
+#include "model/grammar/byte_grammar.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -28,6 +31,15 @@ char32_t notation_reader::character() {
   if (!point.valid) fail("the text is no UTF-8");
   at_ += point.length;
   return point.value;
+}
+
+std::optional<std::int32_t> notation_reader::repetitions() {
+  std::optional<std::int32_t> count;
+  for (; peek() >= '0' && peek() <= '9'; ++at_) {
+    count = count.value_or(0) * 10 + (peek() - '0');
+    if (*count > most_repetitions) fail(fmt::format("a repetition of more than {} times", most_repetitions));
+  }
+  return count;
 }
 
 char32_t notation_reader::numbered_character(int digits) {

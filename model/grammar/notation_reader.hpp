@@ -1,5 +1,7 @@
 #pragma once
 #include <cstddef>
+#include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -20,6 +22,8 @@ class notation_reader {
   char peek(std::size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
   bool take(std::string_view wanted);
   char32_t character();
+  /// How many times, if a number is next.
+  std::optional<std::int32_t> repetitions();
   /// The character whose number has so many digits; 0: as many as there are before a brace.
   char32_t numbered_character(int digits);
   /// What a class of these ranges stands for.

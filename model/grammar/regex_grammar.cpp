@@ -1,6 +1,5 @@
 #include "model/grammar/regex_grammar.hpp"
 
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -79,9 +78,9 @@ class regex_reader : notation_reader {
   /// {3}, {3,}, {3,5} or {,5}; else a brace stands for itself.
   bool counts(std::int32_t& least, std::int32_t& most) {
     const std::size_t begin = at_++;
-    const auto low = number();
+    const auto low = repetitions();
     const bool range = take(",");
-    const auto high = range ? number() : low;
+    const auto high = range ? repetitions() : low;
     if (!take("}") || (!low && !high)) {
       at_ = begin;
       return false;
@@ -90,15 +89,6 @@ class regex_reader : notation_reader {
     most = high.value_or(grammar_builder::any_number);
     if (high && most < least) fail("a repetition ends before it begins");
     return true;
-  }
-
-  std::optional<std::int32_t> number() {
-    std::optional<std::int32_t> value;
-    for (; peek() >= '0' && peek() <= '9'; ++at_) {
-      value = value.value_or(0) * 10 + (peek() - '0');
-      if (*value > most_repetitions) refuse("{}: repeats more than {} times", name_, most_repetitions);
-    }
-    return value;
   }
 
   piece atom(int depth) {

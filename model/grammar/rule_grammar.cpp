@@ -141,24 +141,16 @@ class rule_reader : notation_reader {
 
   void counts(std::int32_t& least, std::int32_t& most) {
     skip_space(false);
-    least = number(0);
+    least = repetitions().value_or(0);
     skip_space(false);
     most = least;
     if (take(",")) {
       skip_space(false);
-      most = number(grammar_builder::any_number);
+      most = repetitions().value_or(grammar_builder::any_number);
       skip_space(false);
     }
     if (!take("}")) fail("a repetition is written {3}, {3,} or {3,5}");
     if (most >= 0 && most < least) fail("a repetition ends before it begins");
-  }
-  std::int32_t number(std::int32_t otherwise) {
-    if (peek() < '0' || peek() > '9') return otherwise;
-    std::int32_t value = 0;
-    for (; peek() >= '0' && peek() <= '9'; ++at_)
-      if ((value = value * 10 + (peek() - '0')) > most_repetitions)
-        fail(fmt::format("a repetition of more than {} times", most_repetitions));
-    return value;
   }
 
   piece item(int depth) {

@@ -7,11 +7,16 @@ namespace {
 
 constexpr std::size_t longest_text = 512;
 
+/// Behind the last token that both have.
+token_id tokens_in_common(const tokenizer& tokens, std::int64_t vocab_size) {
+  return static_cast<token_id>(std::min<std::int64_t>(vocab_size, tokens.size()));
+}
+
 }  // namespace
 
-byte_set spelled_bytes(const tokenizer& tokens) {
+byte_set spelled_bytes(const tokenizer& tokens, std::int64_t vocab_size) {
   byte_set result;
-  for (token_id token = 0; token < tokens.size(); ++token) {
+  for (token_id token = 0; token < tokens_in_common(tokens, vocab_size); ++token) {
     const std::string_view bytes = tokens.bytes_of(token);
     if (bytes.size() == 1 && !tokens.is_special(token)) result.set(static_cast<unsigned char>(bytes[0]));
   }
@@ -19,8 +24,8 @@ byte_set spelled_bytes(const tokenizer& tokens) {
 }
 
 token_tree::token_tree(std::shared_ptr<const tokenizer> tokens, std::int64_t vocab_size)
-    : tokenizer_(std::move(tokens)), vocab_size_(vocab_size), alphabet_(spelled_bytes(*tokenizer_)) {
-  for (token_id token = 0; token < std::min<std::int64_t>(vocab_size, tokenizer_->size()); ++token) {
+    : tokenizer_(std::move(tokens)), vocab_size_(vocab_size), alphabet_(spelled_bytes(*tokenizer_, vocab_size)) {
+  for (token_id token = 0; token < tokens_in_common(*tokenizer_, vocab_size); ++token) {
     const std::size_t length = bytes_of(token).size();
     if (length > 0 && length <= longest_text && !tokenizer_->is_special(token)) tokens_.push_back(token);
   }

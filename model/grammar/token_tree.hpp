@@ -10,8 +10,8 @@
 
 namespace troupe {
 
-/// Bytes for which there is a token of their own: whatever is made of them can be written.
-byte_set spelled_bytes(const tokenizer& tokens);
+/// Bytes for which there is a token of their own that the model has: whatever is made of them can be written.
+byte_set spelled_bytes(const tokenizer& tokens, std::int64_t vocab_size);
 
 class token_tree {
  public:

@@ -51,6 +51,8 @@ class tokenizer {
 /// The tokenizer of a .gguf file or a model folder: tokenizer.json, else tokenizer.model, else metadata.gguf; with
 /// tokenizer_config.json beside it for BOS/EOS rules. Throws input_error naming file and cause.
 std::shared_ptr<const tokenizer> load_tokenizer(const std::filesystem::path& model);
+/// The file that this is ("tokenizer.json", "tokenizer.model", "GGUF"); empty where the model has none.
+std::string tokenizer_kind(const std::filesystem::path& model);
 std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file);
 /// `config` is the text of tokenizer_config.json, or empty.
 std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view json, std::string_view config,

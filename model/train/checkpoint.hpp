@@ -3,11 +3,15 @@
 #include <filesystem>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "model/train/parameter_set.hpp"
 
 namespace troupe {
+
+/// In the folder of a run.
+inline constexpr std::string_view checkpoint_name = "checkpoint.safetensors";
 
 /// What a run needs to go on, beside its options: random numbers are drawn by counters, so the step is their state too,
 /// and the place in the data.

@@ -17,7 +17,6 @@ class lora_parameters {
   /// fits no layer.
   lora_parameters(trained_model& model, lora_options options, std::uint64_t seed);
 
-  parameter_set& parameters() { return parameters_; }
   const parameter_set& parameters() const { return parameters_; }
   const lora_options& options() const { return options_; }
 

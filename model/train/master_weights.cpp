@@ -7,7 +7,6 @@
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
-#include "model/arch/packed_file.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/engine/sampling/random.hpp"
 #include "model/formats/model_files.hpp"
@@ -174,7 +173,7 @@ void master_weights::save(const std::filesystem::path& folder, const std::string
                 parameters_.compact(p, parameters_.values()));
   }
   write_file(folder / "config.json", config_text);
-  tensors.write(folder / "model.safetensors");
+  tensors.write(folder / model_weights_name);
 }
 
 }  // namespace troupe

@@ -18,7 +18,6 @@ class master_weights {
   explicit master_weights(const std::filesystem::path& model);
 
   trained_model& model() { return model_; }
-  parameter_set& parameters() { return parameters_; }
   const parameter_set& parameters() const { return parameters_; }
 
   /// Writes model.safetensors as the reference library names its tensors, and config.json (`config_text`).

@@ -27,6 +27,18 @@ bool is_u8(const trained_matrix& w) {
   return !w.values && w.packed.kind == scheme::u8;
 }
 
+/// y = x W^T
+operand forward_of(const trained_matrix& w) {
+  if (w.values) return as_columns({w.values, w.stride});
+  return {operand::kind::packed, {}, w.packed};
+}
+
+/// dx = dy W
+operand backward_of(const trained_matrix& w) {
+  if (w.values) return as_rows({w.values, w.stride});
+  return {operand::kind::packed_transposed, {}, w.packed};
+}
+
 }  // namespace
 
 train_precision precision_from_name(std::string_view name) {
@@ -37,16 +49,6 @@ train_precision precision_from_name(std::string_view name) {
 
 std::string_view name_of(train_precision precision) {
   return precision_names[static_cast<std::size_t>(precision)];
-}
-
-operand forward_of(const trained_matrix& w) {
-  if (w.values) return as_columns({w.values, w.stride});
-  return {operand::kind::packed, {}, w.packed};
-}
-
-operand backward_of(const trained_matrix& w) {
-  if (w.values) return as_rows({w.values, w.stride});
-  return {operand::kind::packed_transposed, {}, w.packed};
 }
 
 products::products(const compute& with, train_precision precision, std::int64_t most_rows, std::int64_t most_width)

@@ -39,11 +39,6 @@ inline operand as_columns(const_float_rows values) {
   return {operand::kind::columns, values, {}};
 }
 
-/// y = x W^T
-operand forward_of(const trained_matrix& w);
-/// dx = dy W
-operand backward_of(const trained_matrix& w);
-
 struct product_args {
   std::int64_t rows = 0, columns = 0, depth = 0;
   const_float_rows a = {};  ///< [rows, depth], or [depth, rows] where transposed

@@ -13,6 +13,7 @@
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/documents.hpp"
 #include "model/engine/text/model_text.hpp"
+#include "model/engine/text/tags.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/train/line_examples.hpp"
 
@@ -37,21 +38,17 @@ void add_to(fnv_hash& print, const training_example& example) {
     print.add(static_cast<std::uint64_t>(example.tokens[i]) << 1 | example.learned[i]);
 }
 
-/// From the first character on that shows.
-std::string_view after_blanks(std::string_view text) {
-  return text.substr(std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-}
-
 /// Of an object that is written over several lines.
 bool opens_alone(std::string_view shown) {
   return shown.starts_with('{') && is_blank(shown.substr(1, shown.find('\n') - 1));
 }
 
 bool has_lines(const fs::path& file, std::string_view text) {
-  const std::string_view shown = after_blanks(text);
+  const std::string_view shown = text.substr(first_letter(text));
   if (opens_alone(shown)) refuse("{}: has objects of several lines: write one object a line (jq -c .)", file.string());
   if (file.extension() == ".jsonl" || shown.starts_with('{')) return true;
-  const bool list = shown.starts_with('[') && after_blanks(shown.substr(1)).starts_with('{');
+  std::string_view inside = shown;
+  const bool list = take(inside, "[") && take(inside, "{");
   if (list || (file.extension() == ".json" && !shown.empty()))
     refuse("{}: is one list of JSON: write one object a line (jq -c '.[]')", file.string());
   return false;
@@ -127,7 +124,7 @@ void read_text_file(std::string_view text, const data_format& format, const exam
 data_losses read_examples(const fs::path& file, const data_format& format, const example_sink& take) {
   check_is_no_table(file);
   const mapped_file mapped(file);
-  std::string_view text(reinterpret_cast<const char*>(mapped.bytes().data()), mapped.bytes().size());
+  std::string_view text = mapped.text();
   if (text.starts_with(byte_order_mark)) text.remove_prefix(byte_order_mark.size());
   check_utf8(file, text);
   data_losses losses;

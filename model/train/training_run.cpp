@@ -187,7 +187,7 @@ void training_run::with_best(const std::function<void()>& use) {
   std::copy(last.begin(), last.end(), parameters_.values().begin());
 }
 
-/// Everything by which another run would differ.
+/// Everything by which another run would differ. The 0 was an option once: older checkpoints still go on.
 std::string training_run::run_identity() const {
   const training_options& o = options_;
   return fmt::format(
@@ -211,10 +211,9 @@ checkpoint training_run::state_now() const {
           .parts = {{"value", parameters_.values()}, {"first", adam_.first()}, {"second", adam_.second()}}};
 }
 
-void training_run::save(const std::filesystem::path& file) const {
+void training_run::save(const std::filesystem::path& file) {
   checkpoint state = state_now();
-  std::vector<float> best = best_parameters_;
-  if (best_.step >= 0) state.parts.push_back({"best", best});
+  if (best_.step >= 0) state.parts.push_back({"best", best_parameters_});
   write_checkpoint(file, parameters_, state);
 }
 

@@ -60,7 +60,7 @@ class training_run {
   void with_best(const std::function<void()>& use);
 
   /// Everything that going on takes, in one file that is there whole or not at all.
-  void save(const std::filesystem::path& file) const;
+  void save(const std::filesystem::path& file);
   /// Goes on from there. Throws input_error where the file belongs to another run.
   void load(const std::filesystem::path& file);
   /// The whole group goes on from where its first member is. Throws input_error, in all of them, where some member has

@@ -76,6 +76,12 @@ TEST(load, an_adapter_has_a_past_of_its_own) {
   EXPECT_EQ(repeated_tokens(load), 0);
 }
 
+TEST(load, adapters_take_turns_from_the_first_on) {
+  EXPECT_EQ(adapter_in_turn(0, 2), adapter_version(1));
+  EXPECT_EQ(adapter_in_turn(3, 2), adapter_version(2));
+  EXPECT_EQ(adapter_in_turn(3, 0), no_adapter);
+}
+
 TEST(random_tokens, depend_on_the_seed_and_are_of_the_vocabulary) {
   const auto tokens = random_tokens(1000, 50, 1);
   EXPECT_EQ(tokens, random_tokens(1000, 50, 1));

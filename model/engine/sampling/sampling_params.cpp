@@ -7,6 +7,7 @@
 namespace troupe {
 namespace {
 
+constexpr double least_temperature = 1e-5;  ///< below this it counts as 0
 constexpr double most_temperature = 100.0;
 constexpr double most_repetition_penalty = 100.0;
 constexpr double most_bias = 100.0;

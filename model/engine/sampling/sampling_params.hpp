@@ -57,9 +57,6 @@ struct sampling_params {
   }
 };
 
-/// Below this a temperature counts as 0.
-constexpr double least_temperature = 1e-5;
-
 bool is_greedy(const sampling_params& params);
 bool counts_tokens(const sampling_params& params);   ///< any penalty is in use
 bool changes_logits(const sampling_params& params);  ///< any penalty or bias is in use

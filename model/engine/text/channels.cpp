@@ -150,4 +150,10 @@ void channel_reader::add(std::string_view text, said_text& to) {
   into += text;
 }
 
+std::string answer_of(std::string_view said) {
+  channel_reader reader;
+  std::string answer = reader.push(said).answer;
+  return answer += reader.finish().answer;
+}
+
 }  // namespace troupe

@@ -46,4 +46,7 @@ class channel_reader {
   std::string held_;
 };
 
+/// A whole answer without its thoughts.
+std::string answer_of(std::string_view said);
+
 }  // namespace troupe

@@ -3,33 +3,16 @@
 #include <algorithm>
 
 #include "base/error.hpp"
-#include "base/paths.hpp"
-#include "model/formats/gguf.hpp"
 #include "model/tokenizer/text_tokenizer.hpp"
 
 namespace troupe {
-
-namespace fs = std::filesystem;
-
 namespace {
-
-bool has_vocabulary(const fs::path& model) {
-  const auto metadata = find_gguf_metadata(model);
-  return metadata && metadata->metadata.contains("tokenizer.ggml.tokens");
-}
 
 class reads_nothing final : public detail::text_model {
   void encode(std::string_view, bool, bool, std::vector<token_id>&) const override {}
 };
 
 }  // namespace
-
-std::string tokenizer_kind(const fs::path& model) {
-  if (is_folder(model))
-    for (const char* name : {"tokenizer.json", "tokenizer.model"})
-      if (path_exists(model / name)) return name;
-  return has_vocabulary(model) ? "GGUF" : "";
-}
 
 std::shared_ptr<const tokenizer> no_tokenizer() {
   detail::tokenizer_parts parts;
@@ -67,6 +50,10 @@ std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config
     encoded.push_back(config.bos_token);
   if (encoded.empty()) refuse("{}: has no BOS token to start from: give a prompt that is not empty", model);
   return encoded;
+}
+
+bool has_text(const tokenizer& tokens, std::span<const token_id> prompt) {
+  return !std::all_of(prompt.begin(), prompt.end(), [&](token_id token) { return tokens.is_special(token); });
 }
 
 std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered) {

@@ -1,5 +1,4 @@
 #pragma once
-#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,8 +10,6 @@
 
 namespace troupe {
 
-/// The file that a model's tokenizer comes from ("tokenizer.json", "GGUF"); empty where the model has none.
-std::string tokenizer_kind(const std::filesystem::path& model);
 /// Stands for the tokenizer of a model that has none: every token is the empty text.
 std::shared_ptr<const tokenizer> no_tokenizer();
 
@@ -29,6 +26,8 @@ void check_prompt_tokens(std::span<const token_id> prompt, std::int64_t vocab_si
 /// Throws input_error where there is no BOS; `model` is what the error calls it.
 std::vector<token_id> prompt_of_text(const tokenizer& tokens, const model_config& config, std::string_view text,
                                      const std::string& model, encode_options options = {});
+/// Whether a prompt is more than special tokens: then the space before its answer's first word is part of the text.
+bool has_text(const tokenizer& tokens, std::span<const token_id> prompt);
 /// The tokens of a rendered chat, whose template writes BOS itself.
 std::vector<token_id> prompt_of_chat(const tokenizer& tokens, std::string_view rendered);
 

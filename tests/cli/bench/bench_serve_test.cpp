@@ -13,16 +13,17 @@ class bench_serve : public program {
   bench_serve()
       : server_({}, [this](http_request&& request, std::shared_ptr<http_exchange> exchange) {
           const std::lock_guard lock(mutex_);
-          asked_ = json::parse(request.body);
+          asked_ = json::parse(request.body, nullptr, false);
           exchange->reply({.content_type = "text/event-stream", .body = stream_});
         }) {
     server_.start();
   }
+  void answer_with(const std::string& stream) {
+    const std::lock_guard lock(mutex_);
+    stream_ = stream;
+  }
   ran measure(const std::string& stream, const words& more = {}) {
-    {
-      const std::lock_guard lock(mutex_);
-      stream_ = stream;
-    }
+    answer_with(stream);
     words all{"bench", "serve", "--url", url(), "--model", "theirs", "--requests", "3", "--concurrency", "1", "--json"};
     all.insert(all.end(), more.begin(), more.end());
     return run(all);
@@ -75,6 +76,16 @@ TEST_F(bench_serve, asks_with_tokens_or_with_words) {
   EXPECT_EQ(measure(stream, {"--text", size[0], size[1], size[2], size[3]}).code, 0);
   const std::string prompt = asked()["prompt"];
   EXPECT_EQ(std::count(prompt.begin(), prompt.end(), ' '), 8);
+}
+
+TEST_F(bench_serve, asks_for_a_model_where_the_server_names_none) {
+  for (const char* models : {"[]", R"({"data":[]})", R"({"data":["a"]})", R"({"data":[[1]]})", R"({"data":[{}]})",
+                             R"({"data":[{"id":7}]})", R"({"data":[{"id":""}]})"}) {
+    answer_with(models);
+    const ran got = run({"bench", "serve", "--url", url()});
+    EXPECT_EQ(got.code, 2) << models;
+    EXPECT_NE(got.error.find("say --model"), std::string::npos) << got.error;
+  }
 }
 
 TEST_F(bench_serve, looks_for_the_folder_of_its_files_before_the_load) {

@@ -249,7 +249,7 @@ TEST_P(whole_engine, ends_a_constrained_answer_only_where_its_form_is_complete) 
   for (std::size_t i = 0; i < all.size(); ++i) {
     const auto& constraint = all[i].sampling.constraint;
     if (!constraint) continue;
-    text_automaton automaton(compile(constraint, spelled_bytes(*letters())));
+    text_automaton automaton(compile(constraint, spelled_bytes(*letters(), letters()->size())));
     auto state = automaton.start();
     for (const token_id token : texts[i].tokens)
       for (const char byte : letters()->bytes_of(token)) state = automaton.next(state, static_cast<std::uint8_t>(byte));

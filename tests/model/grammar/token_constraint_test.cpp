@@ -7,6 +7,13 @@
 namespace troupe {
 namespace {
 
+TEST(token_tree, spells_nothing_by_tokens_that_the_model_lacks) {
+  const auto vocabulary = std::make_shared<test::byte_vocabulary>(false);
+  const auto last = static_cast<std::uint8_t>(vocabulary->bytes_of(vocabulary->size() - 1).front());
+  EXPECT_TRUE(token_tree(vocabulary, vocabulary->size()).alphabet()[last]);
+  EXPECT_FALSE(token_tree(vocabulary, vocabulary->size() - 1).alphabet()[last]);
+}
+
 TEST(token_masks, allow_a_token_where_its_bytes_are_allowed) {
   std::mt19937 random(5);
   const auto tokens = test::byte_tokens();

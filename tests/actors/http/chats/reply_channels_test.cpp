@@ -53,6 +53,11 @@ TEST(channels, tell_thoughts_from_answers) {
   expect_channels("<|channel|>analysis<|message|>Hm", "(Hm)");
 }
 
+TEST(channels, leave_a_whole_answer_all_of_its_text) {
+  EXPECT_EQ(answer_of("<|channel|>final<|message|>a <"), "a <") << "which might have begun a mark";
+  EXPECT_EQ(answer_of("<|channel|>analysis<|message|>Hm<|end|><|start|>assistant<|channel|>final<|message|>a"), "a");
+}
+
 TEST(channels, of_one_kind_are_told_apart_by_lines) {
   expect_channels(
       "<|channel|>analysis<|message|>A<|end|><|start|>assistant<|channel|>commentary<|message|>I look.<|end|>"

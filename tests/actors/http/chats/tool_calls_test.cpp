@@ -172,7 +172,8 @@ TEST(tool_calls, leave_the_text_behind_them_as_it_was_written) {
 TEST(tool_calls, are_as_many_as_wanted) {
   tool_call_reader reader(tool_style::tagged, go_and_look, 1);
   const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";
-  EXPECT_EQ(reader.push(call + call) + reader.finish(false), "");
+  EXPECT_EQ(reader.push(call + call), "");
+  EXPECT_EQ(reader.finish(false), "");
   EXPECT_EQ(reader.take_calls().size(), 1u);
 }
 
