@@ -7,10 +7,9 @@
 #include <chrono>
 
 #include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/error.hpp"
+#include "base/file_descriptor.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/journal/journal_database.hpp"
 #include "cluster/journal/journal_impl.hpp"
@@ -43,15 +42,14 @@ void check_before_opening(const journal::options& chosen) {
 }
 
 /// Whatever the folder lets others do: prompts and answers lie in it. SQLite makes its files beside it alike.
-void make_private(const std::filesystem::path& file) {
-  ::close(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
-  ::chmod(file.c_str(), 0600);
+void make_private_file(const std::filesystem::path& file) {
+  const file_descriptor made(::open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
 }
 
 std::unique_ptr<detail::database> open(const journal::options& chosen) {
   make_folder_of(chosen.file);
   check_before_opening(chosen);
-  make_private(chosen.file);
+  make_private_file(chosen.file);
   try {
     auto db = std::make_unique<detail::database>(chosen.file);
     detail::prepare_schema(*db, chosen.beside);

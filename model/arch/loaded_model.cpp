@@ -25,7 +25,8 @@ namespace fs = std::filesystem;
 /// Files of an image or an archive may have the same time and size as others had: fine-tunes of one model.
 void add_samples(std::span<const std::byte> bytes, fnv_hash& print) {
   constexpr std::size_t samples = 64, length = 64;
-  if (bytes.size() < length) return print.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+  if (bytes.size() < length)
+    return print.add(std::string_view(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
   for (std::size_t i = 0; i < samples; ++i) {
     const auto part = bytes.subspan((bytes.size() - length) / (samples - 1) * i, length);
     print.add(std::string_view(reinterpret_cast<const char*>(part.data()), part.size()));

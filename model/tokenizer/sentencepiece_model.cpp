@@ -52,8 +52,7 @@ void add_pieces(const processor& pieces, const tokenizer_config& config, const s
   vocabulary_builder builder(where);
   std::vector<added_token> added = config.added;
   added.insert(added.end(), config.further.begin(), config.further.end());
-  for (const auto& token : added)
-    parts.added.add(token, token.content);  // before the model's own: its flags count
+  for (const auto& token : added) parts.added.add(token, token.content);  // before the model's own: its flags count
   for (int id = 0; id < pieces.GetPieceSize(); ++id) {
     if (!is_looked_for(pieces, id)) {
       builder.add(id, pieces.IdToPiece(id), sentencepiece_bytes(pieces.IdToPiece(id), pieces.IsByte(id)));

@@ -79,7 +79,8 @@ std::vector<added_token> read_further(const nlohmann::json& config, const std::s
   const auto where = (std::filesystem::path(config_file).parent_path() / further_tokens).string();
   std::vector<added_token> out;
   for (const auto& [text, id] : list->items()) {
-    if (!id.is_number_unsigned() || id > INT32_MAX) refuse("{}: \"{}\" should have a token id", where, text.substr(0, 64));
+    if (!id.is_number_unsigned() || id > INT32_MAX)
+      refuse("{}: \"{}\" should have a token id", where, text.substr(0, 64));
     const nlohmann::json entry{{"content", text}, {"special", is_special(config, text)}};
     out.push_back(read_added_token(entry, id.get<token_id>(), where));
   }

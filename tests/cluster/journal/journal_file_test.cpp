@@ -47,6 +47,14 @@ TEST_F(a_journal_file, is_refused_while_another_has_it) {
   EXPECT_THAT(refusal(), HasSubstr("another head"));
 }
 
+TEST_F(a_journal_file, is_its_users_alone_wherever_it_lies) {
+  std::filesystem::create_directories(options.file.parent_path());  // by somebody else, for all to read
+  open();
+  accepted("a", 1);
+  for (const char* ending : {"", "-wal"})
+    EXPECT_EQ(std::filesystem::status(options.file.string() + ending).permissions(), std::filesystem::perms(0600));
+}
+
 TEST_F(a_journal_file, is_refused_where_it_is_no_database) {
   write(std::string(5000, 'x'));
   EXPECT_THAT(refusal(), HasSubstr("not a database"));
