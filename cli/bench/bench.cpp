@@ -107,7 +107,7 @@ void add_engine(CLI::App& command, engine_bench_options& options) {
       ->type_name("N,...")
       ->needs(batches);
   add_load(command, engine);
-  command.add_flag("--schema", engine.constrained, "what answers under a JSON schema cost");
+  command.add_flag("--schema", engine.constrained, "what answers under a JSON schema cost")->excludes(batches);
 }
 
 int bench_engine(const engine_bench_options& options) {

@@ -26,7 +26,7 @@ struct submit_options {
 
 void check_options(const submit_options& options) {
   if (options.question.prompt.has_value() + !options.question.tokens.empty() + !options.file.empty() != 1)
-    refuse("submit takes one of --prompt, --tokens and --file: give one of them");
+    refuse("submit takes one of --prompt, --prompt-file, --tokens and --file: give one of them");
   if (options.file.empty() != options.out.empty()) refuse("--file and --out belong together: give both");
   if (options.is_new && options.file.empty()) refuse("--new is about a job: give --file");
   check_chat(options.question);

@@ -105,8 +105,8 @@ bool belongs(cluster_client& cluster, const input_summary& input, const output_f
 void check_belongs(cluster_client& cluster, const file_submission& submission, const input_summary& input,
                    const output_file& out) {
   if (!belongs(cluster, input, out))
-    refuse("{}: holds something else than answers to {}: move it away, or name another file", submission.out.string(),
-           submission.in.string());
+    refuse("{}: holds something else than answers to {} with these flags: move it away, or name another file",
+           submission.out.string(), submission.in.string());
 }
 
 /// "index 1: why it has no answer", of the first that has none.

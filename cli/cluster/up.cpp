@@ -55,7 +55,7 @@ std::string where_text(const cluster_config& config) {
   if (!config.http.empty())
     text += fmt::format("page and API: http://{}\n", reachable_address(config.http, config.head().host));
   const std::string head = config.head_endpoint();
-  std::string connect = head == default_endpoint ? "" : " --connect " + head;
+  std::string connect = head == default_endpoint ? "" : " --connect " + typed_word(head);
   if (config.keys) connect += " --key " + client_key(*config.keys);
   const std::string_view first = can_chat(config) ? "chat" : "submit --prompt \"Once upon a time\"";
   text += fmt::format("try:  troupe {}{}\n", first, connect);
@@ -102,9 +102,9 @@ void run_nodes(const cluster_config& config, std::function<void(const std::strin
 void run_attached(const cluster_config& config) {
   start_note note(config);
   bool has_served = false;
-  const auto on_ready = [&] {
+  const auto on_ready = [&](const std::string& lame) {
     has_served = true;
-    print_if_heard(where_text(config) + "Ctrl-C ends it\n");
+    print_if_heard(where_text(config) + lame + "Ctrl-C ends it\n");
   };
   run_nodes(config, [](const std::string& line) { print_if_heard(line + "\n"); },
             {.on_waiting = [&] { note.tick(); }, .on_ready = on_ready});
@@ -121,9 +121,9 @@ void run_daemon(const cluster_config& config, detachment& caller) {
   bool ready = false;
   const auto fail = [&](int code, const char* why) { ready ? say(why) : caller.report(code, why); };
   try {
-    const auto on_ready = [&] {
+    const auto on_ready = [&](const std::string& lame) {
       ready = true;
-      caller.report(0, where_text(config));
+      caller.report(0, where_text(config) + lame);
     };
     run_nodes(config, say, {.on_waiting = [] {}, .on_ready = on_ready});
   } catch (const input_error& error) {

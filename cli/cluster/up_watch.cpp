@@ -105,13 +105,26 @@ bool does_not_start(const node_process& node) {
   return node.state == process_state::given_up || node.quick_deaths >= restart_policy::options().most_failures;
 }
 
+std::filesystem::path log_of(const cluster_config& config, const node_process& node) {
+  return config.logs() / (node.name + ".log");
+}
+
+std::string lame_nodes(const cluster_config& config, const launcher& nodes) {
+  std::string lines;
+  for (const node_process& node : nodes.nodes())
+    if (node.quick_deaths > 0 || node.state == process_state::given_up)
+      lines +=
+          fmt::format("{} has not started yet ({}): see {}\n", node.name, node.last_end, log_of(config, node).string());
+  return lines;
+}
+
 /// Ends this process if a node does not start while the cluster begins, or if the head is given up: without its head a
 /// cluster is of no use. Whoever started this process may start it again.
 void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
   for (const node_process& node : nodes.nodes()) {
     const bool is_lost_head = node.state == process_state::given_up && node.name == config.head().name;
     if (ready ? !is_lost_head : !does_not_start(node)) continue;
-    const std::filesystem::path log = config.logs() / (node.name + ".log");
+    const std::filesystem::path log = log_of(config, node);
     throw std::runtime_error(fmt::format("{} {} ({}){}: see {}", node.name, ready ? "is given up" : "does not start",
                                          node.last_end, last_words(log), log.string()));
   }
@@ -134,7 +147,7 @@ void watch_nodes(const cluster_config& config, launcher& nodes, const beginning&
     if (ready || !is_ready(status)) continue;
     ready = true;
     head.slow_down();
-    begin.on_ready();
+    begin.on_ready(lame_nodes(config, nodes));
   }
 }
 

@@ -1,6 +1,7 @@
 // What `troupe up` does while its nodes run.
 #pragma once
 #include <functional>
+#include <string>
 
 #include "cluster/config/config.hpp"
 #include "cluster/launch/launch.hpp"
@@ -10,7 +11,8 @@ namespace troupe {
 /// Who is told how a cluster begins.
 struct beginning {
   std::function<void()> on_waiting;  ///< again and again, until it is ready
-  std::function<void()> on_ready;    ///< the first time that it is
+  /// The first time that it is. `lame`: a line for each node that does not start, though the others suffice.
+  std::function<void(const std::string& lame)> on_ready;
 };
 
 /// Watches the nodes until a signal comes: starts again what died or hangs. Throws a runtime_error if the cluster

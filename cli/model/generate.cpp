@@ -27,7 +27,7 @@ struct generate_options {
 /// Checks what can be checked before a model is loaded.
 sampling_params checked_params(const generate_options& options) {
   if (options.question.prompt.has_value() == !options.question.tokens.empty())
-    refuse("generate takes either --prompt or --tokens: give one of them");
+    refuse("generate takes one of --prompt, --prompt-file and --tokens: give one of them");
   check_chat(options.question);
   return checked_sampling(options.sampling);
 }

@@ -1,8 +1,10 @@
 #include "model/formats/model_files.hpp"
 
+#include <set>
 #include <system_error>
 
 #include "base/error.hpp"
+#include "base/number_in.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/safetensors.hpp"
@@ -37,12 +39,22 @@ tensor_view expert_of(tensor_view all, const wanted_weight& weight, const weight
   return all;
 }
 
+/// Quantizers of old put what config.json should say into files of their own.
+std::string what_is_instead(const tensor_set& set, const weight_place& place) {
+  constexpr std::string_view ending = ".weight";
+  if (!place.name.ends_with(ending)) return {};
+  if (!set.find(place.name.substr(0, place.name.size() - ending.size()) + ".qweight")) return {};
+  return ", but its codes are there: put the contents of quantize_config.json (GPTQ) or quant_config.json (AWQ) into "
+         "config.json as \"quantization_config\", with a \"quant_method\"";
+}
+
 const tensor_view& find_tensor(const tensor_set& set, const weight_place& place, const std::vector<std::int64_t>& shape,
                                const std::string& where) {
   if (const auto unread = set.unread.find(place.name); unread != set.unread.end())
     refuse("{}: tensor \"{}\" has the type {}, which is not supported", where, place.name, unread->second);
   const auto* tensor = set.find(place.name);
-  if (!tensor) refuse("{}: lacks the tensor \"{}\" {}", where, place.name, text_of(shape));
+  if (!tensor)
+    refuse("{}: lacks the tensor \"{}\" {}{}", where, place.name, text_of(shape), what_is_instead(set, place));
   if (tensor->shape != shape)
     refuse("{}: tensor \"{}\" should have the shape {}, but has {}", set.file_of(*tensor), place.name, text_of(shape),
            text_of(tensor->shape));
@@ -99,6 +111,28 @@ void fill_weights(model_files& model, const tensor_set& set, naming names, std::
   for (const auto& weight : detail::wanted_weights(model.config))
     model.weights.emplace(weight.name(), source_of(set, weight, place_of(weight, model.config, names, prefix),
                                                    model.config.codes, model.path.string()));
+}
+
+/// Whether a tensor of a GGUF file belongs to one of the model's layers. Further ones predict several tokens at once.
+bool is_of_layer(std::string_view name, std::int64_t layers) {
+  constexpr std::string_view begin = "blk.";
+  if (!name.starts_with(begin)) return false;
+  const auto number = number_in<std::int64_t>(name.substr(begin.size(), name.find('.', begin.size()) - begin.size()));
+  const bool is_table = name.find(".rope_") != name.npos || name.find("rot_embd") != name.npos;
+  return number && *number < layers && !is_table;
+}
+
+/// A layer with more weights than are used computes something else than would be computed here.
+void refuse_unused(const model_files& model) {
+  std::set<std::string_view> used;
+  for (const auto& [name, source] : model.weights) used.insert(source.origin);
+  const auto check = [&](const std::string& name) {
+    if (is_of_layer(name, model.config.layers) && !used.contains(name))
+      refuse("{}: has the tensor \"{}\", which models of the architecture {} do not have: it is another one",
+             model.path.string(), name, model.config.family);
+  };
+  for (const auto& [name, tensor] : model.gguf->tensors.tensors) check(name);
+  for (const auto& [name, type] : model.gguf->tensors.unread) check(name);
 }
 
 /// A model within a folder that is none: the first of its .gguf files, which may be pieces of one, or a snapshot in
@@ -164,6 +198,7 @@ model_files open_model(const std::filesystem::path& path) {
   model.gguf = open_gguf(path);
   model.config = config_from_gguf(*model.gguf);
   fill_weights(model, model.gguf->tensors, naming::gguf, "");
+  refuse_unused(model);
   return model;
 }
 

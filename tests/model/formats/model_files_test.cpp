@@ -275,6 +275,19 @@ TEST(model_files, a_gguf_without_a_tensor_is_refused_by_its_name) {
   EXPECT_THAT(refusal([&] { open_model(path); }), AllOf(HasSubstr("m.gguf"), HasSubstr("blk.0.attn_norm.weight")));
 }
 
+TEST(model_files, a_gguf_with_further_tensors_in_a_layer_is_another_architecture) {
+  const test::temp_folder folder;
+  const auto with = [&](const char* name) {
+    auto file = llama_gguf();
+    file.floats(name, {32});
+    return folder.write("m.gguf", file.build());
+  };
+  for (const char* name : {"blk.1.attn_norm.weight", "blk.0.rope_freqs.weight", "other.weight"})
+    EXPECT_NO_THROW(open_model(with(name))) << name;
+  const auto path = with("blk.0.attn_q_norm.weight");
+  EXPECT_THAT(refusal([&] { open_model(path); }), HasSubstr("blk.0.attn_q_norm.weight"));
+}
+
 // ---- folders of ours, and things that are no model ----
 
 TEST(model_files, a_folder_quantized_here_gives_config_and_tensors_only) {

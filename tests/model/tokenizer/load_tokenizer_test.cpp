@@ -1,4 +1,5 @@
 #include "tests/base/temp_folder.hpp"
+#include "tests/model/formats/gguf_builder.hpp"
 #include "tests/model/tokenizer/support.hpp"
 
 namespace troupe {
@@ -48,6 +49,20 @@ TEST(load_tokenizer_from, a_folder_with_added_tokens_in_a_file_of_their_own) {
   folder.write("added_tokens.json", R"({"<x>":"4"})");
   EXPECT_NE(refusal([&] { load_tokenizer(folder.path()); }).find("added_tokens.json: \"<x>\" should have a token id"),
             std::string::npos);
+}
+
+TEST(load_tokenizer_from, nothing_that_is_no_whole_tokenizer_says_what_to_do) {
+  const temp_folder folder;
+  EXPECT_NE(refusal([&] { load_tokenizer(folder.path()); }).find("put tokenizer.json or tokenizer.model there"),
+            std::string::npos);
+  folder.write("vocab.json", "{}");
+  EXPECT_NE(refusal([&] { load_tokenizer(folder.path()); }).find("vocab.json is not read: let transformers write"),
+            std::string::npos);
+  for (const char* kind : {"none", "no_vocab", "gpt2"}) {
+    gguf_builder file;
+    file.string("tokenizer.ggml.model", kind).strings("tokenizer.ggml.tokens", {"a"});
+    EXPECT_EQ(tokenizer_kind(folder.write("m.gguf", file.build())), std::string(kind) == "gpt2" ? "GGUF" : "");
+  }
 }
 
 TEST(load_tokenizer_from, a_folder_with_tokenizer_model) {
