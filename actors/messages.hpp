@@ -120,9 +120,10 @@ struct stage_started {
   static constexpr std::uint16_t kind = 17;
   replica_life life;
   std::uint32_t stage = 0, tensor_rank = 0;
+  bool lost_next = false;  ///< the neighbour is not reached: one of the two may be at fault
   std::string error = {};  ///< empty: ready
 
-  auto fields() { return std::tie(life, stage, tensor_rank, error); }
+  auto fields() { return std::tie(life, stage, tensor_rank, lost_next, error); }
 };
 
 /// Scheduler to every stage: one step. Orders are carried out in the order in which they arrive.

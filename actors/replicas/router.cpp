@@ -135,7 +135,7 @@ void router_state::note_ended(const requests_ended& ended) {
 }
 
 /// A replica was lost, cannot load an adapter, or was asked for them; it has said so before. The requests that it had
-/// accepted wait if there is no room elsewhere, and are not refused. One that reached it too late is as new as it was.
+/// accepted wait if there is no room elsewhere, longer than new ones. One that reached it too late is as new as it was.
 void router_state::take_back(requests_returned& returned) {
   const std::string& fault = returned.adapter_fault;
   for (routed_request& request : returned.requests) {

@@ -60,6 +60,10 @@ class supervisor_state {
   struct failed_seat {
     std::uint32_t stage = 0, rank = 0;
     bool lost_next = false;  ///< the stage behind it may as well be at fault
+    bool at_start = false;   ///< no request had a part in it
+    int lives = 1;           ///< in a row that ended here
+
+    bool is_at(const failed_seat& other) const { return stage == other.stage && rank == other.rank; }
   };
   struct replica_record {
     scheduler_actor scheduler;

@@ -121,8 +121,11 @@ void supervisor_state::stop_replica(std::size_t index, life_end why) {
 void supervisor_state::fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where) {
   parts_.say(fmt::format("replica {}: {}", index, why));
   stop_replica(index, where && where->lost_next ? life_end::lost_link : life_end::loss);
-  replicas_[index].course.note_failure(why);
-  replicas_[index].failed = where;
+  replica_record& replica = replicas_[index];
+  const bool is_same = where && replica.failed && replica.failed->is_at(*where) && replica.course.failures() > 0;
+  if (is_same) where->lives = replica.failed->lives + 1;
+  replica.failed = where;
+  replica.course.note_failure(why);
 }
 
 /// Several ranks and stages may report that a life is over: the first report counts.
@@ -139,7 +142,7 @@ void supervisor_state::take_started(const stage_started& started) {
   if (course.current() != replica_course::phase::starting) return;
   if (!started.error.empty())
     return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error),
-                        failed_seat{started.stage, started.tensor_rank, false});
+                        failed_seat{started.stage, started.tensor_rank, started.lost_next, true});
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
 }
 
@@ -172,16 +175,17 @@ void supervisor_state::retry_replicas(instant now) {
 }
 
 /// Where lives end again and again at the same seat, a spare takes it. The worker that had it begins anew and becomes a
-/// spare in its turn. Where two neighbours lose each other it is now the one, now the other.
+/// spare in its turn. Where two neighbours lose each other it is now the one, now the other. A request that kills is
+/// refused before its worker goes.
 bool supervisor_state::gives_seat_to_spare(std::size_t index) {
-  constexpr int patience = 2;
-  const replica_record& replica = replicas_[index];
-  const int failures = replica.course.failures();
-  if (!replica.failed || failures < patience) return false;
-  const auto [stage, rank, lost_next] = *replica.failed;
-  if (!lost_next) return replaces_worker(index, stage, rank);
-  const std::uint32_t first = failures % 2 == 0 ? stage : stage + 1, second = failures % 2 == 0 ? stage + 1 : stage;
-  return replaces_worker(index, first, rank) || replaces_worker(index, second, rank);
+  constexpr int most_of_a_start = 2, most_of_a_request = 6;
+  if (!replicas_[index].failed) return false;
+  const failed_seat seat = *replicas_[index].failed;
+  if (seat.lives < (seat.at_start ? most_of_a_start : most_of_a_request)) return false;
+  if (!seat.lost_next) return replaces_worker(index, seat.stage, seat.rank);
+  const bool is_nexts_turn = seat.lives % 2 == 1;
+  return replaces_worker(index, seat.stage + (is_nexts_turn ? 1 : 0), seat.rank) ||
+         replaces_worker(index, seat.stage + (is_nexts_turn ? 0 : 1), seat.rank);
 }
 
 /// Returns false where nobody can take its place. The head's own worker goes with the head alone.

@@ -129,8 +129,8 @@ void training_desk_state::make_job(const std::string& job, const std::string& te
         return book.seal(wanted.id);
       },
       [this, job, spec, found](const result<job_info, journal_error>& sealed) {
-        if (sealed) return take_in(*sealed, spec, found);
-        refuse_job(job, {{}, sealed.error().text, command_fault::bad_input});
+        const auto refusal = refusal_of([&] { (void)value_of(sealed); });
+        refusal ? refuse_job(job, *refusal) : take_in(*sealed, spec, found);
       },
       [this, job](const std::string& why) {
         refuse_job(job, {{}, why, command_fault::failed});

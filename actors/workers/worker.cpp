@@ -58,6 +58,7 @@ void worker_state::start(const start_stage& order) {
     role_ = order;
     tell(parts_.fetcher, stage_layers{order.first_layer, order.layers});
   } else {
+    answer.lost_next = next_ != no_link;  // to reach it is the last thing that is tried
     forget();
   }
   tell(parts_.head, std::move(answer));

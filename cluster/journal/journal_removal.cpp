@@ -42,9 +42,10 @@ bool journal::make_room() {
   const auto count = db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED);
   if (static_cast<std::size_t>(count) < options_.max_jobs) return true;
   statement query = db_->prepare(
-      "WITH idle AS (SELECT * FROM jobs WHERE (finished > 0 OR state = ?) AND state <> " TROUPE_REMOVED
+      "WITH idle AS (SELECT id, number, tenant, max(created, finished) AS age FROM jobs WHERE (finished > 0 OR state = "
+      "?) AND state <> " TROUPE_REMOVED
       ") SELECT id FROM idle WHERE tenant = (SELECT tenant FROM idle GROUP BY tenant ORDER BY count(*) DESC LIMIT 1)"
-      " ORDER BY max(created, finished), number LIMIT 1");
+      " ORDER BY age, number LIMIT 1");
   query << code_of(job_state::receiving);
   const auto oldest = texts_of(query);
   remove_all(oldest);
@@ -52,11 +53,10 @@ bool journal::make_room() {
 }
 
 std::size_t journal::open_jobs_of(std::string_view tenant) const {
-  statement query = db_->prepare(
-      "SELECT count(*) FROM jobs WHERE tenant = ? AND finished = 0 AND state NOT IN (?, " TROUPE_REMOVED ")");
-  query << tenant << code_of(job_state::receiving);
+  statement query = db_->prepare("SELECT count(*) FROM jobs WHERE state IN (?, ?, ?) AND tenant = ?");
+  query << code_of(job_state::queued) << code_of(job_state::running) << code_of(job_state::paused) << tenant;
   query.step();
-  return query.count(0);
+  return static_cast<std::size_t>(query.count(0));
 }
 
 std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {

@@ -12,8 +12,9 @@
 namespace troupe {
 
 /// Hashes of the beginnings of prompts, by which the router guesses what replicas have cached. The same on every
-/// machine. A block's hash covers all blocks before it and the adapter, so equal hashes mean equal prefixes, except by
-/// chance. They only serve to guess: a replica compares the tokens themselves. They do not withstand an attacker.
+/// machine. A block's hash covers all blocks before it, the adapter and the salt, so equal hashes mean equal prefixes,
+/// except by chance. They only serve to guess: a replica compares the tokens themselves. They do not withstand an
+/// attacker.
 ///
 /// h(start) = mix(0x9ae16a3b2f90404f ^ salt, adapter);  h(block) = fold of mix over its 8 words, each two tokens, low
 /// one first; mix(h, w) = high half xor low half of the 128-bit product (h ^ w ^ 0xa0761d6478bd642f) *

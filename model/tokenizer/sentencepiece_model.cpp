@@ -51,7 +51,8 @@ void add_pieces(const processor& pieces, const tokenizer_config& config, const s
                 tokenizer_parts& parts) {
   vocabulary_builder builder(where);
   std::vector<added_token> added = config.added;
-  added.insert(added.end(), config.further.begin(), config.further.end());
+  for (const auto& token : config.further)
+    if (pieces.IdToPiece(pieces.PieceToId(token.content)) != token.content) added.push_back(token);
   for (const auto& token : added) parts.added.add(token, token.content);  // before the model's own: its flags count
   for (int id = 0; id < pieces.GetPieceSize(); ++id) {
     if (!is_looked_for(pieces, id)) {

@@ -118,14 +118,14 @@ class supervisor_of_two_stages : public supervisor {
     for (const json& stage : stages) names += stage["workers"][0].get<std::string>() + " ";
     return names;
   }
-  /// Ends life after life at the stage of w1, or between it and its neighbour.
-  void fail_twice(bool lost_next) {
-    const std::uint32_t stage = workers().starts_with("w1") ? 0 : 1;
-    const auto fail = [&](const replica_life& life) {
-      tell(actor_, stage_failed{life, lost_next ? 0 : stage, 0, lost_next, "a test"});
-    };
-    fail(first_);
-    fail(worker_.take<start_stage>().life);
+  /// The first life ends where the head and w1 lose each other, or has not begun at w1; others do not begin.
+  void fail(int lives, bool lost_next) {
+    const std::uint32_t stage = lost_next ? 0 : 1;
+    if (lost_next)
+      tell(actor_, stage_failed{first_, stage, 0, true, "a test"});
+    else
+      tell(actor_, stage_started{first_, stage, 0, false, "a test"});
+    while (--lives > 0) tell(actor_, stage_started{worker_.take<start_stage>().life, stage, 0, lost_next, "a test"});
   }
 
   replica_life first_;
@@ -133,16 +133,26 @@ class supervisor_of_two_stages : public supervisor {
 
 TEST_F(supervisor_of_two_stages, gives_a_seat_where_lives_end_again_and_again_to_a_spare) {
   ASSERT_TRUE(comes_to_say("\"w1\"", true));
-  fail_twice(false);
+  EXPECT_EQ(workers(), "head w1 ");
+  fail(2, false);
   EXPECT_TRUE(comes_to_say("\"spare\"", true));
   EXPECT_EQ(workers(), "head spare ");
 }
 
 TEST_F(supervisor_of_two_stages, gives_the_seat_of_one_of_two_that_lose_each_other_to_a_spare) {
   ASSERT_TRUE(comes_to_say("\"w1\"", true));
-  fail_twice(true);
+  fail(2, true);
   EXPECT_TRUE(comes_to_say("\"spare\"", true));
   EXPECT_EQ(workers(), "head spare ") << "the head's own worker goes with the head alone";
+}
+
+TEST_F(supervisor_of_two_stages, keeps_workers_whose_steps_fail_as_often_as_a_request_that_kills_may_end_lives) {
+  ASSERT_TRUE(comes_to_say("\"w1\"", true));
+  tell(actor_, stage_failed{first_, 1, 0, false, "a test"});
+  for (int life = 0; life < 2; ++life)
+    tell(actor_, stage_failed{worker_.take<start_stage>().life, 1, 0, false, "a test"});
+  (void)worker_.take<start_stage>();
+  EXPECT_EQ(workers(), "head w1 ");
 }
 
 TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {

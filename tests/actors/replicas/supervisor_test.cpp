@@ -90,7 +90,7 @@ TEST_F(supervisor, takes_no_stage_for_ready_that_was_in_an_earlier_life) {
 TEST_F(supervisor, counts_the_end_of_a_life_once) {
   const auto first = worker_.take<start_stage>();
   for (const std::uint32_t stage : {0u, 1u}) tell(actor_, stage_failed{first.life, stage, 0, false, "a test"});
-  tell(actor_, stage_started{first.life, 0, 0, "too late"});
+  tell(actor_, stage_started{first.life, 0, 0, false, "too late"});
   EXPECT_TRUE(comes_to_say("a test", true));
   EXPECT_EQ(json::parse(board_->read("replicas"))[0]["failures"], 1);
 }
@@ -124,7 +124,7 @@ TEST_F(supervisor_with_short_patience, never_misses_the_worker_in_its_own_proces
 
 TEST_F(supervisor, says_why_a_replica_does_not_start_until_it_does) {
   const auto first = worker_.take<start_stage>();
-  tell(actor_, stage_started{first.life, 0, 0, "no memory"});
+  tell(actor_, stage_started{first.life, 0, 0, false, "no memory"});
   EXPECT_TRUE(comes_to_say("stage 0 cannot start: no memory", true));
   started(worker_.take<start_stage>().life);
   EXPECT_TRUE(comes_to_say("no memory", false));
