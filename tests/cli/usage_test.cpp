@@ -98,8 +98,8 @@ TEST_F(usage, reads_numbers_as_decimals) {
 }
 
 TEST_F(usage, refuses_flags_that_do_not_fit) {
-  refused({"generate", llama_}, "--prompt or --tokens");
-  refused({"generate", llama_, "--tokens", "1", "--prompt", "x"}, "--prompt or --tokens");
+  refused({"generate", llama_}, "one of --prompt, --prompt-file and --tokens");
+  refused({"generate", llama_, "--tokens", "1", "--prompt", "x"}, "one of --prompt, --prompt-file and --tokens");
   refused({"generate", llama_, "--tokens", "1", "--chat"}, "give --prompt");
   refused({"generate", llama_, "--prompt", "x", "--system", "y"}, "add --chat");
   refused({"generate", llama_, "--tokens", "1", "--keep", "lm_head"}, "--keep without --quant");
