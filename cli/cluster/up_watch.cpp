@@ -109,10 +109,11 @@ std::filesystem::path log_of(const cluster_config& config, const node_process& n
   return config.logs() / (node.name + ".log");
 }
 
-std::string lame_nodes(const cluster_config& config, const launcher& nodes) {
+std::string lame_nodes(const cluster_config& config, const json& status, const launcher& nodes) {
+  auto entries = entries_of(status);
   std::string lines;
   for (const node_process& node : nodes.nodes())
-    if (node.quick_deaths > 0 || node.state == process_state::given_up)
+    if (!node.last_end.empty() && entries[node.name].state == "missing")
       lines +=
           fmt::format("{} has not started yet ({}): see {}\n", node.name, node.last_end, log_of(config, node).string());
   return lines;
@@ -147,7 +148,7 @@ void watch_nodes(const cluster_config& config, launcher& nodes, const beginning&
     if (ready || !is_ready(status)) continue;
     ready = true;
     head.slow_down();
-    begin.on_ready(lame_nodes(config, nodes));
+    begin.on_ready(lame_nodes(config, status, nodes));
   }
 }
 

@@ -3,7 +3,19 @@
 namespace troupe::test {
 namespace {
 
-class completion_requests : public api_test {};
+class completion_requests : public api_test {
+ protected:
+  /// What the gateway is asked because of a prompt with these fields.
+  begin_request begun_by(const json& more) {
+    json body{{"prompt", "A"}};
+    body.update(more);
+    auto answer = post("/v1/completions", body);
+    auto begun = gateway_.take<begin_request>();
+    give(begun, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+    return begun;
+  }
+};
 
 TEST_F(completion_requests, are_drawn_as_the_model_s_makers_advise_unless_told_otherwise) {
   advice_.temperature = 0.6;
@@ -202,15 +214,7 @@ TEST_F(completion_requests, take_a_nucleus_of_nothing_for_the_likeliest_token) {
 
 TEST_F(completion_requests, name_adapters_in_every_way) {
   publish_adapter();
-  const auto adapter_of = [&](const json& more) {
-    json body{{"prompt", "A"}};
-    body.update(more);
-    auto answer = post("/v1/completions", body);
-    const auto begun = gateway_.take<begin_request>();
-    give(begun, "", "stop");
-    EXPECT_EQ(answer.get().status, 200);
-    return begun.adapter;
-  };
+  const auto adapter_of = [&](const json& more) { return begun_by(more).adapter; };
   EXPECT_EQ(adapter_of({{"model", "letters"}}), "");
   EXPECT_EQ(adapter_of({{"model", "base"}}), "");
   EXPECT_EQ(adapter_of({{"model", "some/letters"}}), "") << "as vLLM calls a model of Hugging Face";
@@ -224,23 +228,11 @@ TEST_F(completion_requests, name_adapters_in_every_way) {
 
 TEST_F(completion_requests, may_name_an_adapter_as_hugging_faces_clients_call_a_model_without_a_name) {
   publish_adapter("tgi");
-  auto answer = post("/v1/completions", {{"prompt", "A"}, {"model", "tgi"}});
-  const auto begun = gateway_.take<begin_request>();
-  give(begun, "", "stop");
-  EXPECT_EQ(answer.get().status, 200);
-  EXPECT_EQ(begun.adapter, "tgi");
+  EXPECT_EQ(begun_by({{"model", "tgi"}}).adapter, "tgi");
 }
 
 TEST_F(completion_requests, find_prompts_cached_of_those_with_the_same_salt_alone) {
-  const auto salt_of = [&](const json& more) {
-    json body{{"prompt", "A"}};
-    body.update(more);
-    auto answer = post("/v1/completions", body);
-    const auto begun = gateway_.take<begin_request>();
-    give(begun, "", "stop");
-    EXPECT_EQ(answer.get().status, 200);
-    return begun.engine.sequence.cache_salt;
-  };
+  const auto salt_of = [&](const json& more) { return begun_by(more).engine.sequence.cache_salt; };
   EXPECT_EQ(salt_of(json::object()), 0u);
   EXPECT_EQ(salt_of({{"cache_salt", "a"}}), salt_of({{"cache_salt", "a"}}));
   EXPECT_NE(salt_of({{"cache_salt", "a"}}), salt_of({{"cache_salt", "b"}}));
