@@ -12,8 +12,8 @@ namespace troupe {
 struct router_parts {
   std::size_t most_parked = 4096;                ///< of each priority, so that batches take no room from others
   duration patience = std::chrono::seconds(10);  ///< of a new request while no replica is ready but some exist
-  duration longest_pause =
-      std::chrono::minutes(10);  ///< of one that was accepted: as long as a stage may take to start
+  /// Of one that was accepted: as long as a stage may take to start.
+  duration longest_pause = std::chrono::minutes(10);
 };
 
 /// routing_policy decides; this class carries it out. A request that finds no replica ready waits here for a while

@@ -59,8 +59,7 @@ int add_key(const keys_options& options) {
                                                          .weight = options.weight.value_or(1),
                                                          .is_admin = options.is_admin});
   print(key + "\n");
-  const cluster_config config = read_cluster_config(options.cluster);
-  if (!config.keys)
+  if (const cluster_config config = read_cluster_config(options.cluster); !config.keys)
     write_error(fmt::format("keys are for HTTP alone: commands need none at {} (see troupe keygen)\n", config.listen));
   return changed(options);
 }

@@ -109,13 +109,17 @@ std::filesystem::path log_of(const cluster_config& config, const node_process& n
   return config.logs() / (node.name + ".log");
 }
 
+/// A worker that has not joined by now is late; a trainer is if it has died before.
 std::string lame_nodes(const cluster_config& config, const json& status, const launcher& nodes) {
   auto entries = entries_of(status);
   std::string lines;
-  for (const node_process& node : nodes.nodes())
-    if (!node.last_end.empty() && entries[node.name].state == "missing")
-      lines +=
-          fmt::format("{} has not started yet ({}): see {}\n", node.name, node.last_end, log_of(config, node).string());
+  for (const node_process& node : nodes.nodes()) {
+    const node_config* known = config.find(node.name);
+    const bool is_late = !node.last_end.empty() || (known && known->is_worker());
+    if (is_late && entries[node.name].state == "missing")
+      lines += fmt::format("{} has not joined yet{}: see {}\n", node.name,
+                           node.last_end.empty() ? "" : " (" + node.last_end + ")", log_of(config, node).string());
+  }
   return lines;
 }
 
