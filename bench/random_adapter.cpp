@@ -26,8 +26,8 @@ std::vector<float> next_floats(noise& from, std::int64_t count) {
 template <class Take>
 void for_each_linear(const model_config& config, Take take) {
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    for (const linear_kind kind : linear_kinds_of(config)) {
-      const auto [outs, ins] = linear_shape(config, kind);
+    for (const linear_kind kind : linear_kinds_of(config, layer)) {
+      const auto [outs, ins] = linear_shape(config, layer, kind);
       take(layer, kind, outs, ins);
     }
 }
@@ -52,7 +52,7 @@ std::shared_ptr<const lora_adapter> random_adapter(const loaded_model& model, st
 
 void write_random_adapter(const std::filesystem::path& folder, const model_config& config, std::int64_t rank,
                           std::uint32_t seed) {
-  if (detail::hugging_face_name(config, linear_kind::q) != name_of(linear_kind::q))
+  if (detail::hugging_face_name(config, 0, linear_kind::q) != name_of(linear_kind::q))
     refuse("adapters on disk: not measured with {}, whose files have q, k and v as one layer", config.family);
   std::vector<tensor_description> tensors;
   std::vector<std::vector<std::uint16_t>> values;

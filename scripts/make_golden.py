@@ -150,6 +150,43 @@ MODELS["gpt-oss-mxfp4"] = MODELS["gpt-oss"] | sizes(64, 2, 1, 32, 110) | {
     "head_dim": 32, "quantization_config": {"quant_method": "mxfp4", "modules_to_not_convert": [
         "model.layers.*.self_attn", "model.layers.*.mlp.router", "model.embed_tokens", "lm_head"]},
 }
+MODELS["olmoe"] = MODELS["olmo2"] | sizes(32, 4, 2, 24, 111) | {
+    "architectures": ["OlmoeForCausalLM"], "model_type": "olmoe", "clip_qkv": None, "norm_topk_prob": False,
+    "num_experts": 6, "num_experts_per_tok": 3, "output_router_logits": False, "router_aux_loss_coef": 0.01,
+}
+MODELS["granite-moe"] = MODELS["granite"] | sizes(32, 4, 2, 24, 112) | {
+    "architectures": ["GraniteMoeForCausalLM"], "model_type": "granitemoe", "num_local_experts": 5,
+    "num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.0,
+}
+MODELS["granite-hybrid"] = MODELS["granite"] | sizes(32, 4, 2, 40, 113) | {
+    "architectures": ["GraniteMoeHybridForCausalLM"], "model_type": "granitemoehybrid", "num_local_experts": 0,
+    "num_experts_per_tok": 0, "shared_intermediate_size": 44, "layer_types": ["attention", "attention"],
+    "position_embedding_type": "rope", "mamba_n_heads": 4, "mamba_d_head": 16,
+}
+MODELS["qwen2-moe"] = MODELS["qwen2"] | sizes(32, 4, 2, 40, 114) | {
+    "architectures": ["Qwen2MoeForCausalLM"], "model_type": "qwen2_moe", "decoder_sparse_step": 1,
+    "mlp_only_layers": [], "moe_intermediate_size": 24, "norm_topk_prob": False, "num_experts": 6,
+    "num_experts_per_tok": 2, "output_router_logits": False, "router_aux_loss_coef": 0.001,
+    "shared_expert_intermediate_size": 44,
+}
+MODELS["glm4-moe"] = sizes(32, 4, 2, 72, 115) | {
+    "architectures": ["Glm4MoeForCausalLM"], "model_type": "glm4_moe", "attention_bias": True,
+    "attention_dropout": 0.0, "first_k_dense_replace": 1, "head_dim": 16, "hidden_act": "silu",
+    "max_position_embeddings": 256, "moe_intermediate_size": 24, "n_group": 1, "n_routed_experts": 6,
+    "n_shared_experts": 2, "norm_topk_prob": True, "num_experts_per_tok": 3, "num_nextn_predict_layers": 0,
+    "partial_rotary_factor": 0.5, "rms_norm_eps": 1e-5, "rope_scaling": None, "rope_theta": 10000.0,
+    "routed_scaling_factor": 1.5, "topk_group": 1, "use_qk_norm": True, "initializer_range": 0.02, "use_cache": True,
+    "bos_token_id": 3, "pad_token_id": 0, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}
+MODELS["ministral3"] = sizes(32, 2, 1, 40, 116) | {
+    "architectures": ["Ministral3ForCausalLM"], "model_type": "ministral3", "hidden_act": "silu",
+    "rms_norm_eps": 1e-5, "head_dim": 16, "max_position_embeddings": 256, "sliding_window": None,
+    "rope_parameters": {"type": "yarn", "rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0,
+                        "original_max_position_embeddings": 16, "beta_fast": 4.0, "beta_slow": 0.5, "mscale": 1.0,
+                        "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.5},
+    "initializer_range": 0.02, "use_cache": True, "bos_token_id": 1, "tie_word_embeddings": True,
+    "torch_dtype": "bfloat16",
+}
 SHARDED = {"llama"}
 MXFP4_LEVELS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=np.float32)
 
@@ -158,7 +195,8 @@ ADAPTERS = {name: dict(r=2, lora_alpha=4, target_modules=PROJECTIONS) for name i
 ADAPTERS["gpt2"] = dict(r=3, lora_alpha=6, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)
 ADAPTERS["mistral"] |= dict(r=3, lora_alpha=3, use_rslora=True)
 ADAPTERS["phi3"]["target_modules"] = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
-for mixture in ("qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4"):
+ADAPTERS["granite-hybrid"]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj", "input_linear", "output_linear"]
+for mixture in ("qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4", "olmoe", "granite-moe", "glm4-moe"):
     ADAPTERS[mixture]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj"]
 ADAPTERS["qwen3"] |= dict(rank_pattern={"layers.1.self_attn.q_proj": 5, "down_proj": 3},
                           alpha_pattern={"layers.1.self_attn.q_proj": 7, "v_proj": 8})
@@ -168,12 +206,12 @@ def drawn(rng, name, shape, config):
     """One parameter's values: matrices keep the signal's size, norms and biases are far from one and zero."""
     is_gemma = config["model_type"] in ("gemma2", "gemma3_text")  # adds one to norms, and multiplies embeddings by sqrt(hidden)
     noise = rng.standard_normal(shape).astype(np.float32)
-    if name.endswith("bias"):
+    if name.endswith("bias"):  # that of an expert's choice as well
         return 0.2 * noise
     if len(shape) == 1:
         return (0 if is_gemma else 1) + 0.25 * noise
     if any(part in name for part in ("wte", "wpe", "embed")):
-        is_scaled = is_gemma or config["model_type"] == "granite"
+        is_scaled = is_gemma or config["model_type"].startswith("granite")
         return (0.1 / np.sqrt(shape[1]) if is_scaled else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
     inputs = shape[0] if ".c_" in name else shape[1] if ".experts." in name and config["model_type"] == "gpt_oss" else shape[-1]
     return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0, "qkv_proj": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
@@ -198,6 +236,9 @@ def published(name, value, config):
     if config["model_type"] == "gpt_oss":
         is_coded = "quantization_config" in config and value.dim() == 3
         return in_mxfp4(name, value) if is_coded else {name: value}
+    if config["model_type"] == "granitemoe":
+        return {name.replace("experts.gate_up_proj", "input_linear.weight").replace(
+            "experts.down_proj", "output_linear.weight"): value}
     module, kind = name.rsplit(".", 1)
     is_mixtral = ".block_sparse_moe." in name
     parts = {"down_proj": value} if kind == "down_proj" else dict(zip(("gate_proj", "up_proj"), value.chunk(2, dim=1)))
@@ -211,11 +252,14 @@ def write_model(folder, config, rng):
     model = AutoModelForCausalLM.from_config(
         AutoConfig.for_model(**{key: value for key, value in config.items() if key != "quantization_config"}))
     tensors = {}
-    for name, parameter in model.named_parameters():  # a tied head is listed once, under the embedding's name
+    chosen_by = [each for each in model.named_buffers() if each[0].endswith("e_score_correction_bias")]
+    for name, parameter in [*model.named_parameters(), *chosen_by]:  # a tied head is listed once, as the embedding
         value = torch.from_numpy(drawn(rng, name, tuple(parameter.shape), config))
         name = name.removeprefix("transformer.")
         if config["model_type"] == "mixtral":
             name = name.replace(".mlp.", ".block_sparse_moe.")
+        if config["model_type"] == "granitemoe":
+            name = name.replace(".router.weight", ".router.layer.weight")
         value = value.to(DTYPES[config["torch_dtype"]])
         tensors |= {each: part.contiguous() for each, part in published(name, value, config).items()}
     folder.mkdir(parents=True)
@@ -360,6 +404,12 @@ config.json occur in no greedy text.
 | gemma2 | BF16 | caps of scores and logits that both count; otherwise as gemma3, with one rope and no norms of heads |
 | gpt-oss | BF16 | attention sinks, biases everywhere, experts in one tensor with gate and up in turn, an activation whose limit counts, YaRN that is not cut to whole pairs, a layer with a window |
 | gpt-oss-mxfp4 | BF16, experts MXFP4 | the same with experts in blocks of 32 codes of four bits |
+| olmoe | BF16 | experts beside one norm over all heads of q and one over those of k; shares that add up to less than one |
+| granite-moe | BF16 | Granite's factors with experts, which are two tensors |
+| granite-hybrid | BF16 | the dense models of Granite 4: gate and up in one tensor, names of their own |
+| qwen2-moe | BF16 | an mlp beside the experts, of which each token takes a share; adapter on it |
+| glm4-moe | BF16 | experts chosen by sigmoids and biases beside a shared mlp, a layer without experts, half of each head turns, norms of heads |
+| ministral3 | BF16 | queries that grow with the position, past the original context of YaRN; tied head |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 

@@ -41,9 +41,8 @@ std::uint64_t pass_bytes_of(const node_site& site) {
   const model_config& model = site.model->config;
   const scheduler_settings& of = site.config.scheduler;
   const std::int64_t row = 5 * model.hidden + 2 * (model.heads + model.kv_heads) * model.head_dim;
-  const std::int64_t mlp = model.experts > 0
-                               ? expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn)
-                               : of.max_batch_tokens * 2 * model.ffn;
+  const std::int64_t experts = expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn);
+  const std::int64_t mlp = of.max_batch_tokens * 2 * model.widest_mlp() + (model.experts > 0 ? experts : 0);
   const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
   const std::int64_t scratch = site.threads * attention_scratch(site.context, model.head_dim);
   return static_cast<std::uint64_t>(of.max_batch_tokens * row + mlp + logits + scratch) * sizeof(float);
@@ -53,7 +52,11 @@ model_shape shape_of(const node_site& site) {
   const loaded_model& model = *site.model;
   model_shape shape;
   shape.layers = static_cast<int>(model.config.layers);
-  model.layers.front().each_matrix([&](const matrix_view& w) { shape.layer_bytes += bytes_of(w); });
+  for (const layer_weights& layer : model.layers) {  // of a mixture some may be smaller
+    std::uint64_t bytes = 0;
+    layer.each_matrix([&](const matrix_view& w) { bytes += bytes_of(w); });
+    shape.layer_bytes = std::max(shape.layer_bytes, bytes);
+  }
   shape.embedding_bytes = bytes_of(model.embeddings);
   shape.head_bytes = bytes_of(model.head);
   shape.tied = model.head.weights == model.embeddings.weights;

@@ -30,8 +30,9 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
       q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
       ffn_stride_(padded_row(model_->config.ffn)),
+      mlp_stride_(padded_row(model_->config.widest_mlp())),
       quantized_(with.kernels, most_input_rows(model_->config, chosen.max_rows),
-                 std::max({hidden_stride(), q_stride_, ffn_stride_})),
+                 std::max({hidden_stride(), q_stride_, ffn_stride_, mlp_stride_})),
       routes_(model_->config, with.kernels) {
   const model_config& config = model_->config;
   check(chosen.split, config);
@@ -41,12 +42,11 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   mixed_ = aligned_buffer<float>(size(rows, q_stride_));
   k_ = aligned_buffer<float>(size(rows, kv_stride_));
   v_ = aligned_buffer<float>(size(rows, kv_stride_));
-  if (config.experts > 0) {
-    take_expert_rows();
-  } else {
-    gate_ = aligned_buffer<float>(config.gated_mlp ? size(rows, ffn_stride_) : 0);
-    up_ = aligned_buffer<float>(size(rows, ffn_stride_));
-  }
+  up_ = aligned_buffer<float>(size(rows, mlp_stride_));
+  gate_ = aligned_buffer<float>(config.gated_mlp ? up_.size() : 0);
+  for (std::int64_t layer = 0; layer < options_.layers; ++layer)
+    mlp_cuts_.push_back(cut_blocks(chosen.split, config.mlp_width(options_.first_layer + layer)));
+  if (config.experts > 0) take_expert_rows();
   take_angles();
   scratch_stride_ = attention_scratch(options_.context, config.head_dim);  // room for a padded head's norm, too
   scratch_ = aligned_buffer<float>(size(with.pool.threads(), scratch_stride_));
@@ -182,27 +182,38 @@ void cpu_decoder::normalize_heads(const pass& batch, const norm_weights& norm, f
 }
 
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
-  if (model_->config.experts > 0) return mix_experts(batch, layer, hidden);
   const layer_weights& weights = weights_of(layer);
+  const bool mixes = !weights.experts.empty();
+  if (mixes) mix_experts(batch, weights, hidden);
+  if (!weights.up.w.weights) return;
   const float_rows normed{normed_.data(), hidden_stride()};
-  const float_rows up{up_.data(), ffn_stride_}, gate{gate_.data(), ffn_stride_};
-  const std::int64_t columns = std::min(cuts_.ffn.last, model_->config.ffn) - cuts_.ffn.first;
-  const bool gated = model_->config.gated_mlp;
-  const linear_product both[] = {{linear_kind::up, weights.up, up, cuts_.ffn},
-                                 {linear_kind::gate, weights.gate, gate, cuts_.ffn}};
-  const std::span<const linear_product> inner(both, gated ? 2 : 1);
-  prepare_input(batch.rows, normed, inner,
-                [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
+  const float_rows up{up_.data(), mlp_stride_}, gate{gate_.data(), mlp_stride_};
+  const column_cut& cut = mlp_cuts_[static_cast<std::size_t>(layer)];
+  const linear_product both[] = {{linear_kind::up, weights.up, up, cut}, {linear_kind::gate, weights.gate, gate, cut}};
+  const std::span<const linear_product> inner(both, model_->config.gated_mlp ? 2 : 1);
+  prepare_input(batch.rows, normed, inner, [&](int row) {
+    if (!mixes) normalize(weights.mlp_norm, hidden.row(row), normed.row(row));
+  });
   multiply(batch, layer, normed, inner);
   const linear_product down[] = {output_product(linear_kind::down, weights.down, hidden)};
-  prepare_gathered(batch.rows, up, cuts_.ffn, down, [&](int row) {
-    float* own = up.row(row) + cuts_.ffn.first;
-    if (!gated) return with_.kernels.gelu_tanh(own, columns, own);
-    const auto activate = model_->config.is_geglu() ? with_.kernels.geglu : with_.kernels.swiglu;
-    activate(gate.row(row) + cuts_.ffn.first, own, columns, own);
+  prepare_gathered(batch.rows, up, cut, down, [&](int row) {
+    activate_mlp(weights, cut, gate.row(row), up.row(row));
+    if (weights.shared_gate.weights)
+      with_.kernels.multiply(up.row(row), weights.up.w.outs, shared_shares_.data()[row * outs_per_block]);
   });
   multiply(batch, layer, up, down);
   finish_output(batch, weights.mlp_output_norm, hidden);
+}
+
+/// What a row's gate and up make, in place of up.
+void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& cut, const float* gate, float* up) const {
+  const model_config& config = model_->config;
+  const std::int64_t width = weights.up.w.outs, columns = std::min(cut.last, width) - cut.first;
+  float* own = up + cut.first;
+  if (!config.gated_mlp) return with_.kernels.gelu_tanh(own, columns, own);
+  (config.is_geglu() ? with_.kernels.geglu : with_.kernels.swiglu)(gate + cut.first, own, columns, own);
+  // a wider layer may have left something
+  if (!config.dense_layers.empty()) std::fill(up + width, up + padded_row(width), 0.0f);
 }
 
 cpu_decoder::linear_product cpu_decoder::output_product(linear_kind kind, const linear_weights& weights,

@@ -63,6 +63,7 @@ class cpu_decoder final : public decoder {
   void group_by_adapter(const pass& batch);
   void attend(const pass& batch, std::int64_t layer, float_rows hidden);
   void feed_forward(const pass& batch, std::int64_t layer, float_rows hidden);
+  void activate_mlp(const layer_weights& weights, const column_cut& cut, const float* gate, float* up) const;
   /// Makes the rows that some products share as input, as floats in `x` and, where a weight asks for it, as integers.
   template <class MakeRow>
   void prepare_input(int rows, float_rows x, std::span<const linear_product> products, MakeRow make_row);
@@ -84,9 +85,10 @@ class cpu_decoder final : public decoder {
 
   // cpu_decoder_experts.cpp
   void take_expert_rows();
-  void mix_experts(const pass& batch, std::int64_t layer, float_rows hidden);
-  void choose_experts(const layer_weights& weights, float_rows hidden, int rows);
-  void run_experts(const layer_weights& weights);
+  void mix_experts(const pass& batch, const layer_weights& weights, float_rows hidden);
+  void choose_experts(const layer_weights& weights, float_rows normed, int rows);
+  void run_experts(const layer_weights& weights, float_rows normed);
+  void weigh_shared(const layer_weights& weights, float_rows normed, int rows);
   /// Makes the rows at all places, as floats in `x` and, where the experts ask for it, as integers.
   template <class MakeRow>
   void prepare_places(const layer_weights& weights, float_rows x, std::int64_t ins, MakeRow make_row);
@@ -107,9 +109,10 @@ class cpu_decoder final : public decoder {
   compute with_;
   column_gather gather_;
   output_cuts cuts_;
+  std::vector<column_cut> mlp_cuts_;  ///< of the inner rows of each layer's mlp
   std::vector<turned_rows> turned_;  ///< by layer_rope
   kv_storage kv_;
-  std::int64_t q_stride_, kv_stride_, ffn_stride_;
+  std::int64_t q_stride_, kv_stride_, ffn_stride_, mlp_stride_;
   quantized_rows quantized_;
   aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, scratch_, lent_;
   std::int64_t scratch_stride_ = 0;
@@ -117,7 +120,9 @@ class cpu_decoder final : public decoder {
   std::vector<adapter_run> adapter_runs_;  ///< of the pass
   std::vector<adapted_job> adapters_;      ///< of the products being made
   expert_routes routes_;
+  aligned_buffer<float> expert_gate_, expert_up_;
   aligned_buffer<float> router_scores_, places_;  ///< of experts' inputs, and of what they make
+  aligned_buffer<float> shared_shares_;           ///< [rows, outs_per_block], of which the first counts
   std::vector<matmul_args> group_jobs_;
   bool many_rows_ = false;  ///< of one sequence: then all keys are stored before any query is answered
 };

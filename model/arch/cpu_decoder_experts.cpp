@@ -1,5 +1,6 @@
 // A layer whose mlp is a mixture of experts: each row goes through those that the router chooses for it.
 #include <algorithm>
+#include <array>
 
 #include "model/arch/cpu_decoder.hpp"
 
@@ -24,25 +25,28 @@ void cpu_decoder::take_expert_rows() {
   };
   router_scores_ = floats(rows, padded_outs(config.experts));
   places_ = floats(places, hidden_stride());
-  gate_ = floats(places, ffn_stride_);
-  up_ = floats(places, ffn_stride_);
+  expert_gate_ = floats(places, ffn_stride_);
+  expert_up_ = floats(places, ffn_stride_);
+  if (config.shared_gate) shared_shares_ = floats(options_.max_rows, outs_per_block);
 }
 
-void cpu_decoder::mix_experts(const pass& batch, std::int64_t layer, float_rows hidden) {
+/// Leaves the normalized rows in normed_.
+void cpu_decoder::mix_experts(const pass& batch, const layer_weights& weights, float_rows hidden) {
   constexpr int at_once = expert_routes::rows_together;
+  const float_rows normed{normed_.data(), hidden_stride()};
+  with_.pool.run_each(batch.rows, 8, [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
   for (int first = 0; first < batch.rows; first += at_once) {
-    const float_rows some{hidden.row(first), hidden.stride};
+    const float_rows some{normed.row(first), normed.stride};
     const int rows = std::min(at_once, batch.rows - first);
-    choose_experts(weights_of(layer), some, rows);
-    run_experts(weights_of(layer));
-    add_visits(some, rows);
+    choose_experts(weights, some, rows);
+    run_experts(weights, some);
+    add_visits({hidden.row(first), hidden.stride}, rows);
   }
+  if (weights.shared_gate.weights) weigh_shared(weights, normed, batch.rows);
 }
 
-void cpu_decoder::choose_experts(const layer_weights& weights, float_rows hidden, int rows) {
-  const float_rows normed{normed_.data(), hidden_stride()};
+void cpu_decoder::choose_experts(const layer_weights& weights, float_rows normed, int rows) {
   const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts)};
-  with_.pool.run_each(rows, 8, [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
   const matmul_args router{.w = weights.router,
                            .rows = rows,
                            .q = {},
@@ -52,13 +56,31 @@ void cpu_decoder::choose_experts(const layer_weights& weights, float_rows hidden
                            .y_stride = scores.stride,
                            .bias = weights.router_bias};
   matmul(with_, {&router, 1});
-  routes_.choose(scores, rows);
+  routes_.choose(scores, rows, weights.choice_bias);
 }
 
-void cpu_decoder::run_experts(const layer_weights& weights) {
+/// How much each row takes of the mlp beside the experts.
+void cpu_decoder::weigh_shared(const layer_weights& weights, float_rows normed, int rows) {
+  const float_rows shares{shared_shares_.data(), outs_per_block};
+  const matmul_args gate{.w = weights.shared_gate,
+                         .rows = rows,
+                         .q = {},
+                         .x = normed.data,
+                         .x_stride = normed.stride,
+                         .y = shares.data,
+                         .y_stride = shares.stride};
+  matmul(with_, {&gate, 1});
+  with_.pool.run_each(rows, 64, [&](int row) {
+    alignas(64) std::array<float, outs_per_block> share;
+    sigmoids(with_.kernels, shares.row(row), outs_per_block, share.data());
+    shares.row(row)[0] = share[0];
+  });
+}
+
+void cpu_decoder::run_experts(const layer_weights& weights, float_rows normed) {
   const model_config& config = model_->config;
-  const float_rows normed{normed_.data(), hidden_stride()}, in{places_.data(), hidden_stride()};
-  const float_rows gate{gate_.data(), ffn_stride_}, up{up_.data(), ffn_stride_};
+  const float_rows in{places_.data(), hidden_stride()};
+  const float_rows gate{expert_gate_.data(), ffn_stride_}, up{expert_up_.data(), ffn_stride_};
   prepare_places(weights, in, config.hidden,
                  [&](int place) { std::copy_n(normed.row(routes_.row_at(place)), hidden_stride(), in.row(place)); });
   group_jobs_.clear();

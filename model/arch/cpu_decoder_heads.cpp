@@ -90,8 +90,12 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   const std::int64_t group = config.heads_per_kv(), row = task.sequence->first_row + task.first_row;
   const std::int64_t head_start = head * group * config.head_dim;
   const layer_weights& weights = weights_of(layer);
-  for (std::int64_t i = row; i < row + task.rows; ++i)
-    place_heads(layer, i, q_.data() + i * q_stride_ + head_start, group, weights.q_norm, scratch);
+  for (std::int64_t i = row; i < row + task.rows; ++i) {
+    float* heads = q_.data() + i * q_stride_ + head_start;
+    place_heads(layer, i, heads, group, weights.q_norm, scratch);
+    const float factor = query_factor(config, task.sequence->position + i - task.sequence->first_row);
+    if (factor != 1) with_.kernels.multiply(heads, group * config.head_dim, factor);
+  }
   attention_args args;
   args.kind = kv_.kind();
   args.cache = kv_.layer(layer);

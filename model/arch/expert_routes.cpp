@@ -1,6 +1,7 @@
 #include "model/arch/expert_routes.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "model/ops/matmul.hpp"
@@ -12,34 +13,43 @@ expert_routes::expert_routes(const model_config& config, const kernel_table& ker
       experts_(config.experts),
       taken_(static_cast<std::size_t>(config.experts_taken)),
       whole_(config.whole_shares),
+      sigmoid_(config.sigmoid_shares),
+      factor_(config.share_factor),
       scores_(static_cast<std::size_t>(padded_outs(config.experts))),
       weights_(scores_.size()) {}
 
-void expert_routes::choose(const_float_rows scores, int rows) {
+void expert_routes::choose(const_float_rows scores, int rows, const float* biases) {
   visits_.resize(static_cast<std::size_t>(rows) * taken_);
   for (int row = 0; row < rows; ++row)
-    choose_for(scores.row(row), std::span(visits_).subspan(static_cast<std::size_t>(row) * taken_, taken_));
+    choose_for(scores.row(row), biases, std::span(visits_).subspan(static_cast<std::size_t>(row) * taken_, taken_));
   place_visits(rows);
 }
 
-void expert_routes::choose_for(const float* scores, std::span<visit> into) {
+void expert_routes::choose_for(const float* scores, const float* biases, std::span<visit> into) {
   order_.resize(static_cast<std::size_t>(experts_));
   std::iota(order_.begin(), order_.end(), 0);
+  float total = weigh(scores);
+  const auto weight = [&](std::int64_t expert) { return weights_[static_cast<std::size_t>(expert)]; };
+  const auto worth = [&](std::int64_t expert) { return biases ? weight(expert) + biases[expert] : scores[expert]; };
   const auto end_of_taken = order_.begin() + static_cast<std::ptrdiff_t>(taken_);
   std::partial_sort(order_.begin(), end_of_taken, order_.end(), [&](std::int64_t a, std::int64_t b) {
-    return scores[a] != scores[b] ? scores[a] > scores[b] : a < b;
+    return worth(a) != worth(b) ? worth(a) > worth(b) : a < b;
   });
-  float total = weigh(scores, scores[order_.front()]);
   std::sort(order_.begin(), end_of_taken);
-  const auto weight = [&](std::int64_t expert) { return weights_[static_cast<std::size_t>(expert)]; };
   if (whole_)
     total = std::accumulate(order_.begin(), end_of_taken, 0.0f,
                             [&](float sum, std::int64_t expert) { return sum + weight(expert); });
-  for (std::size_t i = 0; i < taken_; ++i) into[i] = {.expert = order_[i], .share = weight(order_[i]) / total};
+  for (std::size_t i = 0; i < taken_; ++i) into[i] = {.expert = order_[i], .share = weight(order_[i]) / total * factor_};
 }
 
-/// e^(score - most) of every expert, and their sum.
-float expert_routes::weigh(const float* scores, float most) {
+/// e^(score - most) of every expert, and their sum; or their sigmoids, which are shares already.
+float expert_routes::weigh(const float* scores) {
+  if (sigmoid_) {
+    std::copy_n(scores, experts_, scores_.data());
+    sigmoids(kernels_, scores_.data(), static_cast<std::int64_t>(scores_.size()), weights_.data());
+    return 1;
+  }
+  const float most = *std::max_element(scores, scores + experts_);
   constexpr float nothing = -1000;
   std::fill_n(scores_.data(), scores_.size(), most + nothing);
   std::copy_n(scores, experts_, scores_.data());
@@ -66,6 +76,12 @@ void expert_routes::place_visits(int rows) {
       each.place = next[static_cast<std::size_t>(each.expert)]++;
       row_at_[static_cast<std::size_t>(each.place)] = row;
     }
+}
+
+void sigmoids(const kernel_table& kernels, const float* x, std::int64_t padded, float* out) {
+  std::transform(x, x + padded, out, [](float value) { return -std::abs(value); });
+  kernels.exponentials(out, padded, 0, out);
+  for (std::int64_t i = 0; i < padded; ++i) out[i] = (x[i] < 0 ? out[i] : 1) / (1 + out[i]);
 }
 
 std::int64_t expert_routes::most_places(const model_config& config, std::int64_t rows) {

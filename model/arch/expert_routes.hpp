@@ -26,9 +26,9 @@ class expert_routes {
 
   expert_routes(const model_config& config, const kernel_table& kernels);
 
-  /// From the router's outputs for each row. A row's visits depend on its own outputs alone: the largest ones, of equal
-  /// ones the first experts.
-  void choose(const_float_rows scores, int rows);
+  /// From the router's outputs for each row, and a number of each expert (config.choice_bias). A row's visits depend on
+  /// its own outputs alone: the largest ones, of equal ones the first experts.
+  void choose(const_float_rows scores, int rows, const float* biases = nullptr);
 
   /// In the order of experts, those alone that somebody visits. Each begins at a whole tile.
   std::span<const group> groups() const { return groups_; }
@@ -48,14 +48,15 @@ class expert_routes {
   static std::int64_t most_places(const model_config& config, std::int64_t rows);
 
  private:
-  void choose_for(const float* scores, std::span<visit> into);
-  float weigh(const float* scores, float most);
+  void choose_for(const float* scores, const float* biases, std::span<visit> into);
+  float weigh(const float* scores);
   void place_visits(int rows);
 
   const kernel_table& kernels_;
   std::int64_t experts_;
   std::size_t taken_;
-  bool whole_;
+  bool whole_, sigmoid_;
+  float factor_;
   tile_shape tile_;
   std::vector<std::int64_t> order_;
   aligned_buffer<float> scores_, weights_;  ///< of one row, padded
@@ -63,5 +64,8 @@ class expert_routes {
   std::vector<group> groups_;
   std::vector<int> row_at_;
 };
+
+/// 1 / (1 + e^-x) for each of `padded` numbers, with the same bits on every processor.
+void sigmoids(const kernel_table& kernels, const float* x, std::int64_t padded, float* out);
 
 }  // namespace troupe

@@ -116,6 +116,9 @@ bool has_experts_alike(const loaded_model& model) {
 std::string_view gpus_lack(const model_config& config) {
   if (config.attention_sinks || config.activation == activation_kind::clamped_silu)
     return "attention sinks and gpt-oss's experts are computed by processors alone so far";
+  if (config.experts > 0 && (config.widest_mlp() > 0 || config.sigmoid_shares))
+    return "experts with an mlp beside them, or chosen by sigmoids, are computed by processors alone so far";
+  if (config.query_growth != 0) return "queries that grow with the position are computed by processors alone so far";
   return {};
 }
 

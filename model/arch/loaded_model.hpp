@@ -37,6 +37,7 @@ struct expert_weights {
   expert_biases biases = {};
 };
 
+/// Gate, up and down are those of the mlp that all tokens go through, of a mixture beside the experts.
 struct layer_weights : linear_layers<linear_weights> {
   norm_weights attention_norm, mlp_norm;                // where config.input_norms
   norm_weights q_norm, k_norm;                          // where config.qk_norm: of each head, or joint_qk_norm of all
@@ -44,6 +45,8 @@ struct layer_weights : linear_layers<linear_weights> {
   const float* sinks = nullptr;                         // [heads], where config.attention_sinks
   matrix_view router;                                   // [experts, hidden]
   const float* router_bias = nullptr;
+  const float* choice_bias = nullptr;  // [experts], where config.choice_bias
+  matrix_view shared_gate;             // [1, hidden], where config.shared_gate
   std::vector<expert_weights> experts;
 
   template <class F>
@@ -51,6 +54,7 @@ struct layer_weights : linear_layers<linear_weights> {
     for (const linear_kind kind : every_linear)
       if (const matrix_view& w = (*this)[kind].w; w.weights) f(w);
     if (router.weights) f(router);
+    if (shared_gate.weights) f(shared_gate);
     for (const expert_weights& expert : experts) f(expert.gate), f(expert.up), f(expert.down);
   }
 };

@@ -7,10 +7,6 @@
 namespace troupe {
 namespace {
 
-column_cut cut_blocks(const tensor_split& split, std::int64_t outs) {
-  return cut_columns(split, padded_outs(outs) / outs_per_block, outs_per_block);
-}
-
 /// How many of a matrix' outputs are in the blocks of these columns.
 std::int64_t outputs_in(const column_cut& cut, std::int64_t outs) {
   return std::min(cut.last_block() * outs_per_block, outs) - cut.first_output();
@@ -34,6 +30,10 @@ column_cut cut_columns(const tensor_split& split, std::int64_t units, std::int64
   cut.first = cut.begin_of(static_cast<std::size_t>(split.rank));
   cut.last = cut.ends[static_cast<std::size_t>(split.rank)];
   return cut;
+}
+
+column_cut cut_blocks(const tensor_split& split, std::int64_t outs) {
+  return cut_columns(split, padded_outs(outs) / outs_per_block, outs_per_block);
 }
 
 output_cuts::output_cuts(const tensor_split& split, const model_config& config)

@@ -43,6 +43,9 @@ struct column_cut {
 /// Whole units of `unit` columns, as evenly as can be.
 column_cut cut_columns(const tensor_split& split, std::int64_t units, std::int64_t unit);
 
+/// Whole blocks of a matrix' outputs.
+column_cut cut_blocks(const tensor_split& split, std::int64_t outs);
+
 /// The columns that each rank makes of all that a decoder makes.
 struct output_cuts {
   output_cuts(const tensor_split& split, const model_config& config);

@@ -36,7 +36,9 @@ void place_weights(Model& model, const Weights& weights) {
     layer.sinks = weights.norm(prefix + "self_attn.sinks").weight;
     const auto router = weights.linear(prefix + "mlp.router");
     layer.router = router.w, layer.router_bias = router.bias;
-    for (std::int64_t e = 0; e < model.config.experts; ++e) {
+    layer.choice_bias = weights.norm(prefix + "mlp.choice_bias").bias;
+    layer.shared_gate = weights.linear(prefix + "mlp.shared_gate").w;
+    for (std::int64_t e = 0; model.config.has_experts(i) && e < model.config.experts; ++e) {
       const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
       const auto gate = weights.linear(expert + "gate_proj"), up = weights.linear(expert + "up_proj"),
                  down = weights.linear(expert + "down_proj");

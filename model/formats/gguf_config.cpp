@@ -51,9 +51,9 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 12> supported = {"gpt2",    "llama",   "qwen2",    "qwen3",
-                                                          "phi3",    "smollm3", "gemma2",   "gemma3",
-                                                          "granite", "olmo2",   "qwen3moe", "gpt-oss"};
+  constexpr std::array<std::string_view, 18> supported = {
+      "gpt2",    "llama",      "qwen2", "qwen2vl",  "qwen3",    "qwen3vl", "phi3",    "smollm3", "gemma2",
+      "gemma3",  "granite",    "olmo2", "qwen2moe", "qwen3moe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
            file.name);
@@ -65,6 +65,25 @@ std::string architecture_of(const gguf_file& file) {
   return *name;
 }
 
+std::size_t listed_layers(const model_config& config) {  // which is not checked yet
+  return static_cast<std::size_t>(std::min<std::int64_t>(config.layers, 1 << 16));
+}
+
+/// The language model of those that see pictures is the one that only reads.
+std::string family_of(std::string_view architecture) {
+  if (architecture == "qwen2vl") return "qwen2";
+  return std::string(architecture == "qwen3vl" ? "qwen3" : architecture);
+}
+
+void read_experts(const arch_keys& keys, model_config& into) {
+  into.experts_taken = keys.size("expert_used_count");
+  into.ffn = keys.size("expert_feed_forward_length", into.ffn);
+  into.whole_shares = into.family != "qwen2moe" && into.family != "olmoe";
+  into.shared_gate = into.family == "qwen2moe";
+  if (into.shared_gate)
+    into.shared_ffn = keys.size("expert_shared_feed_forward_length", keys.size("feed_forward_length"));
+}
+
 void read_sizes(const arch_keys& keys, model_config& into) {
   into.hidden = keys.size("embedding_length");
   into.layers = keys.size("block_count");
@@ -74,13 +93,40 @@ void read_sizes(const arch_keys& keys, model_config& into) {
   if (keys.size("attention.value_length", into.head_dim) != into.head_dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts = keys.get<std::int64_t>("expert_count").value_or(0);
-  if (into.experts != 0 && into.family != "llama" && into.family != "qwen3moe" && into.family != "gpt-oss")
-    refuse("{}: \"{}\" is {}, which is not supported: of mixtures llama, qwen3moe and gpt-oss are", keys.where(),
-           keys.full("expert_count"), into.experts);
-  if (into.experts != 0) into.experts_taken = keys.size("expert_used_count");
+  constexpr std::array<std::string_view, 7> mixtures = {"llama", "qwen2moe",   "qwen3moe", "olmoe",
+                                                        "glm4moe", "granitemoe", "gpt-oss"};
+  if (into.experts != 0 && std::find(mixtures.begin(), mixtures.end(), into.family) == mixtures.end())
+    refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),
+           into.experts, fmt::join(mixtures, ", "));
   into.ffn = keys.size("feed_forward_length");
-  if (into.experts != 0) into.ffn = keys.size("expert_feed_forward_length", into.ffn);
+  if (into.experts != 0) read_experts(keys, into);
   into.context = keys.size("context_length");
+}
+
+/// Layers beyond these predict several tokens at once, and are not used.
+void leave_out_predicting_layers(const arch_keys& keys, model_config& into) {
+  const auto further = keys.get<std::int64_t>("nextn_predict_layers").value_or(0);
+  if (further < 0 || further >= into.layers)
+    refuse("{}: \"{}\" is {} of {} layers", keys.where(), keys.full("nextn_predict_layers"), further, into.layers);
+  into.layers -= further;
+}
+
+/// GLM's first layers have none.
+void read_glm(const arch_keys& keys, model_config& into) {
+  detail::set_glm_traits(into);
+  leave_out_predicting_layers(keys, into);
+  into.shared_ffn = keys.get<std::int64_t>("expert_shared_count").value_or(0) * into.ffn;
+  into.share_factor = static_cast<float>(keys.get<double>("expert_weights_scale").value_or(1.0));
+  into.whole_shares = keys.get<bool>("expert_weights_norm").value_or(false);
+  const auto function = keys.get<std::int64_t>("expert_gating_func").value_or(2);
+  if (function != 2)
+    refuse("{}: \"{}\" is {}, but only 2 (sigmoid) is supported", keys.where(), keys.full("expert_gating_func"),
+           function);
+  const auto dense = keys.get<std::int64_t>("leading_dense_block_count").value_or(0);
+  if (dense <= 0) return;
+  into.dense_ffn = keys.size("feed_forward_length");
+  for (std::size_t i = 0; i < listed_layers(into); ++i)
+    into.dense_layers.push_back(static_cast<std::int64_t>(i) < dense);
 }
 
 /// As llama.cpp computes it: rope.scaling.attn_factor comes on top of the usual stretch.
@@ -105,7 +151,7 @@ void read_turned_part(const arch_keys& keys, model_config& into) {
   constexpr std::string_view key = "rope.dimension_count";
   const auto turned = keys.size(key, into.head_dim);
   if (turned == into.head_dim) return;
-  if (into.family != "phi3")
+  if (into.family != "phi3" && into.family != "glm4moe")
     refuse("{}: \"{}\" differs from the head size {}: positions in part of a head are not supported", keys.where(),
            keys.full(key), into.head_dim);
   into.rotary_dim = turned;
@@ -133,10 +179,6 @@ void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_con
   if (type == "none" && !old_factor) return;
   into.rope.factor = factor.value_or(old_factor.value_or(1.0));
   if (into.rope.factor != 1.0) into.rope.scaling = rope_scaling::linear;
-}
-
-std::size_t listed_layers(const model_config& config) {  // which is not checked yet
-  return static_cast<std::size_t>(std::min<std::int64_t>(config.layers, 1 << 16));
 }
 
 constexpr std::string_view window_key = "attention.sliding_window", pattern_key = "attention.sliding_window_pattern";
@@ -243,7 +285,7 @@ void read_gpt2(const arch_keys& keys, model_config& into) {
 void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
   into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_rms_epsilon"));
   into.qk_norm = into.family.starts_with("qwen3");
-  into.qkv_bias = into.family == "qwen2" || facts.qkv_bias;
+  into.qkv_bias = into.family == "qwen2" || into.family == "qwen2moe" || facts.qkv_bias;
   into.out_bias = facts.out_bias;
   into.mlp_bias = facts.mlp_bias;
   read_rope(keys, facts, into);
@@ -251,8 +293,11 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   if (into.family == "gemma3") return read_gemma3(keys, into);
   if (into.family == "olmo2") return read_olmo2(keys, into);
   if (into.family == "gpt-oss") return read_gpt_oss(keys, into);
+  if (into.family == "olmoe") detail::set_olmoe_traits(into);
+  if (into.family == "glm4moe") into.qk_norm = facts.qk_norm;
+  if (into.family == "glm4moe") read_glm(keys, into);
   if (into.family == "smollm3") read_smollm3(into);
-  if (into.family == "granite") read_granite(keys, into);
+  if (into.family.starts_with("granite")) read_granite(keys, into);
   read_windows(keys, into);
 }
 
@@ -286,7 +331,7 @@ model_config config_from_gguf(const gguf_file& file) {
   const arch_keys keys(file, architecture_of(file));
   const auto facts = detail::read_facts(file);
   model_config into;
-  into.family = keys.arch();
+  into.family = family_of(keys.arch());
   into.tied_embeddings = facts.tied_embeddings;
   read_sizes(keys, into);
   into.vocab_size = vocabulary_size(file, keys, facts);

@@ -10,6 +10,7 @@ constexpr std::string_view tied_key = "troupe.tied_embeddings";
 constexpr std::string_view qkv_key = "troupe.qkv_bias";
 constexpr std::string_view out_key = "troupe.out_bias";
 constexpr std::string_view mlp_key = "troupe.mlp_bias";
+constexpr std::string_view qk_norm_key = "troupe.qk_norm";
 constexpr std::string_view divisors_key = "troupe.rope.frequency_divisors";
 constexpr std::string_view short_key = "troupe.rope.short_divisors";
 constexpr std::int64_t most_divisors = 4096;
@@ -43,6 +44,7 @@ gguf_facts read_facts(const gguf_file& file) {
   facts.qkv_bias = fact(qkv_key, "blk.0.attn_q.bias");
   facts.out_bias = fact(out_key, "blk.0.attn_output.bias");
   facts.mlp_bias = fact(mlp_key, "blk.0.ffn_up.bias");
+  facts.qk_norm = fact(qk_norm_key, "blk.0.attn_q_norm.weight");
   const auto divisors = [&](std::string_view key, const char* tensor) {
     return bare ? file.get<std::vector<double>>(key).value_or(std::vector<double>{})
                 : read_divisors(tensors, tensor, file.name);
@@ -59,6 +61,7 @@ void write_facts(const gguf_facts& facts, gguf_file& into) {
   into.metadata.insert_or_assign(std::string(qkv_key), facts.qkv_bias);
   into.metadata.insert_or_assign(std::string(out_key), facts.out_bias);
   into.metadata.insert_or_assign(std::string(mlp_key), facts.mlp_bias);
+  into.metadata.insert_or_assign(std::string(qk_norm_key), facts.qk_norm);
   if (!facts.frequency_divisors.empty())
     into.metadata.insert_or_assign(std::string(divisors_key), facts.frequency_divisors);
   if (!facts.short_divisors.empty()) into.metadata.insert_or_assign(std::string(short_key), facts.short_divisors);

@@ -15,6 +15,7 @@ struct gguf_facts {
   bool qkv_bias = false;
   bool out_bias = false;
   bool mlp_bias = false;
+  bool qk_norm = false;
   std::vector<double> frequency_divisors;  ///< longrope's long ones, where there are two kinds
   std::vector<double> short_divisors;
 };

@@ -1,11 +1,11 @@
 #include <algorithm>
 #include <array>
 
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "model/formats/hf_families.hpp"
 #include "model/formats/hf_positions.hpp"
 #include "model/formats/hf_quantization.hpp"
 #include "model/formats/json_input.hpp"
@@ -14,216 +14,9 @@
 namespace troupe {
 namespace {
 
+using detail::family_defaults;
 using fields = detail::json_fields<nlohmann::json>;
 constexpr std::size_t most_config_bytes = 16 << 20;
-
-/// What config.json may leave out, per family, as Hugging Face's classes fill it in.
-struct family_defaults {
-  std::string_view name;
-  std::string_view type;  // "model_type" in the file
-  std::string_view architecture;
-  std::string_view other_architecture = {};  // that means the same
-  std::int64_t vocab;
-  std::int64_t hidden = 4096, layers = 32, heads = 32;  // as most of them have it
-  std::int64_t kv_heads = 0;                            // 0: as many as heads
-  std::int64_t head_dim = 0;                            // 0: hidden / heads
-  std::int64_t ffn = 0;                                 // 0: four times hidden
-  std::int64_t context;
-  double norm_eps = 1e-6;
-  double theta = 10000.0;
-  bool tied = false;
-  std::int32_t bos = -1, eos = -1;
-};
-constexpr std::array<family_defaults, 15> families = {{
-    {.name = "gpt2",
-     .type = "gpt2",
-     .architecture = "GPT2LMHeadModel",
-     .vocab = 50257,
-     .hidden = 768,
-     .layers = 12,
-     .heads = 12,
-     .context = 1024,
-     .norm_eps = 1e-5,
-     .tied = true,
-     .bos = 50256,
-     .eos = 50256},
-    {.name = "llama",
-     .type = "llama",
-     .architecture = "LlamaForCausalLM",
-     .other_architecture = "LLaMAForCausalLM",
-     .vocab = 32000,
-     .ffn = 11008,
-     .context = 2048,
-     .bos = 1,
-     .eos = 2},
-    {.name = "mistral",
-     .type = "mistral",
-     .architecture = "MistralForCausalLM",
-     .vocab = 32000,
-     .kv_heads = 8,
-     .ffn = 14336,
-     .context = 131072,
-     .bos = 1,
-     .eos = 2},
-    {.name = "qwen2",
-     .type = "qwen2",
-     .architecture = "Qwen2ForCausalLM",
-     .vocab = 151936,
-     .kv_heads = 32,
-     .ffn = 22016,
-     .context = 32768},
-    {.name = "qwen3",
-     .type = "qwen3",
-     .architecture = "Qwen3ForCausalLM",
-     .vocab = 151936,
-     .kv_heads = 32,
-     .head_dim = 128,
-     .ffn = 22016,
-     .context = 32768},
-    {.name = "qwen3moe",
-     .type = "qwen3_moe",
-     .architecture = "Qwen3MoeForCausalLM",
-     .vocab = 151936,
-     .hidden = 2048,
-     .layers = 24,
-     .kv_heads = 4,
-     .ffn = 6144,
-     .context = 32768},
-    {.name = "mixtral",
-     .type = "mixtral",
-     .architecture = "MixtralForCausalLM",
-     .vocab = 32000,
-     .kv_heads = 8,
-     .ffn = 14336,
-     .context = 131072,
-     .norm_eps = 1e-5,
-     .theta = 1e6,
-     .bos = 1,
-     .eos = 2},
-    {.name = "gpt-oss",
-     .type = "gpt_oss",
-     .architecture = "GptOssForCausalLM",
-     .vocab = 201088,
-     .hidden = 2880,
-     .layers = 36,
-     .heads = 64,
-     .kv_heads = 8,
-     .head_dim = 64,
-     .ffn = 2880,
-     .context = 131072,
-     .norm_eps = 1e-5,
-     .theta = 150000.0},
-    {.name = "phi3",
-     .type = "phi3",
-     .architecture = "Phi3ForCausalLM",
-     .vocab = 32064,
-     .hidden = 3072,
-     .ffn = 8192,
-     .context = 4096,
-     .norm_eps = 1e-5,
-     .bos = 1,
-     .eos = 32000},
-    {.name = "smollm3",
-     .type = "smollm3",
-     .architecture = "SmolLM3ForCausalLM",
-     .vocab = 128256,
-     .hidden = 2048,
-     .layers = 36,
-     .heads = 16,
-     .kv_heads = 4,
-     .ffn = 11008,
-     .context = 32768,
-     .theta = 2e6,
-     .tied = true,
-     .bos = 128000,
-     .eos = 128001},
-    {.name = "granite",
-     .type = "granite",
-     .architecture = "GraniteForCausalLM",
-     .vocab = 32000,
-     .ffn = 11008,
-     .context = 2048,
-     .bos = 1,
-     .eos = 2},
-    {.name = "olmo2",
-     .type = "olmo2",
-     .architecture = "Olmo2ForCausalLM",
-     .vocab = 50304,
-     .ffn = 11008,
-     .context = 2048,
-     .norm_eps = 1e-5,
-     .eos = 50279},
-    {.name = "olmo3",
-     .type = "olmo3",
-     .architecture = "Olmo3ForCausalLM",
-     .vocab = 50304,
-     .ffn = 11008,
-     .context = 2048,
-     .norm_eps = 1e-5,
-     .theta = 5e5,
-     .eos = 50279},
-    {.name = "gemma2",
-     .type = "gemma2",
-     .architecture = "Gemma2ForCausalLM",
-     .vocab = 256000,
-     .hidden = 2304,
-     .layers = 26,
-     .heads = 8,
-     .kv_heads = 4,
-     .head_dim = 256,
-     .ffn = 9216,
-     .context = 8192,
-     .tied = true,
-     .bos = 2,
-     .eos = 1},
-    {.name = "gemma3",
-     .type = "gemma3_text",
-     .architecture = "Gemma3ForCausalLM",
-     .other_architecture = "Gemma3TextModel",
-     .vocab = 262208,
-     .hidden = 2304,
-     .layers = 26,
-     .heads = 8,
-     .kv_heads = 4,
-     .head_dim = 256,
-     .ffn = 9216,
-     .context = 131072,
-     .theta = 1e6,
-     .tied = true,
-     .bos = 2,
-     .eos = 1},
-}};
-
-std::string supported() {
-  std::vector<std::string_view> names;
-  for (const auto& family : families) names.push_back(family.architecture);
-  return fmt::format("supported are {}", fmt::join(names, ", "));
-}
-
-/// Models that were saved without their heads name the class within.
-bool is_built_as(const family_defaults& family, std::string_view architecture) {
-  if (architecture == family.architecture || architecture == family.other_architecture) return true;
-  if (!architecture.ends_with("Model")) return false;
-  const std::string bare(architecture.substr(0, architecture.size() - 5));
-  return family.architecture == bare + "ForCausalLM" || family.architecture == bare + "LMHeadModel";
-}
-
-const family_defaults& family_of(const fields& config) {
-  const auto type = config.text("model_type");
-  const auto architectures = config.texts("architectures");
-  if (!type && (!architectures || architectures->empty()))
-    refuse("{}: names neither model_type nor architectures: {}", config.where(), supported());
-  for (const auto& family : families) {
-    const bool typed = !type || *type == family.type;
-    const bool built = !architectures || architectures->empty() ||
-                       std::any_of(architectures->begin(), architectures->end(),
-                                   [&](const std::string& architecture) { return is_built_as(family, architecture); });
-    if (typed && built) return family;
-  }
-  refuse("{}: model_type \"{}\" with architectures [{}] is not supported: {}", config.where(),
-         type.value_or("").substr(0, 80), fmt::join(architectures.value_or(std::vector<std::string>{}), ", "),
-         supported());
-}
 
 /// Features that would change the result and that nothing here computes.
 void refuse_unless(const fields& config, std::string_view key, bool wanted) {
@@ -260,9 +53,11 @@ void read_gpt2(const fields& config, const family_defaults& defaults, model_conf
 void read_biases(const fields& config, model_config& into) {
   const bool attention = config.boolean("attention_bias").value_or(into.family == "gpt-oss");
   if (into.family == "qwen2") into.qkv_bias = true;
-  for (const std::string_view without : {"phi3", "mistral", "mixtral", "qwen2"})
+  if (into.family == "qwen2moe") into.qkv_bias = config.boolean("qkv_bias").value_or(true);
+  for (const std::string_view without : {"phi3", "mistral", "ministral3", "mixtral", "qwen2", "qwen2moe"})
     if (into.family == without) return;
-  into.qkv_bias = into.out_bias = attention;
+  into.qkv_bias = attention;
+  into.out_bias = attention && into.family != "glm4moe";
   for (const std::string_view with : {"llama", "smollm3", "granite"})
     if (into.family == with) into.mlp_bias = config.boolean("mlp_bias").value_or(false);
 }
@@ -276,17 +71,75 @@ void read_activation(const fields& config, model_config& into) {
     refuse("{}: the {} \"{}\" is not supported: {} is", config.where(), key, given.substr(0, 80), usual);
 }
 
-/// All layers have them: those of which some have none are refused.
+/// What config.json may leave out about experts.
+struct expert_defaults {
+  std::string_view family, key;
+  std::int64_t experts, taken;
+  std::int64_t ffn = 0;  // of moe_intermediate_size; 0: intermediate_size is theirs
+  std::int64_t shared_ffn = 0;
+  bool asks_for_whole_shares = false;  // by norm_topk_prob; else they are whole
+};
+constexpr std::array<expert_defaults, 7> mixtures = {{
+    {.family = "mixtral", .key = "num_local_experts", .experts = 8, .taken = 2},
+    {.family = "granitemoe", .key = "num_local_experts", .experts = 8, .taken = 2},
+    {.family = "gpt-oss", .key = "num_local_experts", .experts = 128, .taken = 4},
+    {.family = "olmoe", .key = "num_experts", .experts = 64, .taken = 8, .asks_for_whole_shares = true},
+    {.family = "qwen2moe",
+     .key = "num_experts",
+     .experts = 60,
+     .taken = 4,
+     .ffn = 1408,
+     .shared_ffn = 5632,
+     .asks_for_whole_shares = true},
+    {.family = "qwen3moe",
+     .key = "num_experts",
+     .experts = 128,
+     .taken = 8,
+     .ffn = 768,
+     .asks_for_whole_shares = true},
+    {.family = "glm4moe", .key = "n_routed_experts", .experts = 128, .taken = 8, .ffn = 1408},
+}};
+
+void read_glm(const fields& config, model_config& into) {
+  detail::set_glm_traits(into);
+  into.qk_norm = config.boolean("use_qk_norm").value_or(false);
+  const std::int64_t shared = config.integer("n_shared_experts").value_or(1);
+  if (shared < 0 || shared > 1024) refuse("{}: \"n_shared_experts\" is {}", config.where(), shared);
+  into.shared_ffn = shared * into.ffn;
+  into.share_factor = static_cast<float>(config.number("routed_scaling_factor").value_or(1.0));
+  into.whole_shares = config.boolean("norm_topk_prob").value_or(true);
+  for (const std::string_view key : {"n_group", "topk_group"})
+    if (config.integer(key).value_or(1) != 1) refuse("{}: \"{}\" above 1 is not supported", config.where(), key);
+}
+
 void read_experts(const fields& config, model_config& into) {
-  const bool is_mixtral = into.family == "mixtral", is_gpt_oss = into.family == "gpt-oss";
-  const auto named = config.integer("num_local_experts").value_or(is_mixtral ? 8 : 128);
-  into.experts = bounded(config, is_mixtral ? "num_local_experts" : "num_experts", named);
-  into.experts_taken = bounded(config, "num_experts_per_tok", is_mixtral ? 2 : is_gpt_oss ? 4 : 8);
-  if (is_mixtral || is_gpt_oss) return;
-  into.ffn = bounded(config, "moe_intermediate_size", 768);
-  into.whole_shares = config.boolean("norm_topk_prob").value_or(false);
-  if (config.integer("decoder_sparse_step").value_or(1) != 1 || !config.integers("mlp_only_layers").empty())
-    refuse("{}: layers without experts beside layers with them are not supported", config.where());
+  const auto defaults = std::find_if(mixtures.begin(), mixtures.end(),
+                                     [&](const expert_defaults& mixture) { return mixture.family == into.family; });
+  if (defaults == mixtures.end()) return;
+  const auto named = config.integer("num_local_experts").value_or(defaults->experts);
+  into.experts = bounded(config, defaults->key, named);
+  into.experts_taken = bounded(config, "num_experts_per_tok", defaults->taken);
+  if (defaults->ffn > 0) into.ffn = bounded(config, "moe_intermediate_size", defaults->ffn);
+  if (defaults->shared_ffn > 0)
+    into.shared_ffn = bounded(config, "shared_expert_intermediate_size", defaults->shared_ffn);
+  into.shared_gate = into.shared_ffn > 0;
+  if (defaults->asks_for_whole_shares) into.whole_shares = config.boolean("norm_topk_prob").value_or(false);
+  if (into.family == "glm4moe") read_glm(config, into);
+}
+
+/// Layers of a mixture that have no experts: the first ones, those that are listed, and all but every n-th.
+void read_dense_layers(const fields& config, const family_defaults& defaults, model_config& into) {
+  const std::int64_t first =
+      into.family == "glm4moe" ? config.integer("first_k_dense_replace").value_or(1) : std::int64_t{0};
+  const std::int64_t step = config.integer("decoder_sparse_step").value_or(1);
+  const auto listed = config.integers("mlp_only_layers");
+  if (step < 1) refuse("{}: \"decoder_sparse_step\" is {}", config.where(), step);
+  std::vector<bool> dense;
+  for (std::int64_t i = 0; i < into.layers; ++i)
+    dense.push_back(i < first || (i + 1) % step != 0 || std::find(listed.begin(), listed.end(), i) != listed.end());
+  if (std::find(dense.begin(), dense.end(), true) == dense.end()) return;
+  into.dense_layers = std::move(dense);
+  into.dense_ffn = bounded(config, "intermediate_size", defaults.ffn);
 }
 
 /// None where the file says null.
@@ -317,6 +170,14 @@ void read_gpt_oss(const fields& config, model_config& into) {
   into.rope.yarn.truncate = false;
 }
 
+void read_ministral(const fields& config, model_config& into) {
+  if (config.find("rope_scaling") || config.find("rope_parameters")) return;
+  into.rope.scaling = rope_scaling::yarn;
+  into.rope.factor = 16, into.rope.original_context = 16384;
+  into.rope.yarn.mscale_all_dim = 1;
+  into.query_growth = 0.1;
+}
+
 void read_granite(const fields& config, model_config& into) {
   const auto factor = [&](std::string_view key) { return config.number(key).value_or(1.0); };
   detail::set_granite_factors({.embeddings = factor("embedding_multiplier"),
@@ -324,6 +185,17 @@ void read_granite(const fields& config, model_config& into) {
                                .scores = factor("attention_multiplier"),
                                .logits = factor("logits_scaling")},
                               config.where(), into);
+}
+
+/// Granite 4, of which the dense models are built like Granite 3.
+void read_granite_hybrid(const fields& config, const family_defaults& defaults, model_config& into) {
+  const auto types = config.texts("layer_types");
+  const bool attends = types && std::all_of(types->begin(), types->end(), [](const std::string& type) {
+    return type == "attention" || type == "full_attention";
+  });
+  if (!attends || config.integer("num_local_experts").value_or(8) != 0)
+    refuse("{}: of Granite 4 those with Mamba's layers or experts are not supported, dense ones are", config.where());
+  into.ffn = bounded(config, "shared_intermediate_size", defaults.ffn);
 }
 
 void read_llama_like(const fields& config, const family_defaults& defaults, model_config& into) {
@@ -339,10 +211,15 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   into.norm_eps = static_cast<float>(config.number("rms_norm_eps").value_or(defaults.norm_eps));
   into.qk_norm = into.family.starts_with("qwen3");
   if (into.family.starts_with("gemma")) read_gemma(config, into);
-  if (into.family == "granite") read_granite(config, into);
-  if (into.family.starts_with("olmo")) detail::set_olmo2_traits(into);
+  if (into.family.starts_with("granite")) read_granite(config, into);
+  if (into.family == "granitehybrid") read_granite_hybrid(config, defaults, into);
+  if (into.family == "olmo2" || into.family == "olmo3") detail::set_olmo2_traits(into);
+  if (into.family == "olmoe") detail::set_olmoe_traits(into);
+  if (into.family == "olmoe" && config.has("clip_qkv"))
+    refuse("{}: \"clip_qkv\" is not supported", config.where());
   if (into.family == "gpt-oss") read_gpt_oss(config, into);
-  if (into.family == "qwen3moe" || into.family == "mixtral" || into.family == "gpt-oss") read_experts(config, into);
+  if (into.family == "ministral3") read_ministral(config, into);
+  read_experts(config, into);
   read_biases(config, into);
   into.rope.theta = defaults.theta;
   detail::read_ropes(config, into);
@@ -359,16 +236,39 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
   detail::set_begin_token(begins.empty() ? usual : begins.front(), into);
 }
 
-/// Of a Gemma 3 that also sees pictures: what its language model is, which has an object of its own. Of others none.
+/// Models that also see pictures, and what the language model within is.
+struct seeing_family {
+  std::string_view type, text_type;
+};
+constexpr std::array<seeing_family, 6> seeing = {{{"gemma3", "gemma3_text"},
+                                                  {"mistral3", "mistral"},
+                                                  {"mistral3", "ministral3"},
+                                                  {"qwen2_vl", "qwen2"},
+                                                  {"qwen2_5_vl", "qwen2"},
+                                                  {"qwen3_vl", "qwen3"}}};
+
+/// Which of them it is; none where it only reads. Of types that there are several of, text_config's own decides.
+const seeing_family* family_that_sees(const fields& whole, const std::string& own_type) {
+  const auto type = whole.text("model_type");
+  const seeing_family* found = nullptr;
+  for (const seeing_family& each : seeing)
+    if (type == each.type && (!found || own_type == each.text_type)) found = &each;
+  return found;
+}
+
+/// Of a model that also sees pictures: what its language model is. Most have an object for that, others have it
+/// between what pictures need. Of others none.
 std::optional<nlohmann::json> text_part_of(const nlohmann::json& object, const std::string& where) {
   const fields whole(object, where);
   const auto* text = whole.find("text_config");
-  if (!text || whole.text("model_type") != "gemma3") return std::nullopt;
-  nlohmann::json part = *text;
-  const fields checked(part, where + ": text_config");
+  nlohmann::json part = text ? *text : object;
+  const fields checked(part, text ? where + ": text_config" : where);
+  const auto* family = family_that_sees(whole, checked.text("model_type").value_or(""));
+  if (!family) return std::nullopt;
   for (const auto* key : {"eos_token_id", "bos_token_id", "tie_word_embeddings", "quantization_config"})
     if (object.contains(key) && !checked.names(key)) part[key] = object[key];
-  part["model_type"] = "gemma3_text";
+  part["model_type"] = family->text_type;
+  part.erase("architectures");
   return part;
 }
 
@@ -378,7 +278,7 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
   const auto whole = detail::parse_json(json, where);
   const auto part = text_part_of(whole, where);
   const fields config(part ? *part : whole, where);
-  const auto& defaults = family_of(config);
+  const auto& defaults = detail::family_of(config);
   model_config into;
   into.family = defaults.name;
   into.codes = detail::read_quantization(config);
@@ -391,6 +291,7 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
     read_llama_like(config, defaults, into);
   read_tokens(config, defaults, into);
   check(into, where);  // first of all the number of layers, which decides how many are listed
+  if (into.experts > 0) read_dense_layers(config, defaults, into);
   if (into.position == position_kind::rotary) detail::read_layers(config, into);
   check(into, where);
   return into;

@@ -53,9 +53,11 @@ void read_longrope(const fields& rope, const model_config& model, rope_config& i
   into.length = rope.number("attention_factor").value_or(0.0);
 }
 
-/// Phi-3's first files had other names for what is longrope now.
+/// Phi-3's first files had other names for what is longrope now. The positions of models that see pictures have three
+/// parts ("mrope"), which are equal in texts.
 std::string rope_type(const fields& rope, const model_config& model) {
   const auto type = rope.text("rope_type").value_or(rope.text("type").value_or("default"));
+  if (type == "mrope" && model.sees_pictures) return "default";
   return model.family == "phi3" && (type == "su" || type == "yarn") ? "longrope" : type;
 }
 
@@ -83,12 +85,12 @@ void read_scaling(const fields& config, const fields& rope, model_config& model,
   }
 }
 
-/// Phi-4-mini turns a part of each head alone.
-void read_turned_part(const fields& object, model_config& into) {
+/// Phi-4-mini and GLM turn a part of each head alone.
+void read_turned_part(const fields& object, double usual, model_config& into) {
   constexpr std::string_view key = "partial_rotary_factor";
-  const double part = object.number(key).value_or(1.0);
+  const double part = object.number(key).value_or(usual);
   if (part == 1.0) return;
-  if (into.family != "phi3" || !(part > 0 && part < 1))
+  if ((into.family != "phi3" && into.family != "glm4moe") || !(part > 0 && part < 1))
     refuse("{}: \"{}\" {} is not supported", object.where(), key, part);
   into.rotary_dim = static_cast<std::int64_t>(static_cast<double>(into.head_dim) * part);
   if (into.rotary_dim == 0)  // which would mean all of it
@@ -99,8 +101,9 @@ void read_rope(const fields& config, const nlohmann::json& object, const std::st
                rope_config& into) {
   const fields rope(object, where);
   into.theta = rope.number("rope_theta").value_or(into.theta);
-  read_turned_part(rope, model);
+  read_turned_part(rope, 1.0, model);
   read_scaling(config, rope, model, into);
+  if (model.family == "ministral3") model.query_growth = rope.number("llama_4_scaling_beta").value_or(0.0);
 }
 
 /// Gemma 3 and OLMo 3 have one rope for layers that see all and one for those with a window. Older files give the first
@@ -171,7 +174,7 @@ void read_two_kinds_of_layers(const fields& config, std::int64_t usual, model_co
 
 void read_ropes(const fields& config, model_config& into) {
   into.rope.theta = config.number("rope_theta").value_or(into.rope.theta);
-  read_turned_part(config, into);
+  read_turned_part(config, into.family == "glm4moe" ? 0.5 : 1.0, into);
   if (into.family == "gemma3" || into.family == "olmo3") return read_two_ropes(config, into);
   // transformers 5 writes rope_parameters, older ones rope_scaling and rope_theta
   const auto* scaling = config.find("rope_scaling");
@@ -188,8 +191,14 @@ void read_layers(const fields& config, model_config& into) {
   const auto all = [](std::int64_t) { return true; };
   const bool slides = config.boolean("use_sliding_window").value_or(false);
   if (into.family == "mistral") read_windows(config, window_size(config, 4096), all, into);
-  if (into.family == "phi3" || into.family == "mixtral") read_windows(config, window_size(config, 0), all, into);
+  if (into.family == "phi3" || into.family == "mixtral" || into.family == "ministral3")
+    read_windows(config, window_size(config, 0), all, into);
   if (into.family == "qwen3moe") read_windows(config, slides ? window_size(config, 4096) : 0, all, into);
+  if (into.family == "qwen2moe") {
+    const std::int64_t end = config.integer("max_window_layers").value_or(28);
+    read_windows(
+        config, slides ? window_size(config, 4096) : 0, [&](std::int64_t i) { return i % 2 == 0 && i < end; }, into);
+  }
   if (into.family == "gemma2" || into.family == "gpt-oss")
     read_windows(
         config, window_size(config, into.family == "gemma2" ? 4096 : 128), [](std::int64_t i) { return i % 2 == 0; },
@@ -201,6 +210,8 @@ void read_layers(const fields& config, model_config& into) {
     read_windows(
         config, slides ? window_size(config, 4096) : 0, [&](std::int64_t i) { return i >= first; }, into);
   }
+  if (into.family == "granitehybrid" && config.text("position_embedding_type").value_or("") != "rope")
+    into.layer_ropes.assign(static_cast<std::size_t>(into.layers), layer_rope::none);
   if (into.family == "smollm3") {
     read_layers_without_rope(config, into);
     const auto turns_not = [&](std::int64_t i) { return into.rope_of(i) == layer_rope::none; };

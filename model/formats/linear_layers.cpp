@@ -8,14 +8,14 @@ std::string linear_name(std::int64_t layer, linear_kind kind) {
   return fmt::format("model.layers.{}.{}", layer, name_of(kind));
 }
 
-std::vector<linear_kind> linear_kinds_of(const model_config& config) {
+std::vector<linear_kind> linear_kinds_of(const model_config& config, std::int64_t layer) {
   std::vector<linear_kind> kinds(every_linear.begin(), every_linear.end());
   if (!config.gated_mlp) std::erase(kinds, linear_kind::gate);
-  if (config.experts > 0) kinds.resize(static_cast<std::size_t>(linear_kind::gate));
+  if (config.mlp_width(layer) == 0) kinds.resize(static_cast<std::size_t>(linear_kind::gate));
   return kinds;
 }
 
-std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, linear_kind kind) {
+std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::int64_t layer, linear_kind kind) {
   const auto queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
   switch (kind) {
     case linear_kind::q:
@@ -27,9 +27,9 @@ std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, l
       return {config.hidden, queries};
     case linear_kind::gate:
     case linear_kind::up:
-      return {config.ffn, config.hidden};
+      return {config.mlp_width(layer), config.hidden};
     case linear_kind::down:
-      return {config.hidden, config.ffn};
+      return {config.hidden, config.mlp_width(layer)};
   }
   return {};
 }

@@ -19,6 +19,10 @@ constexpr std::array<linear_kind, linear_kinds> every_linear = {linear_kind::q, 
                                                                 linear_kind::o,   linear_kind::gate, linear_kind::up,
                                                                 linear_kind::down};
 
+constexpr bool is_attention(linear_kind kind) {
+  return kind <= linear_kind::o;
+}
+
 /// Our name, which follows "model.layers.N.".
 constexpr std::string_view name_of(linear_kind kind) {
   constexpr std::array<std::string_view, linear_kinds> names = {
@@ -50,9 +54,9 @@ struct linear_layers {
   }
 };
 
-/// Those that each token of a model goes through: none of experts.
-std::vector<linear_kind> linear_kinds_of(const model_config& config);
-/// The size of a linear layer's weight, [out, in].
-std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, linear_kind kind);
+/// Those that each token goes through in some layer: none of experts.
+std::vector<linear_kind> linear_kinds_of(const model_config& config, std::int64_t layer);
+/// The size of such a layer's weight, [out, in].
+std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::int64_t layer, linear_kind kind);
 
 }  // namespace troupe

@@ -59,6 +59,16 @@ void check_experts(const model_config& config, const std::string& where) {
   check_size("the number of experts for a token", config.experts_taken, config.experts, where);
   if (!config.gated_mlp || config.output_norms || config.activation == activation_kind::gelu_tanh)
     refuse("{}: experts with norms of their own, with no gate or with gelu are not supported", where);
+  if (config.shared_ffn != 0) check_size("the size of shared experts", config.shared_ffn, most_inputs, where);
+  if (!config.dense_layers.empty()) {
+    check_size("the size of layers without experts", config.dense_ffn, most_inputs, where);
+    if (static_cast<std::int64_t>(config.dense_layers.size()) != config.layers)
+      refuse("{}: {} layers with or without experts, of {}", where, config.dense_layers.size(), config.layers);
+  }
+  if (config.widest_mlp() != 0 && config.activation != activation_kind::silu)
+    refuse("{}: an mlp beside experts with such an activation is not supported", where);
+  if (!in_range(config.share_factor, 1e-3, 1e3))
+    refuse("{}: shares of experts are multiplied by {}", where, config.share_factor);
 }
 
 void check_activation(const model_config& config, const std::string& where) {
@@ -178,6 +188,14 @@ void detail::set_olmo2_traits(model_config& config) {
   config.output_norms = config.qk_norm = config.joint_qk_norm = true;
 }
 
+void detail::set_olmoe_traits(model_config& config) {
+  config.qk_norm = config.joint_qk_norm = true;
+}
+
+void detail::set_glm_traits(model_config& config) {
+  config.sigmoid_shares = config.choice_bias = true;
+}
+
 /// Norms take a common factor out of their rows again. So instead of all that is added to the rows being multiplied by
 /// the residual factor, the rows are over it from the beginning, and what norms add to their squares is over its
 /// square.
@@ -212,9 +230,10 @@ std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, what decides
   // names, how files have weights, and the tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
-               activation_limit, activation_slope, gated_mlp, experts, experts_taken, whole_shares, input_norms,
-               output_norms, embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position, rotary_dim,
-               rope, local_rope, layer_ropes, qkv_bias, out_bias, mlp_bias, attention_sinks, qk_norm, joint_qk_norm,
+               activation_limit, activation_slope, gated_mlp, experts, experts_taken, whole_shares, sigmoid_shares,
+               choice_bias, share_factor, shared_ffn, shared_gate, dense_ffn, dense_layers, input_norms, output_norms,
+               embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position, rotary_dim, rope, local_rope,
+               layer_ropes, query_growth, qkv_bias, out_bias, mlp_bias, attention_sinks, qk_norm, joint_qk_norm,
                tied_embeddings, sees_pictures, windows, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
@@ -225,6 +244,11 @@ std::string arithmetic_of(const model_config& config) {
   // only where they count: other models keep the line that jobs of earlier builds know
   said += rare_part_of(rope);
   if (experts != 0) said += fmt::format(" experts {} {} {}", experts, experts_taken, whole_shares);
+  if (sigmoid_shares || choice_bias || share_factor != 1)
+    said += fmt::format(" shares {} {} {}", sigmoid_shares, choice_bias, share_factor);
+  if (shared_ffn != 0) said += fmt::format(" shared {} {}", shared_ffn, shared_gate);
+  if (!dense_layers.empty()) said += fmt::format(" dense {} {}", dense_ffn, fmt::join(dense_layers, ","));
+  if (query_growth != 0) said += fmt::format(" queries {}", query_growth);
   if (activation == activation_kind::clamped_silu)
     said += fmt::format(" clamped {} {}", activation_limit, activation_slope);
   if (attention_sinks) said += " sinks";
@@ -252,6 +276,7 @@ void check(const model_config& config, const std::string& where) {
     refuse("{}: the embeddings' factor is {}", where, config.embedding_factor);
   for (const float cap : {config.score_cap, config.logit_cap})
     if (cap != 0 && !in_range(cap, 1e-3, 1e6)) refuse("{}: scores or logits are capped at {}", where, cap);
+  if (!in_range(config.query_growth, 0, 100)) refuse("{}: queries grow by {}", where, config.query_growth);
   if (!in_range(config.logit_factor, 1e-6, 1e6)) refuse("{}: the logits' factor is {}", where, config.logit_factor);
   check_rope(config.rope, config, where);
   check_rope(config.local_rope, config, where);

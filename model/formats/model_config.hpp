@@ -52,8 +52,9 @@ struct rope_config {
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
-  std::string family;  ///< "gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma2", "gemma3",
-                       ///< "granite", "olmo2", "olmo3", "qwen3moe", "mixtral", "gpt-oss"
+  std::string family;  ///< "gpt2", "llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3", "gemma2",
+                       ///< "gemma3", "granite", "granitehybrid", "olmo2", "olmo3", "qwen2moe", "qwen3moe", "mixtral",
+                       ///< "olmoe", "granitemoe", "glm4moe", "gpt-oss"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -71,6 +72,13 @@ struct model_config {
   std::int64_t experts = 0;  ///< mlps of `ffn` in each layer, of which a token takes some; 0: one mlp for all tokens
   std::int64_t experts_taken = 0;
   bool whole_shares = true;       ///< shares of the experts taken add up to one; else to what the router gave them
+  bool sigmoid_shares = false;    ///< the router gives sigmoids of its scores; else their softmax
+  bool choice_bias = false;       ///< each expert has a number that is added to that, for the choice alone
+  float share_factor = 1.0f;      ///< of all shares
+  std::int64_t shared_ffn = 0;    ///< of an mlp beside the experts, for all tokens; 0: none
+  bool shared_gate = false;       ///< of which a token takes as much as the sigmoid of a product says
+  std::int64_t dense_ffn = 0;     ///< of the mlp in layers that have no experts
+  std::vector<bool> dense_layers; ///< which these are, of a mixture; empty: none
   bool input_norms = true;        ///< what attention and mlp read is normalized
   bool output_norms = false;      ///< what attention and mlp give is normalized before it is added
   float embedding_factor = 1.0f;  ///< of the embeddings as the first layer gets them, not of a tied head
@@ -82,6 +90,8 @@ struct model_config {
   std::int64_t rotary_dim = 0;  ///< how much of each head turns, from its beginning; 0: all of it
   rope_config rope, local_rope;
   std::vector<layer_rope> layer_ropes;  ///< per layer; empty: all global
+  /// Queries are multiplied by 1 + query_growth * ln(1 + floor(position / rope.original_context)).
+  double query_growth = 0;
   bool qkv_bias = false;
   bool out_bias = false;         ///< on the attention's output projection
   bool mlp_bias = false;         ///< of a mixture: on its experts and their router
@@ -89,7 +99,7 @@ struct model_config {
   bool qk_norm = false;          ///< an rms norm over each head of q and k
   bool joint_qk_norm = false;    ///< which is one over all heads of q, and one over those of k
   bool tied_embeddings = false;
-  bool sees_pictures = false;         ///< it is part of a Gemma 3 that does: PEFT's names of its layers say so
+  bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 
   code_settings codes;  ///< of files whose weights another program quantized
@@ -108,6 +118,15 @@ struct model_config {
   bool has_local_rope() const {
     return std::find(layer_ropes.begin(), layer_ropes.end(), layer_rope::local) != layer_ropes.end();
   }
+  bool has_experts(std::int64_t layer) const {
+    return experts > 0 && (dense_layers.empty() || !dense_layers[static_cast<std::size_t>(layer)]);
+  }
+  /// Of the mlp that all tokens of a layer go through; 0: it has none.
+  std::int64_t mlp_width(std::int64_t layer) const {
+    if (experts == 0) return ffn;
+    return has_experts(layer) ? shared_ffn : dense_ffn;
+  }
+  std::int64_t widest_mlp() const { return experts == 0 ? ffn : std::max(shared_ffn, dense_ffn); }
   std::int64_t heads_per_kv() const { return heads / kv_heads; }
   bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
   bool norms_each_head() const { return qk_norm && !joint_qk_norm; }
@@ -142,6 +161,9 @@ void set_gemma_traits(model_config& config);
 void set_gpt_oss_traits(model_config& config);
 /// What OLMo 2 and 3 have in common.
 void set_olmo2_traits(model_config& config);
+void set_olmoe_traits(model_config& config);
+/// How GLM 4.5 chooses experts.
+void set_glm_traits(model_config& config);
 /// Granite multiplies embeddings, scores and what attention and mlp give by numbers, and divides logits by one.
 struct granite_factors {
   double embeddings = 1, residual = 1, scores = 1, logits = 1;

@@ -20,6 +20,7 @@ using detail::weight_place;
 /// Without the dimension of experts.
 std::vector<std::int64_t> own_shape(const wanted_weight& weight, const weight_place& place) {
   if (weight.vector) return {place.all_outs};
+  if (place.is_flat) return {weight.ins};
   if (place.transposed) return {weight.ins, place.all_outs};
   return {place.all_outs, weight.ins};
 }

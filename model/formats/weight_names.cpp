@@ -13,7 +13,7 @@ struct part_names {
   std::string_view gpt2;
   std::string_view gguf;
 };
-constexpr std::array<part_names, 19> parts = {{
+constexpr std::array<part_names, 21> parts = {{
     {"model.embed_tokens", "wte", "token_embd"},
     {"model.embed_positions", "wpe", "position_embd"},
     {"model.norm", "ln_f", "output_norm"},
@@ -29,6 +29,8 @@ constexpr std::array<part_names, 19> parts = {{
     {"self_attn.output_norm", "", "post_attention_norm"},
     {"post_attention_layernorm", "ln_2", "ffn_norm"},
     {"mlp.router", "", "ffn_gate_inp"},
+    {"mlp.choice_bias", "", "exp_probs_b"},
+    {"mlp.shared_gate", "", "ffn_gate_inp_shexp"},
     {"mlp.gate_proj", "", "ffn_gate"},
     {"mlp.up_proj", "mlp.c_fc", "ffn_up"},
     {"mlp.down_proj", "mlp.c_proj", "ffn_down"},
@@ -43,9 +45,27 @@ bool is_qkv(linear_kind kind) {
   return kind <= linear_kind::v;
 }
 
-std::string_view hugging_face_part(const model_config& config, std::string_view ours) {
+/// Of the mlp beside a layer's experts.
+std::string_view shared_part(const model_config& config, linear_kind kind) {
+  const bool is_one = config.family == "qwen2moe";
+  if (kind == linear_kind::gate) return is_one ? "mlp.shared_expert.gate_proj" : "mlp.shared_experts.gate_proj";
+  if (kind == linear_kind::up) return is_one ? "mlp.shared_expert.up_proj" : "mlp.shared_experts.up_proj";
+  return is_one ? "mlp.shared_expert.down_proj" : "mlp.shared_experts.down_proj";
+}
+
+std::string_view router_part(const model_config& config) {
+  if (config.family == "gpt-oss") return "mlp.router";
+  if (config.family == "granitemoe") return "block_sparse_moe.router.layer";
+  return config.family == "mixtral" ? "block_sparse_moe.gate" : "mlp.gate";
+}
+
+std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (config.family == "gpt2") return names_of(ours).gpt2;
   const auto kind = linear_from_name(ours);
+  const bool is_mlp = kind && !is_attention(*kind);
+  if (is_mlp && config.has_experts(layer)) return shared_part(config, *kind);
+  if (is_mlp && config.family == "granitehybrid")
+    return *kind == linear_kind::down ? "shared_mlp.output_linear" : "shared_mlp.input_linear";
   if (config.family == "phi3" && kind) {
     if (is_qkv(*kind)) return "self_attn.qkv_proj";
     if (*kind == linear_kind::gate || *kind == linear_kind::up) return "mlp.gate_up_proj";
@@ -55,19 +75,22 @@ std::string_view hugging_face_part(const model_config& config, std::string_view 
     if (ours == "post_attention_layernorm") return "pre_feedforward_layernorm";
     if (ours == "mlp.output_norm") return "post_feedforward_layernorm";
   }
-  if (ours == "mlp.router" && config.family != "gpt-oss")
-    return config.family == "mixtral" ? "block_sparse_moe.gate" : "mlp.gate";
+  if (ours == "mlp.router") return router_part(config);
+  if (ours == "mlp.choice_bias") return "mlp.gate";
+  if (ours == "mlp.shared_gate") return "mlp.shared_expert_gate";
   return ours;
 }
 
 /// Whether those of all experts are one tensor.
 bool has_experts_together(const model_config& config, naming names) {
-  return names == naming::gguf || config.family == "gpt-oss";
+  return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe";
 }
 
-/// As gpt-oss has it.
-std::string all_experts_name(const wanted_weight& weight) {
+/// As gpt-oss and Granite have it.
+std::string all_experts_name(const model_config& config, const wanted_weight& weight) {
   const bool is_down = linear_from_name(weight.part) == linear_kind::down;
+  if (config.family == "granitemoe")
+    return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
   return fmt::format("mlp.experts.{}_proj{}", is_down ? "down" : "gate_up", weight.kind == "bias" ? "_bias" : "");
 }
 
@@ -80,17 +103,20 @@ std::string expert_part(const model_config& config, const wanted_weight& weight)
   return fmt::format("block_sparse_moe.experts.{}.w{}", weight.expert, number);
 }
 
-std::string_view gguf_part(const model_config& config, std::string_view ours) {
+std::string_view gguf_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   const auto kind = linear_from_name(ours);
+  if (kind && !is_attention(*kind) && config.has_experts(layer))
+    return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
   const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3";
   if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
   if (config.family == "phi3" && kind == linear_kind::gate) return "ffn_up";
-  if (config.family == "gpt-oss" && ours == "post_attention_layernorm") return "post_attention_norm";
+  const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe";
+  if (has_other_norm && ours == "post_attention_layernorm") return "post_attention_norm";
   return names_of(ours).gguf;
 }
 
-std::string_view part_in_file(const model_config& config, naming names, std::string_view ours) {
-  return names == naming::gguf ? gguf_part(config, ours) : hugging_face_part(config, ours);
+std::string_view part_in_file(const model_config& config, naming names, std::int64_t layer, std::string_view ours) {
+  return names == naming::gguf ? gguf_part(config, layer, ours) : hugging_face_part(config, layer, ours);
 }
 
 class wanted_list {
@@ -121,6 +147,17 @@ bool has_bias(const model_config& config, linear_kind kind) {
   return kind == linear_kind::o ? config.out_bias : config.mlp_bias;
 }
 
+void want_experts(wanted_list& want, const model_config& config, std::int64_t layer) {
+  want.matrix(layer, "mlp.router", config.experts, config.hidden, config.mlp_bias);
+  if (config.choice_bias) want.vector(layer, "mlp.choice_bias", "bias", config.experts);
+  if (config.shared_gate) want.matrix(layer, "mlp.shared_gate", 1, config.hidden);
+  for (std::int64_t expert = 0; expert < config.experts; ++expert) {
+    want.expert(layer, expert, name_of(linear_kind::gate), config.ffn, config.hidden, config.mlp_bias);
+    want.expert(layer, expert, name_of(linear_kind::up), config.ffn, config.hidden, config.mlp_bias);
+    want.expert(layer, expert, name_of(linear_kind::down), config.hidden, config.ffn, config.mlp_bias);
+  }
+}
+
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
   if (config.input_norms) {
     want.norm(layer, "input_layernorm", config.hidden, config.norm);
@@ -134,28 +171,26 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
     want.norm(layer, "self_attn.q_norm", config.q_norm_size(), norm_kind::rms);
     want.norm(layer, "self_attn.k_norm", config.k_norm_size(), norm_kind::rms);
   }
-  for (const linear_kind kind : linear_kinds_of(config)) {
-    const auto [outs, ins] = linear_shape(config, kind);
+  for (const linear_kind kind : linear_kinds_of(config, layer)) {
+    const auto [outs, ins] = linear_shape(config, layer, kind);
     want.matrix(layer, name_of(kind), outs, ins, has_bias(config, kind));
   }
   if (config.attention_sinks) want.vector(layer, "self_attn.sinks", "weight", config.heads);
-  if (config.experts > 0) want.matrix(layer, "mlp.router", config.experts, config.hidden, config.mlp_bias);
-  for (std::int64_t expert = 0; expert < config.experts; ++expert)
-    for (const linear_kind kind : {linear_kind::gate, linear_kind::up, linear_kind::down}) {
-      const auto [outs, ins] = linear_shape(config, kind);
-      want.expert(layer, expert, name_of(kind), outs, ins, config.mlp_bias);
-    }
+  if (config.has_experts(layer)) want_experts(want, config, layer);
 }
 
 std::string file_name(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
-  std::string part(part_in_file(config, names, weight.part));
-  if (weight.expert >= 0) part = names == naming::gguf ? part + "_exps" : expert_part(config, weight);
+  std::string part(part_in_file(config, names, weight.layer, weight.part));
+  if (weight.expert >= 0)
+    part = names == naming::gguf ? fmt::format("{}_exps", names_of(weight.part).gguf) : expert_part(config, weight);
   if (part.starts_with("model.")) part.erase(0, std::string_view("model.").size());
-  if (weight.part == "lm_head") prefix = "";
+  if (weight.part == "lm_head") prefix = prefix == "language_model.model." ? "language_model." : "";
   if (weight.layer < 0) return fmt::format("{}{}.{}", prefix, part, weight.kind);
-  if (names == naming::hugging_face && config.family == "gpt-oss") {
-    if (weight.expert >= 0) return fmt::format("{}layers.{}.{}", prefix, weight.layer, all_experts_name(weight));
-    if (weight.part == "self_attn.sinks") return fmt::format("{}layers.{}.self_attn.sinks", prefix, weight.layer);
+  if (names == naming::hugging_face) {
+    const std::string layer = fmt::format("{}layers.{}.", prefix, weight.layer);
+    if (weight.expert >= 0 && has_experts_together(config, names)) return layer + all_experts_name(config, weight);
+    if (weight.part == "self_attn.sinks") return layer + "self_attn.sinks";
+    if (weight.part == "mlp.choice_bias") return layer + "mlp.gate.e_score_correction_bias";
   }
   const auto layers = names == naming::gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
   return fmt::format("{}{}{}.{}.{}", prefix, layers, weight.layer, part, weight.kind);
@@ -178,16 +213,20 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
   if (weight.expert >= 0) {
     if (!has_experts_together(config, names)) return;
     into.experts = config.experts;
-    if (names != naming::gguf) find_in_turn(weight, *kind, into);
+    if (names != naming::gguf && config.family == "gpt-oss") find_in_turn(weight, *kind, into);
+    if (names != naming::gguf && config.family == "granitemoe" && kind != linear_kind::down) {
+      into.all_outs *= 2;
+      into.first_out = kind == linear_kind::up ? own : 0;
+    }
     return;
   }
   if (!kind) return;
-  const auto part = part_in_file(config, names, weight.part);
+  const auto part = part_in_file(config, names, weight.layer, weight.part);
   into.all_outs = 0;
-  for (const linear_kind each : linear_kinds_of(config)) {
-    if (part_in_file(config, names, name_of(each)) != part) continue;
+  for (const linear_kind each : linear_kinds_of(config, weight.layer)) {
+    if (part_in_file(config, names, weight.layer, name_of(each)) != part) continue;
     if (each == *kind) into.first_out = into.all_outs;
-    into.all_outs += linear_shape(config, each).first;
+    into.all_outs += linear_shape(config, weight.layer, each).first;
   }
 }
 
@@ -210,8 +249,8 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
   return std::move(want.list);
 }
 
-std::string_view hugging_face_name(const model_config& config, linear_kind kind) {
-  return hugging_face_part(config, name_of(kind));
+std::string_view hugging_face_name(const model_config& config, std::int64_t layer, linear_kind kind) {
+  return hugging_face_part(config, layer, name_of(kind));
 }
 
 weight_place place_of(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
@@ -219,10 +258,12 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   find_share(weight, config, names, place);
   // GPT-2's linear layers are Conv1D, [in, out]; embeddings and the head are not.
   if (names == naming::gpt2) place.transposed = weight.layer >= 0 && !weight.vector;
+  place.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
   // Gemma's norms multiply by 1 + weight; conversion to GGUF adds the one.
   if (names == naming::hugging_face && config.family.starts_with("gemma") && weight.vector) place.plus = 1;
   // llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head.
-  const bool is_interleaved = config.family == "llama" || config.family == "smollm3" || config.family == "granite";
+  const bool is_interleaved =
+      config.family == "llama" || config.family == "smollm3" || config.family.starts_with("granite");
   if (names == naming::gguf && is_interleaved) {
     if (weight.part == name_of(linear_kind::q)) place.rope_heads = config.heads;
     if (weight.part == name_of(linear_kind::k)) place.rope_heads = config.kv_heads;

@@ -27,7 +27,7 @@ std::vector<wanted_weight> wanted_weights(const model_config& config);
 
 /// What the model's class in Hugging Face's library calls a linear layer of ours: "attn.c_attn" for GPT-2's q, k and v.
 /// Those with one name are one there.
-std::string_view hugging_face_name(const model_config& config, linear_kind kind);
+std::string_view hugging_face_name(const model_config& config, std::int64_t layer, linear_kind kind);
 
 /// How a file names and lays out the weights.
 enum class naming : std::uint8_t { hugging_face, gpt2, gguf };
@@ -42,6 +42,7 @@ struct weight_place {
   std::int64_t step = 1;     ///< from one of our outputs to the next: 2 where those of two layers take turns
   std::int64_t experts = 0;  ///< > 0: the tensor has a dimension more, in front: so many matrices or vectors, one of
                              ///< them ours
+  bool is_flat = false;      ///< a matrix of one row that the file has as a vector
   float plus = 0;            ///< is added to what the file has
 };
 

@@ -49,19 +49,19 @@ std::optional<std::int64_t> take_number(std::string_view& text) {
   return number;
 }
 
-/// None where a layer of the base has no linear layer of that name.
-std::vector<linear_kind> kinds_called(std::string_view name, const model_config& base) {
-  std::vector<linear_kind> kinds = linear_kinds_of(base);
-  std::erase_if(kinds, [&](linear_kind kind) { return detail::hugging_face_name(base, kind) != name; });
+/// None where the layer of the base has no linear layer of that name.
+std::vector<linear_kind> kinds_called(std::string_view name, std::int64_t layer, const model_config& base) {
+  std::vector<linear_kind> kinds = linear_kinds_of(base, layer);
+  std::erase_if(kinds, [&](linear_kind kind) { return detail::hugging_face_name(base, layer, kind) != name; });
   return kinds;
 }
 
-/// What stands before a layer's number. A Gemma 3 that sees pictures has its language model within, where older
-/// releases of transformers put it, too.
+/// What stands before a layer's number. A model that sees pictures has its language model within, where older releases
+/// of transformers put it, too.
 bool take_layers(std::string_view& module, const model_config& base) {
   if (base.family == "gpt2") return take_front(module, "transformer.h.") || take_front(module, "h.");
   if (take_front(module, "model.layers.")) return true;
-  return base.family == "gemma3" &&
+  return (base.family == "gemma3" || base.sees_pictures) &&
          (take_front(module, "model.language_model.layers.") || take_front(module, "language_model.model.layers."));
 }
 
@@ -70,7 +70,7 @@ adapted_linears find_linears(std::string_view module, const model_config& base) 
   if (!take_layers(module, base)) return {};
   const auto layer = take_number(module);
   if (!layer || *layer < 0 || *layer >= base.layers) return {};
-  return {*layer, kinds_called(module, base)};
+  return {*layer, kinds_called(module, *layer, base)};
 }
 
 void refuse_kind(const std::string& name, const std::string& where) {
@@ -129,16 +129,16 @@ std::vector<adapter_part> make_parts(const adapted_linears& ours, const std::str
                                      const module_factors& factors, const model_config& base,
                                      const std::string& where) {
   const auto rank = factors.rank_of(module);
-  const auto ins = linear_shape(base, ours.kinds.front()).second;
+  const auto ins = linear_shape(base, ours.layer, ours.kinds.front()).second;
   std::int64_t outs = 0;
-  for (const linear_kind kind : ours.kinds) outs += linear_shape(base, kind).first;
+  for (const linear_kind kind : ours.kinds) outs += linear_shape(base, ours.layer, kind).first;
   const auto a = read_matrix(*pair.a, rank, ins, fmt::format("{}: tensor \"{}.lora_A\"", where, module));
   const auto b = read_matrix(*pair.b, outs, rank, fmt::format("{}: tensor \"{}.lora_B\"", where, module));
   const auto scale = factors.scale_of(module);
   std::vector<adapter_part> parts;
   auto rows = b.begin();
   for (const linear_kind kind : ours.kinds) {
-    const auto end = rows + linear_shape(base, kind).first * rank;
+    const auto end = rows + linear_shape(base, ours.layer, kind).first * rank;
     parts.push_back(
         {.layer = ours.layer, .kind = kind, .rank = rank, .scale = scale, .a = a, .b = std::vector<float>(rows, end)});
     rows = end;

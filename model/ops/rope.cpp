@@ -75,4 +75,10 @@ void rope_angles::at(std::int64_t position, float* cosines, float* sines) const 
   }
 }
 
+float query_factor(const model_config& config, std::int64_t position) {
+  if (config.query_growth == 0 || position < config.rope.original_context) return 1;
+  const auto times = static_cast<double>(position / config.rope.original_context);
+  return static_cast<float>(1 + config.query_growth * logarithm(1 + times));
+}
+
 }  // namespace troupe

@@ -19,4 +19,7 @@ class rope_angles {
   double length_ = 1;                // YaRN and longrope lengthen what is turned
 };
 
+/// What a query at `position` is multiplied by: 1 within the original context (config.query_growth).
+float query_factor(const model_config& config, std::int64_t position);
+
 }  // namespace troupe

@@ -14,7 +14,7 @@ std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows) {
 }
 
 std::int64_t widest(const model_config& config) {
-  return std::max({config.hidden, config.heads * config.head_dim, config.ffn});
+  return std::max({config.hidden, config.heads * config.head_dim, config.ffn, config.widest_mlp()});
 }
 
 }  // namespace
@@ -27,7 +27,7 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
       hidden_stride_(train_stride(model.config.hidden)),
       q_stride_(train_stride(model.config.heads * model.config.head_dim)),
       kv_stride_(train_stride(model.config.kv_heads * model.config.head_dim)),
-      ffn_stride_(train_stride(model.config.ffn)),
+      ffn_stride_(train_stride(model.config.widest_mlp())),
       lora_stride_(rounded_up(largest_rank(model), 16)),
       loss_rows_(loss_rows_of(model, options_.most_rows)),
       logit_stride_(train_stride(model.config.vocab_size)),
@@ -47,10 +47,9 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   }
   gradient_ = take(hidden_stride_);
   inner_ = take(std::max(hidden_stride_, q_stride_));
-  if (!experts_) {
-    active_ = take(ffn_stride_);
-    active_gradient_ = take(ffn_stride_);
-  }
+  active_ = take(ffn_stride_);
+  active_gradient_ = take(ffn_stride_);
+  if (model.config.shared_gate) shares_ = take(outs_per_block), share_gradients_ = take(outs_per_block);
   dq_ = take(q_stride_);
   dk_ = take(kv_stride_);
   dv_ = take(kv_stride_);
@@ -81,8 +80,8 @@ cpu_train_pass::activations cpu_train_pass::make_activations() const {
     a.attended = take(hidden_stride_), a.fed = take(hidden_stride_);
   else
     a.middle = take(hidden_stride_);
-  if (!experts_) a.up = take(ffn_stride_);
-  if (!experts_ && model_.config.gated_mlp) a.gate = take(ffn_stride_);
+  a.up = take(ffn_stride_);
+  if (model_.config.gated_mlp) a.gate = take(ffn_stride_);
   a.lora = take(lora_stride_ * static_cast<std::int64_t>(linear_kinds));
   return a;
 }
@@ -148,15 +147,22 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
 
 void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out) {
   const float_rows normed = hidden_rows(normed_);
-  if (experts_ && !out.data) return;
   normalize(weights.mlp_norm, in, rows_, normed);
-  if (experts_) {
-    std::copy_n(in.data, rows_ * hidden_stride_, out.data);
-    return experts_->forward(weights, normed, rows_, out);
+  if (weights.experts.empty()) {
+    feed_mlp(weights, a, normed);
+    return add_output(weights, linear_kind::down, ffn_rows(active_), a, in, out);
   }
+  if (out.data) std::copy_n(in.data, rows_ * hidden_stride_, out.data);
+  if (out.data) experts_->forward(weights, normed, rows_, out);
+  if (weights.up.w.outs == 0) return;
+  feed_mlp(weights, a, normed);
+  apply(weights, ffn_rows(active_), a, into::add, {{linear_kind::down, out}});
+}
+
+void cpu_train_pass::feed_mlp(const trained_layer& weights, activations& a, const_float_rows normed) {
   apply(weights, normed, a, into::set, {{linear_kind::gate, ffn_rows(a.gate)}, {linear_kind::up, ffn_rows(a.up)}});
-  activate(a);
-  add_output(weights, linear_kind::down, ffn_rows(active_), a, in, out);
+  activate(weights, a);
+  share_active(weights, normed);
 }
 
 void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
@@ -175,21 +181,33 @@ void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, con
   const bool gated = model_.config.gated_mlp;
   const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), middle = middle_rows(a);
   const auto [dx, first] = input_gradient();
-  if (experts_) {
-    normalize(weights.mlp_norm, middle, rows_, normed);
-    experts_->backward(weights, normed, rows_, hidden_rows(gradient_), inner);
-    return normalize_back(weights.mlp_norm, middle, every_row(), inner, hidden_rows(gradient_));
-  }
-  activate(a);
+  if (!weights.experts.empty()) return mixture_back(weights, a, middle);
+  activate(weights, a);
   const const_float_rows given = output_gradient(weights.mlp_output_norm, a.fed);
   apply_back(weights, linear_kind::down, a, ffn_rows(active_), given, ffn_rows(active_gradient_), into::set);
-  activate_back(a);
+  activate_back(weights, a);
   if (model_.config.output_norms)
     add_normalized(weights.attention_output_norm, layer_in, hidden_rows(a.attended), middle);
   normalize(weights.mlp_norm, middle, rows_, normed);
   if (gated) apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), dx, first);
   apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), dx, gated ? into::add : first);
   if (model_.config.input_norms) normalize_back(weights.mlp_norm, middle, every_row(), inner, hidden_rows(gradient_));
+}
+
+void cpu_train_pass::mixture_back(const trained_layer& weights, activations& a, const_float_rows middle) {
+  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), gradient = hidden_rows(gradient_);
+  normalize(weights.mlp_norm, middle, rows_, normed);
+  experts_->backward(weights, normed, rows_, gradient, inner);
+  if (weights.up.w.outs > 0) {
+    activate(weights, a);
+    share_active(weights, normed);
+    apply_back(weights, linear_kind::down, a, ffn_rows(active_), gradient, ffn_rows(active_gradient_), into::set);
+    share_back(weights, inner);
+    activate_back(weights, a);
+    apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::add);
+    apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), inner, into::add);
+  }
+  normalize_back(weights.mlp_norm, middle, every_row(), inner, gradient);
 }
 
 void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {

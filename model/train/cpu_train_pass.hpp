@@ -51,9 +51,12 @@ class cpu_train_pass final : public train_pass {
   void forward_layer(const training_rows& batch, std::size_t layer, activations& a, float_rows out);
   /// out = in + what the mlp gives, or its norm.
   void feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out);
+  /// active_ of the mlp that all rows go through.
+  void feed_mlp(const trained_layer& weights, activations& a, const_float_rows normed);
   void backward_layer(const training_rows& batch, std::size_t layer, activations& a);
   /// gradient_, of what the mlp gives, gets what that means for the rows that go in.
   void feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in);
+  void mixture_back(const trained_layer& weights, activations& a, const_float_rows middle);
   attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
   /// Where the gradient of what attention or mlp reads goes, and how its first part: without norms before them to that
   /// of the rows.
@@ -87,8 +90,12 @@ class cpu_train_pass final : public train_pass {
   }
   /// The gradient of what attention or mlp gave: gradient_, or through its norm in normed_.
   const_float_rows output_gradient(const trained_norm& norm, const buffer& made);
-  void activate(const activations& a);
-  void activate_back(const activations& a);
+  void activate(const trained_layer& weights, const activations& a);
+  void activate_back(const trained_layer& weights, const activations& a);
+  /// Where a row takes a share of the mlp beside the experts: active_ times that; and back, from active_gradient_ to
+  /// itself and to x, the mlp's input.
+  void share_active(const trained_layer& weights, const_float_rows x);
+  void share_back(const trained_layer& weights, float_rows dx);
 
   // cpu_train_products.cpp: linear layers, with the adapters beside them
   /// y = or += x W^T + bias + adapters, for linears that share x. Where y is null only their rows of a.lora are made.
@@ -138,6 +145,7 @@ class cpu_train_pass final : public train_pass {
       lora_gradient_;
   buffer final_, final_gradient_, logits_, norm_gradients_;
   buffer slopes_;                          // of capped logits
+  buffer shares_, share_gradients_;        // [rows, outs_per_block], of which the first counts
   std::vector<std::int64_t> row_numbers_;  // 0, 1, 2 …
   std::int64_t rows_ = 0;
   dropout_key dropout_;

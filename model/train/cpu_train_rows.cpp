@@ -120,8 +120,8 @@ const_float_rows cpu_train_pass::output_gradient(const trained_norm& norm, const
 }
 
 /// active_ from gate and up.
-void cpu_train_pass::activate(const activations& a) {
-  const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
+void cpu_train_pass::activate(const trained_layer& weights, const activations& a) {
+  const std::int64_t ffn = rounded_up(weights.up.w.outs, 16);
   for_rows(rows_, [&](std::int64_t r, int) {
     const float* up = ffn_rows(a.up).row(r);
     float* active = ffn_rows(active_).row(r);
@@ -131,12 +131,14 @@ void cpu_train_pass::activate(const activations& a) {
       with_.kernels.swiglu(ffn_rows(a.gate).row(r), up, ffn, active);
     else
       with_.kernels.gelu_tanh(up, ffn, active);
+    // a wider layer may have left something
+    if (!model_.config.dense_layers.empty()) std::fill(active + ffn, active + padded_row(ffn), 0.0f);
   });
 }
 
 /// Gate and up become their own gradients.
-void cpu_train_pass::activate_back(const activations& a) {
-  const std::int64_t ffn = rounded_up(model_.config.ffn, 16);
+void cpu_train_pass::activate_back(const trained_layer& weights, const activations& a) {
+  const std::int64_t ffn = rounded_up(weights.up.w.outs, 16);
   for_rows(rows_, [&](std::int64_t r, int) {
     const float* gradient = ffn_rows(active_gradient_).row(r);
     float* up = ffn_rows(a.up).row(r);
@@ -147,6 +149,41 @@ void cpu_train_pass::activate_back(const activations& a) {
     else
       kernels_.gelu_back(gradient, ffn, up);
   });
+}
+
+/// By the product that serving makes.
+void cpu_train_pass::share_active(const trained_layer& weights, const_float_rows x) {
+  if (weights.shared_gate.outs == 0) return;
+  const float_rows shares{shares_.data(), outs_per_block}, active = ffn_rows(active_);
+  const matmul_args gate{.w = weights.shared_gate.packed,
+                         .rows = static_cast<int>(rows_),
+                         .q = {},
+                         .x = x.data,
+                         .x_stride = x.stride,
+                         .y = shares.data,
+                         .y_stride = shares.stride};
+  matmul(with_, {&gate, 1});
+  for_rows(rows_, [&](std::int64_t r, int) {
+    alignas(64) std::array<float, outs_per_block> share;
+    sigmoids(with_.kernels, shares.row(r), outs_per_block, share.data());
+    shares.row(r)[0] = share[0];
+    with_.kernels.multiply(active.row(r), weights.up.w.outs, share[0]);
+  });
+}
+
+void cpu_train_pass::share_back(const trained_layer& weights, float_rows dx) {
+  if (weights.shared_gate.outs == 0) return;
+  const float_rows gradients{share_gradients_.data(), outs_per_block};
+  for_rows(rows_, [&](std::int64_t r, int) {
+    const float share = shares_.data()[r * outs_per_block];
+    float* gradient = ffn_rows(active_gradient_).row(r);
+    // active has the share in it already: share' is share (1 - share)
+    const double of_share = kernels_.dot(gradient, ffn_rows(active_).row(r), weights.up.w.outs);
+    std::fill_n(gradients.row(r), outs_per_block, 0.0f);
+    gradients.row(r)[0] = static_cast<float>(of_share) * (1 - share);
+    with_.kernels.multiply(gradient, weights.up.w.outs, share);
+  });
+  body_.backward(gradients, rows_, weights.shared_gate, dx, into::add);
 }
 
 }  // namespace troupe

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <vector>
 
 #include "model/train/to_size.hpp"
 
@@ -130,7 +131,7 @@ void expert_pass::choose(const trained_layer& layer, const_float_rows x, std::in
                          .y_stride = to.stride,
                          .bias = layer.router_bias};
   matmul(with_, {&args, 1});
-  routes_.choose(to, static_cast<int>(rows));
+  routes_.choose(to, static_cast<int>(rows), layer.choice_bias);
 }
 
 /// Each place gets its row; those that nobody takes keep what they have, which nobody reads.
@@ -173,14 +174,30 @@ void expert_pass::row_back(const trained_layer& layer, int row) {
 /// The gradients of a row's shares become those of its scores. The scores become what softmax made of them: over the
 /// experts taken, or over all.
 void expert_pass::shares_back(int row, float* gradients) {
+  if (config_.sigmoid_shares) return sigmoids_back(row, gradients);
   float* shares = scores(scores_).row(row);
   if (config_.whole_shares) {
     std::fill_n(shares, sizes_.score_stride, 0.0f);
-    for (const expert_routes::visit& visit : routes_.visits_of(row)) shares[visit.expert] = visit.share;
+    for (const expert_routes::visit& visit : routes_.visits_of(row))
+      shares[visit.expert] = visit.share / config_.share_factor;
   } else {
     kernels_.softmax(shares, 0, 0, config_.experts, sizes_.score_stride, 1.0f, -INFINITY);
   }
-  kernels_.softmax_back(shares, gradients, 0, sizes_.score_stride, 1.0f);
+  kernels_.softmax_back(shares, gradients, 0, sizes_.score_stride, config_.share_factor);
+}
+
+/// Where they are made of sigmoids s, a share's slope is that over s less what all shares of a row lose to it, times
+/// s (1 - s).
+void expert_pass::sigmoids_back(int row, float* gradients) {
+  float* sigmoid = scores(scores_).row(row);
+  std::vector<float> raw(sigmoid, sigmoid + sizes_.score_stride);
+  sigmoids(with_.kernels, raw.data(), sizes_.score_stride, sigmoid);
+  float lost = 0;
+  if (config_.whole_shares)
+    for (const expert_routes::visit& visit : routes_.visits_of(row))
+      lost += gradients[visit.expert] * visit.share / config_.share_factor;
+  for (const expert_routes::visit& visit : routes_.visits_of(row))
+    gradients[visit.expert] = visit.share * (gradients[visit.expert] - lost) * (1 - sigmoid[visit.expert]);
 }
 
 }  // namespace troupe

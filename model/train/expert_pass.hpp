@@ -49,6 +49,7 @@ class expert_pass {
   void activate_back(const float* gradient, float* gate, float* up) const;
   void row_back(const trained_layer& layer, int row);
   void shares_back(int row, float* gradients);
+  void sigmoids_back(int row, float* gradients);
   template <class Work>
   void for_groups(Work work);
   template <class Work>

@@ -20,14 +20,20 @@ std::string peft_prefix(const model_config& config, std::int64_t layer) {
 }
 
 std::string peft_name(const model_config& config, std::int64_t layer, linear_kind kind) {
-  return fmt::format("{}{}", peft_prefix(config, layer), detail::hugging_face_name(config, kind));
+  return fmt::format("{}{}", peft_prefix(config, layer), detail::hugging_face_name(config, layer, kind));
+}
+
+/// Of most mixtures PEFT takes the names of mlps for those of experts, so that it could not load what is trained here.
+bool keeps_name_in_peft(const model_config& config, linear_kind kind) {
+  return is_attention(kind) || config.experts == 0 || config.family == "qwen2moe";
 }
 
 std::vector<adapted_layer> adaptable_layers(const model_config& config) {
   std::vector<adapted_layer> all;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    for (const linear_kind kind : linear_kinds_of(config)) {
-      const auto [outs, ins] = linear_shape(config, kind);
+    for (const linear_kind kind : linear_kinds_of(config, layer)) {
+      if (!keeps_name_in_peft(config, kind)) continue;
+      const auto [outs, ins] = linear_shape(config, layer, kind);
       all.push_back({layer, kind, peft_name(config, layer, kind), outs, ins});
     }
   return all;

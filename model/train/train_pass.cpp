@@ -15,7 +15,7 @@ std::int64_t bytes_of_token(const trained_model& model, bool keep_activations) {
   const model_config& c = model.config;
   const auto layers = static_cast<std::int64_t>(model.layers.size());
   const std::int64_t attention = 2 * c.head_dim * (c.heads + c.kv_heads);
-  const std::int64_t mlp = c.experts > 0 ? 0 : (c.gated_mlp ? 2 : 1) * c.ffn;
+  const std::int64_t mlp = (c.gated_mlp ? 2 : 1) * c.widest_mlp();
   const std::int64_t adapters = largest_rank(model) * static_cast<std::int64_t>(linear_kinds);
   const std::int64_t a_layer = attention + (c.output_norms ? 2 : 1) * c.hidden + mlp + adapters;
   return static_cast<std::int64_t>(sizeof(float)) * (layers * c.hidden + (keep_activations ? layers : 1) * a_layer);
@@ -39,6 +39,9 @@ void check_memory(const trained_model& model, const train_pass::options& chosen)
 
 std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const parameter_set& parameters,
                                             const compute& with, train_pass::options chosen) {
+  if (model.config.query_growth != 0 && chosen.most_positions > model.config.rope.original_context)
+    refuse("rows of {} tokens: beyond {} the model's queries grow, which training does not compute so far: lower --length",
+           chosen.most_positions, model.config.rope.original_context);
   if (chosen.device.is_cpu()) {
     check_memory(model, chosen);
     return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));

@@ -38,7 +38,9 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
     for (const linear_kind kind : every_linear) to[kind] = frozen(from[kind]);
     to.sinks = from.sinks;
     to.router_bias = from.router_bias;
+    to.choice_bias = from.choice_bias;
     if (!from.experts.empty()) to.router = frozen(from.router);
+    if (from.shared_gate.weights) to.shared_gate = frozen(from.shared_gate);
     for (const expert_weights& expert : from.experts)
       to.experts.push_back({frozen(expert.gate), frozen(expert.up), frozen(expert.down), expert.biases});
   }

@@ -40,7 +40,8 @@ struct trained_layer : linear_layers<trained_linear> {
   trained_norm attention_norm, mlp_norm, q_norm, k_norm, attention_output_norm, mlp_output_norm;
   const float* sinks = nullptr;  ///< [heads], frozen; or nullptr
   trained_matrix router;         ///< [experts, hidden]
-  const float* router_bias = nullptr;
+  const float *router_bias = nullptr, *choice_bias = nullptr;
+  trained_matrix shared_gate;  ///< [1, hidden]; or nothing
   std::vector<trained_expert> experts;
 };
 

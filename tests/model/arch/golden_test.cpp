@@ -35,7 +35,8 @@ TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens_with_an_adapte
 INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
                          testing::Values("gpt2", "llama", "llama-tied-llama3", "llama-linear", "mistral", "qwen2",
                                          "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3", "granite", "gemma2",
-                                         "olmo2", "olmo3", "qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4"),
+                                         "olmo2", "olmo3", "qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4", "olmoe",
+                                         "granite-moe", "granite-hybrid", "qwen2-moe", "glm4-moe", "ministral3"),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace

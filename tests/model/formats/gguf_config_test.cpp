@@ -214,6 +214,40 @@ TEST(gguf_config, mixtures_are_llama_or_qwen3moe) {
   EXPECT_TRUE(qwen.experts == 16 && qwen.experts_taken == 4 && qwen.ffn == 5 && qwen.qk_norm && qwen.whole_shares);
 }
 
+TEST(gguf_config, qwen2moe_has_an_mlp_beside_the_experts) {
+  auto file = gguf_of("qwen2moe").u32("qwen2moe.expert_count", 6).u32("qwen2moe.expert_used_count", 2);
+  const auto usual = from_gguf(file.u32("qwen2moe.expert_feed_forward_length", 5));
+  EXPECT_TRUE(usual.ffn == 5 && usual.shared_ffn == 12 && usual.shared_gate && !usual.whole_shares && usual.qkv_bias);
+  EXPECT_EQ(from_gguf(file.u32("qwen2moe.expert_shared_feed_forward_length", 20)).shared_ffn, 20);
+}
+
+TEST(gguf_config, glm_has_layers_without_experts_and_one_that_predicts) {
+  auto file = gguf_of("glm4moe", {"a", "b", "c", "d"}, 4).u32("glm4moe.expert_count", 6);
+  file.u32("glm4moe.expert_used_count", 2).u32("glm4moe.expert_feed_forward_length", 5);
+  file.u32("glm4moe.expert_shared_count", 2).u32("glm4moe.leading_dense_block_count", 1);
+  file.u32("glm4moe.nextn_predict_layers", 1).f32("glm4moe.expert_weights_scale", 2.5f);
+  const auto config = from_gguf(file.key("glm4moe.expert_weights_norm", 7, std::string(1, '\1')));
+  EXPECT_EQ(config.layers, 3);
+  EXPECT_THAT(config.dense_layers, ElementsAre(true, false, false));
+  EXPECT_TRUE(config.dense_ffn == 12 && config.shared_ffn == 10 && config.ffn == 5 && config.share_factor == 2.5f);
+  EXPECT_TRUE(config.sigmoid_shares && config.choice_bias && config.whole_shares && !config.shared_gate);
+  EXPECT_THAT(refusal([&] { from_gguf(file.u32("glm4moe.expert_gating_func", 1)); }), HasSubstr("expert_gating_func"));
+}
+
+TEST(gguf_config, of_models_that_see_pictures_the_language_model_is_read) {
+  EXPECT_EQ(from_gguf(gguf_of("qwen2vl")).family, "qwen2");
+  const auto third = from_gguf(gguf_of("qwen3vl"));
+  EXPECT_TRUE(third.family == "qwen3" && third.qk_norm);
+}
+
+TEST(gguf_config, olmoe_and_granite_are_mixtures_too) {
+  const auto olmoe = from_gguf(gguf_of("olmoe").u32("olmoe.expert_count", 6).u32("olmoe.expert_used_count", 2));
+  EXPECT_TRUE(olmoe.joint_qk_norm && olmoe.experts == 6 && !olmoe.whole_shares && olmoe.ffn == 12);
+  auto file = gguf_of("granitemoe").u32("granitemoe.expert_count", 6).u32("granitemoe.expert_used_count", 2);
+  const auto granite = from_gguf(file.f32("granitemoe.logit_scale", 8));
+  EXPECT_TRUE(granite.experts == 6 && granite.whole_shares && granite.logit_factor == 0.125f);
+}
+
 TEST(gguf_config, gpt_oss_has_what_its_class_has) {
   const std::vector<std::string> tokens{"<|end|>", "a", "b", "c", "d", "<|return|>", "<|call|>"};
   auto file = gguf_of("gpt-oss", tokens).u32("gpt-oss.attention.sliding_window", 9);

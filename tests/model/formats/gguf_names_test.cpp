@@ -1,4 +1,6 @@
 // What GGUF names and lays out otherwise, against the golden models as Hugging Face has them.
+#include <map>
+
 #include <gtest/gtest.h>
 
 #include "model/formats/model_files.hpp"
@@ -82,8 +84,64 @@ const std::vector<converted> gpt_oss_linears = {{"self_attn.q_proj", "attn_q"},
                                                 {"self_attn.o_proj", "attn_output"},
                                                 {"mlp.router", "ffn_gate_inp"}};
 
+/// Of our names, what lies in layers with a shared mlp.
+const std::map<std::string, std::string> shared_parts = {{"input_layernorm", "attn_norm"},
+                                                         {"self_attn.q_proj", "attn_q"},
+                                                         {"self_attn.k_proj", "attn_k"},
+                                                         {"self_attn.v_proj", "attn_v"},
+                                                         {"self_attn.o_proj", "attn_output"},
+                                                         {"self_attn.q_norm", "attn_q_norm"},
+                                                         {"self_attn.k_norm", "attn_k_norm"},
+                                                         {"mlp.router", "ffn_gate_inp"},
+                                                         {"mlp.choice_bias", "exp_probs_b"},
+                                                         {"mlp.shared_gate", "ffn_gate_inp_shexp"},
+                                                         {"mlp.experts.*.gate_proj", "ffn_gate_exps"},
+                                                         {"mlp.experts.*.up_proj", "ffn_up_exps"},
+                                                         {"mlp.experts.*.down_proj", "ffn_down_exps"}};
+
 class gguf_names : public testing::Test {
  protected:
+  /// From our names, of mixtures with an mlp beside the experts.
+  void expect_the_same_of_shared(const std::string& model, const std::string& second_norm) {
+    const model_files folder = open_model(golden / model);
+    test::gguf_builder file = metadata_of(folder.config.family, folder.config);
+    std::map<std::string, floats> experts;
+    for (const auto& [name, weight] : folder.weights) {
+      const std::string to = gguf_name(name, folder.config, second_norm);
+      const floats values = rows_of(weight);
+      const auto outs = static_cast<std::uint64_t>(weight.outs), ins = static_cast<std::uint64_t>(weight.ins);
+      if (to.ends_with("_exps.weight")) {
+        floats& all = experts[to];
+        all.insert(all.end(), values.begin(), values.end());
+        if (all.size() == values.size() * static_cast<std::size_t>(folder.config.experts))
+          add_floats(to, {ins, outs, static_cast<std::uint64_t>(folder.config.experts)}, all, file);
+      } else {
+        const bool is_vector = outs == 1;
+        add_floats(to, is_vector ? std::vector{ins} : std::vector{ins, outs}, values, file);
+      }
+    }
+    folder_.write("model.gguf", file.build());
+    const model_files read = open_model(folder_.path() / "model.gguf");
+    ASSERT_EQ(read.weights.size(), folder.weights.size());
+    for (const auto& [name, weight] : folder.weights)
+      EXPECT_EQ(rows_of(read.weights.at(name)), rows_of(weight)) << name;
+  }
+  static std::string gguf_name(std::string name, const model_config& config, const std::string& second_norm) {
+    if (name == "model.embed_tokens.weight") return "token_embd.weight";
+    if (name == "model.norm.weight") return "output_norm.weight";
+    if (name == "lm_head.weight") return "output.weight";
+    name.erase(0, std::string("model.layers.").size());
+    const std::int64_t layer = name.front() - '0';
+    std::string part = name.substr(2, name.rfind('.') - 2);
+    const std::string kind = name.substr(name.rfind('.'));
+    if (const auto expert = part.find("experts."); expert != part.npos) part[expert + 8] = '*';
+    std::string to;
+    if (part == "post_attention_layernorm") to = second_norm;
+    for (const std::string inner : {"gate", "up", "down"})
+      if (part == "mlp." + inner + "_proj") to = "ffn_" + inner + (config.has_experts(layer) ? "_shexp" : "");
+    if (to.empty()) to = shared_parts.at(part);
+    return "blk." + std::to_string(layer) + "." + to + kind;
+  }
   void expect_the_same_weights(const std::string& model, const std::vector<converted>& parts, bool tied,
                                float added_to_norms) {
     const model_files folder = open_model(golden / model);
@@ -113,9 +171,16 @@ class gguf_names : public testing::Test {
       file.u32(family + "." + key, static_cast<std::uint32_t>(value));
     };
     if (config.experts > 0) u32("expert_count", config.experts), u32("expert_used_count", config.experts_taken);
+    if (config.experts > 0) u32("expert_feed_forward_length", config.ffn);
+    if (config.shared_ffn > 0) {
+      u32("expert_shared_feed_forward_length", config.shared_ffn);
+      u32("expert_shared_count", config.shared_ffn / config.ffn);
+      u32("leading_dense_block_count", 1), u32("rope.dimension_count", config.turned_dim());
+    }
     file.string("general.architecture", family).f32(family + ".attention.layer_norm_rms_epsilon", config.norm_eps);
     u32("block_count", config.layers), u32("embedding_length", config.hidden);
-    u32("feed_forward_length", config.ffn), u32("context_length", config.context);
+    u32("feed_forward_length", config.dense_ffn > 0 ? config.dense_ffn : config.ffn);
+    u32("context_length", config.context);
     u32("attention.head_count", config.heads), u32("attention.head_count_kv", config.kv_heads);
     file.f32(family + ".logit_scale", 4.0f);
     u32("attention.key_length", config.head_dim), u32("attention.sliding_window", 16);
@@ -226,6 +291,18 @@ TEST_F(gguf_names, smollm3_turns_neighbours) {
 
 TEST_F(gguf_names, experts_lie_in_one_tensor) {
   expect_the_same_weights("qwen3-moe", mixture_parts, false, 0);
+}
+
+TEST_F(gguf_names, olmoe_has_experts_beside_norms_over_all_heads) {
+  expect_the_same_weights("olmoe", mixture_parts, false, 0);
+}
+
+TEST_F(gguf_names, qwen2moe_has_an_mlp_beside_its_experts_and_a_gate_that_is_a_vector) {
+  expect_the_same_of_shared("qwen2-moe", "ffn_norm");
+}
+
+TEST_F(gguf_names, glm_has_an_mlp_beside_its_experts_and_a_layer_without_experts) {
+  expect_the_same_of_shared("glm4-moe", "post_attention_norm");
 }
 
 TEST_F(gguf_names, gpt_oss_has_experts_and_their_biases_in_order) {

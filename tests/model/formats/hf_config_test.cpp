@@ -84,7 +84,7 @@ TEST(hf_config, knows_models_without_heads_and_the_older_spelling) {
   EXPECT_EQ(family("LLaMAForCausalLM"), "llama");
   EXPECT_EQ(family("MistralModel"), "mistral");
   EXPECT_EQ(family("Qwen3Model"), "qwen3");
-  for (const char* other : {"Model", "Llama", "QwenModel", "Qwen2MoeModel"})
+  for (const char* other : {"Model", "Llama", "QwenModel", "DbrxModel"})
     EXPECT_THAT(refusal_of({{"architectures", {other}}}), HasSubstr("is not supported")) << other;
 }
 
@@ -348,6 +348,81 @@ TEST(hf_config, mixtures_of_experts_say_how_many_there_are_and_are_taken) {
   EXPECT_TRUE(mixtral.windows.empty() && !mixtral.qkv_bias && mixtral.rope.theta == 1e6);
 }
 
+TEST(hf_config, qwen2_moe_has_an_mlp_beside_the_experts) {
+  const auto usual = parse({{"model_type", "qwen2_moe"}});
+  EXPECT_TRUE(usual.experts == 60 && usual.experts_taken == 4 && usual.ffn == 1408 && !usual.whole_shares);
+  EXPECT_TRUE(usual.shared_ffn == 5632 && usual.shared_gate && usual.qkv_bias && !usual.out_bias);
+  EXPECT_EQ(usual.mlp_width(0), 5632);
+  const auto own = parse(with(small("qwen2_moe"), {{"shared_expert_intermediate_size", 7}, {"qkv_bias", false}}));
+  EXPECT_TRUE(own.shared_ffn == 7 && !own.qkv_bias);
+}
+
+TEST(hf_config, layers_of_a_mixture_may_have_no_experts) {
+  const auto every_second = parse(with(small("qwen3_moe"), {{"num_hidden_layers", 4}, {"decoder_sparse_step", 2}}));
+  EXPECT_THAT(every_second.dense_layers, ElementsAre(true, false, true, false));
+  EXPECT_TRUE(every_second.mlp_width(0) == 12 && every_second.mlp_width(1) == 0);
+  EXPECT_TRUE(!every_second.has_experts(0) && every_second.has_experts(1));
+  const auto listed = parse(with(small("qwen3_moe"), {{"mlp_only_layers", {1}}}));
+  EXPECT_THAT(listed.dense_layers, ElementsAre(false, true));
+  EXPECT_TRUE(parse(small("qwen3_moe")).dense_layers.empty());
+}
+
+TEST(hf_config, glm_chooses_experts_by_sigmoids_and_turns_half_of_each_head) {
+  const auto usual = parse({{"model_type", "glm4_moe"}, {"head_dim", 128}});
+  EXPECT_TRUE(usual.experts == 128 && usual.experts_taken == 8 && usual.ffn == 1408 && usual.shared_ffn == 1408);
+  EXPECT_TRUE(usual.sigmoid_shares && usual.choice_bias && usual.whole_shares && !usual.shared_gate);
+  EXPECT_TRUE(usual.rotary_dim == 64 && !usual.qk_norm && !usual.qkv_bias);
+  EXPECT_TRUE(!usual.has_experts(0) && usual.mlp_width(0) == 10944 && usual.has_experts(1));
+  const json more = {{"n_shared_experts", 0}, {"first_k_dense_replace", 0}, {"routed_scaling_factor", 2.5}};
+  const auto own = parse(
+      with(with(small("glm4_moe"), more), {{"head_dim", 4}, {"attention_bias", true}, {"use_qk_norm", true}}));
+  EXPECT_TRUE(own.shared_ffn == 0 && own.dense_layers.empty() && own.share_factor == 2.5f);
+  EXPECT_TRUE(own.qkv_bias && !own.out_bias && own.qk_norm);
+}
+
+TEST(hf_config, olmoe_has_norms_over_all_heads_and_experts) {
+  const auto config = parse(small("olmoe"));
+  EXPECT_TRUE(config.qk_norm && config.joint_qk_norm && config.input_norms && !config.output_norms);
+  EXPECT_TRUE(config.experts == 64 && config.experts_taken == 8 && config.ffn == 12 && !config.whole_shares);
+}
+
+TEST(hf_config, granite_has_mixtures_and_a_fourth_version) {
+  const auto mixture = parse(with(small("granitemoe"), {{"logits_scaling", 8.0}}));
+  EXPECT_TRUE(mixture.experts == 8 && mixture.experts_taken == 2 && mixture.whole_shares);
+  EXPECT_EQ(mixture.logit_factor, 0.125f);
+  const json dense = {{"layer_types", {"attention", "attention"}}, {"num_local_experts", 0}, {"logits_scaling", 8.0}};
+  const auto fourth = parse(with(with(small("granitemoehybrid"), dense), {{"shared_intermediate_size", 20}}));
+  EXPECT_TRUE(fourth.experts == 0 && fourth.ffn == 20 && fourth.logit_factor == 0.125f);
+  EXPECT_THAT(fourth.layer_ropes, ElementsAre(layer_rope::none, layer_rope::none)) << "unless it says rope";
+  const json turned = {{"position_embedding_type", "rope"}};
+  EXPECT_TRUE(parse(with(with(small("granitemoehybrid"), dense), turned)).layer_ropes.empty());
+}
+
+TEST(hf_config, queries_of_ministral_grow_with_the_position) {
+  const json yarn = {{"rope_type", "yarn"}, {"factor", 16.0}, {"original_max_position_embeddings", 64},
+                     {"mscale", 1.0},       {"mscale_all_dim", 1.0}, {"llama_4_scaling_beta", 0.2}};
+  const auto config = parse(with(small("ministral3"), {{"head_dim", 4}, {"rope_parameters", yarn}}));
+  EXPECT_EQ(config.query_growth, 0.2);
+  EXPECT_TRUE(config.rope.scaling == rope_scaling::yarn && config.rope.original_context == 64);
+  EXPECT_TRUE(config.windows.empty() && !config.qkv_bias);
+  const auto usual = parse({{"model_type", "ministral3"}});
+  EXPECT_TRUE(usual.query_growth == 0.1 && usual.rope.original_context == 16384 && usual.head_dim == 128);
+}
+
+TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {
+  const auto within = [](const char* type, const json& text) {
+    return parse({{"model_type", type}, {"architectures", {"ForConditionalGeneration"}}, {"text_config", text}});
+  };
+  EXPECT_EQ(within("mistral3", small("mistral")).family, "mistral");
+  EXPECT_EQ(within("mistral3", with(small("ministral3"), {{"head_dim", 4}})).family, "ministral3");
+  EXPECT_EQ(within("qwen3_vl", with(small("qwen3_vl_text"), {{"head_dim", 4}})).family, "qwen3");
+  const json mrope = {{"type", "mrope"}, {"mrope_section", {1, 1, 2}}};
+  const auto flat = parse(with(with(small("qwen2_5_vl"), {{"rope_scaling", mrope}}),
+                               {{"architectures", {"Qwen2_5_VLForConditionalGeneration"}}, {"vision_config", {}}}));
+  EXPECT_TRUE(flat.family == "qwen2" && flat.sees_pictures && flat.rope.scaling == rope_scaling::none);
+  EXPECT_THAT(refusal_of(with(small("qwen2"), {{"rope_scaling", mrope}})), HasSubstr("mrope"));
+}
+
 TEST(hf_config, end_tokens_come_from_both_files_once) {
   const test::temp_folder folder;
   folder.write("config.json", with(small("llama"), {{"eos_token_id", {3, 4}}, {"bos_token_id", nullptr}}).dump());
@@ -525,8 +600,16 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"experts_many", "mixtral", {{"num_local_experts", 5000}}, "number of experts is 5000"},
         bad_field{"experts_taken", "mixtral", {{"num_experts_per_tok", 9}}, "experts for a token is 9"},
         bad_field{"clamped_limit", "gpt_oss", {{"swiglu_limit", 0}, {"head_dim", 4}}, "activation's limit is 0"},
-        bad_field{"experts_not_everywhere", "qwen3_moe", {{"decoder_sparse_step", 2}}, "layers without experts"},
-        bad_field{"layers_without_experts", "qwen3_moe", {{"mlp_only_layers", {1}}}, "layers without experts"},
+        bad_field{"experts_nowhere", "qwen3_moe", {{"decoder_sparse_step", 0}}, "\"decoder_sparse_step\" is 0"},
+        bad_field{"shared_giant", "qwen2_moe", {{"shared_expert_intermediate_size", 70000}}, "shared experts is 70000"},
+        bad_field{"shared_many", "glm4_moe", {{"n_shared_experts", -1}}, "n_shared_experts"},
+        bad_field{"expert_groups", "glm4_moe", {{"n_group", 2}}, "\"n_group\" above 1"},
+        bad_field{"shares_zero", "glm4_moe", {{"routed_scaling_factor", 0}, {"head_dim", 4}}, "multiplied by 0"},
+        bad_field{"clipped_heads", "olmoe", {{"clip_qkv", 8.0}}, "clip_qkv"},
+        bad_field{"mamba", "granitemoehybrid", {{"layer_types", {"mamba", "attention"}}}, "Mamba's layers"},
+        bad_field{"mamba_by_default", "granitemoehybrid", {{"num_local_experts", 0}}, "Mamba's layers"},
+        bad_field{"experts_of_granite4", "granitemoehybrid", {{"layer_types", {"attention", "attention"}}}, "experts"},
+        bad_field{"queries", "ministral3", rope({{"type", "default"}, {"llama_4_scaling_beta", -1}}), "grow by -1"},
         bad_field{"gemma3n", "gemma3_text", {{"model_type", "gemma3n_text"}}, "\"gemma3n_text\""},
         bad_field{"linear_factor", "llama", rope({{"type", "linear"}}), "lacks \"factor\""},
         bad_field{"linear_zero", "llama", rope({{"type", "linear"}, {"factor", 0}}), "factor is 0"},

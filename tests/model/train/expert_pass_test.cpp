@@ -44,7 +44,7 @@ std::vector<float> there_and_back(const trained_model& model, const compute& wit
 TEST(expert_pass, gives_the_same_bits_however_many_rows_go_through_together) {
   thread_pool pool(2);
   const compute with{pool, kernels()};
-  for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss"})
+  for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss", "qwen2-moe"})
     for (const scheme quant : {scheme::f32, scheme::u8}) {
       const trained_model model = frozen(load_golden(name, pool, quant));
       const std::vector<float> whole = there_and_back(model, with, 700, 700);
@@ -54,7 +54,7 @@ TEST(expert_pass, gives_the_same_bits_however_many_rows_go_through_together) {
 
 TEST(expert_pass, gives_the_same_bits_by_any_instruction_set_and_number_of_threads) {
   thread_pool one(1);
-  for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss"}) {
+  for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss", "qwen2-moe"}) {
     const trained_model model = frozen(load_golden(name, one, scheme::u8));
     const std::vector<float> usual = there_and_back(model, {one, kernels()}, 75, 75);
     for (const kernel_table* table : available_kernels())

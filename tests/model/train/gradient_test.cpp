@@ -128,7 +128,11 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"olmo2", {}, train_precision::fine, 1e-4},
                                          gradient_case{"olmo3", {}, train_precision::fine, 1e-4},
                                          gradient_case{"qwen3-moe", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"mixtral", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"mixtral", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"olmoe", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"granite-moe", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"granite-hybrid", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"glm4-moe", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
@@ -144,6 +148,9 @@ INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
                                          gradient_case{"qwen3-moe", scheme::u8, train_precision::exact, 1e-4},
                                          gradient_case{"qwen3-moe", scheme::u8, train_precision::fine, 1e-3},
                                          gradient_case{"mixtral", scheme::u8g64, train_precision::fine, 1e-3},
+                                         gradient_case{"qwen2-moe", scheme::u8, train_precision::exact, 1e-4},
+                                         gradient_case{"qwen2-moe", scheme::u8, train_precision::fine, 1e-3},
+                                         gradient_case{"glm4-moe", scheme::u8, train_precision::exact, 1e-4},
                                          gradient_case{"qwen2", scheme::bf16, train_precision::exact, 1e-4}),
                          name_of_case);
 

@@ -63,6 +63,8 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     for (const linear_kind kind : every_linear) linear(fmt::format("{}{}", prefix, name_of(kind)), l[kind]);
     vector(prefix + "self_attn.sinks", l.sinks, config_.heads);
     linear(prefix + "mlp.router", {l.router, l.router_bias});
+    linear(prefix + "mlp.shared_gate", {l.shared_gate});
+    vector(prefix + "mlp.choice_bias", l.choice_bias, config_.experts);
     for (std::size_t e = 0; e < l.experts.size(); ++e) {
       const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
       const auto& [gate, up, down, biases] = l.experts[e];
@@ -188,8 +190,9 @@ double reference_model::active(double x) const {
 }
 
 reference_model::rows reference_model::mlp(const std::string& prefix, const rows& x) const {
-  rows up = linear(prefix + "up_proj", x, config_.ffn);
-  const rows gate = config_.gated_mlp ? linear(prefix + "gate_proj", x, config_.ffn) : rows{};
+  const auto width = static_cast<std::int64_t>(weights.at(prefix + "up_proj.weight").size()) / config_.hidden;
+  rows up = linear(prefix + "up_proj", x, width);
+  const rows gate = config_.gated_mlp ? linear(prefix + "gate_proj", x, width) : rows{};
   for (std::size_t r = 0; r < up.size(); ++r)
     for (std::size_t i = 0; i < up[r].size(); ++i) {
       double& u = up[r][i];
@@ -203,22 +206,43 @@ reference_model::rows reference_model::mlp(const std::string& prefix, const rows
   return linear(prefix + "down_proj", up, config_.hidden);
 }
 
-/// Each row by itself: the shares of the experts are a softmax of the router's scores.
+double reference_model::sigmoid(double x) {
+  return 1 / (1 + std::exp(-x));
+}
+
+/// Each row by itself: the shares of the experts are a softmax of the router's scores, or made of their sigmoids.
 reference_model::rows reference_model::mixture(const std::string& prefix, const rows& x) const {
   const rows scores = linear(prefix + "router", x, config_.experts);
+  const auto biases = weights.find(prefix + "choice_bias");
   rows y(x.size(), std::vector<double>(at(config_.hidden), 0.0));
   for (std::size_t r = 0; r < x.size(); ++r) {
     std::vector<std::size_t> experts(at(config_.experts));
     std::iota(experts.begin(), experts.end(), std::size_t{0});
-    std::sort(experts.begin(), experts.end(), [&](auto a, auto b) { return scores[r][a] > scores[r][b]; });
-    const std::size_t taken = at(config_.experts_taken), shared = config_.whole_shares ? taken : experts.size();
+    const auto weight = [&](std::size_t e) {
+      return config_.sigmoid_shares ? sigmoid(scores[r][e]) : std::exp(scores[r][e]);
+    };
+    const auto worth = [&](std::size_t e) { return weight(e) + (biases == weights.end() ? 0 : biases->second[e]); };
+    std::sort(experts.begin(), experts.end(), [&](auto a, auto b) { return worth(a) > worth(b); });
+    const std::size_t taken = at(config_.experts_taken), counted = config_.whole_shares ? taken : experts.size();
     double total = 0;
-    for (std::size_t i = 0; i < shared; ++i) total += std::exp(scores[r][experts[i]]);
+    for (std::size_t i = 0; i < counted; ++i) total += weight(experts[i]);
+    if (config_.sigmoid_shares && !config_.whole_shares) total = 1;
     for (std::size_t i = 0; i < taken; ++i) {
       const auto made = mlp(fmt::format("{}experts.{}.", prefix, experts[i]), {x[r]});
-      for (std::size_t d = 0; d < y[r].size(); ++d) y[r][d] += std::exp(scores[r][experts[i]]) / total * made[0][d];
+      const double share = weight(experts[i]) / total * static_cast<double>(config_.share_factor);
+      for (std::size_t d = 0; d < y[r].size(); ++d) y[r][d] += share * made[0][d];
     }
   }
+  return y;
+}
+
+/// Of the mlp beside the experts.
+reference_model::rows reference_model::shared(const std::string& prefix, const rows& x) const {
+  rows y = mlp(prefix, x);
+  if (!config_.shared_gate) return y;
+  const rows scores = linear(prefix + "shared_gate", x, 1);
+  for (std::size_t r = 0; r < y.size(); ++r)
+    for (double& value : y[r]) value *= sigmoid(scores[r][0]);
   return y;
 }
 
@@ -244,8 +268,10 @@ double reference_model::segment_loss(const training_rows& batch, const training_
     const std::string prefix = fmt::format("model.layers.{}.", layer);
     add(prefix + "self_attn.output_norm", attention(layer, norm(prefix + "input_layernorm", x)));
     const rows normed = norm(prefix + "post_attention_layernorm", x);
+    if (config_.has_experts(layer)) add("", mixture(prefix + "mlp.", normed));
+    if (config_.mlp_width(layer) == 0) continue;
     add(prefix + "mlp.output_norm",
-        config_.experts > 0 ? mixture(prefix + "mlp.", normed) : mlp(prefix + "mlp.", normed));
+        config_.has_experts(layer) ? shared(prefix + "mlp.", normed) : mlp(prefix + "mlp.", normed));
   }
   const rows last = norm("model.norm", x);
   const auto& head = config_.tied_embeddings ? table : weights.at("lm_head.weight");

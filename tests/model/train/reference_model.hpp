@@ -36,7 +36,9 @@ class reference_model {
   static double capped(double x, float cap);
   double active(double x) const;
   rows mlp(const std::string& prefix, const rows& x) const;  ///< "model.layers.0.mlp."
+  static double sigmoid(double x);
   rows mixture(const std::string& prefix, const rows& x) const;
+  rows shared(const std::string& prefix, const rows& x) const;
   void place(std::int64_t layer, const std::string& norm, std::vector<double>& head, std::int64_t position) const;
   double segment_loss(const training_rows& batch, const training_rows::segment& segment) const;
 

@@ -64,8 +64,8 @@ std::vector<std::vector<double>*> factors_of(reference_model& reference, const m
   const bool is_a = p.name.find("lora_A") != std::string::npos;
   std::vector<std::vector<double>*> found;
   for (std::int64_t layer = 0; layer < config.layers; ++layer)
-    for (const linear_kind kind : linear_kinds_of(config)) {
-      const auto theirs = fmt::format(".{}.{}.lora_", layer, detail::hugging_face_name(config, kind));
+    for (const linear_kind kind : linear_kinds_of(config, layer)) {
+      const auto theirs = fmt::format(".{}.{}.lora_", layer, detail::hugging_face_name(config, layer, kind));
       if (p.name.find(theirs) == std::string::npos) continue;
       auto& factors = reference.adapter.at(linear_name(layer, kind));
       found.push_back(is_a ? &factors.a : &factors.b);

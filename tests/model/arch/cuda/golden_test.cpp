@@ -65,6 +65,8 @@ INSTANTIATE_TEST_SUITE_P(
                     wanted{"gemma2", scheme::u8, kv_kind::f32}, wanted{"olmo2", scheme::f32, kv_kind::f32},
                     wanted{"olmo3", scheme::f32, kv_kind::f32}, wanted{"olmo2", scheme::u8, kv_kind::f32},
                     wanted{"qwen3-moe", scheme::f32, kv_kind::f32}, wanted{"mixtral", scheme::f32, kv_kind::f32},
+                    wanted{"olmoe", scheme::f32, kv_kind::f32}, wanted{"granite-moe", scheme::f32, kv_kind::f32},
+                    wanted{"granite-hybrid", scheme::f32, kv_kind::f32},
                     wanted{"llama", scheme::u8, kv_kind::f32}, wanted{"phi3", scheme::u8, kv_kind::f32},
                     wanted{"gemma3", scheme::u8, kv_kind::f32}, wanted{"gpt2", scheme::u8g64, kv_kind::f32},
                     wanted{"qwen3", scheme::q8, kv_kind::f32}, wanted{"mistral", scheme::q4, kv_kind::f32},
