@@ -206,7 +206,8 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
 }
 
 /// What a row's gate and up make, in place of up.
-void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& cut, const float* gate, float* up) const {
+void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& cut, const float* gate,
+                               float* up) const {
   const model_config& config = model_->config;
   const std::int64_t width = weights.up.w.outs, columns = std::min(cut.last, width) - cut.first;
   float* own = up + cut.first;

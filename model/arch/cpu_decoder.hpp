@@ -110,7 +110,7 @@ class cpu_decoder final : public decoder {
   column_gather gather_;
   output_cuts cuts_;
   std::vector<column_cut> mlp_cuts_;  ///< of the inner rows of each layer's mlp
-  std::vector<turned_rows> turned_;  ///< by layer_rope
+  std::vector<turned_rows> turned_;   ///< by layer_rope
   kv_storage kv_;
   std::int64_t q_stride_, kv_stride_, ffn_stride_, mlp_stride_;
   quantized_rows quantized_;

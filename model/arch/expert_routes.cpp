@@ -32,14 +32,14 @@ void expert_routes::choose_for(const float* scores, const float* biases, std::sp
   const auto weight = [&](std::int64_t expert) { return weights_[static_cast<std::size_t>(expert)]; };
   const auto worth = [&](std::int64_t expert) { return biases ? weight(expert) + biases[expert] : scores[expert]; };
   const auto end_of_taken = order_.begin() + static_cast<std::ptrdiff_t>(taken_);
-  std::partial_sort(order_.begin(), end_of_taken, order_.end(), [&](std::int64_t a, std::int64_t b) {
-    return worth(a) != worth(b) ? worth(a) > worth(b) : a < b;
-  });
+  std::partial_sort(order_.begin(), end_of_taken, order_.end(),
+                    [&](std::int64_t a, std::int64_t b) { return worth(a) != worth(b) ? worth(a) > worth(b) : a < b; });
   std::sort(order_.begin(), end_of_taken);
   if (whole_)
     total = std::accumulate(order_.begin(), end_of_taken, 0.0f,
                             [&](float sum, std::int64_t expert) { return sum + weight(expert); });
-  for (std::size_t i = 0; i < taken_; ++i) into[i] = {.expert = order_[i], .share = weight(order_[i]) / total * factor_};
+  for (std::size_t i = 0; i < taken_; ++i)
+    into[i] = {.expert = order_[i], .share = weight(order_[i]) / total * factor_};
 }
 
 /// e^(score - most) of every expert, and their sum; or their sigmoids, which are shares already.

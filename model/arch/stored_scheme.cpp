@@ -43,7 +43,8 @@ bool needs_eight_bits(std::string_view name) {
   return is_vocabulary(name) || name.ends_with("k_proj.weight") || name.ends_with("v_proj.weight");
 }
 
-/// A last bit of it may send a token to other experts, and it is small. So is what says how much of shared ones it takes.
+/// A last bit of it may send a token to other experts, and it is small. So is what says how much of shared ones it
+/// takes.
 bool is_router(std::string_view name) {
   return name.ends_with("mlp.router.weight") || name.ends_with("mlp.shared_gate.weight");
 }

@@ -52,8 +52,8 @@ class arch_keys {
 
 std::string architecture_of(const gguf_file& file) {
   constexpr std::array<std::string_view, 18> supported = {
-      "gpt2",    "llama",      "qwen2", "qwen2vl",  "qwen3",    "qwen3vl", "phi3",    "smollm3", "gemma2",
-      "gemma3",  "granite",    "olmo2", "qwen2moe", "qwen3moe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
+      "gpt2",   "llama",   "qwen2", "qwen2vl",  "qwen3",    "qwen3vl", "phi3",    "smollm3", "gemma2",
+      "gemma3", "granite", "olmo2", "qwen2moe", "qwen3moe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
            file.name);
@@ -93,7 +93,7 @@ void read_sizes(const arch_keys& keys, model_config& into) {
   if (keys.size("attention.value_length", into.head_dim) != into.head_dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts = keys.get<std::int64_t>("expert_count").value_or(0);
-  constexpr std::array<std::string_view, 7> mixtures = {"llama", "qwen2moe",   "qwen3moe", "olmoe",
+  constexpr std::array<std::string_view, 7> mixtures = {"llama",   "qwen2moe",   "qwen3moe", "olmoe",
                                                         "glm4moe", "granitemoe", "gpt-oss"};
   if (into.experts != 0 && std::find(mixtures.begin(), mixtures.end(), into.family) == mixtures.end())
     refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),

@@ -91,12 +91,7 @@ constexpr std::array<expert_defaults, 7> mixtures = {{
      .ffn = 1408,
      .shared_ffn = 5632,
      .asks_for_whole_shares = true},
-    {.family = "qwen3moe",
-     .key = "num_experts",
-     .experts = 128,
-     .taken = 8,
-     .ffn = 768,
-     .asks_for_whole_shares = true},
+    {.family = "qwen3moe", .key = "num_experts", .experts = 128, .taken = 8, .ffn = 768, .asks_for_whole_shares = true},
     {.family = "glm4moe", .key = "n_routed_experts", .experts = 128, .taken = 8, .ffn = 1408},
 }};
 
@@ -191,8 +186,8 @@ void read_granite(const fields& config, model_config& into) {
 void read_granite_hybrid(const fields& config, const family_defaults& defaults, model_config& into) {
   const auto types = config.texts("layer_types");
   const bool attends = types && std::all_of(types->begin(), types->end(), [](const std::string& type) {
-    return type == "attention" || type == "full_attention";
-  });
+                         return type == "attention" || type == "full_attention";
+                       });
   if (!attends || config.integer("num_local_experts").value_or(8) != 0)
     refuse("{}: of Granite 4 those with Mamba's layers or experts are not supported, dense ones are", config.where());
   into.ffn = bounded(config, "shared_intermediate_size", defaults.ffn);
@@ -215,8 +210,7 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   if (into.family == "granitehybrid") read_granite_hybrid(config, defaults, into);
   if (into.family == "olmo2" || into.family == "olmo3") detail::set_olmo2_traits(into);
   if (into.family == "olmoe") detail::set_olmoe_traits(into);
-  if (into.family == "olmoe" && config.has("clip_qkv"))
-    refuse("{}: \"clip_qkv\" is not supported", config.where());
+  if (into.family == "olmoe" && config.has("clip_qkv")) refuse("{}: \"clip_qkv\" is not supported", config.where());
   if (into.family == "gpt-oss") read_gpt_oss(config, into);
   if (into.family == "ministral3") read_ministral(config, into);
   read_experts(config, into);

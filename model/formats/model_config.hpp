@@ -71,18 +71,18 @@ struct model_config {
   bool gated_mlp = true;                             ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
   std::int64_t experts = 0;  ///< mlps of `ffn` in each layer, of which a token takes some; 0: one mlp for all tokens
   std::int64_t experts_taken = 0;
-  bool whole_shares = true;       ///< shares of the experts taken add up to one; else to what the router gave them
-  bool sigmoid_shares = false;    ///< the router gives sigmoids of its scores; else their softmax
-  bool choice_bias = false;       ///< each expert has a number that is added to that, for the choice alone
-  float share_factor = 1.0f;      ///< of all shares
-  std::int64_t shared_ffn = 0;    ///< of an mlp beside the experts, for all tokens; 0: none
-  bool shared_gate = false;       ///< of which a token takes as much as the sigmoid of a product says
-  std::int64_t dense_ffn = 0;     ///< of the mlp in layers that have no experts
-  std::vector<bool> dense_layers; ///< which these are, of a mixture; empty: none
-  bool input_norms = true;        ///< what attention and mlp read is normalized
-  bool output_norms = false;      ///< what attention and mlp give is normalized before it is added
-  float embedding_factor = 1.0f;  ///< of the embeddings as the first layer gets them, not of a tied head
-  double score_dim = 0;           ///< attention's scores are divided by the root of it; 0: of head_dim
+  bool whole_shares = true;        ///< shares of the experts taken add up to one; else to what the router gave them
+  bool sigmoid_shares = false;     ///< the router gives sigmoids of its scores; else their softmax
+  bool choice_bias = false;        ///< each expert has a number that is added to that, for the choice alone
+  float share_factor = 1.0f;       ///< of all shares
+  std::int64_t shared_ffn = 0;     ///< of an mlp beside the experts, for all tokens; 0: none
+  bool shared_gate = false;        ///< of which a token takes as much as the sigmoid of a product says
+  std::int64_t dense_ffn = 0;      ///< of the mlp in layers that have no experts
+  std::vector<bool> dense_layers;  ///< which these are, of a mixture; empty: none
+  bool input_norms = true;         ///< what attention and mlp read is normalized
+  bool output_norms = false;       ///< what attention and mlp give is normalized before it is added
+  float embedding_factor = 1.0f;   ///< of the embeddings as the first layer gets them, not of a tied head
+  double score_dim = 0;            ///< attention's scores are divided by the root of it; 0: of head_dim
   /// Scores and logits come no further than these from zero: cap * tanh(x / cap). 0: as they are.
   float score_cap = 0, logit_cap = 0;
   float logit_factor = 1.0f;  ///< of what the head gives, before the cap

@@ -89,8 +89,7 @@ bool has_experts_together(const model_config& config, naming names) {
 /// As gpt-oss and Granite have it.
 std::string all_experts_name(const model_config& config, const wanted_weight& weight) {
   const bool is_down = linear_from_name(weight.part) == linear_kind::down;
-  if (config.family == "granitemoe")
-    return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
+  if (config.family == "granitemoe") return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
   return fmt::format("mlp.experts.{}_proj{}", is_down ? "down" : "gate_up", weight.kind == "bias" ? "_bias" : "");
 }
 

@@ -40,8 +40,9 @@ void check_memory(const trained_model& model, const train_pass::options& chosen)
 std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const parameter_set& parameters,
                                             const compute& with, train_pass::options chosen) {
   if (model.config.query_growth != 0 && chosen.most_positions > model.config.rope.original_context)
-    refuse("rows of {} tokens: beyond {} the model's queries grow, which training does not compute so far: lower --length",
-           chosen.most_positions, model.config.rope.original_context);
+    refuse(
+        "rows of {} tokens: beyond {} the model's queries grow, which training does not compute so far: lower --length",
+        chosen.most_positions, model.config.rope.original_context);
   if (chosen.device.is_cpu()) {
     check_memory(model, chosen);
     return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));

@@ -49,10 +49,12 @@ INSTANTIATE_TEST_SUITE_P(
         same_tokens_case{"mixtral", scheme::mxfp4, kv_kind::f16},
         same_tokens_case{"mixtral", scheme::f32, kv_kind::f32}, same_tokens_case{"gpt-oss", scheme::u8, kv_kind::f16},
         same_tokens_case{"gpt-oss", scheme::f32, kv_kind::i8},
-        same_tokens_case{"gpt-oss-mxfp4", scheme::mxfp4, kv_kind::f16}, same_tokens_case{"olmoe", scheme::q8, kv_kind::f16},
+        same_tokens_case{"gpt-oss-mxfp4", scheme::mxfp4, kv_kind::f16},
+        same_tokens_case{"olmoe", scheme::q8, kv_kind::f16},
         same_tokens_case{"granite-moe", scheme::bf16, kv_kind::f16},
-        same_tokens_case{"qwen2-moe", scheme::u8, kv_kind::f16}, same_tokens_case{"qwen2-moe", scheme::f32, kv_kind::i8},
-        same_tokens_case{"glm4-moe", scheme::u8, kv_kind::f16}, same_tokens_case{"glm4-moe", scheme::bf16, kv_kind::i8},
+        same_tokens_case{"qwen2-moe", scheme::u8, kv_kind::f16},
+        same_tokens_case{"qwen2-moe", scheme::f32, kv_kind::i8}, same_tokens_case{"glm4-moe", scheme::u8, kv_kind::f16},
+        same_tokens_case{"glm4-moe", scheme::bf16, kv_kind::i8},
         same_tokens_case{"ministral3", scheme::u8, kv_kind::f16}),
     [](const auto& info) { return name_of(info); });
 

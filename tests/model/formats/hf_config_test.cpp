@@ -374,8 +374,8 @@ TEST(hf_config, glm_chooses_experts_by_sigmoids_and_turns_half_of_each_head) {
   EXPECT_TRUE(usual.rotary_dim == 64 && !usual.qk_norm && !usual.qkv_bias);
   EXPECT_TRUE(!usual.has_experts(0) && usual.mlp_width(0) == 10944 && usual.has_experts(1));
   const json more = {{"n_shared_experts", 0}, {"first_k_dense_replace", 0}, {"routed_scaling_factor", 2.5}};
-  const auto own = parse(
-      with(with(small("glm4_moe"), more), {{"head_dim", 4}, {"attention_bias", true}, {"use_qk_norm", true}}));
+  const auto own =
+      parse(with(with(small("glm4_moe"), more), {{"head_dim", 4}, {"attention_bias", true}, {"use_qk_norm", true}}));
   EXPECT_TRUE(own.shared_ffn == 0 && own.dense_layers.empty() && own.share_factor == 2.5f);
   EXPECT_TRUE(own.qkv_bias && !own.out_bias && own.qk_norm);
 }
@@ -399,7 +399,7 @@ TEST(hf_config, granite_has_mixtures_and_a_fourth_version) {
 }
 
 TEST(hf_config, queries_of_ministral_grow_with_the_position) {
-  const json yarn = {{"rope_type", "yarn"}, {"factor", 16.0}, {"original_max_position_embeddings", 64},
+  const json yarn = {{"rope_type", "yarn"}, {"factor", 16.0},        {"original_max_position_embeddings", 64},
                      {"mscale", 1.0},       {"mscale_all_dim", 1.0}, {"llama_4_scaling_beta", 0.2}};
   const auto config = parse(with(small("ministral3"), {{"head_dim", 4}, {"rope_parameters", yarn}}));
   EXPECT_EQ(config.query_growth, 0.2);

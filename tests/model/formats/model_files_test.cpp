@@ -52,7 +52,7 @@ weight_writer llama_weights(const std::string& prefix = "model.") {
   file.add(layer + "input_layernorm.weight", {8});
   file.add(layer + "post_attention_layernorm.weight", {8});
   file.add(prefix + "norm.weight", {8});
-  file.add("lm_head.weight", {10, 8});
+  file.add(prefix == "language_model.model." ? "language_model.lm_head.weight" : "lm_head.weight", {10, 8});
   return file;
 }
 
@@ -70,6 +70,15 @@ TEST(model_files, a_folder_that_was_saved_without_a_head_has_names_without_a_pre
   EXPECT_EQ(model.weights.size(), 15u);
   EXPECT_EQ(rows_of(model, "model.norm.weight"), stored(model, "norm.weight"));
   EXPECT_EQ(rows_of(model, "model.layers.0.mlp.up_proj.weight"), stored(model, "layers.0.mlp.up_proj.weight"));
+}
+
+TEST(model_files, a_language_model_within_another_has_longer_names) {
+  for (const std::string before : {"language_model.model.", "model.language_model."}) {
+    const test::temp_folder folder;
+    const auto model = open_folder(folder, llama_config(), llama_weights(before));
+    EXPECT_EQ(rows_of(model, "model.norm.weight"), stored(model, before + "norm.weight"));
+    EXPECT_TRUE(model.weights.contains("lm_head.weight"));
+  }
 }
 
 TEST(model_files, a_llama_folder_has_every_weight_under_its_name) {
