@@ -180,7 +180,8 @@ std::vector<job_info> journal::list(const job_query& which) const {
   statement query = db_->prepare(TROUPE_JOB_COLUMNS(
       "''") "WHERE number < CASE ? WHEN '' THEN 9223372036854775807 ELSE (SELECT number FROM jobs WHERE id = ?) END "
             "AND ? IN ('', kind) AND (? OR tenant = ?) AND state <> " TROUPE_REMOVED " ORDER BY number DESC LIMIT ?");
-  query << which.after << which.after << which.kind << std::int64_t{!which.tenant} << which.tenant.value_or("")
+  const std::string_view tenant = which.tenant ? *which.tenant : std::string_view();
+  query << which.after << which.after << which.kind << std::int64_t{!which.tenant} << tenant
         << std::uint64_t{which.limit};
   return jobs_of(query);
 }

@@ -42,7 +42,7 @@ statement::~statement() {
 }
 
 statement& statement::operator<<(std::string_view text) {
-  // Not copied: whoever binds keeps the text until the statement goes. An empty view may be null, which is not ''.
+  // An empty view may be null, which is not ''.
   const char* bytes = text.empty() ? "" : text.data();
   if (sqlite3_bind_text64(raw_, ++bound_, bytes, text.size(), SQLITE_STATIC, SQLITE_UTF8) != SQLITE_OK) owner_.fail();
   return *this;

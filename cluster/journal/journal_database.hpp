@@ -23,8 +23,9 @@ class statement {
   statement(const statement&) = delete;
   statement& operator=(const statement&) = delete;
 
-  /// Binds the next parameter.
+  /// Binds the next parameter. A text is not copied: it has to live as long as the statement is used.
   statement& operator<<(std::string_view text);
+  statement& operator<<(std::string&& text) = delete;
   statement& operator<<(std::int64_t number);
   statement& operator<<(std::uint64_t number);  ///< at most the largest number that SQLite has
   statement& operator<<(std::uint32_t number) { return *this << std::int64_t{number}; }
