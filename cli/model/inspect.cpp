@@ -64,6 +64,7 @@ ordered_json config_json(const model_config& config) {
           {"ffn", config.ffn},
           {"experts", config.experts},
           {"experts_taken", config.experts_taken},
+          {"shared_ffn", config.shared_ffn},
           {"vocab", config.vocab_size},
           {"context", config.context},
           {"tied_embeddings", config.tied_embeddings}};
@@ -158,7 +159,10 @@ std::string tensors_text(const ordered_json& tensors) {
 
 std::string experts_text(const ordered_json& all) {
   const auto experts = all["experts"].get<std::int64_t>(), taken = all["experts_taken"].get<std::int64_t>();
-  return experts > 0 ? fmt::format(" of {} experts (a token takes {})", experts, taken) : "";
+  if (experts == 0) return "";
+  const auto shared = all["shared_ffn"].get<std::int64_t>();
+  return fmt::format(" of {} experts (a token takes {}{})", experts, taken,
+                     shared > 0 ? fmt::format(", and an mlp of {}", shared) : "");
 }
 
 std::string to_text(const ordered_json& all) {

@@ -137,4 +137,24 @@ std::optional<tool_call> read_function_tags(std::string_view text, std::span<con
   return tool_call{.name = offer->name, .arguments = without_end(arguments), .is_cut = true};
 }
 
+std::optional<tool_call> read_key_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
+  constexpr std::string_view first_key = "<arg_key>";
+  std::string_view name = text.substr(first_letter(text));
+  name = name.substr(0, name.find_first_of(" \t\r\n<"));
+  const tool_offer* offer = find_offer(offers, name);
+  if (!offer || (is_cut && text.ends_with(name))) return std::nullopt;  // it may have been going on
+  take(text, name);
+  json arguments = json::object();
+  bool is_whole = true;
+  while (is_whole && take(text, first_key)) {
+    const auto key = take_until(text, "</arg_key>");
+    const auto value = key && take(text, "<arg_value>") ? take_until(text, "</arg_value>") : std::nullopt;
+    is_whole = value.has_value();
+    if (is_whole) arguments[std::string(*key)] = argument_of(*offer, *key, *value);
+  }
+  if (is_cut) return tool_call{.name = offer->name, .arguments = without_end(arguments), .is_cut = true};
+  if (!is_whole || !is_at_end(text)) return std::nullopt;
+  return tool_call{offer->name, arguments.dump()};
+}
+
 }  // namespace troupe

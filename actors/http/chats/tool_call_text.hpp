@@ -1,4 +1,4 @@
-// The text of one call of a tool, as models write it: an object of JSON, or Qwen3-Coder's tags.
+// The text of one call of a tool, as models write it: an object of JSON, or Qwen3-Coder's or GLM's tags.
 #pragma once
 #include <optional>
 #include <span>
@@ -25,5 +25,8 @@ std::optional<tool_call> read_addressed_call(std::string_view text, std::string_
 
 /// <function=NAME><parameter=KEY>value</parameter>…</function>. `is_cut`: the end may be missing.
 std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut);
+
+/// NAME, and <arg_key>KEY</arg_key><arg_value>value</arg_value> for each argument. `is_cut`: the end may be missing.
+std::optional<tool_call> read_key_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut);
 
 }  // namespace troupe

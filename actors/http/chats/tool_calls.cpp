@@ -71,7 +71,8 @@ tool_style tool_style_of(std::string_view chat_template) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
   if (!has("tools")) return tool_style::none;
   if (has_channels(chat_template)) return tool_style::channels;
-  if (has(hermes_tags.opening)) return has("<function=") ? tool_style::nested : tool_style::tagged;
+  if (has(hermes_tags.opening))
+    return has("<function=") || has("<arg_key>") ? tool_style::nested : tool_style::tagged;
   if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
   if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
   return has("\"parameters\"") || has("python_tag") ? tool_style::bare : tool_style::none;
@@ -153,8 +154,8 @@ std::string tool_call_reader::finish(bool is_cut) {
   std::string_view call = rest;
   call.remove_prefix(opening.size());
   if (!closing.empty()) call.remove_suffix(beginning_of(closing, call));
-  // Arguments that were left out and those that had not begun look alike where a mark stands before them.
-  const bool is_whole = !(is_cut && has_marks(style_)) && take_tagged(call, false);
+  // Arguments that were left out and those that had not begun look alike where a mark or a tag stands before them.
+  const bool is_whole = !(is_cut && style_ != tool_style::tagged) && take_tagged(call, false);
   return is_whole || (is_cut && take_tagged(call, true)) || is_call_ ? std::string() : rest;
 }
 
@@ -187,8 +188,10 @@ bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
     if (addressed) add_call(*std::move(addressed));
     return addressed.has_value();
   }
-  auto call = is_cut ? read_cut_json_call(text, offers_) : read_json_call(text, offers_);
+  auto call = read_json_call(text, offers_);
+  if (!call && is_cut) call = read_cut_json_call(text, offers_);
   if (!call) call = read_function_tags(text, offers_, is_cut);
+  if (!call) call = read_key_tags(text, offers_, is_cut);
   if (!call) return false;
   add_call(*std::move(call));
   return true;

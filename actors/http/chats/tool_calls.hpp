@@ -9,7 +9,7 @@ namespace troupe {
 enum class tool_style {
   none,      ///< the template has no tools, or in a form that is not known here
   tagged,    ///< Hermes, Qwen: <tool_call>{"name": …, "arguments": {…}}</tool_call>
-  nested,    ///< Qwen3-Coder: <tool_call><function=…><parameter=…>…</parameter></function></tool_call>
+  nested,    ///< Qwen3-Coder, GLM: <tool_call> and tags of their own for the arguments
   channels,  ///< gpt-oss: a message to=functions.NAME, whose text is the arguments
   named,     ///< Mistral from v11 on: [TOOL_CALLS]NAME[ARGS]{…}
   bare,      ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them

@@ -65,6 +65,26 @@ TEST(tool_calls, may_have_their_names_before_them) {
     EXPECT_EQ(read(tool_style::named, text, 3), std::pair(std::string(text), std::string()));
 }
 
+/// GLM's. What is JSON is meant so, but for texts.
+TEST(tool_calls, may_have_their_arguments_keys_in_tags) {
+  const std::string answer = R"(I go.
+<tool_call>go
+<arg_key>to</arg_key>
+<arg_value>12</arg_value>
+<arg_key>steps</arg_key>
+<arg_value>12</arg_value>
+</tool_call>
+<tool_call>look</tool_call>)";
+  for (std::size_t size = 1; size < 60; size += 7)
+    EXPECT_EQ(read(tool_style::nested, answer, size),
+              std::pair(std::string("I go.\n"), std::string(R"(go({"to":"12","steps":12})look({}))")));
+  EXPECT_EQ(read(tool_style::nested, "<tool_call>go<arg_key>a</arg_key><arg_value>[1]</arg_value></tool_call>", 4).second,
+            R"(go({"a":[1]}))");
+  for (const char* other : {"<tool_call>fly</tool_call>", "<tool_call>go <arg_key>a</arg_key></tool_call>",
+                            "<tool_call>go there</tool_call>"})
+    EXPECT_EQ(read(tool_style::nested, other, 5), std::pair(std::string(other), std::string()));
+}
+
 /// Qwen3-Coder's. What is JSON is meant so, but for texts.
 TEST(tool_calls, may_be_written_in_tags) {
   const std::string answer = R"(I go.
@@ -143,6 +163,9 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(
       read_cut(tool_style::tagged, "<tool_call>\n<function=go>\n<parameter=a>\n1\n</parameter>\n<parameter=to>\nx"),
       R"(|go|{"a":1|cut)");
+  EXPECT_EQ(read_cut(tool_style::nested, "<tool_call>go\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>t"),
+            R"(|go|{"a":1|cut)");
+  EXPECT_EQ(read_cut(tool_style::nested, "<tool_call>go"), "<tool_call>go") << "perhaps of a longer name";
   for (const char* whole : {R"({"name":"go","parameters":{}} I will)", R"({"name":"go","parameters":[1]})"})
     EXPECT_EQ(read_cut(tool_style::bare, whole), whole) << "what follows a call is no part of its arguments";
   for (const char* unnamed : {R"(<tool_call>{"name": "g)", R"(<tool_call>{"name": "fly", "argu)", "<tool_c"}) {
@@ -202,6 +225,7 @@ TEST(tool_calls, leave_other_text_alone) {
 TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>{% endif %}"), tool_style::tagged);
   EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>\n<function=x>{% endif %}"), tool_style::nested);
+  EXPECT_EQ(tool_style_of("{% if tools %}<tool_call>{name}<arg_key>{% endif %}"), tool_style::nested);
   EXPECT_EQ(tool_style_of("{% if tools %}{\"name\": x, \"parameters\": y}{% endif %}"), tool_style::bare);
   EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{{ name }}[ARGS]{% endif %}"), tool_style::named);
