@@ -64,12 +64,12 @@ struct text_rules {
 };
 
 constexpr std::array<text_rules, 10> known_rules = {{
-    {.names = {"gpt-2", "a.x-4.0", "mellum", "trillion"}, .patterns = {gpt2_pattern}},
+    {.names = {"gpt-2", "olmo", "a.x-4.0", "mellum", "trillion"}, .patterns = {gpt2_pattern}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "midm-2.0", "pixtral"},
      .patterns = {llama3_pattern},
      .ignore_merges = true,
      .add_bos = true},
-    {.names = {"smaug-bpe", "dbrx"}, .patterns = {llama3_pattern}},
+    {.names = {"smaug-bpe", "dbrx", "glm4", "chatglm-bpe"}, .patterns = {llama3_pattern}},
     {.names = {"qwen2", "deepseek-r1-qwen"}, .patterns = {qwen2_pattern}, .nfc = true},
     {.names = {"megrez"}, .patterns = {qwen2_pattern}},
     {.names = {"smollm", "minerva-7b", "refact"}, .patterns = {smollm_pattern}},
