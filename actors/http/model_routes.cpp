@@ -42,8 +42,17 @@ bool may_name_adapter(const api_context& context, const std::string& name) {
   return is_adapter_name(name) && name != "base" && name != context.served.model;
 }
 
+/// Adapters answer everybody, and they come from folders of the head's machine.
+void require_admin(const api_call& call) {
+  if (!call.key.is_admin)
+    throw api_error(403,
+                    "adapters are loaded and unloaded by keys of administrators: `troupe keys add --admin` makes one",
+                    {}, "admin_key_needed");
+}
+
 /// As in vLLM, publishes an adapter from a folder on the head's machine.
 void load_adapter_folder(const api_call& call) {
+  require_admin(call);
   const json body = parse_body(call.request->body);
   const request_fields from(body);
   const std::string name = from.required_text("lora_name");
@@ -63,6 +72,7 @@ void load_adapter_folder(const api_call& call) {
 
 /// `field`: where the request has the name.
 void unload(const api_call& call, const std::string& name, const char* field, json answer) {
+  require_admin(call);
   run_command(call.context->store, {"adapters.unload", dump({{"name", name}})}, call.exchange,
               {.done = [exchange = call.exchange,
                         answer = std::move(answer)](const std::string&) { reply_json(exchange, answer); },

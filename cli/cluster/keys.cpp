@@ -148,7 +148,8 @@ void add_keys(CLI::App& program, command& chosen) {
   CLI::App& adding = add("add", "Make a key; it is shown once. With the first one, nobody gets in without", add_key);
   add_name(adding);
   add_limits(adding);
-  adding.add_flag("--admin", options->is_admin, "sees the files and jobs of all keys");
+  adding.add_flag("--admin", options->is_admin,
+                  "sees the files and jobs of all keys, and may load and unload adapters");
   CLI::App& limiting = add("limit", "Give a key other limits; what is not given stays", limit_key);
   add_name(limiting);
   add_limits(limiting);

@@ -20,7 +20,7 @@ struct api_key {
   std::int64_t created = 0;  ///< seconds since 1970
   rate_limits limits = {};
   std::int64_t weight = 1;  ///< of its share when keys compete
-  bool is_admin = false;    ///< may see all files and jobs
+  bool is_admin = false;    ///< may see all files and jobs, and load and unload adapters
 
   bool owns(std::string_view owner) const { return is_admin || owner == name; }
 };

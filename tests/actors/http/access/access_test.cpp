@@ -304,6 +304,23 @@ TEST_F(api_access, asks_for_the_jobs_of_a_key_alone) {
     }
 }
 
+TEST_F(api_access, leaves_it_to_admins_which_adapters_there_are) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
+  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})),
+             root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
+  start();
+  const std::string body = R"({"lora_name":"pricing","lora_path":"/somewhere"})";
+  const std::pair<const char*, const char*> all[] = {
+      {"POST", "/v1/load_lora_adapter"}, {"POST", "/v1/unload_lora_adapter"}, {"DELETE", "/v1/models/pricing"}};
+  for (const auto& [method, path] : all) {
+    EXPECT_EQ(ask(method, path, body, ann).get().status, 403) << path;
+    auto asked = ask(method, path, body, root);
+    store_.take<command_call>().answer({"{}", "", {}});
+    EXPECT_EQ(asked.get().status, 200) << path;
+  }
+}
+
 TEST_F(api_access, runs_jobs_on_the_share_of_the_key_that_ordered_them) {
   const auto keys = api_keys_file(folder_.path() / "state");
   const http_headers ann{{"authorization", "Bearer " + add_api_key(keys, {.name = "ann", .weight = 3})}};

@@ -78,8 +78,9 @@ TEST(tool_calls, may_have_their_arguments_keys_in_tags) {
   for (std::size_t size = 1; size < 60; size += 7)
     EXPECT_EQ(read(tool_style::nested, answer, size),
               std::pair(std::string("I go.\n"), std::string(R"(go({"to":"12","steps":12})look({}))")));
-  EXPECT_EQ(read(tool_style::nested, "<tool_call>go<arg_key>a</arg_key><arg_value>[1]</arg_value></tool_call>", 4).second,
-            R"(go({"a":[1]}))");
+  EXPECT_EQ(
+      read(tool_style::nested, "<tool_call>go<arg_key>a</arg_key><arg_value>[1]</arg_value></tool_call>", 4).second,
+      R"(go({"a":[1]}))");
   for (const char* other : {"<tool_call>fly</tool_call>", "<tool_call>go <arg_key>a</arg_key></tool_call>",
                             "<tool_call>go there</tool_call>"})
     EXPECT_EQ(read(tool_style::nested, other, 5), std::pair(std::string(other), std::string()));
