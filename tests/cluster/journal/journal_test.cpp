@@ -64,7 +64,9 @@ TEST_F(the_journal, keeps_the_name_that_a_job_was_given_first) {
   spec.name = "questions.jsonl";
   ASSERT_TRUE(book->create_job(spec).ok());
   spec.name = "the same, renamed.jsonl";
-  EXPECT_EQ(book->create_job(spec)->spec.name, "questions.jsonl");
+  const auto again = book->create_job(spec);
+  ASSERT_TRUE(again.ok()) << again.error().text;
+  EXPECT_EQ(again->spec.name, "questions.jsonl");
   open();
   EXPECT_EQ(book->find("j1")->spec.name, "questions.jsonl");
   EXPECT_EQ(book->list().at(0).spec.name, "questions.jsonl");
