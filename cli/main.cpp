@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdio>
+#include <filesystem>
 #include <new>
 #include <string>
 #include <utility>
@@ -36,6 +37,14 @@ int report_bytes(const nlohmann::json::type_error& error, const std::vector<std:
   const auto word = std::ranges::find_if_not(words, is_utf8);
   if (error.id != no_utf8 || word == words.end()) return report(error.what(), failed);
   return report(fmt::format("'{}' is no UTF-8: write it in UTF-8", *word), bad_input);
+}
+
+/// Above all where a path is made a whole one in a folder that was deleted.
+int report_path(const std::filesystem::filesystem_error& error) {
+  std::error_code fault;
+  (void)std::filesystem::current_path(fault);
+  if (fault) return report("the folder that this runs in was deleted: change to another (cd)", bad_input);
+  return report(fmt::format("{}: {}", error.path1().string(), error.code().message()), failed);
 }
 
 void add_commands(CLI::App& program, command& chosen) {
@@ -108,6 +117,8 @@ int run_guarded(int count, char** words) {
     return done;
   } catch (const interrupted& error) {
     return error.exit_code();
+  } catch (const std::filesystem::filesystem_error& error) {
+    return report_path(error);
   } catch (const std::bad_alloc&) {
     return report("the memory is not enough: free some, or choose a smaller model, --quant or --context", failed);
   } catch (const std::exception& error) {

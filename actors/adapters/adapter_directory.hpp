@@ -17,7 +17,17 @@ struct adapter_details {
   std::string full_name;  ///< like "pricing@3"
   std::string sha256;
   std::vector<adapter_file_info> files;
-  std::int64_t bytes = 0;  ///< in memory
+  std::int64_t bytes = 0;    ///< in memory
+  std::int64_t created = 0;  ///< when its contents came: seconds since 1970
+};
+
+/// What lists show of a name that an adapter answers to.
+struct listed_adapter {
+  std::string name;       ///< "pricing" or "pricing@3"
+  std::string full_name;  ///< of the version
+  std::int64_t created = 0;
+
+  friend bool operator==(const listed_adapter&, const listed_adapter&) = default;
 };
 
 /// The newest state of the adapter store, for everyone to read at any time. Thread-safe.
@@ -27,8 +37,7 @@ class adapter_directory {
     /// All names of ready versions ("pricing", "pricing@3", "base:pricing" …) and those of the bare base.
     std::unordered_map<std::string, adapter_version> names;
     std::unordered_map<adapter_version, adapter_details> versions;
-    /// What lists show, sorted: names like "pricing" and "pricing@3", each with its full name. publish() makes it.
-    std::vector<std::pair<std::string, std::string>> listed = {};
+    std::vector<listed_adapter> listed = {};  ///< by name; publish() makes it
   };
 
   void publish(snapshot next) {
@@ -67,14 +76,14 @@ class adapter_directory {
   }
 
  private:
-  static std::vector<std::pair<std::string, std::string>> list_of(const snapshot& from) {
-    std::vector<std::pair<std::string, std::string>> list;
+  static std::vector<listed_adapter> list_of(const snapshot& from) {
+    std::vector<listed_adapter> list;
     for (const auto& [name, version] : from.names) {
       const auto details = from.versions.find(version);
       if (details != from.versions.end() && name.find(':') == name.npos)
-        list.emplace_back(name, details->second.full_name);
+        list.push_back({name, details->second.full_name, details->second.created});
     }
-    std::sort(list.begin(), list.end());
+    std::ranges::sort(list, {}, &listed_adapter::name);
     return list;
   }
 

@@ -1,6 +1,7 @@
 #include "actors/adapters/adapter_shelf.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "actors/adapters/adapter_files.hpp"
@@ -34,6 +35,14 @@ adapter_file read_as(const fs::path& shown, const fs::path& folder, const model_
   } catch (const input_error& error) {
     throw input_error(with_shown_path(error.what(), folder.string(), shown.string()));
   }
+}
+
+/// Seconds since 1970; 0 where that is not known.
+std::int64_t written_at(const fs::path& file) {
+  std::error_code fault;
+  const auto time = fs::last_write_time(file, fault);
+  if (fault) return 0;
+  return std::chrono::floor<std::chrono::seconds>(std::chrono::file_clock::to_sys(time)).time_since_epoch().count();
 }
 
 }  // namespace
@@ -90,7 +99,8 @@ std::string adapter_shelf::find_files(const adapter_entry& entry) {
   details_[entry.version] = {.full_name = entry.full_name(),
                              .sha256 = entry.spec.sha256,
                              .files = std::move(files),
-                             .bytes = static_cast<std::int64_t>(bytes)};
+                             .bytes = static_cast<std::int64_t>(bytes),
+                             .created = written_at(folder_of(entry.spec.sha256) / adapter_config_name)};
   return {};
 }
 
@@ -172,9 +182,8 @@ std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const 
 adapter_entry adapter_shelf::load(const std::string& text) {
   const auto loaded = catalogue_.load(text);
   if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
-    throw unknown_error(
-        fmt::format("adapter {}: there is none, and no folder {}: name one with --path (over HTTP: lora_path)", text,
-                    (options_.source / text).string()));
+    throw unknown_error(fmt::format("adapter {}: there is none, and no folder {}: name its folder with --path", text,
+                                    (options_.source / text).string()));
   return make_ready(value_of(loaded));
 }
 
@@ -207,9 +216,16 @@ adapter_entry adapter_shelf::find_or_publish(const std::string& name) {
   const auto version = catalogue_.resolve(name);
   if (version && details_.contains(*version)) return *catalogue_.find(*version);
   if (!version && version.error().why != catalogue_error::reason::unknown) refuse_by(version.error());
-  if (const auto source = source_of(name)) return publish(name, *source);
+  if (const auto source = source_of(name)) return publish_unasked(name, *source);
   if (!version) refuse_by(version.error());
   return make_ready(*catalogue_.find(*version));
+}
+
+/// Whoever named it in a request need not know where the head has its folders.
+adapter_entry adapter_shelf::publish_unasked(const std::string& name, const fs::path& folder) try {
+  return publish(name, folder);
+} catch (const input_error& error) {
+  throw input_error(with_shown_path(error.what(), folder.string(), "adapter " + name));
 }
 
 adapter_entry adapter_shelf::rollback(const std::string& name, std::optional<std::uint32_t> ordinal) {

@@ -100,6 +100,7 @@ class adapter_shelf {
   candidate checked_copy(const std::filesystem::path& folder);
   adapter_entry add_version(const candidate& copy);
   std::vector<adapter_entry> versions_with(const candidate& copy) const;
+  adapter_entry publish_unasked(const std::string& name, const std::filesystem::path& folder);
   adapter_entry make_ready(const adapter_entry& entry);
   std::string json_of(const std::vector<adapter_entry>& entries) const;
   void check_fits(std::uint64_t bytes, const std::string& whose) const;

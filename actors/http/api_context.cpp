@@ -38,7 +38,8 @@ void run_command(const command_actor& to, client_command command, const std::sha
         return;
       }
       if (outcome.refused) outcome.refused();
-      throw api_error(status_of(answer.fault), answer.error,
+      const bool is_unknown = answer.fault == command_fault::unknown && !outcome.unknown.empty();
+      throw api_error(status_of(answer.fault), is_unknown ? outcome.unknown : answer.error,
                       answer.fault == command_fault::failed ? "" : outcome.field);
     });
   };

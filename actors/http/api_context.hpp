@@ -49,7 +49,7 @@ struct api_context : http_parts {
   http_metrics metrics;
   stranger_lines lines_of_strangers{time};
   file_store files;
-  std::int64_t created;           ///< when the models were made, for clients: the start of this process
+  std::int64_t created;           ///< when the base was made, for clients: the start of this process
   bool is_this_machines = false;  ///< only this machine can reach the address
 };
 
@@ -70,7 +70,8 @@ using command_actor = actor_of<command_call>;
 struct command_outcome {
   std::function<void(const std::string& result)> done = {};
   std::function<void()> refused = {};
-  std::string field = {};  ///< of the request, that is at fault where the command is refused
+  std::string field = {};    ///< of the request, that is at fault where the command is refused
+  std::string unknown = {};  ///< what to say where what it names is not there; empty: what the command says
 };
 /// If the command is refused, `exchange` is answered with the error.
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,

@@ -7,15 +7,15 @@ namespace troupe {
 namespace {
 
 /// An entry, written without a JSON object, since there may be tens of thousands of them.
-std::string model_json(const api_context& context, std::string_view name, std::string_view root,
+std::string model_json(const api_context& context, std::string_view name, std::int64_t created, std::string_view root,
                        std::string_view parent) {
   return fmt::format(
       R"({{"id":{},"object":"model","created":{},"owned_by":"troupe","root":{},"parent":{},"max_model_len":{}}})",
-      json_text(name), context.created, json_text(root), json_text_or_null(parent), context.served.prompts->context());
+      json_text(name), created, json_text(root), json_text_or_null(parent), context.served.prompts->context());
 }
 
 std::string base_json(const api_context& context) {
-  return model_json(context, context.served.model, context.served.model, {});
+  return model_json(context, context.served.model, context.created, context.served.model, {});
 }
 
 /// The base; each adapter by its name, for the version that answers now; and each version.
@@ -24,7 +24,8 @@ void list_models(const api_call& call) {
   const served_model& served = context.served;
   std::string body = R"({"object":"list","data":[)" + base_json(context);
   const auto known = served.adapters->read();
-  for (const auto& [name, version] : known->listed) body += "," + model_json(context, name, version, served.model);
+  for (const auto& [name, version, created] : known->listed)
+    body += "," + model_json(context, name, created, version, served.model);
   call.exchange->reply({.body = body + "]}"});
 }
 
@@ -35,7 +36,7 @@ void show_model(const api_call& call) {
   if (served.is_base(name)) return call.exchange->reply({.body = base_json(context)});
   const auto adapter = served.find_adapter(name);
   if (!adapter) throw unknown_model(name);
-  call.exchange->reply({.body = model_json(context, name, adapter->full_name, served.model)});
+  call.exchange->reply({.body = model_json(context, name, adapter->created, adapter->full_name, served.model)});
 }
 
 bool may_name_adapter(const api_context& context, const std::string& name) {
@@ -60,6 +61,7 @@ void load_adapter_folder(const api_call& call) {
   json arguments{{"name", name}};
   if (path) arguments["path"] = *path;
   const bool is_folder_at_fault = path && may_name_adapter(*call.context, name);
+  const bool wants_path = !path && is_adapter_name(name);
   run_command(call.context->store, {"adapters.load", dump(arguments)}, call.exchange,
               {.done =
                    [exchange = call.exchange, name](const std::string& result) {
@@ -67,7 +69,8 @@ void load_adapter_folder(const api_call& call) {
                      const std::string version = loaded.is_object() ? loaded.value("adapter", name) : name;
                      reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
                    },
-               .field = is_folder_at_fault ? "lora_path" : "lora_name"});
+               .field = is_folder_at_fault ? "lora_path" : "lora_name",
+               .unknown = wants_path ? "adapter " + name + ": there is none: name its folder in lora_path" : ""});
 }
 
 /// `field`: where the request has the name.

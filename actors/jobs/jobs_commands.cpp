@@ -76,7 +76,8 @@ std::string jobs_state::create(const command_fields& from) {
                       .kind = "batch",
                       .tenant = from.text("tenant").value_or(""),
                       .options = options ? options->dump() : "{}",
-                      .lines = count_of(from, "lines")};
+                      .lines = count_of(from, "lines"),
+                      .name = from.text("name").value_or("")};
   (void)read_batch_terms(spec.options);
   return dump(job_json(value_of(parts_.book->create_job(spec))));
 }

@@ -121,7 +121,8 @@ void training_desk_state::make_job(const std::string& job, const std::string& te
                                    const training_intake::summary& found) {
   spec.reading = found.reading;
   ask_journal(
-      [wanted = job_spec{.id = job, .kind = "fine-tune", .tenant = tenant, .options = to_json(spec)},
+      [wanted =
+           job_spec{.id = job, .kind = "fine-tune", .tenant = tenant, .options = to_json(spec), .name = spec.adapter},
        message = message_text("info", accepted_text(found))](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();

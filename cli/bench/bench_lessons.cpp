@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/mapped_file.hpp"
+#include "base/number_in.hpp"
 #include "base/whole_file.hpp"
 #include "bench/lessons/lesson.hpp"
 #include "bench/random_model.hpp"
@@ -58,9 +59,11 @@ void write_result(const fs::path& folder, const bench::lesson& which, const benc
 }
 
 nlohmann::ordered_json to_json(const bench::lesson& which, const bench::lesson_result& result) {
-  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  using json = nlohmann::ordered_json;
+  json rows = json::array();
   for (const bench::lesson_row& row : result.rows) {
-    nlohmann::ordered_json line{{result.columns.front(), row.name}};
+    const auto number = number_in<std::int64_t>(row.name);  // of tokens, or of sequences
+    json line{{result.columns.front(), number ? json(*number) : json(row.name)}};
     for (std::size_t i = 0; i < row.figures.size(); ++i) line[result.columns[i + 1]] = row.figures[i];
     rows.push_back(std::move(line));
   }

@@ -159,10 +159,9 @@ bench::serve_figures measure(const bench_serve_options& options, const std::vect
 
 /// Before the load, not after it.
 void check_folder_of(const char* option, const std::string& file) {
-  std::error_code ignored;
-  const auto folder = std::filesystem::absolute(file, ignored).parent_path();
-  if (!file.empty() && !is_folder(folder))
-    refuse("{}: {}: there is no such folder: make it first", option, folder.string());
+  if (file.empty()) return;
+  const auto folder = std::filesystem::absolute(file).parent_path();
+  if (!is_folder(folder)) refuse("{}: {}: there is no such folder: make it first", option, folder.string());
 }
 
 int bench_serve(const bench_serve_options& options) {

@@ -49,6 +49,8 @@ int list(const adapters_options& options) {
 }
 
 int load(const adapters_options& options) {
+  if (options.path.empty() && options.name.find('/') != std::string::npos)
+    refuse("{0} is a path: write troupe adapters load NAME --path {0}", options.name);
   json arguments{{"name", options.name}};
   if (!options.path.empty()) arguments["path"] = std::filesystem::absolute(options.path).string();
   const auto done = read_answer(cluster_client(options.cluster).command("adapters.load", arguments.dump()));

@@ -8,6 +8,7 @@
 #include "base/whole_file.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/status_view.hpp"
+#include "cli/cluster/submit_file.hpp"
 #include "cli/commands.hpp"
 #include "cli/output.hpp"
 #include "cli/train/loss_curve.hpp"
@@ -62,6 +63,13 @@ int cancel_job(const jobs_options& options) {
 int forget_job(const jobs_options& options) {
   (void)cluster_client(options.cluster).command("job.forget", json{{"id", options.id}}.dump());
   print(fmt::format("{}: forgotten\n", options.id));
+  return 0;
+}
+
+int collect_answers(const jobs_options& options) {
+  cluster_client cluster(options.cluster);
+  const std::string out = options.out.empty() ? "-" : options.out;
+  check_answered(collect_job(cluster, options.id, out), out);
   return 0;
 }
 
@@ -136,6 +144,9 @@ void add_jobs(CLI::App& program, command& chosen) {
       [](const jobs_options& job) { return change_job(job, "job.pause"); });
   add("resume", "Let it go on", [](const jobs_options& job) { return change_job(job, "job.resume"); });
   add("forget", "Delete a job that is over, with its outputs", forget_job);
+  add("collect", "Write the answers of a batch, in order, until it is over", collect_answers)
+      .add_option("--out", options->out, "goes on where the file ends [standard output]")
+      ->type_name("OUT.jsonl");
   add("follow", "Show how a fine-tune goes until it is over", follow_job)
       .add_flag("--json", options->json, "print the job at the end as JSON");
   add("events", "Print what happened to a job: a line of JSON each", show_events);

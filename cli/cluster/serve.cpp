@@ -29,7 +29,7 @@ struct serve_options {
   std::vector<std::string> adapter;  ///< NAME=DIR
   std::vector<std::string> http_origins;
   std::string name, adapters, http, listen;  ///< empty: as a cluster's file without them
-  bool insecure = false, detach = false;
+  bool insecure = false, need_keys = false, detach = false;
 };
 
 std::filesystem::path whole_path(const std::string& path) {
@@ -79,7 +79,7 @@ std::string cluster_text(const serve_options& options, const std::string& name, 
   std::string text = "# Written by `troupe serve`, each time anew. A copy is a file for `troupe up` like any other.\n";
   text += "[cluster]\n" + setting("name", name) + setting("state_dir", state_dir) + setting("listen", options.listen);
   text += setting("http", options.http) + setting("http_origins", options.http_origins);
-  text += setting("insecure", options.insecure);
+  text += setting("insecure", options.insecure) + setting("need_keys", options.need_keys);
   text += "\n[model]\n" + path_setting(options) + setting("name", options.name) + setting("quant", model.quant) +
           setting("keep", model.keep);
   text += setting("kv", model.kv) + setting("context", model.context);
@@ -185,6 +185,8 @@ void add_serve(CLI::App& program, command& chosen) {
   own.add_option("--http-origins", options.http_origins,
                  "the origin of a web page from elsewhere that may use the API (CORS); may be repeated")
       ->type_name("ORIGIN");
+  own.add_flag("--need-keys", options.need_keys,
+               "answer HTTP to holders of keys alone, even while there are none (troupe keys add)");
   own.add_option("--listen", options.listen, "where other commands reach it [tcp://127.0.0.1:7700]")
       ->type_name("ENDPOINT");
   own.add_flag("--insecure", options.insecure, "allow addresses that other machines reach, not encrypted");

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <vector>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/display_pace.hpp"
 #include "cli/output.hpp"
 #include "cli/table.hpp"
 #include "cluster/journal/job.hpp"
@@ -41,10 +43,10 @@ const json& list_of(const json& object, const char* key) {
   return part.is_array() ? part : none;
 }
 
-std::string texts_of(const json& object, const char* key) {
+std::string texts_of(const json& object, const char* key, const char* nobody = "") {
   std::string all;
   for (const auto& each : list_of(object, key))
-    if (each.is_string()) all += (all.empty() ? "" : ", ") + each.get<std::string>();
+    if (each.is_string()) all += (all.empty() ? "" : ", ") + (each == "" ? nobody : each.get<std::string>());
   return all.empty() ? "-" : all;
 }
 
@@ -58,12 +60,11 @@ std::string share(double part, double whole) {
   return whole > 0 ? fmt::format("{:.0f}%", 100 * part / whole) : "-";
 }
 
-std::string workers_of(const json& replica) {
+/// "0-5 w0 | 6-11 vacant": the place of a lost worker has no name.
+std::string stages_of(const json& replica) {
   std::string all;
-  for (const auto& stage : list_of(replica, "stages")) {
-    const std::string workers = texts_of(stage, "workers");
-    all += (all.empty() ? "" : " | ") + text_of(stage, "layers") + " " + workers;
-  }
+  for (const auto& stage : list_of(replica, "stages"))
+    all += (all.empty() ? "" : " | ") + text_of(stage, "layers") + " " + texts_of(stage, "workers", "vacant");
   return all.empty() ? "-" : all;
 }
 
@@ -77,17 +78,31 @@ int order_of(const json& job) {
   return state == "running" ? 0 : is_finished(state) ? 2 : 1;
 }
 
-// DONE to RESULT of a job.
-std::array<std::string, 5> batch_cells(const json& job) {
-  return {share(number_of(job, "ok") + number_of(job, "failed"), number_of(job, "lines")), text_of(job, "lines"),
-          text_of(job, "failed"), "-", "-"};
+/// How long ago it was made. The head's clock may be ahead of ours.
+std::string age_of(const json& job) {
+  using namespace std::chrono;
+  const double created = number_of(job, "created");
+  const auto now = duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
+  return created > 0 ? time_text(std::max(static_cast<double>(now) - created, 0.0)) : "-";
 }
-std::array<std::string, 5> tune_cells(const json& job) {
+
+// DONE to LOSS of a job.
+std::array<std::string, 4> batch_cells(const json& job) {
+  return {share(number_of(job, "ok") + number_of(job, "failed"), number_of(job, "lines")), text_of(job, "lines"),
+          text_of(job, "failed"), "-"};
+}
+std::array<std::string, 4> tune_cells(const json& job) {
   const double loss = number_of(job, "loss");
-  const std::string state = text_of(job, "state");
-  const bool is_done = state == "succeeded", is_void = state == "failed" || state == "cancelled";
+  const bool is_done = text_of(job, "state") == "succeeded";
   return {is_done ? "100%" : share(number_of(job, "step"), number_of(job, "steps")), "-", "-",
-          loss > 0 ? fmt::format("{:.4f}", loss) : "-", is_void ? "-" : text_of(job, is_done ? "result" : "adapter")};
+          loss > 0 ? fmt::format("{:.4f}", loss) : "-"};
+}
+
+/// What a person knows it by: the file of a batch, the adapter of a fine-tune, and which version that became.
+std::string called(const json& job) {
+  for (const char* key : {"result", "name", "adapter"})
+    if (const std::string name = text_of(job, key); name != "-" && !name.empty()) return name;
+  return "-";
 }
 
 /// The first `most` jobs; those of one kind keep their order.
@@ -115,24 +130,29 @@ std::string problems_of(const json& status) {
   return text;
 }
 
+/// Those that are not alive come first.
 std::string nodes_table(const json& status) {
   table_rows all{{"NODE", "STATE", "ROLES", "LAYERS", "REPLICA", "HOST", "PID", "ROWS/S"}};
-  for (const auto& node : list_of(status, "nodes"))
+  const json& listed = list_of(status, "nodes");
+  std::vector<json> nodes(listed.begin(), listed.end());
+  std::ranges::stable_partition(nodes, [](const json& node) { return text_of(node, "state") != "alive"; });
+  for (const auto& node : nodes)
     all.push_back({text_of(node, "name"), text_of(node, "state"), texts_of(node, "roles"), layers_of(node),
                    text_of(node, "replica"), text_of(node, "host"), text_of(node, "pid"),
                    fmt::format("{:.0f}", number_of(node, "rows_per_second"))});
   return finished(all);
 }
 
+/// The stages come last, as they are what a narrow terminal has no room for.
 std::string replicas_table(const json& status) {
-  table_rows all{{"REPLICA", "STATE", "STAGES", "RUNNING", "WAITING", "FILL", "KV USE", "TOKENS/S", "ADAPTERS"}};
+  table_rows all{{"REPLICA", "STATE", "RUNNING", "WAITING", "FILL", "KV USE", "TOKENS/S", "ADAPTERS", "STAGES"}};
   for (const auto& replica : list_of(status, "replicas")) {
     const double blocks = number_of(replica, "blocks"), running = number_of(replica, "running");
-    all.push_back(
-        {text_of(replica, "replica"), text_of(replica, "state"), workers_of(replica), text_of(replica, "running"),
-         text_of(replica, "waiting"), share(running, number_of(replica, "max_sequences")),
-         share(blocks - number_of(replica, "free_blocks"), blocks),
-         fmt::format("{:.0f}", number_of(replica, "tokens_per_second")), text_of(replica, "resident_adapters")});
+    all.push_back({text_of(replica, "replica"), text_of(replica, "state"), text_of(replica, "running"),
+                   text_of(replica, "waiting"), share(running, number_of(replica, "max_sequences")),
+                   share(blocks - number_of(replica, "free_blocks"), blocks),
+                   fmt::format("{:.0f}", number_of(replica, "tokens_per_second")),
+                   text_of(replica, "resident_adapters"), stages_of(replica)});
   }
   return finished(all) + problems_of(status);
 }
@@ -150,11 +170,13 @@ std::string adapters_table(const json& adapters) {
 }
 
 std::string jobs_table(const json& jobs) {
-  table_rows all{{"JOB", "KIND", "STATE", "DONE", "LINES", "FAILED", "LOSS", "RESULT"}};
+  table_rows all{{"JOB", "STATE", "AGE", "DONE", "LINES", "FAILED", "LOSS", "KIND", "NAME"}};
   for (const auto& job : jobs) {
-    auto& row = all.emplace_back(std::vector{text_of(job, "id"), text_of(job, "kind"), text_of(job, "state")});
-    const auto rest = row[1] == "batch" ? batch_cells(job) : tune_cells(job);
-    row.insert(row.end(), rest.begin(), rest.end());
+    const std::string kind = text_of(job, "kind");
+    auto& row = all.emplace_back(std::vector{text_of(job, "id"), text_of(job, "state"), age_of(job)});
+    const auto figures = kind == "batch" ? batch_cells(job) : tune_cells(job);
+    row.insert(row.end(), figures.begin(), figures.end());
+    row.insert(row.end(), {kind, called(job)});
   }
   return finished(all);
 }
@@ -180,12 +202,18 @@ std::string headline(const json& status) {
   return fmt::format("{:.0f} tokens/s, {:.0f} sequences running, {:.0f} waiting\n\n", tokens, running, waiting);
 }
 
-std::string status_text(const json& status, std::size_t most_jobs) {
-  std::string text = journal_problem(status);
-  for (const auto& part : {nodes_table(status), replicas_table(status), shown_adapters(status),
-                           some_jobs(list_of(status, "jobs"), most_jobs)})
-    if (!part.empty()) text += (text.empty() ? "" : "\n") + part;
-  return text.empty() ? "the cluster says nothing of itself yet\n" : text;
+std::vector<std::string> status_parts(const json& status, std::size_t most_jobs) {
+  std::vector<std::string> parts{nodes_table(status), replicas_table(status), shown_adapters(status),
+                                 some_jobs(list_of(status, "jobs"), most_jobs)};
+  parts.insert(parts.begin(), journal_problem(status));
+  std::erase_if(parts, [](const std::string& part) { return part.empty(); });
+  if (parts.empty()) parts.emplace_back("the cluster says nothing of itself yet\n");
+  return parts;
+}
+
+std::string status_text(const json& status) {
+  constexpr std::size_t most_jobs = 20;
+  return fmt::format("{}", fmt::join(status_parts(status, most_jobs), "\n"));
 }
 
 }  // namespace troupe

@@ -1,5 +1,7 @@
 #pragma once
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -16,7 +18,10 @@ std::string standstill_of(const nlohmann::ordered_json& status);
 
 /// Of all replicas together: speed, and how many run and wait.
 std::string headline(const nlohmann::ordered_json& status);
-/// All tables, with an empty line between. Of the jobs so many, those that run first.
-std::string status_text(const nlohmann::ordered_json& status, std::size_t most_jobs = 20);
+/// What stands in the way of jobs, if anything does, and each table that has rows. Of the jobs so many, those that run
+/// first.
+std::vector<std::string> status_parts(const nlohmann::ordered_json& status, std::size_t most_jobs);
+/// All of these, with an empty line between.
+std::string status_text(const nlohmann::ordered_json& status);
 
 }  // namespace troupe

@@ -100,23 +100,13 @@ json job_options(const submit_options& options, const sampling_params& params) {
   return made;
 }
 
-int report(const submit_options& options, const json& job) {
-  if (options.sampling.json) print_json(job);
-  const std::string state = job.value("state", "");
-  const auto failed = job.value("failed", std::int64_t{0});
-  if (state != "succeeded")
-    throw std::runtime_error(fmt::format("{}: {}: {}", job.value("id", ""), state, job.value("error", "ended early")));
-  if (failed == 0) return 0;
-  const std::string first = job.value("first_error", "");
-  throw std::runtime_error(
-      fmt::format("{} of {} lines have no answer: see \"error\" in {}{}{}", failed, job.value("lines", std::int64_t{0}),
-                  options.out == "-" ? "standard output" : options.out, first.empty() ? "" : "; ", first));
-}
-
 int submit_all(const submit_options& options, const sampling_params& params) {
   cluster_client cluster(options.cluster);
-  return report(options,
-                submit_file(cluster, {options.file, options.out, job_options(options, params).dump(), options.is_new}));
+  const json job =
+      submit_file(cluster, {options.file, options.out, job_options(options, params).dump(), options.is_new});
+  if (options.sampling.json) print_json(job);
+  check_answered(job, options.out);
+  return 0;
 }
 
 int submit(const submit_options& options) {

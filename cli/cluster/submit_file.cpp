@@ -172,6 +172,20 @@ json collect(cluster_client& cluster, const input_summary& input, output_file& o
   }
 }
 
+/// The same, and all of it is on the disk. Who interrupts that is told how to go on.
+json collect_whole(cluster_client& cluster, const input_summary& input, output_file& out, std::string_view next_time) {
+  out.cut_torn_line();
+  try {
+    json ended = collect(cluster, input, out);
+    out.sync();
+    return ended;
+  } catch (const interrupted&) {
+    write_error(
+        fmt::format("troupe: {0} goes on: {1} collects the rest, troupe cancel {0} ends it\n", input.id, next_time));
+    throw;
+  }
+}
+
 }  // namespace
 
 json submit_file(cluster_client& cluster, const file_submission& submission) {
@@ -180,23 +194,42 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
   output_file out(submission.out);
   const interrupt_guard guard;
   check_belongs(cluster, submission, input, out);  // before there is a job whose answers would have no place
-  const json spec{{"id", input.id}, {"lines", input.lines}, {"options", json::parse(submission.options)}};
+  const json spec{{"id", input.id},
+                  {"lines", input.lines},
+                  {"name", submission.in.filename().string()},
+                  {"options", json::parse(submission.options)}};
   const json job = read_answer(cluster.command("job.create", json_line(spec)));
   if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", input.id);
   if (job.value("state", "") == "receiving") {
     send_lines(cluster, submission, input, job.value("received", std::uint64_t{0}));
     cluster.command("job.seal", json_line({{"id", input.id}}));
   }
-  out.cut_torn_line();
-  try {
-    json ended = collect(cluster, input, out);
-    out.sync();
-    return ended;
-  } catch (const interrupted&) {
-    const char* rest = submission.is_new_job ? "" : "the same command collects the rest, ";
-    write_error(fmt::format("troupe: {0} goes on: {1}troupe cancel {0} ends it\n", input.id, rest));
-    throw;
-  }
+  const std::string by_id = fmt::format("troupe jobs collect {} --out {}", input.id, submission.out.string());
+  return collect_whole(cluster, input, out, submission.is_new_job ? by_id : "the same command");
+}
+
+json collect_job(cluster_client& cluster, const std::string& id, const fs::path& path) {
+  const json job = read_answer(cluster.command("job.get", json_line({{"id", id}})));
+  if (job.value("kind", "") != "batch") refuse("job {0} is a fine-tune: troupe jobs follow {0} shows it", id);
+  if (job.value("state", "") == "receiving") refuse("job {} has not all its lines yet: see troupe jobs", id);
+  const input_summary input{job.value("lines", std::uint64_t{0}), id};
+  output_file out(path);
+  const interrupt_guard guard;
+  if (!belongs(cluster, input, out))
+    refuse("{}: holds something else than answers of job {}: move it away, or name another file", path.string(), id);
+  return collect_whole(cluster, input, out, "the same command");
+}
+
+void check_answered(const json& job, const fs::path& out) {
+  const std::string state = job.value("state", "");
+  if (state != "succeeded")
+    throw std::runtime_error(fmt::format("{}: {}: {}", job.value("id", ""), state, job.value("error", "ended early")));
+  const auto failed = job.value("failed", std::int64_t{0});
+  if (failed == 0) return;
+  const std::string first = job.value("first_error", "");
+  throw std::runtime_error(
+      fmt::format("{} of {} lines have no answer: see \"error\" in {}{}{}", failed, job.value("lines", std::int64_t{0}),
+                  out == "-" ? "standard output" : out.string(), first.empty() ? "" : "; ", first));
 }
 
 }  // namespace troupe

@@ -5,7 +5,8 @@
 #include <algorithm>
 #include <chrono>
 #include <sstream>
-#include <utility>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -54,41 +55,80 @@ class key_reader {
   bool active_;
 };
 
-/// As much as fits the terminal; otherwise one would only see the end.
-std::string fitted(const nlohmann::ordered_json& status, const terminal_size& size) {
-  constexpr std::string_view end = "\nq ends\n";
-  const std::size_t rows = std::max<std::size_t>(size.rows, 4) - 3;
-  std::string text;
-  for (std::size_t jobs = size.rows; jobs > 0; --jobs) {
-    text = headline(status) + status_text(status, jobs);
-    if (std::cmp_less_equal(std::ranges::count(text, '\n'), rows)) break;
+std::vector<std::string> lines_of(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream from(text);
+  for (std::string line; std::getline(from, line);) lines.push_back(line);
+  return lines;
+}
+
+/// So that all parts together have so many lines, with an empty one between two of them: the longest part loses most.
+void shorten(std::vector<std::vector<std::string>>& parts, std::size_t rows) {
+  std::size_t all = parts.size() - 1;
+  for (const auto& part : parts) all += part.size();
+  std::vector<std::size_t> left_out(parts.size());
+  for (; all > rows; --all) {
+    const auto longest = std::ranges::max_element(parts, {}, [](const auto& part) { return part.size(); });
+    if (longest->size() < 3) return;  // a table's head, and a line
+    auto& lost = left_out[static_cast<std::size_t>(longest - parts.begin())];
+    lost += lost == 0 ? 2 : 1;  // the first also gives its place to the line that says so
+    longest->pop_back();
+    longest->back() = fmt::format("… and {} more lines", lost);
   }
-  std::string shown;
-  std::istringstream lines(text);
-  std::string line;
-  for (std::size_t row = 0; row < rows && std::getline(lines, line); ++row)
-    shown.append(cut_to_width(line, size.columns)).append("\n");
-  return shown.append(end);
+}
+
+/// As much as fits the terminal, of each table something; otherwise one would only see the end.
+std::string fitted(const nlohmann::ordered_json& status, const terminal_size& size) {
+  constexpr std::size_t around = 5;  // the headline, "q ends", an empty line each, and the row that the cursor is in
+  const std::size_t rows = std::max(size.rows, around) - around;
+  std::vector<std::vector<std::string>> parts;
+  for (const std::string& part : status_parts(status, size.rows)) parts.push_back(lines_of(part));
+  shorten(parts, rows);
+  std::vector<std::string> lines;
+  for (const auto& part : parts) {
+    if (!lines.empty()) lines.emplace_back();
+    lines.insert(lines.end(), part.begin(), part.end());
+  }
+  lines.resize(std::min(lines.size(), rows));
+  std::string shown = headline(status);
+  for (const std::string& line : lines) shown.append(cut_to_width(line, size.columns)).append("\n");
+  return shown.append("\nq ends\n");
+}
+
+void show_block(const nlohmann::ordered_json& status, bool is_first) {
+  if (const auto terminal = terminal_of(STDOUT_FILENO))
+    print("\x1b[H\x1b[J" + fitted(status, *terminal));
+  else
+    print((is_first ? "" : "\n") + headline(status) + status_text(status));
+}
+
+/// Thrown once q was typed, also where a head is waited for that does not answer.
+struct told_to_end {};
+
+void watch_status(const connect_options& head, int blocks) {
+  using namespace std::chrono_literals;
+  constexpr auto interval = 1000ms, look = 100ms;
+  const key_reader keys;
+  const auto check = [&](std::chrono::milliseconds longest) {
+    if (keys.quits_within(longest)) throw told_to_end();
+    check_interrupt();
+  };
+  cluster_client cluster(head, [&] { check(0ms); });
+  for (int block = 1;; ++block) {
+    const auto next = std::chrono::steady_clock::now() + interval;
+    show_block(read_answer(cluster.command("status", "{}")), block == 1);
+    if (block == blocks) return;
+    while (std::chrono::steady_clock::now() < next) check(look);
+  }
 }
 
 int show_top(const top_options& options) {
-  using namespace std::chrono_literals;
-  constexpr auto interval = 1000ms, look = 100ms;
   const interrupt_guard guard;
-  cluster_client cluster(options.cluster);
-  const key_reader keys;
-  for (int block = 1;; ++block) {
-    const auto next = std::chrono::steady_clock::now() + interval;
-    const auto status = read_answer(cluster.command("status", "{}"));
-    if (const auto terminal = terminal_of(STDOUT_FILENO))
-      print("\x1b[H\x1b[J" + fitted(status, *terminal));
-    else
-      print((block > 1 ? "\n" : "") + headline(status) + status_text(status));
-    if (block == options.blocks) return 0;
-    while (std::chrono::steady_clock::now() < next) {
-      if (keys.quits_within(look)) return 0;
-      check_interrupt();
-    }
+  try {
+    watch_status(options.cluster, options.blocks);
+    return 0;
+  } catch (const told_to_end&) {
+    return 0;
   }
 }
 

@@ -19,7 +19,7 @@ struct eval_options {
 };
 
 int eval(const eval_options& options) {
-  const mapped_file text(options.text);
+  const mapped_file text = text_in(options.text);
   runtime run(options.model);
   const evaluation result = evaluate_text(run, *load_tokenizer(options.model.model), text, "evaluating");
   if (!std::isfinite(result.nll))
@@ -39,7 +39,9 @@ void add_eval(CLI::App& program, command& chosen) {
   const auto [own, options] = add_command(
       program, chosen, "eval", "Measure how well a model predicts a text: mean nll per token, perplexity", eval);
   add_model_options(own, options.model);
-  own.add_option("--text", options.text, "the text; <|endoftext|> separates documents")->type_name("FILE")->required();
+  own.add_option("--text", options.text, "the text, - is standard input; <|endoftext|> separates documents")
+      ->type_name("FILE")
+      ->required();
   own.add_flag("--json", options.json, R"(print {"tokens","nll","perplexity"})");
 }
 

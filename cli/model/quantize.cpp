@@ -79,7 +79,7 @@ std::string to_text(const quantize_options& options, const outcome& result) {
 int quantize(const quantize_options& options) {
   outcome result;
   std::optional<mapped_file> text;
-  if (!options.text.empty()) text.emplace(options.text);
+  if (!options.text.empty()) text = text_in(options.text);
   write_folder(options, result);
   if (text) {
     result.perplexity_before = perplexity_of(options, options.model.model, *text);
@@ -101,7 +101,8 @@ void add_quantize(CLI::App& program, command& chosen) {
   own.add_option("--scheme", options.scheme, std::string(scheme_names()))->type_name("SCHEME")->required();
   own.add_option("--out", options.out, "the folder to write")->type_name("DIR")->required();
   add_keep(own, options.model);
-  own.add_option("--text", options.text, "compare the perplexity on this text before and after")->type_name("FILE");
+  own.add_option("--text", options.text, "compare the perplexity on this text before and after; - is standard input")
+      ->type_name("FILE");
   add_threads(own, options.model);
   own.add_flag("--force", options.force, "replace the model that is in DIR");
   own.add_flag("--json", options.json, "print sizes, time and perplexity as JSON");

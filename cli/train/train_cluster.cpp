@@ -165,7 +165,7 @@ void check_spec(const std::string& spec) try {
 
 void check_is_training(const json& job) {
   if (job.value("kind", "") == "batch")
-    refuse("job {} is a batch: troupe submit with the same file collects its answers", job.value("id", ""));
+    refuse("job {0} is a batch: troupe jobs collect {0} writes its answers", job.value("id", ""));
 }
 
 int follow_training(cluster_client& cluster, const std::string& id, bool as_json) {

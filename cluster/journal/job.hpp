@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
 
 namespace troupe {
 
@@ -13,8 +14,12 @@ struct job_spec {
   std::string tenant;
   std::string options;  ///< JSON; not looked into
   std::uint64_t lines = 0;
+  std::string name = {};  ///< for people: a batch's file, a fine-tune's adapter; at most 4096 bytes
 
-  friend bool operator==(const job_spec&, const job_spec&) = default;
+  /// By another name it is the same job.
+  friend bool operator==(const job_spec& a, const job_spec& b) {
+    return std::tie(a.id, a.kind, a.tenant, a.options, a.lines) == std::tie(b.id, b.kind, b.tenant, b.options, b.lines);
+  }
 };
 
 /// `receiving`: not sealed, so not accepted yet. `paused`: until somebody resumes it. The file has the numbers of these

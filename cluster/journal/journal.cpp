@@ -67,6 +67,7 @@ std::optional<journal_error> check(const job_spec& spec, const journal::options&
   }
   if (!is_short_word(spec.kind, 32)) return error(reason::invalid, "job {}: its kind is no word", spec.id);
   if (spec.tenant.size() > 256) return error(reason::invalid, "job {}: its tenant's name is too long", spec.id);
+  if (spec.name.size() > 4096) return error(reason::too_large, "job {}: its name has more than 4096 bytes", spec.id);
   if (spec.options.size() > options.max_options_bytes) {
     return error(reason::too_large, "job {}: options of {} bytes: at most {}", spec.id, spec.options.size(),
                  options.max_options_bytes);
@@ -80,12 +81,16 @@ std::optional<journal_error> check(const job_spec& spec, const journal::options&
 // Lists leave the options out: they may be long.
 #define TROUPE_JOB_COLUMNS(options)   \
   "SELECT id, kind, tenant, " options \
-  ", lines, state, received, line_ok, line_failed, created, finished, error, result FROM jobs "
+  ", lines, state, received, line_ok, line_failed, created, finished, error, result, name FROM jobs "
 
 job_info job_of(const statement& row) {
   job_info job;
-  job.spec = {
-      .id = row.text(0), .kind = row.text(1), .tenant = row.text(2), .options = row.text(3), .lines = row.count(4)};
+  job.spec = {.id = row.text(0),
+              .kind = row.text(1),
+              .tenant = row.text(2),
+              .options = row.text(3),
+              .lines = row.count(4),
+              .name = row.text(13)};
   job.state = static_cast<job_state>(std::clamp<std::int64_t>(row.number(5), 0, code_of(job_state::paused)));
   job.received = row.count(6);
   job.line_ok = row.count(7);
@@ -162,8 +167,10 @@ result<job_info, journal_error> journal::create_job(const job_spec& spec) {
                  options_.max_jobs);
   }
   transaction change(*db_, transaction::kind::quick);
-  (db_->prepare("INSERT INTO jobs (id, kind, tenant, options, lines, state, created) VALUES (?, ?, ?, ?, ?, ?, ?)")
-   << spec.id << spec.kind << spec.tenant << spec.options << spec.lines << code_of(job_state::receiving) << now())
+  (db_->prepare(
+       "INSERT INTO jobs (id, kind, tenant, options, lines, name, state, created) VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+   << spec.id << spec.kind << spec.tenant << spec.options << spec.lines << spec.name << code_of(job_state::receiving)
+   << now())
       .run();
   change.commit();
   return *find(spec.id);

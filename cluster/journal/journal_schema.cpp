@@ -80,7 +80,7 @@ CREATE TABLE adapter_names (
 )",
     R"(ALTER TABLE jobs ADD COLUMN result TEXT NOT NULL DEFAULT '')",
     R"(ALTER TABLE heads ADD COLUMN expired_to INTEGER NOT NULL DEFAULT 0)",
-    R"(ALTER TABLE adapters DROP COLUMN folder)"};
+    R"(ALTER TABLE adapters DROP COLUMN folder)", R"(ALTER TABLE jobs ADD COLUMN name TEXT NOT NULL DEFAULT '')"};
 
 void check_is_ours(database& db, const std::vector<std::filesystem::path>& beside) {
   const bool is_new = db.number_of("SELECT count(*) FROM sqlite_schema") == 0;

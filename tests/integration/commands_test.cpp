@@ -1,4 +1,5 @@
 // What commands say of a running cluster, and what they change in it.
+#include <ctime>
 #include <fstream>
 #include <sstream>
 
@@ -32,10 +33,11 @@ TEST_F(commands, show_nodes_replicas_adapters_and_jobs) {
   ASSERT_TRUE(wait_until([&] { return cluster_.node("coach").value("state", "") == "alive"; }));
   ASSERT_TRUE(wait_until([&] { return cluster_.is_at_rest(); }));
   const std::string shown = cluster_.run({"status"});
-  for (const char* row : {"(^|\n)NODE +STATE +ROLES +LAYERS +REPLICA +HOST +PID +ROWS/S *\n", "\nw0 +alive +worker +0-",
-                          "\nhead +alive +router, scheduler +- ", "\ncoach +alive +trainer +- ",
-                          "\n +0 +running +0-[0-9]+ w0 +0 +0 +0% ", "\nblue@1 +ready +blue +4 ",
-                          "\nred@1 +ready +red +4 ", "\nbatch-[0-9a-f]+ +batch +succeeded +100% +2 +0 +- +- *\n"})
+  for (const char* row :
+       {"(^|\n)NODE +STATE +ROLES +LAYERS +REPLICA +HOST +PID +ROWS/S *\n", "\nw0 +alive +worker +0-",
+        "\nhead +alive +router, scheduler +- ", "\ncoach +alive +trainer +- ",
+        "\n +0 +running +0 +0 +0% .* 0-[0-9]+ w0\n", "\nblue@1 +ready +blue +4 ", "\nred@1 +ready +red +4 ",
+        "\nbatch-[0-9a-f]+ +succeeded +[0-9]+ s +100% +2 +0 +- +batch +in.jsonl\n"})
     EXPECT_THAT(shown, ContainsRegex(row));
 }
 
@@ -102,6 +104,27 @@ TEST_F(shown_status, has_jobs_that_run_then_those_that_wait_and_of_many_the_firs
     shown += line.substr(0, line.find(' ') + 1);
   EXPECT_EQ(shown, expected + "succeeded0 succeeded1 ");
   EXPECT_THAT(status, HasSubstr("… and 18 more: troupe jobs\n"));
+}
+
+TEST_F(shown_status, tells_jobs_apart_by_what_they_are_about_and_how_long_ago_they_were_made) {
+  auto jobs = json::parse(R"([
+      {"id":"b","kind":"batch","state":"running","name":"questions.jsonl"},
+      {"id":"f","kind":"fine-tune","state":"running","name":"law"},
+      {"id":"g","kind":"fine-tune","state":"succeeded","name":"law","result":"law@2"}])");
+  jobs[0]["created"] = std::time(nullptr) - (3 * 60 + 2) * 60;
+  const std::string status = said({{"jobs", jobs}}, {"status"});
+  for (const char* row : {"\nb +running +3 h 2 min .* batch +questions.jsonl\n", "\nf +running +- .* fine-tune +law\n",
+                          "\ng +succeeded +- .* fine-tune +law@2\n"})
+    EXPECT_THAT(status, ContainsRegex(row));
+}
+
+TEST_F(shown_status, says_which_places_of_a_stage_are_vacant_and_which_nodes_are_gone_first) {
+  const std::string status = said(json::parse(R"({
+      "nodes":[{"name":"head","state":"alive"},{"name":"w0","state":"lost"}],
+      "replicas":[{"replica":0,"stages":[{"layers":"0-3","workers":["w2",""]},{"layers":"4-5","workers":[""]}]}]})"),
+                                  {"status"});
+  EXPECT_THAT(status, HasSubstr(" 0-3 w2, vacant | 4-5 vacant\n"));
+  EXPECT_LT(status.find("\nw0 "), status.find("\nhead ")) << status;
 }
 
 TEST_F(shown_status, comes_again_with_the_speed_of_all_replicas_above_it) {

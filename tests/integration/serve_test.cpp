@@ -34,7 +34,7 @@ TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   site_.give_chat_template();
   words named = serving_;
   named.insert(named.end(), {"--name", "storyteller", "--adapter", "crimson=" + site_.adapter("red").string(),
-                             "--http-origins", "http://a", "--http-origins", "http://b:81"});
+                             "--http-origins", "http://a", "--http-origins", "http://b:81", "--need-keys"});
   process serving = start(named);
   ASSERT_TRUE(wait_until([&] { return serving.poll() || cluster_.running_replicas() > 0; })) << serving.error();
   EXPECT_NE(cluster_.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--ignore-eos", "--json"}), "");
@@ -42,6 +42,7 @@ TEST_F(serve, answers_until_it_is_ended_by_the_file_that_it_wrote) {
   const std::string file = (site_.path("state") / "troupe/storyteller/cluster.toml").string();
   ASSERT_TRUE(wait_until([&] { return serving.out().find(file) != std::string::npos; })) << serving.out();
   EXPECT_THAT(read_file(file), HasSubstr(R"(http_origins = ["http://a","http://b:81"])"));
+  EXPECT_THAT(read_file(file), HasSubstr("need_keys = true\n"));
   EXPECT_THAT(serving.out(), HasSubstr("try:  troupe chat --connect " + cluster_.endpoint()));
   process down({TROUPE_BINARY, "down", file}, site_.path("down"), {"HOME=/nowhere", "XDG_STATE_HOME="});
   EXPECT_EQ(down.wait(), 0) << "by the file alone: " << down.error();

@@ -107,8 +107,43 @@ TEST_F(submit_file, makes_a_job_that_is_not_shown_as_a_fine_tune) {
   for (const char* how : {"follow", "events", "curve"}) {
     process shown = cluster_.start({"jobs", how, id});
     EXPECT_EQ(shown.wait(), 2) << how;
-    EXPECT_NE(shown.error().find("is a batch: troupe submit"), std::string::npos) << shown.error();
+    EXPECT_NE(shown.error().find("is a batch: troupe jobs collect " + id), std::string::npos) << shown.error();
   }
+}
+
+TEST_F(submit_file, makes_a_job_whose_answers_can_be_collected_by_its_id) {
+  const std::string out = site_.path("out").string(), other = site_.path("other").string();
+  words is_new = command(in_, out);
+  is_new.emplace_back("--new");
+  cluster_.run(is_new);
+  const std::string whole = read_file(out);
+  const json job = json::parse(cluster_.run({"jobs", "--json"})).at(0);
+  EXPECT_EQ(job.at("name"), "in.jsonl");
+  const std::string id = job.at("id");
+  EXPECT_EQ(cluster_.run({"jobs", "collect", id}), whole);
+  cluster_.run({"jobs", "collect", id, "--out", other});
+  EXPECT_EQ(read_file(other), whole);
+  std::filesystem::resize_file(other, whole.size() / 2);
+  cluster_.run({"jobs", "collect", id, "--out", other});
+  EXPECT_EQ(read_file(other), whole);
+  const std::string mine = site_.write("mine", "{\"index\":0,\"x\":1}\n").string();
+  process refused = cluster_.start({"jobs", "collect", id, "--out", mine});
+  EXPECT_EQ(refused.wait(), 2);
+  EXPECT_NE(refused.error().find("mine: holds something else than answers of job " + id), std::string::npos)
+      << refused.error();
+}
+
+TEST_F(submit_file, is_collected_with_an_error_where_lines_have_no_answer) {
+  const std::string in = site_.write("bad.jsonl", "{\"tokens\":[1]}\n{\"promt\":\"x\"}\n").string();
+  process submitted = cluster_.start(command(in, site_.path("out").string()));
+  EXPECT_EQ(submitted.wait(), 1);
+  const std::string id = json::parse(cluster_.run({"jobs", "--json"})).at(0).at("id");
+  process collected = cluster_.start({"jobs", "collect", id});
+  EXPECT_EQ(collected.wait(), 1);
+  EXPECT_EQ(collected.out(), read_file(site_.path("out")));
+  EXPECT_NE(collected.error().find("1 of 2 lines have no answer: see \"error\" in standard output; index 1: "),
+            std::string::npos)
+      << collected.error();
 }
 
 TEST_F(submit_file, leaves_nothing_of_a_job_that_is_forgotten) {
@@ -192,7 +227,8 @@ TEST(submit_file_without_a_replica, says_why_no_answers_come_and_how_to_end_it) 
   for (const json& job : json::parse(cluster.run({"jobs", "--json"}))) {
     const std::string id = job.at("id"), end = "troupe cancel " + id + " ends it";
     told += waits.error().find(id + " goes on: the same command collects the rest, " + end) != std::string::npos;
-    told += is_new.error().find(id + " goes on: " + end) != std::string::npos;
+    const std::string by_id = "troupe jobs collect " + id + " --out " + site.path("other").string();
+    told += is_new.error().find(id + " goes on: " + by_id + " collects the rest, " + end) != std::string::npos;
   }
   EXPECT_EQ(told, 2) << waits.error() << is_new.error();
 }

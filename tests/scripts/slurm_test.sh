@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# scripts/troupe.slurm, with stand-ins for Slurm and the program: a job that was put back into the queue runs again, and
-# one that is told to end waits until its head has ended.
+# scripts/troupe.slurm, with stand-ins for Slurm and the program: a job that was put back into the queue runs again, one
+# that is told to end waits until its head has ended, and weights are quantized as the user says, or not at all.
 set -euo pipefail
 script=$1
 folder=$(mktemp -d)
@@ -39,13 +39,15 @@ for run in first second; do
   grep -q "node $folder/troupe-7/cluster.toml --name head" "$folder/$run" || fail "the $run run started no head"
   cp "$folder/troupe-7/keys/cluster.key" "$folder/key-$run"
 done
+! grep -q quant "$folder/troupe-7/cluster.toml" || fail "weights are quantized though nobody said so"
 cmp "$folder/key-first" "$folder/key-second" || fail "clients would need another key"
 
 PATH=$folder/bin:$PATH CALLS=$folder/third STAYS=$folder SLURM_JOB_ID=7 SLURM_JOB_NODELIST='one,two' \
-  SLURM_SUBMIT_DIR=$folder bash "$script" "$folder" > "$folder/output" 2>&1 &
+  SLURM_SUBMIT_DIR=$folder bash "$script" "$folder" q4 > "$folder/output" 2>&1 &
 job=$!
 until [[ -e $folder/up ]]; do sleep 0.05; done
 kill -TERM "$job"
 (sleep 0.3 && touch "$folder/may-end") &
 wait "$job" || fail "a job that was told to end failed"
 grep -q "head ended" "$folder/third" || fail "the job did not wait for its head"
+grep -q '^quant = "q4"$' "$folder/troupe-7/cluster.toml" || fail "the user's scheme is not in the cluster's file"

@@ -74,13 +74,14 @@ json read_record(std::string_view body) {
 void create_batch(const api_call& call) {
   const auto& context = call.context;
   const json record = read_record(call.request->body);
-  const auto lines =
-      job_lines_of(owned_content(call, record["input_file_id"], "input_file_id"), record["endpoint"], context->served);
+  const stored_file file = owned_file(call, record["input_file_id"], "input_file_id");
+  const auto lines = job_lines_of(owned_content(call, file.id, "input_file_id"), record["endpoint"], context->served);
   const std::string id = std::string(batch_prefix) + random_hex(24);
   context->records->keep(id, dump(record));
   const auto forget = [context, id] { context->records->forget(id); };
   const json options{{"endpoint", record["endpoint"]}, {"weight", call.key.weight}};
-  const json spec{{"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"options", options}};
+  const json spec{
+      {"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"name", file.filename}, {"options", options}};
   run_command(context->jobs, {"job.create", dump(spec)}, call.exchange, {.refused = forget});
   send_lines(call, id, lines, forget);
   run_command(

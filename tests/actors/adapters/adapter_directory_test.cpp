@@ -26,9 +26,9 @@ TEST(adapter_directory, has_the_list_of_names_ready) {
                {"pricing", adapter_version(3)},
                {"base:pricing", adapter_version(3)},
                {"base", no_adapter}};
-  now.versions[adapter_version(3)].full_name = "pricing@1";
+  now.versions[adapter_version(3)] = {.full_name = "pricing@1", .sha256 = {}, .files = {}, .created = 5};
   directory.publish(std::move(now));
-  const std::vector<std::pair<std::string, std::string>> wanted{{"pricing", "pricing@1"}, {"pricing@1", "pricing@1"}};
+  const std::vector<listed_adapter> wanted{{"pricing", "pricing@1", 5}, {"pricing@1", "pricing@1", 5}};
   EXPECT_EQ(directory.read()->listed, wanted);
 }
 

@@ -91,6 +91,25 @@ TEST_F(shelf, takes_the_same_contents_for_the_same_version) {
   EXPECT_EQ(shelf.snapshot().names.at("pricing"), second.version);
 }
 
+TEST_F(shelf, knows_when_contents_were_published_first) {
+  adapter_shelf shelf(options(), {});
+  const auto first = shelf.publish("pricing", source("pricing"));
+  const auto twin = shelf.publish("twin", source("twin"));
+  const auto kept = folder_.path() / "store" / first.spec.sha256 / "adapter_config.json";
+  fs::last_write_time(kept,
+                      std::chrono::file_clock::from_sys(std::chrono::sys_seconds{std::chrono::seconds(1234567890)}));
+  const adapter_shelf later(options(), shelf.take_changes());
+  for (const auto& version : {first.version, twin.version})
+    EXPECT_EQ(later.snapshot().versions.at(version).created, 1234567890);
+}
+
+TEST_F(shelf, tells_whoever_asks_for_a_broken_adapter_nothing_of_its_place) {
+  adapter_shelf shelf(options(), {});
+  fs::remove(source("pricing") / "adapter_model.safetensors");
+  EXPECT_THAT(refusal([&] { shelf.find_or_publish("pricing"); }),
+              testing::StartsWith("adapter pricing: has no adapter_model.safetensors: "));
+}
+
 TEST_F(shelf, rolls_back_unloads_and_loads_again) {
   adapter_shelf shelf(options(), {});
   const auto first = shelf.publish("pricing", source("pricing"));

@@ -119,7 +119,7 @@ class api_test : public testing::Test {
   void publish_adapter(const std::string& name = "pricing") {
     adapter_directory::snapshot now;
     now.names[name] = now.names[name + "@2"] = now.names["letters:" + name] = adapter_version(4);
-    now.versions[adapter_version(4)].full_name = name + "@2";
+    now.versions[adapter_version(4)] = {.full_name = name + "@2", .sha256 = {}, .files = {}, .created = 1234567890};
     adapters_->publish(std::move(now));
   }
   /// How many jobs have a record in the files' folder.

@@ -19,7 +19,9 @@ TEST_F(api_models, lists_the_base_and_its_adapters) {
   EXPECT_EQ(list["data"][1]["id"], "pricing");
   EXPECT_EQ(list["data"][1]["root"], "pricing@2");
   EXPECT_EQ(list["data"][1]["parent"], "letters");
-  EXPECT_EQ(ask("GET", "/v1/models/pricing%402").get().parsed()["id"], "pricing@2");
+  EXPECT_EQ(list["data"][1]["created"], 1234567890) << "when it was published";
+  EXPECT_GT(list["data"][0]["created"], 1234567890) << "when the head began";
+  EXPECT_EQ(ask("GET", "/v1/models/pricing%402").get().parsed(), list["data"][2]);
   for (const char* unknown : {"/v1/models/none", "/v1/models/some/other", "/v1/models/some%2Fother"})
     EXPECT_EQ(ask("GET", unknown).get().parsed()["error"]["code"], "model_not_found") << unknown;
 }
@@ -36,6 +38,14 @@ TEST_F(api_models, publishes_adapters_in_vllms_way) {
   const answered refused = unloading.get();
   EXPECT_EQ(refused.status, 404);
   EXPECT_EQ(refused.parsed()["error"]["param"], "lora_name");
+}
+
+TEST_F(api_models, tell_nobody_where_the_head_looks_for_adapters) {
+  auto loading = post("/v1/load_lora_adapter", {{"lora_name", "pricing"}});
+  store_.take<command_call>().answer({{}, "adapter pricing: no folder /srv/adapters/pricing", command_fault::unknown});
+  const answered refused = loading.get();
+  EXPECT_EQ(refused.status, 404);
+  EXPECT_EQ(refused.parsed()["error"]["message"], "adapter pricing: there is none: name its folder in lora_path");
 }
 
 TEST_F(api_models, unloads_the_adapter_that_openais_clients_delete) {

@@ -30,6 +30,15 @@ TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
   EXPECT_NE(now.board->read("jobs").find("job-1"), std::string::npos);
 }
 
+TEST_F(jobs, are_listed_by_the_name_that_they_were_given) {
+  head now(folder_, prompts_);
+  now.get("job.create", {{"id", "job-1"}, {"lines", 1}, {"name", "questions.jsonl"}});
+  now.submit("job-2", {R"({"prompt":"A"})"});
+  const json list = now.get("job.list", json::object());
+  EXPECT_FALSE(list.at(0).contains("name"));
+  EXPECT_EQ(list.at(1)["name"], "questions.jsonl");
+}
+
 TEST_F(jobs, say_what_to_do_about_an_output_that_is_too_long) {
   head now(folder_, prompts_);
   now.submit("job-1", {R"({"prompt":"A"})"});

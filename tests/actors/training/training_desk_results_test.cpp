@@ -98,6 +98,7 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
   EXPECT_EQ(state(), job_state::succeeded);
   EXPECT_EQ(journal_.find("job-1")->result, "pricing@1");
+  EXPECT_EQ(journal_.find("job-1")->spec.name, "pricing");
   send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
 }

@@ -30,6 +30,14 @@ TEST_F(bench_lessons, prints_a_lesson_as_one_line_of_json) {
   EXPECT_FALSE(lesson["finding"].get<std::string>().empty());
 }
 
+TEST_F(bench_lessons, have_numbers_in_json_where_rows_are_numbers) {
+  const ran got = run({"bench", "lessons", llama_, "--only", "2", "--threads", "1", "--json"});
+  EXPECT_EQ(got.code, 0) << got.error;
+  const json lesson = json::parse(got.out);
+  EXPECT_EQ(lesson["rows"][0]["batch"], 1);
+  EXPECT_EQ(lesson["rows"][1]["batch"], 2);
+}
+
 TEST_F(bench_lessons, leave_out_the_one_about_schemes_where_the_model_has_one_already) {
   const std::string model = path("q8").string();
   ASSERT_EQ(run({"quantize", llama_, "--scheme", "q8", "--out", model}).code, 0);

@@ -81,6 +81,7 @@ TEST_F(cluster_commands, refuse_a_command_line_that_they_do_not_understand) {
   refused({"chat", "--json"}, "--json");
   refused({"adapters"}, "adapters");
   refused({"adapters", "load"}, "NAME");
+  refused({"adapters", "load", "./law"}, "./law is a path: write troupe adapters load NAME --path ./law");
   refused({"adapters", "export", "x"}, "--out");
   refused({"cancel"}, "ID");
   refused({"drain"}, "NAME");
@@ -108,6 +109,18 @@ TEST_F(cluster_commands, refuse_words_that_no_cluster_could_be_told) {
   const std::string word = "x\xff";
   refused({"drain", word}, "troupe: '" + word + "' is no UTF-8: write it in UTF-8");
   expect_one_line(serve({word}), 2, "troupe: '" + word + "' is no UTF-8, as a cluster's file must be: rename it");
+}
+
+TEST_F(cluster_commands, say_that_the_folder_that_they_run_in_was_deleted) {
+  const std::string script = R"(mkdir "$1" && cd "$1" && rmdir "$1" && shift && exec "$0" "$@")";
+  for (const words& command : {words{"serve", readable_model().string()}, words{"adapters", "load", "x", "--path", "y"},
+                               words{"bench", "serve", "--url", "http://127.0.0.1:1", "--out", "x"}}) {
+    words all{"/bin/sh", "-c", script, TROUPE_BINARY, path("gone").string()};
+    all.insert(all.end(), command.begin(), command.end());
+    process lost(all, path("said"));
+    EXPECT_EQ(lost.wait(), 2);
+    EXPECT_EQ(lost.error(), "troupe: the folder that this runs in was deleted: change to another (cd)\n");
+  }
 }
 
 TEST_F(cluster_commands, say_that_no_cluster_answers) {

@@ -106,6 +106,7 @@ TEST_F(a_journal_file, of_the_first_version_is_brought_up_to_date) {
   book->save({{{.version = adapter_version{1}, .ordinal = 1, .spec = {"red", "a", 9, 8, model_id{1}}}}, {}});
   book.reset();
   execute("ALTER TABLE jobs DROP COLUMN result");
+  execute("ALTER TABLE jobs DROP COLUMN name");
   execute("ALTER TABLE heads DROP COLUMN expired_to");
   execute("ALTER TABLE adapters ADD COLUMN folder TEXT NOT NULL DEFAULT ''");
   execute("PRAGMA user_version = 1");

@@ -58,6 +58,23 @@ TEST_F(the_journal, answers_what_is_repeated_with_what_there_is) {
   EXPECT_EQ(book->list().size(), 1u);
 }
 
+TEST_F(the_journal, keeps_the_name_that_a_job_was_given_first) {
+  open();
+  job_spec spec = spec_of("j1", 0);
+  spec.name = "questions.jsonl";
+  ASSERT_TRUE(book->create_job(spec).ok());
+  spec.name = "the same, renamed.jsonl";
+  const auto again = book->create_job(spec);
+  ASSERT_TRUE(again.ok()) << again.error().text;
+  EXPECT_EQ(again->spec.name, "questions.jsonl");
+  open();
+  EXPECT_EQ(book->find("j1")->spec.name, "questions.jsonl");
+  EXPECT_EQ(book->list().at(0).spec.name, "questions.jsonl");
+  spec = spec_of("j2", 0);
+  spec.name = std::string(4097, 'x');
+  EXPECT_EQ(book->create_job(spec).error().why, journal_fault::too_large);
+}
+
 TEST_F(the_journal, does_not_begin_or_end_a_job_again) {
   open();
   accepted("j1", 2);

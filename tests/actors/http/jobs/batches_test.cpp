@@ -52,6 +52,7 @@ TEST_F(api_batches, run_as_jobs) {
   const json sent = json::parse(json::parse(told[1].arguments)["lines"][0].get<std::string>());
   EXPECT_EQ(sent, line()) << "as it is in the file";
   EXPECT_EQ(json::parse(told[0].arguments)["options"], json({{"endpoint", "/v1/completions"}, {"weight", 1}}));
+  EXPECT_EQ(json::parse(told[0].arguments)["name"], "in.jsonl");
   EXPECT_EQ(batch["status"], "in_progress");
   EXPECT_EQ(batch["request_counts"]["total"], 1);
   auto looking = ask("GET", "/v1/batches/" + batch["id"].get<std::string>());
