@@ -178,9 +178,9 @@ MODELS["glm4-moe"] = sizes(32, 4, 2, 72, 115) | {
     "routed_scaling_factor": 1.5, "topk_group": 1, "use_qk_norm": True, "initializer_range": 0.02, "use_cache": True,
     "bos_token_id": 3, "pad_token_id": 0, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
 }
-MODELS["ministral3"] = sizes(32, 2, 1, 40, 116) | {
+MODELS["ministral3"] = sizes(32, 4, 4, 40, 116) | {
     "architectures": ["Ministral3ForCausalLM"], "model_type": "ministral3", "hidden_act": "silu",
-    "rms_norm_eps": 1e-5, "head_dim": 16, "max_position_embeddings": 256, "sliding_window": None,
+    "rms_norm_eps": 1e-5, "head_dim": 8, "max_position_embeddings": 256, "sliding_window": None,
     "rope_parameters": {"type": "yarn", "rope_type": "yarn", "rope_theta": 1000000.0, "factor": 16.0,
                         "original_max_position_embeddings": 16, "beta_fast": 4.0, "beta_slow": 0.5, "mscale": 1.0,
                         "mscale_all_dim": 1.0, "llama_4_scaling_beta": 0.5},

@@ -96,14 +96,14 @@ void check_tensor(const cluster_config& config, const model_config& model) {
 }
 
 /// Of all nodes in the file: else a worker would end when it gets its layers, and a trainer with its first job.
-void check_experts(const cluster_config& config, const loaded_model& model) {
-  if (model.config.experts == 0) return;
-  if (config.tensor > 1)
+void check_devices(const cluster_config& config, const loaded_model& model) {
+  const bool is_mixture = model.config.experts > 0;
+  if (is_mixture && config.tensor > 1)
     refuse_at(config, "cluster.tensor",
               "the model is a mixture of experts, which the workers of a stage cannot share: use 1, and more stages");
   for (const node_config& node : config.nodes) {
     if (node.device.is_cpu()) continue;
-    if (node.is_trainer())
+    if (is_mixture && node.is_trainer())
       refuse_at(config, node_key(node.name, "device"),
                 "the model is a mixture of experts, which only processors train so far: use cpu");
     if (const auto missing = gpus_lack(model.config); node.is_worker() && !missing.empty())
@@ -156,7 +156,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.kv = kv_from_name(config.model.kv, place_of(config, "model.kv"));
   site.context = context_of(config, site.model->config);
   check_tensor(config, site.model->config);
-  check_experts(config, *site.model);
+  check_devices(config, *site.model);
   return site;
 }
 

@@ -44,8 +44,6 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   v_ = aligned_buffer<float>(size(rows, kv_stride_));
   up_ = aligned_buffer<float>(size(rows, mlp_stride_));
   gate_ = aligned_buffer<float>(config.gated_mlp ? up_.size() : 0);
-  for (std::int64_t layer = 0; layer < options_.layers; ++layer)
-    mlp_cuts_.push_back(cut_blocks(chosen.split, config.mlp_width(options_.first_layer + layer)));
   if (config.experts > 0) take_expert_rows();
   take_angles();
   scratch_stride_ = attention_scratch(options_.context, config.head_dim);  // room for a padded head's norm, too
@@ -188,7 +186,7 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
   if (!weights.up.w.weights) return;
   const float_rows normed{normed_.data(), hidden_stride()};
   const float_rows up{up_.data(), mlp_stride_}, gate{gate_.data(), mlp_stride_};
-  const column_cut& cut = mlp_cuts_[static_cast<std::size_t>(layer)];
+  const column_cut cut = cut_blocks(gather_.split(), weights.up.w.outs);
   const linear_product both[] = {{linear_kind::up, weights.up, up, cut}, {linear_kind::gate, weights.gate, gate, cut}};
   const std::span<const linear_product> inner(both, model_->config.gated_mlp ? 2 : 1);
   prepare_input(batch.rows, normed, inner, [&](int row) {

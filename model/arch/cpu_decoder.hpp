@@ -88,7 +88,6 @@ class cpu_decoder final : public decoder {
   void mix_experts(const pass& batch, const layer_weights& weights, float_rows hidden);
   void choose_experts(const layer_weights& weights, float_rows normed, int rows);
   void run_experts(const layer_weights& weights, float_rows normed);
-  void weigh_shared(const layer_weights& weights, float_rows normed, int rows);
   /// Makes the rows at all places, as floats in `x` and, where the experts ask for it, as integers.
   template <class MakeRow>
   void prepare_places(const layer_weights& weights, float_rows x, std::int64_t ins, MakeRow make_row);
@@ -109,8 +108,7 @@ class cpu_decoder final : public decoder {
   compute with_;
   column_gather gather_;
   output_cuts cuts_;
-  std::vector<column_cut> mlp_cuts_;  ///< of the inner rows of each layer's mlp
-  std::vector<turned_rows> turned_;   ///< by layer_rope
+  std::vector<turned_rows> turned_;  ///< by layer_rope
   kv_storage kv_;
   std::int64_t q_stride_, kv_stride_, ffn_stride_, mlp_stride_;
   quantized_rows quantized_;

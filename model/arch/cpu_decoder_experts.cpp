@@ -1,6 +1,5 @@
 // A layer whose mlp is a mixture of experts: each row goes through those that the router chooses for it.
 #include <algorithm>
-#include <array>
 
 #include "model/arch/cpu_decoder.hpp"
 
@@ -42,7 +41,8 @@ void cpu_decoder::mix_experts(const pass& batch, const layer_weights& weights, f
     run_experts(weights, some);
     add_visits({hidden.row(first), hidden.stride}, rows);
   }
-  if (weights.shared_gate.weights) weigh_shared(weights, normed, batch.rows);
+  if (weights.shared_gate.weights)
+    weigh_shared(with_, weights.shared_gate, normed, batch.rows, {shared_shares_.data(), outs_per_block});
 }
 
 void cpu_decoder::choose_experts(const layer_weights& weights, float_rows normed, int rows) {
@@ -57,24 +57,6 @@ void cpu_decoder::choose_experts(const layer_weights& weights, float_rows normed
                            .bias = weights.router_bias};
   matmul(with_, {&router, 1});
   routes_.choose(scores, rows, weights.choice_bias);
-}
-
-/// How much each row takes of the mlp beside the experts.
-void cpu_decoder::weigh_shared(const layer_weights& weights, float_rows normed, int rows) {
-  const float_rows shares{shared_shares_.data(), outs_per_block};
-  const matmul_args gate{.w = weights.shared_gate,
-                         .rows = rows,
-                         .q = {},
-                         .x = normed.data,
-                         .x_stride = normed.stride,
-                         .y = shares.data,
-                         .y_stride = shares.stride};
-  matmul(with_, {&gate, 1});
-  with_.pool.run_each(rows, 64, [&](int row) {
-    alignas(64) std::array<float, outs_per_block> share;
-    sigmoids(with_.kernels, shares.row(row), outs_per_block, share.data());
-    shares.row(row)[0] = share[0];
-  });
 }
 
 void cpu_decoder::run_experts(const layer_weights& weights, float_rows normed) {

@@ -94,7 +94,8 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
     float* heads = q_.data() + i * q_stride_ + head_start;
     place_heads(layer, i, heads, group, weights.q_norm, scratch);
     const float factor = query_factor(config, task.sequence->position + i - task.sequence->first_row);
-    if (factor != 1) with_.kernels.multiply(heads, group * config.head_dim, factor);
+    if (factor == 1) continue;  // what lies behind these heads may be another thread's
+    std::transform(heads, heads + group * config.head_dim, heads, [&](float x) { return x * factor; });
   }
   attention_args args;
   args.kind = kv_.kind();

@@ -1,6 +1,7 @@
 #include "model/arch/expert_routes.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <numeric>
 
@@ -82,6 +83,23 @@ void sigmoids(const kernel_table& kernels, const float* x, std::int64_t padded, 
   std::transform(x, x + padded, out, [](float value) { return -std::abs(value); });
   kernels.exponentials(out, padded, 0, out);
   for (std::int64_t i = 0; i < padded; ++i) out[i] = (x[i] < 0 ? out[i] : 1) / (1 + out[i]);
+}
+
+void weigh_shared(const compute& with, const matrix_view& gate, const_float_rows x, std::int64_t rows,
+                  float_rows shares) {
+  const matmul_args args{.w = gate,
+                         .rows = static_cast<int>(rows),
+                         .q = {},
+                         .x = x.data,
+                         .x_stride = x.stride,
+                         .y = shares.data,
+                         .y_stride = shares.stride};
+  matmul(with, {&args, 1});
+  with.pool.run_each(rows, 64, [&](int row) {
+    alignas(64) std::array<float, outs_per_block> share;
+    sigmoids(with.kernels, shares.row(row), outs_per_block, share.data());
+    shares.row(row)[0] = share[0];
+  });
 }
 
 std::int64_t expert_routes::most_places(const model_config& config, std::int64_t rows) {

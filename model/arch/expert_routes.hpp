@@ -5,6 +5,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "model/formats/model_config.hpp"
+#include "model/ops/compute.hpp"
 #include "model/ops/kernels.hpp"
 #include "model/ops/rows.hpp"
 
@@ -67,5 +68,9 @@ class expert_routes {
 
 /// 1 / (1 + e^-x) for each of `padded` numbers, with the same bits on every processor.
 void sigmoids(const kernel_table& kernels, const float* x, std::int64_t padded, float* out);
+/// How much each row takes of the mlp beside the experts (config.shared_gate): the first number of its row of `shares`,
+/// which has outs_per_block.
+void weigh_shared(const compute& with, const matrix_view& gate, const_float_rows x, std::int64_t rows,
+                  float_rows shares);
 
 }  // namespace troupe

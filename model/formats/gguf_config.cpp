@@ -115,7 +115,9 @@ void leave_out_predicting_layers(const arch_keys& keys, model_config& into) {
 void read_glm(const arch_keys& keys, model_config& into) {
   detail::set_glm_traits(into);
   leave_out_predicting_layers(keys, into);
-  into.shared_ffn = keys.get<std::int64_t>("expert_shared_count").value_or(0) * into.ffn;
+  const auto shared = keys.get<std::int64_t>("expert_shared_count").value_or(0);
+  if (shared < 0 || shared > 1024) refuse("{}: \"{}\" is {}", keys.where(), keys.full("expert_shared_count"), shared);
+  into.shared_ffn = shared * into.ffn;
   into.share_factor = static_cast<float>(keys.get<double>("expert_weights_scale").value_or(1.0));
   into.whole_shares = keys.get<bool>("expert_weights_norm").value_or(false);
   const auto function = keys.get<std::int64_t>("expert_gating_func").value_or(2);
@@ -332,6 +334,7 @@ model_config config_from_gguf(const gguf_file& file) {
   const auto facts = detail::read_facts(file);
   model_config into;
   into.family = family_of(keys.arch());
+  into.sees_pictures = into.family != keys.arch();
   into.tied_embeddings = facts.tied_embeddings;
   read_sizes(keys, into);
   into.vocab_size = vocabulary_size(file, keys, facts);

@@ -130,8 +130,9 @@ void read_dense_layers(const fields& config, const family_defaults& defaults, mo
   const auto listed = config.integers("mlp_only_layers");
   if (step < 1) refuse("{}: \"decoder_sparse_step\" is {}", config.where(), step);
   std::vector<bool> dense;
-  for (std::int64_t i = 0; i < into.layers; ++i)
-    dense.push_back(i < first || (i + 1) % step != 0 || std::find(listed.begin(), listed.end(), i) != listed.end());
+  for (std::int64_t i = 0; i < into.layers; ++i) dense.push_back(i < first || (i + 1) % step != 0);
+  for (const std::int64_t i : listed)
+    if (i >= 0 && i < into.layers) dense[static_cast<std::size_t>(i)] = true;
   if (std::find(dense.begin(), dense.end(), true) == dense.end()) return;
   into.dense_layers = std::move(dense);
   into.dense_ffn = bounded(config, "intermediate_size", defaults.ffn);
@@ -243,11 +244,12 @@ constexpr std::array<seeing_family, 6> seeing = {{{"gemma3", "gemma3_text"},
 
 /// Which of them it is; none where it only reads. Of types that there are several of, text_config's own decides.
 const seeing_family* family_that_sees(const fields& whole, const std::string& own_type) {
-  const auto type = whole.text("model_type");
-  const seeing_family* found = nullptr;
-  for (const seeing_family& each : seeing)
-    if (type == each.type && (!found || own_type == each.text_type)) found = &each;
-  return found;
+  const std::string type = whole.text("model_type").value_or("");
+  const bool has_several = std::ranges::count(seeing, std::string_view(type), &seeing_family::type) > 1;
+  const auto found = std::ranges::find_if(seeing, [&](const seeing_family& each) {
+    return type == each.type && (!has_several || own_type == each.text_type);
+  });
+  return found == seeing.end() ? nullptr : &*found;
 }
 
 /// Of a model that also sees pictures: what its language model is. Most have an object for that, others have it

@@ -1,6 +1,7 @@
 #include "model/formats/hf_positions.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <nlohmann/json.hpp>
 
@@ -86,9 +87,12 @@ void read_scaling(const fields& config, const fields& rope, model_config& model,
 }
 
 /// Phi-4-mini and GLM turn a part of each head alone.
-void read_turned_part(const fields& object, double usual, model_config& into) {
+void read_turned_part(const fields& object, std::optional<double> usual, model_config& into) {
   constexpr std::string_view key = "partial_rotary_factor";
-  const double part = object.number(key).value_or(usual);
+  const auto given = object.number(key);
+  if (!given && !usual) return;
+  const double part = given.value_or(usual.value_or(1.0));
+  into.rotary_dim = 0;
   if (part == 1.0) return;
   if ((into.family != "phi3" && into.family != "glm4moe") || !(part > 0 && part < 1))
     refuse("{}: \"{}\" {} is not supported", object.where(), key, part);
@@ -101,9 +105,11 @@ void read_rope(const fields& config, const nlohmann::json& object, const std::st
                rope_config& into) {
   const fields rope(object, where);
   into.theta = rope.number("rope_theta").value_or(into.theta);
-  read_turned_part(rope, 1.0, model);
+  read_turned_part(rope, std::nullopt, model);
   read_scaling(config, rope, model, into);
-  if (model.family == "ministral3") model.query_growth = rope.number("llama_4_scaling_beta").value_or(0.0);
+  if (model.family != "ministral3") return;
+  model.query_growth = rope.number("llama_4_scaling_beta").value_or(0.0);
+  into.original_context = rope.integer(original).value_or(into.original_context);
 }
 
 /// Gemma 3 and OLMo 3 have one rope for layers that see all and one for those with a window. Older files give the first

@@ -277,6 +277,7 @@ void check(const model_config& config, const std::string& where) {
   for (const float cap : {config.score_cap, config.logit_cap})
     if (cap != 0 && !in_range(cap, 1e-3, 1e6)) refuse("{}: scores or logits are capped at {}", where, cap);
   if (!in_range(config.query_growth, 0, 100)) refuse("{}: queries grow by {}", where, config.query_growth);
+  if (config.query_growth != 0) check_size("the original context", config.rope.original_context, most_tokens, where);
   if (!in_range(config.logit_factor, 1e-6, 1e6)) refuse("{}: the logits' factor is {}", where, config.logit_factor);
   check_rope(config.rope, config, where);
   check_rope(config.local_rope, config, where);

@@ -26,7 +26,7 @@ class cpu_train_pass final : public train_pass {
   using buffer = aligned_buffer<float>;
   struct activations {
     buffer q, k, v, mixed, lora;
-    buffer gate, up;       ///< empty where experts are mixed
+    buffer gate, up;       ///< of the mlp that all rows go through
     buffer middle;         ///< the rows between attention and mlp; empty where outputs have norms
     buffer attended, fed;  ///< what attention and mlp gave, before its norm; empty where outputs have none
   };

@@ -155,20 +155,9 @@ void cpu_train_pass::activate_back(const trained_layer& weights, const activatio
 void cpu_train_pass::share_active(const trained_layer& weights, const_float_rows x) {
   if (weights.shared_gate.outs == 0) return;
   const float_rows shares{shares_.data(), outs_per_block}, active = ffn_rows(active_);
-  const matmul_args gate{.w = weights.shared_gate.packed,
-                         .rows = static_cast<int>(rows_),
-                         .q = {},
-                         .x = x.data,
-                         .x_stride = x.stride,
-                         .y = shares.data,
-                         .y_stride = shares.stride};
-  matmul(with_, {&gate, 1});
-  for_rows(rows_, [&](std::int64_t r, int) {
-    alignas(64) std::array<float, outs_per_block> share;
-    sigmoids(with_.kernels, shares.row(r), outs_per_block, share.data());
-    shares.row(r)[0] = share[0];
-    with_.kernels.multiply(active.row(r), weights.up.w.outs, share[0]);
-  });
+  weigh_shared(with_, weights.shared_gate.packed, x, rows_, shares);
+  for_rows(rows_,
+           [&](std::int64_t r, int) { with_.kernels.multiply(active.row(r), weights.up.w.outs, shares.row(r)[0]); });
 }
 
 void cpu_train_pass::share_back(const trained_layer& weights, float_rows dx) {

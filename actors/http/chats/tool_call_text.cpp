@@ -142,8 +142,9 @@ std::optional<tool_call> read_key_tags(std::string_view text, std::span<const to
   std::string_view name = text.substr(first_letter(text));
   name = name.substr(0, name.find_first_of(" \t\r\n<"));
   const tool_offer* offer = find_offer(offers, name);
-  if (!offer || (is_cut && text.ends_with(name))) return std::nullopt;  // it may have been going on
+  if (!offer) return std::nullopt;
   take(text, name);
+  if (is_cut && text.empty()) return std::nullopt;  // it may have been going on
   json arguments = json::object();
   bool is_whole = true;
   while (is_whole && take(text, first_key)) {
@@ -152,9 +153,9 @@ std::optional<tool_call> read_key_tags(std::string_view text, std::span<const to
     is_whole = value.has_value();
     if (is_whole) arguments[std::string(*key)] = argument_of(*offer, *key, *value);
   }
-  if (is_cut) return tool_call{.name = offer->name, .arguments = without_end(arguments), .is_cut = true};
-  if (!is_whole || !is_at_end(text)) return std::nullopt;
-  return tool_call{offer->name, arguments.dump()};
+  if (is_whole && is_at_end(text) && !is_cut) return tool_call{offer->name, arguments.dump()};
+  if (!is_cut || (is_whole && !first_key.starts_with(text.substr(first_letter(text))))) return std::nullopt;
+  return tool_call{.name = offer->name, .arguments = without_end(arguments), .is_cut = true};
 }
 
 }  // namespace troupe

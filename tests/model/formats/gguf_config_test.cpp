@@ -232,10 +232,12 @@ TEST(gguf_config, glm_has_layers_without_experts_and_one_that_predicts) {
   EXPECT_TRUE(config.dense_ffn == 12 && config.shared_ffn == 10 && config.ffn == 5 && config.share_factor == 2.5f);
   EXPECT_TRUE(config.sigmoid_shares && config.choice_bias && config.whole_shares && !config.shared_gate);
   EXPECT_THAT(refusal([&] { from_gguf(file.u32("glm4moe.expert_gating_func", 1)); }), HasSubstr("expert_gating_func"));
+  EXPECT_THAT(refusal([&] { from_gguf(file.u32("glm4moe.expert_shared_count", 4000)); }), HasSubstr("shared_count"));
 }
 
 TEST(gguf_config, of_models_that_see_pictures_the_language_model_is_read) {
-  EXPECT_EQ(from_gguf(gguf_of("qwen2vl")).family, "qwen2");
+  EXPECT_TRUE(from_gguf(gguf_of("qwen2vl")).family == "qwen2" && from_gguf(gguf_of("qwen2vl")).sees_pictures);
+  EXPECT_FALSE(from_gguf(gguf_of("qwen2")).sees_pictures);
   const auto third = from_gguf(gguf_of("qwen3vl"));
   EXPECT_TRUE(third.family == "qwen3" && third.qk_norm);
 }

@@ -378,6 +378,8 @@ TEST(hf_config, glm_chooses_experts_by_sigmoids_and_turns_half_of_each_head) {
       parse(with(with(small("glm4_moe"), more), {{"head_dim", 4}, {"attention_bias", true}, {"use_qk_norm", true}}));
   EXPECT_TRUE(own.shared_ffn == 0 && own.dense_layers.empty() && own.share_factor == 2.5f);
   EXPECT_TRUE(own.qkv_bias && !own.out_bias && own.qk_norm);
+  const json whole = {{"head_dim", 4}, {"rope_parameters", {{"partial_rotary_factor", 1.0}}}};
+  EXPECT_EQ(parse(with(small("glm4_moe"), whole)).rotary_dim, 0);
 }
 
 TEST(hf_config, olmoe_has_norms_over_all_heads_and_experts) {
@@ -405,6 +407,8 @@ TEST(hf_config, queries_of_ministral_grow_with_the_position) {
   EXPECT_EQ(config.query_growth, 0.2);
   EXPECT_TRUE(config.rope.scaling == rope_scaling::yarn && config.rope.original_context == 64);
   EXPECT_TRUE(config.windows.empty() && !config.qkv_bias);
+  const json plain = {{"rope_type", "default"}, {"original_max_position_embeddings", 32}, {"llama_4_scaling_beta", 1}};
+  EXPECT_EQ(parse(with(small("ministral3"), {{"head_dim", 4}, {"rope_parameters", plain}})).rope.original_context, 32);
   const auto usual = parse({{"model_type", "ministral3"}});
   EXPECT_TRUE(usual.query_growth == 0.1 && usual.rope.original_context == 16384 && usual.head_dim == 128);
 }
@@ -421,6 +425,7 @@ TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {
                                {{"architectures", {"Qwen2_5_VLForConditionalGeneration"}}, {"vision_config", {}}}));
   EXPECT_TRUE(flat.family == "qwen2" && flat.sees_pictures && flat.rope.scaling == rope_scaling::none);
   EXPECT_THAT(refusal_of(with(small("qwen2"), {{"rope_scaling", mrope}})), HasSubstr("mrope"));
+  EXPECT_THAT(refusal_of({{"model_type", "mistral3"}, {"text_config", small("qwen3")}}), HasSubstr("mistral3"));
 }
 
 TEST(hf_config, end_tokens_come_from_both_files_once) {
@@ -609,6 +614,12 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"mamba", "granitemoehybrid", {{"layer_types", {"mamba", "attention"}}}, "Mamba's layers"},
         bad_field{"mamba_by_default", "granitemoehybrid", {{"num_local_experts", 0}}, "Mamba's layers"},
         bad_field{"experts_of_granite4", "granitemoehybrid", {{"layer_types", {"attention", "attention"}}}, "experts"},
+        bad_field{"queries_nowhere", "ministral3",
+                  rope({{"type", "linear"},
+                        {"factor", 2},
+                        {"llama_4_scaling_beta", 0.1},
+                        {"original_max_position_embeddings", 0}}),
+                  "original context is 0"},
         bad_field{"queries", "ministral3", rope({{"type", "default"}, {"llama_4_scaling_beta", -1}}), "grow by -1"},
         bad_field{"gemma3n", "gemma3_text", {{"model_type", "gemma3n_text"}}, "\"gemma3n_text\""},
         bad_field{"linear_factor", "llama", rope({{"type", "linear"}}), "lacks \"factor\""},

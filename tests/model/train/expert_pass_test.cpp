@@ -20,7 +20,7 @@ namespace {
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-/// What the first layer's experts make of random rows, and the gradients of those for random ones of what they make.
+/// What the last layer's experts make of random rows, and the gradients of those for random ones of what they make.
 std::vector<float> there_and_back(const trained_model& model, const compute& with, std::int64_t rows,
                                   std::int64_t at_once) {
   const std::int64_t hidden = model.config.hidden, stride = train_stride(hidden);
@@ -33,7 +33,7 @@ std::vector<float> there_and_back(const trained_model& model, const compute& wit
   products body(with, train_precision::fine, at_once, std::max(hidden, model.config.ffn));
   const std::function<void()> between;
   expert_pass experts(model.config, at_once, with, body, between);
-  const trained_layer& layer = model.layers.front();
+  const trained_layer& layer = model.layers.back();
   experts.forward(layer, {x.data(), stride}, rows, {y.data(), stride});
   experts.backward(layer, {x.data(), stride}, rows, {dy.data(), stride}, {dx.data(), stride});
   std::vector<float> made(y.data(), y.data() + y.size());
@@ -44,7 +44,7 @@ std::vector<float> there_and_back(const trained_model& model, const compute& wit
 TEST(expert_pass, gives_the_same_bits_however_many_rows_go_through_together) {
   thread_pool pool(2);
   const compute with{pool, kernels()};
-  for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss", "qwen2-moe"})
+  for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss", "glm4-moe"})
     for (const scheme quant : {scheme::f32, scheme::u8}) {
       const trained_model model = frozen(load_golden(name, pool, quant));
       const std::vector<float> whole = there_and_back(model, with, 700, 700);
@@ -54,7 +54,7 @@ TEST(expert_pass, gives_the_same_bits_however_many_rows_go_through_together) {
 
 TEST(expert_pass, gives_the_same_bits_by_any_instruction_set_and_number_of_threads) {
   thread_pool one(1);
-  for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss", "qwen2-moe"}) {
+  for (const char* name : {"qwen3-moe", "mixtral", "gpt-oss", "glm4-moe"}) {
     const trained_model model = frozen(load_golden(name, one, scheme::u8));
     const std::vector<float> usual = there_and_back(model, {one, kernels()}, 75, 75);
     for (const kernel_table* table : available_kernels())
@@ -69,6 +69,17 @@ TEST(expert_pass, takes_so_many_bytes_however_many_rows) {
   thread_pool pool(1);
   const auto base = load_golden("qwen3-moe", pool);
   EXPECT_EQ(expert_pass::bytes(base->config, 1 << 20), expert_pass::bytes(base->config, 512));
+}
+
+TEST(growing_queries, are_not_trained) {
+  thread_pool pool(1);
+  const trained_model model = frozen(load_golden("ministral3", pool));
+  const parameter_set none;
+  const auto make = [&](std::int64_t positions) {
+    make_train_pass(model, none, {pool, kernels()}, {.most_rows = 64, .most_positions = positions});
+  };
+  make(16);
+  EXPECT_THAT([&] { make(17); }, ThrowsMessage<input_error>(HasSubstr("beyond 16 the model's queries grow")));
 }
 
 TEST(mixtures_of_experts, are_not_trained_on_gpus) {

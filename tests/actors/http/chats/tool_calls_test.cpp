@@ -166,7 +166,9 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
       R"(|go|{"a":1|cut)");
   EXPECT_EQ(read_cut(tool_style::nested, "<tool_call>go\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>t"),
             R"(|go|{"a":1|cut)");
-  EXPECT_EQ(read_cut(tool_style::nested, "<tool_call>go"), "<tool_call>go") << "perhaps of a longer name";
+  EXPECT_EQ(read_cut(tool_style::nested, "<tool_call>go\n<arg_key>to</arg_key>\n<arg_value>on the go"), "|go|{|cut");
+  for (const char* none : {"<tool_call>go", "<tool_call>go there and"})
+    EXPECT_EQ(read_cut(tool_style::nested, none), none) << "perhaps a longer name, or no call";
   for (const char* whole : {R"({"name":"go","parameters":{}} I will)", R"({"name":"go","parameters":[1]})"})
     EXPECT_EQ(read_cut(tool_style::bare, whole), whole) << "what follows a call is no part of its arguments";
   for (const char* unnamed : {R"(<tool_call>{"name": "g)", R"(<tool_call>{"name": "fly", "argu)", "<tool_c"}) {
