@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t most_waiting = scheduler_settings::most_steps_in_flight;  // a peer that sends more is wrong
-constexpr std::size_t most_opened = 1 << 16;  // as many sequences as a replica may run (scheduler.max_sequences)
+constexpr std::size_t most_opened = scheduler_settings::most_sequences;
 
 }  // namespace
 

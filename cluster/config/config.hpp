@@ -63,6 +63,7 @@ struct model_settings {
 
 struct scheduler_settings {
   static constexpr int most_steps_in_flight = 256;  ///< as many as a worker keeps that waits for hidden states
+  static constexpr int most_sequences = 1 << 16;    ///< that run at a time: a worker opens no more answers at once
 
   int max_batch_tokens = 2048;
   int max_mixed_prompt_tokens = 0;  ///< tokens of prompts in a step that also computes tokens of answers; 0: learned

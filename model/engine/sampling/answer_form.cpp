@@ -46,7 +46,7 @@ bool answer_form::add(std::span<const token_id> written) {
     find_state(written);
   else
     state_ = constraint_->after(state_, written.back());
-  return !constraint_->goes_on(state_);
+  return constraint_->goes_on(state_);
 }
 
 }  // namespace troupe

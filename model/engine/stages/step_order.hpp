@@ -40,9 +40,17 @@ struct step_order {
   auto fields() { return std::tie(plan, opened, closed); }
 };
 
+/// Of what answers bring along so much is sent at once. What one answer brings may be more.
+inline constexpr std::size_t opened_bytes_at_once = std::size_t{4} << 20;
+
 /// If the openings have more than about so many bytes together: takes out the first ones that have fewer, but at least
 /// one.
-std::vector<answer_opening> take_excess(std::vector<answer_opening>& from, std::size_t bytes);
+std::vector<answer_opening> take_excess(std::vector<answer_opening>& from, std::size_t bytes = opened_bytes_at_once);
+
+/// Whether [first, first + count) lies in a list of so many. Another process may have said it.
+constexpr bool lies_in(std::int64_t first, std::int64_t count, std::size_t size) {
+  return first >= 0 && count >= 0 && first <= static_cast<std::int64_t>(size) - count;
+}
 
 /// What a stage is made for.
 struct order_limits {
@@ -107,8 +115,7 @@ struct step_outcome {
  private:
   template <class T>
   static std::span<const T> part_of(const std::vector<T>& list, std::int32_t first, std::int32_t count) {
-    if (first < 0 || count < 0 || static_cast<std::size_t>(first) + static_cast<std::size_t>(count) > list.size())
-      return {};
+    if (!lies_in(first, count, list.size())) return {};
     return std::span(list).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   }
 };
