@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "actors/json_dump_impl.hpp"
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "base/fnv_hash.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "model/formats/json_input.hpp"
@@ -80,7 +80,8 @@ class spec_reader {
   }
   template <class T>
   void check(const char* key, T value, T least, T largest) const {
-    if (!(value >= least && value <= largest)) refuse("{} is {}: use {} to {}", key, value, least, largest);
+    if (!(value >= least && value <= largest))
+      refuse_field(key, fmt::format("{} is {}: use {} to {}", key, value, least, largest));
   }
 
   detail::json_fields<json> fields_;
@@ -141,7 +142,8 @@ std::uint64_t from_hex(const std::string& digits, const std::string& where) {
 }
 
 void check_spec(const training_spec& spec, const std::string& where) {
-  if (!is_adapter_name(spec.adapter)) refuse("adapter name '{}': {}", spec.adapter.substr(0, 64), adapter_name_rule);
+  if (!is_adapter_name(spec.adapter))
+    refuse_field("adapter", fmt::format("adapter name '{}': {}", spec.adapter.substr(0, 64), adapter_name_rule));
   if (spec.data_name.empty()) refuse("{}: \"data\" is missing", where);
   if (spec.publish_best && !spec.has_validation() && spec.run.validation_share == 0)
     refuse(
