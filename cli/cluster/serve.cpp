@@ -144,7 +144,7 @@ written_cluster checked_cluster(const serve_options& options) {
     check_before_up(made.config);
     return made;
   } catch (const config_error& error) {
-    throw field_error(error.key(), error.problem());
+    throw field_error(error.key() == "preload" ? "adapter" : error.key(), error.problem());
   }
 }
 
