@@ -131,7 +131,7 @@ void scheduler_state::forget(sequence_id id) {
 }
 
 /// Refuses requests that were accepted: those of which an answer fulfils `is_hopeless`.
-void scheduler_state::refuse_accepted(const std::function<bool(sequence_id, const open_answer&)>& is_hopeless,
+void scheduler_state::refuse_accepted(const std::function<bool(sequence_id, const tracked_answer&)>& is_hopeless,
                                       const std::string& error, refusal_cause cause) {
   std::unordered_map<request_id, sink_actor> refused;
   for (const auto& [id, answer] : answers_)
@@ -143,7 +143,7 @@ void scheduler_state::refuse_accepted(const std::function<bool(sequence_id, cons
 }
 
 void scheduler_state::refuse_all_with(adapter_version version, const std::string& error) {
-  refuse_accepted([&](sequence_id, const open_answer& answer) { return answer.adapter == version; }, error,
+  refuse_accepted([&](sequence_id, const tracked_answer& answer) { return answer.adapter == version; }, error,
                   refusal_cause::unavailable);
 }
 
@@ -173,7 +173,7 @@ void scheduler_state::give_back_waiting_ones(std::size_t most) {
 std::vector<routed_request> scheduler_state::take_away(std::vector<std::pair<sequence_id, engine_request>> given_up) {
   std::vector<routed_request> requests;
   for (auto& [first, rest] : given_up) {
-    const open_answer& answer = answers_.at(first);
+    const tracked_answer& answer = answers_.at(first);
     requests.push_back({answer.request, answer.index, std::move(rest), answer.sink});
     for (std::int32_t i = 0; i < requests.back().engine.sequence.answers; ++i) take_out(answer_behind(first, i));
   }

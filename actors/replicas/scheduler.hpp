@@ -39,7 +39,7 @@ class scheduler_state {
   handle::behavior_type make_behavior();
 
  private:
-  struct open_answer {  // one of the answers to a request
+  struct tracked_answer {  // one of the answers to a request
     request_id request;
     std::int32_t index = 0;
     sink_actor sink;
@@ -71,7 +71,7 @@ class scheduler_state {
   bool declare_adapter(adapter_version version);
   request_id take_out(sequence_id id);
   void forget(sequence_id id);
-  void refuse_accepted(const std::function<bool(sequence_id, const open_answer&)>& is_hopeless,
+  void refuse_accepted(const std::function<bool(sequence_id, const tracked_answer&)>& is_hopeless,
                        const std::string& error, refusal_cause cause);
   void refuse_all_with(adapter_version version, const std::string& error);
   void give_back_all_with(adapter_version version, const std::string& error);
@@ -102,7 +102,7 @@ class scheduler_state {
   void note_timing(sequence_id id);
   void note_flights();
   void note_end(const ended_sequence& ended);
-  answer_tokens& entry_of(const open_answer& answer);
+  answer_tokens& entry_of(const tracked_answer& answer);
   void tell_sinks();
 
   // scheduler_status.cpp: reports to the router and the board
@@ -124,7 +124,7 @@ class scheduler_state {
   step_order order_;
 
   std::unique_ptr<replica_scheduler> requests_;  ///< nullptr between two lives
-  std::unordered_map<sequence_id, open_answer> answers_;
+  std::unordered_map<sequence_id, tracked_answer> answers_;
   std::unordered_map<request_id, std::vector<sequence_id>> sequences_;
   std::unique_ptr<adapter_residency> residency_;
   std::unordered_map<adapter_version, loading> loading_;

@@ -60,7 +60,7 @@ void scheduler_state::refuse_deadly(life_end why) {
               : "the nodes' logs say how it was lost; where a step took too long, lower "
                 "scheduler.max_batch_tokens";
   refuse_accepted(
-      [this](sequence_id id, const open_answer&) {
+      [this](sequence_id id, const tracked_answer&) {
         return requests_->decisions().lost_with(id).lives >= most_lost_lives;
       },
       fmt::format("{} times in a row the replica was lost in a step of this request, which is not tried again: {}",

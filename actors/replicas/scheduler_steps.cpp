@@ -83,7 +83,7 @@ void scheduler_state::finish_step(const step_done& done) {
 
 /// The entry of an answer in the message to its sink: one message for each sink and step. The search starts at the end,
 /// since tokens of one answer come one after the other.
-answer_tokens& scheduler_state::entry_of(const open_answer& answer) {
+answer_tokens& scheduler_state::entry_of(const tracked_answer& answer) {
   auto batch =
       std::find_if(batches_.begin(), batches_.end(), [&](const sink_batch& b) { return b.sink == answer.sink; });
   if (batch == batches_.end()) batch = batches_.insert(batches_.end(), {answer.sink, {}});
@@ -117,7 +117,7 @@ void scheduler_state::note_reading(const engine_reading& reading) {
 void scheduler_state::note_timing(sequence_id id) {
   const auto found = answers_.find(id);
   if (found == answers_.end() || std::exchange(found->second.timed, true)) return;
-  const open_answer& answer = found->second;
+  const tracked_answer& answer = found->second;
   if (const auto started = requests_->decisions().start_of(id))
     entry_of(answer).timing = answer_timing{.queued = started->at - answer.accepted,
                                             .prefill = clock_.now() - started->at,

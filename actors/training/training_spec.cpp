@@ -109,17 +109,18 @@ template <class Spec, class Visit>
 void visit_settings(Spec& spec, Visit& visit) {
   auto& lora = spec.lora;
   auto& run = spec.run;
+  using may = training_ranges;
   visit("rank", lora.factors.rank, 1, most_adapter_rank);
-  visit("alpha", lora.factors.alpha, 1e-6, 1e6);
+  visit("alpha", lora.factors.alpha, may::least_alpha, may::most_alpha);
   visit("rslora", lora.factors.rank_stabilized);
-  visit("dropout", run.dropout, 0.0, 0.95);
+  visit("dropout", run.dropout, 0.0, may::most_dropout);
   visit("targets", lora.targets);
   visit.patterns("rank_of", lora.factors.rank_pattern);
   visit.patterns("alpha_of", lora.factors.alpha_pattern);
-  visit("length", run.row_length, 2, 1 << 20);
+  visit("length", run.row_length, may::least_row_length, may::most_row_length);
   visit("batch", run.batch_rows, 1, 1 << 16);
   visit("accumulate", run.accumulation, 1, 1 << 16);
-  visit("epochs", run.epochs, 1, 1'000'000);
+  visit("epochs", run.epochs, 1, may::most_epochs);
   visit("steps", run.most_steps, 0);
   visit("lr", run.rate, 0.0, 100.0);
   visit("warmup", run.warmup, 0);
@@ -130,7 +131,7 @@ void visit_settings(Spec& spec, Visit& visit) {
   visit("validate_every", spec.validate_every, 0);
   visit("checkpoint_every", spec.checkpoint_every, 0);
   visit("best", spec.publish_best);
-  visit("trainers", spec.trainers, 1, 64);
+  visit("trainers", spec.trainers, 1, may::most_trainers);
 }
 
 std::uint64_t from_hex(const std::string& digits, const std::string& where) {

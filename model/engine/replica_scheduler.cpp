@@ -99,7 +99,7 @@ void replica_scheduler::open_answers(step_order& order) {
 
 /// One opening for all of them: what a request brings along may be long, and it may ask for many answers.
 void replica_scheduler::open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order) {
-  std::vector<opened_answer> opened;
+  std::vector<answer_seed> opened;
   std::shared_ptr<const engine_request> request;
   for (const sequence_id id : ids) {
     const auto found = answers_.find(id);

@@ -12,7 +12,7 @@ namespace troupe {
 /// Gives the tokens of the model; asked when the first constraint comes.
 using token_tree_source = std::function<std::shared_ptr<const token_tree>()>;
 /// The tokens of `tokens`, made when they are asked for and kept.
-token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size);
+token_tree_source token_tree_from(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size);
 
 /// What one answer may go on with. Depends on the constraint and the tokens written so far, on nothing else.
 class answer_form {

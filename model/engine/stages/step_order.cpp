@@ -24,7 +24,7 @@ std::size_t bytes_of(const answer_opening& opening) {
   const sampling_params& sampling = opening.sampling;
   std::size_t bytes = sizeof opening + sampling.constraint.bytes();
   for (const std::string& stop : sampling.stop) bytes += sizeof stop + stop.size();
-  return bytes + opening.answers.size() * sizeof(opened_answer) + sampling.logit_bias.size() * sizeof(token_bias) +
+  return bytes + opening.answers.size() * sizeof(answer_seed) + sampling.logit_bias.size() * sizeof(token_bias) +
          (opening.text.size() + opening.end_tokens.size() + sampling.stop_tokens.size()) * sizeof(token_id);
 }
 

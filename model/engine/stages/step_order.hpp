@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// One of the answers to a prompt. They differ by their seeds.
-struct opened_answer {
+/// What sets an answer apart from the others to its prompt.
+struct answer_seed {
   sequence_id sequence;
   std::uint32_t index = 0;  ///< added to the prompt's seed
 
@@ -22,7 +22,7 @@ struct opened_answer {
 
 /// What the last stage must know to choose the tokens of a prompt's answers.
 struct answer_opening {
-  std::vector<opened_answer> answers;
+  std::vector<answer_seed> answers;
   sampling_params sampling;
   std::vector<token_id> end_tokens;
   std::vector<token_id> text;      ///< prompt, and the answer so far where one is resumed
