@@ -55,15 +55,19 @@ struct adapter_ready {
   std::string error;
 };
 
-/// Worker to adapter fetcher: until the next forget_life, prepare adapters for these layers only.
+/// Worker to adapter fetcher: until the stage ends, prepare adapters for these layers only.
 struct stage_layers {
   std::int64_t first = 0, count = 0;
 };
 
+/// Worker to adapter fetcher: its stage is gone, and with it all that was for the stage. What is to be prepared for
+/// none yet (prepare_adapter) is made ready all the same: somebody waits for it.
+struct stage_ended {};
+
 /// The process is no member any more: drop whatever it was doing for the cluster.
 struct forget_life {};
 
-/// Owns a shard, and the thread that computes with it.
+/// Holds a stage, on the thread that computes it.
 using worker_actor = actor_of<start_stage, run_step, activations, load_adapter, drop_adapter, prepare_adapter,
                               adapter_ready, forget_life, link_lost, stop_now>;
 
@@ -74,7 +78,7 @@ struct begin_fetching {
 
 /// Fetches the files of adapters and packs them, on a thread of its own.
 using adapter_fetcher_actor =
-    actor_of<begin_fetching, load_adapter, prepare_adapter, adapter_piece, stage_layers, forget_life>;
+    actor_of<begin_fetching, load_adapter, prepare_adapter, adapter_piece, stage_layers, stage_ended, forget_life>;
 
 /// The head, as workers see it.
 using workers_head_actor =

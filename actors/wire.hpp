@@ -27,7 +27,7 @@ class wire {
   explicit wire(bus::options options) : options_(std::move(options)) {}
   virtual ~wire() { stop(); }
 
-  // To be called before start(). Handlers run on the bus' thread, so they must only tell an actor.
+  // To be called before start(). Handlers run on the bus' thread, so they tell an actor, or do what never waits.
   template <message M, class Handler>
   void on(Handler handler) {
     handlers_.at(M::kind) = [handler](link_id link, frame&& from) {

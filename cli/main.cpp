@@ -31,8 +31,9 @@ int report(std::string_view problem, exit_code code) {
   return code;
 }
 
-/// JSON, which everything goes to a cluster in, is UTF-8. Other texts may be anything, names of files above all.
-int report_bytes(const nlohmann::json::type_error& error, const std::vector<std::string>& words) {
+/// JSON refuses what is no UTF-8: finds the word that brought it. Words that go into no JSON may be anything, names of
+/// files above all.
+int report_no_utf8(const nlohmann::json::type_error& error, const std::vector<std::string>& words) {
   constexpr int no_utf8 = 316;
   const auto word = std::ranges::find_if_not(words, is_utf8);
   if (error.id != no_utf8 || word == words.end()) return report(error.what(), failed);
@@ -112,7 +113,7 @@ int run_guarded(int count, char** words) {
   } catch (const input_error& error) {
     return report(error.what(), bad_input);
   } catch (const nlohmann::json::type_error& error) {
-    return report_bytes(error, given_words(count, words));
+    return report_no_utf8(error, given_words(count, words));
   } catch (const output_closed&) {
     return done;
   } catch (const interrupted& error) {

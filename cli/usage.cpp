@@ -191,10 +191,6 @@ std::string explain(const CLI::App& program, const CLI::ParseError& error) {
   return fmt::format("{}: {}", error.what(), help_of(program));
 }
 
-field_error about_first_word(std::string_view what) {
-  return {what.substr(0, what.find(' ')), std::string(what)};
-}
-
 std::string in_flags(const CLI::App& program, const field_error& error) {
   const std::string what = error.what(), &field = error.field();
   std::string flag = "--" + (field == "stop_token_ids" ? "stop_token" : field);

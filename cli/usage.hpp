@@ -20,9 +20,6 @@ void check_given(const CLI::App& program);
 /// "what is wrong: what to do" for a command line that was not understood.
 std::string explain(const CLI::App& program, const CLI::ParseError& error);
 
-/// An error that begins with a key, of a cluster's file or of a fine-tune, as one about the field of that name.
-field_error about_first_word(std::string_view what);
-
 /// What is wrong with a field of a request, by the flag that gave it: "--top-p is 3: …" for "top_p is 3: …".
 std::string in_flags(const CLI::App& program, const field_error& error);
 

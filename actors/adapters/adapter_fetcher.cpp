@@ -32,6 +32,7 @@ class adapter_fetcher_state {
     std::optional<std::uint64_t> ticket;
   };
 
+  void end_stage();
   void take(wanted order);
   void next();
   void begin(const wanted& order);
@@ -76,13 +77,20 @@ adapter_fetcher_state::handle::behavior_type adapter_fetcher_state::make_behavio
       },
       [this](const adapter_piece& piece) { take_piece(piece); },
       [this](const stage_layers& layers) { layers_ = layers; },
+      [this](stage_ended) { end_stage(); },
       [this](forget_life) {
-        layers_.reset();
+        end_stage();
         waiting_.clear();
-        prepared_.clear();
         download_.reset();
       },
   };
+}
+
+/// What is being downloaded goes on: the files are the same for all layers, and the next stage may need them.
+void adapter_fetcher_state::end_stage() {
+  layers_.reset();
+  prepared_.clear();  // for layers of that stage
+  std::erase_if(waiting_, [](const wanted& order) { return !order.ticket; });
 }
 
 void adapter_fetcher_state::take(wanted order) {

@@ -19,7 +19,7 @@ class api_routes {
 
   /// Needs a key, if there are keys.
   void add(std::string_view method, std::string_view path, api_handler handler);
-  /// The same, and counts against the key's limits: for requests that make the cluster compute.
+  /// The same, and counts against the key's limits: for requests that wait while the cluster computes.
   void add_limited(std::string_view method, std::string_view path, api_handler handler);
   /// For everyone, without a key.
   void add_open(std::string_view method, std::string_view path, api_handler handler);

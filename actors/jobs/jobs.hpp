@@ -105,7 +105,7 @@ class jobs_state {
   void post();
   void post_soon();
   void use(const use_journal& order);
-  bool can_use(const use_journal& order);
+  bool try_to_use(const use_journal& order);
   void use_again();
   void save(const save_catalogue& order);
 

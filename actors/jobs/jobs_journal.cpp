@@ -131,12 +131,12 @@ void jobs_state::post_soon() {
 /// What the disk did not take is tried again after a while, in order: later uses must not overtake it, except those
 /// that are never tried again.
 void jobs_state::use(const use_journal& order) {
-  const bool can_wait = !order.on_failure;
-  if (can_wait && (!unused_.empty() || !can_use(order))) return unused_.push_back(order);
-  if (can_wait || can_use(order)) post_soon();
+  const bool must_wait = !order.on_failure && !unused_.empty();
+  if (!must_wait && try_to_use(order)) return post_soon();
+  if (!order.on_failure) unused_.push_back(order);
 }
 
-bool jobs_state::can_use(const use_journal& order) try {
+bool jobs_state::try_to_use(const use_journal& order) try {
   order.use(*parts_.book);
   return true;
 } catch (const journal_failure& failure) {
@@ -150,7 +150,7 @@ void jobs_state::use_again() {
   if (unused_.empty()) return;
   constexpr std::size_t at_once = 32;
   for (std::size_t i = 0; i < at_once && !unused_.empty(); ++i) {
-    if (!can_use(unused_.front())) return;
+    if (!try_to_use(unused_.front())) return;
     unused_.pop_front();
   }
   if (!unused_.empty()) return wake_in(std::chrono::milliseconds(1));

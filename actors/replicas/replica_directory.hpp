@@ -27,6 +27,7 @@ class replica_directory {
     }
     tell(scheduler, std::move(what));
   }
+  /// For tests.
   std::vector<scheduler_actor> all() const {
     const std::lock_guard lock(mutex_);
     std::vector<scheduler_actor> found;

@@ -6,14 +6,14 @@
 #include <vector>
 
 #include "actors/interfaces.hpp"
+#include "cluster/replicas/replica_course.hpp"
 
 namespace troupe {
 
 struct router_parts {
   std::size_t most_parked = 4096;                ///< of each priority, so that batches take no room from others
   duration patience = std::chrono::seconds(10);  ///< of a new request while no replica is ready but some exist
-  /// Of one that was accepted: as long as a stage may take to start.
-  duration longest_pause = std::chrono::minutes(10);
+  duration longest_pause = longest_stage_start;  ///< of one that was accepted
 };
 
 /// routing_policy decides; this class carries it out. A request that finds no replica ready waits here for a while

@@ -78,7 +78,7 @@ void scheduler_state::accept(routed_request& request) {
                             refused.retry_after);
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
-      const sequence_id id(accepted->first.value + static_cast<std::uint64_t>(i));
+      const sequence_id id = answer_behind(accepted->first, i);
       answers_[id] = {.request = request.id,
                       .index = request.first_index + i,
                       .sink = request.sink,
@@ -131,7 +131,7 @@ void scheduler_state::forget(sequence_id id) {
 }
 
 /// Refuses requests that were accepted: those of which an answer fulfils `is_hopeless`.
-void scheduler_state::refuse_accepted(const std::function<bool(sequence_id, const open_answer&)>& is_hopeless,
+void scheduler_state::refuse_accepted(const std::function<bool(sequence_id, const tracked_answer&)>& is_hopeless,
                                       const std::string& error, refusal_cause cause) {
   std::unordered_map<request_id, sink_actor> refused;
   for (const auto& [id, answer] : answers_)
@@ -143,16 +143,14 @@ void scheduler_state::refuse_accepted(const std::function<bool(sequence_id, cons
 }
 
 void scheduler_state::refuse_all_with(adapter_version version, const std::string& error) {
-  refuse_accepted([&](sequence_id, const open_answer& answer) { return answer.adapter == version; }, error,
+  refuse_accepted([&](sequence_id, const tracked_answer& answer) { return answer.adapter == version; }, error,
                   refusal_cause::unavailable);
 }
 
 /// Another replica may have room for their adapter, and they go on there with the tokens that they have. The router
 /// hears first that they must not come back here.
 void scheduler_state::give_back_all_with(adapter_version version, const std::string& error) {
-  auto returned = routed(requests_->give_up_all_with(version));
-  for (const routed_request& request : returned) sequences_.erase(request.id);
-  std::erase_if(answers_, [&](const auto& each) { return each.second.adapter == version; });
+  auto returned = take_away(requests_->give_up_all_with(version));
   unloadable_[version] = clock_.now() + parts_.unloadable_for;
   tell_after(self_, parts_.unloadable_for, wake{});
   report();
@@ -162,16 +160,24 @@ void scheduler_state::give_back_all_with(adapter_version version, const std::str
 /// Those whose adapter is here, or that need none: others would have to wait elsewhere as well.
 void scheduler_state::give_back_waiting_ones(std::size_t most) {
   if (!running_) return;
-  const auto given_up = requests_->give_up_waiting(most, [this](const engine_request& request) {
+  auto returned = take_away(requests_->give_up_waiting(most, [this](const engine_request& request) {
     return request.sequence.adapter == no_adapter || residency_->is_ready(request.sequence.adapter);
-  });
-  if (given_up.empty()) return;
-  auto returned = routed(given_up);
-  for (const auto& [first, rest] : given_up)
-    for (std::int32_t i = 0; i < rest.sequence.answers; ++i)
-      take_out(sequence_id(first.value + static_cast<std::uint64_t>(i)));
+  }));
+  if (returned.empty()) return;
   report();  // so the router knows who is left
   tell(parts_.router, requests_returned{parts_.replica, std::move(returned)});
+}
+
+/// What was given up, as requests that go on elsewhere from the tokens they have: of one answer each, or of all where
+/// none of them has begun.
+std::vector<routed_request> scheduler_state::take_away(std::vector<std::pair<sequence_id, engine_request>> given_up) {
+  std::vector<routed_request> requests;
+  for (auto& [first, rest] : given_up) {
+    const tracked_answer& answer = answers_.at(first);
+    requests.push_back({answer.request, answer.index, std::move(rest), answer.sink});
+    for (std::int32_t i = 0; i < requests.back().engine.sequence.answers; ++i) take_out(answer_behind(first, i));
+  }
+  return requests;
 }
 
 // --- adapters ---
@@ -188,7 +194,7 @@ void scheduler_state::move_adapters() {
       refuse_all_with(version, "the adapter was unloaded");
       continue;
     }
-    loading_[version] = {workers_, {}};
+    loading_[version] = {worker_count_, {}};
     tell_stages(load_adapter{life_, version, details->full_name, details->sha256, details->files});
   }
 }

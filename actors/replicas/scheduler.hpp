@@ -39,7 +39,7 @@ class scheduler_state {
   handle::behavior_type make_behavior();
 
  private:
-  struct open_answer {  // one of the answers to a request
+  struct tracked_answer {  // one of the answers to a request
     request_id request;
     std::int32_t index = 0;
     sink_actor sink;
@@ -71,11 +71,12 @@ class scheduler_state {
   bool declare_adapter(adapter_version version);
   request_id take_out(sequence_id id);
   void forget(sequence_id id);
-  void refuse_accepted(const std::function<bool(sequence_id, const open_answer&)>& is_hopeless,
+  void refuse_accepted(const std::function<bool(sequence_id, const tracked_answer&)>& is_hopeless,
                        const std::string& error, refusal_cause cause);
   void refuse_all_with(adapter_version version, const std::string& error);
   void give_back_all_with(adapter_version version, const std::string& error);
   void give_back_waiting_ones(std::size_t most);
+  std::vector<routed_request> take_away(std::vector<std::pair<sequence_id, engine_request>> given_up);
 
   void move_adapters();
   void take_adapter(const adapter_loaded& answer);
@@ -87,8 +88,6 @@ class scheduler_state {
   void begin_life(const replica_started& started);
   void end_life(const replica_stopped& stopped);
   void refuse_deadly(life_end why);
-  std::vector<routed_request> give_up_answers();
-  std::vector<routed_request> routed(std::vector<std::pair<sequence_id, engine_request>> given_up) const;
 
   // scheduler_steps.cpp
   void pump();
@@ -103,7 +102,7 @@ class scheduler_state {
   void note_timing(sequence_id id);
   void note_flights();
   void note_end(const ended_sequence& ended);
-  answer_tokens& entry_of(const open_answer& answer);
+  answer_tokens& entry_of(const tracked_answer& answer);
   void tell_sinks();
 
   // scheduler_status.cpp: reports to the router and the board
@@ -118,14 +117,14 @@ class scheduler_state {
 
   replica_life life_;
   std::vector<std::vector<worker_actor>> stages_;
-  std::size_t steps_in_flight_ = 1, workers_ = 0;
+  std::size_t steps_in_flight_ = 1, worker_count_ = 0;
   std::int64_t blocks_ = 0;
   bool running_ = false;
   std::deque<flight> in_flight_;  ///< in the order in which they were sent, which is also that of the outcomes
   step_order order_;
 
-  std::unique_ptr<replica_scheduler> requests_;
-  std::unordered_map<sequence_id, open_answer> answers_;
+  std::unique_ptr<replica_scheduler> requests_;  ///< nullptr between two lives
+  std::unordered_map<sequence_id, tracked_answer> answers_;
   std::unordered_map<request_id, std::vector<sequence_id>> sequences_;
   std::unique_ptr<adapter_residency> residency_;
   std::unordered_map<adapter_version, loading> loading_;

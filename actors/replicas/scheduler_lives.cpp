@@ -25,8 +25,8 @@ void scheduler_state::begin_life(const replica_started& started) {
   stages_ = started.stages;
   steps_in_flight_ = static_cast<std::size_t>(started.steps_in_flight);
   blocks_ = started.blocks;
-  workers_ = 0;
-  for (const auto& ranks : stages_) workers_ += ranks.size();
+  worker_count_ = 0;
+  for (const auto& ranks : stages_) worker_count_ += ranks.size();
   running_ = true;
   meter_.note_life();
   loading_.clear();
@@ -47,7 +47,8 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
   requests_->forget_stored(stopped.why);
   refuse_deadly(stopped.why);
   report();  // so the router knows that they must not come back here
-  tell(parts_.router, requests_returned{parts_.replica, give_up_answers()});
+  tell(parts_.router, requests_returned{parts_.replica, take_away(requests_->give_up_all())});
+  requests_.reset();
 }
 
 /// Refuses requests that end every life, since they would end those of other replicas as well. The last step that was
@@ -59,32 +60,12 @@ void scheduler_state::refuse_deadly(life_end why) {
               : "the nodes' logs say how it was lost; where a step took too long, lower "
                 "scheduler.max_batch_tokens";
   refuse_accepted(
-      [this](sequence_id id, const open_answer&) {
+      [this](sequence_id id, const tracked_answer&) {
         return requests_->decisions().lost_with(id).lives >= most_lost_lives;
       },
       fmt::format("{} times in a row the replica was lost in a step of this request, which is not tried again: {}",
                   most_lost_lives, remedy),
       is_link ? refusal_cause::unavailable : refusal_cause::bad_input);
-}
-
-/// All open answers, as requests that go on from the tokens they have: of one answer each, or of all where none of them
-/// has begun.
-std::vector<routed_request> scheduler_state::give_up_answers() {
-  auto given_up = routed(requests_->give_up_all());
-  answers_.clear();
-  sequences_.clear();
-  requests_.reset();
-  return given_up;
-}
-
-std::vector<routed_request> scheduler_state::routed(
-    std::vector<std::pair<sequence_id, engine_request>> given_up) const {
-  std::vector<routed_request> requests;
-  for (auto& [id, rest] : given_up) {
-    const open_answer& answer = answers_.at(id);
-    requests.push_back({answer.request, answer.index, std::move(rest), answer.sink});
-  }
-  return requests;
 }
 
 }  // namespace troupe

@@ -4,12 +4,6 @@
 #include "actors/replicas/scheduler.hpp"
 
 namespace troupe {
-namespace {
-
-/// Far below what a frame may have (frame_limits), since the rest of the order comes on top.
-constexpr std::size_t opened_bytes_at_once = std::size_t{4} << 20;
-
-}  // namespace
 
 void scheduler_state::pump() {
   if (running_) {
@@ -47,7 +41,7 @@ void scheduler_state::send_order() {
 void scheduler_state::send_openings_ahead() {
   for (;;) {
     run_step part{life_, {}, true};
-    part.order.opened = take_excess(order_.opened, opened_bytes_at_once);
+    part.order.opened = take_excess(order_.opened);
     if (part.order.opened.empty()) return;
     for (const worker_actor& worker : stages_.back()) tell(worker, part);
   }
@@ -61,22 +55,19 @@ void scheduler_state::note_flights() {
 /// it must name what was ordered, and its ranges must lie within its lists.
 bool scheduler_state::is_expected(const step_outcome& outcome) const {
   if (in_flight_.empty() || in_flight_.front().step != outcome.step) return false;
-  const auto lies_in = [](std::int32_t first, std::int32_t count, std::size_t size) {
-    return first >= 0 && count >= 0 && std::int64_t{first} + count <= static_cast<std::int64_t>(size);
-  };
-  const auto is_token = [this](token_id token) { return token >= 0 && token < parts_.vocab_size; };
+  const auto is_known = [this](token_id token) { return is_token(token, parts_.vocab_size); };
   const auto is_right = [&](const chosen_answer& answer, const awaited_answer& awaited) {
     return answer.sequence == awaited.sequence && answer.tokens <= awaited.most &&
-           (answer.tokens >= awaited.least || answer.finished) && (!answer.ending || is_token(answer.ending->token)) &&
+           (answer.tokens >= awaited.least || answer.finished) && (!answer.ending || is_known(answer.ending->token)) &&
            lies_in(answer.first_token, answer.tokens, outcome.tokens.size()) &&
            lies_in(answer.first_proposal, answer.proposals, outcome.proposals.size());
   };
   const auto& awaited = in_flight_.front().answers;
   return (outcome.details.empty() || outcome.details.size() == outcome.tokens.size()) &&
-         std::all_of(outcome.tokens.begin(), outcome.tokens.end(), is_token) &&
-         std::all_of(outcome.proposals.begin(), outcome.proposals.end(), is_token) &&
+         std::all_of(outcome.tokens.begin(), outcome.tokens.end(), is_known) &&
+         std::all_of(outcome.proposals.begin(), outcome.proposals.end(), is_known) &&
          std::all_of(outcome.scored.begin(), outcome.scored.end(),
-                     [&](const sampled_token& each) { return is_token(each.token); }) &&
+                     [&](const sampled_token& each) { return is_known(each.token); }) &&
          std::equal(outcome.answers.begin(), outcome.answers.end(), awaited.begin(), awaited.end(), is_right);
 }
 
@@ -92,7 +83,7 @@ void scheduler_state::finish_step(const step_done& done) {
 
 /// The entry of an answer in the message to its sink: one message for each sink and step. The search starts at the end,
 /// since tokens of one answer come one after the other.
-answer_tokens& scheduler_state::entry_of(const open_answer& answer) {
+answer_tokens& scheduler_state::entry_of(const tracked_answer& answer) {
   auto batch =
       std::find_if(batches_.begin(), batches_.end(), [&](const sink_batch& b) { return b.sink == answer.sink; });
   if (batch == batches_.end()) batch = batches_.insert(batches_.end(), {answer.sink, {}});
@@ -126,7 +117,7 @@ void scheduler_state::note_reading(const engine_reading& reading) {
 void scheduler_state::note_timing(sequence_id id) {
   const auto found = answers_.find(id);
   if (found == answers_.end() || std::exchange(found->second.timed, true)) return;
-  const open_answer& answer = found->second;
+  const tracked_answer& answer = found->second;
   if (const auto started = requests_->decisions().start_of(id))
     entry_of(answer).timing = answer_timing{.queued = started->at - answer.accepted,
                                             .prefill = clock_.now() - started->at,

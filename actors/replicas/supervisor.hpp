@@ -31,11 +31,11 @@ struct supervisor_parts {
   placement_request wanted;
   batch_scheduler::options batches;
   std::int64_t vocab_size = 0;
-  kv_kind kv = kv_kind::f16;                          ///< how all workers store keys and values
-  std::uint32_t reign = 1;                            ///< how often a head of this cluster has started
-  duration gathering = std::chrono::seconds(5);       ///< after each worker, for others that come before it begins
-  duration longest_step = std::chrono::minutes(5);    ///< of one step; a worker that takes longer counts as lost
-  duration longest_start = std::chrono::minutes(10);  ///< of a stage that starts
+  kv_kind kv = kv_kind::f16;                        ///< how all workers store keys and values
+  std::uint32_t reign = 1;                          ///< how often a head of this cluster has started
+  duration gathering = std::chrono::seconds(5);     ///< after each worker, for others that come before it begins
+  duration longest_step = std::chrono::minutes(5);  ///< of one step; a worker that takes longer counts as lost
+  duration longest_start = longest_stage_start;
   std::function<void(const std::string& line)> say;
 };
 
@@ -59,11 +59,12 @@ class supervisor_state {
   };
   struct failed_seat {
     std::uint32_t stage = 0, rank = 0;
-    bool lost_next = false;  ///< the stage behind it may as well be at fault
-    bool at_start = false;   ///< no request had a part in it
-    int lives = 1;           ///< in a row that ended here
+    bool lost_next = false;     ///< the stage behind it may as well be at fault
+    int starts = 0, steps = 0;  ///< lives in a row that ended here: before any request had a part in it, and in a step
 
-    bool is_at(const failed_seat& other) const { return stage == other.stage && rank == other.rank; }
+    bool is_at(std::size_t other_stage, std::size_t other_rank) const {
+      return stage == other_stage && rank == other_rank;
+    }
   };
   struct replica_record {
     scheduler_actor scheduler;
@@ -94,18 +95,19 @@ class supervisor_state {
   void place_all(instant now);
   bool is_assembled(instant now) const;
   void take_in(const std::string& name);
-  void give_up_worker(const std::string& name, life_end why);
+  void give_up_worker(const std::string& name, life_end how);
   void carry_out(const placement_change& change);
   void add_replica();
   void start_replica(std::size_t index);
   void tell_stage(std::size_t index, std::size_t stage, std::size_t rank);
-  void stop_replica(std::size_t index, life_end why);
+  void stop_replica(std::size_t index, life_end how);
   void fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where = {});
   void end_life(const replica_life& life, const std::string& why, std::optional<failed_seat> where = {});
   void take_started(const stage_started& started);
   void announce(std::size_t index);
   void retry_replicas(instant now);
   bool gives_seat_to_spare(std::size_t index);
+  void clear_seat(const worker_position& seat);
   bool replaces_worker(std::size_t index, std::size_t stage, std::size_t rank);
   bool other_runs(std::size_t index) const;
 

@@ -40,9 +40,12 @@ void supervisor_state::take_in(const std::string& name) {
   carry_out(extend(*placement_, name, offers_.all(), parts_.shape, parts_.wanted));
 }
 
-void supervisor_state::give_up_worker(const std::string& name, life_end why) {
+void supervisor_state::give_up_worker(const std::string& name, life_end how) {
   if (!placement_) return;
-  if (const auto at = find_worker(*placement_, name)) stop_replica(at->replica, why);
+  if (const auto at = find_worker(*placement_, name)) {
+    stop_replica(at->replica, how);
+    clear_seat(*at);
+  }
   carry_out(repair(*placement_, name, offers_.all(), parts_.shape, parts_.wanted));
 }
 
@@ -113,18 +116,20 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   tell(to.worker, std::move(order));
 }
 
-void supervisor_state::stop_replica(std::size_t index, life_end why) {
+void supervisor_state::stop_replica(std::size_t index, life_end how) {
   replica_record& replica = replicas_[index];
-  if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{why});
+  if (replica.course.stop(clock_.now())) tell(replica.scheduler, replica_stopped{how});
 }
 
 void supervisor_state::fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where) {
   parts_.say(fmt::format("replica {}: {}", index, why));
   stop_replica(index, where && where->lost_next ? life_end::lost_link : life_end::loss);
   replica_record& replica = replicas_[index];
-  const bool is_same = where && replica.failed && replica.failed->is_at(*where) && replica.course.failures() > 0;
-  if (is_same) where->lives = replica.failed->lives + 1;
-  replica.failed = where;
+  const std::optional<failed_seat> before = std::exchange(replica.failed, where);
+  if (where && before && before->is_at(where->stage, where->rank) && replica.course.failures() > 0) {
+    replica.failed->starts += before->starts;
+    replica.failed->steps += before->steps;
+  }
   replica.course.note_failure(why);
 }
 
@@ -142,7 +147,7 @@ void supervisor_state::take_started(const stage_started& started) {
   if (course.current() != replica_course::phase::starting) return;
   if (!started.error.empty())
     return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error),
-                        failed_seat{started.stage, started.tensor_rank, started.lost_next, true});
+                        failed_seat{started.stage, started.tensor_rank, started.lost_next, 1, 0});
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
 }
 
@@ -178,14 +183,21 @@ void supervisor_state::retry_replicas(instant now) {
 /// spare in its turn. Where two neighbours lose each other it is now the one, now the other. A request that kills is
 /// refused before its worker goes.
 bool supervisor_state::gives_seat_to_spare(std::size_t index) {
-  constexpr int most_of_a_start = 2, most_of_a_request = 6;
+  constexpr int most_starts = 2, most_steps = 6;
   if (!replicas_[index].failed) return false;
   const failed_seat seat = *replicas_[index].failed;
-  if (seat.lives < (seat.at_start ? most_of_a_start : most_of_a_request)) return false;
+  if (seat.starts < most_starts && seat.steps < most_steps) return false;
   if (!seat.lost_next) return replaces_worker(index, seat.stage, seat.rank);
-  const bool is_nexts_turn = seat.lives % 2 == 1;
+  const bool is_nexts_turn = (seat.starts + seat.steps) % 2 == 1;
   return replaces_worker(index, seat.stage + (is_nexts_turn ? 1 : 0), seat.rank) ||
          replaces_worker(index, seat.stage + (is_nexts_turn ? 0 : 1), seat.rank);
+}
+
+/// Whoever takes the seat has not failed there. Where a stage loses the next one the count goes on, since it says whose
+/// turn it is.
+void supervisor_state::clear_seat(const worker_position& seat) {
+  std::optional<failed_seat>& failed = replicas_[seat.replica].failed;
+  if (failed && !failed->lost_next && failed->is_at(seat.stage, seat.rank)) failed.reset();
 }
 
 /// Returns false where nobody can take its place. The head's own worker goes with the head alone.

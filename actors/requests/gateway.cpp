@@ -66,6 +66,7 @@ gateway_state::handle::behavior_type gateway_state::make_behavior() {
 
 // --- beginning ---
 
+/// The first prompt of a request for which it is asked decides for all of them.
 std::optional<adapter_version> gateway_state::version_for(const begin_request& request) const {
   if (request.version && *request.version) return *request.version;
   const auto version = parts_.adapters->resolve(request.adapter);

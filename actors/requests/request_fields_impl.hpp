@@ -26,6 +26,17 @@ void set_if(T& to, const std::optional<T>& value) {
   if (value) to = *value;
 }
 
+/// Nothing if it is no list of tokens.
+inline std::optional<std::vector<token_id>> tokens_in(const json& list) {
+  std::vector<token_id> tokens;
+  for (const json& each : list) {
+    const auto token = detail::to_integer(each);
+    if (!token || *token < 0 || *token > INT32_MAX) return {};
+    tokens.push_back(static_cast<token_id>(*token));
+  }
+  return tokens;
+}
+
 /// Fields of a request by name and type; null counts as absent. A field of the wrong type is refused with its name.
 class request_fields {
  public:
@@ -86,14 +97,10 @@ class request_fields {
     return value;
   }
   std::optional<std::vector<token_id>> tokens(std::string_view key) const {
-    const json* each_of = list(key);
-    if (!each_of) return {};
-    std::vector<token_id> tokens;
-    for (const json& each : *each_of) {
-      const auto token = detail::to_integer(each);
-      if (!token || *token < 0 || *token > INT32_MAX) refuse_type(key, "a list of tokens");
-      tokens.push_back(static_cast<token_id>(*token));
-    }
+    const json* value = list(key);
+    if (!value) return {};
+    auto tokens = tokens_in(*value);
+    if (!tokens) refuse_type(key, "a list of tokens");
     return tokens;
   }
   [[noreturn]] static void refuse_missing(std::string_view key) {

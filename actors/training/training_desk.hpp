@@ -114,7 +114,8 @@ class training_desk_state {
   void take_piece(const training_piece& piece);
   void fetch_result(const std::string& job);
   void publish(const std::string& job);
-  void hold(const std::string& job, const std::string& why);
+  void try_fetching(const std::string& job, const std::function<void()>& work);
+  void pause_with(const std::string& job, const std::string& why);
   void fail(const std::string& job, const std::string& error);
   void end(const std::string& job);
   void note_event(const std::string& job, std::string kind, std::string text);

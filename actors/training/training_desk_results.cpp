@@ -95,7 +95,7 @@ void training_desk_state::take_end(const training_ended& ended) {
   const auto lease = lease_of(ended.lease);
   if (!lease || !find(lease->job)) return;
   if (ended.is_alone) return fall_apart(*lease, ended.error);
-  if (ended.can_resume) return hold(lease->job, ended.error);
+  if (ended.can_resume) return pause_with(lease->job, ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
   stop_leases(queue_.give_back(lease->number));  // it has stopped, but this head did not ask for it
@@ -112,15 +112,11 @@ void training_desk_state::fall_apart(const training_queue::lease& from, const st
 
 void training_desk_state::take_result(const training_queue::lease& from, const std::vector<training_file>& files) {
   stop_leases(queue_.finish(from.number));
-  record& job = jobs_.at(from.job);
-  try {
-    job.result.emplace(intake_.folder_of(from.job) / training_task::result_folder, files, training_lease(from.number));
+  try_fetching(from.job, [&] {
+    const auto folder = intake_.folder_of(from.job) / training_task::result_folder;
+    jobs_.at(from.job).result.emplace(folder, files, training_lease(from.number));
     fetch_result(from.job);
-  } catch (const write_failure& failure) {
-    return hold(from.job, failure.what());
-  } catch (const std::exception& error) {
-    return fail(from.job, error.what());
-  }
+  });
   assign();
 }
 
@@ -128,12 +124,19 @@ void training_desk_state::take_piece(const training_piece& piece) {
   const auto lease = lease_of(piece.lease);
   record* job = lease ? find(lease->job) : nullptr;
   if (!job || !job->result) return;
-  try {
+  try_fetching(lease->job, [&] {
     if (job->result->take(piece)) fetch_result(lease->job);
+  });
+}
+
+/// Runs what is a part of fetching the job's result, and may fail.
+void training_desk_state::try_fetching(const std::string& id, const std::function<void()>& work) {
+  try {
+    work();
   } catch (const write_failure& failure) {
-    hold(lease->job, failure.what());
+    pause_with(id, failure.what());
   } catch (const std::exception& error) {
-    fail(lease->job, error.what());
+    fail(id, error.what());
   }
 }
 
@@ -160,7 +163,7 @@ void training_desk_state::publish(const std::string& id) {
     if (!known) return;  // it was cancelled meanwhile
     known->figures.is_publishing = false;
     const std::string error = "its adapter was not published: " + made.error;
-    if (made.can_resume) return hold(id, error);
+    if (made.can_resume) return pause_with(id, error);
     if (!made.error.empty()) return fail(id, error);
     const std::string& version = made.full_name;
     parts_.say(fmt::format("{}: {} is published", id, version));
@@ -184,7 +187,7 @@ void training_desk_state::publish(const std::string& id) {
 }
 
 /// What somebody can mend, such as a full disk, pauses the job: its checkpoint and its result stay where they are.
-void training_desk_state::hold(const std::string& id, const std::string& why) {
+void training_desk_state::pause_with(const std::string& id, const std::string& why) {
   parts_.say(fmt::format("{}: is paused: {}", id, why));
   stop_leases(queue_.pause(id));
   jobs_.at(id).result.reset();

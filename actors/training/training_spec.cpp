@@ -5,7 +5,7 @@
 #include <type_traits>
 
 #include "actors/json_dump_impl.hpp"
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "base/fnv_hash.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "model/formats/json_input.hpp"
@@ -80,7 +80,8 @@ class spec_reader {
   }
   template <class T>
   void check(const char* key, T value, T least, T largest) const {
-    if (!(value >= least && value <= largest)) refuse("{} is {}: use {} to {}", key, value, least, largest);
+    if (!(value >= least && value <= largest))
+      refuse_field(key, fmt::format("{} is {}: use {} to {}", key, value, least, largest));
   }
 
   detail::json_fields<json> fields_;
@@ -108,17 +109,18 @@ template <class Spec, class Visit>
 void visit_settings(Spec& spec, Visit& visit) {
   auto& lora = spec.lora;
   auto& run = spec.run;
+  using may = training_ranges;
   visit("rank", lora.factors.rank, 1, most_adapter_rank);
-  visit("alpha", lora.factors.alpha, 1e-6, 1e6);
+  visit("alpha", lora.factors.alpha, may::least_alpha, may::most_alpha);
   visit("rslora", lora.factors.rank_stabilized);
-  visit("dropout", run.dropout, 0.0, 0.95);
+  visit("dropout", run.dropout, 0.0, may::most_dropout);
   visit("targets", lora.targets);
   visit.patterns("rank_of", lora.factors.rank_pattern);
   visit.patterns("alpha_of", lora.factors.alpha_pattern);
-  visit("length", run.row_length, 2, 1 << 20);
+  visit("length", run.row_length, may::least_row_length, may::most_row_length);
   visit("batch", run.batch_rows, 1, 1 << 16);
   visit("accumulate", run.accumulation, 1, 1 << 16);
-  visit("epochs", run.epochs, 1, 1'000'000);
+  visit("epochs", run.epochs, 1, may::most_epochs);
   visit("steps", run.most_steps, 0);
   visit("lr", run.rate, 0.0, 100.0);
   visit("warmup", run.warmup, 0);
@@ -129,7 +131,7 @@ void visit_settings(Spec& spec, Visit& visit) {
   visit("validate_every", spec.validate_every, 0);
   visit("checkpoint_every", spec.checkpoint_every, 0);
   visit("best", spec.publish_best);
-  visit("trainers", spec.trainers, 1, 64);
+  visit("trainers", spec.trainers, 1, may::most_trainers);
 }
 
 std::uint64_t from_hex(const std::string& digits, const std::string& where) {
@@ -141,7 +143,8 @@ std::uint64_t from_hex(const std::string& digits, const std::string& where) {
 }
 
 void check_spec(const training_spec& spec, const std::string& where) {
-  if (!is_adapter_name(spec.adapter)) refuse("adapter name '{}': {}", spec.adapter.substr(0, 64), adapter_name_rule);
+  if (!is_adapter_name(spec.adapter))
+    refuse_field("adapter", fmt::format("adapter name '{}': {}", spec.adapter.substr(0, 64), adapter_name_rule));
   if (spec.data_name.empty()) refuse("{}: \"data\" is missing", where);
   if (spec.publish_best && !spec.has_validation() && spec.run.validation_share == 0)
     refuse(

@@ -19,9 +19,9 @@ struct step_sizes {
 /// An order names all blocks of all sequences. Of what answers bring along it has as much as is sent at once, or one
 /// text.
 inline std::uint64_t order_bytes(const step_sizes& sizes) {
-  constexpr std::uint64_t opened = std::uint64_t{4} << 20, sequence_bytes = 256;
+  constexpr std::uint64_t sequence_bytes = 256;
   const std::uint64_t blocks = sizes.context / block_tokens + 1;
-  return opened + (sizes.rows + sizes.context) * sizeof(token_id) +
+  return opened_bytes_at_once + (sizes.rows + sizes.context) * sizeof(token_id) +
          sizes.sequences * (blocks * sizeof(block_id) + sequence_bytes);
 }
 
@@ -33,8 +33,7 @@ inline std::uint64_t outcome_bytes(const step_sizes& sizes) {
 
 /// What answers bring along is sent in parts before the order that opens them, and all of it may wait at the same time.
 inline std::uint64_t openings_bytes(const step_sizes& sizes) {
-  constexpr std::uint64_t stops_and_biases = std::uint64_t{64} << 10;
-  return sizes.sequences * (most_constraint_bytes + stops_and_biases + sizes.context * sizeof(token_id));
+  return sizes.sequences * (most_constraint_bytes + most_list_bytes + sizes.context * sizeof(token_id));
 }
 
 /// Activations are sent as attachments. The queue of a link holds those of all steps in flight, and one more.

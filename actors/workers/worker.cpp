@@ -14,7 +14,7 @@ namespace troupe {
 namespace {
 
 constexpr std::size_t most_waiting = scheduler_settings::most_steps_in_flight;  // a peer that sends more is wrong
-constexpr std::size_t most_opened = 1 << 16;  // as many sequences as a replica may run (scheduler.max_sequences)
+constexpr std::size_t most_opened = scheduler_settings::most_sequences;
 
 }  // namespace
 
@@ -32,13 +32,13 @@ worker_state::handle::behavior_type worker_state::make_behavior() {
       [this](const drop_adapter& order) { drop(order); },
       [this](const prepare_adapter& order) { tell(parts_.fetcher, order); },
       [this](const adapter_ready& ready) { take_adapter(ready); },
-      [this](forget_life) { forget(); },
+      [this](forget_life) { forget_all(); },
       [this](const link_lost& lost) {
         if (lost.link == next_ && next_ != no_link)
           fail(fmt::format("the link to the next stage closed: {}", lost.end.why), true);
       },
       [this](stop_now) {
-        forget();
+        forget_all();
         self_->quit();
       },
   };
@@ -124,7 +124,13 @@ void worker_state::forget() {
   arrived_.clear();
   buffers_.clear();  // the next life may need larger ones
   if (next_ != no_link) parts_.links->close(std::exchange(next_, no_link));
+  tell(parts_.fetcher, stage_ended{});
+}
+
+/// Not only the stage: nobody waits for adapters that were to be prepared, either.
+void worker_state::forget_all() {
   tell(parts_.fetcher, forget_life{});
+  forget();
 }
 
 void worker_state::fail(const std::string& error, bool lost_next) {

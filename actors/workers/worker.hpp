@@ -63,6 +63,7 @@ class worker_state {
   void check_links(const start_stage& order) const;
   void reach_next(const std::string& endpoint, const std::stop_token& stop);
   void forget();
+  void forget_all();
   void take_order(run_step& order);
   void take_hidden(activations& hidden);
   void advance();

@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/ascii.hpp"
-#include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "base/paths.hpp"
 #include "base/utf8.hpp"
 #include "base/whole_file.hpp"
@@ -18,7 +18,6 @@
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
-#include "cli/usage.hpp"
 #include "cluster/config/config_address.hpp"
 
 namespace troupe {
@@ -109,9 +108,9 @@ struct written_cluster {
 };
 
 /// The file says where the state is: whoever ends the cluster by it may have another home.
-written_cluster cluster_called(const std::string& name, const serve_options& options, const std::string& label) {
+written_cluster cluster_called(const std::string& name, const serve_options& options) {
   written_cluster made;
-  made.config = parse_cluster_config(cluster_text(options, name), label);
+  made.config = parse_cluster_config(cluster_text(options, name), "troupe serve");
   made.text = cluster_text(options, name, made.config.state_dir.string());
   made.config.label = made.config.source = made.config.state_dir / "cluster.toml";
   return made;
@@ -127,29 +126,25 @@ bool is_of_another(const cluster_config& config, const serve_options& options) {
 }
 
 /// Models whose folders have the same name are told apart by a number: `model`, `model-2` and so on.
-written_cluster own_cluster(const serve_options& options, const std::string& label) {
+written_cluster own_cluster(const serve_options& options) {
   const std::string name =
       cluster_name(options.name.empty() ? model_name_of(whole_path(options.model.model)) : options.name);
-  written_cluster made = cluster_called(name, options, label);
+  written_cluster made = cluster_called(name, options);
   for (int number = 2; is_of_another(made.config, options); ++number) {
     const std::string end = fmt::format("-{}", number);
-    made = cluster_called(name.substr(0, 64 - end.size()) + end, options, label);
+    made = cluster_called(name.substr(0, 64 - end.size()) + end, options);
   }
   return made;
 }
 
 /// The cluster, once all that `up` checks is checked. Errors name flags instead of lines, since the user wrote none.
 written_cluster checked_cluster(const serve_options& options) {
-  std::string label = "troupe serve";
   try {
-    written_cluster made = own_cluster(options, label);
-    label = made.config.label;
+    written_cluster made = own_cluster(options);
     check_before_up(made.config);
     return made;
-  } catch (const input_error& error) {
-    const std::string_view what = error.what();
-    const std::size_t place_end = what.starts_with(label + ":") ? what.find(": ", label.size()) : what.npos;
-    throw about_first_word(place_end == what.npos ? what : what.substr(place_end + 2));
+  } catch (const config_error& error) {
+    throw field_error(error.key() == "preload" ? "adapter" : error.key(), error.problem());
   }
 }
 

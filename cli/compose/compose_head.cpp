@@ -13,12 +13,6 @@
 namespace troupe {
 namespace {
 
-router_parts router_of(const cluster_config& config) {
-  router_parts parts;
-  parts.most_parked = static_cast<std::size_t>(config.scheduler.max_waiting);
-  return parts;
-}
-
 std::shared_ptr<journal> open_journal(const cluster_config& config, const std::shared_ptr<job_records>& records) {
   make_state_folder(config.state_dir);
   journal::options options = journal_options_of(config);
@@ -37,12 +31,17 @@ served_model served_model_of(const node_site& site, const std::shared_ptr<const 
 
 }  // namespace
 
+void check_http_is_free(const cluster_config& config) {
+  if (const auto place = split_host_port(config.http))
+    check_http_address({.host = place->host, .port = static_cast<std::uint16_t>(place->port)});
+}
+
 head_node::head_node(caf::actor_system& system, wire& links, const node_site& site)
     : system_(system),
       links_(links),
       site_(site),
       records_(std::make_shared<job_records>(site.config.state_dir / "files")),
-      router_(spawn_router(system, router_of(site.config))) {
+      router_(spawn_router(system, {.most_parked = static_cast<std::size_t>(site.config.scheduler.max_waiting)})) {
   try {
     start();
   } catch (...) {
@@ -75,16 +74,6 @@ void head_node::start_own_supervisor(std::uint32_t reign) {
   supervisor_ = spawn_supervisor(system_, std::move(parts));
 }
 
-std::optional<local_worker> head_node::start_own_worker() {
-  if (!site_.node.is_worker()) return {};
-  worker_ = start_worker(
-      system_, site_, links_,
-      spawn_local_head(system_, {.supervisor = supervisor_, .store = front_.store, .directory = directory_}));
-  local_worker own{worker_->worker, hello_of(site_, site_.config.head_endpoint()), worker_->alarm};
-  own.hello.incarnation = random_incarnation();
-  return own;
-}
-
 void head_node::start_own_front(const std::shared_ptr<journal>& book, std::uint32_t reign, const served_model& served) {
   front_ = start_front(system_, {.links = &links_,
                                  .config = &site_.config,
@@ -102,43 +91,14 @@ void head_node::start_own_front(const std::shared_ptr<journal>& book, std::uint3
                                  .say = say});
 }
 
-void head_node::listen_to_losses() {
-  const auto news = said_once(say);
-  const auto worker = worker_ ? worker_->worker : worker_actor();
-  links_.on_lost([supervisor = supervisor_, desk = front_.desk, worker, news](link_id link, const link_end& end) {
-    if (link == no_link) return news(end.why);  // somebody was refused; links of clients come and go
-    tell(supervisor, link_lost{link});
-    tell(desk, link_lost{link});
-    tell(worker, link_lost{link, end});  // it may be the one to its next stage
-  });
-}
-
-void check_http_is_free(const cluster_config& config) {
-  if (const auto place = split_host_port(config.http))
-    check_http_address({.host = place->host, .port = static_cast<std::uint16_t>(place->port)});
-}
-
-void head_node::serve_http(const served_model& served) {
-  const cluster_config& config = site_.config;
-  const auto place = split_host_port(config.http);
-  if (!place) return;
-  const http_options options{.host = place->host, .port = static_cast<std::uint16_t>(place->port), .threads = 2};
-  http_ = std::make_unique<http_front>(options, http_parts{.served = served,
-                                                           .gateway = front_.gateway,
-                                                           .store = front_.store,
-                                                           .jobs = front_.jobs,
-                                                           .training = front_.training,
-                                                           .numbers = front_.numbers,
-                                                           .board = board_,
-                                                           .records = records_,
-                                                           .state_dir = config.state_dir,
-                                                           .log = say,
-                                                           .log_bodies = config.log_prompts,
-                                                           .origins = config.http_origins,
-                                                           .need_keys = config.need_keys});
-  say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
-  if (http_->is_open_to_others())
-    warn("whoever reaches this address may use it: make a key (troupe keys add), or set cluster.need_keys");
+std::optional<local_worker> head_node::start_own_worker() {
+  if (!site_.node.is_worker()) return {};
+  worker_ = start_worker(
+      system_, site_, links_,
+      spawn_local_head(system_, {.supervisor = supervisor_, .store = front_.store, .directory = directory_}));
+  local_worker own{worker_->worker, hello_of(site_, site_.config.head_endpoint()), worker_->alarm};
+  own.hello.incarnation = random_incarnation();
+  return own;
 }
 
 void head_node::listen_to_nodes() {
@@ -178,6 +138,40 @@ void head_node::listen_to_members() {
   on_member<training_ended>(to_training);
   on_member<want_training_piece>(to_training);
   on_member<training_piece>(to_training);
+}
+
+void head_node::listen_to_losses() {
+  const auto news = said_once(say);
+  const auto worker = worker_ ? worker_->worker : worker_actor();
+  links_.on_lost([supervisor = supervisor_, desk = front_.desk, worker, news](link_id link, const link_end& end) {
+    if (link == no_link) return news(end.why);  // somebody was refused; links of clients come and go
+    tell(supervisor, link_lost{link});
+    tell(desk, link_lost{link});
+    tell(worker, link_lost{link, end});  // it may be the one to its next stage
+  });
+}
+
+void head_node::serve_http(const served_model& served) {
+  const cluster_config& config = site_.config;
+  const auto place = split_host_port(config.http);
+  if (!place) return;
+  const http_options options{.host = place->host, .port = static_cast<std::uint16_t>(place->port), .threads = 2};
+  http_ = std::make_unique<http_front>(options, http_parts{.served = served,
+                                                           .gateway = front_.gateway,
+                                                           .store = front_.store,
+                                                           .jobs = front_.jobs,
+                                                           .training = front_.training,
+                                                           .numbers = front_.numbers,
+                                                           .board = board_,
+                                                           .records = records_,
+                                                           .state_dir = config.state_dir,
+                                                           .log = say,
+                                                           .log_bodies = config.log_prompts,
+                                                           .origins = config.http_origins,
+                                                           .need_keys = config.need_keys});
+  say(fmt::format("http://{}:{}: listening", place->host, http_->port()));
+  if (http_->is_open_to_others())
+    warn("whoever reaches this address may use it: make a key (troupe keys add), or set cluster.need_keys");
 }
 
 void head_node::stop() {

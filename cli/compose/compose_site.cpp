@@ -135,7 +135,9 @@ std::shared_ptr<const loaded_model> load(const cluster_config& config, int threa
 }  // namespace
 
 void check_device(const cluster_config& config, const node_config& node) {
-  check_device(node.device, place_of(config, node_key(node.name, "device")));
+  if (node.device.is_cpu()) return;
+  if (const std::string fault = gpu_fault(node.device.gpu); !fault.empty())
+    refuse_at(config, node_key(node.name, "device"), "{}", fault);
 }
 
 node_site make_site(const cluster_config& config, const std::string& name) {

@@ -40,7 +40,8 @@ std::function<void(const std::string& why)> end_without_device(const node_site& 
 
 /// If the tokenizer cannot be opened here, only answers that need it end.
 token_tree_source tokens_of_model(const node_site& site) {
-  return tokens_of([path = site.config.model.path] { return load_tokenizer(path); }, site.model->config.vocab_size);
+  return token_tree_from([path = site.config.model.path] { return load_tokenizer(path); },
+                         site.model->config.vocab_size);
 }
 
 }  // namespace

@@ -22,7 +22,6 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/train/training_display.hpp"
-#include "cli/usage.hpp"
 #include "cluster/journal/job.hpp"
 #include "model/train/training_data.hpp"
 
@@ -154,13 +153,6 @@ int report(const json& job, bool as_json) {
   return 0;
 }
 
-/// As the head will, but before the data is on its way.
-void check_spec(const std::string& spec) try {
-  (void)read_training_spec(spec, "the fine-tune");
-} catch (const input_error& error) {
-  throw about_first_word(error.what());
-}
-
 }  // namespace
 
 void check_is_training(const json& job) {
@@ -191,7 +183,7 @@ int train_in_cluster(const cluster_training& options) {
   spec.data_name = file_name_of(options.data);
   if (!options.validation.empty()) spec.validation_name = file_name_of(options.validation);
   const std::string asked = to_json(spec);
-  check_spec(asked);
+  (void)read_training_spec(asked, "the fine-tune");  // as the head will, but before the data is on its way
   json arguments{{"id", id}, {"options", json::parse(asked)}};
   json made;
   cluster_client cluster(options.cluster);

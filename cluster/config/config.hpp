@@ -63,6 +63,7 @@ struct model_settings {
 
 struct scheduler_settings {
   static constexpr int most_steps_in_flight = 256;  ///< as many as a worker keeps that waits for hidden states
+  static constexpr int most_sequences = 1 << 16;    ///< that run at a time: a worker opens no more answers at once
 
   int max_batch_tokens = 2048;
   int max_mixed_prompt_tokens = 0;  ///< tokens of prompts in a step that also computes tokens of answers; 0: learned
@@ -151,11 +152,25 @@ void make_state_folder(const std::filesystem::path& folder);
 std::string node_key(std::string_view node, std::string_view setting);
 /// `file:line:column` of a key, or of the closest thing around it that is in the file.
 std::string place_of(const cluster_config& config, std::string_view key);
-/// Refuses what the file says there. Throws input_error.
+/// What is wrong with a cluster's file, at one of its places.
+class config_error : public input_error {
+ public:
+  /// `key` as in place_of; empty for what is no value of a key.
+  config_error(std::string_view place, std::string_view key, std::string_view problem)
+      : input_error(fmt::format("{}: {}", place, problem)), key_(key.substr(key.rfind('.') + 1)), problem_(problem) {}
+
+  const std::string& key() const { return key_; }          ///< without its section: "context"
+  const std::string& problem() const { return problem_; }  ///< without the place
+
+ private:
+  std::string key_, problem_;
+};
+
+/// Refuses what the file says there. Throws config_error.
 template <class... Args>
 [[noreturn]] void refuse_at(const cluster_config& config, std::string_view key, fmt::format_string<Args...> format,
                             Args&&... args) {
-  refuse("{}: {}", place_of(config, key), fmt::format(format, std::forward<Args>(args)...));
+  throw config_error(place_of(config, key), key, fmt::format(format, std::forward<Args>(args)...));
 }
 
 std::string_view to_text(node_role role);

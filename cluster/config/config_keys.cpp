@@ -68,7 +68,7 @@ constexpr key_of<scheduler> scheduler_keys[] = {
     {"max_batch_tokens", [](scheduler& s, const config_value& v) { s.max_batch_tokens = v.number(1, 1 << 20); }},
     {"max_mixed_prompt_tokens",
      [](scheduler& s, const config_value& v) { s.max_mixed_prompt_tokens = v.number(0, 1 << 20); }},
-    {"max_sequences", [](scheduler& s, const config_value& v) { s.max_sequences = v.number(1, 1 << 16); }},
+    {"max_sequences", [](scheduler& s, const config_value& v) { s.max_sequences = v.number(1, s.most_sequences); }},
     {"kv_memory", [](scheduler& s, const config_value& v) { s.kv_memory = v.bytes(); }},
     {"max_waiting", [](scheduler& s, const config_value& v) { s.max_waiting = v.number(1, 1 << 24); }},
     {"adapter_patience", [](scheduler& s, const config_value& v) { s.adapter_patience = v.number(1, 1 << 24); }},

@@ -64,8 +64,8 @@ std::string in_quotes(std::string_view text) {
 
 }  // namespace
 
-void refuse_at(const cluster_config& config, config_place at, std::string_view problem) {
-  troupe::refuse("{}:{}:{}: {}", config.label, at.line, at.column, problem);
+void refuse_at(const cluster_config& config, config_place at, std::string_view problem, std::string_view key) {
+  throw config_error(fmt::format("{}:{}:{}", config.label, at.line, at.column), key, problem);
 }
 
 std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known) {
@@ -83,7 +83,7 @@ std::string_view nearest(std::string_view word, const std::vector<std::string_vi
 }
 
 void config_value::refuse(std::string_view problem) const {
-  refuse_at(into_, content_.place, fmt::format("{} {}", key_, problem));
+  refuse_at(into_, content_.place, fmt::format("{} {}", key_, problem), key_);
 }
 
 void config_value::refuse_type(std::string_view wanted) const {

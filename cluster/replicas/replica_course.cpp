@@ -9,7 +9,7 @@ constexpr duration first_retry = std::chrono::milliseconds(200), longest_retry =
 constexpr duration long_enough = 6 * longest_retry;
 
 duration retry_after(int failures) {
-  return std::min<duration>(first_retry * (1 << std::min(failures, 6)), longest_retry);
+  return std::min<duration>(first_retry * (1 << std::min(failures - 1, 6)), longest_retry);
 }
 
 }  // namespace

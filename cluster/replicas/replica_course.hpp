@@ -13,6 +13,10 @@
 
 namespace troupe {
 
+/// So long a stage may take to start, since it reads its weights. Requests that were accepted wait as long for a
+/// replica.
+inline constexpr duration longest_stage_start = std::chrono::minutes(10);
+
 class replica_course {
  public:
   enum class phase : std::uint8_t { vacant, starting, running, waiting };  ///< waiting: for its next try

@@ -29,7 +29,6 @@ class single_sequence {
 
   void restart() { position_ = 0; }
   std::int64_t vocab_size() const { return decoder_->model().config.vocab_size; }
-  std::int64_t position() const { return position_; }
   std::int64_t room() const { return options_.positions - position_; }
 
  private:

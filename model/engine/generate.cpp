@@ -67,9 +67,9 @@ class text_stream {
 };
 
 /// An answer to which tokens are added until it ends, and its text.
-class growing_answer {
+class told_answer {
  public:
-  growing_answer(const kernel_table& kernels, grown_answer answer, text_stream text)
+  told_answer(const kernel_table& kernels, grown_answer answer, text_stream text)
       : sampler_(kernels), answer_(std::move(answer)), text_(std::move(text)) {}
 
   /// Draws a token. False where the answer ends, with this token or without it.
@@ -121,8 +121,8 @@ generation generate(single_sequence& sequence, const kernel_table& kernels,
   check_prompt(sequence, prompt);
   check(params, sequence.vocab_size());
   const std::int64_t most = std::min(params.max_tokens, sequence.room() - static_cast<std::int64_t>(prompt.size()));
-  growing_answer answer(kernels, answer_to(prompt, params, end_tokens, tokens, sequence.vocab_size()),
-                        text_stream(*tokens, prompt, params, on_text, skip_special));
+  told_answer answer(kernels, answer_to(prompt, params, end_tokens, tokens, sequence.vocab_size()),
+                     text_stream(*tokens, prompt, params, on_text, skip_special));
   for (std::span<const token_id> next = prompt; answer.length() < most; next = answer.last_token()) {
     if (!answer.grow(sequence.feed(next))) break;
   }

@@ -16,10 +16,6 @@ struct replica_scheduler::answer {
 
 namespace {
 
-sequence_id sequence_behind(sequence_id first, std::int32_t count) {
-  return sequence_id(first.value + static_cast<std::uint64_t>(count));
-}
-
 /// What one answer must be asked for elsewhere to go on from `text`, its prompt and tokens so far.
 engine_request resumed_request(const engine_request& request, std::int32_t index, std::span<const token_id> text) {
   engine_request rest = request;
@@ -58,7 +54,7 @@ result<accepted_request, refused_request> replica_scheduler::submit(engine_reque
   const auto kept = std::make_shared<const engine_request>(std::move(request));
   auto accepted = decisions_.submit(kept->sequence);
   if (!accepted) return accepted;
-  for (std::int32_t i = 0; i < accepted->answers; ++i) answers_[sequence_behind(accepted->first, i)] = {kept, i};
+  for (std::int32_t i = 0; i < accepted->answers; ++i) answers_[answer_behind(accepted->first, i)] = {kept, i};
   return accepted;
 }
 
@@ -75,15 +71,15 @@ void replica_scheduler::close(sequence_id id) {
 }
 
 bool replica_scheduler::plan_step(instant now, step_order& order) {
-  return complete(order, decisions_.plan_step(now, order.plan));
+  return add_answers_to(order, decisions_.plan_step(now, order.plan));
 }
 
 bool replica_scheduler::plan_ahead(instant now, step_order& order) {
-  return complete(order, decisions_.plan_ahead(now, order.plan));
+  return add_answers_to(order, decisions_.plan_ahead(now, order.plan));
 }
 
 /// Puts into the order what the last stage must know for its plan, if there is one.
-bool replica_scheduler::complete(step_order& order, bool planned) {
+bool replica_scheduler::add_answers_to(step_order& order, bool planned) {
   order.opened.clear();
   order.closed.clear();
   if (!planned) return false;
@@ -103,7 +99,7 @@ void replica_scheduler::open_answers(step_order& order) {
 
 /// One opening for all of them: what a request brings along may be long, and it may ask for many answers.
 void replica_scheduler::open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order) {
-  std::vector<opened_answer> opened;
+  std::vector<answer_seed> opened;
   std::shared_ptr<const engine_request> request;
   for (const sequence_id id : ids) {
     const auto found = answers_.find(id);
@@ -209,7 +205,7 @@ engine_request replica_scheduler::rest_of(sequence_id id) const {
 bool replica_scheduler::waits_for_prompt(sequence_id first) const {
   const std::int32_t answers = answers_.at(first).request->sequence.answers;
   for (std::int32_t i = 1; i < answers; ++i) {
-    const sequence_id other = sequence_behind(first, i);
+    const sequence_id other = answer_behind(first, i);
     if (!answers_.contains(other) || !decisions_.text_of(other).empty()) return false;
   }
   return true;

@@ -76,7 +76,7 @@ class replica_scheduler {
  private:
   struct answer;
 
-  bool complete(step_order& order, bool planned);
+  bool add_answers_to(step_order& order, bool planned);
   void open_answers(step_order& order);
   void open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order);
   void close(sequence_id id);

@@ -130,14 +130,10 @@ void check_penalty_window(const request_fields& from, const sampling_params& sam
 }
 
 std::vector<token_id> prompt_tokens(const json& list, const char* key) {
-  std::vector<token_id> tokens;
-  for (const json& each : list) {
-    const auto token = detail::to_integer(each);
-    if (!token || *token < 0 || *token > INT32_MAX) refuse_prompts(key);
-    tokens.push_back(static_cast<token_id>(*token));
-  }
-  if (tokens.empty()) refuse_field(key, fmt::format("{} has a list without tokens", key));
-  return tokens;
+  auto tokens = tokens_in(list);
+  if (!tokens) refuse_prompts(key);
+  if (tokens->empty()) refuse_field(key, fmt::format("{} has a list without tokens", key));
+  return *std::move(tokens);
 }
 
 prompt_input prompt_of(const json& value, const char* key, const request_fields& from) {

@@ -106,7 +106,7 @@ class completion_format final : public answer_format {
     if (index == 0) head_ += before_choices(model_, adapter);
     const bool comes_later = logprobs_.has_value();  // with the prompt's log-probabilities
     if (!echoed_.empty() && !echoed_[index / n_].empty() && !comes_later)
-      frame(to, index, echoed_[index / n_], "null", "null", tokens_of(index, {}));
+      frame(to, index, echoed_[index / n_], "null", "null", token_fields(index, {}));
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
     if (!part.scored.empty() && logprobs_) echo(to, index / n_, part.scored);
@@ -118,7 +118,7 @@ class completion_format final : public answer_format {
       logprobs = lists.text();
     }
     frame(to, index, part.text, logprobs, part.end ? finish_json(part.end->finish, part.end->stopped_by) : "null",
-          tokens_of(index, part.tokens, ending));
+          token_fields(index, part.tokens, ending));
   }
   void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
@@ -128,7 +128,7 @@ class completion_format final : public answer_format {
       const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
       const auto& scored = choices[i / n_ * n_].scored;
       if (i > 0) text += ',';
-      std::string more = tokens_of(i, each.tokens, each.ending);
+      std::string more = token_fields(i, each.tokens, each.ending);
       if (prompt_logprobs_)
         more += R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_);
       choice(text, i, echoed + each.text, logprobs_ ? logprobs_of(i, each, scored, echoed) : "null",
@@ -153,11 +153,11 @@ class completion_format final : public answer_format {
     logprob_lists lists(prompts_->tokens(), *logprobs_);
     lists.add_prompt(scored, echoed_[prompt]);
     for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i)
-      frame(to, i, echoed_[prompt], lists.text(), "null", tokens_of(i, {}));
+      frame(to, i, echoed_[prompt], lists.text(), "null", token_fields(i, {}));
   }
   /// The fields of vLLM's return_token_ids; the prompt's tokens only with what comes first of a choice.
-  std::string tokens_of(std::size_t index, std::span<const token_id> tokens,
-                        const std::optional<sampled_token>& ending = {}) {
+  std::string token_fields(std::size_t index, std::span<const token_id> tokens,
+                           const std::optional<sampled_token>& ending = {}) {
     if (!tells_tokens_) return {};
     std::string fields = R"(,"token_ids":)" + token_ids_json(tokens, ending);
     if (!prompt_is_told_[index]) fields += R"(,"prompt_token_ids":)" + prompts_told_[index / n_];

@@ -52,7 +52,7 @@ class chat_completion_format final : public answer_format {
   void part(std::string& to, std::size_t index, const answer_part& part) override {
     std::string more = logprobs_of(has_logprobs_ && !part.details.empty(), part.details);
     const auto ending = part.end ? part.end->token : std::nullopt;
-    if (!part.tokens.empty() || ending) more += tokens_of(part.tokens, ending);
+    if (!part.tokens.empty() || ending) more += token_fields(part.tokens, ending);
     add(to, index, readers_[index].push(part.text), more);
     if (part.end) add(to, index, readers_[index].finish(part.end->finish == "length"), more);
     if (more != nothing_more) frame(to, index, R"({"content":""})", more, "null");
@@ -67,10 +67,10 @@ class chat_completion_format final : public answer_format {
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (i > 0) text += ',';
       const std::string said = message(i, choices[i]);  // also finds the calls that the finish reason depends on
-      text +=
-          fmt::format(R"({{"index":{},"message":{},{},"finish_reason":{}}})", i, said,
-                      logprobs_of(has_logprobs_, choices[i].details) + tokens_of(choices[i].tokens, choices[i].ending),
-                      finish_json(finish_of(i, choices[i].finish), choices[i].stopped_by));
+      text += fmt::format(
+          R"({{"index":{},"message":{},{},"finish_reason":{}}})", i, said,
+          logprobs_of(has_logprobs_, choices[i].details) + token_fields(choices[i].tokens, choices[i].ending),
+          finish_json(finish_of(i, choices[i].finish), choices[i].stopped_by));
     }
     text += R"(],"usage":)" + usage_json(with_thoughts(usage)) + prompt_told_;
     if (prompt_logprobs_)
@@ -118,7 +118,7 @@ class chat_completion_format final : public answer_format {
   std::string logprobs_of(bool are_there, const std::vector<sampled_token>& details) const {
     return are_there ? R"("logprobs":)" + logprobs_json(prompts_->tokens(), details) : std::string(nothing_more);
   }
-  std::string tokens_of(const std::vector<token_id>& tokens, const std::optional<sampled_token>& ending) const {
+  std::string token_fields(const std::vector<token_id>& tokens, const std::optional<sampled_token>& ending) const {
     return tells_tokens_ ? R"(,"token_ids":)" + token_ids_json(tokens, ending) : "";
   }
   /// `more`: fields of the choice, `nothing_more` at least. `behind`: fields behind the choices.

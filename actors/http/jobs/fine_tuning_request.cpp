@@ -7,6 +7,7 @@
 #include "actors/http/files/owned_files.hpp"
 #include "actors/http/jobs/job_metadata_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
+#include "actors/training/training_spec.hpp"
 #include "base/random_hex.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 #include "model/lora/adapter_config.hpp"
@@ -16,7 +17,7 @@ namespace troupe {
 namespace {
 
 constexpr std::array known_hyperparameters{"n_epochs", "batch_size", "learning_rate_multiplier"};
-constexpr std::int64_t usual_epochs = 3, most_trainers = 64, most_length = 1 << 20;
+constexpr std::int64_t usual_epochs = 3;
 
 struct hyperparameters {
   std::optional<std::int64_t> epochs, batch;
@@ -45,7 +46,7 @@ hyperparameters read_hyperparameters(const json* object) {
   if (!object) return chosen;
   refuse_unknown_hyperparameters(*object);
   const request_fields from(*object);
-  if (!is_auto(from, "n_epochs")) chosen.epochs = from.integer("n_epochs", 1, 1'000'000);
+  if (!is_auto(from, "n_epochs")) chosen.epochs = from.integer("n_epochs", 1, training_ranges::most_epochs);
   if (!is_auto(from, "batch_size")) chosen.batch = from.integer("batch_size", 1, 4096);
   if (!is_auto(from, "learning_rate_multiplier")) chosen.multiplier = from.number("learning_rate_multiplier");
   if (chosen.multiplier && !(*chosen.multiplier > 0 && *chosen.multiplier <= 10'000))
@@ -96,7 +97,7 @@ std::string name_of_adapter(const api_call& call, const request_fields& body, co
 
 /// A step's rows must make as many equal passes as there are trainers.
 std::int64_t trainers_of(const request_fields& body, std::int64_t batch) {
-  const std::int64_t trainers = body.integer("trainers", 1, most_trainers).value_or(1);
+  const std::int64_t trainers = body.integer("trainers", 1, training_ranges::most_trainers).value_or(1);
   if (batch % trainers != 0)
     refuse_field("trainers", fmt::format("{} trainers cannot share a batch_size of {} evenly", trainers, batch));
   return trainers;
@@ -128,10 +129,12 @@ std::string read_schedule(const request_fields& body) {
 
 /// What OpenAI's API has no words for: named as in the options of a job.
 void add_own_fields(json& options, const request_fields& body) {
-  if (const auto length = body.integer("length", 2, most_length)) options["length"] = *length;
+  using may = training_ranges;
+  if (const auto length = body.integer("length", may::least_row_length, may::most_row_length))
+    options["length"] = *length;
   if (const auto rank = body.integer("rank", 1, most_adapter_rank)) options["rank"] = *rank;
-  if (body.has("alpha")) options["alpha"] = number_in_range(body, "alpha", 1e-6, 1e6);
-  if (body.has("dropout")) options["dropout"] = number_in_range(body, "dropout", 0, 0.95);
+  if (body.has("alpha")) options["alpha"] = number_in_range(body, "alpha", may::least_alpha, may::most_alpha);
+  if (body.has("dropout")) options["dropout"] = number_in_range(body, "dropout", 0, may::most_dropout);
   if (body.has("targets")) options["targets"] = read_targets(body);
   if (body.has("schedule")) options["schedule"] = read_schedule(body);
 }

@@ -4,7 +4,7 @@
 
 namespace troupe {
 
-token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size) {
+token_tree_source token_tree_from(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size) {
   return [open = std::move(open), vocab_size, tree = std::shared_ptr<const token_tree>()]() mutable {
     if (!tree) tree = std::make_shared<token_tree>(open(), vocab_size);
     return tree;
@@ -46,7 +46,7 @@ bool answer_form::add(std::span<const token_id> written) {
     find_state(written);
   else
     state_ = constraint_->after(state_, written.back());
-  return !constraint_->goes_on(state_);
+  return constraint_->goes_on(state_);
 }
 
 }  // namespace troupe

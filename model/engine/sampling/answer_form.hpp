@@ -12,7 +12,7 @@ namespace troupe {
 /// Gives the tokens of the model; asked when the first constraint comes.
 using token_tree_source = std::function<std::shared_ptr<const token_tree>()>;
 /// The tokens of `tokens`, made when they are asked for and kept.
-token_tree_source tokens_of(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size);
+token_tree_source token_tree_from(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size);
 
 /// What one answer may go on with. Depends on the constraint and the tokens written so far, on nothing else.
 class answer_form {
@@ -25,7 +25,7 @@ class answer_form {
   /// token that the request names ends the answer wherever the text may go on with it. Empty where there is none.
   /// Stays until the next call.
   std::span<const std::uint64_t> allowed(std::span<const token_id> written);
-  /// `written` ends with the token that is new. True where nothing can follow: the answer is over.
+  /// `written` ends with the token that is new. False where nothing can follow: the answer is over.
   bool add(std::span<const token_id> written);
   /// Of an answer that is over: false where a limit of forms cuts it short.
   bool is_complete() const { return constraint_->is_complete(state_); }

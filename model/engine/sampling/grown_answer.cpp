@@ -30,7 +30,7 @@ std::optional<sampled_token> grown_answer::choose(sampler& by, std::span<const f
 bool grown_answer::add(token_id token) {
   text_.push_back(token);
   history_.add(token);
-  return !form_ || !form_->add(written());
+  return !form_ || form_->add(written());
 }
 
 }  // namespace troupe

@@ -11,12 +11,14 @@ constexpr double least_temperature = 1e-5;  ///< below this it counts as 0
 constexpr double most_temperature = 100.0;
 constexpr double most_repetition_penalty = 100.0;
 constexpr double most_bias = 100.0;
-constexpr std::size_t most_biases =
-    2048;  // with the stops less than 64 KiB: who sends an answer's opening counts on that
+constexpr std::size_t most_biases = 2048;
 constexpr std::int32_t most_logprobs = 100;
 constexpr std::size_t most_stop_tokens = 1024;
 constexpr std::size_t most_stops = 32;
 constexpr std::size_t most_stop_bytes = 1024;
+static_assert(most_biases * (sizeof(token_id) + sizeof(double)) + most_stop_tokens * sizeof(token_id) +
+                  most_stops * (sizeof(std::uint64_t) + most_stop_bytes) <=
+              most_list_bytes);
 
 /// Not-a-number is out of every range.
 void check_range(const char* name, double value, double least, double most) {

@@ -57,6 +57,9 @@ struct sampling_params {
   }
 };
 
+/// The stops and biases of one request take no more on the wire.
+inline constexpr std::size_t most_list_bytes = std::size_t{64} << 10;
+
 bool is_greedy(const sampling_params& params);
 bool counts_tokens(const sampling_params& params);   ///< any penalty is in use
 bool changes_logits(const sampling_params& params);  ///< any penalty or bias is in use

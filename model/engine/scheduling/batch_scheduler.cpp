@@ -100,7 +100,7 @@ void batch_scheduler::cancel_follower(sequence_state& sequence) {
   std::erase(leader.followers, &sequence);
   if (leader.phase == sequence_phase::running) --slots_;
   queue_of(sequence).leave(sequence);
-  sequences_.erase(sequence_id(sequence.id));
+  sequences_.erase(sequence_id(sequence.id));  // a copy: the id goes with the sequence
   if (leader.cancelled && leader.followers.empty() && leader.landed()) remove(leader);
 }
 
@@ -156,7 +156,7 @@ void batch_scheduler::remove(sequence_state& sequence) {
   suspects_.acquit(sequence);
   if (sequence.last_step.value != 0) forgotten_.push_back(sequence.id);
   queue_of(sequence).leave(sequence);
-  sequences_.erase(sequence_id(sequence.id));
+  sequences_.erase(sequence_id(sequence.id));  // a copy: the id goes with the sequence
 }
 
 void batch_scheduler::forget_stored(life_end why) {

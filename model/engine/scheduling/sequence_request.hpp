@@ -42,6 +42,10 @@ struct sequence_request {
 };
 
 /// The ids of a request's answers follow each other.
+inline sequence_id answer_behind(sequence_id first, std::int32_t count) {
+  return sequence_id(first.value + static_cast<std::uint64_t>(count));
+}
+
 struct accepted_request {
   sequence_id first;
   std::int32_t answers = 1;

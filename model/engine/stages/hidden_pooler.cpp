@@ -6,7 +6,7 @@ namespace troupe {
 
 void hidden_pooler::open(const answer_opening& opening) {
   if (opening.sampling.pooling == hidden_pooling::none) return;
-  for (const opened_answer& answer : opening.answers)
+  for (const answer_seed& answer : opening.answers)
     open_[answer.sequence] = {opening.sampling.pooling, std::vector<double>(hidden_), 0};
 }
 

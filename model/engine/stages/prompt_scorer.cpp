@@ -8,7 +8,7 @@ namespace troupe {
 void prompt_scorer::open(const answer_opening& opening) {
   if (!opening.sampling.prompt_logprobs) return;
   const auto end = opening.text.begin() + static_cast<std::ptrdiff_t>(opening.prompt_tokens);
-  for (const opened_answer& answer : opening.answers)
+  for (const answer_seed& answer : opening.answers)
     open_[answer.sequence] = {*opening.sampling.prompt_logprobs, {opening.text.begin(), end}, {}};
 }
 

@@ -8,19 +8,14 @@
 namespace troupe {
 namespace {
 
-/// [first, first + count) inside [0, size).
-bool inside(std::int64_t first, std::int64_t count, std::size_t size) {
-  return first >= 0 && count >= 0 && first + count <= static_cast<std::int64_t>(size);
-}
-
 bool is_block(block_id block, const order_limits& limits) {
   return block.value >= 0 && block.value < limits.blocks;
 }
 
 bool is_sound(const planned_row& row, const step_plan& plan, const order_limits& limits) {
-  return row.tokens > 0 && inside(row.first_token, row.tokens, plan.tokens.size()) &&
-         inside(row.first_block, row.blocks, plan.blocks.size()) &&
-         inside(row.first_answer, row.answers, plan.answers.size()) && row.kept_blocks >= 0 && row.logit_rows >= 0 &&
+  return row.tokens > 0 && lies_in(row.first_token, row.tokens, plan.tokens.size()) &&
+         lies_in(row.first_block, row.blocks, plan.blocks.size()) &&
+         lies_in(row.first_answer, row.answers, plan.answers.size()) && row.kept_blocks >= 0 && row.logit_rows >= 0 &&
          row.logit_rows <= row.tokens && row.position >= 0 && row.position <= limits.context - row.tokens;
 }
 
@@ -29,7 +24,7 @@ std::size_t bytes_of(const answer_opening& opening) {
   const sampling_params& sampling = opening.sampling;
   std::size_t bytes = sizeof opening + sampling.constraint.bytes();
   for (const std::string& stop : sampling.stop) bytes += sizeof stop + stop.size();
-  return bytes + opening.answers.size() * sizeof(opened_answer) + sampling.logit_bias.size() * sizeof(token_bias) +
+  return bytes + opening.answers.size() * sizeof(answer_seed) + sampling.logit_bias.size() * sizeof(token_bias) +
          (opening.text.size() + opening.end_tokens.size() + sampling.stop_tokens.size()) * sizeof(token_id);
 }
 
@@ -71,7 +66,7 @@ void check(const step_order& order, const order_limits& limits) {
     if (!is_block(copy.from, limits) || !is_block(copy.to, limits)) broken("a copy of a block that is not there");
   for (const answer_opening& opening : order.opened) {
     check(opening.sampling, limits.vocab_size);
-    if (opening.prompt_tokens == 0 || !inside(0, opening.prompt_tokens, opening.text.size()))
+    if (opening.prompt_tokens == 0 || !lies_in(0, opening.prompt_tokens, opening.text.size()))
       broken("an answer without its prompt");
     if (!std::all_of(opening.text.begin(), opening.text.end(), is_known))
       broken("an answer to a token that the model does not have");

@@ -12,8 +12,8 @@
 
 namespace troupe {
 
-/// One of the answers to a prompt. They differ by their seeds.
-struct opened_answer {
+/// What sets an answer apart from the others to its prompt.
+struct answer_seed {
   sequence_id sequence;
   std::uint32_t index = 0;  ///< added to the prompt's seed
 
@@ -22,7 +22,7 @@ struct opened_answer {
 
 /// What the last stage must know to choose the tokens of a prompt's answers.
 struct answer_opening {
-  std::vector<opened_answer> answers;
+  std::vector<answer_seed> answers;
   sampling_params sampling;
   std::vector<token_id> end_tokens;
   std::vector<token_id> text;      ///< prompt, and the answer so far where one is resumed
@@ -40,9 +40,17 @@ struct step_order {
   auto fields() { return std::tie(plan, opened, closed); }
 };
 
+/// Of what answers bring along so much is sent at once. What one answer brings may be more.
+inline constexpr std::size_t opened_bytes_at_once = std::size_t{4} << 20;
+
 /// If the openings have more than about so many bytes together: takes out the first ones that have fewer, but at least
 /// one.
-std::vector<answer_opening> take_excess(std::vector<answer_opening>& from, std::size_t bytes);
+std::vector<answer_opening> take_excess(std::vector<answer_opening>& from, std::size_t bytes = opened_bytes_at_once);
+
+/// Whether [first, first + count) lies in a list of so many. Another process may have said it.
+constexpr bool lies_in(std::int64_t first, std::int64_t count, std::size_t size) {
+  return first >= 0 && count >= 0 && first <= static_cast<std::int64_t>(size) - count;
+}
 
 /// What a stage is made for.
 struct order_limits {
@@ -107,8 +115,7 @@ struct step_outcome {
  private:
   template <class T>
   static std::span<const T> part_of(const std::vector<T>& list, std::int32_t first, std::int32_t count) {
-    if (first < 0 || count < 0 || static_cast<std::size_t>(first) + static_cast<std::size_t>(count) > list.size())
-      return {};
+    if (!lies_in(first, count, list.size())) return {};
     return std::span(list).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
   }
 };

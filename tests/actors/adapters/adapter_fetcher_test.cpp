@@ -97,7 +97,7 @@ TEST_F(fetcher_of_the_head, says_at_once_that_files_are_gone_since_nobody_else_h
 }
 
 /// Without the files only a prepared adapter can be handed over to a stage.
-TEST_F(fetcher, keeps_prepared_adapters_within_bounds_and_none_beyond_a_life) {
+TEST_F(fetcher, keeps_prepared_adapters_within_bounds_and_none_beyond_a_stage) {
   const auto ask_without_files = [&] {
     const prepare_adapter known = wanted(0, golden_);
     std::filesystem::remove_all(folder_.path() / "store" / known.sha256);
@@ -112,7 +112,7 @@ TEST_F(fetcher, keeps_prepared_adapters_within_bounds_and_none_beyond_a_life) {
   ask_without_files();
   EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
   prepare();
-  tell(actor_, forget_life{});
+  tell(actor_, stage_ended{});
   ask_without_files();
   for (const std::string& text : golden_) answer_piece(text);
   EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
@@ -124,7 +124,7 @@ TEST_F(fetcher, keeps_prepared_adapters_within_bounds_and_none_beyond_a_life) {
   EXPECT_TRUE(worker_.take<adapter_ready>().adapter);
 }
 
-TEST_F(fetcher, packs_the_layers_of_the_stage_alone_until_its_life_is_over) {
+TEST_F(fetcher, packs_the_layers_of_the_stage_alone_until_it_ends) {
   tell(actor_, wanted(1, golden_));
   for (const std::string& text : golden_) answer_piece(text);
   const auto loaded = [&] {
@@ -139,7 +139,7 @@ TEST_F(fetcher, packs_the_layers_of_the_stage_alone_until_its_life_is_over) {
   EXPECT_FALSE(part->find(0, linear_kind::q));
   ASSERT_TRUE(part->find(1, linear_kind::q));
   EXPECT_EQ(part->bytes(), whole->bytes() / 2);
-  tell(actor_, forget_life{});
+  tell(actor_, stage_ended{});
   EXPECT_EQ(loaded()->bytes(), whole->bytes());
   tell(actor_, stage_layers{0, 1});
   EXPECT_FALSE(loaded()->find(1, linear_kind::q));
@@ -306,7 +306,24 @@ TEST_F(fetcher, gives_up_what_the_head_has_not_or_has_otherwise_and_goes_on_with
   EXPECT_EQ(head_.take<adapter_prepared>().error, "");
 }
 
-TEST_F(fetcher, forgets_what_it_fetches_and_what_waits_when_its_life_is_over) {
+/// Somebody waits for these, whatever becomes of stages: an adapter is being published.
+TEST_F(fetcher, prepares_what_it_was_told_to_though_a_stage_ends) {
+  tell(actor_, wanted(1, golden_));
+  const auto asked = head_.take<want_piece>();
+  const prepare_adapter of_the_stage = wanted(0, {golden_[0] + "  ", golden_[1]});
+  ask_for(of_the_stage);
+  const std::array<std::string, 2> others{golden_[0] + " ", golden_[1]};
+  tell(actor_, wanted(2, others));
+  tell(actor_, stage_ended{});
+  give(asked, golden_[0]);
+  answer_piece(golden_[1]);
+  EXPECT_EQ(head_.take<adapter_prepared>().ticket, 1u);
+  for (const std::string& text : others) answer_piece(text);
+  EXPECT_EQ(head_.take<adapter_prepared>().ticket, 2u);
+  EXPECT_EQ(worker_.count<adapter_ready>(), 0u) << "the stage needs its adapter no more";
+}
+
+TEST_F(fetcher, forgets_what_it_fetches_and_what_waits_when_the_process_is_no_member_any_more) {
   tell(actor_, wanted(1, {golden_[0] + " ", golden_[1]}));
   (void)head_.take<want_piece>();  // never answered
   ask_for(wanted(0, {golden_[0] + "  ", golden_[1]}));

@@ -118,6 +118,8 @@ class supervisor_of_two_stages : public supervisor {
     for (const json& stage : stages) names += stage["workers"][0].get<std::string>() + " ";
     return names;
   }
+  /// Also those who are spare.
+  std::size_t workers_here() const { return directory_->workers().size(); }
   /// The first life ends where the head and w1 lose each other, or has not begun at w1; others do not begin.
   void fail(int lives, bool lost_next) {
     const std::uint32_t stage = lost_next ? 0 : 1;
@@ -125,7 +127,11 @@ class supervisor_of_two_stages : public supervisor {
       tell(actor_, stage_failed{first_, stage, 0, true, "a test"});
     else
       tell(actor_, stage_started{first_, stage, 0, false, "a test"});
-    while (--lives > 0) tell(actor_, stage_started{worker_.take<start_stage>().life, stage, 0, lost_next, "a test"});
+    while (--lives > 0) cannot_start(stage, lost_next);
+  }
+  /// The next life.
+  void cannot_start(std::uint32_t stage, bool lost_next) {
+    tell(actor_, stage_started{worker_.take<start_stage>().life, stage, 0, lost_next, "a test"});
   }
 
   replica_life first_;
@@ -141,7 +147,7 @@ TEST_F(supervisor_of_two_stages, gives_a_seat_where_lives_end_again_and_again_to
 
 TEST_F(supervisor_of_two_stages, gives_the_seat_of_one_of_two_that_lose_each_other_to_a_spare) {
   ASSERT_TRUE(comes_to_say("\"w1\"", true));
-  fail(2, true);
+  fail(3, true);
   EXPECT_TRUE(comes_to_say("\"spare\"", true));
   EXPECT_EQ(workers(), "head spare ") << "the head's own worker goes with the head alone";
 }
@@ -152,7 +158,27 @@ TEST_F(supervisor_of_two_stages, keeps_workers_whose_steps_fail_as_often_as_a_re
   for (int life = 0; life < 2; ++life)
     tell(actor_, stage_failed{worker_.take<start_stage>().life, 1, 0, false, "a test"});
   (void)worker_.take<start_stage>();
-  EXPECT_EQ(workers(), "head w1 ");
+  EXPECT_EQ(workers_here(), 3u);
+}
+
+TEST_F(supervisor_of_two_stages, does_not_hold_against_a_spare_what_failed_before_it) {
+  join("spare2", 13);
+  ASSERT_TRUE(comes_to_say("\"w1\"", true));
+  fail(2, false);
+  cannot_start(1, false);
+  EXPECT_EQ(workers_here(), 3u) << "w1 is given up";
+  cannot_start(1, false);
+  EXPECT_EQ(workers_here(), 3u) << "the spare has failed once";
+  (void)worker_.take<start_stage>();
+  EXPECT_EQ(workers_here(), 2u) << "and now it has failed twice";
+}
+
+TEST_F(supervisor_of_two_stages, does_not_add_failed_steps_to_failed_starts) {
+  ASSERT_TRUE(comes_to_say("\"w1\"", true));
+  tell(actor_, stage_failed{first_, 1, 0, false, "a test"});
+  cannot_start(1, false);
+  (void)worker_.take<start_stage>();
+  EXPECT_EQ(workers_here(), 3u);
 }
 
 TEST_F(supervisor, gives_work_to_a_spare_that_has_memory_by_now) {

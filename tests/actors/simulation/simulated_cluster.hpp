@@ -54,6 +54,7 @@ struct simulated_fetcher {
             [](const prepare_adapter&) {},
             [](const adapter_piece&) {},
             [](const stage_layers&) {},
+            [](stage_ended) {},
             [](forget_life) {}};
   }
 

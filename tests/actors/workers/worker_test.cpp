@@ -159,7 +159,7 @@ TEST_F(worker, counts_what_it_computes) {
 
 TEST_F(worker, has_adapters_made_ready_for_its_layers) {
   EXPECT_EQ(start(stage_of(2, 1, 1)), "");
-  (void)fetcher_.take<forget_life>();  // what was before
+  (void)fetcher_.take<stage_ended>();  // what was before
   EXPECT_EQ(fetcher_.take<stage_layers>().first, 1);
   tell(actor_, prepare_adapter{7, "pricing", "", {}});
   EXPECT_EQ(fetcher_.take<prepare_adapter>().ticket, 7u);
@@ -195,7 +195,8 @@ TEST_F(worker, has_adapters_made_ready_for_its_layers) {
   tell(actor_, with);
   tell(actor_, hidden_for(with, hidden_bytes_of(with)));
   EXPECT_EQ(head_.take<stage_failed>().life, life(2)) << "it has none any more";
-  (void)fetcher_.take<forget_life>();
+  (void)fetcher_.take<stage_ended>();
+  EXPECT_EQ(fetcher_.count<forget_life>(), 0u) << "what it prepares for no stage goes on";
 }
 
 TEST_F(worker, says_once_that_it_gives_a_life_up) {
@@ -276,6 +277,7 @@ TEST_F(worker, takes_an_order_that_comes_in_parts) {
 TEST_F(worker, forgets_all_when_the_process_is_no_member_any_more) {
   EXPECT_EQ(start(stage_of(2)), "");
   tell(actor_, forget_life{});
+  (void)fetcher_.take<forget_life>();
   tell(actor_, next_order(2));
   EXPECT_EQ(start(stage_of(3)), "");
   EXPECT_EQ(head_.count<step_done>(), 0u);

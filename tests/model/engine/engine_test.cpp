@@ -38,7 +38,7 @@ engine_options small_engine(std::int32_t blocks, std::int32_t batch_tokens) {
   options.scheduler.context = 160;
   options.scheduler.max_batch_tokens = batch_tokens;
   options.scheduler.max_sequences = std::min(batch_tokens, 64);
-  options.tokens = tokens_of([] { return letters(); }, letters()->size());
+  options.tokens = token_tree_from([] { return letters(); }, letters()->size());
   return options;
 }
 
