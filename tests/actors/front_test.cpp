@@ -32,10 +32,7 @@ class front : public testing::Test {
   ~front() override { stop_front(front_); }
 
   command_answer run(const std::string& name, const json& arguments) {
-    const auto answers = std::make_shared<inbox>();
-    tell(front_.store,
-         command_call{{name, arguments.dump()}, [answers](command_answer answer) { answers->put(std::move(answer)); }});
-    return answers->take<command_answer>();
+    return send_command(front_.store, name, arguments)->take<command_answer>();
   }
 
   static inline const std::filesystem::path adapter_folder = golden / "llama" / "adapter";

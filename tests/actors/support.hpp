@@ -119,6 +119,15 @@ class mock {
   Handle handle_;
 };
 
+/// Gives an actor a command; where the answer comes.
+template <class Handle>
+std::shared_ptr<inbox> send_command(const Handle& to, const std::string& name, const json& arguments) {
+  const auto answers = std::make_shared<inbox>();
+  tell(to,
+       command_call{{name, arguments.dump()}, [answers](command_answer answer) { answers->put(std::move(answer)); }});
+  return answers;
+}
+
 class recording_listener final : public answer_listener {
  public:
   void on_part(answer_part part) override { heard.put(std::move(part)); }

@@ -1,23 +1,15 @@
 #pragma once
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-
-#include <cstdint>
 #include <random>
 #include <set>
 #include <stdexcept>
 
-#include "base/file_descriptor.hpp"
+#include "tests/base/loopback.hpp"
 
 namespace troupe::test {
 
 inline bool is_free(int port) {
   const file_descriptor made(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in where{};
-  where.sin_family = AF_INET;
-  where.sin_port = htons(static_cast<std::uint16_t>(port));
-  where.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const sockaddr_in where = loopback(port);
   return ::bind(made.number(), reinterpret_cast<const sockaddr*>(&where), sizeof where) == 0;
 }
 

@@ -1,7 +1,6 @@
 // The whole HTTP interface with nothing behind it but a gateway that answers at once. An input is either the body of
 // one of the routes (its first byte says which), a batch's file, or all that a client sends: whatever it is, the server
 // must close the connection or answer, in time, and live on.
-#include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -21,6 +20,7 @@
 #include "actors/http/jobs/batch_lines.hpp"
 #include "base/error.hpp"
 #include "bench/random_model.hpp"
+#include "tests/base/loopback.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe {
@@ -141,26 +141,21 @@ bool can_be_read_in_time(int from) {
 
 /// Everything that the server says until it closes.
 std::string exchange(std::uint16_t port, std::string_view request) {
-  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(port);
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(made, reinterpret_cast<const sockaddr*>(&to), sizeof to) != 0) fail("nobody listens any more");
+  const file_descriptor made = test::connected_to(port);
+  if (!made.is_open()) fail("nobody listens any more");
   while (!request.empty()) {
-    const ssize_t sent = ::send(made, request.data(), request.size(), MSG_NOSIGNAL);
+    const ssize_t sent = ::send(made.number(), request.data(), request.size(), MSG_NOSIGNAL);
     if (sent <= 0) break;  // it closed already: that is an answer too
     request.remove_prefix(static_cast<std::size_t>(sent));
   }
-  ::shutdown(made, SHUT_WR);
+  ::shutdown(made.number(), SHUT_WR);
   std::string answer;
   for (std::array<char, 4096> piece; answer.size() < (16u << 20);) {
-    if (!can_be_read_in_time(made)) fail("no answer in time");
-    const ssize_t got = ::recv(made, piece.data(), piece.size(), 0);
+    if (!can_be_read_in_time(made.number())) fail("no answer in time");
+    const ssize_t got = ::recv(made.number(), piece.data(), piece.size(), 0);
     if (got <= 0) break;
     answer.append(piece.data(), static_cast<std::size_t>(got));
   }
-  ::close(made);
   return answer;
 }
 

@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "base/host_port.hpp"
+#include "tests/base/loopback.hpp"
 #include "tests/integration/cluster.hpp"
 
 namespace troupe::test {
@@ -26,16 +27,9 @@ std::string random_bytes(std::mt19937& random, std::size_t most) {
 }
 
 void send_random_bytes(const std::string& endpoint, std::mt19937& random) {
-  const int made = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in to{};
-  to.sin_family = AF_INET;
-  to.sin_port = htons(static_cast<std::uint16_t>(split_endpoint(endpoint).value().port));
-  to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  if (::connect(made, reinterpret_cast<const sockaddr*>(&to), sizeof to) == 0) {
-    const std::string text = random_bytes(random, 4096);
-    (void)::send(made, text.data(), text.size(), MSG_NOSIGNAL);
-  }
-  ::close(made);
+  const file_descriptor socket = connected_to(split_endpoint(endpoint).value().port);
+  const std::string text = random_bytes(random, 4096);
+  (void)::send(socket.number(), text.data(), text.size(), MSG_NOSIGNAL);
 }
 
 /// ZeroMQ's own handshake, and then anything.

@@ -7,8 +7,6 @@
 
 #include <gtest/gtest.h>
 
-#include "transport/http/http_client.hpp"
-
 namespace troupe::test {
 namespace {
 
@@ -85,10 +83,11 @@ void test_cluster::load_adapters() const {
   for (const char* name : {"red", "blue"}) run({"adapters", "load", name, "--path", site_.adapter(name).string()});
 }
 
-std::pair<int, std::string> test_cluster::post(const std::string& path, const json& body) const {
+std::pair<int, std::string> test_cluster::ask_http(const std::string& method, const std::string& path,
+                                                   const std::string& body, http_headers headers) const {
   std::pair<int, std::string> got;
   http_client client(parse_http_url(url()));
-  client.send("POST", path, {{"content-type", "application/json"}}, body.dump(),
+  client.send(method, path, std::move(headers), body,
               {.on_head = [&](int status, const http_headers&) { got.first = status; },
                .on_data = [&](std::string_view piece) { got.second += piece; },
                .on_end = [](const std::string& error) { EXPECT_EQ(error, ""); }});
@@ -110,6 +109,11 @@ json test_cluster::node(const std::string& name) const {
     for (const json& each : now.at("nodes"))
       if (each.at("name") == name) return each;
   return {};
+}
+
+std::string test_cluster::state_of(const std::string& name) const {
+  const json entry = node(name);
+  return entry.is_null() ? "" : entry.at("state").get<std::string>();
 }
 
 pid_t test_cluster::pid_of(const std::string& name) const {

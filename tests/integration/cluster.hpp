@@ -16,6 +16,7 @@
 #include "tests/integration/process.hpp"
 #include "tests/integration/site.hpp"
 #include "tests/integration/streams.hpp"
+#include "transport/http/http_client.hpp"
 
 namespace troupe::test {
 
@@ -42,7 +43,8 @@ class test_cluster {
   const std::string& endpoint() const { return endpoint_; }
   std::string url() const { return "http://" + http_; }  ///< with `http` in the plan
   /// Status and body of the answer, over HTTP.
-  std::pair<int, std::string> post(const std::string& path, const json& body) const;
+  std::pair<int, std::string> ask_http(const std::string& method, const std::string& path, const std::string& body = {},
+                                       http_headers headers = {}) const;
   const std::filesystem::path& file() const { return file_; }
   std::filesystem::path state() const { return site_.path(name_ + "-state"); }
   const test_site& site() const { return site_; }
@@ -69,6 +71,8 @@ class test_cluster {
   json status() const { return answer_to("status"); }
   /// The status entry of a node; null if there is none.
   json node(const std::string& name) const;
+  /// Empty where there is none, or the head does not answer.
+  std::string state_of(const std::string& name) const;
   pid_t pid_of(const std::string& name) const;
   /// As soon as the head knows the node: one that was just killed cannot be asked before the next one is there.
   void kill(const std::string& name, int signal = SIGKILL) const;

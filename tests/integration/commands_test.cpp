@@ -30,7 +30,7 @@ class commands : public testing::Test {
 TEST_F(commands, show_nodes_replicas_adapters_and_jobs) {
   const std::string in = site_.write("in.jsonl", "{\"tokens\":[1]}\n{\"tokens\":[2]}\n").string();
   cluster_.run({"submit", "--file", in, "--out", site_.path("out").string(), "--max-tokens", "2"});
-  ASSERT_TRUE(wait_until([&] { return cluster_.node("coach").value("state", "") == "alive"; }));
+  ASSERT_TRUE(wait_until([&] { return cluster_.state_of("coach") == "alive"; }));
   ASSERT_TRUE(wait_until([&] { return cluster_.is_at_rest(); }));
   const std::string shown = cluster_.run({"status"});
   for (const char* row :

@@ -17,7 +17,7 @@ void expect_success(process& check) {
 }
 
 std::string add_key(const test_cluster& cluster) {
-  process keys = cluster.start({"keys", "add", cluster.file().string(), "checker"});
+  process keys = cluster.start({"keys", "add", cluster.file().string(), "checker", "--admin"});
   EXPECT_EQ(keys.wait(), 0) << keys.error();
   return keys.out().substr(0, keys.out().find('\n'));
 }
@@ -54,15 +54,24 @@ TEST(http_api, the_page_shows_the_cluster_and_answers_a_prompt_in_a_browser) {
   expect_success(check);
 }
 
-TEST(http_api, a_folder_that_is_not_there_is_refused_by_what_it_is_not_by_its_name) {
+TEST(http_api, lets_in_whom_the_clusters_file_says_and_logs_what_it_says) {
   const test_site site;
-  test_cluster cluster(site, {.head_works = true, .http = true});
+  test_cluster cluster(
+      site, {.head_works = true,
+             .in_cluster = "need_keys = true\nlog_prompts = true\nhttp_origins = [\"https://chat.example.org\"]",
+             .in_training = "[adapters]\nmax_resident = 3",
+             .http = true});
   cluster.up();
-  const auto status_of = [&](const std::string& path) {
-    return cluster.post("/v1/load_lora_adapter", {{"lora_name", "pricing"}, {"lora_path", path}}).first;
+  const auto status_of = [&](const http_headers& headers) {
+    return cluster.ask_http("POST", "/v1/completions", R"({"prompt": [1, 2, 3], "max_tokens": 2})", headers).first;
   };
-  EXPECT_EQ(status_of("/tmp/nothing-there"), 400);
-  EXPECT_EQ(status_of("/tmp/there is none"), 400);
+  EXPECT_EQ(status_of({}), 401) << "there is no key";
+  const std::string bearer = "Bearer " + add_key(cluster);
+  EXPECT_TRUE(wait_until([&] { return status_of({{"authorization", bearer}}) == 200; }));
+  EXPECT_EQ(status_of({{"authorization", bearer}, {"origin", "https://chat.example.org"}}), 200);
+  EXPECT_EQ(status_of({{"authorization", bearer}, {"origin", "https://evil.example"}}), 403);
+  EXPECT_TRUE(wait_until([&] { return cluster.log("head").find(R"({"prompt": [1, 2, 3])") != std::string::npos; }));
+  EXPECT_NE(cluster.ask_http("GET", "/metrics").second.find("max_lora=\"3\""), std::string::npos);
 }
 
 }  // namespace

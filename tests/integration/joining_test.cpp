@@ -47,7 +47,7 @@ TEST(joining, a_spare_takes_the_place_of_a_drained_stage) {
   ASSERT_TRUE(wait_until([&] { return traffic.traffic().tokens() > 1000; }));
   cluster.run({"drain", "w0"});
   EXPECT_EQ(traffic.wrong_answers(), 0);
-  EXPECT_EQ(cluster.node("w0").at("state"), "left");
+  EXPECT_EQ(cluster.state_of("w0"), "left");
   EXPECT_EQ(cluster.node("w3").at("layers"), "0-1");
 }
 

@@ -3,11 +3,16 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <thread>
 
 namespace troupe::test {
 
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest) {
   return is_soon(holds, longest);
+}
+
+void pass(std::chrono::milliseconds time) {
+  std::this_thread::sleep_for(time);
 }
 
 int count_of(const std::string& text, std::string_view words) {

@@ -14,6 +14,9 @@ namespace troupe::test {
 /// is_soon for what processes do, which takes longer.
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest = std::chrono::seconds(15));
 
+/// Lets so much time pass, where that is what a test is about.
+void pass(std::chrono::milliseconds time);
+
 /// How often the words stand in a text.
 int count_of(const std::string& text, std::string_view words);
 

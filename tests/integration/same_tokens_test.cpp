@@ -53,7 +53,7 @@ json scores_of_a_prompt(const test_site& site, cluster_plan plan) {
                          {"logprobs", 3},
                          {"max_tokens", 5},
                          {"seed", 7}};
-  const auto [status, answer] = cluster.post("/v1/completions", question);
+  const auto [status, answer] = cluster.ask_http("POST", "/v1/completions", question.dump());
   EXPECT_EQ(status, 200) << answer;
   return json::parse(answer).at("choices");
 }

@@ -152,7 +152,7 @@ TEST_F(survival, a_stopped_worker_is_fenced_and_joins_anew) {
   load traffic(site(), cluster().endpoint(), 32, 1000);
   ASSERT_TRUE(runs(traffic));
   second.signal(SIGSTOP);
-  ASSERT_TRUE(wait_until([&] { return cluster().node("w9").at("state") == "lost"; }));
+  ASSERT_TRUE(wait_until([&] { return cluster().state_of("w9") == "lost"; }));
   ASSERT_TRUE(runs(traffic));
   second.signal(SIGCONT);
   EXPECT_TRUE(wait_until([&] { return is_whole(2); })) << second.out();
@@ -277,10 +277,13 @@ TEST_F(survival, of_workers_that_say_that_they_leave) {
   for (int times = 1; times <= 4; ++times) {
     const auto is_another = [&] { return cluster().pid_of("w0") > 1 && cluster().pid_of("w0") != before; };
     ASSERT_TRUE(wait_until([&] { return is_another() && is_whole(2); }));
+    load traffic(site(), cluster().endpoint());
+    ASSERT_TRUE(runs(traffic));
     before = cluster().pid_of("w0");
     cluster().kill("w0", SIGTERM);
     EXPECT_TRUE(wait_until([&] { return count_of(cluster().log("head"), "w0 is lost: it left") == times; }))
         << cluster().log("head");
+    EXPECT_EQ(traffic.wrong_answers(), 0);
   }
 }
 
@@ -290,7 +293,7 @@ TEST_F(survival, of_a_head_that_was_stopped_for_a_while) {
   ASSERT_TRUE(runs(traffic));
   const pid_t head = cluster().pid_of("head");
   ::kill(head, SIGSTOP);
-  EXPECT_FALSE(wait_until([] { return false; }, seconds(3)));  // nobody can be asked meanwhile
+  pass(seconds(3));  // nobody can be asked meanwhile
   ::kill(head, SIGCONT);
   expect_nothing_lost(traffic);
   EXPECT_EQ(cluster().log("head").find("is lost"), std::string::npos) << cluster().log("head");

@@ -77,6 +77,7 @@ class api_test : public testing::Test {
                 },
             .log_bodies = log_bodies_,
             .origins = origins_,
+            .need_keys = need_keys_,
             .work = work_};
   }
   std::future<answered> ask(const std::string& method, const std::string& path, const std::string& body = {},
@@ -138,7 +139,7 @@ class api_test : public testing::Test {
   temp_folder folder_;
   std::mutex mutex_;
   std::string log_;
-  bool log_bodies_ = false;
+  bool log_bodies_ = false, need_keys_ = false;
   std::vector<std::string> origins_;
   sampling_advice advice_;
   bool has_tokenizer_ = true;

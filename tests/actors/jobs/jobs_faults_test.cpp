@@ -176,8 +176,7 @@ TEST_F(jobs, go_on_after_a_restart_with_each_line_once) {
       const auto request = first.next();
       head::answer(request);
     }
-    while (first.get("job.get", {{"id", "job-1"}})["ok"] != answered) {
-    }
+    first.wait_for_answers("job-1", answered);
     for (const json& each : first.outputs("job-1")) before.insert(each.dump());
   }
   head second(folder_, prompts_);

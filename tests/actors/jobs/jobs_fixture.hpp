@@ -64,9 +64,7 @@ class head {
     tell(jobs_, command_call{{name, arguments.dump()}, std::move(then)});
   }
   command_answer run(const std::string& name, const json& arguments) {
-    const auto answers = std::make_shared<inbox>();
-    send(name, arguments, [answers](command_answer a) { answers->put(std::move(a)); });
-    return answers->take<command_answer>();
+    return send_command(jobs_, name, arguments)->take<command_answer>();
   }
   json get(const std::string& name, const json& arguments) {
     const auto answer = run(name, arguments);
@@ -104,16 +102,24 @@ class head {
   }
   /// Waits until the job is over.
   json wait(const std::string& id) {
-    for (;;) {
-      json job = get("job.get", {{"id", id}});
-      if (job["state"] != "queued" && job["state"] != "running") return job;
-    }
+    return await(id, [](const json& job) { return job["state"] != "queued" && job["state"] != "running"; });
+  }
+  /// Waits until so many of its lines have been answered.
+  void wait_for_answers(const std::string& id, std::size_t count) {
+    await(id, [count](const json& job) { return job["ok"] == count; });
   }
   std::vector<json> outputs(const std::string& id) { return outputs_in(get("job.outputs", {{"id", id}, {"from", 0}})); }
 
   std::shared_ptr<status_board> board = std::make_shared<status_board>();
 
  private:
+  template <class Condition>
+  json await(const std::string& id, const Condition& holds) {
+    json job;
+    EXPECT_TRUE(is_soon([&] { return holds(job = get("job.get", {{"id", id}})); })) << job;
+    return job;
+  }
+
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   mock<gateway_actor> gateway_;

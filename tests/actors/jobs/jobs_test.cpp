@@ -93,8 +93,7 @@ TEST_F(jobs, are_shown_at_intervals_however_often_outputs_are_written) {
   head now(folder_, prompts_, [](jobs_parts& parts) { parts.post_interval = std::chrono::hours(1); });
   now.submit("job-1", lines(2));
   head::answer(now.next());
-  while (now.get("job.get", {{"id", "job-1"}})["ok"] != 1) {
-  }
+  now.wait_for_answers("job-1", 1);
   EXPECT_NE(now.board->read("jobs").find("\"ok\":0"), std::string::npos) << now.board->read("jobs");
   head::answer(now.next());
   EXPECT_EQ(now.wait("job-1")["ok"], 2) << "they are written without that";
@@ -488,6 +487,26 @@ TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
     return ids.size() == 1;
   }));
   EXPECT_EQ(ids, std::set<std::string>{"runs"}) << "what is not over stays";
+}
+
+/// What was forgotten by hand is taken away all the same, which shows that old jobs were looked for.
+TEST_F(jobs, are_kept_for_ever_where_no_time_is_set) {
+  std::atomic<std::int64_t> seconds = 1'700'000'000;
+  const auto sweeps_often = [](jobs_parts& parts) { parts.sweep_interval = std::chrono::milliseconds(1); };
+  head now(folder_, prompts_, sweeps_often, [&] { return seconds.load(); });
+  for (const char* id : {"old", "forgotten"}) {
+    now.submit(id, lines(1));
+    head::answer(now.next());
+    now.wait(id);
+  }
+  seconds += 1'000'000'000;
+  now.get("job.forget", {{"id", "forgotten"}});
+  inbox seen;
+  EXPECT_TRUE(is_soon([&] {
+    now.use([&seen](journal& book) { seen.put(book.sweep(0)); });
+    return !seen.take<bool>();
+  }));
+  EXPECT_EQ(now.get("job.list", json::object()).size(), 1u);
 }
 
 TEST_F(jobs, are_forgotten_by_hand_only_when_they_are_over) {

@@ -34,10 +34,7 @@ class training_desk : public testing::Test {
   }
   void use_journal_once() { jobs_.take<use_journal>().use(journal_); }
   std::shared_ptr<inbox> send(const std::string& name, const json& arguments) {
-    const auto answers = std::make_shared<inbox>();
-    tell(actor_,
-         command_call{{name, arguments.dump()}, [answers](command_answer answer) { answers->put(std::move(answer)); }});
-    return answers;
+    return send_command(actor_, name, arguments);
   }
   /// Sends data and makes a job of it. Returns what the client hears.
   command_answer submit(const std::string& text, const std::string& id = "job-1", const json& more = json::object()) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <future>
 
+#include <sched.h>
+
 #include <fmt/format.h>
 
 #include "actors/training/training_spec.hpp"
@@ -64,6 +66,16 @@ TEST_F(training_tasks, go_on_from_a_checkpoint_of_the_same_base_alone) {
   EXPECT_EQ(first_message().rfind("goes on from step 2", 0), 0u);
   EXPECT_EQ(run(scheme::q4).error, "");
   EXPECT_EQ(first_message().rfind("begins anew: ", 0), 0u);
+}
+
+TEST_F(training_tasks, run_while_nobody_else_does_unless_they_are_told_otherwise) {
+  for (const bool idle : {true, false}) {
+    training_site site = site_with({});
+    site.idle_priority = idle;
+    // Refused, so that it has little to do in the time that is left to it.
+    training_task task(site, train_job{}, [this](const training_task::news&) { said_.put(::sched_getscheduler(0)); });
+    EXPECT_EQ(said_.take<int>() == SCHED_IDLE, idle);
+  }
 }
 
 TEST_F(training_tasks, that_find_no_room_for_their_result_go_on_when_there_is_room) {

@@ -504,8 +504,10 @@ TEST_F(ranks, that_wait_for_others_are_woken_by_the_next_life) {
   begin(3, 1);
   EXPECT_NE(rank_[0].head.take<stage_started>().error, "");
   EXPECT_EQ(rank_[0].head.take<stage_started>().error, "");
-  tell(rank_[0].actor, next_order(3));  // and now it hangs in the middle of a step
+  const auto order = next_order(3);
+  tell(rank_[0].actor, order);  // and now it waits in the middle of a step
   begin(4, 0, 1);
+  tell(rank_[1].actor, order);  // which is not made, although the other one is there after all
   EXPECT_NE(rank_[0].head.take<stage_failed>().error, "");
   EXPECT_EQ(rank_[0].head.take<stage_started>().life, life(4));
 }

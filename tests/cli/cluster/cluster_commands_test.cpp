@@ -1,9 +1,7 @@
-#include <arpa/inet.h>
-#include <netinet/in.h>
-
 #include <algorithm>
 
 #include "base/file_descriptor.hpp"
+#include "tests/base/loopback.hpp"
 #include "tests/cli/program.hpp"
 
 namespace troupe::test {
@@ -13,8 +11,6 @@ namespace {
 class taken_port {
  public:
   taken_port() : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    address_.sin_family = AF_INET;
-    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
     socklen_t size = sizeof address_;
     EXPECT_EQ(::bind(socket_.number(), reinterpret_cast<sockaddr*>(&address_), size), 0);
     EXPECT_EQ(::listen(socket_.number(), 1), 0);
@@ -24,7 +20,7 @@ class taken_port {
 
  private:
   file_descriptor socket_;
-  sockaddr_in address_{};
+  sockaddr_in address_ = loopback(0);
 };
 
 /// What a cluster's file has.

@@ -1,12 +1,24 @@
-// `troupe eval`: where its text comes from.
+#include <cmath>
+
 #include "tests/cli/program.hpp"
 
 namespace troupe::test {
 namespace {
 
-using eval = program;
+using eval_command = program;
 
-TEST_F(eval, reads_standard_input_as_it_reads_a_file) {
+TEST_F(eval_command, tells_how_well_a_text_is_predicted) {
+  const words asked{"eval", readable_model().string(), "--text",
+                    folder().write("text", "HELLO<|endoftext|>YOU").string()};
+  const json got = run_json(asked);
+  EXPECT_EQ(got.size(), 3u);
+  EXPECT_EQ(got["tokens"], 6) << "of each document all but the first";
+  const auto nll = got["nll"].get<double>();
+  EXPECT_NEAR(got["perplexity"].get<double>(), std::exp(nll), 1e-9 * std::exp(nll));
+  EXPECT_EQ(run(asked).out, fmt::format("6 tokens, nll {:.4f}, perplexity {:.4f}\n", nll, std::exp(nll)));
+}
+
+TEST_F(eval_command, reads_standard_input_as_it_reads_a_file) {
   const std::string model = readable_model().string(), text = folder().write("text", "HELLO<|endoftext|>ALL").string();
   const std::string script = R"(text=$1; shift; cat "$text" | "$0" eval "$@" --text -)";
   process piped({"/bin/sh", "-c", script, TROUPE_BINARY, text, model, "--json"}, path("said"),

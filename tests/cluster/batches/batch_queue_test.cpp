@@ -3,7 +3,6 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <chrono>
 #include <map>
 #include <stdexcept>
 
@@ -207,20 +206,6 @@ TEST_F(batches, that_are_removed_count_no_more_in_their_tenant_s_share) {
   queue_.remove("c");
   EXPECT_EQ(next(), "-");
   EXPECT_THAT(queue_.at_rest(), IsEmpty());
-}
-
-TEST_F(batches, are_chosen_quickly_however_many_wait) {
-  constexpr int jobs = 5000, tenants = 500;
-  for (int i = 0; i < jobs; ++i) add("job-" + std::to_string(i), 1, "tenant-" + std::to_string(i % tenants));
-  const auto begin = std::chrono::steady_clock::now();
-  for (int i = 0; i < jobs; ++i) {
-    const auto one = queue_.next(start);
-    ASSERT_TRUE(one);
-    queue_.note_recorded(one->job);
-    EXPECT_THAT(queue_.at_rest(), ElementsAre(one->job));
-    queue_.remove(one->job);
-  }
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
 }
 
 TEST_F(batches, that_are_removed_leave_no_line) {

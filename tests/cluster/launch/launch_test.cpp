@@ -2,7 +2,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +13,7 @@
 #include "base/error.hpp"
 #include "cluster/launch/machine.hpp"
 #include "tests/base/manual_clock.hpp"
+#include "tests/base/open_files.hpp"
 #include "tests/base/soon.hpp"
 #include "tests/base/temp_folder.hpp"
 
@@ -246,13 +246,6 @@ int next_descriptor() {
   return next;
 }
 
-void allow_descriptors(int most) {
-  rlimit limit{};
-  ::getrlimit(RLIMIT_NOFILE, &limit);
-  limit.rlim_cur = most > 0 ? static_cast<rlim_t>(most) : limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
   auto chosen = with(script(serve));
   chosen.restart.most_failures = 100'000;
@@ -266,10 +259,11 @@ TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
   };
   for (const int left : {0, 1, 2, 3}) {  // for the log, and for the pipes or not
     said_.clear();
-    allow_descriptors(next + left);
-    launched.replace_node("w0", "it is lost");
-    EXPECT_TRUE(poll_until(launched, runs_short));
-    allow_descriptors(0);
+    {
+      const test::few_open_files few(static_cast<rlim_t>(next + left));
+      launched.replace_node("w0", "it is lost");
+      EXPECT_TRUE(poll_until(launched, runs_short));
+    }
     EXPECT_TRUE(poll_until(launched, [&] { return find(launched, "w0")->state == process_state::running; }));
     EXPECT_EQ(next_descriptor(), next) << "none is lost";
   }

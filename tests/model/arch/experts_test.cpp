@@ -143,15 +143,27 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(experts, may_be_quantized_but_for_some_or_for_some_of_their_matrices) {
-  const auto logits = [](std::optional<scheme> quant, std::vector<std::string> keep = {}) {
+  const auto load = [](std::optional<scheme> quant, std::vector<std::string> keep = {}) {
     thread_pool pool(2);
-    const auto model = load_model(golden / "mixtral", {quant, std::move(keep), test_cache(), {}}, pool);
+    return load_model(golden / "mixtral", {quant, std::move(keep), test_cache(), {}}, pool);
+  };
+  const auto logits = [](const std::shared_ptr<const loaded_model>& model) {
     return logits_of(model, random_tokens(40, model->config.vocab_size, 1));
   };
-  const auto exact = logits(scheme::f32);
-  const double of_all = distance(logits(scheme::u8), exact);
-  EXPECT_LT(distance(logits(scheme::u8, {"experts.0."}), exact), 2 * of_all);
-  EXPECT_LT(distance(logits(scheme::u8, {"up_proj", "down_proj"}), exact), 2 * of_all);
+  const auto exact = logits(load(scheme::f32));
+  const double of_all = distance(logits(load(scheme::u8)), exact);
+  const auto but_for_one = load(scheme::u8, {"experts.0."}),
+             but_for_matrices = load(scheme::u8, {"up_proj", "down_proj"});
+  for (const layer_weights& layer : but_for_one->layers) {
+    EXPECT_NE(layer.experts[0].up.kind, scheme::u8);
+    EXPECT_EQ(layer.experts[1].up.kind, scheme::u8);
+  }
+  for (const layer_weights& layer : but_for_matrices->layers) {
+    EXPECT_NE(layer.experts[0].up.kind, scheme::u8);
+    EXPECT_EQ(layer.experts[0].gate.kind, scheme::u8);
+  }
+  EXPECT_LT(distance(logits(but_for_one), exact), 2 * of_all);
+  EXPECT_LT(distance(logits(but_for_matrices), exact), 2 * of_all);
 }
 
 }  // namespace

@@ -167,7 +167,6 @@ TEST_F(packed_models, have_the_floats_of_mxfp4_of_their_source) {
   }
 }
 
-/// The queries' weights as GGUF has them: blocks of Q4_1, the two values of a rotated pair side by side.
 TEST_F(packed_models, have_experts_in_mxfp4_with_the_same_values) {
   const model_files source = open_model(golden / "gpt-oss-mxfp4");
   const fs::path packed = folder_.path() / "packed";
@@ -193,6 +192,7 @@ TEST_F(packed_models, have_experts_in_mxfp4_with_the_same_values) {
   }
 }
 
+/// The queries' weights as GGUF has them: blocks of Q4_1, the two values of a rotated pair side by side.
 TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
   model_files source = open_model(golden / "llama");
   weight_source& weight = source.weights.at("model.layers.0.self_attn.q_proj.weight");

@@ -7,11 +7,12 @@
 #include "model/ops/isa.hpp"
 #include "tests/base/places.hpp"
 #include "tests/model/arch/models.hpp"
+#include "tests/model/tokenizer/letters.hpp"
 
 namespace troupe {
 namespace {
 
-/// The golden llama with a letter a token: 'A' is token 1; <s> is 0 and goes before every text.
+/// The golden llama with a letter a token; <s> is 0 and goes before every text.
 class evaluation_of_a_text : public testing::Test {
  protected:
   evaluation over(const std::string& text, std::int64_t positions = 256) {
@@ -21,7 +22,7 @@ class evaluation_of_a_text : public testing::Test {
   /// The mean surprise at a document's letters, by the definition.
   double surprise_at(const std::string& document) {
     std::vector<std::int32_t> tokens{0};
-    for (const char c : document) tokens.push_back(c - 'A' + 1);
+    for (const char c : document) tokens.push_back(c - ' ');
     const auto logits = logits_of(model_, tokens);
     const auto vocab = static_cast<std::size_t>(model_->config.vocab_size);
     double sum = 0;
@@ -33,22 +34,9 @@ class evaluation_of_a_text : public testing::Test {
     return sum / static_cast<double>(document.size());
   }
 
-  static std::shared_ptr<const tokenizer> letters() {
-    std::string vocabulary = R"("<s>":0)";
-    for (int id = 1; id <= 26; ++id) vocabulary += fmt::format(R"(,"{}":{})", static_cast<char>('A' + id - 1), id);
-    return parse_tokenizer_json(
-        R"({"added_tokens":[{"id":0,"content":"<s>","single_word":false,"lstrip":false,"rstrip":false,)"
-        R"("normalized":false,"special":true}],"normalizer":null,"pre_tokenizer":null,"decoder":null,)"
-        R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>","type_id":0}},)"
-        R"({"Sequence":{"id":"A","type_id":0}}],"pair":[{"Sequence":{"id":"A","type_id":0}},)"
-        R"({"Sequence":{"id":"B","type_id":1}}],"special_tokens":{"<s>":{"id":"<s>","ids":[0],"tokens":["<s>"]}}},)"
-        R"("model":{"type":"BPE","vocab":{)" +
-            vocabulary + R"(},"merges":[]}})",
-        R"({"bos_token":"<s>"})", "letters");
-  }
-
   std::shared_ptr<const loaded_model> model_ = load_for_test(test::golden / "llama", scheme::f32);
-  std::shared_ptr<const tokenizer> letters_ = letters();
+  std::shared_ptr<const tokenizer> letters_ =
+      parse_tokenizer_json(test::letters_tokenizer(test::begins_texts).dump(), R"({"bos_token":"<s>"})", "letters");
   thread_pool pool_{2};
 };
 

@@ -105,10 +105,5 @@ TEST(load_tokenizer_from, a_folder_with_a_broken_file_is_refused_by_its_name) {
   EXPECT_NE(refusal([&] { load_tokenizer(folder.path()); }).find("is empty"), std::string::npos);
 }
 
-TEST(load_tokenizer_from, a_folder_without_a_tokenizer_is_refused_with_a_remedy) {
-  const temp_folder folder;
-  EXPECT_NE(refusal([&] { load_tokenizer(folder.path()); }).find("put tokenizer.json"), std::string::npos);
-}
-
 }  // namespace
 }  // namespace troupe

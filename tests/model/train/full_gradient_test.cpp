@@ -48,27 +48,5 @@ INSTANTIATE_TEST_SUITE_P(architectures, full_gradients,
                            return name;
                          });
 
-TEST(master_weights, written_folders_load_with_the_same_values) {
-  thread_pool pool(1);
-  for (const char* name :
-       {"gpt2", "qwen2", "llama-tied-llama3", "phi3", "smollm3", "gemma3", "granite", "gemma2", "olmo2", "olmo3"}) {
-    const test::temp_folder folder;
-    const master_weights before(golden(name));
-    std::string config;
-    {
-      std::FILE* file = std::fopen((golden(name) / "config.json").c_str(), "rb");
-      ASSERT_NE(file, nullptr);
-      for (int c; (c = std::fgetc(file)) != EOF;) config.push_back(static_cast<char>(c));
-      std::fclose(file);
-    }
-    before.save(folder.path(), config);
-    const master_weights after(folder.path());
-    ASSERT_EQ(before.parameters().values().size(), after.parameters().values().size());
-    EXPECT_TRUE(std::equal(before.parameters().values().begin(), before.parameters().values().end(),
-                           after.parameters().values().begin()))
-        << name;
-  }
-}
-
 }  // namespace
 }  // namespace troupe

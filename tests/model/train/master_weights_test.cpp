@@ -1,5 +1,7 @@
 #include "model/train/master_weights.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 
 #include "tests/base/places.hpp"
@@ -19,6 +21,17 @@ TEST(master_weights, are_not_made_of_a_model_that_another_program_quantized) {
   folder.write("model/config.json", config);
   EXPECT_THAT(test::refusal([&] { (void)master_weights(model); }),
               testing::HasSubstr("is quantized: train the original model"));
+}
+
+TEST(master_weights, written_folders_load_with_the_same_values) {
+  for (const char* name :
+       {"gpt2", "qwen2", "llama-tied-llama3", "phi3", "smollm3", "gemma3", "granite", "gemma2", "olmo2", "olmo3"}) {
+    const test::temp_folder folder;
+    const master_weights before(test::golden / name);
+    before.save(folder.path(), test::read_file(test::golden / name / "config.json"));
+    const master_weights after(folder.path());
+    EXPECT_TRUE(std::ranges::equal(before.parameters().values(), after.parameters().values())) << name;
+  }
 }
 
 }  // namespace

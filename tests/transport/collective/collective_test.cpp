@@ -191,6 +191,16 @@ TEST_P(collectives, a_rank_that_is_interrupted_waits_no_more) {
   EXPECT_NE(done.get()[0], "");
 }
 
+TEST_P(collectives, a_rank_that_was_interrupted_takes_no_further_part_though_the_others_do) {
+  auto ranks = make(2);
+  ranks[0]->interrupt();
+  const auto failures = run_ranks(ranks, [](collective& own) {
+    float value = 1;
+    own.broadcast(std::as_writable_bytes(std::span(&value, 1)), 1);
+  });
+  EXPECT_NE(failures[0], "");
+}
+
 /// Heads are shared unevenly: one rank has its share of an op long before the other.
 TEST(gloo_ranks, a_rank_that_computes_for_longer_than_a_silence_may_last_fails_nobody) {
   constexpr milliseconds patience(1000);

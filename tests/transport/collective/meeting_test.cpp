@@ -12,6 +12,7 @@
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/host_port.hpp"
+#include "tests/base/loopback.hpp"
 #include "tests/base/open_files.hpp"
 #include "transport/collective/collective.hpp"
 #include "transport/collective/meeting.hpp"
@@ -51,17 +52,6 @@ int port_of(const meeting_place& place) {
   return split_host_port(place.endpoint()).value().port;
 }
 
-/// A socket that says nothing; none if nobody listens there.
-file_descriptor connected_to(const meeting_place& place) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  address.sin_port = htons(static_cast<std::uint16_t>(port_of(place)));
-  file_descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  const auto* to = reinterpret_cast<const sockaddr*>(&address);
-  return ::connect(socket.number(), to, sizeof address) == 0 ? std::move(socket) : file_descriptor();
-}
-
 TEST(meeting_place, everyone_hears_everyone_in_the_order_of_ranks) {
   meeting_place place("127.0.0.1");
   auto two = come(group_at(place, "g", 2, 3), std::string(5000, 'c')), one = come(group_at(place, "g", 1, 3), "");
@@ -94,7 +84,7 @@ TEST(meeting_place, a_rank_that_never_comes_is_named) {
 
 TEST(meeting_place, gives_up_in_time_where_no_file_is_left_for_who_comes) {
   meeting_place place("127.0.0.1");
-  const file_descriptor knocking = connected_to(place);
+  const file_descriptor knocking = test::connected_to(port_of(place));
   ASSERT_TRUE(knocking.is_open());
   const test::few_open_files few(static_cast<rlim_t>(knocking.number()));
   EXPECT_THROW(place.exchange_words(group_at(place, "g", 0, 2, milliseconds(50)), "zero"), collective_failure);

@@ -17,7 +17,9 @@ namespace {
 
 using namespace std::chrono_literals;
 
-TEST_F(http_server_test, serves_others_while_some_announce_bodies_that_do_not_come) {
+class http_limits : public http_server_test {};
+
+TEST_F(http_limits, serves_others_while_some_announce_bodies_that_do_not_come) {
   start({.body_bytes = 1 << 20, .bodies_bytes = 1 << 20});
   std::deque<raw_client> silent;
   for (int i = 0; i < 8; ++i)
@@ -32,7 +34,7 @@ TEST_F(http_server_test, serves_others_while_some_announce_bodies_that_do_not_co
   }
 }
 
-TEST_F(http_server_test, serves_short_requests_while_long_ones_take_all_room) {
+TEST_F(http_limits, serves_short_requests_while_long_ones_take_all_room) {
   start({.body_bytes = 1 << 20, .bodies_bytes = 200'000});
   raw_client greedy(server_->port()), other(server_->port());
   greedy.say("POST /x HTTP/1.1\r\nhost: x\r\ncontent-length: 1048576\r\n\r\n" + std::string(99'000, 'a'));
@@ -40,7 +42,7 @@ TEST_F(http_server_test, serves_short_requests_while_long_ones_take_all_room) {
   EXPECT_TRUE(other.hear_response().ends_with("POST /x hello"));
 }
 
-TEST_F(http_server_test, has_room_for_others_once_a_long_request_has_come_or_was_refused) {
+TEST_F(http_limits, has_room_for_others_once_a_long_request_has_come_or_was_refused) {
   start({.body_bytes = 1 << 20, .bodies_bytes = 2 << 20});
   const std::string body(700'000, 'a');
   raw_client answered(server_->port()), refused(server_->port()), other(server_->port());
@@ -53,7 +55,7 @@ TEST_F(http_server_test, has_room_for_others_once_a_long_request_has_come_or_was
   EXPECT_EQ(status_of(other.hear_response()), 200);
 }
 
-TEST_F(http_server_test, counts_what_has_come_of_chunked_bodies) {
+TEST_F(http_limits, counts_what_has_come_of_chunked_bodies) {
   start({.body_bytes = 1 << 20, .bodies_bytes = 1 << 20});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n3\r\nabc\r\n";
   std::deque<raw_client> unfinished;
@@ -67,7 +69,7 @@ TEST_F(http_server_test, counts_what_has_come_of_chunked_bodies) {
   }
 }
 
-TEST_F(http_server_test, refuses_chunked_bodies_that_are_too_many) {
+TEST_F(http_limits, refuses_chunked_bodies_that_are_too_many) {
   start({.bodies_bytes = 200'000});
   const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n";
   const std::string chunk = "8000\r\n" + std::string(0x8000, 'x') + "\r\n";
@@ -77,7 +79,7 @@ TEST_F(http_server_test, refuses_chunked_bodies_that_are_too_many) {
 }
 
 /// One address gets half of the room, and all addresses together no more than there is.
-TEST_F(http_server_test, leaves_room_to_others_whatever_one_address_holds) {
+TEST_F(http_limits, leaves_room_to_others_whatever_one_address_holds) {
   std::atomic<int> held{0};
   start({.bodies_bytes = 300'000, .takes_long_body = [&](const http_request& head) {
            held += head.header("x-hold").empty() ? 0 : 1;  // once as much has come of one that it counts
@@ -108,7 +110,7 @@ TEST_F(http_server_test, leaves_room_to_others_whatever_one_address_holds) {
   server_.reset();  // it calls what counts here
 }
 
-TEST_F(http_server_test, takes_no_more_connections_than_it_may) {
+TEST_F(http_limits, takes_no_more_connections_than_it_may) {
   std::atomic<int> surplus{0};
   start({.max_connections = 2, .on_surplus = [&] { ++surplus; }});
   raw_client first(server_->port()), second(server_->port());
@@ -126,7 +128,7 @@ TEST_F(http_server_test, takes_no_more_connections_than_it_may) {
 }
 
 /// Whether they have asked before, have not said anything yet, or say half of a request.
-TEST_F(http_server_test, gives_the_place_of_who_asks_nothing_to_who_comes) {
+TEST_F(http_limits, gives_the_place_of_who_asks_nothing_to_who_comes) {
   std::atomic<int> surplus{0};
   start({.max_connections = 2, .on_surplus = [&] { ++surplus; }});
   raw_client busy(server_->port());
@@ -148,7 +150,7 @@ TEST_F(http_server_test, gives_the_place_of_who_asks_nothing_to_who_comes) {
   EXPECT_EQ(surplus, 0);
 }
 
-TEST_F(http_server_test, gives_up_who_was_silent_the_longest_and_who_is_trusted_last) {
+TEST_F(http_limits, gives_up_who_was_silent_the_longest_and_who_is_trusted_last) {
   start({.max_connections = 3});
   const auto is_answered = [](raw_client& client, const std::string& path = "/") {
     return client.say(get(path)) && status_of(client.hear_response()) == 200;
@@ -175,7 +177,7 @@ TEST_F(http_server_test, gives_up_who_was_silent_the_longest_and_who_is_trusted_
 }
 
 /// A storm of clients must not take from a head what its journal and its nodes need.
-TEST_F(http_server_test, leaves_half_of_the_files_that_may_be_open) {
+TEST_F(http_limits, leaves_half_of_the_files_that_may_be_open) {
   {
     const few_open_files few(64);
     start();

@@ -255,7 +255,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST_F(http_server_test, gives_what_it_answers_by_itself_the_headers_of_every_response) {
   start({.header_bytes = 2048,
          .body_bytes = 1000,
-         .header_time = 100ms,
+         .header_time = 500ms,
          .body_time = 100ms,
          .more_headers = [](const http_request& request) {
            return http_headers{{"vary", "Origin"}, {"for", std::string(request.header("origin"))}};
@@ -295,7 +295,7 @@ TEST_F(http_server_test, says_how_long_a_body_may_be) {
 }
 
 TEST_F(http_server_test, gives_up_on_half_a_request) {
-  start({.header_time = 40ms, .body_time = 40ms});
+  start({.header_time = 500ms, .body_time = 40ms});
   raw_client head(server_->port()), body(server_->port()), silent(server_->port());
   head.say("GET / HT");
   body.say("POST / HTTP/1.1\r\nhost: x\r\ncontent-length: 10\r\n\r\nabc");

@@ -1,8 +1,5 @@
 #pragma once
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <netinet/tcp.h>
-#include <sys/socket.h>
 
 #include <chrono>
 #include <cstdint>
@@ -10,6 +7,7 @@
 #include <string_view>
 
 #include "base/file_descriptor.hpp"
+#include "tests/base/loopback.hpp"
 
 namespace troupe::test {
 
@@ -28,11 +26,7 @@ class raw_client {
     const timeval longest{patience.count(), 0};
     for (const int direction : {SO_RCVTIMEO, SO_SNDTIMEO})
       ::setsockopt(socket_.number(), SOL_SOCKET, direction, &longest, sizeof longest);
-    sockaddr_in own{}, to{};
-    own.sin_family = to.sin_family = AF_INET;
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK - 1 + from);
-    to.sin_port = htons(port);
-    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const sockaddr_in own = loopback(0, from), to = loopback(port);
     if (from != 1) ::bind(socket_.number(), reinterpret_cast<const sockaddr*>(&own), sizeof own);
     ::connect(socket_.number(), reinterpret_cast<const sockaddr*>(&to), sizeof to);
   }

@@ -5,13 +5,13 @@
 #include <random>
 #include <semaphore>
 
-#include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <zmq.hpp>
 
 #include "base/host_port.hpp"
+#include "tests/base/loopback.hpp"
 #include "tests/transport/zmq/peer.hpp"
 #include "tests/transport/zmq/raw_dealer.hpp"
 #include "transport/zmq/codec.hpp"
@@ -224,21 +224,17 @@ TEST_F(bad_peers, random_multipart_messages_disturb_nothing) {
 }
 
 TEST_F(bad_peers, plain_bytes_on_the_port_disturb_nothing) {
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_port = htons(static_cast<std::uint16_t>(split_endpoint(listener_->endpoint()).value().port));
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  const int port = split_endpoint(listener_->endpoint()).value().port;
   std::mt19937 random(4);
   for (int i = 0; i < 50; ++i) {
-    const int socket = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    ASSERT_EQ(::connect(socket, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    const file_descriptor socket = test::connected_to(port);
+    ASSERT_TRUE(socket.is_open());
     std::array<unsigned char, 3000> bytes{};
     // Every third begins as ZeroMQ does.
     const std::array<unsigned char, 12> greeting{0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0x7f, 3, 0};
     for (auto& byte : bytes) byte = static_cast<unsigned char>(random());
     if (i % 3 == 0) std::copy(greeting.begin(), greeting.end(), bytes.begin());
-    [[maybe_unused]] const auto sent = ::send(socket, bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    ::close(socket);
+    [[maybe_unused]] const auto sent = ::send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
   }
 }
 

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <thread>
 
-#include <arpa/inet.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -14,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "tests/base/full_disk.hpp"
+#include "tests/base/loopback.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/transport/zmq/peer.hpp"
 #include "transport/zmq/mechanism.hpp"
@@ -225,9 +225,7 @@ TEST_F(curve, a_listener_says_whether_it_has_keys) {
 class slow_listener {
  public:
   slow_listener() {
-    sockaddr_in own{};
-    own.sin_family = AF_INET;
-    own.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    sockaddr_in own = test::loopback(0);
     socklen_t length = sizeof own;
     EXPECT_EQ(::bind(socket_, reinterpret_cast<sockaddr*>(&own), length), 0);
     EXPECT_EQ(::listen(socket_, 64), 0);

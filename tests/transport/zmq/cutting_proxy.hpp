@@ -8,20 +8,19 @@
 #include <thread>
 #include <vector>
 
-#include <arpa/inet.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include "base/file_descriptor.hpp"
 #include "base/host_port.hpp"
+#include "tests/base/loopback.hpp"
 
 namespace troupe {
 
 class cutting_proxy {
  public:
-  explicit cutting_proxy(const std::string& target)
-      : target_(address_of(static_cast<std::uint16_t>(split_endpoint(target).value().port))) {
-    sockaddr_in any = address_of(0);
+  explicit cutting_proxy(const std::string& target) : target_(test::loopback(split_endpoint(target).value().port)) {
+    sockaddr_in any = test::loopback(0);
     socklen_t size = sizeof any;
     ready_ = ::bind(listener_.number(), reinterpret_cast<sockaddr*>(&any), size) == 0 &&
              ::listen(listener_.number(), 16) == 0 &&
@@ -48,14 +47,6 @@ class cutting_proxy {
     file_descriptor outer, inner;
     std::size_t passed = 0;
   };
-
-  static sockaddr_in address_of(std::uint16_t port) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_port = htons(port);
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    return address;
-  }
 
   void run() {
     while (!stop_) {

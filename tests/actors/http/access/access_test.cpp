@@ -1,10 +1,8 @@
 #include <algorithm>
 #include <chrono>
-#include <thread>
 
 #include "actors/http/access/api_keys.hpp"
 #include "actors/http/jobs/job_records.hpp"
-#include "base/error.hpp"
 #include "tests/actors/http/fixture.hpp"
 #include "tests/transport/http/raw_client.hpp"
 
@@ -24,7 +22,9 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_EQ(ask("GET", "/v1/models", {}, {{"authorization", "bearer " + key}}).get().status, 200);
   EXPECT_EQ(ask("GET", "/v1/models", {}, {{"x-api-key", key}}).get().status, 200) << "as Anthropic's clients send it";
   EXPECT_EQ(ask("GET", "/v1/models", {}, {{"x-api-key", "nonsense"}}).get().status, 401);
-  EXPECT_EQ(ask("GET", "/health").get().status, 200);
+  EXPECT_EQ(ask("GET", "/status").get().status, 401);
+  for (const char* open : {"/health", "/ready", "/metrics", "/"})
+    EXPECT_NE(ask("GET", open).get().status, 401) << open << " is for probes, Prometheus and browsers";
   auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
   const auto begun = gateway_.take<begin_request>();
   EXPECT_NE(begun.engine.sequence.tenant, tenant_id(0)) << "keys share fairly";
@@ -32,6 +32,13 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_NE(begun.engine.sequence.cache_salt, 0u) << "nobody else finds this prompt cached";
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(api_access, lets_nobody_in_where_keys_are_needed_and_there_are_none) {
+  need_keys_ = true;
+  start();
+  EXPECT_EQ(ask("GET", "/v1/models").get().status, 401);
+  EXPECT_EQ(ask("GET", "/health").get().status, 200);
 }
 
 TEST_F(api_access, is_refused_without_a_key_before_a_long_body_is_read) {
@@ -58,6 +65,15 @@ TEST_F(api_access, is_logged_by_the_keys_name) {
   EXPECT_NE(log().find(" ms, key ann\n"), std::string::npos) << log();
   EXPECT_NE(log().find(" 127.0.0.1 POST /v1/completions 200 "), std::string::npos) << "and the address: " << log();
   EXPECT_NE(log().find(" ms\n"), std::string::npos) << "nobody's name for whom nobody knows: " << log();
+}
+
+TEST_F(api_access, is_not_logged_where_it_only_reads_and_succeeds_or_is_a_probe) {
+  EXPECT_EQ(ask("GET", "/v1/models").get().status, 200);
+  EXPECT_EQ(ask("GET", "/ready").get().status, 503);
+  EXPECT_EQ(ask("GET", "/none").get().status, 404);
+  front_->stop();
+  EXPECT_EQ(std::count(log_.begin(), log_.end(), '\n'), 1) << log_;
+  EXPECT_NE(log().find(" GET /none 404 "), std::string::npos) << log_;
 }
 
 /// What a client sends as its path cannot look like the rest of a line, or move a terminal's cursor.
@@ -102,61 +118,6 @@ TEST_F(api_access, fills_the_log_with_lines_of_key_holders_alone) {
   ask_for_nothing(100, "authorization: Bearer " + key + "\r\n");
   front_->stop();
   EXPECT_GE(lines_in(log()), lines_in(strangers) + 100);
-}
-
-TEST_F(api_access, lets_nobody_in_where_the_file_of_keys_leads_nowhere) {
-  const auto file = folder_.path() / "keys.json";
-  std::filesystem::create_symlink(folder_.path() / "not mounted", file);
-  EXPECT_THROW(api_key_ring{file}, input_error);
-  EXPECT_THROW(read_api_keys(file), input_error);
-  std::filesystem::remove(file);
-  EXPECT_TRUE(api_key_ring(file).is_open());
-  EXPECT_FALSE(api_key_ring(file, true).is_open()) << "keys are needed, and there are none";
-}
-
-TEST_F(api_access, lets_nobody_in_whose_key_was_revoked_or_while_the_file_of_keys_is_gone_or_damaged) {
-  const auto file = api_keys_file(folder_.path() / "state");
-  api_key_ring ring(file, false, duration{});
-  EXPECT_TRUE(ring.is_open());
-  std::filesystem::create_directories(file.parent_path());
-  folder_.write("state/api_keys.json", "{");
-  EXPECT_FALSE(ring.is_open());
-  std::filesystem::remove(file);
-  EXPECT_TRUE(ring.is_open()) << "there never was a key";
-  const std::string ann = add_api_key(file, {.name = "ann"}), bob = add_api_key(file, {.name = "bob"});
-  EXPECT_FALSE(ring.is_open());
-  revoke_api_key(file, "ann");
-  EXPECT_FALSE(ring.find(ann));
-  EXPECT_TRUE(ring.find(bob));
-  folder_.write("state/api_keys.json", "{");
-  EXPECT_TRUE(ring.find(bob));
-  std::filesystem::remove(file);
-  EXPECT_FALSE(ring.is_open());
-  EXPECT_TRUE(ring.find(bob));
-  EXPECT_FALSE(ring.find(ann));
-}
-
-TEST_F(api_access, keeps_digests_of_keys_alone) {
-  const auto file = folder_.path() / "keys" / "k.json";
-  const std::string key = add_api_key(file, {.name = "ann"});
-  EXPECT_THROW(add_api_key(file, {.name = "ann"}), input_error);
-  EXPECT_THROW(add_api_key(file, {.name = "a b"}), input_error);
-  add_api_key(file, {.name = "bob"});
-  EXPECT_EQ(read_file(file).find(key), std::string::npos);
-  revoke_api_key(file, "ann");
-  EXPECT_THROW(revoke_api_key(file, "ann"), input_error);
-  EXPECT_EQ(read_api_keys(file)->size(), 1u);
-}
-
-TEST_F(api_access, two_commands_at_once_lose_no_key) {
-  const auto file = api_keys_file(folder_.path() / "state");
-  const auto add = [&](const std::string& prefix) {
-    for (int i = 0; i < 20; ++i) add_api_key(file, {.name = fmt::format("{}{}", prefix, i)});
-  };
-  std::thread other(add, "ann");
-  add("bob");
-  other.join();
-  EXPECT_EQ(read_api_keys(file)->size(), 40u);
 }
 
 TEST_F(api_access, does_not_serve_pages_from_elsewhere) {

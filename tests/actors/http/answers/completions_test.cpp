@@ -13,6 +13,7 @@ TEST_F(completions, answers_every_prompt_n_times) {
   EXPECT_EQ(first.engine.sequence.answers, 2);
   EXPECT_EQ(first.engine.sampling.max_tokens, 5);
   EXPECT_EQ(first.engine.sampling.seed, 9u);
+  EXPECT_NE(second.engine.sampling.seed, 9u) << "each prompt has a seed of its own";
   EXPECT_NE(first.id, second.id);
   give(second, "x", "stop", 0);
   give(second, "y", "length", 1);

@@ -1,9 +1,9 @@
 // A batch's line is answered as its body would be over HTTP, whatever it asks for.
 #include "actors/http/jobs/batch_lines.hpp"
 
-#include "actors/jobs/jobs.hpp"
 #include "base/field_error.hpp"
 #include "tests/actors/http/fixture.hpp"
+#include "tests/actors/jobs/jobs_fixture.hpp"
 
 namespace troupe::test {
 namespace {
@@ -12,32 +12,18 @@ constexpr const char* calling_template =
     "{% for t in tools or [] %}[{{ t.function.name }}]{% endfor %}<tool_call>"
     "{% for m in messages %}{{ m.content }}{% endfor %}";
 
-/// One life of the jobs actor, on the journal of a folder.
-class jobs_life {
- public:
-  jobs_life(const temp_folder& folder, const gateway_actor& gateway, const training_desk_actor& training,
-            const served_model& served) {
-    const auto book = std::make_shared<journal>(journal::options{.file = folder.path() / "journal.db"});
-    jobs_ = spawn_jobs(system_, {.book = book,
-                                 .prompts = served.prompts,
-                                 .numbers = std::make_shared<request_numbers>(),
-                                 .board = std::make_shared<status_board>(),
-                                 .read_for_endpoint = batch_line_reader(served)});
-    tell(jobs_, begin_jobs{gateway, training});
-  }
-  ~jobs_life() {
-    tell(jobs_, stop_now{});
-    jobs_ = nullptr;
-  }
+class batch_lines : public api_test {
+ protected:
+  using answering = std::function<void(const std::vector<begin_request>&)>;
 
-  json run(const std::string& name, const json& arguments) {
-    const auto answers = std::make_shared<inbox>();
-    tell(jobs_, command_call{{name, arguments.dump()}, [answers](command_answer a) { answers->put(std::move(a)); }});
-    const auto answer = answers->take<command_answer>();
-    EXPECT_EQ(answer.error, "");
-    return json::parse(answer.result);
+  batch_lines() { start(calling_template); }
+
+  std::unique_ptr<head> begin_life() {
+    const served_model model = served(calling_template);
+    return std::make_unique<head>(folder_, model.prompts,
+                                  [&](jobs_parts& parts) { parts.read_for_endpoint = batch_line_reader(model); });
   }
-  void submit(const std::string& endpoint, const std::vector<json>& bodies) {
+  static void submit(head& life, const std::string& endpoint, const std::vector<json>& bodies) {
     std::vector<std::string> lines;
     for (const json& body : bodies)
       lines.push_back(json{
@@ -45,41 +31,25 @@ class jobs_life {
           {"method", "POST"},
           {"url", endpoint},
           {"body", body}}.dump());
-    const json options{{"endpoint", endpoint}, {"weight", 3}};
-    run("job.create", {{"id", "b"}, {"tenant", "ann"}, {"lines", lines.size()}, {"options", options}});
-    run("job.lines", {{"id", "b"}, {"first", 0}, {"lines", lines}});
-    run("job.seal", {{"id", "b"}});
+    life.submit("b", lines, {{"endpoint", endpoint}, {"weight", 3}}, "ann");
   }
-  /// Waits until so many lines have their output.
-  std::vector<json> outputs(std::size_t count) {
-    while (run("job.get", {{"id", "b"}})["ok"] != count) {
-    }
+  /// Once so many lines have their output.
+  static std::vector<json> outputs_of(head& life, std::size_t count) {
+    life.wait_for_answers("b", count);
     std::vector<json> all;
-    const json page = run("job.outputs", {{"id", "b"}, {"from", 0}});
+    const json page = life.get("job.outputs", {{"id", "b"}, {"from", 0}});
     for (const json& each : page["outputs"])
       all.push_back(json::parse(batch_output_line(each["text"].get<std::string>(), each["ok"].get<bool>(), "b")));
     return all;
   }
-
- private:
-  caf::actor_system_config config_;
-  caf::actor_system system_{config_};
-  jobs_actor jobs_;
-};
-
-class batch_lines : public api_test {
- protected:
-  using answering = std::function<void(const std::vector<begin_request>&)>;
-
-  batch_lines() { start(calling_template); }
-
-  std::unique_ptr<jobs_life> begin_life() {
-    return std::make_unique<jobs_life>(folder_, gateway_.handle(), training_.handle(), served(calling_template));
-  }
-  std::vector<begin_request> take(std::size_t requests) {
+  template <class Next>
+  static std::vector<begin_request> take(std::size_t requests, const Next& next) {
     std::vector<begin_request> taken;
-    while (taken.size() < requests) taken.push_back(gateway_.take<begin_request>());
+    while (taken.size() < requests) taken.push_back(next());
     return taken;
+  }
+  static std::vector<begin_request> take(std::size_t requests, head& life) {
+    return take(requests, [&] { return life.next(); });
   }
   /// Without what is drawn anew for each answer.
   static json plain(json body) {
@@ -94,15 +64,15 @@ class batch_lines : public api_test {
   void expect_the_same(const std::string& path, const json& body, std::size_t requests, const answering& answer) {
     SCOPED_TRACE(body.dump());
     auto asked = post(path, body);
-    const auto over_http = take(requests);
+    const auto over_http = take(requests, [this] { return gateway_.take<begin_request>(); });
     answer(over_http);
     const answered got = asked.get();
     ASSERT_EQ(got.status, 200) << got.body;
     const auto life = begin_life();
-    life->submit(path, {body});
-    const auto as_line = take(requests);
+    submit(*life, path, {body});
+    const auto as_line = take(requests, *life);
     answer(as_line);
-    const json output = life->outputs(1).at(0);
+    const json output = outputs_of(*life, 1).at(0);
     EXPECT_EQ(output["custom_id"], "0");
     EXPECT_EQ(output["error"], nullptr);
     EXPECT_EQ(output["response"]["status_code"], 200);
@@ -146,9 +116,9 @@ TEST_F(batch_lines, say_by_a_code_that_no_adapter_has_the_name) {
 
 TEST_F(batch_lines, bring_responses_which_always_have_a_field_for_errors) {
   const auto life = begin_life();
-  life->submit("/v1/responses", {json{{"input", "A"}}});
-  give(take(1)[0], "yes", "stop");
-  const json output = life->outputs(1).at(0);
+  submit(*life, "/v1/responses", {json{{"input", "A"}}});
+  give(take(1, *life)[0], "yes", "stop");
+  const json output = outputs_of(*life, 1).at(0);
   EXPECT_EQ(output["error"], nullptr);
   EXPECT_EQ(output["response"]["body"]["error"], nullptr);
   EXPECT_EQ(output["response"]["body"]["output"][0]["content"][0]["text"], "yes");
@@ -191,8 +161,8 @@ TEST_F(batch_lines, are_embeddings) {
 
 TEST_F(batch_lines, run_on_the_share_of_their_key) {
   const auto life = begin_life();
-  life->submit("/v1/completions", {json{{"prompt", "A"}}});
-  const auto begun = gateway_.take<begin_request>();
+  submit(*life, "/v1/completions", {json{{"prompt", "A"}}});
+  const begin_request begun = life->next();
   EXPECT_NE(begun.engine.sequence.tenant, tenant_id(0));
   EXPECT_EQ(begun.engine.sequence.weight, 3u);
   EXPECT_EQ(begun.engine.sequence.priority, request_priority::batch);
@@ -200,17 +170,17 @@ TEST_F(batch_lines, run_on_the_share_of_their_key) {
 
 TEST_F(batch_lines, come_once_each_though_the_head_dies) {
   auto life = begin_life();
-  life->submit("/v1/completions", {json{{"prompt", "A"}, {"logprobs", 1}}, json{{"prompt", "B"}, {"logprobs", 1}}});
-  auto begun = take(2);
+  submit(*life, "/v1/completions", {json{{"prompt", "A"}, {"logprobs", 1}}, json{{"prompt", "B"}, {"logprobs", 1}}});
+  auto begun = take(2, *life);
   begun[0].listener->on_part(detailed_part(begun[0], "x"));
-  const json first = life->outputs(1).at(0);
+  const json first = outputs_of(*life, 1).at(0);
   begun.clear();
   life = nullptr;
   life = begin_life();
-  begun = take(1);
+  begun = take(1, *life);
   EXPECT_EQ(begun[0].engine.sequence.prompt, letters("B")) << "what has its output is not asked again";
   begun[0].listener->on_part(detailed_part(begun[0], "y"));
-  const auto outputs = life->outputs(2);
+  const auto outputs = outputs_of(*life, 2);
   ASSERT_EQ(outputs.size(), 2u);
   EXPECT_EQ(outputs[0], first) << "what was said stays";
   EXPECT_EQ(outputs[0]["response"]["body"]["choices"][0]["logprobs"]["token_logprobs"], json({-0.5}));
@@ -218,30 +188,30 @@ TEST_F(batch_lines, come_once_each_though_the_head_dies) {
 }
 
 TEST_F(batch_lines, without_a_seed_are_drawn_as_before_when_the_head_has_died) {
-  const auto seeds = [&](std::size_t requests) {
+  const auto seeds = [](head& life) {
     std::vector<std::uint64_t> drawn;
-    for (const begin_request& each : take(requests)) drawn.push_back(each.engine.sampling.seed);
+    for (const begin_request& each : take(3, life)) drawn.push_back(each.engine.sampling.seed);
     return drawn;
   };
   auto life = begin_life();
-  life->submit("/v1/completions", {json{{"prompt", "A"}}, json{{"prompt", "A"}}, json{{"prompt", "A"}, {"seed", 3}}});
-  const auto before = seeds(3);
+  submit(*life, "/v1/completions", {json{{"prompt", "A"}}, json{{"prompt", "A"}}, json{{"prompt", "A"}, {"seed", 3}}});
+  const auto before = seeds(*life);
   EXPECT_NE(before[0], before[1]);
   EXPECT_EQ(before[2], 3u);
   life = nullptr;
   life = begin_life();
-  EXPECT_EQ(seeds(3), before);
+  EXPECT_EQ(seeds(*life), before);
 }
 
 TEST_F(batch_lines, are_asked_again_whole_when_one_of_their_requests_found_no_room) {
   const auto life = begin_life();
-  life->submit("/v1/completions", {json{{"prompt", {"A", "B"}}}});
-  const auto first = take(2);
+  submit(*life, "/v1/completions", {json{{"prompt", {"A", "B"}}}});
+  const auto first = take(2, *life);
   give(first[0], "x", "stop");
   first[1].listener->on_refused({first[1].id, "full", refusal_cause::full, std::chrono::milliseconds(1)});
-  EXPECT_EQ(gateway_.take<end_request>().id, first[0].id);
-  for (const begin_request& each : take(2)) give(each, "y", "stop");
-  const json choices = life->outputs(1).at(0)["response"]["body"]["choices"];
+  EXPECT_EQ(life->next_end().id, first[0].id);
+  for (const begin_request& each : take(2, *life)) give(each, "y", "stop");
+  const json choices = outputs_of(*life, 1).at(0)["response"]["body"]["choices"];
   EXPECT_EQ(choices[0]["text"], "y");
   EXPECT_EQ(choices[1]["text"], "y");
 }

@@ -240,11 +240,11 @@ TEST_F(api_batches, are_listed_by_pages_of_the_journal) {
 
 TEST_F(api_batches, are_refused_with_the_number_of_a_wrong_line) {
   const std::string bad = R"({"custom_id":"a","url":"/v1/completions","body":{"prompt":"A"}})"
-                          "\n"
+                          "\n\n"
                           R"({"custom_id":"b","url":"/v1/completions","body":{"prompt":"A","temperature":-1}})";
   const std::string file = upload("batch", bad);
-  const json error = error_of("/v1/batches", {{"input_file_id", file}, {"endpoint", "/v1/chat/completions"}}, 400);
-  EXPECT_NE(error["message"].get<std::string>().find("line 1"), std::string::npos) << error.dump();
+  const json error = error_of("/v1/batches", {{"input_file_id", file}, {"endpoint", "/v1/completions"}}, 400);
+  EXPECT_NE(error["message"].get<std::string>().find("line 3"), std::string::npos) << error.dump();
   EXPECT_EQ(error_of("/v1/batches", {{"input_file_id", "file-x"}, {"endpoint", "/v1/completions"}}, 404)["param"],
             "input_file_id");
 }

@@ -71,7 +71,7 @@ TEST_F(metrics, are_all_described) {
 
 TEST_F(metrics, tell_where_a_requests_time_went) {
   publish_adapter();
-  auto answering = post("/v1/completions", {{"model", "pricing"}, {"prompt", "ABC"}, {"max_tokens", 9}});
+  auto answering = post("/v1/completions", {{"model", "pricing"}, {"prompt", "ABCD"}, {"max_tokens", 9}});
   {
     const auto begun = gateway_.take<begin_request>();
     answer_part first = part_of("d");
@@ -91,6 +91,9 @@ TEST_F(metrics, tell_where_a_requests_time_went) {
   EXPECT_EQ(value(all, "vllm:request_params_n_sum" + labels), 1);
   EXPECT_EQ(value(all, "vllm:generation_tokens_total" + labels), 3);
   EXPECT_GT(value(all, "vllm:request_prompt_tokens_sum" + labels), 0);
+  EXPECT_EQ(value(all, "vllm:prompt_tokens_total" + labels), 4);
+  EXPECT_EQ(value(all, "vllm:time_to_first_token_seconds_count" + labels), 1);
+  EXPECT_EQ(value(all, R"(vllm:request_success_total{model_name="pricing@2",engine="0",finished_reason="stop"})"), 1);
 }
 
 TEST_F(metrics, count_the_context_where_a_request_allows_all_tokens) {
@@ -130,7 +133,7 @@ TEST_F(metrics, tell_a_client_that_went_away_from_a_failure) {
     client.close();
     EXPECT_EQ(gateway_.take<end_request>().id, begun.id);
   }
-  for (int i = 0; i < 1000 && log().empty(); ++i) read();
+  EXPECT_TRUE(is_soon([this] { return !log().empty(); }));
   const std::string all = read();
   EXPECT_NE(log().find("POST /v1/completions 499"), std::string::npos) << log();
   EXPECT_EQ(value(all, R"(troupe:http_responses_total{status="499"})"), 1);
@@ -163,6 +166,8 @@ TEST_F(metrics, tell_what_replicas_and_workers_say) {
   posted.load.blocks = 10;
   posted.load.free_blocks = 4;
   posted.scheduling.preemptions = 2;
+  posted.scheduling.looked_up_tokens = 8;
+  posted.scheduling.reused_tokens = 5;
   posted.meter.lives = 2;
   posted.meter.resumed = 5;
   posted.meter.bubble = std::chrono::milliseconds(250);
@@ -176,6 +181,8 @@ TEST_F(metrics, tell_what_replicas_and_workers_say) {
   EXPECT_EQ(value(all, "vllm:num_requests_running" + labels), 3);
   EXPECT_EQ(value(all, "vllm:kv_cache_usage_perc" + labels), 0.6);
   EXPECT_EQ(value(all, "vllm:num_preemptions_total" + labels), 2);
+  EXPECT_EQ(value(all, "vllm:prefix_cache_queries_total" + labels), 8);
+  EXPECT_EQ(value(all, "vllm:prefix_cache_hits_total" + labels), 5);
   EXPECT_EQ(value(all, "troupe:epoch_changes_total" + labels), 2);
   EXPECT_EQ(value(all, "troupe:resumed_sequences_total" + labels), 5);
   EXPECT_EQ(value(all, "troupe:pipeline_bubble_seconds_total" + labels), 0.25);

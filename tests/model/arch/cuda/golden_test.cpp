@@ -12,12 +12,6 @@ struct wanted {
   kv_kind kv;
 };
 
-std::string name_of_case(const testing::TestParamInfo<wanted>& info) {
-  std::string name = info.param.model;
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name + "_" + std::string(name_of(info.param.quant));
-}
-
 class golden_on_gpu : public testing::TestWithParam<wanted> {
  protected:
   void SetUp() override { skip_without_gpu(); }
@@ -73,7 +67,7 @@ INSTANTIATE_TEST_SUITE_P(
                     wanted{"qwen3-moe", scheme::u8, kv_kind::f32}, wanted{"mixtral", scheme::u8g64, kv_kind::f32},
                     wanted{"mixtral", scheme::q8, kv_kind::f32}, wanted{"mixtral", scheme::q4, kv_kind::f32},
                     wanted{"mixtral", scheme::mxfp4, kv_kind::f32}, wanted{"qwen3-moe", scheme::u4g32, kv_kind::f32}),
-    name_of_case);
+    name_of<wanted>);
 
 /// Where a GPU rounds to 16 bits what the processor does not (inputs of bf16 weights, shares of attention), that moves
 /// logits by less than storing the model so has moved them.
@@ -93,7 +87,7 @@ INSTANTIATE_TEST_SUITE_P(
                     wanted{"gemma2", scheme::u8, kv_kind::f16}, wanted{"olmo3", scheme::u8, kv_kind::f16},
                     wanted{"phi3", scheme::q8, kv_kind::f16}, wanted{"qwen3", scheme::u4g32, kv_kind::f16},
                     wanted{"mixtral", scheme::bf16, kv_kind::f16}, wanted{"qwen3-moe", scheme::u8, kv_kind::f16}),
-    name_of_case);
+    name_of<wanted>);
 
 }  // namespace
 }  // namespace troupe

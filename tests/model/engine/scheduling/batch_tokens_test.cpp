@@ -17,7 +17,7 @@ batch_scheduler::options options_for_long_prompts() {
   return options;
 }
 
-TEST(batch_scheduler, bounds_what_a_step_has_of_prompts_while_somebody_reads_an_answer) {
+TEST(batch_tokens, bounds_what_a_step_has_of_prompts_while_somebody_reads_an_answer) {
   auto options = small_options();
   options.max_mixed_prompt_tokens = 10;
   engine_simulation engine(options);
@@ -54,12 +54,12 @@ std::int32_t learned_bound(bool ahead) {
   return most;
 }
 
-TEST(batch_scheduler, learns_how_many_tokens_of_prompts_make_a_step_three_times_as_long) {
+TEST(batch_tokens, learns_how_many_tokens_of_prompts_make_a_step_three_times_as_long) {
   EXPECT_NEAR(learned_bound(false), 20, 2);
   EXPECT_NEAR(learned_bound(true), 20, 2);
 }
 
-TEST(batch_scheduler, lets_a_short_prompt_pass_a_long_one_that_came_first) {
+TEST(batch_tokens, lets_a_short_prompt_pass_a_long_one_that_came_first) {
   auto options = options_for_long_prompts();
   engine_simulation engine(options);
   engine.submit(request_of(2000, 4, 1));
@@ -83,7 +83,7 @@ TEST(batch_scheduler, lets_a_short_prompt_pass_a_long_one_that_came_first) {
   }
 }
 
-TEST(batch_scheduler, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_always_one) {
+TEST(batch_tokens, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_always_one) {
   auto options = small_options();
   options.blocks = 256;
   options.context = 4096;
@@ -106,7 +106,7 @@ TEST(batch_scheduler, gives_a_prompt_fewer_tokens_of_a_step_far_into_it_and_alwa
   heavy.run_to_end();
 }
 
-TEST(batch_scheduler, has_a_long_prompt_in_each_step_in_flight) {
+TEST(batch_tokens, has_a_long_prompt_in_each_step_in_flight) {
   auto options = options_for_long_prompts();
   options.steps_in_flight = 2;
   engine_simulation engine(options);
@@ -117,7 +117,7 @@ TEST(batch_scheduler, has_a_long_prompt_in_each_step_in_flight) {
   EXPECT_NE(row_of(engine, 2), nullptr);
 }
 
-TEST(batch_scheduler, leaves_a_long_prompt_half_of_the_few_tokens_that_readers_leave) {
+TEST(batch_tokens, leaves_a_long_prompt_half_of_the_few_tokens_that_readers_leave) {
   auto options = options_for_long_prompts();
   options.max_batch_tokens = 10;
   options.max_sequences = 10;
@@ -134,7 +134,7 @@ TEST(batch_scheduler, leaves_a_long_prompt_half_of_the_few_tokens_that_readers_l
   EXPECT_EQ(row_of(engine, 4)->tokens, 1 + 3);
 }
 
-TEST(batch_scheduler, makes_fewer_guesses_in_a_step_far_into_a_text) {
+TEST(batch_tokens, makes_fewer_guesses_in_a_step_far_into_a_text) {
   auto options = small_options();
   options.max_batch_tokens = 16;
   options.even_context = 16;
@@ -153,7 +153,7 @@ TEST(batch_scheduler, makes_fewer_guesses_in_a_step_far_into_a_text) {
   EXPECT_LE(most, 15 * 16 / 96) << "each as six tokens at the beginning";
 }
 
-TEST(batch_scheduler, lets_prompts_have_all_of_a_step_that_batch_answers_are_in) {
+TEST(batch_tokens, lets_prompts_have_all_of_a_step_that_batch_answers_are_in) {
   auto options = small_options();
   options.max_mixed_prompt_tokens = 10;
   engine_simulation engine(options);
@@ -165,7 +165,7 @@ TEST(batch_scheduler, lets_prompts_have_all_of_a_step_that_batch_answers_are_in)
   EXPECT_EQ(row_of(engine, 2)->tokens, 30);
 }
 
-TEST(batch_scheduler, leaves_batch_prompts_a_share_of_what_prompts_may_have) {
+TEST(batch_tokens, leaves_batch_prompts_a_share_of_what_prompts_may_have) {
   auto options = small_options();
   options.max_mixed_prompt_tokens = 16;
   options.batch_share = 8;

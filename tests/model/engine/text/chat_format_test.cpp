@@ -166,14 +166,6 @@ TEST(chat_format, ends_behind_the_last_message_where_the_answer_goes_on_with_it)
   EXPECT_THAT(refusal([&] { begun("{{ messages[0].content }}", "It is"); }), HasSubstr("continue_final_message"));
 }
 
-TEST(model_text, an_empty_prompt_is_the_bos_token_that_only_the_configuration_names) {
-  model_config config;
-  const auto prompt = [&] { return prompt_of_text(*no_tokenizer(), config, "", "folder"); };
-  EXPECT_THAT(refusal(prompt), HasSubstr("folder: has no BOS token"));
-  config.bos_token = 7;
-  EXPECT_EQ(prompt(), std::vector<token_id>{7});
-}
-
 TEST(chat_format, writes_requests_with_tools_by_the_template_for_them) {
   const chat_sources sources{.usual = "plain", .with_tools = "{{ tools[0].name }}"};
   EXPECT_EQ(rendered(sources, {greeting, R"([{"name": "go"}])", {}, true}), "go");

@@ -3,11 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/model/tokenizer/letters.hpp"
 
 namespace troupe::test {
 namespace {
+
+using testing::HasSubstr;
 
 TEST(model_text, answers_end_with_the_end_of_the_tokenizer_and_those_of_the_configuration) {
   const temp_folder folder;
@@ -26,6 +29,14 @@ TEST(model_text, answers_end_with_the_end_of_the_tokenizer_and_those_of_the_conf
   EXPECT_THAT(ends("{}", {7, 8}), ElementsAre(7, 8));
   config.vocab_size = 95;
   EXPECT_THAT(ends(R"({"eos_token": "</s>"})", {7}), ElementsAre(7)) << "the model has no such token";
+}
+
+TEST(model_text, an_empty_prompt_is_the_bos_token_that_only_the_configuration_names) {
+  model_config config;
+  const auto prompt = [&] { return prompt_of_text(*no_tokenizer(), config, "", "folder"); };
+  EXPECT_THAT(refusal(prompt), HasSubstr("folder: has no BOS token"));
+  config.bos_token = 7;
+  EXPECT_EQ(prompt(), std::vector<token_id>{7});
 }
 
 }  // namespace

@@ -1,21 +1,17 @@
-#include "tests/actors/http/fixture.hpp"
+#include "actors/requests/constraint_fields.hpp"
 
-namespace troupe::test {
+#include <gtest/gtest.h>
+
+#include "actors/requests/request_fields_impl.hpp"
+
+namespace troupe {
 namespace {
 
-class forms : public api_test {
- protected:
-  output_constraint form_of(json body) {
-    body["prompt"] = "A";
-    auto answer = post("/v1/completions", body);
-    const auto begun = gateway_.take<begin_request>();
-    give(begun, "x", "stop");
-    EXPECT_EQ(answer.get().status, 200);
-    return begun.engine.sampling.constraint;
-  }
-};
+output_constraint form_of(const json& body) {
+  return read_constraint(request_fields(body));
+}
 
-TEST_F(forms, are_read_in_openais_and_vllms_names) {
+TEST(forms, are_read_in_openais_and_vllms_names) {
   const json schema{{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
   const output_constraint by_schema{constraint_kind::json_schema, schema.dump()};
   EXPECT_EQ(form_of({{"response_format", {{"type", "text"}}}}), output_constraint{});
@@ -39,7 +35,7 @@ TEST_F(forms, are_read_in_openais_and_vllms_names) {
             (output_constraint{constraint_kind::grammar, "root ::= \"a\""}));
 }
 
-TEST_F(forms, are_read_in_other_servers_names) {
+TEST(forms, are_read_in_other_servers_names) {
   const json schema{{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
   const output_constraint rules{constraint_kind::grammar, "root ::= \"a\""};
   EXPECT_EQ(form_of({{"json_schema", schema}}), (output_constraint{constraint_kind::json_schema, schema.dump()}));
@@ -49,7 +45,7 @@ TEST_F(forms, are_read_in_other_servers_names) {
   EXPECT_EQ(form_of({{"grammar", ""}, {"regex", "a+"}}), (output_constraint{constraint_kind::regex, "a+"}));
 }
 
-TEST_F(forms, are_read_as_text_generation_inference_has_them) {
+TEST(forms, are_read_as_text_generation_inference_has_them) {
   const json schema{{"type", "object"}, {"properties", {{"a", {{"type", "integer"}}}}}};
   for (const char* type : {"json_object", "json"})
     EXPECT_EQ(form_of({{"response_format", {{"type", type}, {"value", schema}}}}),
@@ -58,10 +54,10 @@ TEST_F(forms, are_read_as_text_generation_inference_has_them) {
             (output_constraint{constraint_kind::regex, "a+"}));
 }
 
-TEST_F(forms, may_be_said_twice) {
+TEST(forms, may_be_said_twice) {
   const std::string rules = "root ::= \"a\"";
   EXPECT_EQ(form_of({{"guided_grammar", rules}, {"structured_outputs", {{"grammar", rules}}}}).text, rules);
 }
 
 }  // namespace
-}  // namespace troupe::test
+}  // namespace troupe

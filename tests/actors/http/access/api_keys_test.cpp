@@ -1,0 +1,82 @@
+#include "actors/http/access/api_keys.hpp"
+
+#include <thread>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "base/error.hpp"
+#include "tests/base/temp_folder.hpp"
+
+namespace troupe::test {
+namespace {
+
+class file_of_keys : public testing::Test {
+ protected:
+  temp_folder folder_;
+  std::filesystem::path file_ = api_keys_file(folder_.path() / "state");
+};
+
+TEST_F(file_of_keys, lets_nobody_in_where_it_leads_nowhere) {
+  std::filesystem::create_directories(file_.parent_path());
+  std::filesystem::create_symlink(folder_.path() / "not mounted", file_);
+  EXPECT_THROW(api_key_ring{file_}, input_error);
+  EXPECT_THROW(read_api_keys(file_), input_error);
+  std::filesystem::remove(file_);
+  EXPECT_TRUE(api_key_ring(file_).is_open());
+  EXPECT_FALSE(api_key_ring(file_, true).is_open()) << "keys are needed, and there are none";
+}
+
+TEST_F(file_of_keys, lets_nobody_in_whose_key_was_revoked_or_while_it_is_gone_or_damaged) {
+  api_key_ring ring(file_, false, duration{});
+  EXPECT_TRUE(ring.is_open());
+  std::filesystem::create_directories(file_.parent_path());
+  folder_.write("state/api_keys.json", "{");
+  EXPECT_FALSE(ring.is_open());
+  std::filesystem::remove(file_);
+  EXPECT_TRUE(ring.is_open()) << "there never was a key";
+  const std::string ann = add_api_key(file_, {.name = "ann"}), bob = add_api_key(file_, {.name = "bob"});
+  EXPECT_FALSE(ring.is_open());
+  revoke_api_key(file_, "ann");
+  EXPECT_FALSE(ring.find(ann));
+  EXPECT_TRUE(ring.find(bob));
+  folder_.write("state/api_keys.json", "{");
+  EXPECT_TRUE(ring.find(bob));
+  std::filesystem::remove(file_);
+  EXPECT_FALSE(ring.is_open());
+  EXPECT_TRUE(ring.find(bob));
+  EXPECT_FALSE(ring.find(ann));
+}
+
+TEST_F(file_of_keys, keeps_digests_of_keys_alone) {
+  const std::string key = add_api_key(file_, {.name = "ann"});
+  EXPECT_THROW(add_api_key(file_, {.name = "ann"}), input_error);
+  EXPECT_THROW(add_api_key(file_, {.name = "a b"}), input_error);
+  add_api_key(file_, {.name = "bob"});
+  EXPECT_EQ(read_file(file_).find(key), std::string::npos);
+  revoke_api_key(file_, "ann");
+  EXPECT_THROW(revoke_api_key(file_, "ann"), input_error);
+  EXPECT_EQ(read_api_keys(file_)->size(), 1u);
+}
+
+TEST_F(file_of_keys, loses_no_key_of_two_commands_at_once) {
+  const auto add = [&](const std::string& prefix) {
+    for (int i = 0; i < 20; ++i) add_api_key(file_, {.name = fmt::format("{}{}", prefix, i)});
+  };
+  std::thread other(add, "ann");
+  add("bob");
+  other.join();
+  EXPECT_EQ(read_api_keys(file_)->size(), 40u);
+}
+
+TEST_F(file_of_keys, keeps_limits_until_others_are_set) {
+  add_api_key(file_, {.name = "ann", .limits = {.tokens_per_minute = 7}});
+  EXPECT_EQ(read_api_keys(file_)->at(0).limits, (rate_limits{.tokens_per_minute = 7}));
+  limit_api_key(file_, "ann", {.concurrent = 3}, 4);
+  EXPECT_EQ(read_api_keys(file_)->at(0).limits, (rate_limits{.concurrent = 3}));
+  EXPECT_EQ(read_api_keys(file_)->at(0).weight, 4);
+  EXPECT_THROW(limit_api_key(file_, "bob", {}), input_error);
+}
+
+}  // namespace
+}  // namespace troupe::test
