@@ -14,6 +14,7 @@
 #include "cluster/launch/machine.hpp"
 #include "tests/base/manual_clock.hpp"
 #include "tests/base/open_files.hpp"
+#include "tests/base/sanitized.hpp"
 #include "tests/base/soon.hpp"
 #include "tests/base/temp_folder.hpp"
 
@@ -247,6 +248,7 @@ int next_descriptor() {
 }
 
 TEST_F(launch, a_moment_without_descriptors_only_delays_a_restart) {
+  if (sanitized) GTEST_SKIP() << "sanitizers look into memory through descriptors of their own";
   auto chosen = with(script(serve));
   chosen.restart.most_failures = 100'000;
   launcher launched(config(), chosen);
