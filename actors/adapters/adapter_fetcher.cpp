@@ -35,6 +35,7 @@ class adapter_fetcher_state {
   void end_stage();
   void take(wanted order);
   void next();
+  std::string place_of(const wanted& order) const;
   void begin(const wanted& order);
   bool load_stored(const wanted& order);
   bool is_changed(const wanted& order);
@@ -106,6 +107,11 @@ void adapter_fetcher_state::next() {
   }
 }
 
+/// Clients read it, too, who need not know where the state folder is.
+std::string adapter_fetcher_state::place_of(const wanted& order) const {
+  return fmt::format("the state folder's {}", (parts_.store.filename() / order.sha256).string());
+}
+
 void adapter_fetcher_state::begin(const wanted& order) {
   const auto ready =
       std::find_if(prepared_.begin(), prepared_.end(), [&](const auto& each) { return each.first == order.sha256; });
@@ -114,8 +120,7 @@ void adapter_fetcher_state::begin(const wanted& order) {
     check_files(order);
     if (load_stored(order)) return;
     if (!parts_.can_fetch)
-      refuse("adapter {}: its files are gone from {}: load its folder again", order.full_name,
-             (parts_.store / order.sha256).string());
+      refuse("adapter {}: its files are gone from {}: load its folder again", order.full_name, place_of(order));
     download_.emplace(parts_.store, order);
     downloaded_ = order;
     go_on();
@@ -133,7 +138,7 @@ bool adapter_fetcher_state::load_stored(const wanted& order) {
     if (is_changed(order)) {
       if (!fs::exists(folder / fetched_mark))
         refuse("adapter {}: {} was changed after it was published: remove that folder, and load the adapter again",
-               order.full_name, folder.string());
+               order.full_name, place_of(order));
       fs::remove_all(folder);
       return false;
     }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <numeric>
 #include <sstream>
 #include <string>
 #include <vector>
@@ -62,12 +63,28 @@ std::vector<std::string> lines_of(const std::string& text) {
   return lines;
 }
 
-/// So that all parts together have so many lines, with an empty one between two of them: the longest part loses most.
-void shorten(std::vector<std::vector<std::string>>& parts, std::size_t rows) {
-  std::size_t all = parts.size() - 1;
-  for (const auto& part : parts) all += part.size();
+using shown_parts = std::vector<std::vector<std::string>>;
+
+/// With an empty one between two parts.
+std::size_t count_lines(const shown_parts& parts) {
+  return std::accumulate(parts.begin(), parts.end(), parts.size() - 1,
+                         [](std::size_t sum, const auto& part) { return sum + part.size(); });
+}
+
+/// With as many jobs as there are rows for, but some in any case: how many more there are is said behind them.
+shown_parts parts_for(const nlohmann::ordered_json& status, std::size_t rows) {
+  constexpr std::size_t fewest = 3;
+  for (std::size_t jobs = std::max(rows, fewest);; --jobs) {
+    shown_parts parts;
+    for (const std::string& part : status_parts(status, jobs)) parts.push_back(lines_of(part));
+    if (jobs == fewest || count_lines(parts) <= rows) return parts;
+  }
+}
+
+/// So that all parts together have so many lines: the longest part loses most.
+void shorten(shown_parts& parts, std::size_t rows) {
   std::vector<std::size_t> left_out(parts.size());
-  for (; all > rows; --all) {
+  for (std::size_t all = count_lines(parts); all > rows; --all) {
     const auto longest = std::ranges::max_element(parts, {}, [](const auto& part) { return part.size(); });
     if (longest->size() < 3) return;  // a table's head, and a line
     auto& lost = left_out[static_cast<std::size_t>(longest - parts.begin())];
@@ -81,8 +98,7 @@ void shorten(std::vector<std::vector<std::string>>& parts, std::size_t rows) {
 std::string fitted(const nlohmann::ordered_json& status, const terminal_size& size) {
   constexpr std::size_t around = 5;  // the headline, "q ends", an empty line each, and the row that the cursor is in
   const std::size_t rows = std::max(size.rows, around) - around;
-  std::vector<std::vector<std::string>> parts;
-  for (const std::string& part : status_parts(status, size.rows)) parts.push_back(lines_of(part));
+  shown_parts parts = parts_for(status, rows);
   shorten(parts, rows);
   std::vector<std::string> lines;
   for (const auto& part : parts) {

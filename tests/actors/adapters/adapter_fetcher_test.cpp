@@ -186,8 +186,9 @@ TEST_F(fetcher, answers_with_no_adapter_of_the_heads_that_was_changed_on_the_dis
   folder_.write("store/" + known.sha256 + "/" + std::string(adapter_file_names[0]), golden_[0]);
   folder_.write("store/" + known.sha256 + "/" + std::string(adapter_file_names[1]), changed);
   ask_for(known);
-  EXPECT_NE(worker_.take<adapter_ready>().error.find(there.string() + " was changed after it was published"),
-            std::string::npos);
+  const std::string error = worker_.take<adapter_ready>().error;
+  EXPECT_NE(error.find("store/" + known.sha256 + " was changed after it was published"), std::string::npos) << error;
+  EXPECT_EQ(error.find(there.string()), std::string::npos) << "where the state folder is concerns no client";
 }
 
 TEST_F(fetcher, removes_what_it_fetched_and_used_least_recently_but_not_what_is_the_heads) {
