@@ -73,7 +73,7 @@ std::size_t count_lines(const shown_parts& parts) {
 
 /// With as many jobs as there are rows for, but some in any case: how many more there are is said behind them.
 shown_parts parts_for(const nlohmann::ordered_json& status, std::size_t rows) {
-  constexpr std::size_t fewest = 3;
+  constexpr std::size_t fewest = 2;
   for (std::size_t jobs = std::max(rows, fewest);; --jobs) {
     shown_parts parts;
     for (const std::string& part : status_parts(status, jobs)) parts.push_back(lines_of(part));

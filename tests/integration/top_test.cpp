@@ -82,7 +82,7 @@ TEST_F(top, shows_something_of_each_table_within_its_terminal) {
     all += line + "\n";
   }
   for (const char* part : {"4321 tokens/s, ", "\nNODE ", "\nw39   lost ", "\nREPLICA ", " 4321 ", "\nADAPTER ",
-                           "\nJOB ", "\nftjob-1 ", "more lines\n", "\nq ends\n"})
+                           "\nJOB ", "\nftjob-1 ", "more lines\n", " and 39 more: troupe jobs\n", "\nq ends\n"})
     EXPECT_THAT(all, HasSubstr(part));
   type('q');
   EXPECT_EQ(watching.wait(), 0) << watching.error();
