@@ -120,12 +120,12 @@ struct answer_tokens {
   std::optional<sampled_token> ending = {};
 };
 
-/// Scheduler to sink: all tokens of one step for the sink's requests.
+/// Scheduler to gateway: all tokens of one step.
 struct token_batch {
   std::vector<answer_tokens> answers;
 };
 
-/// Where a request's tokens go: the gateway.
+/// What router and schedulers know of the gateway.
 using sink_actor = actor_of<token_batch, request_refused>;
 
 /// Gateway to router to scheduler; back to the router when the replica is lost.
@@ -182,7 +182,7 @@ struct requests_returned {
   std::string adapter_fault = {};  ///< why their adapter cannot be loaded there; empty: that is not why
 };
 
-/// Gives the stages of one replica their orders, and the sinks of its requests their tokens.
+/// Gives the stages of one replica their orders, and the gateway the tokens of its requests.
 using scheduler_actor = actor_of<routed_request, cancel_request, give_back_waiting, replica_started, replica_stopped,
                                  step_ending, step_done, adapter_loaded, wake>;
 
