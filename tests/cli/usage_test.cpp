@@ -53,6 +53,7 @@ TEST_F(usage, knows_what_may_be_meant) {
   refused({"serve", "--model", llama_}, "unknown option --model: write MODEL without a flag");
   refused({"serve", "--model=" + llama_}, "unknown option --model: write MODEL without a flag");
   refused({"bench", "engine", "--batches", "1,8"}, "MODEL is required: see troupe bench engine --help");
+  refused({"bench", "engine", llama_, "--trace", "x.csv", "--schema"}, "--trace excludes --schema");
   refused({"gen"}, "did you mean 'generate'?");
   refused({"stop"}, "did you mean 'down'?");
   refused({"generate", llama_, "hello"}, "unexpected argument 'hello': a prompt stands behind --prompt: see");

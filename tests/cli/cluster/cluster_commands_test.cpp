@@ -197,12 +197,10 @@ TEST_F(cluster_commands, refuse_to_train_a_mixture_of_experts_on_gpus_even_of_ot
 }
 
 TEST_F(cluster_commands, refuse_gpus_for_experts_of_several_schemes) {
-  head_refuses(
-      {.model = (golden / "mixtral").string(),
-       .in_model = "quant = \"u8\"\nkeep = [\"experts.0.\"]",
-       .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
-      "one.toml:16:10: a layer's experts are stored in several schemes, but GPUs want one for all of them: keep "
-      "all or none of them, or use cpu");
+  head_refuses({.model = (golden / "mixtral").string(),
+                .in_model = "quant = \"u8\"\nkeep = [\"experts.0.\"]",
+                .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
+               "one.toml:16:10: GPUs want the experts of a layer in one scheme, so keep all of them or none: use cpu");
 }
 
 TEST_F(cluster_commands, refuse_a_gpu_for_what_processors_alone_compute) {
