@@ -134,6 +134,7 @@ struct routed_request {
   std::int32_t first_index = 0;  ///< of its first answer: one that has begun goes on elsewhere by itself
   engine_request engine;
   sink_actor sink;
+  instant held_until = {};  ///< if not 0: so long it waits for a replica that can load its adapter
 };
 
 /// Gateway to router to scheduler: nobody waits for these answers any more.
