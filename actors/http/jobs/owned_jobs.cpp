@@ -34,7 +34,8 @@ void list_jobs(const api_call& call, const chosen_jobs& which, const std::functi
   ask_jobs_later(call, "job.list", std::move(wanted), [call, which, take, end](const json& jobs) {
     for (const json& job : jobs)
       if (!take(job)) return end();
-    if (jobs.size() < which.at_once) return end();
+    const bool is_last = which.with_options ? jobs.empty() : jobs.size() < which.at_once;
+    if (is_last) return end();
     chosen_jobs older = which;
     older.after = jobs.back().value("id", "");
     list_jobs(call, older, take, end);

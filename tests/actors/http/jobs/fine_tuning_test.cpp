@@ -233,6 +233,7 @@ TEST_F(fine_tuning, jobs_are_listed_by_their_metadata) {
   const auto listed = [&](const std::string& query) {
     auto asked = ask("GET", "/v1/fine_tuning/jobs?" + query);
     jobs_.take<command_call>().answer({all});
+    jobs_.take<command_call>().answer({"[]"});  // a page with options may be a short one
     const json got = asked.get().parsed();
     std::vector<std::string> ids;
     for (const json& each : got["data"]) ids.push_back(each["id"]);
