@@ -43,7 +43,7 @@ void run_command(const command_actor& to, client_command command, const std::sha
                       answer.fault == command_fault::failed ? "" : outcome.field);
     });
   };
-  tell(to, command_call{std::move(command), std::move(take)});
+  tell(to, command_call{std::move(command), std::move(take), [exchange] { return !exchange->is_gone(); }});
 }
 
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle) {
@@ -58,14 +58,17 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
   }
 }
 
-void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
-  thread.run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
+void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
+                   std::function<void()> handle) {
+  guarded_later(thread, key, exchange, 0, std::move(handle));
 }
 
-void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::size_t bytes,
-                   std::function<void()> handle) {
-  const bool taken = thread.offer(bytes, [exchange, handle = std::move(handle)] { guarded(exchange, handle); });
-  if (!taken) throw unavailable("too many large requests at a time: try again");
+void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
+                   std::size_t bytes, std::function<void()> handle) {
+  auto work = [exchange, handle = std::move(handle)] {
+    if (!exchange->is_gone()) guarded(exchange, handle);
+  };
+  if (!thread.offer(bytes, std::move(work), key)) throw unavailable("too many large requests at a time: try again");
 }
 
 }  // namespace troupe

@@ -111,7 +111,7 @@ void list_all(const api_call& call) {
 }
 
 void list_files(const api_call& call) {
-  guarded_later(*call.context->file_work, call.exchange, [call] { list_all(call); });
+  guarded_later(*call.context->file_work, call.key.name, call.exchange, [call] { list_all(call); });
 }
 
 void show_file(const api_call& call) {
