@@ -26,7 +26,7 @@ int status_of(command_fault fault) {
 api_context::api_context(http_parts parts)
     : http_parts(std::move(parts)),
       keys(api_keys_file(state_dir), need_keys),
-      files(state_dir / "files"),
+      files(state_dir / "files", files_of_key),
       created(std::time(nullptr)) {}
 
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
