@@ -16,9 +16,16 @@ int status_of(command_fault fault) {
       return 404;
     case command_fault::full:
       return 429;
+    case command_fault::foreign:
+      return 403;
     default:
       return 500;
   }
+}
+
+std::string field_at_fault(command_fault fault, const command_outcome& outcome) {
+  if (fault == command_fault::failed) return {};
+  return fault == command_fault::foreign ? outcome.foreign : outcome.field;
 }
 
 }  // namespace
@@ -40,7 +47,7 @@ void run_command(const command_actor& to, client_command command, const std::sha
       if (outcome.refused) outcome.refused();
       const bool is_unknown = answer.fault == command_fault::unknown && !outcome.unknown.empty();
       throw api_error(status_of(answer.fault), is_unknown ? outcome.unknown : answer.error,
-                      answer.fault == command_fault::failed ? "" : outcome.field);
+                      field_at_fault(answer.fault, outcome));
     });
   };
   tell(to, command_call{std::move(command), std::move(take), [exchange] { return !exchange->is_gone(); }});

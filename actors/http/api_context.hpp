@@ -73,6 +73,7 @@ struct command_outcome {
   std::function<void()> refused = {};
   std::string field = {};    ///< of the request, that is at fault where the command is refused
   std::string unknown = {};  ///< what to say where what it names is not there; empty: what the command says
+  std::string foreign = {};  ///< the field that names what is another's, where it is refused for that
 };
 /// If the command is refused, `exchange` is answered with the error.
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
