@@ -43,8 +43,10 @@ class training_desk : public testing::Test {
     json options{{"adapter", "pricing"}, {"data", "d.jsonl"}};
     options.update(more);
     send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", text}})->take<command_answer>();
-    const auto answers =
-        send("train.create", {{"id", id}, {"data_sha256", sha256().add(text).finish()}, {"options", options}});
+    const auto answers = send("train.create", {{"id", id},
+                                               {"tenant", options.value("owner", "")},
+                                               {"data_sha256", sha256().add(text).finish()},
+                                               {"options", options}});
     serve_journal_until([&] { return answers->count<command_answer>() > 0; });
     return answers->take<command_answer>();
   }

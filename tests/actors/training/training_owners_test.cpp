@@ -92,6 +92,17 @@ TEST_F(training_desk_for_keys, knows_the_owners_of_an_earlier_heads_jobs) {
   EXPECT_EQ(submit_for("ann", "job-3", "c").fault, command_fault::full);
 }
 
+TEST_F(training_desk_for_keys, trains_in_turns_of_keys) {
+  submit_for("ann", "job-1", "a");
+  submit_for("ann", "job-2", "b");
+  submit_for("bob", "job-3", "c");
+  join("coach");
+  EXPECT_EQ(given().job, "job-1");
+  ASSERT_TRUE(journal_.cancel("job-1"));
+  tell(actor_, job_changed{"job-1", job_state::cancelled});
+  EXPECT_EQ(given().job, "job-3");
+}
+
 TEST_F(training_desk_for_keys, makes_no_job_for_who_has_gone) {
   std::filesystem::create_directories(folder_.path() / "files");
   folder_.write("files/file-1.data", good_data);
