@@ -54,7 +54,8 @@ class tensor_check {
  private:
   bool is_of_layer(std::string_view name) const {
     if (!name.starts_with(layers_)) return false;
-    const auto number = number_in<std::int64_t>(name.substr(layers_.size(), name.find('.', layers_.size()) - layers_.size()));
+    const auto number =
+        number_in<std::int64_t>(name.substr(layers_.size(), name.find('.', layers_.size()) - layers_.size()));
     return number && *number < model_.config.layers;
   }
 
@@ -66,8 +67,8 @@ class tensor_check {
     if (name.find(".rotary_emb.") != name.npos || name.ends_with("._extra_state")) return true;
     const auto [module, last] = split_at_last_dot(name);
     constexpr std::array<std::string_view, 2> masks = {"bias", "masked_bias"};
-    constexpr std::array<std::string_view, 8> scales = {"q_scale",    "k_scale",           "v_scale",      "kv_scale",
-                                                        "prob_scale", "prob_output_scale", "k_zero_point", "v_zero_point"};
+    constexpr std::array<std::string_view, 8> scales = {
+        "q_scale", "k_scale", "v_scale", "kv_scale", "prob_scale", "prob_output_scale", "k_zero_point", "v_zero_point"};
     const bool is_attention = split_at_last_dot(module).last.ends_with("attn");
     if (is_attention && (is_one_of(last, masks) || is_one_of(last, scales))) return true;
     if (last == "bias") return tensor && is_of_zeros(*tensor);

@@ -49,8 +49,8 @@ void check_architecture(const gguf_file& file, const model_config& base) {
   const auto name = file.get<std::string>("general.architecture").value_or("");
   const auto right = architectures_of(base);
   if (std::find(right.begin(), right.end(), name) == right.end())
-    refuse("{}: is an adapter for models of the architecture \"{}\", but the base is {}", file.name,
-           name.substr(0, 80), fmt::join(right, " or "));
+    refuse("{}: is an adapter for models of the architecture \"{}\", but the base is {}", file.name, name.substr(0, 80),
+           fmt::join(right, " or "));
   if (base.family == "gpt2")
     refuse("{}: converters turn the factors of GPT-2's adapters round: load the folder that PEFT wrote", file.name);
   constexpr std::string_view activation = "adapter.alora.invocation_tokens";

@@ -11,8 +11,8 @@
 namespace troupe {
 namespace {
 
-using test::golden;
 using test::gguf_builder;
+using test::golden;
 using test::raw;
 using test::refusal;
 using testing::AllOf;
@@ -65,23 +65,24 @@ TEST_P(gguf_adapters, are_written_again_as_peft_has_them) {
   EXPECT_EQ(again.factors.alpha_pattern, file.factors.alpha_pattern);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    architectures, gguf_adapters,
-    testing::Values(golden_adapter{"llama", "llama"}, golden_adapter{"mistral", "llama"},
-                    golden_adapter{"mixtral", "llama"}, golden_adapter{"ministral3", "mistral3"},
-                    golden_adapter{"qwen2", "qwen2"}, golden_adapter{"qwen3", "qwen3"}, golden_adapter{"phi3", "phi3"},
-                    golden_adapter{"smollm3", "smollm3"}, golden_adapter{"gemma2", "gemma2"},
-                    golden_adapter{"gemma3", "gemma3"}, golden_adapter{"granite", "granite"},
-                    golden_adapter{"granite-moe", "granitemoe"}, golden_adapter{"granite-hybrid", "granite"},
-                    golden_adapter{"olmo2", "olmo2"}, golden_adapter{"olmo3", "olmo2"},
-                    golden_adapter{"olmoe", "olmoe"}, golden_adapter{"qwen2-moe", "qwen2moe"},
-                    golden_adapter{"qwen3-moe", "qwen3moe"}, golden_adapter{"glm4-moe", "glm4moe"},
-                    golden_adapter{"gpt-oss", "gpt-oss"}),
-    [](const auto& info) {
-      std::string name = info.param.model;
-      std::replace(name.begin(), name.end(), '-', '_');
-      return name;
-    });
+INSTANTIATE_TEST_SUITE_P(architectures, gguf_adapters,
+                         testing::Values(golden_adapter{"llama", "llama"}, golden_adapter{"mistral", "llama"},
+                                         golden_adapter{"mixtral", "llama"}, golden_adapter{"ministral3", "mistral3"},
+                                         golden_adapter{"qwen2", "qwen2"}, golden_adapter{"qwen3", "qwen3"},
+                                         golden_adapter{"phi3", "phi3"}, golden_adapter{"smollm3", "smollm3"},
+                                         golden_adapter{"gemma2", "gemma2"}, golden_adapter{"gemma3", "gemma3"},
+                                         golden_adapter{"granite", "granite"},
+                                         golden_adapter{"granite-moe", "granitemoe"},
+                                         golden_adapter{"granite-hybrid", "granite"}, golden_adapter{"olmo2", "olmo2"},
+                                         golden_adapter{"olmo3", "olmo2"}, golden_adapter{"olmoe", "olmoe"},
+                                         golden_adapter{"qwen2-moe", "qwen2moe"},
+                                         golden_adapter{"qwen3-moe", "qwen3moe"}, golden_adapter{"glm4-moe", "glm4moe"},
+                                         golden_adapter{"gpt-oss", "gpt-oss"}),
+                         [](const auto& info) {
+                           std::string name = info.param.model;
+                           std::replace(name.begin(), name.end(), '-', '_');
+                           return name;
+                         });
 
 // ---- one file, changed ----
 
@@ -155,7 +156,8 @@ TEST_F(changed_gguf_adapter, may_have_factors_in_few_bits) {
     blocks += raw(f32_to_f16(static_cast<float>(row)));
     for (int i = 0; i < 32; ++i) blocks += raw(static_cast<std::int8_t>(i));
   }
-  file.tensor("blk.0.attn_v.weight.lora_a", {32, 32}, 1, halves).tensor("blk.0.attn_v.weight.lora_b", {32, 16}, 8, blocks);
+  file.tensor("blk.0.attn_v.weight.lora_a", {32, 32}, 1, halves)
+      .tensor("blk.0.attn_v.weight.lora_b", {32, 16}, 8, blocks);
   file.tensor("blk.0.attn_output.weight.lora_a", {32, 32}, 30, upper)
       .tensor("blk.0.attn_output.weight.lora_b", {32, 32}, 30, upper);
   const auto adapter = read(file);
@@ -215,7 +217,8 @@ TEST_F(changed_gguf_adapter, of_another_kind_is_refused_by_what_it_says_of_itsel
 
 TEST_F(changed_gguf_adapter, has_finite_factors_of_a_rank_that_can_run) {
   auto file = head_of();
-  file.floats("blk.0.attn_v.weight.lora_a", {32, 1}).tensor("blk.0.attn_v.weight.lora_b", {1, 16}, 0, std::string(64, '\xff'));
+  file.floats("blk.0.attn_v.weight.lora_a", {32, 1})
+      .tensor("blk.0.attn_v.weight.lora_b", {1, 16}, 0, std::string(64, '\xff'));
   EXPECT_THAT(says(file), AllOf(HasSubstr("attn_v.weight.lora_b"), HasSubstr("not finite")));
   auto large = head_of();
   add_factors(large, "blk.0.attn_v.weight", 32, 16, most_adapter_rank + 1);
