@@ -192,6 +192,11 @@ void detail::set_olmoe_traits(model_config& config) {
   config.qk_norm = config.joint_qk_norm = true;
 }
 
+void detail::set_neighbour_traits(model_config& config) {
+  config.turns_neighbours = true;
+  config.output_norms = config.family == "glm4";
+}
+
 void detail::set_glm_traits(model_config& config) {
   config.sigmoid_shares = config.choice_bias = true;
 }
@@ -233,8 +238,9 @@ std::string arithmetic_of(const model_config& config) {
                activation_limit, activation_slope, gated_mlp, experts, experts_taken, whole_shares, sigmoid_shares,
                choice_bias, share_factor, shared_ffn, shared_gate, dense_ffn, dense_layers, input_norms, output_norms,
                embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position, rotary_dim, rope, local_rope,
-               layer_ropes, query_growth, qkv_bias, out_bias, mlp_bias, attention_sinks, qk_norm, joint_qk_norm,
-               tied_embeddings, sees_pictures, windows, codes, eos_tokens, bos_token] = config;
+               layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias, mlp_bias, attention_sinks, qk_norm,
+               joint_qk_norm, tied_embeddings, joined_qkv, sees_pictures, windows, codes, eos_tokens, bos_token] =
+      config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",

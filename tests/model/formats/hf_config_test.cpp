@@ -333,6 +333,22 @@ TEST(hf_config, queries_of_ministral_grow_with_the_position) {
   EXPECT_TRUE(usual.query_growth == 0.1 && usual.rope.original_context == 16384 && usual.head_dim == 128);
 }
 
+TEST(hf_config, glm_and_ernie_turn_neighbours) {
+  const auto glm = parse({{"model_type", "glm"}}), glm4 = parse({{"model_type", "glm4"}});
+  EXPECT_TRUE(glm.turns_neighbours && glm.qkv_bias && !glm.out_bias && !glm.output_norms);
+  EXPECT_TRUE(glm.rotary_dim == 64 && glm.kv_heads == 2 && glm.layers == 40 && glm.norm_eps == 1.5625e-7f);
+  EXPECT_TRUE(glm4.turns_neighbours && glm4.qkv_bias && !glm4.out_bias && glm4.output_norms && glm4.input_norms);
+  const json edge = {{"head_dim", 4}, {"partial_rotary_factor", 1.0}, {"attention_bias", false}};
+  const auto whole = parse(with(small("glm"), edge));
+  EXPECT_TRUE(whole.rotary_dim == 0 && !whole.qkv_bias);
+  const auto ernie = parse({{"model_type", "ernie4_5"}, {"architectures", {"Ernie4_5_ForCausalLM"}}});
+  EXPECT_TRUE(ernie.turns_neighbours && ernie.rotary_dim == 0 && ernie.tied_embeddings && ernie.rope.theta == 5e5);
+  EXPECT_TRUE(!ernie.qkv_bias && !ernie.out_bias && !ernie.mlp_bias);
+  const auto biased = parse(with(small("ernie4_5"), {{"use_bias", true}}));
+  EXPECT_TRUE(biased.qkv_bias && biased.out_bias && biased.mlp_bias);
+  EXPECT_FALSE(parse(small("llama")).turns_neighbours);
+}
+
 TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {
   const auto within = [](const char* type, const json& text) {
     return parse({{"model_type", type}, {"architectures", {"ForConditionalGeneration"}}, {"text_config", text}});
