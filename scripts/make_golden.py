@@ -218,6 +218,16 @@ MODELS["qwen3-vl-moe"] = {
         "temporal_patch_size": 1},
     "torch_dtype": "bfloat16",
 }
+MODELS["cohere"] = sizes(32, 4, 2, 40, 121) | {
+    "architectures": ["CohereForCausalLM"], "model_type": "cohere", "attention_bias": True, "attention_dropout": 0.0,
+    "hidden_act": "silu", "layer_norm_eps": 1e-5, "logit_scale": 0.25, "max_position_embeddings": 256,
+    "rope_theta": 10000.0, "use_qk_norm": False, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 3,
+    "pad_token_id": 0, "tie_word_embeddings": True, "torch_dtype": "float16",
+}
+MODELS["cohere2"] = MODELS["cohere"] | sizes(32, 4, 2, 40, 122) | {
+    "architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2", "attention_bias": False, "sliding_window": 16,
+    "sliding_window_pattern": 2, "torch_dtype": "bfloat16",
+}
 SHARDED = {"llama"}
 MXFP4_LEVELS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=np.float32)
 
@@ -252,7 +262,7 @@ def drawn(rng, name, shape, config):
     if len(shape) == 1:
         return (0 if is_gemma else 1) + 0.25 * noise
     if any(part in name for part in ("wte", "wpe", "embed")):
-        is_scaled = is_gemma or config["model_type"].startswith("granite")
+        is_scaled = is_gemma or config["model_type"].startswith(("granite", "cohere"))
         return (0.1 / np.sqrt(shape[1]) if is_scaled else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
     inputs = shape[0] if ".c_" in name else shape[1] if ".experts." in name and config["model_type"] == "gpt_oss" else shape[-1]
     return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0, "qkv_proj": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
@@ -457,6 +467,8 @@ config.json occur in no greedy text.
 | glm | BF16 | neighbours of half of each head turn; gate and up in one tensor; biases on q, k and v |
 | glm4 | BF16 | the same with norms of outputs beside those of inputs, under names of its own; heads of another size |
 | qwen3-vl-moe | BF16 | of a model that sees pictures: experts in one tensor, [in, out], gate before up |
+| cohere | F16 | layer norms without biases, an mlp beside attention, neighbours turn, biases on attention; tied head, logits times a factor |
+| cohere2 | BF16 | the same with a layer that has a window, and one that sees all and does not turn its heads |
 | ernie | BF16 | neighbours of whole heads turn; biases everywhere; tied head |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)

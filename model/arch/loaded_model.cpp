@@ -118,7 +118,14 @@ std::string_view gpus_lack(const model_config& config) {
     return "attention sinks and gpt-oss's experts are computed by processors alone so far";
   if (config.experts > 0 && (config.widest_mlp() > 0 || config.sigmoid_shares))
     return "experts with an mlp beside them, or chosen by sigmoids, are computed by processors alone so far";
+  if (config.parallel) return "attention and mlp beside each other are computed by processors alone so far";
   if (config.query_growth != 0) return "queries that grow with the position are computed by processors alone so far";
+  return {};
+}
+
+std::string_view gpus_lack_for_training(const model_config& config) {
+  if (config.experts > 0) return "the model is a mixture of experts, which only processors train so far";
+  if (config.parallel) return gpus_lack(config);
   return {};
 }
 

@@ -51,10 +51,10 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 22> supported = {
-      "gpt2",     "llama",      "qwen2",   "qwen2vl", "qwen3",   "qwen3vl",   "phi3",     "smollm3",
-      "gemma2",   "gemma3",     "granite", "olmo2",   "chatglm", "glm4",      "ernie4_5", "qwen2moe",
-      "qwen3moe", "qwen3vlmoe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
+  constexpr std::array<std::string_view, 24> supported = {
+      "command-r", "cohere2",  "gpt2",     "llama",      "qwen2",   "qwen2vl", "qwen3",   "qwen3vl",
+      "phi3",      "smollm3",  "gemma2",   "gemma3",     "granite", "olmo2",   "chatglm", "glm4",
+      "ernie4_5",  "qwen2moe", "qwen3moe", "qwen3vlmoe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
            file.name);
@@ -76,6 +76,7 @@ std::string family_of(std::string_view architecture) {
   if (architecture == "qwen2vl") return "qwen2";
   if (architecture == "qwen3vl") return "qwen3";
   if (architecture == "qwen3vlmoe") return "qwen3moe";
+  if (architecture == "command-r") return "cohere";
   return std::string(architecture == "chatglm" ? "glm" : architecture);
 }
 
@@ -301,14 +302,26 @@ void read_gpt2(const arch_keys& keys, model_config& into) {
   into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_epsilon"));
 }
 
+/// No key says which layers of the second family have a window, and that those without turn no heads.
+void read_cohere(const arch_keys& keys, model_config& into) {
+  detail::set_cohere_traits(keys.needed<double>("logit_scale"), into);
+  if (into.family == "cohere") return;
+  set_windows(keys, 4, keys.size(window_key), into);
+  for (const std::int64_t window : into.windows)
+    into.layer_ropes.push_back(window > 0 ? layer_rope::global : layer_rope::none);
+}
+
 void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
-  into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_rms_epsilon"));
+  const bool is_cohere = into.family.starts_with("cohere");
+  into.norm_eps = static_cast<float>(
+      keys.needed<double>(is_cohere ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
   into.qk_norm = into.family.starts_with("qwen3");
   into.joined_qkv = facts.joined_qkv;
   into.qkv_bias = into.family == "qwen2" || into.family == "qwen2moe" || facts.qkv_bias;
   into.out_bias = facts.out_bias;
   into.mlp_bias = facts.mlp_bias;
   read_rope(keys, facts, into);
+  if (is_cohere) return read_cohere(keys, into);
   if (into.family == "gemma2") return read_gemma2(keys, into);
   if (into.family == "gemma3") return read_gemma3(keys, into);
   if (into.family == "olmo2") return read_olmo2(keys, into);

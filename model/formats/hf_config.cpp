@@ -189,6 +189,15 @@ void read_granite(const fields& config, model_config& into) {
                               config.where(), into);
 }
 
+/// Command R's first files name a context of 8,192, and beside it the one that the models were trained for.
+void read_cohere(const fields& config, model_config& into) {
+  detail::set_cohere_traits(config.number("logit_scale").value_or(0.0625), into);
+  into.norm_eps = static_cast<float>(config.number("layer_norm_eps").value_or(into.norm_eps));
+  into.context = bounded(config, "model_max_length", into.context);
+  refuse_unless(config, "use_qk_norm", false);
+  refuse_unless(config, "use_parallel_block", true);
+}
+
 /// Granite 4, of which the dense models are built like Granite 3.
 void read_granite_hybrid(const fields& config, const family_defaults& defaults, model_config& into) {
   const auto types = config.texts("layer_types");
@@ -217,6 +226,7 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   if (into.family == "granitehybrid") read_granite_hybrid(config, defaults, into);
   if (into.family == "olmo2" || into.family == "olmo3") detail::set_olmo2_traits(into);
   if (into.family == "glm" || into.family == "glm4" || into.family == "ernie4_5") detail::set_neighbour_traits(into);
+  if (into.family.starts_with("cohere")) read_cohere(config, into);
   if (into.family == "olmoe") detail::set_olmoe_traits(into);
   if (into.family == "olmoe" && config.has("clip_qkv")) refuse("{}: \"clip_qkv\" is not supported", config.where());
   if (into.family == "gpt-oss") read_gpt_oss(config, into);

@@ -15,7 +15,7 @@ namespace {
 
 using fields = json_fields<nlohmann::json>;
 
-constexpr std::array<family_defaults, 24> families = {{
+constexpr std::array<family_defaults, 26> families = {{
     {.name = "gpt2",
      .type = "gpt2",
      .architecture = "GPT2LMHeadModel",
@@ -164,6 +164,33 @@ constexpr std::array<family_defaults, 24> families = {{
      .tied = true,
      .bos = 1,
      .eos = 2},
+    {.name = "cohere",
+     .type = "cohere",
+     .architecture = "CohereForCausalLM",
+     .vocab = 256000,
+     .hidden = 8192,
+     .layers = 40,
+     .heads = 64,
+     .ffn = 22528,
+     .context = 8192,
+     .norm_eps = 1e-5,
+     .theta = 5e5,
+     .tied = true,
+     .bos = 5,
+     .eos = 255001},
+    {.name = "cohere2",
+     .type = "cohere2",
+     .architecture = "Cohere2ForCausalLM",
+     .vocab = 256000,
+     .hidden = 8192,
+     .layers = 40,
+     .heads = 64,
+     .ffn = 22528,
+     .context = 8192,
+     .norm_eps = 1e-5,
+     .tied = true,
+     .bos = 5,
+     .eos = 255001},
     {.name = "gpt-oss",
      .type = "gpt_oss",
      .architecture = "GptOssForCausalLM",
@@ -276,7 +303,7 @@ constexpr std::array<family_defaults, 24> families = {{
 
 std::string supported() {
   std::vector<std::string_view> names;
-  for (const auto& family : families) names.push_back(family.architecture);
+  for (const auto& family : families) names.push_back(family.type);
   return fmt::format("supported are {}", fmt::join(names, ", "));
 }
 

@@ -180,6 +180,16 @@ void read_two_kinds_of_layers(const fields& config, std::int64_t usual, model_co
   }
 }
 
+/// Of Cohere's second family those that see all turn no heads. Unless they are listed, every n-th does.
+void read_layers_that_turn_in_windows(const fields& config, model_config& into) {
+  const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(4);
+  if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
+  read_windows(
+      config, window_size(config, 4096), [&](std::int64_t i) { return (i + 1) % pattern != 0; }, into);
+  for (const std::int64_t window : into.windows)
+    into.layer_ropes.push_back(window != 0 ? layer_rope::global : layer_rope::none);
+}
+
 }  // namespace
 
 void read_ropes(const fields& config, model_config& into) {
@@ -215,6 +225,7 @@ void read_layers(const fields& config, model_config& into) {
         into);
   if (into.family == "gemma3") read_two_kinds_of_layers(config, 6, into);
   if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, into);
+  if (into.family == "cohere2") read_layers_that_turn_in_windows(config, into);
   if (into.family == "qwen2" || into.family == "qwen3") {
     const std::int64_t first = config.integer("max_window_layers").value_or(28);
     read_windows(

@@ -54,7 +54,8 @@ struct rope_config {
 struct model_config {
   std::string family;  ///< "gpt2", "llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3", "gemma2",
                        ///< "gemma3", "granite", "granitehybrid", "olmo2", "olmo3", "qwen2moe", "qwen3moe", "mixtral",
-                       ///< "olmoe", "granitemoe", "glm4moe", "gpt-oss", "glm", "glm4", "ernie4_5"
+                       ///< "olmoe", "granitemoe", "glm4moe", "gpt-oss", "glm", "glm4", "ernie4_5",
+                       ///< "cohere", "cohere2"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -65,6 +66,7 @@ struct model_config {
   std::int64_t context = 0;
 
   norm_kind norm = norm_kind::rms;
+  bool norm_bias = false;  ///< of layer norms
   float norm_eps = 1e-5f;
   activation_kind activation = activation_kind::silu;
   float activation_limit = 0, activation_slope = 0;  ///< of clamped_silu
@@ -80,6 +82,7 @@ struct model_config {
   std::int64_t dense_ffn = 0;      ///< of the mlp in layers that have no experts
   std::vector<bool> dense_layers;  ///< which these are, of a mixture; empty: none
   bool input_norms = true;         ///< what attention and mlp read is normalized
+  bool parallel = false;           ///< an mlp reads what attention reads, and has no norm of its own
   bool output_norms = false;       ///< what attention and mlp give is normalized before it is added
   float embedding_factor = 1.0f;   ///< of the embeddings as the first layer gets them, not of a tied head
   double score_dim = 0;            ///< attention's scores are divided by the root of it; 0: of head_dim
@@ -168,6 +171,7 @@ void set_olmo2_traits(model_config& config);
 void set_olmoe_traits(model_config& config);
 /// What GLM 4, dense, and ERNIE 4.5 have in common, and the norms of the GLM 4 of 2025.
 void set_neighbour_traits(model_config& config);
+void set_cohere_traits(double logit_scale, model_config& config);
 /// How GLM 4.5 chooses experts.
 void set_glm_traits(model_config& config);
 /// Granite multiplies embeddings, scores and what attention and mlp give by numbers, and divides logits by one.

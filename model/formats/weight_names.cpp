@@ -147,9 +147,9 @@ class wanted_list {
   void vector(std::int64_t layer, std::string_view part, std::string_view kind, std::int64_t size) {
     list.push_back({.layer = layer, .part = part, .kind = kind, .outs = 1, .ins = size, .vector = true});
   }
-  void norm(std::int64_t layer, std::string_view part, std::int64_t size, norm_kind kind) {
+  void norm(std::int64_t layer, std::string_view part, std::int64_t size, bool bias) {
     vector(layer, part, "weight", size);
-    if (kind == norm_kind::layer) vector(layer, part, "bias", size);
+    if (bias) vector(layer, part, "bias", size);
   }
 
   std::vector<wanted_weight> list;
@@ -173,16 +173,16 @@ void want_experts(wanted_list& want, const model_config& config, std::int64_t la
 
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
   if (config.input_norms) {
-    want.norm(layer, "input_layernorm", config.hidden, config.norm);
-    want.norm(layer, "post_attention_layernorm", config.hidden, config.norm);
+    want.norm(layer, "input_layernorm", config.hidden, config.norm_bias);
+    if (!config.parallel) want.norm(layer, "post_attention_layernorm", config.hidden, config.norm_bias);
   }
   if (config.output_norms) {
-    want.norm(layer, "self_attn.output_norm", config.hidden, config.norm);
-    want.norm(layer, "mlp.output_norm", config.hidden, config.norm);
+    want.norm(layer, "self_attn.output_norm", config.hidden, config.norm_bias);
+    want.norm(layer, "mlp.output_norm", config.hidden, config.norm_bias);
   }
   if (config.qk_norm) {
-    want.norm(layer, "self_attn.q_norm", config.q_norm_size(), norm_kind::rms);
-    want.norm(layer, "self_attn.k_norm", config.k_norm_size(), norm_kind::rms);
+    want.norm(layer, "self_attn.q_norm", config.q_norm_size(), false);
+    want.norm(layer, "self_attn.k_norm", config.k_norm_size(), false);
   }
   for (const linear_kind kind : linear_kinds_of(config, layer)) {
     const auto [outs, ins] = linear_shape(config, layer, kind);
@@ -260,7 +260,7 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
   if (config.position == position_kind::learned)
     want.matrix(-1, "model.embed_positions", config.context, config.hidden);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) want_layer(want, config, layer);
-  want.norm(-1, "model.norm", config.hidden, config.norm);
+  want.norm(-1, "model.norm", config.hidden, config.norm_bias);
   if (!config.tied_embeddings) want.matrix(-1, "lm_head", config.vocab_size, config.hidden);
   return std::move(want.list);
 }

@@ -248,6 +248,20 @@ TEST(gguf_config, glm_and_ernie_turn_neighbours) {
               HasSubstr("\"glm4.rope.dimension_sections\" says that the model sees pictures"));
 }
 
+TEST(gguf_config, cohere_has_an_mlp_beside_attention_and_layers_that_do_not_turn) {
+  auto file = gguf_of("cohere2", {"a", "b", "c", "d"}, 5).f32("cohere2.attention.layer_norm_epsilon", 1e-3f);
+  const auto second = from_gguf(file.f32("cohere2.logit_scale", 0.25f).u32("cohere2.attention.sliding_window", 9));
+  EXPECT_TRUE(second.parallel && second.turns_neighbours && second.norm == norm_kind::layer && !second.norm_bias);
+  EXPECT_TRUE(second.logit_factor == 0.25f && second.norm_eps == 1e-3f);
+  EXPECT_THAT(second.windows, ElementsAre(9, 9, 9, 0, 9));
+  EXPECT_THAT(second.layer_ropes, ElementsAre(layer_rope::global, layer_rope::global, layer_rope::global,
+                                              layer_rope::none, layer_rope::global));
+  auto first = gguf_of("command-r").f32("command-r.attention.layer_norm_epsilon", 1e-3f);
+  EXPECT_THAT(refusal([&] { from_gguf(first); }), HasSubstr("command-r.logit_scale"));
+  const auto config = from_gguf(first.f32("command-r.logit_scale", 0.5f));
+  EXPECT_TRUE(config.family == "cohere" && config.parallel && config.windows.empty() && config.layer_ropes.empty());
+}
+
 TEST(gguf_config, of_models_that_see_pictures_the_language_model_is_read) {
   EXPECT_TRUE(from_gguf(gguf_of("qwen2vl")).family == "qwen2" && from_gguf(gguf_of("qwen2vl")).sees_pictures);
   EXPECT_FALSE(from_gguf(gguf_of("qwen2")).sees_pictures);

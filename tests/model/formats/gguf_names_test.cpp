@@ -96,6 +96,10 @@ const std::vector<converted> ernie_parts = {
     {"input_layernorm", "attn_norm"}, {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
     {"self_attn.v_proj", "attn_v"},   {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
     {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},           {"mlp.down_proj", "ffn_down"}};
+const std::vector<converted> cohere_parts = {{"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
+                                             {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
+                                             {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},
+                                             {"mlp.up_proj", "ffn_up"},           {"mlp.down_proj", "ffn_down"}};
 /// As converted from the files of GLM 4's first release.
 const std::vector<converted> joined_glm_parts = {
     {"input_layernorm", "attn_norm"},         {"self_attn.?_proj", "attn_qkv"}, {"self_attn.o_proj", "attn_output"},
@@ -193,7 +197,7 @@ class gguf_names : public testing::Test {
 
  private:
   static test::gguf_builder metadata_of(const std::string& model, const model_config& config) {
-    const std::string family = model == "glm" ? "chatglm" : model;
+    const std::string family = model == "glm" ? "chatglm" : model == "cohere" ? "command-r" : model;
     test::gguf_builder file;
     if (config.rotary_dim > 0)
       file.u32(family + ".rope.dimension_count", static_cast<std::uint32_t>(config.rotary_dim));
@@ -207,7 +211,8 @@ class gguf_names : public testing::Test {
       u32("expert_shared_count", config.shared_ffn / config.ffn);
       u32("leading_dense_block_count", 1);
     }
-    file.string("general.architecture", family).f32(family + ".attention.layer_norm_rms_epsilon", config.norm_eps);
+    const std::string norm = config.norm == norm_kind::layer ? "layer_norm" : "layer_norm_rms";
+    file.string("general.architecture", family).f32(family + ".attention." + norm + "_epsilon", config.norm_eps);
     u32("block_count", config.layers), u32("embedding_length", config.hidden);
     u32("feed_forward_length", config.dense_ffn > 0 ? config.dense_ffn : config.ffn);
     u32("context_length", config.context);
@@ -339,10 +344,12 @@ TEST_F(gguf_names, smollm3_turns_neighbours) {
   expect_the_same_weights("smollm3", smollm3_parts, true, 0);
 }
 
-TEST_F(gguf_names, glm_and_ernie_turn_neighbours_as_their_classes_do) {
+TEST_F(gguf_names, glm_ernie_and_cohere_turn_neighbours_as_their_classes_do) {
   expect_the_same_weights("glm", glm_parts, false, 0);
   expect_the_same_weights("glm4", glm4_parts, false, 0);
   expect_the_same_weights("ernie", ernie_parts, true, 0);
+  expect_the_same_weights("cohere", cohere_parts, true, 0);
+  expect_the_same_weights("cohere2", cohere_parts, true, 0);
 }
 
 TEST_F(gguf_names, glm_has_queries_keys_and_values_in_one_tensor_or_apart) {
