@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from peft import LoraConfig, PeftModel, get_peft_model
 from safetensors.torch import save_file
-from transformers import AutoConfig, AutoModelForCausalLM, Mxfp4Config
+from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText, Mxfp4Config
 from transformers.utils import logging
 
 GOLDEN = Path(__file__).resolve().parent.parent / "tests" / "fixtures" / "golden"
@@ -187,6 +187,47 @@ MODELS["ministral3"] = sizes(32, 4, 4, 40, 116) | {
     "initializer_range": 0.02, "use_cache": True, "bos_token_id": 1, "tie_word_embeddings": True,
     "torch_dtype": "bfloat16",
 }
+MODELS["glm"] = sizes(32, 4, 2, 40, 117) | {
+    "architectures": ["GlmForCausalLM"], "model_type": "glm", "attention_bias": True, "attention_dropout": 0.0,
+    "head_dim": 16, "hidden_act": "silu", "max_position_embeddings": 256, "partial_rotary_factor": 0.5,
+    "rms_norm_eps": 1.5625e-07, "rope_theta": 10000.0, "initializer_range": 0.02, "use_cache": True,
+    "pad_token_id": 0, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}
+MODELS["glm4"] = MODELS["glm"] | sizes(32, 4, 2, 40, 118) | {
+    "architectures": ["Glm4ForCausalLM"], "model_type": "glm4", "attention_bias": False, "head_dim": 24,
+    "rms_norm_eps": 1e-5,
+}
+MODELS["ernie"] = sizes(32, 4, 2, 40, 119) | {
+    "architectures": ["Ernie4_5ForCausalLM"], "model_type": "ernie4_5", "use_bias": True, "head_dim": 16,
+    "hidden_act": "silu", "max_position_embeddings": 256, "rms_norm_eps": 1e-5, "rope_theta": 500000.0,
+    "initializer_range": 0.02, "use_cache": True, "bos_token_id": 1, "pad_token_id": 0, "tie_word_embeddings": True,
+    "torch_dtype": "bfloat16",
+}
+MODELS["qwen3-vl-moe"] = {
+    "architectures": ["Qwen3VLMoeForConditionalGeneration"], "model_type": "qwen3_vl_moe", "image_token_id": 118,
+    "video_token_id": 117, "vision_start_token_id": 116, "vision_end_token_id": 115, "tie_word_embeddings": False,
+    "text_config": sizes(32, 4, 2, 40, 120) | {
+        "model_type": "qwen3_vl_moe_text", "attention_bias": False, "decoder_sparse_step": 1, "head_dim": 16,
+        "hidden_act": "silu", "max_position_embeddings": 256, "mlp_only_layers": [], "moe_intermediate_size": 24,
+        "num_experts": 6, "num_experts_per_tok": 2, "rms_norm_eps": 1e-6, "rope_theta": 5000000.0,
+        "rope_scaling": {"mrope_interleaved": True, "mrope_section": [2, 3, 3], "rope_type": "default"},
+        "initializer_range": 0.02, "use_cache": True, "bos_token_id": 3},
+    "vision_config": {
+        "model_type": "qwen3_vl_moe", "deepstack_visual_indexes": [0], "depth": 1, "hidden_size": 8,
+        "intermediate_size": 8, "num_heads": 1, "num_position_embeddings": 4, "out_hidden_size": 32, "patch_size": 2,
+        "temporal_patch_size": 1},
+    "torch_dtype": "bfloat16",
+}
+MODELS["cohere"] = sizes(32, 4, 2, 40, 121) | {
+    "architectures": ["CohereForCausalLM"], "model_type": "cohere", "attention_bias": True, "attention_dropout": 0.0,
+    "hidden_act": "silu", "layer_norm_eps": 1e-5, "logit_scale": 0.25, "max_position_embeddings": 256,
+    "rope_theta": 10000.0, "use_qk_norm": False, "initializer_range": 0.02, "use_cache": True, "bos_token_id": 3,
+    "pad_token_id": 0, "tie_word_embeddings": True, "torch_dtype": "float16",
+}
+MODELS["cohere2"] = MODELS["cohere"] | sizes(32, 4, 2, 40, 122) | {
+    "architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2", "attention_bias": False, "sliding_window": 16,
+    "sliding_window_pattern": 2, "torch_dtype": "bfloat16",
+}
 SHARDED = {"llama"}
 MXFP4_LEVELS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=np.float32)
 
@@ -195,11 +236,21 @@ ADAPTERS = {name: dict(r=2, lora_alpha=4, target_modules=PROJECTIONS) for name i
 ADAPTERS["gpt2"] = dict(r=3, lora_alpha=6, target_modules=["c_attn", "c_proj", "c_fc"], fan_in_fan_out=True)
 ADAPTERS["mistral"] |= dict(r=3, lora_alpha=3, use_rslora=True)
 ADAPTERS["phi3"]["target_modules"] = ["qkv_proj", "o_proj", "gate_up_proj", "down_proj"]
+for joined in ("glm", "glm4"):
+    ADAPTERS[joined]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"]
 ADAPTERS["granite-hybrid"]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj", "input_linear", "output_linear"]
-for mixture in ("qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4", "olmoe", "granite-moe", "glm4-moe"):
+for mixture in ("qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4", "olmoe", "granite-moe", "glm4-moe", "qwen3-vl-moe"):
     ADAPTERS[mixture]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj"]
 ADAPTERS["qwen3"] |= dict(rank_pattern={"layers.1.self_attn.q_proj": 5, "down_proj": 3},
                           alpha_pattern={"layers.1.self_attn.q_proj": 7, "v_proj": 8})
+
+
+def class_of(config):
+    return AutoModelForImageTextToText if "vision_config" in config else AutoModelForCausalLM
+
+
+def vocabulary(config):
+    return config.get("text_config", config)["vocab_size"]
 
 
 def drawn(rng, name, shape, config):
@@ -211,7 +262,7 @@ def drawn(rng, name, shape, config):
     if len(shape) == 1:
         return (0 if is_gemma else 1) + 0.25 * noise
     if any(part in name for part in ("wte", "wpe", "embed")):
-        is_scaled = is_gemma or config["model_type"].startswith("granite")
+        is_scaled = is_gemma or config["model_type"].startswith(("granite", "cohere"))
         return (0.1 / np.sqrt(shape[1]) if is_scaled else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
     inputs = shape[0] if ".c_" in name else shape[1] if ".experts." in name and config["model_type"] == "gpt_oss" else shape[-1]
     return {"q_proj": 2.0, "k_proj": 2.0, "c_attn": 2.0, "qkv_proj": 2.0}.get(name.split(".")[-2], 1.2) / np.sqrt(inputs) * noise
@@ -239,6 +290,8 @@ def published(name, value, config):
     if config["model_type"] == "granitemoe":
         return {name.replace("experts.gate_up_proj", "input_linear.weight").replace(
             "experts.down_proj", "output_linear.weight"): value}
+    if config["model_type"] == "qwen3_vl_moe":
+        return {name: value.transpose(1, 2)}
     module, kind = name.rsplit(".", 1)
     is_mixtral = ".block_sparse_moe." in name
     parts = {"down_proj": value} if kind == "down_proj" else dict(zip(("gate_proj", "up_proj"), value.chunk(2, dim=1)))
@@ -249,7 +302,7 @@ def published(name, value, config):
 
 def write_model(folder, config, rng):
     """config.json and the weights, named and rounded as published models of this family are."""
-    model = AutoModelForCausalLM.from_config(
+    model = class_of(config).from_config(
         AutoConfig.for_model(**{key: value for key, value in config.items() if key != "quantization_config"}))
     tensors = {}
     chosen_by = [each for each in model.named_buffers() if each[0].endswith("e_score_correction_bias")]
@@ -287,9 +340,10 @@ def write_json(path, value):
 
 
 def opened(folder):
-    is_coded = "quantization_config" in json.loads((folder / "config.json").read_text())
+    config = json.loads((folder / "config.json").read_text())
+    is_coded = "quantization_config" in config
     options = {"quantization_config": Mxfp4Config(dequantize=True)} if is_coded else {}
-    model, report = AutoModelForCausalLM.from_pretrained(
+    model, report = class_of(config).from_pretrained(
         folder, dtype=torch.float32, attn_implementation="eager", output_loading_info=True, **options)
     assert not report["missing_keys"] and not report["unexpected_keys"], report
     return model.eval()
@@ -337,7 +391,7 @@ def attempt(name, seed):
     rng = np.random.default_rng([list(MODELS).index(name), seed])
     write_model(folder, config, rng)
     write_adapter(folder, name, rng)
-    prompt = rng.integers(0, config["vocab_size"], PROMPT).tolist()
+    prompt = rng.integers(0, vocabulary(config), PROMPT).tolist()
     base = opened(folder)
     logits, greedy, margin = computed(base, prompt)
     if margin < MARGIN or not is_lively(greedy):
@@ -352,7 +406,7 @@ def attempt(name, seed):
 
 def name_end_tokens(folder, config, result):
     """Ends with tokens that no greedy text holds, so that a program that honours them runs the full length too."""
-    unused = sorted(set(range(config["vocab_size"])) - set(result["greedy"]) - set(result["adapter_greedy"]))
+    unused = sorted(set(range(vocabulary(config))) - set(result["greedy"]) - set(result["adapter_greedy"]))
     several = folder.name == "llama-tied-llama3"
     write_json(folder / "config.json", config | {"eos_token_id": unused[-2:] if several else unused[-1]})
 
@@ -410,6 +464,12 @@ config.json occur in no greedy text.
 | qwen2-moe | BF16 | an mlp beside the experts, of which each token takes a share; adapter on it |
 | glm4-moe | BF16 | experts chosen by sigmoids and biases beside a shared mlp, a layer without experts, half of each head turns, norms of heads |
 | ministral3 | BF16 | queries that grow with the position, past the original context of YaRN; tied head |
+| glm | BF16 | neighbours of half of each head turn; gate and up in one tensor; biases on q, k and v |
+| glm4 | BF16 | the same with norms of outputs beside those of inputs, under names of its own; heads of another size |
+| qwen3-vl-moe | BF16 | of a model that sees pictures: experts in one tensor, [in, out], gate before up |
+| cohere | F16 | layer norms without biases, an mlp beside attention, neighbours turn, biases on attention; tied head, logits times a factor |
+| cohere2 | BF16 | the same with a layer that has a window, and one that sees all and does not turn its heads |
+| ernie | BF16 | neighbours of whole heads turn; biases everywhere; tied head |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
 

@@ -103,9 +103,8 @@ void check_devices(const cluster_config& config, const loaded_model& model) {
               "the model is a mixture of experts, which the workers of a stage cannot share: use 1, and more stages");
   for (const node_config& node : config.nodes) {
     if (node.device.is_cpu()) continue;
-    if (is_mixture && node.is_trainer())
-      refuse_at(config, node_key(node.name, "device"),
-                "the model is a mixture of experts, which only processors train so far: use cpu");
+    if (const auto missing = gpus_lack_for_training(model.config); node.is_trainer() && !missing.empty())
+      refuse_at(config, node_key(node.name, "device"), "{}: use cpu", missing);
     if (const auto missing = gpus_lack(model); node.is_worker() && !missing.empty())
       refuse_at(config, node_key(node.name, "device"), "{}: use cpu", missing);
   }

@@ -189,8 +189,9 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
   const column_cut cut = cut_blocks(gather_.split(), weights.up.w.outs);
   const linear_product both[] = {{linear_kind::up, weights.up, up, cut}, {linear_kind::gate, weights.gate, gate, cut}};
   const std::span<const linear_product> inner(both, model_->config.gated_mlp ? 2 : 1);
+  const bool is_normed = mixes || model_->config.parallel;  // for the experts, or for attention
   prepare_input(batch.rows, normed, inner, [&](int row) {
-    if (!mixes) normalize(weights.mlp_norm, hidden.row(row), normed.row(row));
+    if (!is_normed) normalize(weights.mlp_norm, hidden.row(row), normed.row(row));
   });
   multiply(batch, layer, normed, inner);
   const linear_product down[] = {output_product(linear_kind::down, weights.down, hidden)};

@@ -14,6 +14,8 @@ bool are_alike(const std::vector<expert_weights>& experts) {
   });
 }
 
+constexpr std::string_view beside = "attention and mlp beside each other are computed by processors alone so far";
+
 }  // namespace
 
 std::string_view gpus_lack(const loaded_model& model) {
@@ -22,11 +24,17 @@ std::string_view gpus_lack(const loaded_model& model) {
     return "attention sinks and gpt-oss's experts are computed by processors alone so far";
   if (config.experts > 0 && (config.widest_mlp() > 0 || config.sigmoid_shares))
     return "experts with an mlp beside them, or chosen by sigmoids, are computed by processors alone so far";
+  if (config.parallel) return beside;
   if (config.query_growth != 0) return "queries that grow with the position are computed by processors alone so far";
   const auto& layers = model.layers;
   if (!std::all_of(layers.begin(), layers.end(), [](const layer_weights& layer) { return are_alike(layer.experts); }))
     return "GPUs want the experts of a layer in one scheme, so keep all of them or none";
   return {};
+}
+
+std::string_view gpus_lack_for_training(const model_config& config) {
+  if (config.experts > 0) return "the model is a mixture of experts, which only processors train so far";
+  return config.parallel ? beside : std::string_view{};
 }
 
 }  // namespace troupe

@@ -111,7 +111,7 @@ void pack_matrix(const model_files& files, const weight_source& source, const pl
         continue;
       }
       if (as_is && source.codes)
-        copy_codes(*source.codes, source.first_out + first + i, coded);
+        copy_codes(*source.codes, source.file_row(first + i), coded);
       else if (as_is)
         copy_gguf_row(source.tensor.type, source.raw_row(first + i), plan.ins, coded);
       else

@@ -51,9 +51,10 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 18> supported = {
-      "gpt2",   "llama",   "qwen2", "qwen2vl",  "qwen3",    "qwen3vl", "phi3",    "smollm3", "gemma2",
-      "gemma3", "granite", "olmo2", "qwen2moe", "qwen3moe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
+  constexpr std::array<std::string_view, 24> supported = {
+      "command-r", "cohere2",  "gpt2",     "llama",      "qwen2",   "qwen2vl", "qwen3",   "qwen3vl",
+      "phi3",      "smollm3",  "gemma2",   "gemma3",     "granite", "olmo2",   "chatglm", "glm4",
+      "ernie4_5",  "qwen2moe", "qwen3moe", "qwen3vlmoe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is an adapter: name the model that it adapts, and this file with --adapter or adapters load",
            file.name);
@@ -69,10 +70,18 @@ std::size_t listed_layers(const model_config& config) {  // which is not checked
   return static_cast<std::size_t>(std::min<std::int64_t>(config.layers, 1 << 16));
 }
 
-/// The language model of those that see pictures is the one that only reads.
+/// The language model of those that see pictures is the one that only reads. GLM 4 of 2024 has the name of its
+/// forerunners.
 std::string family_of(std::string_view architecture) {
   if (architecture == "qwen2vl") return "qwen2";
-  return std::string(architecture == "qwen3vl" ? "qwen3" : architecture);
+  if (architecture == "qwen3vl") return "qwen3";
+  if (architecture == "qwen3vlmoe") return "qwen3moe";
+  if (architecture == "command-r") return "cohere";
+  return std::string(architecture == "chatglm" ? "glm" : architecture);
+}
+
+bool sees_pictures(std::string_view architecture) {
+  return architecture == "qwen2vl" || architecture.starts_with("qwen3vl");
 }
 
 void read_experts(const arch_keys& keys, model_config& into) {
@@ -153,7 +162,7 @@ void read_turned_part(const arch_keys& keys, model_config& into) {
   constexpr std::string_view key = "rope.dimension_count";
   const auto turned = keys.size(key, into.head_dim);
   if (turned == into.head_dim) return;
-  if (into.family != "phi3" && into.family != "glm4moe")
+  if (into.family != "phi3" && !into.family.starts_with("glm"))
     refuse("{}: \"{}\" differs from the head size {}: positions in part of a head are not supported", keys.where(),
            keys.full(key), into.head_dim);
   into.rotary_dim = turned;
@@ -257,6 +266,15 @@ void read_olmo2(const arch_keys& keys, model_config& into) {
   read_two_kinds_of_layers(keys, 4, into);
 }
 
+/// Of models that see pictures, which have this name, too, the converter puts the neighbours apart.
+void read_neighbours(const arch_keys& keys, model_config& into) {
+  constexpr std::string_view sections = "rope.dimension_sections";
+  if (keys.has(sections))
+    refuse("{}: \"{}\" says that the model sees pictures, which is not supported for {}", keys.where(),
+           keys.full(sections), keys.arch());
+  detail::set_neighbour_traits(into);
+}
+
 /// No key says which layers do not turn their heads.
 void read_smollm3(model_config& into) {
   constexpr std::size_t interval = 4;
@@ -284,13 +302,26 @@ void read_gpt2(const arch_keys& keys, model_config& into) {
   into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_epsilon"));
 }
 
+/// No key says which layers of the second family have a window, and that those without turn no heads.
+void read_cohere(const arch_keys& keys, model_config& into) {
+  detail::set_cohere_traits(keys.needed<double>("logit_scale"), into);
+  if (into.family == "cohere") return;
+  set_windows(keys, 4, keys.size(window_key), into);
+  for (const std::int64_t window : into.windows)
+    into.layer_ropes.push_back(window > 0 ? layer_rope::global : layer_rope::none);
+}
+
 void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
-  into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_rms_epsilon"));
+  const bool is_cohere = into.family.starts_with("cohere");
+  into.norm_eps = static_cast<float>(
+      keys.needed<double>(is_cohere ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
   into.qk_norm = into.family.starts_with("qwen3");
+  into.joined_qkv = facts.joined_qkv;
   into.qkv_bias = into.family == "qwen2" || into.family == "qwen2moe" || facts.qkv_bias;
   into.out_bias = facts.out_bias;
   into.mlp_bias = facts.mlp_bias;
   read_rope(keys, facts, into);
+  if (is_cohere) return read_cohere(keys, into);
   if (into.family == "gemma2") return read_gemma2(keys, into);
   if (into.family == "gemma3") return read_gemma3(keys, into);
   if (into.family == "olmo2") return read_olmo2(keys, into);
@@ -298,6 +329,7 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   if (into.family == "olmoe") detail::set_olmoe_traits(into);
   if (into.family == "glm4moe") into.qk_norm = facts.qk_norm;
   if (into.family == "glm4moe") read_glm(keys, into);
+  if (into.family == "glm" || into.family == "glm4" || into.family == "ernie4_5") read_neighbours(keys, into);
   if (into.family == "smollm3") read_smollm3(into);
   if (into.family.starts_with("granite")) read_granite(keys, into);
   read_windows(keys, into);
@@ -334,7 +366,7 @@ model_config config_from_gguf(const gguf_file& file) {
   const auto facts = detail::read_facts(file);
   model_config into;
   into.family = family_of(keys.arch());
-  into.sees_pictures = into.family != keys.arch();
+  into.sees_pictures = sees_pictures(keys.arch());
   into.tied_embeddings = facts.tied_embeddings;
   read_sizes(keys, into);
   into.vocab_size = vocabulary_size(file, keys, facts);

@@ -16,6 +16,7 @@ struct gguf_facts {
   bool out_bias = false;
   bool mlp_bias = false;
   bool qk_norm = false;
+  bool joined_qkv = false;                 ///< in one tensor; not kept, since packed weights are apart
   std::vector<double> frequency_divisors;  ///< longrope's long ones, where there are two kinds
   std::vector<double> short_divisors;
 };

@@ -51,15 +51,18 @@ void read_gpt2(const fields& config, const family_defaults& defaults, model_conf
 }
 
 void read_biases(const fields& config, model_config& into) {
-  const bool attention = config.boolean("attention_bias").value_or(into.family == "gpt-oss");
+  const bool is_usual = into.family == "gpt-oss" || into.family == "glm" || into.family == "glm4";
+  const bool attention = config.boolean("attention_bias").value_or(is_usual);
   if (into.family == "qwen2") into.qkv_bias = true;
   if (into.family == "qwen2moe") into.qkv_bias = config.boolean("qkv_bias").value_or(true);
   for (const std::string_view without : {"phi3", "mistral", "ministral3", "mixtral", "qwen2", "qwen2moe"})
     if (into.family == without) return;
   into.qkv_bias = attention;
-  into.out_bias = attention && into.family != "glm4moe";
+  into.out_bias = attention && !into.family.starts_with("glm");
   for (const std::string_view with : {"llama", "smollm3", "granite"})
     if (into.family == with) into.mlp_bias = config.boolean("mlp_bias").value_or(false);
+  if (into.family == "ernie4_5")
+    into.qkv_bias = into.out_bias = into.mlp_bias = config.boolean("use_bias").value_or(false);
 }
 
 void read_activation(const fields& config, model_config& into) {
@@ -118,7 +121,10 @@ void read_experts(const fields& config, model_config& into) {
   if (defaults->shared_ffn > 0)
     into.shared_ffn = bounded(config, "shared_expert_intermediate_size", defaults->shared_ffn);
   into.shared_gate = into.shared_ffn > 0;
-  if (defaults->asks_for_whole_shares) into.whole_shares = config.boolean("norm_topk_prob").value_or(false);
+  // Qwen3-VL's have no such key, or one that its class does not read.
+  const bool is_whole_anyway = into.family == "qwen3moe" && into.sees_pictures;
+  if (defaults->asks_for_whole_shares && !is_whole_anyway)
+    into.whole_shares = config.boolean("norm_topk_prob").value_or(false);
   if (into.family == "glm4moe") read_glm(config, into);
 }
 
@@ -183,6 +189,15 @@ void read_granite(const fields& config, model_config& into) {
                               config.where(), into);
 }
 
+/// Command R's first files name a context of 8,192, and beside it the one that the models were trained for.
+void read_cohere(const fields& config, model_config& into) {
+  detail::set_cohere_traits(config.number("logit_scale").value_or(0.0625), into);
+  into.norm_eps = static_cast<float>(config.number("layer_norm_eps").value_or(into.norm_eps));
+  into.context = bounded(config, "model_max_length", into.context);
+  refuse_unless(config, "use_qk_norm", false);
+  refuse_unless(config, "use_parallel_block", true);
+}
+
 /// Granite 4, of which the dense models are built like Granite 3.
 void read_granite_hybrid(const fields& config, const family_defaults& defaults, model_config& into) {
   const auto types = config.texts("layer_types");
@@ -210,6 +225,8 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   if (into.family.starts_with("granite")) read_granite(config, into);
   if (into.family == "granitehybrid") read_granite_hybrid(config, defaults, into);
   if (into.family == "olmo2" || into.family == "olmo3") detail::set_olmo2_traits(into);
+  if (into.family == "glm" || into.family == "glm4" || into.family == "ernie4_5") detail::set_neighbour_traits(into);
+  if (into.family.starts_with("cohere")) read_cohere(config, into);
   if (into.family == "olmoe") detail::set_olmoe_traits(into);
   if (into.family == "olmoe" && config.has("clip_qkv")) refuse("{}: \"clip_qkv\" is not supported", config.where());
   if (into.family == "gpt-oss") read_gpt_oss(config, into);
@@ -235,12 +252,13 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
 struct seeing_family {
   std::string_view type, text_type;
 };
-constexpr std::array<seeing_family, 6> seeing = {{{"gemma3", "gemma3_text"},
+constexpr std::array<seeing_family, 7> seeing = {{{"gemma3", "gemma3_text"},
                                                   {"mistral3", "mistral"},
                                                   {"mistral3", "ministral3"},
                                                   {"qwen2_vl", "qwen2"},
                                                   {"qwen2_5_vl", "qwen2"},
-                                                  {"qwen3_vl", "qwen3"}}};
+                                                  {"qwen3_vl", "qwen3"},
+                                                  {"qwen3_vl_moe", "qwen3_moe"}}};
 
 /// Which of them it is; none where it only reads. Of types that there are several of, text_config's own decides.
 const seeing_family* family_that_sees(const fields& whole, const std::string& own_type) {

@@ -87,6 +87,10 @@ void read_scaling(const fields& config, const fields& rope, model_config& model,
   }
 }
 
+bool is_of_glm(const model_config& model) {
+  return model.family.starts_with("glm");
+}
+
 /// Phi-4-mini and GLM turn a part of each head alone.
 void read_turned_part(const fields& object, std::optional<double> usual, model_config& into) {
   constexpr std::string_view key = "partial_rotary_factor";
@@ -95,7 +99,7 @@ void read_turned_part(const fields& object, std::optional<double> usual, model_c
   const double part = given.value_or(usual.value_or(1.0));
   into.rotary_dim = 0;
   if (part == 1.0) return;
-  if ((into.family != "phi3" && into.family != "glm4moe") || !(part > 0 && part < 1))
+  if ((into.family != "phi3" && !is_of_glm(into)) || !(part > 0 && part < 1))
     refuse("{}: \"{}\" {} is not supported", object.where(), key, part);
   into.rotary_dim = static_cast<std::int64_t>(static_cast<double>(into.head_dim) * part);
   if (into.rotary_dim == 0)  // which would mean all of it
@@ -177,11 +181,21 @@ void read_two_kinds_of_layers(const fields& config, std::int64_t usual, model_co
   }
 }
 
+/// Of Cohere's second family those that see all turn no heads. Unless they are listed, every n-th does.
+void read_layers_that_turn_in_windows(const fields& config, model_config& into) {
+  const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(4);
+  if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
+  read_windows(
+      config, window_size(config, 4096), [&](std::int64_t i) { return (i + 1) % pattern != 0; }, into);
+  for (const std::int64_t window : into.windows)
+    into.layer_ropes.push_back(window != 0 ? layer_rope::global : layer_rope::none);
+}
+
 }  // namespace
 
 void read_ropes(const fields& config, model_config& into) {
   into.rope.theta = config.number("rope_theta").value_or(into.rope.theta);
-  read_turned_part(config, into.family == "glm4moe" ? 0.5 : 1.0, into);
+  read_turned_part(config, is_of_glm(into) ? 0.5 : 1.0, into);
   if (into.family == "gemma3" || into.family == "olmo3") return read_two_ropes(config, into);
   // transformers 5 writes rope_parameters, older ones rope_scaling and rope_theta
   const auto* scaling = config.find("rope_scaling");
@@ -212,6 +226,7 @@ void read_layers(const fields& config, model_config& into) {
         into);
   if (into.family == "gemma3") read_two_kinds_of_layers(config, 6, into);
   if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, into);
+  if (into.family == "cohere2") read_layers_that_turn_in_windows(config, into);
   if (into.family == "qwen2" || into.family == "qwen3") {
     const std::int64_t first = config.integer("max_window_layers").value_or(28);
     read_windows(

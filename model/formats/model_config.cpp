@@ -164,6 +164,7 @@ std::string rare_part_of(const rope_config& rope) {
 
 void detail::set_gpt2_traits(model_config& config) {
   config.norm = norm_kind::layer;
+  config.norm_bias = true;
   config.activation = activation_kind::gelu_tanh;
   config.gated_mlp = false;
   config.position = position_kind::learned;
@@ -190,6 +191,17 @@ void detail::set_olmo2_traits(model_config& config) {
 
 void detail::set_olmoe_traits(model_config& config) {
   config.qk_norm = config.joint_qk_norm = true;
+}
+
+void detail::set_neighbour_traits(model_config& config) {
+  config.turns_neighbours = true;
+  config.output_norms = config.family == "glm4";
+}
+
+void detail::set_cohere_traits(double logit_scale, model_config& config) {
+  config.norm = norm_kind::layer;
+  config.turns_neighbours = config.parallel = true;
+  config.logit_factor = static_cast<float>(logit_scale);
 }
 
 void detail::set_glm_traits(model_config& config) {
@@ -229,12 +241,13 @@ void detail::set_begin_token(std::int64_t token, model_config& config) {
 std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, what decides
   // names, how files have weights, and the tokens that only the head uses.
-  const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_eps, activation,
-               activation_limit, activation_slope, gated_mlp, experts, experts_taken, whole_shares, sigmoid_shares,
-               choice_bias, share_factor, shared_ffn, shared_gate, dense_ffn, dense_layers, input_norms, output_norms,
-               embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position, rotary_dim, rope, local_rope,
-               layer_ropes, query_growth, qkv_bias, out_bias, mlp_bias, attention_sinks, qk_norm, joint_qk_norm,
-               tied_embeddings, sees_pictures, windows, codes, eos_tokens, bos_token] = config;
+  const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_bias, norm_eps,
+               activation, activation_limit, activation_slope, gated_mlp, experts, experts_taken, whole_shares,
+               sigmoid_shares, choice_bias, share_factor, shared_ffn, shared_gate, dense_ffn, dense_layers, input_norms,
+               parallel, output_norms, embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position,
+               rotary_dim, rope, local_rope, layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias, mlp_bias,
+               attention_sinks, qk_norm, joint_qk_norm, tied_embeddings, joined_qkv, sees_pictures, windows, codes,
+               eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -252,7 +265,9 @@ std::string arithmetic_of(const model_config& config) {
   if (activation == activation_kind::clamped_silu)
     said += fmt::format(" clamped {} {}", activation_limit, activation_slope);
   if (attention_sinks) said += " sinks";
+  if (norm == norm_kind::layer && !norm_bias) said += " no norm bias";
   if (!input_norms) said += " no input norms";
+  if (parallel) said += " parallel";
   if (output_norms) said += " output norms";
   if (embedding_factor != 1) said += fmt::format(" embeddings {}", embedding_factor);
   if (score_dim != 0) said += fmt::format(" score dim {}", score_dim);
@@ -270,6 +285,8 @@ void check(const model_config& config, const std::string& where) {
   check_sizes(config, where);
   check_heads(config, where);
   check_experts(config, where);
+  if (config.parallel && (config.experts > 0 || config.output_norms || !config.input_norms))
+    refuse("{}: attention and mlp beside each other, with experts or other norms, are not supported", where);
   check_activation(config, where);
   if (!in_range(config.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon is {}", where, config.norm_eps);
   if (!in_range(config.embedding_factor, 1e-6, 1e6))

@@ -54,7 +54,8 @@ struct rope_config {
 struct model_config {
   std::string family;  ///< "gpt2", "llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3", "gemma2",
                        ///< "gemma3", "granite", "granitehybrid", "olmo2", "olmo3", "qwen2moe", "qwen3moe", "mixtral",
-                       ///< "olmoe", "granitemoe", "glm4moe", "gpt-oss"
+                       ///< "olmoe", "granitemoe", "glm4moe", "gpt-oss", "glm", "glm4", "ernie4_5",
+                       ///< "cohere", "cohere2"
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -65,6 +66,7 @@ struct model_config {
   std::int64_t context = 0;
 
   norm_kind norm = norm_kind::rms;
+  bool norm_bias = false;  ///< of layer norms
   float norm_eps = 1e-5f;
   activation_kind activation = activation_kind::silu;
   float activation_limit = 0, activation_slope = 0;  ///< of clamped_silu
@@ -80,6 +82,7 @@ struct model_config {
   std::int64_t dense_ffn = 0;      ///< of the mlp in layers that have no experts
   std::vector<bool> dense_layers;  ///< which these are, of a mixture; empty: none
   bool input_norms = true;         ///< what attention and mlp read is normalized
+  bool parallel = false;           ///< an mlp reads what attention reads, and has no norm of its own
   bool output_norms = false;       ///< what attention and mlp give is normalized before it is added
   float embedding_factor = 1.0f;   ///< of the embeddings as the first layer gets them, not of a tied head
   double score_dim = 0;            ///< attention's scores are divided by the root of it; 0: of head_dim
@@ -90,6 +93,9 @@ struct model_config {
   std::int64_t rotary_dim = 0;  ///< how much of each head turns, from its beginning; 0: all of it
   rope_config rope, local_rope;
   std::vector<layer_rope> layer_ropes;  ///< per layer; empty: all global
+  /// The class that the model was trained with turns neighbours in a head: its q and k are put in order when they are
+  /// read, and what an adapter adds to them (neighbour_heads.hpp).
+  bool turns_neighbours = false;
   /// Queries are multiplied by 1 + query_growth * ln(1 + floor(position / rope.original_context)).
   double query_growth = 0;
   bool qkv_bias = false;
@@ -99,6 +105,7 @@ struct model_config {
   bool qk_norm = false;          ///< an rms norm over each head of q and k
   bool joint_qk_norm = false;    ///< which is one over all heads of q, and one over those of k
   bool tied_embeddings = false;
+  bool joined_qkv = false;            ///< a GGUF file has q, k and v in one tensor, whatever its class does
   bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 
@@ -162,6 +169,9 @@ void set_gpt_oss_traits(model_config& config);
 /// What OLMo 2 and 3 have in common.
 void set_olmo2_traits(model_config& config);
 void set_olmoe_traits(model_config& config);
+/// What GLM 4, dense, and ERNIE 4.5 have in common, and the norms of the GLM 4 of 2025.
+void set_neighbour_traits(model_config& config);
+void set_cohere_traits(double logit_scale, model_config& config);
 /// How GLM 4.5 chooses experts.
 void set_glm_traits(model_config& config);
 /// Granite multiplies embeddings, scores and what attention and mlp give by numbers, and divides logits by one.

@@ -30,6 +30,13 @@ std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_p
   return shape;
 }
 
+/// Of a place that says nothing about it.
+bool is_transposed(const tensor_set& set, const wanted_weight& weight, const weight_place& place) {
+  if (!place.either_way) return place.transposed;
+  const auto* tensor = set.find(place.name);
+  return tensor && tensor->shape != file_shape(weight, place);
+}
+
 /// The weight's own expert, of a tensor that has all of them.
 tensor_view expert_of(tensor_view all, const wanted_weight& weight, const weight_place& place) {
   if (place.experts == 0) return all;
@@ -89,8 +96,10 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
             .codes = std::move(codes),
             .outs = weight.outs,
             .ins = weight.ins,
-            .first_out = has_own_rows ? 0 : place.first_out};
+            .first_out = has_own_rows ? 0 : place.first_out,
+            .heads = place.heads};
   }
+  place.transposed = is_transposed(set, weight, place);
   const auto shape = file_shape(weight, place);
   const auto& tensor = find_tensor(set, place, shape, where);
   check_type(set, tensor, weight, place);
@@ -103,7 +112,7 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
           .first_out = place.first_out,
           .step = place.step,
           .transposed = place.transposed,
-          .rope_heads = place.rope_heads,
+          .heads = place.heads,
           .plus = place.plus};
 }
 

@@ -9,6 +9,7 @@
 
 #include "model/formats/gguf.hpp"
 #include "model/formats/model_config.hpp"
+#include "model/formats/neighbour_heads.hpp"
 #include "model/formats/tensor.hpp"
 #include "model/formats/weight_codes.hpp"
 
@@ -23,14 +24,14 @@ struct weight_source {
   bool beside_codes = false;          ///< the model's others are codes
   std::int64_t outs = 0;
   std::int64_t ins = 0;
-  std::int64_t first_out = 0;   ///< our row 0 inside the tensor (a third of GPT-2's c_attn)
-  std::int64_t step = 1;        ///< from our rows to the next (2: gpt-oss's gate and up take turns)
-  bool transposed = false;      ///< the tensor is [in, out]: GPT-2's Conv1D
-  std::int64_t rope_heads = 0;  ///< > 0: the rows of that many heads are interleaved pairs (GGUF's llama q and k)
-  float plus = 0;               ///< is added to each number of a vector (Gemma's norms)
+  std::int64_t first_out = 0;  ///< our row 0 inside the tensor (a third of GPT-2's c_attn)
+  std::int64_t step = 1;       ///< from our rows to the next (2: gpt-oss's gate and up take turns)
+  bool transposed = false;     ///< the tensor is [in, out]: GPT-2's Conv1D
+  neighbour_heads heads = {};  ///< of q and k whose rows are in another order (GGUF's llama, GLM)
+  float plus = 0;              ///< is added to each number of a vector (Gemma's norms)
 
   /// Where our row is among the tensor's.
-  std::int64_t file_row(std::int64_t row) const { return first_out + row * step; }
+  std::int64_t file_row(std::int64_t row) const { return first_out + heads.file_row(row) * step; }
   /// Our rows [first, first + count) as floats, [count, ins].
   void read_rows(std::int64_t first, std::int64_t count, float* to) const;
   /// Where our row starts in the file: only for tensors that are neither transposed nor codes.

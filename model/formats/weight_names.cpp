@@ -59,6 +59,20 @@ std::string_view router_part(const model_config& config) {
   return config.family == "mixtral" ? "block_sparse_moe.gate" : "mlp.gate";
 }
 
+/// Gate and up are one tensor.
+bool joins_gate_and_up(const model_config& config) {
+  return config.family == "phi3" || config.family == "glm" || config.family == "glm4";
+}
+
+/// In which layers with norms of outputs differ.
+std::string_view norm_part(const model_config& config, std::string_view ours) {
+  const bool is_glm = config.family == "glm4";
+  if (ours == "self_attn.output_norm") return is_glm ? "post_self_attn_layernorm" : "post_attention_layernorm";
+  if (ours == "post_attention_layernorm") return is_glm ? ours : "pre_feedforward_layernorm";
+  if (ours == "mlp.output_norm") return is_glm ? "post_mlp_layernorm" : "post_feedforward_layernorm";
+  return {};
+}
+
 std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (config.family == "gpt2") return names_of(ours).gpt2;
   const auto kind = linear_from_name(ours);
@@ -66,27 +80,27 @@ std::string_view hugging_face_part(const model_config& config, std::int64_t laye
   if (is_mlp && config.has_experts(layer)) return shared_part(config, *kind);
   if (is_mlp && config.family == "granitehybrid")
     return *kind == linear_kind::down ? "shared_mlp.output_linear" : "shared_mlp.input_linear";
-  if (config.family == "phi3" && kind) {
-    if (is_qkv(*kind)) return "self_attn.qkv_proj";
-    if (*kind == linear_kind::gate || *kind == linear_kind::up) return "mlp.gate_up_proj";
-  }
-  if (config.output_norms) {
-    if (ours == "self_attn.output_norm") return "post_attention_layernorm";
-    if (ours == "post_attention_layernorm") return "pre_feedforward_layernorm";
-    if (ours == "mlp.output_norm") return "post_feedforward_layernorm";
-  }
+  if (config.family == "phi3" && kind && is_qkv(*kind)) return "self_attn.qkv_proj";
+  if (joins_gate_and_up(config) && (kind == linear_kind::gate || kind == linear_kind::up)) return "mlp.gate_up_proj";
+  if (config.output_norms)
+    if (const auto norm = norm_part(config, ours); !norm.empty()) return norm;
   if (ours == "mlp.router") return router_part(config);
   if (ours == "mlp.choice_bias") return "mlp.gate";
   if (ours == "mlp.shared_gate") return "mlp.shared_expert_gate";
   return ours;
 }
 
-/// Whether those of all experts are one tensor.
-bool has_experts_together(const model_config& config, naming names) {
-  return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe";
+/// Files of Qwen3-VL have its experts together, unless they were quantized.
+bool is_qwen3_vl(const model_config& config) {
+  return config.family == "qwen3moe" && config.sees_pictures && config.codes.format == code_format::none;
 }
 
-/// As gpt-oss and Granite have it.
+/// Whether those of all experts are one tensor.
+bool has_experts_together(const model_config& config, naming names) {
+  return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe" || is_qwen3_vl(config);
+}
+
+/// As gpt-oss, Granite and Qwen3-VL have it.
 std::string all_experts_name(const model_config& config, const wanted_weight& weight) {
   const bool is_down = linear_from_name(weight.part) == linear_kind::down;
   if (config.family == "granitemoe") return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
@@ -106,9 +120,9 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
   const auto kind = linear_from_name(ours);
   if (kind && !is_attention(*kind) && config.has_experts(layer))
     return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
-  const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3";
+  const bool fuses_qkv = config.family == "gpt2" || config.joined_qkv;
   if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
-  if (config.family == "phi3" && kind == linear_kind::gate) return "ffn_up";
+  if (joins_gate_and_up(config) && kind == linear_kind::gate) return "ffn_up";
   const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe";
   if (has_other_norm && ours == "post_attention_layernorm") return "post_attention_norm";
   return names_of(ours).gguf;
@@ -141,9 +155,9 @@ class wanted_list {
   void vector(std::int64_t layer, std::string_view part, std::string_view kind, std::int64_t size) {
     list.push_back({.layer = layer, .part = part, .kind = kind, .outs = 1, .ins = size, .vector = true});
   }
-  void norm(std::int64_t layer, std::string_view part, std::int64_t size, norm_kind kind) {
+  void norm(std::int64_t layer, std::string_view part, std::int64_t size, bool bias) {
     vector(layer, part, "weight", size);
-    if (kind == norm_kind::layer) vector(layer, part, "bias", size);
+    if (bias) vector(layer, part, "bias", size);
   }
 
   std::vector<wanted_weight> list;
@@ -167,16 +181,16 @@ void want_experts(wanted_list& want, const model_config& config, std::int64_t la
 
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
   if (config.input_norms) {
-    want.norm(layer, "input_layernorm", config.hidden, config.norm);
-    want.norm(layer, "post_attention_layernorm", config.hidden, config.norm);
+    want.norm(layer, "input_layernorm", config.hidden, config.norm_bias);
+    if (!config.parallel) want.norm(layer, "post_attention_layernorm", config.hidden, config.norm_bias);
   }
   if (config.output_norms) {
-    want.norm(layer, "self_attn.output_norm", config.hidden, config.norm);
-    want.norm(layer, "mlp.output_norm", config.hidden, config.norm);
+    want.norm(layer, "self_attn.output_norm", config.hidden, config.norm_bias);
+    want.norm(layer, "mlp.output_norm", config.hidden, config.norm_bias);
   }
   if (config.qk_norm) {
-    want.norm(layer, "self_attn.q_norm", config.q_norm_size(), norm_kind::rms);
-    want.norm(layer, "self_attn.k_norm", config.k_norm_size(), norm_kind::rms);
+    want.norm(layer, "self_attn.q_norm", config.q_norm_size(), false);
+    want.norm(layer, "self_attn.k_norm", config.k_norm_size(), false);
   }
   for (const linear_kind kind : linear_kinds_of(config, layer)) {
     const auto [outs, ins] = linear_shape(config, layer, kind);
@@ -221,7 +235,10 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
     if (!has_experts_together(config, names)) return;
     into.experts = config.experts;
     if (names != naming::gguf && config.family == "gpt-oss") find_in_turn(weight, *kind, into);
-    if (names != naming::gguf && config.family == "granitemoe" && kind != linear_kind::down) {
+    const bool joins = names != naming::gguf && (config.family == "granitemoe" || is_qwen3_vl(config));
+    // published ones are [in, out]; transformers 5 writes them as its class has them
+    into.either_way = names != naming::gguf && is_qwen3_vl(config);
+    if (joins && kind != linear_kind::down) {
       into.all_outs *= 2;
       into.first_out = kind == linear_kind::up ? own : 0;
     }
@@ -251,7 +268,7 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
   if (config.position == position_kind::learned)
     want.matrix(-1, "model.embed_positions", config.context, config.hidden);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) want_layer(want, config, layer);
-  want.norm(-1, "model.norm", config.hidden, config.norm);
+  want.norm(-1, "model.norm", config.hidden, config.norm_bias);
   if (!config.tied_embeddings) want.matrix(-1, "lm_head", config.vocab_size, config.hidden);
   return std::move(want.list);
 }
@@ -268,10 +285,10 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   place.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
   // Gemma's norms multiply by 1 + weight; conversion to GGUF adds the one.
   if (names == naming::hugging_face && config.family.starts_with("gemma") && weight.vector) place.plus = 1;
-  if (names == naming::gguf && is_interleaved(config)) {
-    if (weight.part == name_of(linear_kind::q)) place.rope_heads = config.heads;
-    if (weight.part == name_of(linear_kind::k)) place.rope_heads = config.kv_heads;
-  }
+  const auto kind = linear_from_name(weight.part);
+  if (kind) place.heads = heads_in_class(config, *kind);
+  if (names == naming::gguf && is_interleaved(config) && (kind == linear_kind::q || kind == linear_kind::k))
+    place.heads = {config.head_dim, config.head_dim};
   return place;
 }
 

@@ -6,6 +6,7 @@
 
 #include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
+#include "model/formats/neighbour_heads.hpp"
 
 namespace troupe::detail {
 
@@ -38,7 +39,8 @@ struct weight_place {
   std::int64_t first_out = 0;
   std::int64_t all_outs = 0;  ///< of the tensor in the file: three times ours for a fused q, k, v
   bool transposed = false;
-  std::int64_t rope_heads = 0;
+  bool either_way = false;  ///< or not: as its shape says, which is taken as [out, in] where both are one
+  neighbour_heads heads = {};
   std::int64_t step = 1;     ///< from one of our outputs to the next: 2 where those of two layers take turns
   std::int64_t experts = 0;  ///< > 0: the tensor has a dimension more, in front: so many matrices or vectors, one of
                              ///< them ours

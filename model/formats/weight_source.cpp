@@ -10,12 +10,6 @@ namespace {
 constexpr std::int64_t tile_rows = 16;
 constexpr std::int64_t tile_columns = 256;
 
-/// Row r of a head in half-split order is (half, pair); the file has it at (pair, half).
-std::int64_t interleaved(std::int64_t index, std::int64_t head_dim) {
-  const auto head = index / head_dim, within = index % head_dim, half = head_dim / 2;
-  return head * head_dim + within % half * 2 + within / half;
-}
-
 /// Every so manieth of the numbers that begin at `from`.
 void read_in_turn(dtype type, const std::byte* from, std::int64_t count, std::int64_t step, float* to) {
   if (step == 1) return to_floats(type, from, count, to);
@@ -28,10 +22,9 @@ void read_in_turn(dtype type, const std::byte* from, std::int64_t count, std::in
 void read_vector(const weight_source& source, float* to) {
   read_in_turn(source.tensor.type, source.raw_row(0), source.ins, source.step, to);
   for (std::int64_t i = 0; i < source.ins; ++i) to[i] += source.plus;
-  if (source.rope_heads == 0) return;
+  if (source.heads.dim == 0) return;
   const std::vector<float> row(to, to + source.ins);
-  for (std::int64_t i = 0; i < source.ins; ++i)
-    to[i] = row[static_cast<std::size_t>(interleaved(i, source.ins / source.rope_heads))];
+  for (std::int64_t i = 0; i < source.ins; ++i) to[i] = row[static_cast<std::size_t>(source.heads.file_row(i))];
 }
 
 /// One tile of a [in, out] tensor: read along the file's rows, written along ours.
@@ -63,8 +56,7 @@ const std::byte* weight_source::raw_row(std::int64_t row) const {
     const std::array<std::int64_t, 1> before = {first_out + row * ins};
     return tensor.data.data() + byte_size(tensor.type, before, origin);
   }
-  const auto within = rope_heads > 0 ? interleaved(row, outs / rope_heads) : row;
-  const std::array<std::int64_t, 2> before = {first_out + within, ins};
+  const std::array<std::int64_t, 2> before = {file_row(row), ins};
   return tensor.data.data() + byte_size(tensor.type, before, origin);
 }
 
@@ -74,7 +66,7 @@ void weight_source::read_rows(std::int64_t first, std::int64_t count, float* to)
     return;
   }
   if (codes) {
-    for (std::int64_t row = 0; row < count; ++row) codes->read_row(first_out + first + row, to + row * ins);
+    for (std::int64_t row = 0; row < count; ++row) codes->read_row(file_row(first + row), to + row * ins);
     return;
   }
   if (transposed) return read_transposed(*this, first, count, to);

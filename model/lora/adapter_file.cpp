@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/formats/neighbour_heads.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/lora/adapter_gguf.hpp"
 #include "model/lora/adapter_parts.hpp"
@@ -96,8 +97,12 @@ std::vector<adapter_part> make_parts(const adapted_linears& ours, const std::str
   auto rows = b.begin();
   for (const linear_kind kind : ours.kinds) {
     const auto end = rows + linear_shape(base, ours.layer, kind).first * rank;
-    parts.push_back(
-        {.layer = ours.layer, .kind = kind, .rank = rank, .scale = scale, .a = a, .b = std::vector<float>(rows, end)});
+    parts.push_back({.layer = ours.layer,
+                     .kind = kind,
+                     .rank = rank,
+                     .scale = scale,
+                     .a = a,
+                     .b = heads_in_class(base, kind).in_our_order(std::vector<float>(rows, end), rank)});
     rows = end;
   }
   return parts;

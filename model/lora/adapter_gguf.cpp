@@ -39,9 +39,12 @@ std::vector<std::string_view> architectures_of(const model_config& base) {
   if (base.family == "mixtral") return {"llama"};
   if (base.family == "ministral3") return {"mistral3"};
   if (base.family == "olmo3") return {"olmo2"};
+  if (base.family == "glm") return {"chatglm"};
+  if (base.family == "cohere") return {"command-r"};
   if (base.family == "granitehybrid") return {"granite"};
   if (base.family == "qwen2" && base.sees_pictures) return {"qwen2vl"};
   if (base.family == "qwen3" && base.sees_pictures) return {"qwen3vl"};
+  if (base.family == "qwen3moe" && base.sees_pictures) return {"qwen3vlmoe"};
   return {base.family};
 }
 
@@ -58,7 +61,11 @@ void check_architecture(const gguf_file& file, const model_config& base) {
     refuse("{}: \"{}\" is set: adapters that begin within a prompt are not supported", file.name, activation);
 }
 
-linear_places places_of(const model_config& base) {
+/// The names are those of the adapter's file, in which q, k and v may be joined otherwise than in the base's.
+linear_places places_of(const gguf_file& file, model_config base) {
+  const auto& tensors = file.tensors.tensors;
+  base.joined_qkv = std::any_of(tensors.begin(), tensors.end(),
+                                [](const auto& each) { return each.first.find(".attn_qkv.") != std::string::npos; });
   linear_places places;
   for (std::int64_t layer = 0; layer < base.layers; ++layer)
     for (const linear_kind kind : linear_kinds_of(base, layer)) {
@@ -112,7 +119,7 @@ void check_factor(const tensor_view& factor, const std::vector<std::int64_t>& wa
 
 /// The rows from `first` on, of heads in our order.
 std::vector<float> read_rows(const tensor_view& factor, std::int64_t rows, std::int64_t columns, std::int64_t first,
-                             std::int64_t rope_heads, const std::string& name) {
+                             const neighbour_heads& heads, const std::string& name) {
   tensor_view matrix = factor;
   matrix.shape = shape_of(factor);
   const weight_source source{.origin = name,
@@ -121,7 +128,7 @@ std::vector<float> read_rows(const tensor_view& factor, std::int64_t rows, std::
                              .outs = rows,
                              .ins = columns,
                              .first_out = first,
-                             .rope_heads = rope_heads};
+                             .heads = heads};
   std::vector<float> values(static_cast<std::size_t>(rows * columns));
   source.read_rows(0, rows, values.data());
   check_finite(values, name);
@@ -138,14 +145,14 @@ void read_parts(const std::string& adapted, const gguf_factors& pair, const std:
     refuse("{}: has the rank {}, but should have 1 to {}", a_name, rank, most_adapter_rank);
   check_factor(*pair.a, {rank, ins}, a_name);
   check_factor(*pair.b, {places.front().at.all_outs, rank}, b_name);
-  const auto a = read_rows(*pair.a, rank, ins, 0, 0, a_name);
+  const auto a = read_rows(*pair.a, rank, ins, 0, {}, a_name);
   for (const linear_place& place : places)
     into.push_back({.layer = place.layer,
                     .kind = place.kind,
                     .rank = rank,
                     .scale = alpha != 0 ? static_cast<float>(alpha / static_cast<double>(rank)) : 1.0f,
                     .a = a,
-                    .b = read_rows(*pair.b, place.outs, rank, place.at.first_out, place.at.rope_heads, b_name)});
+                    .b = read_rows(*pair.b, place.outs, rank, place.at.first_out, place.at.heads, b_name)});
 }
 
 /// What PEFT's configuration would say of them: the first one's rank, and by name what differs from that. They are
@@ -181,7 +188,7 @@ adapter_file adapter_from_gguf(const gguf_file& file, const model_config& base) 
   check_architecture(file, base);
   const double alpha = file.get<double>("adapter.lora.alpha").value_or(0.0);
   if (!std::isfinite(alpha)) refuse("{}: \"adapter.lora.alpha\" is not finite", file.name);
-  const linear_places places = places_of(base);
+  const linear_places places = places_of(file, base);
   adapter_file adapter;
   for (const auto& [adapted, pair] : pair_tensors(file, places))
     read_parts(adapted, pair, places.find(adapted)->second, alpha, file.name, adapter.parts);

@@ -188,6 +188,7 @@ struct kernel_table {
 
   /// x and out are padded to 16 with zeros, n is the true length.
   void (*rms_norm)(const float* x, const float* weight, std::int64_t n, float eps, float* out);
+  /// `bias` may be null.
   void (*layer_norm)(const float* x, const float* weight, const float* bias, std::int64_t n, float eps, float* out);
   void (*swiglu)(const float* gate, const float* up, std::int64_t n, float* out);  ///< silu(gate) * up
   void (*geglu)(const float* gate, const float* up, std::int64_t n, float* out);   ///< gelu_tanh(gate) * up

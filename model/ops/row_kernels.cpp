@@ -65,7 +65,7 @@ void layer_norm(const float* x, const float* weight, const float* bias, std::int
   }
   const f32x16 factor = all(1.0f) / root(all(sum_of(squares) / static_cast<float>(n) + eps));
   for (std::int64_t i = 0; i < n; i += lanes)
-    store(out + i, fma((load(x + i) - mean) * factor, load(weight + i), load(bias + i)));
+    store(out + i, fma((load(x + i) - mean) * factor, load(weight + i), bias ? load(bias + i) : zero()));
 }
 
 void swiglu(const float* gate, const float* up, std::int64_t n, float* out) {

@@ -63,7 +63,7 @@ struct text_rules {
   bool add_bos = false;
 };
 
-constexpr std::array<text_rules, 10> known_rules = {{
+constexpr std::array<text_rules, 11> known_rules = {{
     {.names = {"gpt-2", "olmo", "a.x-4.0", "mellum", "trillion"}, .patterns = {gpt2_pattern}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "midm-2.0", "pixtral"},
      .patterns = {llama3_pattern},
@@ -73,6 +73,7 @@ constexpr std::array<text_rules, 10> known_rules = {{
     {.names = {"qwen2", "deepseek-r1-qwen"}, .patterns = {qwen2_pattern}, .nfc = true},
     {.names = {"megrez"}, .patterns = {qwen2_pattern}},
     {.names = {"smollm", "minerva-7b", "refact"}, .patterns = {smollm_pattern}},
+    {.names = {"command-r"}, .patterns = {smollm_pattern}, .nfc = true},
     {.names = {"gpt-4o"}, .patterns = {gpt4o_pattern}},
     {.names = {"tekken"}, .patterns = {tekken_pattern}, .ignore_merges = true, .add_bos = true},
     {.names = {"deepseek-coder"}, .patterns = deepseek_coder_patterns},

@@ -46,6 +46,7 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
     normed_k_ = take(kv_stride_);
   }
   gradient_ = take(hidden_stride_);
+  if (model.config.parallel) beside_ = take(hidden_stride_);
   inner_ = take(std::max(hidden_stride_, q_stride_));
   active_ = take(ffn_stride_);
   active_gradient_ = take(ffn_stride_);
@@ -146,8 +147,8 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
 }
 
 void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out) {
-  const float_rows normed = hidden_rows(normed_);
-  normalize(weights.mlp_norm, in, rows_, normed);
+  const float_rows normed = hidden_rows(normed_);  // where both are beside each other, still of attention
+  if (!model_.config.parallel) normalize(weights.mlp_norm, in, rows_, normed);
   if (weights.experts.empty()) {
     feed_mlp(weights, a, normed);
     return add_output(weights, linear_kind::down, ffn_rows(active_), a, in, out);
@@ -178,9 +179,9 @@ void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, 
 }
 
 void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in) {
-  const bool gated = model_.config.gated_mlp;
+  const bool gated = model_.config.gated_mlp, parallel = model_.config.parallel;
   const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), middle = middle_rows(a);
-  const auto [dx, first] = input_gradient();
+  const auto [dx, first] = mlp_input_gradient();
   if (!weights.experts.empty()) return mixture_back(weights, a, middle);
   activate(weights, a);
   const const_float_rows given = output_gradient(weights.mlp_output_norm, a.fed);
@@ -188,10 +189,11 @@ void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, con
   activate_back(weights, a);
   if (model_.config.output_norms)
     add_normalized(weights.attention_output_norm, layer_in, hidden_rows(a.attended), middle);
-  normalize(weights.mlp_norm, middle, rows_, normed);
+  normalize(parallel ? weights.attention_norm : weights.mlp_norm, parallel ? layer_in : middle, rows_, normed);
   if (gated) apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), dx, first);
   apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), dx, gated ? into::add : first);
-  if (model_.config.input_norms) normalize_back(weights.mlp_norm, middle, every_row(), inner, hidden_rows(gradient_));
+  if (model_.config.input_norms && !parallel)
+    normalize_back(weights.mlp_norm, middle, every_row(), inner, hidden_rows(gradient_));
 }
 
 void cpu_train_pass::mixture_back(const trained_layer& weights, activations& a, const_float_rows middle) {
@@ -228,6 +230,10 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   apply_back(weights, linear_kind::q, a, normed, dq, dx, first);
   apply_back(weights, linear_kind::k, a, normed, dk, dx, into::add);
   apply_back(weights, linear_kind::v, a, normed, dv, dx, into::add);
+  if (dx.data && model_.config.parallel)
+    for_rows(rows_, [&](std::int64_t r, int) {
+      with_.kernels.add(hidden_rows(beside_).row(r), model_.config.hidden, inner.row(r));
+    });
   if (dx.data && model_.config.input_norms) normalize_back(weights.attention_norm, in, every_row(), inner, gradient);
 }
 

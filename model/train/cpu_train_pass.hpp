@@ -64,6 +64,10 @@ class cpu_train_pass final : public train_pass {
     if (model_.config.input_norms) return {hidden_rows(inner_), into::set};
     return {hidden_rows(gradient_), into::add};
   }
+  /// The same for an mlp that reads what attention reads: it waits for the rest of that.
+  std::pair<float_rows, into> mlp_input_gradient() const {
+    return model_.config.parallel ? std::pair(hidden_rows(beside_), into::set) : input_gradient();
+  }
   float_rows middle_rows(const activations& a) const { return hidden_rows(a.middle.size() > 0 ? a.middle : middle_); }
   /// out = in + what o or down gives, or its norm. `out` may be null where only what backward reads is wanted.
   void add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
@@ -141,6 +145,7 @@ class cpu_train_pass final : public train_pass {
   std::optional<expert_pass> experts_;
   std::vector<buffer> inputs_;  // of each layer, and the last one's output
   std::vector<activations> activations_;
+  buffer beside_;  // what mlp_input_gradient says
   buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
       lora_gradient_;
   buffer final_, final_gradient_, logits_, norm_gradients_;

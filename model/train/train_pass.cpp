@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
+#include "model/arch/gpu.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "model/train/cpu_train_pass.hpp"
 #include "model/train/expert_pass.hpp"
@@ -47,9 +48,8 @@ std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const pa
     check_memory(model, chosen);
     return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
   }
-  if (model.config.experts > 0)
-    refuse("{}: the model is a mixture of experts, which only processors train so far: use the device cpu",
-           name_of(chosen.device));
+  if (const auto missing = gpus_lack_for_training(model.config); !missing.empty())
+    refuse("{}: {}: use the device cpu", name_of(chosen.device), missing);
   return make_cuda_train_pass(model, parameters, with, std::move(chosen));
 }
 

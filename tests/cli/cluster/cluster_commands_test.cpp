@@ -211,6 +211,10 @@ TEST_F(cluster_commands, refuse_a_gpu_for_what_processors_alone_compute) {
                "one.toml:15:10: experts with an mlp beside them, or chosen by sigmoids, are computed by processors");
   head_refuses({.model = (golden / "ministral3").string(), .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
                "one.toml:15:10: queries that grow with the position are computed by processors alone so far: use cpu");
+  for (const char* role : {"worker", "trainer"})
+    head_refuses(
+        {.model = (golden / "cohere2").string(), .nodes = node("w1", role, "device = \"cuda:0\"\n")},
+        "one.toml:15:10: attention and mlp beside each other are computed by processors alone so far: use cpu");
 }
 
 TEST_F(cluster_commands, refuse_to_cut_the_layers_of_a_mixture_of_experts) {

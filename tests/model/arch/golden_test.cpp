@@ -36,7 +36,8 @@ INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
                          testing::Values("gpt2", "llama", "llama-tied-llama3", "llama-linear", "mistral", "qwen2",
                                          "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3", "granite", "gemma2",
                                          "olmo2", "olmo3", "qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4", "olmoe",
-                                         "granite-moe", "granite-hybrid", "qwen2-moe", "glm4-moe", "ministral3"),
+                                         "granite-moe", "granite-hybrid", "qwen2-moe", "glm4-moe", "ministral3", "glm",
+                                         "glm4", "ernie", "qwen3-vl-moe", "cohere", "cohere2"),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace

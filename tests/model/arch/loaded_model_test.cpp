@@ -200,7 +200,7 @@ TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
   for (std::size_t i = 0; i < blocks.size(); ++i)
     blocks[i] = i % 10 < 2 ? f32_to_f16(0.01f * static_cast<float>(i)) : static_cast<std::uint16_t>(i * 7919);
   weight.tensor = {dtype::q4_1, {weight.outs, weight.ins}, std::as_bytes(std::span(blocks))};
-  weight.rope_heads = source.config.heads;
+  weight.heads = {source.config.head_dim, source.config.head_dim};
   const fs::path packed = folder_.path() / "packed";
   const file_descriptor file(::open(packed.c_str(), O_RDWR | O_CREAT, 0600));
   write_packed(source, {}, pool_, {file.number(), packed.string(), ""});
@@ -213,6 +213,40 @@ TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
     unpack_row(queries, out, row.data());
     for (std::size_t i = 0; i < row.size(); ++i)
       ASSERT_NEAR(row[i], expected[i], std::fabs(expected[i]) / 200) << "row " << out << ", input " << i;
+  }
+}
+
+/// The same rows where another program quantized them.
+TEST_F(packed_models, have_the_codes_of_their_source_row_by_row) {
+  model_files source = open_model(golden / "llama");
+  weight_source& weight = source.weights.at("model.layers.0.self_attn.q_proj.weight");
+  std::vector<std::int8_t> codes(static_cast<std::size_t>(weight.outs * weight.ins));
+  std::vector<float> scales(static_cast<std::size_t>(weight.outs));
+  for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int8_t>(i * 7919 % 251 - 125);
+  for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = 0.5f * static_cast<float>(i + 1);
+  weight.tensor = {dtype::i8, {weight.outs, weight.ins}, std::as_bytes(std::span(codes))};
+  weight.codes = {.layout = code_layout::bytes,
+                  .bits = 8,
+                  .outs = weight.outs,
+                  .ins = weight.ins,
+                  .group = weight.ins,
+                  .codes = weight.tensor,
+                  .scales = {dtype::f32, {weight.outs, 1}, std::as_bytes(std::span(scales))}};
+  weight.heads = {.dim = 8, .turned = 4};
+  const fs::path packed = folder_.path() / "packed";
+  const file_descriptor file(::open(packed.c_str(), O_RDWR | O_CREAT, 0600));
+  write_packed(source, {}, pool_, {file.number(), packed.string(), ""});
+  const loaded_model model = read_packed(mapped_file(packed), source.config);
+  ASSERT_EQ(model.layers[0].q.w.kind, scheme::u8);
+  const auto width = static_cast<std::size_t>(weight.ins);
+  std::vector<float> expected(width), row(width), read(width);
+  const std::int64_t file_rows[] = {0, 2, 1, 3, 4, 5, 6, 7, 8, 10, 9, 11, 12, 13, 14, 15};
+  for (std::int64_t out = 0; out < 16; ++out) {
+    weight.codes->read_row(file_rows[out], expected.data());
+    unpack_row(model.layers[0].q.w, out, row.data());
+    weight.read_rows(out, 1, read.data());
+    EXPECT_EQ(read, expected) << out;
+    EXPECT_EQ(row, expected) << out;
   }
 }
 

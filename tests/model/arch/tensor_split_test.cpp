@@ -28,7 +28,8 @@ INSTANTIATE_TEST_SUITE_P(
                     split_case{"phi3", scheme::u8, kv_kind::f16}, split_case{"gemma3", scheme::u8, kv_kind::f16},
                     split_case{"gemma3", scheme::f32, kv_kind::i8}, split_case{"granite", scheme::u8, kv_kind::f16},
                     split_case{"gemma2", scheme::u8, kv_kind::f16}, split_case{"olmo2", scheme::u8, kv_kind::f16},
-                    split_case{"olmo2", scheme::f32, kv_kind::f32}),
+                    split_case{"olmo2", scheme::f32, kv_kind::f32}, split_case{"cohere2", scheme::u8, kv_kind::f16},
+                    split_case{"cohere2", scheme::f32, kv_kind::f32}),
     [](const auto& info) { return name_of(info); });
 
 TEST(tensor_split, columns_are_shared_out_whole_and_evenly) {

@@ -77,6 +77,34 @@ const std::vector<converted> mixture_parts = {{"input_layernorm", "attn_norm"},
                                               {"mlp.experts.*.up_proj", "ffn_up_exps"},
                                               {"mlp.experts.*.down_proj", "ffn_down_exps"}};
 
+/// Where the class turns neighbours, the converter leaves the rows as they are.
+const std::vector<converted> glm_parts = {{"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
+                                          {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
+                                          {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
+                                          {"mlp.gate_up_proj", "ffn_up"},      {"mlp.down_proj", "ffn_down"}};
+const std::vector<converted> glm4_parts = {{"input_layernorm", "attn_norm"},
+                                           {"self_attn.q_proj", "attn_q"},
+                                           {"self_attn.k_proj", "attn_k"},
+                                           {"self_attn.v_proj", "attn_v"},
+                                           {"self_attn.o_proj", "attn_output"},
+                                           {"post_self_attn_layernorm", "post_attention_norm"},
+                                           {"post_attention_layernorm", "ffn_norm"},
+                                           {"mlp.gate_up_proj", "ffn_up"},
+                                           {"mlp.down_proj", "ffn_down"},
+                                           {"post_mlp_layernorm", "post_ffw_norm"}};
+const std::vector<converted> ernie_parts = {
+    {"input_layernorm", "attn_norm"}, {"self_attn.q_proj", "attn_q"},      {"self_attn.k_proj", "attn_k"},
+    {"self_attn.v_proj", "attn_v"},   {"self_attn.o_proj", "attn_output"}, {"post_attention_layernorm", "ffn_norm"},
+    {"mlp.gate_proj", "ffn_gate"},    {"mlp.up_proj", "ffn_up"},           {"mlp.down_proj", "ffn_down"}};
+const std::vector<converted> cohere_parts = {{"input_layernorm", "attn_norm"},    {"self_attn.q_proj", "attn_q"},
+                                             {"self_attn.k_proj", "attn_k"},      {"self_attn.v_proj", "attn_v"},
+                                             {"self_attn.o_proj", "attn_output"}, {"mlp.gate_proj", "ffn_gate"},
+                                             {"mlp.up_proj", "ffn_up"},           {"mlp.down_proj", "ffn_down"}};
+/// As converted from the files of GLM 4's first release.
+const std::vector<converted> joined_glm_parts = {
+    {"input_layernorm", "attn_norm"},         {"self_attn.?_proj", "attn_qkv"}, {"self_attn.o_proj", "attn_output"},
+    {"post_attention_layernorm", "ffn_norm"}, {"mlp.gate_up_proj", "ffn_up"},   {"mlp.down_proj", "ffn_down"}};
+
 /// Weights and biases.
 const std::vector<converted> gpt_oss_linears = {{"self_attn.q_proj", "attn_q"},
                                                 {"self_attn.k_proj", "attn_k"},
@@ -148,6 +176,9 @@ class gguf_names : public testing::Test {
     test::gguf_builder file = metadata_of(folder.config.family, folder.config);
     const auto add = [&](const std::string& from, const std::string& to, std::int64_t heads) {
       add_tensor(folder, from + ".weight", to + ".weight", heads, added_to_norms, file);
+      std::string bias = from + ".bias";
+      if (const auto any = bias.find('?'); any != bias.npos) bias[any] = 'q';
+      if (folder.tensors.find(bias)) add_tensor(folder, from + ".bias", to + ".bias", heads, 0, file);
     };
     if (folder.config.family == "gpt-oss") add_gpt_oss(folder, file);
     add("model.embed_tokens", "token_embd", 0);
@@ -165,8 +196,11 @@ class gguf_names : public testing::Test {
   }
 
  private:
-  static test::gguf_builder metadata_of(const std::string& family, const model_config& config) {
+  static test::gguf_builder metadata_of(const std::string& model, const model_config& config) {
+    const std::string family = model == "glm" ? "chatglm" : model == "cohere" ? "command-r" : model;
     test::gguf_builder file;
+    if (config.rotary_dim > 0)
+      file.u32(family + ".rope.dimension_count", static_cast<std::uint32_t>(config.rotary_dim));
     const auto u32 = [&](const char* key, std::int64_t value) {
       file.u32(family + "." + key, static_cast<std::uint32_t>(value));
     };
@@ -175,9 +209,10 @@ class gguf_names : public testing::Test {
     if (config.shared_ffn > 0) {
       u32("expert_shared_feed_forward_length", config.shared_ffn);
       u32("expert_shared_count", config.shared_ffn / config.ffn);
-      u32("leading_dense_block_count", 1), u32("rope.dimension_count", config.turned_dim());
+      u32("leading_dense_block_count", 1);
     }
-    file.string("general.architecture", family).f32(family + ".attention.layer_norm_rms_epsilon", config.norm_eps);
+    const std::string norm = config.norm == norm_kind::layer ? "layer_norm" : "layer_norm_rms";
+    file.string("general.architecture", family).f32(family + ".attention." + norm + "_epsilon", config.norm_eps);
     u32("block_count", config.layers), u32("embedding_length", config.hidden);
     u32("feed_forward_length", config.dense_ffn > 0 ? config.dense_ffn : config.ffn);
     u32("context_length", config.context);
@@ -189,6 +224,7 @@ class gguf_names : public testing::Test {
   static void add_tensor(const model_files& folder, const std::string& from, const std::string& to, std::int64_t heads,
                          float added_to_norms, test::gguf_builder& file) {
     if (from.find('*') != from.npos) return add_experts(folder, from, to, file);
+    if (from.find('?') != from.npos) return add_joined(folder, from, to, file);
     const tensor_view& tensor = *folder.tensors.find(from);
     floats values(static_cast<std::size_t>(tensor.elements()));
     to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
@@ -197,6 +233,25 @@ class gguf_names : public testing::Test {
     if (heads > 0) values = with_neighbours(values, tensor.shape[0], tensor.shape[1], heads);
     const std::vector<std::uint64_t> sizes(tensor.shape.rbegin(), tensor.shape.rend());
     file.tensor(to, sizes, 0, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+  }
+  /// Queries, keys and values, one after the other.
+  static void add_joined(const model_files& folder, const std::string& from, const std::string& to,
+                         test::gguf_builder& file) {
+    floats all;
+    std::vector<std::uint64_t> sizes;
+    for (const char letter : {'q', 'k', 'v'}) {
+      std::string name = from;
+      name[name.find('?')] = letter;
+      const tensor_view& tensor = *folder.tensors.find(name);
+      const floats values = floats_of(tensor);
+      all.insert(all.end(), values.begin(), values.end());
+      const std::vector<std::uint64_t> own(tensor.shape.rbegin(), tensor.shape.rend());
+      if (sizes.empty())
+        sizes = own;
+      else
+        sizes.back() += own.back();
+    }
+    add_floats(to, sizes, all, file);
   }
   static void add_floats(const std::string& name, const std::vector<std::uint64_t>& sizes, const floats& values,
                          test::gguf_builder& file) {
@@ -287,6 +342,18 @@ TEST_F(gguf_names, phi3_fuses_as_its_class_does) {
 
 TEST_F(gguf_names, smollm3_turns_neighbours) {
   expect_the_same_weights("smollm3", smollm3_parts, true, 0);
+}
+
+TEST_F(gguf_names, glm_ernie_and_cohere_turn_neighbours_as_their_classes_do) {
+  expect_the_same_weights("glm", glm_parts, false, 0);
+  expect_the_same_weights("glm4", glm4_parts, false, 0);
+  expect_the_same_weights("ernie", ernie_parts, true, 0);
+  expect_the_same_weights("cohere", cohere_parts, true, 0);
+  expect_the_same_weights("cohere2", cohere_parts, true, 0);
+}
+
+TEST_F(gguf_names, glm_has_queries_keys_and_values_in_one_tensor_or_apart) {
+  expect_the_same_weights("glm", joined_glm_parts, false, 0);
 }
 
 TEST_F(gguf_names, experts_lie_in_one_tensor) {

@@ -336,6 +336,40 @@ TEST(hf_config, queries_of_ministral_grow_with_the_position) {
   EXPECT_TRUE(usual.query_growth == 0.1 && usual.rope.original_context == 16384 && usual.head_dim == 128);
 }
 
+TEST(hf_config, glm_and_ernie_turn_neighbours) {
+  const auto glm = parse({{"model_type", "glm"}}), glm4 = parse({{"model_type", "glm4"}});
+  EXPECT_TRUE(glm.turns_neighbours && glm.qkv_bias && !glm.out_bias && !glm.output_norms);
+  EXPECT_TRUE(glm.rotary_dim == 64 && glm.kv_heads == 2 && glm.layers == 40 && glm.norm_eps == 1.5625e-7f);
+  EXPECT_TRUE(glm4.turns_neighbours && glm4.qkv_bias && !glm4.out_bias && glm4.output_norms && glm4.input_norms);
+  const json edge = {{"head_dim", 4}, {"partial_rotary_factor", 1.0}, {"attention_bias", false}};
+  const auto whole = parse(with(small("glm"), edge));
+  EXPECT_TRUE(whole.rotary_dim == 0 && !whole.qkv_bias);
+  const auto ernie = parse({{"model_type", "ernie4_5"}, {"architectures", {"Ernie4_5_ForCausalLM"}}});
+  EXPECT_TRUE(ernie.turns_neighbours && ernie.rotary_dim == 0 && ernie.tied_embeddings && ernie.rope.theta == 5e5);
+  EXPECT_TRUE(!ernie.qkv_bias && !ernie.out_bias && !ernie.mlp_bias);
+  const auto biased = parse(with(small("ernie4_5"), {{"use_bias", true}}));
+  EXPECT_TRUE(biased.qkv_bias && biased.out_bias && biased.mlp_bias);
+  EXPECT_FALSE(parse(small("llama")).turns_neighbours);
+}
+
+TEST(hf_config, cohere_has_an_mlp_beside_attention_and_layers_that_do_not_turn) {
+  const auto first = parse({{"model_type", "cohere"}});
+  EXPECT_TRUE(first.parallel && first.turns_neighbours && first.norm == norm_kind::layer && !first.norm_bias);
+  EXPECT_TRUE(first.logit_factor == 0.0625f && first.rope.theta == 5e5 && first.tied_embeddings &&
+              first.bos_token == 5);
+  EXPECT_TRUE(first.windows.empty() && first.layer_ropes.empty() && !first.qkv_bias);
+  const json own = {{"logit_scale", 0.5}, {"layer_norm_eps", 0.25}, {"attention_bias", true}, {"model_max_length", 99}};
+  const auto other = parse(with(small("cohere"), own));
+  EXPECT_TRUE(other.logit_factor == 0.5f && other.norm_eps == 0.25f && other.qkv_bias && other.out_bias);
+  EXPECT_EQ(other.context, 99);
+  const auto second = parse(with(small("cohere2"), {{"num_hidden_layers", 5}, {"sliding_window", 9}}));
+  EXPECT_THAT(second.windows, ElementsAre(9, 9, 9, 0, 9));
+  EXPECT_THAT(second.layer_ropes, ElementsAre(layer_rope::global, layer_rope::global, layer_rope::global,
+                                              layer_rope::none, layer_rope::global));
+  const json listed = {{"layer_types", {"full_attention", "sliding_attention"}}};
+  EXPECT_THAT(parse(with(small("cohere2"), listed)).windows, ElementsAre(0, 4096));
+}
+
 TEST(hf_config, of_models_that_see_pictures_the_language_model_is_read) {
   const auto within = [](const char* type, const json& text) {
     return parse({{"model_type", type}, {"architectures", {"ForConditionalGeneration"}}, {"text_config", text}});
@@ -470,7 +504,7 @@ TEST(hf_config, gpt_oss_has_sinks_biases_and_a_clamped_activation) {
 INSTANTIATE_TEST_SUITE_P(
     cases, bad_config,
     ::testing::Values(
-        bad_field{"unknown_type", "llama", {{"model_type", "mamba"}}, "supported are GPT2LMHeadModel, Llama"},
+        bad_field{"unknown_type", "llama", {{"model_type", "mamba"}}, "supported are gpt2, llama, mistral"},
         bad_field{"no_type", "llama", {{"model_type", nullptr}}, "supported are"},
         bad_field{"other_head", "llama", {{"architectures", {"LlamaForSequenceClassification"}}}, "SequenceClass"},
         bad_field{"type_number", "llama", {{"model_type", 3}}, "model_type"},
@@ -533,6 +567,8 @@ INSTANTIATE_TEST_SUITE_P(
         bad_field{"shared_many", "glm4_moe", {{"n_shared_experts", -1}}, "n_shared_experts"},
         bad_field{"expert_groups", "glm4_moe", {{"n_group", 2}}, "\"n_group\" above 1"},
         bad_field{"shares_zero", "glm4_moe", {{"routed_scaling_factor", 0}, {"head_dim", 4}}, "multiplied by 0"},
+        bad_field{"normed_heads", "cohere", {{"use_qk_norm", true}}, "use_qk_norm"},
+        bad_field{"one_after_the_other", "cohere2", {{"use_parallel_block", false}}, "use_parallel_block"},
         bad_field{"clipped_heads", "olmoe", {{"clip_qkv", 8.0}}, "clip_qkv"},
         bad_field{"mamba", "granitemoehybrid", {{"layer_types", {"mamba", "attention"}}}, "Mamba's layers"},
         bad_field{"mamba_by_default", "granitemoehybrid", {{"num_local_experts", 0}}, "Mamba's layers"},

@@ -26,6 +26,14 @@ TEST(hf_experts, mixtures_of_experts_say_how_many_there_are_and_are_taken) {
   EXPECT_TRUE(mixtral.windows.empty() && !mixtral.qkv_bias && mixtral.rope.theta == 1e6);
 }
 
+TEST(hf_experts, of_qwen3_vl_take_shares_that_add_up_to_one) {
+  const json text =
+      with(small("qwen3_vl_moe_text"), {{"head_dim", 4}, {"num_local_experts", 6}, {"num_experts_per_tok", 2}});
+  const auto config = parse({{"model_type", "qwen3_vl_moe"}, {"text_config", text}});
+  EXPECT_TRUE(config.family == "qwen3moe" && config.sees_pictures && config.qk_norm);
+  EXPECT_TRUE(config.experts == 6 && config.whole_shares);
+}
+
 TEST(hf_experts, qwen2_moe_has_an_mlp_beside_the_experts) {
   const auto usual = parse({{"model_type", "qwen2_moe"}});
   EXPECT_TRUE(usual.experts == 60 && usual.experts_taken == 4 && usual.ffn == 1408 && !usual.whole_shares);

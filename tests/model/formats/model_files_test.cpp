@@ -81,6 +81,47 @@ TEST(model_files, a_language_model_within_another_has_longer_names) {
   }
 }
 
+/// [experts, rows, columns] as [experts, columns, rows].
+floats turned(const floats& values, const std::vector<std::int64_t>& shape) {
+  const auto experts = std::size_t(shape[0]), rows = std::size_t(shape[1]), columns = std::size_t(shape[2]);
+  floats to(values.size());
+  for (std::size_t expert = 0; expert < experts; ++expert)
+    for (std::size_t row = 0; row < rows; ++row)
+      for (std::size_t column = 0; column < columns; ++column)
+        to[(expert * columns + column) * rows + row] = values[(expert * rows + row) * columns + column];
+  return to;
+}
+
+TEST(model_files, experts_of_qwen3_vl_lie_as_published_or_as_the_class_has_them) {
+  const auto published = open_model(test::golden / "qwen3-vl-moe");
+  std::vector<tensor_description> tensors;
+  std::vector<floats> values;
+  for (const auto& [name, tensor] : published.tensors.tensors) {
+    const bool is_of_experts = name.find(".experts.") != name.npos;
+    tensors.push_back({name, dtype::f32, tensor.shape});
+    values.push_back(stored(published, name));
+    if (!is_of_experts) continue;
+    values.back() = turned(values.back(), tensor.shape);
+    std::swap(tensors.back().shape[1], tensors.back().shape[2]);
+  }
+  const test::temp_folder folder;
+  std::filesystem::copy(test::golden / "qwen3-vl-moe" / "config.json", folder.path());
+  write_safetensors(folder.path() / "model.safetensors", tensors, values, {});
+  const auto written = open_model(folder.path());
+  ASSERT_EQ(written.weights.size(), published.weights.size());
+  for (const auto& [name, source] : published.weights)
+    EXPECT_EQ(rows_of(written, name), rows_of(published, name)) << name;
+}
+
+TEST(model_files, experts_of_qwen3_vl_have_tensors_of_their_own_where_they_were_quantized) {
+  const test::temp_folder folder;
+  std::filesystem::copy(test::golden / "qwen3-vl-moe", folder.path(), std::filesystem::copy_options::recursive);
+  auto config = json::parse(test::read_file(folder.path() / "config.json"));
+  config["quantization_config"] = {{"quant_method", "fp8"}, {"weight_block_size", {128, 128}}};
+  folder.write("config.json", config.dump());
+  EXPECT_THAT(refusal([&] { open_model(folder.path()); }), HasSubstr("layers.0.mlp.experts.0.gate_proj.weight"));
+}
+
 TEST(model_files, a_llama_folder_has_every_weight_under_its_name) {
   const test::temp_folder folder;
   auto weights = llama_weights();

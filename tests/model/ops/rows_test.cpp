@@ -54,6 +54,11 @@ TEST(rows, norms_equal_the_formulas) {
     expect_same_everywhere(padded, [&](const auto& t, float* out) { t.rms_norm(x.data(), w.data(), n, 1e-5f, out); });
     expect_same_everywhere(
         padded, [&](const auto& t, float* out) { t.layer_norm(x.data(), w.data(), b.data(), n, 1e-5f, out); });
+    const std::vector<float> zeros(padded);
+    aligned_buffer<float> bare(padded);
+    kernels().layer_norm(x.data(), w.data(), zeros.data(), n, 1e-5f, layer.data());
+    kernels().layer_norm(x.data(), w.data(), nullptr, n, 1e-5f, bare.data());
+    EXPECT_TRUE(std::equal(layer.data(), layer.data() + padded, bare.data()));
   }
 }
 

@@ -141,6 +141,7 @@ TEST(byte_level_gguf, cuts_words_where_the_named_pre_tokenizer_does) {
   for (const auto* pre : {"olmo", "a.x-4.0", "mellum", "trillion"})
     EXPECT_EQ(encoded(pre, "  55bC"), encoded("gpt-2", "  55bC")) << pre;
   EXPECT_EQ(encoded("minerva-7b", "  55bC"), encoded("smollm", "  55bC"));
+  EXPECT_EQ(encoded("command-r", "  55bC"), encoded("smollm", "  55bC"));
   EXPECT_EQ(encoded("refact", "  55bC"), encoded("smollm", "  55bC")) << "Granite";
   EXPECT_EQ(encoded("deepseek-coder", "  55bC"), (ids{259, '5', '5', 261}));
   EXPECT_EQ(encoded("deepseek-llm", "  55bC"), (ids{259, 260, 261}));

@@ -132,7 +132,12 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"olmoe", {}, train_precision::fine, 1e-4},
                                          gradient_case{"granite-moe", {}, train_precision::fine, 1e-4},
                                          gradient_case{"granite-hybrid", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"glm4-moe", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"glm4-moe", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"glm", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"glm4", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"ernie", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"cohere", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"cohere2", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,

@@ -1,10 +1,13 @@
 #include "model/train/lora_parameters.hpp"
 
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/formats/safetensors.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/model/train/train_fixture.hpp"
@@ -78,6 +81,26 @@ TEST(lora_parameters, every_linear_layer_has_the_name_it_has_in_peft) {
   EXPECT_EQ(named.parameters().list().size(), unnamed.parameters().list().size());
   named.save(folder.path(), "llama");
   EXPECT_EQ(read_lora_options(folder.path(), same.config).targets.size(), unnamed.parameters().list().size() / 2);
+}
+
+/// PEFT's own factors, also where its class has the rows of q and k in another order.
+TEST(lora_parameters, what_was_read_is_written_as_peft_has_it) {
+  thread_pool pool(1);
+  for (const char* name : {"gpt2", "llama", "phi3", "glm", "glm4", "ernie", "cohere", "cohere2"}) {
+    const test::temp_folder folder;
+    const auto peft = golden(name) / "adapter";
+    trained_model model = frozen(load_golden(name, pool));
+    lora_parameters lora(model, read_lora_options(peft, model.config), 1);
+    lora.load(peft, model.config);
+    lora.save(folder.path(), name);
+    const tensor_set expected = open_safetensors(peft / adapter_weights_name),
+                     written = open_safetensors(folder.path() / adapter_weights_name);
+    ASSERT_EQ(written.tensors.size(), expected.tensors.size()) << name;
+    for (const auto& [tensor, values] : expected.tensors) {
+      ASSERT_NE(written.find(tensor), nullptr) << name << " " << tensor;
+      EXPECT_TRUE(std::ranges::equal(written.find(tensor)->data, values.data)) << name << " " << tensor;
+    }
+  }
 }
 
 TEST(lora_parameters, what_the_reference_has_as_one_module_shares_a) {

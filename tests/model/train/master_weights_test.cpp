@@ -24,8 +24,8 @@ TEST(master_weights, are_not_made_of_a_model_that_another_program_quantized) {
 }
 
 TEST(master_weights, written_folders_load_with_the_same_values) {
-  for (const char* name :
-       {"gpt2", "qwen2", "llama-tied-llama3", "phi3", "smollm3", "gemma3", "granite", "gemma2", "olmo2", "olmo3"}) {
+  for (const char* name : {"gpt2", "qwen2", "llama-tied-llama3", "phi3", "smollm3", "gemma3", "granite", "gemma2",
+                           "olmo2", "olmo3", "glm", "glm4", "ernie", "cohere", "cohere2"}) {
     const test::temp_folder folder;
     const master_weights before(test::golden / name);
     before.save(folder.path(), test::read_file(test::golden / name / "config.json"));

@@ -118,8 +118,10 @@ reference_model::rows reference_model::norm(const std::string& name, const rows&
     for (const double v : row) mean += v / static_cast<double>(row.size());
     for (const double v : row) squares += (v - mean) * (v - mean) / static_cast<double>(row.size());
     const double factor = 1.0 / std::sqrt(squares + static_cast<double>(config_.norm_eps));
+    const auto bias = weights.find(name + ".bias");
     for (std::size_t i = 0; i < row.size(); ++i)
-      row[i] = (row[i] - mean) * factor * weights.at(name + ".weight")[i] + weights.at(name + ".bias")[i];
+      row[i] =
+          (row[i] - mean) * factor * weights.at(name + ".weight")[i] + (bias == weights.end() ? 0 : bias->second[i]);
     y.push_back(row);
   }
   return y;
@@ -266,8 +268,9 @@ double reference_model::segment_loss(const training_rows& batch, const training_
   };
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     const std::string prefix = fmt::format("model.layers.{}.", layer);
-    add(prefix + "self_attn.output_norm", attention(layer, norm(prefix + "input_layernorm", x)));
-    const rows normed = norm(prefix + "post_attention_layernorm", x);
+    const rows first = norm(prefix + "input_layernorm", x);
+    add(prefix + "self_attn.output_norm", attention(layer, first));
+    const rows normed = config_.parallel ? first : norm(prefix + "post_attention_layernorm", x);
     if (config_.has_experts(layer)) add("", mixture(prefix + "mlp.", normed));
     if (config_.mlp_width(layer) == 0) continue;
     add(prefix + "mlp.output_norm",

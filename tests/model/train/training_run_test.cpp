@@ -117,7 +117,7 @@ TEST(training_run, resumed_anywhere_ends_with_the_same_bits) {
 TEST(training_run, keeping_activations_or_not_gives_the_same_bits) {
   const training_data data = counting_data(90, 30);
   for (const char* model :
-       {"qwen3", "gemma3", "olmo2", "gemma2", "qwen3-moe", "mixtral", "gpt-oss", "qwen2-moe", "glm4-moe"}) {
+       {"qwen3", "gemma3", "olmo2", "gemma2", "qwen3-moe", "mixtral", "gpt-oss", "qwen2-moe", "glm4-moe", "cohere2"}) {
     std::vector<std::vector<float>> results;
     for (const bool keep : {true, false}) {
       training_options options = quick_options();
@@ -340,8 +340,9 @@ TEST(training_run, examples_in_one_row_do_not_see_each_other) {
 TEST(training_run, a_written_adapter_serves_what_was_trained) {
   const training_data data = counting_data(90, 40);
   for (const char* model :
-       {"gpt2", "llama", "mistral", "qwen2", "qwen3", "phi3", "smollm3", "gemma3", "granite", "gemma2", "olmo2",
-        "qwen3-moe", "mixtral", "gpt-oss", "olmoe", "granite-moe", "granite-hybrid", "qwen2-moe", "glm4-moe"}) {
+       {"gpt2",           "llama",     "mistral",  "qwen2",     "qwen3",   "phi3",    "smollm3", "gemma3",
+        "granite",        "gemma2",    "olmo2",    "qwen3-moe", "mixtral", "gpt-oss", "olmoe",   "granite-moe",
+        "granite-hybrid", "qwen2-moe", "glm4-moe", "glm",       "glm4",    "ernie",   "cohere",  "cohere2"}) {
     training_options options = quick_options();
     adapter_run f(model, 2, options, data, std::nullopt);
     for (int i = 0; i < 6; ++i) f.run.step();

@@ -105,16 +105,15 @@ std::string name_of_case(const testing::TestParamInfo<wanted>& info) {
                      info.param.precision == train_precision::fine ? "fine" : "exact");
 }
 
-INSTANTIATE_TEST_SUITE_P(architectures, gradients_on_gpu,
-                         testing::Values(wanted{"gpt2", scheme::f32}, wanted{"llama", scheme::f32},
-                                         wanted{"llama-linear", scheme::f32}, wanted{"llama-tied-llama3", scheme::f32},
-                                         wanted{"mistral", scheme::f32}, wanted{"qwen2", scheme::f32},
-                                         wanted{"qwen3", scheme::f32}, wanted{"qwen3-yarn", scheme::f32},
-                                         wanted{"phi3", scheme::f32}, wanted{"smollm3", scheme::f32},
-                                         wanted{"gemma3", scheme::f32}, wanted{"granite", scheme::f32},
-                                         wanted{"gemma2", scheme::f32}, wanted{"olmo2", scheme::f32},
-                                         wanted{"olmo3", scheme::f32}),
-                         name_of_case);
+INSTANTIATE_TEST_SUITE_P(
+    architectures, gradients_on_gpu,
+    testing::Values(wanted{"gpt2", scheme::f32}, wanted{"llama", scheme::f32}, wanted{"llama-linear", scheme::f32},
+                    wanted{"llama-tied-llama3", scheme::f32}, wanted{"mistral", scheme::f32},
+                    wanted{"qwen2", scheme::f32}, wanted{"qwen3", scheme::f32}, wanted{"qwen3-yarn", scheme::f32},
+                    wanted{"phi3", scheme::f32}, wanted{"smollm3", scheme::f32}, wanted{"gemma3", scheme::f32},
+                    wanted{"granite", scheme::f32}, wanted{"gemma2", scheme::f32}, wanted{"olmo2", scheme::f32},
+                    wanted{"olmo3", scheme::f32}, wanted{"glm4", scheme::f32}, wanted{"ernie", scheme::f32}),
+    name_of_case);
 INSTANTIATE_TEST_SUITE_P(
     schemes, gradients_on_gpu,
     testing::Values(
