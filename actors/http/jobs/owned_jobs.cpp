@@ -20,10 +20,11 @@ void ask_jobs(const api_call& call, std::string command, json arguments, std::fu
 
 void ask_jobs_later(const api_call& call, std::string command, json arguments,
                     std::function<void(const json& result)> then) {
-  run_job_command(
-      call, std::move(command), std::move(arguments), [call, then = std::move(then)](const std::string& result) {
-        guarded_later(*call.context->file_work, call.exchange, [then, result] { then(json::parse(result)); });
-      });
+  run_job_command(call, std::move(command), std::move(arguments),
+                  [call, then = std::move(then)](const std::string& result) {
+                    guarded_later(*call.context->file_work, call.key.name, call.exchange,
+                                  [then, result] { then(json::parse(result)); });
+                  });
 }
 
 void list_jobs(const api_call& call, const chosen_jobs& which, const std::function<bool(const json& job)>& take,
