@@ -105,7 +105,7 @@ void training_desk_state::take_end(const training_ended& ended) {
   const auto lease = lease_of(ended.lease);
   if (!lease || !find(lease->job)) return;
   if (ended.is_alone) return fall_apart(*lease, ended.error);
-  if (ended.can_resume) return pause_with(lease->job, ended.error);
+  if (ended.may_pass) return pause_with(lease->job, ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
   stop_leases(queue_.give_back(lease->number));  // it has stopped, but this head did not ask for it
@@ -143,10 +143,8 @@ void training_desk_state::take_piece(const training_piece& piece) {
 void training_desk_state::try_fetching(const std::string& id, const std::function<void()>& work) {
   try {
     work();
-  } catch (const write_failure& failure) {
-    pause_with(id, failure.what());
   } catch (const std::exception& error) {
-    fail(id, error.what());
+    may_pass(error) ? pause_with(id, error.what()) : fail(id, error.what());
   }
 }
 

@@ -132,7 +132,7 @@ TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
   join("coach");
   const train_job first = given();
   training_ended full{first.lease, "result: cannot be written (No space left on device)", {}};
-  full.can_resume = true;
+  full.may_pass = true;
   tell(actor_, full);
   const auto stopped = trainer_.take<stop_training>();
   EXPECT_EQ(stopped.lease, first.lease);
@@ -156,6 +156,18 @@ TEST_F(training_desk, pauses_a_job_whose_result_finds_no_room_on_the_head) {
   serve_journal_until([&] { return state() == job_state::paused; });
   EXPECT_EQ(state(), job_state::paused);
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/result/adapter_config.json"));
+}
+
+TEST_F(training_desk, pauses_a_job_whose_result_the_trainer_cannot_read) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  tell(actor_, training_ended{order.lease, {}, {{"adapter_config.json", 2, std::string(64, 'a')}}});
+  const auto wanted = trainer_.take<want_training_piece>();
+  tell(actor_, training_piece{order.lease, wanted.file, 0, "cannot be read: Input/output error", {}});
+  serve_journal_until([&] { return state() != job_state::running; });
+  EXPECT_EQ(state(), job_state::paused);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
 }
 
 }  // namespace
