@@ -10,12 +10,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/read_failure.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {
 
 shared_bytes read_file_piece(const std::filesystem::path& file, std::uint64_t offset) {
-  const auto fail = [&] { refuse("{}: cannot be read: {}", file.string(), std::strerror(errno)); };
+  const auto fail = [&] {
+    throw read_failure(fmt::format("{}: cannot be read: {}", file.string(), std::strerror(errno)));
+  };
   const file_descriptor source(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // no pipe is waited for
   struct stat status {};
   if (!source.is_open() || ::fstat(source.number(), &status) != 0) fail();

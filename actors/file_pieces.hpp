@@ -12,7 +12,7 @@ namespace troupe {
 
 constexpr std::size_t largest_piece = 1 << 20;  ///< bytes; a link breaks where one takes 5 s to arrive
 
-/// A piece of a file from `offset` on; empty behind its end. Throws input_error.
+/// A piece of a file from `offset` on; empty behind its end. Throws input_error, or read_failure.
 shared_bytes read_file_piece(const std::filesystem::path& file, std::uint64_t offset);
 
 /// The same as an answer to whoever asked for it, or why there is none.

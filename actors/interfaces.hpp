@@ -248,9 +248,8 @@ struct find_adapter {
 
 /// What became of publish_adapter.
 struct adapter_published {
-  std::string full_name;    ///< like "pricing@3"
-  std::string error;        ///< why there is no version; empty: there is one
-  bool can_resume = false;  ///< nothing is wrong with the folder: the disk is full, say
+  std::string full_name;  ///< like "pricing@3"
+  std::string error;      ///< why there is no version; empty: there is one
 };
 
 /// Training desk to adapter store: make a version of this folder, unless nobody wants it any more once the workers have
@@ -319,7 +318,7 @@ struct save_catalogue {
   catalogue_records changes;
   adapter_store_actor asker;
   /// May throw input_error, and then nothing is written.
-  std::vector<std::function<void(journal&)>> together_with = {};
+  std::function<void(journal&)> together_with = {};
 };
 
 /// A job's listener to jobs: a line was answered, or was refused and may be tried again.

@@ -338,10 +338,10 @@ struct training_ended {
   training_lease lease;
   std::string error;  ///< why the job cannot be done; empty with no files: the trainer was told to stop
   std::vector<training_file> files;
-  bool is_alone = false;    ///< the trainer has lost the others: the job can be done, but not by this group
-  bool can_resume = false;  ///< its disk is full, say: once that is mended, the job goes on from its checkpoint
+  bool is_alone = false;  ///< the trainer has lost the others: the job can be done, but not by this group
+  bool may_pass = false;  ///< its disk is full, say: once that is mended, the job goes on from its checkpoint
 
-  auto fields() { return std::tie(lease, error, files, is_alone, can_resume); }
+  auto fields() { return std::tie(lease, error, files, is_alone, may_pass); }
 };
 
 /// Head to trainer or trainer to head: send a piece of a job's file.

@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/read_failure.hpp"
 #include "base/rounding.hpp"
 
 namespace troupe {
@@ -31,7 +32,8 @@ bool is_lfs_pointer(int descriptor) {
 mapped_file::mapped_file(const std::filesystem::path& path) {
   const file_descriptor file(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // a pipe is not waited for
   if (!file.is_open())
-    refuse("{}: cannot be opened ({}): check the path and its permissions", path.string(), std::strerror(errno));
+    throw read_failure(fmt::format("{}: cannot be opened ({}): check the path and its permissions", path.string(),
+                                   std::strerror(errno)));
   *this = mapped_file(file.number(), path.string());
 }
 
@@ -44,7 +46,7 @@ mapped_file::mapped_file(int descriptor, std::string name) : name_(std::move(nam
     refuse("{}: is Git LFS's pointer to the file, not the file: type git lfs pull in its repository", name_);
   size_ = static_cast<std::size_t>(status.st_size);
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
-  if (data == MAP_FAILED) refuse("{}: cannot be mapped ({})", name_, std::strerror(errno));
+  if (data == MAP_FAILED) throw read_failure(fmt::format("{}: cannot be mapped ({})", name_, std::strerror(errno)));
   data_ = static_cast<const std::byte*>(data);
 }
 

@@ -45,6 +45,7 @@ adapter_shelf::adapter_shelf(options chosen, catalogue_records saved)
       being_saved_(catalogue_) {
   make_private_folder(options_.store);
   remove_incoming_adapters(options_.store);
+  look_for_unused_folders();
   for (const adapter_entry& entry : catalogue_.list()) look_for_files(entry);
   saved_ = catalogue_;
 }
@@ -66,6 +67,15 @@ void adapter_shelf::drop_changes() {
   std::erase_if(faults_, is_gone);
   for (const adapter_entry& entry : catalogue_.list())
     if (!faults_.contains(entry.version)) look_for_files(entry);
+}
+
+/// An earlier head may have died before its journal had the version. What a worker of this machine has fetched is
+/// marked, and it is the worker that removes it.
+void adapter_shelf::look_for_unused_folders() {
+  std::error_code fault;
+  for (const fs::path& folder : entries_of(options_.store))
+    if (is_sha256(folder.filename().string()) && !fs::exists(folder / fetched_mark, fault))
+      perhaps_unused_.insert(folder.filename().string());
 }
 
 const std::string& adapter_shelf::look_for_files(const adapter_entry& entry) {

@@ -107,6 +107,7 @@ class adapter_shelf {
   void check_fits(std::uint64_t bytes, const std::string& whose) const;
   /// Looks for a version's files. Returns why it cannot be used; empty if it can, and then it is in `details_`.
   const std::string& look_for_files(const adapter_entry& entry);
+  void look_for_unused_folders();
   std::string find_files(const adapter_entry& entry);
 
   options options_;

@@ -1,5 +1,7 @@
 #include "actors/adapters/adapter_store.hpp"
 
+#include <deque>
+#include <functional>
 #include <iterator>
 #include <map>
 #include <optional>
@@ -58,13 +60,17 @@ class adapter_store_state {
  private:
   /// Called when the journal has a change; `error` says what prevented that, or is empty.
   using continuation = std::function<void(const std::string& error)>;
-  using journal_writer = decltype(publish_adapter::write_with_it);
   struct change {
     std::uint64_t ticket = 0;
     adapter_directory::snapshot snapshot;
     adapter_shelf::summary shown;
     std::vector<std::string> news;
     std::vector<continuation> then;
+    bool is_alone = false;  ///< what comes meanwhile waits
+  };
+  struct turn {
+    std::function<void()> work;
+    bool is_alone = false;
   };
 
   /// A version that workers are fetching.
@@ -77,7 +83,9 @@ class adapter_store_state {
   void run(const command_call& call);
   void load(const command_call& call);
   void publish(const publish_adapter& asked);
-  std::string publish_with(const adapter_shelf::candidate& copy, const journal_writer& write);
+  void make_version(const adapter_shelf::candidate& copy, const publish_adapter& asked);
+  void in_turn(std::function<void()> work, bool alone = false);
+  void take_turns();
   void spread(const adapter_shelf::candidate& adapter, std::function<void()> then);
   void take_prepared(const adapter_prepared& prepared);
   void end_overdue();
@@ -93,10 +101,11 @@ class adapter_store_state {
 
   handle::pointer self_;
   adapter_store_parts parts_;
-  std::optional<change> saving_;                              ///< what the journal is writing
-  std::vector<continuation> next_;                            ///< what follows when the changes after that are written
-  std::vector<std::function<void(journal&)>> together_with_;  ///< what is written together with these
-  std::map<std::uint64_t, spreading> spreading_;              ///< by ticket
+  std::optional<change> saving_;                  ///< what the journal is writing
+  std::vector<continuation> next_;                ///< what follows when the changes after that are written
+  std::function<void(journal&)> together_with_;   ///< what is written together with these
+  std::deque<turn> turns_;                        ///< what waits for what is being saved
+  std::map<std::uint64_t, spreading> spreading_;  ///< by ticket
   std::uint64_t ticket_ = 0;
   actor_clock clock_{self_};
 };
@@ -111,11 +120,11 @@ adapter_store_state::adapter_store_state(handle::pointer self, adapter_store_par
 
 adapter_store_state::handle::behavior_type adapter_store_state::make_behavior() {
   return {
-      [this](const command_call& call) { run(call); },
+      [this](const command_call& call) { in_turn([this, call] { run(call); }); },
       [this](const incoming<want_piece>& wanted) {
         parts_.links->send(wanted.link, parts_.shelf->read_piece(wanted.message), wanted.correlation);
       },
-      [this](const find_adapter& wanted) { find(wanted); },
+      [this](const find_adapter& wanted) { in_turn([this, wanted] { find(wanted); }); },
       [this](const publish_adapter& asked) { publish(asked); },
       [this](const catalogue_saved& saved) { take_saved(saved); },
       [this](const adapter_prepared& prepared) { take_prepared(prepared); },
@@ -153,31 +162,50 @@ void adapter_store_state::load(const command_call& call) {
   });
   if (!copy) return finish(std::move(answer), call.answer);
   spread(*copy, [this, copy = *copy, tell_asker = call.answer] {
-    finish(answer_of([&] { return to_json(parts_.shelf->publish(copy)); }), tell_asker);
+    in_turn([this, copy, tell_asker] {
+      finish(answer_of([&] { return to_json(parts_.shelf->publish(copy)); }), tell_asker);
+    });
   });
 }
 
 void adapter_store_state::publish(const publish_adapter& asked) {
-  const auto tell_asker = [answer = asked.answer](const command_answer& outcome) {
-    answer({.full_name = outcome.result, .error = outcome.error, .can_resume = outcome.fault == command_fault::failed});
-  };
   adapter_shelf::candidate copy;
-  if (auto refusal = refusal_of([&] { copy = parts_.shelf->copy_in(asked.name, asked.folder); }))
-    return finish(std::move(*refusal), tell_asker);
-  spread(copy, [this, copy, tell_asker, is_wanted = asked.is_wanted, write = asked.write_with_it] {
-    finish(answer_of([&] {
-             if (is_wanted()) return publish_with(copy, write);
-             parts_.shelf->give_up(copy);
-             refuse("{}: nobody wants it any more", copy.name);
-           }),
-           tell_asker);
+  if (const auto refusal = refusal_of([&] { copy = parts_.shelf->copy_in(asked.name, asked.folder); }))
+    return asked.answer({.full_name = {}, .error = refusal->error});
+  spread(copy, [this, copy, asked] {
+    in_turn([this, copy, asked] { make_version(copy, asked); }, static_cast<bool>(asked.write_with_it));
   });
 }
 
-std::string adapter_store_state::publish_with(const adapter_shelf::candidate& copy, const journal_writer& write) {
-  const std::string version = parts_.shelf->publish(copy).full_name();
-  if (write) together_with_.push_back([write, version](journal& book) { write(book, version); });
-  return version;
+void adapter_store_state::make_version(const adapter_shelf::candidate& copy, const publish_adapter& asked) {
+  const auto publish_copy = [&] {
+    if (!asked.is_wanted()) {
+      parts_.shelf->give_up(copy);
+      refuse("{}: nobody wants it any more", copy.name);
+    }
+    const std::string version = parts_.shelf->publish(copy).full_name();
+    if (asked.write_with_it)
+      together_with_ = [write = asked.write_with_it, version](journal& book) { write(book, version); };
+    return version;
+  };
+  finish(answer_of(publish_copy), [answer = asked.answer](const command_answer& outcome) {
+    answer({.full_name = outcome.result, .error = outcome.error});
+  });
+}
+
+/// A version that something else is written with may be refused by that. It is saved alone, so that nobody else's
+/// changes are taken back with it; what would change the catalogue meanwhile waits.
+void adapter_store_state::in_turn(std::function<void()> work, bool alone) {
+  turns_.push_back({std::move(work), alone});
+  take_turns();
+}
+
+void adapter_store_state::take_turns() {
+  while (!turns_.empty() && !(saving_ && (saving_->is_alone || turns_.front().is_alone))) {
+    const auto work = std::move(turns_.front().work);
+    turns_.pop_front();
+    work();
+  }
 }
 
 /// Tells all workers; each fetches the files from here at its own pace.
@@ -248,10 +276,15 @@ void adapter_store_state::save_then(continuation then) {
 void adapter_store_state::save_changes() {
   parts_.shelf->forget_unloaded([this](adapter_version version) { return is_used(version); });
   auto then = std::exchange(next_, {});
-  auto together_with = std::exchange(together_with_, {});
+  auto together_with = std::exchange(together_with_, nullptr);
   catalogue_records changes = parts_.shelf->take_changes();
-  if (!changes.empty() || !together_with.empty()) {
-    saving_ = change{++ticket_, parts_.shelf->snapshot(), parts_.shelf->shown(), news_of(changes), std::move(then)};
+  if (!changes.empty() || together_with) {
+    saving_ = change{.ticket = ++ticket_,
+                     .snapshot = parts_.shelf->snapshot(),
+                     .shown = parts_.shelf->shown(),
+                     .news = news_of(changes),
+                     .then = std::move(then),
+                     .is_alone = static_cast<bool>(together_with)};
     return tell(parts_.journal, save_catalogue{ticket_, std::move(changes), handle(self_), std::move(together_with)});
   }
   show_files_that_came_back();
@@ -272,11 +305,11 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
     parts_.shelf->drop_changes();
     std::move(next_.begin(), next_.end(), std::back_inserter(written.then));
     next_.clear();
-    together_with_.clear();
   }
   if (next_.empty()) parts_.shelf->remove_unused_files();
   for (const continuation& then : written.then) then(saved.error);
   if (!next_.empty()) save_changes();
+  take_turns();
 }
 
 /// Files that came back change nothing in the catalogue, so they are shown without the journal.

@@ -98,9 +98,12 @@ std::string jobs_state::seal(const std::string& id) {
 std::string jobs_state::cancel(const job_info& asked) {
   const std::string& id = asked.spec.id;
   record();
-  const job_info job = value_of(parts_.book->cancel(id));  // throws if the disk fails; then the job goes on
-  if (job.spec.kind != "batch" && !is_finished(asked.state))
-    (void)parts_.book->append_event(id, "message", dump({{"level", "info"}, {"text", "cancelled"}}));
+  job_info job;
+  parts_.book->at_once([&] {  // throws if the disk fails; then the job goes on
+    job = value_of(parts_.book->cancel(id));
+    if (job.spec.kind != "batch" && !is_finished(asked.state))
+      (void)parts_.book->append_event(id, "message", dump({{"level", "info"}, {"text", "cancelled"}}));
+  });
   drop_lines_of(id);
   std::erase_if(outputs_, [&](const output& each) {
     if (each.job == id) output_bytes_ -= each.text.size();

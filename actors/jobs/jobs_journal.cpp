@@ -161,7 +161,7 @@ void jobs_state::save(const save_catalogue& order) {
   std::string error;
   try {
     parts_.book->at_once([&] {
-      for (const auto& write : order.together_with) write(*parts_.book);
+      if (order.together_with) order.together_with(*parts_.book);
       parts_.book->save(order.changes);
     });
   } catch (const journal_failure& failure) {
@@ -170,7 +170,7 @@ void jobs_state::save(const save_catalogue& order) {
   } catch (const input_error& refusal) {
     error = refusal.what();
   }
-  if (!order.together_with.empty()) post_soon();
+  if (order.together_with) post_soon();
   tell(order.asker, catalogue_saved{order.ticket, std::move(error)});
 }
 

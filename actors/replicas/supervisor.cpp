@@ -59,6 +59,10 @@ void supervisor_state::begin(const begin_cluster& begun) {
 
 void supervisor_state::take_join(const incoming<join_cluster>& in) {
   const node_hello& hello = in.message.hello;
+  if (!hello.has_role("worker") && !hello.has_role("trainer"))  // nobody would miss it
+    return parts_.links->send(in.link, join_answer{.incarnation = hello.incarnation,
+                                                   .accepted = false,
+                                                   .reason = "a node's hello: it is neither worker nor trainer"});
   const bool known = members_.is_member(hello.incarnation);
   const auto outcome = members_.join(hello, clock_.now(), its_process_is_gone(hello));
   join_answer answer{.incarnation = hello.incarnation, .accepted = outcome.ok()};

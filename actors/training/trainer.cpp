@@ -119,7 +119,7 @@ void trainer_state::take_end(const training_ended& ended) {
 
 void trainer_state::fail(const std::exception& error) {
   training_ended end{order_->lease, error.what(), {}};
-  end.can_resume = dynamic_cast<const write_failure*>(&error) != nullptr;
+  end.may_pass = may_pass(error);
   tell(parts_.head, end);
   drop();
 }

@@ -88,7 +88,6 @@ void training_desk_state::begin(const begin_training& begun) {
     try {
       made.spec_text = job.spec.options;
       made.spec = read_training_spec(job.spec.options, "job " + job.spec.id);
-      made.files = intake_.files_of(job.spec.id, made.spec);
       queue_.add(job.spec.id, job.state == job_state::paused, static_cast<int>(made.spec.trainers), job.spec.tenant);
     } catch (const std::exception& error) {
       fail(job.spec.id, error.what());
@@ -97,13 +96,15 @@ void training_desk_state::begin(const begin_training& begun) {
   assign();
 }
 
-/// Called when the change is in the journal. Resuming a running job changes nothing.
+/// Called when the change is in the journal. Resuming a running job changes nothing; nor does it where the job is being
+/// published, which nobody stops by pausing.
 void training_desk_state::take_change(const job_changed& changed) {
   if (changed.state == job_state::paused) {
     stop_leases(queue_.pause(changed.job));
     if (record* job = find(changed.job)) job->result.reset();
   } else if (changed.state == job_state::queued) {
-    queue_.resume(changed.job);
+    const record* job = find(changed.job);
+    if (job && !job->figures.is_publishing) queue_.resume(changed.job);
   } else if (is_finished(changed.state)) {
     end(changed.job);
   }
@@ -133,12 +134,23 @@ void training_desk_state::give(const training_queue::group& leases) {
                 fmt::format("was accepted for another base ({:016x}) than the cluster runs now ({:016x}): submit it "
                             "anew, or let the cluster run the files and quant of before and submit it there",
                             job->spec.base, parts_.model.value));
+  if (!knows_data_of(id)) return;
   job->result.reset();
   job->moved = clock_.now();
   job->is_said_to_wait = false;
   parts_.say(fmt::format("{}: {} work{} on it", id, trainers_of(leases), leases.size() == 1 ? "s" : ""));
   ask_journal([id](journal& book) { return book.start(id); }, [](const auto&) {});
   send_orders(*job, leases);
+}
+
+/// Looks for the data of a job that an earlier head has accepted. What cannot be read now may be whole.
+bool training_desk_state::knows_data_of(const std::string& id) try {
+  record& job = jobs_.at(id);
+  if (job.files.empty()) job.files = intake_.files_of(id, job.spec);
+  return true;
+} catch (const input_error& error) {
+  pause_with(id, error.what());
+  return false;
 }
 
 void training_desk_state::send_orders(const record& job, const training_queue::group& leases) {

@@ -55,12 +55,14 @@ class training_desk_state {
   struct record {
     training_spec spec;
     std::string spec_text;
-    std::vector<training_file> files;
+    std::vector<training_file> files;         ///< none yet: an earlier head has accepted the job
     fine_tune_figures figures;                ///< post() fills in the rest
     std::optional<training_download> result;  ///< the result while it is being fetched
     instant moved;                            ///< when the last step was made, or the lease began
     bool is_said_to_wait = false;
     std::shared_ptr<std::atomic<bool>> is_over = std::make_shared<std::atomic<bool>>(false);
+    /// The adapter's name was somebody else's when it was to be published. The journal's thread finds that.
+    std::shared_ptr<std::atomic<bool>> is_foreign = std::make_shared<std::atomic<bool>>(false);
     event_texts events;       ///< that wait for the ones being written
     bool is_writing = false;  ///< earlier events are being written to the journal
   };
@@ -88,6 +90,7 @@ class training_desk_state {
   void take_change(const job_changed& changed);
   void assign();
   void give(const training_queue::group& leases);
+  bool knows_data_of(const std::string& job);
   void send_orders(const record& job, const training_queue::group& leases);
   void stop_leases(const training_queue::group& ended);
   void tell_what_to_keep(const std::string& name);
@@ -125,6 +128,7 @@ class training_desk_state {
   void take_piece(const training_piece& piece);
   void fetch_result(const std::string& job);
   void publish(const std::string& job);
+  void take_published(const std::string& job, const adapter_published& made);
   void try_fetching(const std::string& job, const std::function<void()>& work);
   void pause_with(const std::string& job, const std::string& why);
   void fail(const std::string& job, const std::string& error);

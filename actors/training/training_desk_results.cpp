@@ -24,13 +24,16 @@ std::string text_of(const training_point& point, std::int64_t steps) {
                {"tokens", point.tokens}});
 }
 
-void check_is_open(const journal& book, const std::string& id) {
+/// What belongs to the version of a job's adapter. Throws input_error if there may be none: the job was cancelled, or
+/// the name, which was free when the job was made, is somebody else's now (`is_foreign`).
+void write_success(journal& book, const std::string& id, const training_spec& spec, const std::string& version,
+                   const std::filesystem::path& folder, std::atomic<bool>& is_foreign) {
   const auto known = book.find(id);
-  if (!known || is_finished(known->state))
-    refuse(
-        "{}: is over, so its adapter becomes no version, and what was to be written together with it was not: try "
-        "that again",
-        id);
+  if (!known || is_finished(known->state)) refuse("{}: is over, so its adapter becomes no version", id);
+  is_foreign = !may_publish(spec.owner, owner_of_adapter(book, spec.adapter, folder));
+  if (is_foreign) refuse_adapter(spec.adapter);
+  if (!spec.owner.empty()) book.give_adapter(spec.adapter, spec.owner);
+  (void)book.succeed(id, version);
 }
 
 template <class Texts>
@@ -105,7 +108,7 @@ void training_desk_state::take_end(const training_ended& ended) {
   const auto lease = lease_of(ended.lease);
   if (!lease || !find(lease->job)) return;
   if (ended.is_alone) return fall_apart(*lease, ended.error);
-  if (ended.can_resume) return pause_with(lease->job, ended.error);
+  if (ended.may_pass) return pause_with(lease->job, ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
   stop_leases(queue_.give_back(lease->number));  // it has stopped, but this head did not ask for it
@@ -143,10 +146,8 @@ void training_desk_state::take_piece(const training_piece& piece) {
 void training_desk_state::try_fetching(const std::string& id, const std::function<void()>& work) {
   try {
     work();
-  } catch (const write_failure& failure) {
-    pause_with(id, failure.what());
   } catch (const std::exception& error) {
-    fail(id, error.what());
+    may_pass(error) ? pause_with(id, error.what()) : fail(id, error.what());
   }
 }
 
@@ -162,39 +163,40 @@ void training_desk_state::fetch_result(const std::string& id) {
 
 /// The adapter store checks the files, spreads them to all workers and makes a version of them, or does nothing at all.
 /// The journal gets the version and the job's success at once: whoever cancels the job is told that it has succeeded,
-/// or there is no version.
+/// or there is no version. The head has all of the result, so its trainer is free, and until the store has answered
+/// nobody gets the job.
 void training_desk_state::publish(const std::string& id) {
   record& job = jobs_.at(id);
-  if (std::exchange(job.figures.is_publishing, true)) return;
-  post();
-  const auto folder = intake_.folder_of(id) / training_task::result_folder;
-  const auto is_foreign = std::make_shared<std::atomic<bool>>(false);  // the name: it was free when the job was made
-  const auto take_answer = [this, id, is_foreign](const adapter_published& made) {
-    record* known = find(id);
-    if (!known) return;  // it was cancelled meanwhile
-    known->figures.is_publishing = false;
+  job.figures.is_publishing = true;
+  stop_leases(queue_.pause(id));
+  tell(parts_.store, publish_adapter{.name = job.spec.adapter,
+                                     .folder = intake_.folder_of(id) / training_task::result_folder,
+                                     .answer =
+                                         [this, id, own = handle(self_)](const adapter_published& made) {
+                                           tell(own, carry_on{[this, id, made] { take_published(id, made); }});
+                                         },
+                                     .is_wanted = [is_over = job.is_over] { return !*is_over; },
+                                     .write_with_it =
+                                         [id, spec = job.spec, folder = parts_.adapters, is_foreign = job.is_foreign](
+                                             journal& book, const std::string& version) {
+                                           write_success(book, id, spec, version, folder, *is_foreign);
+                                         }});
+  assign();
+}
+
+/// What the store refuses can be mended (by more memory for adapters, say), unless the name is somebody else's.
+void training_desk_state::take_published(const std::string& id, const adapter_published& made) {
+  record* job = find(id);
+  if (!job) return;  // it was cancelled meanwhile
+  job->figures.is_publishing = false;
+  if (!made.error.empty()) {
     const std::string error = "its adapter was not published: " + made.error;
-    if (made.can_resume && !*is_foreign) return pause_with(id, error);
-    if (!made.error.empty()) return fail(id, error);
-    const std::string& version = made.full_name;
-    parts_.say(fmt::format("{}: {} is published", id, version));
-    end_in_journal(id, message_text("info", version + " is published"),
-                   [id, version](journal& book) { return book.succeed(id, version); });
-  };
-  tell(parts_.store,
-       publish_adapter{
-           job.spec.adapter, folder,
-           [own = handle(self_), take_answer](const adapter_published& made) {
-             tell(own, carry_on{[take_answer, made] { take_answer(made); }});
-           },
-           [is_over = job.is_over] { return !*is_over; },
-           [id, spec = job.spec, folder = parts_.adapters, is_foreign](journal& book, const std::string& version) {
-             check_is_open(book, id);
-             *is_foreign = !may_publish(spec.owner, owner_of_adapter(book, spec.adapter, folder));
-             if (*is_foreign) refuse_adapter(spec.adapter);
-             if (!spec.owner.empty()) book.give_adapter(spec.adapter, spec.owner);
-             (void)book.succeed(id, version);
-           }});
+    return *job->is_foreign ? fail(id, error) : pause_with(id, error);
+  }
+  const std::string& version = made.full_name;
+  parts_.say(fmt::format("{}: {} is published", id, version));
+  end_in_journal(id, message_text("info", version + " is published"),
+                 [id, version](journal& book) { return book.succeed(id, version); });
 }
 
 /// What somebody can mend, such as a full disk, pauses the job: its checkpoint and its result stay where they are.
@@ -205,10 +207,11 @@ void training_desk_state::pause_with(const std::string& id, const std::string& w
   std::string message = message_text("error", fmt::format("paused until troupe jobs resume {}: {}", id, why));
   ask_journal(
       [id, events = last_events(id, std::move(message))](journal& book) {
-        (void)append(book, id, events);
-        return book.pause(id);
+        const bool is_open = book.pause(id).ok();
+        if (is_open) (void)append(book, id, events);
+        return is_open;
       },
-      [](const auto&) {});
+      [](bool) {});
   assign();
 }
 

@@ -8,6 +8,7 @@
 #include "actors/adapters/adapter_files.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/read_failure.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
@@ -39,6 +40,10 @@ bool is_there(const fs::path& folder, const training_file& file) {
 
 void check_training_id(std::string_view text) {
   if (!is_short_word(text)) refuse("a job's id has 1 to 64 letters, digits, '-' or '_'");
+}
+
+bool may_pass(const std::exception& failure) {
+  return dynamic_cast<const write_failure*>(&failure) || dynamic_cast<const read_failure*>(&failure);
 }
 
 /// Not mapped: a disk that cannot return it would end the process, and every head that is to go on with the job.
@@ -92,7 +97,7 @@ bool training_download::take(const training_piece& piece) {
   if (!coming_ || piece.lease != lease_) return false;
   const training_file& file = files_[at_];
   if (piece.file != file.name || piece.offset != coming_->offset()) return false;
-  if (!piece.error.empty()) refuse("{}: {}", file.name, piece.error);
+  if (!piece.error.empty()) throw read_failure(fmt::format("{}: {}", file.name, piece.error));
   coming_->take(piece.attachment.bytes());
   digest_->add(piece.attachment.bytes());
   if (coming_->is_whole()) close(file);

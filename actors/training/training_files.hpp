@@ -1,6 +1,7 @@
 // The files of a fine-tune on their way between a head and a trainer. They are described by length and SHA-256, sent in
 // pieces, and get their final names once they are whole and right. No actor.
 #pragma once
+#include <exception>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -15,7 +16,11 @@ namespace troupe {
 /// Throws input_error unless a text may name a job's folder (is_short_word).
 void check_training_id(std::string_view text);
 
-/// Length and digest of a file. Throws input_error if it cannot be read or is empty.
+/// Whether a job may go on once somebody has mended what failed, such as a full disk: it is to be paused then.
+/// Otherwise it has failed, and all of it is removed.
+bool may_pass(const std::exception& failure);
+
+/// Length and digest of a file. Throws read_failure, or input_error if it is empty.
 training_file describe_file(const std::filesystem::path& folder, const std::string& name);
 
 /// A piece of one of `files`, or why not. Names from outside are only compared with the known ones; they never become
@@ -23,7 +28,8 @@ training_file describe_file(const std::filesystem::path& folder, const std::stri
 training_piece read_training_piece(const std::filesystem::path& folder, const std::vector<training_file>& files,
                                    const want_training_piece& wanted);
 
-/// Fetches the files that a folder lacks, one piece after the other. Errors are input_error or write_failure.
+/// Fetches the files that a folder lacks, one piece after the other. Errors are input_error, write_failure, or
+/// read_failure: also where the other side could not read its file.
 class training_download {
  public:
   training_download(std::filesystem::path folder, std::vector<training_file> files, training_lease lease);

@@ -12,6 +12,7 @@
 #include "actors/training/training_spec.hpp"
 #include "base/device_lost.hpp"
 #include "base/error.hpp"
+#include "base/read_failure.hpp"
 #include "base/whole_file.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/ops/isa.hpp"
@@ -177,6 +178,8 @@ class training_task::session {
       run_->load(checkpoint);
       checkpoint_ = run_->done();
       return fmt::format("goes on from step {}", run_->done());
+    } catch (const read_failure&) {
+      throw;
     } catch (const input_error& error) {  // torn when a machine died, or written by another build
       fs::remove(checkpoint, ignored);
       return fmt::format("begins anew: {}", error.what());
@@ -250,9 +253,6 @@ void training_task::run() {
       end.error = failure.what();
       end.is_alone = true;
     }
-  } catch (const write_failure& failure) {
-    end.error = failure.what();
-    end.can_resume = true;
   } catch (const device_lost& error) {
     if (site_.on_device_lost) site_.on_device_lost(error.what());
     end.error = error.what();
@@ -260,6 +260,7 @@ void training_task::run() {
     end.error = "there is not enough memory: use shorter rows, fewer of them, or low_memory";
   } catch (const std::exception& error) {
     end.error = error.what();
+    end.may_pass = may_pass(error);
   }
   if (speaks) say_(std::move(end));
 }

@@ -471,6 +471,22 @@ TEST_F(shelf, knows_its_versions_after_a_restart) {
   EXPECT_TRUE(without.snapshot().names.contains("pricing@2")) << "the folder has other contents now";
 }
 
+/// Its head died before the journal had the version.
+TEST_F(shelf, removes_what_became_no_version_of_an_earlier_head) {
+  adapter_shelf before(options(), {});
+  const fs::path store = folder_.path() / "store";
+  const auto kept = store / before.publish("kept", source("kept")).spec.sha256;
+  const auto saved = before.take_changes();
+  const auto lost = store / before.publish("lost", source("lost", 8)).spec.sha256;
+  const auto fetched = store / std::string(64, 'f'), named = store / "named";
+  for (const auto& folder : {fetched, named}) fs::create_directories(folder);
+  folder_.write("store/" + fetched.filename().string() + "/" + std::string(fetched_mark), "");
+  adapter_shelf after(options(), saved);
+  after.remove_unused_files();
+  EXPECT_FALSE(fs::exists(lost));
+  for (const auto& folder : {kept, fetched, named}) EXPECT_TRUE(fs::exists(folder)) << folder;
+}
+
 TEST_F(shelf, rolls_back_to_no_version_whose_files_are_gone) {
   adapter_shelf before(options(), {});
   const auto first = before.publish("pricing", source("pricing"));

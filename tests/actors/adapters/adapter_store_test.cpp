@@ -139,8 +139,8 @@ TEST_F(store, has_written_together_with_a_version_what_belongs_to_it) {
   };
   journal book({.file = folder_.path() / "journal.db"});
   const auto first = publish();
-  ASSERT_EQ(first.together_with.size(), 1u);
-  first.together_with[0](book);
+  ASSERT_TRUE(first.together_with);
+  first.together_with(book);
   EXPECT_EQ(said_->take<std::string>(), "with pricing@1");
   tell(actor_, catalogue_saved{first.ticket, "job-1: is over"});
   EXPECT_EQ(answers_->take<adapter_published>().error, "job-1: is over");
@@ -150,7 +150,7 @@ TEST_F(store, has_written_together_with_a_version_what_belongs_to_it) {
   EXPECT_EQ(answers_->take<adapter_published>().full_name, "pricing@1");
   const auto again = publish();
   EXPECT_TRUE(again.changes.empty()) << "the same contents";
-  EXPECT_EQ(again.together_with.size(), 1u);
+  EXPECT_TRUE(again.together_with);
   tell(actor_, catalogue_saved{again.ticket, {}});
   EXPECT_EQ(answers_->take<adapter_published>().full_name, "pricing@1");
   EXPECT_TRUE(adapters_->resolve("pricing"));
@@ -230,17 +230,34 @@ TEST_F(store, a_change_that_was_written_stays_when_the_next_one_cannot_be) {
   EXPECT_TRUE(adapters_->resolve("adapter"));
 }
 
-TEST_F(store, nothing_is_written_with_a_version_that_was_to_follow_one_that_could_not_be) {
+/// What its own writer refuses takes nothing of others back, and is not taken back with what others could not write.
+TEST_F(store, saves_a_version_that_something_is_written_with_alone) {
+  const auto published = std::make_shared<inbox>();
+  const auto publish = [&](const std::string& name) {
+    tell(actor_, publish_adapter{name, golden / "llama" / "adapter",
+                                 [published](const adapter_published& made) { published->put(made); },
+                                 [] { return true; }, [](journal&, const std::string&) {}});
+  };
   command("adapters.load", {{"name", "adapter"}});
   const auto first = journal_.take<save_catalogue>();
-  tell(actor_, publish_adapter{"pricing", golden / "llama" / "adapter",
-                               [to = answers_](const adapter_published& made) { to->put(made); }, [] { return true; },
-                               [](journal&, const std::string&) {}});
-  command("adapters.list", json::object());  // behind it
+  publish("cancelled");
+  publish("pricing");
+  command("adapters.load", {{"name", "margins"}, {"path", (golden / "llama" / "adapter").string()}});
   tell(actor_, catalogue_saved{first.ticket, "disk full"});
-  EXPECT_EQ(answers_->take<adapter_published>().error, "disk full");
-  command("adapters.load", {{"name", "adapter"}});
-  EXPECT_TRUE(journal_.take<save_catalogue>().together_with.empty());
+  EXPECT_EQ(answer().error, "disk full");
+  for (const char* error : {"it is over", ""}) {
+    const auto alone = journal_.take<save_catalogue>();
+    EXPECT_EQ(alone.changes.entries.size(), 1u);
+    EXPECT_TRUE(alone.together_with);
+    tell(actor_, catalogue_saved{alone.ticket, error});
+    EXPECT_EQ(published->take<adapter_published>().error, error);
+  }
+  const auto last = journal_.take<save_catalogue>();
+  EXPECT_FALSE(last.together_with);
+  tell(actor_, catalogue_saved{last.ticket, {}});
+  EXPECT_EQ(json::parse(answer().result)["adapter"], "margins@1");
+  EXPECT_FALSE(adapters_->resolve("cancelled"));
+  EXPECT_TRUE(adapters_->resolve("pricing"));
 }
 
 TEST_F(store, nothing_stays_of_changes_that_were_made_on_one_that_could_not_be_written) {

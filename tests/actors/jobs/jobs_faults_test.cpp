@@ -193,6 +193,28 @@ TEST_F(jobs, go_on_after_a_restart_with_each_line_once) {
   EXPECT_TRUE(before.empty()) << "what was said once stays";
 }
 
+/// There is room for the first of the two things that are written.
+TEST_F(jobs, for_trainers_are_cancelled_whole_or_not_at_all) {
+  std::atomic<int> until_full = 0;  // so many records of a time from now on; 0: none
+  head now(
+      folder_, prompts_, [](jobs_parts&) {},
+      [&] {
+        if (until_full > 0 && --until_full == 0) throw journal_failure("the disk is full");
+        return std::int64_t{1'700'000'000};
+      });
+  now.use([](journal& book) {
+    EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok());
+    EXPECT_TRUE(book.seal("tune").ok());
+  });
+  EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["state"], "queued");
+  until_full = 2;
+  EXPECT_EQ(now.run("job.cancel", {{"id", "tune"}}).error, "the disk is full");
+  EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["state"], "queued");
+  EXPECT_EQ(now.get("job.cancel", {{"id", "tune"}})["state"], "cancelled");
+  EXPECT_EQ(now.training().take<job_changed>().state, job_state::cancelled);
+  EXPECT_EQ(now.get("job.events", {{"id", "tune"}})["events"].size(), 1u);
+}
+
 TEST_F(jobs, go_on_when_the_disk_does_not_take_that_they_are_cancelled) {
   head now(folder_, prompts_);
   now.submit("job-1", lines(2));

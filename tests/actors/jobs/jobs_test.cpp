@@ -467,11 +467,15 @@ TEST_F(jobs, that_made_a_version_are_over_at_once_with_it) {
   catalogue_records changes;
   changes.pointers.push_back({"pricing", 1, 1, 2});
   const auto succeed = [](journal& book) { EXPECT_TRUE(book.succeed("tune", "pricing@1").ok()); };
-  const auto refused = now.save({1, changes, {}, {succeed, [](journal&) { throw input_error("tune: is over"); }}});
+  const auto succeed_and_refuse = [&](journal& book) {
+    succeed(book);
+    throw input_error("tune: is over");
+  };
+  const auto refused = now.save({1, changes, {}, succeed_and_refuse});
   EXPECT_EQ(refused.error, "tune: is over");
   EXPECT_EQ(pointers(), 0u);
   EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["state"], "queued");
-  EXPECT_EQ(now.save({2, changes, {}, {succeed}}).error, "");
+  EXPECT_EQ(now.save({2, changes, {}, succeed}).error, "");
   EXPECT_EQ(pointers(), 1u);
   EXPECT_EQ(now.wait("tune")["state"], "succeeded");
   EXPECT_EQ(now.get("job.cancel", {{"id", "tune"}})["state"], "succeeded") << "it is too late";

@@ -322,6 +322,14 @@ TEST_F(supervisor_with_links, drains_nobody_who_cannot_be_spared) {
   for (const json& node : json::parse(board_->read("nodes"))) EXPECT_EQ(node["state"], "alive");
 }
 
+TEST_F(supervisor_with_links, refuses_a_node_that_would_do_nothing) {
+  node_hello idle = hello("idle", 2);
+  idle.roles = {"router"};
+  const join_answer answer = answer_to(idle);
+  EXPECT_FALSE(answer.accepted);
+  EXPECT_NE(answer.reason.find("neither worker nor trainer"), std::string::npos);
+}
+
 /// Its link was cut before it heard the answer to its first asking, and was forgotten: it asks once more.
 TEST_F(supervisor_with_links, lets_a_node_begin_anew_that_asks_as_one_that_was_given_up) {
   node_hello joining = hello("coach", 2);

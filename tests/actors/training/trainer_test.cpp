@@ -75,6 +75,20 @@ TEST_F(one_trainer, leaves_nothing_of_a_file_that_did_not_come_whole) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "training/job-1"));
 }
 
+/// The head's disk may return it later.
+TEST_F(one_trainer, says_that_it_may_pass_that_the_head_cannot_read_a_file) {
+  train_job order;
+  order.job = "job-1";
+  order.lease = training_lease(7);
+  order.files = {{"data.jsonl", 10, std::string(64, 'a')}};
+  tell(trainer_, order);
+  (void)head_.take<want_training_piece>();
+  tell(trainer_, training_piece{order.lease, "data.jsonl", 0, "cannot be read: Input/output error", {}});
+  const auto ended = head_.take<training_ended>();
+  EXPECT_EQ(ended.error, "data.jsonl: cannot be read: Input/output error");
+  EXPECT_TRUE(ended.may_pass);
+}
+
 TEST_F(one_trainer, removes_no_folder_whose_name_is_no_job) {
   std::filesystem::create_directories(folder_.path() / "training");
   for (const char* name : {"", "..", "../training", "."}) tell(trainer_, stop_training{training_lease(7), name});

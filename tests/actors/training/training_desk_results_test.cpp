@@ -95,6 +95,7 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   EXPECT_EQ(state(), job_state::succeeded) << "at once with the version";
   asked.answer({"pricing@1", {}});
   use_journal_once();
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "") << "its lease ended when the head had the files";
   EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
   EXPECT_EQ(state(), job_state::succeeded);
   EXPECT_EQ(journal_.find("job-1")->result, "pricing@1");
@@ -112,11 +113,35 @@ TEST_F(training_desk, nobody_wants_the_version_of_a_job_that_was_cancelled_meanw
   EXPECT_THROW(asked.write_with_it(journal_, "pricing@1"), input_error) << "the desk has not heard of it";
   EXPECT_EQ(state(), job_state::cancelled);
   tell(actor_, job_changed{"job-1", job_state::cancelled});
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "");
   EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
   EXPECT_FALSE(asked.is_wanted());
 }
 
-TEST_F(training_desk, what_the_store_refuses_fails_the_job_with_its_reason) {
+TEST_F(training_desk, gives_nobody_a_job_whose_result_is_being_published) {
+  submit(good_data);
+  submit(good_data, "job-2");
+  join("coach");
+  end_training();
+  const auto asked = store_.take<publish_adapter>();
+  EXPECT_EQ(trainer_.take<stop_training>().forget, "");
+  EXPECT_EQ(given().job, "job-2") << "its trainer is free";
+  mock<trainer_actor> other(system_);
+  join("helper", other);
+  for (const auto changed : {job_state::paused, job_state::queued}) tell(actor_, job_changed{"job-1", changed});
+  for (int deaths = 0; deaths < 3; ++deaths) {
+    tell(actor_, trainer_lost{"helper"});
+    join("helper", other);
+  }
+  send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
+  EXPECT_EQ(other.count<train_job>(), 0u);
+  asked.write_with_it(journal_, "pricing@1");
+  asked.answer({"pricing@1", {}});
+  use_journal_once();
+  EXPECT_EQ(state(), job_state::succeeded);
+}
+
+TEST_F(training_desk, a_trainer_s_failure_fails_the_job_with_its_reason) {
   submit(good_data);
   join("coach");
   const train_job order = given();
@@ -132,7 +157,7 @@ TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
   join("coach");
   const train_job first = given();
   training_ended full{first.lease, "result: cannot be written (No space left on device)", {}};
-  full.can_resume = true;
+  full.may_pass = true;
   tell(actor_, full);
   const auto stopped = trainer_.take<stop_training>();
   EXPECT_EQ(stopped.lease, first.lease);
@@ -147,15 +172,48 @@ TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
   EXPECT_NE(given().lease, first.lease);
 }
 
-TEST_F(training_desk, pauses_a_job_whose_result_finds_no_room_on_the_head) {
+/// Whether the head's disk is full, or its adapters.memory was lowered: nothing is wrong with what was trained.
+TEST_F(training_desk, pauses_a_job_whose_result_the_store_refuses_and_publishes_it_when_it_is_resumed) {
   submit(good_data);
   join("coach");
   end_training();
-  store_.take<publish_adapter>().answer({{}, "adapters: cannot be written: No space left on device", true});
+  store_.take<publish_adapter>().answer({{}, "more than adapters.memory (1): raise that"});
   EXPECT_EQ(trainer_.take<stop_training>().forget, "");
   serve_journal_until([&] { return state() == job_state::paused; });
-  EXPECT_EQ(state(), job_state::paused);
+  EXPECT_NE(journal_.events("job-1", 0, 100).back().text.find("not published: more than adapters.memory (1)"),
+            std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/result/adapter_config.json"));
+  ASSERT_TRUE(journal_.resume("job-1"));
+  tell(actor_, job_changed{"job-1", job_state::queued});
+  end_training();
+  EXPECT_EQ(store_.take<publish_adapter>().name, "pricing");
+  EXPECT_EQ(trainer_.count<want_training_piece>(), 0u) << "the head has it";
+}
+
+TEST_F(training_desk, writes_nothing_of_a_pause_behind_a_job_s_end) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  ASSERT_TRUE(journal_.cancel("job-1"));
+  const std::size_t before = journal_.events("job-1", 0, 100).size();
+  training_ended full{order.lease, "the disk is full", {}};
+  full.may_pass = true;
+  tell(actor_, full);
+  use_journal_once();
+  EXPECT_EQ(state(), job_state::cancelled);
+  EXPECT_EQ(journal_.events("job-1", 0, 100).size(), before);
+}
+
+TEST_F(training_desk, pauses_a_job_whose_result_the_trainer_cannot_read) {
+  submit(good_data);
+  join("coach");
+  const train_job order = given();
+  tell(actor_, training_ended{order.lease, {}, {{"adapter_config.json", 2, std::string(64, 'a')}}});
+  const auto wanted = trainer_.take<want_training_piece>();
+  tell(actor_, training_piece{order.lease, wanted.file, 0, "cannot be read: Input/output error", {}});
+  serve_journal_until([&] { return state() != job_state::running; });
+  EXPECT_EQ(state(), job_state::paused);
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
 }
 
 }  // namespace

@@ -181,6 +181,25 @@ TEST_F(training_desk, goes_on_with_what_an_earlier_head_had) {
   EXPECT_EQ(given().job, "job-1");
 }
 
+TEST_F(training_desk, pauses_a_job_of_an_earlier_head_whose_data_cannot_be_read_until_it_can) {
+  submit(good_data);
+  tell(actor_, stop_now{});
+  const auto data = folder_.path() / "training/job-1/data.jsonl", away = folder_.path() / "away";
+  std::filesystem::rename(data, away);
+  start();
+  begin_training begun;
+  begun.unfinished = {*journal_.find("job-1")};
+  tell(actor_, begun);
+  join("coach");
+  serve_journal_until([&] { return state() != job_state::queued; });
+  EXPECT_EQ(state(), job_state::paused);
+  EXPECT_NE(journal_.events("job-1", 0, 100).back().text.find("data.jsonl: cannot be read"), std::string::npos);
+  std::filesystem::rename(away, data);
+  ASSERT_TRUE(journal_.resume("job-1"));
+  tell(actor_, job_changed{"job-1", job_state::queued});
+  EXPECT_EQ(given().files.size(), 1u);
+}
+
 TEST_F(training_desk, does_not_go_on_with_what_was_accepted_for_another_base) {
   submit(good_data, "job-1", {{"base", "8"}});  // what the client says does not count
   ASSERT_TRUE(journal_.pause("job-1"));

@@ -4,6 +4,7 @@
 #include <future>
 
 #include <sched.h>
+#include <sys/stat.h>
 
 #include <fmt/format.h>
 
@@ -84,7 +85,7 @@ TEST_F(training_tasks, that_find_no_room_for_their_result_go_on_when_there_is_ro
     const full_disk all_of_it(1);
     const training_ended full = run(scheme::u8);
     EXPECT_NE(full.error.find("cannot be written"), std::string::npos) << full.error;
-    EXPECT_TRUE(full.can_resume);
+    EXPECT_TRUE(full.may_pass);
     EXPECT_TRUE(full.files.empty());
   }
   while (said_.count<training_progress>() > 0) (void)said_.take<training_progress>();
@@ -92,6 +93,30 @@ TEST_F(training_tasks, that_find_no_room_for_their_result_go_on_when_there_is_ro
   EXPECT_EQ(done.error, "");
   EXPECT_EQ(done.files.size(), 2u);
   EXPECT_EQ(first_message().rfind("goes on from step 2", 0), 0u);
+}
+
+TEST_F(training_tasks, that_cannot_read_a_file_go_on_when_they_can) {
+  EXPECT_EQ(run(scheme::u8).error, "");
+  for (const char* name : {"data.jsonl", "checkpoint.safetensors"}) {
+    const auto file = folder_.path() / "training/job-1" / name, away = folder_.path() / "away";
+    std::filesystem::rename(file, away);
+    ASSERT_EQ(::mknod(file.c_str(), S_IFSOCK | 0600, 0), 0);  // which nobody can open
+    const training_ended ended = run(scheme::u8);
+    EXPECT_NE(ended.error.find("cannot be opened"), std::string::npos) << name << ended.error;
+    EXPECT_TRUE(ended.may_pass) << name;
+    EXPECT_TRUE(std::filesystem::exists(file)) << name;
+    std::filesystem::rename(away, file);
+  }
+  while (said_.count<training_progress>() > 0) (void)said_.take<training_progress>();
+  EXPECT_EQ(run(scheme::u8).error, "");
+  EXPECT_EQ(first_message().rfind("goes on from step 2", 0), 0u);
+}
+
+TEST_F(training_tasks, that_find_the_data_to_be_wrong_do_not_go_on) {
+  folder_.write("training/job-1/data.jsonl", "{\n");
+  const training_ended ended = run(scheme::u8);
+  EXPECT_NE(ended.error, "");
+  EXPECT_FALSE(ended.may_pass);
 }
 
 /// Otherwise the head would give the job out again, before it hears that somebody's disk is full, say.
