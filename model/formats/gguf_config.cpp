@@ -343,9 +343,9 @@ std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys, const
 }
 
 /// What ends the answers of published models. Converters name one of these, and the models know more.
-constexpr std::array<std::string_view, 9> usual_ends = {"<|im_end|>", "<|endoftext|>",   "<|eot_id|>",
-                                                        "<|eom_id|>", "<|end_of_text|>", "<|end|>",
-                                                        "<|return|>", "<|call|>",        "<end_of_turn>"};
+constexpr std::array<std::string_view, 10> usual_ends = {
+    "<|observation|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>",
+    "<|end_of_text|>", "<|end|>",    "<|return|>",    "<|call|>",   "<end_of_turn>"};
 
 void read_tokens(const gguf_file& file, model_config& into) {
   for (const auto* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})

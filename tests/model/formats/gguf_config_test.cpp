@@ -240,7 +240,8 @@ TEST(gguf_config, glm_and_ernie_turn_neighbours) {
       from_gguf(gguf_of("chatglm").u32("chatglm.attention.key_length", 4).u32("chatglm.rope.dimension_count", 2));
   EXPECT_TRUE(glm.family == "glm" && glm.turns_neighbours && glm.rotary_dim == 2 && !glm.output_norms);
   EXPECT_FALSE(glm.sees_pictures);
-  const auto glm4 = from_gguf(gguf_of("glm4"));
+  const auto glm4 = from_gguf(gguf_of("glm4", {"a", "<|observation|>", "c", "d"}));
+  EXPECT_THAT(glm4.eos_tokens, ElementsAre(3, 1)) << "a tool's answer follows";
   EXPECT_TRUE(glm4.turns_neighbours && glm4.output_norms && glm4.input_norms);
   EXPECT_TRUE(from_gguf(gguf_of("ernie4_5")).turns_neighbours);
   EXPECT_FALSE(from_gguf(gguf_of("llama")).turns_neighbours);
