@@ -1,5 +1,6 @@
 #include "actors/http/files/file_store.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 #include "actors/json_dump_impl.hpp"
@@ -16,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t largest_file = 64 << 20;
+constexpr std::size_t most_remembered = 10'000;  // as many as a page of a list has: who reads it may remove all
 
 }  // namespace
 
@@ -90,12 +92,21 @@ std::optional<std::string> file_store::content(const std::string& id) const {
 }
 
 void file_store::remove(const std::string& id) {
-  if (!find(id)) return;
+  auto file = find(id);
+  if (!file) return;
   const std::lock_guard lock(mutex_);
   known_.erase(id);
+  removed_.push_back(*std::move(file));
+  if (removed_.size() > most_remembered) removed_.pop_front();
   std::error_code ignored;
   fs::remove(folder_ / (id + ".data"), ignored);
   fs::remove(folder_ / (id + ".json"), ignored);
+}
+
+std::optional<stored_file> file_store::find_removed(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(removed_.begin(), removed_.end(), [&](const auto& each) { return each.id == id; });
+  return found == removed_.end() ? std::nullopt : std::optional(*found);
 }
 
 void file_store::write(const std::string& name, std::string_view text) const {

@@ -1,6 +1,7 @@
 // Files that clients upload, in a folder of the cluster's state.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -31,6 +32,8 @@ class file_store {
   std::vector<stored_file> list() const;  ///< in no order
   std::optional<std::string> content(const std::string& id) const;
   void remove(const std::string& id);
+  /// What was known of one that was removed, if it is among the last ones.
+  std::optional<stored_file> find_removed(const std::string& id) const;
 
  private:
   std::optional<stored_file> find_known(const std::string& id) const;
@@ -40,6 +43,7 @@ class file_store {
   std::filesystem::path folder_;
   mutable std::mutex mutex_;
   mutable std::map<std::string, stored_file> known_;  ///< existing files that were read for a list
+  std::deque<stored_file> removed_;                   ///< the last ones
 };
 
 }  // namespace troupe
