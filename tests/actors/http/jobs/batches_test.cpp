@@ -252,10 +252,16 @@ TEST_F(api_batches, are_refused_with_the_number_of_a_wrong_line) {
 
 TEST_F(api_batches, have_outputs_that_are_not_read_for_their_head_alone) {
   const std::string id = create()["id"];
-  auto asked = ask("HEAD", "/v1/files/file-errors-" + id + "/content");
+  const auto context = std::make_shared<api_context>(parts());
+  http_request head;
+  head.method = "HEAD";
+  const auto request = std::make_shared<const http_request>(head);
+  const auto reader = std::make_shared<slow_exchange>(true);
+  send_batch_file({.context = context, .request = request, .exchange = reader}, {.batch = id, .errors = true});
   answer_next("job.outputs", page({{true, answered_line()}}));
-  EXPECT_EQ(asked.get().status, 200);
+  EXPECT_TRUE(reader->heard.take<bool>()) << "it has ended";
   EXPECT_EQ(jobs_.count<command_call>(), 0u);
+  context->file_work->stop();
 }
 
 }  // namespace
