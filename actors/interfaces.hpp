@@ -134,6 +134,7 @@ struct routed_request {
   std::int32_t first_index = 0;  ///< of its first answer: one that has begun goes on elsewhere by itself
   engine_request engine;
   sink_actor sink;
+  instant held_until = {};  ///< if not 0: so long it waits for a replica that can load its adapter
 };
 
 /// Gateway to router to scheduler: nobody waits for these answers any more.
@@ -228,10 +229,12 @@ using gateway_actor = actor_of<token_batch, request_refused, begin_request, end_
 
 // --- commands ---
 
-/// Anyone to the actor that knows the command: carry it out. `answer` may be called on any thread, once.
+/// Anyone to the actor that knows the command: carry it out. These two functions may be called on any thread, `answer`
+/// once.
 struct command_call {
   client_command command;
   std::function<void(command_answer)> answer;
+  std::function<bool()> is_wanted = [] { return true; };  ///< whether somebody waits for the answer
 };
 
 // --- adapter store ---

@@ -86,7 +86,8 @@ void scheduler_state::accept(routed_request& request) {
                       .index = request.first_index + i,
                       .adapter = request.engine.sequence.adapter,
                       .accepted = clock_.now(),
-                      .timed = request.engine.resumed > 0};
+                      .timed = request.engine.resumed > 0,
+                      .held_until = request.held_until};
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {
@@ -176,7 +177,7 @@ std::vector<routed_request> scheduler_state::take_away(std::vector<std::pair<seq
   std::vector<routed_request> requests;
   for (auto& [first, rest] : given_up) {
     const tracked_answer& answer = answers_.at(first);
-    requests.push_back({answer.request, answer.index, std::move(rest), sink_});
+    requests.push_back({answer.request, answer.index, std::move(rest), sink_, answer.held_until});
     for (std::int32_t i = 0; i < requests.back().engine.sequence.answers; ++i) take_out(answer_behind(first, i));
   }
   return requests;

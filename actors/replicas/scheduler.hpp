@@ -44,7 +44,8 @@ class scheduler_state {
     std::int32_t index = 0;
     adapter_version adapter;
     instant accepted;
-    bool timed = false;  ///< its first token was sent, by this scheduler or by another
+    bool timed = false;       ///< its first token was sent, by this scheduler or by another
+    instant held_until = {};  ///< routed_request::held_until, until its adapter is there
   };
   struct awaited_answer {
     sequence_id sequence;

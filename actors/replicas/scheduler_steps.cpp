@@ -95,6 +95,7 @@ answer_tokens& scheduler_state::entry_of(const tracked_answer& answer) {
 void scheduler_state::note_token(const engine_token& token) {
   const auto found = answers_.find(token.sequence);
   if (found == answers_.end()) return;
+  found->second.held_until = {};
   answer_tokens& entry = entry_of(found->second);
   entry.tokens.push_back(token.token);
   if (token.details) entry.details.push_back(*token.details);

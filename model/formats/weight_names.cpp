@@ -118,6 +118,14 @@ std::string_view part_in_file(const model_config& config, naming names, std::int
   return names == naming::gguf ? gguf_part(config, layer, ours) : hugging_face_part(config, layer, ours);
 }
 
+/// llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head. What it calls llama,
+/// too, has other names in folders.
+bool is_interleaved(const model_config& config) {
+  for (const std::string_view family : {"llama", "mistral", "mixtral", "ministral3", "smollm3"})
+    if (config.family == family) return true;
+  return config.family.starts_with("granite");
+}
+
 class wanted_list {
  public:
   void matrix(std::int64_t layer, std::string_view part, std::int64_t outs, std::int64_t ins, bool bias = false) {
@@ -260,10 +268,7 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   place.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
   // Gemma's norms multiply by 1 + weight; conversion to GGUF adds the one.
   if (names == naming::hugging_face && config.family.starts_with("gemma") && weight.vector) place.plus = 1;
-  // llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head.
-  const bool is_interleaved =
-      config.family == "llama" || config.family == "smollm3" || config.family.starts_with("granite");
-  if (names == naming::gguf && is_interleaved) {
+  if (names == naming::gguf && is_interleaved(config)) {
     if (weight.part == name_of(linear_kind::q)) place.rope_heads = config.heads;
     if (weight.part == name_of(linear_kind::k)) place.rope_heads = config.kv_heads;
   }
