@@ -49,11 +49,16 @@ class list_page {
       return false;
     }
     if (begun_) data_.push_back(write());
-    begun_ = begun_ || id == after_;
+    pass(id);
     return true;
   }
+  /// The next entry has a place in the list, and is not shown.
+  void pass(const std::string& id) { begun_ = begun_ || id == after_; }
 
+  /// Throws field_error where the page was to begin behind an entry that did not come: an empty one would look like the
+  /// list's end.
   json finish() {
+    if (!begun_) refuse_field("after", fmt::format("after names no entry of the list: {}", after_.substr(0, 80)));
     return {{"object", "list"},
             {"first_id", data_.empty() ? json("") : data_.front().at("id")},
             {"last_id", data_.empty() ? json("") : data_.back().at("id")},

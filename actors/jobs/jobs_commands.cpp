@@ -23,13 +23,26 @@ std::uint64_t count_of(const command_fields& arguments, std::string_view key,
 }
 
 /// Jobs of somebody else are unknown to an owner who asks.
-job_info known_job(const journal& book, const command_fields& asked) {
-  const std::string id = text_of(asked, "id");
+std::optional<job_info> find_job(const journal& book, const command_fields& asked, const std::string& id) {
   auto job = book.find(id);
   const auto owner = asked.text("owner");
-  if (!job || (owner && job->spec.tenant != *owner))
-    throw unknown_error(fmt::format("job {}: there is none: see `troupe jobs`", id.substr(0, 64)));
+  if (job && owner && job->spec.tenant != *owner) return {};
+  return job;
+}
+
+job_info known_job(const journal& book, const command_fields& asked) {
+  const std::string id = text_of(asked, "id");
+  auto job = find_job(book, asked, id);
+  if (!job) throw unknown_error(fmt::format("job {}: there is none: see `troupe jobs`", id.substr(0, 64)));
   return *std::move(job);
+}
+
+/// The job behind which a list goes on; empty where it begins. An empty list would look like the end of all jobs.
+std::string place_in_list(const journal& book, const command_fields& asked) {
+  std::string after = asked.text("after").value_or("");
+  if (!after.empty() && !find_job(book, asked, after))
+    refuse("after: there is no job {}, or not any more: begin the list again", after.substr(0, 64));
+  return after;
 }
 
 }  // namespace
@@ -47,7 +60,7 @@ std::string jobs_state::result_of(const client_command& command, const command_f
     return list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
                  .kind = arguments.text("kind").value_or(""),
                  .tenant = arguments.text("owner"),
-                 .after = arguments.text("after").value_or("")},
+                 .after = place_in_list(*parts_.book, arguments)},
                 arguments.boolean("options").value_or(false));
   if (command.name == "job.create") return create(arguments);
   if (command.name == "job.lines") return add_lines(arguments);

@@ -42,7 +42,7 @@ struct answer_end {
   std::string finish;                       ///< "stop" or "length"
   std::int64_t prompt_tokens = 0;           ///< of its prompt
   std::string adapter;                      ///< the version that answered, like "pricing@3"; empty: the bare base
-  std::optional<sampled_token> token = {};  ///< that ended it, if it is known; not in the answer
+  std::optional<sampled_token> token = {};  ///< that ended it, if one did; not in the answer's text
   stop_reason stopped_by = {};
 };
 
@@ -57,6 +57,9 @@ struct answer_part {
   std::vector<sampled_token> scored = {};    ///< the prompt's tokens, with the first part, if asked for
   std::optional<answer_timing> timing = {};  ///< with the first part, if known
   std::string adapter = {};                  ///< with the first part: the version that answers; empty: the bare base
+
+  /// Of the tokens that were computed for it: the one that ended the answer is one.
+  std::size_t token_count() const { return tokens.size() + (end && end->token ? 1 : 0); }
 };
 
 enum class refusal_cause : std::uint8_t {

@@ -101,7 +101,6 @@ std::vector<begin_request> requests_of(const answer_order& order, answer_format&
     sampling_params sampling = order.sampling;
     sampling.seed += requests.size() * 0x9e3779b97f4a7c15u;  // each prompt has a seed of its own
     begin_request& request = requests.emplace_back();
-    if (order.token_ids && !sampling.logprobs) sampling.logprobs = 0;  // so that it is known which token ends an answer
     request.id = numbers.next();
     request.engine = prompts.prepare(prompt, sampling, order.n, order.priority);
     request.engine.sequence.tenant = tenant_of(order.owner);
@@ -127,7 +126,7 @@ answer_sheet::answer_sheet(const answer_order& order)
       counted_(order.prompts.size()) {}
 
 void answer_sheet::count(std::size_t prompt, const answer_part& part) {
-  usage_.completion_tokens += static_cast<std::int64_t>(part.tokens.size());
+  usage_.completion_tokens += static_cast<std::int64_t>(part.token_count());
   if (part.timing && part.index == 0) usage_.cached_tokens += part.timing->cached_tokens;
   if (!part.end) return;
   if (!counted_[prompt]) usage_.prompt_tokens += part.end->prompt_tokens;

@@ -41,7 +41,7 @@ struct answer_choice {
   std::string adapter;                       ///< the version that answered
   std::vector<float> hidden = {};            ///< if hidden states were asked for
   std::vector<sampled_token> scored = {};    ///< the prompt's tokens, if asked for; only in its first choice
-  std::optional<sampled_token> ending = {};  ///< the token that ended it, if logprobs or tokens were asked for
+  std::optional<sampled_token> ending = {};  ///< the token that ended it, if one did
   stop_reason stopped_by = {};
 };
 

@@ -26,13 +26,13 @@ grammar_builder::piece choice_piece(grammar_builder& to, const std::string& text
 }
 
 /// The constraint's own rule, and the names of a grammar's rules.
-detail::rule_grammar read(grammar_builder& to, const output_constraint& constraint) {
+detail::rule_grammar read(grammar_builder& to, const output_constraint& constraint, std::size_t& work) {
   const std::string_view name = name_of(constraint.kind);
   switch (constraint.kind) {
     case constraint_kind::json_object:
       return {to.rule(detail::json_rules(to).object()), {}};
     case constraint_kind::json_schema:
-      return {detail::read_schema(to, constraint.text), {}};
+      return {detail::read_schema(to, constraint.text, work), {}};
     case constraint_kind::regex:
       return {to.rule(detail::regex_piece(to, constraint.text, true, detail::utf8_character, name)), {}};
     case constraint_kind::choice:
@@ -145,15 +145,16 @@ std::shared_ptr<const byte_grammar> compile(const output_constraint& constraint,
   if (constraint.bytes() > most_constraint_bytes)
     refuse("{}: has {} bytes: use at most {}", name, constraint.bytes(), most_constraint_bytes);
   grammar_builder to;
+  std::size_t work = 0;
   if (constraint.kind == constraint_kind::calls) {
     const auto calls =
-        text_with_calls(to, constraint.before, detail::read_schema(to, constraint.text), constraint.after);
+        text_with_calls(to, constraint.before, detail::read_schema(to, constraint.text, work), constraint.after);
     return std::make_shared<const byte_grammar>(to.finish(to.rule(calls), alphabet, name));
   }
-  const detail::rule_grammar inside = read(to, constraint);
+  const detail::rule_grammar inside = read(to, constraint, work);
   std::vector<grammar_builder::piece> forms{framed(to, constraint.before, inside.root, constraint.after)};
   if (const tool_call_form& call = constraint.call)
-    forms.push_back(framed(to, call.before, detail::read_schema(to, call.schema), call.after));
+    forms.push_back(framed(to, call.before, detail::read_schema(to, call.schema, work), call.after));
   const auto result = std::make_shared<const byte_grammar>(to.finish(to.rule(to.any_of(forms)), alphabet, name));
   if (constraint.kind == constraint_kind::grammar) refuse_left_recursion(*result, inside);
   refuse_many_ways(result, name);

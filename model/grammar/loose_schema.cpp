@@ -11,9 +11,9 @@ namespace {
 
 using json = detail::schema_json;
 
-bool makes_form(std::string_view schema) {
+bool makes_form(std::string_view schema, std::size_t& work) {
   try {
-    check_schema(schema);
+    check_schema(schema, work);
     return true;
   } catch (const input_error&) {
     return false;
@@ -44,17 +44,17 @@ void loosen(json& schema) {
 
 }  // namespace
 
-void check_schema(std::string_view schema) {
+void check_schema(std::string_view schema, std::size_t& work) {
   grammar_builder unused;
-  (void)detail::read_schema(unused, schema);
+  (void)detail::read_schema(unused, schema, work);
 }
 
-std::string loosened_schema(std::string_view schema) {
-  if (makes_form(schema)) return std::string(schema);
+std::string loosened_schema(std::string_view schema, std::size_t& work) {
+  if (makes_form(schema, work)) return std::string(schema);
   json loose = detail::parse_json_as<json>(schema, "the schema");
   loosen(loose);
   std::string text = loose.dump();
-  return makes_form(text) ? text : R"({"type":"object"})";
+  return makes_form(text, work) ? text : R"({"type":"object"})";
 }
 
 }  // namespace troupe

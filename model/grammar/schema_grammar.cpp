@@ -79,7 +79,8 @@ std::vector<std::string> listed_texts(const json& schema, const std::string& whe
 
 class schema_writer {
  public:
-  schema_writer(grammar_builder& to, json schema) : to_(to), text_(to), document_(std::move(schema)) {}
+  schema_writer(grammar_builder& to, json schema, std::size_t& work)
+      : to_(to), text_(to), document_(std::move(schema), work) {}
 
   rule_id write() {
     const rule_id root = rule_of(document_.root(), "the schema");
@@ -270,9 +271,9 @@ class schema_writer {
 
 }  // namespace
 
-rule_id read_schema(grammar_builder& to, std::string_view schema) {
+rule_id read_schema(grammar_builder& to, std::string_view schema, std::size_t& work) {
   constexpr json_limits limits{.depth = 96, .values = 100'000};
-  return schema_writer(to, parse_json_as<schema_json>(schema, "the schema", limits)).write();
+  return schema_writer(to, parse_json_as<schema_json>(schema, "the schema", limits), work).write();
 }
 
 }  // namespace troupe::detail

@@ -8,6 +8,7 @@
 
 namespace troupe::detail {
 
-grammar_builder::rule_id read_schema(grammar_builder& to, std::string_view schema);
+/// Adds to `work` what resolving the schema took, and refuses it where that becomes too much.
+grammar_builder::rule_id read_schema(grammar_builder& to, std::string_view schema, std::size_t& work);
 
 }  // namespace troupe::detail

@@ -29,7 +29,8 @@ bool says_only(const schema_json& schema, std::string_view keyword);
 /// A schema document, whose parts refer to each other.
 class schema_document {
  public:
-  explicit schema_document(schema_json root) : root_(std::move(root)) {}
+  /// `work`: what resolving took so far, here and elsewhere.
+  schema_document(schema_json root, std::size_t& work) : root_(std::move(root)), work_(work) {}
 
   const schema_json& root() const { return root_; }
   const schema_json& find(const std::string& reference, const std::string& where) const;
@@ -41,7 +42,7 @@ class schema_document {
 
  private:
   schema_json root_;
-  mutable std::size_t work_ = 0;  ///< that was spent on resolving
+  std::size_t& work_;
 };
 
 }  // namespace troupe::detail

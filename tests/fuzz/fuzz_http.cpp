@@ -33,7 +33,7 @@ constexpr std::string_view upload = "POST /v1/files";
 constexpr std::array routes = std::to_array<std::string_view>(
     {"POST /v1/completions", "POST /v1/chat/completions", "POST /tokenize", "POST /detokenize", "POST /v1/embeddings",
      "POST /v1/batches", upload, "POST /v1/load_lora_adapter", "POST /v1/messages", "POST /v1/messages/count_tokens",
-     "POST /v1/responses", "POST /generate", "POST /generate_stream"});
+     "POST /v1/responses", "POST /v1/responses/input_tokens", "POST /generate", "POST /generate_stream"});
 
 class instant_gateway {
  public:

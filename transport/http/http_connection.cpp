@@ -108,7 +108,6 @@ void http_connection::skip_empty_lines() {
 
 void http_connection::begin_request() {
   parser_.emplace();
-  parser_->eager(true);
   parser_->header_limit(shared_->options.header_bytes);
   parser_->body_limit(shared_->options.body_bytes);
   head_taken_ = false;
@@ -130,11 +129,14 @@ bool http_connection::reserve_body() {
   return false;
 }
 
-/// False where the request is refused already.
+/// The parser stops behind the head, and what counts is what it has read by then: it adds fields that come behind a
+/// body to the headers. False where the request is refused already.
 bool http_connection::take_head() {
   head_taken_ = true;
+  parser_->eager(true);
   set_deadline(shared_->options.body_time);
   const request_head& head = parser_->get();
+  head_ = request_of(head);
   if (const auto fault = fault_in(head, parser_->chunked() || parser_->content_length().value_or(0) > 0)) {
     refuse_with(fault->status, fault->why);
     return false;
@@ -150,7 +152,7 @@ bool http_connection::take_head() {
 /// False where the request is answered already: without its body, if that is a long one that nobody wants from there.
 bool http_connection::may_send(std::size_t bytes) {
   if (bytes <= longest_uncounted) return true;
-  if (shared_->options.takes_long_body(request_of(parser_->get(), {}))) return take_request();
+  if (shared_->options.takes_long_body(head_)) return take_request();
   dispatch(false);
   return false;
 }
@@ -170,8 +172,8 @@ void http_connection::dispatch(bool is_whole) {
   if (!take_request()) return;
   if (!is_writing_) clear_deadline();
   const bool is_new = parser_->get().version() >= 11, keeps_alive = parser_->get().keep_alive();
-  auto message = std::move(parser_->get());
-  http_request request = request_of(message, is_whole ? std::move(message.body()) : std::string());
+  http_request request = std::move(head_);
+  if (is_whole) request.body = std::move(parser_->get().body());
   parser_.reset();
   if (request.id.empty()) request.id = new_request_id();
   request.client = client_;
@@ -201,7 +203,8 @@ std::string http_connection::new_request_id() {
 }
 
 http_request http_connection::what_has_come() const {
-  const auto unparsed = parser_->is_header_done() ? asio::const_buffer() : buffer_.cdata();
+  if (head_taken_) return head_;
+  const auto unparsed = buffer_.cdata();
   return unfinished_request(parser_->get(), {static_cast<const char*>(unparsed.data()), unparsed.size()});
 }
 

@@ -151,6 +151,7 @@ class http_connection : public std::enable_shared_from_this<http_connection> {
   std::array<char, 4096> incoming_;
   beast::flat_buffer buffer_;  ///< what came and was not parsed
   std::optional<parser> parser_;
+  http_request head_;  ///< without the body, once it was taken
   std::size_t body_reserved_ = 0;
   std::shared_ptr<http_answer> answer_;  ///< of the request in progress
   std::string writing_;

@@ -33,6 +33,13 @@ constexpr std::array<std::pair<int, std::string_view>, 22> status_texts{{
     {529, "Overloaded"},  // Anthropic's own
 }};
 
+/// As forms are written, where + is a blank.
+std::string field_decoded(std::string_view text) {
+  std::string spaced(text);
+  std::replace(spaced.begin(), spaced.end(), '+', ' ');
+  return percent_decoded(spaced);
+}
+
 }  // namespace
 
 std::string_view http_request::header(std::string_view lower_case_name) const {
@@ -48,8 +55,8 @@ std::vector<std::pair<std::string, std::string>> http_request::query_fields() co
     const std::string_view field = rest.substr(0, rest.find('&'));
     rest.remove_prefix(std::min(field.size() + 1, rest.size()));
     const std::size_t equals = field.find('=');
-    fields.emplace_back(percent_decoded(field.substr(0, equals)),
-                        equals == field.npos ? std::string() : percent_decoded(field.substr(equals + 1)));
+    fields.emplace_back(field_decoded(field.substr(0, equals)),
+                        equals == field.npos ? std::string() : field_decoded(field.substr(equals + 1)));
   }
   return fields;
 }

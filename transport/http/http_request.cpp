@@ -61,7 +61,7 @@ bool waits_to_go_on(const request_head& head) {
   return head.version() >= 11 && beast::iequals(head[beast::http::field::expect], "100-continue");
 }
 
-http_request request_of(const request_head& head, std::string body) {
+http_request request_of(const request_head& head) {
   http_request request;
   request.method = std::string(head.method_string());
   const std::string_view target = without_host({head.target().data(), head.target().size()});
@@ -70,7 +70,6 @@ http_request request_of(const request_head& head, std::string body) {
   request.path = percent_decoded(request.target);
   if (question != target.npos) request.query = target.substr(question + 1);
   request.headers = headers_of(head);
-  request.body = std::move(body);
   const std::string_view id = request.header("x-request-id");
   if (is_name(id)) request.id = id;
   return request;

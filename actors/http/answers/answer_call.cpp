@@ -150,7 +150,7 @@ void answer_call::stream_part(std::size_t index, const answer_part& part) {
 /// A prompt is charged when its answer begins, so refused requests cost nothing.
 void answer_call::charge(std::size_t prompt, const answer_part& part) {
   if (order_.owner.empty()) return;
-  const auto answered = static_cast<std::int64_t>(part.tokens.size());
+  const auto answered = static_cast<std::int64_t>(part.token_count());
   context_->limits.use_tokens(order_.owner, std::exchange(uncharged_[prompt], 0) + answered);
 }
 

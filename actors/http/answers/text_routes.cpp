@@ -1,6 +1,8 @@
 #include "actors/http/answers/answer_call.hpp"
 #include "actors/http/answers/answering_paths.hpp"
+#include "actors/http/answers/asked_body.hpp"
 #include "actors/http/chats/chat_order.hpp"
+#include "actors/http/chats/responses.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/routes.hpp"
 
@@ -10,8 +12,8 @@ namespace {
 constexpr std::size_t most_detokenized = 1 << 20;
 
 void answer(const api_call& call, decltype(answering_path::read) read) {
-  const json body = parse_body(call.request->body);
-  start_answer(call, read(request_fields(body), call.context->served));
+  with_asked_body(call,
+                  [call, read](const request_fields& body) { start_answer(call, read(body, call.context->served)); });
 }
 
 /// Of a text, or of the messages of a chat.
@@ -30,6 +32,16 @@ const prompting& readable(const api_call& call) {
   const prompting& prompts = *call.context->served.prompts;
   if (!prompts.has_tokenizer()) throw api_error(501, "the model has no tokenizer");
   return prompts;
+}
+
+/// How many tokens the prompt of a response would have.
+void count_input(const api_call& call) {
+  with_asked_body(call, [call](const request_fields& body) {
+    const served_model& served = call.context->served;
+    const chat_order asked = read_response_order(body, served);
+    reply_json(call.exchange, {{"object", "response.input_tokens"},
+                               {"input_tokens", served.prompts->encode(asked.order.prompts.front()).size()}});
+  });
 }
 
 /// As in vLLM: {"prompt", "add_special_tokens", "return_token_strs"}, or {"messages", …}.
@@ -64,6 +76,7 @@ void detokenize(const api_call& call) {
 void add_text_routes(api_routes& to) {
   for (const answering_path& each : answering_paths)
     to.add_limited("POST", each.path, [read = each.read](const api_call& call) { answer(call, read); });
+  to.add("POST", "/v1/responses/input_tokens", count_input);
   for (const char* path : {"/tokenize", "/v1/tokenize"}) to.add("POST", path, tokenize);
   for (const char* path : {"/detokenize", "/v1/detokenize"}) to.add("POST", path, detokenize);
 }

@@ -101,7 +101,8 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   const bool has_special_marks =
       has_channels(chat_template) || thoughts.has_special_tags() || (has_marks(tools.style) && !tools.offers.empty());
   if (has_special_marks) order.skip_special = false;
-  tool_call_reader calls(tools.style, std::move(tools.offers), tools.most_calls, is_call);
+  auto offers = std::make_shared<const std::vector<tool_offer>>(std::move(tools.offers));
+  tool_call_reader calls(tools.style, std::move(offers), tools.most_calls, is_call);
   std::string& begun = order.prompts.back().answer_begin;
   if (!tools.called.empty())
     (void)calls.push(begun = begun_call(tools.style, tools.called));

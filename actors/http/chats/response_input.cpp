@@ -90,6 +90,8 @@ json tools_of(const json& list) {
     const bool right = each.is_object() && each.contains("type") && each["type"] == "function";
     if (!right)
       refuse_field("tools", "tools has one that is no function: only functions are served", "unsupported_value");
+    if (!each.contains("name") || !each["name"].is_string())
+      refuse_field("tools", "tools should be a list of {\"type\": \"function\", \"name\": …}");
     json function = each;
     function.erase("type");
     tools.push_back({{"type", "function"}, {"function", std::move(function)}});

@@ -1,9 +1,10 @@
 // POST /v1/responses: a chat in OpenAI's newer form. Nothing is stored: each request brings all of its input.
+#include "actors/http/chats/responses.hpp"
+
 #include <ctime>
 
 #include "actors/http/answers/answer_text.hpp"
 #include "actors/http/answers/answering_paths.hpp"
-#include "actors/http/chats/chat_order.hpp"
 #include "actors/http/chats/reply_reader.hpp"
 #include "actors/http/chats/response_input_impl.hpp"
 #include "actors/http/json_text.hpp"
@@ -208,14 +209,18 @@ class responses_format final : public answer_format {
   std::size_t item_count_ = 0, sequence_number_ = 0;
 };
 
-constexpr own_field own_fields[] = {
+constexpr own_field fields_of_response[] = {
     {"messages", "input"}, {"response_format", "text"}, {"max_completion_tokens", "max_output_tokens"}};
 
 }  // namespace
 
-asked_answer read_response(const request_fields& from, const served_model& served) {
+chat_order read_response_order(const request_fields& from, const served_model& served) {
   const json chat = chat_of_response(from);
-  chat_order asked = read_as_chat(request_fields(chat), served, own_fields);
+  return read_as_chat(request_fields(chat), served, fields_of_response);
+}
+
+asked_answer read_response(const request_fields& from, const served_model& served) {
+  chat_order asked = read_response_order(from, served);
   asked.order.include_usage = asked.order.stream;  // the last event reports usage
   auto format = std::make_unique<responses_format>(served.prompts, asked.order, repeated_fields(from, asked.order),
                                                    std::move(asked.reader));

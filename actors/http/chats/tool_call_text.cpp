@@ -1,9 +1,13 @@
 #include "actors/http/chats/tool_call_text.hpp"
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "model/engine/text/channels.hpp"
 #include "model/engine/text/tags.hpp"
@@ -46,45 +50,77 @@ std::string_view of_python(std::string_view value) {
   return value == "None" ? "null" : value;
 }
 
-/// The tags do not tell numbers from texts: what is JSON is meant so, unless the argument is a text.
-json argument_of(const tool_offer& offer, std::string_view key, std::string_view value) {
-  const bool is_text = std::find(offer.texts.begin(), offer.texts.end(), key) != offer.texts.end();
-  if (!is_text)
-    if (auto meant = parsed(of_python(value))) return *std::move(meant);
-  return std::string(value);
-}
-
-/// As JSON of which the end is missing.
-std::string without_end(const json& object) {
-  std::string text = object.dump();
-  text.pop_back();
-  return text;
-}
-
-}  // namespace
-
-std::size_t end_of_value(std::string_view value) {
-  int depth = 0;
-  bool quoted = false;
-  for (std::size_t i = 0; i < value.size(); ++i) {
-    const char c = value[i];
-    if (c == '"') quoted = !quoted;
-    if (quoted && c == '\\') ++i;
-    if (!quoted) depth += (c == '{' || c == '[') - (c == '}' || c == ']');
-    if (!quoted && depth <= 0) return i + 1;
-  }
-  return value.npos;
-}
-
-std::size_t find_outside_texts(std::string_view value, std::string_view mark) {
+/// JSON as it was written, but without white space around its parts: parsed and written again, long numbers would be
+/// others.
+std::string as_written(std::string_view value) {
+  std::string text;
   bool quoted = false;
   for (std::size_t i = 0; i < value.size(); ++i) {
     if (value[i] == '"') quoted = !quoted;
-    if (quoted && value[i] == '\\') ++i;
-    if (!quoted && value.substr(i).starts_with(mark)) return i;
+    if (!quoted && is_blank(value.substr(i, 1))) continue;
+    text += value[i];
+    if (quoted && value[i] == '\\') text += value[++i];
   }
-  return value.npos;
+  return text;
 }
+
+/// Takes the member of an object of JSON that `text` begins with: its name as it is written, and its value.
+std::pair<std::string_view, std::string_view> take_member(std::string_view& text) {
+  const auto take_value = [&] {
+    text.remove_prefix(first_letter(text));
+    const bool has_end = text.starts_with('"') || text.starts_with('{') || text.starts_with('[');
+    const std::size_t end = has_end ? end_of_value(text) : text.find_first_of(",} \t\r\n");
+    const std::string_view value = text.substr(0, end);
+    text.remove_prefix(value.size());
+    return value;
+  };
+  const std::string_view name = take_value();
+  take(text, ":");
+  return {name, take_value()};
+}
+
+/// What an object of JSON says of `key`, as it is written there; empty where it says nothing.
+std::string_view member_of(std::string_view object, std::string_view key) {
+  take(object, "{");
+  do {
+    const auto [name, value] = take_member(object);
+    if (name.size() == key.size() + 2 && name.substr(1).starts_with(key)) return value;
+  } while (take(object, ","));
+  return {};
+}
+
+/// Arguments that are told one by one. One that is told again counts as it is told last.
+class told_arguments {
+ public:
+  /// The tags do not tell numbers from texts: what is JSON is meant so, unless the argument is a text.
+  void add(const tool_offer& offer, std::string_view key, std::string_view value) {
+    const bool is_text = std::find(offer.texts.begin(), offer.texts.end(), key) != offer.texts.end();
+    const std::string_view meant = of_python(value);
+    set(std::string(key), !is_text && parsed(meant) ? as_written(meant) : json(value).dump());
+  }
+  /// As JSON of which the end is missing.
+  std::string without_end() const {
+    std::string text = "{";
+    for (const auto& [key, value] : values_)
+      text += fmt::format("{}{}:{}", text.size() > 1 ? "," : "", json(key).dump(), value);
+    return text;
+  }
+  std::string object() const { return without_end() + "}"; }
+
+ private:
+  void set(std::string key, std::string value) {
+    const auto known =
+        std::find_if(values_.begin(), values_.end(), [&](const auto& each) { return each.first == key; });
+    if (known == values_.end())
+      values_.emplace_back(std::move(key), std::move(value));
+    else
+      known->second = std::move(value);
+  }
+
+  std::vector<std::pair<std::string, std::string>> values_;  ///< as JSON
+};
+
+}  // namespace
 
 std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers) {
   const auto call = parsed(text);
@@ -93,7 +129,9 @@ std::optional<tool_call> read_json_call(std::string_view text, std::span<const t
   std::string name = (*call)["name"];
   if (!find_offer(offers, name) || arguments == call->end() || !(arguments->is_object() || arguments->is_string()))
     return std::nullopt;
-  return tool_call{std::move(name), arguments->is_string() ? arguments->get<std::string>() : arguments->dump()};
+  if (arguments->is_string()) return tool_call{std::move(name), arguments->get<std::string>()};
+  const std::string_view written = member_of(text, arguments.key());  // none where its name has escapes
+  return tool_call{std::move(name), written.empty() ? arguments->dump() : as_written(written)};
 }
 
 std::optional<tool_call> read_cut_json_call(std::string_view text, std::span<const tool_offer> offers) {
@@ -114,7 +152,7 @@ std::optional<tool_call> read_addressed_call(std::string_view text, std::string_
   if (!name || !find_offer(offers, *name)) return std::nullopt;
   if (is_at_end(text) && !is_cut) return tool_call{std::string(*name), "{}"};
   const auto arguments = parsed(text);
-  if (arguments && arguments->is_object()) return tool_call{std::string(*name), arguments->dump()};
+  if (arguments && arguments->is_object()) return tool_call{std::string(*name), as_written(text)};
   if (!is_cut || (!is_at_end(text) && !is_begun(text.substr(first_letter(text))))) return std::nullopt;
   return tool_call{.name = std::string(*name), .arguments = std::string(text), .is_cut = true};
 }
@@ -124,17 +162,17 @@ std::optional<tool_call> read_function_tags(std::string_view text, std::span<con
   const auto name = take_until(text, ">");
   const tool_offer* offer = name ? find_offer(offers, *name) : nullptr;
   if (!offer) return std::nullopt;
-  json arguments = json::object();
+  told_arguments arguments;
   bool is_whole = true;
   while (is_whole && take(text, "<parameter=")) {
     const auto key = take_until(text, ">");
     const auto value = key ? take_until(text, "</parameter>") : std::nullopt;
     is_whole = value.has_value();
-    if (is_whole) arguments[std::string(*key)] = argument_of(*offer, *key, within_lines(*value));
+    if (is_whole) arguments.add(*offer, *key, within_lines(*value));
   }
-  if (is_whole && take(text, "</function>") && is_at_end(text)) return tool_call{offer->name, arguments.dump()};
+  if (is_whole && take(text, "</function>") && is_at_end(text)) return tool_call{offer->name, arguments.object()};
   if (!is_cut) return std::nullopt;
-  return tool_call{.name = offer->name, .arguments = without_end(arguments), .is_cut = true};
+  return tool_call{.name = offer->name, .arguments = arguments.without_end(), .is_cut = true};
 }
 
 std::optional<tool_call> read_key_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {
@@ -145,17 +183,17 @@ std::optional<tool_call> read_key_tags(std::string_view text, std::span<const to
   if (!offer) return std::nullopt;
   take(text, name);
   if (is_cut && text.empty()) return std::nullopt;  // it may have been going on
-  json arguments = json::object();
+  told_arguments arguments;
   bool is_whole = true;
   while (is_whole && take(text, first_key)) {
     const auto key = take_until(text, "</arg_key>");
     const auto value = key && take(text, "<arg_value>") ? take_until(text, "</arg_value>") : std::nullopt;
     is_whole = value.has_value();
-    if (is_whole) arguments[std::string(*key)] = argument_of(*offer, *key, *value);
+    if (is_whole) arguments.add(*offer, *key, *value);
   }
-  if (is_whole && is_at_end(text) && !is_cut) return tool_call{offer->name, arguments.dump()};
+  if (is_whole && is_at_end(text) && !is_cut) return tool_call{offer->name, arguments.object()};
   if (!is_cut || (is_whole && !first_key.starts_with(text.substr(first_letter(text))))) return std::nullopt;
-  return tool_call{.name = offer->name, .arguments = without_end(arguments), .is_cut = true};
+  return tool_call{.name = offer->name, .arguments = arguments.without_end(), .is_cut = true};
 }
 
 }  // namespace troupe

@@ -8,11 +8,6 @@
 
 namespace troupe {
 
-/// Where the object or text of JSON ends that `value` begins with; npos if it does not.
-std::size_t end_of_value(std::string_view value);
-/// Where a mark stands first that is in no text of the JSON before it; npos if there is none.
-std::size_t find_outside_texts(std::string_view value, std::string_view mark);
-
 /// {"name": …, "arguments": {…}}, or "parameters" in place of "arguments". None if it is anything else, or calls what
 /// is not offered.
 std::optional<tool_call> read_json_call(std::string_view text, std::span<const tool_offer> offers);

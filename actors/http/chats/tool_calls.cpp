@@ -44,10 +44,10 @@ const sequence_form& form_of(tool_style style) {
 }
 
 /// Where the tag begins that closes a call; npos while it goes on. A tag in a text of its JSON closes nothing.
-std::size_t closing_of(std::string_view call, const call_tags& tags) {
+std::size_t closing_of(std::string_view call, const call_tags& tags, end_search& search) {
   const std::string_view body = call.substr(tags.opening.size());
   const bool is_json = body.substr(first_letter(body)).starts_with('{');
-  const std::size_t at = is_json ? find_outside_texts(body, tags.closing) : body.find(tags.closing);
+  const std::size_t at = is_json ? search.outside_texts(body, tags.closing) : search.of_text(body, tags.closing);
   return at == body.npos ? at : tags.opening.size() + at;
 }
 
@@ -81,8 +81,10 @@ std::string begun_call(tool_style style, std::string_view name) {
   return fmt::format("{}{}{}", tags_of(style).opening, name, body_of(style));
 }
 
-tool_call_reader::tool_call_reader(tool_style style, std::vector<tool_offer> offers, std::size_t most, bool is_call)
-    : style_(offers.empty() ? tool_style::none : style), offers_(std::move(offers)), is_call_(is_call), most_(most) {}
+tool_call_reader::tool_call_reader(tool_style style, shared_offers offers, std::size_t most, bool is_call)
+    : style_(offers->empty() ? tool_style::none : style), is_call_(is_call), most_(most) {
+  if (style_ != tool_style::none) offers_ = std::move(offers);
+}
 
 std::string tool_call_reader::push(std::string_view piece) {
   if (style_ == tool_style::none || is_text_) return std::string(piece);
@@ -104,6 +106,7 @@ void tool_call_reader::read_tagged() {
       held_.erase(0, held_.size() - keep);
       if (at == held_.npos || !held_.starts_with(opening)) return;
       inside_ = true;
+      end_ = {};
     }
     const std::size_t end = end_of_call();
     if (end == held_.npos && held_.size() < longest_call) return;
@@ -119,13 +122,13 @@ void tool_call_reader::read_tagged() {
 }
 
 /// Where what closes it begins; npos while it goes on.
-std::size_t tool_call_reader::end_of_call() const {
-  if (has_tags(style_) && !has_marks(style_)) return closing_of(held_, tags_of(style_));
-  if (style_ != tool_style::named) return held_.find(tags_of(style_).closing);
+std::size_t tool_call_reader::end_of_call() {
+  if (has_tags(style_) && !has_marks(style_)) return closing_of(held_, tags_of(style_), end_);
+  if (style_ != tool_style::named) return end_.of_text(held_, tags_of(style_).closing);
   const std::size_t body = held_.find(mistral_body);
   if (body == held_.npos) return body;
   const std::size_t arguments = body + mistral_body.size();
-  const std::size_t length = end_of_value(std::string_view(held_).substr(arguments));
+  const std::size_t length = end_.of_value(std::string_view(held_).substr(arguments));
   return length == held_.npos ? length : arguments + length;
 }
 
@@ -167,8 +170,8 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
   do {
     text.remove_prefix(first_letter(text));
     const std::size_t end = end_of_value(text);
-    auto call = end == text.npos ? std::nullopt : read_json_call(text.substr(0, end), offers_);
-    if (end == text.npos && is_cut) call = read_cut_json_call(text, offers_);
+    auto call = end == text.npos ? std::nullopt : read_json_call(text.substr(0, end), *offers_);
+    if (end == text.npos && is_cut) call = read_cut_json_call(text, *offers_);
     const bool is_unnamed = end == text.npos && is_cut && !calls.empty();  // cut before its name was whole
     if (!call && !is_unnamed) return false;
     if (call) calls.push_back(*std::move(call));
@@ -183,14 +186,14 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
 
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
   if (has_marks(style_)) {
-    auto addressed = read_addressed_call(text, body_of(style_), offers_, is_cut);
+    auto addressed = read_addressed_call(text, body_of(style_), *offers_, is_cut);
     if (addressed) add_call(*std::move(addressed));
     return addressed.has_value();
   }
-  auto call = read_json_call(text, offers_);
-  if (!call && is_cut) call = read_cut_json_call(text, offers_);
-  if (!call) call = read_function_tags(text, offers_, is_cut);
-  if (!call) call = read_key_tags(text, offers_, is_cut);
+  auto call = read_json_call(text, *offers_);
+  if (!call && is_cut) call = read_cut_json_call(text, *offers_);
+  if (!call) call = read_function_tags(text, *offers_, is_cut);
+  if (!call) call = read_key_tags(text, *offers_, is_cut);
   if (!call) return false;
   add_call(*std::move(call));
   return true;

@@ -1,8 +1,11 @@
 // Finds calls of tools in what a model writes, for families of models whose format is known.
 #pragma once
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include "actors/http/chats/end_search.hpp"
 
 namespace troupe {
 
@@ -32,6 +35,8 @@ struct tool_offer {
   std::string name;
   std::vector<std::string> texts = {};  ///< those of its arguments that are texts, whatever they look like
 };
+/// Those of a request, which may be large: the readers of all its answers share them.
+using shared_offers = std::shared_ptr<const std::vector<tool_offer>>;
 
 struct tool_call {
   std::string name;
@@ -45,7 +50,7 @@ class tool_call_reader {
  public:
   /// Only calls of functions in `offers` count. Those after the first `most` are dropped. `is_call`: the whole answer
   /// is a call.
-  tool_call_reader(tool_style style, std::vector<tool_offer> offers, std::size_t most = SIZE_MAX, bool is_call = false);
+  tool_call_reader(tool_style style, shared_offers offers, std::size_t most = SIZE_MAX, bool is_call = false);
 
   /// Returns the text that is certainly not part of a call.
   std::string push(std::string_view piece);
@@ -57,7 +62,7 @@ class tool_call_reader {
 
  private:
   void read_tagged();
-  std::size_t end_of_call() const;
+  std::size_t end_of_call();
   void take_text(std::string_view text);
   void read_sequence();
   bool take_sequence(std::string_view text, bool is_cut);
@@ -65,8 +70,9 @@ class tool_call_reader {
   void add_call(tool_call call);
 
   tool_style style_;
-  std::vector<tool_offer> offers_;
+  shared_offers offers_;  ///< null where there is no style
   std::string held_;
+  end_search end_;           ///< of the call that has begun
   std::string certain_;      ///< text that is about to be returned
   std::string behind_call_;  ///< white space behind a call: part of the text if more text follows
   bool is_behind_call_ = false, inside_ = false, is_text_ = false, is_call_ = false;

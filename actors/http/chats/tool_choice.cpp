@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "actors/requests/request_fields_impl.hpp"
 #include "model/grammar/loose_schema.hpp"
@@ -45,13 +46,21 @@ std::vector<described_tool> read_offers(const request_fields& from) {
   return offers;
 }
 
-/// The tool that {"type": "function", "function": {"name"}} names.
-described_tool named_by(const json& choice, const std::vector<described_tool>& offers) {
+/// The name in {"type": "function", "function": {"name"}}.
+const std::string& function_named_in(const json& choice) {
   if (!names_function(choice))
     refuse_field("tool_choice", "tool_choice should be auto, none, required, a function's name or allowed_tools");
-  const auto found = std::find_if(offers.begin(), offers.end(),
-                                  [&](const auto& each) { return choice["function"]["name"] == each.name; });
-  if (found == offers.end()) refuse_field("tool_choice", "tool_choice names no tool of the request");
+  return choice["function"]["name"].get_ref<const std::string&>();
+}
+
+[[noreturn]] void refuse_unknown_tool() {
+  refuse_field("tool_choice", "tool_choice names no tool of the request");
+}
+
+described_tool named_by(const json& choice, const std::vector<described_tool>& offers) {
+  const std::string& name = function_named_in(choice);
+  const auto found = std::find_if(offers.begin(), offers.end(), [&](const auto& each) { return each.name == name; });
+  if (found == offers.end()) refuse_unknown_tool();
   return *found;
 }
 
@@ -62,10 +71,14 @@ json narrow(std::vector<described_tool>& offers, const json& choice) {
   const json* names = allowed ? request_fields(*allowed).list("tools") : nullptr;
   json mode = allowed ? allowed->value("mode", json()) : json();
   if (!names || names->empty() || (mode != "auto" && mode != "required"))
-    refuse_field("tool_choice", "tool_choice.allowed_tools should have a mode, auto or required, and tools");
-  std::vector<described_tool> left;
-  for (const json& each : *names) left.push_back(named_by(each, offers));
-  offers = std::move(left);
+    refuse_field("tool_choice", "tool_choice: allowed_tools should have a mode, auto or required, and tools");
+  std::set<std::string> offered, left;
+  for (const described_tool& each : offers) offered.insert(each.name);
+  for (const json& each : *names) {
+    if (!offered.contains(function_named_in(each))) refuse_unknown_tool();
+    left.insert(function_named_in(each));
+  }
+  std::erase_if(offers, [&](const auto& each) { return !left.contains(each.name); });
   return mode;
 }
 
@@ -133,13 +146,14 @@ json calls_schema(std::vector<described_tool> tools, tool_style style) {
   return {{"anyOf", std::move(calls)}};
 }
 
-/// A strict tool's schema is kept to, or else refused; of another's as much is demanded as can be.
-void make_demandable(described_tool& tool) {
+/// A strict tool's schema is kept to, or else refused; of another's as much is demanded as can be. `work`: what all
+/// tools of the request took.
+void make_demandable(described_tool& tool, std::size_t& work) {
   try {
     if (tool.is_strict)
-      check_schema(tool.parameters.dump());
+      check_schema(tool.parameters.dump(), work);
     else
-      tool.parameters = json::parse(loosened_schema(tool.parameters.dump()));
+      tool.parameters = json::parse(loosened_schema(tool.parameters.dump(), work));
   } catch (const input_error& error) {
     refuse_field("tools", fmt::format("the parameters of the strict tool {}: {}", tool.name, error.what()),
                  "unsupported_value");
@@ -162,9 +176,10 @@ output_constraint call_of(std::vector<described_tool> tools, tool_style style) {
 output_constraint strict_calls_of(std::vector<described_tool> tools, tool_style style) {
   const bool any = std::any_of(tools.begin(), tools.end(), [](const auto& each) { return each.is_strict; });
   if (!any || style != tool_style::tagged) return {};
+  std::size_t work = 0;
   for (described_tool& each : tools)
     if (each.is_strict)
-      make_demandable(each);
+      make_demandable(each, work);
     else
       each.parameters = {{"type", "object"}};
   return {constraint_kind::calls, calls_schema(std::move(tools), style).dump(), "<tool_call>", "</tool_call>"};
@@ -179,7 +194,24 @@ tool_call_form free_call_of(const std::vector<tool_offer>& offers, tool_style st
   return {call.dump(), before, after};
 }
 
+bool is_free(const json& choice) {
+  return choice == "auto" || choice == "none";
+}
+
+bool is_strict_tool(const json& tool) {
+  const auto says_so = [](const json& object) { return object.is_object() && object.value("strict", json()) == true; };
+  return says_so(tool) || (tool.is_object() && says_so(tool.value("function", json())));
+}
+
 }  // namespace
+
+bool may_demand_calls(const request_fields& from) {
+  const json *tools = from.find("tools"), *choice = from.find("tool_choice");
+  if (!tools || !tools->is_array()) return false;
+  const bool is_chosen =
+      choice && !is_free(*choice) && !(choice->is_object() && is_free(choice->value("type", json())));
+  return is_chosen || std::any_of(tools->begin(), tools->end(), is_strict_tool);
+}
 
 tool_wishes read_tools(const request_fields& from, tool_style style) {
   auto offers = read_offers(from);
@@ -194,7 +226,8 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   wishes.style = style;
   if (choice != "auto") {
     if (choice != "required") offers = {named_by(choice, offers)};
-    for (described_tool& each : offers) make_demandable(each);
+    std::size_t work = 0;
+    for (described_tool& each : offers) make_demandable(each, work);
     const bool has_address = has_marks(style) && offers.size() == 1;
     // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON. So does one
     // that has to choose whom to address, by marks that no form can have.

@@ -19,6 +19,9 @@ struct tool_wishes {
   tool_call_form call = {};  ///< if the answer may be a call: the form of that, besides the form of a text
   output_constraint strict;  ///< if it may be any text: the form that holds calls to their tools' schemas
 };
+/// Whether read_tools() may have to make forms of the parameters, which takes longer than the server's threads have.
+/// `from`: the body in the words of any API.
+bool may_demand_calls(const request_fields& from);
 /// `style`: how the model writes calls. Throws field_error.
 tool_wishes read_tools(const request_fields& from, tool_style style);
 

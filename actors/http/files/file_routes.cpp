@@ -62,6 +62,10 @@ class file_lister : public std::enable_shared_from_this<file_lister> {
   void go_on() {
     for (; next_ < files_.size(); ++next_) {
       const listed_file& each = files_[next_];
+      if (each.is_gone) {
+        page_.pass(each.file.id);
+        continue;
+      }
       if (each.unmeasured && page_.takes_next()) {
         if (lines_left_ > 0) return measure(*each.unmeasured);
         page_.end_early();
@@ -102,11 +106,14 @@ void reply_list(const api_call& call, std::vector<listed_file> files, const list
 
 void list_all(const api_call& call) {
   const list_page page(*call.request, {.usual = 10'000, .most = 10'000, .has_oldest_first = true});
-  const std::string purpose = call.request->query_value("purpose");
+  const std::string purpose = call.request->query_value("purpose"), after = call.request->query_value("after");
   std::vector<listed_file> uploaded;
   for (stored_file& each : call.context->files.list())
     if (call.key.owns(each.owner) && (purpose.empty() || each.purpose == purpose))
       uploaded.push_back({.file = std::move(each)});
+  // Who deletes all files of a page asks for those behind one that is not there any more.
+  if (auto gone = call.context->files.find_removed(after); gone && call.key.owns(gone->owner))
+    uploaded.push_back({.file = *std::move(gone), .is_gone = true});
   if (!purpose.empty() && purpose != "batch_output") return reply_list(call, std::move(uploaded), page);
   const auto kept = std::make_shared<const std::vector<listed_file>>(std::move(uploaded));  // copied for each page
   list_batch_files(call, [call, kept, page](std::vector<listed_file> all) {

@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t largest_file = 64 << 20;
+constexpr std::size_t most_remembered = 10'000;  // as many as a page of a list has: who reads it may remove all
 
 /// On the disk, together with what is said of it: many small ones fill one, too.
 std::uint64_t room_of(const stored_file& file) {
@@ -125,7 +126,16 @@ void file_store::remove(const std::string& id) {
   known_.erase(id);
   std::error_code ignored;
   fs::remove(folder_ / (id + ".data"), ignored);
-  if (fs::remove(folder_ / (id + ".json"), ignored)) taken_[file->owner] -= room_of(*file);  // nobody else was faster
+  if (!fs::remove(folder_ / (id + ".json"), ignored)) return;  // somebody else was faster
+  taken_[file->owner] -= room_of(*file);
+  removed_.push_back(*file);
+  if (removed_.size() > most_remembered) removed_.pop_front();
+}
+
+std::optional<stored_file> file_store::find_removed(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = std::find_if(removed_.begin(), removed_.end(), [&](const auto& each) { return each.id == id; });
+  return found == removed_.end() ? std::nullopt : std::optional(*found);
 }
 
 void file_store::write(const std::string& name, std::string_view text) const {

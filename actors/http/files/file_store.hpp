@@ -1,6 +1,7 @@
 // Files that clients upload, in a folder of the cluster's state.
 #pragma once
 #include <cstdint>
+#include <deque>
 #include <filesystem>
 #include <map>
 #include <mutex>
@@ -31,6 +32,8 @@ class file_store {
   std::vector<stored_file> list() const;  ///< in no order
   std::optional<std::string> content(const std::string& id) const;
   void remove(const std::string& id);
+  /// What was known of one that was removed, if it is among the last ones.
+  std::optional<stored_file> find_removed(const std::string& id) const;
 
  private:
   void measure();
@@ -45,6 +48,7 @@ class file_store {
   mutable std::mutex mutex_;
   std::map<std::string, std::uint64_t> taken_;        ///< by each owner, once it was measured
   mutable std::map<std::string, stored_file> known_;  ///< existing files that were read for a list
+  std::deque<stored_file> removed_;                   ///< the last ones
 };
 
 }  // namespace troupe

@@ -114,11 +114,11 @@ class generation_format final : public answer_format {
   std::string last_;  ///< the token that was not sent yet
 };
 
-constexpr own_field own_fields[] = {{"prompt", "inputs"},
-                                    {"max_tokens", "max_new_tokens"},
-                                    {"truncate_prompt_tokens", "truncate"},
-                                    {"guided_json", "grammar"},
-                                    {"guided_regex", "grammar"}};
+constexpr own_field fields_of_generation[] = {{"prompt", "inputs"},
+                                              {"max_tokens", "max_new_tokens"},
+                                              {"truncate_prompt_tokens", "truncate"},
+                                              {"guided_json", "grammar"},
+                                              {"guided_regex", "grammar"}};
 
 answer_order read_as_completion(const json& completion, const served_model& served) {
   const request_fields from(completion);
@@ -126,10 +126,10 @@ answer_order read_as_completion(const json& completion, const served_model& serv
     answer_order order = read_order(from, served);
     read_prompts(from, "prompt", order);
     order.sampling.max_tokens = most_tokens_of(from, "max_tokens", 1).value_or(INT32_MAX);
-    name_own_fields(order, own_fields);
+    name_own_fields(order, fields_of_generation);
     return order;
   } catch (const field_error& error) {
-    throw in_own_words(error, own_fields);
+    throw in_own_words(error, fields_of_generation);
   }
 }
 

@@ -33,16 +33,18 @@ void read_outputs(const api_call& call, const std::string& batch, std::uint64_t 
                  });
 }
 
-/// Reads on only when what was read has been sent: a slow client keeps one page in memory.
+/// Reads on only when what was read has been sent: a slow client keeps one page in memory. Whoever wants the head alone
+/// is sent no more.
 void send_outputs(const api_call& call, const batch_file& file, std::uint64_t from, bool has_begun) {
   read_outputs(call, file.batch, from,
                [call, file, has_begun](const std::vector<output_line>& lines, std::uint64_t next) {
+                 const bool is_over = lines.empty() || call.request->method == "HEAD";
                  std::string text;
                  for (const output_line& each : lines)
                    if (each.is_error == file.errors) text += each.text;
-                 if (text.empty() && !lines.empty()) return send_outputs(call, file, next, has_begun);
+                 if (text.empty() && !is_over) return send_outputs(call, file, next, has_begun);
                  if (!has_begun) call.exchange->begin_stream({.content_type = "application/octet-stream"});
-                 if (lines.empty()) return call.exchange->end_stream();
+                 if (is_over) return call.exchange->end_stream();
                  if (call.exchange->send(text))
                    call.exchange->on_sent([call, file, next] { send_outputs(call, file, next, true); });
                });

@@ -33,6 +33,7 @@ struct unmeasured_file {
 struct listed_file {
   stored_file file;
   std::optional<unmeasured_file> unmeasured = {};
+  bool is_gone = false;  ///< only its place in the list is known
 };
 /// The output files of all batches of the key that have ended, in no order. None is measured for that.
 void list_batch_files(const api_call& call, std::function<void(std::vector<listed_file>)> then);

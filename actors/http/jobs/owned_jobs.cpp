@@ -8,7 +8,9 @@ namespace {
 void run_job_command(const api_call& call, std::string command, json arguments,
                      std::function<void(const std::string& result)> then) {
   if (!call.key.is_admin) arguments["owner"] = call.key.name;
-  run_command(call.context->jobs, {std::move(command), dump(arguments)}, call.exchange, {.done = std::move(then)});
+  const char* field = arguments.contains("after") ? "after" : "";
+  run_command(call.context->jobs, {std::move(command), dump(arguments)}, call.exchange,
+              {.done = std::move(then), .field = field});
 }
 
 }  // namespace

@@ -1,3 +1,4 @@
+#include "actors/http/answers/asked_body.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/messages/messages.hpp"
 #include "actors/http/routes.hpp"
@@ -7,10 +8,11 @@ namespace {
 
 /// How many tokens the prompt of a message would have: what its `usage` counts as input, from the cache or not.
 void count_tokens(const api_call& call) {
-  const json body = parse_body(call.request->body);
-  const served_model& served = call.context->served;
-  const chat_order asked = read_message_order(request_fields(body), served);
-  reply_json(call.exchange, {{"input_tokens", served.prompts->encode(asked.order.prompts.front()).size()}});
+  with_asked_body(call, [call](const request_fields& body) {
+    const served_model& served = call.context->served;
+    const chat_order asked = read_message_order(body, served);
+    reply_json(call.exchange, {{"input_tokens", served.prompts->encode(asked.order.prompts.front()).size()}});
+  });
 }
 
 }  // namespace

@@ -159,13 +159,13 @@ class messages_format final : public answer_format {
   std::string ending_;
 };
 
-constexpr own_field own_fields[] = {{"response_format", "output_config"}};
+constexpr own_field fields_of_message[] = {{"response_format", "output_config"}};
 
 }  // namespace
 
 chat_order read_message_order(const request_fields& from, const served_model& served) {
   const json chat = chat_of_message(from);
-  return read_as_chat(request_fields(chat), served, own_fields);
+  return read_as_chat(request_fields(chat), served, fields_of_message);
 }
 
 asked_answer read_message(const request_fields& from, const served_model& served) {

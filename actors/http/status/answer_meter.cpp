@@ -23,7 +23,7 @@ void answer_meter::begin() {
 void answer_meter::count(std::size_t index, const answer_part& part) {
   if (!series_) begin();
   const instant now = clock_.now();
-  const std::size_t tokens = part.tokens.size();
+  const std::size_t tokens = part.token_count();
   choice_times& times = times_[index];
   if (times.first == instant{}) {
     times.first = now;

@@ -69,7 +69,7 @@ struct chosen_answer {
   std::int32_t first_scored = 0, scored = 0;       ///< the prompt's tokens, where their probabilities were asked for
   bool finished = false;                           ///< the answer ends; an end token is not among the tokens
   bool cut = false;                                ///< it ends before its form is complete
-  std::optional<sampled_token> ending = {};        ///< that token, if logprobs were asked for or it is a stop token
+  std::optional<sampled_token> ending = {};        ///< that token, unless a limit or the form's end ends it
 
   auto fields() {
     return std::tie(sequence, first_token, tokens, first_proposal, proposals, first_hidden, hidden, first_scored,

@@ -15,12 +15,6 @@ struct token_chooser::open_answer : grown_answer {
 
   bool ended = false;        // a step that was planned before that was known may still name it
   std::uint64_t listed = 0;  // when it got a turn last
-
-  /// Whether the request itself names the token as one that ends the answer.
-  bool stops_at(token_id token) const {
-    const auto& stops = params().stop_tokens;
-    return std::find(stops.begin(), stops.end(), token) != stops.end();
-  }
 };
 
 /// What one answer gets in a step. Threads work on several at a time.
@@ -148,7 +142,7 @@ void token_chooser::take_turn(const step_plan& plan, const chooser_readings& rea
     const token_id token = next->token;
     if (answer.is_end(token)) {
       turn.chosen.finished = true;
-      if (next->logprob || answer.stops_at(token)) turn.chosen.ending = std::move(*next);
+      turn.chosen.ending = std::move(*next);
       return;
     }
     ++turn.chosen.tokens;

@@ -58,6 +58,16 @@ inline void expect_refused(constraint_kind kind, const std::string& text, const 
   EXPECT_EQ(said.find('\n'), std::string::npos);
 }
 
+/// Each of its parts is three times the next one.
+inline std::string schema_that_takes_too_long() {
+  std::string schema = R"({"allOf":[{"$ref":"#/a"}])";
+  for (char part = 'a'; part < 'l'; ++part) {
+    const std::string next = std::string(R"({"$ref":"#/)") + static_cast<char>(part + 1) + "\"}";
+    schema += std::string(",\"") + part + R"(":{"allOf":[)" + next + "," + next + "," + next + "]}";
+  }
+  return schema + R"(,"l":{"type":"object"}})";
+}
+
 /// Whether the bytes of a text are allowed one after another, and the text may end there.
 inline bool allows(const output_constraint& constraint, std::string_view text) {
   text_automaton automaton(compile(constraint, all_bytes()));

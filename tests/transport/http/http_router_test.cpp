@@ -55,6 +55,8 @@ TEST(http_message, decodes_percents_and_queries) {
   EXPECT_EQ(request.query_value("b"), " x");
   EXPECT_EQ(request.query_value("c"), "");
   EXPECT_EQ(request.query_value("d"), "");
+  request.query = "red+team=a+b%2Bc";
+  EXPECT_EQ(request.query_value("red team"), "a b+c") << "as forms are written";
 }
 
 }  // namespace

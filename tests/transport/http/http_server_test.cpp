@@ -92,6 +92,22 @@ TEST_F(http_server_test, reads_chunked_bodies) {
   EXPECT_TRUE(client.hear_response().ends_with("POST /x abcde"));
 }
 
+/// Or whoever can add them to a request, behind a proxy that looks at headers, could add any.
+TEST_F(http_server_test, takes_fields_behind_a_body_for_no_headers) {
+  start({.more_headers = [](const http_request& to) {
+    return http_headers{{"x-heard", std::string(to.header("x-key"))}};
+  }});
+  const std::string head = "POST /x HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n";
+  const std::string body = "\r\n3\r\nabc\r\n0\r\nx-key: behind\r\n\r\n";
+  raw_client client(server_->port());
+  for (const std::string key : {"", "x-key: before\r\n"}) {
+    client.say(head + key + body);
+    const std::string heard = client.hear_response();
+    EXPECT_TRUE(heard.ends_with("POST /x abc"));
+    EXPECT_NE(heard.find(key.empty() ? "x-heard: \r\n" : "x-heard: before\r\n"), heard.npos) << heard;
+  }
+}
+
 /// So that strangers take up no room.
 TEST_F(http_server_test, reads_long_bodies_only_of_whom_it_takes_them_from) {
   start({.bodies_bytes = 0, .takes_long_body = [](const http_request& head) { return head.header("x-key") == "ok"; }});

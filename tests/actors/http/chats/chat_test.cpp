@@ -460,5 +460,18 @@ TEST_F(chat, says_that_a_model_has_no_template) {
   EXPECT_NE(error["message"].get<std::string>().find("no chat template"), std::string::npos);
 }
 
+/// Forms are made of their schemas, which takes long.
+TEST_F(chat, is_read_elsewhere_where_tools_are_strict) {
+  start(hermes);
+  busy_thread busy(*work_);
+  json strict = tool("go");
+  strict["function"]["strict"] = true;
+  strict["function"]["parameters"] = {{"not", json::object()}};
+  auto asked = post("/v1/chat/completions", {{"messages", user("Hi")}, {"tools", {strict}}});
+  ASSERT_TRUE(is_soon([&] { return work_->waiting() == 1; }));
+  busy.go_on();
+  EXPECT_EQ(asked.get().parsed()["error"]["param"], "tools");
+}
+
 }  // namespace
 }  // namespace troupe::test

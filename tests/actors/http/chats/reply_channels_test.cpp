@@ -2,6 +2,7 @@
 
 #include "actors/http/chats/reply_reader.hpp"
 #include "model/engine/text/channels.hpp"
+#include "tests/actors/http/chats/offered.hpp"
 
 namespace troupe::test {
 namespace {
@@ -12,7 +13,7 @@ constexpr std::string_view harmony_source = "<|channel|>analysis<|channel|>final
 std::string read_channels(std::string_view text, std::size_t size,
                           std::string_view prompt_end = "<|end|><|start|>assistant", bool is_cut = false) {
   reply_reader reader{thought_reader(harmony_source),
-                      tool_call_reader(tool_style_of(harmony_source), {{.name = "go"}, {.name = "look"}})};
+                      tool_call_reader(tool_style_of(harmony_source), offered({"go", "look"}))};
   reader.follow(prompt_end);
   std::string all;
   const auto add = [&](const std::vector<reply_piece>& pieces) {

@@ -2,13 +2,15 @@
 
 #include <gtest/gtest.h>
 
+#include "tests/actors/http/chats/offered.hpp"
+
 namespace troupe::test {
 namespace {
 
 constexpr const char* tagged_call = R"(<tool_call>{"name":"go","arguments":{}}</tool_call>)";
 
 reply_reader reader() {
-  return reply_reader(thought_reader("</think>"), tool_call_reader(tool_style::tagged, {{.name = "go"}}));
+  return reply_reader(thought_reader("</think>"), tool_call_reader(tool_style::tagged, offered({"go"})));
 }
 
 /// Like "(thought)text[call]", each piece with what stands around it.

@@ -291,12 +291,27 @@ TEST_F(responses, refuse_by_name) {
   EXPECT_EQ(refused_field({{"input", "x"}, {"background", true}}), "background");
   EXPECT_EQ(refused_field({{"input", "x"}, {"return_token_ids", true}}), "return_token_ids");
   EXPECT_EQ(refused_field({{"input", "x"}, {"tools", json::array({{{"type", "web_search"}}})}}), "tools");
+  const json nameless{{"input", "x"}, {"tools", json::array({{{"type", "function"}, {"parameters", nullptr}}})}};
+  EXPECT_EQ(error_of("/v1/responses", nameless, 400)["message"],
+            R"(tools should be a list of {"type": "function", "name": …})");
   EXPECT_EQ(refused_field({{"input", "x"}, {"max_output_tokens", 0}}), "max_output_tokens");
   EXPECT_EQ(refused_field({{"input", "x"}, {"temperature", -1}}), "temperature");
   EXPECT_EQ(refused_field({{"input", "x"}, {"text", {{"format", {{"type", "poem"}}}}}}), "text");
   const json bad_schema{{"type", "json_schema"}, {"name", "x"}, {"schema", {{"not", json::object()}}}};
   EXPECT_EQ(refused_field({{"input", "x"}, {"text", {{"format", bad_schema}}}}), "text");
   EXPECT_EQ(refused_field({{"input", std::string(80, 'x')}}), "input") << "longer than the context";
+}
+
+TEST_F(responses, have_input_that_can_be_counted_before_it_is_sent) {
+  const json body{{"input", json::array({said("user", "Hi")})}, {"instructions", "Be"}, {"tools", {tool("go")}}};
+  auto answer = post("/v1/responses", body);
+  const auto begun = gateway_.take<begin_request>();
+  give(begun, "x", "stop");
+  ASSERT_EQ(answer.get().status, 200);
+  const std::string counting = "/v1/responses/input_tokens";
+  EXPECT_EQ(post(counting, body).get().parsed(),
+            json({{"object", "response.input_tokens"}, {"input_tokens", begun.engine.sequence.prompt.size()}}));
+  EXPECT_EQ(error_of(counting, json::object(), 400)["param"], "input");
 }
 
 }  // namespace

@@ -5,7 +5,8 @@
 namespace troupe::test {
 namespace {
 
-const std::vector<tool_offer> go_and_look{{.name = "go", .texts = {"to"}}, {.name = "look"}};
+const shared_offers go_and_look = std::make_shared<const std::vector<tool_offer>>(
+    std::vector<tool_offer>{{.name = "go", .texts = {"to"}}, {.name = "look"}});
 
 /// All text, and all calls as "name(arguments)", of an answer that comes in pieces of `size`.
 std::pair<std::string, std::string> read(tool_style style, const std::string& answer, std::size_t size) {
@@ -235,6 +236,37 @@ TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}respond with <|tool_call|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if 'tools' in message %}<|tool|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
+}
+
+TEST(tool_calls, are_read_by_readers_that_share_the_offers) {
+  const auto offers = std::make_shared<const std::vector<tool_offer>>(std::vector<tool_offer>{{.name = "go"}});
+  const std::vector<tool_call_reader> of_many_answers(100, tool_call_reader(tool_style::tagged, offers));
+  EXPECT_EQ(offers.use_count(), 101);
+  const tool_call_reader finds_none(tool_style::none, offers);
+  EXPECT_EQ(offers.use_count(), 101) << "it needs none";
+}
+
+TEST(tool_calls, keep_numbers_as_they_were_written) {
+  const std::string number = "9400111899223100001234", said = R"(go({"a":[)" + number + R"(,1e2],"b":" \" 1 "}))";
+  const std::string arguments = R"({ "a": [)" + number + R"( , 1e2], "b": " \" 1 "} )";
+  const auto calls = [](tool_style style, const std::string& answer) { return read(style, answer, 3).second; };
+  EXPECT_EQ(calls(tool_style::tagged, R"(<tool_call>{"id": 5, "x": {"arguments": 1}, "arguments": )" + arguments +
+                                          R"(, "name": "go"}</tool_call>)"),
+            said);
+  EXPECT_EQ(calls(tool_style::bare, R"({"name": "go", "parameters": )" + arguments + "}"), said);
+  EXPECT_EQ(calls(tool_style::named, "[TOOL_CALLS]go[ARGS]" + arguments), said);
+  EXPECT_EQ(calls(tool_style::bare, R"({"name": "go", "p\u0061rameters": {"a": 1}})"), R"(go({"a":1}))")
+      << "however the key is written";
+  const std::string told = R"(go({"n":)" + number + "})";
+  EXPECT_EQ(calls(tool_style::nested,
+                  "<tool_call>go<arg_key>n</arg_key><arg_value>1</arg_value><arg_key>n</arg_key>"
+                  "<arg_value>" +
+                      number + "</arg_value></tool_call>"),
+            told)
+      << "the last of two counts";
+  EXPECT_EQ(calls(tool_style::nested,
+                  "<tool_call><function=go><parameter=n>" + number + "</parameter></function></tool_call>"),
+            told);
 }
 
 }  // namespace

@@ -71,6 +71,36 @@ TEST(tool_choices, demand_of_tools_that_are_not_strict_what_can_be_demanded) {
                      R"({"name": "look", "parameters": {"at": 1}})"));
 }
 
+TEST(tool_choices, spend_as_much_on_all_tools_of_a_request_as_on_one) {
+  json tools = offers();
+  tools[0]["function"]["parameters"] = json::parse(schema_that_takes_too_long());
+  const output_constraint form =
+      read_tools(request_fields(json{{"tools", tools}, {"tool_choice", "required"}}), tool_style::bare).form;
+  EXPECT_TRUE(allows(form, R"({"name": "look", "parameters": {"at": "x"}})")) << "any object, as for the first";
+  std::swap(tools[0], tools[1]);
+  EXPECT_FALSE(
+      allows(read_tools(request_fields(json{{"tools", tools}, {"tool_choice", "required"}}), tool_style::bare).form,
+             R"({"name": "look", "parameters": {"at": "x"}})"));
+  tools[1]["function"]["strict"] = true;
+  EXPECT_THROW(read_tools(request_fields(json{{"tools", tools}}), tool_style::tagged), field_error);
+}
+
+TEST(tool_choices, may_take_long_to_read_where_calls_are_held_to_parameters) {
+  const auto may_demand = [](json body) {
+    if (!body.contains("tools")) body["tools"] = offers();
+    return may_demand_calls(request_fields(body));
+  };
+  const json strict{{"type", "function"}, {"function", {{"name", "go"}, {"strict", true}}}};
+  EXPECT_FALSE(may_demand(json::object()));
+  EXPECT_FALSE(may_demand({{"tools", 5}, {"tool_choice", "required"}}));
+  for (const json& free : {json(), json("auto"), json("none"), json{{"type", "auto"}}, json{{"type", "none"}}})
+    EXPECT_FALSE(may_demand({{"tool_choice", free}})) << free;
+  for (const json& choice : {json("required"), json{{"type", "any"}}, json{{"type", "function"}, {"name", "go"}}})
+    EXPECT_TRUE(may_demand({{"tool_choice", choice}})) << choice;
+  EXPECT_TRUE(may_demand({{"tools", json::array({strict})}}));
+  EXPECT_TRUE(may_demand({{"tools", json::array({{{"name", "go"}, {"strict", true}}})}})) << "as in responses";
+}
+
 TEST(tool_choices, know_which_arguments_are_texts) {
   const json parameters = json::parse(R"({"properties": {"a": {"type": "string"}, "b": {"type": "integer"},
       "c": {"type": ["null", "string"]}, "d": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "e": {},
@@ -126,6 +156,7 @@ TEST(tool_choices, may_allow_some_tools_alone) {
   EXPECT_TRUE(allows(one.form, R"({"name": "look", "parameters": {"at": 2}})"));
   EXPECT_FALSE(allows(one.form, R"({"name": "go", "parameters": {"to": 1}})"));
   EXPECT_TRUE(allows(allowed("required", {"go", "look"}).form, R"({"name": "go", "parameters": {"to": 1}})"));
+  EXPECT_EQ(allowed("required", {"look", "go", "look", "look"}).offers.size(), 2u) << "each once";
   EXPECT_THROW(allowed("required", {"fly"}), field_error);
   EXPECT_THROW(allowed("required", json::array()), field_error);
   EXPECT_THROW(allowed("none", {"go"}), field_error);

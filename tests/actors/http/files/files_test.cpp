@@ -168,5 +168,48 @@ TEST_F(api_files, are_looked_for_in_their_own_folder_alone) {
   EXPECT_FALSE(files.find("other"));
 }
 
+/// As clients do that delete each file that a list of pages brings.
+TEST_F(api_files, are_listed_behind_one_that_was_deleted) {
+  for (int i = 0; i < 5; ++i) upload("batch", "a");
+  const std::string list = "/v1/files?purpose=batch&limit=2";
+  std::string after;
+  std::size_t deleted = 0;
+  for (bool has_more = true; has_more;) {
+    const json page = ask("GET", list + after).get().parsed();
+    for (const json& each : page["data"]) {
+      EXPECT_EQ(ask("DELETE", "/v1/files/" + each["id"].get<std::string>()).get().status, 200);
+      ++deleted;
+    }
+    has_more = page["has_more"];
+    after = "&after=" + page["last_id"].get<std::string>();
+  }
+  EXPECT_EQ(deleted, 5u);
+  EXPECT_EQ(ask("GET", list).get().parsed()["data"].size(), 0u) << "it is in no list";
+}
+
+TEST_F(api_files, and_all_that_is_listed_by_pages_that_begin_behind_what_there_is) {
+  upload("batch", "a");
+  EXPECT_EQ(refused_field("/v1/files?purpose=batch&after=file-none"), "after");
+  auto asked = ask("GET", "/v1/batches?after=batch_none");
+  jobs_.take<command_call>().answer({{}, "after: there is no job batch_none", command_fault::bad_input});
+  const json error = asked.get().parsed()["error"];
+  EXPECT_EQ(error["param"], "after");
+  EXPECT_NE(error["message"].get<std::string>().find("batch_none"), std::string::npos);
+}
+
+TEST_F(api_files, of_others_are_no_place_in_a_list) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
+  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})), bob = headers_of(add_api_key(keys, {.name = "bob"}));
+  start();
+  http_headers sending = ann;
+  sending.insert(sending.end(), form_type.begin(), form_type.end());
+  const std::string id = ask("POST", "/v1/files", form("batch", "a"), sending).get().parsed()["id"];
+  const std::string behind_it = "/v1/files?purpose=batch&after=" + id;
+  ask("DELETE", "/v1/files/" + id, {}, ann).get();
+  EXPECT_EQ(ask("GET", behind_it, {}, ann).get().status, 200);
+  EXPECT_EQ(ask("GET", behind_it, {}, bob).get().status, 400);
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -107,7 +107,8 @@ TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
   const auto context = std::make_shared<api_context>(parts());
   const batch_file answers{.batch = id, .errors = false};
   const auto reader = std::make_shared<slow_exchange>(true), gone = std::make_shared<slow_exchange>(false);
-  send_batch_file({.context = context, .exchange = reader}, answers);
+  const auto request = std::make_shared<const http_request>();
+  send_batch_file({.context = context, .request = request, .exchange = reader}, answers);
   answer_next("job.outputs", page({{true, answered_line()}}));
   EXPECT_EQ(json::parse(reader->heard.take<std::string>())["custom_id"], "one");
   const auto has_read = reader->heard.take<std::function<void()>>();
@@ -118,7 +119,7 @@ TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
   second.answer({page({}).dump()});
   EXPECT_TRUE(reader->heard.take<bool>());
 
-  send_batch_file({.context = context, .exchange = gone}, answers);
+  send_batch_file({.context = context, .request = request, .exchange = gone}, answers);
   answer_next("job.outputs", page({{true, answered_line()}}));
   EXPECT_TRUE(is_soon([&] { return gone.use_count() == 1; })) << "nobody reads any more for who has gone";
   EXPECT_EQ(jobs_.count<command_call>(), 0u);
@@ -299,6 +300,20 @@ TEST_F(api_batches, are_refused_with_the_number_of_a_wrong_line) {
   EXPECT_NE(error["message"].get<std::string>().find("line 3"), std::string::npos) << error.dump();
   EXPECT_EQ(error_of("/v1/batches", {{"input_file_id", "file-x"}, {"endpoint", "/v1/completions"}}, 404)["param"],
             "input_file_id");
+}
+
+TEST_F(api_batches, have_outputs_that_are_not_read_for_their_head_alone) {
+  const std::string id = create()["id"];
+  const auto context = std::make_shared<api_context>(parts());
+  http_request head;
+  head.method = "HEAD";
+  const auto request = std::make_shared<const http_request>(head);
+  const auto reader = std::make_shared<slow_exchange>(true);
+  send_batch_file({.context = context, .request = request, .exchange = reader}, {.batch = id, .errors = true});
+  answer_next("job.outputs", page({{true, answered_line()}}));
+  EXPECT_TRUE(reader->heard.take<bool>()) << "it has ended";
+  EXPECT_EQ(jobs_.count<command_call>(), 0u);
+  context->file_work->stop();
 }
 
 }  // namespace

@@ -282,6 +282,9 @@ TEST_F(fine_tuning, events_come_newest_first_by_pages) {
   ASSERT_EQ(got["data"].size(), 2u);
   EXPECT_EQ(got["data"][1]["type"], "metrics");
   EXPECT_EQ(got["data"][1]["data"]["train_loss"], 2.5);
+  auto behind = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/events?after=none");
+  jobs_.take<command_call>().answer({page.dump()});
+  EXPECT_EQ(behind.get().parsed()["error"]["param"], "after");
   auto checkpoints = ask("GET", "/v1/fine_tuning/jobs/ftjob-1/checkpoints");
   jobs_.take<command_call>().answer({page.dump()});
   const json checkpoint = checkpoints.get().parsed()["data"][0];

@@ -178,5 +178,17 @@ TEST_F(messages, can_be_counted_before_they_are_sent) {
   EXPECT_EQ(error_of("/v1/messages/count_tokens", json::object(), 400)["message"], "messages is missing");
 }
 
+/// Forms are made of their schemas, which takes long.
+TEST_F(messages, are_read_elsewhere_where_tools_must_be_called) {
+  busy_thread busy(*work_);
+  const json demanding = asking({{"tools", {tool("go")}}, {"tool_choice", {{"type", "any"}}}});
+  auto counted = post("/v1/messages/count_tokens", demanding);
+  ASSERT_TRUE(is_soon([&] { return work_->waiting() == 1; }));
+  EXPECT_EQ(post("/v1/messages/count_tokens", asking({{"tools", {tool("go")}}})).get().status, 200)
+      << "others do not wait for it";
+  busy.go_on();
+  EXPECT_EQ(counted.get().status, 200);
+}
+
 }  // namespace
 }  // namespace troupe::test

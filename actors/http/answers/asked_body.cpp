@@ -1,0 +1,15 @@
+#include "actors/http/answers/asked_body.hpp"
+
+#include "actors/http/chats/tool_choice.hpp"
+#include "actors/http/json_body_impl.hpp"
+
+namespace troupe {
+
+void with_asked_body(const api_call& call, std::function<void(const request_fields& body)> read) {
+  const auto body = std::make_shared<const json>(parse_body(call.request->body));
+  if (!may_demand_calls(request_fields(*body))) return read(request_fields(*body));
+  guarded_later(*call.context->work, call.key.name, call.exchange, call.request->body.size(),
+                [body, read = std::move(read)] { read(request_fields(*body)); });
+}
+
+}  // namespace troupe
