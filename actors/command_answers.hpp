@@ -19,6 +19,8 @@ command_answer answer_of(const Run& run) {
     return {.error = error.what(), .fault = command_fault::unknown};
   } catch (const full_error& error) {
     return {.error = error.what(), .fault = command_fault::full};
+  } catch (const foreign_error& error) {
+    return {.error = error.what(), .fault = command_fault::foreign};
   } catch (const input_error& error) {
     return {.error = error.what(), .fault = command_fault::bad_input};
   } catch (const std::exception& error) {

@@ -62,7 +62,8 @@ training_desk_parts training_of(const front_parts& parts, const front_handles& h
           .may_delay = config.training.may_delay,
           .adapter_memory = config.adapters.memory,
           .quantization = parts.quantization,
-          .idle_priority = config.training.idle_priority};
+          .idle_priority = config.training.idle_priority,
+          .adapters = config.adapters.dir};
 }
 
 client_desk_parts desk_of(const front_parts& parts, const front_handles& handles) {

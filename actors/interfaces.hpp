@@ -120,12 +120,12 @@ struct answer_tokens {
   std::optional<sampled_token> ending = {};
 };
 
-/// Scheduler to sink: all tokens of one step for the sink's requests.
+/// Scheduler to gateway: all tokens of one step.
 struct token_batch {
   std::vector<answer_tokens> answers;
 };
 
-/// Where a request's tokens go: the gateway.
+/// What router and schedulers know of the gateway.
 using sink_actor = actor_of<token_batch, request_refused>;
 
 /// Gateway to router to scheduler; back to the router when the replica is lost.
@@ -134,6 +134,7 @@ struct routed_request {
   std::int32_t first_index = 0;  ///< of its first answer: one that has begun goes on elsewhere by itself
   engine_request engine;
   sink_actor sink;
+  instant held_until = {};  ///< if not 0: so long it waits for a replica that can load its adapter
 };
 
 /// Gateway to router to scheduler: nobody waits for these answers any more.
@@ -182,7 +183,7 @@ struct requests_returned {
   std::string adapter_fault = {};  ///< why their adapter cannot be loaded there; empty: that is not why
 };
 
-/// Gives the stages of one replica their orders, and the sinks of its requests their tokens.
+/// Gives the stages of one replica their orders, and the gateway the tokens of its requests.
 using scheduler_actor = actor_of<routed_request, cancel_request, give_back_waiting, replica_started, replica_stopped,
                                  step_ending, step_done, adapter_loaded, wake>;
 
@@ -228,10 +229,12 @@ using gateway_actor = actor_of<token_batch, request_refused, begin_request, end_
 
 // --- commands ---
 
-/// Anyone to the actor that knows the command: carry it out. `answer` may be called on any thread, once.
+/// Anyone to the actor that knows the command: carry it out. These two functions may be called on any thread, `answer`
+/// once.
 struct command_call {
   client_command command;
   std::function<void(command_answer)> answer;
+  std::function<bool()> is_wanted = [] { return true; };  ///< whether somebody waits for the answer
 };
 
 // --- adapter store ---

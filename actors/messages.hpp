@@ -441,10 +441,11 @@ enum class command_fault : std::uint8_t {
   bad_input,  ///< the command is wrong
   unknown,    ///< it names something that does not exist
   failed,     ///< because of the cluster's state, or of a disk
-  full        ///< there are as many as may be: later, perhaps
+  full,       ///< there are as many as may be: later, perhaps
+  foreign     ///< it names what is another's
 };
 constexpr command_fault last_enumerator(command_fault) {
-  return command_fault::full;
+  return command_fault::foreign;
 }
 
 /// Head to client: what the command returned, as JSON, or why it did not.

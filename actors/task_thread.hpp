@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
+#include <string>
 #include <thread>
 
 namespace troupe {
 
-/// Thread-safe.
+/// Thread-safe. Owners take turns, a task each, so nobody waits long for the many tasks of another.
 class task_thread {
  public:
   using task = std::function<void()>;
@@ -20,11 +22,12 @@ class task_thread {
   task_thread(const task_thread&) = delete;
   task_thread& operator=(const task_thread&) = delete;
 
-  /// Tasks run one after the other, in order. They must not throw.
-  void run(task work);
-  /// Like run(), but returns false if the waiting tasks hold too many bytes already. `bytes`: what this task holds
-  /// until it is done.
-  bool offer(std::size_t bytes, task work);
+  /// Those of one owner run one after the other, in order. They must not throw. `owner`: a key's name; empty: nobody's
+  /// in particular.
+  void run(task work, const std::string& owner = {});
+  /// Like run(), but returns false if the waiting tasks hold too many bytes already: of one owner with a name, half of
+  /// what all may. `bytes`: what this task holds until it is done.
+  bool offer(std::size_t bytes, task work, const std::string& owner = {});
   /// Waits for the task that runs. Tasks that have not begun are dropped, and so are later ones.
   void stop();
 
@@ -35,13 +38,22 @@ class task_thread {
     std::size_t bytes = 0;
     task run;
   };
+  /// Who has tasks that wait or run.
+  struct account {
+    std::deque<item> waiting;
+    std::size_t bytes = 0;  ///< held by them
+  };
+  using accounts = std::map<std::string, account>;
+  bool has_room(std::size_t bytes, const std::string& owner) const;
+  void run_next(std::unique_lock<std::mutex>& lock);
   void work();
 
   const std::size_t most_bytes_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::deque<item> waiting_;
-  std::size_t bytes_ = 0;  ///< held by tasks that wait or run
+  accounts owners_;
+  std::deque<accounts::iterator> turns_;  ///< owners with waiting tasks, each once
+  std::size_t bytes_ = 0;                 ///< held by tasks that wait or run
   bool stopped_ = false;
   std::thread thread_;
 };

@@ -25,6 +25,12 @@ class full_error : public input_error {
   using input_error::input_error;
 };
 
+/// The input names what belongs to somebody else.
+class foreign_error : public input_error {
+ public:
+  using input_error::input_error;
+};
+
 /// Throws input_error with a formatted text.
 template <class... Args>
 [[noreturn]] void refuse(fmt::format_string<Args...> format, Args&&... args) {

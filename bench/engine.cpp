@@ -153,10 +153,9 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
                    .kv = options.kv,
                    .device = options.device};
   place.limits = measure_limits(place, out);
-  if (!trace.empty()) run_trace(place, options, trace, out);
-  if (options.adapters_on_disk > 0) run_many_adapters(place, options, out);
-  if (options.constrained) run_constrained(place, options, out);
-  if (!trace.empty() || options.adapters_on_disk > 0 || options.constrained) return;
+  if (!trace.empty()) return run_trace(place, options, trace, out);
+  if (options.adapters_on_disk > 0) return run_many_adapters(place, options, out);
+  if (options.constrained) return run_constrained(place, options, out);
   {
     const std::int64_t room = std::max(options.prompt, options.decode_context + options.decode) + 16;
     single_sequence sequence(model,

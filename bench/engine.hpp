@@ -20,7 +20,7 @@ struct engine_bench {
   std::vector<int> batches;   ///< sequences of each batch; empty: the usual ones, with and without adapters
   std::vector<int> adapters;  ///< numbers of adapters that each of these batches is run with in turns, beside none
 
-  std::string trace;           ///< a file; then that load alone is run
+  std::string trace;           ///< a file: that load alone is run
   double rate = 0;             ///< of the trace's time; 0: all requests come at once
   int requests = 200;          ///< of the trace, from its beginning
   std::int64_t context = 0;    ///< that the trace's lengths are scaled to; 0: 512, or the model's

@@ -1,12 +1,13 @@
 #pragma once
+#include <compare>
 #include <cstdint>
 
 #include "base/strong_id.hpp"
 
 namespace troupe {
 
-/// One life of one node: a random number that is drawn when its process starts, and again whenever the node is told
-/// that it is fenced or unknown. Never 0.
+/// One membership of a process under a node's name: a random number that is drawn when the process starts, and again
+/// whenever the node is told that it is fenced or unknown. Never 0.
 using incarnation_id = strong_id<struct incarnation_tag, std::uint64_t>;
 
 /// Counts the lives of all replicas, so that messages of an earlier life can be dropped. It only goes up, also when the
@@ -15,5 +16,11 @@ using epoch_id = strong_id<struct epoch_tag, std::uint64_t>;
 
 /// All stages of one whole model.
 using replica_id = strong_id<struct replica_tag, std::uint32_t>;
+
+/// A worker's place in a replica.
+struct seat {
+  std::uint32_t stage = 0, rank = 0;
+  auto operator<=>(const seat&) const = default;
+};
 
 }  // namespace troupe

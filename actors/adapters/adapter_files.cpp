@@ -7,6 +7,8 @@
 #include "base/mapped_file.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
+#include "model/lora/adapter_gguf.hpp"
+#include "model/lora/adapter_write.hpp"
 
 namespace troupe {
 namespace {
@@ -64,6 +66,20 @@ std::string digest_of_adapter(const fs::path& folder) {
   return digest.finish();
 }
 
+std::optional<fs::path> adapter_among(const fs::path& folder, const std::string& name) {
+  if (is_folder(folder / name)) return folder / name;
+  const fs::path file = folder / (name + ".gguf");
+  return path_exists(file) && is_gguf_file(file) ? std::optional(file) : std::nullopt;
+}
+
+adapter_file read_adapter_as(const fs::path& shown, const fs::path& copy, const model_config& base) {
+  try {
+    return read_adapter(copy, base);
+  } catch (const input_error& error) {
+    throw input_error(with_shown_path(error.what(), copy.string(), shown.string()));
+  }
+}
+
 incoming_adapter::incoming_adapter(const fs::path& store, std::uint64_t number)
     : path_(store / fmt::format("{}{}-{}", incoming_prefix, ::getpid(), number)) {
   make_folder(path_);
@@ -74,19 +90,31 @@ incoming_adapter::~incoming_adapter() {
   if (!path_.empty()) fs::remove_all(path_, ignored);
 }
 
-std::string incoming_adapter::copy_from(const fs::path& folder) const {
-  check_not_pickled(folder);
+std::string incoming_adapter::copy_from(const fs::path& source, const model_config& base) const {
+  return is_gguf_file(source) ? convert(source, base) : copy_folder(source);
+}
+
+std::string incoming_adapter::copy_folder(const fs::path& folder) const {
+  check_adapter_folder(folder);
   for (const std::string_view name : adapter_file_names) {
     std::error_code fault;
-    if (!fs::exists(folder / name, fault))
-      refuse("{}: has no {}: an adapter as PEFT writes it is a folder with {} and {}", folder.string(), name,
-             adapter_file_names[0], adapter_file_names[1]);
     const std::uint64_t bytes = fs::file_size(folder / name, fault);
     if (!fault) check_size(folder / name, bytes);
   }
   sha256 digest;
   for (const std::string_view name : adapter_file_names) copy_file(folder / name, path_ / name, digest);
   return digest.finish();
+}
+
+/// A file that others may change is read from our own copy.
+std::string incoming_adapter::convert(const fs::path& file, const model_config& base) const {
+  (void)detail::open_gguf_adapter(file);  // rather than to copy a model
+  const fs::path copy = path_ / file.filename();
+  sha256 unused;
+  copy_file(file, copy, unused);
+  write_adapter(read_adapter_as(file, copy, base), base, path_, file.string());
+  fs::remove(copy);
+  return digest_of_adapter(path_);
 }
 
 void incoming_adapter::keep_as(const fs::path& name) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -32,6 +33,13 @@ std::vector<adapter_file_info> adapter_files_in(const std::filesystem::path& fol
 /// The digest by which the adapter in a folder is known.
 std::string digest_of_adapter(const std::filesystem::path& folder);
 
+/// The adapter of that name among several: a folder NAME, or a file NAME.gguf.
+std::optional<std::filesystem::path> adapter_among(const std::filesystem::path& folder, const std::string& name);
+
+/// Reads one of our own copies; errors name the path that the user knows.
+adapter_file read_adapter_as(const std::filesystem::path& shown, const std::filesystem::path& copy,
+                             const model_config& base);
+
 /// An adapter that is being written into a store. Its folder is removed with this object unless it got its final name.
 class incoming_adapter {
  public:
@@ -42,11 +50,15 @@ class incoming_adapter {
   incoming_adapter& operator=(const incoming_adapter&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Copies the files that PEFT wrote there. Returns their digest.
-  std::string copy_from(const std::filesystem::path& folder) const;
+  /// Copies the files that PEFT wrote into a folder; of a GGUF file it writes what PEFT would have written, so that
+  /// whoever reads the store knows one form. Returns their digest.
+  std::string copy_from(const std::filesystem::path& source, const model_config& base) const;
   void keep_as(const std::filesystem::path& name);
 
  private:
+  std::string copy_folder(const std::filesystem::path& folder) const;
+  std::string convert(const std::filesystem::path& file, const model_config& base) const;
+
   std::filesystem::path path_;
 };
 

@@ -28,15 +28,6 @@ std::optional<std::uint64_t> bytes_beside(const model_config& model, const std::
   }
 }
 
-/// Reads an adapter; errors name the path that the user knows.
-adapter_file read_as(const fs::path& shown, const fs::path& folder, const model_config& model) {
-  try {
-    return read_adapter(folder, model);
-  } catch (const input_error& error) {
-    throw input_error(with_shown_path(error.what(), folder.string(), shown.string()));
-  }
-}
-
 /// Seconds since 1970; 0 where that is not known.
 std::int64_t written_at(const fs::path& file) {
   std::error_code fault;
@@ -104,9 +95,9 @@ std::string adapter_shelf::find_files(const adapter_entry& entry) {
   return {};
 }
 
-adapter_shelf::candidate adapter_shelf::copy_in(const std::string& name, const fs::path& folder) {
+adapter_shelf::candidate adapter_shelf::copy_in(const std::string& name, const fs::path& source) {
   if (const auto wrong = catalogue_.check_name(name)) refuse_by(*wrong);
-  candidate copy = checked_copy(folder);
+  candidate copy = checked_copy(source);
   copy.name = name;
   copy.files = adapter_files_in(folder_of(copy.sha256));
   copy.is_new = std::none_of(details_.begin(), details_.end(),
@@ -136,14 +127,14 @@ adapter_entry adapter_shelf::add_version(const candidate& copy) {
       {.name = copy.name, .sha256 = copy.sha256, .bytes = copy.bytes, .rank = copy.rank, .base = options_.base})));
 }
 
-adapter_shelf::candidate adapter_shelf::checked_copy(const fs::path& folder) {
+adapter_shelf::candidate adapter_shelf::checked_copy(const fs::path& source) {
   incoming_adapter incoming(options_.store, ++incoming_);
   candidate copy;
-  copy.sha256 = incoming.copy_from(folder);
-  const adapter_file read = read_as(folder, incoming.path(), options_.model);
+  copy.sha256 = incoming.copy_from(source, options_.model);
+  const adapter_file read = read_adapter_as(source, incoming.path(), options_.model);
   copy.bytes = lora_adapter::packed_bytes(read, precision_beside(options_.quantization));
   for (const adapter_part& part : read.parts) copy.rank = std::max(copy.rank, static_cast<std::uint32_t>(part.rank));
-  check_fits(copy.bytes, folder.string());
+  check_fits(copy.bytes, source.string());
   if (adapter_files_in(folder_of(copy.sha256)).empty()) {
     std::error_code ignored;
     fs::remove_all(folder_of(copy.sha256), ignored);
@@ -173,17 +164,18 @@ adapter_entry adapter_shelf::make_ready(const adapter_entry& entry) {
 
 std::optional<fs::path> adapter_shelf::source_of(const std::string& name) const {
   std::error_code fault;
-  if (!is_adapter_name(name) || !fs::is_directory(options_.source / name, fault)) return {};
+  if (!is_adapter_name(name)) return {};
   // Where the store itself is the source, it has a folder for each of its versions, which were published once.
   if (is_sha256(name) && fs::equivalent(options_.source, options_.store, fault)) return {};
-  return options_.source / name;
+  return adapter_among(options_.source, name);
 }
 
 adapter_entry adapter_shelf::load(const std::string& text) {
   const auto loaded = catalogue_.load(text);
   if (!loaded && loaded.error().why == catalogue_error::reason::unknown && is_adapter_name(text))
-    throw unknown_error(fmt::format("adapter {}: there is none, and no folder {}: name its folder with --path", text,
-                                    (options_.source / text).string()));
+    throw unknown_error(
+        fmt::format("adapter {}: there is none, and no folder {}: name its folder or .gguf file with --path", text,
+                    (options_.source / text).string()));
   return make_ready(value_of(loaded));
 }
 
@@ -194,8 +186,8 @@ void adapter_shelf::preload(const std::string& text) {
 }
 
 /// Otherwise each start would undo what was published, rolled back or unloaded after the one before.
-void adapter_shelf::preload(const std::string& name, const fs::path& folder) {
-  const candidate copy = copy_in(name, folder);
+void adapter_shelf::preload(const std::string& name, const fs::path& source) {
+  const candidate copy = copy_in(name, source);
   const auto known = versions_with(copy);
   if (known.empty()) return void(preloaded_.insert(add_version(copy).version));
   give_up(copy);
@@ -222,10 +214,10 @@ adapter_entry adapter_shelf::find_or_publish(const std::string& name) {
 }
 
 /// Whoever named it in a request need not know where the head has its folders.
-adapter_entry adapter_shelf::publish_unasked(const std::string& name, const fs::path& folder) try {
-  return publish(name, folder);
+adapter_entry adapter_shelf::publish_unasked(const std::string& name, const fs::path& source) try {
+  return publish(name, source);
 } catch (const input_error& error) {
-  throw input_error(with_shown_path(error.what(), folder.string(), "adapter " + name));
+  throw input_error(with_shown_path(error.what(), source.string(), "adapter " + name));
 }
 
 adapter_entry adapter_shelf::rollback(const std::string& name, std::optional<std::uint32_t> ordinal) {

@@ -35,7 +35,8 @@ class adapter_shelf {
   /// Saved versions are ready again if their files exist and fit the model.
   adapter_shelf(options chosen, catalogue_records saved);
 
-  /// A PEFT folder that was copied and checked, and may become a version. Its pieces can be read from now on.
+  /// An adapter (a folder as PEFT writes it, or a GGUF file) that was copied and checked, and may become a version. Its
+  /// pieces can be read from now on.
   struct candidate {
     std::string name, sha256;
     std::uint64_t bytes = 0;  ///< in memory
@@ -43,25 +44,25 @@ class adapter_shelf {
     std::vector<adapter_file_info> files;
     bool is_new = true;  ///< whether no version has the same contents
   };
-  candidate copy_in(const std::string& name, const std::filesystem::path& folder);
+  candidate copy_in(const std::string& name, const std::filesystem::path& source);
   /// Makes a new version that is ready; or takes the newest one, if its contents are the same. The name means this
   /// version from now on, even if it had been rolled back.
   adapter_entry publish(const candidate& copy);
-  adapter_entry publish(const std::string& name, const std::filesystem::path& folder) {
-    return publish(copy_in(name, folder));
+  adapter_entry publish(const std::string& name, const std::filesystem::path& source) {
+    return publish(copy_in(name, source));
   }
   /// It becomes no version: its files go with the next clearing up, unless others have them.
   void give_up(const candidate& copy);
-  /// The folder of that name that `load` would take, if there is one.
+  /// The folder or file of that name that `load` would take, if there is one.
   std::optional<std::filesystem::path> source_of(const std::string& name) const;
   /// Loads a version that was unloaded: "name", the newest one, or "name@2".
   adapter_entry load(const std::string& text);
-  /// For a head that starts: "name" publishes the folder of that name in `source` if the name never had its contents.
-  /// If it had them, whatever has become of them since (others answer, or they were unloaded) stays as it is. So it
-  /// does without a folder. "name@2" loads that version again.
+  /// For a head that starts: "name" publishes the folder or file of that name in `source` if the name never had its
+  /// contents. If it had them, whatever has become of them since (others answer, or they were unloaded) stays as it is.
+  /// So it does without a folder. "name@2" loads that version again.
   void preload(const std::string& text);
-  /// The same with any folder.
-  void preload(const std::string& name, const std::filesystem::path& folder);
+  /// The same with any.
+  void preload(const std::string& name, const std::filesystem::path& source);
   /// For a request that names an adapter which is not published.
   adapter_entry find_or_publish(const std::string& name);
   adapter_entry rollback(const std::string& name, std::optional<std::uint32_t> ordinal);
@@ -97,10 +98,10 @@ class adapter_shelf {
 
  private:
   std::filesystem::path folder_of(const std::string& sha256) const { return options_.store / sha256; }
-  candidate checked_copy(const std::filesystem::path& folder);
+  candidate checked_copy(const std::filesystem::path& source);
   adapter_entry add_version(const candidate& copy);
   std::vector<adapter_entry> versions_with(const candidate& copy) const;
-  adapter_entry publish_unasked(const std::string& name, const std::filesystem::path& folder);
+  adapter_entry publish_unasked(const std::string& name, const std::filesystem::path& source);
   adapter_entry make_ready(const adapter_entry& entry);
   std::string json_of(const std::vector<adapter_entry>& entries) const;
   void check_fits(std::uint64_t bytes, const std::string& whose) const;

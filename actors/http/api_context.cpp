@@ -16,9 +16,16 @@ int status_of(command_fault fault) {
       return 404;
     case command_fault::full:
       return 429;
+    case command_fault::foreign:
+      return 403;
     default:
       return 500;
   }
+}
+
+std::string field_at_fault(command_fault fault, const command_outcome& outcome) {
+  if (fault == command_fault::failed) return {};
+  return fault == command_fault::foreign ? outcome.foreign : outcome.field;
 }
 
 }  // namespace
@@ -26,7 +33,7 @@ int status_of(command_fault fault) {
 api_context::api_context(http_parts parts)
     : http_parts(std::move(parts)),
       keys(api_keys_file(state_dir), need_keys),
-      files(state_dir / "files"),
+      files(state_dir / "files", files_of_key),
       created(std::time(nullptr)) {}
 
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
@@ -40,10 +47,10 @@ void run_command(const command_actor& to, client_command command, const std::sha
       if (outcome.refused) outcome.refused();
       const bool is_unknown = answer.fault == command_fault::unknown && !outcome.unknown.empty();
       throw api_error(status_of(answer.fault), is_unknown ? outcome.unknown : answer.error,
-                      answer.fault == command_fault::failed ? "" : outcome.field);
+                      field_at_fault(answer.fault, outcome));
     });
   };
-  tell(to, command_call{std::move(command), std::move(take)});
+  tell(to, command_call{std::move(command), std::move(take), [exchange] { return !exchange->is_gone(); }});
 }
 
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle) {
@@ -58,14 +65,17 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
   }
 }
 
-void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle) {
-  thread.run([exchange, handle = std::move(handle)] { guarded(exchange, handle); });
+void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
+                   std::function<void()> handle) {
+  guarded_later(thread, key, exchange, 0, std::move(handle));
 }
 
-void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::size_t bytes,
-                   std::function<void()> handle) {
-  const bool taken = thread.offer(bytes, [exchange, handle = std::move(handle)] { guarded(exchange, handle); });
-  if (!taken) throw unavailable("too many large requests at a time: try again");
+void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
+                   std::size_t bytes, std::function<void()> handle) {
+  auto work = [exchange, handle = std::move(handle)] {
+    if (!exchange->is_gone()) guarded(exchange, handle);
+  };
+  if (!thread.offer(bytes, std::move(work), key)) throw unavailable("too many large requests at a time: try again");
 }
 
 }  // namespace troupe

@@ -34,6 +34,7 @@ struct http_parts {
   bool log_bodies = false;                        ///< put bodies into these lines; otherwise no prompt's text is logged
   std::vector<std::string> origins{};             ///< of web pages from elsewhere that may ask, too
   bool need_keys = false;                         ///< also while there are none
+  std::uint64_t files_of_key = UINT64_MAX;        ///< bytes that the uploaded files of one may take
   std::shared_ptr<task_thread> work = std::make_shared<task_thread>();  ///< stopped together with the server
   /// For files and batches, which may be large, so that no answer waits behind them. Stopped together with the server.
   std::shared_ptr<task_thread> file_work = std::make_shared<task_thread>();
@@ -72,6 +73,7 @@ struct command_outcome {
   std::function<void()> refused = {};
   std::string field = {};    ///< of the request, that is at fault where the command is refused
   std::string unknown = {};  ///< what to say where what it names is not there; empty: what the command says
+  std::string foreign = {};  ///< the field that names what is another's, where it is refused for that
 };
 /// If the command is refused, `exchange` is answered with the error.
 void run_command(const command_actor& to, client_command command, const std::shared_ptr<http_exchange>& exchange,
@@ -79,10 +81,12 @@ void run_command(const command_actor& to, client_command command, const std::sha
 
 /// Runs `handle`, and turns what it throws into the response.
 void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function<void()>& handle);
-/// The same, but later on a thread for long work.
-void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::function<void()> handle);
-/// The same for what holds so many bytes meanwhile. Throws api_error if others that wait hold too many already.
-void guarded_later(task_thread& thread, const std::shared_ptr<http_exchange>& exchange, std::size_t bytes,
+/// The same, but later on a thread for long work, when it is the key's turn; and not at all if the client has gone by
+/// then. `key`: its name.
+void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
                    std::function<void()> handle);
+/// The same for what holds so many bytes meanwhile. Throws api_error if what waits holds too many already.
+void guarded_later(task_thread& thread, const std::string& key, const std::shared_ptr<http_exchange>& exchange,
+                   std::size_t bytes, std::function<void()> handle);
 
 }  // namespace troupe

@@ -56,7 +56,7 @@ class logged_exchange final : public forwarding_exchange {
         is_probe_(request.method == "GET" && request.path == "/ready"),
         began_(clock_.now()) {}
   ~logged_exchange() override {
-    const int status = status_ != 0 ? status_.load() : status_without_answer();
+    const int status = status_ != 0 ? status_.load() : is_gone() ? client_gone : 500;
     if (is_streaming_) note("cut off");
     context_->metrics.count_response(status);
     if (!context_->log || is_probe_ || (only_faults_ && status < 400)) return;
@@ -95,12 +95,6 @@ class logged_exchange final : public forwarding_exchange {
   }
 
  private:
-  int status_without_answer() {
-    const auto gone = std::make_shared<std::atomic<bool>>(false);
-    forwarding_exchange::on_gone([gone] { *gone = true; });  // at once if it has gone
-    return *gone ? client_gone : 500;
-  }
-
   std::shared_ptr<api_context> context_;
   std::string request_line_, body_;
   bool only_faults_, is_probe_;  ///< "no" is an answer to a probe, and comes every few seconds while a model loads

@@ -62,15 +62,16 @@ void load_adapter_folder(const api_call& call) {
   if (path) arguments["path"] = *path;
   const bool is_folder_at_fault = path && may_name_adapter(*call.context, name);
   const bool wants_path = !path && is_adapter_name(name);
-  run_command(call.context->store, {"adapters.load", dump(arguments)}, call.exchange,
-              {.done =
-                   [exchange = call.exchange, name](const std::string& result) {
-                     const json loaded = json::parse(result, nullptr, false);
-                     const std::string version = loaded.is_object() ? loaded.value("adapter", name) : name;
-                     reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
-                   },
-               .field = is_folder_at_fault ? "lora_path" : "lora_name",
-               .unknown = wants_path ? "adapter " + name + ": there is none: name its folder in lora_path" : ""});
+  run_command(
+      call.context->store, {"adapters.load", dump(arguments)}, call.exchange,
+      {.done =
+           [exchange = call.exchange, name](const std::string& result) {
+             const json loaded = json::parse(result, nullptr, false);
+             const std::string version = loaded.is_object() ? loaded.value("adapter", name) : name;
+             reply_json(exchange, {{"message", "adapter " + version + " is loaded"}, {"adapter", version}});
+           },
+       .field = is_folder_at_fault ? "lora_path" : "lora_name",
+       .unknown = wants_path ? "adapter " + name + ": there is none: name its folder or file in lora_path" : ""});
 }
 
 /// `field`: where the request has the name.

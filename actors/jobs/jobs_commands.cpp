@@ -155,13 +155,17 @@ std::string jobs_state::outputs(const job_info& job, const command_fields& from)
   return dump({{"job", job_json(job)}, {"outputs", std::move(list)}});
 }
 
+/// With options, which may be long, fewer than `which` asks for where they would be too much for one answer.
 std::string jobs_state::list(const job_query& which, bool with_options) const {
   auto list = json::array();
   const auto fine_tunes = parts_.board->fine_tunes();
+  std::size_t bytes = 0;
   for (const job_info& job : parts_.book->list(which)) {
+    const std::string options = with_options ? parts_.book->find(job.spec.id)->spec.options : "";
+    bytes += options.size();
+    if (bytes > page_bytes && !list.empty()) break;
     list.push_back(job_json(job, fine_tunes, *parts_.book));
-    if (with_options)
-      list.back()["options"] = json::parse(parts_.book->find(job.spec.id)->spec.options, nullptr, false);
+    if (with_options) list.back()["options"] = json::parse(options, nullptr, false);
   }
   return dump(list);
 }

@@ -1,6 +1,10 @@
 #include "actors/replicas/router.hpp"
 
 #include <algorithm>
+#include <array>
+#include <deque>
+#include <unordered_map>
+#include <vector>
 
 namespace troupe {
 namespace {
@@ -12,6 +16,54 @@ bool is_about(const cancel_request& cancelled, const routed_request& request) {
   if (cancelled.id != request.id) return false;
   return !cancelled.answer || (request.engine.sequence.answers == 1 && request.first_index == *cancelled.answer);
 }
+
+/// routing_policy decides; this class carries it out. A request that finds no replica ready waits here for a while
+/// before it is refused. One that was accepted already waits longer, also for an adapter that no replica can load.
+class router_state {
+ public:
+  using handle = router_actor;
+  static constexpr const char* name = "router";
+
+  router_state(handle::pointer self, router_parts parts);
+  handle::behavior_type make_behavior();
+
+ private:
+  struct parked {
+    routed_request request;
+    instant until;
+  };
+  struct request_routes {
+    std::unordered_map<replica_id, std::int32_t> answers;  ///< how many of them each replica computes
+    std::vector<cancel_request> cancelled;                 ///< it or some answers: a lost replica may be returning them
+  };
+  void route_new(routed_request& request);
+  bool has_parked(request_priority least) const;
+  bool route(routed_request& request);
+  void park(routed_request& request);
+  void refuse_request(const routed_request& request);
+  void route_parked();
+  void move_waiting(replica_id from);
+  void refuse_overdue();
+  void refuse_without_adapter(const routed_request& request, const std::string& fault);
+  void wake_soon();
+  void cancel(const cancel_request& cancelled);
+  void note_ended(const requests_ended& ended);
+  void take_back(requests_returned& returned);
+  void route_elsewhere(routed_request& request, const std::string& fault);
+  void hold(routed_request& request, const std::string& fault);
+  bool is_cancelled(const routed_request& request) const;
+  bool forget_answers(request_id request, replica_id replica, std::int32_t count);
+
+  handle::pointer self_;
+  router_parts parts_;
+  actor_clock clock_{self_};
+  routing_policy policy_;
+  std::unordered_map<replica_id, scheduler_actor> replicas_;
+  std::unordered_map<request_id, request_routes> routes_;
+  std::array<std::deque<parked>, priorities> parked_;  ///< by priority: batches find no room where others still do
+  std::vector<routed_request> without_adapter_;        ///< they hold nobody up who has another adapter
+  bool wake_due_ = false;
+};
 
 }  // namespace
 
@@ -87,8 +139,8 @@ void router_state::refuse_request(const routed_request& request) {
 void router_state::route_parked() {
   for (auto& line : parked_)
     while (!line.empty() && route(line.front().request)) line.pop_front();
-  for (parked& waiting : std::exchange(without_adapter_, {}))
-    if (!policy_.is_loadable(waiting.request.engine.sequence.adapter) || !route(waiting.request))
+  for (routed_request& waiting : std::exchange(without_adapter_, {}))
+    if (!policy_.is_loadable(waiting.engine.sequence.adapter) || !route(waiting))
       without_adapter_.push_back(std::move(waiting));
 }
 
@@ -106,9 +158,9 @@ void router_state::refuse_overdue() {
     return overdue;
   };
   for (auto& line : parked_) std::erase_if(line, is_refused);
-  std::erase_if(without_adapter_, [&](const parked& waiting) {
-    const bool overdue = waiting.until < now;
-    if (overdue) refuse_without_adapter(waiting.request, "no replica can load the adapter: their nodes' logs say why");
+  std::erase_if(without_adapter_, [&](const routed_request& waiting) {
+    const bool overdue = waiting.held_until < now;
+    if (overdue) refuse_without_adapter(waiting, "no replica can load the adapter: their nodes' logs say why");
     return overdue;
   });
   if (has_parked(request_priority::batch) || !without_adapter_.empty()) wake_soon();
@@ -121,7 +173,7 @@ void router_state::wake_soon() {
 void router_state::cancel(const cancel_request& cancelled) {
   const auto is_meant = [&](const parked& waiting) { return is_about(cancelled, waiting.request); };
   for (auto& line : parked_) std::erase_if(line, is_meant);
-  std::erase_if(without_adapter_, is_meant);
+  std::erase_if(without_adapter_, [&](const routed_request& waiting) { return is_about(cancelled, waiting); });
   const auto found = routes_.find(cancelled.id);
   if (found == routes_.end()) return;
   found->second.cancelled.push_back(cancelled);
@@ -142,18 +194,27 @@ void router_state::take_back(requests_returned& returned) {
     const bool is_wanted = !is_cancelled(request);
     forget_answers(request.id, returned.from, request.engine.sequence.answers);
     if (!is_wanted) continue;
-    if (!fault.empty() && !policy_.is_loadable(request.engine.sequence.adapter))
-      hold_or_refuse(request, fault);
+    if (!fault.empty())
+      route_elsewhere(request, fault);
     else if (!route(request))
       park(request);
   }
 }
 
-/// No replica can load its adapter. Nobody knows how long that lasts, but an answer that has begun is not broken off
-/// soon.
-void router_state::hold_or_refuse(routed_request& request, const std::string& fault) {
-  if (request.engine.resumed == 0) return refuse_without_adapter(request, fault);
-  without_adapter_.push_back({std::move(request), clock_.now() + parts_.longest_pause});
+/// A replica cannot load its adapter. Where none can, nobody knows how long that lasts, but an answer that has begun is
+/// not broken off soon.
+void router_state::route_elsewhere(routed_request& request, const std::string& fault) {
+  const bool is_loadable = policy_.is_loadable(request.engine.sequence.adapter);
+  if (!is_loadable && request.engine.resumed == 0) return refuse_without_adapter(request, fault);
+  if (!is_loadable || !route(request)) hold(request, fault);
+}
+
+/// Replicas try again to load an adapter, and may give the request back each time: the time goes on.
+void router_state::hold(routed_request& request, const std::string& fault) {
+  const instant now = clock_.now();
+  if (request.held_until == instant{}) request.held_until = now + parts_.longest_pause;
+  if (request.held_until < now) return refuse_without_adapter(request, fault);
+  without_adapter_.push_back(std::move(request));
   wake_soon();
 }
 

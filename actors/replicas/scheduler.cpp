@@ -1,6 +1,8 @@
 // Requests of a replica and their adapters. Its lives: scheduler_lives.cpp. Steps: scheduler_steps.cpp.
 #include "actors/replicas/scheduler.hpp"
 
+#include <unordered_set>
+
 #include "base/error.hpp"
 
 namespace troupe {
@@ -47,7 +49,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
         finish_step(done);
         if (in_flight_.size() < steps_in_flight_) pump();  // the stages first; not if they have gone ahead
         tell_ended();
-        tell_sinks();
+        tell_tokens();
         report_soon();
       },
       [this](const adapter_loaded& answer) {
@@ -66,6 +68,7 @@ scheduler_state::handle::behavior_type scheduler_state::make_behavior() {
 
 void scheduler_state::accept(routed_request& request) {
   report_soon();
+  sink_ = request.sink;
   if (!requests_) return tell(parts_.router, requests_returned{parts_.replica, {std::move(request)}});
   if (!declare_adapter(request.engine.sequence.adapter))
     return refuse_request(request, "the adapter is unknown, or larger than adapters.memory", refusal_cause::bad_input,
@@ -81,10 +84,10 @@ void scheduler_state::accept(routed_request& request) {
       const sequence_id id = answer_behind(accepted->first, i);
       answers_[id] = {.request = request.id,
                       .index = request.first_index + i,
-                      .sink = request.sink,
                       .adapter = request.engine.sequence.adapter,
                       .accepted = clock_.now(),
-                      .timed = request.engine.resumed > 0};
+                      .timed = request.engine.resumed > 0,
+                      .held_until = request.held_until};
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {
@@ -133,12 +136,12 @@ void scheduler_state::forget(sequence_id id) {
 /// Refuses requests that were accepted: those of which an answer fulfils `is_hopeless`.
 void scheduler_state::refuse_accepted(const std::function<bool(sequence_id, const tracked_answer&)>& is_hopeless,
                                       const std::string& error, refusal_cause cause) {
-  std::unordered_map<request_id, sink_actor> refused;
+  std::unordered_set<request_id> refused;
   for (const auto& [id, answer] : answers_)
-    if (is_hopeless(id, answer)) refused.emplace(answer.request, answer.sink);
-  for (const auto& [request, sink] : refused) {
+    if (is_hopeless(id, answer)) refused.insert(answer.request);
+  for (const request_id request : refused) {
     cancel({request});
-    tell(sink, request_refused{request, error, cause, {}});
+    tell(sink_, request_refused{request, error, cause, {}});
   }
 }
 
@@ -174,7 +177,7 @@ std::vector<routed_request> scheduler_state::take_away(std::vector<std::pair<seq
   std::vector<routed_request> requests;
   for (auto& [first, rest] : given_up) {
     const tracked_answer& answer = answers_.at(first);
-    requests.push_back({answer.request, answer.index, std::move(rest), answer.sink});
+    requests.push_back({answer.request, answer.index, std::move(rest), sink_, answer.held_until});
     for (std::int32_t i = 0; i < requests.back().engine.sequence.answers; ++i) take_out(answer_behind(first, i));
   }
   return requests;

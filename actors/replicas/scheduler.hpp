@@ -1,4 +1,4 @@
-// The scheduler of one replica: takes requests, sends orders to the stages and tokens to the requests' sinks.
+// The scheduler of one replica: takes requests, sends orders to the stages and tokens to the gateway.
 #pragma once
 #include <deque>
 #include <functional>
@@ -42,10 +42,10 @@ class scheduler_state {
   struct tracked_answer {  // one of the answers to a request
     request_id request;
     std::int32_t index = 0;
-    sink_actor sink;
     adapter_version adapter;
     instant accepted;
-    bool timed = false;  ///< its first token was sent, by this scheduler or by another
+    bool timed = false;       ///< its first token was sent, by this scheduler or by another
+    instant held_until = {};  ///< routed_request::held_until, until its adapter is there
   };
   struct awaited_answer {
     sequence_id sequence;
@@ -58,10 +58,6 @@ class scheduler_state {
   struct loading {            // an adapter that the stages are loading
     std::size_t missing = 0;  ///< workers that have not answered yet
     std::string error;        ///< why one of the workers cannot load it
-  };
-  struct sink_batch {
-    sink_actor sink;
-    token_batch tokens;
   };
 
   // scheduler.cpp: requests and adapters
@@ -103,7 +99,7 @@ class scheduler_state {
   void note_flights();
   void note_end(const ended_sequence& ended);
   answer_tokens& entry_of(const tracked_answer& answer);
-  void tell_sinks();
+  void tell_tokens();
 
   // scheduler_status.cpp: reports to the router and the board
   void report_soon();
@@ -130,7 +126,8 @@ class scheduler_state {
   std::unordered_map<adapter_version, loading> loading_;
   /// Until when the router is told that they cannot be loaded.
   std::unordered_map<adapter_version, instant> unloadable_;
-  std::vector<sink_batch> batches_;
+  sink_actor sink_;                ///< of all requests: the gateway, which the first of them names
+  token_batch tokens_;             ///< of this step, so far
   std::vector<request_id> ended_;  ///< once for each answer; to be told to the router
 
   scheduler_meter meter_;

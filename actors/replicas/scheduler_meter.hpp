@@ -11,7 +11,7 @@ class scheduler_meter {
  public:
   struct figures {
     std::uint64_t received = 0;    ///< requests, including those that were refused or returned
-    std::uint64_t tokens = 0;      ///< sent to sinks
+    std::uint64_t tokens = 0;      ///< sent to the gateway
     double tokens_per_second = 0;  ///< between the last two reports
     std::uint64_t lives = 0;
     std::uint64_t resumed = 0;  ///< sequences that were running when a life ended

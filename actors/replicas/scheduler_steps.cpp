@@ -81,13 +81,10 @@ void scheduler_state::finish_step(const step_done& done) {
       [this](const engine_reading& reading) { note_reading(reading); });
 }
 
-/// The entry of an answer in the message to its sink: one message for each sink and step. The search starts at the end,
-/// since tokens of one answer come one after the other.
+/// The entry of an answer in the step's message. The search starts at the end, since tokens of one answer come one
+/// after the other.
 answer_tokens& scheduler_state::entry_of(const tracked_answer& answer) {
-  auto batch =
-      std::find_if(batches_.begin(), batches_.end(), [&](const sink_batch& b) { return b.sink == answer.sink; });
-  if (batch == batches_.end()) batch = batches_.insert(batches_.end(), {answer.sink, {}});
-  auto& answers = batch->tokens.answers;
+  auto& answers = tokens_.answers;
   const auto is_its = [&](const answer_tokens& a) { return a.request == answer.request && a.index == answer.index; };
   const auto found = std::find_if(answers.rbegin(), answers.rend(), is_its);
   return found != answers.rend()
@@ -98,6 +95,7 @@ answer_tokens& scheduler_state::entry_of(const tracked_answer& answer) {
 void scheduler_state::note_token(const engine_token& token) {
   const auto found = answers_.find(token.sequence);
   if (found == answers_.end()) return;
+  found->second.held_until = {};
   answer_tokens& entry = entry_of(found->second);
   entry.tokens.push_back(token.token);
   if (token.details) entry.details.push_back(*token.details);
@@ -131,9 +129,8 @@ void scheduler_state::note_end(const ended_sequence& ended) {
   forget(ended.sequence);
 }
 
-void scheduler_state::tell_sinks() {
-  for (sink_batch& batch : batches_) tell(batch.sink, std::move(batch.tokens));
-  batches_.clear();
+void scheduler_state::tell_tokens() {
+  if (!tokens_.answers.empty()) tell(sink_, std::exchange(tokens_, {}));
 }
 
 }  // namespace troupe

@@ -34,7 +34,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const stage_started& started) { take_started(started); },
       [this](const stage_failed& failed) {
         end_life(failed.life, fmt::format("stage {} failed: {}", failed.stage, failed.error),
-                 failed_seat{failed.stage, failed.tensor_rank, failed.lost_next, 0, 1});
+                 failed_seat{{failed.stage, failed.tensor_rank}, failed.lost_next, 0, 1});
       },
       [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
       [this](wake) {

@@ -58,13 +58,9 @@ class supervisor_state {
     std::string endpoint, meeting;
   };
   struct failed_seat {
-    std::uint32_t stage = 0, rank = 0;
+    seat at;
     bool lost_next = false;     ///< the stage behind it may as well be at fault
     int starts = 0, steps = 0;  ///< lives in a row that ended here: before any request had a part in it, and in a step
-
-    bool is_at(std::size_t other_stage, std::size_t other_rank) const {
-      return stage == other_stage && rank == other_rank;
-    }
   };
   struct replica_record {
     scheduler_actor scheduler;
@@ -99,7 +95,7 @@ class supervisor_state {
   void carry_out(const placement_change& change);
   void add_replica();
   void start_replica(std::size_t index);
-  void tell_stage(std::size_t index, std::size_t stage, std::size_t rank);
+  void tell_stage(std::size_t index, seat whose);
   void stop_replica(std::size_t index, life_end how);
   void fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where = {});
   void end_life(const replica_life& life, const std::string& why, std::optional<failed_seat> where = {});
@@ -107,8 +103,8 @@ class supervisor_state {
   void announce(std::size_t index);
   void retry_replicas(instant now);
   bool gives_seat_to_spare(std::size_t index);
-  void clear_seat(const worker_position& seat);
-  bool replaces_worker(std::size_t index, std::size_t stage, std::size_t rank);
+  void clear_seat(const worker_position& taken);
+  bool replaces_worker(std::size_t index, seat whose);
   bool other_runs(std::size_t index) const;
 
   // supervisor_status.cpp

@@ -84,21 +84,22 @@ void supervisor_state::start_replica(std::size_t index) {
   if (!where.is_complete()) return;
   replica_record& replica = replicas_[index];
   replica.life.epoch = epoch_id(++lives_);
-  std::set<replica_course::place> places;
-  for (std::size_t stage = 0; stage < where.stages.size(); ++stage)
-    for (std::size_t rank = 0; rank < where.stages[stage].workers.size(); ++rank) {
-      places.emplace(stage, rank);
-      tell_stage(index, stage, rank);
+  std::set<seat> seats;
+  for (std::uint32_t stage = 0; stage < where.stages.size(); ++stage)
+    for (std::uint32_t rank = 0; rank < where.stages[stage].workers.size(); ++rank) {
+      seats.insert({stage, rank});
+      tell_stage(index, {stage, rank});
     }
-  replica.course.start(std::move(places), clock_.now());
+  replica.course.start(std::move(seats), clock_.now());
 }
 
-void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::size_t rank) {
+void supervisor_state::tell_stage(std::size_t index, seat whose) {
+  const auto [stage, rank] = whose;
   const replica_placement& where = placement_->replicas[index];
   const stage_placement& own = where.stages[stage];
   start_stage order;
   order.life = replicas_[index].life;
-  order.stage = static_cast<std::uint32_t>(stage);
+  order.stage = stage;
   order.first_layer = own.layers.first;
   order.layers = own.layers.count();
   order.blocks = where.kv_tokens / block_tokens;
@@ -108,7 +109,7 @@ void supervisor_state::tell_stage(std::size_t index, std::size_t stage, std::siz
   order.kv = parts_.kv;
   order.max_sequences = parts_.batches.max_sequences;
   if (stage + 1 < where.stages.size()) order.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
-  order.tensor_rank = static_cast<std::uint32_t>(rank);
+  order.tensor_rank = rank;
   order.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());
   if (order.tensor_ranks > 1) order.tensor_meeting = workers_.at(own.workers.front()).meeting;
   const worker_record& to = workers_.at(own.workers[rank]);
@@ -126,7 +127,7 @@ void supervisor_state::fail_replica(std::size_t index, const std::string& why, s
   stop_replica(index, where && where->lost_next ? life_end::lost_link : life_end::loss);
   replica_record& replica = replicas_[index];
   const std::optional<failed_seat> before = std::exchange(replica.failed, where);
-  if (where && before && before->is_at(where->stage, where->rank) && replica.course.failures() > 0) {
+  if (where && before && before->at == where->at && replica.course.failures() > 0) {
     replica.failed->starts += before->starts;
     replica.failed->steps += before->steps;
   }
@@ -147,7 +148,7 @@ void supervisor_state::take_started(const stage_started& started) {
   if (course.current() != replica_course::phase::starting) return;
   if (!started.error.empty())
     return fail_replica(index, fmt::format("stage {} cannot start: {}", started.stage, started.error),
-                        failed_seat{started.stage, started.tensor_rank, started.lost_next, 1, 0});
+                        failed_seat{{started.stage, started.tensor_rank}, started.lost_next, 1, 0});
   if (course.note_ready({started.stage, started.tensor_rank}, clock_.now())) announce(index);
 }
 
@@ -185,23 +186,25 @@ void supervisor_state::retry_replicas(instant now) {
 bool supervisor_state::gives_seat_to_spare(std::size_t index) {
   constexpr int most_starts = 2, most_steps = 6;
   if (!replicas_[index].failed) return false;
-  const failed_seat seat = *replicas_[index].failed;
-  if (seat.starts < most_starts && seat.steps < most_steps) return false;
-  if (!seat.lost_next) return replaces_worker(index, seat.stage, seat.rank);
-  const bool is_nexts_turn = (seat.starts + seat.steps) % 2 == 1;
-  return replaces_worker(index, seat.stage + (is_nexts_turn ? 1 : 0), seat.rank) ||
-         replaces_worker(index, seat.stage + (is_nexts_turn ? 0 : 1), seat.rank);
+  const failed_seat failed = *replicas_[index].failed;
+  if (failed.starts < most_starts && failed.steps < most_steps) return false;
+  if (!failed.lost_next) return replaces_worker(index, failed.at);
+  const seat next{failed.at.stage + 1, failed.at.rank};
+  const bool is_nexts_turn = (failed.starts + failed.steps) % 2 == 1;
+  return replaces_worker(index, is_nexts_turn ? next : failed.at) ||
+         replaces_worker(index, is_nexts_turn ? failed.at : next);
 }
 
 /// Whoever takes the seat has not failed there. Where a stage loses the next one the count goes on, since it says whose
 /// turn it is.
-void supervisor_state::clear_seat(const worker_position& seat) {
-  std::optional<failed_seat>& failed = replicas_[seat.replica].failed;
-  if (failed && !failed->lost_next && failed->is_at(seat.stage, seat.rank)) failed.reset();
+void supervisor_state::clear_seat(const worker_position& taken) {
+  std::optional<failed_seat>& failed = replicas_[taken.replica].failed;
+  if (failed && !failed->lost_next && failed->at == taken) failed.reset();
 }
 
 /// Returns false where nobody can take its place. The head's own worker goes with the head alone.
-bool supervisor_state::replaces_worker(std::size_t index, std::size_t stage, std::size_t rank) {
+bool supervisor_state::replaces_worker(std::size_t index, seat whose) {
+  const auto [stage, rank] = whose;
   const auto& stages = placement_->replicas[index].stages;
   if (stage >= stages.size() || rank >= stages[stage].workers.size()) return false;  // a worker has said them
   const std::string name = stages[stage].workers[rank];

@@ -65,7 +65,7 @@ enum class refusal_cause : std::uint8_t {
   unavailable  ///< because of the cluster's state
 };
 
-/// Router or scheduler to sink, and gateway to listener: no (more) answers will come.
+/// Router or scheduler to gateway, and gateway to listener: no (more) answers will come.
 struct request_refused {
   request_id request;
   std::string error;

@@ -1,5 +1,8 @@
 #include "actors/requests/client_desk.hpp"
 
+#include <cstdint>
+#include <unordered_map>
+
 #include "actors/json_dump_impl.hpp"
 #include "base/field_error.hpp"
 #include "base/random_hex.hpp"
@@ -58,6 +61,32 @@ class link_listener final : public answer_listener {
   client_done request_;
   std::int32_t left_;
   client_desk_actor desk_;
+};
+
+class client_desk_state {
+ public:
+  using handle = client_desk_actor;
+  static constexpr const char* name = "client_desk";
+
+  client_desk_state(handle::pointer self, client_desk_parts parts);
+  handle::behavior_type make_behavior();
+
+ private:
+  using requests_of_link = std::unordered_map<std::uint64_t, request_id>;  ///< by the client's own id
+
+  void begin(incoming<client_request>& request);
+  void cancel(link_id link, std::uint64_t id);
+  void forget(const client_done& done);
+  void end_all(link_id link);
+  void refuse_request(link_id link, client_refused why);
+  void run(incoming<client_command>& command);
+  void answer(const incoming<client_command>& command, command_answer answer);
+  std::string hello_json() const;
+
+  handle::pointer self_;
+  client_desk_parts parts_;
+  std::string instance_;  ///< names this start of the head, so that clients notice a new one
+  std::unordered_map<link_id, requests_of_link> requests_;
 };
 
 }  // namespace

@@ -89,7 +89,7 @@ void training_desk_state::begin(const begin_training& begun) {
       made.spec_text = job.spec.options;
       made.spec = read_training_spec(job.spec.options, "job " + job.spec.id);
       made.files = intake_.files_of(job.spec.id, made.spec);
-      queue_.add(job.spec.id, job.state == job_state::paused, static_cast<int>(made.spec.trainers));
+      queue_.add(job.spec.id, job.state == job_state::paused, static_cast<int>(made.spec.trainers), job.spec.tenant);
     } catch (const std::exception& error) {
       fail(job.spec.id, error.what());
     }

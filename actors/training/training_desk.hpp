@@ -34,6 +34,8 @@ struct training_desk_parts {
   std::string quantization = {};                          ///< of the base that is loaded
   bool idle_priority = true;                     ///< trainers' threads run only when nobody else wants the processor
   duration patience = std::chrono::seconds(30);  ///< without a step; then the job's events say why that may be
+  std::filesystem::path adapters = {};           ///< folder of adapters that are the administrators' by their names
+  std::size_t most_of_key = 16;                  ///< jobs that are being made, or are not over
 };
 
 /// Runs on a thread of its own, since it waits for the disk; data is read whole on yet another one. The journal is the
@@ -66,8 +68,15 @@ class training_desk_state {
   struct order {
     std::string job, tenant;
     std::string options;                          ///< the spec, as text
+    std::string adapter, owner;                   ///< as the spec has them, which nobody has checked yet
+    std::function<bool()> is_wanted;              ///< whether somebody still waits for the answer
     std::optional<std::string> data, validation;  ///< files of /v1/files; nothing: the data was sent in pieces
     std::string data_sha256, validation_sha256;   ///< empty: unknown
+  };
+  /// A job that is being made, and who waits for that.
+  struct making {
+    std::string owner;
+    std::vector<std::function<void(command_answer)>> askers;
   };
   struct trainer {
     trainer_actor actor;
@@ -97,7 +106,9 @@ class training_desk_state {
   std::string take_data(const std::string& arguments);
   void create(const command_call& call);
   static order read_order(const std::string& arguments);
-  void create_unknown(const order& asked);
+  void create_unknown(const order& asked, const std::optional<std::string>& owner_of_name);
+  void check_share(const std::string& owner) const;
+  void check_name(const order& asked, const std::optional<std::string>& owner_of_name) const;
   void check_size(const training_spec& spec) const;
   void accept(const order& asked);
   void make_job(const std::string& job, const std::string& tenant, training_spec spec,
@@ -138,9 +149,8 @@ class training_desk_state {
   actor_clock clock_{self_};
   std::map<std::string, trainer> trainers_;
   std::map<std::string, record> jobs_;
-  /// Callers that wait for a job that is being made, by its id.
-  std::map<std::string, std::vector<std::function<void(command_answer)>>> creating_;
-  task_thread reading_;  ///< last: it uses the intake
+  std::map<std::string, making> creating_;  ///< by the job's id
+  task_thread reading_;                     ///< last: it uses the intake
 };
 
 /// Runs `use` on the journal's thread, then `then` on this actor's. If the disk fails, all that `use` does is done

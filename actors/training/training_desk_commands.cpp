@@ -1,6 +1,9 @@
 // Commands about fine-tunes: sending data and creating jobs. Commands about accepted jobs go to the jobs actor.
+#include <algorithm>
+
 #include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
+#include "actors/training/adapter_owner.hpp"
 #include "actors/training/training_desk.hpp"
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
@@ -43,16 +46,23 @@ std::string training_desk_state::take_data(const std::string& arguments) {
 /// get that at once. What was sent stays then: the job may have been accepted before.
 void training_desk_state::create(const command_call& call) {
   order asked;
-  if (const auto refusal = refusal_of([&] { asked = read_order(call.command.arguments); }))
+  if (const auto refusal = refusal_of([&] {
+        asked = read_order(call.command.arguments);
+        if (!creating_.contains(asked.job)) check_share(asked.owner);
+      }))
     return call.answer(*refusal);
-  auto& askers = creating_[asked.job];
-  askers.push_back(call.answer);
-  if (askers.size() > 1) return;
+  asked.is_wanted = call.is_wanted;
+  making& made = creating_[asked.job];
+  made.owner = asked.owner;
+  made.askers.push_back(call.answer);
+  if (made.askers.size() > 1) return;
   intake_.hold(asked.job);
-  ask_journal([job = asked.job](journal& book) { return book.find(job); },
-              [this, asked](const std::optional<job_info>& known) {
-                if (!known) return create_unknown(asked);
-                answer_create(asked.job, {dump({{"id", asked.job}, {"state", name_of(known->state)}})});
+  using found = std::pair<std::optional<job_info>, std::optional<std::string>>;
+  ask_journal([asked, folder = parts_.adapters](
+                  journal& book) { return found(book.find(asked.job), owner_of_adapter(book, asked.adapter, folder)); },
+              [this, asked](const found& known) {
+                if (!known.first) return create_unknown(asked, known.second);
+                answer_create(asked.job, {dump({{"id", asked.job}, {"state", name_of(known.first->state)}})});
               },
               [this, job = asked.job](const std::string& why) {
                 answer_create(job, {{}, why, command_fault::failed});
@@ -67,6 +77,9 @@ training_desk_state::order training_desk_state::read_order(const std::string& ar
   if (!options || !options->is_object()) refuse("the fine-tune: \"options\" is missing");
   check_training_id(asked.job);
   asked.options = options->dump();
+  const detail::json_fields<json> described(*options, from.where());
+  asked.adapter = described.text("adapter").value_or("");
+  asked.owner = described.text("owner").value_or("");
   asked.tenant = from.text("tenant").value_or("");
   asked.data = from.text("data_file");
   asked.validation = from.text("validation_file");
@@ -75,8 +88,33 @@ training_desk_state::order training_desk_state::read_order(const std::string& ar
   return asked;
 }
 
-void training_desk_state::create_unknown(const order& asked) {
-  if (const auto refusal = refusal_of([&] { accept(asked); })) refuse_job(asked.job, *refusal);
+void training_desk_state::create_unknown(const order& asked, const std::optional<std::string>& owner_of_name) {
+  const auto refusal = refusal_of([&] {
+    check_name(asked, owner_of_name);
+    accept(asked);
+  });
+  if (refusal) refuse_job(asked.job, *refusal);
+}
+
+void training_desk_state::check_share(const std::string& owner) const {
+  if (owner.empty()) return;
+  const auto being_made = std::ranges::count(creating_, owner, [](const auto& each) { return each.second.owner; });
+  const auto open = std::ranges::count(jobs_, owner, [](const auto& each) { return each.second.spec.owner; });
+  if (static_cast<std::size_t>(being_made + open) >= parts_.most_of_key)
+    throw full_error(
+        fmt::format("this key has {} fine-tunes that are not over, as many as one may have: cancel some, "
+                    "or wait for their end",
+                    being_made + open));
+}
+
+/// Also where a job of somebody else is about to publish the name: one of the two would be trained in vain.
+void training_desk_state::check_name(const order& asked, const std::optional<std::string>& owner_of_name) const {
+  const auto is_anothers = [&](const auto& each) {
+    const training_spec& spec = each.second.spec;
+    return spec.adapter == asked.adapter && !may_publish(asked.owner, spec.owner);
+  };
+  if (!may_publish(asked.owner, owner_of_name) || std::ranges::any_of(jobs_, is_anothers))
+    refuse_adapter(asked.adapter);
 }
 
 void training_desk_state::refuse_job(const std::string& job, const command_answer& why) {
@@ -85,9 +123,9 @@ void training_desk_state::refuse_job(const std::string& job, const command_answe
 }
 
 void training_desk_state::answer_create(const std::string& job, const command_answer& answer) {
-  const auto askers = creating_.extract(job);
+  const auto made = creating_.extract(job);
   intake_.let_go(job);
-  for (const auto& tell_one : askers.mapped()) tell_one(answer);
+  for (const auto& tell_one : made.mapped().askers) tell_one(answer);
 }
 
 void training_desk_state::check_size(const training_spec& spec) const {
@@ -98,23 +136,27 @@ void training_desk_state::check_size(const training_spec& spec) const {
            parts_.adapter_memory);
 }
 
-/// Reads all data before the job is accepted. Since that may take minutes, another thread does it.
+/// Reads all data before the job is accepted. Since that may take minutes, another thread does it, where keys take
+/// turns. Nothing is made for who has gone before that.
 void training_desk_state::accept(const order& asked) {
   training_spec spec = read_training_spec(asked.options, "the fine-tune");
   check_size(spec);
   spec.base = parts_.model.value;
-  reading_.run([this, asked, spec, own = handle(self_)] {
-    training_intake::summary found;
-    const auto refusal = refusal_of([&] {
-      if (asked.data) intake_.take_file(asked.job, "data", *asked.data);
-      if (asked.validation) intake_.take_file(asked.job, "validation", *asked.validation);
-      found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);
-    });
-    tell(own, carry_on{[this, asked, spec, found, refusal] {
-           if (refusal) return refuse_job(asked.job, *refusal);
-           make_job(asked.job, asked.tenant, spec, found);
-         }});
-  });
+  reading_.run(
+      [this, asked, spec, own = handle(self_)] {
+        training_intake::summary found;
+        const auto refusal = refusal_of([&] {
+          if (!asked.is_wanted()) refuse("job {}: nobody waits for it any more", asked.job);
+          if (asked.data) intake_.take_file(asked.job, "data", *asked.data);
+          if (asked.validation) intake_.take_file(asked.job, "validation", *asked.validation);
+          found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);
+        });
+        tell(own, carry_on{[this, asked, spec, found, refusal] {
+               if (refusal) return refuse_job(asked.job, *refusal);
+               make_job(asked.job, asked.tenant, spec, found);
+             }});
+      },
+      asked.owner);
 }
 
 void training_desk_state::make_job(const std::string& job, const std::string& tenant, training_spec spec,
@@ -144,7 +186,7 @@ void training_desk_state::take_in(const job_info& made, const training_spec& spe
   job.spec = spec;
   job.spec_text = made.spec.options;
   job.files = found.files;
-  queue_.add(made.spec.id, false, static_cast<int>(spec.trainers));
+  queue_.add(made.spec.id, false, static_cast<int>(spec.trainers), made.spec.tenant);
   const std::string text = dump({{"id", made.spec.id},
                                  {"state", name_of(made.state)},
                                  {"examples", found.examples},

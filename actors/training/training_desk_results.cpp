@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "actors/json_dump_impl.hpp"
+#include "actors/training/adapter_owner.hpp"
 #include "actors/training/training_desk.hpp"
 #include "actors/training/training_task.hpp"
 #include "base/error.hpp"
@@ -21,6 +22,15 @@ std::string text_of(const training_point& point, std::int64_t steps) {
                {"accuracy", point.accuracy},
                {"rate", point.rate},
                {"tokens", point.tokens}});
+}
+
+void check_is_open(const journal& book, const std::string& id) {
+  const auto known = book.find(id);
+  if (!known || is_finished(known->state))
+    refuse(
+        "{}: is over, so its adapter becomes no version, and what was to be written together with it was not: try "
+        "that again",
+        id);
 }
 
 template <class Texts>
@@ -158,32 +168,33 @@ void training_desk_state::publish(const std::string& id) {
   if (std::exchange(job.figures.is_publishing, true)) return;
   post();
   const auto folder = intake_.folder_of(id) / training_task::result_folder;
-  const auto take_answer = [this, id](const adapter_published& made) {
+  const auto is_foreign = std::make_shared<std::atomic<bool>>(false);  // the name: it was free when the job was made
+  const auto take_answer = [this, id, is_foreign](const adapter_published& made) {
     record* known = find(id);
     if (!known) return;  // it was cancelled meanwhile
     known->figures.is_publishing = false;
     const std::string error = "its adapter was not published: " + made.error;
-    if (made.can_resume) return pause_with(id, error);
+    if (made.can_resume && !*is_foreign) return pause_with(id, error);
     if (!made.error.empty()) return fail(id, error);
     const std::string& version = made.full_name;
     parts_.say(fmt::format("{}: {} is published", id, version));
     end_in_journal(id, message_text("info", version + " is published"),
                    [id, version](journal& book) { return book.succeed(id, version); });
   };
-  tell(parts_.store, publish_adapter{job.spec.adapter, folder,
-                                     [own = handle(self_), take_answer](const adapter_published& made) {
-                                       tell(own, carry_on{[take_answer, made] { take_answer(made); }});
-                                     },
-                                     [is_over = job.is_over] { return !*is_over; },
-                                     [id](journal& book, const std::string& version) {
-                                       const auto known = book.find(id);
-                                       if (!known || is_finished(known->state))
-                                         refuse(
-                                             "{}: is over, so its adapter becomes no version, and what was to be "
-                                             "written together with it was not: try that again",
-                                             id);
-                                       (void)book.succeed(id, version);
-                                     }});
+  tell(parts_.store,
+       publish_adapter{
+           job.spec.adapter, folder,
+           [own = handle(self_), take_answer](const adapter_published& made) {
+             tell(own, carry_on{[take_answer, made] { take_answer(made); }});
+           },
+           [is_over = job.is_over] { return !*is_over; },
+           [id, spec = job.spec, folder = parts_.adapters, is_foreign](journal& book, const std::string& version) {
+             check_is_open(book, id);
+             *is_foreign = !may_publish(spec.owner, owner_of_adapter(book, spec.adapter, folder));
+             if (*is_foreign) refuse_adapter(spec.adapter);
+             if (!spec.owner.empty()) book.give_adapter(spec.adapter, spec.owner);
+             (void)book.succeed(id, version);
+           }});
 }
 
 /// What somebody can mend, such as a full disk, pauses the job: its checkpoint and its result stay where they are.

@@ -171,6 +171,7 @@ training_spec read_training_spec(const std::string& text, const std::string& whe
   read("adapter", spec.adapter);
   read("data", spec.data_name);
   read("validation", spec.validation_name);
+  read("owner", spec.owner);
   visit_settings(spec, read);
   std::string schedule = "cosine", precision = "fine";
   read("schedule", schedule);
@@ -199,6 +200,7 @@ std::uint64_t reading_of(std::uint64_t data, std::uint64_t validation) {
 
 std::string to_json(const training_spec& spec) {
   json made{{"adapter", spec.adapter}, {"data", spec.data_name}, {"validation", spec.validation_name}};
+  if (!spec.owner.empty()) made["owner"] = spec.owner;
   spec_writer write(made);
   visit_settings(spec, write);
   made["schedule"] = name_of(spec.run.schedule);

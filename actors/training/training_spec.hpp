@@ -19,6 +19,7 @@ struct training_spec {
   std::string adapter;              ///< the name to publish as
   std::string data_name;            ///< the user's name of the file; its ending says the format
   std::string validation_name;      ///< empty: a share of the data is held out
+  std::string owner;                ///< a key that may replace no adapter of others; empty: an administrator's, who may
   bool publish_best = false;        ///< publish the weights that did best on the held-out data instead of the last ones
   std::int64_t validate_every = 0;  ///< steps; 0: once an epoch
   std::int64_t checkpoint_every = 0;  ///< steps; 0: only by time

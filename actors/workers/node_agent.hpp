@@ -32,46 +32,6 @@ struct node_agent_parts {
   std::function<void(const std::string& line)> warn;  ///< says why the node has to wait: once for each reason
 };
 
-/// Joins a head, repeating itself until it is answered, and sends heartbeats. When the node is fenced it begins anew
-/// with a new incarnation. While the head is gone, the agent keeps trying.
-class node_agent_state {
- public:
-  using handle = node_agent_actor;
-  static constexpr const char* name = "node_agent";
-
-  node_agent_state(handle::pointer self, node_agent_parts parts);
-  handle::behavior_type make_behavior();
-
- private:
-  void take_answer(const join_answer& answer);
-  void begin_anew();
-  void connect();
-  void warn_once(const std::string& why);
-  void join();
-  void beat();
-  node_report report();
-  duration time_in_step(instant now);
-  void end(int code, const std::string& why);
-  template <class M>
-  void tell_members(const M& message) const {
-    for (const member_actor& member : parts_.members) tell(member, message);
-  }
-  template <message M>
-  void tell_head(M message) {
-    parts_.links->send(parts_.head_link->get(), std::move(message));
-  }
-
-  handle::pointer self_;
-  node_agent_parts parts_;
-  bool joined_ = false;
-  int unanswered_joins_ = 0;
-  std::string last_warned_;
-  std::uint64_t rows_before_ = 0;
-  instant report_before_;
-  std::int64_t step_since_ = 0;  ///< when the step began that the worker was in at the last report; 0: in none
-  duration step_lasted_{};       ///< by what was reported
-};
-
 node_agent_actor spawn_node_agent(caf::actor_system& system, node_agent_parts parts);
 
 }  // namespace troupe

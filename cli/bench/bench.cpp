@@ -1,3 +1,5 @@
+#include <array>
+
 #include <CLI/CLI.hpp>
 
 #include "bench/engine.hpp"
@@ -107,7 +109,10 @@ void add_engine(CLI::App& command, engine_bench_options& options) {
       ->type_name("N,...")
       ->needs(batches);
   add_load(command, engine);
-  command.add_flag("--schema", engine.constrained, "what answers under a JSON schema cost")->excludes(batches);
+  CLI::Option* const schema = command.add_flag("--schema", engine.constrained, "what answers under a JSON schema cost");
+  const std::array loads{batches, command.get_option("--trace"), command.get_option("--adapters-on-disk"), schema};
+  for (std::size_t i = 0; i < loads.size(); ++i)
+    for (std::size_t other = i + 1; other < loads.size(); ++other) loads[i]->excludes(loads[other]);
 }
 
 int bench_engine(const engine_bench_options& options) {

@@ -107,10 +107,12 @@ void add_adapters(CLI::App& program, command& chosen) {
     own.add_option("NAME", options->name, what)->required();
   };
   add("list", "List all versions", list).add_flag("--json", options->json, "print a JSON list");
-  CLI::App& loading = add("load", "Publish a folder as PEFT writes it, or take back what was unloaded", load);
+  CLI::App& loading =
+      add("load", "Publish a folder as PEFT writes it or a .gguf file, or take back what was unloaded", load);
   add_name(loading, "the adapter, or one version of it: name@2");
-  loading.add_option("--path", options->path, "the folder, on the head's machine; without it NAME in adapters.dir")
-      ->type_name("DIR");
+  loading
+      .add_option("--path", options->path, "the folder or file, on the head's machine; without it NAME in adapters.dir")
+      ->type_name("PATH");
   add_name(add("unload", "Give it no new requests", unload), "the adapter, or one version of it: name@2");
   CLI::App& back = add("rollback", "Let an earlier version answer", rollback);
   add_name(back, "the adapter");

@@ -149,7 +149,7 @@ void add_keys(CLI::App& program, command& chosen) {
   add_name(adding);
   add_limits(adding);
   adding.add_flag("--admin", options->is_admin,
-                  "sees the files and jobs of all keys, and may load and unload adapters");
+                  "sees the files and jobs of all keys, and may load, replace and unload adapters");
   CLI::App& limiting = add("limit", "Give a key other limits; what is not given stays", limit_key);
   add_name(limiting);
   add_limits(limiting);

@@ -25,7 +25,7 @@ namespace {
 
 struct serve_options {
   model_options model;
-  std::vector<std::string> adapter;  ///< NAME=DIR
+  std::vector<std::string> adapter;  ///< NAME=PATH
   std::vector<std::string> http_origins;
   std::string name, adapters, http, listen;  ///< empty: as a cluster's file without them
   bool insecure = false, need_keys = false, detach = false;
@@ -67,7 +67,8 @@ std::vector<std::string> named_adapters(const serve_options& options) {
   for (const std::string& each : options.adapter) {
     const auto equals = each.find('=');
     if (equals == each.npos || equals == 0 || equals + 1 == each.size())
-      refuse("--adapter {}: write NAME=DIR, the name that requests ask for and the adapter's folder", each);
+      refuse("--adapter {}: write NAME=PATH, the name that requests ask for and the adapter's folder or .gguf file",
+             each);
     named.push_back(each.substr(0, equals + 1) + whole_path(each.substr(equals + 1)).string());
   }
   return named;
@@ -172,9 +173,11 @@ void add_serve(CLI::App& program, command& chosen) {
   add_threads(own, options.model);
   add_device(own, options.model);
   own.add_option("--name", options.name, "what requests call the model [its folder's or file's name]");
-  own.add_option("--adapter", options.adapter, "a LoRA adapter and what requests call it; may be repeated")
-      ->type_name("NAME=DIR");
-  own.add_option("--adapters", options.adapters, "a folder of adapters, asked for by the names of their folders")
+  own.add_option("--adapter", options.adapter,
+                 "a LoRA adapter, as PEFT's folder or a .gguf file, and what requests call it; may be repeated")
+      ->type_name("NAME=PATH");
+  own.add_option("--adapters", options.adapters,
+                 "a folder of adapters, asked for by the names of their folders or .gguf files")
       ->type_name("DIR");
   own.add_option("--http", options.http, "HOST:PORT of the page and the API [127.0.0.1:8000]")->type_name("ADDRESS");
   own.add_option("--http-origins", options.http_origins,

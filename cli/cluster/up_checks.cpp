@@ -6,6 +6,7 @@
 #include <stdexcept>
 #include <vector>
 
+#include "actors/adapters/adapter_files.hpp"
 #include "base/paths.hpp"
 #include "cli/cluster/up.hpp"
 #include "cli/compose/compose_site_settings.hpp"
@@ -22,28 +23,29 @@
 namespace troupe {
 namespace {
 
-/// If the head runs on this machine: each adapter to preload must be a folder with an adapter for the model, or a
-/// version in the journal, which is where the head will look.
+/// If the head runs on this machine: each adapter to preload must be a folder or file with an adapter for the model, or
+/// a version in the journal, which is where the head will look.
 void check_preload(const cluster_config& config, const model_config& model) {
   adapter_catalogue::options known;
   known.base_name = config.model.name;
   std::optional<adapter_catalogue> saved;
   for (const auto& [adapter, named] : config.adapters.preload) {
-    const std::filesystem::path folder = named.empty() ? config.adapters.dir / adapter : named;
-    if (!named.empty() || (is_folder(folder) && is_adapter_name(adapter))) {
+    const auto found =
+        named.empty() && is_adapter_name(adapter) ? adapter_among(config.adapters.dir, adapter) : std::nullopt;
+    if (!named.empty() || found) {
       if (const auto problem = adapter_catalogue(known).check_name(adapter))
         refuse_at(config, "adapters.preload", "{}", problem->text);
-      if (!is_folder(folder))
-        refuse_at(config, "adapters.preload", "adapter {}: there is no folder {}", adapter, folder.string());
-      (void)read_adapter(folder, model);
+      if (!named.empty() && !path_exists(named))
+        refuse_at(config, "adapters.preload", "adapter {}: there is no folder or file {}", adapter, named.string());
+      (void)read_adapter(found.value_or(named), model);
       continue;
     }
     const journal::options book = journal_options_of(config);
     if (!saved) saved.emplace(known, path_exists(book.file) ? journal(book).load_catalogue() : catalogue_records());
     if (!saved->load(adapter))
       refuse_at(config, "adapters.preload",
-                "adapter {}: there is none, and no folder {}: name another, or a folder as {}=DIR", adapter,
-                folder.string(), adapter);
+                "adapter {}: there is none, and no folder {}: name another, or a folder or .gguf file as {}=PATH",
+                adapter, (config.adapters.dir / adapter).string(), adapter);
   }
 }
 

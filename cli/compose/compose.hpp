@@ -1,4 +1,4 @@
-// The only wiring: which actors a node of the cluster has, and what they are given.
+// The wiring: which actors a node of the cluster has, and what they are given.
 #pragma once
 #include <memory>
 #include <string>

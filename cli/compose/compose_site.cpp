@@ -105,10 +105,8 @@ void check_devices(const cluster_config& config, const loaded_model& model) {
     if (node.device.is_cpu()) continue;
     if (const auto missing = gpus_lack_for_training(model.config); node.is_trainer() && !missing.empty())
       refuse_at(config, node_key(node.name, "device"), "{}: use cpu", missing);
-    if (const auto missing = gpus_lack(model.config); node.is_worker() && !missing.empty())
+    if (const auto missing = gpus_lack(model); node.is_worker() && !missing.empty())
       refuse_at(config, node_key(node.name, "device"), "{}: use cpu", missing);
-    if (node.is_worker() && !has_experts_alike(model))
-      refuse_at(config, node_key(node.name, "device"), "{}, or use cpu", experts_not_alike);
   }
 }
 

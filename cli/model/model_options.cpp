@@ -35,10 +35,11 @@ std::int64_t context_of(const model_options& options, const model_config& config
 
 std::unique_ptr<const lora_adapter> open_adapter(const model_options& options, const loaded_model& model) {
   if (options.adapter.empty()) return nullptr;
-  if (!is_folder(options.adapter))
+  if (!path_exists(options.adapter))
     refuse(
-        "--adapter {}: there is no such folder: name one as PEFT writes it; an adapter of a cluster answers by "
-        "troupe submit --adapter NAME",
+        "--adapter {}: there is none: name a folder as PEFT writes it, or a .gguf file; an adapter of a cluster "
+        "answers "
+        "by troupe submit --adapter NAME",
         options.adapter);
   return std::make_unique<const lora_adapter>(read_adapter(options.adapter, model.config), model.config.layers,
                                               precision_beside(model.quantization));
@@ -88,7 +89,8 @@ void add_model_options(CLI::App& command, model_options& options) {
   add_model(command, options);
   add_quant(command, options);
   add_keep(command, options);
-  command.add_option("--adapter", options.adapter, "a LoRA adapter: a folder as PEFT writes it")->type_name("DIR");
+  command.add_option("--adapter", options.adapter, "a LoRA adapter: a folder as PEFT writes it, or a .gguf file")
+      ->type_name("PATH");
   add_kv(command, options);
   add_context(command, options);
   add_threads(command, options);

@@ -29,7 +29,7 @@ void add_adapter_options(CLI::App& own, training_flags& options) {
                  "the name to publish it as; with --local: a folder for it, as PEFT writes it")
       ->type_name("NAME|DIR");
   own.add_option("--init", options.init, "an adapter to start from; its rank, alpha and targets count")
-      ->type_name("DIR");
+      ->type_name("PATH");
   own.add_option("--rank", options.lora.factors.rank, "rank of the adapter [8]")->type_name("N");
   own.add_option("--alpha", options.lora.factors.alpha, "the adapter's scale is alpha / rank [16]");
   own.add_flag("--rslora", options.lora.factors.rank_stabilized, "the scale is alpha / sqrt(rank)");

@@ -119,6 +119,7 @@ struct cluster_config {
   int lost_after_ms = 1200;
   bool respawn = true;
   int keep_jobs_days = 30;                 ///< after their end; 0: for ever
+  std::uint64_t key_files = 10ULL << 30;   ///< bytes that the files may take which one key has uploaded
   std::vector<std::string> ssh = {"ssh"};  ///< the command that reaches remote hosts
 
   model_settings model;

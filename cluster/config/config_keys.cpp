@@ -42,6 +42,7 @@ constexpr key_of<cluster> cluster_keys[] = {
     {"heartbeat_ms", [](cluster& c, const config_value& v) { c.heartbeat_ms = v.number(10, 60000); }},
     {"lost_after_ms", [](cluster& c, const config_value& v) { c.lost_after_ms = v.number(50, 600000); }},
     {"keep_jobs_days", [](cluster& c, const config_value& v) { c.keep_jobs_days = v.number(0, 36500); }},
+    {"key_files", [](cluster& c, const config_value& v) { c.key_files = v.bytes(); }},
     {"respawn", [](cluster& c, const config_value& v) { c.respawn = v.truth(); }},
     {"ssh", [](cluster& c, const config_value& v) { c.ssh = v.texts(); }},
 };

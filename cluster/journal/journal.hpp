@@ -149,6 +149,11 @@ class journal {
 
   void save(const catalogue_records& changes);
   catalogue_records load_catalogue() const;
+  /// The tenant whom an adapter's name was given to. Empty if that is nobody: whoever published it was no tenant.
+  /// Nothing if the name was neither given nor published.
+  std::optional<std::string> owner_of_adapter(std::string_view name) const;
+  /// Unless it was given before.
+  void give_adapter(std::string_view name, std::string_view owner);
 
   /// Counts the starts of a head on this file from 1: the high half of its first epoch.
   std::uint32_t begin_reign();

@@ -135,4 +135,18 @@ catalogue_records journal::load_catalogue() const {
   return all;
 }
 
+std::optional<std::string> journal::owner_of_adapter(std::string_view name) const {
+  statement query = db_->prepare(
+      "SELECT owner FROM adapter_owners WHERE name = ? UNION ALL SELECT '' FROM adapters WHERE name = ? "
+      "UNION ALL SELECT '' FROM adapter_names WHERE name = ?");
+  query << name << name << name;
+  return query.step() ? std::optional(query.text(0)) : std::nullopt;
+}
+
+void journal::give_adapter(std::string_view name, std::string_view owner) {
+  transaction change(*db_, transaction::kind::durable);
+  (db_->prepare("INSERT OR IGNORE INTO adapter_owners (name, owner) VALUES (?, ?)") << name << owner).run();
+  change.commit();
+}
+
 }  // namespace troupe

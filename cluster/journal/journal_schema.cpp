@@ -80,7 +80,17 @@ CREATE TABLE adapter_names (
 )",
     R"(ALTER TABLE jobs ADD COLUMN result TEXT NOT NULL DEFAULT '')",
     R"(ALTER TABLE heads ADD COLUMN expired_to INTEGER NOT NULL DEFAULT 0)",
-    R"(ALTER TABLE adapters DROP COLUMN folder)", R"(ALTER TABLE jobs ADD COLUMN name TEXT NOT NULL DEFAULT '')"};
+    R"(ALTER TABLE adapters DROP COLUMN folder)", R"(ALTER TABLE jobs ADD COLUMN name TEXT NOT NULL DEFAULT '')",
+    // Of what was published before, the oldest fine-tune that succeeded (3) and is still known says whose it is.
+    R"(
+CREATE TABLE adapter_owners (
+  name TEXT PRIMARY KEY,
+  owner TEXT NOT NULL
+) WITHOUT ROWID;
+INSERT OR IGNORE INTO adapter_owners
+  SELECT substr(result, 1, instr(result, '@') - 1), tenant FROM jobs
+  WHERE kind = 'fine-tune' AND state = 3 AND tenant <> '' ORDER BY number;
+)"};
 
 void check_is_ours(database& db, const std::vector<std::filesystem::path>& beside) {
   const bool is_new = db.number_of("SELECT count(*) FROM sqlite_schema") == 0;

@@ -300,10 +300,10 @@ std::vector<worker_position> seats_of(const placement& where, const std::string&
   std::vector<worker_position> seats;
   for (std::size_t r = 0; r < where.replicas.size(); ++r) {
     const auto& stages = where.replicas[r].stages;
-    for (std::size_t s = 0; s < stages.size(); ++s) {
-      const auto& workers = stages[s].workers;
+    for (std::uint32_t stage = 0; stage < stages.size(); ++stage) {
+      const auto& workers = stages[stage].workers;
       const auto found = std::find(workers.begin(), workers.end(), name);
-      if (found != workers.end()) seats.push_back({r, s, static_cast<std::size_t>(found - workers.begin())});
+      if (found != workers.end()) seats.push_back({{stage, static_cast<std::uint32_t>(found - workers.begin())}, r});
     }
   }
   return seats;

@@ -13,6 +13,7 @@
 
 #include "base/device_id.hpp"
 #include "base/result.hpp"
+#include "cluster/cluster_ids.hpp"
 #include "cluster/config/config.hpp"
 
 namespace troupe {
@@ -97,8 +98,8 @@ result<placement, placement_error> place(const std::vector<worker_offer>& worker
 int stages_at_once(const replica_placement& replica, const std::vector<worker_offer>& offers);
 
 /// Where a worker is.
-struct worker_position {
-  std::size_t replica = 0, stage = 0, rank = 0;
+struct worker_position : seat {
+  std::size_t replica = 0;
 };
 /// In every stage that has this name, "" for a vacancy: the first rank that has it.
 std::vector<worker_position> seats_of(const placement& where, const std::string& name);

@@ -85,9 +85,9 @@ std::vector<worker_position> stranded_beside(std::size_t replica, const placemen
   for (std::size_t r = 0; r < where.replicas.size(); ++r) {
     if (r == replica || where.replicas[r].is_complete()) continue;
     const auto& stages = where.replicas[r].stages;
-    for (std::size_t s = 0; s < stages.size(); ++s)
-      for (std::size_t rank = 0; rank < stages[s].workers.size(); ++rank)
-        if (!stages[s].workers[rank].empty()) found.push_back({r, s, rank});
+    for (std::uint32_t stage = 0; stage < stages.size(); ++stage)
+      for (std::uint32_t rank = 0; rank < stages[stage].workers.size(); ++rank)
+        if (!stages[stage].workers[rank].empty()) found.push_back({{stage, rank}, r});
   }
   return found;
 }

@@ -19,13 +19,13 @@ void replica_course::enter(phase next, instant now) {
   since_ = now;
 }
 
-void replica_course::start(std::set<place> places, instant now) {
-  missing_ = std::move(places);
+void replica_course::start(std::set<seat> seats, instant now) {
+  missing_ = std::move(seats);
   enter(phase::starting, now);
 }
 
-bool replica_course::note_ready(place which, instant now) {
-  missing_.erase(which);
+bool replica_course::note_ready(seat whose, instant now) {
+  missing_.erase(whose);
   if (phase_ != phase::starting || !missing_.empty()) return false;
   problem_.clear();
   enter(phase::running, now);

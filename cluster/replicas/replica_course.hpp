@@ -7,9 +7,9 @@
 #include <set>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "base/clock.hpp"
+#include "cluster/cluster_ids.hpp"
 
 namespace troupe {
 
@@ -21,11 +21,10 @@ class replica_course {
  public:
   enum class phase : std::uint8_t { vacant, starting, running, waiting };  ///< waiting: for its next try
   enum class due : std::uint8_t { nothing, next_life, failure };           ///< failure: it took too long to start
-  using place = std::pair<std::uint32_t, std::uint32_t>;                   ///< a stage, and a rank in it
 
-  void start(std::set<place> places, instant now);
-  /// One place is ready. Returns whether it was the last one, so that the life runs now.
-  bool note_ready(place which, instant now);
+  void start(std::set<seat> seats, instant now);
+  /// The worker of a seat is ready. Returns whether it was the last one, so that the life runs now.
+  bool note_ready(seat whose, instant now);
   /// Returns whether the life was running.
   bool stop(instant now);
   /// To be called after stop(), if the life ended by a failure.
@@ -43,7 +42,7 @@ class replica_course {
 
   phase phase_ = phase::vacant;
   instant since_;
-  std::set<place> missing_;  ///< not ready yet
+  std::set<seat> missing_;  ///< not ready yet
   int failures_ = 0;
   std::string problem_;
 };

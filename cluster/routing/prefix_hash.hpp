@@ -15,10 +15,6 @@ namespace troupe {
 /// machine. A block's hash covers all blocks before it, the adapter and the salt, so equal hashes mean equal prefixes,
 /// except by chance. They only serve to guess: a replica compares the tokens themselves. They do not withstand an
 /// attacker.
-///
-/// h(start) = mix(0x9ae16a3b2f90404f ^ salt, adapter);  h(block) = fold of mix over its 8 words, each two tokens, low
-/// one first; mix(h, w) = high half xor low half of the 128-bit product (h ^ w ^ 0xa0761d6478bd642f) *
-/// 0xe7037ed1a0b428db, plus h turned left by 23.
 constexpr std::uint64_t mix_prefix_hash(std::uint64_t hash, std::uint64_t word) {
   return folded_product(hash ^ word ^ 0xa0761d6478bd642fULL, 0xe7037ed1a0b428dbULL) + std::rotl(hash, 23);
 }

@@ -73,14 +73,14 @@ std::size_t routing_policy::sequences_to_move(replica_id from) {
   const auto found = replicas_.find(from);
   if (found == replicas_.end() || found->second.reports_waiting < reports_of_a_while) return 0;
   found->second.reports_waiting = 0;
-  std::size_t seats = 0;
+  std::size_t room = 0;
   for (const auto& [id, where] : replicas_)
-    if (id != from) seats += seats_left(where);
-  return std::min<std::size_t>(seats, found->second.load.waiting);
+    if (id != from) room += room_left(where);
+  return std::min<std::size_t>(room, found->second.load.waiting);
 }
 
 /// Where nobody waits and memory is left: where it is short, those that come would push each other out.
-std::size_t routing_policy::seats_left(const replica& where) {
+std::size_t routing_policy::room_left(const replica& where) {
   const bool has_room = where.is_ready && where.load.waiting == 0 && where.load.free_blocks >= where.load.blocks / 2;
   return has_room ? where.load.max_sequences - std::min<std::size_t>(where.load.max_sequences, in_system(where)) : 0;
 }

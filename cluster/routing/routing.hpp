@@ -80,7 +80,7 @@ class routing_policy {
     prefix_lru prefixes;
   };
 
-  static std::size_t seats_left(const replica& where);
+  static std::size_t room_left(const replica& where);
   static std::size_t in_system(const replica& where);
   static bool may_load(const replica& where, adapter_version adapter);
   static bool is_full(const replica& where, bool is_batch);

@@ -1,6 +1,7 @@
 #include "cluster/training/training_queue.hpp"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 
 namespace troupe {
@@ -19,8 +20,8 @@ training_queue::entry* training_queue::find_by_lease(std::uint64_t number) {
   return lease ? find(lease->job) : nullptr;
 }
 
-void training_queue::add(const std::string& job, bool paused, int trainers) {
-  if (!find(job)) jobs_.push_back({job, paused, trainers, {}, 0, 0});
+void training_queue::add(const std::string& job, bool paused, int trainers, const std::string& owner) {
+  if (!find(job)) jobs_.push_back({job, paused, trainers, {}, 0, 0, owner});
 }
 
 /// The trainers are free at once, since they hear of this before they hear of anything else.
@@ -53,6 +54,9 @@ void training_queue::resume(const std::string& job) {
 void training_queue::remove(const std::string& job) {
   if (entry* found = find(job)) end_leases(*found);
   std::erase_if(jobs_, [&](const entry& each) { return each.job == job; });
+  std::erase_if(begun_, [&](const auto& each) {
+    return std::ranges::none_of(jobs_, [&](const entry& left) { return left.owner == each.first; });
+  });
 }
 
 void training_queue::trainer_joined(const std::string& name, const std::string& reach) {
@@ -125,12 +129,27 @@ std::vector<std::string> training_queue::candidates(const entry& job) const {
   return found;
 }
 
+/// Of those that wait; nullptr if none does.
+training_queue::entry* training_queue::next_job() {
+  std::map<std::string, std::size_t> leased;  // jobs, by their owners
+  for (const entry& each : jobs_) leased[each.owner] += each.is_leased() ? 1 : 0;
+  const auto turn_of = [&](const entry& each) {
+    if (each.has_begun()) return std::tuple(false, std::size_t{0}, std::uint64_t{0});
+    const auto known = begun_.find(each.owner);
+    return std::tuple(true, leased.at(each.owner), known == begun_.end() ? 0 : known->second);
+  };
+  entry* next = nullptr;
+  for (entry& each : jobs_)
+    if (!each.paused && !each.is_leased() && (!next || turn_of(each) < turn_of(*next))) next = &each;
+  return next;
+}
+
 training_queue::group training_queue::assign() {
-  const auto job =
-      std::find_if(jobs_.begin(), jobs_.end(), [](const entry& each) { return !each.paused && !each.is_leased(); });
-  if (job == jobs_.end()) return {};
+  entry* job = next_job();
+  if (!job) return {};
   const auto chosen = candidates(*job);
   if (chosen.empty()) return {};
+  if (!job->has_begun()) begun_[job->owner] = last_lease_ + 1;
   job->members.clear();
   for (const std::string& name : chosen) {
     trainers_[name].lease = ++last_lease_;

@@ -1,10 +1,12 @@
 // Decides which trainers work on which fine-tune. No actor, no clock.
 //
 // Goals: a trainer has one lease at a time, and each lease has its own number, so that messages about another one can
-// be ignored. The oldest job goes first, to the trainers that had it before if they are free, since they have the
-// checkpoint. A job takes as many trainers as it asks for and can have; it never waits for more, since the result is
-// the same. Trainers that lose each other again and again without getting further may not reach each other: then one
-// goes on alone. A job that loses its only trainer again and again without getting further is given up.
+// be ignored. Owners take turns: a job begins for the one who has fewest of them leased, and of these for the one whose
+// last began longest ago; of an owner's jobs the oldest does. One that has begun goes on before others begin, with the
+// trainers that had it before if they are free, since they have the checkpoint. A job takes as many trainers as it asks
+// for and can have; it never waits for more, since the result is the same. Trainers that lose each other again and
+// again without getting further may not reach each other: then one goes on alone. A job that loses its only trainer
+// again and again without getting further is given up.
 #pragma once
 #include <cstdint>
 #include <deque>
@@ -35,8 +37,8 @@ class training_queue {
 
   explicit training_queue(options chosen) : options_(chosen), last_lease_(chosen.leases_from) {}
 
-  /// Adds a job at the end; a known one stays where it is. `trainers`: how many it can use.
-  void add(const std::string& job, bool paused, int trainers = 1);
+  /// Adds a job at the end; a known one stays where it is. `trainers`: how many it can use. `owner`: whose it is.
+  void add(const std::string& job, bool paused, int trainers = 1, const std::string& owner = {});
   /// Returns the leases that end by this, like the functions below.
   group pause(const std::string& job);
   void resume(const std::string& job);
@@ -75,7 +77,9 @@ class training_queue {
     group members;   ///< that have it, or had it last
     int deaths = 0;  ///< since it got further
     std::int64_t furthest = 0;
+    std::string owner = {};
 
+    bool has_begun() const { return !members.empty(); }
     bool is_leased() const { return !members.empty() && members.front().number != 0; }
   };
   struct trainer {
@@ -85,6 +89,7 @@ class training_queue {
   const entry* find(const std::string& job) const;
   entry* find(const std::string& job);
   entry* find_by_lease(std::uint64_t number);
+  entry* next_job();
   std::vector<std::string> candidates(const entry& job) const;
   group end_leases(entry& job, std::size_t from = 0);
   loss lose(entry& job);
@@ -92,6 +97,7 @@ class training_queue {
   options options_;
   std::deque<entry> jobs_;  ///< oldest first
   std::map<std::string, trainer> trainers_;
+  std::map<std::string, std::uint64_t> begun_;  ///< by the owners of jobs that wait or run: their last first lease
   std::uint64_t last_lease_ = 0;
 };
 

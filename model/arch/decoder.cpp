@@ -30,7 +30,7 @@ void decoder::share_tokens(std::span<std::int32_t> tokens) const {
 
 std::unique_ptr<decoder> make_decoder(std::shared_ptr<const loaded_model> model, const decoder::options& chosen,
                                       const compute& with) {
-  if (const auto missing = gpus_lack(model->config); !chosen.device.is_cpu() && !missing.empty())
+  if (const auto missing = gpus_lack(*model); !chosen.device.is_cpu() && !missing.empty())
     refuse("{}: {}: use the device cpu", name_of(chosen.device), missing);
   if (!chosen.device.is_cpu()) return make_cuda_decoder(std::move(model), chosen);
   return std::make_unique<cpu_decoder>(std::move(model), chosen, with);

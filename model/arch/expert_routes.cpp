@@ -17,7 +17,9 @@ expert_routes::expert_routes(const model_config& config, const kernel_table& ker
       sigmoid_(config.sigmoid_shares),
       factor_(config.share_factor),
       scores_(static_cast<std::size_t>(padded_outs(config.experts))),
-      weights_(scores_.size()) {}
+      weights_(scores_.size()),
+      visitors_(static_cast<std::size_t>(experts_)),
+      next_(visitors_.size()) {}
 
 void expert_routes::choose(const_float_rows scores, int rows, const float* biases) {
   visits_.resize(static_cast<std::size_t>(rows) * taken_);
@@ -58,15 +60,14 @@ float expert_routes::weigh(const float* scores) {
 }
 
 void expert_routes::place_visits(int rows) {
-  std::vector<int> visitors(static_cast<std::size_t>(experts_));
-  for (const visit& each : visits_) ++visitors[static_cast<std::size_t>(each.expert)];
-  tile_ = tile_for(kernels_, *std::max_element(visitors.begin(), visitors.end()));
+  std::fill(visitors_.begin(), visitors_.end(), 0);
+  for (const visit& each : visits_) ++visitors_[static_cast<std::size_t>(each.expert)];
+  tile_ = tile_for(kernels_, *std::max_element(visitors_.begin(), visitors_.end()));
   groups_.clear();
-  std::vector<int> next(static_cast<std::size_t>(experts_));
   int places = 0;
   for (std::int64_t expert = 0; expert < experts_; ++expert) {
-    const int count = visitors[static_cast<std::size_t>(expert)];
-    next[static_cast<std::size_t>(expert)] = places;
+    const int count = visitors_[static_cast<std::size_t>(expert)];
+    next_[static_cast<std::size_t>(expert)] = places;
     if (count > 0) groups_.push_back({expert, places, count});
     places += static_cast<int>(rounded_up(count, tile_.rows));
   }
@@ -74,7 +75,7 @@ void expert_routes::place_visits(int rows) {
   for (int row = 0; row < rows; ++row)
     for (std::size_t i = 0; i < taken_; ++i) {
       visit& each = visits_[static_cast<std::size_t>(row) * taken_ + i];
-      each.place = next[static_cast<std::size_t>(each.expert)]++;
+      each.place = next_[static_cast<std::size_t>(each.expert)]++;
       row_at_[static_cast<std::size_t>(each.place)] = row;
     }
 }

@@ -64,6 +64,7 @@ class expert_routes {
   std::vector<visit> visits_;
   std::vector<group> groups_;
   std::vector<int> row_at_;
+  std::vector<int> visitors_, next_;  ///< of each expert: how many it has, and its next place
 };
 
 /// 1 / (1 + e^-x) for each of `padded` numbers, with the same bits on every processor.

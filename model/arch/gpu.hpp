@@ -10,9 +10,10 @@
 
 namespace troupe {
 
-inline constexpr std::string_view experts_not_alike =
-    "a layer's experts are stored in several schemes, but GPUs want one for all of them: keep all or none of them";
-
+/// Why GPUs do not run such a model so far; empty: they do.
+std::string_view gpus_lack(const loaded_model& model);
+/// Why they do not train it so far.
+std::string_view gpus_lack_for_training(const model_config& config);
 /// What stands in the way of this GPU, and the remedy; empty: nothing.
 std::string gpu_fault(int gpu);
 /// What `troupe --version` says of CUDA.

@@ -13,8 +13,8 @@
 #include "base/file_descriptor.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/paths.hpp"
+#include "base/unfinished_file.hpp"
 #include "model/arch/packed_file.hpp"
-#include "model/arch/unfinished_file.hpp"
 #include "model/formats/model_files.hpp"
 
 namespace troupe {
@@ -101,33 +101,6 @@ void refuse_requantizing(const model_files& source, const load_options& options,
 }
 
 }  // namespace
-
-bool has_experts_alike(const loaded_model& model) {
-  const auto are_alike = [](const std::vector<expert_weights>& experts) {
-    return std::all_of(experts.begin(), experts.end(), [&](const expert_weights& each) {
-      const expert_weights& first = experts.front();
-      return each.gate.kind == first.gate.kind && each.up.kind == first.up.kind && each.down.kind == first.down.kind;
-    });
-  };
-  return std::all_of(model.layers.begin(), model.layers.end(),
-                     [&](const layer_weights& layer) { return are_alike(layer.experts); });
-}
-
-std::string_view gpus_lack(const model_config& config) {
-  if (config.attention_sinks || config.activation == activation_kind::clamped_silu)
-    return "attention sinks and gpt-oss's experts are computed by processors alone so far";
-  if (config.experts > 0 && (config.widest_mlp() > 0 || config.sigmoid_shares))
-    return "experts with an mlp beside them, or chosen by sigmoids, are computed by processors alone so far";
-  if (config.parallel) return "attention and mlp beside each other are computed by processors alone so far";
-  if (config.query_growth != 0) return "queries that grow with the position are computed by processors alone so far";
-  return {};
-}
-
-std::string_view gpus_lack_for_training(const model_config& config) {
-  if (config.experts > 0) return "the model is a mixture of experts, which only processors train so far";
-  if (config.parallel) return gpus_lack(config);
-  return {};
-}
 
 fs::path cache_folder() {
   const auto variable = [](const char* name) {

@@ -71,14 +71,6 @@ struct loaded_model {
   mapped_file file;
 };
 
-/// Whether each layer's experts have their gates in one scheme, and so their other matrices.
-bool has_experts_alike(const loaded_model& model);
-
-/// Why GPUs do not run such a model so far; empty: they do.
-std::string_view gpus_lack(const model_config& config);
-/// Why they do not train it so far.
-std::string_view gpus_lack_for_training(const model_config& config);
-
 struct load_options {
   /// None: as the file has it (stored_scheme): blocks and codes as they are where a scheme has them, else as u8g64; F16
   /// as f32; embeddings and head beside codes as q8.

@@ -89,7 +89,7 @@ class told_answer {
 
  private:
   bool stop() {
-    made_.reason = finish::stop;
+    made_.reason = end_reason::stop;
     return false;
   }
   /// Nothing can follow: the form is complete, or a limit cuts it short.
@@ -109,10 +109,6 @@ class told_answer {
 };
 
 }  // namespace
-
-std::string_view name_of(finish reason) {
-  return reason == finish::stop ? "stop" : "length";
-}
 
 generation generate(single_sequence& sequence, const kernel_table& kernels,
                     const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,

@@ -8,17 +8,15 @@
 
 #include "model/arch/single_sequence.hpp"
 #include "model/engine/sampling/sampler.hpp"
+#include "model/engine/scheduling/sequence_request.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 
-enum class finish : std::uint8_t { stop, length };
-std::string_view name_of(finish reason);
-
 struct generation {
   std::vector<token_id> tokens;  ///< of the answer, the end token left out
   std::string text;              ///< cut before a stop string
-  finish reason = finish::length;
+  end_reason reason = end_reason::length;
   std::vector<sampled_token> details;  ///< parallel to tokens, where logprobs were asked for
 };
 

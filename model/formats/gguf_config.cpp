@@ -56,7 +56,7 @@ std::string architecture_of(const gguf_file& file) {
       "phi3",      "smollm3",  "gemma2",   "gemma3",     "granite", "olmo2",   "chatglm", "glm4",
       "ernie4_5",  "qwen2moe", "qwen3moe", "qwen3vlmoe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
   if (file.get<std::string>("general.type") == "adapter")
-    refuse("{}: is a LoRA adapter, no model: adapters are folders as PEFT writes them (adapter_model.safetensors)",
+    refuse("{}: is an adapter: name the model that it adapts, and this file with --adapter or adapters load",
            file.name);
   const auto name = file.get<std::string>("general.architecture");
   if (!name) refuse("{}: lacks the metadata key \"general.architecture\"", file.name);

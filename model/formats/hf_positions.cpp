@@ -19,8 +19,8 @@ double needed(const fields& object, std::string_view key) {
   return *value;
 }
 
-/// Under DeepSeek's name attn_factor it comes on top of the usual stretch, as vLLM has it; under transformers' name
-/// attention_factor it takes the stretch's place.
+/// Under DeepSeek's name attn_factor it comes on top of the usual stretch, as vLLM has it (transformers ignores it);
+/// under transformers' name attention_factor it takes the stretch's place.
 void read_yarn(const fields& rope, yarn_config& into) {
   into.beta_fast = rope.number("beta_fast").value_or(into.beta_fast);
   into.beta_slow = rope.number("beta_slow").value_or(into.beta_slow);
@@ -64,10 +64,11 @@ std::string rope_type(const fields& rope, const model_config& model) {
 
 void read_scaling(const fields& config, const fields& rope, model_config& model, rope_config& into) {
   const auto type = rope_type(rope, model);
-  if (type == "default") return;
+  // dynamic slows positions beyond max_position_embeddings alone, where no sequence comes
+  if (type == "default" || type == "dynamic") return;
   if (type != "linear" && type != "llama3" && type != "yarn" && type != "longrope")
-    refuse("{}: the rope type \"{}\" is not supported: default, linear, llama3, yarn and longrope are", rope.where(),
-           type.substr(0, 80));
+    refuse("{}: the rope type \"{}\" is not supported: default, dynamic, linear, llama3, yarn and longrope are",
+           rope.where(), type.substr(0, 80));
   // transformers and vLLM take the model's own number where both are there
   into.original_context = config.integer(original).value_or(
       rope.integer(original).value_or(type == "longrope" && model.family == "phi3" ? 4096 : model.context));

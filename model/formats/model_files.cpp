@@ -1,13 +1,12 @@
 #include "model/formats/model_files.hpp"
 
-#include <set>
 #include <system_error>
 
 #include "base/error.hpp"
-#include "base/number_in.hpp"
 #include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/safetensors.hpp"
+#include "model/formats/unused_tensors.hpp"
 #include "model/formats/weight_names.hpp"
 
 namespace troupe {
@@ -117,32 +116,12 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
           .plus = place.plus};
 }
 
-void fill_weights(model_files& model, const tensor_set& set, naming names, std::string_view prefix) {
+void fill_weights(model_files& model, naming names, std::string_view prefix) {
   for (const auto& weight : detail::wanted_weights(model.config))
-    model.weights.emplace(weight.name(), source_of(set, weight, place_of(weight, model.config, names, prefix),
-                                                   model.config.codes, model.path.string()));
-}
-
-/// Whether a tensor of a GGUF file belongs to one of the model's layers. Further ones predict several tokens at once.
-bool is_of_layer(std::string_view name, std::int64_t layers) {
-  constexpr std::string_view begin = "blk.";
-  if (!name.starts_with(begin)) return false;
-  const auto number = number_in<std::int64_t>(name.substr(begin.size(), name.find('.', begin.size()) - begin.size()));
-  const bool is_table = name.find(".rope_") != name.npos || name.find("rot_embd") != name.npos;
-  return number && *number < layers && !is_table;
-}
-
-/// A layer with more weights than are used computes something else than would be computed here.
-void refuse_unused(const model_files& model) {
-  std::set<std::string_view> used;
-  for (const auto& [name, source] : model.weights) used.insert(source.origin);
-  const auto check = [&](const std::string& name) {
-    if (is_of_layer(name, model.config.layers) && !used.contains(name))
-      refuse("{}: has the tensor \"{}\", which models of the architecture {} do not have: it is another one",
-             model.path.string(), name, model.config.family);
-  };
-  for (const auto& [name, tensor] : model.gguf->tensors.tensors) check(name);
-  for (const auto& [name, type] : model.gguf->tensors.unread) check(name);
+    model.weights.emplace(weight.name(),
+                          source_of(model.file_tensors(), weight, place_of(weight, model.config, names, prefix),
+                                    model.config.codes, model.path.string()));
+  detail::refuse_unused(model, names, prefix);
 }
 
 /// A model within a folder that is none: the first of its .gguf files, which may be pieces of one, or a snapshot in
@@ -176,11 +155,11 @@ void open_folder(model_files& model) {
   // Names lack the prefix in models that were saved without their heads, as those for embeddings are; in those that
   // also see pictures it is longer.
   if (model.config.family == "gpt2")
-    return fill_weights(model, model.tensors, naming::gpt2, has("transformer.wte.weight") ? "transformer." : "");
+    return fill_weights(model, naming::gpt2, has("transformer.wte.weight") ? "transformer." : "");
   std::string_view prefix = "model.";
   for (const std::string_view other : {"", "language_model.model.", "model.language_model."})
     if (has(fmt::format("{}embed_tokens.weight", other))) prefix = other;
-  fill_weights(model, model.tensors, naming::hugging_face, prefix);
+  fill_weights(model, naming::hugging_face, prefix);
 }
 
 }  // namespace
@@ -207,8 +186,7 @@ model_files open_model(const std::filesystem::path& path) {
     refuse("{}: a model is a folder with config.json and safetensors, or a .gguf file", path.string());
   model.gguf = open_gguf(path);
   model.config = config_from_gguf(*model.gguf);
-  fill_weights(model, model.gguf->tensors, naming::gguf, "");
-  refuse_unused(model);
+  fill_weights(model, naming::gguf, "");
   return model;
 }
 

@@ -72,11 +72,13 @@ model_files open_model(const std::filesystem::path& path);
 
 /// Where the template for requests with tools is, of a model that has one of its own.
 inline constexpr std::string_view tool_template_file = "additional_chat_templates/tool_use.jinja";
+/// Where older releases put the template of a model that sees pictures.
+inline constexpr std::string_view old_template_file = "chat_template.json";
 /// Files of a Hugging Face folder beside the weights.
-inline constexpr std::array<std::string_view, 11> model_companions{
-    "config.json",           "generation_config.json",  "tokenizer.json",  "tokenizer.model",
-    "tokenizer_config.json", "special_tokens_map.json", "vocab.json",      "merges.txt",
-    "added_tokens.json",     "chat_template.jinja",     tool_template_file};
+inline constexpr std::array<std::string_view, 12> model_companions{
+    "config.json",           "generation_config.json",  "tokenizer.json",   "tokenizer.model",
+    "tokenizer_config.json", "special_tokens_map.json", "vocab.json",       "merges.txt",
+    "added_tokens.json",     "chat_template.jinja",     tool_template_file, old_template_file};
 /// Those that are there. Throws write_failure where one cannot be written.
 void copy_companions(const std::filesystem::path& from, const std::filesystem::path& to);
 

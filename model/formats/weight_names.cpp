@@ -120,7 +120,7 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
   const auto kind = linear_from_name(ours);
   if (kind && !is_attention(*kind) && config.has_experts(layer))
     return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
-  const bool fuses_qkv = config.family == "gpt2" || config.joined_qkv;
+  const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || config.joined_qkv;
   if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
   if (joins_gate_and_up(config) && kind == linear_kind::gate) return "ffn_up";
   const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe";
@@ -130,6 +130,14 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
 
 std::string_view part_in_file(const model_config& config, naming names, std::int64_t layer, std::string_view ours) {
   return names == naming::gguf ? gguf_part(config, layer, ours) : hugging_face_part(config, layer, ours);
+}
+
+/// llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head. What it calls llama,
+/// too, has other names in folders.
+bool is_interleaved(const model_config& config) {
+  for (const std::string_view family : {"llama", "mistral", "mixtral", "ministral3", "smollm3"})
+    if (config.family == family) return true;
+  return config.family.starts_with("granite");
 }
 
 class wanted_list {
@@ -277,12 +285,9 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   place.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
   // Gemma's norms multiply by 1 + weight; conversion to GGUF adds the one.
   if (names == naming::hugging_face && config.family.starts_with("gemma") && weight.vector) place.plus = 1;
-  // llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head.
-  const bool is_interleaved =
-      config.family == "llama" || config.family == "smollm3" || config.family.starts_with("granite");
   const auto kind = linear_from_name(weight.part);
   if (kind) place.heads = heads_in_class(config, *kind);
-  if (names == naming::gguf && is_interleaved && (kind == linear_kind::q || kind == linear_kind::k))
+  if (names == naming::gguf && is_interleaved(config) && (kind == linear_kind::q || kind == linear_kind::k))
     place.heads = {config.head_dim, config.head_dim};
   return place;
 }

@@ -2,20 +2,23 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <iterator>
 #include <map>
-#include <optional>
 
 #include "base/error.hpp"
-#include "base/number_in.hpp"
 #include "base/paths.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/neighbour_heads.hpp"
 #include "model/formats/safetensors.hpp"
-#include "model/formats/weight_names.hpp"
+#include "model/lora/adapter_gguf.hpp"
+#include "model/lora/adapter_parts.hpp"
+#include "model/lora/peft_names.hpp"
 
 namespace troupe {
 namespace {
+
+using detail::adapted_linears;
+using detail::take_front;
 
 /// The two tensors of one adapted module, under PEFT's name of the module.
 struct tensor_pair {
@@ -23,55 +26,10 @@ struct tensor_pair {
   const tensor_view* b = nullptr;
 };
 
-/// Our linear layers that a PEFT module stands for: one, or several that its class has as one.
-struct adapted_linears {
-  std::int64_t layer = 0;
-  std::vector<linear_kind> kinds;
-};
-
-bool take_front(std::string_view& text, std::string_view front) {
-  if (!text.starts_with(front)) return false;
-  text.remove_prefix(front.size());
-  return true;
-}
-
 bool take_back(std::string_view& text, std::string_view back) {
   if (!text.ends_with(back)) return false;
   text.remove_suffix(back.size());
   return true;
-}
-
-/// The number before the next dot.
-std::optional<std::int64_t> take_number(std::string_view& text) {
-  const std::size_t dot = text.find('.');
-  if (dot == text.npos) return std::nullopt;
-  const auto number = number_in<std::int64_t>(text.substr(0, dot));
-  if (number) text.remove_prefix(dot + 1);
-  return number;
-}
-
-/// None where the layer of the base has no linear layer of that name.
-std::vector<linear_kind> kinds_called(std::string_view name, std::int64_t layer, const model_config& base) {
-  std::vector<linear_kind> kinds = linear_kinds_of(base, layer);
-  std::erase_if(kinds, [&](linear_kind kind) { return detail::hugging_face_name(base, layer, kind) != name; });
-  return kinds;
-}
-
-/// What stands before a layer's number. A model that sees pictures has its language model within, where older releases
-/// of transformers put it, too.
-bool take_layers(std::string_view& module, const model_config& base) {
-  if (base.family == "gpt2") return take_front(module, "transformer.h.") || take_front(module, "h.");
-  if (take_front(module, "model.layers.")) return true;
-  return (base.family == "gemma3" || base.sees_pictures) &&
-         (take_front(module, "model.language_model.layers.") || take_front(module, "language_model.model.layers."));
-}
-
-/// No kinds where the base has no such linear layer.
-adapted_linears find_linears(std::string_view module, const model_config& base) {
-  if (!take_layers(module, base)) return {};
-  const auto layer = take_number(module);
-  if (!layer || *layer < 0 || *layer >= base.layers) return {};
-  return {*layer, kinds_called(module, *layer, base)};
 }
 
 void refuse_kind(const std::string& name, const std::string& where) {
@@ -120,8 +78,7 @@ std::vector<float> read_matrix(const tensor_view& tensor, std::int64_t rows, std
     refuse("{}: has the type {}, but F32, F16 and BF16 are supported", name, name_of(tensor.type));
   std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
   to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
-  if (!std::all_of(values.begin(), values.end(), [](float value) { return std::isfinite(value); }))
-    refuse("{}: holds a value that is not finite", name);
+  detail::check_finite(values, name);
   return values;
 }
 
@@ -151,13 +108,6 @@ std::vector<adapter_part> make_parts(const adapted_linears& ours, const std::str
   return parts;
 }
 
-/// In the order in which a pass meets the layers.
-void sort_parts(std::vector<adapter_part>& parts) {
-  const auto place = [](const adapter_part& part) { return std::pair(part.layer, part.kind); };
-  std::stable_sort(parts.begin(), parts.end(),
-                   [&](const adapter_part& x, const adapter_part& y) { return place(x) < place(y); });
-}
-
 /// Names that differ in their prefix alone mean one layer.
 void refuse_twice(const std::vector<adapter_part>& sorted, const std::string& where) {
   const auto same = [](const adapter_part& x, const adapter_part& y) { return x.layer == y.layer && x.kind == y.kind; };
@@ -167,26 +117,12 @@ void refuse_twice(const std::vector<adapter_part>& sorted, const std::string& wh
            linear_name(twice->layer, twice->kind));
 }
 
-tensor_set open_tensors(const std::filesystem::path& folder) {
-  check_not_pickled(folder);
-  return open_safetensors(folder / adapter_weights_name);
-}
-
-}  // namespace
-
-void check_not_pickled(const std::filesystem::path& folder) {
-  if (!path_exists(folder / adapter_weights_name) && path_exists(folder / "adapter_model.bin"))
-    refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
-}
-
-adapter_file read_adapter(const std::filesystem::path& folder, const model_config& base) {
-  if (std::error_code ignored; std::filesystem::is_regular_file(folder, ignored))
-    refuse("{}: is a file: name the folder that PEFT wrote, with {} and {}", folder.string(), adapter_config_name,
-           adapter_weights_name);
+adapter_file read_peft_adapter(const std::filesystem::path& folder, const model_config& base) {
+  check_adapter_folder(folder);
   const auto config_path = folder / adapter_config_name;
   const auto config =
       detail::parse_adapter_config(detail::read_text(config_path, most_adapter_config_bytes), config_path.string());
-  const auto set = open_tensors(folder);
+  const auto set = open_safetensors(folder / adapter_weights_name);
   const auto& where = set.files.front().name();
   if (!set.unread.empty())
     refuse("{}: tensor \"{}\" has the type {}, but F32, F16 and BF16 are supported", where, set.unread.begin()->first,
@@ -196,7 +132,7 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
   for (const auto& [module, pair] : pair_up(set, where)) {
     const auto name = module.substr(0, 300);
     if (!pair.a || !pair.b) refuse("{}: \"{}\" has only one of lora_A and lora_B", where, name);
-    const auto ours = find_linears(module, base);
+    const auto ours = detail::find_linears(module, base);
     if (ours.kinds.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
     if (const auto setting = config.left_out_by(module, ours.layer); !setting.empty())
       refuse(
@@ -205,9 +141,38 @@ adapter_file read_adapter(const std::filesystem::path& folder, const model_confi
     auto parts = make_parts(ours, module, pair, factors, base, where);
     std::move(parts.begin(), parts.end(), std::back_inserter(file.parts));
   }
-  if (file.parts.empty()) refuse("{}: holds no adapted layer", where);
-  sort_parts(file.parts);
+  detail::sort_parts(file.parts);
   refuse_twice(file.parts, where);
+  return file;
+}
+
+}  // namespace
+
+bool is_gguf_file(const std::filesystem::path& path) {
+  return path.extension() == ".gguf" && !is_folder(path);
+}
+
+void check_adapter_folder(const std::filesystem::path& folder) {
+  if (!path_exists(folder / adapter_weights_name) && path_exists(folder / "adapter_model.bin"))
+    refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
+  for (const std::string_view name : {adapter_config_name, adapter_weights_name}) {
+    if (path_exists(folder / name)) continue;
+    for (const auto& entry : entries_of(folder))
+      if (is_gguf_file(entry))
+        refuse("{}: has no {}: name {}, if you mean that", folder.string(), name, entry.string());
+    refuse("{}: has no {}: an adapter as PEFT writes it is a folder with {} and {}", folder.string(), name,
+           adapter_config_name, adapter_weights_name);
+  }
+}
+
+adapter_file read_adapter(const std::filesystem::path& path, const model_config& base) {
+  const bool is_gguf = is_gguf_file(path);
+  if (std::error_code ignored; !is_gguf && std::filesystem::is_regular_file(path, ignored))
+    refuse("{}: is a file: name the folder that PEFT wrote, with {} and {}, or a .gguf file", path.string(),
+           adapter_config_name, adapter_weights_name);
+  adapter_file file =
+      is_gguf ? detail::adapter_from_gguf(detail::open_gguf_adapter(path), base) : read_peft_adapter(path, base);
+  if (file.parts.empty()) refuse("{}: holds no adapted layer", (is_gguf ? path : path / adapter_weights_name).string());
   return file;
 }
 

@@ -26,19 +26,23 @@ struct adapter_part {
 /// PEFT's names of an adapter's two files, and the beginning of each tensor's name.
 inline constexpr std::string_view adapter_config_name = "adapter_config.json";
 inline constexpr std::string_view adapter_weights_name = "adapter_model.safetensors";
-/// Refuses a folder whose weights only pickle can read, with the remedy.
-void check_not_pickled(const std::filesystem::path& folder);
+/// Refuses a folder that lacks one of them, or whose weights only pickle can read, with the remedy.
+void check_adapter_folder(const std::filesystem::path& folder);
 inline constexpr std::string_view adapter_key_prefix = "base_model.model.";
 inline constexpr std::size_t most_adapter_config_bytes = 16 << 20;
 
-/// A PEFT LoRA adapter (adapter_config.json + adapter_model.safetensors), checked against the base model it is for.
-/// GPT-2's fused c_attn becomes q_proj, k_proj and v_proj with the same A and a third of B each.
-/// DoRA, bias, modules_to_save and layers the base does not have are refused by name.
+/// A LoRA adapter, checked against the base model it is for. DoRA, bias, modules_to_save and layers the base does not
+/// have are refused by name.
 struct adapter_file {
-  std::vector<adapter_part> parts;
-  factor_rules factors = {};  ///< as the configuration has them
+  std::vector<adapter_part> parts;  ///< in the order in which a pass meets the layers
+  factor_rules factors = {};        ///< as the configuration has them, or as PEFT's would for a GGUF file
 };
 
-adapter_file read_adapter(const std::filesystem::path& folder, const model_config& base);
+/// What is named like a GGUF file and no folder.
+bool is_gguf_file(const std::filesystem::path& path);
+
+/// `path`: PEFT's folder (adapter_config.json, adapter_model.safetensors), or a GGUF file as llama.cpp's converter
+/// writes it. GPT-2's fused c_attn becomes q_proj, k_proj and v_proj with the same A and a third of B each.
+adapter_file read_adapter(const std::filesystem::path& path, const model_config& base);
 
 }  // namespace troupe

@@ -5,23 +5,14 @@
 #include <set>
 
 #include "base/error.hpp"
-#include "model/formats/weight_names.hpp"
+#include "model/lora/peft_names.hpp"
 
 namespace troupe {
 namespace {
 
 using detail::adapted_layer;
-
-std::string peft_prefix(const model_config& config, std::int64_t layer) {
-  const std::string_view layers = config.family == "gpt2" ? "transformer.h"
-                                  : config.sees_pictures  ? "model.language_model.layers"
-                                                          : "model.layers";
-  return fmt::format("{}.{}.", layers, layer);
-}
-
-std::string peft_name(const model_config& config, std::int64_t layer, linear_kind kind) {
-  return fmt::format("{}{}", peft_prefix(config, layer), detail::hugging_face_name(config, layer, kind));
-}
+using detail::peft_name;
+using detail::peft_prefix;
 
 /// Of most mixtures PEFT takes the names of mlps for those of experts, so that it could not load what is trained here.
 bool keeps_name_in_peft(const model_config& config, linear_kind kind) {

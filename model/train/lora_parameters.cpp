@@ -3,14 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-
-#include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
 #include "model/engine/sampling/random.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/lora/adapter.hpp"
+#include "model/lora/adapter_write.hpp"
 
 namespace troupe {
 
@@ -107,24 +107,7 @@ std::string lora_parameters::config_text(const std::string& base_name, double dr
   for (const module& m : modules_)  // all layers were meant: their short names say so
     targets.insert(short_names_ && options_.targets_all() ? m.name.substr(m.name.rfind('.') + 1) : m.name);
   if (short_names_ && are_names(options_.targets)) targets = {options_.targets.begin(), options_.targets.end()};
-  nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
-  for (const auto& [pattern, rank] : options_.factors.rank_pattern) ranks[pattern] = rank;
-  for (const auto& [pattern, alpha] : options_.factors.alpha_pattern) alphas[pattern] = alpha;
-  const nlohmann::ordered_json config{{"peft_type", "LORA"},
-                                      {"task_type", "CAUSAL_LM"},
-                                      {"base_model_name_or_path", base_name},
-                                      {"bias", "none"},
-                                      {"fan_in_fan_out", fan_in_fan_out_},
-                                      {"inference_mode", true},
-                                      {"init_lora_weights", true},
-                                      {"r", options_.factors.rank},
-                                      {"lora_alpha", options_.factors.alpha},
-                                      {"lora_dropout", dropout},
-                                      {"use_rslora", options_.factors.rank_stabilized},
-                                      {"rank_pattern", ranks},
-                                      {"alpha_pattern", alphas},
-                                      {"target_modules", targets}};
-  return config.dump(2) + "\n";
+  return peft_config_text({options_.factors, std::move(targets), fan_in_fan_out_, base_name, dropout});
 }
 
 void lora_parameters::save(const std::filesystem::path& folder, const std::string& base_name, double dropout) const {

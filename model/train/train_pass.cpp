@@ -2,6 +2,7 @@
 
 #include "base/error.hpp"
 #include "model/arch/device.hpp"
+#include "model/arch/gpu.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "model/train/cpu_train_pass.hpp"
 #include "model/train/expert_pass.hpp"

@@ -10,9 +10,9 @@ namespace troupe {
 struct training_group {
   int index = 0, count = 1;
   /// Everyone has ((first's + second's) + …) afterwards.
-  std::function<void(std::span<float>)> add_up = {};
+  std::function<void(std::span<float>)> all_reduce_sum = {};
   /// In `count` equal parts, in the order of members: each brings its own, everyone has all of them afterwards.
-  std::function<void(std::span<std::byte>)> gather = {};
+  std::function<void(std::span<std::byte>)> all_gather = {};
   /// Everyone has the first one's afterwards.
   std::function<void(std::span<std::byte>)> broadcast = {};
 };

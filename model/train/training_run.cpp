@@ -107,7 +107,7 @@ std::vector<pass_result> training_run::in_turns(std::size_t passes, Pass make) {
   std::vector<pass_result> results(rounded_up(passes, members));
   for (std::size_t first = 0; first < passes; first += members) {
     results[first + index] = make(first, first + index);
-    if (members > 1) group.gather(std::as_writable_bytes(std::span(results).subspan(first, members)));
+    if (members > 1) group.all_gather(std::as_writable_bytes(std::span(results).subspan(first, members)));
   }
   results.resize(passes);
   return results;
@@ -126,7 +126,7 @@ std::vector<pass_result> training_run::add_gradients(std::span<const training_ro
     const pass_result result = make_gradients(passes, own, factor);
     if (adds && first > 0)
       with_.kernels.add(gradients_so_far_.data(), static_cast<std::int64_t>(all.size()), all.data());
-    if (group.count > 1) group.add_up(all);
+    if (group.count > 1) group.all_reduce_sum(all);
     return result;
   });
 }
@@ -235,7 +235,7 @@ void training_run::check_group() const {
   print.add(run_identity());
   std::vector<std::uint64_t> prints(static_cast<std::size_t>(group.count), 0);
   prints[static_cast<std::size_t>(group.index)] = print.value();
-  group.gather(std::as_writable_bytes(std::span(prints)));
+  group.all_gather(std::as_writable_bytes(std::span(prints)));
   if (std::count(prints.begin(), prints.end(), print.value()) != group.count)
     refuse("those who share the run have other data, options or bases than each other: give them all the same files");
 }

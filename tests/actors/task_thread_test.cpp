@@ -27,6 +27,41 @@ TEST(task_thread, does_tasks_apart_from_the_caller_and_in_their_order) {
   EXPECT_NE(where, std::this_thread::get_id());
 }
 
+TEST(task_thread, gives_owners_turns) {
+  task_thread work;
+  std::string done;
+  std::promise<void> last;
+  {
+    busy_thread busy(work);
+    for (const char* task : {"a1", "a2", "a3", "b1", "c1", "b2"})
+      work.run([&done, task] { done += task; }, std::string(1, *task));
+    work.run([&] { last.set_value(); }, "a");
+    EXPECT_EQ(work.waiting(), 7u);
+  }
+  last.get_future().wait();
+  EXPECT_EQ(done, "a1b1c1a2b2a3");
+}
+
+TEST(task_thread, leaves_room_beside_the_many_bytes_of_one_owner) {
+  task_thread work(100);
+  busy_thread busy(work);
+  EXPECT_TRUE(work.offer(
+      30, [] {}, "ann"));
+  EXPECT_FALSE(work.offer(
+      30, [] {}, "ann"));
+  EXPECT_TRUE(work.offer(
+      20, [] {}, "ann"));
+  EXPECT_FALSE(work.offer(
+      1, [] {}, "ann"));
+  EXPECT_TRUE(work.offer(
+      50, [] {}, "bob"));
+  busy.go_on();
+  EXPECT_TRUE(is_soon([&] {
+    return work.offer(
+        50, [] {}, "ann");
+  }));
+}
+
 TEST(task_thread, refuses_a_task_where_too_many_bytes_wait) {
   task_thread work(100);
   busy_thread busy(work);

@@ -53,6 +53,7 @@ TEST_F(usage, knows_what_may_be_meant) {
   refused({"serve", "--model", llama_}, "unknown option --model: write MODEL without a flag");
   refused({"serve", "--model=" + llama_}, "unknown option --model: write MODEL without a flag");
   refused({"bench", "engine", "--batches", "1,8"}, "MODEL is required: see troupe bench engine --help");
+  refused({"bench", "engine", llama_, "--trace", "x.csv", "--schema"}, "--trace excludes --schema");
   refused({"gen"}, "did you mean 'generate'?");
   refused({"stop"}, "did you mean 'down'?");
   refused({"generate", llama_, "hello"}, "unexpected argument 'hello': a prompt stands behind --prompt: see");
@@ -144,7 +145,7 @@ TEST_F(usage, refuses_files_that_are_missing_or_broken) {
   refused({"eval", llama_, "--text", path("nowhere").string()}, "nowhere");
   refused({"eval", readable_model().string(), "--text", folder().write("short", "x").string()}, "longer text");
   refused({"generate", llama_, "--tokens", "1", "--adapter", path("nowhere").string()},
-          "nowhere: there is no such folder: name one as PEFT writes it");
+          "nowhere: there is none: name a folder as PEFT writes it");
 
   const auto broken = readable_model("broken");
   std::filesystem::resize_file(broken / "model-00001-of-00002.safetensors", 3000);

@@ -1,4 +1,5 @@
-// A GGUF file from anywhere: read or refused; what was read survives being written without its tensors.
+// A GGUF file from anywhere: read, as a model and as an adapter, or refused; what was read survives being written
+// without its tensors.
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -8,6 +9,7 @@
 #include "base/error.hpp"
 #include "model/formats/gguf.hpp"
 #include "model/formats/model_config.hpp"
+#include "model/lora/adapter_gguf.hpp"
 
 namespace {
 
@@ -27,6 +29,14 @@ void write_twice(const troupe::gguf_file& file) {
   if (troupe::metadata_only_gguf(again) != bare) __builtin_trap();
 }
 
+void read_adapter_of_a_llama(const troupe::gguf_file& file) {
+  troupe::model_config base;
+  base.family = "llama";
+  base.vocab_size = 10, base.hidden = 8, base.layers = 2, base.heads = 4, base.kv_heads = 2;
+  base.head_dim = 2, base.ffn = 12, base.context = 64;
+  (void)troupe::detail::adapter_from_gguf(file, base);
+}
+
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
@@ -35,6 +45,10 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     troupe::parse_gguf(std::as_bytes(std::span(data, size)), "fuzz", file);
     read_tensors(file);
     troupe::config_from_gguf(file);
+  } catch (const troupe::input_error&) {
+  }
+  try {
+    read_adapter_of_a_llama(file);
   } catch (const troupe::input_error&) {
   }
   try {

@@ -94,6 +94,10 @@ class exchange final : public http_exchange {
     }
     then();
   }
+  bool is_gone() const override {
+    const std::lock_guard lock(answer_->mutex);
+    return answer_->reader == client::gone;
+  }
 
   void mark_trusted() override {
     const std::lock_guard lock(answer_->mutex);

@@ -31,6 +31,8 @@ class http_exchange {
   /// Called once if the client goes before all of the answer was sent; at once if nobody listens any more, since it has
   /// gone or has all of it. From any thread.
   virtual void on_gone(std::function<void()> then) = 0;
+  /// The same as a question: whether work for this request would be for nobody. From any thread.
+  virtual bool is_gone() const = 0;
   virtual const std::string& id() const = 0;
 
   /// Whoever asks has shown that they may: where there are too many connections, theirs is kept longer than others.

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <unistd.h>
 
 #include <nlohmann/json.hpp>
 
@@ -24,6 +25,8 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t largest_file = 4 << 20;
 constexpr int key_characters = 43;  // of 62 kinds, which makes 256 bits
+/// In place of a revoked key's, until the file is written anew.
+constexpr std::string_view struck_digest = "----------------------------------------------------------------";
 
 std::string digest_of(std::string_view key) {
   return sha256().add(key).finish();
@@ -50,6 +53,16 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
   }
   const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
   write_file(file, text, readable_by::owner);
+}
+
+/// Makes a key's digest one that no key has. The file keeps its length, and can be read at any time: unlike a new file,
+/// this needs no room on most disks. Returns whether it is done.
+bool strike_digest(const fs::path& file, const std::string& sha256) {
+  const std::size_t at = detail::read_text(file, largest_file).find(sha256);
+  if (at == std::string::npos || sha256.size() != struck_digest.size()) return false;
+  const file_descriptor opened(::open(file.c_str(), O_WRONLY | O_CLOEXEC));
+  const auto done = ::pwrite(opened.number(), struck_digest.data(), struck_digest.size(), static_cast<off_t>(at));
+  return done == static_cast<ssize_t>(struck_digest.size()) && ::fsync(opened.number()) == 0;
 }
 
 /// Of two commands at once, the second changes what the first has written.
@@ -105,6 +118,7 @@ std::optional<std::vector<api_key>> read_api_keys(const fs::path& file) {
   if (!parsed.is_object() || list == parsed.end() || !list->is_array()) refuse("{}: holds no keys", file.string());
   std::vector<api_key> keys;
   for (const auto& each : *list) keys.push_back(read_key(detail::json_fields(each, file.string())));
+  std::erase_if(keys, [](const api_key& each) { return each.sha256 == struck_digest; });
   return keys;
 }
 
@@ -137,8 +151,15 @@ void limit_api_key(const fs::path& file, const std::string& name, const rate_lim
 void revoke_api_key(const fs::path& file, const std::string& name) {
   const file_descriptor lock = locked_folder(file.parent_path());
   auto keys = present_keys(file);
-  if (std::erase_if(keys, [&](const api_key& each) { return each.name == name; }) == 0) refuse_unknown(name);
-  write_keys_file(file, keys);
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
+  if (found == keys.end()) refuse_unknown(name);
+  const std::string sha256 = found->sha256;
+  keys.erase(found);
+  try {
+    write_keys_file(file, keys);
+  } catch (const write_failure&) {
+    if (!strike_digest(file, sha256)) throw;
+  }
 }
 
 api_key_ring::api_key_ring(fs::path file, bool are_needed, duration between_looks)

@@ -35,6 +35,7 @@ std::string add_api_key(const std::filesystem::path& file, api_key key);
 /// Replaces the limits of a key. Throws input_error if there is no such key.
 void limit_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits,
                    std::int64_t weight = 1);
+/// Also where the disk is full. Throws input_error if there is no such key.
 void revoke_api_key(const std::filesystem::path& file, const std::string& name);
 
 /// The keys that a server accepts: looks from time to time whether the file has changed. Thread-safe.

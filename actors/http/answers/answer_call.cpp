@@ -92,10 +92,11 @@ class prompt_listener final : public answer_listener {
 /// A form may take longer to check than the server's threads have.
 void answer_call::start() {
   if (!order_.sampling.constraint) return begin();
-  guarded_later(*context_->work, exchange_, order_.sampling.constraint.bytes(), [self = shared_from_this()] {
-    self->check_form();
-    self->begin();
-  });
+  guarded_later(*context_->work, order_.owner, exchange_, order_.sampling.constraint.bytes(),
+                [self = shared_from_this()] {
+                  self->check_form();
+                  self->begin();
+                });
 }
 
 void answer_call::begin() {
@@ -170,7 +171,7 @@ void answer_call::finish_whole() {
     self->exchange_->reply({.body = self->format_->whole(sheet.choices(), sheet.usage())});
   };
   if (is_long(sheet_.choices(), sheet_.usage().prompt_tokens * order_.n, order_.n))
-    guarded_later(*context_->work, exchange_, write);
+    guarded_later(*context_->work, order_.owner, exchange_, write);
   else
     guarded(exchange_, write);
 }

@@ -23,6 +23,12 @@ json to_json(const stored_file& file) {
           {"status", "processed"}};
 }
 
+stored_file keep(const api_call& call, const form_part& file, const std::string& purpose) try {
+  return call.context->files.add(file.filename, purpose, file.content, call.key.name);
+} catch (const full_error& error) {
+  throw api_error(413, error.what(), "file", "insufficient_quota");
+}
+
 void upload(const api_call& call) {
   const auto parts = parse_form(call.request->header("content-type"), call.request->body);
   const auto named = [&](const char* name) {
@@ -38,8 +44,7 @@ void upload(const api_call& call) {
   if (file->filename.size() > longest_name)
     refuse_field("file",
                  fmt::format("the file's name has {} bytes: use at most {}", file->filename.size(), longest_name));
-  reply_json(call.exchange,
-             to_json(call.context->files.add(file->filename, purpose->content, file->content, call.key.name)));
+  reply_json(call.exchange, to_json(keep(call, *file, purpose->content)));
 }
 
 /// Writes a page of files, newest first. Outputs of batches whose size nobody has asked for yet are measured on the
@@ -111,7 +116,7 @@ void list_all(const api_call& call) {
 }
 
 void list_files(const api_call& call) {
-  guarded_later(*call.context->file_work, call.exchange, [call] { list_all(call); });
+  guarded_later(*call.context->file_work, call.key.name, call.exchange, [call] { list_all(call); });
 }
 
 void show_file(const api_call& call) {

@@ -1,5 +1,6 @@
 #include "actors/http/files/file_store.hpp"
 
+#include <algorithm>
 #include <ctime>
 
 #include "actors/json_dump_impl.hpp"
@@ -17,9 +18,16 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t largest_file = 64 << 20;
 
+/// On the disk, together with what is said of it: many small ones fill one, too.
+std::uint64_t room_of(const stored_file& file) {
+  constexpr std::uint64_t block = 4096;
+  return (file.bytes / block + 2) * block;
+}
+
 }  // namespace
 
-file_store::file_store(fs::path folder) : folder_(std::move(folder)) {
+file_store::file_store(fs::path folder, std::uint64_t most_bytes)
+    : folder_(std::move(folder)), most_bytes_(most_bytes) {
   remove_partial_files(folder_);
 }
 
@@ -33,16 +41,36 @@ stored_file file_store::add(std::string_view filename, std::string_view purpose,
                    .owner = owner};
   const json record{{"id", file.id},       {"filename", file.filename}, {"purpose", file.purpose},
                     {"bytes", file.bytes}, {"created", file.created},   {"owner", file.owner}};
+  measure();
   const std::lock_guard lock(mutex_);
-  write(file.id + ".data", content);
+  take_room(file);
   try {
+    write(file.id + ".data", content);
     write(file.id + ".json", dump(record));
   } catch (...) {
     std::error_code ignored;
     fs::remove(folder_ / (file.id + ".data"), ignored);
+    taken_[owner] -= room_of(file);
     throw;
   }
   return file;
+}
+
+/// When somebody adds or removes a file for the first time: the folder may have very many.
+void file_store::measure() {
+  std::call_once(measured_, [this] {
+    for (const stored_file& each : list()) taken_[each.owner] += room_of(each);
+  });
+}
+
+void file_store::take_room(const stored_file& file) {
+  std::uint64_t& taken = taken_[file.owner];
+  if (room_of(file) > most_bytes_ - std::min(taken, most_bytes_))
+    throw full_error(
+        fmt::format("the file takes {} bytes, and those that were uploaded before {} of {} that all of one key may: "
+                    "delete some",
+                    room_of(file), taken, most_bytes_));
+  taken += room_of(file);
 }
 
 std::optional<stored_file> file_store::find(const std::string& id) const {
@@ -90,12 +118,14 @@ std::optional<std::string> file_store::content(const std::string& id) const {
 }
 
 void file_store::remove(const std::string& id) {
-  if (!find(id)) return;
+  measure();
+  const auto file = find(id);
+  if (!file) return;
   const std::lock_guard lock(mutex_);
   known_.erase(id);
   std::error_code ignored;
   fs::remove(folder_ / (id + ".data"), ignored);
-  fs::remove(folder_ / (id + ".json"), ignored);
+  if (fs::remove(folder_ / (id + ".json"), ignored)) taken_[file->owner] -= room_of(*file);  // nobody else was faster
 }
 
 void file_store::write(const std::string& name, std::string_view text) const {

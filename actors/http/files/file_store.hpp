@@ -21,10 +21,10 @@ struct stored_file {
 /// Thread-safe. A name becomes a path only if this class made it; others are refused.
 class file_store {
  public:
-  /// Removes what a process left there that died while it wrote.
-  explicit file_store(std::filesystem::path folder);
+  /// Removes what a process left there that died while it wrote. `most_bytes`: on the disk, of each owner.
+  explicit file_store(std::filesystem::path folder, std::uint64_t most_bytes = UINT64_MAX);
 
-  /// Throws runtime_error if the disk does not take it.
+  /// Throws full_error if the owner has no room for it, and runtime_error if the disk does not take it.
   stored_file add(std::string_view filename, std::string_view purpose, std::string_view content,
                   const std::string& owner);
   std::optional<stored_file> find(const std::string& id) const;
@@ -33,12 +33,17 @@ class file_store {
   void remove(const std::string& id);
 
  private:
+  void measure();
+  void take_room(const stored_file& file);
   std::optional<stored_file> find_known(const std::string& id) const;
   void write(const std::string& name, std::string_view text) const;
   std::optional<std::string> read(const std::string& name) const;
 
   std::filesystem::path folder_;
+  std::uint64_t most_bytes_;
+  std::once_flag measured_;
   mutable std::mutex mutex_;
+  std::map<std::string, std::uint64_t> taken_;        ///< by each owner, once it was measured
   mutable std::map<std::string, stored_file> known_;  ///< existing files that were read for a list
 };
 

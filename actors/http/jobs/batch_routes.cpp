@@ -93,7 +93,7 @@ void create_batch(const api_call& call) {
 
 /// On the thread for files, since the whole file is read.
 void create_batch_later(const api_call& call) {
-  guarded_later(*call.context->file_work, call.exchange, [call] { create_batch(call); });
+  guarded_later(*call.context->file_work, call.key.name, call.exchange, [call] { create_batch(call); });
 }
 
 /// Answers with the batch that `command` returns.

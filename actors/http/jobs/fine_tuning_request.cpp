@@ -150,6 +150,7 @@ json options_of(const api_call& call, const request_fields& body, const std::str
                {"trainers", trainers},
                {"lr", usual_learning_rate * chosen.multiplier.value_or(1)},
                {"seed", body.integer("seed", 0, INT32_MAX).value_or(0)}};
+  if (!call.key.is_admin) options["owner"] = call.key.name;
   add_own_fields(options, body);
   if (const auto file = body.text("validation_file"))
     options["validation"] = file_name(call, *file, "validation_file");

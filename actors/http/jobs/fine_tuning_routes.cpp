@@ -47,7 +47,8 @@ void create_job(const api_call& call) {
   call.context->records->keep(asked.id, asked.record);
   run_command(call.context->training, {"train.create", asked.order}, call.exchange,
               {.done = [call, id = asked.id](const std::string&) { reply_job(call, id); },
-               .refused = [context = call.context, id = asked.id] { context->records->forget(id); }});
+               .refused = [context = call.context, id = asked.id] { context->records->forget(id); },
+               .foreign = "suffix"});
 }
 
 /// The newest first. Checkpoints are events, too; alone they have a form of their own, with figures of events before

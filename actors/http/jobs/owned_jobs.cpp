@@ -20,10 +20,11 @@ void ask_jobs(const api_call& call, std::string command, json arguments, std::fu
 
 void ask_jobs_later(const api_call& call, std::string command, json arguments,
                     std::function<void(const json& result)> then) {
-  run_job_command(
-      call, std::move(command), std::move(arguments), [call, then = std::move(then)](const std::string& result) {
-        guarded_later(*call.context->file_work, call.exchange, [then, result] { then(json::parse(result)); });
-      });
+  run_job_command(call, std::move(command), std::move(arguments),
+                  [call, then = std::move(then)](const std::string& result) {
+                    guarded_later(*call.context->file_work, call.key.name, call.exchange,
+                                  [then, result] { then(json::parse(result)); });
+                  });
 }
 
 void list_jobs(const api_call& call, const chosen_jobs& which, const std::function<bool(const json& job)>& take,
@@ -34,7 +35,8 @@ void list_jobs(const api_call& call, const chosen_jobs& which, const std::functi
   ask_jobs_later(call, "job.list", std::move(wanted), [call, which, take, end](const json& jobs) {
     for (const json& job : jobs)
       if (!take(job)) return end();
-    if (jobs.size() < which.at_once) return end();
+    const bool is_last = which.with_options ? jobs.empty() : jobs.size() < which.at_once;
+    if (is_last) return end();
     chosen_jobs older = which;
     older.after = jobs.back().value("id", "");
     list_jobs(call, older, take, end);

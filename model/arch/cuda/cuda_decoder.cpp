@@ -25,7 +25,6 @@ const decoder::options& checked(const decoder::options& options, const loaded_mo
   check_device(options.device, where);
   check(options.split, model.config);
   check_sizes_for_gpu(model.config, where);
-  check_experts_for_gpu(model, where);
   cuda::use_device(options.device.gpu);
   return options;
 }

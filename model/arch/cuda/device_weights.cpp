@@ -18,10 +18,6 @@ void check_sizes_for_gpu(const model_config& config, const std::string& where) {
            cuda::most_row_values);
 }
 
-void check_experts_for_gpu(const loaded_model& model, const std::string& where) {
-  if (!has_experts_alike(model)) refuse("{}: {}, or use the device cpu", where, experts_not_alike);
-}
-
 /// Puts weights one after another into memory that is large enough; without memory it only counts.
 class device_weights::mover {
  public:

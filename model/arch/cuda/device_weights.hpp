@@ -10,8 +10,6 @@ namespace troupe {
 
 /// Throws input_error, which names `where`, if the model has sizes that kernels do not know.
 void check_sizes_for_gpu(const model_config& config, const std::string& where);
-/// The same if some experts of a layer have another scheme than others.
-void check_experts_for_gpu(const loaded_model& model, const std::string& where);
 
 /// The weights of some layers in a device's memory, packed as they are in the host's: the members of loaded_model, with
 /// the device's addresses. What only the first or the last layer's holder needs is null for the others. With a split,

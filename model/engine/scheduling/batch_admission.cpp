@@ -24,36 +24,36 @@ bool may_push_out(const detail::sequence_state& sequence, const detail::sequence
 
 }  // namespace
 
-void batch_scheduler::seat_all(planning& step) {
+void batch_scheduler::give_blocks_to_all(planning& step) {
   started_.clear();
   put_in_order(running_);
-  seat_urgent(step);
+  give_blocks_to_urgent(step);
   for (const request_priority priority : {request_priority::interactive, request_priority::batch}) {
-    seat_running(priority, step);
+    give_blocks_to_running(priority, step);
     admit_new(priority, step);
   }
   running_.insert(running_.end(), started_.begin(), started_.end());
   put_in_order(running_);
 }
 
-void batch_scheduler::seat_urgent(planning& step) {
+void batch_scheduler::give_blocks_to_urgent(planning& step) {
   for (sequence_state* sequence : urgent_) {
     if (sequence->phase == sequence_phase::running)
-      seat(*sequence, step);
+      give_blocks(*sequence, step);
     else if (is_ready(*sequence) && !admit(*sequence, step))
       step.closed_to_new = true;
   }
 }
 
 /// Safe while the list shrinks: those that are pushed out are behind the one that is looked at.
-void batch_scheduler::seat_running(request_priority priority, planning& step) {
+void batch_scheduler::give_blocks_to_running(request_priority priority, planning& step) {
   const int tier = detail::tier_of(priority);
   for (std::size_t i = 0; i < running_.size() && running_[i]->tier() <= tier; ++i)
-    if (running_[i]->tier() == tier) seat(*running_[i], step);
+    if (running_[i]->tier() == tier) give_blocks(*running_[i], step);
 }
 
 /// Gets a running sequence the blocks for its next token; otherwise it is stalled.
-void batch_scheduler::seat(sequence_state& sequence, planning& step) {
+void batch_scheduler::give_blocks(sequence_state& sequence, planning& step) {
   if (!sequence.can_join()) return;
   sequence.stalled = false;
   const std::size_t before = sequence.computed;

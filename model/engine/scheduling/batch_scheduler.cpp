@@ -63,7 +63,7 @@ bool batch_scheduler::plan_step(instant now, step_plan& plan) {
 bool batch_scheduler::plan_next(planning& step) {
   held_up_ = false;
   declare_urgent();
-  seat_all(step);
+  give_blocks_to_all(step);
   choose_rows();
   if (chosen_.empty()) {
     assert(step.plan.copies.empty());

@@ -214,10 +214,10 @@ class batch_scheduler {
   sequence_state* oldest_waiting(request_priority priority) const;
 
   // batch_admission.cpp: who runs, and in which blocks
-  void seat_all(planning& step);
-  void seat_urgent(planning& step);
-  void seat_running(request_priority priority, planning& step);
-  void seat(sequence_state& sequence, planning& step);
+  void give_blocks_to_all(planning& step);
+  void give_blocks_to_urgent(planning& step);
+  void give_blocks_to_running(request_priority priority, planning& step);
+  void give_blocks(sequence_state& sequence, planning& step);
   void admit_new(request_priority priority, planning& step);
   sequence_state* next_in_line(request_priority priority) const;
   bool is_ready(const sequence_state& sequence) const;

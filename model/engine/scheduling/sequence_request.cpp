@@ -22,4 +22,8 @@ std::string_view name_of(refusal reason) {
   return "unknown";
 }
 
+std::string_view name_of(end_reason reason) {
+  return reason == end_reason::stop ? "stop" : "length";
+}
+
 }  // namespace troupe

@@ -71,6 +71,7 @@ enum class end_reason : std::uint8_t {
   stop,   ///< the caller said so
   length  ///< max_tokens or the context is reached, or there was nothing to generate
 };
+std::string_view name_of(end_reason reason);
 
 struct ended_sequence {
   sequence_id sequence;

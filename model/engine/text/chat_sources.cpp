@@ -65,6 +65,8 @@ chat_sources sources_in_folder(const fs::path& folder) {
     found.usual = detail::read_text(own, largest_text);
   else
     take_template(config, file, found);
+  if (const fs::path old = folder / old_template_file; found.usual.empty() && path_exists(old))
+    take_template(detail::parse_json_as<json>(detail::read_text(old, largest_text), old.string()), old.string(), found);
   if (const fs::path own = folder / tool_template_file; path_exists(own))
     found.with_tools = detail::read_text(own, largest_text);
   return found;

@@ -16,8 +16,8 @@ struct chat_sources {
   const std::string& for_tools() const { return with_tools.empty() ? usual : with_tools; }
 };
 
-/// From chat_template.jinja and additional_chat_templates, tokenizer_config.json or GGUF metadata; none where the model
-/// has no template.
+/// From chat_template.jinja and additional_chat_templates, tokenizer_config.json, chat_template.json (older folders of
+/// models that see pictures) or GGUF metadata; none where the model has no template.
 std::optional<chat_sources> find_chat_sources(const std::filesystem::path& model);
 
 }  // namespace troupe

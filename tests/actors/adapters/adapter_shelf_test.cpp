@@ -1,15 +1,18 @@
 #include "actors/adapters/adapter_shelf.hpp"
 
+#include <algorithm>
 #include <fstream>
 
 #include <gmock/gmock.h>
 #include <sys/stat.h>
 
 #include "actors/adapters/adapter_files.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"
+#include "tests/model/lora/gguf_adapter.hpp"
 
 namespace troupe::test {
 namespace {
@@ -33,6 +36,19 @@ class shelf : public testing::Test {
     config["lora_alpha"] = alpha;
     std::ofstream(to / "adapter_config.json") << config.dump();
     return to;
+  }
+  /// The golden one as a file NAME.gguf.
+  fs::path gguf_source(const std::string& name) const {
+    const model_config model = read_hf_config(golden / "llama");
+    fs::create_directories(folder_.path() / "source");
+    return folder_.write("source/" + name + ".gguf",
+                         gguf_adapter(golden / "llama" / "adapter", model, "llama").build());
+  }
+  static std::vector<std::string> names_in(const fs::path& folder) {
+    std::vector<std::string> names;
+    for (const fs::path& each : entries_of(folder)) names.push_back(each.filename().string());
+    std::sort(names.begin(), names.end());
+    return names;
   }
   static std::string text_of(const adapter_piece& piece) {
     return {reinterpret_cast<const char*>(piece.attachment.bytes().data()), piece.attachment.size()};
@@ -59,6 +75,46 @@ TEST_F(shelf, publishes_a_copy_named_by_its_contents) {
   const model_config model = read_hf_config(golden / "llama");
   const lora_adapter packed(read_adapter(kept, model), model.layers);
   EXPECT_EQ(details.bytes, static_cast<std::int64_t>(packed.bytes())) << "as it will lie on the workers";
+}
+
+TEST_F(shelf, keeps_a_gguf_file_as_peft_would_have_written_it) {
+  adapter_shelf shelf(options(), {});
+  const auto entry = shelf.publish("pricing", gguf_source("elsewhere"));
+  const fs::path kept = folder_.path() / "store" / entry.spec.sha256;
+  EXPECT_EQ(digest_of_adapter(kept), entry.spec.sha256);
+  EXPECT_EQ(names_in(kept), (std::vector<std::string>{"adapter_config.json", "adapter_model.safetensors"}));
+  const model_config model = read_hf_config(golden / "llama");
+  const adapter_file again = read_adapter(kept, model), peft = read_adapter(golden / "llama" / "adapter", model);
+  ASSERT_EQ(again.parts.size(), peft.parts.size());
+  for (std::size_t i = 0; i < peft.parts.size(); ++i) {
+    EXPECT_EQ(again.parts[i].a, peft.parts[i].a);
+    EXPECT_EQ(again.parts[i].b, peft.parts[i].b);
+    EXPECT_EQ(again.parts[i].scale, peft.parts[i].scale);
+  }
+  EXPECT_EQ(shelf.publish("pricing", gguf_source("the-same")).version, entry.version);
+}
+
+TEST_F(shelf, finds_a_gguf_file_by_its_name) {
+  adapter_shelf shelf(options(), {});
+  gguf_source("pricing");
+  EXPECT_EQ(shelf.find_or_publish("pricing").full_name(), "pricing@1");
+  EXPECT_FALSE(shelf.source_of("nothing"));
+  source("pricing", 8);
+  EXPECT_EQ(shelf.source_of("pricing"), folder_.path() / "source" / "pricing") << "a folder comes first";
+}
+
+TEST_F(shelf, names_a_gguf_file_that_it_refuses_and_keeps_nothing_of_it) {
+  adapter_shelf shelf(options(), {});
+  const fs::path model = folder_.write("model.gguf", gguf_builder().string("general.architecture", "llama").build());
+  EXPECT_THAT(refusal([&] { shelf.publish("x", model); }), testing::StartsWith(model.string() + ": is no adapter"));
+  adapter_shelf::options other = options();
+  other.model = read_hf_config(golden / "qwen2");
+  const fs::path file = gguf_source("pricing");
+  adapter_shelf elsewhere(other, {});
+  EXPECT_THAT(refusal([&] { elsewhere.publish("x", file); }),
+              testing::StartsWith(file.string() + ": is an adapter for"));
+  EXPECT_THAT(refusal([&] { elsewhere.find_or_publish("pricing"); }), testing::StartsWith("adapter pricing: is an"));
+  EXPECT_TRUE(fs::is_empty(folder_.path() / "store"));
 }
 
 TEST_F(shelf, refuses_what_no_worker_could_load) {

@@ -61,6 +61,7 @@ class api_test : public testing::Test {
   }
   http_parts parts(const std::string& chat_template = {}) {
     work_ = std::make_shared<task_thread>(work_bytes_);
+    file_work_ = std::make_shared<task_thread>();
     return {.served = served(chat_template),
             .gateway = gateway_.handle(),
             .store = store_.handle(),
@@ -78,7 +79,9 @@ class api_test : public testing::Test {
             .log_bodies = log_bodies_,
             .origins = origins_,
             .need_keys = need_keys_,
-            .work = work_};
+            .files_of_key = files_of_key_,
+            .work = work_,
+            .file_work = file_work_};
   }
   std::future<answered> ask(const std::string& method, const std::string& path, const std::string& body = {},
                             http_headers headers = {}) {
@@ -146,7 +149,8 @@ class api_test : public testing::Test {
   json post_processor_ = nullptr;
   std::int64_t context_ = 64;
   std::size_t work_bytes_ = std::size_t{256} << 20;
-  std::shared_ptr<task_thread> work_;
+  std::uint64_t files_of_key_ = UINT64_MAX;
+  std::shared_ptr<task_thread> work_, file_work_;
   std::shared_ptr<adapter_directory> adapters_ = std::make_shared<adapter_directory>();
   std::shared_ptr<status_board> board_ = std::make_shared<status_board>();
   std::shared_ptr<request_numbers> numbers_ = std::make_shared<request_numbers>();

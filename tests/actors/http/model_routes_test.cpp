@@ -45,7 +45,8 @@ TEST_F(api_models, tell_nobody_where_the_head_looks_for_adapters) {
   store_.take<command_call>().answer({{}, "adapter pricing: no folder /srv/adapters/pricing", command_fault::unknown});
   const answered refused = loading.get();
   EXPECT_EQ(refused.status, 404);
-  EXPECT_EQ(refused.parsed()["error"]["message"], "adapter pricing: there is none: name its folder in lora_path");
+  EXPECT_EQ(refused.parsed()["error"]["message"],
+            "adapter pricing: there is none: name its folder or file in lora_path");
 }
 
 TEST_F(api_models, unloads_the_adapter_that_openais_clients_delete) {

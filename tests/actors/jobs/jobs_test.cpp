@@ -39,6 +39,22 @@ TEST_F(jobs, are_listed_by_the_name_that_they_were_given) {
   EXPECT_EQ(list.at(1)["name"], "questions.jsonl");
 }
 
+TEST_F(jobs, are_listed_with_their_options_in_pages_that_a_client_can_take) {
+  head now(folder_, prompts_, [](jobs_parts& parts) {
+    for (int i = 0; i < 7; ++i) {
+      job_spec spec;
+      spec.id = "job-" + std::to_string(i);
+      spec.kind = "fine-tune";
+      spec.options = json{{"text", std::string(1'000'000, 'x')}}.dump();
+      ASSERT_TRUE(parts.book->create_job(spec));
+    }
+  });
+  const json first = now.get("job.list", {{"options", true}});
+  EXPECT_EQ(first.size(), 5u);
+  EXPECT_EQ(now.get("job.list", {{"options", true}, {"after", first.back()["id"]}}).size(), 2u);
+  EXPECT_EQ(now.get("job.list", json::object()).size(), 7u);
+}
+
 TEST_F(jobs, say_what_to_do_about_an_output_that_is_too_long) {
   head now(folder_, prompts_);
   now.submit("job-1", {R"({"prompt":"A"})"});

@@ -279,6 +279,35 @@ TEST_F(router_of_short_pauses, refuses_an_answer_that_has_begun_whose_adapter_is
   EXPECT_NE(refused.error.find("adapter"), std::string::npos) << refused.error;
 }
 
+/// Replicas try again to load it every few seconds.
+TEST_F(router, counts_the_time_of_an_answer_without_its_adapter_from_the_first_time) {
+  report(0, true, 0, {pricing});
+  tell(actor_, requests_returned{replica_id(0), {with_pricing(1, 5)}, "the disk is full"});
+  report(0, true);
+  auto tried = next_at(0);
+  const instant until = tried.held_until;
+  EXPECT_NE(until, instant{});
+  report(0, true, 0, {pricing});
+  tell(actor_, requests_returned{replica_id(0), {tried}, "the disk is full"});
+  report(0, true);
+  tried = next_at(0);
+  EXPECT_EQ(tried.held_until, until);
+  tried.held_until = instant(duration(1));  // long ago
+  report(0, true, 0, {pricing});
+  tell(actor_, requests_returned{replica_id(0), {tried}, "the disk is full"});
+  EXPECT_EQ(sink_.take<request_refused>().error, "the disk is full");
+}
+
+TEST_F(router, lets_nobody_wait_behind_who_needs_an_adapter_that_only_a_full_replica_can_load) {
+  report(0, true, 0, {pricing});
+  report(1, true, 4);  // full
+  tell(actor_, requests_returned{replica_id(0), {with_pricing(1, 5)}, "the disk is full"});
+  tell(actor_, request(2));
+  EXPECT_EQ(next_at(0).id, request_id(2));
+  report(1, true);
+  EXPECT_EQ(next_at(1).id, request_id(1));
+}
+
 TEST_F(router, lets_a_new_request_that_reached_a_lost_replica_too_late_wait_no_longer_than_others) {
   report(0, true);
   tell(actor_, request(1));

@@ -82,6 +82,34 @@ TEST_F(scheduler, gives_an_answer_back_with_its_tokens_whose_adapter_cannot_be_l
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
+TEST_F(scheduler, gives_back_how_long_an_answer_may_wait_for_its_adapter_until_it_has_got_further) {
+  const adapter_version pricing = publish_pricing();
+  begin_life(1);
+  const auto ask_held = [&] {
+    routed_request held;
+    held.id = request_id(1);
+    held.sink = sink_.handle();
+    held.engine.sequence.prompt = letters("AB");
+    held.engine.sequence.max_tokens = 10;
+    held.engine.sequence.adapter = pricing;
+    held.held_until = instant(std::chrono::hours(1));
+    tell(actor_, std::move(held));
+  };
+  ask_held();
+  (void)last_.take<load_adapter>();
+  for (const std::string fault : {"the disk is full", ""}) tell(actor_, adapter_loaded{life(1), pricing, fault});
+  EXPECT_EQ(router_.take<requests_returned>().requests.at(0).held_until, instant(std::chrono::hours(1)));
+  end_life();
+  begin_life(2);
+  ask_held();
+  (void)last_.take<load_adapter>();
+  for (int worker = 0; worker < 2; ++worker) tell(actor_, adapter_loaded{life(2), pricing, {}});
+  tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  (void)next_tokens();
+  end_life();
+  EXPECT_EQ(returned_.at(0).held_until, instant{});
+}
+
 /// All stages have answered the first try before the second begins.
 TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) {
   const adapter_version pricing = publish_pricing();

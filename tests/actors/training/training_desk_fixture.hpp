@@ -26,6 +26,8 @@ class training_desk : public testing::Test {
     parts.model = model;
     parts.adapter_memory = 100'000;
     parts.queue = {.most_deaths = 2, .leases_from = 0};
+    parts.adapters = folder_.path() / "adapters";
+    parts.most_of_key = 2;
     parts.jobs = jobs_.handle();
     parts.store = store_.handle();
     parts.board = board_;
@@ -41,9 +43,10 @@ class training_desk : public testing::Test {
     json options{{"adapter", "pricing"}, {"data", "d.jsonl"}};
     options.update(more);
     send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", text}})->take<command_answer>();
-    const auto answers =
-        send("train.create", {{"id", id}, {"data_sha256", sha256().add(text).finish()}, {"options", options}});
-    use_journal_once();  // is it known?
+    const auto answers = send("train.create", {{"id", id},
+                                               {"tenant", options.value("owner", "")},
+                                               {"data_sha256", sha256().add(text).finish()},
+                                               {"options", options}});
     serve_journal_until([&] { return answers->count<command_answer>() > 0; });
     return answers->take<command_answer>();
   }

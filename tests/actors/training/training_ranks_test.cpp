@@ -24,7 +24,7 @@ struct trainers {
     for (std::size_t i = 0; i < all.size(); ++i)
       answers.push_back(std::async(std::launch::async, [this, i] {
         float value = static_cast<float>(i + 1);
-        all[i]->group().add_up(std::span(&value, 1));
+        all[i]->group().all_reduce_sum(std::span(&value, 1));
         return value;
       }));
     std::vector<float> values;
@@ -44,7 +44,7 @@ TEST(training_ranks, add_up_and_share_what_each_has) {
   for (std::size_t i = 0; i < 3; ++i)
     threads.emplace_back([&, i] {
       parts[i][2 * i] = parts[i][2 * i + 1] = static_cast<std::byte>(i + 1);
-      three.all[i]->group().gather(parts[i]);
+      three.all[i]->group().all_gather(parts[i]);
       if (i == 0) told[i].assign(4, std::byte{9});
       three.all[i]->group().broadcast(told[i]);
     });
@@ -58,9 +58,9 @@ TEST(training_ranks, add_up_and_share_what_each_has) {
 TEST(training_ranks, one_that_computes_for_long_is_waited_for) {
   trainers two(2, milliseconds(1000));
   float early = 1, late = 2;
-  auto waits = std::async(std::launch::async, [&] { two.all[0]->group().add_up(std::span(&early, 1)); });
+  auto waits = std::async(std::launch::async, [&] { two.all[0]->group().all_reduce_sum(std::span(&early, 1)); });
   EXPECT_EQ(waits.wait_for(milliseconds(1500)), std::future_status::timeout);
-  two.all[1]->group().add_up(std::span(&late, 1));
+  two.all[1]->group().all_reduce_sum(std::span(&late, 1));
   waits.get();
   EXPECT_EQ(early, 3);
 }
@@ -69,7 +69,7 @@ TEST(training_ranks, one_that_is_gone_is_missed_while_the_others_compute_and_whi
   trainers three(3);
   three.all[1].reset();
   float value = 1;
-  EXPECT_THROW(three.all[0]->group().add_up(std::span(&value, 1)), collective_failure);
+  EXPECT_THROW(three.all[0]->group().all_reduce_sum(std::span(&value, 1)), collective_failure);
   const auto missed = [&] {
     try {
       three.all[2]->check();
@@ -85,7 +85,7 @@ TEST(training_ranks, one_that_hangs_is_found_within_the_time_out) {
   auto ranks = test::make_thread_ranks(2, milliseconds(200));
   training_ranks speaks(std::move(ranks[0]), {});  // the other one sends nothing
   float value = 1;
-  EXPECT_THROW(speaks.group().add_up(std::span(&value, 1)), collective_failure);
+  EXPECT_THROW(speaks.group().all_reduce_sum(std::span(&value, 1)), collective_failure);
 }
 
 /// Ranks whose machine has no memory left when they are to send something.
@@ -98,14 +98,14 @@ struct exhausted_ranks final : collective {
 TEST(training_ranks, hands_on_whatever_ends_the_thread_that_speaks) {
   training_ranks ranks(std::make_unique<exhausted_ranks>(), {});
   float value = 1;
-  EXPECT_THROW(ranks.group().add_up(std::span(&value, 1)), std::bad_alloc);
+  EXPECT_THROW(ranks.group().all_reduce_sum(std::span(&value, 1)), std::bad_alloc);
   EXPECT_THROW(ranks.check(), std::bad_alloc);
 }
 
 TEST(training_ranks, who_is_told_to_stop_waits_no_more) {
   trainers two(2);
   float value = 1;
-  auto waits = std::async(std::launch::async, [&] { two.all[0]->group().add_up(std::span(&value, 1)); });
+  auto waits = std::async(std::launch::async, [&] { two.all[0]->group().all_reduce_sum(std::span(&value, 1)); });
   two.stop.request_stop();
   EXPECT_THROW(waits.get(), collective_failure);
 }
@@ -115,10 +115,10 @@ TEST(training_ranks, what_all_have_done_counts_although_one_has_left) {
     trainers two(2);
     float first = 1, second = 2;
     auto leaves = std::async(std::launch::async, [&] {
-      two.all[0]->group().add_up(std::span(&first, 1));
+      two.all[0]->group().all_reduce_sum(std::span(&first, 1));
       two.all[0].reset();
     });
-    two.all[1]->group().add_up(std::span(&second, 1));
+    two.all[1]->group().all_reduce_sum(std::span(&second, 1));
     leaves.get();
     EXPECT_EQ(second, 3);
   }

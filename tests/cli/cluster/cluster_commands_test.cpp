@@ -156,11 +156,11 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model}, "nonsense"), 2, "troupe: --http is \"nonsense\": write");
   expect_one_line(serve({model, "--http-origins", "http://a", "--http-origins", "http://b/page"}), 2,
                   "troupe: --http-origins has \"http://b/page\": write each page's origin");
-  expect_one_line(serve({model, "--adapter", "law"}), 2, "troupe: --adapter law: write NAME=DIR");
+  expect_one_line(serve({model, "--adapter", "law"}), 2, "troupe: --adapter law: write NAME=PATH");
   expect_one_line(serve({model, "--adapter", "law=" + nowhere}), 2,
-                  "troupe: --adapter law: there is no folder " + nowhere);
+                  "troupe: --adapter law: there is no folder or file " + nowhere);
   expect_one_line(serve({model, "--adapter", "law=" + path(std::string(300, 'l')).string()}), 2,
-                  "troupe: --adapter law: there is no folder ");
+                  "troupe: --adapter law: there is no folder or file ");
   const std::string foreign = (golden / "gpt2" / "adapter").string();
   expect_one_line(serve({model, "--adapter", "law=" + foreign}), 2, foreign);
   const std::string own_name = std::filesystem::path(model).filename().string();
@@ -197,12 +197,10 @@ TEST_F(cluster_commands, refuse_to_train_a_mixture_of_experts_on_gpus_even_of_ot
 }
 
 TEST_F(cluster_commands, refuse_gpus_for_experts_of_several_schemes) {
-  head_refuses(
-      {.model = (golden / "mixtral").string(),
-       .in_model = "quant = \"u8\"\nkeep = [\"experts.0.\"]",
-       .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
-      "one.toml:16:10: a layer's experts are stored in several schemes, but GPUs want one for all of them: keep "
-      "all or none of them, or use cpu");
+  head_refuses({.model = (golden / "mixtral").string(),
+                .in_model = "quant = \"u8\"\nkeep = [\"experts.0.\"]",
+                .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
+               "one.toml:16:10: GPUs want the experts of a layer in one scheme, so keep all of them or none: use cpu");
 }
 
 TEST_F(cluster_commands, refuse_a_gpu_for_what_processors_alone_compute) {

@@ -3,7 +3,9 @@
 #include <pty.h>
 #include <sys/ioctl.h>
 
+#include "tests/cli/model/gguf_model.hpp"
 #include "tests/cli/program.hpp"
+#include "tests/model/lora/gguf_adapter.hpp"
 
 namespace troupe::test {
 namespace {
@@ -37,6 +39,19 @@ TEST_P(generate_golden, gives_the_reference_tokens_with_an_adapter) {
 
 INSTANTIATE_TEST_SUITE_P(models, generate_golden, testing::Values("gpt2", "llama", "mistral", "qwen3"),
                          [](const auto& info) { return info.param; });
+
+TEST_F(generate, gives_the_same_tokens_whichever_of_model_and_adapter_is_a_gguf_file) {
+  const auto peft = golden / "llama" / "adapter";
+  const model_config base = read_hf_config(golden / "llama");
+  const auto model = folder().write("model.gguf", gguf_model().build());
+  const auto adapter = folder().write("adapter.gguf", gguf_adapter(peft, base, "llama").build());
+  for (const auto& [one, other] :
+       {std::pair(model, adapter), std::pair(model, peft), std::pair(golden / "llama", adapter)})
+    EXPECT_EQ(run_json({"generate", one.string(), "--tokens", comma_separated(expected_tokens("llama", "prompt")),
+                        "--max-tokens", "64", "--ignore-eos", "--adapter", other.string()})["tokens"],
+              expected_tokens("llama", "adapter_greedy"))
+        << one << " with " << other;
+}
 
 TEST_F(generate, streams_the_text_and_ends_with_a_newline) {
   const words question{"generate", readable_model().string(), "--prompt", "Hello", "--max-tokens", "20"};

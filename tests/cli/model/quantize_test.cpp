@@ -53,12 +53,14 @@ TEST_F(quantize, leaves_a_mixture_the_mixture_that_inspect_shows) {
   }
 }
 
-TEST_F(quantize, carries_the_template_for_tools) {
+TEST_F(quantize, carries_templates_in_files_of_their_own) {
   const auto model = readable_model();
+  folder().write("readable/chat_template.json", "{}");
   fs::create_directory(model / "additional_chat_templates");
   folder().write("readable/additional_chat_templates/tool_use.jinja", "for tools");
   ASSERT_EQ(run({"quantize", model.string(), "--scheme", "u8", "--out", path("out").string()}).code, 0);
   EXPECT_EQ(read_file(path("out") / "additional_chat_templates" / "tool_use.jinja"), "for tools");
+  EXPECT_EQ(read_file(path("out") / "chat_template.json"), "{}");
 }
 
 TEST_F(quantize, keeps_the_layers_that_are_named) {

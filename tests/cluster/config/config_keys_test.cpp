@@ -79,6 +79,7 @@ const key_row every_key[] = {
     {"cluster", "heartbeat_ms = 100", [](const cluster& c) { return c.heartbeat_ms == 100; }},
     {"cluster", "lost_after_ms = 900", [](const cluster& c) { return c.lost_after_ms == 900; }},
     {"cluster", "keep_jobs_days = 7", [](const cluster& c) { return c.keep_jobs_days == 7; }},
+    {"cluster", "key_files = \"2GiB\"", [](const cluster& c) { return c.key_files == 2ULL << 30; }},
     {"cluster", "respawn = false", [](const cluster& c) { return !c.respawn; }},
     {"cluster", "ssh = [\"ssh\", \"-4\"]",
      [](const cluster& c) {

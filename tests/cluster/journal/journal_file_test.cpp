@@ -109,12 +109,29 @@ TEST_F(a_journal_file, of_the_first_version_is_brought_up_to_date) {
   execute("ALTER TABLE jobs DROP COLUMN name");
   execute("ALTER TABLE heads DROP COLUMN expired_to");
   execute("ALTER TABLE adapters ADD COLUMN folder TEXT NOT NULL DEFAULT ''");
+  execute("DROP TABLE adapter_owners");
   execute("PRAGMA user_version = 1");
   open();
   EXPECT_EQ(book->find("old")->received, 3u);
   EXPECT_EQ(book->find("old")->result, "");
   ASSERT_EQ(book->load_catalogue().entries.size(), 1u);
   EXPECT_EQ(book->load_catalogue().entries[0].full_name(), "red@1");
+}
+
+TEST_F(a_journal_file, of_before_names_had_owners_knows_them_by_its_fine_tunes) {
+  open();
+  for (const auto& [id, tenant, version] :
+       {std::tuple("ft-1", "ann", "red@1"), std::tuple("ft-2", "bob", "red@2"), std::tuple("ft-3", "", "blue@1")}) {
+    ASSERT_TRUE(book->create_job({id, "fine-tune", tenant, "{}", 0}).ok());
+    ASSERT_TRUE(book->seal(id).ok());
+    ASSERT_TRUE(book->succeed(id, version).ok());
+  }
+  book.reset();
+  execute("DROP TABLE adapter_owners");
+  execute("PRAGMA user_version = 5");
+  open();
+  EXPECT_EQ(book->owner_of_adapter("red"), "ann");
+  EXPECT_EQ(book->owner_of_adapter("blue"), std::nullopt);
 }
 
 TEST_F(a_journal_file, is_refused_where_it_is_newer) {

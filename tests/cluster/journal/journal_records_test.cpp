@@ -109,6 +109,20 @@ TEST_F(journal_records, keeps_the_adapter_catalogue) {
   EXPECT_EQ(after.find(adapter_version{2})->spec.bytes, 50u);
 }
 
+TEST_F(journal_records, knows_whose_an_adapters_name_is) {
+  open();
+  EXPECT_EQ(book->owner_of_adapter("red"), std::nullopt) << "nobody's";
+  book->save({{{.version = adapter_version{1}, .ordinal = 1, .spec = {"blue", "a", 9, 8, model_id{1}}}}, {}});
+  catalogue_records forgotten;
+  forgotten.pointers.push_back({"grey", 0, 1, 2});
+  book->save(forgotten);
+  book->give_adapter("red", "ann");
+  book->give_adapter("red", "bob");
+  open();
+  EXPECT_EQ(book->owner_of_adapter("red"), "ann") << "the first has it";
+  for (const char* published : {"blue", "grey"}) EXPECT_EQ(book->owner_of_adapter(published), "") << published;
+}
+
 TEST_F(journal_records, forgets_versions_that_the_catalogue_forgot) {
   const adapter_catalogue::options base{"llama", model_id{5}, 100, 16, 0};
   open();

@@ -34,6 +34,39 @@ TEST(training_queue, gives_the_oldest_job_to_a_free_trainer) {
   EXPECT_EQ(queue.assign().at(0).job, "b");
 }
 
+TEST(training_queue, begins_jobs_in_turns_of_their_owners) {
+  training_queue queue = made();
+  for (const char* job : {"a1", "a2", "a3", "b1", "b2", "c1"}) queue.add(job, false, 1, std::string(1, *job));
+  queue.trainer_joined("coach");
+  std::vector<std::string> begun;
+  for (auto next = queue.assign(); !next.empty(); next = queue.assign()) {
+    begun.push_back(next[0].job);
+    queue.remove(next[0].job);
+  }
+  EXPECT_THAT(begun, ElementsAre("a1", "b1", "c1", "a2", "b2", "a3"));
+}
+
+TEST(training_queue, begins_a_job_for_the_owner_who_has_fewest) {
+  training_queue queue = made();
+  queue.add("a1", false, 1, "a"), queue.add("b1", false, 1, "b");
+  queue.trainer_joined("first"), queue.trainer_joined("second");
+  EXPECT_EQ(queue.assign().at(0).job, "a1");
+  EXPECT_EQ(queue.assign().at(0).job, "b1");
+  queue.add("b2", false, 1, "b"), queue.add("a2", false, 1, "a");
+  queue.remove("b1");
+  EXPECT_EQ(queue.assign().at(0).job, "b2") << "though b's last began after a's: a1 has a trainer";
+}
+
+TEST(training_queue, goes_on_with_what_has_begun_before_others_begin) {
+  training_queue queue = made();
+  queue.add("a1", false, 1, "a"), queue.add("b1", false, 1, "b");
+  queue.trainer_joined("coach");
+  EXPECT_EQ(queue.assign().at(0).job, "a1");
+  (void)queue.trainer_lost("coach");
+  queue.trainer_joined("coach");
+  EXPECT_EQ(queue.assign().at(0).job, "a1");
+}
+
 TEST(training_queue, knows_a_job_once_and_nobody_by_no_number) {
   training_queue queue = made();
   for (int i = 0; i < 2; ++i) queue.add("a", false);

@@ -301,7 +301,7 @@ TEST(gguf_config, refuses_what_it_cannot_run) {
   EXPECT_THAT(says(gguf_of("bert")), HasSubstr("\"bert\" is not supported"));
   EXPECT_THAT(says(test::gguf_builder()), HasSubstr("general.architecture"));
   EXPECT_THAT(says(test::gguf_builder().string("general.architecture", "llama").string("general.type", "adapter")),
-              HasSubstr("is a LoRA adapter, no model"));
+              HasSubstr("is an adapter: name the model that it adapts"));
   EXPECT_THAT(says(test::gguf_builder().string("general.architecture", "llama")), HasSubstr("llama.embedding_length"));
   EXPECT_THAT(says(gguf_of("llama").string("llama.rope.scaling.type", "yarn")), HasSubstr("rope.scaling.factor"));
   EXPECT_THAT(says(yarn_gguf().f32("llama.rope.scaling.yarn_log_multiplier", 1)), HasSubstr("yarn_log_multiplier"));

@@ -101,6 +101,9 @@ TEST(hf_config, rope_is_read_in_all_spellings) {
   const auto linear = parse(with(small("llama"), {{"rope_scaling", {{"type", "linear"}, {"factor", 2}}}}));
   EXPECT_EQ(linear.rope.scaling, rope_scaling::linear);
   EXPECT_EQ(linear.rope.factor, 2.0);
+  const auto dynamic = parse(with(small("llama"), {{"rope_scaling", {{"type", "dynamic"}, {"factor", 4}}}}));
+  EXPECT_EQ(dynamic.rope.scaling, rope_scaling::none) << "nothing is slowed within the context";
+  EXPECT_EQ(dynamic.context, parse(small("llama")).context);
   const auto none = parse(with(small("llama"), {{"rope_scaling", nullptr}, {"rope_theta", 7}}));
   EXPECT_EQ(none.rope.scaling, rope_scaling::none);
   EXPECT_EQ(none.rope.theta, 7.0);
@@ -539,7 +542,7 @@ INSTANTIATE_TEST_SUITE_P(
                   rope({{"type", "yarn"}, {"factor", 4}, {"original_max_position_embeddings", 0}}),
                   "original context is 0"},
         bad_field{"yarn_theta", "qwen2", rope({{"type", "yarn"}, {"factor", 4}, {"rope_theta", 1}}), "above 1"},
-        bad_field{"dynamic", "llama", rope({{"rope_type", "dynamic"}, {"factor", 4}}), "dynamic"},
+        bad_field{"proportional", "llama", rope({{"rope_type", "proportional"}}), "\"proportional\" is not supported"},
         bad_field{"ntk", "llama", rope({{"rope_type", "ntk"}}), "linear, llama3, yarn and longrope are"},
         bad_field{"longrope", "llama", rope({{"rope_type", "longrope"}}), "long_factor"},
         bad_field{"longrope_text", "phi3", rope({{"type", "su"}, {"long_factor", {"x"}}}), "list of numbers"},

@@ -139,6 +139,54 @@ TEST(model_files, a_llama_folder_has_every_weight_under_its_name) {
   EXPECT_EQ(std::memcmp(up.raw_row(5), one.data(), 32), 0);
 }
 
+TEST(model_files, a_folder_with_further_tensors_in_a_layer_is_another_architecture) {
+  const auto says_with = [](const std::string& name, const std::string& prefix = "model.") {
+    const test::temp_folder folder;
+    auto weights = llama_weights(prefix);
+    weights.add(name, {8});
+    return refusal([&] { open_folder(folder, llama_config(), weights); });
+  };
+  const std::string layer = "model.layers.0.";
+  for (const std::string part :
+       {"self_attn.q_norm.weight", "input_layernorm.bias", "mlp.gate_proj.bias", "post_feedforward_layernorm.weight",
+        "mlp.experts.0.up_proj.weight", "self_attn.q_proj.lora_A.weight", "self_attn.sinks", "mlp.act_fn.scales"})
+    EXPECT_THAT(says_with(layer + part),
+                AllOf(HasSubstr("\"" + layer + part + "\""), HasSubstr("llama as config.json")));
+  EXPECT_THAT(says_with("layers.0.layer_scale", ""), HasSubstr("layer_scale"));
+  EXPECT_THAT(says_with("model.language_model.layers.0.layer_scale", "model.language_model."),
+              HasSubstr("layer_scale"));
+}
+
+TEST(model_files, tensors_that_change_nothing_are_left_alone) {
+  const test::temp_folder folder;
+  auto weights = llama_weights();
+  const std::string layer = "model.layers.0.";
+  for (const std::string& name :
+       {layer + "self_attn.rotary_emb.inv_freq", layer + "self_attn.k_scale", layer + "self_attn.attn.v_scale",
+        layer + "self_attn.masked_bias", layer + "mlp._extra_state", std::string("model.layers.1.eh_proj.weight"),
+        std::string("model.layers.1.input_layernorm.weight"), std::string("visual.layers.0.norm.bias"),
+        std::string("score.weight")})
+    weights.add(name, {8});
+  weights.add(layer + "mlp.up_proj.bias", {12}, dtype::f16);  // of zeros
+  weights.add(layer + "self_attn.bias", {1, 1, 4, 4}, dtype::u8);
+  EXPECT_EQ(open_folder(folder, llama_config(), weights).weights.size(), 16u);
+}
+
+TEST(model_files, what_quantizers_keep_beside_their_codes_is_left_alone) {
+  const auto opened_with = [](const std::string& name, bool is_quantized) {
+    const test::temp_folder folder;
+    auto config = llama_config();
+    if (is_quantized) config["quantization_config"] = {{"quant_method", "fp8"}};
+    auto weights = llama_weights();
+    weights.add(name, {1});
+    return refusal([&] { open_folder(folder, config, weights); });
+  };
+  const std::string scale = "model.layers.0.mlp.up_proj.activation_scale";
+  EXPECT_EQ(opened_with(scale, true), "");
+  EXPECT_THAT(opened_with(scale, false), HasSubstr(scale));
+  EXPECT_THAT(opened_with("model.layers.0.mlp.up_proj.bias", true), HasSubstr("up_proj.bias")) << "it is not zero";
+}
+
 TEST(model_files, tied_embeddings_ignore_the_head) {
   const test::temp_folder folder;
   auto config = llama_config();

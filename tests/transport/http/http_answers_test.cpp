@@ -142,8 +142,10 @@ TEST_F(http_answers_test, tells_when_a_client_has_gone) {
   client->say(get("/later"));
   const auto exchange = next_kept();
   exchange->on_gone([this] { note_gone(); });
+  EXPECT_FALSE(exchange->is_gone());
   client.reset();
   EXPECT_TRUE(is_gone_soon());
+  EXPECT_TRUE(exchange->is_gone());
   EXPECT_FALSE(exchange->send("more"));
   bool at_once = false;
   exchange->on_gone([&] { at_once = true; });

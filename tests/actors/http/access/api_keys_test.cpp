@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
+#include "tests/base/full_disk.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe::test {
@@ -57,6 +59,28 @@ TEST_F(file_of_keys, keeps_digests_of_keys_alone) {
   revoke_api_key(file_, "ann");
   EXPECT_THROW(revoke_api_key(file_, "ann"), input_error);
   EXPECT_EQ(read_api_keys(file_)->size(), 1u);
+}
+
+TEST_F(file_of_keys, lets_a_revoked_key_open_nothing_though_the_disk_is_full) {
+  api_key_ring ring(file_, false, duration{});
+  const std::string ann = add_api_key(file_, {.name = "ann"}), bob = add_api_key(file_, {.name = "bob"});
+  add_api_key(file_, {.name = "cy"});
+  {
+    const full_disk full(300);  // of three keys the first is within, and two take more
+    EXPECT_THROW(limit_api_key(file_, "ann", {.concurrent = 3}), write_failure);
+    revoke_api_key(file_, "ann");
+    EXPECT_THROW(revoke_api_key(file_, "ann"), input_error) << "there is none";
+  }
+  {
+    const full_disk not_even_in_place(1);
+    EXPECT_THROW(revoke_api_key(file_, "bob"), write_failure);
+  }
+  EXPECT_FALSE(ring.find(ann));
+  EXPECT_TRUE(ring.find(bob));
+  EXPECT_EQ(read_api_keys(file_)->size(), 2u);
+  add_api_key(file_, {.name = "ann"});
+  EXPECT_EQ(read_api_keys(file_)->size(), 3u);
+  EXPECT_EQ(read_file(file_).find("----"), std::string::npos) << "nothing of the other key is left";
 }
 
 TEST_F(file_of_keys, loses_no_key_of_two_commands_at_once) {

@@ -133,6 +133,32 @@ TEST_F(api_files, are_shown_to_the_key_that_sent_them) {
   EXPECT_TRUE(std::filesystem::is_empty(folder_.path() / "state" / "files"));
 }
 
+TEST_F(api_files, of_one_key_take_no_more_of_the_disk_than_they_may) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  std::map<std::string, http_headers> headers;
+  for (const char* name : {"ann", "bob"}) {
+    headers[name] = form_type;
+    headers[name].emplace_back("authorization", "Bearer " + add_api_key(keys, {.name = name}));
+  }
+  files_of_key_ = 24'000;  // of a small one and of what is said of it there are no three
+  start();
+  const auto send = [&](const std::string& key, std::size_t bytes = 1) {
+    return ask("POST", "/v1/files", form("batch", std::string(bytes, 'a')), headers[key]).get();
+  };
+  EXPECT_EQ(send("ann", 20'000).status, 413);
+  const std::string id = send("ann").parsed()["id"];
+  EXPECT_EQ(send("ann").status, 200);
+  start();  // also for a head that was started again
+  const answered refused = send("ann");
+  EXPECT_EQ(refused.status, 413);
+  EXPECT_EQ(refused.parsed()["error"]["param"], "file");
+  EXPECT_EQ(refused.parsed()["error"]["code"], "insufficient_quota");
+  EXPECT_EQ(send("bob").status, 200);
+  EXPECT_EQ(ask("DELETE", "/v1/files/" + id, {}, headers["ann"]).get().status, 200);
+  EXPECT_EQ(send("ann").status, 200);
+  EXPECT_EQ(send("ann").status, 413);
+}
+
 TEST_F(api_files, are_looked_for_in_their_own_folder_alone) {
   folder_.write("secret.json", R"({"filename":"secret"})");
   std::filesystem::create_directories(folder_.path() / "kept" / "file-");

@@ -91,9 +91,11 @@ class slow_exchange final : public http_exchange {
   void on_sent(std::function<void()> then) override { heard.put(std::move(then)); }
   void end_stream() override { heard.put(true); }
   void on_gone(std::function<void()>) override {}
+  bool is_gone() const override { return has_gone; }
   const std::string& id() const override { return id_; }
 
   inbox heard;
+  bool has_gone = false;
 
  private:
   bool is_there_;
@@ -121,6 +123,56 @@ TEST_F(api_batches, have_outputs_that_come_as_the_client_reads_them) {
   EXPECT_TRUE(is_soon([&] { return gone.use_count() == 1; })) << "nobody reads any more for who has gone";
   EXPECT_EQ(jobs_.count<command_call>(), 0u);
   context->file_work->stop();
+}
+
+TEST_F(api_batches, are_not_read_for_who_has_gone_when_their_turn_comes) {
+  const auto context = std::make_shared<api_context>(parts());
+  const auto gone = std::make_shared<slow_exchange>(false), reader = std::make_shared<slow_exchange>(true);
+  std::string read_for;
+  std::promise<void> last;
+  {
+    busy_thread busy(*context->file_work);
+    guarded_later(*context->file_work, "ann", gone, [&] { read_for += "gone"; });
+    guarded_later(*context->file_work, "ann", reader, [&] {
+      read_for += "reader";
+      last.set_value();
+    });
+    gone->has_gone = true;
+  }
+  last.get_future().wait();
+  EXPECT_EQ(read_for, "reader");
+}
+
+TEST_F(api_batches, are_read_in_turns_of_their_keys) {
+  std::map<std::string, http_headers> headers;
+  for (const char* name : {"ann", "bob"}) {
+    const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = name});
+    headers[name] = {{"authorization", "Bearer " + key}};
+  }
+  start();
+  const auto file_of = [&](const std::string& key) -> std::string {
+    http_headers sending = headers[key];
+    sending.insert(sending.end(), form_type.begin(), form_type.end());
+    return ask("POST", "/v1/files", form("batch", line().dump()), sending).get().parsed()["id"];
+  };
+  std::vector<std::future<answered>> asked;
+  const auto create = [&](const std::string& key, const std::string& file) {
+    const json batch{{"input_file_id", file}, {"endpoint", "/v1/completions"}};
+    asked.push_back(ask("POST", "/v1/batches", batch.dump(), headers[key]));
+    EXPECT_TRUE(is_soon([&] { return file_work_->waiting() == asked.size(); }));
+  };
+  const std::string of_ann = file_of("ann"), of_bob = file_of("bob");
+  {
+    busy_thread busy(*file_work_);
+    create("ann", of_ann);
+    create("ann", of_ann);
+    create("bob", of_bob);
+  }
+  for (const char* key : {"ann", "bob", "ann"}) {
+    EXPECT_EQ(json::parse(jobs_.take<command_call>().command.arguments)["tenant"], key);
+    for (int further = 0; further < 2; ++further) (void)jobs_.take<command_call>();
+  }
+  front_.reset();
 }
 
 TEST_F(api_batches, have_outputs_with_a_size_and_a_time) {

@@ -160,6 +160,28 @@ TEST_F(fine_tuning, data_that_is_refused_is_the_client_s_fault) {
   EXPECT_EQ(kept_jobs(), 0u) << "nothing is left of it";
 }
 
+TEST_F(fine_tuning, an_adapter_of_somebody_else_is_refused_by_its_name) {
+  const auto keys = api_keys_file(folder_.path() / "state");
+  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
+  const auto ann = headers_of(add_api_key(keys, {.name = "ann"}));
+  const auto root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
+  start();
+  http_headers sending = ann;
+  sending.insert(sending.end(), form_type.begin(), form_type.end());
+  const json file = ask("POST", "/v1/files", form("fine-tune", "{\"text\":\"abc\"}\n"), sending).get().parsed();
+  const json body{{"model", "letters"}, {"training_file", file["id"]}, {"suffix", "pricing"}};
+  for (const auto& [key, owner] : {std::pair(ann, json("ann")), std::pair(root, json())}) {
+    auto made = ask("POST", "/v1/fine_tuning/jobs", body.dump(), key);
+    auto call = training_.take<command_call>();
+    EXPECT_EQ(json::parse(call.command.arguments)["options"].value("owner", json()), owner);
+    EXPECT_TRUE(call.is_wanted());
+    call.answer({{}, "the adapter pricing is another's", command_fault::foreign});
+    const answered got = made.get();
+    EXPECT_EQ(got.status, 403);
+    EXPECT_EQ(got.parsed()["error"]["param"], "suffix");
+  }
+}
+
 TEST_F(fine_tuning, a_job_is_paused_and_told_of) {
   auto asked = ask("POST", "/v1/fine_tuning/jobs/ftjob-1/pause");
   jobs_.take<command_call>().answer({job("ftjob-1", "running")});
@@ -233,6 +255,7 @@ TEST_F(fine_tuning, jobs_are_listed_by_their_metadata) {
   const auto listed = [&](const std::string& query) {
     auto asked = ask("GET", "/v1/fine_tuning/jobs?" + query);
     jobs_.take<command_call>().answer({all});
+    jobs_.take<command_call>().answer({"[]"});  // a page with options may be a short one
     const json got = asked.get().parsed();
     std::vector<std::string> ids;
     for (const json& each : got["data"]) ids.push_back(each["id"]);

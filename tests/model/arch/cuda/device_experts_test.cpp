@@ -66,24 +66,5 @@ TEST(rows_through_experts, are_a_whole_pass_of_usual_size_and_pieces_of_a_larger
   EXPECT_EQ(device_experts::rows_together(mixtral_8x7b, 7), 7);
 }
 
-TEST(check_experts_for_gpu, refuses_experts_of_several_schemes) {
-  const auto fault_of = [](std::vector<std::string> keep) -> std::string {
-    thread_pool pool(2);
-    const auto model = load_model(golden / "mixtral", {scheme::u8, std::move(keep), test_cache(), {}}, pool);
-    try {
-      check_experts_for_gpu(*model, "cuda:0");
-    } catch (const input_error& error) {
-      return error.what();
-    }
-    return {};
-  };
-  EXPECT_EQ(fault_of({}), "");
-  EXPECT_EQ(fault_of({"down_proj"}), "");
-  EXPECT_EQ(
-      fault_of({"experts.0."}),
-      "cuda:0: a layer's experts are stored in several schemes, but GPUs want one for all of them: keep all or none "
-      "of them, or use the device cpu");
-}
-
 }  // namespace
 }  // namespace troupe

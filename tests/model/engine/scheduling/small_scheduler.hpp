@@ -16,6 +16,7 @@ inline batch_scheduler::options small_options() {
   return options;
 }
 
+/// Token ids say where they stand: 1000 times `first`, and the place in the prompt.
 inline sequence_request request_of(std::size_t prompt, std::int64_t answer, token_id first = 0) {
   sequence_request request;
   request.prompt.resize(prompt);

@@ -244,6 +244,20 @@ TEST(chat_sources, are_read_from_files_of_their_own) {
   EXPECT_EQ(found->for_tools(), "own for tools");
 }
 
+TEST(chat_sources, are_read_from_the_file_of_older_models_that_see_pictures) {
+  const test::temp_folder folder;
+  const auto old = folder.write("chat_template.json", R"({"chat_template": "old"})");
+  EXPECT_EQ(find_chat_sources(folder.path())->usual, "old");
+  folder.write("tokenizer_config.json", R"({"chat_template": "t"})");
+  EXPECT_EQ(find_chat_sources(folder.path())->usual, "t") << "the tokenizer's comes first: it may know tools";
+  folder.write("tokenizer_config.json", "{}");
+  folder.write("chat_template.json", R"({"chat_template": 1})");
+  EXPECT_THAT(test::refusal([&] { find_chat_sources(folder.path()); }),
+              testing::StartsWith(old.string() + ": \"chat_template\" should be a text"));
+  folder.write("chat_template.json", "[]");
+  EXPECT_FALSE(find_chat_sources(folder.path()));
+}
+
 TEST(chat_sources, are_read_from_gguf_metadata) {
   const test::temp_folder folder;
   const auto file = [&](const test::gguf_builder& from) { return folder.write("m.gguf", from.build()); };

@@ -1,4 +1,4 @@
-#include "model/arch/unfinished_file.hpp"
+#include "base/unfinished_file.hpp"
 
 #include <cerrno>
 #include <string>

@@ -1,0 +1,41 @@
+#include <algorithm>
+
+#include "model/arch/gpu.hpp"
+#include "model/arch/loaded_model.hpp"
+
+namespace troupe {
+namespace {
+
+constexpr std::string_view parallel_parts =
+    "attention and mlp beside each other are computed by processors alone so far";
+
+/// Whether they have their gates in one scheme, and so their other matrices.
+bool are_alike(const std::vector<expert_weights>& experts) {
+  return std::all_of(experts.begin(), experts.end(), [&](const expert_weights& each) {
+    const expert_weights& first = experts.front();
+    return each.gate.kind == first.gate.kind && each.up.kind == first.up.kind && each.down.kind == first.down.kind;
+  });
+}
+
+}  // namespace
+
+std::string_view gpus_lack(const loaded_model& model) {
+  const model_config& config = model.config;
+  if (config.attention_sinks || config.activation == activation_kind::clamped_silu)
+    return "attention sinks and gpt-oss's experts are computed by processors alone so far";
+  if (config.experts > 0 && (config.widest_mlp() > 0 || config.sigmoid_shares))
+    return "experts with an mlp beside them, or chosen by sigmoids, are computed by processors alone so far";
+  if (config.parallel) return parallel_parts;
+  if (config.query_growth != 0) return "queries that grow with the position are computed by processors alone so far";
+  const auto& layers = model.layers;
+  if (!std::all_of(layers.begin(), layers.end(), [](const layer_weights& layer) { return are_alike(layer.experts); }))
+    return "GPUs want the experts of a layer in one scheme, so keep all of them or none";
+  return {};
+}
+
+std::string_view gpus_lack_for_training(const model_config& config) {
+  if (config.experts > 0) return "the model is a mixture of experts, which only processors train so far";
+  return config.parallel ? parallel_parts : std::string_view();
+}
+
+}  // namespace troupe

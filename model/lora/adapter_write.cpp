@@ -1,0 +1,88 @@
+#include "model/lora/adapter_write.hpp"
+
+#include <utility>
+#include <vector>
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/whole_file.hpp"
+#include "model/formats/neighbour_heads.hpp"
+#include "model/formats/safetensors.hpp"
+#include "model/lora/peft_names.hpp"
+
+namespace troupe {
+namespace {
+
+/// Linear layers that PEFT has as one: they have their A in common.
+struct peft_module {
+  std::string name;
+  const adapter_part* first = nullptr;
+  std::size_t parts = 0;
+  std::vector<float> b = {};
+};
+
+std::vector<peft_module> modules_of(const adapter_file& adapter, const model_config& base, const std::string& where) {
+  std::vector<peft_module> modules;
+  for (const adapter_part& part : adapter.parts) {
+    std::string name = detail::peft_name(base, part.layer, part.kind);
+    if (modules.empty() || modules.back().name != name) modules.push_back({.name = std::move(name), .first = &part});
+    peft_module& own = modules.back();
+    if (part.rank != own.first->rank || part.a != own.first->a)
+      refuse("{}: {} and {} are one layer in PEFT, but have different factors A: train them as one", where,
+             own.first->name(), part.name());
+    const auto b = heads_in_class(base, part.kind).in_file_order(part.b, part.rank);
+    own.b.insert(own.b.end(), b.begin(), b.end());
+    ++own.parts;
+  }
+  for (const peft_module& each : modules)
+    if (each.parts != detail::find_linears(each.name, base).kinds.size())
+      refuse("{}: adapts {} alone, which is one layer with others in PEFT: train them as one", where,
+             each.first->name());
+  return modules;
+}
+
+}  // namespace
+
+std::string peft_config_text(const peft_description& adapter) {
+  nlohmann::ordered_json ranks = nlohmann::ordered_json::object(), alphas = ranks;
+  for (const auto& [pattern, rank] : adapter.factors.rank_pattern) ranks[pattern] = rank;
+  for (const auto& [pattern, alpha] : adapter.factors.alpha_pattern) alphas[pattern] = alpha;
+  const nlohmann::ordered_json config{{"peft_type", "LORA"},
+                                      {"task_type", "CAUSAL_LM"},
+                                      {"base_model_name_or_path", adapter.base_name},
+                                      {"bias", "none"},
+                                      {"fan_in_fan_out", adapter.fan_in_fan_out},
+                                      {"inference_mode", true},
+                                      {"init_lora_weights", true},
+                                      {"r", adapter.factors.rank},
+                                      {"lora_alpha", adapter.factors.alpha},
+                                      {"lora_dropout", adapter.dropout},
+                                      {"use_rslora", adapter.factors.rank_stabilized},
+                                      {"rank_pattern", ranks},
+                                      {"alpha_pattern", alphas},
+                                      {"target_modules", adapter.targets}};
+  return config.dump(2) + "\n";
+}
+
+void write_adapter(const adapter_file& adapter, const model_config& base, const std::filesystem::path& folder,
+                   const std::string& where) {
+  std::vector<tensor_description> tensors;
+  std::vector<std::vector<float>> values;
+  peft_description description{.factors = adapter.factors, .targets = {}, .fan_in_fan_out = base.family == "gpt2"};
+  for (peft_module& each : modules_of(adapter, base, where)) {
+    const std::int64_t rank = each.first->rank;
+    const auto add = [&](std::string_view side, std::int64_t columns, std::vector<float> factor) {
+      const auto name = fmt::format("{}{}.lora_{}.weight", adapter_key_prefix, each.name, side);
+      tensors.push_back({name, dtype::f32, {static_cast<std::int64_t>(factor.size()) / columns, columns}});
+      values.push_back(std::move(factor));
+    };
+    add("A", static_cast<std::int64_t>(each.first->a.size()) / rank, each.first->a);
+    add("B", rank, std::move(each.b));
+    description.targets.insert(each.name);
+  }
+  write_safetensors(folder / adapter_weights_name, tensors, values, {{"format", "pt"}});
+  write_file(folder / adapter_config_name, peft_config_text(description));
+}
+
+}  // namespace troupe

@@ -1,0 +1,64 @@
+#include "model/lora/peft_names.hpp"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+#include "base/number_in.hpp"
+#include "model/formats/weight_names.hpp"
+
+namespace troupe::detail {
+namespace {
+
+/// The number before the next dot.
+std::optional<std::int64_t> take_number(std::string_view& text) {
+  const std::size_t dot = text.find('.');
+  if (dot == text.npos) return std::nullopt;
+  const auto number = number_in<std::int64_t>(text.substr(0, dot));
+  if (number) text.remove_prefix(dot + 1);
+  return number;
+}
+
+/// None where the layer of the base has no linear layer of that name.
+std::vector<linear_kind> kinds_called(std::string_view name, std::int64_t layer, const model_config& base) {
+  std::vector<linear_kind> kinds = linear_kinds_of(base, layer);
+  std::erase_if(kinds, [&](linear_kind kind) { return hugging_face_name(base, layer, kind) != name; });
+  return kinds;
+}
+
+/// What stands before a layer's number. A model that sees pictures has its language model within, where older releases
+/// of transformers put it, too.
+bool take_layers(std::string_view& module, const model_config& base) {
+  if (base.family == "gpt2") return take_front(module, "transformer.h.") || take_front(module, "h.");
+  if (take_front(module, "model.layers.")) return true;
+  return (base.family == "gemma3" || base.sees_pictures) &&
+         (take_front(module, "model.language_model.layers.") || take_front(module, "language_model.model.layers."));
+}
+
+}  // namespace
+
+std::string peft_prefix(const model_config& base, std::int64_t layer) {
+  const std::string_view layers = base.family == "gpt2" ? "transformer.h"
+                                  : base.sees_pictures  ? "model.language_model.layers"
+                                                        : "model.layers";
+  return fmt::format("{}.{}.", layers, layer);
+}
+
+std::string peft_name(const model_config& base, std::int64_t layer, linear_kind kind) {
+  return fmt::format("{}{}", peft_prefix(base, layer), hugging_face_name(base, layer, kind));
+}
+
+adapted_linears find_linears(std::string_view module, const model_config& base) {
+  if (!take_layers(module, base)) return {};
+  const auto layer = take_number(module);
+  if (!layer || *layer < 0 || *layer >= base.layers) return {};
+  return {*layer, kinds_called(module, *layer, base)};
+}
+
+bool take_front(std::string_view& text, std::string_view front) {
+  if (!text.starts_with(front)) return false;
+  text.remove_prefix(front.size());
+  return true;
+}
+
+}  // namespace troupe::detail
