@@ -120,7 +120,7 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
   const auto kind = linear_from_name(ours);
   if (kind && !is_attention(*kind) && config.has_experts(layer))
     return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
-  const bool fuses_qkv = config.family == "gpt2" || config.joined_qkv;
+  const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || config.joined_qkv;
   if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
   if (joins_gate_and_up(config) && kind == linear_kind::gate) return "ffn_up";
   const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe";
