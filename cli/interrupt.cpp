@@ -73,8 +73,9 @@ int interrupt_descriptor() {
   return made.descriptor();
 }
 
-bool take_interrupt() {
-  return pending.exchange(0) != 0;
+bool take_ctrl_c() {
+  int wanted = SIGINT;
+  return pending.compare_exchange_strong(wanted, 0);
 }
 
 }  // namespace troupe

@@ -34,7 +34,7 @@ bool is_interrupted();
 /// Readable once a signal came while guarded: for who waits for something else as well. Throws input_error where no
 /// more files can be opened.
 int interrupt_descriptor();
-/// The same, and the signal counts as seen: for work that ends while the program goes on.
-bool take_interrupt();
+/// Whether the signal was Ctrl-C, which then counts as seen: for work that ends while the program goes on.
+bool take_ctrl_c();
 
 }  // namespace troupe

@@ -136,17 +136,17 @@ void training_desk_state::check_size(const training_spec& spec) const {
            parts_.adapter_memory);
 }
 
-/// Reads all data before the job is accepted. Since that may take minutes, another thread does it, where keys take
-/// turns. Nothing is made for who has gone before that.
+/// Reads all data before the job is accepted, and fits patterns to layers. Since that may take minutes, another thread
+/// does it, where keys take turns. Nothing is made for who has gone before that.
 void training_desk_state::accept(const order& asked) {
   training_spec spec = read_training_spec(asked.options, "the fine-tune");
-  check_size(spec);
   spec.base = parts_.model.value;
   reading_.run(
       [this, asked, spec, own = handle(self_)] {
         training_intake::summary found;
         const auto refusal = refusal_of([&] {
           if (!asked.is_wanted()) refuse("job {}: nobody waits for it any more", asked.job);
+          check_size(spec);
           if (asked.data) intake_.take_file(asked.job, "data", *asked.data);
           if (asked.validation) intake_.take_file(asked.job, "validation", *asked.validation);
           found = intake_.accept(asked.job, spec, asked.data_sha256, asked.validation_sha256);

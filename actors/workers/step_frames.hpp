@@ -25,10 +25,12 @@ inline std::uint64_t order_bytes(const step_sizes& sizes) {
          sizes.sequences * (blocks * sizeof(block_id) + sequence_bytes);
 }
 
-/// An outcome has pooled rows, and the logprobs of every chosen token and of a prompt's tokens.
+/// An outcome has pooled rows, and the logprobs of every chosen token and of prompts' tokens: of two long prompts, one
+/// of each priority, and of short ones that earlier steps have begun.
 inline std::uint64_t outcome_bytes(const step_sizes& sizes) {
   constexpr std::uint64_t padding = 64, figures_bytes = 840;  // for a token with 100 alternatives
-  return sizes.sequences * (sizes.hidden * sizeof(float) + padding) + (sizes.rows + sizes.context) * figures_bytes;
+  return sizes.sequences * (sizes.hidden * sizeof(float) + padding) +
+         (3 * sizes.rows + 2 * sizes.context) * figures_bytes;
 }
 
 /// What answers bring along is sent in parts before the order that opens them, and all of it may wait at the same time.

@@ -19,7 +19,6 @@
 #include "bench/trace.hpp"
 #include "cli/bench/benches.hpp"
 #include "cli/bench/serve_load.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 #include "transport/http/http_client.hpp"
 
@@ -153,7 +152,6 @@ bench::serve_figures measure(const bench_serve_options& options, const std::vect
                   static_cast<std::size_t>(clients));
   const auto results = load.run();
   const double seconds = load.seconds();
-  check_interrupt();
   return bench::figures_of(name, results, seconds, options.goal);
 }
 
@@ -169,7 +167,6 @@ int bench_serve(const bench_serve_options& options) {
     refuse("--prompt-max and --answer-max should not be below --prompt-min and --answer-min");
   check_folder_of("--out", options.out);
   check_folder_of("--plot", options.plot);
-  const interrupt_guard guard;
   const auto models = options.models.empty() ? std::vector{first_model(options)} : options.models;
   std::vector<bench::serve_figures> all;
   const auto add = [&](const std::string& name, double rate, int clients) {

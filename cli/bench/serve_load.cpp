@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/timing.hpp"
-#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 
 namespace troupe {
@@ -110,7 +109,6 @@ void serve_load::end(served_request& result, const answer_stream& stream, const 
   if (stream.status != 200 && result.error.empty()) result.error = fmt::format("{}: {}", stream.status, stream.refusal);
   if (result.error.empty() && (!stream.done || result.first == 0)) result.error = "the stream ended early";
   if (result.answer_tokens == 0) result.answer_tokens = static_cast<std::int64_t>(result.gaps.size()) + 1;
-  if (is_interrupted()) return client_.stop();
   if (clients_ > 0 && next_ < requests_.size()) send(next_++);
 }
 

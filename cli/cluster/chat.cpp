@@ -45,10 +45,11 @@ class conversation {
   }
 
   /// False: the user wants to end.
-  bool take(const std::string& line) {
+  bool take(const std::string& typed) {
+    const std::string line = one_line(typed);
     if (line.empty()) return true;
     if (line.front() != '/') {
-      answer(line);
+      answer(typed.ends_with('\r') ? typed.substr(0, typed.size() - 1) : typed);
       return true;
     }
     const std::string word = line.substr(0, line.find(' '));
@@ -95,7 +96,9 @@ class conversation {
         said += part.text;
         print(part.text);
       };
-      cluster_.ask(std::move(request), show, take_interrupt);
+      cluster_.ask(std::move(request), show, is_interrupted);
+      (void)take_ctrl_c();  // it ends the answer alone
+      check_interrupt();
       print("\n");
       messages_.push_back({{"role", "assistant"}, {"content", answer_in(said)}});
     } catch (const input_error& error) {
@@ -137,7 +140,7 @@ int chat(const chat_options& options) {
       write_error("troupe: a terminal gives 4,095 bytes of a line and no more: use submit --chat --prompt-file FILE\n");
       continue;
     }
-    if (!talk.take(one_line(line))) return code();
+    if (!talk.take(line)) return code();
   }
   if (terminal) print("\n");
   return code();

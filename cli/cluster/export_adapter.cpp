@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -42,9 +44,31 @@ void refuse_existing(const fs::path& folder, const exported& what) {
   make_chosen_folder(folder);
 }
 
-std::string part_name(const adapter_file_info& file) {
-  return file.name + ".part";
-}
+/// Files on their way into a folder. What has not arrived as a whole is removed with this object.
+class arriving_files {
+ public:
+  explicit arriving_files(fs::path folder) : folder_(std::move(folder)) {}
+  ~arriving_files() {
+    std::error_code ignored;
+    for (const std::string& name : names_) fs::remove(part_of(name), ignored);
+  }
+  arriving_files(const arriving_files&) = delete;
+  arriving_files& operator=(const arriving_files&) = delete;
+
+  file_descriptor make(const std::string& name) {
+    file_descriptor made = make_new_file(part_of(name));
+    names_.push_back(name);
+    return made;
+  }
+  fs::path part_of(const std::string& name) const { return folder_ / (name + ".part"); }
+  void finish() {
+    for (const std::string& name : std::exchange(names_, {})) fs::rename(part_of(name), folder_ / name);
+  }
+
+ private:
+  fs::path folder_;
+  std::vector<std::string> names_;
+};
 
 }  // namespace
 
@@ -53,12 +77,13 @@ std::string export_adapter(cluster_client& cluster, const std::string& name, con
   refuse_existing(folder, what);
   const interrupt_guard guard;
   progress bar("exporting " + what.version);
+  arriving_files arriving(folder);
   sha256 digest;
   std::int64_t done = 0, total = 0;
   for (const auto& file : what.files) total += static_cast<std::int64_t>(file.bytes);
   for (const auto& file : what.files) {
-    const fs::path part = folder / part_name(file);
-    file_descriptor out = make_new_file(part);
+    const fs::path part = arriving.part_of(file.name);
+    file_descriptor out = arriving.make(file.name);
     begin_adapter_file(digest, file.name, file.bytes);
     cluster.fetch(what.sha256, file, [&](std::span<const std::byte> piece) {
       digest.add(piece);
@@ -69,7 +94,7 @@ std::string export_adapter(cluster_client& cluster, const std::string& name, con
     if (!out.close()) fail_to_write(part, errno);
   }
   if (digest.finish() != what.sha256) throw std::runtime_error(what.version + ": came damaged: export it again");
-  for (const auto& file : what.files) fs::rename(folder / part_name(file), folder / file.name);
+  arriving.finish();
   return what.version;
 }
 

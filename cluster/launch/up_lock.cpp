@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
@@ -44,6 +45,11 @@ std::string this_place() {
   return fmt::format("{} {}", machine_id(), std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string());
 }
 
+/// A machine may get another name while a cluster is up on it.
+std::string_view without_name(std::string_view place) {
+  return place.substr(std::min(place.find(' '), place.size()));
+}
+
 /// Reads two lines: the process id, and the place, which an `up` of an earlier version did not write.
 std::optional<up_process> parse_holder(const std::string& text) {
   up_process holder;
@@ -53,7 +59,8 @@ std::optional<up_process> parse_holder(const std::string& text) {
   if (first + 1 == text.size()) return holder;
   if (second == std::string::npos) return {};
   const std::string place = text.substr(first + 1, second - first - 1), host = place.substr(0, place.find(' '));
-  if (place != this_place()) holder.elsewhere = host == machine_name() ? "another container of " + host : host;
+  if (without_name(place) != without_name(this_place()))
+    holder.elsewhere = host == machine_name() ? "another container of " + host : host;
   return holder;
 }
 

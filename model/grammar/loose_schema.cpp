@@ -27,8 +27,17 @@ void loosen_text(json& schema) {
     for (const char* length : {"minLength", "maxLength"}) schema.erase(length);
 }
 
+/// What stands beside a list of values can only rule some of them out.
+void loosen_list(json& schema) {
+  if (!schema.contains("enum") && !schema.contains("const")) return;
+  for (const char* key : {"format", "pattern", "minLength", "maxLength", "minimum", "maximum", "exclusiveMinimum",
+                          "exclusiveMaximum", "multipleOf"})
+    schema.erase(key);
+}
+
 void loosen(json& schema) {
   if (!schema.is_object()) return;
+  loosen_list(schema);
   for (auto each = schema.begin(); each != schema.end();)
     each = detail::is_unsupported(each.key(), each.value(), schema) ? schema.erase(each) : std::next(each);
   loosen_text(schema);

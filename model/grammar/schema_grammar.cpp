@@ -58,10 +58,14 @@ bool has_type(const json& value, const std::string& type) {
   return type == value.type_name();
 }
 
+bool is_annotation(const std::string& key, const json& value) {
+  return key == "format" && value.is_string() && !detail::is_known_format(value.get<std::string>());
+}
+
 /// The values of "enum" and "const", as they are written.
 std::vector<std::string> listed_texts(const json& schema, const std::string& where) {
   for (const auto& [key, value] : schema.items())
-    if (key != "enum" && key != "const" && key != "type")
+    if (key != "enum" && key != "const" && key != "type" && !is_annotation(key, value))
       refuse("{}: {} beside a list of values is not supported: leave out the values that it rules out", where, key);
   const json* only = member(schema, "const");
   const json values = only ? json::array({*only}) : schema["enum"];
@@ -71,7 +75,8 @@ std::vector<std::string> listed_texts(const json& schema, const std::string& whe
     const bool typed = types.empty() ||
                        std::any_of(types.begin(), types.end(), [&](const auto& type) { return has_type(each, type); });
     const bool listed = !only || !schema.contains("enum") ||
-                        std::find(schema["enum"].begin(), schema["enum"].end(), each) != schema["enum"].end();
+                        std::any_of(schema["enum"].begin(), schema["enum"].end(),
+                                    [&](const json& other) { return is_same_value(other, each); });
     if (typed && listed) texts.push_back(each.dump());
   }
   return texts;

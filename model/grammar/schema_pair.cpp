@@ -12,7 +12,7 @@ namespace {
 using json = schema_json;
 
 bool has(const json& list, const json& value) {
-  return std::find(list.begin(), list.end(), value) != list.end();
+  return std::any_of(list.begin(), list.end(), [&](const json& each) { return is_same_value(each, value); });
 }
 
 json united(const json& a, const json& b) {
@@ -95,7 +95,7 @@ json intersected(const json& a, const json& b) {
 }
 
 json merged_keyword(const std::string& key, const json& a, const json& b, const std::string& where) {
-  if (a == b) return a;
+  if (is_same_value(a, b)) return a;
   if (key == "type") return common_types(a, b);
   if (key == "required") return united(a, b);
   if (key == "enum") return intersected(a, b);
@@ -171,7 +171,7 @@ std::optional<schema_json> merged(const schema_json& a, const schema_json& b, co
   for (const auto& [key, value] : b.items()) {
     if (key == "properties" || ((key == "items" || key == "prefixItems") && says_items(a))) continue;
     const json* mine = member(a, key);
-    if (mine && key == "const" && *mine != value) return std::nullopt;
+    if (mine && key == "const" && !is_same_value(*mine, value)) return std::nullopt;
     result[key] = mine ? merged_keyword(key, *mine, value, where) : value;
   }
   for (const char* list : {"type", "enum"})

@@ -33,10 +33,6 @@ const char* find_format(std::string_view name) {
   return nullptr;
 }
 
-bool is_known_format(std::string_view name) {
-  return name == "date-time" || find_format(name);
-}
-
 piece format_piece(grammar_builder& to, const std::string& name) {
   if (name == "date-time") return to.sequence({format_piece(to, "date"), to.text("T"), format_piece(to, "time")});
   return regex_piece(to, find_format(name), true, json_character, "format " + name);
@@ -64,6 +60,10 @@ number_range range_of(const json& schema, number_kind kind, const std::string& w
   return range;
 }
 }  // namespace
+
+bool is_known_format(std::string_view name) {
+  return name == "date-time" || find_format(name);
+}
 
 bool can_be_written(const std::string& pattern) {
   try {

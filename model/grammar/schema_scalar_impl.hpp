@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "model/grammar/json_grammar.hpp"
 #include "model/grammar/schema_shape_impl.hpp"
@@ -10,6 +11,9 @@ namespace troupe::detail {
 
 /// Whether rules can be made of a regular expression.
 bool can_be_written(const std::string& pattern);
+
+/// Others say nothing.
+bool is_known_format(std::string_view name);
 
 /// A keyword's whole number, as minItems has it.
 std::int32_t count_of(const schema_json& schema, const char* keyword, std::int32_t otherwise);

@@ -16,6 +16,11 @@ inline const schema_json* member(const schema_json& object, std::string_view key
   return found == object.end() ? nullptr : &*found;
 }
 
+/// Whatever the order of an object's members.
+inline bool is_same_value(const schema_json& a, const schema_json& b) {
+  return a == b || (a.is_structured() && nlohmann::json(a) == nlohmann::json(b));
+}
+
 /// Throws input_error where `schema` (called `where`) is no schema, or uses a keyword that constrains and is not
 /// supported.
 void check_schema_keywords(const schema_json& schema, const std::string& where);

@@ -95,6 +95,22 @@ TEST_F(conversation, goes_along_with_each_message_until_it_is_cleared) {
   EXPECT_EQ(said(), "A\nB\nC\n");
 }
 
+TEST_F(conversation, has_messages_as_they_were_typed) {
+  begin("a\tb \r\n");
+  EXPECT_EQ(asked("A"), "user:a\tb  ");
+  EXPECT_EQ(said(), "A\n");
+}
+
+TEST_F(conversation, stops_an_answer_by_ctrl_c_and_ends_by_other_signals) {
+  begin("one\ntwo\n");
+  (void)head_.asked();
+  talk_->signal(SIGINT);
+  const client_request second = head_.asked();
+  EXPECT_THAT(second.messages, HasSubstr("two"));
+  talk_->signal(SIGTERM);
+  EXPECT_EQ(talk_->wait(), 143);
+}
+
 TEST_F(conversation, is_answered_by_the_adapter_that_was_named_last) {
   begin("one\n/adapter blue\ntwo\n/adapter\nthree\n", {"--adapter", "red", "--max-tokens", "9"});
   for (const char* adapter : {"red", "blue", ""}) {

@@ -61,22 +61,30 @@ TEST_F(the_up_lock, is_not_called_ended_by_a_user_who_may_not_see_it) {
 
 TEST_F(the_up_lock, what_is_up_on_another_machine_is_not_ended_here) {
   const up_lock lock(config_);
-  const std::string own = folder_.read("state/up.pid");
   const pid_t bystander = ::fork();
   if (bystander == 0) {
     ::pause();
     ::_exit(0);
   }
-  const std::string place = own.substr(own.find('\n')), number = std::to_string(bystander);
+  const std::string number = std::to_string(bystander);
   const std::string host = machine_name();
   const auto end = [&] { (void)end_up(config_, 0s); };
-  folder_.write("state/up.pid", number + "\nanother-host" + place.substr(1 + host.size()));
+  folder_.write("state/up.pid", number + "\nanother-host another-boot pid:[1]\n");
   EXPECT_THAT(refusal(end), HasSubstr("the cluster test is up on another-host: end it there"));
   folder_.write("state/up.pid", number + "\n" + host + " another-boot pid:[1]\n");
   EXPECT_THAT(refusal(end), HasSubstr("is up on another container of " + host));
   EXPECT_EQ(::waitpid(bystander, nullptr, WNOHANG), 0) << "it lives";
   ::kill(bystander, SIGKILL);
   ::waitpid(bystander, nullptr, 0);
+}
+
+TEST_F(the_up_lock, knows_its_machine_by_another_name) {
+  const up_lock lock(config_);
+  const std::string own = folder_.read("state/up.pid");
+  const std::string place = own.substr(own.find('\n') + 1);
+  folder_.write("state/up.pid", std::to_string(::getpid()) + "\nformer-name" + place.substr(place.find(' ')));
+  ASSERT_TRUE(find_up(config_));
+  EXPECT_EQ(find_up(config_)->elsewhere, "");
 }
 
 TEST_F(the_up_lock, a_lock_ends_with_its_process) {

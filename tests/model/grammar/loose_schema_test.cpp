@@ -33,6 +33,14 @@ TEST(loose_schemas, leave_out_what_no_form_can_have_wherever_it_stands) {
   EXPECT_FALSE(loosely_allows(schema, R"({"not":7,"tags":["d"],"price":null})")) << "patterns that can be written stay";
 }
 
+TEST(loose_schemas, keep_a_list_of_values_and_leave_out_what_stands_beside_it) {
+  const std::string schema = R"({"type":"object","required":["unit"],"properties":{
+      "unit":{"type":"string","enum":["C","F"],"minLength":1},"step":{"enum":[1,2],"minimum":1}}})";
+  EXPECT_TRUE(loosely_allows(schema, R"({"unit":"C","step":2})"));
+  EXPECT_FALSE(loosely_allows(schema, R"({"unit":"K"})"));
+  EXPECT_FALSE(loosely_allows(schema, "{}"));
+}
+
 TEST(loose_schemas, may_be_any_object) {
   const std::string elsewhere = R"({"type":"object","properties":{"a":{"$ref":"http://x/y"}}})";
   EXPECT_TRUE(loosely_allows(elsewhere, R"({"b":1})"));

@@ -119,6 +119,19 @@ TEST(schema_constraints, extend_each_other_and_refer_to_themselves) {
   EXPECT_FALSE(schema_allows(derived, R"({"name":"a","child":{"child":{"name":1}}})"));
 }
 
+TEST(schema_constraints, read_past_a_format_that_says_nothing_beside_a_list_of_values) {
+  const std::string schema = R"({"type":"integer","format":"int32","enum":[1,2]})";
+  EXPECT_TRUE(schema_allows(schema, "2"));
+  EXPECT_FALSE(schema_allows(schema, "3"));
+  test::expect_refused(constraint_kind::json_schema, R"({"enum":["a"],"format":"date"})", "format beside a list");
+}
+
+TEST(schema_constraints, know_a_value_whatever_the_order_of_its_members) {
+  EXPECT_TRUE(schema_allows(R"({"allOf":[{"const":{"a":1,"b":2}},{"const":{"b":2,"a":1}}]})", R"({"a":1,"b":2})"));
+  test::expect_refused(constraint_kind::json_schema, R"({"oneOf":[{"const":{"a":1,"b":2}},{"const":{"b":2,"a":1}}]})",
+                       "oneOf");
+}
+
 TEST(schema_constraints, find_places_whose_names_are_percent_encoded) {
   const std::string schema = R"({"$ref":"#/definitions/Box%3Cint%3E","definitions":{"Box<int>":{"const":1}}})";
   EXPECT_TRUE(schema_allows(schema, "1"));
