@@ -103,6 +103,7 @@ struct word_stepper {
       find_parts(step, list.word(each), each.begin, parts);
       collect(parts, step.behavior, out);
     }
+    std::erase_if(out, [](const range& each) { return each.begin == each.end; });  // where an empty match cuts
     list.words = std::move(out);
   }
 

@@ -34,6 +34,7 @@ pcre2_owned<pcre2_code> compile(const std::string& pattern, const std::string& w
 
 struct regex::compiled {
   pcre2_owned<pcre2_code> code;
+  bool may_be_empty = false;  ///< a match
   pcre2_owned<pcre2_match_context> limits;
 };
 
@@ -46,6 +47,9 @@ regex::regex(const std::string& pattern, std::string where) : where_(std::move(w
   fresh->code = compile(pattern, where_);
   // Where there is no JIT for this machine the interpreter does the same work, slower.
   pcre2_jit_compile(fresh->code.get(), PCRE2_JIT_COMPLETE);
+  std::uint32_t may_be_empty = 0;
+  pcre2_pattern_info(fresh->code.get(), PCRE2_INFO_MATCHEMPTY, &may_be_empty);
+  fresh->may_be_empty = may_be_empty != 0;
   fresh->limits = own(pcre2_match_context_create(nullptr));
   pcre2_set_match_limit(fresh->limits.get(), most_match_steps);
   compiled_ = std::move(fresh);
@@ -68,15 +72,19 @@ int regex::cursor::run(std::size_t from) {
 }
 
 bool regex::cursor::next(match& found) {
-  while (at_ < text_.size()) {
+  const auto has_more = [&] {
+    return at_ < text_.size() || (at_ == text_.size() && at_ > 0 && pattern_.compiled_->may_be_empty);
+  };
+  while (has_more()) {
     const int outcome = run(at_);
     if (outcome == PCRE2_ERROR_NOMATCH) return false;
     if (outcome < 0) refuse("{}: the pattern cannot be matched: {}", pattern_.where_, describe(outcome));
     const auto* bounds = pcre2_get_ovector_pointer(state_->data.get());
     // \K may put the start behind the end, or before where the last match ended: such a match is none.
-    if (bounds[0] < bounds[1] && bounds[0] >= at_) {
+    const bool is_new = bounds[0] < bounds[1] || (bounds[0] == bounds[1] && bounds[1] != last_end_);
+    if (is_new && bounds[0] >= at_) {
       found = {bounds[0], bounds[1]};
-      at_ = found.end;
+      at_ = last_end_ = found.end;
       return true;
     }
     const auto past = std::max<std::size_t>(bounds[1], at_);

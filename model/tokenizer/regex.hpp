@@ -32,7 +32,8 @@ class regex {
     ~cursor();
     cursor(const cursor&) = delete;
     cursor& operator=(const cursor&) = delete;
-    /// The next match that is not empty, into `found`. Throws input_error when the pattern takes too many steps.
+    /// The next match, into `found`: an empty one only where no other ended. Throws input_error when the pattern takes
+    /// too many steps.
     bool next(match& found);
 
    private:
@@ -40,6 +41,7 @@ class regex {
     const regex& pattern_;
     std::string_view text_;
     std::size_t at_ = 0;
+    std::size_t last_end_ = std::string_view::npos;
     struct state;
     std::unique_ptr<state> state_;
   };

@@ -52,8 +52,11 @@ TEST(regex, counts_repetitions) {
   EXPECT_EQ(matches(R"(\p{Lu}?b{2})", "Abbbb"), (texts{"Abb", "bb"}));
 }
 
-TEST(regex, skips_empty_matches) {
-  EXPECT_EQ(matches("a*", "baab\u00e9a"), (texts{"aa", "a"}));
+TEST(regex, has_empty_matches_where_no_other_match_ended) {
+  EXPECT_EQ(matches("a*", "baab\u00e9a"), (texts{"", "aa", "", "a"}));
+  EXPECT_EQ(matches("a*", "ab"), (texts{"a", ""}));
+  EXPECT_EQ(matches(R"((?=(\d{3})+(?!\d)))", "1234567"), (texts{"", ""}));
+  EXPECT_EQ(matches("a*", ""), texts{});
 }
 
 TEST(regex, matches_an_escaped_text_alone) {

@@ -43,6 +43,18 @@ TEST(tokenizer_json, splits_with_every_behavior) {
   EXPECT_EQ(split("Contiguous", "false"), (ids{0, 4, 0}));
 }
 
+/// As SuperBPE cuts numbers into groups of three digits, from the end.
+TEST(tokenizer_json, cuts_where_a_pattern_matches_nothing_wide) {
+  for (const char* behavior : {"Isolated", "Removed", "MergedWithPrevious", "MergedWithNext", "Contiguous"}) {
+    const auto tokens = parse(
+        tiny_json(R"({"1":0,"2":1,"3":2,"4":3,"12":4,"34":5})", R"([["1","2"],["3","4"]])",
+                  R"re("pre_tokenizer":{"type":"Split","pattern":{"Regex":"(?=(\\d{3})+(?!\\d))"},"behavior":")re" +
+                      std::string(behavior) + R"("})"));
+    EXPECT_EQ(tokens->encode("1234"), (ids{0, 1, 5})) << behavior;
+    EXPECT_EQ(tokens->encode("12"), ids{4}) << behavior;
+  }
+}
+
 TEST(tokenizer_json, puts_special_tokens_where_the_template_says) {
   const std::string special = R"("added_tokens":[{"id":6,"content":"<s>","special":true}])";
   const std::string rule = R"("post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"<s>"}},
