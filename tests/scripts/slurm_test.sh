@@ -27,7 +27,7 @@ if [[ $1 == keygen ]]; then
   [[ ! -e $3/cluster.key ]] || exit 2
   mkdir -p "$3" && date +%N > "$3/cluster.key"
 fi
-echo "$*" >> "$CALLS"
+echo "$* in ${XDG_STATE_HOME:-}" >> "$CALLS"
 [[ ${STAYS:-} && $* == *"--name head" ]] || exit 0
 trap "until [[ -e $STAYS/may-end ]]; do sleep 0.05; done; echo head ended >> $CALLS; exit 0" TERM
 touch "$STAYS/up"
@@ -37,6 +37,7 @@ for run in first second; do
   PATH=$folder/bin:$PATH CALLS=$folder/$run SLURM_JOB_ID=7 SLURM_JOB_NODELIST='one,two' SLURM_SUBMIT_DIR=$folder \
     bash "$script" "$folder" > "$folder/output" 2>&1 || fail "the $run run failed"
   grep -q "node $folder/troupe-7/cluster.toml --name head" "$folder/$run" || fail "the $run run started no head"
+  grep -q -- "--name w0 in $folder/troupe-7/state-0$" "$folder/$run" || fail "a worker has no state folder of its own"
   cp "$folder/troupe-7/keys/cluster.key" "$folder/key-$run"
 done
 ! grep -q quant "$folder/troupe-7/cluster.toml" || fail "weights are quantized though nobody said so"
