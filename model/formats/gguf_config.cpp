@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "model/formats/family_traits.hpp"
 #include "model/formats/gguf_facts.hpp"
 #include "model/formats/model_config.hpp"
 
@@ -87,8 +88,6 @@ bool sees_pictures(std::string_view architecture) {
 void read_experts(const arch_keys& keys, model_config& into) {
   into.experts_taken = keys.size("expert_used_count");
   into.ffn = keys.size("expert_feed_forward_length", into.ffn);
-  into.whole_shares = into.family != "qwen2moe" && into.family != "olmoe";
-  into.shared_gate = into.family == "qwen2moe";
   if (into.shared_gate)
     into.shared_ffn = keys.size("expert_shared_feed_forward_length", keys.size("feed_forward_length"));
 }
@@ -108,6 +107,7 @@ void read_sizes(const arch_keys& keys, model_config& into) {
     refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),
            into.experts, fmt::join(mixtures, ", "));
   into.ffn = keys.size("feed_forward_length");
+  detail::set_family_traits(into);
   if (into.experts != 0) read_experts(keys, into);
   into.context = keys.size("context_length");
 }
@@ -122,7 +122,6 @@ void leave_out_predicting_layers(const arch_keys& keys, model_config& into) {
 
 /// GLM's first layers have none.
 void read_glm(const arch_keys& keys, model_config& into) {
-  detail::set_glm_traits(into);
   leave_out_predicting_layers(keys, into);
   const auto shared = keys.get<std::int64_t>("expert_shared_count").value_or(0);
   if (shared < 0 || shared > 1024) refuse("{}: \"{}\" is {}", keys.where(), keys.full("expert_shared_count"), shared);
@@ -231,7 +230,6 @@ void read_two_kinds_of_layers(const arch_keys& keys, std::int64_t usual_period, 
 
 /// No key says what the scores of the largest models are divided by.
 void read_gemma(const arch_keys& keys, std::int64_t layers_of_27b, model_config& into) {
-  detail::set_gemma_traits(into);
   const bool is_second = into.family == "gemma2";
   const auto cap = [&](std::string_view key, double usual) {
     return static_cast<float>(keys.get<double>(key).value_or(is_second ? usual : 0.0));
@@ -242,7 +240,6 @@ void read_gemma(const arch_keys& keys, std::int64_t layers_of_27b, model_config&
 
 /// No key says that YaRN's blend is not cut to whole pairs, as the models were trained, and which layers have a window.
 void read_gpt_oss(const arch_keys& keys, model_config& into) {
-  detail::set_gpt_oss_traits(into);
   into.rope.yarn.truncate = false;
   set_windows(keys, 2, keys.size(window_key), into);
 }
@@ -260,19 +257,17 @@ void read_gemma3(const arch_keys& keys, model_config& into) {
 
 /// OLMo 3 has the name of OLMo 2, and windows besides.
 void read_olmo2(const arch_keys& keys, model_config& into) {
-  detail::set_olmo2_traits(into);
   if (keys.get<std::int64_t>(window_key).value_or(0) == 0) return;
   into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(into.rope.theta);
   read_two_kinds_of_layers(keys, 4, into);
 }
 
 /// Of models that see pictures, which have this name, too, the converter puts the neighbours apart.
-void read_neighbours(const arch_keys& keys, model_config& into) {
+void refuse_pictures(const arch_keys& keys) {
   constexpr std::string_view sections = "rope.dimension_sections";
   if (keys.has(sections))
     refuse("{}: \"{}\" says that the model sees pictures, which is not supported for {}", keys.where(),
            keys.full(sections), keys.arch());
-  detail::set_neighbour_traits(into);
 }
 
 /// No key says which layers do not turn their heads.
@@ -298,13 +293,12 @@ void read_granite(const arch_keys& keys, model_config& into) {
 }
 
 void read_gpt2(const arch_keys& keys, model_config& into) {
-  detail::set_gpt2_traits(into);
   into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_epsilon"));
 }
 
 /// No key says which layers of the second family have a window, and that those without turn no heads.
 void read_cohere(const arch_keys& keys, model_config& into) {
-  detail::set_cohere_traits(keys.needed<double>("logit_scale"), into);
+  into.logit_factor = static_cast<float>(keys.needed<double>("logit_scale"));
   if (into.family == "cohere") return;
   set_windows(keys, 4, keys.size(window_key), into);
   for (const std::int64_t window : into.windows)
@@ -315,21 +309,19 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   const bool is_cohere = into.family.starts_with("cohere");
   into.norm_eps = static_cast<float>(
       keys.needed<double>(is_cohere ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
-  into.qk_norm = into.family.starts_with("qwen3");
   into.joined_qkv = facts.joined_qkv;
-  into.qkv_bias = into.family == "qwen2" || into.family == "qwen2moe" || facts.qkv_bias;
-  into.out_bias = facts.out_bias;
-  into.mlp_bias = facts.mlp_bias;
+  into.qkv_bias |= facts.qkv_bias;
+  into.out_bias |= facts.out_bias;
+  into.mlp_bias |= facts.mlp_bias;
   read_rope(keys, facts, into);
   if (is_cohere) return read_cohere(keys, into);
   if (into.family == "gemma2") return read_gemma2(keys, into);
   if (into.family == "gemma3") return read_gemma3(keys, into);
   if (into.family == "olmo2") return read_olmo2(keys, into);
   if (into.family == "gpt-oss") return read_gpt_oss(keys, into);
-  if (into.family == "olmoe") detail::set_olmoe_traits(into);
   if (into.family == "glm4moe") into.qk_norm = facts.qk_norm;
   if (into.family == "glm4moe") read_glm(keys, into);
-  if (into.family == "glm" || into.family == "glm4" || into.family == "ernie4_5") read_neighbours(keys, into);
+  if (into.turns_neighbours) refuse_pictures(keys);
   if (into.family == "smollm3") read_smollm3(into);
   if (into.family.starts_with("granite")) read_granite(keys, into);
   read_windows(keys, into);

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "model/formats/family_traits.hpp"
 #include "model/formats/hf_families.hpp"
 #include "model/formats/hf_positions.hpp"
 #include "model/formats/hf_quantization.hpp"
@@ -46,14 +47,13 @@ void read_gpt2(const fields& config, const family_defaults& defaults, model_conf
   into.head_dim = into.hidden / into.heads;
   into.ffn = bounded(config, "n_inner", 4 * into.hidden);
   into.context = bounded(config, "n_positions", config.integer("n_ctx").value_or(defaults.context));
-  detail::set_gpt2_traits(into);
+  detail::set_family_traits(into);
   into.norm_eps = static_cast<float>(config.number("layer_norm_epsilon").value_or(defaults.norm_eps));
 }
 
 void read_biases(const fields& config, model_config& into) {
   const bool is_usual = into.family == "gpt-oss" || into.family == "glm" || into.family == "glm4";
   const bool attention = config.boolean("attention_bias").value_or(is_usual);
-  if (into.family == "qwen2") into.qkv_bias = true;
   if (into.family == "qwen2moe") into.qkv_bias = config.boolean("qkv_bias").value_or(true);
   for (const std::string_view without : {"phi3", "mistral", "ministral3", "mixtral", "qwen2", "qwen2moe"})
     if (into.family == without) return;
@@ -99,7 +99,6 @@ constexpr std::array<expert_defaults, 7> mixtures = {{
 }};
 
 void read_glm(const fields& config, model_config& into) {
-  detail::set_glm_traits(into);
   into.qk_norm = config.boolean("use_qk_norm").value_or(false);
   const std::int64_t shared = config.integer("n_shared_experts").value_or(1);
   if (shared < 0 || shared > 1024) refuse("{}: \"n_shared_experts\" is {}", config.where(), shared);
@@ -120,7 +119,6 @@ void read_experts(const fields& config, model_config& into) {
   if (defaults->ffn > 0) into.ffn = bounded(config, "moe_intermediate_size", defaults->ffn);
   if (defaults->shared_ffn > 0)
     into.shared_ffn = bounded(config, "shared_expert_intermediate_size", defaults->shared_ffn);
-  into.shared_gate = into.shared_ffn > 0;
   // Qwen3-VL's have no such key, or one that its class does not read.
   const bool is_whole_anyway = into.family == "qwen3moe" && into.sees_pictures;
   if (defaults->asks_for_whole_shares && !is_whole_anyway)
@@ -152,7 +150,6 @@ float read_cap(const fields& config, std::string_view key, double usual) {
 
 void read_gemma(const fields& config, model_config& into) {
   const bool is_second = into.family == "gemma2";
-  detail::set_gemma_traits(into);
   into.score_dim = static_cast<double>(bounded(config, "query_pre_attn_scalar", 256));
   into.score_cap = read_cap(config, "attn_logit_softcapping", is_second ? 50 : 0);
   into.logit_cap = read_cap(config, "final_logit_softcapping", is_second ? 30 : 0);
@@ -160,7 +157,6 @@ void read_gemma(const fields& config, model_config& into) {
 }
 
 void read_gpt_oss(const fields& config, model_config& into) {
-  detail::set_gpt_oss_traits(into);
   const auto number = [&](std::string_view key, float usual) {
     return static_cast<float>(config.number(key).value_or(usual));
   };
@@ -191,7 +187,7 @@ void read_granite(const fields& config, model_config& into) {
 
 /// Command R's first files name a context of 8,192, and beside it the one that the models were trained for.
 void read_cohere(const fields& config, model_config& into) {
-  detail::set_cohere_traits(config.number("logit_scale").value_or(0.0625), into);
+  into.logit_factor = static_cast<float>(config.number("logit_scale").value_or(0.0625));
   into.norm_eps = static_cast<float>(config.number("layer_norm_eps").value_or(into.norm_eps));
   into.context = bounded(config, "model_max_length", into.context);
   refuse_unless(config, "use_qk_norm", false);
@@ -220,14 +216,11 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   into.ffn = bounded(config, "intermediate_size", defaults.ffn);
   into.context = bounded(config, "max_position_embeddings", defaults.context);
   into.norm_eps = static_cast<float>(config.number("rms_norm_eps").value_or(defaults.norm_eps));
-  into.qk_norm = into.family.starts_with("qwen3");
+  detail::set_family_traits(into);
   if (into.family.starts_with("gemma")) read_gemma(config, into);
   if (into.family.starts_with("granite")) read_granite(config, into);
   if (into.family == "granitehybrid") read_granite_hybrid(config, defaults, into);
-  if (into.family == "olmo2" || into.family == "olmo3") detail::set_olmo2_traits(into);
-  if (into.family == "glm" || into.family == "glm4" || into.family == "ernie4_5") detail::set_neighbour_traits(into);
   if (into.family.starts_with("cohere")) read_cohere(config, into);
-  if (into.family == "olmoe") detail::set_olmoe_traits(into);
   if (into.family == "olmoe" && config.has("clip_qkv")) refuse("{}: \"clip_qkv\" is not supported", config.where());
   if (into.family == "gpt-oss") read_gpt_oss(config, into);
   if (into.family == "ministral3") read_ministral(config, into);

@@ -162,66 +162,6 @@ std::string rare_part_of(const rope_config& rope) {
 
 }  // namespace
 
-void detail::set_gpt2_traits(model_config& config) {
-  config.norm = norm_kind::layer;
-  config.norm_bias = true;
-  config.activation = activation_kind::gelu_tanh;
-  config.gated_mlp = false;
-  config.position = position_kind::learned;
-  config.qkv_bias = config.out_bias = config.mlp_bias = true;
-}
-
-void detail::set_gemma_traits(model_config& config) {
-  config.activation = activation_kind::gelu_tanh;
-  config.output_norms = true;
-  config.qk_norm = config.family == "gemma3";
-  config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
-}
-
-void detail::set_gpt_oss_traits(model_config& config) {
-  config.activation = activation_kind::clamped_silu;
-  config.activation_limit = 7.0f, config.activation_slope = 1.702f;
-  config.qkv_bias = config.out_bias = config.mlp_bias = config.attention_sinks = true;
-}
-
-void detail::set_olmo2_traits(model_config& config) {
-  config.input_norms = false;
-  config.output_norms = config.qk_norm = config.joint_qk_norm = true;
-}
-
-void detail::set_olmoe_traits(model_config& config) {
-  config.qk_norm = config.joint_qk_norm = true;
-}
-
-void detail::set_neighbour_traits(model_config& config) {
-  config.turns_neighbours = true;
-  config.output_norms = config.family == "glm4";
-}
-
-void detail::set_cohere_traits(double logit_scale, model_config& config) {
-  config.norm = norm_kind::layer;
-  config.turns_neighbours = config.parallel = true;
-  config.logit_factor = static_cast<float>(logit_scale);
-}
-
-void detail::set_glm_traits(model_config& config) {
-  config.sigmoid_shares = config.choice_bias = true;
-}
-
-/// Norms take a common factor out of their rows again. So instead of all that is added to the rows being multiplied by
-/// the residual factor, the rows are over it from the beginning, and what norms add to their squares is over its
-/// square.
-void detail::set_granite_factors(const granite_factors& factors, const std::string& where, model_config& config) {
-  for (const double factor : {factors.embeddings, factors.residual, factors.scores, factors.logits})
-    if (!in_range(factor, 1e-4, 1e4))
-      refuse("{}: a factor of embeddings, residuals, scores or logits is {}, but should be 0.0001 to 10000", where,
-             factor);
-  config.embedding_factor = static_cast<float>(factors.embeddings / factors.residual);
-  config.norm_eps = static_cast<float>(static_cast<double>(config.norm_eps) / (factors.residual * factors.residual));
-  config.score_dim = 1 / (factors.scores * factors.scores);
-  config.logit_factor = static_cast<float>(1 / factors.logits);
-}
-
 void detail::add_end_token(std::int64_t token, model_config& config) {
   auto& known = config.eos_tokens;
   if (!is_token(token, config) || std::find(known.begin(), known.end(), token) != known.end()) return;

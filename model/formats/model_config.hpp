@@ -52,10 +52,7 @@ struct rope_config {
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
-  std::string family;  ///< "gpt2", "llama", "mistral", "ministral3", "qwen2", "qwen3", "phi3", "smollm3", "gemma2",
-                       ///< "gemma3", "granite", "granitehybrid", "olmo2", "olmo3", "qwen2moe", "qwen3moe", "mixtral",
-                       ///< "olmoe", "granitemoe", "glm4moe", "gpt-oss", "glm", "glm4", "ernie4_5",
-                       ///< "cohere", "cohere2"
+  std::string family;  ///< a name of `families` (hf_families.cpp)
   std::int64_t vocab_size = 0;
   std::int64_t hidden = 0;
   std::int64_t layers = 0;
@@ -160,25 +157,6 @@ void check(const model_config& config, const std::string& where);
 
 namespace detail {
 
-/// What all models of GPT-2's family have in common: norms, activation, positions and biases.
-void set_gpt2_traits(model_config& config);
-/// What Gemma 2 and 3 have in common. `config` has its sizes.
-void set_gemma_traits(model_config& config);
-/// Sinks, biases and the activation of gpt-oss.
-void set_gpt_oss_traits(model_config& config);
-/// What OLMo 2 and 3 have in common.
-void set_olmo2_traits(model_config& config);
-void set_olmoe_traits(model_config& config);
-/// What GLM 4, dense, and ERNIE 4.5 have in common, and the norms of the GLM 4 of 2025.
-void set_neighbour_traits(model_config& config);
-void set_cohere_traits(double logit_scale, model_config& config);
-/// How GLM 4.5 chooses experts.
-void set_glm_traits(model_config& config);
-/// Granite multiplies embeddings, scores and what attention and mlp give by numbers, and divides logits by one.
-struct granite_factors {
-  double embeddings = 1, residual = 1, scores = 1, logits = 1;
-};
-void set_granite_factors(const granite_factors& factors, const std::string& where, model_config& config);
 /// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
 void add_end_token(std::int64_t token, model_config& config);
 /// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.

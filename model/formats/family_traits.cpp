@@ -1,0 +1,81 @@
+#include "model/formats/family_traits.hpp"
+
+#include <algorithm>
+#include <cmath>
+#include <initializer_list>
+#include <string_view>
+
+#include "base/error.hpp"
+
+namespace troupe {
+namespace {
+
+void set_gpt2_traits(model_config& config) {
+  config.norm = norm_kind::layer;
+  config.norm_bias = true;
+  config.activation = activation_kind::gelu_tanh;
+  config.gated_mlp = false;
+  config.position = position_kind::learned;
+  config.qkv_bias = config.out_bias = config.mlp_bias = true;
+}
+
+void set_gemma_traits(model_config& config) {
+  config.activation = activation_kind::gelu_tanh;
+  config.output_norms = true;
+  config.qk_norm = config.family == "gemma3";
+  config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
+}
+
+void set_gpt_oss_traits(model_config& config) {
+  config.activation = activation_kind::clamped_silu;
+  config.activation_limit = 7.0f, config.activation_slope = 1.702f;
+  config.qkv_bias = config.out_bias = config.mlp_bias = config.attention_sinks = true;
+}
+
+void set_cohere_traits(model_config& config) {
+  config.norm = norm_kind::layer;
+  config.parallel = true;
+}
+
+void set_expert_traits(std::string_view family, model_config& config) {
+  config.whole_shares = family != "qwen2moe" && family != "olmoe";
+  config.shared_gate = family == "qwen2moe";
+  config.sigmoid_shares = config.choice_bias = family == "glm4moe";
+}
+
+}  // namespace
+
+void detail::set_family_traits(model_config& config) {
+  const std::string_view family = config.family;
+  const auto is_one_of = [&](std::initializer_list<std::string_view> names) {
+    return std::find(names.begin(), names.end(), family) != names.end();
+  };
+  const bool is_cohere = family.starts_with("cohere"), is_olmo = is_one_of({"olmo2", "olmo3"});
+  config.qkv_bias = is_one_of({"qwen2", "qwen2moe"});
+  config.turns_neighbours = is_cohere || is_one_of({"glm", "glm4", "ernie4_5"});
+  config.input_norms = !is_olmo;
+  config.output_norms = is_olmo || family == "glm4";
+  config.joint_qk_norm = is_olmo || family == "olmoe";
+  config.qk_norm = config.joint_qk_norm || family.starts_with("qwen3");
+  set_expert_traits(family, config);
+  if (family == "gpt2") set_gpt2_traits(config);
+  if (family.starts_with("gemma")) set_gemma_traits(config);
+  if (family == "gpt-oss") set_gpt_oss_traits(config);
+  if (is_cohere) set_cohere_traits(config);
+}
+
+/// Norms take a common factor out of their rows again. So instead of all that is added to the rows being multiplied by
+/// the residual factor, the rows are over it from the beginning, and what norms add to their squares is over its
+/// square.
+void detail::set_granite_factors(const granite_factors& factors, const std::string& where, model_config& config) {
+  for (const double factor : {factors.embeddings, factors.residual, factors.scores, factors.logits})
+    if (!(factor >= 1e-4 && factor <= 1e4))
+      refuse("{}: a factor of embeddings, residuals, scores or logits is {}, but should be 0.0001 to 10000", where,
+             factor);
+  config.embedding_factor = static_cast<float>(factors.embeddings / factors.residual);
+  config.norm_eps = static_cast<float>(static_cast<double>(config.norm_eps) / (factors.residual * factors.residual));
+  config.score_dim = 1 / (factors.scores * factors.scores);
+  config.logit_factor = static_cast<float>(1 / factors.logits);
+}
+
+}  // namespace troupe
