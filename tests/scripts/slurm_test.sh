@@ -37,7 +37,6 @@ for run in first second; do
   PATH=$folder/bin:$PATH CALLS=$folder/$run SLURM_JOB_ID=7 SLURM_JOB_NODELIST='one,two' SLURM_SUBMIT_DIR=$folder \
     bash "$script" "$folder" > "$folder/output" 2>&1 || fail "the $run run failed"
   grep -q "node $folder/troupe-7/cluster.toml --name head" "$folder/$run" || fail "the $run run started no head"
-  grep -q -- "--name w0 in $folder/troupe-7/state-0$" "$folder/$run" || fail "a worker has no state folder of its own"
   cp "$folder/troupe-7/keys/cluster.key" "$folder/key-$run"
 done
 ! grep -q quant "$folder/troupe-7/cluster.toml" || fail "weights are quantized though nobody said so"
@@ -46,7 +45,8 @@ cmp "$folder/key-first" "$folder/key-second" || fail "clients would need another
 PATH=$folder/bin:$PATH CALLS=$folder/third STAYS=$folder SLURM_JOB_ID=7 SLURM_JOB_NODELIST='one,two' \
   SLURM_SUBMIT_DIR=$folder bash "$script" "$folder" q4 > "$folder/output" 2>&1 &
 job=$!
-until [[ -e $folder/up ]]; do sleep 0.05; done
+until [[ -e $folder/up ]] && grep -q -- "--name w0" "$folder/third"; do sleep 0.05; done
+grep -q -- "--name w0 in $folder/troupe-7/state-0$" "$folder/third" || fail "a worker has no state folder of its own"
 kill -TERM "$job"
 (sleep 0.3 && touch "$folder/may-end") &
 wait "$job" || fail "a job that was told to end failed"
