@@ -1,5 +1,6 @@
 #include "actors/training/adapter_owner.hpp"
 
+#include "actors/adapters/adapter_files.hpp"
 #include "base/error.hpp"
 
 namespace troupe {
@@ -7,8 +8,7 @@ namespace troupe {
 std::optional<std::string> owner_of_adapter(const journal& book, const std::string& name,
                                             const std::filesystem::path& folder) {
   if (auto known = book.owner_of_adapter(name)) return known;
-  std::error_code none;
-  const bool is_theirs = !folder.empty() && is_adapter_name(name) && std::filesystem::is_directory(folder / name, none);
+  const bool is_theirs = !folder.empty() && is_adapter_name(name) && adapter_among(folder, name);
   return is_theirs ? std::optional(std::string()) : std::nullopt;
 }
 

@@ -97,8 +97,6 @@ class conversation {
         print(part.text);
       };
       cluster_.ask(std::move(request), show, is_interrupted);
-      (void)take_ctrl_c();  // it ends the answer alone
-      check_interrupt();
       print("\n");
       messages_.push_back({{"role", "assistant"}, {"content", answer_in(said)}});
     } catch (const input_error& error) {
@@ -107,6 +105,8 @@ class conversation {
       was_refused_ = true;
       write_error(fmt::format("troupe: {}\n", one_line(why_refused(error))));
     }
+    (void)take_ctrl_c();  // it ends the answer alone
+    check_interrupt();
   }
 
   std::string why_refused(const input_error& error) const {

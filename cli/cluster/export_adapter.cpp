@@ -62,7 +62,8 @@ class arriving_files {
   }
   fs::path part_of(const std::string& name) const { return folder_ / (name + ".part"); }
   void finish() {
-    for (const std::string& name : std::exchange(names_, {})) fs::rename(part_of(name), folder_ / name);
+    for (const std::string& name : names_) fs::rename(part_of(name), folder_ / name);
+    names_.clear();
   }
 
  private:

@@ -20,7 +20,8 @@ TEST_F(training_desk_for_keys, lets_no_key_replace_what_it_has_not_published) {
   journal_.give_adapter("anns", "ann");
   publish("loaded");
   std::filesystem::create_directories(folder_.path() / "adapters/to-be-loaded");
-  for (const char* adapter : {"anns", "loaded", "to-be-loaded"}) {
+  folder_.write("adapters/of-llama-cpp.gguf", "GGUF and so on");
+  for (const char* adapter : {"anns", "loaded", "to-be-loaded", "of-llama-cpp"}) {
     const auto refused = submit_for("bob", "job-1", adapter);
     EXPECT_EQ(refused.fault, command_fault::foreign) << adapter;
     EXPECT_NE(refused.error.find(adapter), std::string::npos) << refused.error;
