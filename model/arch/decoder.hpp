@@ -20,6 +20,9 @@ struct pass_sequence {
   std::int64_t position = 0;             ///< of the first row
   const std::int32_t* blocks = nullptr;  ///< block table, covering position + rows
   const lora_adapter* adapter = nullptr;
+  /// Where its state is kept, of a model that keeps states; no other sequence of the pass has the same. From position 0
+  /// on it begins anew, whatever was there.
+  std::int32_t state = 0;
 };
 
 /// A ragged batch: the rows of all sequences one after another. Neighbours with the same adapter share its products.
@@ -52,6 +55,7 @@ class decoder {
     int max_rows = 512;
     kv_kind kv = kv_kind::f16;
     std::int64_t blocks = 0;   ///< of KV storage
+    std::int32_t states = 1;   ///< that are kept at a time, of a model that keeps them
     std::int64_t context = 0;  ///< positions of one sequence at most; 0: as many as the blocks hold
     tensor_split split = {};
     device_id device = {};

@@ -18,6 +18,8 @@ enum class norm_kind : std::uint8_t { rms, layer };
 enum class activation_kind : std::uint8_t { silu, gelu_tanh, clamped_silu };
 enum class position_kind : std::uint8_t { rotary, learned };
 enum class rope_scaling : std::uint8_t { none, linear, llama3, yarn, longrope };
+/// How a layer looks back: at the keys and values of all positions, or at a state of one size that every row changes.
+enum class mixer_kind : std::uint8_t { attention, delta };
 /// How a layer turns its heads: as rope says, as local_rope says, or not at all.
 enum class layer_rope : std::uint8_t { global, local, none };
 
@@ -47,6 +49,17 @@ struct rope_config {
   std::vector<float> short_divisors;  ///< longrope: in their place where the context is no longer than the original
   /// longrope: cosines and sines are multiplied by it; 0: by sqrt(1 + ln(factor) / ln(original_context))
   double length = 0.0;
+};
+
+/// A layer whose heads each keep a matrix of what they have read: a gated delta rule, behind a short convolution.
+struct delta_config {
+  std::int64_t key_heads = 0, value_heads = 0;  ///< each key head serves as many value heads as its share is
+  std::int64_t key_dim = 0, value_dim = 0;      ///< of a head
+  std::int64_t kernel = 0;                      ///< rows that the convolution sees, with the newest one
+
+  /// What the convolution reads, and a state keeps of each row before: q, k and v.
+  std::int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
+  std::int64_t state_floats() const { return value_heads * key_dim * value_dim + (kernel - 1) * channels(); }
 };
 
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
@@ -106,6 +119,9 @@ struct model_config {
   bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 
+  std::vector<mixer_kind> mixers;     ///< per layer; empty: all attention
+  delta_config delta;                 ///< of layers that mix so
+
   code_settings codes;  ///< of files whose weights another program quantized
 
   std::vector<std::int32_t> eos_tokens;  ///< as config.json or generation_config.json names them
@@ -117,6 +133,17 @@ struct model_config {
   layer_rope rope_of(std::int64_t layer) const {
     if (position != position_kind::rotary) return layer_rope::none;
     return layer_ropes.empty() ? layer_rope::global : layer_ropes[static_cast<std::size_t>(layer)];
+  }
+  mixer_kind mixer_of(std::int64_t layer) const {
+    return mixers.empty() ? mixer_kind::attention : mixers[static_cast<std::size_t>(layer)];
+  }
+  /// A sequence has a state beside its keys and values. It stands where the last row left it, and nowhere before.
+  bool keeps_states() const {
+    return std::any_of(mixers.begin(), mixers.end(), [](mixer_kind m) { return m != mixer_kind::attention; });
+  }
+  /// Of a sequence's state in this layer; 0: it keeps none.
+  std::int64_t state_floats(std::int64_t layer) const {
+    return mixer_of(layer) == mixer_kind::delta ? delta.state_floats() : 0;
   }
   /// Whether some layer has it.
   bool has_local_rope() const {
