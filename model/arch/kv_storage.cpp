@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 
@@ -23,11 +24,11 @@ kv_storage::kv_storage(const model_config& config, std::int64_t heads, std::int6
       head_bytes_(kv_head_bytes(kind, config.head_dim)),
       block_bytes_(head_bytes_ * heads),
       layer_bytes_(block_bytes_ * blocks),
-      memory_(static_cast<std::size_t>(layer_bytes_ * layers)) {}
+      memory_(to_size(layer_bytes_ * layers)) {}
 
 void kv_storage::copy_block(std::int64_t from, std::int64_t to) const {
   for (std::int64_t i = 0; i < layers_; ++i)
-    std::memcpy(layer(i) + to * block_bytes_, layer(i) + from * block_bytes_, static_cast<std::size_t>(block_bytes_));
+    std::memcpy(layer(i) + to * block_bytes_, layer(i) + from * block_bytes_, to_size(block_bytes_));
 }
 
 std::int64_t kv_storage::bytes_per_block(const model_config& config, std::int64_t layers, kv_kind kind) {
