@@ -19,7 +19,7 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   options.store = config.state_dir / "adapters";
   options.source = config.adapters.dir;
   options.model = parts.prompts->config();
-  options.base = parts.model;
+  options.base = parts.base;
   options.quantization = parts.quantization;
   options.base_name = config.model.name;
   options.memory = config.adapters.memory;
@@ -58,13 +58,13 @@ training_desk_parts training_of(const front_parts& parts, const front_handles& h
                      .model = config.model.path,
                      .base_name = config.model.name,
                      .prompts = parts.prompts},
-          .model = parts.model,
+          .base = parts.base,
           .queue = {.leases_from = std::uint64_t{parts.reign} << 32},
           .may_delay = config.training.may_delay,
           .adapter_memory = config.adapters.memory,
           .quantization = parts.quantization,
           .idle_priority = config.training.idle_priority,
-          .adapters = config.adapters.dir};
+          .adapter_folder = config.adapters.dir};
 }
 
 client_desk_parts desk_of(const front_parts& parts, const front_handles& handles) {
@@ -89,7 +89,7 @@ front_handles start_front(caf::actor_system& system, const front_parts& parts) {
   handles.numbers = std::make_shared<request_numbers>();
   handles.jobs = spawn_jobs(system, jobs_of(parts, handles));
   handles.store = spawn_adapter_store(system, {.shelf = shelf,
-                                               .journal = handles.jobs,
+                                               .jobs = handles.jobs,
                                                .links = parts.links,
                                                .directory = parts.directory,
                                                .adapters = parts.adapters,

@@ -21,7 +21,7 @@ struct front_parts {
   std::shared_ptr<journal> book;  ///< only the front uses it from now on
   std::shared_ptr<status_board> board;
   std::shared_ptr<adapter_directory> adapters;  ///< filled before start_front returns
-  model_id model;
+  model_id base;
   std::string quantization = {};  ///< of the model that is loaded
   router_actor router;
   supervisor_actor supervisor;

@@ -285,7 +285,7 @@ void adapter_store_state::save_changes() {
                      .news = news_of(changes),
                      .then = std::move(then),
                      .is_alone = static_cast<bool>(together_with)};
-    return tell(parts_.journal, save_catalogue{ticket_, std::move(changes), handle(self_), std::move(together_with)});
+    return tell(parts_.jobs, save_catalogue{ticket_, std::move(changes), handle(self_), std::move(together_with)});
   }
   show_files_that_came_back();
   parts_.shelf->remove_unused_files();

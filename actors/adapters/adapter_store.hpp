@@ -16,7 +16,7 @@ namespace troupe {
 
 struct adapter_store_parts {
   std::shared_ptr<adapter_shelf> shelf;
-  jobs_actor journal;
+  jobs_actor jobs;
   wire* links = nullptr;
   std::shared_ptr<const replica_directory> directory;  ///< its workers get a version before it is published
   std::shared_ptr<adapter_directory> adapters;

@@ -62,7 +62,7 @@ struct api_call {
   std::shared_ptr<http_exchange> exchange;
 
   /// The part of the path that {…} stands for in the route.
-  const std::string& place() const { return request->places[0]; }
+  const std::string& path_part() const { return request->path_parts[0]; }
 };
 
 using command_actor = actor_of<command_call>;

@@ -4,10 +4,10 @@
 
 #include "actors/http/access/http_access.hpp"
 #include "actors/http/access/shared_origins.hpp"
+#include "actors/http/anthropic/message_errors.hpp"
 #include "actors/http/api_error.hpp"
-#include "actors/http/generate/generate_errors.hpp"
 #include "actors/http/logged_exchange.hpp"
-#include "actors/http/messages/message_errors.hpp"
+#include "actors/http/lorax/generate_errors.hpp"
 #include "actors/http/routes.hpp"
 #include "cluster/config/config_address.hpp"
 
@@ -74,7 +74,7 @@ void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> e
   if (is_preflight(*context_, request)) return logged->reply(answer_to_preflight(request));
   auto found = router_.find(request.method, request.path);
   if (found.handler) {
-    request.places = std::move(found.places);
+    request.path_parts = std::move(found.path_parts);
     return (*found.handler)(std::move(request), std::move(logged));
   }
   if (!context_->keys.is_open() && is_admitted(*context_, request)) logged->mark_trusted();

@@ -32,7 +32,7 @@ void list_models(const api_call& call) {
 void show_model(const api_call& call) {
   const api_context& context = *call.context;
   const served_model& served = context.served;
-  const std::string& name = call.place();
+  const std::string& name = call.path_part();
   if (served.is_base(name)) return call.exchange->reply({.body = base_json(context)});
   const auto adapter = served.find_adapter(name);
   if (!adapter) throw unknown_model(name);
@@ -92,7 +92,7 @@ void unload_adapter(const api_call& call) {
 
 /// As at OpenAI: an adapter, or one version of it.
 void delete_model(const api_call& call) {
-  const std::string& name = call.place();
+  const std::string& name = call.path_part();
   unload(call, name, "model", {{"id", name}, {"object", "model"}, {"deleted", true}});
 }
 

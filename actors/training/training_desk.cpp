@@ -129,11 +129,11 @@ void training_desk_state::give(const training_queue::group& leases) {
   const std::string id = leases.front().job;
   record* job = find(id);
   if (!job) return queue_.remove(id);
-  if (job->spec.base != 0 && model_id(job->spec.base) != parts_.model)
+  if (job->spec.base != 0 && model_id(job->spec.base) != parts_.base)
     return fail(id,
                 fmt::format("was accepted for another base ({:016x}) than the cluster runs now ({:016x}): submit it "
                             "anew, or let the cluster run the files and quant of before and submit it there",
-                            job->spec.base, parts_.model.value));
+                            job->spec.base, parts_.base.value));
   if (!knows_data_of(id)) return;
   job->result.reset();
   job->moved = clock_.now();
@@ -158,7 +158,7 @@ void training_desk_state::send_orders(const record& job, const training_queue::g
   order.job = leases.front().job;
   order.spec = job.spec_text;
   order.files = job.files;
-  order.model = parts_.model;
+  order.model = parts_.base;
   order.share = share_;
   order.ranks = static_cast<std::uint32_t>(leases.size());
   order.first = training_lease(leases.front().number);

@@ -59,7 +59,7 @@ void training_desk_state::create(const command_call& call) {
   if (made.askers.size() > 1) return;
   intake_.hold(asked.job);
   using found = std::pair<std::optional<job_info>, std::optional<std::string>>;
-  ask_journal([asked, folder = parts_.adapters](
+  ask_journal([asked, folder = parts_.adapter_folder](
                   journal& book) { return found(book.find(asked.job), owner_of_adapter(book, asked.adapter, folder)); },
               [this, asked](const found& known) {
                 if (!known.first) return create_unknown(asked, known.second);
@@ -141,7 +141,7 @@ void training_desk_state::check_size(const training_spec& spec) const {
 /// does it, where keys take turns. Nothing is made for who has gone before that.
 void training_desk_state::accept(const order& asked) {
   training_spec spec = read_training_spec(asked.options, "the fine-tune");
-  spec.base = parts_.model.value;
+  spec.base = parts_.base.value;
   reading_.run(
       [this, asked, spec, own = handle(self_)] {
         training_intake::summary found;

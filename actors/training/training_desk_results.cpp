@@ -177,8 +177,8 @@ void training_desk_state::publish(const std::string& id) {
                                          },
                                      .is_wanted = [is_over = job.is_over] { return !*is_over; },
                                      .write_with_it =
-                                         [id, spec = job.spec, folder = parts_.adapters, is_foreign = job.is_foreign](
-                                             journal& book, const std::string& version) {
+                                         [id, spec = job.spec, folder = parts_.adapter_folder,
+                                          is_foreign = job.is_foreign](journal& book, const std::string& version) {
                                            write_success(book, id, spec, version, folder, *is_foreign);
                                          }});
   assign();

@@ -68,19 +68,21 @@ void add_load(CLI::App& command, bench::engine_bench& options) {
   command.add_option("--kv-tokens", options.kv_tokens, "room for keys and values [what the worst static batch takes]")
       ->check(CLI::Range(1024, 1 << 24))
       ->needs(trace);
-  command.add_option("--sequences", options.sequences, "that run at a time; size of a static batch [32]")
+  command.add_option("--sequences", options.sequences, "sequences that run at a time; size of a static batch [32]")
       ->check(CLI::Range(1, 512));
   CLI::Option* const adapters = command
                                     .add_option("--adapters-on-disk", options.adapters_on_disk,
                                                 "run with so many adapters in a folder of its own")
                                     ->check(CLI::Range(1, 100000));
-  command.add_option("--adapters-in-memory", options.adapters_in_memory, "room for so many of them [32]")
+  command.add_option("--adapters-in-memory", options.adapters_in_memory, "room for so many of these adapters [32]")
       ->check(CLI::Range(1, 100000))
       ->needs(adapters);
-  command.add_option("--adapter-rank", options.adapter_rank, "their rank, on all linear layers [8]")
+  command.add_option("--adapter-rank", options.adapter_rank, "rank of these adapters, on all linear layers [8]")
       ->check(CLI::Range(1, 512))
       ->needs(adapters);
-  command.add_option("--adapter-skew", options.adapter_skew, "the n-th is asked for like n to the power of -SKEW [1]")
+  command
+      .add_option("--adapter-skew", options.adapter_skew,
+                  "the n-th of these adapters is asked for like n to the power of -SKEW [1]")
       ->check(CLI::Range(0.0, 10.0))
       ->needs(adapters);
 }

@@ -212,11 +212,11 @@ void add_bench_serve(CLI::App& group, command& chosen) {
       ->check(CLI::Range(1e-3, 1e5))
       ->type_name("R,...");
   own.add_option("--trace", options.trace, "a recorded load: Azure's CSV or Mooncake's JSON lines")->type_name("FILE");
-  own.add_option("--requests", options.requests, "of each load [128]")->check(CLI::Range(1, 1 << 20));
+  own.add_option("--requests", options.requests, "requests of each load [128]")->check(CLI::Range(1, 1 << 20));
   own.add_option("--prompt-min", options.prompt_min, "tokens of the shortest prompt [64]")->check(tokens);
-  own.add_option("--prompt-max", options.prompt_max, "of the longest [256]")->check(tokens);
+  own.add_option("--prompt-max", options.prompt_max, "tokens of the longest prompt [256]")->check(tokens);
   own.add_option("--answer-min", options.answer_min, "tokens of the shortest answer [16]")->check(tokens);
-  own.add_option("--answer-max", options.answer_max, "of the longest [128]")->check(tokens);
+  own.add_option("--answer-max", options.answer_max, "tokens of the longest answer [128]")->check(tokens);
   own.add_option("--context", options.context, "tokens that a trace's lengths are scaled to [512]")
       ->check(CLI::Range(32, 1 << 20));
   own.add_option("--vocabulary", options.vocabulary, "prompts are random tokens below this [256]")

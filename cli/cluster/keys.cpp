@@ -139,10 +139,11 @@ void add_keys(CLI::App& program, command& chosen) {
     const auto limit = [&](const char* flag, std::optional<std::int64_t>& to, const char* what) {
       own.add_option(flag, to, what)->check(CLI::Range(std::int64_t{0}, std::int64_t{1} << 40));
     };
-    limit("--requests-per-minute", options->requests_per_minute, "answers asked for; 0: any number");
+    limit("--requests-per-minute", options->requests_per_minute, "requests that compute something; 0: any number");
     limit("--tokens-per-minute", options->tokens_per_minute, "of prompts and answers; 0: any number");
     limit("--concurrent", options->concurrent, "requests in progress; 0: any number");
-    own.add_option("--weight", options->weight, "of its share where keys wait for each other [1]")
+    own.add_option("--weight", options->weight,
+                   "how much more of the cluster it gets than a key of weight 1 where both wait [1]")
         ->check(CLI::Range(std::int64_t{1}, most_weight));
   };
   CLI::App& adding = add("add", "Make a key; it is shown once. With the first one, nobody gets in without", add_key);

@@ -82,7 +82,7 @@ void head_node::start_own_front(const std::shared_ptr<journal>& book, std::uint3
                                  .book = book,
                                  .board = board_,
                                  .adapters = adapters_,
-                                 .model = site_.fingerprint,
+                                 .base = site_.fingerprint,
                                  .quantization = site_.model->quantization,
                                  .router = router_,
                                  .supervisor = supervisor_,

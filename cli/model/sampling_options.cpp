@@ -40,7 +40,8 @@ void add_choice(CLI::App& own, sampling_options& options) {
   own.add_option("--repetition-penalty", params.repetition_penalty, "on tokens of prompt and answer [1]")
       ->type_name("X");
   own.add_option("--presence-penalty", params.presence_penalty, "on tokens in the answer, -2 to 2 [0]")->type_name("X");
-  own.add_option("--frequency-penalty", params.frequency_penalty, "the same for each time, -2 to 2 [0]")
+  own.add_option("--frequency-penalty", params.frequency_penalty,
+                 "on tokens in the answer, for each time that they came, -2 to 2 [0]")
       ->type_name("X");
   own.add_option("--logit-bias", options.biases, "added to a token's logit, -100 to 100; may be repeated")
       ->type_name("ID=VALUE");
@@ -52,7 +53,8 @@ void add_ends(CLI::App& own, sampling_options& options, const std::string& json_
   own.add_option("--stop", params.stop, "end before this text; may be repeated")->type_name("TEXT");
   own.add_option("--stop-token", params.stop_tokens, "end at this token; may be repeated")->type_name("ID");
   own.add_flag("--ignore-eos", params.ignore_eos, "the model's own end tokens do not end the answer");
-  own.add_option("--min-tokens", params.min_tokens, "none of these ends it before so many tokens [0]")->type_name("N");
+  own.add_option("--min-tokens", params.min_tokens, "no stop or end token ends the answer before so many tokens [0]")
+      ->type_name("N");
   if (json_help.empty()) return;
   own.add_option("--logprobs", params.logprobs, "report each token's log-probability and the N likeliest; needs --json")
       ->type_name("N");

@@ -22,7 +22,7 @@ class front : public testing::Test {
                                    .book = std::make_shared<journal>(journal::options{.file = file}),
                                    .board = std::make_shared<status_board>(),
                                    .adapters = adapters_,
-                                   .model = model_id(7),
+                                   .base = model_id(7),
                                    .router = {},
                                    .supervisor = {},
                                    .directory = std::make_shared<replica_directory>(),

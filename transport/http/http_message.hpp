@@ -15,9 +15,9 @@ struct http_request {
   std::string query;     ///< as sent, without the '?'
   http_headers headers;  ///< names in lower case
   std::string body;
-  std::string id;                   ///< what x-request-id of the response says
-  std::string client;               ///< the address that it came from
-  std::vector<std::string> places;  ///< what stands for {…} in the route's path, in order
+  std::string id;                       ///< what x-request-id of the response says
+  std::string client;                   ///< the address that it came from
+  std::vector<std::string> path_parts;  ///< what stands for {…} in the route's path, in order
 
   /// Empty where there is none; the first of several.
   std::string_view header(std::string_view lower_case_name) const;

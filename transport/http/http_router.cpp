@@ -20,17 +20,17 @@ std::vector<std::string> parts_of(std::string_view path) {
 }
 
 bool matches(const std::vector<std::string>& route, const std::vector<std::string>& path,
-             std::vector<std::string>& places) {
-  places.clear();
+             std::vector<std::string>& path_parts) {
+  path_parts.clear();
   const bool takes_rest = !route.empty() && route.back().ends_with("...}");
   if (route.size() > path.size() || (route.size() < path.size() && !takes_rest)) return false;
   for (std::size_t i = 0; i < route.size(); ++i) {
     if (route[i].starts_with('{'))
-      places.push_back(path[i]);
+      path_parts.push_back(path[i]);
     else if (route[i] != path[i])
       return false;
   }
-  for (std::size_t i = route.size(); i < path.size(); ++i) places.back() += "/" + path[i];
+  for (std::size_t i = route.size(); i < path.size(); ++i) path_parts.back() += "/" + path[i];
   return true;
 }
 
@@ -45,7 +45,7 @@ http_router::match http_router::find(std::string_view method, std::string_view p
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   match found;
   for (const route& each : routes_) {
-    if (!matches(each.parts, parts, found.places)) continue;
+    if (!matches(each.parts, parts, found.path_parts)) continue;
     if (each.method == wanted) {
       found.handler = &each.handler;
       return found;

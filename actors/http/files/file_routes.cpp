@@ -127,7 +127,7 @@ void list_files(const api_call& call) {
 }
 
 void show_file(const api_call& call) {
-  const std::string& id = call.place();
+  const std::string& id = call.path_part();
   if (const auto batch = batch_file_of(id))
     return find_batch_file(
         call, *batch, [exchange = call.exchange](const stored_file& file) { reply_json(exchange, to_json(file)); });
@@ -135,13 +135,13 @@ void show_file(const api_call& call) {
 }
 
 void send_file(const api_call& call) {
-  const std::string& id = call.place();
+  const std::string& id = call.path_part();
   if (const auto batch = batch_file_of(id)) return send_batch_file(call, *batch);
   call.exchange->reply({.content_type = "application/octet-stream", .body = owned_content(call, id)});
 }
 
 void remove_file(const api_call& call) {
-  const std::string& id = call.place();
+  const std::string& id = call.path_part();
   if (const auto batch = batch_file_of(id)) return refuse_to_remove(call, *batch);
   (void)owned_file(call, id);
   call.context->files.remove(id);

@@ -98,7 +98,7 @@ void create_batch_later(const api_call& call) {
 
 /// Answers with the batch that `command` returns.
 void reply_batch(const api_call& call, const std::string& command) {
-  const std::string& id = call.place();
+  const std::string& id = call.path_part();
   const auto record = call.context->records->find_batch(id);
   if (!record) throw api_error(404, fmt::format("there is no batch {}", id.substr(0, 80)), "id");
   ask_jobs(call, command, {{"id", id}}, [exchange = call.exchange, id, record = *record](const json& job) {

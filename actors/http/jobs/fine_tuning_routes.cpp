@@ -32,13 +32,13 @@ void reply_job(const api_call& call, const std::string& id) {
 }
 
 void show_job(const api_call& call) {
-  reply_job(call, call.place());
+  reply_job(call, call.path_part());
 }
 
 /// Carries out `command` for the job, then answers with the job.
 void change_job(const api_call& call, const std::string& command) {
-  with_job(call, call.place(), [call, command](const json&) {
-    ask_jobs(call, command, {{"id", call.place()}}, [call](const json&) { show_job(call); });
+  with_job(call, call.path_part(), [call, command](const json&) {
+    ask_jobs(call, command, {{"id", call.path_part()}}, [call](const json&) { show_job(call); });
   });
 }
 
@@ -61,7 +61,7 @@ class event_list : public std::enable_shared_from_this<event_list> {
         only_checkpoints_(only_checkpoints) {}
 
   void ask(std::uint64_t before = INT64_MAX) {
-    const json part{{"id", call_.place()}, {"before", before}, {"limit", at_once}};
+    const json part{{"id", call_.path_part()}, {"before", before}, {"limit", at_once}};
     ask_jobs(call_, "job.events", part, [self = shared_from_this()](const json& record) { self->take(record); });
   }
 
@@ -69,7 +69,7 @@ class event_list : public std::enable_shared_from_this<event_list> {
   static constexpr std::size_t at_once = 1000, figures_before = 50;
 
   void take(const json& record) {
-    const std::string& id = call_.place();
+    const std::string& id = call_.path_part();
     const json &job = record.at("job"), &events = record.at("events");
     check_kind(job, id);
     const std::string adapter = job.value("adapter", job.value("result", id));

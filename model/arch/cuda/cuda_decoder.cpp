@@ -7,6 +7,7 @@
 
 #include "base/blocks.hpp"
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/device.hpp"
 
 namespace troupe {
@@ -43,13 +44,13 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       picked_rows_(std::min(options_.max_rows, most_picked_rows)),
       gather_(options_.split, most_gathered_floats()),
       codes_(options_.max_rows, std::max({model_->config.hidden, heads_width_, model_->config.ffn})),
-      picked_(static_cast<std::size_t>(options_.max_rows)),
+      picked_(to_size(options_.max_rows)),
       largest_(picked_.size()),
       picked_on_device_(picked_.size()),
       largest_on_device_(picked_.size()) {
   const model_config& config = model_->config;
   const auto take = [&](std::int64_t columns) {
-    const auto size = static_cast<std::size_t>(options_.max_rows * padded_row(columns));
+    const auto size = to_size(options_.max_rows * padded_row(columns));
     cuda::device_buffer<float> rows(size);
     cuda::clear(rows.data(), size * sizeof(float), stream_);  // the padding of rows is copied to the host, too
     return rows;
@@ -66,14 +67,12 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
     up_ = take(config.ffn);
     if (config.gated_mlp) gate_ = take(config.ffn);
   }
-  between_ = cuda::device_buffer<float>(
-      static_cast<std::size_t>(cuda::lora_between_floats(options_.max_rows, most_adapter_rank)));
-  if (is_last()) logits_ = cuda::device_buffer<float>(static_cast<std::size_t>(picked_rows_ * logit_stride()));
-  kv_ = cuda::device_buffer<std::byte>(
-      static_cast<std::size_t>(cache_of(0).block_bytes() * options_.blocks * options_.layers));
-  scratch_ = cuda::device_buffer<float>(static_cast<std::size_t>(
-      std::max({cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context)),
-                cuda::matmul_scratch_floats(), cuda::argmax_scratch_floats(picked_rows_)})));
+  between_ = cuda::device_buffer<float>(to_size(cuda::lora_between_floats(options_.max_rows, most_adapter_rank)));
+  if (is_last()) logits_ = cuda::device_buffer<float>(to_size(picked_rows_ * logit_stride()));
+  kv_ = cuda::device_buffer<std::byte>(to_size(cache_of(0).block_bytes() * options_.blocks * options_.layers));
+  scratch_ = cuda::device_buffer<float>(
+      to_size(std::max({cuda::attention_scratch_floats(cache_of(0), static_cast<int>(options_.context)),
+                        cuda::matmul_scratch_floats(), cuda::argmax_scratch_floats(picked_rows_)})));
   take_library();
   stream_.wait();
 }
@@ -121,7 +120,7 @@ void cuda_decoder::copy_block(std::int64_t from, std::int64_t to) {
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     const cuda::kv_layer cache = cache_of(layer);
     cuda::copy(cache.data + to * cache.block_bytes(), cache.data + from * cache.block_bytes(),
-               static_cast<std::size_t>(cache.block_bytes()), stream_);
+               to_size(cache.block_bytes()), stream_);
   }
 }
 
@@ -137,7 +136,7 @@ void cuda_decoder::run(const pass& batch, float* hidden) {
   const pass_shape shape = tables_.fill(batch, tokens_, adapters_);
   tokens_.clear();
   tables_.upload(shape, stream_);
-  const auto floats = static_cast<std::size_t>(batch.rows * hidden_stride());
+  const auto floats = to_size(batch.rows * hidden_stride());
   if (!is_first()) {
     cuda::copy(hidden_.data(), hidden, floats, stream_);
     stream_.wait();  // the caller may write to `hidden` again
@@ -181,7 +180,7 @@ void cuda_decoder::run_pass(const pass_shape& shape) {
 }
 
 void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
-  const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const layer_weights& weights = weights_.layers[to_size(layer)];
   const std::int64_t hidden = model_->config.hidden;
   const linear_product qkv[] = {{linear_kind::q, weights.q, rows_of(q_, heads_width_)},
                                 {linear_kind::k, weights.k, rows_of(k_, kv_width_)},
@@ -203,7 +202,7 @@ void cuda_decoder::attend(const pass_shape& shape, std::int64_t layer) {
 }
 
 void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
-  const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const layer_weights& weights = weights_.layers[to_size(layer)];
   const model_config& config = model_->config;
   const float_rows up = rows_of(up_, config.ffn), gate = rows_of(gate_, config.ffn);
   const linear_product both[] = {{linear_kind::up, weights.up, up}, {linear_kind::gate, weights.gate, gate}};
@@ -220,7 +219,7 @@ void cuda_decoder::feed_forward(const pass_shape& shape, std::int64_t layer) {
 }
 
 void cuda_decoder::mix_experts(const pass_shape& shape, std::int64_t layer) {
-  const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const layer_weights& weights = weights_.layers[to_size(layer)];
   const std::int64_t hidden = model_->config.hidden;
   const cuda::row_codes codes = device_experts::codes_for(weights, codes_);
   normalize(shape.rows, weights.mlp_norm, nullptr, codes, true);
@@ -295,7 +294,7 @@ void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& code
 }
 
 void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
-  const layer_weights& weights = weights_.layers[static_cast<std::size_t>(layer)];
+  const layer_weights& weights = weights_.layers[to_size(layer)];
   const model_config& config = model_->config;
   const bool norms = config.norms_each_head();
   cuda::place_heads(stream_, {.rows = shape.rows,

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "base/to_size.hpp"
 #include "model/arch/cuda/cuda_decoder.hpp"
 
 namespace troupe {
@@ -13,7 +14,7 @@ void cuda_decoder::finish(std::initializer_list<std::span<const int>> lists, con
   const auto all = static_cast<int>(end - picked_.data());
   if (all == 0) return;
   use();
-  cuda::copy(picked_on_device_.data(), picked_.data(), static_cast<std::size_t>(all), stream_);
+  cuda::copy(picked_on_device_.data(), picked_.data(), to_size(all), stream_);
   for (int first = 0; first < all; first += picked_rows_) {
     const int count = std::min(all - first, picked_rows_);
     normalize(count, weights_.final_norm, picked_on_device_.data() + first, codes, true);
@@ -27,7 +28,7 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
   const float_rows rows{logits_.data(), logit_stride()};
   const cuda::product product{weights_.head, {logits_.data() + cuts_.vocab.first, rows.stride}};
   const cuda::row_codes codes = codes_.view(weights_.head.kind);
-  const auto stride = static_cast<std::size_t>(logit_stride());
+  const auto stride = to_size(logit_stride());
   const std::size_t largest = wanted.largest_of.size();
   float* to = lend(wanted.rows.size(), logit_stride());
   finish({wanted.largest_of, wanted.rows}, codes, [&](int first, int count) {
@@ -41,11 +42,11 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
                                     .cap = config.logit_cap});
     gather_(stream_, rows, count, cuts_.vocab, 0);
     const int found = std::clamp(static_cast<int>(largest) - first, 0, count);
-    const auto floats = static_cast<std::size_t>(count - found) * stride;
+    const auto floats = to_size(count - found) * stride;
     cuda::argmax(stream_, {found, model_->config.vocab_size, rows, largest_on_device_.data() + first, scratch_.data()});
-    cuda::copy(to, logits_.data() + static_cast<std::size_t>(found) * stride, floats, stream_);
+    cuda::copy(to, logits_.data() + to_size(found) * stride, floats, stream_);
     to += floats;
-    cuda::copy(largest_.data() + first, largest_on_device_.data() + first, static_cast<std::size_t>(found), stream_);
+    cuda::copy(largest_.data() + first, largest_on_device_.data() + first, to_size(found), stream_);
   });
   std::copy_n(largest_.data(), largest, wanted.largest);
   return lent_.data();
@@ -54,15 +55,14 @@ const float* cuda_decoder::logits(const float*, const wanted_logits& wanted) {
 const float* cuda_decoder::normalized(const float*, std::span<const int> rows) {
   float* const out = lend(rows.size(), hidden_stride());
   finish({rows}, {}, [&](int first, int count) {
-    const auto stride = static_cast<std::size_t>(hidden_stride());
-    cuda::copy(out + static_cast<std::size_t>(first) * stride, normed_.data(), static_cast<std::size_t>(count) * stride,
-               stream_);
+    const auto stride = to_size(hidden_stride());
+    cuda::copy(out + to_size(first) * stride, normed_.data(), to_size(count) * stride, stream_);
   });
   return out;
 }
 
 float* cuda_decoder::lend(std::size_t rows, std::int64_t stride) {
-  const std::size_t needed = rows == 0 ? 0 : std::bit_ceil(rows) * static_cast<std::size_t>(stride);
+  const std::size_t needed = rows == 0 ? 0 : std::bit_ceil(rows) * to_size(stride);
   if (lent_.size() < needed) lent_ = cuda::pinned_buffer<float>(needed);
   return lent_.data();
 }

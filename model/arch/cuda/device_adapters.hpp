@@ -35,6 +35,8 @@ class device_adapters {
     cuda::device_buffer<std::byte> factors;
   };
 
+  template <class Visit>
+  void for_each_pair(const lora_adapter& adapter, Visit visit) const;
   std::int32_t free_row() const;
   void grow_table(const cuda::stream& on);
 

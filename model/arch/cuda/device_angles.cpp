@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/ops/rope.hpp"
 
 namespace troupe {
@@ -9,12 +10,12 @@ namespace troupe {
 device_angles::device_angles(const model_config& config, std::int64_t positions, std::int64_t context,
                              const cuda::stream& on)
     : pairs_(static_cast<int>(config.turned_dim() / 2)) {
-  const auto size = static_cast<std::size_t>(positions * pairs_);
+  const auto size = to_size(positions * pairs_);
   std::vector<float> cosines(size), sines(size);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) {
     const layer_rope rope = config.rope_of(layer);
     if (rope == layer_rope::none) continue;
-    table& to = tables_[static_cast<std::size_t>(rope)];
+    table& to = tables_[to_size(rope)];
     if (to.cosines.size() > 0) continue;
     const rope_angles angles(config, rope == layer_rope::local ? config.local_rope : config.rope, context);
     for (std::int64_t i = 0; i < positions; ++i) angles.at(i, cosines.data() + i * pairs_, sines.data() + i * pairs_);
@@ -27,7 +28,7 @@ device_angles::device_angles(const model_config& config, std::int64_t positions,
 
 cuda::head_angles device_angles::of(layer_rope rope) const {
   if (rope == layer_rope::none) return {};
-  const table& own = tables_[static_cast<std::size_t>(rope)];
+  const table& own = tables_[to_size(rope)];
   return {own.cosines.data(), own.sines.data(), pairs_};
 }
 

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <span>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -43,7 +45,7 @@ device_experts::device_experts(const model_config& config, const std::vector<lay
       visits_(rows_together_, static_cast<int>(config.experts), static_cast<int>(config.experts_taken)) {
   const std::int64_t places = places_of(config, rows_together_);
   const auto take = [](std::int64_t rows, std::int64_t columns) {
-    return cuda::device_buffer<float>(static_cast<std::size_t>(rows * padded_row(columns)));
+    return cuda::device_buffer<float>(to_size(rows * padded_row(columns)));
   };
   scores_ = take(rows_together_, config.experts);
   gate_ = take(places, config.ffn);

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/gpu.hpp"
 #include "model/ops/cuda/ops.hpp"
 
@@ -35,7 +36,7 @@ class device_weights::mover {
             moved(w.mids, bytes.mids)};
   }
   const float* moved(const float* values, std::int64_t count) {
-    return values ? moved(values, static_cast<std::size_t>(count)) : nullptr;
+    return values ? moved(values, to_size(count)) : nullptr;
   }
   matrix_view moved(const matrix_view& w, const column_cut& cut) { return w.weights ? moved(outputs_of(w, cut)) : w; }
   linear_weights moved(const linear_weights& linear, const column_cut& cut) {
@@ -97,7 +98,7 @@ void device_weights::move_from(const loaded_model& model, std::int64_t first_lay
   const model_config& config = model.config;
   layers.clear();
   for (std::int64_t layer = first_layer; layer < first_layer + count; ++layer) {
-    const layer_weights& from = model.layers[static_cast<std::size_t>(layer)];
+    const layer_weights& from = model.layers[to_size(layer)];
     layer_weights& to = layers.emplace_back();
     to.attention_norm = by.moved(from.attention_norm, config.hidden);
     to.mlp_norm = by.moved(from.mlp_norm, config.hidden);

@@ -1,5 +1,6 @@
 #include "model/arch/cuda/pass_tables.hpp"
 #include "base/blocks.hpp"
+#include "base/to_size.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -16,14 +17,14 @@ struct layout {
   std::size_t positions, sequences, blocks, attention, lora, end;
 
   explicit layout(const pass_shape& shape) {
-    const auto rows = static_cast<std::size_t>(shape.rows);
+    const auto rows = to_size(shape.rows);
     positions = rows;
     sequences = positions + rows;
     blocks = sequences + rows;
-    attention = blocks + static_cast<std::size_t>(shape.sequences) * static_cast<std::size_t>(shape.blocks);
+    attention = blocks + to_size(shape.sequences) * to_size(shape.blocks);
     const int attention_tiles = shape.attention_tiles + shape.wide_attention_tiles;
-    lora = attention + static_cast<std::size_t>(attention_tiles * tile_numbers);
-    end = lora + static_cast<std::size_t>(shape.lora_tiles * tile_numbers);
+    lora = attention + to_size(attention_tiles * tile_numbers);
+    end = lora + to_size(shape.lora_tiles * tile_numbers);
   }
 };
 
@@ -99,11 +100,11 @@ pass_shape pass_tables::fill(const pass& batch, std::span<const std::int32_t> to
   for (std::size_t s = 0; s < batch.sequences.size(); ++s) {
     const pass_sequence& sequence = batch.sequences[s];
     for (int i = 0; i < sequence.rows; ++i) {
-      const auto row = static_cast<std::size_t>(sequence.first_row + i);
+      const auto row = to_size(sequence.first_row + i);
       all[at.positions + row] = static_cast<std::int32_t>(sequence.position) + i;
       all[at.sequences + row] = static_cast<std::int32_t>(s);
     }
-    std::copy_n(sequence.blocks, blocks_of(sequence), all + at.blocks + s * static_cast<std::size_t>(shape.blocks));
+    std::copy_n(sequence.blocks, blocks_of(sequence), all + at.blocks + s * to_size(shape.blocks));
     const bool is_wide = cuda::wants_wide_tiles(sequence.rows, group_);
     auto& next_tile = is_wide ? wide_tile : tile;
     const int queries = is_wide ? cuda::wide_tile_queries : cuda::tile_queries;

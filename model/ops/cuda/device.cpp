@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/device_lost.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -152,10 +153,10 @@ void copy(void* to, const void* from, std::size_t bytes, const stream& on) {
 
 void copy_columns(float* to, std::int64_t to_stride, const float* from, std::int64_t from_stride, std::int64_t columns,
                   std::int64_t rows, const stream& on) {
-  const auto bytes = [](std::int64_t floats) { return static_cast<std::size_t>(floats) * sizeof(float); };
+  const auto bytes = [](std::int64_t floats) { return to_size(floats) * sizeof(float); };
   if (columns > 0 && rows > 0)
-    check(cudaMemcpy2DAsync(to, bytes(to_stride), from, bytes(from_stride), bytes(columns),
-                            static_cast<std::size_t>(rows), cudaMemcpyDefault, on.get()),
+    check(cudaMemcpy2DAsync(to, bytes(to_stride), from, bytes(from_stride), bytes(columns), to_size(rows),
+                            cudaMemcpyDefault, on.get()),
           "copying columns");
 }
 

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe::cuda {
 namespace {
@@ -21,7 +22,7 @@ std::vector<std::uint16_t> bf16_pattern(std::int64_t size, unsigned step) {
 struct trial {
   std::int64_t rows, columns, depth;
   std::vector<std::uint16_t> a = bf16_pattern(rows * depth, 1013904223u), b = bf16_pattern(depth * columns, 12345u);
-  std::size_t size = static_cast<std::size_t>(rows * columns);
+  std::size_t size = to_size(rows * columns);
   device_buffer<std::uint16_t> a_there{a.size()}, b_there{b.size()}, rounded_there{size};
   device_buffer<float> sums_there{size}, more_there{size};
 
@@ -47,7 +48,7 @@ struct trial {
     for (std::int64_t d = 0; d < depth; ++d) {
       const std::int64_t in_a = a_turned ? d * rows + row : row * depth + d,
                          in_b = b_turned ? column * depth + d : d * columns + column;
-      sum += double{bf16_to_f32(a[static_cast<std::size_t>(in_a)])} * bf16_to_f32(b[static_cast<std::size_t>(in_b)]);
+      sum += double{bf16_to_f32(a[to_size(in_a)])} * bf16_to_f32(b[to_size(in_b)]);
     }
     return 0.5 * sum;
   }
@@ -57,7 +58,7 @@ struct trial {
   bool is_near(const std::vector<float>& got, double times, double off, Value value) const {
     for (std::int64_t row = 0; row < rows; ++row)
       for (std::int64_t column = 0; column < columns; ++column) {
-        const double sum = times * value(row, column), here = got[static_cast<std::size_t>(row * columns + column)];
+        const double sum = times * value(row, column), here = got[to_size(row * columns + column)];
         if (!(std::fabs(here - sum) <= off * std::max(1.0, std::fabs(sum)))) return false;
       }
     return true;

@@ -2,6 +2,8 @@
 
 #include <vector>
 
+#include "base/to_size.hpp"
+
 namespace troupe::cuda {
 namespace {
 
@@ -16,7 +18,7 @@ std::int32_t sum_of_products(const std::int8_t* a, const std::int8_t* b, std::in
 bool is_exact(const stream& on, integer_library& library) {
   constexpr std::int64_t outs = 80, ins = 192, rows = 260;
   const auto weights = test_pattern(outs * ins, 1013904223u), inputs = test_pattern(rows * ins, 12345u);
-  std::vector<std::int32_t> sums(static_cast<std::size_t>(rows * outs));
+  std::vector<std::int32_t> sums(to_size(rows * outs));
   const device_buffer<std::int8_t> weights_there(weights.size()), inputs_there(inputs.size());
   const device_buffer<std::int32_t> sums_there(sums.size());
   copy(weights_there.data(), weights.data(), weights.size(), on);
@@ -29,7 +31,7 @@ bool is_exact(const stream& on, integer_library& library) {
   if (!is_done) return false;
   for (std::int64_t row = 0; row < rows; ++row)
     for (std::int64_t out = 0; out < outs; ++out)
-      if (sums[static_cast<std::size_t>(row * outs + out)] !=
+      if (sums[to_size(row * outs + out)] !=
           sum_of_products(weights.data() + out * ins, inputs.data() + row * ins, ins))
         return false;
   return true;

@@ -130,6 +130,23 @@ __device__ void multiply_head_part(const head_side<head_rows_of_tile>& a, const 
   }
 }
 
+/// What multiply_head_part made, from `row` and `column` of `c` on.
+__device__ void write_head_part(const head_product& p, float* c, std::int64_t row, std::int64_t rows,
+                                std::int64_t column, std::int64_t columns, const head_sums& sums) {
+  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
+#pragma unroll
+  for (int i = 0; i < head_row_tiles; ++i)
+#pragma unroll
+    for (int j = 0; j < head_column_tiles; ++j)
+#pragma unroll
+      for (int e = 0; e < 4; ++e) {
+        const std::int64_t r = row + i * 16 + g + e / 2 * 8, k = column + j * 8 + t * 2 + e % 2;
+        if (r >= rows || k >= columns) continue;
+        float& to = c[r * p.c.stride + k];
+        to = p.how == into::add ? to + sums[i][j][e] : sums[i][j][e];
+      }
+}
+
 /// A block for a head of a segment and a tile of what comes out.
 template <head_shape Shape>
 __global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_product p, bool in_fours) {
@@ -178,20 +195,7 @@ __global__ void __launch_bounds__(head_threads) multiply_head_rounded(head_produ
     __syncthreads();
   }
   if (!has_work) return;
-  float* const c = head_of(p.c, own, head);
-  const int g = threadIdx.x % 32 / 4, t = threadIdx.x % 4;
-#pragma unroll
-  for (int i = 0; i < head_row_tiles; ++i)
-#pragma unroll
-    for (int j = 0; j < head_column_tiles; ++j)
-#pragma unroll
-      for (int e = 0; e < 4; ++e) {
-        const std::int64_t r = row + warp_row + i * 16 + g + e / 2 * 8,
-                           k = column + warp_column + j * 8 + t * 2 + e % 2;
-        if (r >= own.rows || k >= columns) continue;
-        float& to = c[r * p.c.stride + k];
-        to = p.how == into::add ? to + sums[i][j][e] : sums[i][j][e];
-      }
+  write_head_part(p, head_of(p.c, own, head), row + warp_row, own.rows, column + warp_column, columns, sums);
 }
 
 bool lies_in_fours(const head_rows& rows) {

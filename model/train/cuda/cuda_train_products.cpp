@@ -46,8 +46,8 @@ library_linears::layer cuda_train_pass::layer_of(const linear& l) const {
 }
 
 library_linears::rows_of_layer cuda_train_pass::rows_of_layer(const linear& l, const activations& a, float_rows x) {
-  library_linears::rows_of_layer made{
-      .rows = rows_.count(), .between = rounded_rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_)};
+  library_linears::rows_of_layer made{.rows = rows_.count(),
+                                      .between = rounded_rows_of(a.lora[to_size(l.kind)], lora_width_)};
   if (l.lora.rank > 0 && dropout_.probability > 0) made.dropped = dropped(l, x);
   return made;
 }
@@ -72,7 +72,7 @@ void cuda_train_pass::apply(const linear& l, float_rows x, const activations& a,
   if (y.data) multiply({.w = l.weights.w, .rows = rows, .x = x, .y = y, .bias = l.weights.bias, .how = how});
   const lora_factors& lora = l.lora;
   if (lora.rank == 0) return;
-  const float_rows input = dropped(l, x), between = rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_);
+  const float_rows input = dropped(l, x), between = rows_of(a.lora[to_size(l.kind)], lora_width_);
   multiply({.rows = rows,
             .columns = lora.rank,
             .depth = ins,
@@ -118,7 +118,7 @@ void cuda_train_pass::back_by_library(const linear& l, const activations& a, flo
 void cuda_train_pass::lora_back(const linear& l, const activations& a, float_rows x, float_rows dy, float_rows dx) {
   const lora_factors& lora = l.lora;
   const std::int64_t rows = rows_.count(), ins = l.weights.w.ins, outs = l.weights.w.outs;
-  const float_rows between = rows_of(a.lora[static_cast<std::size_t>(l.kind)], lora_width_);
+  const float_rows between = rows_of(a.lora[to_size(l.kind)], lora_width_);
   const float_rows inner = rows_of(lora_gradient_, lora_width_), input = dropped(l, x);
   multiply({.rows = outs,
             .columns = lora.rank,

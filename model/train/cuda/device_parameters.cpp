@@ -4,6 +4,8 @@
 #include <cstring>
 #include <utility>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -24,11 +26,11 @@ void device_parameters::begin_pass() {
 }
 
 void device_parameters::send_values(const compute& with, const float* end, const cuda::stream& on) {
-  const auto wanted = static_cast<std::size_t>(end - host_.gradients().data());
+  const auto wanted = to_size(end - host_.gradients().data());
   if (wanted <= next_sent_) return;
   const std::size_t first = std::exchange(next_sent_, wanted), count = wanted - first;
   with.pool.run_pieces(static_cast<std::int64_t>(count), host_piece, [&](std::int64_t from, std::int64_t some, int) {
-    const std::size_t at = first + static_cast<std::size_t>(from);
+    const std::size_t at = first + to_size(from);
     std::copy_n(host_.values().data() + at, some, sent_.data() + at);
   });
   cuda::copy(values_.data() + first, sent_.data() + first, count, copies_);
@@ -44,7 +46,7 @@ void device_parameters::clear_gradients(const cuda::stream& on) {
 }
 
 void device_parameters::fetch_gradients(const float* first, const cuda::stream& on) {
-  const auto begin = static_cast<std::size_t>(first - host_.gradients().data());
+  const auto begin = to_size(first - host_.gradients().data());
   if (begin >= next_end_) return;
   if (parts_in_use_ == parts_.size()) parts_.emplace_back();
   fetched_part& part = parts_[parts_in_use_++];
@@ -61,7 +63,7 @@ void device_parameters::set_gradients_of_host(const compute& with) const {
     part.there.wait();
     with.pool.run_pieces(static_cast<std::int64_t>(part.count), host_piece,
                          [&](std::int64_t from, std::int64_t count, int) {
-                           const std::size_t at = part.first + static_cast<std::size_t>(from);
+                           const std::size_t at = part.first + to_size(from);
                            std::copy_n(fetched_.data() + at, count, host_.gradients().data() + at);
                          });
   }

@@ -15,7 +15,7 @@ class store : public testing::Test {
                                model_id(7), "letters"},
         catalogue_records{});
     actor_ = spawn_adapter_store(system_, {.shelf = shelf,
-                                           .journal = journal_.handle(),
+                                           .jobs = journal_.handle(),
                                            .links = &wire_,
                                            .directory = directory_,
                                            .adapters = adapters_,

@@ -23,10 +23,10 @@ class training_desk : public testing::Test {
     parts.intake.prompts = letters_prompting(folder_, 64);
     parts.intake.time = time_;
     parts.intake.model = folder_.path() / "letters";
-    parts.model = model;
+    parts.base = model;
     parts.adapter_memory = 100'000;
     parts.queue = {.most_deaths = 2, .leases_from = 0};
-    parts.adapters = folder_.path() / "adapters";
+    parts.adapter_folder = folder_.path() / "adapters";
     parts.most_of_key = 2;
     parts.jobs = jobs_.handle();
     parts.store = store_.handle();

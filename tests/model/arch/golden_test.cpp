@@ -1,5 +1,5 @@
 // Tiny random models of every architecture against what the reference implementation computes for them
-// (tests/fixtures/golden, made by scripts/make_golden.py).
+// (tests/fixtures/golden, made by scripts/make-golden).
 #include <gtest/gtest.h>
 
 #include "tests/model/arch/golden.hpp"

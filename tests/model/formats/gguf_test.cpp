@@ -133,7 +133,7 @@ TEST(gguf, is_refused_where_its_pieces_do_not_fit) {
 
 class gguf_blocks : public ::testing::TestWithParam<std::string> {};
 
-// scripts/make_gguf_blocks.py made the file: random blocks, and what the reference reads from them.
+// scripts/make-gguf-blocks made the file: random blocks, and what the reference reads from them.
 TEST_P(gguf_blocks, become_the_floats_of_the_reference) {
   const auto file = open_gguf(test::fixtures / "gguf_blocks.gguf");
   const auto* blocks = file.tensors.find(GetParam());

@@ -18,7 +18,7 @@ TEST(http_router, finds_by_method_and_path) {
   EXPECT_TRUE(routes.find("HEAD", "/").handler);
   const auto found = routes.find("GET", "/files/a-7/content");
   ASSERT_TRUE(found.handler);
-  EXPECT_EQ(found.places, std::vector<std::string>{"a-7"});
+  EXPECT_EQ(found.path_parts, std::vector<std::string>{"a-7"});
   EXPECT_FALSE(routes.find("GET", "/files/a/b/content").handler);
   EXPECT_TRUE(routes.find("GET", "/files/").handler);
   EXPECT_FALSE(routes.find("GET", "/files//").handler);
@@ -33,7 +33,7 @@ TEST(http_router, gives_no_places_of_a_route_that_only_begins_like_the_path) {
   http_router router;
   for (const char* path : {"/a/{x}/b", "/a/{y}/c"})
     router.add("GET", path, [](http_request&&, const std::shared_ptr<http_exchange>&) {});
-  EXPECT_EQ(router.find("GET", "/a/1/c").places, std::vector<std::string>{"1"});
+  EXPECT_EQ(router.find("GET", "/a/1/c").path_parts, std::vector<std::string>{"1"});
 }
 
 TEST(http_router, gives_the_last_place_what_is_left_where_the_route_says_so) {
@@ -41,9 +41,9 @@ TEST(http_router, gives_the_last_place_what_is_left_where_the_route_says_so) {
   const http_handler nothing = [](http_request&&, std::shared_ptr<http_exchange>) {};
   routes.add("GET", "/models", nothing);
   routes.add("GET", "/models/{id...}", nothing);
-  EXPECT_EQ(routes.find("GET", "/models/a").places, std::vector<std::string>{"a"});
-  EXPECT_EQ(routes.find("GET", "/models/a/b//c").places, std::vector<std::string>{"a/b//c"});
-  EXPECT_EQ(routes.find("GET", "/models").places, std::vector<std::string>{});
+  EXPECT_EQ(routes.find("GET", "/models/a").path_parts, std::vector<std::string>{"a"});
+  EXPECT_EQ(routes.find("GET", "/models/a/b//c").path_parts, std::vector<std::string>{"a/b//c"});
+  EXPECT_EQ(routes.find("GET", "/models").path_parts, std::vector<std::string>{});
   EXPECT_FALSE(routes.find("GET", "/others/a").handler);
 }
 

@@ -1,6 +1,6 @@
 #include "actors/http/answers/answer_call.hpp"
-#include "actors/http/generate/generate.hpp"
 #include "actors/http/json_body_impl.hpp"
+#include "actors/http/lorax/generate.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {

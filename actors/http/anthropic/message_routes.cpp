@@ -1,6 +1,6 @@
 #include "actors/http/answers/asked_body.hpp"
+#include "actors/http/anthropic/messages.hpp"
 #include "actors/http/json_body_impl.hpp"
-#include "actors/http/messages/messages.hpp"
 #include "actors/http/routes.hpp"
 
 namespace troupe {

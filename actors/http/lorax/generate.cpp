@@ -1,10 +1,10 @@
-#include "actors/http/generate/generate.hpp"
+#include "actors/http/lorax/generate.hpp"
 
 #include "actors/http/answers/answer_request.hpp"
 #include "actors/http/answers/answer_text.hpp"
-#include "actors/http/generate/generate_errors.hpp"
-#include "actors/http/generate/generate_input_impl.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/http/lorax/generate_errors.hpp"
+#include "actors/http/lorax/generate_input_impl.hpp"
 #include "actors/http/own_fields.hpp"
 
 namespace troupe {

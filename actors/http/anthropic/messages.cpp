@@ -1,11 +1,11 @@
 // POST /v1/messages: a chat in Anthropic's form.
-#include "actors/http/messages/messages.hpp"
+#include "actors/http/anthropic/messages.hpp"
 
 #include "actors/http/answers/answering_paths.hpp"
+#include "actors/http/anthropic/message_errors.hpp"
+#include "actors/http/anthropic/message_input_impl.hpp"
 #include "actors/http/chats/reply_reader.hpp"
 #include "actors/http/json_text.hpp"
-#include "actors/http/messages/message_errors.hpp"
-#include "actors/http/messages/message_input_impl.hpp"
 #include "base/random_hex.hpp"
 
 namespace troupe {

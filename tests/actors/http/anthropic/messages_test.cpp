@@ -1,4 +1,4 @@
-#include "tests/actors/http/messages/fixture.hpp"
+#include "tests/actors/http/anthropic/fixture.hpp"
 
 namespace troupe::test {
 namespace {

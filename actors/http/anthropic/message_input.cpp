@@ -1,4 +1,4 @@
-#include "actors/http/messages/message_input_impl.hpp"
+#include "actors/http/anthropic/message_input_impl.hpp"
 
 namespace troupe {
 namespace {

@@ -1,4 +1,4 @@
-#include "actors/http/generate/generate_errors.hpp"
+#include "actors/http/lorax/generate_errors.hpp"
 
 #include <fmt/format.h>
 

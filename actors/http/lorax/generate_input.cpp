@@ -1,6 +1,6 @@
 #include <array>
 
-#include "actors/http/generate/generate_input_impl.hpp"
+#include "actors/http/lorax/generate_input_impl.hpp"
 
 namespace troupe {
 namespace {

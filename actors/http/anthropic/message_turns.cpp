@@ -1,5 +1,5 @@
 // What was said so far: blocks of this API become messages of a chat.
-#include "actors/http/messages/message_input_impl.hpp"
+#include "actors/http/anthropic/message_input_impl.hpp"
 
 #include <utility>
 

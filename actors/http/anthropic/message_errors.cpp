@@ -1,4 +1,4 @@
-#include "actors/http/messages/message_errors.hpp"
+#include "actors/http/anthropic/message_errors.hpp"
 
 #include <fmt/format.h>
 
