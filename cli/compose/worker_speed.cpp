@@ -30,12 +30,17 @@ class measured_pass {
       : layers_(std::min<std::int64_t>(model->config.layers, 4)),
         pool_(threads),
         shard_(make_decoder(std::move(model),
-                            {.layers = layers_, .max_rows = row_count, .blocks = row_count, .device = device},
+                            {.layers = layers_,
+                             .max_rows = row_count,
+                             .blocks = row_count,
+                             .states = row_count,
+                             .device = device},
                             {pool_, kernels()})),
         hidden_(static_cast<std::size_t>(row_count * shard_->hidden_stride())) {
     std::iota(blocks_.begin(), blocks_.end(), 0);
     for (int row = 0; row < row_count; ++row)
-      sequences_.push_back({row, 1, 0, &blocks_[static_cast<std::size_t>(row)], nullptr});
+      sequences_.push_back(
+          {.first_row = row, .rows = 1, .blocks = &blocks_[static_cast<std::size_t>(row)], .state = row});
   }
 
   /// Layers a second in the best of a few short runs; other programs slow some of them down.

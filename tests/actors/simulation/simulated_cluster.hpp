@@ -245,6 +245,7 @@ class simulated_cluster {
     parts.batches.context = 128;
     parts.batches.max_batch_tokens = options_.max_batch_tokens;
     parts.batches.max_sequences = 8;
+    parts.batches.keeps_states = config.keeps_states();
     parts.vocab_size = config.vocab_size;
     parts.reign = static_cast<std::uint32_t>(heads_.size() + 1);
     parts.say = [this](const std::string& line) { note("head", line); };

@@ -41,7 +41,7 @@ class worker : public testing::Test {
     what.layers = layers;
     what.blocks = 16;
     what.context = 64;
-    what.max_rows = 32;
+    what.max_rows = what.max_sequences = 32;
     what.kv = kv_kind::f32;
     return what;
   }
