@@ -64,6 +64,10 @@ model_shape shape_of(const node_site& site) {
   shape.kv_bytes = static_cast<std::uint64_t>(kv_storage::bytes_per_block(model.config, 1, site.kv)) /
                    static_cast<std::uint64_t>(block_tokens);
   shape.pass_bytes = pass_bytes_of(site);
+  if (!model.config.keeps_states()) return shape;
+  for (std::int64_t layer = 0; layer < model.config.layers; ++layer)
+    shape.state_bytes.push_back(
+        static_cast<std::uint64_t>(site.config.scheduler.max_sequences * model.config.state_bytes(layer)));
   return shape;
 }
 
@@ -152,6 +156,7 @@ supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
   parts.batches.max_adapters = config.adapters.max_resident;
   parts.batches.adapter_patience = static_cast<std::uint64_t>(config.scheduler.adapter_patience);
   parts.batches.model = site.fingerprint;
+  parts.batches.keeps_states = site.model->config.keeps_states();
   parts.vocab_size = site.model->config.vocab_size;
   parts.reign = reign;
   parts.say = say;

@@ -51,16 +51,18 @@ struct model_shape {
   std::uint64_t embedding_bytes = 0;  ///< held by the first stage
   std::uint64_t head_bytes = 0;       ///< held by the last stage, final norm included
   bool tied = false;                  ///< the head is the embedding: a stage that is first and last holds it once
-  std::uint64_t kv_bytes = 0;         ///< of one token in one layer
+  std::uint64_t kv_bytes = 0;         ///< of one token in one layer that holds keys and values
   int kv_heads = 0;                   ///< each of which one rank holds whole; 0: KV can be cut anywhere
   std::uint64_t pass_bytes = 0;       ///< for the rows of a pass, on each worker of a pool
+  /// Of each layer, for all sequences that run, instead of keys and values; 0: it holds these. Empty: all do.
+  std::vector<std::uint64_t> state_bytes = {};
 };
 
 struct placement_request {
   int replicas = 0;                      ///< 0: as many as fit
   int stages = 0;                        ///< of each replica; 0: as few as fit
   int tensor = 1;                        ///< workers per stage; each holds an equal part of layers, head and KV
-  std::uint64_t kv_memory = 1ULL << 30;  ///< wanted for each replica, over all its stages
+  std::uint64_t kv_memory = 1ULL << 30;  ///< wanted for each replica, over all its stages; states are a part of it
   std::int64_t min_context = 2048;       ///< tokens for which a replica must have room
 };
 

@@ -164,6 +164,19 @@ struct model_config {
   std::int64_t q_norm_size() const { return joint_qk_norm ? heads * head_dim : head_dim; }
   std::int64_t k_norm_size() const { return joint_qk_norm ? kv_heads * head_dim : head_dim; }
   std::int64_t turned_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
+  /// Those that hold keys and values.
+  std::int64_t attention_layers() const {
+    return mixers.empty() ? layers : std::count(mixers.begin(), mixers.end(), mixer_kind::attention);
+  }
+  std::int64_t state_bytes(std::int64_t layer) const {
+    return state_floats(layer) * static_cast<std::int64_t>(sizeof(float));
+  }
+  /// Of a sequence's states in all layers.
+  std::int64_t state_bytes() const {
+    std::int64_t bytes = 0;
+    for (std::int64_t layer = 0; layer < layers; ++layer) bytes += state_bytes(layer);
+    return bytes;
+  }
   float score_divisor() const {
     return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
   }
