@@ -88,6 +88,21 @@ void check_kv_memory(const cluster_config& config) {
         size_text(wanted), size_text(*here));
 }
 
+/// States are kept in the memory for keys and values, for as many sequences as run at a time. If the file does not say
+/// how many, they get half of it at most; one sequence always runs.
+void fit_states(cluster_config& config, const model_config& model) {
+  const std::int64_t each = model.state_bytes(), memory = static_cast<std::int64_t>(config.scheduler.kv_memory);
+  if (each == 0) return;
+  int& sequences = config.scheduler.max_sequences;
+  if (!config.places.contains("scheduler.max_sequences"))
+    sequences = static_cast<int>(std::clamp<std::int64_t>(memory / 2 / each, 1, sequences));
+  else if (sequences > 1 && sequences > memory / each)
+    refuse_at(config, "scheduler.max_sequences",
+              "max_sequences is {}: the states of so many sequences take {}, and kv_memory is {}: write {} at most, or "
+              "more kv_memory",
+              sequences, size_text(sequences * each), size_text(memory), std::max<std::int64_t>(memory / each, 1));
+}
+
 void check_tensor(const cluster_config& config, const model_config& model) {
   if (config.tensor > model.kv_heads)
     refuse_at(config, "cluster.tensor",
@@ -101,6 +116,9 @@ void check_devices(const cluster_config& config, const loaded_model& model) {
   if (is_mixture && config.tensor > 1)
     refuse_at(config, "cluster.tensor",
               "the model is a mixture of experts, which the workers of a stage cannot share: use 1, and more stages");
+  if (model.config.keeps_states() && config.tensor > 1)
+    refuse_at(config, "cluster.tensor",
+              "the model's layers keep states, which the workers of a stage cannot share: use 1, and more stages");
   for (const node_config& node : config.nodes) {
     if (node.device.is_cpu()) continue;
     if (const auto missing = gpus_lack_for_training(model.config); node.is_trainer() && !missing.empty())
@@ -156,6 +174,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.context = context_of(config, site.model->config);
   check_tensor(config, site.model->config);
   check_devices(config, *site.model);
+  if (site.node.is_head()) fit_states(site.config, site.model->config);
   return site;
 }
 

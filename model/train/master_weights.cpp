@@ -124,6 +124,7 @@ master_weights::master_weights(const std::filesystem::path& path) {
 
 void master_weights::make(const model_config& config) {
   check(config, "the model to be trained");
+  check_trainable(config);
   if (config.experts > 0)
     refuse("the model is a mixture of experts, of which all weights cannot be trained so far: train an adapter");
   model_.config = config;
