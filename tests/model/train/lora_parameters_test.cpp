@@ -47,6 +47,19 @@ TEST(lora_parameters, what_does_not_go_with_the_model_is_refused_with_what_there
   EXPECT_EQ(check_lora(options, llama, adapter_precision::byte), 1u * (2 * 8 * 64 + (8 + 4) * 48));
 }
 
+TEST(lora_parameters, models_that_keep_states_are_refused) {
+  const std::string why =
+      "the model has layers that keep states, which training does not compute so far: train another model, or take an "
+      "adapter for this one that another program trained";
+  model_config config = read_hf_config(golden("llama"));
+  config.mixers = {mixer_kind::attention, mixer_kind::delta};
+  EXPECT_EQ(test::refusal([&] { check_lora({}, config); }), why);
+  thread_pool pool(1);
+  trained_model model = frozen(load_golden("llama", pool));
+  model.config.mixers = config.mixers;
+  EXPECT_EQ(test::refusal([&] { lora_parameters(model, {}, 0); }), why);
+}
+
 /// Who serves adapters would refuse one that has them.
 TEST(lora_parameters, more_or_longer_patterns_than_an_adapter_may_have_are_refused) {
   const model_config llama = read_hf_config(golden("llama"));
