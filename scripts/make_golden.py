@@ -228,6 +228,42 @@ MODELS["cohere2"] = MODELS["cohere"] | sizes(32, 4, 2, 40, 122) | {
     "architectures": ["Cohere2ForCausalLM"], "model_type": "cohere2", "attention_bias": False, "sliding_window": 16,
     "sliding_window_pattern": 2, "torch_dtype": "bfloat16",
 }
+LINEAR_ATTENTION = {
+    "linear_conv_kernel_dim": 4, "linear_key_head_dim": 16, "linear_value_head_dim": 32, "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4, "head_dim": 16, "hidden_act": "silu", "attention_bias": False,
+    "attention_dropout": 0.0, "max_position_embeddings": 256, "rms_norm_eps": 1e-6, "initializer_range": 0.02,
+    "use_cache": True, "bos_token_id": 3,
+}
+MODELS["qwen3.5"] = {
+    "architectures": ["Qwen3_5ForConditionalGeneration"], "model_type": "qwen3_5", "image_token_id": 121,
+    "video_token_id": 120, "vision_start_token_id": 119, "vision_end_token_id": 118, "tie_word_embeddings": True,
+    "text_config": LINEAR_ATTENTION | sizes(32, 4, 2, 40, 123) | {
+        "model_type": "qwen3_5_text", "num_hidden_layers": 3, "attn_output_gate": True,
+        "layer_types": ["linear_attention", "full_attention", "linear_attention"],
+        "rope_parameters": {"mrope_interleaved": True, "mrope_section": [2, 1, 1], "partial_rotary_factor": 0.5,
+                            "rope_theta": 10000.0, "rope_type": "default"},
+        "tie_word_embeddings": True},
+    "vision_config": {
+        "model_type": "qwen3_5", "depth": 1, "hidden_size": 8, "intermediate_size": 8, "num_heads": 1,
+        "num_position_embeddings": 4, "out_hidden_size": 32, "patch_size": 2, "temporal_patch_size": 1},
+    "torch_dtype": "bfloat16",
+}
+MODELS["qwen3.5-moe"] = LINEAR_ATTENTION | sizes(32, 4, 2, 40, 124) | {
+    "architectures": ["Qwen3_5MoeForCausalLM"], "model_type": "qwen3_5_moe_text", "full_attention_interval": 2,
+    "linear_num_key_heads": 3, "linear_num_value_heads": 3, "moe_intermediate_size": 24, "num_experts": 6,
+    "num_experts_per_tok": 2, "shared_expert_intermediate_size": 24, "output_router_logits": False,
+    "rope_parameters": {"partial_rotary_factor": 0.25, "rope_theta": 10000.0, "rope_type": "default"},
+    "router_aux_loss_coef": 0.001, "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}
+del MODELS["qwen3.5-moe"]["intermediate_size"]
+MODELS["qwen3-next"] = LINEAR_ATTENTION | sizes(32, 4, 2, 40, 125) | {
+    "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next", "full_attention_interval": 2,
+    "linear_conv_kernel_dim": 3, "linear_key_head_dim": 32, "linear_value_head_dim": 16, "linear_num_value_heads": 6,
+    "decoder_sparse_step": 1, "mlp_only_layers": [0], "moe_intermediate_size": 24, "norm_topk_prob": True,
+    "num_experts": 6, "num_experts_per_tok": 2, "shared_expert_intermediate_size": 24, "output_router_logits": False,
+    "partial_rotary_factor": 0.25, "rope_theta": 10000.0, "rope_scaling": None, "router_aux_loss_coef": 0.001,
+    "tie_word_embeddings": False, "torch_dtype": "bfloat16",
+}
 SHARDED = {"llama"}
 MXFP4_LEVELS = np.array([0, 0.5, 1, 1.5, 2, 3, 4, 6], dtype=np.float32)
 
@@ -239,7 +275,8 @@ ADAPTERS["phi3"]["target_modules"] = ["qkv_proj", "o_proj", "gate_up_proj", "dow
 for joined in ("glm", "glm4"):
     ADAPTERS[joined]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_up_proj", "down_proj"]
 ADAPTERS["granite-hybrid"]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj", "input_linear", "output_linear"]
-for mixture in ("qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4", "olmoe", "granite-moe", "glm4-moe", "qwen3-vl-moe"):
+for mixture in ("qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4", "olmoe", "granite-moe", "glm4-moe", "qwen3-vl-moe",
+                "qwen3-next"):
     ADAPTERS[mixture]["target_modules"] = ["q_proj", "k_proj", "v_proj", "o_proj"]
 ADAPTERS["qwen3"] |= dict(rank_pattern={"layers.1.self_attn.q_proj": 5, "down_proj": 3},
                           alpha_pattern={"layers.1.self_attn.q_proj": 7, "v_proj": 8})
@@ -257,10 +294,13 @@ def drawn(rng, name, shape, config):
     """One parameter's values: matrices keep the signal's size, norms and biases are far from one and zero."""
     is_gemma = config["model_type"] in ("gemma2", "gemma3_text")  # adds one to norms, and multiplies embeddings by sqrt(hidden)
     noise = rng.standard_normal(shape).astype(np.float32)
+    if name.endswith("A_log"):  # slow enough that early tokens count
+        return -2 + noise
     if name.endswith("bias"):  # that of an expert's choice as well
         return 0.2 * noise
     if len(shape) == 1:
-        return (0 if is_gemma else 1) + 0.25 * noise
+        adds_one = is_gemma or "linear_num_key_heads" in config.get("text_config", config)
+        return (0 if adds_one and "linear_attn" not in name else 1) + 0.25 * noise
     if any(part in name for part in ("wte", "wpe", "embed")):
         is_scaled = is_gemma or config["model_type"].startswith(("granite", "cohere"))
         return (0.1 / np.sqrt(shape[1]) if is_scaled else 0.4) * noise  # small beside what the layers add, lest a tied head echo the last token
@@ -292,6 +332,8 @@ def published(name, value, config):
             "experts.down_proj", "output_linear.weight"): value}
     if config["model_type"] == "qwen3_vl_moe":
         return {name: value.transpose(1, 2)}
+    if config["model_type"] == "qwen3_5_moe_text":
+        return {name: value}
     module, kind = name.rsplit(".", 1)
     is_mixtral = ".block_sparse_moe." in name
     parts = {"down_proj": value} if kind == "down_proj" else dict(zip(("gate_proj", "up_proj"), value.chunk(2, dim=1)))
@@ -469,6 +511,9 @@ config.json occur in no greedy text.
 | qwen3-vl-moe | BF16 | of a model that sees pictures: experts in one tensor, [in, out], gate before up |
 | cohere | F16 | layer norms without biases, an mlp beside attention, neighbours turn, biases on attention; tied head, logits times a factor |
 | cohere2 | BF16 | the same with a layer that has a window, and one that sees all and does not turn its heads |
+| qwen3.5 | BF16 | linear attention with more value heads than key heads, attention with gates of heads, half of which turn; of a model that sees pictures; tied head |
+| qwen3.5-moe | BF16 | the same with experts in two tensors beside a shared mlp; as many key heads as value heads |
+| qwen3-next | BF16 | the parts of a key head's projections together, a convolution of three rows, a layer without experts |
 | ernie | BF16 | neighbours of whole heads turn; biases everywhere; tied head |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)

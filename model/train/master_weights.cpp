@@ -76,7 +76,7 @@ class named_tensors {
     std::vector<float>& to = tensor_of(weight, place);
     for (std::int64_t out = 0; out < count; ++out)
       for (std::int64_t i = 0; i < width; ++i) {
-        const std::int64_t whole = place.first_out + place.heads.file_row(out);
+        const std::int64_t whole = place.first_out + place.order.file_row(out);
         to[static_cast<std::size_t>(place.transposed ? i * place.all_outs + whole : whole * width + i)] =
             values[static_cast<std::size_t>(out * width + i)] - place.plus;
       }
