@@ -29,13 +29,10 @@ class measured_pass {
   measured_pass(std::shared_ptr<const loaded_model> model, int threads, device_id device)
       : layers_(std::min<std::int64_t>(model->config.layers, 4)),
         pool_(threads),
-        shard_(make_decoder(std::move(model),
-                            {.layers = layers_,
-                             .max_rows = row_count,
-                             .blocks = row_count,
-                             .states = row_count,
-                             .device = device},
-                            {pool_, kernels()})),
+        shard_(make_decoder(
+            std::move(model),
+            {.layers = layers_, .max_rows = row_count, .blocks = row_count, .states = row_count, .device = device},
+            {pool_, kernels()})),
         hidden_(static_cast<std::size_t>(row_count * shard_->hidden_stride())) {
     std::iota(blocks_.begin(), blocks_.end(), 0);
     for (int row = 0; row < row_count; ++row)

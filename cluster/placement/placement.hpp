@@ -6,6 +6,7 @@
 // - What the cluster's file sets by hand is done, or refused with the reason.
 // Non-goals: an optimal packing of uneven workers into the most replicas; it is greedy.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -43,6 +44,12 @@ inline std::uint64_t memory_to_offer(device_id device, std::uint64_t free) {
   constexpr std::uint64_t gpu_reserve = std::uint64_t{2} << 30;
   if (device.is_cpu()) return free;
   return free > gpu_reserve ? free - gpu_reserve : 0;
+}
+
+/// How many sequences run at a time where the cluster's file does not say it: as many as half of the memory for keys
+/// and values has states for, but at most so many, and one in any case.
+inline int sequences_with_states(std::uint64_t kv_memory, std::uint64_t state_bytes, int most) {
+  return static_cast<int>(std::clamp<std::uint64_t>(kv_memory / 2 / state_bytes, 1, static_cast<std::uint64_t>(most)));
 }
 
 struct model_shape {

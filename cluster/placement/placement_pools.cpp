@@ -11,7 +11,7 @@ namespace {
 
 struct memory_pool {
   std::uint64_t memory = 0;
-  std::uint64_t own = 0;  ///< of each stage for itself: passes, and states of sequences
+  std::uint64_t own = 0;                         ///< of each stage for itself: passes, and states of sequences
   std::set<std::pair<int, std::size_t>> layers;  ///< each with the rank whose part is held
   std::set<std::size_t> heads;                   ///< ranks whose part of the head is held
   bool has_embedding = false;

@@ -35,8 +35,8 @@ struct planned_row {
   std::int32_t answers = 0;
 
   auto fields() {
-    return std::tie(sequence, adapter, state, position, first_token, tokens, proposals, logit_rows, complete, kept_blocks,
-                    first_block, blocks, first_answer, answers);
+    return std::tie(sequence, adapter, state, position, first_token, tokens, proposals, logit_rows, complete,
+                    kept_blocks, first_block, blocks, first_answer, answers);
   }
 };
 

@@ -21,7 +21,8 @@ namespace troupe {
 class stage {
  public:
   /// `shard`: its layers and storage, as for a decoder. `lookup_tokens`: guesses by prompt lookup for each step; 0:
-  /// none, nor for a model that keeps states, out of which they could not be taken back. `tokens`: of the model's tokenizer, for answers under a constraint.
+  /// none, nor for a model that keeps states, out of which they could not be taken back. `tokens`: of the model's
+  /// tokenizer, for answers under a constraint.
   stage(std::shared_ptr<const loaded_model> model, const decoder::options& shard, int lookup_tokens,
         const compute& with, token_tree_source tokens = {});
 

@@ -83,6 +83,12 @@ TEST(placement, gives_keys_and_values_what_states_leave) {
       << "one sequence fits in any case";
 }
 
+TEST(placement, lets_as_many_sequences_run_as_half_of_the_memory_has_states_for) {
+  EXPECT_EQ(sequences_with_states(1024 * unit, 20 * unit, 256), 25);
+  EXPECT_EQ(sequences_with_states(1024 * unit, unit, 256), 256);
+  EXPECT_EQ(sequences_with_states(unit, 20 * unit, 256), 1);
+}
+
 TEST(placement, gives_each_replica_on_a_machine_states_of_its_own) {
   const auto where = placed({pooled("w0", 240), pooled("w1", 240)}, ask(), layers_with_states());
   ASSERT_EQ(where.replicas.size(), 2u);
