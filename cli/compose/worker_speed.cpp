@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/to_size.hpp"
 #include "cluster/launch/machine.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/ops/isa.hpp"
@@ -33,11 +34,10 @@ class measured_pass {
             std::move(model),
             {.layers = layers_, .max_rows = row_count, .blocks = row_count, .states = row_count, .device = device},
             {pool_, kernels()})),
-        hidden_(static_cast<std::size_t>(row_count * shard_->hidden_stride())) {
+        hidden_(to_size(row_count * shard_->hidden_stride())) {
     std::iota(blocks_.begin(), blocks_.end(), 0);
     for (int row = 0; row < row_count; ++row)
-      sequences_.push_back(
-          {.first_row = row, .rows = 1, .blocks = &blocks_[static_cast<std::size_t>(row)], .state = row});
+      sequences_.push_back({.first_row = row, .rows = 1, .blocks = &blocks_[to_size(row)], .state = row});
   }
 
   /// Layers a second in the best of a few short runs; other programs slow some of them down.

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/to_size.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -18,7 +20,7 @@ struct slowness {
 
 /// Of sums that were made layer by layer.
 std::uint64_t in_range(const std::vector<std::uint64_t>& sums, layer_range range) {
-  return sums[static_cast<std::size_t>(range.last + 1)] - sums[static_cast<std::size_t>(range.first)];
+  return sums[to_size(range.last + 1)] - sums[to_size(range.first)];
 }
 
 /// Cuts so that every stage has room for `tokens`. Nothing if that is impossible.
@@ -54,7 +56,7 @@ std::optional<std::vector<layer_range>> cut_layers(const stage_costs& costs, lay
 stage_costs::stage_costs(const model_shape& model, int tensor)
     : model_(model), tensor_(static_cast<std::uint64_t>(tensor)), states_{0}, attending_{0} {
   for (int layer = 0; layer < model.layers; ++layer) {
-    const std::uint64_t state = model.state_bytes.empty() ? 0 : model.state_bytes[static_cast<std::size_t>(layer)];
+    const std::uint64_t state = model.state_bytes.empty() ? 0 : model.state_bytes[to_size(layer)];
     states_.push_back(states_.back() + state);
     attending_.push_back(attending_.back() + (state == 0 ? 1 : 0));
   }

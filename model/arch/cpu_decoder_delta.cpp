@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
 
 namespace troupe {
@@ -17,7 +18,7 @@ constexpr float unit_eps = 1e-6f;
 void cpu_decoder::take_delta_rows() {
   const delta_config& config = model_->config.delta;
   const auto floats = [&](std::int64_t rows, std::int64_t stride) {
-    return aligned_buffer<float>(static_cast<std::size_t>(rows * stride));
+    return aligned_buffer<float>(to_size(rows * stride));
   };
   delta_.qkv_stride = padded_row(config.channels());
   delta_.value_stride = padded_row(config.values());
@@ -56,9 +57,8 @@ void cpu_decoder::mix_states(const pass& batch, std::int64_t layer, float_rows h
   multiply(batch, layer, normed, in);
   const auto for_sequences = [&](std::int64_t parts, auto work) {
     const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * parts;
-    with_.pool.run(static_cast<int>(tasks), [&](int index, int) {
-      work(batch.sequences[static_cast<std::size_t>(index / parts)], index % parts);
-    });
+    with_.pool.run(static_cast<int>(tasks),
+                   [&](int index, int) { work(batch.sequences[to_size(index / parts)], index % parts); });
   };
   const std::int64_t convolved = 2 * config.key_heads + config.value_heads;
   for_sequences(convolved + 1, [&](const pass_sequence& sequence, std::int64_t part) {

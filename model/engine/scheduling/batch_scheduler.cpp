@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 
@@ -40,7 +41,7 @@ batch_scheduler::batch_scheduler(options chosen)
       blocks_(cache_, !options_.keeps_states),
       adapters_(options_.max_adapters) {
   if (!options_.keeps_states) return;
-  free_states_.resize(static_cast<std::size_t>(options_.max_sequences));
+  free_states_.resize(to_size(options_.max_sequences));
   std::iota(free_states_.rbegin(), free_states_.rend(), 0);
 }
 
@@ -221,8 +222,8 @@ std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priorit
 batch_scheduler::statistics batch_scheduler::stats() const {
   statistics all = counts_;
   all.waiting = waiting();
-  all.running = static_cast<std::size_t>(
-      std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return s->has_slots; }));
+  all.running =
+      to_size(std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return s->has_slots; }));
   all.steps = step_;
   return all;
 }
@@ -235,7 +236,7 @@ std::size_t batch_scheduler::queued_tokens() const {
 }
 
 bool batch_scheduler::is_consistent() const {
-  std::vector<std::int32_t> holders(static_cast<std::size_t>(pool_.total()), 0);
+  std::vector<std::int32_t> holders(to_size(pool_.total()), 0);
   std::size_t slots = 0, running = 0, waiting = 0, suspects = 0;
   std::vector<std::int32_t> states = free_states_;
   for (const auto& [id, owned] : sequences_) {
@@ -246,18 +247,18 @@ bool batch_scheduler::is_consistent() const {
     if (sequence.has_slots) slots += sequence.slots();
     if (sequence.has_slots && options_.keeps_states) states.push_back(sequence.state);
     if (sequence.phase != sequence_phase::running && !sequence.blocks.empty()) return false;
-    for (const block_id block : sequence.blocks) ++holders[static_cast<std::size_t>(block.value)];
+    for (const block_id block : sequence.blocks) ++holders[to_size(block.value)];
   }
   for (std::int32_t i = 0; i < pool_.total(); ++i)
-    if (pool_.holders(block_id{i}) != holders[static_cast<std::size_t>(i)]) return false;
+    if (pool_.holders(block_id{i}) != holders[to_size(i)]) return false;
   std::sort(states.begin(), states.end());
   for (std::size_t i = 0; i < states.size(); ++i)
     if (states[i] != static_cast<std::int32_t>(i)) return false;
-  const std::size_t all_states = options_.keeps_states ? static_cast<std::size_t>(options_.max_sequences) : 0;
+  const std::size_t all_states = options_.keeps_states ? to_size(options_.max_sequences) : 0;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
   return suspects == suspects_.count() && slots == slots_ && states.size() == all_states &&
-         slots <= static_cast<std::size_t>(options_.max_sequences) && running == running_.size() &&
-         waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();
+         slots <= to_size(options_.max_sequences) && running == running_.size() && waiting == this->waiting() &&
+         held == pool_.held() && cache_.is_consistent();
 }
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #include "model/engine/stages/kept_states.hpp"
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 
@@ -11,7 +12,7 @@ void kept_states::take(const step_plan& plan) {
 }
 
 void kept_states::take(const planned_row& row, step_id step) {
-  state& own = states_.at(static_cast<std::size_t>(row.state));
+  state& own = states_.at(to_size(row.state));
   if (own.taken == taken_) refuse("step {} has two rows for one state", step.value);
   if (row.proposals > 0) refuse("step {} has guesses, which this model could not take back", step.value);
   const bool goes_on = own.sequence == row.sequence && own.position == row.position;

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/step_plan.hpp"
 
 namespace troupe {
@@ -12,7 +13,7 @@ namespace troupe {
 class kept_states {
  public:
   /// So many; 0: the model keeps none.
-  explicit kept_states(std::int32_t count) : states_(static_cast<std::size_t>(count)) {}
+  explicit kept_states(std::int32_t count) : states_(to_size(count)) {}
 
   /// The rows of the next step, whose states are among them. Throws input_error where a row does not go on from its
   /// own state, where two have one, and where a row could have to be taken back.

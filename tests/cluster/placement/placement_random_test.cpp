@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "base/to_size.hpp"
 #include "cluster/placement/placement.hpp"
 #include "tests/cluster/placement/offers.hpp"
 
@@ -68,7 +69,7 @@ std::uint64_t held(const stage_placement& stage, std::int64_t tokens, const rand
       heads ? model.kv_bytes / heads * part(heads, tensor) : part(model.kv_bytes, tensor);  // the most of a rank
   std::uint64_t bytes = 0;
   for (int layer = stage.layers.first; layer <= stage.layers.last; ++layer) {
-    const std::uint64_t state = model.state_bytes.empty() ? 0 : model.state_bytes[static_cast<std::size_t>(layer)];
+    const std::uint64_t state = model.state_bytes.empty() ? 0 : model.state_bytes[to_size(layer)];
     bytes += part(model.layer_bytes, tensor) + (state > 0 ? state : kv * static_cast<std::uint64_t>(tokens));
   }
   if (is_first) bytes += model.embedding_bytes;
@@ -94,7 +95,7 @@ struct held_in_pool {
     has_embedding |= stage.layers.first == 0;
     if (stage.layers.last == of.model.layers - 1) heads.insert(rank);
     random_case without = of;
-    without.model.state_bytes.assign(static_cast<std::size_t>(of.model.layers), 0);
+    without.model.state_bytes.assign(to_size(of.model.layers), 0);
     kv += held(stage, tokens, of) - held(stage, 0, without);
   }
   std::uint64_t bytes(const random_case& of) const {
@@ -124,7 +125,7 @@ void expect_sound(const placement& where, const random_case& of, bool vacant = f
       EXPECT_EQ(stage.layers.first, next);
       EXPECT_GE(stage.layers.count(), 1);
       next = stage.layers.last + 1;
-      EXPECT_EQ(stage.workers.size(), static_cast<std::size_t>(of.request.tensor));
+      EXPECT_EQ(stage.workers.size(), to_size(of.request.tensor));
       for (const auto& name : stage.workers) {
         if (name.empty() && vacant) continue;
         EXPECT_TRUE(seen.insert(name).second) << name << " is in two places";
@@ -170,7 +171,7 @@ TEST(placement, random_offers_are_placed_soundly_or_refused) {
       for (const auto& stage : replica.stages) count += stage.workers.size();
     EXPECT_EQ(count, drawn.workers.size()) << "nobody is forgotten";
     if (drawn.request.replicas > 0) {
-      EXPECT_EQ(made->replicas.size(), static_cast<std::size_t>(drawn.request.replicas));
+      EXPECT_EQ(made->replicas.size(), to_size(drawn.request.replicas));
     }
     EXPECT_EQ(text_of(*place(drawn.workers, drawn.model, drawn.request)), text_of(*made)) << "the same every time";
   }
