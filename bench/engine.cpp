@@ -118,7 +118,7 @@ void run_one(const load_place& place, const engine_bench& options, single_sequen
   const machine_limits limits = limits_around(place, [&] {
     for (int trial = 0; trial < 5; ++trial) decode();
   });
-  const double rate = percentile(rates, 0.5), bytes = place.work.bytes_for(1);
+  const double rate = percentile(rates, 0.5), bytes = place.work.bytes_for(1) + place.work.state_bytes;
   out.add({fmt::format("decode 1 sequence at {}", options.decode_context),
            {{"tokens/s", rate}, {"GB/s", rate * bytes / 1e9}, {"of bound", rate * bytes / limits.read}}});
 }

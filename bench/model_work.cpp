@@ -36,8 +36,9 @@ model_work work_of(const loaded_model& model, kv_kind kv) {
     layer.each_matrix([&](const matrix_view& w) { total.layer_weights += add(w); });
   if (model.config.experts > 0) set_experts_apart(model, total);
   total.head_weights = add(model.head);
-  const auto block = kv_storage::bytes_per_block(model.config, model.config.layers, kv);
+  const auto block = kv_storage::bytes_per_block(model.config, model.config.attention_layers(), kv);
   total.kv_bytes = static_cast<double>(block) / block_tokens;
+  total.state_bytes = 2.0 * static_cast<double>(model.config.state_bytes());
   return total;
 }
 
@@ -47,7 +48,7 @@ double model_work::bytes_for(double rows) const {
 
 double least_seconds(const model_work& work, const machine_limits& limits, double rows, double logit_rows,
                      double positions) {
-  const double bytes = work.bytes_for(rows) + positions * work.kv_bytes;
+  const double bytes = work.bytes_for(rows) + positions * work.kv_bytes + logit_rows * work.state_bytes;
   const double operations = 2 * (rows * work.layer_weights + logit_rows * work.head_weights);
   return std::max(bytes / limits.read, operations / limits.products);
 }

@@ -13,7 +13,8 @@ struct model_work {
   double expert_share = 0;
   double layer_weights = 0;  ///< of experts those that a row takes
   double head_weights = 0;
-  double kv_bytes = 0;  ///< of one position
+  double kv_bytes = 0;     ///< of one position
+  double state_bytes = 0;  ///< of one sequence's states, which a step reads and writes
 
   /// Of the weights that a step of so many rows reads: of experts those that they likely take.
   double bytes_for(double rows) const;
@@ -26,7 +27,8 @@ struct machine_limits {
   double products = 0;  ///< operations a second, of the weights' kind
 };
 
-/// The least time of a step: reading all weights and the keys and values of `positions`, or the products of its rows.
+/// The least time of a step: reading all weights and the keys and values of `positions`, and changing the states of
+/// those sequences that get logits; or the products of its rows.
 double least_seconds(const model_work& work, const machine_limits& limits, double rows, double logit_rows,
                      double positions);
 

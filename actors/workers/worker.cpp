@@ -69,12 +69,16 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
   const auto layers = parts_.model->config.layers;
   if (order.first_layer < 0 || order.layers < 1 || order.layers > layers || order.first_layer > layers - order.layers)
     refuse("layers {} to {} of a model of {}", order.first_layer, order.first_layer + order.layers - 1, layers);
-  if (order.blocks < 1 || order.blocks > 1 << 30 || order.context < 1 || order.max_rows < 1 || order.max_rows > 1 << 20)
-    refuse("a stage with {} blocks, {} positions and {} rows", order.blocks, order.context, order.max_rows);
+  if (order.blocks < 1 || order.blocks > 1 << 30 || order.context < 1 || order.max_rows < 1 ||
+      order.max_rows > 1 << 20 || order.max_sequences < 1 || order.max_sequences > scheduler_settings::most_sequences)
+    refuse("a stage with {} blocks, {} positions, {} rows and {} sequences", order.blocks, order.context,
+           order.max_rows, order.max_sequences);
   check_links(order);
   // The memory is cleared at once: many gigabytes take many seconds.
-  parts_.say(fmt::format("gets ready for layers {} to {}, with memory for {} positions", order.first_layer,
-                         order.first_layer + order.layers - 1, order.blocks * block_tokens));
+  const bool keeps_states = parts_.model->config.keeps_states();
+  parts_.say(fmt::format("gets ready for layers {} to {}, with memory for {} positions{}", order.first_layer,
+                         order.first_layer + order.layers - 1, order.blocks * block_tokens,
+                         keeps_states ? fmt::format(" and the states of {} sequences", order.max_sequences) : ""));
   // Ranks meet before the layers are read: they wait for each other only for a while, and reading takes longer for one
   // whose disk cache is cold.
   if (order.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(order, parts_.ranks, parts_.device, stop);
@@ -84,6 +88,7 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
                               .max_rows = order.max_rows,
                               .kv = order.kv,
                               .blocks = order.blocks,
+                              .states = order.max_sequences,
                               .context = order.context,
                               .split = ranks_ ? ranks_->split() : tensor_split{},
                               .device = parts_.device};

@@ -7,6 +7,7 @@
 #include "cli/model/model_options.hpp"
 #include "cluster/config/config_address.hpp"
 #include "cluster/launch/machine.hpp"
+#include "cluster/placement/placement.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/fingerprint.hpp"
 #include "model/arch/gpu.hpp"
@@ -88,6 +89,20 @@ void check_kv_memory(const cluster_config& config) {
         size_text(wanted), size_text(*here));
 }
 
+/// States are kept in the memory for keys and values, for as many sequences as run at a time.
+void fit_states(cluster_config& config, const model_config& model) {
+  const std::int64_t each = model.state_bytes(), memory = static_cast<std::int64_t>(config.scheduler.kv_memory);
+  if (each == 0) return;
+  int& sequences = config.scheduler.max_sequences;
+  if (!config.places.contains("scheduler.max_sequences"))
+    sequences = sequences_with_states(config.scheduler.kv_memory, static_cast<std::uint64_t>(each), sequences);
+  else if (sequences > 1 && sequences > memory / each)
+    refuse_at(config, "scheduler.max_sequences",
+              "max_sequences is {}: the states of so many sequences take {}, and kv_memory is {}: write {} at most, or "
+              "more kv_memory",
+              sequences, size_text(sequences * each), size_text(memory), std::max<std::int64_t>(memory / each, 1));
+}
+
 void check_tensor(const cluster_config& config, const model_config& model) {
   if (config.tensor > model.kv_heads)
     refuse_at(config, "cluster.tensor",
@@ -101,6 +116,10 @@ void check_devices(const cluster_config& config, const loaded_model& model) {
   if (is_mixture && config.tensor > 1)
     refuse_at(config, "cluster.tensor",
               "the model is a mixture of experts, which the workers of a stage cannot share: use 1, and more stages");
+  if ((model.config.keeps_states() || model.config.attention_gate) && config.tensor > 1)
+    refuse_at(config, "cluster.tensor",
+              "the model has layers that keep states, or gates of attention, which the workers of a stage cannot "
+              "share: use 1, and more stages");
   for (const node_config& node : config.nodes) {
     if (node.device.is_cpu()) continue;
     if (const auto missing = gpus_lack_for_training(model.config); node.is_trainer() && !missing.empty())
@@ -156,6 +175,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.context = context_of(config, site.model->config);
   check_tensor(config, site.model->config);
   check_devices(config, *site.model);
+  if (site.node.is_head()) fit_states(site.config, site.model->config);
   return site;
 }
 

@@ -41,7 +41,8 @@ std::uint64_t bytes_of(const matrix_view& w) {
 std::uint64_t pass_bytes_of(const node_site& site) {
   const model_config& model = site.model->config;
   const scheduler_settings& of = site.config.scheduler;
-  const std::int64_t row = 5 * model.hidden + 2 * (model.heads + model.kv_heads) * model.head_dim;
+  const std::int64_t row = 5 * model.hidden + 2 * (model.heads + model.kv_heads) * model.head_dim +
+                           model.delta.channels() + 2 * model.delta.values();
   const std::int64_t experts = expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn);
   const std::int64_t mlp = of.max_batch_tokens * 2 * model.widest_mlp() + (model.experts > 0 ? experts : 0);
   const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
@@ -65,6 +66,10 @@ model_shape shape_of(const node_site& site) {
   shape.kv_bytes = static_cast<std::uint64_t>(kv_storage::bytes_per_block(model.config, 1, site.kv)) /
                    static_cast<std::uint64_t>(block_tokens);
   shape.pass_bytes = pass_bytes_of(site);
+  if (!model.config.keeps_states()) return shape;
+  for (std::int64_t layer = 0; layer < model.config.layers; ++layer)
+    shape.state_bytes.push_back(
+        static_cast<std::uint64_t>(site.config.scheduler.max_sequences * model.config.state_bytes(layer)));
   return shape;
 }
 
@@ -153,6 +158,7 @@ supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
   parts.batches.max_adapters = config.adapters.max_resident;
   parts.batches.adapter_patience = static_cast<std::uint64_t>(config.scheduler.adapter_patience);
   parts.batches.model = site.fingerprint;
+  parts.batches.keeps_states = site.model->config.keeps_states();
   parts.vocab_size = site.model->config.vocab_size;
   parts.reign = reign;
   parts.say = say;

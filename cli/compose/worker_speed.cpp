@@ -30,12 +30,15 @@ class measured_pass {
   measured_pass(std::shared_ptr<const loaded_model> model, int threads, device_id device)
       : layers_(std::min<std::int64_t>(model->config.layers, 4)),
         pool_(threads),
-        shard_(make_decoder(std::move(model),
-                            {.layers = layers_, .max_rows = row_count, .blocks = row_count, .device = device},
-                            {pool_, kernels()})),
+        shard_(make_decoder(
+            std::move(model),
+            {.layers = layers_, .max_rows = row_count, .blocks = row_count, .states = row_count, .device = device},
+            {pool_, kernels()})),
         hidden_(to_size(row_count * shard_->hidden_stride())) {
     std::iota(blocks_.begin(), blocks_.end(), 0);
-    for (int row = 0; row < row_count; ++row) sequences_.push_back({row, 1, 0, &blocks_[to_size(row)], nullptr});
+    for (int row = 0; row < row_count; ++row)
+      sequences_.push_back(
+          {.first_row = row, .rows = 1, .blocks = &blocks_[to_size(row)], .state = row});
   }
 
   /// Layers a second in the best of a few short runs; other programs slow some of them down.

@@ -94,7 +94,8 @@ ordered_json tokenizer_json(const std::string& model) {
 ordered_json kv_json(const model_config& config) {
   ordered_json out;
   for (const kv_kind kind : all_kv_kinds)
-    out[std::string(name_of(kind))] = kv_storage::bytes_per_block(config, config.layers, kind) / block_tokens;
+    out[std::string(name_of(kind))] =
+        kv_storage::bytes_per_block(config, config.attention_layers(), kind) / block_tokens;
   return out;
 }
 
@@ -115,6 +116,7 @@ ordered_json describe(const std::string& path) {
   out["chat_template"] = find_chat_sources(path).has_value();
   for (const scheme kind : all_schemes) out["memory"][std::string(name_of(kind))] = packed_size(files.config, kind);
   out["kv_bytes_per_token"] = kv_json(files.config);
+  out["state_bytes_per_sequence"] = files.config.state_bytes();
   return out;
 }
 
@@ -158,6 +160,11 @@ std::string experts_text(const ordered_json& all) {
                      shared > 0 ? fmt::format(", and an mlp of {}", shared) : "");
 }
 
+std::string states_text(const ordered_json& all) {
+  const auto bytes = all["state_bytes_per_sequence"].get<std::int64_t>();
+  return bytes > 0 ? fmt::format("states        {} per sequence\n", size_text(bytes)) : "";
+}
+
 std::string to_text(const ordered_json& all) {
   const auto number = [&](const char* key) { return all[key].get<std::int64_t>(); };
   return fmt::format(
@@ -170,14 +177,14 @@ std::string to_text(const ordered_json& all) {
       "tokenizer     {}\n"
       "chat template {}\n"
       "memory        {}\n"
-      "KV per token  {}\n",
+      "KV per token  {}\n{}",
       all["model"].get<std::string>(), all["family"].get<std::string>(), count_text(number("parameters")),
       all["format"].get<std::string>(), number("layers"), number("hidden"), number("ffn"), experts_text(all),
       number("heads"), number("head_dim"), number("kv_heads"), number("vocab"),
       all["tied_embeddings"].get<bool>() ? ", embeddings are the head too" : "", number("context"),
       all["quantization"].is_null() ? "the tensors' own" : all["quantization"].get<std::string>(),
       tensors_text(all["tensors"]), tokenizer_text(all["tokenizer"]), all["chat_template"].get<bool>() ? "yes" : "no",
-      sizes_text(all["memory"]), sizes_text(all["kv_bytes_per_token"]));
+      sizes_text(all["memory"]), sizes_text(all["kv_bytes_per_token"]), states_text(all));
 }
 
 int inspect(const inspect_options& options) {

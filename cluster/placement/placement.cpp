@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cassert>
 #include <map>
+#include <string_view>
 
 #include <fmt/format.h>
 
@@ -35,7 +36,7 @@ class placer {
         request_(request),
         costs_(model, request.tensor),
         least_(least_tokens(request)),
-        most_(most_tokens(model, request)) {}
+        most_(most_tokens(costs_, request)) {}
 
   placed<placement> place() {
     offers free;
@@ -115,12 +116,22 @@ class placer {
   }
 
   placement_error too_small(const worker_offer& worker, layer_range layers) const {
-    return {fmt::format("{} has {} of memory, but layers {} need {} of weights and {} for {} tokens: give it fewer "
-                        "layers, or use a smaller quant or context",
-                        worker.name, amount(worker.memory), to_text(layers), amount(costs_.weights(layers)),
-                        amount(costs_.kv_per_token(layers) * static_cast<std::uint64_t>(least_)), least_),
+    const std::uint64_t kv = costs_.kv_per_token(layers) * static_cast<std::uint64_t>(least_) + costs_.states(layers);
+    return {fmt::format("{} has {} of memory, but layers {} need {} of weights and {} for {}: give it fewer layers, or "
+                        "use a smaller {}",
+                        worker.name, amount(worker.memory), to_text(layers), amount(costs_.weights(layers)), amount(kv),
+                        what_runs(), what_may_be_smaller()),
             node_key(worker.name, "layers")};
   }
+
+  /// What takes memory beside the weights.
+  std::string what_runs() const {
+    return fmt::format("{} tokens{}", least_, keeps_states() ? " and the states of all sequences" : "");
+  }
+  std::string_view what_may_be_smaller() const {
+    return keeps_states() ? "quant, context or max_sequences" : "quant or context";
+  }
+  bool keeps_states() const { return !model().state_bytes.empty(); }
 
   void add_fixed(replica_placement& replica, const offers& stage) const {
     stage_placement& added = replica.stages.emplace_back();
@@ -247,11 +258,11 @@ class placer {
     const std::uint64_t memory = detail::memory_in_all(workers_);
     const std::string shape = request_.stages ? fmt::format(" in {} stages", request_.stages) : "";
     return fmt::format(
-        "{} layers{} need {} of weights and {} for {} tokens, and {} worker{} offer{} {} in all: use a smaller quant "
-        "or context, or add workers",
+        "{} layers{} need {} of weights and {} for {}, and {} worker{} offer{} {} in all: use a smaller {}, or add "
+        "workers",
         run.count(), shape, amount(costs_.weights(run) * static_cast<std::uint64_t>(request_.tensor)),
-        amount(model().kv_bytes * static_cast<std::uint64_t>(run.count() * least_)), least_, workers_.size(),
-        workers_.size() == 1 ? "" : "s", workers_.size() == 1 ? "s" : "", amount(memory));
+        amount(costs_.kv_in_all(run, least_)), what_runs(), workers_.size(), workers_.size() == 1 ? "" : "s",
+        workers_.size() == 1 ? "s" : "", amount(memory), what_may_be_smaller());
   }
 
   std::vector<std::string> find_spares() const {

@@ -6,6 +6,7 @@
 // - What the cluster's file sets by hand is done, or refused with the reason.
 // Non-goals: an optimal packing of uneven workers into the most replicas; it is greedy.
 #pragma once
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -45,22 +46,30 @@ inline std::uint64_t memory_to_offer(device_id device, std::uint64_t free) {
   return free > gpu_reserve ? free - gpu_reserve : 0;
 }
 
+/// How many sequences run at a time where the cluster's file does not say it: as many as half of the memory for keys
+/// and values has states for, but at most so many, and one in any case.
+inline int sequences_with_states(std::uint64_t kv_memory, std::uint64_t state_bytes, int most) {
+  return static_cast<int>(std::clamp<std::uint64_t>(kv_memory / 2 / state_bytes, 1, static_cast<std::uint64_t>(most)));
+}
+
 struct model_shape {
   int layers = 0;
   std::uint64_t layer_bytes = 0;      ///< weights of one layer
   std::uint64_t embedding_bytes = 0;  ///< held by the first stage
   std::uint64_t head_bytes = 0;       ///< held by the last stage, final norm included
   bool tied = false;                  ///< the head is the embedding: a stage that is first and last holds it once
-  std::uint64_t kv_bytes = 0;         ///< of one token in one layer
+  std::uint64_t kv_bytes = 0;         ///< of one token in one layer that holds keys and values
   int kv_heads = 0;                   ///< each of which one rank holds whole; 0: KV can be cut anywhere
   std::uint64_t pass_bytes = 0;       ///< for the rows of a pass, on each worker of a pool
+  /// Of each layer, for all sequences that run, instead of keys and values; 0: it holds these. Empty: all do.
+  std::vector<std::uint64_t> state_bytes = {};
 };
 
 struct placement_request {
   int replicas = 0;                      ///< 0: as many as fit
   int stages = 0;                        ///< of each replica; 0: as few as fit
   int tensor = 1;                        ///< workers per stage; each holds an equal part of layers, head and KV
-  std::uint64_t kv_memory = 1ULL << 30;  ///< wanted for each replica, over all its stages
+  std::uint64_t kv_memory = 1ULL << 30;  ///< wanted for each replica, over all its stages; states are a part of it
   std::int64_t min_context = 2048;       ///< tokens for which a replica must have room
 };
 

@@ -36,7 +36,7 @@ const worker_offer* offer_of(const std::string& name, const demands& wanted) {
 
 /// The tokens that all workers of a replica have room for. A worker without an offer keeps what the replica has now.
 std::int64_t room_of(const replica_placement& replica, const demands& wanted) {
-  std::int64_t room = detail::most_tokens(wanted.costs.model(), wanted.request);
+  std::int64_t room = detail::most_tokens(wanted.costs, wanted.request);
   for (const stage_placement& stage : replica.stages)
     for (const std::string& name : stage.workers)
       if (const worker_offer* its = offer_of(name, wanted))

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 
+#include "base/to_size.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -15,6 +17,11 @@ struct slowness {
     return a.slowest != b.slowest ? a.slowest < b.slowest : a.squares < b.squares;
   }
 };
+
+/// Of sums that were made layer by layer.
+std::uint64_t in_range(const std::vector<std::uint64_t>& sums, layer_range range) {
+  return sums[to_size(range.last + 1)] - sums[to_size(range.first)];
+}
 
 /// Cuts so that every stage has room for `tokens`. Nothing if that is impossible.
 std::optional<std::vector<layer_range>> cut_layers(const stage_costs& costs, layer_range run,
@@ -46,6 +53,15 @@ std::optional<std::vector<layer_range>> cut_layers(const stage_costs& costs, lay
 
 }  // namespace
 
+stage_costs::stage_costs(const model_shape& model, int tensor)
+    : model_(model), tensor_(static_cast<std::uint64_t>(tensor)), states_{0}, attending_{0} {
+  for (int layer = 0; layer < model.layers; ++layer) {
+    const std::uint64_t state = model.state_bytes.empty() ? 0 : model.state_bytes[to_size(layer)];
+    states_.push_back(states_.back() + state);
+    attending_.push_back(attending_.back() + (state == 0 ? 1 : 0));
+  }
+}
+
 std::uint64_t stage_costs::share(std::uint64_t amount) const {
   return (amount + tensor_ - 1) / tensor_;
 }
@@ -60,7 +76,15 @@ std::uint64_t stage_costs::weights(layer_range range) const {
 std::uint64_t stage_costs::kv_per_token(layer_range range) const {
   const auto heads = static_cast<std::uint64_t>(model_.kv_heads);
   const std::uint64_t each = heads ? model_.kv_bytes / heads * share(heads) : share(model_.kv_bytes);
-  return each * static_cast<std::uint64_t>(range.count());
+  return each * in_range(attending_, range);
+}
+
+std::uint64_t stage_costs::states(layer_range range) const {
+  return in_range(states_, range);
+}
+
+std::uint64_t stage_costs::kv_in_all(layer_range range, std::int64_t tokens) const {
+  return model_.kv_bytes * in_range(attending_, range) * static_cast<std::uint64_t>(tokens) + states(range);
 }
 
 double stage_costs::time(layer_range range, double speed) const {
@@ -70,15 +94,17 @@ double stage_costs::time(layer_range range, double speed) const {
 }
 
 std::int64_t stage_costs::kv_tokens(layer_range range, std::uint64_t memory) const {
-  const std::uint64_t held = weights(range), each = kv_per_token(range);
+  const std::uint64_t held = weights(range) + states(range), each = kv_per_token(range);
   if (held > memory) return -1;
   if (each == 0) return std::numeric_limits<std::int32_t>::max() / block_tokens * block_tokens;
   return whole_blocks(static_cast<std::int64_t>(std::min<std::uint64_t>((memory - held) / each, 1ULL << 40)));
 }
 
-std::int64_t most_tokens(const model_shape& model, const placement_request& request) {
-  const std::uint64_t each = model.kv_bytes * static_cast<std::uint64_t>(model.layers);
-  const auto tokens = each ? std::min<std::uint64_t>(request.kv_memory / each, 1ULL << 40) : 1ULL << 20;
+std::int64_t most_tokens(const stage_costs& costs, const placement_request& request) {
+  const layer_range all{0, costs.model().layers - 1};
+  const std::uint64_t states = costs.states(all), each = costs.kv_in_all(all, 1) - states;
+  const std::uint64_t room = request.kv_memory - std::min(states, request.kv_memory);
+  const auto tokens = each ? std::min<std::uint64_t>(room / each, 1ULL << 40) : 1ULL << 20;
   return std::max(least_tokens(request), whole_blocks(static_cast<std::int64_t>(tokens)));
 }
 

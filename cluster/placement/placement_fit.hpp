@@ -22,13 +22,16 @@ struct placement_unit {
 /// The memory that a stage needs, and its time.
 class stage_costs {
  public:
-  stage_costs(const model_shape& model, int tensor) : model_(model), tensor_(static_cast<std::uint64_t>(tensor)) {}
+  stage_costs(const model_shape& model, int tensor);
 
   const model_shape& model() const { return model_; }
   int tensor() const { return static_cast<int>(tensor_); }
   std::uint64_t share(std::uint64_t amount) const;  ///< of one rank, rounded up
   std::uint64_t weights(layer_range range) const;   ///< bytes on each worker of the stage
   std::uint64_t kv_per_token(layer_range range) const;
+  std::uint64_t states(layer_range range) const;  ///< bytes of all sequences
+  /// What keys, values and states of some layers take, over all workers of the stages.
+  std::uint64_t kv_in_all(layer_range range, std::int64_t tokens) const;
   /// The time for one token, relative to others: that of reading the weights.
   double time(layer_range range, double speed) const;
   /// How many tokens' KV fits beside the weights, a multiple of 16; negative if the weights alone do not fit.
@@ -37,6 +40,7 @@ class stage_costs {
  private:
   const model_shape& model_;
   std::uint64_t tensor_;
+  std::vector<std::uint64_t> states_, attending_;  ///< of the layers before each; attending: how many hold KV
 };
 
 struct cut {
@@ -58,7 +62,7 @@ inline std::int64_t least_tokens(const placement_request& request) {
   return blocks_for(std::max<std::int64_t>(request.min_context, 1)) * block_tokens;
 }
 
-/// The tokens for which kv_memory is enough, but at least least_tokens().
-std::int64_t most_tokens(const model_shape& model, const placement_request& request);
+/// The tokens for which kv_memory is enough beside the states, but at least least_tokens().
+std::int64_t most_tokens(const stage_costs& costs, const placement_request& request);
 
 }  // namespace troupe::detail

@@ -10,7 +10,8 @@ namespace troupe::detail {
 namespace {
 
 struct memory_pool {
-  std::uint64_t memory = 0, passes = 0;
+  std::uint64_t memory = 0;
+  std::uint64_t own = 0;                         ///< of each stage for itself: passes, and states of sequences
   std::set<std::pair<int, std::size_t>> layers;  ///< each with the rank whose part is held
   std::set<std::size_t> heads;                   ///< ranks whose part of the head is held
   bool has_embedding = false;
@@ -25,7 +26,7 @@ void add_stage(memory_pool& to, std::size_t replica, const stage_placement& stag
   to.has_embedding |= stage.layers.first == 0;
   if (stage.layers.last == costs.model().layers - 1) to.heads.insert(rank);
   to.kv_per_token[replica] += costs.kv_per_token(stage.layers);
-  to.passes += costs.model().pass_bytes;
+  to.own += costs.model().pass_bytes + costs.states(stage.layers);
 }
 
 pools pools_of(const std::vector<replica_placement>& replicas, const std::vector<worker_offer>& workers,
@@ -57,7 +58,7 @@ std::uint64_t weights_in(const memory_pool& pool, const stage_costs& costs) {
 /// weights do not fit.
 template <class TokensOf>
 std::int64_t most_tokens_in(const memory_pool& pool, const stage_costs& costs, TokensOf tokens_of) {
-  const std::uint64_t held = weights_in(pool, costs) + pool.passes;
+  const std::uint64_t held = weights_in(pool, costs) + pool.own;
   if (held > pool.memory) return -1;
   const auto fits = [&](std::int64_t most) {
     std::uint64_t bytes = 0;

@@ -1,6 +1,7 @@
 #include "cluster/placement/placement_units.hpp"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <numeric>
 
@@ -60,9 +61,10 @@ std::vector<indices> candidate_groups(const std::vector<placement_unit>& units, 
 /// Whether memory could be enough at all, before the cuts are tried.
 bool could_hold(const std::vector<placement_unit>& units, const stage_costs& costs, layer_range run,
                 std::int64_t tokens) {
-  const layer_range one{run.first, run.first};
-  const auto layer = costs.model().layer_bytes / static_cast<std::uint64_t>(costs.tensor()) +
-                     costs.kv_per_token(one) * static_cast<std::uint64_t>(tokens);
+  auto kept = std::numeric_limits<std::uint64_t>::max();  // beside its weights, by the layer that keeps least
+  for (int i = run.first; i <= run.last; ++i)
+    kept = std::min(kept, costs.kv_per_token({i, i}) * static_cast<std::uint64_t>(tokens) + costs.states({i, i}));
+  const auto layer = costs.model().layer_bytes / static_cast<std::uint64_t>(costs.tensor()) + kept;
   std::uint64_t room = 0;
   for (const auto& unit : units) room += layer ? unit.memory / layer : static_cast<std::uint64_t>(run.count());
   return room >= static_cast<std::uint64_t>(run.count());

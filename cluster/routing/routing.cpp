@@ -34,7 +34,7 @@ void routing_policy::update(replica_id id, replica_load load) {
   if (found == replicas_.end()) return;
   replica& where = found->second;
   while (where.unseen.size() > where.sent - load.received) drop_oldest_unseen(where);
-  where.prefixes.set_capacity(std::min<std::size_t>(max_prefixes, load.blocks));
+  where.prefixes.set_capacity(load.reuses_prefixes ? std::min<std::size_t>(max_prefixes, load.blocks) : 0);
   where.reports_waiting = load.waiting > 0 ? where.reports_waiting + 1 : 0;
   where.load = std::move(load);
   where.ended = 0;

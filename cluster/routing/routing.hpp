@@ -27,6 +27,7 @@ struct replica_load {
   std::uint32_t max_sequences = 1;            ///< that run at a time
   std::uint32_t max_waiting = 0;              ///< in its queue
   std::uint32_t free_blocks = 0, blocks = 0;  ///< free: also those that are only cached
+  bool reuses_prefixes = true;                ///< it does not compute again what it finds there
   std::uint64_t queued_tokens = 0;            ///< of prompts that are not computed yet
   /// How many requests from this router it has received so far, in order; the router adds what it sent after these.
   std::uint64_t received = 0;

@@ -27,13 +27,15 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
       with_(with),
       gather_(chosen.split),
       cuts_(chosen.split, model_->config),
-      kv_(model_->config, cuts_.heads.count(), options_.layers, chosen.blocks, chosen.kv),
-      q_stride_(padded_row(model_->config.heads * model_->config.head_dim)),
+      kv_(model_->config, cuts_.heads.count(), options_.first_layer, options_.layers, chosen.blocks, chosen.kv),
+      states_(model_->config, options_.first_layer, options_.layers, chosen.states),
+      q_stride_(padded_row(cuts_.q.ends.back())),
       kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
       ffn_stride_(padded_row(model_->config.ffn)),
       mlp_stride_(padded_row(model_->config.widest_mlp())),
-      quantized_(with.kernels, most_input_rows(model_->config, chosen.max_rows),
-                 std::max({hidden_stride(), q_stride_, ffn_stride_, mlp_stride_})),
+      quantized_(
+          with.kernels, most_input_rows(model_->config, chosen.max_rows),
+          std::max({hidden_stride(), q_stride_, ffn_stride_, mlp_stride_, padded_row(model_->config.delta.values())})),
       routes_(model_->config, with.kernels) {
   const model_config& config = model_->config;
   check(chosen.split, config);
@@ -46,6 +48,7 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   up_ = aligned_buffer<float>(size(rows, mlp_stride_));
   gate_ = aligned_buffer<float>(config.gated_mlp ? up_.size() : 0);
   if (config.experts > 0) take_expert_rows();
+  if (config.keeps_states()) take_delta_rows();
   take_angles();
   scratch_stride_ = attention_scratch(options_.context, config.head_dim);  // room for a padded head's norm, too
   scratch_ = aligned_buffer<float>(size(with.pool.threads(), scratch_stride_));
@@ -81,7 +84,8 @@ void cpu_decoder::run(const pass& batch, float* hidden) {
   group_by_adapter(batch);
   share_out_heads(batch);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
-    attend(batch, layer, {hidden, hidden_stride()});
+    const bool attends = model_->config.mixer_of(options_.first_layer + layer) == mixer_kind::attention;
+    attends ? attend(batch, layer, {hidden, hidden_stride()}) : mix_states(batch, layer, {hidden, hidden_stride()});
     feed_forward(batch, layer, {hidden, hidden_stride()});
   }
 }
@@ -216,7 +220,7 @@ void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& c
   if (!config.dense_layers.empty()) std::fill(up + width, up + padded_row(width), 0.0f);
 }
 
-cpu_decoder::linear_product cpu_decoder::output_product(linear_kind kind, const linear_weights& weights,
+cpu_decoder::linear_product cpu_decoder::output_product(std::optional<linear_kind> kind, const linear_weights& weights,
                                                         float_rows hidden) const {
   if (model_->config.output_norms) return {kind, weights, {normed_.data(), hidden_stride()}, cuts_.hidden};
   return {kind, weights, hidden, cuts_.hidden, true};
@@ -287,6 +291,7 @@ void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args>
   constexpr auto stride = lora_stride * static_cast<std::int64_t>(most_products);
   adapters_.clear();
   for (std::size_t i = 0; i < products.size(); ++i) {
+    if (!products[i].kind) continue;
     const matmul_args& job = jobs[i];
     for (const adapter_run& run : adapter_runs_) {
       const lora_weights* lora = run.adapter->find(options_.first_layer + layer, *products[i].kind);

@@ -8,6 +8,7 @@
 #include "base/aligned_buffer.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/arch/expert_routes.hpp"
+#include "model/arch/state_storage.hpp"
 #include "model/ops/matmul.hpp"
 #include "model/ops/rope.hpp"
 #include "model/ops/rows.hpp"
@@ -28,7 +29,7 @@ class cpu_decoder final : public decoder {
   const float* normalized(const float* hidden, std::span<const int> rows) override;
 
  private:
-  static constexpr std::size_t most_products = 3;  ///< that share an input
+  static constexpr std::size_t most_products = 4;  ///< that share an input
 
   /// One linear layer of some that share their input, and where its outputs go.
   struct linear_product {
@@ -57,6 +58,15 @@ class cpu_decoder final : public decoder {
     aligned_buffer<float> cosines, sines;
   };
 
+  /// What layers of linear attention work with.
+  struct delta_rows {
+    std::int64_t qkv_stride = 0, value_stride = 0, share_stride = 0;
+    aligned_buffer<float> qkv, z, out;  ///< [rows, qkv_stride], [rows, value_stride]
+    aligned_buffer<float> a, b;         ///< [rows, share_stride]: of each value head, what it decays and learns by
+    aligned_buffer<float> rates;        ///< [layers, share_stride]: of decay
+    column_cut qkv_columns, value_columns, share_columns;  ///< all of them
+  };
+
   float* lend(std::size_t rows, std::int64_t stride);
   void take_angles();
   void prepare_angles(const pass& batch);
@@ -79,7 +89,8 @@ class cpu_decoder final : public decoder {
   void normalize(const norm_weights& norm, const float* from, float* to) const;
   void normalize_heads(const pass& batch, const norm_weights& norm, float_rows heads, const column_cut& cut);
   /// What a layer adds to `hidden`: made there, or aside where it is normalized first.
-  linear_product output_product(linear_kind kind, const linear_weights& weights, float_rows hidden) const;
+  linear_product output_product(std::optional<linear_kind> kind, const linear_weights& weights,
+                                float_rows hidden) const;
   void finish_logits(int rows, float_rows logits) const;
   void finish_output(const pass& batch, const norm_weights& norm, float_rows hidden);
 
@@ -97,11 +108,20 @@ class cpu_decoder final : public decoder {
   void activate(const float* gate, float* up) const;
   void add_visits(float_rows hidden, int rows);
 
+  // cpu_decoder_delta.cpp
+  void take_delta_rows();
+  void take_rates(std::int64_t layer);
+  void mix_states(const pass& batch, std::int64_t layer, float_rows hidden);
+  void convolve_part(const pass_sequence& sequence, std::int64_t layer, std::int64_t part);
+  void find_shares(const pass_sequence& sequence, std::int64_t layer);
+  void run_delta_head(const pass_sequence& sequence, std::int64_t layer, std::int64_t head);
+
   // cpu_decoder_heads.cpp
   void share_out_heads(const pass& batch);
   void attend_heads(std::int64_t layer);
   void store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
   void attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
+  void open_gates(std::int64_t first_row, int rows, std::int64_t column, std::int64_t columns) const;
   void place_heads(std::int64_t layer, std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm,
                    float* scratch) const;
 
@@ -110,6 +130,7 @@ class cpu_decoder final : public decoder {
   output_cuts cuts_;
   std::vector<turned_rows> turned_;  ///< by layer_rope
   kv_storage kv_;
+  state_storage states_;
   std::int64_t q_stride_, kv_stride_, ffn_stride_, mlp_stride_;
   quantized_rows quantized_;
   aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, scratch_, lent_;
@@ -118,6 +139,7 @@ class cpu_decoder final : public decoder {
   std::vector<adapter_run> adapter_runs_;  ///< of the pass
   std::vector<adapted_job> adapters_;      ///< of the products being made
   expert_routes routes_;
+  delta_rows delta_;
   aligned_buffer<float> expert_gate_, expert_up_;
   aligned_buffer<float> router_scores_, places_;  ///< of experts' inputs, and of what they make
   aligned_buffer<float> shared_shares_;           ///< [rows, outs_per_block], of which the first counts

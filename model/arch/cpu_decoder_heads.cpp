@@ -124,6 +124,15 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
     args.next_offset = ((is_last ? next->first_head : head + 1) - cuts_.heads.first) * kv_.head_bytes();
   }
   with_.kernels.attend(args);
+  if (config.attention_gate) open_gates(row, task.rows, head_start, group * config.head_dim);
+}
+
+/// The gates lie behind all queries of a row.
+void cpu_decoder::open_gates(std::int64_t first_row, int rows, std::int64_t column, std::int64_t columns) const {
+  const std::int64_t queries = model_->config.heads * model_->config.head_dim;
+  for (std::int64_t row = first_row; row < first_row + rows; ++row)
+    with_.kernels.open_gate(q_.data() + row * q_stride_ + queries + column, columns,
+                            mixed_.data() + row * q_stride_ + column);
 }
 
 }  // namespace troupe

@@ -21,6 +21,8 @@ bool are_alike(const std::vector<expert_weights>& experts) {
 
 std::string_view gpus_lack(const loaded_model& model) {
   const model_config& config = model.config;
+  if (config.keeps_states() || config.attention_gate)
+    return "layers that keep states, and gates of attention, are computed by processors alone so far";
   if (config.attention_sinks || config.activation == activation_kind::clamped_silu)
     return "attention sinks and gpt-oss's experts are computed by processors alone so far";
   if (config.experts > 0 && (config.widest_mlp() > 0 || config.sigmoid_shares))

@@ -77,7 +77,9 @@ std::span<const float> single_sequence::logits_of(int first_row, int count) {
 }
 
 kv_kind default_kv(const loaded_model& model) {
-  return model.head.kind == scheme::f32 && model.layers.front().q.w.kind == scheme::f32 ? kv_kind::f32 : kv_kind::f16;
+  const layer_weights& first = model.layers.front();
+  const matrix_view& reads = first.q.w.weights ? first.q.w : first.delta.qkv.w;
+  return model.head.kind == scheme::f32 && reads.kind == scheme::f32 ? kv_kind::f32 : kv_kind::f16;
 }
 
 }  // namespace troupe

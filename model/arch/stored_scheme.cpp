@@ -44,9 +44,12 @@ bool needs_eight_bits(std::string_view name) {
 }
 
 /// A last bit of it may send a token to other experts, and it is small. So is what says how much of shared ones it
-/// takes.
-bool is_router(std::string_view name) {
-  return name.ends_with("mlp.router.weight") || name.ends_with("mlp.shared_gate.weight");
+/// takes, and what linear attention decays and learns by, whose errors add up from row to row.
+bool stays_float(std::string_view name) {
+  for (const std::string_view part :
+       {"mlp.router.weight", "mlp.shared_gate.weight", "linear_attn.in_proj_a.weight", "linear_attn.in_proj_b.weight"})
+    if (name.ends_with(part)) return true;
+  return false;
 }
 
 bool is_of_later_expert(std::string_view name) {
@@ -70,13 +73,13 @@ bool keeps_bits(const weight_source& source, scheme kind) {
 }
 
 scheme stored_scheme(scheme asked, std::string_view name) {
-  if (is_router(name)) return scheme::f32;
+  if (stays_float(name)) return scheme::f32;
   return has_nibbles(asked) && needs_eight_bits(name) ? scheme::q8 : asked;
 }
 
 scheme stored_scheme(const load_options& options, const std::string& name, const weight_source& source) {
   const scheme native = native_scheme(source);
-  if (is_router(name)) return scheme::f32;
+  if (stays_float(name)) return scheme::f32;
   // In 16 or 32 bits they would be most of what a token reads of a model that was quantized to be fast.
   if (!options.quant && source.beside_codes && is_vocabulary(name)) return scheme::q8;
   if (!options.quant || keeps_bits(source, *options.quant)) return native;

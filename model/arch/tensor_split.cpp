@@ -20,6 +20,8 @@ void check(const tensor_split& split, const model_config& config) {
     refuse("rank {} of {}: ranks count from 0", split.rank, split.ranks);
   if (config.experts > 0 && !split.is_whole())
     refuse("the model is a mixture of experts, which several ranks cannot share: give each stage one worker");
+  if ((config.keeps_states() || config.attention_gate) && !split.is_whole())
+    refuse("the model has layers of linear attention, which several ranks cannot share: give each stage one worker");
   if (config.kv_heads < split.ranks)
     refuse("the model has {} heads of keys and values, which {} ranks cannot share: use {} at most", config.kv_heads,
            split.ranks, config.kv_heads);
@@ -39,7 +41,7 @@ column_cut cut_blocks(const tensor_split& split, std::int64_t outs) {
 
 output_cuts::output_cuts(const tensor_split& split, const model_config& config)
     : heads(cut_columns(split, config.kv_heads, 1)),
-      q(cut_columns(split, config.kv_heads, config.heads_per_kv() * config.head_dim)),
+      q(cut_columns(split, config.kv_heads, config.heads_per_kv() * config.head_dim * (config.attention_gate ? 2 : 1))),
       kv(cut_columns(split, config.kv_heads, config.head_dim)),
       hidden(cut_blocks(split, config.hidden)),
       ffn(cut_blocks(split, config.ffn)),

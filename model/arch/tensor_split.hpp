@@ -52,7 +52,7 @@ struct output_cuts {
   const column_cut& of(linear_kind kind) const;
 
   column_cut heads;               ///< of keys and values, one a column
-  column_cut q, kv;               ///< what these heads have: whole heads
+  column_cut q, kv;               ///< what these heads have: whole heads; of a model with gates, which is whole, all
   column_cut hidden, ffn, vocab;  ///< whole blocks of outputs
 };
 /// The blocks of a matrix, or of an adapter's factor B, that a rank's columns are in.

@@ -1,9 +1,11 @@
 #pragma once
 #include <functional>
 #include <string>
+#include <string_view>
 
 #include <fmt/format.h>
 
+#include "model/formats/delta_names.hpp"
 #include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
 
@@ -15,6 +17,20 @@ struct weight_visitor {
   std::function<void(const std::string& name, std::int64_t rows, std::int64_t size)> vector;  ///< f32, each row padded
 };
 void visit_weights(const model_config& config, const weight_visitor& visitor);
+
+/// Of a layer of linear attention.
+template <class Delta, class Weights>
+void place_delta(Delta& delta, const std::string& prefix, const Weights& weights) {
+  const auto linear = [&](std::string_view part) { return weights.linear(fmt::format("{}{}", prefix, part)); };
+  const auto vector = [&](std::string_view part) { return weights.norm(fmt::format("{}{}", prefix, part)); };
+  delta.qkv = linear(detail::delta_parts::qkv), delta.z = linear(detail::delta_parts::z);
+  delta.b = linear(detail::delta_parts::b), delta.a = linear(detail::delta_parts::a);
+  delta.out = linear(detail::delta_parts::out);
+  delta.convolution = vector(detail::delta_parts::convolution).weight;
+  delta.dt_bias = vector(detail::delta_parts::dt).bias;
+  delta.decay = vector(detail::delta_parts::decay).weight;
+  delta.norm = vector(detail::delta_parts::norm).weight;
+}
 
 /// Gives the matrices and norms of `model` their weights; `model` is a loaded_model or has the same members. `weights`
 /// finds them by name: a matrix by its own, a norm or linear layer by its module's; what the model lacks is empty.
@@ -33,6 +49,8 @@ void place_weights(Model& model, const Weights& weights) {
     layer.q_norm = weights.norm(prefix + "self_attn.q_norm");
     layer.k_norm = weights.norm(prefix + "self_attn.k_norm");
     for (const linear_kind kind : every_linear) layer[kind] = weights.linear(linear_name(i, kind));
+    if constexpr (requires { layer.delta; })
+      if (model.config.mixer_of(i) == mixer_kind::delta) place_delta(layer.delta, prefix, weights);
     layer.sinks = weights.norm(prefix + "self_attn.sinks").weight;
     const auto router = weights.linear(prefix + "mlp.router");
     layer.router = router.w, layer.router_bias = router.bias;

@@ -17,6 +17,7 @@ std::vector<std::unique_ptr<stage>> make_stages(const std::shared_ptr<const load
                                 .max_rows = options.scheduler.max_batch_tokens,
                                 .kv = options.kv,
                                 .blocks = options.scheduler.blocks,
+                                .states = options.scheduler.max_sequences,
                                 .context = options.scheduler.context,
                                 .device = options.device};
     stages.push_back(std::make_unique<stage>(model, part, options.lookup_tokens, with, options.tokens));
@@ -27,7 +28,8 @@ std::vector<std::unique_ptr<stage>> make_stages(const std::shared_ptr<const load
   return stages;
 }
 
-batch_scheduler::options knowing_adapters(batch_scheduler::options options, const stage& first) {
+batch_scheduler::options knowing(batch_scheduler::options options, const model_config& model, const stage& first) {
+  options.keeps_states = model.keeps_states();
   if (!options.is_known) options.is_known = [&first](adapter_version version) { return first.has_adapter(version); };
   return options;
 }
@@ -37,7 +39,7 @@ batch_scheduler::options knowing_adapters(batch_scheduler::options options, cons
 // NOLINTNEXTLINE(performance-unnecessary-value-param): once in an engine's life
 engine::engine(std::shared_ptr<const loaded_model> model, engine_options options, const compute& with)
     : stages_(make_stages(model, options, with)),
-      scheduler_(knowing_adapters(options.scheduler, *stages_.front()), model->config.vocab_size),
+      scheduler_(knowing(options.scheduler, model->config, *stages_.front()), model->config.vocab_size),
       hidden_(to_size(options.scheduler.max_batch_tokens * stages_.front()->hidden_stride())) {}
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): every stage gets one of its own

@@ -13,7 +13,7 @@
 namespace troupe {
 
 struct engine_options {
-  batch_scheduler::options scheduler;
+  batch_scheduler::options scheduler;  ///< whether the model keeps states is its own business
   kv_kind kv = kv_kind::f16;
   device_id device = {};
   std::vector<std::int64_t> stage_layers;  ///< how many layers each stage holds; empty: one stage with all

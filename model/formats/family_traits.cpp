@@ -39,11 +39,15 @@ void set_cohere_traits(model_config& config) {
 
 void set_expert_traits(std::string_view family, model_config& config) {
   config.whole_shares = family != "qwen2moe" && family != "olmoe";
-  config.shared_gate = family == "qwen2moe";
+  config.shared_gate = family == "qwen2moe" || family == "qwen35moe" || family == "qwen3next";
   config.sigmoid_shares = config.choice_bias = family == "glm4moe";
 }
 
 }  // namespace
+
+bool detail::has_delta_layers(std::string_view family) {
+  return family == "qwen35" || family == "qwen35moe" || family == "qwen3next";
+}
 
 void detail::set_family_traits(model_config& config) {
   const std::string_view family = config.family;
@@ -57,6 +61,7 @@ void detail::set_family_traits(model_config& config) {
   config.output_norms = is_olmo || family == "glm4";
   config.joint_qk_norm = is_olmo || family == "olmoe";
   config.qk_norm = config.joint_qk_norm || family.starts_with("qwen3");
+  config.attention_gate = has_delta_layers(family);
   set_expert_traits(family, config);
   if (family == "gpt2") set_gpt2_traits(config);
   if (family.starts_with("gemma")) set_gemma_traits(config);

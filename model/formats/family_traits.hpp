@@ -1,10 +1,14 @@
 // What a model's family decides, and no file says.
 #pragma once
 #include <string>
+#include <string_view>
 
 #include "model/formats/model_config.hpp"
 
 namespace troupe::detail {
+
+/// Whether it has layers of linear attention.
+bool has_delta_layers(std::string_view family);
 
 /// To be called when `config` has its family and its width, before what its file says otherwise.
 void set_family_traits(model_config& config);

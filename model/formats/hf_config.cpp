@@ -7,6 +7,7 @@
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "model/formats/family_traits.hpp"
+#include "model/formats/hf_delta.hpp"
 #include "model/formats/hf_families.hpp"
 #include "model/formats/hf_positions.hpp"
 #include "model/formats/hf_quantization.hpp"
@@ -82,8 +83,9 @@ struct expert_defaults {
   std::int64_t ffn = 0;  // of moe_intermediate_size; 0: intermediate_size is theirs
   std::int64_t shared_ffn = 0;
   bool asks_for_whole_shares = false;  // by norm_topk_prob; else they are whole
+  bool whole_shares = false;           // where it does not say
 };
-constexpr std::array<expert_defaults, 7> mixtures = {{
+constexpr std::array<expert_defaults, 9> mixtures = {{
     {.family = "mixtral", .key = "num_local_experts", .experts = 8, .taken = 2},
     {.family = "granitemoe", .key = "num_local_experts", .experts = 8, .taken = 2},
     {.family = "gpt-oss", .key = "num_local_experts", .experts = 128, .taken = 4},
@@ -96,6 +98,15 @@ constexpr std::array<expert_defaults, 7> mixtures = {{
      .shared_ffn = 5632,
      .asks_for_whole_shares = true},
     {.family = "qwen3moe", .key = "num_experts", .experts = 128, .taken = 8, .ffn = 768, .asks_for_whole_shares = true},
+    {.family = "qwen3next",
+     .key = "num_experts",
+     .experts = 512,
+     .taken = 10,
+     .ffn = 512,
+     .shared_ffn = 512,
+     .asks_for_whole_shares = true,
+     .whole_shares = true},
+    {.family = "qwen35moe", .key = "num_experts", .experts = 256, .taken = 8, .ffn = 512, .shared_ffn = 512},
     {.family = "glm4moe", .key = "n_routed_experts", .experts = 128, .taken = 8, .ffn = 1408},
 }};
 
@@ -123,7 +134,7 @@ void read_experts(const fields& config, model_config& into) {
   // Qwen3-VL's have no such key, or one that its class does not read.
   const bool is_whole_anyway = into.family == "qwen3moe" && into.sees_pictures;
   if (defaults->asks_for_whole_shares && !is_whole_anyway)
-    into.whole_shares = config.boolean("norm_topk_prob").value_or(false);
+    into.whole_shares = config.boolean("norm_topk_prob").value_or(defaults->whole_shares);
   if (into.family == "glm4moe") read_glm(config, into);
 }
 
@@ -225,6 +236,7 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   if (into.family == "olmoe" && config.has("clip_qkv")) refuse("{}: \"clip_qkv\" is not supported", config.where());
   if (into.family == "gpt-oss") read_gpt_oss(config, into);
   if (into.family == "ministral3") read_ministral(config, into);
+  if (detail::has_delta_layers(into.family)) detail::read_delta(config, into);
   read_experts(config, into);
   read_biases(config, into);
   into.rope.theta = defaults.theta;
@@ -246,13 +258,15 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
 struct seeing_family {
   std::string_view type, text_type;
 };
-constexpr std::array<seeing_family, 7> seeing = {{{"gemma3", "gemma3_text"},
+constexpr std::array<seeing_family, 9> seeing = {{{"gemma3", "gemma3_text"},
                                                   {"mistral3", "mistral"},
                                                   {"mistral3", "ministral3"},
                                                   {"qwen2_vl", "qwen2"},
                                                   {"qwen2_5_vl", "qwen2"},
                                                   {"qwen3_vl", "qwen3"},
-                                                  {"qwen3_vl_moe", "qwen3_moe"}}};
+                                                  {"qwen3_vl_moe", "qwen3_moe"},
+                                                  {"qwen3_5", "qwen3_5_text"},
+                                                  {"qwen3_5_moe", "qwen3_5_moe_text"}}};
 
 /// Which of them it is; none where it only reads. Of types that there are several of, text_config's own decides.
 const seeing_family* family_that_sees(const fields& whole, const std::string& own_type) {
@@ -301,6 +315,7 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
   check(into, where);  // first of all the number of layers, which decides how many are listed
   if (into.experts > 0) read_dense_layers(config, defaults, into);
   if (into.position == position_kind::rotary) detail::read_layers(config, into);
+  if (detail::has_delta_layers(into.family)) detail::read_mixers(config, into);
   check(into, where);
   return into;
 }

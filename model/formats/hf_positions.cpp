@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "base/to_size.hpp"
+#include "model/formats/family_traits.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -92,7 +92,15 @@ bool is_of_glm(const model_config& model) {
   return model.family.starts_with("glm");
 }
 
-/// Phi-4-mini and GLM turn a part of each head alone.
+/// Phi-4-mini, GLM and the Qwens with linear attention turn a part of each head alone.
+bool turns_parts(const model_config& model) {
+  return model.family == "phi3" || is_of_glm(model) || has_delta_layers(model.family);
+}
+
+double usual_part(const model_config& model) {
+  return is_of_glm(model) ? 0.5 : has_delta_layers(model.family) ? 0.25 : 1.0;
+}
+
 void read_turned_part(const fields& object, std::optional<double> usual, model_config& into) {
   constexpr std::string_view key = "partial_rotary_factor";
   const auto given = object.number(key);
@@ -100,7 +108,7 @@ void read_turned_part(const fields& object, std::optional<double> usual, model_c
   const double part = given.value_or(usual.value_or(1.0));
   into.rotary_dim = 0;
   if (part == 1.0) return;
-  if ((into.family != "phi3" && !is_of_glm(into)) || !(part > 0 && part < 1))
+  if (!turns_parts(into) || !(part > 0 && part < 1))
     refuse("{}: \"{}\" {} is not supported", object.where(), key, part);
   into.rotary_dim = static_cast<std::int64_t>(static_cast<double>(into.head_dim) * part);
   if (into.rotary_dim == 0)  // which would mean all of it
@@ -194,7 +202,7 @@ void read_layers_that_turn_in_windows(const fields& config, model_config& into) 
 
 void read_ropes(const fields& config, model_config& into) {
   into.rope.theta = config.number("rope_theta").value_or(into.rope.theta);
-  read_turned_part(config, is_of_glm(into) ? 0.5 : 1.0, into);
+  read_turned_part(config, usual_part(into), into);
   if (into.family == "gemma3" || into.family == "olmo3") return read_two_ropes(config, into);
   // transformers 5 writes rope_parameters, older ones rope_scaling and rope_theta
   const auto* scaling = config.find("rope_scaling");

@@ -14,6 +14,7 @@ std::vector<linear_kind> linear_kinds_of(const model_config& config, std::int64_
   std::vector<linear_kind> kinds(every_linear.begin(), every_linear.end());
   if (!config.gated_mlp) std::erase(kinds, linear_kind::gate);
   if (config.mlp_width(layer) == 0) kinds.resize(to_size(linear_kind::gate));
+  if (config.mixer_of(layer) != mixer_kind::attention) std::erase_if(kinds, is_attention);
   return kinds;
 }
 
@@ -21,7 +22,7 @@ std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, s
   const auto queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
   switch (kind) {
     case linear_kind::q:
-      return {queries, config.hidden};
+      return {config.attention_gate ? 2 * queries : queries, config.hidden};
     case linear_kind::k:
     case linear_kind::v:
       return {keys, config.hidden};

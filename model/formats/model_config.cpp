@@ -123,6 +123,30 @@ void check_rope(const rope_config& rope, const model_config& config, const std::
   if (is_yarn) check_yarn(rope, where);
 }
 
+void check_delta(const model_config& config, const std::string& where) {
+  const delta_config& delta = config.delta;
+  check_size("the number of linear attention's key heads", delta.key_heads, most_heads, where);
+  check_size("the number of linear attention's value heads", delta.value_heads, most_heads, where);
+  for (const std::int64_t dim : {delta.key_dim, delta.value_dim}) {
+    check_size("the size of linear attention's heads", dim, most_head_dim, where);
+    if (dim % 16 != 0) refuse("{}: linear attention has heads of {}, but multiples of 16 are supported", where, dim);
+  }
+  if (delta.value_heads % delta.key_heads != 0)
+    refuse("{}: {} value heads of linear attention cannot share {} key heads evenly", where, delta.value_heads,
+           delta.key_heads);
+  check_size("what linear attention's convolution reads", delta.channels(), most_inputs, where);
+  check_size("the length of linear attention's convolution", delta.kernel, delta_config::most_rows, where);
+}
+
+void check_mixers(const model_config& config, const std::string& where) {
+  if (config.mixers.empty()) return;
+  if (static_cast<std::int64_t>(config.mixers.size()) != config.layers)
+    refuse("{}: {} kinds of layers for {} layers", where, config.mixers.size(), config.layers);
+  if (config.keeps_states()) check_delta(config, where);
+  if (config.parallel || config.output_norms || !config.input_norms)
+    refuse("{}: linear attention with other norms, or beside an mlp, is not supported", where);
+}
+
 void check_layers(const model_config& config, const std::string& where) {
   if (!config.layer_ropes.empty() && static_cast<std::int64_t>(config.layer_ropes.size()) != config.layers)
     refuse("{}: {} kinds of positions for {} layers", where, config.layer_ropes.size(), config.layers);
@@ -160,6 +184,12 @@ std::string rare_part_of(const rope_config& rope) {
   return "";
 }
 
+std::string delta_part_of(const delta_config& delta) {
+  const auto& [key_heads, value_heads, key_dim, value_dim, kernel, in_turn, has_rates] = delta;
+  return fmt::format("delta {} {} {} {} {} {} {}", key_heads, value_heads, key_dim, value_dim, kernel, in_turn,
+                     has_rates);
+}
+
 }  // namespace
 
 void detail::add_end_token(std::int64_t token, model_config& config) {
@@ -186,8 +216,8 @@ std::string arithmetic_of(const model_config& config) {
                sigmoid_shares, choice_bias, share_factor, shared_ffn, shared_gate, dense_ffn, dense_layers, input_norms,
                parallel, output_norms, embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position,
                rotary_dim, rope, local_rope, layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias, mlp_bias,
-               attention_sinks, qk_norm, joint_qk_norm, tied_embeddings, joined_qkv, sees_pictures, windows, mixers,
-               delta, codes, eos_tokens, bos_token] = config;
+               attention_sinks, qk_norm, attention_gate, joint_qk_norm, tied_embeddings, joined_qkv, sees_pictures,
+               windows, mixers, delta, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -215,6 +245,9 @@ std::string arithmetic_of(const model_config& config) {
   if (logit_factor != 1) said += fmt::format(" logits {}", logit_factor);
   if (joint_qk_norm) said += " joint qk_norm";
   if (rotary_dim != 0) said += fmt::format(" rotary dim {}", rotary_dim);
+  if (attention_gate) said += " attention gate";
+  if (!mixers.empty()) said += " " + delta_part_of(delta) + " by layer";
+  for (const mixer_kind each : mixers) said += fmt::format(" {}", static_cast<int>(each));
   if (layer_ropes.empty()) return said;
   said += fmt::format(" local {}{} by layer", usual_part_of(local_rope), rare_part_of(local_rope));
   for (const layer_rope each : layer_ropes) said += fmt::format(" {}", static_cast<int>(each));
@@ -239,6 +272,7 @@ void check(const model_config& config, const std::string& where) {
   check_rope(config.rope, config, where);
   check_rope(config.local_rope, config, where);
   check_layers(config, where);
+  check_mixers(config, where);
   check_tokens(config, where);
 }
 

@@ -54,13 +54,23 @@ struct rope_config {
 
 /// A layer whose heads each keep a matrix of what they have read: a gated delta rule, behind a short convolution.
 struct delta_config {
-  std::int64_t key_heads = 0, value_heads = 0;  ///< each key head serves as many value heads as its share is
-  std::int64_t key_dim = 0, value_dim = 0;      ///< of a head
-  std::int64_t kernel = 0;                      ///< rows that the convolution sees, with the newest one
+  static constexpr std::int64_t most_rows = 16;  ///< that a convolution may see
 
+  std::int64_t key_heads = 0, value_heads = 0;  ///< each key head serves as many value heads as its share is
+  std::int64_t key_dim = 0, value_dim = 0;      ///< of a head: multiples of 16
+  std::int64_t kernel = 0;                      ///< rows that the convolution sees, with the newest one
+  bool in_turn = false;    ///< value heads take the key heads in turn; else the first ones share the first key head
+  bool has_rates = false;  ///< the weights are minus the rates of decay, as GGUF has them; else their logarithms
+
+  std::int64_t keys() const { return key_heads * key_dim; }
+  std::int64_t values() const { return value_heads * value_dim; }
   /// What the convolution reads, and a state keeps of each row before: q, k and v.
-  std::int64_t channels() const { return 2 * key_heads * key_dim + value_heads * value_dim; }
-  std::int64_t state_floats() const { return value_heads * key_dim * value_dim + (kernel - 1) * channels(); }
+  std::int64_t channels() const { return 2 * keys() + values(); }
+  std::int64_t key_head_of(std::int64_t value_head) const {
+    return in_turn ? value_head % key_heads : value_head / (value_heads / key_heads);
+  }
+  /// The rows before, and behind them the heads' matrices.
+  std::int64_t state_floats() const { return (kernel - 1) * channels() + key_dim * values(); }
 };
 
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
@@ -105,7 +115,7 @@ struct model_config {
   rope_config rope, local_rope;
   std::vector<layer_rope> layer_ropes;  ///< per layer; empty: all global
   /// The class that the model was trained with turns neighbours in a head: its q and k are put in order when they are
-  /// read, and what an adapter adds to them (neighbour_heads.hpp).
+  /// read, and what an adapter adds to them (row_order.hpp).
   bool turns_neighbours = false;
   /// Queries are multiplied by 1 + query_growth * ln(1 + floor(position / rope.original_context)).
   double query_growth = 0;
@@ -114,7 +124,9 @@ struct model_config {
   bool mlp_bias = false;         ///< of a mixture: on its experts and their router
   bool attention_sinks = false;  ///< each head has a score beside those of the positions, which draws weight to nothing
   bool qk_norm = false;          ///< an rms norm over each head of q and k
-  bool joint_qk_norm = false;    ///< which is one over all heads of q, and one over those of k
+  bool attention_gate =
+      false;                   ///< q's matrix also makes a gate of each head, by whose sigmoid what it mixes is weighed
+  bool joint_qk_norm = false;  ///< which is one over all heads of q, and one over those of k
   bool tied_embeddings = false;
   bool joined_qkv = false;            ///< a GGUF file has q, k and v in one tensor, whatever its class does
   bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
@@ -163,6 +175,19 @@ struct model_config {
   std::int64_t q_norm_size() const { return joint_qk_norm ? heads * head_dim : head_dim; }
   std::int64_t k_norm_size() const { return joint_qk_norm ? kv_heads * head_dim : head_dim; }
   std::int64_t turned_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
+  /// Those that hold keys and values.
+  std::int64_t attention_layers() const {
+    return mixers.empty() ? layers : std::count(mixers.begin(), mixers.end(), mixer_kind::attention);
+  }
+  std::int64_t state_bytes(std::int64_t layer) const {
+    return state_floats(layer) * static_cast<std::int64_t>(sizeof(float));
+  }
+  /// Of a sequence's states in all layers.
+  std::int64_t state_bytes() const {
+    std::int64_t bytes = 0;
+    for (std::int64_t layer = 0; layer < layers; ++layer) bytes += state_bytes(layer);
+    return bytes;
+  }
   float score_divisor() const {
     return std::sqrt(static_cast<float>(score_dim > 0 ? score_dim : static_cast<double>(head_dim)));
   }

@@ -28,6 +28,7 @@ std::vector<std::int64_t> own_shape(const wanted_weight& weight, const weight_pl
 std::vector<std::int64_t> file_shape(const wanted_weight& weight, const weight_place& place) {
   std::vector<std::int64_t> shape = own_shape(weight, place);
   if (place.experts > 0) shape.insert(shape.begin(), place.experts);
+  if (place.has_unit) shape.insert(shape.end() - 1, 1);
   return shape;
 }
 
@@ -38,8 +39,9 @@ bool is_transposed(const tensor_set& set, const wanted_weight& weight, const wei
   return tensor && tensor->shape != file_shape(weight, place);
 }
 
-/// The weight's own expert, of a tensor that has all of them.
-tensor_view expert_of(tensor_view all, const wanted_weight& weight, const weight_place& place) {
+/// The weight's own matrix, of a tensor that has one for each expert.
+tensor_view own_part_of(tensor_view all, const wanted_weight& weight, const weight_place& place) {
+  if (place.has_unit) all.shape.erase(all.shape.end() - 2);
   if (place.experts == 0) return all;
   all.shape.erase(all.shape.begin());
   const std::size_t bytes = byte_size(all.type, all.shape, place.name);
@@ -98,14 +100,14 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
             .outs = weight.outs,
             .ins = weight.ins,
             .first_out = has_own_rows ? 0 : place.first_out,
-            .heads = place.heads};
+            .order = place.order};
   }
   place.transposed = is_transposed(set, weight, place);
   const auto shape = file_shape(weight, place);
   const auto& tensor = find_tensor(set, place, shape, where);
   check_type(set, tensor, weight, place);
   return {.origin = std::move(place.name),
-          .tensor = expert_of(tensor, weight, place),
+          .tensor = own_part_of(tensor, weight, place),
           .codes = std::nullopt,
           .beside_codes = settings.format != code_format::none,
           .outs = weight.outs,
@@ -113,7 +115,7 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
           .first_out = place.first_out,
           .step = place.step,
           .transposed = place.transposed,
-          .heads = place.heads,
+          .order = place.order,
           .plus = place.plus};
 }
 

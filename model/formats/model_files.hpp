@@ -9,7 +9,7 @@
 
 #include "model/formats/gguf.hpp"
 #include "model/formats/model_config.hpp"
-#include "model/formats/neighbour_heads.hpp"
+#include "model/formats/row_order.hpp"
 #include "model/formats/tensor.hpp"
 #include "model/formats/weight_codes.hpp"
 
@@ -27,11 +27,11 @@ struct weight_source {
   std::int64_t first_out = 0;  ///< our row 0 inside the tensor (a third of GPT-2's c_attn)
   std::int64_t step = 1;       ///< from our rows to the next (2: gpt-oss's gate and up take turns)
   bool transposed = false;     ///< the tensor is [in, out]: GPT-2's Conv1D
-  neighbour_heads heads = {};  ///< of q and k whose rows are in another order (GGUF's llama, GLM)
+  row_order order = {};        ///< of rows that the file has in another order
   float plus = 0;              ///< is added to each number of a vector (Gemma's norms)
 
   /// Where our row is among the tensor's.
-  std::int64_t file_row(std::int64_t row) const { return first_out + heads.file_row(row) * step; }
+  std::int64_t file_row(std::int64_t row) const { return first_out + order.file_row(row) * step; }
   /// Our rows [first, first + count) as floats, [count, ins].
   void read_rows(std::int64_t first, std::int64_t count, float* to) const;
   /// Where our row starts in the file: only for tensors that are neither transposed nor codes.
@@ -48,6 +48,7 @@ struct weight_source {
 ///   model.layers.N.self_attn.sinks.weight [heads], and biases of router and experts (gpt-oss)
 ///   model.layers.N.mlp.choice_bias.bias [experts] (config.choice_bias)
 ///   model.layers.N.mlp.shared_gate.weight [1, hidden] (config.shared_gate)
+///   model.layers.N.linear_attn.… in place of self_attn.… (delta_names.hpp)
 /// lm_head.weight is absent where the embeddings are tied. Every weight the configuration asks for is there with the
 /// right shape: opening refuses the model otherwise, by tensor, file and cause.
 struct model_files {

@@ -5,6 +5,9 @@
 
 #include <fmt/format.h>
 
+#include "model/formats/delta_names.hpp"
+#include "model/formats/family_traits.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -45,9 +48,13 @@ bool is_qkv(linear_kind kind) {
   return kind <= linear_kind::v;
 }
 
+bool is_of_delta(std::string_view ours) {
+  return ours.starts_with("linear_attn.");
+}
+
 /// Of the mlp beside a layer's experts.
 std::string_view shared_part(const model_config& config, linear_kind kind) {
-  const bool is_one = config.family == "qwen2moe";
+  const bool is_one = config.shared_gate;
   if (kind == linear_kind::gate) return is_one ? "mlp.shared_expert.gate_proj" : "mlp.shared_experts.gate_proj";
   if (kind == linear_kind::up) return is_one ? "mlp.shared_expert.up_proj" : "mlp.shared_experts.up_proj";
   return is_one ? "mlp.shared_expert.down_proj" : "mlp.shared_experts.down_proj";
@@ -75,6 +82,7 @@ std::string_view norm_part(const model_config& config, std::string_view ours) {
 
 std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (config.family == "gpt2") return names_of(ours).gpt2;
+  if (is_of_delta(ours)) return delta_tensor(config, false, ours);
   const auto kind = linear_from_name(ours);
   const bool is_mlp = kind && !is_attention(*kind);
   if (is_mlp && config.has_experts(layer)) return shared_part(config, *kind);
@@ -90,17 +98,21 @@ std::string_view hugging_face_part(const model_config& config, std::int64_t laye
   return ours;
 }
 
-/// Files of Qwen3-VL have its experts together, unless they were quantized.
+/// Files of Qwen3-VL and Qwen3.5 have their experts together, unless they were quantized.
 bool is_qwen3_vl(const model_config& config) {
   return config.family == "qwen3moe" && config.sees_pictures && config.codes.format == code_format::none;
+}
+bool is_qwen35(const model_config& config) {
+  return config.family == "qwen35moe" && config.codes.format == code_format::none;
 }
 
 /// Whether those of all experts are one tensor.
 bool has_experts_together(const model_config& config, naming names) {
-  return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe" || is_qwen3_vl(config);
+  return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe" || is_qwen3_vl(config) ||
+         is_qwen35(config);
 }
 
-/// As gpt-oss, Granite and Qwen3-VL have it.
+/// As gpt-oss, Granite and the Qwens have it.
 std::string all_experts_name(const model_config& config, const wanted_weight& weight) {
   const bool is_down = linear_from_name(weight.part) == linear_kind::down;
   if (config.family == "granitemoe") return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
@@ -117,19 +129,31 @@ std::string expert_part(const model_config& config, const wanted_weight& weight)
 }
 
 std::string_view gguf_part(const model_config& config, std::int64_t layer, std::string_view ours) {
+  if (is_of_delta(ours)) return delta_tensor(config, true, ours);
   const auto kind = linear_from_name(ours);
   if (kind && !is_attention(*kind) && config.has_experts(layer))
     return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
-  const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || config.joined_qkv;
+  const bool has_delta = has_delta_layers(config.family);
+  const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || (config.joined_qkv && !has_delta);
   if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
   if (joins_gate_and_up(config) && kind == linear_kind::gate) return "ffn_up";
-  const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe";
+  const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe" || has_delta;
   if (has_other_norm && ours == "post_attention_layernorm") return "post_attention_norm";
   return names_of(ours).gguf;
 }
 
 std::string_view part_in_file(const model_config& config, naming names, std::int64_t layer, std::string_view ours) {
   return names == naming::gguf ? gguf_part(config, layer, ours) : hugging_face_part(config, layer, ours);
+}
+
+/// Norms multiply by 1 + weight; conversion to GGUF adds the one.
+bool adds_one(const model_config& config) {
+  return config.family.starts_with("gemma") || has_delta_layers(config.family);
+}
+
+/// Of rows or of attention's heads.
+bool is_row_norm(const wanted_weight& weight) {
+  return weight.vector && weight.kind == "weight" && !is_of_delta(weight.part);
 }
 
 /// llama.cpp rotates neighbours, so its conversion interleaves the two halves of each llama head. What it calls llama,
@@ -179,6 +203,20 @@ void want_experts(wanted_list& want, const model_config& config, std::int64_t la
   }
 }
 
+/// The convolution's weights are a row for each row that it sees.
+void want_delta(wanted_list& want, const model_config& config, std::int64_t layer) {
+  const delta_config& delta = config.delta;
+  want.matrix(layer, delta_parts::qkv, delta.channels(), config.hidden);
+  want.matrix(layer, delta_parts::z, delta.values(), config.hidden);
+  want.matrix(layer, delta_parts::b, delta.value_heads, config.hidden);
+  want.matrix(layer, delta_parts::a, delta.value_heads, config.hidden);
+  want.matrix(layer, delta_parts::convolution, delta.kernel, delta.channels());
+  want.vector(layer, delta_parts::dt, "bias", delta.value_heads);
+  want.vector(layer, delta_parts::decay, "weight", delta.value_heads);
+  want.norm(layer, delta_parts::norm, delta.value_dim, false);
+  want.matrix(layer, delta_parts::out, config.hidden, delta.values());
+}
+
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
   if (config.input_norms) {
     want.norm(layer, "input_layernorm", config.hidden, config.norm_bias);
@@ -188,7 +226,9 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
     want.norm(layer, "self_attn.output_norm", config.hidden, config.norm_bias);
     want.norm(layer, "mlp.output_norm", config.hidden, config.norm_bias);
   }
-  if (config.qk_norm) {
+  const bool attends = config.mixer_of(layer) == mixer_kind::attention;
+  if (!attends) want_delta(want, config, layer);
+  if (attends && config.qk_norm) {
     want.norm(layer, "self_attn.q_norm", config.q_norm_size(), false);
     want.norm(layer, "self_attn.k_norm", config.k_norm_size(), false);
   }
@@ -211,8 +251,11 @@ std::string file_name(const wanted_weight& weight, const model_config& config, n
     const std::string layer = fmt::format("{}layers.{}.", prefix, weight.layer);
     if (weight.expert >= 0 && has_experts_together(config, names)) return layer + all_experts_name(config, weight);
     if (weight.part == "self_attn.sinks") return layer + "self_attn.sinks";
+    if (weight.part == delta_parts::dt) return layer + "linear_attn.dt_bias";
+    if (weight.part == delta_parts::decay) return layer + "linear_attn.A_log";
     if (weight.part == "mlp.choice_bias") return layer + "mlp.gate.e_score_correction_bias";
   }
+  if (weight.part == delta_parts::decay) return fmt::format("blk.{}.{}", weight.layer, part);
   const auto layers = names == naming::gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
   return fmt::format("{}{}{}.{}.{}", prefix, layers, weight.layer, part, weight.kind);
 }
@@ -235,13 +278,21 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
     if (!has_experts_together(config, names)) return;
     into.experts = config.experts;
     if (names != naming::gguf && config.family == "gpt-oss") find_in_turn(weight, *kind, into);
-    const bool joins = names != naming::gguf && (config.family == "granitemoe" || is_qwen3_vl(config));
+    const bool joins =
+        names != naming::gguf && (config.family == "granitemoe" || is_qwen3_vl(config) || is_qwen35(config));
     // published ones are [in, out]; transformers 5 writes them as its class has them
     into.either_way = names != naming::gguf && is_qwen3_vl(config);
     if (joins && kind != linear_kind::down) {
       into.all_outs *= 2;
       into.first_out = kind == linear_kind::up ? own : 0;
     }
+    return;
+  }
+  if (is_of_delta(weight.part)) {
+    into.order = delta_order(config, names == naming::gguf, weight.part);
+    if (!into.order.is_ours()) into.all_outs = into.order.all_rows();
+    into.transposed = weight.part == delta_parts::convolution;
+    into.has_unit = into.transposed && names != naming::gguf;
     return;
   }
   if (!kind) return;
@@ -283,12 +334,11 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   // GPT-2's linear layers are Conv1D, [in, out]; embeddings and the head are not.
   if (names == naming::gpt2) place.transposed = weight.layer >= 0 && !weight.vector;
   place.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
-  // Gemma's norms multiply by 1 + weight; conversion to GGUF adds the one.
-  if (names == naming::hugging_face && config.family.starts_with("gemma") && weight.vector) place.plus = 1;
+  if (names == naming::hugging_face && adds_one(config) && is_row_norm(weight)) place.plus = 1;
   const auto kind = linear_from_name(weight.part);
-  if (kind) place.heads = heads_in_class(config, *kind);
+  if (kind) place.order = order_in_class(config, *kind);
   if (names == naming::gguf && is_interleaved(config) && (kind == linear_kind::q || kind == linear_kind::k))
-    place.heads = {config.head_dim, config.head_dim};
+    place.order = {config.head_dim, config.head_dim};
   return place;
 }
 

@@ -6,7 +6,7 @@
 
 #include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
-#include "model/formats/neighbour_heads.hpp"
+#include "model/formats/row_order.hpp"
 
 namespace troupe::detail {
 
@@ -40,10 +40,11 @@ struct weight_place {
   std::int64_t all_outs = 0;  ///< of the tensor in the file: three times ours for a fused q, k, v
   bool transposed = false;
   bool either_way = false;  ///< or not: as its shape says, which is taken as [out, in] where both are one
-  neighbour_heads heads = {};
+  row_order order = {};
   std::int64_t step = 1;     ///< from one of our outputs to the next: 2 where those of two layers take turns
   std::int64_t experts = 0;  ///< > 0: the tensor has a dimension more, in front: so many matrices or vectors, one of
                              ///< them ours
+  bool has_unit = false;     ///< there is a dimension of one between outputs and inputs
   bool is_flat = false;      ///< a matrix of one row that the file has as a vector
   float plus = 0;            ///< is added to what the file has
 };

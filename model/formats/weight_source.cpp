@@ -23,9 +23,9 @@ void read_in_turn(dtype type, const std::byte* from, std::int64_t count, std::in
 void read_vector(const weight_source& source, float* to) {
   read_in_turn(source.tensor.type, source.raw_row(0), source.ins, source.step, to);
   for (std::int64_t i = 0; i < source.ins; ++i) to[i] += source.plus;
-  if (source.heads.dim == 0) return;
+  if (source.order.is_ours()) return;
   const std::vector<float> row(to, to + source.ins);
-  for (std::int64_t i = 0; i < source.ins; ++i) to[i] = row[to_size(source.heads.file_row(i))];
+  for (std::int64_t i = 0; i < source.ins; ++i) to[i] = row[to_size(source.order.file_row(i))];
 }
 
 /// One tile of a [in, out] tensor: read along the file's rows, written along ours.

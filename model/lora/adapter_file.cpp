@@ -9,7 +9,7 @@
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "model/formats/json_input.hpp"
-#include "model/formats/neighbour_heads.hpp"
+#include "model/formats/row_order.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/lora/adapter_gguf.hpp"
 #include "model/lora/adapter_parts.hpp"
@@ -103,7 +103,7 @@ std::vector<adapter_part> make_parts(const adapted_linears& ours, const std::str
                      .rank = rank,
                      .scale = scale,
                      .a = a,
-                     .b = heads_in_class(base, kind).in_our_order(std::vector<float>(rows, end), rank)});
+                     .b = order_in_class(base, kind).in_our_order(std::vector<float>(rows, end), rank)});
     rows = end;
   }
   return parts;
@@ -134,6 +134,11 @@ adapter_file read_peft_adapter(const std::filesystem::path& folder, const model_
     const auto name = module.substr(0, 300);
     if (!pair.a || !pair.b) refuse("{}: \"{}\" has only one of lora_A and lora_B", where, name);
     const auto ours = detail::find_linears(module, base);
+    if (name.find(".linear_attn.") != name.npos)
+      refuse(
+          "{}: adapts \"{}\": the projections of linear attention cannot be adapted so far: leave them out of "
+          "target_modules",
+          where, name);
     if (ours.kinds.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
     if (const auto setting = config.left_out_by(module, ours.layer); !setting.empty())
       refuse(

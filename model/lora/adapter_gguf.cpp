@@ -118,9 +118,9 @@ void check_factor(const tensor_view& factor, const std::vector<std::int64_t>& wa
     refuse("{}: has the type {}, which is not supported for it", name, name_of(factor.type));
 }
 
-/// The rows from `first` on, of heads in our order.
+/// The rows from `first` on, in our order.
 std::vector<float> read_rows(const tensor_view& factor, std::int64_t rows, std::int64_t columns, std::int64_t first,
-                             const neighbour_heads& heads, const std::string& name) {
+                             const row_order& order, const std::string& name) {
   tensor_view matrix = factor;
   matrix.shape = shape_of(factor);
   const weight_source source{.origin = name,
@@ -129,7 +129,7 @@ std::vector<float> read_rows(const tensor_view& factor, std::int64_t rows, std::
                              .outs = rows,
                              .ins = columns,
                              .first_out = first,
-                             .heads = heads};
+                             .order = order};
   std::vector<float> values(to_size(rows * columns));
   source.read_rows(0, rows, values.data());
   check_finite(values, name);
@@ -153,7 +153,7 @@ void read_parts(const std::string& adapted, const gguf_factors& pair, const std:
                     .rank = rank,
                     .scale = alpha != 0 ? static_cast<float>(alpha / static_cast<double>(rank)) : 1.0f,
                     .a = a,
-                    .b = read_rows(*pair.b, place.outs, rank, place.at.first_out, place.at.heads, b_name)});
+                    .b = read_rows(*pair.b, place.outs, rank, place.at.first_out, place.at.order, b_name)});
 }
 
 /// What PEFT's configuration would say of them: the first one's rank, and by name what differs from that. They are

@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
-#include "model/formats/neighbour_heads.hpp"
+#include "model/formats/row_order.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/lora/peft_names.hpp"
 
@@ -31,7 +31,7 @@ std::vector<peft_module> modules_of(const adapter_file& adapter, const model_con
     if (part.rank != own.first->rank || part.a != own.first->a)
       refuse("{}: {} and {} are one layer in PEFT, but have different factors A: train them as one", where,
              own.first->name(), part.name());
-    const auto rows = heads_in_class(base, part.kind).in_file_order(part.b, part.rank);
+    const auto rows = order_in_class(base, part.kind).in_file_order(part.b, part.rank);
     own.b.insert(own.b.end(), rows.begin(), rows.end());
     ++own.parts;
   }

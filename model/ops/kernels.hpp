@@ -175,6 +175,36 @@ struct store_kv_args {
   std::int64_t row_stride = 0;
 };
 
+/// A convolution over the rows of a sequence, and silu: each number of a row becomes silu of the sum of `kernel`
+/// products, of the numbers there in the rows before it and its own. In place.
+struct convolve_args {
+  const float* weights = nullptr;  ///< [kernel, weight_stride], that of the row itself last
+  std::int64_t weight_stride = 0;
+  int kernel = 1;             ///< most_convolved_rows at most
+  std::int64_t channels = 0;  ///< a multiple of 16
+  float* x = nullptr;         ///< [rows, row_stride]
+  std::int64_t row_stride = 0;
+  int rows = 0;
+  float* before = nullptr;  ///< [kernel - 1, before_stride]: the rows before, oldest first; in the end the last ones
+  std::int64_t before_stride = 0;
+};
+constexpr int most_convolved_rows = 16;
+
+/// The gated delta rule of one head over the rows of a sequence: row by row, the state decays; what it says of k is
+/// moved towards v, by a share beta; and it is asked for q:
+///   S <- decay S;  S <- S + k (beta (v - k S));  out = q S
+struct delta_args {
+  std::int64_t key_dim = 0, value_dim = 0;  ///< multiples of 16
+  int rows = 0;
+  const float *q = nullptr, *k = nullptr, *v = nullptr;  ///< [rows, row_stride]
+  std::int64_t row_stride = 0;
+  const float *decays = nullptr, *betas = nullptr;  ///< [rows, share_stride]
+  std::int64_t share_stride = 0;
+  float* out = nullptr;  ///< [rows, out_stride]
+  std::int64_t out_stride = 0;
+  float* state = nullptr;  ///< [value_dim / 16][key_dim][16]
+};
+
 struct kernel_table {
   const char* isa;
   bool wide_inputs;  ///< quantize makes, and matmul reads, quantized_view::wide
@@ -185,6 +215,14 @@ struct kernel_table {
   void (*expand)(const low_rank_args&, std::int64_t first_block, std::int64_t last_block);  ///< y += B between
   void (*attend)(const attention_args&);
   void (*store_kv)(const store_kv_args&);
+  void (*convolve)(const convolve_args&);
+  void (*delta_rule)(const delta_args&);
+  /// What a row's heads decay and learn by: a becomes e^(-rate softplus(a + dt_bias)), b its sigmoid. n: padded to 16.
+  void (*delta_shares)(float* a, float* b, const float* dt_bias, const float* rates, std::int64_t n);
+  /// x over its length: x *= factor / sqrt(x x + eps); n is a multiple of 16.
+  void (*unit_norm)(float* x, std::int64_t n, float eps, float factor);
+  /// x *= sigmoid(gate); what lies behind the n is left alone.
+  void (*open_gate)(const float* gate, std::int64_t n, float* x);
 
   /// x and out are padded to 16 with zeros, n is the true length.
   void (*rms_norm)(const float* x, const float* weight, std::int64_t n, float eps, float* out);

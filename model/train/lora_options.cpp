@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "model/lora/peft_names.hpp"
+#include "model/train/trained_model.hpp"
 
 namespace troupe {
 namespace {
@@ -97,6 +98,7 @@ void check_values(const lora_options& options) {
 }  // namespace detail
 
 std::uint64_t check_lora(const lora_options& options, const model_config& base, adapter_precision precision) {
+  check_trainable(base);
   detail::check_values(options);
   const std::vector<adapted_layer> layers = detail::adapted_layers(options, base);
   check_patterns(options.factors.rank_pattern, "rank_of", layers, base);

@@ -19,6 +19,7 @@ lora_parameters::lora_parameters(trained_model& model, lora_options options, std
     : options_(std::move(options)),
       fan_in_fan_out_(model.config.family == "gpt2"),
       short_names_(!model.config.sees_pictures) {
+  check_trainable(model.config);
   detail::check_values(options_);
   find_modules(model.config);
   for (module& m : modules_) {
@@ -36,7 +37,7 @@ void lora_parameters::find_modules(const model_config& base) {
     if (modules_.empty() || modules_.back().name != each.name)
       modules_.push_back({.name = each.name,
                           .kinds = {},
-                          .heads = heads_in_class(base, each.kind),
+                          .order = order_in_class(base, each.kind),
                           .layer = each.layer,
                           .rank = factors.rank_of(each.name),
                           .ins = each.ins,
@@ -119,7 +120,7 @@ void lora_parameters::save(const std::filesystem::path& folder, const std::strin
     tensors.push_back({p.name, dtype::f32, {p.rows, p.columns}});
     values.push_back(parameters_.compact(p, parameters_.values()));
   }
-  for (const module& m : modules_) values[m.b] = m.heads.in_file_order(std::move(values[m.b]), m.rank);
+  for (const module& m : modules_) values[m.b] = m.order.in_file_order(std::move(values[m.b]), m.rank);
   write_safetensors(folder / adapter_weights_name, tensors, values, {{"format", "pt"}});
   write_file(folder / adapter_config_name, config_text(base_name, dropout));
 }

@@ -77,7 +77,7 @@ class named_tensors {
     std::vector<float>& to = tensor_of(weight, place);
     for (std::int64_t out = 0; out < count; ++out)
       for (std::int64_t i = 0; i < width; ++i) {
-        const std::int64_t whole = place.first_out + place.heads.file_row(out);
+        const std::int64_t whole = place.first_out + place.order.file_row(out);
         to[to_size(place.transposed ? i * place.all_outs + whole : whole * width + i)] =
             values[to_size(out * width + i)] - place.plus;
       }
@@ -125,6 +125,7 @@ master_weights::master_weights(const std::filesystem::path& path) {
 
 void master_weights::make(const model_config& config) {
   check(config, "the model to be trained");
+  check_trainable(config);
   if (config.experts > 0)
     refuse("the model is a mixture of experts, of which all weights cannot be trained so far: train an adapter");
   model_.config = config;

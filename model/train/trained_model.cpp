@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/error.hpp"
+
 namespace troupe {
 namespace {
 
@@ -18,6 +20,13 @@ trained_norm frozen(const norm_weights& norm) {
 }
 
 }  // namespace
+
+void check_trainable(const model_config& config) {
+  if (config.keeps_states() || config.attention_gate)
+    refuse(
+        "the model has layers that keep states, or gates of attention, which training does not compute so far: train "
+        "another model, or take an adapter for this one that another program trained");
+}
 
 trained_model frozen(std::shared_ptr<const loaded_model> base) {
   trained_model model;

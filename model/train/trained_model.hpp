@@ -58,6 +58,9 @@ struct trained_model {
   std::shared_ptr<const loaded_model> base;  ///< keeps the packed weights; nullptr where all is trained
 };
 
+/// Throws input_error for a model that training does not compute.
+void check_trainable(const model_config& config);
+
 /// All of it frozen.
 trained_model frozen(std::shared_ptr<const loaded_model> base);
 

@@ -87,7 +87,7 @@ void batch_scheduler::take_outcome(sequence_state& sequence, const flying_row& r
   append(sequence, row, outcome);
   if (outcome.finished) return end(sequence, outcome.cut ? end_reason::length : end_reason::stop);
   if (sequence.tokens.size() >= sequence.limit) return end(sequence, end_reason::length);
-  if (row.foreseen) return;  // guesses come too late
+  if (row.foreseen || options_.keeps_states) return;  // guesses come too late, or could not be taken back
   const std::size_t most = std::min(outcome.proposals.size(), most_proposals);
   const auto guesses = outcome.proposals.first(most);
   sequence.proposals.assign(guesses.begin(), guesses.end());

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <numeric>
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
@@ -37,8 +38,12 @@ batch_scheduler::batch_scheduler(options chosen)
       allowance_(options_.max_mixed_prompt_tokens, options_.max_batch_tokens),
       pool_(options_.blocks),
       cache_(pool_, options_.model),
-      blocks_(cache_),
-      adapters_(options_.max_adapters) {}
+      blocks_(cache_, !options_.keeps_states),
+      adapters_(options_.max_adapters) {
+  if (!options_.keeps_states) return;
+  free_states_.resize(to_size(options_.max_sequences));
+  std::iota(free_states_.rbegin(), free_states_.rend(), 0);
+}
 
 batch_scheduler::~batch_scheduler() = default;
 
@@ -114,8 +119,7 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
   if (sequence.urgent != 0) adapters_.set_claimed(*sequence.use, false, step_);
   adapters_.start(*sequence.use, step_);
   adapters_.stop_waiting(*sequence.use, step_);
-  slots_ += sequence.slots();
-  sequence.has_slots = true;
+  take_slots(sequence);
   started_.push_back(&sequence);
   if (!sequence.charged) queue_of(sequence).charge(sequence, prompt_cost * sequence.pending());
   sequence.charged = true;
@@ -139,8 +143,19 @@ void batch_scheduler::stop_running(sequence_state& sequence) {
   adapters_.stop_running(*sequence.use, step_);
 }
 
+void batch_scheduler::take_slots(sequence_state& sequence) {
+  slots_ += sequence.slots();
+  sequence.has_slots = true;
+  if (!options_.keeps_states) return;
+  sequence.state = free_states_.back();
+  free_states_.pop_back();
+}
+
+/// A step in flight may still have it: whoever gets its state next is in a later one.
 void batch_scheduler::leave_slots(sequence_state& sequence) {
-  if (std::exchange(sequence.has_slots, false)) slots_ -= sequence.slots();
+  if (!std::exchange(sequence.has_slots, false)) return;
+  slots_ -= sequence.slots();
+  if (options_.keeps_states) free_states_.push_back(sequence.state);
 }
 
 /// Out of everything; it is gone afterwards.
@@ -223,20 +238,27 @@ std::size_t batch_scheduler::queued_tokens() const {
 bool batch_scheduler::is_consistent() const {
   std::vector<std::int32_t> holders(to_size(pool_.total()), 0);
   std::size_t slots = 0, running = 0, waiting = 0, suspects = 0;
+  std::vector<std::int32_t> states = free_states_;
   for (const auto& [id, owned] : sequences_) {
     const sequence_state& sequence = *owned;
     suspects += sequence.suspect();
     running += sequence.phase == sequence_phase::running;
     waiting += sequence.phase == sequence_phase::waiting;
     if (sequence.has_slots) slots += sequence.slots();
+    if (sequence.has_slots && options_.keeps_states) states.push_back(sequence.state);
     if (sequence.phase != sequence_phase::running && !sequence.blocks.empty()) return false;
     for (const block_id block : sequence.blocks) ++holders[to_size(block.value)];
   }
   for (std::int32_t i = 0; i < pool_.total(); ++i)
     if (pool_.holders(block_id{i}) != holders[to_size(i)]) return false;
+  std::sort(states.begin(), states.end());
+  for (std::size_t i = 0; i < states.size(); ++i)
+    if (states[i] != static_cast<std::int32_t>(i)) return false;
+  const std::size_t all_states = options_.keeps_states ? to_size(options_.max_sequences) : 0;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
-  return suspects == suspects_.count() && slots == slots_ && slots <= to_size(options_.max_sequences) &&
-         running == running_.size() && waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();
+  return suspects == suspects_.count() && slots == slots_ && states.size() == all_states &&
+         slots <= to_size(options_.max_sequences) && running == running_.size() &&
+         waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();
 }
 
 }  // namespace troupe

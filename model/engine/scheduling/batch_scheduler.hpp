@@ -34,6 +34,14 @@
 //   between. As long as there are suspects, one step is in flight at a time, and every other step has one suspect
 //   alone: so it shows which sequence causes the losses. What it computed before without harm it computes in steps of
 //   their own, whose loss counts only the second time. A suspect that gets further is a suspect no more.
+//
+// Models that keep states (keeps_states)
+// - Beside its keys and values the stages keep a state of each running sequence, which every row changes: it stands
+//   where the last row left it and nowhere before. So nobody can go on from another's computed beginning (nothing is
+//   looked up in the prefix cache, and each answer of a prompt computes it by itself), and no row can be taken back (no
+//   guesses). Who starts anew, for whatever reason, does so at position 0, where the stages begin the state anew.
+// - A sequence gets the number of a state when it starts to run, and keeps it until it stops. It may be given out again
+//   at once, since orders are carried out in their order.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -72,6 +80,7 @@ class batch_scheduler {
     std::int32_t max_adapters = 32;    ///< that run at a time
     std::int32_t steps_in_flight = 1;  ///< that the caller wants
     std::size_t max_waiting = 4096;    ///< sequences in the queue
+    bool keeps_states = false;         ///< the model does: so many as sequences run at a time
 
     std::int32_t batch_share = 8;  ///< one token in so many is kept for batch
     std::uint64_t adapter_patience = 64;
@@ -183,6 +192,7 @@ class batch_scheduler {
   std::optional<refused_request> check(const sequence_request& request) const;
   bool could_ever_fit(const sequence_request& request) const;
   duration retry_after() const;
+  accepted_request submit_apart(const sequence_request& request);
   sequence_state& add();
   sequence_state& add_leader(sequence_request request);
   sequence_state& add_follower(sequence_state& leader);
@@ -201,6 +211,7 @@ class batch_scheduler {
   void start(sequence_state& sequence, instant now);
   void preempt(sequence_state& sequence);
   void stop_running(sequence_state& sequence);
+  void take_slots(sequence_state& sequence);
   void leave_slots(sequence_state& sequence);
   void remove(sequence_state& sequence);
   void cancel_follower(sequence_state& sequence);
@@ -273,6 +284,7 @@ class batch_scheduler {
   sequence_list urgent_;   ///< first declared first
   sequence_list chosen_;   ///< rows of the step being planned
   std::size_t slots_ = 0;  ///< taken: rows that the running may take, their followers' too
+  std::vector<std::int32_t> free_states_;
   detail::suspects suspects_;
   std::vector<flying_step> flying_;
   std::optional<mixed_step> landed_;  ///< since the last plan

@@ -25,6 +25,7 @@ planned_row& write_row(sequence_state& sequence, step_plan& plan) {
   planned_row& row = plan.rows.emplace_back();
   row.sequence = sequence.id;
   row.adapter = sequence.adapter;
+  row.state = sequence.state;
   row.position = static_cast<std::int64_t>(sequence.computed);
   row.first_token = static_cast<std::int32_t>(plan.tokens.size());
   row.proposals = sequence.planned_proposals;

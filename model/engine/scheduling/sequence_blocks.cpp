@@ -9,7 +9,7 @@ void sequence_blocks::begin(sequence_state& sequence) const {
   assert(sequence.blocks.empty());
   sequence.computed = sequence.published = sequence.known_blocks = 0;
   sequence.place = cache_.start_of(sequence.adapter, sequence.cache_salt);
-  sequence.publishing = true;
+  sequence.publishing = shares_;
 }
 
 void sequence_blocks::reuse_cached(sequence_state& sequence) {

@@ -9,7 +9,8 @@ namespace troupe::detail {
 /// What happens to the blocks of one sequence, on behalf of the scheduler. Nothing in here decides who gets any.
 class sequence_blocks {
  public:
-  explicit sequence_blocks(prefix_cache& cache) : cache_(cache) {}
+  /// `shares`: sequences find in the cache what others have computed.
+  sequence_blocks(prefix_cache& cache, bool shares) : cache_(cache), shares_(shares) {}
 
   /// Before its first step, and after clear().
   void begin(sequence_state& sequence) const;
@@ -32,6 +33,7 @@ class sequence_blocks {
   void replace(sequence_state& sequence, std::size_t index, block_id block) const;
 
   prefix_cache& cache_;
+  bool shares_;
   std::vector<block_id> found_;
 };
 

@@ -50,13 +50,14 @@ struct sequence_state {
   std::size_t known_blocks = 0;  ///< the stages know the table up to here
   std::size_t published = 0;     ///< blocks in the prefix cache, from the first
   prefix_place place;            ///< behind those
-  bool publishing = true;        ///< false after a block that the cache could not take
+  bool publishing = true;        ///< false after a block that the cache could not take, or if it is to take none
 
   std::optional<instant> first_start;
   std::size_t reused = 0;  ///< tokens of the prompt that the prefix cache had, before there was an answer
   sequence_phase phase = sequence_phase::waiting;
   bool cancelled = false;  ///< only its blocks are still needed: by a step in flight, or by the other answers
   bool stalled = false;    ///< there is no block for its next token
+  std::int32_t state = 0;  ///< while it has slots: where the stages keep its state, if the model keeps any
   bool has_slots = false;  ///< counts among those that run at a time; an answer that is over does not, even in flight
   lost_steps lost;         ///< begins anew where it gets further
   step_id in_flight;       ///< the last one it is in; 0: in no step

@@ -18,6 +18,7 @@ constexpr token_id chosen_before = -1;
 struct planned_row {
   sequence_id sequence;
   adapter_version adapter;
+  std::int32_t state = 0;        ///< its own among those of the running, if the model keeps any
   std::int64_t position = 0;     ///< of the first token
   std::int32_t first_token = 0;  ///< also the first row of the batch
   std::int32_t tokens = 0;       ///< to feed, the proposals among them
@@ -35,8 +36,8 @@ struct planned_row {
   std::int32_t answers = 0;
 
   auto fields() {
-    return std::tie(sequence, adapter, position, first_token, tokens, proposals, logit_rows, complete, kept_blocks,
-                    first_block, blocks, first_answer, answers);
+    return std::tie(sequence, adapter, state, position, first_token, tokens, proposals, logit_rows, complete,
+                    kept_blocks, first_block, blocks, first_answer, answers);
   }
 };
 

@@ -21,11 +21,13 @@ stage::stage(std::shared_ptr<const loaded_model> model, const decoder::options& 
       shard_(make_decoder(model_, shard, with)),
       limits_{.max_rows = shard.max_rows,
               .blocks = shard.blocks,
+              .states = shard.states,
               .context = shard_->context(),
               .vocab_size = model_->config.vocab_size},
-      chooser_(with, model_->config.vocab_size, lookup_tokens, std::move(tokens)),
+      chooser_(with, model_->config.vocab_size, model_->config.keeps_states() ? 0 : lookup_tokens, std::move(tokens)),
       pooler_(model_->config.hidden),
-      scorer_(with.kernels, model_->config.vocab_size) {}
+      scorer_(with.kernels, model_->config.vocab_size),
+      states_(model_->config.keeps_states() ? shard.states : 0) {}
 
 void stage::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {
   remove_adapter(version);
@@ -49,6 +51,7 @@ int stage::begin(const step_order& order) {
   if (last_) take_answers(order);
   for (const block_copy& copy : plan_->copies) shard_->copy_block(copy.from.value, copy.to.value);
   take_rows(*plan_);
+  states_.take(*plan_);
   take_tokens(*plan_);
   return static_cast<int>(plan_->tokens.size());
 }
@@ -86,7 +89,8 @@ void stage::take_rows(const step_plan& plan) {
                      .rows = row.tokens,
                      .position = row.position,
                      .blocks = table.data(),
-                     .adapter = adapter_of(row)});
+                     .adapter = adapter_of(row),
+                     .state = row.state});
   }
 }
 

@@ -11,6 +11,7 @@
 
 #include "model/arch/decoder.hpp"
 #include "model/engine/stages/hidden_pooler.hpp"
+#include "model/engine/stages/kept_states.hpp"
 #include "model/engine/stages/prompt_scorer.hpp"
 #include "model/engine/stages/step_order.hpp"
 #include "model/engine/stages/token_chooser.hpp"
@@ -20,7 +21,8 @@ namespace troupe {
 class stage {
  public:
   /// `shard`: its layers and storage, as for a decoder. `lookup_tokens`: guesses by prompt lookup for each step; 0:
-  /// none. `tokens`: of the model's tokenizer, for answers under a constraint.
+  /// none, nor for a model that keeps states, out of which they could not be taken back. `tokens`: of the model's
+  /// tokenizer, for answers under a constraint.
   stage(std::shared_ptr<const loaded_model> model, const decoder::options& shard, int lookup_tokens,
         const compute& with, token_tree_source tokens = {});
 
@@ -72,6 +74,7 @@ class stage {
   prompt_scorer scorer_;
   std::unordered_map<adapter_version, std::shared_ptr<const lora_adapter>> adapters_;
   std::unordered_map<sequence_id, block_table> tables_;
+  kept_states states_;
   std::uint64_t begun_ = 0;  ///< steps
 
   const step_plan* plan_ = nullptr;

@@ -16,7 +16,8 @@ bool is_sound(const planned_row& row, const step_plan& plan, const order_limits&
   return row.tokens > 0 && lies_in(row.first_token, row.tokens, plan.tokens.size()) &&
          lies_in(row.first_block, row.blocks, plan.blocks.size()) &&
          lies_in(row.first_answer, row.answers, plan.answers.size()) && row.kept_blocks >= 0 && row.logit_rows >= 0 &&
-         row.logit_rows <= row.tokens && row.position >= 0 && row.position <= limits.context - row.tokens;
+         row.logit_rows <= row.tokens && row.state >= 0 && row.state < limits.states && row.position >= 0 &&
+         row.position <= limits.context - row.tokens;
 }
 
 /// About what it takes on the wire.

@@ -55,10 +55,10 @@ constexpr bool lies_in(std::int64_t first, std::int64_t count, std::size_t size)
 
 /// What a stage is made for.
 struct order_limits {
-  std::int64_t max_rows = 0, blocks = 0, context = 0, vocab_size = 0;
+  std::int64_t max_rows = 0, blocks = 0, states = 1, context = 0, vocab_size = 0;
 };
 /// An order may come from another process: throws input_error where carrying it out would reach beyond the stage.
-/// That block tables fit is seen when it begins.
+/// That block tables and states fit is seen when it begins.
 void check(const step_order& order, const order_limits& limits);
 
 /// What became of one answer in a step. Ranges are in the outcome's lists.

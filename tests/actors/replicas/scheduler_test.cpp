@@ -191,6 +191,7 @@ TEST_F(scheduler, reports_its_load) {
   EXPECT_EQ(busy.waiting, 1u);
   EXPECT_EQ(busy.max_waiting, 7u);
   EXPECT_EQ(busy.blocks, 64u);
+  EXPECT_TRUE(busy.reuses_prefixes);
   EXPECT_EQ(busy.free_blocks, 63u);
   for (const std::uint64_t id : {2u, 1u}) tell(actor_, cancel_request{request_id(id)});
   (void)wait_until([](const replica_load& load) { return load.waiting == 0; });
@@ -199,6 +200,12 @@ TEST_F(scheduler, reports_its_load) {
   const auto idle = wait_until([](const replica_load& load) { return load.blocks == 32; });
   EXPECT_EQ(idle.free_blocks, 32u);
   EXPECT_EQ(idle.running, 0u);
+}
+
+TEST_F(scheduler, says_that_it_reuses_no_prefixes_of_a_model_that_keeps_states) {
+  start({.max_sequences = 2, .keeps_states = true});
+  begin_life(1, 64, 1);
+  EXPECT_FALSE(router_.take<replica_state>().load.reuses_prefixes);
 }
 
 /// A step may take longer than the time between two reports.

@@ -23,12 +23,12 @@ struct simulated_model {
   std::shared_ptr<const prompting> prompts;
   std::map<adapter_version, std::shared_ptr<const lora_adapter>> adapters;
 
-  simulated_model() {
+  explicit simulated_model(const char* name = "llama") {
     thread_pool pool(1);
-    model = load_model(golden / "llama", {.quant = {}, .keep = {}, .cache = folder.path(), .progress = {}}, pool);
+    model = load_model(golden / name, {.quant = {}, .keep = {}, .cache = folder.path(), .progress = {}}, pool);
     prompts = letters_prompting(folder);
     for (const std::uint64_t version : {1, 2}) {
-      adapter_file file = read_adapter(golden / "llama" / "adapter", model->config);
+      adapter_file file = read_adapter(golden / name / "adapter", model->config);
       for (adapter_part& part : file.parts) part.scale *= version == 1 ? 1.f : -1.f;
       adapters[adapter_version(version)] = std::make_shared<lora_adapter>(file, model->config.layers);
     }
@@ -236,15 +236,20 @@ class simulated_cluster {
     parts.config.model.lookup_tokens = options_.lookup_tokens;
     parts.members.build = "b";
     parts.members.detector = failure_detector::options::of(std::chrono::milliseconds(1500));
-    parts.shape = {.layers = 2, .layer_bytes = 1000, .embedding_bytes = 10, .head_bytes = 10, .kv_bytes = 1};
+    parts.shape = {.layers = static_cast<int>(config.layers),
+                   .layer_bytes = 1000,
+                   .embedding_bytes = 10,
+                   .head_bytes = 10,
+                   .kv_bytes = 1};
     parts.wanted = {.replicas = 0,
                     .stages = options_.stages,
                     .tensor = 1,
-                    .kv_memory = static_cast<std::uint64_t>(options_.blocks * 16 * 2),
+                    .kv_memory = static_cast<std::uint64_t>(options_.blocks * 16 * config.layers),
                     .min_context = 128};
     parts.batches.context = 128;
     parts.batches.max_batch_tokens = options_.max_batch_tokens;
     parts.batches.max_sequences = 8;
+    parts.batches.keeps_states = config.keeps_states();
     parts.vocab_size = config.vocab_size;
     parts.reign = static_cast<std::uint32_t>(heads_.size() + 1);
     parts.say = [this](const std::string& line) { note("head", line); };

@@ -41,7 +41,7 @@ class worker : public testing::Test {
     what.layers = layers;
     what.blocks = 16;
     what.context = 64;
-    what.max_rows = 32;
+    what.max_rows = what.max_sequences = 32;
     what.kv = kv_kind::f32;
     return what;
   }
@@ -365,6 +365,11 @@ TEST_F(worker, says_why_it_cannot_hold_a_stage) {
   huge.blocks = 16;
   huge.max_rows = -1;
   EXPECT_NE(start(huge), "");
+  for (const std::int32_t sequences : {0, -1, scheduler_settings::most_sequences + 1}) {
+    auto states = stage_of(2);
+    states.max_sequences = sequences;
+    EXPECT_EQ(start(states), fmt::format("a stage with 16 blocks, 64 positions, 32 rows and {} sequences", sequences));
+  }
   EXPECT_EQ(start(stage_of(3)), "");
 }
 

@@ -222,6 +222,19 @@ TEST_F(cluster_commands, refuse_to_cut_the_layers_of_a_mixture_of_experts) {
                "one.toml:6:10: the model is a mixture of experts, which the workers of a stage cannot share");
 }
 
+TEST_F(cluster_commands, refuse_what_models_that_keep_states_cannot_have) {
+  const std::string model = (golden / "qwen3.5").string();
+  head_refuses({.in_cluster = "tensor = 2\n", .model = model, .nodes = node("w1", "worker")},
+               "one.toml:6:10: the model has layers that keep states, or gates of attention, which the workers of a "
+               "stage cannot share: use 1, and more stages");
+  head_refuses({.model = model, .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
+               "one.toml:15:10: layers that keep states, and gates of attention, are computed by processors alone so "
+               "far: use cpu");
+  head_refuses({.model = model, .in_model = "[scheduler]\nkv_memory = \"1MiB\"\nmax_sequences = 50"},
+               "one.toml:10:17: max_sequences is 50: the states of so many sequences take 1.00 MiB, and kv_memory is "
+               "1.00 MiB: write 49 at most, or more kv_memory");
+}
+
 TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
   refused({"node", cluster_file(), "--name", ""}, "--name is empty");
   for (const char* name : {"w 7", "../w7", ".w7"})

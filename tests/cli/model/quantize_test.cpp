@@ -53,6 +53,18 @@ TEST_F(quantize, leaves_a_mixture_the_mixture_that_inspect_shows) {
   }
 }
 
+TEST_F(quantize, leaves_a_model_the_states_that_inspect_shows) {
+  const std::string model = (golden / "qwen3.5").string(), out = path("out").string();
+  ASSERT_EQ(run({"quantize", model, "--scheme", "u8", "--out", out}).code, 0);
+  for (const std::string& each : {model, out}) {
+    const json found = run_json({"inspect", each});
+    EXPECT_EQ(found["state_bytes_per_sequence"], 2 * 4 * (4 * 16 * 32 + 3 * (2 * 2 * 16 + 4 * 32)));
+    EXPECT_EQ(found["kv_bytes_per_token"]["f32"], 2 * 4 * 2 * 16) << "of one layer in three";
+    EXPECT_NE(run({"inspect", each}).out.find("states        20.5 KiB per sequence"), std::string::npos);
+  }
+  EXPECT_EQ(run_json({"inspect", (golden / "llama").string()})["state_bytes_per_sequence"], 0);
+}
+
 TEST_F(quantize, carries_templates_in_files_of_their_own) {
   const auto model = readable_model();
   folder().write("readable/chat_template.json", "{}");

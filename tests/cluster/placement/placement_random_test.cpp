@@ -35,6 +35,9 @@ random_case draw(std::mt19937& random) {
   drawn.model = {number(1, 40), bytes(1, 20),      bytes(0, 60),
                  bytes(0, 60),  number(0, 1) == 1, static_cast<std::uint64_t>(number(0, 4096))};
   if (number(0, 1) == 1) drawn.model.kv_bytes *= static_cast<std::uint64_t>(drawn.model.kv_heads = number(1, 5));
+  if (number(0, 2) == 0)
+    for (int layer = 0; layer < drawn.model.layers; ++layer)
+      drawn.model.state_bytes.push_back(number(0, 3) == 0 ? 0 : bytes(1, 10));
   drawn.request = {number(0, 3), number(0, 3), number(1, 2), bytes(1, 200), number(1, 4096)};
   for (int i = number(0, 9); i > 0; --i) {
     worker_offer made = offer("w" + std::to_string(i), static_cast<std::uint64_t>(number(1, 800)), number(1, 40) / 10.0,
@@ -65,8 +68,10 @@ std::uint64_t held(const stage_placement& stage, std::int64_t tokens, const rand
   const std::uint64_t kv =
       heads ? model.kv_bytes / heads * part(heads, tensor) : part(model.kv_bytes, tensor);  // the most of a rank
   std::uint64_t bytes = 0;
-  for (int layer = stage.layers.first; layer <= stage.layers.last; ++layer)
-    bytes += part(model.layer_bytes, tensor) + kv * static_cast<std::uint64_t>(tokens);
+  for (int layer = stage.layers.first; layer <= stage.layers.last; ++layer) {
+    const std::uint64_t state = model.state_bytes.empty() ? 0 : model.state_bytes[to_size(layer)];
+    bytes += part(model.layer_bytes, tensor) + (state > 0 ? state : kv * static_cast<std::uint64_t>(tokens));
+  }
   if (is_first) bytes += model.embedding_bytes;
   if (is_last && !(is_first && model.tied)) bytes += part(model.head_bytes, tensor);
   return bytes;
@@ -89,7 +94,9 @@ struct held_in_pool {
     for (int layer = stage.layers.first; layer <= stage.layers.last; ++layer) layers.emplace(layer, rank);
     has_embedding |= stage.layers.first == 0;
     if (stage.layers.last == of.model.layers - 1) heads.insert(rank);
-    kv += held(stage, tokens, of) - held(stage, 0, of);
+    random_case without = of;
+    without.model.state_bytes.assign(to_size(of.model.layers), 0);
+    kv += held(stage, tokens, of) - held(stage, 0, without);
   }
   std::uint64_t bytes(const random_case& of) const {
     const std::uint64_t head = of.model.tied && has_embedding ? 0 : part(of.model.head_bytes, of.request.tensor);

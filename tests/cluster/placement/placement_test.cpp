@@ -65,6 +65,57 @@ TEST(placement, lowers_nobody_for_a_replica_that_it_does_not_make) {
   EXPECT_EQ(kv_of(where.replicas[0], 10), 10'000u);
 }
 
+/// Nine of the twelve layers keep states, of 2 MiB for all sequences, and have no keys and values.
+model_shape layers_with_states() {
+  model_shape model = twelve_layers();
+  for (int layer = 0; layer < model.layers; ++layer) model.state_bytes.push_back(layer % 4 == 3 ? 0 : 2 * unit);
+  return model;
+}
+
+TEST(placement, gives_keys_and_values_what_states_leave) {
+  const auto where = placed({offer("w0", 1000)}, ask(), layers_with_states());
+  EXPECT_EQ(where.replicas.at(0).kv_tokens, 2048) << "24 MiB less 18 of states, at 3 KiB a token";
+  const auto tight = placed({offer("w0", 180 + 18 + 3)}, ask(), layers_with_states());
+  EXPECT_EQ(tight.replicas.at(0).kv_tokens, 1024) << "3 MiB are left of its memory";
+  placement_request little = ask();
+  little.kv_memory = 10 * unit;
+  EXPECT_EQ(placed({offer("w0", 1000)}, little, layers_with_states()).replicas.at(0).kv_tokens, 512)
+      << "one sequence fits in any case";
+}
+
+TEST(placement, lets_as_many_sequences_run_as_half_of_the_memory_has_states_for) {
+  EXPECT_EQ(sequences_with_states(1024 * unit, 20 * unit, 256), 25);
+  EXPECT_EQ(sequences_with_states(1024 * unit, unit, 256), 256);
+  EXPECT_EQ(sequences_with_states(unit, 20 * unit, 256), 1);
+}
+
+TEST(placement, gives_each_replica_on_a_machine_states_of_its_own) {
+  const auto where = placed({pooled("w0", 240), pooled("w1", 240)}, ask(), layers_with_states());
+  ASSERT_EQ(where.replicas.size(), 2u);
+  EXPECT_EQ(where.replicas[1].kv_tokens, 2048) << "180 of weights, 36 of states, 12 of keys and values";
+  EXPECT_EQ(placed({pooled("w0", 216), pooled("w1", 216)}, ask(), layers_with_states()).replicas.size(), 1u);
+}
+
+TEST(placement, says_that_states_take_memory_where_there_is_too_little) {
+  const auto said = [](const std::vector<worker_offer>& workers) {
+    return place(workers, layers_with_states(), ask()).error().text;
+  };
+  EXPECT_EQ(said({offer("w0", 190)}),
+            "the model fits on no workers: 12 layers need 180.0 MiB of weights and 19.5 MiB for 512 tokens and the "
+            "states of all sequences, and 1 worker offers 190.0 MiB in all: use a smaller quant, context or "
+            "max_sequences, or add workers");
+  EXPECT_EQ(said({worker_by_hand("w0", {0, 11}, 190)}),
+            "w0 has 190.0 MiB of memory, but layers 0-11 need 180.0 MiB of weights and 19.5 MiB for 512 tokens and the "
+            "states of all sequences: give it fewer layers, or use a smaller quant, context or max_sequences");
+}
+
+/// The first layer alone would need all the memory: those behind it are cheap.
+TEST(placement, does_not_take_the_dearest_layer_for_all) {
+  model_shape model{4, unit, 0, 0, false, 1024 * 16};
+  model.state_bytes = {0, unit, unit, unit};
+  EXPECT_EQ(text_of(placed({offer("w0", 20)}, ask(), model)), "w0:0-3");
+}
+
 TEST(placement, keeps_memory_for_the_pass_of_each_worker) {
   model_shape model{10, 850 * unit, 0, 0, false, 1024, 0, 1000 * unit};
   const auto where = placed({pooled("w0", 20'000), pooled("w1", 20'000)}, {0, 0, 1, 10'000 * unit, 512}, model);

@@ -167,6 +167,15 @@ TEST_F(a_router, goes_where_the_prefix_is) {
   EXPECT_EQ(choice(view(5000, 320)), a);
 }
 
+TEST_F(a_router, expects_nothing_of_prefixes_where_none_are_reused) {
+  auto load = load_of(0);
+  load.reuses_prefixes = false;
+  for (const replica_id id : {a, b}) report(id, load);
+  send(b, view(0, 320));
+  report(b, load);
+  EXPECT_EQ(choice(view(0, 320)), a);
+}
+
 TEST_F(a_router, leaves_a_prefix_when_waiting_costs_more) {
   send(b, view(0, 320));
   auto busy = load_of(16);

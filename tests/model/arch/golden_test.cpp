@@ -37,7 +37,8 @@ INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
                                          "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3", "granite", "gemma2",
                                          "olmo2", "olmo3", "qwen3-moe", "mixtral", "gpt-oss", "gpt-oss-mxfp4", "olmoe",
                                          "granite-moe", "granite-hybrid", "qwen2-moe", "glm4-moe", "ministral3", "glm",
-                                         "glm4", "ernie", "qwen3-vl-moe", "cohere", "cohere2"),
+                                         "glm4", "ernie", "qwen3-vl-moe", "cohere", "cohere2", "qwen3.5", "qwen3.5-moe",
+                                         "qwen3-next"),
                          [](const auto& info) { return test_name(info.param); });
 
 }  // namespace

@@ -16,6 +16,8 @@ TEST(gpus, lack_what_processors_alone_compute) {
   EXPECT_EQ(lack_of("gpt-oss"), "attention sinks and gpt-oss's experts are computed by processors alone so far");
   EXPECT_EQ(lack_of("glm4-moe"),
             "experts with an mlp beside them, or chosen by sigmoids, are computed by processors alone so far");
+  EXPECT_EQ(lack_of("qwen3.5"),
+            "layers that keep states, and gates of attention, are computed by processors alone so far");
   EXPECT_EQ(lack_of("ministral3"), "queries that grow with the position are computed by processors alone so far");
 }
 

@@ -201,7 +201,7 @@ TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
   for (std::size_t i = 0; i < blocks.size(); ++i)
     blocks[i] = i % 10 < 2 ? f32_to_f16(0.01f * static_cast<float>(i)) : static_cast<std::uint16_t>(i * 7919);
   weight.tensor = {dtype::q4_1, {weight.outs, weight.ins}, std::as_bytes(std::span(blocks))};
-  weight.heads = {source.config.head_dim, source.config.head_dim};
+  weight.order = {source.config.head_dim, source.config.head_dim};
   const fs::path packed = folder_.path() / "packed";
   const file_descriptor file(::open(packed.c_str(), O_RDWR | O_CREAT, 0600));
   write_packed(source, {}, pool_, {file.number(), packed.string(), ""});
@@ -233,7 +233,7 @@ TEST_F(packed_models, have_the_codes_of_their_source_row_by_row) {
                   .group = weight.ins,
                   .codes = weight.tensor,
                   .scales = {dtype::f32, {weight.outs, 1}, std::as_bytes(std::span(scales))}};
-  weight.heads = {.dim = 8, .turned = 4};
+  weight.order = {.dim = 8, .turned = 4};
   const fs::path packed = folder_.path() / "packed";
   const file_descriptor file(::open(packed.c_str(), O_RDWR | O_CREAT, 0600));
   write_packed(source, {}, pool_, {file.number(), packed.string(), ""});

@@ -18,7 +18,7 @@ namespace troupe {
 
 /// As the name of a test may be.
 inline std::string test_name(std::string model) {
-  std::replace(model.begin(), model.end(), '-', '_');
+  for (const char sign : {'-', '.'}) std::replace(model.begin(), model.end(), sign, '_');
   return model;
 }
 

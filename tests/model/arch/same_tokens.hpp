@@ -44,9 +44,13 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
                                model_->config.layers);
     const int sequences = 7, length = static_cast<int>(tokens_.size()) * 3 / 5, blocks_each = length / 16 + 1;
     thread_pool pool(2);
-    const auto shard = make_decoder(
-        model_, {.max_rows = 256, .kv = GetParam().kv, .blocks = sequences * blocks_each, .device = GetParam().device},
-        {pool, kernels()});
+    const auto shard = make_decoder(model_,
+                                    {.max_rows = 256,
+                                     .kv = GetParam().kv,
+                                     .blocks = sequences * blocks_each,
+                                     .states = sequences,
+                                     .device = GetParam().device},
+                                    {pool, kernels()});
     shard->add_adapter(adapter);
 
     std::vector<std::vector<std::int32_t>> tokens, tables;
@@ -68,8 +72,8 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
         const int count = std::min(length - done[to_size(s)], static_cast<int>(random() % 20));
         if (count == 0) continue;
         const auto first = tokens[to_size(s)].begin() + done[to_size(s)];
-        rows.push_back(
-            {static_cast<int>(inputs.size()), count, done[to_size(s)], tables[to_size(s)].data(), adapter_of(s)});
+        rows.push_back({static_cast<int>(inputs.size()), count, done[to_size(s)],
+                        tables[to_size(s)].data(), adapter_of(s), (s * 5) % sequences});
         inputs.insert(inputs.end(), first, first + count);
         who.push_back(s);
         done[to_size(s)] += count;

@@ -43,12 +43,24 @@ engine_options small_engine(std::int32_t blocks, std::int32_t batch_tokens) {
   return options;
 }
 
-class whole_engine : public testing::TestWithParam<scheme> {
+struct engine_case {
+  const char* model;
+  scheme quant;
+};
+
+class whole_engine : public testing::TestWithParam<engine_case> {
  protected:
-  std::shared_ptr<const loaded_model> model_ = load_for_test(golden / "llama", GetParam());
-  std::shared_ptr<const lora_adapter> adapter_ =
-      std::make_shared<lora_adapter>(read_adapter(golden / "llama" / "adapter", model_->config), model_->config.layers);
+  std::shared_ptr<const loaded_model> model_ = load_for_test(golden / GetParam().model, GetParam().quant);
+  std::shared_ptr<const lora_adapter> adapter_ = std::make_shared<lora_adapter>(
+      read_adapter(golden / GetParam().model / "adapter", model_->config), model_->config.layers);
   thread_pool pool_{2};
+
+  /// For answers under a constraint: of tokens that the tokenizer lacks nothing can come.
+  engine_options small_engine(std::int32_t blocks, std::int32_t batch_tokens) const {
+    auto options = troupe::small_engine(blocks, batch_tokens);
+    options.tokens = token_tree_from([] { return letters(); }, model_->config.vocab_size);
+    return options;
+  }
 
   static constexpr token_id end_token = 95;
   static output_constraint constraint(int i) {
@@ -195,13 +207,19 @@ class whole_engine : public testing::TestWithParam<scheme> {
     options.stage_layers = {1, model_->config.layers - 1};
     return options;
   }
+  engine_options by_layers() const {
+    auto options = small_engine(400, 18);
+    options.stage_layers.assign(to_size(model_->config.layers), 1);
+    return options;
+  }
 
   /// Engines that must all give the same.
   std::vector<std::pair<const char*, engine_options>> ways() const {
     return {{"in one batch", small_engine(400, 256)},
             {"in small steps", small_engine(400, 18)},
             {"with few blocks", small_engine(12, 64)},
-            {"by two stages", in_two_stages()}};
+            {"by two stages", in_two_stages()},
+            {"by a stage for each layer", by_layers()}};
   }
 
   std::vector<answer_text> run_alone(const std::vector<engine_request>& requests) {
@@ -224,7 +242,7 @@ TEST_P(whole_engine, gives_the_same_alone_and_in_any_company) {
   for (const auto& text : alone) EXPECT_EQ(text.ended, 1);
   batch_scheduler::statistics statistics;
   EXPECT_EQ(run(all, small_engine(400, 256), &statistics), alone) << "in one batch";
-  EXPECT_GT(statistics.reused_tokens, 0u) << "the requests should have met in the prefix cache";
+  EXPECT_EQ(statistics.reused_tokens == 0, model_->config.keeps_states()) << "else they meet in the prefix cache";
   EXPECT_EQ(run(all, small_engine(400, 16)), alone) << "in small steps";
   EXPECT_EQ(run(all, small_engine(24, 64), &statistics), alone) << "with few blocks";
   EXPECT_GT(statistics.preemptions, 0u) << "there should have been too few blocks";
@@ -232,7 +250,9 @@ TEST_P(whole_engine, gives_the_same_alone_and_in_any_company) {
 
 TEST_P(whole_engine, gives_the_same_however_the_layers_are_split) {
   const auto all = requests(9);
-  EXPECT_EQ(run(all, in_two_stages()), run(all, small_engine(400, 64)));
+  const auto whole = run(all, small_engine(400, 64));
+  EXPECT_EQ(run(all, in_two_stages()), whole);
+  EXPECT_EQ(run(all, by_layers()), whole);
 }
 
 TEST_P(whole_engine, gives_the_same_with_guesses_and_without) {
@@ -366,8 +386,11 @@ TEST_P(whole_engine, answers_a_prompt_several_times_with_a_seed_each) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(schemes, whole_engine, testing::Values(scheme::f32, scheme::u8, scheme::q4),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+INSTANTIATE_TEST_SUITE_P(models, whole_engine,
+                         testing::Values(engine_case{"llama", scheme::f32}, engine_case{"llama", scheme::u8},
+                                         engine_case{"llama", scheme::q4}, engine_case{"qwen3.5", scheme::f32},
+                                         engine_case{"qwen3.5", scheme::u8}, engine_case{"qwen3-next", scheme::u8}),
+                         name_of<engine_case>);
 
 TEST(engine, refuses_adapters_that_it_was_not_given_and_tokens_that_the_model_lacks) {
   const auto model = load_for_test(golden / "llama", scheme::u8);

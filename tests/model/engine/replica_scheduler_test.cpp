@@ -27,7 +27,9 @@ batch_scheduler::options small_replica() {
 
 class lost_stages : public testing::Test {
  protected:
-  std::shared_ptr<const loaded_model> model_ = load_for_test(test::golden / "llama", scheme::u8);
+  explicit lost_stages(const char* model = "llama") : model_(load_for_test(test::golden / model, scheme::u8)) {}
+
+  std::shared_ptr<const loaded_model> model_;
   thread_pool pool_{1};
   std::vector<float> hidden_;
   step_order order_;
@@ -36,8 +38,14 @@ class lost_stages : public testing::Test {
   std::size_t ended_ = 0;
   std::map<std::size_t, std::size_t> scored_;  // of each prompt, the last time that it was told
 
+  batch_scheduler::options small_replica() const {
+    batch_scheduler::options options = troupe::small_replica();
+    options.keeps_states = model_->config.keeps_states();
+    return options;
+  }
   stage whole_model(int lookup_tokens = 3) {
-    const decoder::options whole{.max_rows = batch_tokens, .blocks = blocks, .context = 160};
+    const decoder::options whole{
+        .max_rows = batch_tokens, .blocks = blocks, .states = small_replica().max_sequences, .context = 160};
     return stage(model_, whole, lookup_tokens, {pool_, kernels()});
   }
 
@@ -116,7 +124,15 @@ class lost_stages : public testing::Test {
   }
 };
 
-TEST_F(lost_stages, do_not_change_any_answer) {
+class lost_stages_of_models : public lost_stages, public testing::WithParamInterface<const char*> {
+ protected:
+  lost_stages_of_models() : lost_stages(GetParam()) {}
+};
+
+INSTANTIATE_TEST_SUITE_P(models, lost_stages_of_models, testing::Values("llama", "qwen3.5"),
+                         [](const auto& info) { return test_name(info.param); });
+
+TEST_P(lost_stages_of_models, do_not_change_any_answer) {
   const auto expected = undisturbed();
   const auto scored = std::exchange(scored_, {});
   replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
@@ -133,7 +149,7 @@ TEST_F(lost_stages, do_not_change_any_answer) {
   EXPECT_EQ(scored_, scored);
 }
 
-TEST_F(lost_stages, do_not_change_answers_of_steps_that_were_ordered_ahead) {
+TEST_P(lost_stages_of_models, do_not_change_answers_of_steps_that_were_ordered_ahead) {
   const auto expected = undisturbed();
   const auto scored = std::exchange(scored_, {});
   replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
@@ -167,7 +183,7 @@ TEST_F(lost_stages, are_not_caused_by_an_answer_that_ends_with_its_first_token) 
   EXPECT_EQ(texts_.begin()->second.size(), 9u);
 }
 
-TEST_F(lost_stages, do_not_change_answers_that_go_on_elsewhere) {
+TEST_P(lost_stages_of_models, do_not_change_answers_that_go_on_elsewhere) {
   const auto expected = undisturbed();
   auto scheduler = std::make_unique<replica_scheduler>(small_replica(), model_->config.vocab_size);
   submit_all(*scheduler);
@@ -189,7 +205,7 @@ TEST_F(lost_stages, do_not_change_answers_that_go_on_elsewhere) {
   EXPECT_EQ(texts_, expected);
 }
 
-TEST_F(lost_stages, and_full_ones_let_those_who_wait_go_on_elsewhere) {
+TEST_P(lost_stages_of_models, and_full_ones_let_those_who_wait_go_on_elsewhere) {
   const auto expected = undisturbed();
   batch_scheduler::options options = small_replica();
   options.max_sequences = 2;
@@ -293,6 +309,36 @@ TEST_F(lost_stages, leave_answers_together_that_wait_for_their_prompt) {
   };
   EXPECT_EQ(given_up_after(0), std::vector{3});
   EXPECT_EQ(given_up_after(1), (std::vector{1, 1, 1}));
+}
+
+/// Who asks for several answers of a model that keeps states gets what those with a seed each would.
+TEST_P(lost_stages_of_models, leave_several_answers_what_each_would_be_alone) {
+  engine_request several = requests().front();
+  several.sampling.temperature = 0.8;
+  several.sequence.answers = 3;
+  const auto texts_of = [&](const std::vector<engine_request>& asked) {
+    names_.clear();
+    replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
+    for (const engine_request& each : asked) {
+      const auto accepted = scheduler.submit(each);
+      for (std::int32_t i = 0; i < accepted->answers; ++i) names_[answer_behind(accepted->first, i)] = names_.size();
+    }
+    while (ended_ < 3) {
+      stage part = whole_model();
+      for (int i = 0; i < 5; ++i) step(scheduler, part);
+      scheduler.forget_stored();
+    }
+    ended_ = 0;
+    return std::exchange(texts_, {});
+  };
+  std::vector<engine_request> apart(3, several);
+  for (std::size_t i = 0; i < 3; ++i) {
+    apart[i].sequence.answers = 1;
+    apart[i].sampling.seed += i;
+  }
+  const auto together = texts_of({several});
+  EXPECT_EQ(together, texts_of(apart));
+  EXPECT_NE(together.at(0), together.at(1));
 }
 
 }  // namespace

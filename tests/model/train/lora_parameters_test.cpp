@@ -8,6 +8,7 @@
 #include "base/error.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/safetensors.hpp"
+#include "model/train/master_weights.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/model/train/train_fixture.hpp"
@@ -45,6 +46,20 @@ TEST(lora_parameters, what_does_not_go_with_the_model_is_refused_with_what_there
   EXPECT_EQ(check_lora(options, llama), 4u * (2 * 8 * 64 + (8 + 4) * 48));
   EXPECT_EQ(check_lora(options, llama, adapter_precision::half), 2u * (2 * 8 * 64 + (8 + 4) * 48));
   EXPECT_EQ(check_lora(options, llama, adapter_precision::byte), 1u * (2 * 8 * 64 + (8 + 4) * 48));
+}
+
+TEST(lora_parameters, models_that_keep_states_are_refused) {
+  const std::string why =
+      "the model has layers that keep states, or gates of attention, which training does not compute so far: train "
+      "another model, or take an adapter for this one that another program trained";
+  const model_config config = read_hf_config(golden("qwen3.5"));
+  EXPECT_EQ(test::refusal([&] { check_lora({}, config); }), why);
+  EXPECT_EQ(test::refusal([&] { master_weights(config, 1); }), why);
+  thread_pool pool(1);
+  trained_model model = frozen(load_golden("qwen3.5", pool));
+  EXPECT_EQ(test::refusal([&] { lora_parameters(model, {}, 0); }), why);
+  model.config.mixers.clear();
+  EXPECT_EQ(test::refusal([&] { lora_parameters(model, {}, 0); }), why);
 }
 
 /// Who serves adapters would refuse one that has them.

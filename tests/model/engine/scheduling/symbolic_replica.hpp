@@ -13,10 +13,12 @@
 namespace troupe::test {
 
 /// A replica without arithmetic. Instead of keys and values it stores, for each position, the hash of everything up to
-/// there. So it notices at once if a block that is read holds anything but the sequence's own past.
+/// there. So it notices at once if a block that is read holds anything but the sequence's own past. A state, of a model
+/// that keeps them, is the hash of all that went into it.
 class symbolic_replica {
  public:
-  explicit symbolic_replica(std::int32_t blocks) : storage_(to_size(blocks) * block_tokens) {}
+  explicit symbolic_replica(std::int32_t blocks, std::int32_t states = 0)
+      : storage_(to_size(blocks) * block_tokens), states_(to_size(states)) {}
 
   static std::uint64_t start_of(adapter_version adapter) { return 0x51ed270b1a4fULL + adapter.value; }
   static std::uint64_t after(std::uint64_t past, token_id token) {
@@ -43,6 +45,7 @@ class symbolic_replica {
   std::size_t tables() const { return tables_.size(); }
   void lose_everything() {
     std::fill(storage_.begin(), storage_.end(), 0);
+    std::fill(states_.begin(), states_.end(), 0);
     tables_.clear();
   }
 
@@ -65,6 +68,11 @@ class symbolic_replica {
       past = after(past, known.at(i));
       ASSERT_EQ(position(table, i), past) << "sequence " << row.sequence.value << " position " << i;
     }
+    if (!states_.empty()) {
+      std::uint64_t& state = states_.at(to_size(row.state));
+      if (first == 0) state = past;
+      ASSERT_EQ(state, past) << "sequence " << row.sequence.value << " has another's state, or one of another place";
+    }
     const auto tokens = plan.tokens_of(row);
     for (std::size_t i = 0; i < tokens.size(); ++i) {
       const token_id token = tokens[i] == chosen_before ? known.at(first + i) : tokens[i];
@@ -74,9 +82,10 @@ class symbolic_replica {
       past = after(past, token);
       position(table, first + i) = past;
     }
+    if (!states_.empty()) states_[to_size(row.state)] = past;
   }
 
-  std::vector<std::uint64_t> storage_;
+  std::vector<std::uint64_t> storage_, states_;
   std::unordered_map<sequence_id, std::vector<block_id>> tables_;
 };
 
@@ -105,7 +114,7 @@ class engine_simulation {
   };
 
   explicit engine_simulation(const batch_scheduler::options& chosen)
-      : options(chosen), scheduler(chosen), replica(chosen.blocks) {}
+      : options(chosen), scheduler(chosen), replica(chosen.blocks, chosen.keeps_states ? chosen.max_sequences : 0) {}
 
   std::optional<accepted_request> submit(const sequence_request& request) {
     const auto done = scheduler.submit(request);
@@ -280,6 +289,17 @@ class engine_simulation {
     ASSERT_EQ(tokens, static_cast<std::int64_t>(plan.tokens.size()));
     ASSERT_LE(plan.rows.size(), to_size(options.max_sequences));
     check_writers(plan);
+    if (options.keeps_states) check_states(plan);
+  }
+
+  static void check_states(const step_plan& plan) {
+    std::vector<std::int32_t> states;
+    for (const planned_row& row : plan.rows) {
+      ASSERT_EQ(row.proposals, 0) << "a guess that could not be taken back";
+      states.push_back(row.state);
+    }
+    std::sort(states.begin(), states.end());
+    ASSERT_EQ(std::adjacent_find(states.begin(), states.end()), states.end()) << "two rows have one state";
   }
 
   /// In a step with an interactive answer, each prompt has one token, and all share a bounded part of the rest.

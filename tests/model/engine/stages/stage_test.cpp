@@ -103,5 +103,40 @@ TEST_F(stage_of_one_model, refuses_answers_without_a_prompt_or_to_tokens_that_th
   EXPECT_THROW(stage_.begin(opening({-1}, 1)), input_error);
 }
 
+class stage_of_a_model_with_states : public stage_of_one_model {
+ protected:
+  std::shared_ptr<const loaded_model> with_states_ = load_for_test(test::golden / "qwen3.5", scheme::f32);
+  stage keeps_{with_states_, {.max_rows = 4, .blocks = 2, .states = 2, .context = 32}, 3, {pool_, kernels()}};
+
+  static step_order two_rows(std::int32_t first, std::int32_t second) {
+    step_order order = order_of({1, 2});
+    order.plan.rows[0].state = first;
+    order.plan.rows[1].state = second;
+    return order;
+  }
+};
+
+TEST_F(stage_of_a_model_with_states, begins_rows_that_have_a_state_each) {
+  EXPECT_EQ(keeps_.begin(two_rows(0, 1)), 2);
+  EXPECT_EQ(keeps_.begin(two_rows(1, 0)), 2);
+  EXPECT_THROW(keeps_.begin(two_rows(1, 1)), input_error);
+  EXPECT_THROW(keeps_.begin(two_rows(1, 2)), input_error);
+}
+
+TEST_F(stage_of_a_model_with_states, refuses_rows_that_go_on_from_elsewhere) {
+  EXPECT_EQ(keeps_.begin(two_rows(0, 1)), 2);
+  step_order next = two_rows(0, 1);
+  for (planned_row& row : next.plan.rows) row.position = 1;
+  EXPECT_EQ(keeps_.begin(next), 2);
+  EXPECT_THROW(keeps_.begin(next), input_error);
+}
+
+TEST_F(stage_of_a_model_with_states, makes_no_guesses_and_so_goes_ahead) {
+  EXPECT_TRUE(keeps_.goes_ahead());
+  const stage guesses(load_for_test(test::golden / "llama", scheme::f32), {.max_rows = 4, .blocks = 2, .context = 32},
+                      3, {pool_, kernels()});
+  EXPECT_FALSE(guesses.goes_ahead());
+}
+
 }  // namespace
 }  // namespace troupe

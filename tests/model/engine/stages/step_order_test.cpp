@@ -10,7 +10,7 @@
 namespace troupe {
 namespace {
 
-constexpr order_limits four_rows{.max_rows = 4, .blocks = 3, .context = 32, .vocab_size = 10};
+constexpr order_limits four_rows{.max_rows = 4, .blocks = 3, .states = 2, .context = 32, .vocab_size = 10};
 
 /// Two rows that fill the step.
 step_order sound_order() {
@@ -59,6 +59,9 @@ TEST(step_orders, are_refused_where_a_row_reaches_beyond_its_lists) {
   EXPECT_EQ(refused(&planned_row::logit_rows, 4), said);
   EXPECT_EQ(refused(&planned_row::position, -1), said);
   EXPECT_EQ(refused(&planned_row::position, 30), said);
+  EXPECT_EQ(refused(&planned_row::state, -1), said);
+  EXPECT_EQ(refused(&planned_row::state, 2), said);
+  EXPECT_EQ(refused(&planned_row::state, 1), "");
 }
 
 TEST(step_orders, are_refused_where_rows_and_tokens_do_not_match) {

@@ -1,0 +1,136 @@
+// A layer of linear attention: each row changes its sequence's state, and is answered by it.
+#include <algorithm>
+#include <cmath>
+
+#include "base/to_size.hpp"
+#include "model/arch/cpu_decoder.hpp"
+
+namespace troupe {
+namespace {
+
+static_assert(delta_config::most_rows <= most_convolved_rows);
+
+/// What keys' and queries' squares are added to before the root.
+constexpr float unit_eps = 1e-6f;
+
+}  // namespace
+
+void cpu_decoder::take_delta_rows() {
+  const delta_config& config = model_->config.delta;
+  const auto floats = [&](std::int64_t rows, std::int64_t stride) {
+    return aligned_buffer<float>(to_size(rows * stride));
+  };
+  delta_.qkv_stride = padded_row(config.channels());
+  delta_.value_stride = padded_row(config.values());
+  delta_.share_stride = padded_outs(config.value_heads);
+  delta_.qkv = floats(options_.max_rows, delta_.qkv_stride);
+  for (auto* values : {&delta_.z, &delta_.out}) *values = floats(options_.max_rows, delta_.value_stride);
+  for (auto* shares : {&delta_.a, &delta_.b}) *shares = floats(options_.max_rows, delta_.share_stride);
+  delta_.rates = floats(options_.layers, delta_.share_stride);
+  delta_.qkv_columns = cut_blocks(gather_.split(), config.channels());
+  delta_.value_columns = cut_blocks(gather_.split(), config.values());
+  delta_.share_columns = cut_blocks(gather_.split(), config.value_heads);
+  for (std::int64_t layer = 0; layer < options_.layers; ++layer) take_rates(layer);
+}
+
+void cpu_decoder::take_rates(std::int64_t layer) {
+  const float* decay = weights_of(layer).delta.decay;
+  if (!decay) return;
+  float* rates = delta_.rates.data() + layer * delta_.share_stride;
+  if (model_->config.delta.has_rates)
+    std::transform(decay, decay + delta_.share_stride, rates, [](float minus_rate) { return -minus_rate; });
+  else
+    with_.kernels.exponentials(decay, delta_.share_stride, 0, rates);
+}
+
+void cpu_decoder::mix_states(const pass& batch, std::int64_t layer, float_rows hidden) {
+  const layer_weights& weights = weights_of(layer);
+  const delta_weights& delta = weights.delta;
+  const delta_config& config = model_->config.delta;
+  const float_rows normed{normed_.data(), hidden_stride()}, out{delta_.out.data(), delta_.value_stride};
+  const linear_product in[] = {{{}, delta.qkv, {delta_.qkv.data(), delta_.qkv_stride}, delta_.qkv_columns},
+                               {{}, delta.z, {delta_.z.data(), delta_.value_stride}, delta_.value_columns},
+                               {{}, delta.b, {delta_.b.data(), delta_.share_stride}, delta_.share_columns},
+                               {{}, delta.a, {delta_.a.data(), delta_.share_stride}, delta_.share_columns}};
+  prepare_input(batch.rows, normed, in,
+                [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
+  multiply(batch, layer, normed, in);
+  const auto for_sequences = [&](std::int64_t parts, auto work) {
+    const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * parts;
+    with_.pool.run(static_cast<int>(tasks), [&](int index, int) {
+      work(batch.sequences[to_size(index / parts)], index % parts);
+    });
+  };
+  const std::int64_t convolved = 2 * config.key_heads + config.value_heads;
+  for_sequences(convolved + 1, [&](const pass_sequence& sequence, std::int64_t part) {
+    part < convolved ? convolve_part(sequence, layer, part) : find_shares(sequence, layer);
+  });
+  for_sequences(config.value_heads,
+                [&](const pass_sequence& sequence, std::int64_t head) { run_delta_head(sequence, layer, head); });
+  const linear_product products[] = {output_product({}, delta.out, hidden)};
+  prepare_input(batch.rows, out, products, [](int) {});
+  multiply(batch, layer, out, products);
+}
+
+/// A head of q, of k or of v, in this order. Those of q and k become of length one.
+void cpu_decoder::convolve_part(const pass_sequence& sequence, std::int64_t layer, std::int64_t part) {
+  const delta_config& config = model_->config.delta;
+  const bool is_value = part >= 2 * config.key_heads;
+  const std::int64_t dim = is_value ? config.value_dim : config.key_dim;
+  const std::int64_t first = is_value ? 2 * config.keys() + (part - 2 * config.key_heads) * dim : part * dim;
+  float* const before = states_.at(layer, sequence.state) + first;
+  if (sequence.position == 0)
+    for (std::int64_t row = 0; row < config.kernel - 1; ++row) std::fill_n(before + row * config.channels(), dim, 0.0f);
+  float* const x = delta_.qkv.data() + sequence.first_row * delta_.qkv_stride + first;
+  with_.kernels.convolve({.weights = weights_of(layer).delta.convolution + first,
+                          .weight_stride = delta_.qkv_stride,
+                          .kernel = static_cast<int>(config.kernel),
+                          .channels = dim,
+                          .x = x,
+                          .row_stride = delta_.qkv_stride,
+                          .rows = sequence.rows,
+                          .before = before,
+                          .before_stride = config.channels()});
+  if (is_value) return;
+  const float factor = part < config.key_heads ? 1 / std::sqrt(static_cast<float>(dim)) : 1.0f;
+  for (int row = 0; row < sequence.rows; ++row)
+    with_.kernels.unit_norm(x + row * delta_.qkv_stride, dim, unit_eps, factor);
+}
+
+void cpu_decoder::find_shares(const pass_sequence& sequence, std::int64_t layer) {
+  const std::int64_t stride = delta_.share_stride;
+  for (std::int64_t row = sequence.first_row; row < sequence.first_row + sequence.rows; ++row)
+    with_.kernels.delta_shares(delta_.a.data() + row * stride, delta_.b.data() + row * stride,
+                               weights_of(layer).delta.dt_bias, delta_.rates.data() + layer * stride, stride);
+}
+
+/// What the state answers is normalized, and weighed by z.
+void cpu_decoder::run_delta_head(const pass_sequence& sequence, std::int64_t layer, std::int64_t head) {
+  const delta_config& config = model_->config.delta;
+  const std::int64_t matrix = config.key_dim * config.value_dim, key = config.key_head_of(head) * config.key_dim;
+  const std::int64_t row = sequence.first_row, column = head * config.value_dim;
+  float* const state = states_.at(layer, sequence.state) + (config.kernel - 1) * config.channels() + head * matrix;
+  if (sequence.position == 0) std::fill_n(state, matrix, 0.0f);
+  const float* q = delta_.qkv.data() + row * delta_.qkv_stride + key;
+  float* out = delta_.out.data() + row * delta_.value_stride + column;
+  const float* z = delta_.z.data() + row * delta_.value_stride + column;
+  with_.kernels.delta_rule({.key_dim = config.key_dim,
+                            .value_dim = config.value_dim,
+                            .rows = sequence.rows,
+                            .q = q,
+                            .k = q + config.keys(),
+                            .v = delta_.qkv.data() + row * delta_.qkv_stride + 2 * config.keys() + column,
+                            .row_stride = delta_.qkv_stride,
+                            .decays = delta_.a.data() + row * delta_.share_stride + head,
+                            .betas = delta_.b.data() + row * delta_.share_stride + head,
+                            .share_stride = delta_.share_stride,
+                            .out = out,
+                            .out_stride = delta_.value_stride,
+                            .state = state});
+  for (int i = 0; i < sequence.rows; ++i, out += delta_.value_stride, z += delta_.value_stride) {
+    with_.kernels.rms_norm(out, weights_of(layer).delta.norm, config.value_dim, model_->config.norm_eps, out);
+    with_.kernels.swiglu(z, out, config.value_dim, out);
+  }
+}
+
+}  // namespace troupe

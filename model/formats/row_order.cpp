@@ -1,0 +1,44 @@
+#include "model/formats/row_order.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+namespace troupe {
+
+std::int64_t row_order::all_rows() const {
+  return heads * std::accumulate(parts.begin(), parts.end(), std::int64_t{0});
+}
+
+std::int64_t row_order::row_of_part(std::int64_t row) const {
+  std::size_t part = first_part;
+  for (; row >= heads * parts[part]; ++part) row -= heads * parts[part];
+  const auto first = parts.begin() + static_cast<std::ptrdiff_t>(part);
+  const std::int64_t before = std::accumulate(parts.begin(), first, std::int64_t{0});
+  return row / *first * (all_rows() / heads) + before + row % *first;
+}
+
+std::vector<float> row_order::in_our_order(std::vector<float> rows, std::int64_t width) const {
+  if (is_ours()) return rows;
+  std::vector<float> to(rows.size());
+  for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()) / width; ++row)
+    std::copy_n(rows.begin() + file_row(row) * width, width, to.begin() + row * width);
+  return to;
+}
+
+std::vector<float> row_order::in_file_order(std::vector<float> rows, std::int64_t width) const {
+  if (is_ours()) return rows;
+  std::vector<float> to(rows.size());
+  for (std::int64_t row = 0; row < static_cast<std::int64_t>(rows.size()) / width; ++row)
+    std::copy_n(rows.begin() + row * width, width, to.begin() + file_row(row) * width);
+  return to;
+}
+
+row_order order_in_class(const model_config& config, linear_kind kind) {
+  if (kind != linear_kind::q && kind != linear_kind::k) return {};
+  if (config.turns_neighbours) return {.dim = config.head_dim, .turned = config.turned_dim()};
+  if (config.attention_gate && kind == linear_kind::q)
+    return {.heads = config.heads, .parts = {config.head_dim, config.head_dim}};
+  return {};
+}
+
+}  // namespace troupe

@@ -1,0 +1,70 @@
+#include "model/engine/stages/kept_states.hpp"
+
+#include <gtest/gtest.h>
+
+#include "tests/base/refusal.hpp"
+
+namespace troupe {
+namespace {
+
+struct placed_row {
+  std::uint64_t sequence;
+  std::int32_t state;
+  std::int64_t position;
+  std::int32_t tokens = 1, proposals = 0;
+};
+step_plan plan_of(std::initializer_list<placed_row> rows) {
+  step_plan plan;
+  plan.id = step_id{7};
+  for (const placed_row& each : rows) {
+    planned_row& row = plan.rows.emplace_back();
+    row.sequence = sequence_id{each.sequence};
+    row.state = each.state;
+    row.position = each.position;
+    row.tokens = each.tokens;
+    row.proposals = each.proposals;
+  }
+  return plan;
+}
+std::string refusal_of(kept_states& states, std::initializer_list<placed_row> rows) {
+  return test::refusal([&] { states.take(plan_of(rows)); });
+}
+constexpr const char* not_there = "step 7 goes on from a state that this stage does not have";
+
+TEST(kept_states, go_on_where_the_last_row_of_their_sequence_left_them) {
+  kept_states states(2);
+  EXPECT_EQ(refusal_of(states, {{.sequence = 1, .state = 1, .position = 0, .tokens = 5}}), "");
+  EXPECT_EQ(refusal_of(states, {{1, 1, 5, 2}, {2, 0, 0, 3}}), "");
+  EXPECT_EQ(refusal_of(states, {{2, 0, 3}, {1, 1, 7}}), "");
+  EXPECT_EQ(refusal_of(states, {{1, 1, 7}}), not_there) << "the row before it was 7 already";
+  EXPECT_EQ(refusal_of(states, {{1, 1, 9}}), not_there);
+  EXPECT_EQ(refusal_of(states, {{2, 1, 8}}), not_there) << "it is another's";
+  EXPECT_EQ(refusal_of(states, {{1, 0, 8}}), not_there);
+  EXPECT_EQ(refusal_of(states, {{1, 1, 8}}), "");
+}
+
+TEST(kept_states, begin_anew_for_anybody_at_position_0) {
+  kept_states states(1);
+  EXPECT_EQ(refusal_of(states, {{1, 0, 0, 5}}), "");
+  EXPECT_EQ(refusal_of(states, {{2, 0, 0, 3}}), "");
+  EXPECT_EQ(refusal_of(states, {{1, 0, 5}}), not_there) << "it was given to another meanwhile";
+  EXPECT_EQ(refusal_of(states, {{2, 0, 3}}), "");
+}
+
+TEST(kept_states, are_of_one_row_in_a_step) {
+  kept_states states(2);
+  EXPECT_EQ(refusal_of(states, {{1, 0, 0}, {2, 0, 0}}), "step 7 has two rows for one state");
+}
+
+TEST(kept_states, take_no_guesses) {
+  kept_states states(1);
+  EXPECT_EQ(refusal_of(states, {{1, 0, 0, 3, 2}}), "step 7 has guesses, which this model could not take back");
+}
+
+TEST(kept_states, are_not_asked_about_of_a_model_that_keeps_none) {
+  kept_states none(0);
+  EXPECT_EQ(refusal_of(none, {{1, 0, 16, 3, 2}, {2, 0, 32}}), "");
+}
+
+}  // namespace
+}  // namespace troupe
