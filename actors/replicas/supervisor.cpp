@@ -80,10 +80,10 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
   if (!known) admit(hello, in.link);
 }
 
-/// Whether the earlier process of this name has ended, if it ran on the same machine as the new one.
+/// Whether the earlier process of this name has ended, if it ran on this machine and the new one does, too.
 bool supervisor_state::its_process_is_gone(const node_hello& hello) const {
   const node_entry* before = members_.find(hello.name);
-  if (!before || !is_this_machine(hello.host)) return false;
+  if (!before || before->hello.machine != hello.machine || hello.machine != machine_id()) return false;
   return before->hello.pid == hello.pid || (::kill(static_cast<pid_t>(before->hello.pid), 0) != 0 && errno == ESRCH);
 }
 

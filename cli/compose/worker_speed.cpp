@@ -37,8 +37,7 @@ class measured_pass {
         hidden_(to_size(row_count * shard_->hidden_stride())) {
     std::iota(blocks_.begin(), blocks_.end(), 0);
     for (int row = 0; row < row_count; ++row)
-      sequences_.push_back(
-          {.first_row = row, .rows = 1, .blocks = &blocks_[to_size(row)], .state = row});
+      sequences_.push_back({.first_row = row, .rows = 1, .blocks = &blocks_[to_size(row)], .state = row});
   }
 
   /// Layers a second in the best of a few short runs; other programs slow some of them down.

@@ -61,10 +61,17 @@ std::size_t journal::open_jobs_of(std::string_view tenant) const {
 }
 
 std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {
-  statement query = db_->prepare("SELECT id FROM jobs WHERE state <> " TROUPE_REMOVED
-                                 " AND ((finished > 0 AND finished <= ?) OR (state = ? AND created <= ?)) LIMIT ?");
-  const std::int64_t before = expiry_now() - age.count();
-  query << before << code_of(job_state::receiving) << before << std::uint64_t{limit};
+  statement query =
+      db_->prepare("SELECT id FROM jobs WHERE state <> " TROUPE_REMOVED " AND finished > 0 AND finished <= ? LIMIT ?");
+  query << expiry_now() - age.count() << std::uint64_t{limit};
+  const auto old = texts_of(query);
+  remove_all(old);
+  return old.size();
+}
+
+std::size_t journal::remove_unsealed(std::chrono::seconds age, std::size_t limit) {
+  statement query = db_->prepare("SELECT id FROM jobs WHERE state = ? AND created <= ? LIMIT ?");
+  query << code_of(job_state::receiving) << expiry_now() - age.count() << std::uint64_t{limit};
   const auto old = texts_of(query);
   remove_all(old);
   return old.size();

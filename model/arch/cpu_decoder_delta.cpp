@@ -57,9 +57,8 @@ void cpu_decoder::mix_states(const pass& batch, std::int64_t layer, float_rows h
   multiply(batch, layer, normed, in);
   const auto for_sequences = [&](std::int64_t parts, auto work) {
     const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * parts;
-    with_.pool.run(static_cast<int>(tasks), [&](int index, int) {
-      work(batch.sequences[to_size(index / parts)], index % parts);
-    });
+    with_.pool.run(static_cast<int>(tasks),
+                   [&](int index, int) { work(batch.sequences[to_size(index / parts)], index % parts); });
   };
   const std::int64_t convolved = 2 * config.key_heads + config.value_heads;
   for_sequences(convolved + 1, [&](const pass_sequence& sequence, std::int64_t part) {

@@ -257,8 +257,8 @@ bool batch_scheduler::is_consistent() const {
   const std::size_t all_states = options_.keeps_states ? to_size(options_.max_sequences) : 0;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
   return suspects == suspects_.count() && slots == slots_ && states.size() == all_states &&
-         slots <= to_size(options_.max_sequences) && running == running_.size() &&
-         waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();
+         slots <= to_size(options_.max_sequences) && running == running_.size() && waiting == this->waiting() &&
+         held == pool_.held() && cache_.is_consistent();
 }
 
 }  // namespace troupe

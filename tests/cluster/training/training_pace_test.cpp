@@ -42,6 +42,15 @@ TEST_F(pace, requests_lose_no_more_than_they_may) {
   EXPECT_GT(share, 0.05);
 }
 
+TEST_F(pace, training_gets_the_more_of_the_time_the_more_requests_may_lose) {
+  for (const double may_delay : {0.05, 0.2, 0.6}) {  // of which all of it would take as much again
+    training_pace control(may_delay);
+    const double share = run(control, 1.0, 300);
+    EXPECT_GT(share, 0.6 * may_delay);
+    EXPECT_LT(share, 1.3 * may_delay);
+  }
+}
+
 TEST_F(pace, what_costs_nothing_is_used_up) {
   training_pace control(0.1);
   EXPECT_GT(run(control, 0.05, 300), 0.95);

@@ -72,8 +72,8 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
         const int count = std::min(length - done[to_size(s)], static_cast<int>(random() % 20));
         if (count == 0) continue;
         const auto first = tokens[to_size(s)].begin() + done[to_size(s)];
-        rows.push_back({static_cast<int>(inputs.size()), count, done[to_size(s)],
-                        tables[to_size(s)].data(), adapter_of(s), (s * 5) % sequences});
+        rows.push_back({static_cast<int>(inputs.size()), count, done[to_size(s)], tables[to_size(s)].data(),
+                        adapter_of(s), (s * 5) % sequences});
         inputs.insert(inputs.end(), first, first + count);
         who.push_back(s);
         done[to_size(s)] += count;
