@@ -1,5 +1,5 @@
 // Who is a member of the cluster.
-#include "actors/replicas/supervisor.hpp"
+#include "actors/replicas/supervisor_impl.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -134,9 +134,9 @@ worker_offer supervisor_state::offer_of(const node_hello& hello) const {
 
 void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
   const auto [incarnation, report] = in.message;
-  const heard_as heard = members_.heard(incarnation, clock_.now(), report);
-  parts_.links->send(in.link, heartbeat_answer{incarnation, heard == heard_as::member});
-  if (heard != heard_as::member) return;
+  const bool is_member = members_.heard(incarnation, clock_.now(), report);
+  parts_.links->send(in.link, heartbeat_answer{incarnation, is_member});
+  if (!is_member) return;
   const std::string name = members_.find(incarnation)->hello.name;
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.longest_step).count();
   if (report.busy_ms < static_cast<std::uint64_t>(longest)) return note_free_memory(name, report);

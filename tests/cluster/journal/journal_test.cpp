@@ -255,6 +255,27 @@ TEST_F(the_journal, keeps_what_a_leap_of_the_wall_clock_alone_makes_old) {
   EXPECT_EQ(book->remove_old(24h) + book->remove_unsealed(24h), 2u) << "a day has passed";
 }
 
+/// As on a machine that runs by day only.
+TEST_F(the_journal, removes_what_is_old_though_no_life_lasts_for_a_day) {
+  constexpr std::int64_t day = 24 * 3600, hour = 3600;
+  open();
+  accepted("done", 1);
+  (void)record("done", 0, "x", true);
+  EXPECT_EQ(book->remove_old(720h), 0u);
+  wall_leap = 40 * day;
+  for (int life = 0; life < 3; ++life) {
+    wall_leap += 14 * hour;
+    open();
+    for (int worked = 0; worked < 8; ++worked, seconds += hour)
+      ASSERT_EQ(book->remove_old(720h), 0u) << life << " " << worked;
+    seconds -= hour;
+  }
+  open();
+  EXPECT_EQ(book->remove_old(720h), 0u) << "21 hours";
+  seconds += 3 * hour;
+  EXPECT_EQ(book->remove_old(720h), 1u);
+}
+
 TEST_F(the_journal, gives_the_room_of_removed_jobs_back_piece_by_piece) {
   open();
   accepted("a", 25);
@@ -268,11 +289,26 @@ TEST_F(the_journal, gives_the_room_of_removed_jobs_back_piece_by_piece) {
   accepted("a", 1);
   open();
   int pieces = 0;
-  while (book->sweep(10)) ++pieces;
+  while (book->sweep(10 * 4096)) ++pieces;
   EXPECT_EQ(pieces, 6) << "51 rows";
   EXPECT_EQ(rows_of("lines"), 2) << "of b, and of the new a";
   EXPECT_EQ(rows_of("outputs") + rows_of("events"), 0);
   EXPECT_EQ(rows_of("jobs"), 2);
+}
+
+/// While a piece is deleted everybody waits.
+TEST_F(the_journal, gives_the_room_of_long_outputs_back_in_pieces_of_few) {
+  open();
+  accepted("a", 7);
+  for (std::uint64_t i = 0; i < 7; ++i) (void)record("a", i, std::string(100'000, 'x'), true);
+  ASSERT_TRUE(*book->remove("a"));
+  EXPECT_TRUE(book->sweep(300'000));
+  EXPECT_EQ(rows_of("outputs"), 4);
+  EXPECT_EQ(rows_of("lines"), 7);
+  open();
+  while (book->sweep(300'000)) {
+  }
+  EXPECT_EQ(rows_of("outputs") + rows_of("lines") + rows_of("jobs"), 0);
 }
 
 TEST_F(the_journal, lets_the_oldest_that_is_over_go_for_a_new_one) {
