@@ -142,6 +142,8 @@ class journal {
   result<bool, journal_error> remove(std::string_view id);
   /// Removes jobs that finished so long ago, by an expiry_clock. Returns how many it removed, at most `limit`.
   std::size_t remove_old(std::chrono::seconds age, std::size_t limit = 100);
+  /// The same for those that were created so long ago and never sealed.
+  std::size_t remove_unsealed(std::chrono::seconds age, std::size_t limit = 100);
   /// Deletes lines, outputs and events of removed jobs: about so many bytes, and each counts as one page at least.
   /// Nobody can use the journal meanwhile, and a job may have a million of them, or gigabytes, so this is done piece by
   /// piece. Returns whether there are more.

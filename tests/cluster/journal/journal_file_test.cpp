@@ -131,6 +131,7 @@ TEST_F(a_journal_file, of_before_names_had_owners_knows_them_by_its_fine_tunes) 
   book.reset();
   execute("DROP TABLE adapter_owners");
   execute("ALTER TABLE heads DROP COLUMN doubted_for");
+  execute("DROP INDEX jobs_by_tenant; ALTER TABLE jobs DROP COLUMN bytes");
   execute("PRAGMA user_version = 5");
   open();
   EXPECT_EQ(book->owner_of_adapter("red"), "ann");
