@@ -386,6 +386,6 @@ struct client_done {
 
 /// Speaks with clients on the wire.
 using client_desk_actor = actor_of<incoming<client_request>, incoming<client_cancel>, incoming<client_command>,
-                                   client_done, link_lost, stop_now>;
+                                   client_done, carry_on, link_lost, stop_now>;
 
 }  // namespace troupe

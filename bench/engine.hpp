@@ -1,5 +1,6 @@
 #pragma once
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -32,7 +33,8 @@ struct engine_bench {
   int adapters_on_disk = 0;  ///< if not 0, that load alone is run
   int adapters_in_memory = 32;
   int adapter_rank = 8;
-  double adapter_skew = 1;  ///< the n-th adapter is asked for in proportion to n^-skew
+  double adapter_skew = 1;              ///< the n-th adapter is asked for in proportion to n^-skew
+  std::function<void()> check = [] {};  ///< called again and again while that load runs: throws to end it
 };
 
 /// `troupe bench engine`: prefill, decode of one sequence and of many, with and without adapters; or a recorded load;

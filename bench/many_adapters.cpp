@@ -20,9 +20,11 @@ namespace {
 /// A folder of adapters that is gone with this object.
 class adapter_folder {
  public:
-  adapter_folder(const model_config& config, int count, std::int64_t rank) {
-    for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(count); ++i)
-      write_random_adapter(of(adapter_version(i)), config, rank, i);
+  adapter_folder(const model_config& config, const engine_bench& options) {
+    for (std::uint32_t i = 1; i <= static_cast<std::uint32_t>(options.adapters_on_disk); ++i) {
+      options.check();
+      write_random_adapter(of(adapter_version(i)), config, options.adapter_rank, i);
+    }
   }
 
   std::filesystem::path of(adapter_version version) const {
@@ -72,7 +74,7 @@ load_figures run_resident(const load_place& place, const engine_bench& options,
     different.push_back(random_adapter(*place.model, options.adapter_rank, static_cast<std::uint32_t>(i)));
   for (int i = 1; i <= options.adapters_on_disk; ++i)
     serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)), different[to_size(i) % different.size()]);
-  return replay(serving, place, load, clients_for(options));
+  return replay(serving, place, load, clients_for(options), {.before_step = [&](engine&) { options.check(); }});
 }
 
 adapter_run run_from_disk(const load_place& place, const engine_bench& options, const adapter_folder& folder,
@@ -95,7 +97,11 @@ adapter_run run_from_disk(const load_place& place, const engine_bench& options, 
       .remove = [&](adapter_version version) { serving.remove_adapter(version); },
       .failed = [](adapter_version version, const std::string& why) { refuse("adapter {}: {}", version.value, why); }};
   const auto running = [&](adapter_version version) { return serving.scheduler().is_running(version); };
-  const replay_hooks hooks{.before_step = [&](engine&) { loader.exchange(running, changes); },
+  const replay_hooks hooks{.before_step =
+                               [&](engine&) {
+                                 options.check();
+                                 loader.exchange(running, changes);
+                               },
                            .idle = [&] { return loader.wait(); }};
   load_figures figures = replay(serving, place, load, clients_for(options), hooks);
   return {std::move(figures), loader.residency().stats()};
@@ -114,7 +120,7 @@ void run_many_adapters(const load_place& place, const engine_bench& options, con
   const auto load = skewed_load(place, options);
   const load_figures resident = run_resident(place, options, load);
   out.add(row_of("all in memory", resident));
-  const adapter_folder folder(config, options.adapters_on_disk, options.adapter_rank);
+  const adapter_folder folder(config, options);
   const adapter_run disk = run_from_disk(place, options, folder, load, bytes);
   out.add(row_of(fmt::format("room for {}", options.adapters_in_memory), disk.load));
   const auto longest = [](const load_figures& figures) { return percentile(figures.first_token, 1.0); };

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
+#include "base/columns.hpp"
 #include "cli/output.hpp"
-#include "cli/terminal.hpp"
 
 namespace troupe {
 namespace {
@@ -19,14 +19,14 @@ std::string table(const std::vector<std::vector<std::string>>& rows) {
   for (const auto& row : rows)
     for (std::size_t i = 0; i < row.size(); ++i) {
       widths.resize(std::max(widths.size(), i + 1));
-      widths[i] = std::max(widths[i], width_of(one_line(row[i])));
+      widths[i] = std::max(widths[i], columns_in(one_line(row[i])));
     }
   std::string text;
   for (const auto& row : rows) {
     std::string line;
     for (std::size_t i = 0; i < row.size(); ++i) {
       const std::string cell = one_line(row[i]);
-      const std::string padding(widths[i] - width_of(cell), ' ');
+      const std::string padding(widths[i] - columns_in(cell), ' ');
       line += (i > 0 ? "  " : "") + (is_number(cell) ? padding + cell : cell + padding);
     }
     line.erase(line.find_last_not_of(' ') + 1);

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "base/utf8.hpp"
+#include "base/columns.hpp"
 #include "cli/output.hpp"
 
 namespace troupe {
@@ -24,16 +24,9 @@ std::optional<terminal_size> terminal_of(int descriptor) {
   return terminal_size{size.ws_row, size.ws_col};
 }
 
-std::size_t width_of(std::string_view text) {
-  return characters_in(text);
-}
-
 std::string cut_to_width(std::string_view line, std::size_t columns) {
-  if (width_of(line) <= columns) return std::string(line);
-  std::size_t end = 0;
-  for (; end < line.size(); ++end)
-    if (begins_character(line[end]) && columns-- <= 1) break;
-  return std::string(line.substr(0, end)) + "…";
+  if (columns_in(line) <= columns) return std::string(line);
+  return std::string(line.substr(0, bytes_in_columns(line, std::max<std::size_t>(columns, 1) - 1))) + "…";
 }
 
 std::string share_bar(double share, std::size_t width) {
@@ -44,7 +37,7 @@ std::string share_bar(double share, std::size_t width) {
 void show_line(const std::vector<std::string>& widest_first) {
   // A cursor behind the last column would already be in the next row.
   const std::size_t room = terminal_of(STDERR_FILENO).value_or(usual_terminal).columns - 1;
-  const auto fits = [&](const std::string& line) { return width_of(line) <= room; };
+  const auto fits = [&](const std::string& line) { return columns_in(line) <= room; };
   auto chosen = std::find_if(widest_first.begin(), widest_first.end(), fits);
   if (chosen == widest_first.end()) --chosen;
   write_error(fmt::format("{}{}", clear_line, cut_to_width(*chosen, room)));

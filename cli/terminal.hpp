@@ -15,8 +15,6 @@ struct terminal_size {
 /// Of the terminal behind a descriptor; nothing where there is none.
 std::optional<terminal_size> terminal_of(int descriptor);
 
-/// Of UTF-8: characters, not bytes.
-std::size_t width_of(std::string_view text);
 /// As much of a line as is no wider than this, with "…" at its end if some is cut off.
 std::string cut_to_width(std::string_view line, std::size_t columns);
 

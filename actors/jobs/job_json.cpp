@@ -48,7 +48,8 @@ json last_points(const journal& book, const job_info& job) {
 json job_json(const job_info& job) {
   json made{{"id", job.spec.id},         {"kind", job.spec.kind},    {"state", name_of(job.state)},
             {"lines", job.spec.lines},   {"received", job.received}, {"ok", job.line_ok},
-            {"failed", job.line_failed}, {"created", job.created},   {"finished", job.finished}};
+            {"failed", job.line_failed}, {"created", job.created},   {"finished", job.finished},
+            {"number", job.number}};
   if (!job.spec.name.empty()) made["name"] = job.spec.name;
   if (!job.error.empty()) made["error"] = job.error;
   if (!job.result.empty()) made["result"] = job.result;

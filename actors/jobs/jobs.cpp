@@ -159,6 +159,13 @@ bool jobs_state::has_room() const {
 void jobs_state::begin(line next) {
   const batch_queue::job* job = queue_.find(next.job);
   if (!job) return;
+  if (!has_room_on_disk(*job))
+    return keep_output(next,
+                       error_line(next.index, custom_id_of(next.text),
+                                  "the lines and outputs of the key's batches take as much of the disk as they may: "
+                                  "forget some that are over",
+                                  "insufficient_quota"),
+                       false);
   batch_line parsed;
   std::vector<begin_request> requests;
   try {
@@ -171,6 +178,13 @@ void jobs_state::begin(line next) {
   next.custom_id = std::move(parsed.custom_id);
   next.format = std::move(parsed.asked.format);
   send(std::move(next), parsed.asked.order, std::move(requests));
+}
+
+/// Where that cannot be read, outputs cannot be written either: they wait.
+bool jobs_state::has_room_on_disk(const batch_queue::job& job) const try {
+  return parts_.book->has_room(job.tenant);
+} catch (const journal_failure&) {
+  return true;
 }
 
 batch_line jobs_state::read(const batch_queue::line& from, const batch_queue::job& job) const {

@@ -32,10 +32,11 @@ struct jobs_parts {
   std::size_t most_unrecorded = 1 << 14;                  ///< outputs in memory while the disk takes none; then no
   std::size_t most_unrecorded_bytes = 256 << 20;          ///< further lines begin
   duration record_after = std::chrono::milliseconds(20);  ///< outputs are written after so long, even if they are fewer
-  duration post_interval = std::chrono::milliseconds(200);  ///< between updates of the board
-  duration journal_retry = std::chrono::seconds(1);         ///< between attempts while the disk fails
-  std::chrono::seconds keep = {};                           ///< how long jobs that are over stay; 0: for ever
-  duration sweep_interval = std::chrono::minutes(1);        ///< between searches for jobs to remove
+  duration post_interval = std::chrono::milliseconds(200);      ///< between updates of the board
+  duration journal_retry = std::chrono::seconds(1);             ///< between attempts while the disk fails
+  std::chrono::seconds keep = {};                               ///< how long jobs that are over stay; 0: for ever
+  std::chrono::seconds keep_unsealed = std::chrono::hours(24);  ///< those whose lines do not all arrive
+  duration sweep_interval = std::chrono::minutes(1);            ///< between searches for jobs to remove
   duration sweep_pause = std::chrono::milliseconds(50);  ///< between pieces of a removal, so that others get their turn
 };
 
@@ -82,6 +83,7 @@ class jobs_state {
   std::vector<job_line> read_lines(const std::string& job, std::uint64_t from);
   void pump();
   void begin(line next);
+  bool has_room_on_disk(const batch_queue::job& job) const;
   batch_line read(const batch_queue::line& from, const batch_queue::job& job) const;
   void send(line begun, const answer_order& order, std::vector<begin_request> requests);
   void end_requests(const line& ended);

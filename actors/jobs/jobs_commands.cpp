@@ -37,7 +37,8 @@ job_info known_job(const journal& book, const command_fields& asked) {
   return *std::move(job);
 }
 
-/// The job behind which a list goes on; empty where it begins. An empty list would look like the end of all jobs.
+/// The job behind which a list goes on; empty where it begins. An empty list would look like the end of all jobs. Who
+/// knows the job's number says `below` instead, which goes on although the job was removed.
 std::string place_in_list(const journal& book, const command_fields& asked) {
   std::string after = asked.text("after").value_or("");
   if (!after.empty() && !find_job(book, asked, after))
@@ -60,7 +61,8 @@ std::string jobs_state::result_of(const client_command& command, const command_f
     return list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
                  .kind = arguments.text("kind").value_or(""),
                  .tenant = arguments.text("owner"),
-                 .after = place_in_list(*parts_.book, arguments)},
+                 .after = place_in_list(*parts_.book, arguments),
+                 .below = count_of(arguments, "below", 0)},
                 arguments.boolean("options").value_or(false));
   if (command.name == "job.create") return create(arguments);
   if (command.name == "job.lines") return add_lines(arguments);

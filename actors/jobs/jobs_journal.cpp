@@ -55,13 +55,14 @@ bool jobs_state::end_complete_jobs() try {
   return false;
 }
 
-/// Removes jobs that have been over for long enough, piece by piece.
+/// Removes jobs that have been over for long enough, or were not sent whole, piece by piece.
 void jobs_state::sweep() {
   if (clock_.now() < sweep_at_) return;
   duration pause = parts_.sweep_interval;
   try {
     parts_.book->check_writing();  // even if nobody asks for anything: the next job would be refused
-    const bool has_old = parts_.keep.count() > 0 && parts_.book->remove_old(parts_.keep) > 0;
+    bool has_old = parts_.book->remove_unsealed(parts_.keep_unsealed) > 0;
+    if (parts_.keep.count() > 0 && parts_.book->remove_old(parts_.keep) > 0) has_old = true;
     if (has_old) post_soon();
     if (parts_.book->sweep() || has_old) pause = parts_.sweep_pause;
   } catch (const journal_failure& failure) {

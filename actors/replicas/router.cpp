@@ -12,6 +12,9 @@ namespace troupe {
 namespace {
 
 constexpr duration retry_interval = std::chrono::milliseconds(250);
+constexpr const char* no_adapter_anywhere = "no replica can load the adapter: their nodes' logs say why";
+constexpr const char* no_room_with_adapter =
+    "the replicas that can load the adapter are full, and the others' nodes' logs say why they cannot: try again later";
 
 /// Whether a returned request is cancelled. Answers that had begun are returned as requests of one answer each.
 bool is_about(const cancel_request& cancelled, const routed_request& request) {
@@ -40,10 +43,12 @@ class router_state {
   };
   void route_new(routed_request& request);
   bool has_parked(request_priority least) const;
+  bool has_held(const sequence_request& like) const;
   bool route(routed_request& request);
   void park(routed_request& request);
   void refuse_request(const routed_request& request);
   void route_parked();
+  bool step_aside(parked& waiting);
   void move_waiting(replica_id from);
   void refuse_overdue();
   void refuse_without_adapter(const routed_request& request, const std::string& fault);
@@ -63,7 +68,8 @@ class router_state {
   std::unordered_map<replica_id, scheduler_actor> replicas_;
   std::unordered_map<request_id, request_routes> routes_;
   std::array<std::deque<parked>, priorities> parked_;  ///< by priority: batches find no room where others still do
-  std::vector<routed_request> without_adapter_;        ///< they hold nobody up who has another adapter
+  /// Their adapter cannot be loaded by a replica that is ready. They hold nobody up who has another one.
+  std::vector<routed_request> without_adapter_;
   bool wake_due_ = false;
 };
 
@@ -98,12 +104,23 @@ router_state::handle::behavior_type router_state::make_behavior() {
 
 /// Nobody overtakes those who wait; but batches, which leave room in every queue to others, do not hold these up.
 void router_state::route_new(routed_request& request) {
-  if (has_parked(request.engine.sequence.priority) || !route(request)) park(request);
+  const sequence_request& sequence = request.engine.sequence;
+  if (has_parked(sequence.priority) || has_held(sequence) || !route(request)) park(request);
 }
 
 /// Whether requests of this priority wait, or of a higher one.
 bool router_state::has_parked(request_priority least) const {
   return !parked_.front().empty() || (least == request_priority::batch && !parked_.back().empty());
+}
+
+/// Whether one of those waits for the room that this one would take.
+bool router_state::has_held(const sequence_request& like) const {
+  const auto is_before = [&](const routed_request& waiting) {
+    const sequence_request& other = waiting.engine.sequence;
+    const bool same_room = other.adapter == like.adapter || policy_.is_loadable_everywhere(other.adapter);
+    return same_room && other.priority <= like.priority;
+  };
+  return policy_.is_loadable(like.adapter) && std::any_of(without_adapter_.begin(), without_adapter_.end(), is_before);
 }
 
 /// Returns false if no replica can take it now.
@@ -120,9 +137,12 @@ bool router_state::route(routed_request& request) {
   return true;
 }
 
-/// Lets a request wait if that can help: a replica is coming back, or the request was accepted already.
+/// Lets a request wait if that can help: a replica is coming back, or the request was accepted already. Nobody waits
+/// behind one that finds no room only because of its adapter.
 void router_state::park(routed_request& request) {
   const bool was_accepted = request.engine.sequence.was_accepted;
+  if (was_accepted && !policy_.is_loadable_everywhere(request.engine.sequence.adapter))
+    return hold(request, no_room_with_adapter);
   auto& line = parked_[to_size(request.engine.sequence.priority)];
   const bool hopeless = policy_.ready() > 0 || replicas_.empty() || line.size() >= parts_.most_parked;
   if (!was_accepted && hopeless) return refuse_request(request);
@@ -140,13 +160,21 @@ void router_state::refuse_request(const routed_request& request) {
 
 void router_state::route_parked() {
   for (auto& line : parked_)
-    while (!line.empty() && route(line.front().request)) line.pop_front();
+    while (!line.empty() && (route(line.front().request) || step_aside(line.front()))) line.pop_front();
   for (routed_request& waiting : std::exchange(without_adapter_, {}))
     if (!policy_.is_loadable(waiting.engine.sequence.adapter) || !route(waiting))
       without_adapter_.push_back(std::move(waiting));
 }
 
-/// So that nobody waits at one replica while there are free seats at another.
+/// One that began to wait before a replica came back that cannot load its adapter.
+bool router_state::step_aside(parked& waiting) {
+  if (policy_.is_loadable_everywhere(waiting.request.engine.sequence.adapter)) return false;
+  if (waiting.request.held_until == instant{}) waiting.request.held_until = waiting.until;
+  park(waiting.request);
+  return true;
+}
+
+/// So that nobody waits at one replica while another can run more sequences.
 void router_state::move_waiting(replica_id from) {
   if (const std::size_t most = policy_.sequences_to_move(from); most > 0)
     tell(replicas_.at(from), give_back_waiting{most});
@@ -162,7 +190,8 @@ void router_state::refuse_overdue() {
   for (auto& line : parked_) std::erase_if(line, is_refused);
   std::erase_if(without_adapter_, [&](const routed_request& waiting) {
     const bool overdue = waiting.held_until < now;
-    if (overdue) refuse_without_adapter(waiting, "no replica can load the adapter: their nodes' logs say why");
+    const bool is_loadable = policy_.is_loadable(waiting.engine.sequence.adapter);
+    if (overdue) refuse_without_adapter(waiting, is_loadable ? no_room_with_adapter : no_adapter_anywhere);
     return overdue;
   });
   if (has_parked(request_priority::batch) || !without_adapter_.empty()) wake_soon();

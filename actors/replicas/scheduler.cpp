@@ -1,5 +1,5 @@
 // Requests of a replica and their adapters. Its lives: scheduler_lives.cpp. Steps: scheduler_steps.cpp.
-#include "actors/replicas/scheduler.hpp"
+#include "actors/replicas/scheduler_impl.hpp"
 
 #include <unordered_set>
 

@@ -1,7 +1,7 @@
 // The lives of a replica, and what becomes of its requests between two of them.
 #include <fmt/format.h>
 
-#include "actors/replicas/scheduler.hpp"
+#include "actors/replicas/scheduler_impl.hpp"
 #include "base/to_size.hpp"
 
 namespace troupe {

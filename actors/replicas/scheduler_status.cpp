@@ -1,7 +1,7 @@
 // What a scheduler reports to the router and posts on the board.
 #include <algorithm>
 
-#include "actors/replicas/scheduler.hpp"
+#include "actors/replicas/scheduler_impl.hpp"
 
 namespace troupe {
 namespace {

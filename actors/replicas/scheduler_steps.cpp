@@ -1,7 +1,7 @@
 // Sends orders to the stages and takes their outcomes.
 #include <algorithm>
 
-#include "actors/replicas/scheduler.hpp"
+#include "actors/replicas/scheduler_impl.hpp"
 
 namespace troupe {
 

@@ -1,5 +1,5 @@
 // Who is a member of the cluster.
-#include "actors/replicas/supervisor.hpp"
+#include "actors/replicas/supervisor_impl.hpp"
 
 #include <fmt/format.h>
 #include <signal.h>
@@ -80,10 +80,10 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
   if (!known) admit(hello, in.link);
 }
 
-/// Whether the earlier process of this name has ended, if it ran on the same machine as the new one.
+/// Whether the earlier process of this name has ended, if it ran on this machine and the new one does, too.
 bool supervisor_state::its_process_is_gone(const node_hello& hello) const {
   const node_entry* before = members_.find(hello.name);
-  if (!before || !is_this_machine(hello.host)) return false;
+  if (!before || before->hello.machine != hello.machine || hello.machine != machine_id()) return false;
   return before->hello.pid == hello.pid || (::kill(static_cast<pid_t>(before->hello.pid), 0) != 0 && errno == ESRCH);
 }
 
@@ -134,9 +134,9 @@ worker_offer supervisor_state::offer_of(const node_hello& hello) const {
 
 void supervisor_state::take_heartbeat(const incoming<heartbeat>& in) {
   const auto [incarnation, report] = in.message;
-  const heard_as heard = members_.heard(incarnation, clock_.now(), report);
-  parts_.links->send(in.link, heartbeat_answer{incarnation, heard == heard_as::member});
-  if (heard != heard_as::member) return;
+  const bool is_member = members_.heard(incarnation, clock_.now(), report);
+  parts_.links->send(in.link, heartbeat_answer{incarnation, is_member});
+  if (!is_member) return;
   const std::string name = members_.find(incarnation)->hello.name;
   const auto longest = std::chrono::duration_cast<std::chrono::milliseconds>(parts_.longest_step).count();
   if (report.busy_ms < static_cast<std::uint64_t>(longest)) return note_free_memory(name, report);

@@ -1,20 +1,18 @@
 // The supervisor: who is in the cluster, who holds which layers, and what happens when a node is lost.
 #pragma once
+#include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "actors/adapters/adapter_directory.hpp"
 #include "actors/interfaces.hpp"
-#include "actors/remote_actors.hpp"
 #include "actors/replicas/replica_directory.hpp"
-#include "actors/replicas/scheduler.hpp"
 #include "actors/status_board.hpp"
+#include "actors/wire.hpp"
+#include "cluster/config/config.hpp"
 #include "cluster/members/membership.hpp"
-#include "cluster/placement/worker_offers.hpp"
+#include "cluster/placement/placement.hpp"
 #include "cluster/replicas/replica_course.hpp"
 
 namespace troupe {
@@ -37,97 +35,6 @@ struct supervisor_parts {
   duration longest_step = std::chrono::minutes(5);  ///< of one step; a worker that takes longer counts as lost
   duration longest_start = longest_stage_start;
   std::function<void(const std::string& line)> say;
-};
-
-/// Carries out what membership, placement and each replica_course decide. A replica has lives. Each begins with
-/// start_stage to all its workers, with empty storage, under a number that no earlier life had. A message of another
-/// life is dropped wherever it arrives: that keeps lost workers from doing harm.
-class supervisor_state {
- public:
-  using handle = supervisor_actor;
-  static constexpr const char* name = "supervisor";
-
-  supervisor_state(handle::pointer self, supervisor_parts parts);
-  handle::behavior_type make_behavior();
-
- private:
-  struct worker_record {
-    incarnation_id incarnation;
-    link_id link = no_link;
-    worker_actor worker;
-    std::string endpoint, meeting;
-  };
-  struct failed_seat {
-    seat at;
-    bool lost_next = false;     ///< the stage behind it may as well be at fault
-    int starts = 0, steps = 0;  ///< lives in a row that ended here: before any request had a part in it, and in a step
-  };
-  struct replica_record {
-    scheduler_actor scheduler;
-    replica_life life;
-    replica_course course;
-    std::optional<failed_seat> failed = {};  ///< where its last life ended, if that is known
-  };
-
-  // supervisor.cpp: who is a member
-  void begin(const begin_cluster& begun);
-  void take_join(const incoming<join_cluster>& in);
-  void admit(const node_hello& hello, link_id link);
-  bool its_process_is_gone(const node_hello& hello) const;
-  void take_heartbeat(const incoming<heartbeat>& in);
-  void note_free_memory(const std::string& name, const node_report& report);
-  void take_leave(incarnation_id node);
-  void note_link_lost(link_id link);
-  void lose(const std::string& name, const std::string& why, life_end how = life_end::loss);
-  void look_at_clock();
-  std::string drain(const client_command& command);
-  [[noreturn]] void refuse_no_worker(const std::string& name) const;
-  void admit_trainer(const node_hello& hello, link_id link);
-  void lose_trainer(const std::string& name, life_end how);
-  worker_offer offer_of(const node_hello& hello) const;
-  remote_parts remote(link_id link) const { return {parts_.links, std::make_shared<link_slot>(link)}; }
-
-  // supervisor_replicas.cpp: who holds what
-  void place_all(instant now);
-  bool is_assembled(instant now) const;
-  void take_in(const std::string& name);
-  void give_up_worker(const std::string& name, life_end how);
-  void carry_out(const placement_change& change);
-  void add_replica();
-  void start_replica(std::size_t index);
-  void tell_stage(std::size_t index, seat whose);
-  void stop_replica(std::size_t index, life_end how);
-  void fail_replica(std::size_t index, const std::string& why, std::optional<failed_seat> where = {});
-  void end_life(const replica_life& life, const std::string& why, std::optional<failed_seat> where = {});
-  void take_started(const stage_started& started);
-  void announce(std::size_t index);
-  void retry_replicas(instant now);
-  bool gives_seat_to_spare(std::size_t index);
-  void clear_seat(const worker_position& taken);
-  bool replaces_worker(std::size_t index, seat whose);
-  bool other_runs(std::size_t index) const;
-
-  // supervisor_status.cpp
-  void post_status() const;
-  std::string nodes_text() const;
-  std::string replicas_text() const;
-
-  handle::pointer self_;
-  supervisor_parts parts_;
-  training_desk_actor training_;  ///< these two are set by begin_cluster
-  std::optional<local_worker> local_;
-  actor_clock clock_{self_};
-  instant started_, last_join_;  ///< of a worker
-
-  membership members_;
-  std::map<std::string, worker_record> workers_;
-  worker_offers offers_;  ///< of the same workers
-  std::map<std::string, link_id> trainers_;
-  std::map<link_id, incarnation_id> nodes_by_link_;
-  std::optional<placement> placement_;
-  std::vector<replica_record> replicas_;
-  std::uint64_t lives_ = 0;
-  std::string last_said_;
 };
 
 supervisor_actor spawn_supervisor(caf::actor_system& system, supervisor_parts parts);

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <set>
 
-#include "actors/replicas/supervisor.hpp"
+#include "actors/replicas/supervisor_impl.hpp"
 #include "actors/workers/stage_ranks.hpp"
 
 namespace troupe {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "actors/json_dump_impl.hpp"
-#include "actors/replicas/supervisor.hpp"
+#include "actors/replicas/supervisor_impl.hpp"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,9 @@
 #include "actors/requests/client_desk.hpp"
 
 #include <cstdint>
+#include <string>
 #include <unordered_map>
+#include <variant>
 
 #include "actors/json_dump_impl.hpp"
 #include "base/field_error.hpp"
@@ -15,6 +17,13 @@ constexpr std::string_view known_commands =
     "status, hello, adapters.list, adapters.load, adapters.unload, adapters.rollback, adapters.files, job.create, "
     "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.forget, job.list, job.get, "
     "train.data, train.create, drain";
+
+constexpr std::size_t longest_at_once = 64 << 10;  // of a request: it takes some milliseconds to tokenize
+
+std::size_t bytes_of(const client_request& request) {
+  return request.text.size() + request.messages.size() + request.tokens.size() * sizeof(token_id) +
+         request.sampling.constraint.bytes();
+}
 
 prompt_input input_of(const client_request& request) {
   prompt_input input;
@@ -63,6 +72,32 @@ class link_listener final : public answer_listener {
   client_desk_actor desk_;
 };
 
+/// For the gateway, or why not.
+using read_request = std::variant<begin_request, client_refused>;
+
+/// What reading needs, on any thread.
+struct request_reader {
+  wire* links;
+  std::shared_ptr<const prompting> prompts;
+  client_desk_actor desk;
+
+  read_request read(const client_request& asked, const client_done& its_end) const;
+};
+
+read_request request_reader::read(const client_request& asked, const client_done& its_end) const try {
+  const request_priority priority = asked.batch ? request_priority::batch : request_priority::interactive;
+  return begin_request{.id = its_end.request,
+                       .engine = prompts->prepare(input_of(asked), asked.sampling, asked.answers, priority),
+                       .adapter = asked.adapter,
+                       .skip_tokens = asked.skip_tokens,
+                       .skip_special = asked.messages.empty() || !has_channels(prompts->tool_template()),
+                       .listener = std::make_shared<link_listener>(links, its_end, asked.answers, desk)};
+} catch (const field_error& error) {
+  return client_refused{.error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()};
+} catch (const std::exception& error) {
+  return client_refused{.error = error.what(), .bad_input = true};
+}
+
 class client_desk_state {
  public:
   using handle = client_desk_actor;
@@ -72,9 +107,17 @@ class client_desk_state {
   handle::behavior_type make_behavior();
 
  private:
-  using requests_of_link = std::unordered_map<std::uint64_t, request_id>;  ///< by the client's own id
+  struct open_request {
+    request_id id;
+    std::shared_ptr<const client_request> unread = {};  ///< while it waits to be read
+  };
+  using requests_of_link = std::unordered_map<std::uint64_t, open_request>;  ///< by the client's own id
 
   void begin(incoming<client_request>& request);
+  request_reader reader() const { return {parts_.links, parts_.prompts, handle(self_)}; }
+  void read_later(const client_done& its_end, client_request asked);
+  void pass_on(const client_done& its_end, read_request request);
+  open_request* find(const client_done& its_end);
   void cancel(link_id link, std::uint64_t id);
   void forget(const client_done& done);
   void end_all(link_id link);
@@ -100,8 +143,12 @@ client_desk_state::handle::behavior_type client_desk_state::make_behavior() {
       [this](const incoming<client_cancel>& cancelled) { cancel(cancelled.link, cancelled.message.id); },
       [this](incoming<client_command>& command) { run(command); },
       [this](const client_done& done) { forget(done); },
+      [](const carry_on& order) { order.run(); },
       [this](const link_lost& lost) { end_all(lost.link); },
-      [this](stop_now) { self_->quit(); },
+      [this](stop_now) {
+        parts_.work->stop();
+        self_->quit();
+      },
   };
 }
 
@@ -119,23 +166,46 @@ void client_desk_state::begin(incoming<client_request>& request) {
   if (asked.sampling.prompt_logprobs)
     return refuse_with({.error = "prompt_logprobs are not told here: ask for them over HTTP", .bad_input = true});
   if (open.contains(asked.id)) return refuse_with({.error = "the request's id is in use", .bad_input = true});
-  try {
-    const request_priority priority = asked.batch ? request_priority::batch : request_priority::interactive;
-    const client_done its_end{request.link, asked.id, parts_.numbers->next()};
-    begin_request begun{
-        .id = its_end.request,
-        .engine = parts_.prompts->prepare(input_of(asked), asked.sampling, asked.answers, priority),
-        .adapter = asked.adapter,
-        .skip_tokens = asked.skip_tokens,
-        .skip_special = asked.messages.empty() || !has_channels(parts_.prompts->tool_template()),
-        .listener = std::make_shared<link_listener>(parts_.links, its_end, asked.answers, handle(self_))};
-    open.emplace(asked.id, begun.id);
-    tell(parts_.gateway, std::move(begun));
-  } catch (const field_error& error) {
-    refuse_with({.error = error.what(), .bad_input = true, .field_name = error.field(), .code = error.code()});
-  } catch (const std::exception& error) {
-    refuse_with({.error = error.what(), .bad_input = true});
-  }
+  const client_done its_end{request.link, asked.id, parts_.numbers->next()};
+  open.emplace(asked.id, open_request{its_end.request});
+  const bool is_short = bytes_of(asked) <= longest_at_once && !asked.sampling.constraint;
+  is_short ? pass_on(its_end, reader().read(asked, its_end)) : read_later(its_end, std::move(request.message));
+}
+
+/// Other actors share this one's thread. What was cancelled before its turn comes is not read.
+void client_desk_state::read_later(const client_done& its_end, client_request asked) {
+  const std::size_t bytes = bytes_of(asked);
+  const auto unread = std::make_shared<const client_request>(std::move(asked));
+  find(its_end)->unread = unread;
+  auto work = [this, by = reader(), its_end, waiting = std::weak_ptr(unread)] {
+    const auto wanted = waiting.lock();
+    if (!wanted) return;
+    const auto made = std::make_shared<read_request>(by.read(*wanted, its_end));
+    tell(by.desk, carry_on{[this, its_end, made] { pass_on(its_end, std::move(*made)); }});
+  };
+  if (!parts_.work->offer(bytes, std::move(work), std::to_string(its_end.link.value)))
+    pass_on(its_end,
+            client_refused{.error = "too many long requests at a time: wait for some", .retry_after_ms = 1000});
+}
+
+/// Unless it was cancelled meanwhile.
+void client_desk_state::pass_on(const client_done& its_end, read_request request) {
+  open_request* const its = find(its_end);
+  if (!its) return;
+  its->unread = nullptr;
+  if (auto* const begun = std::get_if<begin_request>(&request)) return tell(parts_.gateway, std::move(*begun));
+  forget(its_end);
+  auto& why = std::get<client_refused>(request);
+  why.id = its_end.id;
+  parts_.links->send(its_end.link, std::move(why));
+}
+
+/// Null where it has ended. Not another one that has the same id by now.
+client_desk_state::open_request* client_desk_state::find(const client_done& its_end) {
+  const auto of_link = requests_.find(its_end.link);
+  if (of_link == requests_.end()) return nullptr;
+  const auto its = of_link->second.find(its_end.id);
+  return its != of_link->second.end() && its->second.id == its_end.request ? &its->second : nullptr;
 }
 
 void client_desk_state::refuse_request(link_id link, client_refused why) {
@@ -147,23 +217,21 @@ void client_desk_state::cancel(link_id link, std::uint64_t id) {
   const auto found = requests_.find(link);
   if (found == requests_.end()) return;
   const auto request = found->second.extract(id);
-  if (request) tell(parts_.gateway, end_request{request.mapped()});
+  if (request) tell(parts_.gateway, end_request{request.mapped().id});
   if (found->second.empty()) requests_.erase(found);
 }
 
-/// Not one that has the same id by now.
 void client_desk_state::forget(const client_done& done) {
-  const auto found = requests_.find(done.link);
-  if (found == requests_.end()) return;
-  requests_of_link& open = found->second;
-  if (const auto its = open.find(done.id); its != open.end() && its->second == done.request) open.erase(its);
-  if (open.empty()) requests_.erase(found);
+  if (!find(done)) return;
+  requests_of_link& open = requests_[done.link];
+  open.erase(done.id);
+  if (open.empty()) requests_.erase(done.link);
 }
 
 void client_desk_state::end_all(link_id link) {
   const auto gone = requests_.extract(link);
   if (!gone) return;
-  for (const auto& [id, request] : gone.mapped()) tell(parts_.gateway, end_request{request});
+  for (const auto& [id, request] : gone.mapped()) tell(parts_.gateway, end_request{request.id});
 }
 
 // --- commands ---

@@ -7,6 +7,7 @@
 #include "actors/interfaces.hpp"
 #include "actors/requests/prompting.hpp"
 #include "actors/status_board.hpp"
+#include "actors/task_thread.hpp"
 #include "actors/wire.hpp"
 
 namespace troupe {
@@ -23,6 +24,8 @@ struct client_desk_parts {
   std::shared_ptr<status_board> board;
   std::string cluster;                   ///< the cluster's name
   std::size_t max_requests_each = 4096;  ///< of one link at the same time
+  /// For requests that take long to read, in turns of links. Stopped together with the desk.
+  std::shared_ptr<task_thread> work = std::make_shared<task_thread>();
 };
 
 client_desk_actor spawn_client_desk(caf::actor_system& system, client_desk_parts parts);

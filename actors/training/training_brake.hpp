@@ -1,17 +1,27 @@
 #pragma once
 #include <atomic>
 #include <condition_variable>
+#include <functional>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 
 #include "base/clock.hpp"
+#include "cluster/training/work_debt.hpp"
 
 namespace troupe {
 
+/// The processor's time that the calling thread has had.
+duration thread_time();
+
 /// Keeps training to its share of the time. The thread that computes asks it between ops, and sleeps in it as long as
-/// its share demands.
+/// its share demands. Another share, or the stop, wakes it at once.
 class training_brake {
  public:
+  /// `worked`: asked on the thread that computes, for how long that has worked. Time in which it was there and got no
+  /// processor, or waited for other trainers, delays nobody, so it does not count.
+  explicit training_brake(std::function<duration()> worked = thread_time) : worked_(std::move(worked)) {}
+
   void set_share(double share);
   void stop();
   bool is_stopped() const { return stopped_.stop_requested(); }
@@ -20,12 +30,19 @@ class training_brake {
   bool pass();
 
  private:
+  double share() const { return share_.load(std::memory_order_relaxed); }
+  void note_work();
+  void rest();
+
   std::mutex mutex_;
   std::condition_variable changed_;
   std::atomic<double> share_{1};
   std::stop_source stopped_;
-  instant passed_;
-  double owed_ = 0;  ///< seconds of sleep
+
+  // Of the thread that computes:
+  std::function<duration()> worked_;
+  std::optional<duration> noted_;  ///< none: it has all the time, which nobody counts
+  work_debt debt_;
 };
 
 }  // namespace troupe

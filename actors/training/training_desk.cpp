@@ -1,5 +1,5 @@
 // Leases: which trainer works on which job. Commands: training_desk_commands.cpp. Results: training_desk_results.cpp.
-#include "actors/training/training_desk.hpp"
+#include "actors/training/training_desk_impl.hpp"
 
 #include <cmath>
 

@@ -4,7 +4,7 @@
 #include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
 #include "actors/training/adapter_owner.hpp"
-#include "actors/training/training_desk.hpp"
+#include "actors/training/training_desk_impl.hpp"
 #include "base/error.hpp"
 #include "base/to_size.hpp"
 #include "model/formats/json_input.hpp"

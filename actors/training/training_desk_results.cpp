@@ -5,7 +5,7 @@
 
 #include "actors/json_dump_impl.hpp"
 #include "actors/training/adapter_owner.hpp"
-#include "actors/training/training_desk.hpp"
+#include "actors/training/training_desk_impl.hpp"
 #include "actors/training/training_task.hpp"
 #include "base/error.hpp"
 #include "base/whole_file.hpp"

@@ -200,8 +200,8 @@ void worker_state::run_front() {
 void worker_state::run_order(const run_step& order) {
   if (ranks_) ranks_->set_busy(true);  // if the step fails, this stays set; the end of the stage releases the others
   const int rows = stage_->begin(order.order);
-  const auto size = to_size(rows) * to_size(stage_->hidden_stride());
-  const std::shared_ptr<float> hidden = take_buffer();
+  const auto stride = to_size(stage_->hidden_stride()), size = to_size(rows) * stride;
+  const std::shared_ptr<float> hidden = buffers_.take(size, to_size(role_->max_rows) * stride);
   fill(hidden.get(), order.order.plan.id, size);
   stage_->run(hidden.get());
   if (stage_->is_last()) {
@@ -223,19 +223,6 @@ void worker_state::fill(float* hidden, step_id step, std::size_t size) {
   if (bytes.size() != size * sizeof(float))
     refuse("step {} came with {} bytes of hidden states instead of {}", step.value, bytes.size(), size * sizeof(float));
   std::memcpy(hidden, bytes.data(), bytes.size());
-}
-
-/// A buffer that is not being sent any more. It is free again when the last who has it lets go of it, on any thread.
-/// (The use count of a shared pointer would not do: whoever reads 1 need not see that the others have done reading.)
-std::shared_ptr<float> worker_state::take_buffer() {
-  auto free = std::find_if(buffers_.begin(), buffers_.end(),
-                           [](const auto& each) { return each->is_free.load(std::memory_order_acquire); });
-  if (free == buffers_.end()) {
-    const auto size = to_size(role_->max_rows) * to_size(stage_->hidden_stride());
-    free = buffers_.insert(free, std::make_shared<hidden_buffer>(size));
-  }
-  (*free)->is_free.store(false, std::memory_order_relaxed);
-  return {(*free)->floats.data(), [taken = *free](float*) { taken->is_free.store(true, std::memory_order_release); }};
 }
 
 void worker_state::take_adapter(const adapter_ready& ready) {

@@ -1,6 +1,5 @@
 // The worker: holds a stage of a replica, on the thread that computes it.
 #pragma once
-#include <atomic>
 #include <deque>
 #include <functional>
 #include <map>
@@ -11,10 +10,10 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/wire.hpp"
+#include "actors/workers/hidden_buffers.hpp"
 #include "actors/workers/stage_ranks.hpp"
 #include "actors/workers/step_frames.hpp"
 #include "actors/workers/worker_meter.hpp"
-#include "base/aligned_buffer.hpp"
 #include "base/thread_pool.hpp"
 #include "model/arch/preload.hpp"
 #include "model/engine/stages/stage.hpp"
@@ -51,13 +50,6 @@ class worker_state {
   handle::behavior_type make_behavior();
 
  private:
-  /// Hidden states, in memory that can be sent without a copy.
-  struct hidden_buffer {
-    explicit hidden_buffer(std::size_t size) : floats(size) {}
-    aligned_buffer<float> floats;
-    std::atomic<bool> is_free{true};
-  };
-
   void start(const start_stage& order);
   void make_stage(const start_stage& order, const std::stop_token& stop);
   void check_links(const start_stage& order) const;
@@ -77,7 +69,6 @@ class worker_state {
   std::string fault_of(Work work, const std::string& no_memory);
   void take_adapter(const adapter_ready& ready);
   void drop(const drop_adapter& order);
-  std::shared_ptr<float> take_buffer();
 
   handle::pointer self_;
   worker_parts parts_;
@@ -90,7 +81,7 @@ class worker_state {
   std::deque<run_step> orders_;
   std::vector<answer_opening> opened_ahead_;  ///< opened by an order whose rest has not arrived yet
   std::map<step_id, shared_bytes> arrived_;   ///< hidden states by step, until the step is run
-  std::vector<std::shared_ptr<hidden_buffer>> buffers_;
+  hidden_buffers buffers_;
 };
 
 worker_actor spawn_worker(caf::actor_system& system, worker_parts parts);

@@ -1,4 +1,5 @@
 #include <array>
+#include <optional>
 
 #include <CLI/CLI.hpp>
 
@@ -7,6 +8,7 @@
 #include "bench/ops.hpp"
 #include "bench/scheduler.hpp"
 #include "cli/bench/benches.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
 #include "model/ops/isa.hpp"
@@ -122,6 +124,9 @@ int bench_engine(const engine_bench_options& options) {
   bench::engine_bench engine = options.engine;
   engine.device = run.device();
   engine.kv = run.kv();
+  std::optional<interrupt_guard> guard;
+  if (engine.adapters_on_disk > 0) guard.emplace();  // it has a folder of them
+  engine.check = check_interrupt;
   bench::run_engine(run.shared_model(), engine, run.with(), bench::report(options.json, print));
   return 0;
 }

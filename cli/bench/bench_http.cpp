@@ -14,6 +14,7 @@
 #include "bench/temporary_folder.hpp"
 #include "cli/bench/benches.hpp"
 #include "cli/bench/client_process.hpp"
+#include "cli/interrupt.hpp"
 #include "cli/output.hpp"
 
 namespace troupe {
@@ -104,6 +105,7 @@ void feed(stream_list& streams, const bench_http_options& options) {
   const auto tokens = static_cast<std::int64_t>(options.seconds * options.tokens_per_second);
   const auto began = steady_clock::now();
   for (std::int64_t i = 0; i < tokens; ++i) {
+    check_interrupt();
     std::this_thread::sleep_until(began + std::chrono::duration_cast<steady_clock::duration>(between * i));
     give_token(*streams.listeners[to_size(i) % streams.listeners.size()], false);
   }
@@ -114,8 +116,10 @@ double resident_kb() {
 }
 
 bool wait_for_streams(stream_list& streams, std::size_t wanted) {
-  for (int tries = 0; tries < 3000 && streams.size() < wanted; ++tries)
+  for (int tries = 0; tries < 3000 && streams.size() < wanted; ++tries) {
+    check_interrupt();
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
   return streams.size() >= wanted;
 }
 
@@ -132,6 +136,7 @@ void report_figures(const bench_http_options& options, double kb_per_stream, con
 
 int bench_http(const bench_http_options& options) {
   const client_process clients(options.streams);  // before there are threads
+  const interrupt_guard guard;
   const temporary_model files;
   const auto streams = std::make_shared<stream_list>();
   caf::actor_system_config config;

@@ -25,7 +25,7 @@ struct jobs_options {
   bool json = false;
 };
 
-/// Page by page, as others wait for the journal, too.
+/// Page by page, as others wait for the journal, too. Jobs may be removed between two pages, also the last of one.
 json all_jobs(cluster_client& cluster) {
   constexpr std::size_t at_once = 1000;
   json all = json::array(), wanted{{"limit", at_once}};
@@ -33,7 +33,7 @@ json all_jobs(cluster_client& cluster) {
     const json page = read_answer(cluster.command("job.list", wanted.dump()));
     all.insert(all.end(), page.begin(), page.end());
     if (page.size() < at_once) return all;
-    wanted["after"] = page.back().at("id");
+    wanted["below"] = page.back().at("number");
   }
 }
 

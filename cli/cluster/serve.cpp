@@ -46,9 +46,12 @@ std::string cluster_name(const std::string& model) {
   return name;
 }
 
-/// TOML reads texts as JSON writes them.
+/// TOML reads texts as JSON writes them, but for one control character, which JSON leaves as it is. So it can be said
+/// which flag has one.
 std::string in_toml(const nlohmann::ordered_json& value) {
-  return json_line(value);
+  std::string text = json_line(value);
+  for (std::size_t at; (at = text.find('\x7f')) != text.npos;) text.replace(at, 1, "\\u007f");
+  return text;
 }
 
 /// `key = value`, unless the user left it to the defaults.

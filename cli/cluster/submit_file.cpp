@@ -42,6 +42,14 @@ input_summary summarize(const file_submission& submission) {
   return input;
 }
 
+/// Nobody knows a new job's name who could go on with it: it ends with its client.
+void cancel_unsent(cluster_client& cluster, const std::string& id) {
+  try {
+    (void)cluster.command("job.cancel", json_line({{"id", id}}));
+  } catch (const std::exception&) {  // that it was interrupted, while it waits for an answer that is not needed
+  }
+}
+
 void send_lines(cluster_client& cluster, const file_submission& submission, const input_summary& input,
                 std::uint64_t sent) {
   line_reader reader(submission.in);
@@ -145,6 +153,18 @@ class pause_note {
   bool is_said_ = false;
 };
 
+/// All lines that the head does not have yet, and the seal. Who interrupts that is told how to go on.
+void send_rest(cluster_client& cluster, const file_submission& submission, const input_summary& input,
+               std::uint64_t received) try {
+  send_lines(cluster, submission, input, received);
+  cluster.command("job.seal", json_line({{"id", input.id}}));
+} catch (const interrupted&) {
+  if (submission.is_new_job) cancel_unsent(cluster, input.id);
+  write_error(fmt::format("troupe: {}: not all lines were sent: {}\n", input.id,
+                          submission.is_new_job ? "it is cancelled" : "the same command goes on, within a day"));
+  throw;
+}
+
 /// Until the job is over and all its outputs are in the file.
 json collect(cluster_client& cluster, const input_summary& input, output_file& out) {
   progress bar("answering");
@@ -200,10 +220,8 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
                   {"options", json::parse(submission.options)}};
   const json job = read_answer(cluster.command("job.create", json_line(spec)));
   if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", input.id);
-  if (job.value("state", "") == "receiving") {
-    send_lines(cluster, submission, input, job.value("received", std::uint64_t{0}));
-    cluster.command("job.seal", json_line({{"id", input.id}}));
-  }
+  if (job.value("state", "") == "receiving")
+    send_rest(cluster, submission, input, job.value("received", std::uint64_t{0}));
   const std::string by_id = fmt::format("troupe jobs collect {} --out {}", input.id, submission.out.string());
   return collect_whole(cluster, input, out, submission.is_new_job ? by_id : "the same command");
 }

@@ -133,13 +133,19 @@ void run_daemon(const cluster_config& config, detachment& caller) {
   }
 }
 
+/// In its first moments the daemon does not hold the cluster yet: then it is looked for again.
+void end_daemon(const cluster_config& config, const detachment& daemon) {
+  while (end_up(config, end_patience) && !daemon.is_settled()) {
+  }
+}
+
 void run_detached(const cluster_config& config) {
+  const interrupt_guard guard;  // before there is a daemon, which would go on alone
   detachment detached(config.logs() / "up.log");
   if (detached.is_daemon()) return run_daemon(config, detached);
-  const interrupt_guard guard;
   start_note note(config);
   const auto outcome = detached.wait([&] { return note.tick(), is_interrupted(); });
-  if (is_interrupted()) (void)end_up(config, end_patience);
+  if (is_interrupted()) end_daemon(config, detached);
   check_interrupt();
   if (outcome.code == 2) throw input_error(outcome.text);
   if (outcome.code != 0) throw std::runtime_error(outcome.text);

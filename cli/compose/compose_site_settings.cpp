@@ -129,7 +129,9 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
 
 journal::options journal_options_of(const cluster_config& config) {
   const std::filesystem::path& state = config.state_dir;
-  journal::options options{.file = state / "journal.db", .beside = {state / "files", state / "training"}};
+  journal::options options{.file = state / "journal.db",
+                           .beside = {state / "files", state / "training"},
+                           .max_tenant_bytes = config.key_files};
   for (const std::filesystem::path& folder : entries_of(state / "adapters"))
     if (is_sha256(folder.filename().string())) options.beside.push_back(folder);  // with another name: somebody's own
   return options;

@@ -1,17 +1,10 @@
 #include "cli/model/evaluate_text.hpp"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
 
 #include "base/blocks.hpp"
-#include "base/error.hpp"
-#include "base/file_descriptor.hpp"
-#include "base/to_size.hpp"
 #include "cli/progress.hpp"
+#include "cli/standard_input.hpp"
 
 namespace troupe {
 namespace {
@@ -22,21 +15,11 @@ std::int64_t window_for(const runtime& run, const mapped_file& text) {
   return std::min(run.context(), static_cast<std::int64_t>(text.text().size()) + block_tokens);
 }
 
-/// Kept in memory, as nobody knows how much comes.
-mapped_file standard_input() {
-  const file_descriptor kept(::memfd_create("standard input", MFD_CLOEXEC));
-  std::string piece(1 << 16, '\0');
-  ssize_t count = 0;
-  while ((count = ::read(STDIN_FILENO, piece.data(), piece.size())) != 0)
-    if (count < 0 || !write_all(kept.number(), std::string_view(piece).substr(0, to_size(count))))
-      refuse("standard input: cannot be read: {}", std::strerror(errno));
-  return {kept.number(), "standard input"};
-}
-
 }  // namespace
 
 mapped_file text_in(const std::string& file) {
-  return file == "-" ? standard_input() : mapped_file(file);
+  return file == "-" ? mapped_file(keep_standard_input().number(), std::string(standard_input_name))
+                     : mapped_file(file);
 }
 
 evaluation evaluate_text(runtime& run, const tokenizer& tokens, const mapped_file& text, const std::string& what) {

@@ -4,8 +4,10 @@
 
 #include <CLI/CLI.hpp>
 
-#include "base/error.hpp"
+#include "base/field_error.hpp"
+#include "base/paths.hpp"
 #include "cli/commands.hpp"
+#include "cli/standard_input.hpp"
 #include "cli/train/train_cluster.hpp"
 #include "cli/train/train_local.hpp"
 
@@ -14,7 +16,8 @@ namespace {
 
 void add_data_options(CLI::App& own, training_flags& options) {
   own.add_option("--data", options.data,
-                 "lines of JSON (messages; prompt and completion; text), or plain text: what is learned")
+                 "lines of JSON (messages; prompt and completion; text), or plain text: what is learned; - is standard "
+                 "input")
       ->type_name("FILE")
       ->required();
   own.add_option("--validation", options.validation, "examples to measure with [a share of the data]")
@@ -126,7 +129,7 @@ struct train_options {
   std::int64_t trainers = 1;
 };
 
-int train(const CLI::App& own, train_options options) {
+int train_by(const CLI::App& own, train_options options) {
   training_flags& flags = options.flags;
   check_amounts(own, flags.run);
   if (!flags.model.model.empty()) {
@@ -141,6 +144,22 @@ int train(const CLI::App& own, train_options options) {
   cluster.json = flags.json;
   cluster.spec = spec_of(flags, options.best, options.trainers, own.get_option("--checkpoint-every")->count() > 0);
   return train_in_cluster(cluster);
+}
+
+/// What comes through standard input is read several times, so it becomes a file.
+int train(const CLI::App& own, train_options options) {
+  std::string& data = options.flags.data;
+  if (data != "-") return train_by(own, std::move(options));
+  const file_descriptor kept = keep_standard_input();
+  const std::string path = data = fmt::format("/proc/self/fd/{}", kept.number());
+  options.cluster.data_name = standard_input_name;
+  try {
+    return train_by(own, std::move(options));
+  } catch (const field_error&) {
+    throw;
+  } catch (const input_error& error) {
+    throw input_error(with_shown_path(error.what(), path, std::string(standard_input_name)));
+  }
 }
 
 }  // namespace

@@ -83,10 +83,10 @@ class sent_file {
 };
 
 /// After a lost answer, or with a new head, it goes on where the head's copy ends. Returns the digest.
-std::string send_file(cluster_client& cluster, const std::string& id, const std::string& which,
-                      const std::string& path) {
+std::string send_file(cluster_client& cluster, const std::string& id, const std::string& which, const std::string& path,
+                      const std::string& name) {
   sent_file file(path);
-  progress bar("sending " + path);
+  progress bar("sending " + name);
   for (std::int64_t at = 0; at < file.size();) {
     std::string arguments;
     try {
@@ -181,7 +181,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
 int train_in_cluster(const cluster_training& options) {
   const std::string id = "ftjob-" + random_hex(24);
   training_spec spec = options.spec;
-  spec.data_name = file_name_of(options.data);
+  spec.data_name = options.data_name.empty() ? file_name_of(options.data) : options.data_name;
   if (!options.validation.empty()) spec.validation_name = file_name_of(options.validation);
   const std::string asked = to_json(spec);
   (void)read_training_spec(asked, "the fine-tune");  // as the head will, but before the data is on its way
@@ -190,9 +190,9 @@ int train_in_cluster(const cluster_training& options) {
   cluster_client cluster(options.cluster);
   {
     const interrupt_guard guard;
-    arguments["data_sha256"] = send_file(cluster, id, "data", options.data);
+    arguments["data_sha256"] = send_file(cluster, id, "data", options.data, spec.data_name);
     if (spec.has_validation())
-      arguments["validation_sha256"] = send_file(cluster, id, "validation", options.validation);
+      arguments["validation_sha256"] = send_file(cluster, id, "validation", options.validation, spec.validation_name);
     made = read_answer(cluster.command("train.create", arguments.dump()));
   }
   if (made.value("trainers", 1) == 0)

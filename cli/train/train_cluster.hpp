@@ -12,6 +12,7 @@ namespace troupe {
 struct cluster_training {
   connect_options cluster;
   std::string data, validation;  ///< files here
+  std::string data_name;         ///< what people know the data by; empty: the file's name
   training_spec spec;            ///< without the names of these files
   bool follow = false, json = false;
 };

@@ -4,15 +4,16 @@ namespace troupe {
 
 std::int64_t expiry_clock::read(std::int64_t wall, std::int64_t passed) {
   constexpr std::int64_t tolerated = 60, believed_after = 24 * 3600;
-  time_ += passed - passed_;
+  const std::int64_t went = passed - passed_;
   passed_ = passed;
-  if (wall - time_ <= tolerated) {
-    doubted_since_.reset();
-  } else {
-    if (!doubted_since_) doubted_since_ = passed;
-    if (passed - *doubted_since_ < believed_after) return time_;
-    doubted_since_.reset();
+  time_ += went;
+  if (wall - time_ > tolerated) {
+    if (is_doubting_) doubted_for_ += went;
+    is_doubting_ = true;
+    if (doubted_for_ < believed_after) return time_;
   }
+  is_doubting_ = false;
+  doubted_for_ = 0;
   return time_ = wall;
 }
 

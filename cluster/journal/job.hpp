@@ -38,7 +38,8 @@ struct job_info {
   std::uint64_t line_ok = 0, line_failed = 0;  ///< lines with an output
   std::int64_t created = 0, finished = 0;      ///< seconds since 1970; 0: not yet
   std::string error;
-  std::string result;  ///< of a fine-tune that succeeded: the adapter's version, "pricing@3"
+  std::string result;        ///< of a fine-tune that succeeded: the adapter's version, "pricing@3"
+  std::uint64_t number = 0;  ///< its place among all jobs: newer ones have higher numbers
 };
 
 /// Which jobs a list has.
@@ -46,7 +47,8 @@ struct job_query {
   std::size_t limit = 1000;
   std::string kind = {};  ///< empty: all
   std::optional<std::string> tenant = {};
-  std::string after = {};  ///< only jobs older than this one; empty: all
+  std::string after = {};   ///< only jobs older than this one; empty: all
+  std::uint64_t below = 0;  ///< only jobs with lower numbers, whether there is one with this number or not; 0: all
 };
 
 struct job_line {

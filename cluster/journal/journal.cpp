@@ -82,7 +82,7 @@ std::optional<journal_error> check(const job_spec& spec, const journal::options&
 // Lists leave the options out: they may be long.
 #define TROUPE_JOB_COLUMNS(options)   \
   "SELECT id, kind, tenant, " options \
-  ", lines, state, received, line_ok, line_failed, created, finished, error, result, name FROM jobs "
+  ", lines, state, received, line_ok, line_failed, created, finished, error, result, name, number FROM jobs "
 
 job_info job_of(const statement& row) {
   job_info job;
@@ -100,6 +100,7 @@ job_info job_of(const statement& row) {
   job.finished = row.number(10);
   job.error = row.text(11);
   job.result = row.text(12);
+  job.number = row.count(14);
   return job;
 }
 
@@ -187,9 +188,11 @@ std::optional<job_info> journal::find(std::string_view id) const {
 std::vector<job_info> journal::list(const job_query& which) const {
   statement query = db_->prepare(TROUPE_JOB_COLUMNS(
       "''") "WHERE number < CASE ? WHEN '' THEN 9223372036854775807 ELSE (SELECT number FROM jobs WHERE id = ?) END "
-            "AND ? IN ('', kind) AND (? OR tenant = ?) AND state <> " TROUPE_REMOVED " ORDER BY number DESC LIMIT ?");
+            "AND number < ? AND ? IN ('', kind) AND (? OR tenant = ?) AND state <> " TROUPE_REMOVED
+            " ORDER BY number DESC LIMIT ?");
   const std::string_view tenant = which.tenant ? *which.tenant : std::string_view();
-  query << which.after << which.after << which.kind << std::int64_t{!which.tenant} << tenant
+  const std::uint64_t below = which.below > 0 ? which.below : UINT64_MAX;
+  query << which.after << which.after << below << which.kind << std::int64_t{!which.tenant} << tenant
         << std::uint64_t{which.limit};
   return jobs_of(query);
 }

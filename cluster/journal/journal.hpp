@@ -73,6 +73,7 @@ class journal {
     /// That are kept. For a new one goes one that is over or not sealed: the oldest of the tenant who has most of them.
     std::size_t max_jobs = 10'000;
     std::size_t max_open_jobs = 5'000;                           ///< of one tenant, accepted and not over
+    std::uint64_t max_tenant_bytes = UINT64_MAX;                 ///< of a named one's lines and outputs together
     std::function<void(const std::string& id)> on_removed = {};  ///< called when a job was removed
     std::size_t max_line_bytes = 8 << 20;
     std::size_t max_output_bytes = 32 << 20;
@@ -93,7 +94,7 @@ class journal {
   /// Makes a job that receives lines. If it exists with the same spec, returns it.
   result<job_info, journal_error> create_job(const job_spec& spec);
   /// Adds the lines first, first + 1, …, without a gap. Lines that are there already must be the same. Returns how many
-  /// lines there are now.
+  /// lines there are now. A tenant with a name is refused more of them than max_tenant_bytes leave room for.
   result<std::uint64_t, journal_error> add_lines(std::string_view id, std::uint64_t first,
                                                  std::span<const std::string> lines);
   /// Accepts a job that has all its lines: it is queued, and on the disk. A sealed job stays as it is. A "batch"
@@ -104,6 +105,8 @@ class journal {
   /// Newest first, without their options.
   std::vector<job_info> list(const job_query& which = {}) const;
   std::vector<job_info> unfinished() const;  ///< accepted and not over; oldest first, without their options
+  /// Whether what is kept of a tenant's jobs leaves room for more. Outputs are recorded all the same.
+  bool has_room(std::string_view tenant) const;
 
   /// queued → running. A running one stays.
   result<job_info, journal_error> start(std::string_view id);
@@ -137,12 +140,14 @@ class journal {
   /// Removes a job with its lines, outputs and events: nobody finds it any more. One that is queued or running must be
   /// cancelled first.
   result<bool, journal_error> remove(std::string_view id);
-  /// Removes jobs that finished so long ago, or were created so long ago and never sealed, by an expiry_clock. Returns
-  /// how many it removed, at most `limit`.
+  /// Removes jobs that finished so long ago, by an expiry_clock. Returns how many it removed, at most `limit`.
   std::size_t remove_old(std::chrono::seconds age, std::size_t limit = 100);
-  /// Deletes about so many lines, outputs and events of removed jobs. Nobody can use the journal meanwhile, and a job
-  /// may have a million of them, so this is done piece by piece. Returns whether there are more.
-  bool sweep(std::size_t rows = 10'000);
+  /// The same for those that were created so long ago and never sealed.
+  std::size_t remove_unsealed(std::chrono::seconds age, std::size_t limit = 100);
+  /// Deletes lines, outputs and events of removed jobs: about so many bytes, and each counts as one page at least.
+  /// Nobody can use the journal meanwhile, and a job may have a million of them, or gigabytes, so this is done piece by
+  /// piece. Returns whether there are more.
+  bool sweep(std::size_t bytes = 16 << 20);
 
   /// Writes what changes nothing: throws journal_failure where nothing can be written.
   void check_writing();
@@ -167,6 +172,8 @@ class journal {
   result<job_info, journal_error> hold(std::string_view id, bool on);
   bool make_room();
   std::size_t open_jobs_of(std::string_view tenant) const;
+  std::uint64_t bytes_of(std::string_view tenant) const;
+  std::optional<journal_error> check_room(const job_info& job, std::span<const std::string> lines) const;
   void remove_all(const std::vector<std::string>& ids);
   void tell_removed();
 

@@ -24,13 +24,21 @@ bool are_stored(detail::database& db, std::string_view id, std::uint64_t first, 
   return std::all_of(lines.begin(), lines.end(), [&](auto& line) { return query.step() && query.text(0) == line; });
 }
 
+std::uint64_t bytes_in(std::span<const std::string> lines) {
+  std::uint64_t bytes = 0;
+  for (const std::string& line : lines) bytes += line.size();
+  return bytes;
+}
+
 void store(detail::database& db, std::string_view id, std::uint64_t first, std::span<const std::string> lines) {
   statement insertion = db.prepare("INSERT INTO lines (job, line, text) SELECT number, ?, ? FROM jobs WHERE id = ?");
   for (std::size_t i = 0; i < lines.size(); ++i) {
     (insertion << first + i << lines[i] << id).run();
     insertion.reset();
   }
-  (db.prepare("UPDATE jobs SET received = ? WHERE id = ?") << first + lines.size() << id).run();
+  (db.prepare("UPDATE jobs SET received = ?, bytes = bytes + ? WHERE id = ?")
+   << first + lines.size() << bytes_in(lines) << id)
+      .run();
 }
 
 std::optional<journal_error> check_lines(const job_info& job, std::uint64_t first, std::span<const std::string> lines,
@@ -63,16 +71,19 @@ class recorder {
     if (line.index >= job.lines || is_finished(job.state) || job.state == job_state::receiving) return false;
     insertion_.reset();
     const bool is_new = (insertion_ << job.number << line.index << std::int64_t{line.ok} << line.text).run() > 0;
-    if (is_new) ++(line.ok ? job.ok : job.failed);
-    return is_new;
+    if (!is_new) return false;
+    ++(line.ok ? job.ok : job.failed);
+    job.bytes += line.text.size();
+    return true;
   }
 
   /// Writes the counts; a job that has all its outputs has succeeded.
   void write_tallies(std::int64_t now) {
     for (const auto& [id, job] : jobs_) {
       if (job.ok + job.failed == 0) continue;
-      (db_.prepare("UPDATE jobs SET line_ok = line_ok + ?, line_failed = line_failed + ? WHERE number = ?")
-       << job.ok << job.failed << job.number)
+      (db_.prepare(
+           "UPDATE jobs SET line_ok = line_ok + ?, line_failed = line_failed + ?, bytes = bytes + ? WHERE number = ?")
+       << job.ok << job.failed << job.bytes << job.number)
           .run();
       (db_.prepare("UPDATE jobs SET state = ?, finished = ? WHERE number = ? AND line_ok + line_failed = lines")
        << code_of(job_state::succeeded) << now << job.number)
@@ -84,7 +95,7 @@ class recorder {
   struct tally {
     std::int64_t number = 0;
     job_state state = job_state::receiving;
-    std::uint64_t lines = 0, ok = 0, failed = 0;
+    std::uint64_t lines = 0, ok = 0, failed = 0, bytes = 0;
   };
 
   tally& job_of(std::string_view id) {
@@ -116,10 +127,34 @@ result<std::uint64_t, journal_error> journal::add_lines(std::string_view id, std
   }
   if (repeated == lines.size()) return job->received;
   if (job->state != job_state::receiving) return error(reason::wrong_state, "job {}: is {}", id, name_of(job->state));
+  if (const auto wrong = check_room(*job, lines.subspan(repeated))) return *wrong;
   transaction change(*db_, transaction::kind::quick);
   store(*db_, id, first + repeated, lines.subspan(repeated));
   change.commit();
   return first + lines.size();
+}
+
+std::uint64_t journal::bytes_of(std::string_view tenant) const {
+  statement query =
+      db_->prepare("SELECT ifnull(sum(bytes), 0) FROM jobs WHERE tenant = ? AND state <> " TROUPE_REMOVED);
+  query << tenant;
+  query.step();
+  return query.count(0);
+}
+
+bool journal::has_room(std::string_view tenant) const {
+  return tenant.empty() || bytes_of(tenant) < options_.max_tenant_bytes;
+}
+
+std::optional<journal_error> journal::check_room(const job_info& job, std::span<const std::string> lines) const {
+  const std::string& tenant = job.spec.tenant;
+  const std::uint64_t most = options_.max_tenant_bytes, more = bytes_in(lines);
+  const std::uint64_t taken = tenant.empty() ? 0 : bytes_of(tenant);
+  if (tenant.empty() || more <= most - std::min(taken, most)) return {};
+  return error(reason::full,
+               "job {}: its lines take {} bytes more, and the lines and outputs of jobs before it take {} of {} that "
+               "all of one key may: forget some that are over",
+               job.spec.id, more, taken, most);
 }
 
 std::vector<job_line> journal::unfinished_lines(std::string_view id, std::uint64_t from, std::size_t limit) const {

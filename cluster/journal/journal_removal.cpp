@@ -1,5 +1,6 @@
 // Jobs that go: at once for those who look for them, piece by piece on the disk; and the clock by which they are old.
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -23,6 +24,31 @@ std::vector<std::string> texts_of(statement& rows) {
   std::vector<std::string> texts;
   while (rows.step()) texts.push_back(rows.text(0));
   return texts;
+}
+
+struct job_table {
+  const char* sizes;  ///< of a job's rows
+  const char* deletion;
+};
+constexpr std::array<job_table, 3> tables_of_jobs{
+    {{"SELECT line, length(text) FROM outputs WHERE job = ? ORDER BY line",
+      "DELETE FROM outputs WHERE job = ? AND line <= ?"},
+     {"SELECT line, length(text) FROM lines WHERE job = ? ORDER BY line",
+      "DELETE FROM lines WHERE job = ? AND line <= ?"},
+     {"SELECT number, length(text) FROM events WHERE job = ? ORDER BY number",
+      "DELETE FROM events WHERE job = ? AND number <= ?"}}};
+
+/// Deletes a job's first rows with about so many bytes. Returns how many these had.
+std::size_t delete_rows(detail::database& db, const job_table& table, std::int64_t job, std::size_t bytes) {
+  constexpr std::size_t own_bytes = 4096;  // a short row takes about as long as a page
+  std::size_t taken = 0;
+  std::int64_t last = 0;
+  {
+    statement rows = db.prepare(table.sizes);
+    for (rows << job; taken < bytes && rows.step(); taken += own_bytes + to_size(rows.number(1))) last = rows.number(0);
+  }
+  if (taken > 0) (db.prepare(table.deletion) << job << last).run();
+  return taken;
 }
 
 }  // namespace
@@ -61,10 +87,17 @@ std::size_t journal::open_jobs_of(std::string_view tenant) const {
 }
 
 std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {
-  statement query = db_->prepare("SELECT id FROM jobs WHERE state <> " TROUPE_REMOVED
-                                 " AND ((finished > 0 AND finished <= ?) OR (state = ? AND created <= ?)) LIMIT ?");
-  const std::int64_t before = expiry_now() - age.count();
-  query << before << code_of(job_state::receiving) << before << std::uint64_t{limit};
+  statement query =
+      db_->prepare("SELECT id FROM jobs WHERE state <> " TROUPE_REMOVED " AND finished > 0 AND finished <= ? LIMIT ?");
+  query << expiry_now() - age.count() << std::uint64_t{limit};
+  const auto old = texts_of(query);
+  remove_all(old);
+  return old.size();
+}
+
+std::size_t journal::remove_unsealed(std::chrono::seconds age, std::size_t limit) {
+  statement query = db_->prepare("SELECT id FROM jobs WHERE state = ? AND created <= ? LIMIT ?");
+  query << code_of(job_state::receiving) << expiry_now() - age.count() << std::uint64_t{limit};
   const auto old = texts_of(query);
   remove_all(old);
   return old.size();
@@ -87,16 +120,12 @@ void journal::tell_removed() {
     if (options_.on_removed) options_.on_removed(id);
 }
 
-bool journal::sweep(std::size_t rows) {
+bool journal::sweep(std::size_t bytes) {
   const std::int64_t job = db_->number_of("SELECT number FROM jobs WHERE state = " TROUPE_REMOVED " LIMIT 1");
   if (job == 0) return false;
   transaction change(*db_, transaction::kind::quick);
-  std::size_t gone = 0;
-  for (const char* deletion : {"DELETE FROM outputs WHERE rowid IN (SELECT rowid FROM outputs WHERE job = ? LIMIT ?)",
-                               "DELETE FROM lines WHERE rowid IN (SELECT rowid FROM lines WHERE job = ? LIMIT ?)",
-                               "DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE job = ? LIMIT ?)"})
-    gone += to_size((db_->prepare(deletion) << job << std::uint64_t{rows - gone}).run());
-  if (gone < rows) (db_->prepare("DELETE FROM jobs WHERE number = ?") << job).run();
+  for (const auto& table : tables_of_jobs) bytes -= std::min(bytes, delete_rows(*db_, table, job, bytes));
+  if (bytes > 0) (db_->prepare("DELETE FROM jobs WHERE number = ?") << job).run();
   change.commit();
   return true;
 }
@@ -108,9 +137,13 @@ std::int64_t journal::expiry_now() {
   const std::int64_t passed = options_.passed_seconds
                                   ? options_.passed_seconds()
                                   : duration_cast<seconds>(monotonic_clock().now().since_start).count();
-  if (!expiry_) expiry_.emplace(std::min(wall, last_expiry().value_or(wall)), passed);
-  const std::int64_t time = expiry_->read(wall, passed);
-  (db_->prepare("UPDATE heads SET expired_to = ? WHERE expired_to <> ?") << time << time).run();
+  if (!expiry_)
+    expiry_.emplace(std::min(wall, last_expiry().value_or(wall)), passed,
+                    db_->number_of("SELECT doubted_for FROM heads"));
+  const std::int64_t time = expiry_->read(wall, passed), doubted = expiry_->doubted_for();
+  (db_->prepare("UPDATE heads SET expired_to = ?, doubted_for = ? WHERE expired_to <> ? OR doubted_for <> ?")
+   << time << doubted << time << doubted)
+      .run();
   return time;
 }
 

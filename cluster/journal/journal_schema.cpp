@@ -91,6 +91,12 @@ CREATE TABLE adapter_owners (
 INSERT OR IGNORE INTO adapter_owners
   SELECT substr(result, 1, instr(result, '@') - 1), tenant FROM jobs
   WHERE kind = 'fine-tune' AND state = 3 AND tenant <> '' ORDER BY number;
+)",
+    R"(ALTER TABLE heads ADD COLUMN doubted_for INTEGER NOT NULL DEFAULT 0)",
+    // Of lines and outputs. Those of before are not counted: that would take minutes.
+    R"(
+ALTER TABLE jobs ADD COLUMN bytes INTEGER NOT NULL DEFAULT 0;
+CREATE INDEX jobs_by_tenant ON jobs (tenant, state, bytes);
 )"};
 
 void check_is_ours(database& db, const std::vector<std::filesystem::path>& beside) {

@@ -63,10 +63,14 @@ detachment::detachment(const std::filesystem::path& log) : log_(log) {
   is_daemon_ = true;
 }
 
-detachment::outcome detachment::wait(const std::function<bool()>& gives_up) {
+bool detachment::is_settled() const {
   constexpr int glance_ms = 50;
   pollfd report{pipe_.number(), POLLIN, 0};
-  while (::poll(&report, 1, glance_ms) <= 0)
+  return ::poll(&report, 1, glance_ms) > 0;
+}
+
+detachment::outcome detachment::wait(const std::function<bool()>& gives_up) {
+  while (!is_settled())
     if (gives_up()) return {1, "nobody waits until it is ready"};
   const std::string said = read_all(pipe_.number());
   outcome result;

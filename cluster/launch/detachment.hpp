@@ -23,6 +23,8 @@ class detachment {
   bool is_daemon() const { return is_daemon_; }
   /// For the caller's process: until the daemon reports, or `gives_up`, which is asked again and again.
   outcome wait(const std::function<bool()>& gives_up);
+  /// For the caller's process: whether the daemon has reported or ended. Waits a moment for that.
+  bool is_settled() const;
   void report(int code, std::string_view text);  ///< for the daemon, once: it is ready, or why not
 
  private:

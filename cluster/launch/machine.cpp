@@ -4,17 +4,22 @@
 #include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
+#include <poll.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <fstream>
+#include <map>
 
 #include <fmt/format.h>
 
 #include "base/addresses.hpp"
 #include "base/file_descriptor.hpp"
+#include "cluster/launch/launch_process.hpp"
 
 namespace troupe {
 namespace {
@@ -35,6 +40,42 @@ bool is_own_address(const std::string& host) {
   for (const ifaddrs* each = list; each && !found; each = each->ifa_next) found = text_of(each->ifa_addr) == host;
   ::freeifaddrs(list);
   return found;
+}
+
+bool stands_for_this_machine(const std::string& name) {
+  const auto addresses = addresses_of(name, "0");
+  return !addresses.empty() && std::all_of(addresses.begin(), addresses.end(), [](const socket_address& each) {
+    return each.is_loopback() || is_own_address(text_of(each.get()));
+  });
+}
+
+/// The same, asked in a process of its own: a name server that is away may not answer for minutes, and who asks cannot
+/// be told to stop.
+bool is_found_to_be_this_machine(const std::string& name) {
+  constexpr int patience_ms = 2000;
+  auto [heard, told] = detail::open_pipe();
+  const pid_t child = ::fork();
+  if (child < 0) return false;
+  if (child == 0) {
+    const char found = stands_for_this_machine(name) ? 1 : 0;
+    ::_exit(::write(told.number(), &found, 1) == 1 ? 0 : 1);
+  }
+  told.close();
+  pollfd answer{heard.number(), POLLIN, 0};
+  char found = 0;
+  const bool is_there = ::poll(&answer, 1, patience_ms) == 1 && ::read(heard.number(), &found, 1) == 1;
+  ::kill(child, SIGKILL);
+  while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  return is_there && found == 1;
+}
+
+/// Many ask for the same name while a cluster starts, and all must get the same answer.
+bool is_name_of_this_machine(const std::string& name) {
+  static std::map<std::string, bool> known;
+  const auto [entry, is_new] = known.try_emplace(name);
+  if (is_new) entry->second = is_found_to_be_this_machine(name);
+  return entry->second;
 }
 
 bool is_taken(const socket_address& address) {
@@ -58,7 +99,8 @@ std::string machine_id() {
 }
 
 bool is_this_machine(const std::string& host) {
-  return is_loopback_host(host) || host == machine_name() || (is_numeric_host(host) && is_own_address(host));
+  if (is_numeric_host(host)) return is_loopback_host(host) || is_own_address(host);
+  return is_loopback_host(host) || host == machine_name() || is_name_of_this_machine(host);
 }
 
 bool is_port_taken(const host_port& place) {

@@ -67,7 +67,7 @@ void failure_detector::give_fresh_allowance() {
   }
 }
 
-verdict failure_detector::judge(const record& node) const {
+failure_detector::verdict failure_detector::judge(const record& node) const {
   const duration silent = awake_ - node.heard;
   if (silent >= options_.lost_after) return verdict::lost;
   if (node.closed && awake_ - *node.closed >= options_.lost_after_close) return verdict::lost;

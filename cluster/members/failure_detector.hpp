@@ -15,10 +15,9 @@
 
 namespace troupe {
 
-enum class verdict : std::uint8_t { alive, suspect, lost };
-
 class failure_detector {
  public:
+  enum class verdict : std::uint8_t { alive, suspect, lost };
   struct options {
     duration suspect_after = std::chrono::milliseconds(600);
     duration lost_after = std::chrono::milliseconds(1500);

@@ -59,7 +59,7 @@ membership::membership(options chosen) : options_(std::move(chosen)), detector_(
 
 result<joined, join_refusal> membership::join(node_hello hello, instant now, bool replaces) {
   if (const auto wrong = check(hello)) return *wrong;
-  if (heard(hello.incarnation, now) == heard_as::member) return joined{};
+  if (heard(hello.incarnation, now)) return joined{};
   if (const auto taken = check_name_is_free(hello, now, replaces)) return *taken;
   if (!make_room(hello.name)) {
     return refusal(join_refusal_reason::full, "node {}: the cluster has {} nodes, as many as it may", hello.name,
@@ -75,7 +75,7 @@ std::optional<join_refusal> membership::check(const node_hello& hello) const {
     return refusal(reason::other_cluster,
                    "node {}: belongs to the cluster {}, but {} listens here: give one of them another address",
                    hello.name, hello.cluster, options_.cluster);
-  if (fenced_.contains(hello.incarnation)) {
+  if (is_fenced(hello.incarnation)) {
     return refusal(reason::fenced, "node {}: was given up: join as a new incarnation", hello.name);
   }
   if (const auto known = names_.find(hello.incarnation); known != names_.end() && known->second != hello.name) {
@@ -136,20 +136,19 @@ joined membership::admit(node_hello hello, instant now) {
   return answer;
 }
 
-heard_as membership::heard(incarnation_id node, instant now) {
+bool membership::heard(incarnation_id node, instant now) {
   node_entry* member = find_member(node);
-  if (member == nullptr) return status_of(node);
+  if (member == nullptr) return false;
   detector_.heard(node, now);
   member->heard_at = now;
   member->state = node_state::alive;
-  return heard_as::member;
+  return true;
 }
 
-heard_as membership::heard(incarnation_id node, instant now, const node_report& report) {
-  const heard_as answer = heard(node, now);
-  if (answer != heard_as::member) return answer;
+bool membership::heard(incarnation_id node, instant now, const node_report& report) {
+  if (!heard(node, now)) return false;
   find_member(node)->report = report;
-  return answer;
+  return true;
 }
 
 void membership::closed(incarnation_id node, instant now) {
@@ -160,6 +159,7 @@ void membership::closed(incarnation_id node, instant now) {
 }
 
 std::vector<std::string> membership::tick(instant now) {
+  using verdict = failure_detector::verdict;
   std::vector<std::string> lost;
   for (const auto& change : detector_.tick(now)) {
     node_entry& node = *find_member(change.node);
@@ -175,11 +175,6 @@ std::vector<std::string> membership::tick(instant now) {
 
 void membership::send_off(incarnation_id node, node_state state, instant now) {
   if (node_entry* member = find_member(node)) fence(*member, state, now);
-}
-
-heard_as membership::status_of(incarnation_id node) const {
-  if (names_.contains(node)) return heard_as::member;
-  return fenced_.contains(node) ? heard_as::fenced : heard_as::unknown;
 }
 
 const node_entry* membership::find(std::string_view name) const {

@@ -46,8 +46,6 @@ struct join_refusal {
   std::string text;  ///< one line: cause and remedy
 };
 
-enum class heard_as : std::uint8_t { member, fenced, unknown };
-
 /// A node: the newest incarnation of its name.
 struct node_entry {
   node_hello hello;
@@ -75,8 +73,9 @@ class membership {
   /// `replaces`: the caller knows that the process of the name's other incarnation, on the same host, is gone, so that
   /// nobody waits for it. A repeated hello of a member changes nothing.
   result<joined, join_refusal> join(node_hello hello, instant now, bool replaces = false);
-  heard_as heard(incarnation_id node, instant now, const node_report& report);
-  heard_as heard(incarnation_id node, instant now);  ///< any other sign of life
+  /// Returns whether the node is a member.
+  bool heard(incarnation_id node, instant now, const node_report& report);
+  bool heard(incarnation_id node, instant now);  ///< any other sign of life
   /// The node's link closed: it is suspect at once.
   void closed(incarnation_id node, instant now);
   /// Returns the names of nodes that are lost from now on. To be called at least every `longest_gap` of the detector.
@@ -87,8 +86,9 @@ class membership {
   /// The same for one that is there and of no use: it counts as lost.
   void give_up(incarnation_id node, instant now) { send_off(node, node_state::lost, now); }
 
-  heard_as status_of(incarnation_id node) const;
-  bool is_member(incarnation_id node) const { return status_of(node) == heard_as::member; }
+  bool is_member(incarnation_id node) const { return names_.contains(node); }
+  /// Whether it was a member and must not be one again, as far as that is remembered.
+  bool is_fenced(incarnation_id node) const { return fenced_.contains(node); }
   /// The newest incarnation of a name, even if it is gone; nullptr if the name is unknown or forgotten. Valid until the
   /// next call that is not const.
   const node_entry* find(std::string_view name) const;

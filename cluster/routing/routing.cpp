@@ -81,9 +81,11 @@ std::size_t routing_policy::sequences_to_move(replica_id from) {
   return std::min<std::size_t>(room, found->second.load.waiting);
 }
 
-/// Where nobody waits and memory is left: where it is short, those that come would push each other out.
+/// Where nobody waits and memory is left: where it is short, those that come would push each other out. Nor where an
+/// adapter cannot be loaded: it may be that of those who wait, who would lose their turn for nothing.
 std::size_t routing_policy::room_left(const replica& where) {
-  const bool has_room = where.is_ready && where.load.waiting == 0 && where.load.free_blocks >= where.load.blocks / 2;
+  const bool has_room = where.is_ready && where.load.waiting == 0 && where.load.unloadable.empty() &&
+                        where.load.free_blocks >= where.load.blocks / 2;
   return has_room ? where.load.max_sequences - std::min<std::size_t>(where.load.max_sequences, in_system(where)) : 0;
 }
 
@@ -95,6 +97,11 @@ std::size_t routing_policy::ready() const {
 bool routing_policy::is_loadable(adapter_version adapter) const {
   return std::any_of(replicas_.begin(), replicas_.end(),
                      [&](const auto& each) { return each.second.is_ready && may_load(each.second, adapter); });
+}
+
+bool routing_policy::is_loadable_everywhere(adapter_version adapter) const {
+  return std::all_of(replicas_.begin(), replicas_.end(),
+                     [&](const auto& each) { return !each.second.is_ready || may_load(each.second, adapter); });
 }
 
 /// The requests that are there now, as far as is known: short ones come and go between two reports.

@@ -64,6 +64,8 @@ class routing_policy {
   std::size_t ready() const;
   /// Whether a replica that is ready may load this adapter.
   bool is_loadable(adapter_version adapter) const;
+  /// Whether all that are ready may.
+  bool is_loadable_everywhere(adapter_version adapter) const;
 
  private:
   struct flight {

@@ -9,6 +9,7 @@ constexpr std::uint64_t enough_steps = 8;                           // to say ho
 constexpr double least_share = 0.02;                                // of the time, for training
 constexpr duration still_phase = std::chrono::milliseconds(1000);   // how long training stands still to measure
 constexpr duration beside_phase = std::chrono::milliseconds(9000);  // how long it then runs
+constexpr int longest_phase = 10;                                   // times that, where steps take long
 
 }  // namespace
 
@@ -17,13 +18,12 @@ double training_pace::share(const load& serving, instant now) {
     begin(phase::alone, serving, now);
     return 1;
   }
-  const duration age = now - since_;
   if (phase_ == phase::alone) {
     begin(phase::still, serving, now);
-  } else if (phase_ == phase::still && age >= still_phase) {
+  } else if (phase_ == phase::still && is_over(still_phase, serving, now)) {
     if (const auto time = step_time(serving, now)) still_time_ = time;
     begin(phase::beside, serving, now);
-  } else if (phase_ == phase::beside && age >= beside_phase) {
+  } else if (phase_ == phase::beside && is_over(beside_phase, serving, now)) {
     if (const auto time = step_time(serving, now); time && still_time_) learn(*time);
     begin(phase::still, serving, now);
   }
@@ -36,8 +36,18 @@ void training_pace::begin(phase next, const load& serving, instant now) {
   steps_before_ = serving.steps;
 }
 
+/// Where steps take long, enough of them take longer than a phase is meant to be.
+bool training_pace::is_over(duration meant, const load& serving, instant now) const {
+  const duration age = now - since_;
+  return age >= meant && (has_enough(serving) || age >= longest_phase * meant);
+}
+
+bool training_pace::has_enough(const load& serving) const {
+  return serving.steps >= steps_before_ + enough_steps;
+}
+
 std::optional<double> training_pace::step_time(const load& serving, instant now) const {
-  if (serving.steps < steps_before_ + enough_steps) return {};
+  if (!has_enough(serving)) return {};
   return seconds_of(now - since_) / static_cast<double>(serving.steps - steps_before_);
 }
 

@@ -28,6 +28,8 @@ class training_pace {
  private:
   enum class phase : std::uint8_t { alone, still, beside };
   void begin(phase next, const load& serving, instant now);
+  bool is_over(duration meant, const load& serving, instant now) const;
+  bool has_enough(const load& serving) const;
   std::optional<double> step_time(const load& serving, instant now) const;
   void learn(double beside);
 

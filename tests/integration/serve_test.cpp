@@ -104,6 +104,18 @@ TEST_F(serve, does_not_touch_the_file_of_what_is_up) {
   EXPECT_EQ(start({"down", file}).wait(), 0);
 }
 
+TEST_F(serve, is_not_left_behind_where_its_first_moments_are_interrupted) {
+  words detached = serving_;
+  detached.push_back("--detach");
+  const std::filesystem::path state = site_.path("state") / "troupe/model";
+  process serving = start(detached);
+  ASSERT_TRUE(wait_until([&] { return std::filesystem::exists(state / "logs/up.log"); })) << serving.error();
+  serving.signal(SIGINT);
+  EXPECT_EQ(serving.wait(), 128 + SIGINT);
+  process down = start({"down", (state / "cluster.toml").string()});
+  EXPECT_EQ(down.wait(), 2) << "it went on";
+}
+
 TEST_F(serve, needs_no_chat_template_that_can_be_used) {
   const auto file = site_.model() / "tokenizer_config.json";
   auto config = nlohmann::ordered_json::parse(read_file(file));

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 
 #include <gtest/gtest.h>
@@ -203,6 +204,25 @@ TEST(submit_file_that_was_interrupted, sends_the_lines_that_the_job_does_not_hav
   }
   EXPECT_TRUE(sent == missing) << sent.size();
   EXPECT_EQ(head.commanded("job.seal").size(), 1u);
+}
+
+TEST(submit_file_that_was_interrupted, does_not_leave_a_new_job_to_wait_for_its_lines) {
+  const temp_folder folder;
+  std::atomic<pid_t> sending = 0;
+  played_head head([&](const client_command& asked) -> json {
+    if (asked.name == "job.create") return {{"state", "receiving"}, {"received", 0}};
+    if (asked.name == "job.lines" && is_soon([&] { return sending > 0; })) ::kill(sending, SIGINT);
+    return json::object();
+  });
+  const std::string in = folder.write("in.jsonl", "{\"tokens\":[1]}\n").string();
+  process client({TROUPE_BINARY, "submit", "--connect", head.endpoint(), "--file", in, "--out",
+                  (folder.path() / "out").string(), "--new"},
+                 folder.path() / "said");
+  sending = client.pid();
+  EXPECT_EQ(client.wait(), 128 + SIGINT);
+  EXPECT_NE(client.error().find("it is cancelled"), std::string::npos) << client.error();
+  EXPECT_TRUE(is_soon([&] { return head.commanded("job.cancel").size() == 1; }));
+  EXPECT_EQ(head.commanded("job.cancel").at(0)["id"], head.commanded("job.create").at(0)["id"]);
 }
 
 TEST(submit_file_without_a_replica, says_why_no_answers_come_and_how_to_end_it) {

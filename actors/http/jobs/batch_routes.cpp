@@ -79,6 +79,10 @@ void create_batch(const api_call& call) {
   const std::string id = std::string(batch_prefix) + random_hex(24);
   context->records->keep(id, dump(record));
   const auto forget = [context, id] { context->records->forget(id); };
+  const auto remove = [context, id, forget] {  // the lines that were taken, and nobody could send the others
+    forget();
+    tell(context->jobs, command_call{{"job.forget", dump({{"id", id}})}, [](const command_answer&) {}});
+  };
   const json options{{"endpoint", record["endpoint"]}, {"weight", call.key.weight}};
   const json spec{
       {"id", id}, {"tenant", call.key.name}, {"lines", lines.size()}, {"name", file.filename}, {"options", options}};
@@ -88,7 +92,7 @@ void create_batch(const api_call& call) {
       context->jobs, {"job.seal", dump({{"id", id}})}, call.exchange,
       {.done = [exchange = call.exchange, id, record](
                    const std::string& result) { reply_json(exchange, batch_json(id, record, json::parse(result))); },
-       .refused = forget});
+       .refused = remove});
 }
 
 /// On the thread for files, since the whole file is read.

@@ -33,6 +33,7 @@ void list_jobs(const api_call& call, const chosen_jobs& which, const std::functi
                const std::function<void()>& end) {
   json wanted{{"limit", which.at_once}, {"kind", which.kind}};
   if (!which.after.empty()) wanted["after"] = which.after;
+  if (which.below > 0) wanted["below"] = which.below;
   if (which.with_options) wanted["options"] = true;
   ask_jobs_later(call, "job.list", std::move(wanted), [call, which, take, end](const json& jobs) {
     for (const json& job : jobs)
@@ -40,7 +41,8 @@ void list_jobs(const api_call& call, const chosen_jobs& which, const std::functi
     const bool is_last = which.with_options ? jobs.empty() : jobs.size() < which.at_once;
     if (is_last) return end();
     chosen_jobs older = which;
-    older.after = jobs.back().value("id", "");
+    older.after.clear();
+    older.below = jobs.back().at("number").get<std::uint64_t>();
     list_jobs(call, older, take, end);
   });
 }

@@ -1,6 +1,7 @@
 // The jobs that a key may see: its own, or all for an admin. Others look to it as if they did not exist. For .cpp files
 // only.
 #pragma once
+#include <cstdint>
 #include <functional>
 #include <string>
 
@@ -17,7 +18,8 @@ void ask_jobs_later(const api_call& call, std::string command, json arguments,
 
 struct chosen_jobs {
   std::string kind;
-  std::string after = {};  ///< only jobs older than this one; empty: all
+  std::string after = {};   ///< only jobs older than this one; empty: all
+  std::uint64_t below = 0;  ///< only jobs with lower numbers; 0: all
   bool with_options = false;
   std::size_t at_once = 128;
 };

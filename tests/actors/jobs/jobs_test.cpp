@@ -414,6 +414,9 @@ TEST_F(jobs, are_listed_page_by_page) {
   const json second = now.get("job.list", {{"limit", 2}, {"after", first[1]["id"]}});
   ASSERT_EQ(second.size(), 1u);
   EXPECT_EQ(second[0]["id"], "job-1");
+  (void)now.get("job.cancel", {{"id", "job-2"}});
+  (void)now.get("job.forget", {{"id", "job-2"}});
+  EXPECT_EQ(now.get("job.list", {{"limit", 2}, {"below", first[1]["number"]}}), second) << "between two pages";
 }
 
 /// An empty page would look like the end of all jobs.
@@ -507,7 +510,7 @@ TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
     before.get("job.create", {{"id", "never-sealed"}, {"lines", 1}});
   }
   const auto sweeps_often = [](jobs_parts& parts) {
-    parts.keep = 1h;
+    parts.keep = parts.keep_unsealed = 1h;
     parts.sweep_interval = parts.sweep_pause = 1ms;
   };
   std::atomic<std::int64_t> seconds = created;
@@ -533,6 +536,7 @@ TEST_F(jobs, are_kept_for_ever_where_no_time_is_set) {
     head::answer(now.next());
     now.wait(id);
   }
+  now.get("job.create", {{"id", "never-sealed"}, {"lines", 1}});
   seconds += 1'000'000'000;
   now.get("job.forget", {{"id", "forgotten"}});
   inbox seen;
@@ -540,7 +544,29 @@ TEST_F(jobs, are_kept_for_ever_where_no_time_is_set) {
     now.use([&seen](journal& book) { seen.put(book.sweep(0)); });
     return !seen.take<bool>();
   }));
-  EXPECT_EQ(now.get("job.list", json::object()).size(), 1u);
+  EXPECT_TRUE(is_soon([&] { return now.get("job.list", json::object()).size() == 1; }))
+      << "what was never sent whole is given up after a day";
+  EXPECT_EQ(now.get("job.get", {{"id", "old"}})["state"], "succeeded");
+}
+
+TEST_F(jobs, of_a_key_that_has_no_room_on_the_disk_have_errors_in_the_place_of_answers) {
+  const auto text = lines(3);
+  const auto has_little = [&](jobs_parts& parts) {
+    parts.in_flight = parts.record_at_once = 1;
+    parts.book.reset();  // there is one owner of the file
+    parts.book = std::make_shared<journal>(
+        journal::options{.file = folder_.path() / "journal.db", .max_tenant_bytes = 3 * text[0].size() + 1});
+  };
+  head now(folder_, prompts_, has_little);
+  now.submit("job-1", text, json::object(), "ann");
+  head::answer(now.next());
+  EXPECT_EQ(now.wait("job-1")["failed"], 2) << "the first answer took what was left";
+  EXPECT_EQ(now.outputs("job-1")[1]["code"], "insufficient_quota");
+  const json spec{{"id", "job-2"}, {"lines", 1}, {"tenant", "ann"}};
+  now.get("job.create", spec);
+  EXPECT_EQ(now.run("job.lines", {{"id", "job-2"}, {"first", 0}, {"lines", {text[0]}}}).fault, command_fault::full);
+  now.submit("job-3", text, json::object(), "bob");
+  head::answer(now.next());
 }
 
 TEST_F(jobs, are_forgotten_by_hand_only_when_they_are_over) {

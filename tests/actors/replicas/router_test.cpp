@@ -309,6 +309,62 @@ TEST_F(router, lets_nobody_wait_behind_who_needs_an_adapter_that_only_a_full_rep
   EXPECT_EQ(next_at(1).id, request_id(1));
 }
 
+TEST_F(router, lets_nobody_wait_behind_who_comes_back_and_finds_room_only_where_its_adapter_cannot_be_loaded) {
+  report(0, true, 0, {pricing});
+  report(1, true, 4);  // full
+  tell(actor_, requests_returned{replica_id(1), {with_pricing(1)}});
+  tell(actor_, request(2));
+  EXPECT_EQ(next_at(0).id, request_id(2));
+  report(1, true);
+  EXPECT_EQ(next_at(1).id, request_id(1));
+}
+
+TEST_F(router, lets_nobody_wait_behind_who_was_there_before_a_replica_that_cannot_load_its_adapter) {
+  report(1, true, 4);  // full
+  bring_back(0, {with_pricing(1)});
+  report(0, true, 0, {pricing});
+  tell(actor_, request(2));
+  EXPECT_EQ(next_at(0).id, request_id(2));
+  report(1, true);
+  EXPECT_EQ(next_at(1).id, request_id(1));
+}
+
+TEST_F(router, lets_nobody_overtake_those_who_wait_where_their_adapter_can_be_loaded) {
+  report(0, true, 0, {pricing});
+  report(1, true, 3);  // room for one
+  tell(actor_, with_pricing(1));
+  EXPECT_EQ(next_at(1).id, request_id(1));
+  tell(actor_, requests_returned{replica_id(1), {with_pricing(2)}});
+  tell(actor_, requests_ended{replica_id(1), {request_id(1)}});
+  routed_request fresh = with_pricing(3);
+  fresh.engine.sequence.was_accepted = false;
+  tell(actor_, fresh);
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(3));
+  report(1, true, 3);
+  EXPECT_EQ(next_at(1).id, request_id(2));
+}
+
+TEST_F(router, lets_nobody_overtake_those_whose_adapter_every_replica_can_load_again) {
+  report(0, true, 0, {pricing});
+  report(1, true, 3);  // room for one
+  tell(actor_, with_pricing(1));
+  EXPECT_EQ(next_at(1).id, request_id(1));
+  tell(actor_, requests_returned{replica_id(1), {with_pricing(2)}});
+  report(0, true, 4);  // full
+  tell(actor_, requests_ended{replica_id(1), {request_id(1)}});
+  tell(actor_, request(3));
+  EXPECT_EQ(sink_.take<request_refused>().request, request_id(3));
+  report(1, true, 3);
+  EXPECT_EQ(next_at(1).id, request_id(2));
+}
+
+TEST_F(router_of_short_pauses, says_of_an_adapter_that_some_replicas_can_load_that_these_were_full) {
+  report(0, true, 0, {pricing});
+  report(1, true, 4);  // full
+  tell(actor_, requests_returned{replica_id(1), {with_pricing(1)}});
+  EXPECT_NE(sink_.take<request_refused>().error.find("that can load the adapter are full"), std::string::npos);
+}
+
 TEST_F(router, lets_a_new_request_that_reached_a_lost_replica_too_late_wait_no_longer_than_others) {
   report(0, true);
   tell(actor_, request(1));

@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "actors/workers/stage_ranks.hpp"
+#include "cluster/launch/machine.hpp"
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -59,6 +60,7 @@ class supervisor : public testing::Test {
     made.incarnation = incarnation_id(incarnation);
     made.pid = 1;
     made.host = "127.0.0.1";
+    made.machine = machine_id();
     made.endpoint = "tcp://127.0.0.1:1";
     made.roles = {"worker"};
     made.build = "b";

@@ -1,5 +1,4 @@
 #include "tests/actors/replicas/supervisor_fixture.hpp"
-
 #include "tests/transport/zmq/peer.hpp"
 
 namespace troupe::test {
@@ -281,7 +280,7 @@ TEST_F(supervisor_with_links, tells_a_node_to_come_back_whose_name_is_taken_and_
   next.pid = 2;
   EXPECT_TRUE(answer_to(here).accepted);
   EXPECT_TRUE(answer_to(next).try_again) << "its process lives";
-  elsewhere.host = "192.0.2.1";
+  elsewhere.machine = "another";
   elsewhere.pid = nobody;
   EXPECT_TRUE(answer_to(elsewhere).accepted);
   elsewhere.incarnation = incarnation_id(14);

@@ -2,6 +2,7 @@
 
 #include "actors/wire.hpp"
 #include "base/field_error.hpp"
+#include "tests/actors/busy_thread.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/transport/zmq/peer.hpp"
 
@@ -22,7 +23,8 @@ class desk : public testing::Test {
                                          .numbers = std::make_shared<request_numbers>(),
                                          .board = board_,
                                          .cluster = "test",
-                                         .max_requests_each = 2});
+                                         .max_requests_each = 2,
+                                         .work = work_});
     const auto pass = [&]<message M>() { wire_.on<M>([to = actor_](incoming<M> in) { tell(to, std::move(in)); }); };
     pass.template operator()<client_request>();
     pass.template operator()<client_cancel>();
@@ -54,6 +56,13 @@ class desk : public testing::Test {
     EXPECT_TRUE(what);
     return what.value_or(M{});
   }
+  /// Too long to be read at once. The model has not so many positions.
+  void ask_at_length(std::uint64_t id) {
+    client_request request;
+    request.id = id;
+    request.text = std::string(100'000, 'A');
+    say(request);
+  }
   begin_request ask(std::uint64_t id) {
     client_request request;
     request.id = id;
@@ -77,6 +86,7 @@ class desk : public testing::Test {
   mock<jobs_actor> jobs_{system_};
   mock<supervisor_actor> supervisor_{system_};
   wire wire_{peer::listening()};
+  std::shared_ptr<task_thread> work_ = std::make_shared<task_thread>();
   client_desk_actor actor_;
   std::unique_ptr<peer> client_;
   link_id link_;
@@ -196,6 +206,44 @@ TEST_F(desk, cancels_everything_of_a_client_that_went_away) {
   client_.reset();
   std::set<request_id> ended{gateway_.take<end_request>().id, gateway_.take<end_request>().id};
   EXPECT_EQ(ended, (std::set{first.id, second.id}));
+}
+
+TEST_F(desk, answers_others_while_a_long_request_is_read) {
+  busy_thread busy(*work_);
+  ask_at_length(1);
+  EXPECT_NE(ask(2).id, request_id());
+  EXPECT_EQ(command("status").error, "");
+  busy.go_on();
+  const auto refused = hear<client_refused>();
+  EXPECT_EQ(refused.id, 1u);
+  EXPECT_EQ(refused.code, too_long_code);
+  EXPECT_NE(ask(1).id, request_id()) << "the client's id is free again";
+}
+
+TEST_F(desk, does_not_pass_on_what_was_cancelled_before_it_was_read) {
+  busy_thread busy(*work_);
+  ask_at_length(1);
+  ASSERT_TRUE(is_soon([&] { return work_->waiting() == 1; }));
+  say(client_cancel{1});
+  (void)gateway_.take<end_request>();
+  const auto again = ask(1);
+  busy.go_on();
+  EXPECT_TRUE(is_soon([&] { return work_->waiting() == 0; }));
+  again.listener->on_part({0, "y", letters("y"), {}, answer_end{"stop", 2, {}}});
+  EXPECT_EQ(hear<client_text>().text, "y") << "no refusal of the first, which had the same id";
+}
+
+TEST_F(desk, reads_a_form_apart) {
+  client_request request;
+  request.id = 1;
+  request.text = "AB";
+  request.sampling.constraint.kind = constraint_kind::regex;
+  request.sampling.constraint.text = "A+";
+  busy_thread busy(*work_);
+  say(request);
+  EXPECT_TRUE(is_soon([&] { return work_->waiting() == 1; }));
+  busy.go_on();
+  EXPECT_TRUE(gateway_.take<begin_request>().engine.sampling.constraint);
 }
 
 TEST_F(desk, composes_the_status) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <future>
+#include <set>
 
 #include <sched.h>
 #include <sys/stat.h>
@@ -67,6 +68,24 @@ TEST_F(training_tasks, go_on_from_a_checkpoint_of_the_same_base_alone) {
   EXPECT_EQ(first_message().rfind("goes on from step 2", 0), 0u);
   EXPECT_EQ(run(scheme::q4).error, "");
   EXPECT_EQ(first_message().rfind("begins anew: ", 0), 0u);
+}
+
+/// Steps between them are what a trainer that dies then loses.
+TEST_F(training_tasks, write_checkpoints_after_so_much_time) {
+  const auto checkpoints_with = [&](duration after) {
+    training_site site = site_with(scheme::u8);
+    site.checkpoint_after = after;
+    std::filesystem::remove(site.folder / "job-1/checkpoint.safetensors");
+    std::set<std::int64_t> told;
+    training_task task(site, order_for(site, {{"steps", 4}}), [&](const training_task::news& what) {
+      if (const auto* progress = std::get_if<training_progress>(&what)) told.insert(progress->checkpoint);
+      if (const auto* end = std::get_if<training_ended>(&what)) said_.put(*end);
+    });
+    EXPECT_EQ(said_.take<training_ended>().error, "");
+    return told;
+  };
+  EXPECT_EQ(checkpoints_with({}), (std::set<std::int64_t>{-1, 1, 2, 3, 4}));
+  EXPECT_EQ(checkpoints_with(std::chrono::hours(24)), (std::set<std::int64_t>{-1, 4})) << "the last, of its result";
 }
 
 TEST_F(training_tasks, run_while_nobody_else_does_unless_they_are_told_otherwise) {

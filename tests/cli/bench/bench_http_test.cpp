@@ -23,5 +23,17 @@ TEST_F(bench_http, leaves_no_process_behind_where_it_cannot_begin) {
   EXPECT_EQ(::poll(&ended, 1, 10'000), 1) << "somebody still has the other end";
 }
 
+TEST_F(bench_http, leaves_no_folder_behind_where_it_is_interrupted) {
+  const std::filesystem::path temporary = folder().path() / "temporary";
+  std::filesystem::create_directory(temporary);
+  file_descriptor out(::open("/dev/null", O_WRONLY | O_CLOEXEC));
+  process child = start({"bench", "http", "--streams", "1", "--tokens-per-second", "1000", "--seconds", "3600"},
+                        out.number(), out.number(), {"TMPDIR=" + temporary.string()});
+  ASSERT_TRUE(is_soon([&] { return !std::filesystem::is_empty(temporary); }));
+  child.signal(SIGTERM);
+  EXPECT_EQ(child.wait(), 128 + SIGTERM);
+  EXPECT_TRUE(std::filesystem::is_empty(temporary));
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -153,6 +153,8 @@ TEST_F(cluster_commands, serve_refuses_what_cannot_work_and_names_no_file_that_t
   expect_one_line(serve({model}, nobodys_port, "tcp://*:7700"), 2, "troupe: --listen tcp://*:7700 can be reached");
   expect_one_line(serve({model, "--context", "999999"}), 2, "troupe: --context is 999999: the model has ");
   expect_one_line(serve({model, "--quant", "u9"}), 2, "troupe: --quant is \"u9\": choose one of");
+  for (const char* name : {"a\x01z", "a\x7fz"})
+    expect_one_line(serve({model, "--name", name}), 2, "troupe: --name holds a control character");
   expect_one_line(serve({model}, "nonsense"), 2, "troupe: --http is \"nonsense\": write");
   expect_one_line(serve({model, "--http-origins", "http://a", "--http-origins", "http://b/page"}), 2,
                   "troupe: --http-origins has \"http://b/page\": write each page's origin");

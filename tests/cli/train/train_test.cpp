@@ -43,6 +43,24 @@ TEST_F(train, writes_an_adapter_that_generate_uses) {
   EXPECT_EQ(answer["finish_reason"], "stop");
 }
 
+TEST_F(train, reads_data_from_standard_input) {
+  const auto model = readable_model().string();
+  const words more{"--steps", "3"};
+  const auto train_on = [&](const std::string& text, const std::string& out) {
+    const std::string script = R"(exec "$0" train --local "$1" --data - --adapter "$2" --lr 0.01 --steps 3 < "$3")";
+    process piped({"/bin/sh", "-c", script, TROUPE_BINARY, model, path(out).string(), text}, path("said"),
+                  {"TROUPE_CACHE=" + cache().string()});
+    const int code = piped.wait();
+    return ran{code, piped.out(), piped.error()};
+  };
+  const ran got = train_on(data(), "piped");
+  EXPECT_EQ(got.code, 0) << got.error;
+  ASSERT_EQ(run(arguments(model, "named", more)).code, 0);
+  EXPECT_EQ(read_file(path("piped") / "adapter_model.safetensors"),
+            read_file(path("named") / "adapter_model.safetensors"));
+  expect_one_line(train_on(folder().write("bad", "{\"text\": 5}\n").string(), "none"), 2, "standard input:1: ");
+}
+
 TEST_F(train, what_replaces_an_adapter_leaves_no_best_one_of_it) {
   const auto model = readable_model().string();
   const words more{"--steps", "2", "--force", "--held-out"};

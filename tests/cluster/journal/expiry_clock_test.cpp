@@ -37,5 +37,25 @@ TEST(expiry_clock, goes_on_after_a_leap_back) {
   EXPECT_EQ(clock.read(a_moment + 120 + one_day, 120 + one_day), a_moment + 120 + one_day);
 }
 
+TEST(expiry_clock, makes_up_the_day_of_a_leap_from_several_lives) {
+  expiry_clock first(a_moment, 0);
+  EXPECT_EQ(first.read(a_moment + 40 * one_day, 10), a_moment + 10);
+  EXPECT_EQ(first.read(a_moment + 40 * one_day + 50'000, 50'010), a_moment + 50'010);
+  EXPECT_EQ(first.doubted_for(), 50'000);
+  expiry_clock second(a_moment + 50'010, 7, first.doubted_for());  // a month later
+  EXPECT_EQ(second.read(a_moment + 70 * one_day, 7), a_moment + 50'010);
+  EXPECT_EQ(second.doubted_for(), 50'000) << "nobody knows how long the time between them was";
+  EXPECT_EQ(second.read(a_moment + 70 * one_day + 36'399, 36'406), a_moment + 86'409);
+  EXPECT_EQ(second.read(a_moment + 70 * one_day + 36'400, 36'407), a_moment + 70 * one_day + 36'400);
+  EXPECT_EQ(second.doubted_for(), 0);
+}
+
+TEST(expiry_clock, doubts_no_longer_what_was_put_right_before_the_next_life) {
+  expiry_clock next(a_moment, 0, one_day - 1);
+  EXPECT_EQ(next.read(a_moment + 60, 0), a_moment + 60);
+  EXPECT_EQ(next.doubted_for(), 0);
+  EXPECT_EQ(next.read(a_moment + 40 * one_day, 10), a_moment + 70) << "the next is doubted anew";
+}
+
 }  // namespace
 }  // namespace troupe

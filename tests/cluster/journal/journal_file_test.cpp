@@ -108,8 +108,10 @@ TEST_F(a_journal_file, of_the_first_version_is_brought_up_to_date) {
   execute("ALTER TABLE jobs DROP COLUMN result");
   execute("ALTER TABLE jobs DROP COLUMN name");
   execute("ALTER TABLE heads DROP COLUMN expired_to");
+  execute("ALTER TABLE heads DROP COLUMN doubted_for");
   execute("ALTER TABLE adapters ADD COLUMN folder TEXT NOT NULL DEFAULT ''");
   execute("DROP TABLE adapter_owners");
+  execute("DROP INDEX jobs_by_tenant; ALTER TABLE jobs DROP COLUMN bytes");
   execute("PRAGMA user_version = 1");
   open();
   EXPECT_EQ(book->find("old")->received, 3u);
@@ -128,6 +130,8 @@ TEST_F(a_journal_file, of_before_names_had_owners_knows_them_by_its_fine_tunes) 
   }
   book.reset();
   execute("DROP TABLE adapter_owners");
+  execute("ALTER TABLE heads DROP COLUMN doubted_for");
+  execute("DROP INDEX jobs_by_tenant; ALTER TABLE jobs DROP COLUMN bytes");
   execute("PRAGMA user_version = 5");
   open();
   EXPECT_EQ(book->owner_of_adapter("red"), "ann");

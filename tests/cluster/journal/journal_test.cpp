@@ -135,6 +135,18 @@ TEST_F(the_journal, lists_what_is_older_than_a_job) {
   EXPECT_TRUE(book->list({.limit = 2, .after = "none"}).empty());
 }
 
+TEST_F(the_journal, lists_what_is_older_than_a_job_that_was_removed_meanwhile) {
+  open();
+  for (const char* id : {"a", "b", "c"}) accepted(id, 1);
+  const auto page = book->list({.limit = 2});
+  ASSERT_EQ(page.back().spec.id, "b");
+  ASSERT_TRUE(book->cancel("b").ok());
+  ASSERT_TRUE(book->remove("b").ok());
+  const auto older = book->list({.limit = 2, .below = page.back().number});
+  ASSERT_EQ(older.size(), 1u);
+  EXPECT_EQ(older[0].spec.id, "a");
+}
+
 TEST_F(the_journal, lists_as_many_of_a_kind_whatever_is_newer) {
   open();
   ASSERT_TRUE(book->create_job(spec_of("tune", 0, "fine-tune")).ok());
@@ -210,7 +222,9 @@ TEST_F(the_journal, removes_and_forgets_what_is_over) {
   EXPECT_TRUE(book->outputs("a", 0, 10).empty()) << "a new job, without the old one's outputs";
   ASSERT_TRUE(book->create_job(spec_of("never-sealed", 5)).ok());
   seconds += 100;
-  EXPECT_EQ(book->remove_old(100s), 1u);
+  EXPECT_EQ(book->remove_old(100s), 0u);
+  EXPECT_EQ(book->remove_unsealed(101s), 0u);
+  EXPECT_EQ(book->remove_unsealed(100s), 1u);
   EXPECT_FALSE(*book->remove("never-sealed"));
   EXPECT_EQ(gone, (std::vector<std::string>{"a", "never-sealed"}));
   EXPECT_EQ(book->list().size(), 2u);
@@ -225,7 +239,7 @@ TEST_F(the_journal, keeps_what_a_leap_of_the_wall_clock_alone_makes_old) {
   EXPECT_EQ(book->remove_old(24h), 0u);
   wall_leap = 40 * day;
   seconds += 60;
-  EXPECT_EQ(book->remove_old(24h), 0u);
+  EXPECT_EQ(book->remove_old(24h) + book->remove_unsealed(24h), 0u);
   open();
   EXPECT_EQ(book->remove_old(24h), 0u) << "nor in a life that begins with a clock that is wrong";
   accepted("of-the-wrong-time", 1);
@@ -236,9 +250,30 @@ TEST_F(the_journal, keeps_what_a_leap_of_the_wall_clock_alone_makes_old) {
   seconds += 60;
   EXPECT_EQ(book->remove_old(24h), 0u);
   seconds += day - 180;
-  EXPECT_EQ(book->remove_old(24h), 0u) << "a minute is left to them";
+  EXPECT_EQ(book->remove_old(24h) + book->remove_unsealed(24h), 0u) << "a minute is left to them";
   seconds += 60;
-  EXPECT_EQ(book->remove_old(24h), 2u) << "a day has passed";
+  EXPECT_EQ(book->remove_old(24h) + book->remove_unsealed(24h), 2u) << "a day has passed";
+}
+
+/// As on a machine that runs by day only.
+TEST_F(the_journal, removes_what_is_old_though_no_life_lasts_for_a_day) {
+  constexpr std::int64_t day = 24 * 3600, hour = 3600;
+  open();
+  accepted("done", 1);
+  (void)record("done", 0, "x", true);
+  EXPECT_EQ(book->remove_old(720h), 0u);
+  wall_leap = 40 * day;
+  for (int life = 0; life < 3; ++life) {
+    wall_leap += 14 * hour;
+    open();
+    for (int worked = 0; worked < 8; ++worked, seconds += hour)
+      ASSERT_EQ(book->remove_old(720h), 0u) << life << " " << worked;
+    seconds -= hour;
+  }
+  open();
+  EXPECT_EQ(book->remove_old(720h), 0u) << "21 hours";
+  seconds += 3 * hour;
+  EXPECT_EQ(book->remove_old(720h), 1u);
 }
 
 TEST_F(the_journal, gives_the_room_of_removed_jobs_back_piece_by_piece) {
@@ -254,11 +289,26 @@ TEST_F(the_journal, gives_the_room_of_removed_jobs_back_piece_by_piece) {
   accepted("a", 1);
   open();
   int pieces = 0;
-  while (book->sweep(10)) ++pieces;
+  while (book->sweep(10 * 4096)) ++pieces;
   EXPECT_EQ(pieces, 6) << "51 rows";
   EXPECT_EQ(rows_of("lines"), 2) << "of b, and of the new a";
   EXPECT_EQ(rows_of("outputs") + rows_of("events"), 0);
   EXPECT_EQ(rows_of("jobs"), 2);
+}
+
+/// While a piece is deleted everybody waits.
+TEST_F(the_journal, gives_the_room_of_long_outputs_back_in_pieces_of_few) {
+  open();
+  accepted("a", 7);
+  for (std::uint64_t i = 0; i < 7; ++i) (void)record("a", i, std::string(100'000, 'x'), true);
+  ASSERT_TRUE(*book->remove("a"));
+  EXPECT_TRUE(book->sweep(300'000));
+  EXPECT_EQ(rows_of("outputs"), 4);
+  EXPECT_EQ(rows_of("lines"), 7);
+  open();
+  while (book->sweep(300'000)) {
+  }
+  EXPECT_EQ(rows_of("outputs") + rows_of("lines") + rows_of("jobs"), 0);
 }
 
 TEST_F(the_journal, lets_the_oldest_that_is_over_go_for_a_new_one) {
@@ -301,6 +351,28 @@ TEST_F(the_journal, has_room_for_others_however_many_jobs_of_one_are_not_over) {
   EXPECT_TRUE(book->create_job(of_another).ok());
   ASSERT_TRUE(book->cancel("a").ok());
   EXPECT_TRUE(book->create_job(spec_of("c", 1)).ok());
+}
+
+TEST_F(the_journal, has_so_many_bytes_for_the_lines_and_outputs_of_one_tenant) {
+  const auto lines = lines_of(3);
+  options.max_tenant_bytes = 4 * lines[0].size();
+  open();
+  accepted("a", 3);
+  EXPECT_TRUE(book->has_room("tenant"));
+  ASSERT_TRUE(book->create_job(spec_of("b", 2)).ok());
+  EXPECT_EQ(book->add_lines("b", 0, lines_of(2)).error().why, journal_fault::full);
+  EXPECT_TRUE(book->add_lines("b", 0, lines_of(1)).ok());
+  EXPECT_TRUE(book->add_lines("b", 0, lines_of(1)).ok()) << "which is there already";
+  EXPECT_FALSE(book->has_room("tenant"));
+  job_spec of_nobody = spec_of("c", 3);
+  of_nobody.tenant = "";
+  ASSERT_TRUE(book->create_job(of_nobody).ok());
+  EXPECT_TRUE(book->add_lines("c", 0, lines).ok()) << "only keys are held to it";
+  EXPECT_TRUE(*book->remove("b"));
+  EXPECT_TRUE(book->has_room("tenant"));
+  EXPECT_TRUE(*record("a", 0, "an output as long as a line", true)) << "what was accepted is carried out";
+  open();
+  EXPECT_FALSE(book->has_room("tenant"));
 }
 
 TEST_F(the_journal, lets_jobs_go_for_new_ones_that_were_never_sent_whole) {

@@ -6,6 +6,7 @@
 
 #include <csignal>
 
+#include "tests/base/soon.hpp"
 #include "tests/base/temp_folder.hpp"
 
 namespace troupe {
@@ -53,7 +54,9 @@ TEST_F(a_detachment, whoever_waits_for_a_daemon_may_give_up) {
   int asked = 0;
   EXPECT_EQ(split.wait([&] { return ++asked == 2; }).code, 1);
   EXPECT_EQ(asked, 2);
+  EXPECT_FALSE(split.is_settled());
   for (const int end : ends) ::close(end);
+  EXPECT_TRUE(test::is_soon([&] { return split.is_settled(); })) << "it has ended";
 }
 
 TEST_F(a_detachment, a_daemon_tells_why_it_is_not) {

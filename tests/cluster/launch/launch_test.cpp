@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "base/error.hpp"
-#include "cluster/launch/machine.hpp"
 #include "tests/base/manual_clock.hpp"
 #include "tests/base/open_files.hpp"
 #include "tests/base/sanitized.hpp"
@@ -292,17 +291,6 @@ TEST_F(launch, no_child_outlives_a_launcher_that_is_killed) {
 }
 
 // ---- other hosts
-
-TEST_F(launch, this_machine_is_loopback_and_its_own_name) {
-  EXPECT_TRUE(is_this_machine("127.0.0.1"));
-  EXPECT_TRUE(is_this_machine("localhost"));
-  EXPECT_TRUE(is_this_machine("::1"));
-  std::array<char, 256> name{};
-  ::gethostname(name.data(), name.size() - 1);
-  EXPECT_TRUE(is_this_machine(name.data()));
-  EXPECT_FALSE(is_this_machine("192.0.2.77"));
-  EXPECT_FALSE(is_this_machine("no-such-host.example"));
-}
 
 TEST(typed_word, has_quotes_only_where_a_shell_needs_them) {
   EXPECT_EQ(typed_word("configs/home-1.toml"), "configs/home-1.toml");

@@ -10,6 +10,8 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
+using verdict = failure_detector::verdict;
+
 constexpr incarnation_id ann{1}, bob{2};
 
 class a_failure_detector : public testing::Test {

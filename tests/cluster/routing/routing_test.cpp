@@ -72,6 +72,9 @@ TEST(routing, lets_those_who_wait_move_to_free_seats) {
   EXPECT_EQ(moved_with({.waiting = 1, .max_sequences = 8, .free_blocks = 64, .blocks = 64}, 9), 0u);
   EXPECT_EQ(moved_with({.running = 8, .max_sequences = 8, .free_blocks = 64, .blocks = 64}, 9), 0u);
   EXPECT_EQ(moved_with({.running = 3, .max_sequences = 8, .free_blocks = 31, .blocks = 64}, 9), 0u) << "no memory";
+  replica_load without_adapter = idle;
+  without_adapter.unloadable = {adapter_version(7)};
+  EXPECT_EQ(moved_with(without_adapter, 9), 0u) << "they may need the one that cannot be loaded there";
 }
 
 TEST(a_prefix_lru, loses_the_ends_of_old_prompts_first) {
@@ -219,6 +222,8 @@ TEST_F(a_router, avoids_a_replica_that_could_not_load_the_adapter_while_another_
   report(b, load_of(10));
   EXPECT_EQ(choice(view(0, 10, pricing)), b);
   EXPECT_EQ(choice(view(0, 10)), a);
+  EXPECT_TRUE(router.is_loadable(pricing));
+  EXPECT_FALSE(router.is_loadable_everywhere(pricing));
   report(b, load_of(16, 8));
   EXPECT_FALSE(router.choose(view(0, 10, pricing))) << "b is full, and will have room";
   report(b, load);
@@ -227,6 +232,9 @@ TEST_F(a_router, avoids_a_replica_that_could_not_load_the_adapter_while_another_
   report(b, load_of(10));
   router.set_ready(b, false);
   EXPECT_FALSE(router.is_loadable(pricing));
+  router.set_ready(b, true);
+  router.set_ready(a, false);
+  EXPECT_TRUE(router.is_loadable_everywhere(pricing));
 }
 
 TEST_F(a_router, avoids_a_replica_without_blocks) {

@@ -9,10 +9,13 @@ class fine_tuning : public api_test {
   std::string upload_data(const std::string& text) { return upload("fine-tune", text, "d.jsonl"); }
   /// The journal's word of a job.
   static std::string job(const std::string& id, const std::string& state, const json& more = json::object()) {
-    json made{
-        {"id", id},       {"kind", "fine-tune"},
-        {"state", state}, {"created", 5},
-        {"finished", 0},  {"options", {{"adapter", "sums"}, {"epochs", 2}, {"batch", 8}, {"lr", 2e-4}, {"seed", 3}}}};
+    json made{{"id", id},
+              {"kind", "fine-tune"},
+              {"state", state},
+              {"created", 5},
+              {"finished", 0},
+              {"number", 1},
+              {"options", {{"adapter", "sums"}, {"epochs", 2}, {"batch", 8}, {"lr", 2e-4}, {"seed", 3}}}};
     made.update(more);
     return made.dump();
   }

@@ -1,0 +1,43 @@
+#include "cluster/launch/machine.hpp"
+
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <netdb.h>
+
+#include <string_view>
+
+#include "cluster/launch/launch.hpp"
+
+// The tests' own name server: own.test has two addresses of this machine, half.test one and one of another.
+extern "C" int getaddrinfo(const char* host, const char* port, const addrinfo* hints, addrinfo** found) {
+  static const auto of_the_machine = reinterpret_cast<decltype(&getaddrinfo)>(::dlsym(RTLD_NEXT, "getaddrinfo"));
+  const std::string_view name = host != nullptr ? host : "";
+  if (name == "unknown.test") return EAI_NONAME;
+  if (name != "own.test" && name != "half.test") return of_the_machine(host, port, hints, found);
+  const int fault = of_the_machine("127.0.0.7", port, hints, found);
+  const char* const second = name == "own.test" ? "127.0.0.8" : "192.0.2.77";
+  return fault != 0 ? fault : of_the_machine(second, port, hints, &(*found)->ai_next);
+}
+
+namespace troupe {
+namespace {
+
+TEST(this_machine, is_a_loopback_and_its_own_name) {
+  for (const char* host : {"127.0.0.1", "localhost", "::1"}) EXPECT_TRUE(is_this_machine(host)) << host;
+  EXPECT_TRUE(is_this_machine(machine_name()));
+  EXPECT_FALSE(is_this_machine("192.0.2.77"));
+}
+
+TEST(this_machine, is_a_name_that_stands_for_its_addresses_alone) {
+  EXPECT_TRUE(is_this_machine("own.test"));
+  EXPECT_FALSE(is_this_machine("half.test"));
+  EXPECT_FALSE(is_this_machine("unknown.test"));
+  node_config node;
+  node.host = "own.test";
+  EXPECT_FALSE(is_remote(node)) << "ssh would lead from this machine to itself";
+  node.host = "half.test";
+  EXPECT_TRUE(is_remote(node));
+}
+
+}  // namespace
+}  // namespace troupe
