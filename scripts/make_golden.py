@@ -259,7 +259,7 @@ del MODELS["qwen3.5-moe"]["intermediate_size"]
 MODELS["qwen3-next"] = LINEAR_ATTENTION | sizes(32, 4, 2, 40, 125) | {
     "architectures": ["Qwen3NextForCausalLM"], "model_type": "qwen3_next", "full_attention_interval": 2,
     "linear_conv_kernel_dim": 3, "linear_key_head_dim": 32, "linear_value_head_dim": 16, "linear_num_value_heads": 6,
-    "decoder_sparse_step": 1, "mlp_only_layers": [0], "moe_intermediate_size": 24, "norm_topk_prob": True,
+    "decoder_sparse_step": 1, "mlp_only_layers": [], "moe_intermediate_size": 24, "norm_topk_prob": True,
     "num_experts": 6, "num_experts_per_tok": 2, "shared_expert_intermediate_size": 24, "output_router_logits": False,
     "partial_rotary_factor": 0.25, "rope_theta": 10000.0, "rope_scaling": None, "router_aux_loss_coef": 0.001,
     "tie_word_embeddings": False, "torch_dtype": "bfloat16",
@@ -513,7 +513,7 @@ config.json occur in no greedy text.
 | cohere2 | BF16 | the same with a layer that has a window, and one that sees all and does not turn its heads |
 | qwen3.5 | BF16 | linear attention with more value heads than key heads, attention with gates of heads, half of which turn; of a model that sees pictures; tied head |
 | qwen3.5-moe | BF16 | the same with experts in two tensors beside a shared mlp; as many key heads as value heads |
-| qwen3-next | BF16 | the parts of a key head's projections together, a convolution of three rows, a layer without experts |
+| qwen3-next | BF16 | the parts of a key head's projections together, a convolution of three rows |
 | ernie | BF16 | neighbours of whole heads turn; biases everywhere; tied head |
 | qwen3-yarn | BF16 | YaRN (all three bands, longer cosines and sines), past the original context |
 """)
