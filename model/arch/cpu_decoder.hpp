@@ -111,6 +111,8 @@ class cpu_decoder final : public decoder {
   // cpu_decoder_delta.cpp
   void take_delta_rows();
   void take_rates(std::int64_t layer);
+  template <class Work>
+  void for_parts(const pass& batch, std::int64_t parts, Work work);
   void mix_states(const pass& batch, std::int64_t layer, float_rows hidden);
   void convolve_part(const pass_sequence& sequence, std::int64_t layer, std::int64_t part);
   void find_shares(const pass_sequence& sequence, std::int64_t layer);

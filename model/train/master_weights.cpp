@@ -14,7 +14,6 @@
 #include "model/formats/weight_names.hpp"
 #include "model/ops/elementary.hpp"
 #include "model/ops/logarithm.hpp"
-#include "model/train/train_pass.hpp"
 
 namespace troupe {
 namespace {
@@ -127,7 +126,6 @@ void master_weights::make(const model_config& config) {
   check(config, "the model to be trained");
   if (config.experts > 0)
     refuse("the model is a mixture of experts, of which all weights cannot be trained so far: train an adapter");
-  refuse_states(config);
   model_.config = config;
   std::int64_t total = 0;
   const auto add = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {

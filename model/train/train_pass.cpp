@@ -44,7 +44,6 @@ std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const pa
     refuse(
         "rows of {} tokens: beyond {} the model's queries grow, which training does not compute so far: lower --length",
         chosen.most_positions, model.config.rope.original_context);
-  refuse_states(model.config);
   if (chosen.device.is_cpu()) {
     check_memory(model, chosen);
     return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
@@ -52,11 +51,6 @@ std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const pa
   if (const auto missing = gpus_lack_for_training(model.config); !missing.empty())
     refuse("{}: {}: use the device cpu", name_of(chosen.device), missing);
   return make_cuda_train_pass(model, parameters, with, std::move(chosen));
-}
-
-void refuse_states(const model_config& config) {
-  if (config.keeps_states() || config.attention_gate)
-    refuse("the model has layers of linear attention, which training does not compute so far");
 }
 
 void check_rows(const training_rows& batch, const train_pass::options& options, const model_config& config) {

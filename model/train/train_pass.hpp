@@ -62,9 +62,6 @@ class train_pass {
 std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const parameter_set& parameters,
                                             const compute& with, train_pass::options chosen);
 
-/// Throws input_error where layers keep a state, which no pass computes so far.
-void refuse_states(const model_config& config);
-
 /// Throws input_error where a batch is larger than the options say, or of another vocabulary.
 void check_rows(const training_rows& batch, const train_pass::options& options, const model_config& config);
 

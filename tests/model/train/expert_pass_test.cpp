@@ -82,17 +82,6 @@ TEST(growing_queries, are_not_trained) {
   EXPECT_THAT([&] { make(17); }, ThrowsMessage<input_error>(HasSubstr("beyond 16 the model's queries grow")));
 }
 
-TEST(layers_that_keep_a_state, are_not_trained) {
-  thread_pool pool(1);
-  const trained_model model = frozen(load_golden("qwen3.5", pool));
-  const parameter_set none;
-  EXPECT_THAT(
-      [&] {
-        make_train_pass(model, none, {pool, kernels()}, {.most_rows = 64, .most_positions = 16});
-      },
-      ThrowsMessage<input_error>(HasSubstr("linear attention, which training does not compute so far")));
-}
-
 TEST(mixtures_of_experts, are_not_trained_on_gpus) {
   thread_pool pool(1);
   const trained_model model = frozen(load_golden("mixtral", pool));
