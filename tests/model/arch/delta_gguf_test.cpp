@@ -2,6 +2,9 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <map>
+#include <string>
+#include <vector>
 
 #include "model/formats/model_files.hpp"
 #include "tests/model/arch/golden.hpp"
