@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/read_failure.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {
@@ -28,7 +29,7 @@ shared_bytes read_file_piece(const std::filesystem::path& file, std::uint64_t of
   auto bytes = std::make_shared<std::vector<std::byte>>(std::min<std::uint64_t>(largest_piece, size - offset));
   const auto got = ::pread(source.number(), bytes->data(), bytes->size(), static_cast<off_t>(offset));
   if (got < 0) fail();
-  bytes->resize(static_cast<std::size_t>(got));
+  bytes->resize(to_size(got));
   const std::span<const std::byte> read(*bytes);
   return {std::move(bytes), read};
 }

@@ -6,6 +6,7 @@
 #include "actors/requests/gateway.hpp"
 #include "actors/training/training_desk.hpp"
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -42,7 +43,7 @@ jobs_parts jobs_of(const front_parts& parts, const front_handles& handles) {
           .board = parts.board,
           .read_for_endpoint = parts.read_for_endpoint,
           .say = parts.say,
-          .in_flight = 2 * static_cast<std::size_t>(parts.config->scheduler.max_sequences),
+          .in_flight = 2 * to_size(parts.config->scheduler.max_sequences),
           .keep = std::chrono::days(parts.config->keep_jobs_days)};
 }
 

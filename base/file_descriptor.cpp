@@ -5,6 +5,8 @@
 
 #include <sys/resource.h>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -36,7 +38,7 @@ bool write_all(int descriptor, std::string_view bytes) {
     if (written < 0 && errno == EINTR) continue;
     if (written == 0) errno = ENOSPC;
     if (written <= 0) return false;
-    bytes.remove_prefix(static_cast<std::size_t>(written));
+    bytes.remove_prefix(to_size(written));
   }
   return true;
 }

@@ -15,6 +15,7 @@
 #include "base/file_descriptor.hpp"
 #include "base/read_failure.hpp"
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -44,7 +45,7 @@ mapped_file::mapped_file(int descriptor, std::string name) : name_(std::move(nam
   if (status.st_size == 0) refuse("{}: is empty: copy or download it again", name_);
   if (is_lfs_pointer(descriptor))
     refuse("{}: is Git LFS's pointer to the file, not the file: type git lfs pull in its repository", name_);
-  size_ = static_cast<std::size_t>(status.st_size);
+  size_ = to_size(status.st_size);
   void* data = ::mmap(nullptr, size_, PROT_READ, MAP_SHARED, descriptor, 0);
   if (data == MAP_FAILED) throw read_failure(fmt::format("{}: cannot be mapped ({})", name_, std::strerror(errno)));
   data_ = static_cast<const std::byte*>(data);

@@ -7,6 +7,8 @@
 #include <poll.h>
 #include <sys/socket.h>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 bool timed_socket::send(std::string_view bytes) {
@@ -14,7 +16,7 @@ bool timed_socket::send(std::string_view bytes) {
     if (!is_ready(socket_.number(), POLLOUT, deadline_, stop_)) return false;
     const ssize_t sent = ::send(socket_.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
     if (sent < 0 && errno != EAGAIN && errno != EINTR) return false;
-    if (sent > 0) bytes.remove_prefix(static_cast<std::size_t>(sent));
+    if (sent > 0) bytes.remove_prefix(to_size(sent));
   }
   return true;
 }
@@ -26,7 +28,7 @@ bool timed_socket::receive(char* to, std::size_t bytes) {
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR)) return false;
     if (got > 0) {
       to += got;
-      bytes -= static_cast<std::size_t>(got);
+      bytes -= to_size(got);
     }
   }
   return true;

@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 /// What lies at one place of a text: a character, or a byte that belongs to none.
@@ -28,7 +30,7 @@ constexpr bool begins_character(char byte) {
 }
 /// How many characters UTF-8 has.
 inline std::size_t characters_in(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
+  return to_size(std::count_if(text.begin(), text.end(), begins_character));
 }
 /// The valid characters from `at` on, up to the first invalid byte or the end.
 std::string_view valid_stretch(std::string_view text, std::size_t at);

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "bench/constrained.hpp"
 #include "bench/even_batch.hpp"
 #include "bench/limits.hpp"
@@ -145,7 +146,7 @@ void run_engine(const std::shared_ptr<const loaded_model>& model, const engine_b
                 const report& out) {
   const engine_bench options = fitted(chosen, model->config);
   std::vector<trace_request> trace;  // before anything is measured: it may not be what is needed
-  if (!options.trace.empty()) trace = read_trace(options.trace, static_cast<std::size_t>(options.requests));
+  if (!options.trace.empty()) trace = read_trace(options.trace, to_size(options.requests));
   load_place place{.model = model,
                    .with = with,
                    .work = work_of(*model, options.kv),

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "base/aligned_buffer.hpp"
+#include "base/to_size.hpp"
 #include "bench/timing.hpp"
 #include "model/arch/gpu.hpp"
 
@@ -16,11 +17,11 @@ namespace {
 template <class Spin>
 double rate_of(const compute& with, Spin spin) {
   constexpr std::int64_t rounds = 2'000'000;
-  std::vector<std::int64_t> done(static_cast<std::size_t>(with.pool.threads()));
+  std::vector<std::int64_t> done(to_size(with.pool.threads()));
   double best = 0;
   for (int trial = 0; trial < 5; ++trial) {
     const double start = now();
-    with.pool.run(with.pool.threads(), [&](int part, int) { done[static_cast<std::size_t>(part)] = spin(rounds); });
+    with.pool.run(with.pool.threads(), [&](int part, int) { done[to_size(part)] = spin(rounds); });
     double total = 0;
     for (const std::int64_t operations : done) total += static_cast<double>(operations);
     best = std::max(best, total / (now() - start));
@@ -41,12 +42,12 @@ std::string_view factors_of(scheme kind) {
 
 double read_limit(const compute& with, std::span<const std::byte> data) {
   const int threads = with.pool.threads();
-  const std::size_t part = data.size() / static_cast<std::size_t>(threads) / 256 * 256;
+  const std::size_t part = data.size() / to_size(threads) / 256 * 256;
   const int passes = static_cast<int>(std::max<std::size_t>(1, (64u << 20) / std::max<std::size_t>(data.size(), 1)));
   const auto read_all = [&] {
     with.pool.run(threads, [&](int i, int) {
       for (int pass = 0; pass < passes; ++pass)
-        with.kernels.read(data.data() + static_cast<std::size_t>(i) * part, static_cast<std::int64_t>(part));
+        with.kernels.read(data.data() + to_size(i) * part, static_cast<std::int64_t>(part));
     });
   };
   double best = 0;

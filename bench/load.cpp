@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "base/blocks.hpp"
+#include "base/to_size.hpp"
 #include "bench/percentiles.hpp"
 
 namespace troupe::bench {
@@ -29,7 +30,7 @@ std::vector<token_id> prompt_of(const trace_request& request, std::int64_t lengt
   if (request.blocks.empty() || !shape.shared) return random_tokens(length, shape.vocab, number);
   std::vector<token_id> tokens;
   for (std::int64_t i = 0; i < length; ++i) {
-    const auto place = std::min(static_cast<std::size_t>(i / block), request.blocks.size() - 1);
+    const auto place = std::min(to_size(i / block), request.blocks.size() - 1);
     tokens.push_back(token_of(request.blocks[place], static_cast<std::uint64_t>(i % block), shape.vocab));
   }
   return tokens;
@@ -69,11 +70,11 @@ std::vector<token_id> random_tokens(std::int64_t count, std::int64_t vocab, std:
 
 adapter_version adapter_in_turn(std::size_t request, int adapters) {
   if (adapters == 0) return no_adapter;
-  return adapter_version(static_cast<std::uint32_t>(request % static_cast<std::size_t>(adapters) + 1));
+  return adapter_version(static_cast<std::uint32_t>(request % to_size(adapters) + 1));
 }
 
 std::int64_t repeated_tokens(const std::vector<timed_request>& load) {
-  constexpr auto block = static_cast<std::size_t>(block_tokens);
+  constexpr auto block = to_size(block_tokens);
   std::unordered_set<std::uint64_t> seen;
   std::size_t repeated = 0;
   for (const timed_request& request : load) {

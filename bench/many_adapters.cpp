@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "bench/adapter_loader.hpp"
 #include "bench/percentiles.hpp"
 #include "bench/random_adapter.hpp"
@@ -58,7 +59,7 @@ engine_options options_for(const load_place& place, const engine_bench& options)
 
 /// Twice as many clients as run at a time: somebody always waits.
 std::size_t clients_for(const engine_bench& options) {
-  return 2 * static_cast<std::size_t>(options.sequences);
+  return 2 * to_size(options.sequences);
 }
 
 /// The run in which all versions are in memory. Only as many of them differ as the other run holds, which makes this
@@ -70,8 +71,7 @@ load_figures run_resident(const load_place& place, const engine_bench& options,
   for (int i = 1; i <= std::min(options.adapters_on_disk, options.adapters_in_memory); ++i)
     different.push_back(random_adapter(*place.model, options.adapter_rank, static_cast<std::uint32_t>(i)));
   for (int i = 1; i <= options.adapters_on_disk; ++i)
-    serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)),
-                        different[static_cast<std::size_t>(i) % different.size()]);
+    serving.add_adapter(adapter_version(static_cast<std::uint32_t>(i)), different[to_size(i) % different.size()]);
   return replay(serving, place, load, clients_for(options));
 }
 

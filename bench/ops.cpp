@@ -9,6 +9,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "base/device_id.hpp"
+#include "base/to_size.hpp"
 #include "bench/limits.hpp"
 #include "bench/noise.hpp"
 #include "bench/timing.hpp"
@@ -22,7 +23,7 @@ namespace troupe::bench {
 namespace {
 
 aligned_buffer<float> floats(std::int64_t count) {
-  aligned_buffer<float> values(static_cast<std::size_t>(count));
+  aligned_buffer<float> values(to_size(count));
   noise from(7, 1.0f);
   for (std::size_t i = 0; i < values.size(); ++i) values[i] = from.next();
   return values;
@@ -39,7 +40,7 @@ class product_bench {
         kind_(kind),
         memory_(packed_bytes(kind, outs, ins).total()),
         x_(floats(most_rows * ins)),
-        y_(static_cast<std::size_t>(most_rows * outs)),
+        y_(to_size(most_rows * outs)),
         quantized_(with.kernels, most_rows, ins) {
     matrix_packer packer(kind, outs, ins, memory_.data());
     with.pool.run(outs / outs_per_block, [&](int block, int) {
@@ -167,7 +168,7 @@ void run_attention(const compute& with, double limit, kv_kind kind, const report
   const std::int64_t head_bytes = kv_head_bytes(kind, dim);
   out.title(
       fmt::format("attention of one head of {} over {} positions in {}, one thread", dim, positions, name_of(kind)));
-  aligned_buffer<std::byte> cache(static_cast<std::size_t>(positions / 16 * head_bytes));
+  aligned_buffer<std::byte> cache(to_size(positions / 16 * head_bytes));
   std::array<std::int32_t, positions / 16> table;
   std::iota(table.begin(), table.end(), 0);
   const auto x = floats(dim * 64);

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "bench/noise.hpp"
 #include "model/formats/linear_layers.hpp"
@@ -17,7 +18,7 @@ namespace {
 constexpr float largest_factor = 0x1p-7f;
 
 std::vector<float> next_floats(noise& from, std::int64_t count) {
-  std::vector<float> values(static_cast<std::size_t>(count));
+  std::vector<float> values(to_size(count));
   for (auto& value : values) value = from.next();
   return values;
 }
@@ -59,7 +60,7 @@ void write_random_adapter(const std::filesystem::path& folder, const model_confi
   noise from(seed, largest_factor);
   const auto add = [&](const std::string& module, const char* part, std::int64_t rows, std::int64_t columns) {
     tensors.push_back({fmt::format("{}{}.{}.weight", adapter_key_prefix, module, part), dtype::bf16, {rows, columns}});
-    auto& numbers = values.emplace_back(static_cast<std::size_t>(rows * columns));
+    auto& numbers = values.emplace_back(to_size(rows * columns));
     for (auto& value : numbers) value = f32_to_bf16(from.next());
   };
   for_each_linear(config, [&](std::int64_t layer, linear_kind kind, std::int64_t outs, std::int64_t ins) {

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/safetensors.hpp"
@@ -150,7 +151,7 @@ void write_weights(const fs::path& path, const shape& s) {
   std::vector<std::uint16_t> row;
   for (const auto& tensor : tensors) {
     const bool norm = tensor.shape.size() == 1;
-    row.resize(static_cast<std::size_t>(tensor.shape.back()));
+    row.resize(to_size(tensor.shape.back()));
     for (std::int64_t i = 0; i < (norm ? 1 : tensor.shape[0]); ++i) {
       random.fill(row, norm);
       file.write(reinterpret_cast<const char*>(row.data()), static_cast<std::streamsize>(row.size() * 2));

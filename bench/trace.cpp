@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/number_in.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/json_input.hpp"
 
 namespace troupe::bench {
@@ -86,7 +87,7 @@ trace_request csv_request(std::string_view line, const std::string& where) {
 std::vector<std::uint64_t> block_names(const nlohmann::json& object, std::int64_t prompt, const std::string& where) {
   const auto found = object.find("hash_ids");
   if (found == object.end()) return {};
-  const auto expected = static_cast<std::size_t>((prompt + trace_block - 1) / trace_block);
+  const auto expected = to_size((prompt + trace_block - 1) / trace_block);
   if (!found->is_array() || found->size() != expected)
     refuse("{}: hash_ids should be a list of {}, one for each {} tokens of input_length", where, expected, trace_block);
   std::vector<std::uint64_t> names;

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 
 #include "base/blocks.hpp"
+#include "base/to_size.hpp"
 #include "bench/percentiles.hpp"
 
 namespace troupe::bench {
@@ -42,7 +43,7 @@ void compare_sharing(const load_place& place, const engine_bench& options, const
 void compare_static(const load_place& place, const engine_bench& options, const std::vector<timed_request>& load,
                     const load_figures& continuous, const report& out) {
   engine serving(place.model, options_for(place, options, load), place.with);
-  const load_figures batches = replay_static(serving, place, load, static_cast<std::size_t>(options.sequences));
+  const load_figures batches = replay_static(serving, place, load, to_size(options.sequences));
   out.add(row_of(fmt::format("static batches of {}", options.sequences), batches));
   out.add({"continuous against static",
            {{"times the tokens/s", batches.seconds / continuous.seconds},

@@ -4,6 +4,8 @@
 #include <set>
 #include <string>
 
+#include "base/to_size.hpp"
+
 namespace troupe::bench {
 namespace {
 
@@ -14,7 +16,7 @@ class numbered_words final : public tokenizer {
     for (const char* mark :
          {"{\"", "\":", "\": ", "\": \"", "\",", "\", \"", "\"}", "},", "[]", "{}", "\"]", " \"", "\\n", "é", "漢"})
       add(mark);
-    for (int i = 1; i <= 16; ++i) add("\n" + std::string(static_cast<std::size_t>(i), ' '));
+    for (int i = 1; i <= 16; ++i) add("\n" + std::string(to_size(i), ' '));
     for (int i = 10; i < 1000; ++i) add(std::to_string(i));
     std::mt19937 random(1);
     while (this->size() < size) add(word(random));
@@ -22,7 +24,7 @@ class numbered_words final : public tokenizer {
 
   std::vector<token_id> encode(std::string_view, encode_options) const override { return {}; }
   std::string_view bytes_of(token_id token) const override {
-    return token >= 0 && token < size() ? std::string_view(texts_[static_cast<std::size_t>(token)]) : "";
+    return token >= 0 && token < size() ? std::string_view(texts_[to_size(token)]) : "";
   }
   std::string decode(std::span<const token_id>, bool) const override { return {}; }
   bool strips_leading_space() const override { return false; }

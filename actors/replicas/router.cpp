@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -121,7 +123,7 @@ bool router_state::route(routed_request& request) {
 /// Lets a request wait if that can help: a replica is coming back, or the request was accepted already.
 void router_state::park(routed_request& request) {
   const bool was_accepted = request.engine.sequence.was_accepted;
-  auto& line = parked_[static_cast<std::size_t>(request.engine.sequence.priority)];
+  auto& line = parked_[to_size(request.engine.sequence.priority)];
   const bool hopeless = policy_.ready() > 0 || replicas_.empty() || line.size() >= parts_.most_parked;
   if (!was_accepted && hopeless) return refuse_request(request);
   line.push_back({std::move(request), clock_.now() + (was_accepted ? parts_.longest_pause : parts_.patience)});

@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -98,7 +99,7 @@ void scheduler_state::accept(routed_request& request) {
 void scheduler_state::refuse_request(const routed_request& request, std::string error, refusal_cause cause,
                                      duration retry_after) {
   tell(request.sink, request_refused{request.id, std::move(error), cause, retry_after});
-  ended_.insert(ended_.end(), static_cast<std::size_t>(request.engine.sequence.answers), request.id);
+  ended_.insert(ended_.end(), to_size(request.engine.sequence.answers), request.id);
 }
 
 void scheduler_state::cancel(const cancel_request& cancelled) {

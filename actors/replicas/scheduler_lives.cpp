@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "actors/replicas/scheduler.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -23,7 +24,7 @@ batch_scheduler::options scheduler_state::options_for_life() const {
 void scheduler_state::begin_life(const replica_started& started) {
   life_ = started.life;
   stages_ = started.stages;
-  steps_in_flight_ = static_cast<std::size_t>(started.steps_in_flight);
+  steps_in_flight_ = to_size(started.steps_in_flight);
   blocks_ = started.blocks;
   worker_count_ = 0;
   for (const auto& ranks : stages_) worker_count_ += ranks.size();

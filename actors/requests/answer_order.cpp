@@ -5,6 +5,7 @@
 
 #include "base/field_error.hpp"
 #include "base/sha256.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -54,8 +55,7 @@ void check_told(const answer_order& order, const std::vector<begin_request>& req
 void check_repeated(const answer_order& order, const std::vector<begin_request>& requests) {
   constexpr std::size_t most = 500'000;
   std::size_t repeated = 0;
-  for (const begin_request& each : requests)
-    repeated += each.engine.sequence.prompt.size() * static_cast<std::size_t>(order.n);
+  for (const begin_request& each : requests) repeated += each.engine.sequence.prompt.size() * to_size(order.n);
   if (order.token_ids && repeated > most)
     refuse_field(
         "return_token_ids",
@@ -119,7 +119,7 @@ std::vector<begin_request> requests_of(const answer_order& order, answer_format&
 }
 
 answer_sheet::answer_sheet(const answer_order& order)
-    : n_(static_cast<std::size_t>(order.n)),
+    : n_(to_size(order.n)),
       keeps_details_(order.sampling.logprobs.has_value()),
       choices_(order.prompts.size() * n_),
       left_(choices_.size()),

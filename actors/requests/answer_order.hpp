@@ -10,6 +10,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/requests/prompting.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 
@@ -57,9 +58,7 @@ class answer_sheet {
   explicit answer_sheet(const answer_order& order);
 
   /// The index of the choice that a part of an answer to `prompt` belongs to.
-  std::size_t index_of(std::size_t prompt, const answer_part& part) const {
-    return prompt * n_ + static_cast<std::size_t>(part.index);
-  }
+  std::size_t index_of(std::size_t prompt, const answer_part& part) const { return prompt * n_ + to_size(part.index); }
   /// Every part must be counted; those of a stream are not kept.
   void count(std::size_t prompt, const answer_part& part);
   void keep(std::size_t prompt, answer_part part);

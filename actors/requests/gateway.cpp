@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/engine/sampling/stop_matcher.hpp"
 #include "model/engine/text/model_text.hpp"
 
@@ -232,8 +233,8 @@ void gateway_state::take_tokens(answer_tokens& brought) {
   const auto found = running_.find(brought.request);
   if (found == running_.end()) return;
   running& request = found->second;
-  if (brought.index < 0 || static_cast<std::size_t>(brought.index) >= request.answers.size()) return;
-  answer_text& answer = request.answers[static_cast<std::size_t>(brought.index)];
+  if (brought.index < 0 || to_size(brought.index) >= request.answers.size()) return;
+  answer_text& answer = request.answers[to_size(brought.index)];
   if (answer.ended) return;
   answer_part part = read_tokens(request, answer, brought);
   const bool stopped = answer.stops.stopped() && !brought.end;

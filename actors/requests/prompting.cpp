@@ -4,6 +4,7 @@
 
 #include "base/field_error.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "cluster/config/config.hpp"
 #include "model/engine/text/model_text.hpp"
 #include "model/grammar/token_tree.hpp"
@@ -91,7 +92,7 @@ void prompting::check_constraint(const output_constraint& constraint) const {
 }
 
 void prompting::check_size(std::string_view text, const char* field) const {
-  const std::size_t most = static_cast<std::size_t>(context_) * longest_token_;
+  const std::size_t most = to_size(context_) * longest_token_;
   if (text.size() > most)
     refuse_length(field, context_, fmt::format("{} bytes, where these stand for {} at most", text.size(), most));
 }

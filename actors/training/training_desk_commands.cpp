@@ -6,6 +6,7 @@
 #include "actors/training/adapter_owner.hpp"
 #include "actors/training/training_desk.hpp"
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/lora/adapter.hpp"
 
@@ -100,7 +101,7 @@ void training_desk_state::check_share(const std::string& owner) const {
   if (owner.empty()) return;
   const auto being_made = std::ranges::count(creating_, owner, [](const auto& each) { return each.second.owner; });
   const auto open = std::ranges::count(jobs_, owner, [](const auto& each) { return each.second.spec.owner; });
-  if (static_cast<std::size_t>(being_made + open) >= parts_.most_of_key)
+  if (to_size(being_made + open) >= parts_.most_of_key)
     throw full_error(
         fmt::format("this key has {} fine-tunes that are not over, as many as one may have: cancel some, "
                     "or wait for their end",

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "transport/collective/gloo_ranks.hpp"
 
 namespace troupe {
@@ -85,8 +86,8 @@ void training_ranks::speak() try {
 }
 
 bool training_ranks::all_are_ready(bool is_ready) {
-  std::vector<std::byte> said(static_cast<std::size_t>(ranks_->size()));
-  said[static_cast<std::size_t>(ranks_->rank())] = std::byte{is_ready};
+  std::vector<std::byte> said(to_size(ranks_->size()));
+  said[to_size(ranks_->rank())] = std::byte{is_ready};
   ranks_->all_gather(said);
   return std::all_of(said.begin(), said.end(), [](std::byte each) { return each == std::byte{1}; });
 }

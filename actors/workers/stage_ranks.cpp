@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "transport/collective/gloo_ranks.hpp"
 #include "transport/collective/nccl_ranks.hpp"
 
@@ -26,9 +27,9 @@ std::unique_ptr<collective> meet(const start_stage& order, const rank_settings& 
 
 /// The last bits of a GPU's sums are not a processor's: what ranks of both kinds make would depend on who makes what.
 void refuse_other_devices(collective& ranks, device_id device) {
-  std::vector<std::byte> on_gpu(static_cast<std::size_t>(ranks.size()));
+  std::vector<std::byte> on_gpu(to_size(ranks.size()));
   const std::byte own{!device.is_cpu()};
-  on_gpu[static_cast<std::size_t>(ranks.rank())] = own;
+  on_gpu[to_size(ranks.rank())] = own;
   ranks.all_gather(on_gpu);
   const auto other = std::find_if(on_gpu.begin(), on_gpu.end(), [&](std::byte each) { return each != own; });
   if (other != on_gpu.end())

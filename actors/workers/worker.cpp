@@ -7,6 +7,7 @@
 
 #include "base/device_lost.hpp"
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "cluster/config/config.hpp"
 #include "model/ops/isa.hpp"
 
@@ -194,7 +195,7 @@ void worker_state::run_front() {
 void worker_state::run_order(const run_step& order) {
   if (ranks_) ranks_->set_busy(true);  // if the step fails, this stays set; the end of the stage releases the others
   const int rows = stage_->begin(order.order);
-  const auto size = static_cast<std::size_t>(rows) * static_cast<std::size_t>(stage_->hidden_stride());
+  const auto size = to_size(rows) * to_size(stage_->hidden_stride());
   const std::shared_ptr<float> hidden = take_buffer();
   fill(hidden.get(), order.order.plan.id, size);
   stage_->run(hidden.get());
@@ -225,7 +226,7 @@ std::shared_ptr<float> worker_state::take_buffer() {
   auto free = std::find_if(buffers_.begin(), buffers_.end(),
                            [](const auto& each) { return each->is_free.load(std::memory_order_acquire); });
   if (free == buffers_.end()) {
-    const auto size = static_cast<std::size_t>(role_->max_rows) * static_cast<std::size_t>(stage_->hidden_stride());
+    const auto size = to_size(role_->max_rows) * to_size(stage_->hidden_stride());
     free = buffers_.insert(free, std::make_shared<hidden_buffer>(size));
   }
   (*free)->is_free.store(false, std::memory_order_relaxed);

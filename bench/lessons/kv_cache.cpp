@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "bench/lessons/all_lessons.hpp"
 #include "bench/lessons/lesson_load.hpp"
 #include "bench/percentiles.hpp"
@@ -58,7 +59,7 @@ lesson_result run_kv_cache(const lesson_place& place) {
   plot_series without{"recomputed", {}}, with{"with the cache", {}};
   for (std::int64_t length = shortest; length <= most; length *= 2) {
     place.check();
-    const auto times = times_after(place, sequence, std::span(text).first(static_cast<std::size_t>(length)));
+    const auto times = times_after(place, sequence, std::span(text).first(to_size(length)));
     const double before = times.without * 1e3, after = times.with * 1e3;
     result.rows.push_back({std::to_string(length), {before, after, before / after}});
     without.points.emplace_back(static_cast<double>(length), before);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "bench/random_adapter.hpp"
 #include "model/arch/single_sequence.hpp"
 
@@ -52,7 +53,7 @@ std::vector<timed_request> lesson_load::next() {
 }
 
 std::vector<request_lengths> equal_requests(int count, request_lengths each) {
-  return std::vector<request_lengths>(static_cast<std::size_t>(count), each);
+  return std::vector<request_lengths>(to_size(count), each);
 }
 
 std::string shape_of(const loaded_model& model, const compute& with) {

@@ -8,6 +8,7 @@
 #include "actors/http/http_front.hpp"
 #include "base/error.hpp"
 #include "base/resident_bytes.hpp"
+#include "base/to_size.hpp"
 #include "bench/random_model.hpp"
 #include "bench/report.hpp"
 #include "bench/temporary_folder.hpp"
@@ -104,7 +105,7 @@ void feed(stream_list& streams, const bench_http_options& options) {
   const auto began = steady_clock::now();
   for (std::int64_t i = 0; i < tokens; ++i) {
     std::this_thread::sleep_until(began + std::chrono::duration_cast<steady_clock::duration>(between * i));
-    give_token(*streams.listeners[static_cast<std::size_t>(i) % streams.listeners.size()], false);
+    give_token(*streams.listeners[to_size(i) % streams.listeners.size()], false);
   }
 }
 
@@ -140,7 +141,7 @@ int bench_http(const bench_http_options& options) {
     http_front front({.threads = 2}, parts_of(files, spawn_state<idle_gateway>(system, streams)));
     const double before = resident_kb();
     clients.begin(front.port());
-    if (!wait_for_streams(*streams, static_cast<std::size_t>(options.streams)))
+    if (!wait_for_streams(*streams, to_size(options.streams)))
       throw std::runtime_error("not all streams came: raise `ulimit -Hn`");
     for (const auto& each : streams->listeners) give_token(*each, false);
     std::this_thread::sleep_for(std::chrono::milliseconds(500));  // until all of it has gone

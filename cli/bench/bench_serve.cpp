@@ -13,6 +13,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "bench/load.hpp"
 #include "bench/serve_figures.hpp"
@@ -83,7 +84,7 @@ std::string text_prompt(const std::vector<token_id>& tokens) {
   std::string text;
   for (const token_id token : tokens) {
     if (!text.empty()) text += ' ';
-    text += words[static_cast<std::size_t>(token) % words.size()];
+    text += words[to_size(token) % words.size()];
   }
   return text;
 }
@@ -105,7 +106,7 @@ std::vector<bench::timed_request> random_requests(const bench_serve_options& opt
 }
 
 std::vector<bench::timed_request> traced_requests(const bench_serve_options& options, double rate) {
-  const auto trace = bench::read_trace(options.trace, static_cast<std::size_t>(options.requests));
+  const auto trace = bench::read_trace(options.trace, to_size(options.requests));
   return bench::load_of(trace, {.context = options.context, .vocab = options.vocabulary, .rate = rate});
 }
 
@@ -148,8 +149,7 @@ std::vector<load_request> requests_of(const bench_serve_options& options, const 
 
 bench::serve_figures measure(const bench_serve_options& options, const std::vector<std::string>& models,
                              const std::string& name, double rate, int clients) {
-  serve_load load(base_of(options), headers_of(options), requests_of(options, models, rate),
-                  static_cast<std::size_t>(clients));
+  serve_load load(base_of(options), headers_of(options), requests_of(options, models, rate), to_size(clients));
   const auto results = load.run();
   const double seconds = load.seconds();
   return bench::figures_of(name, results, seconds, options.goal);

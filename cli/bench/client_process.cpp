@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/to_size.hpp"
 #include "bench/percentiles.hpp"
 #include "cluster/launch/launch_process.hpp"
 #include "transport/http/http_client.hpp"
@@ -22,7 +23,7 @@ namespace {
 class stream_clients {
  public:
   stream_clients(std::uint16_t port, int streams)
-      : client_(parse_http_url(fmt::format("http://127.0.0.1:{}", port))), seen_(static_cast<std::size_t>(streams)) {}
+      : client_(parse_http_url(fmt::format("http://127.0.0.1:{}", port))), seen_(to_size(streams)) {}
 
   client_figures run() {
     for (seen_stream& stream : seen_)

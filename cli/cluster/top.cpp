@@ -13,6 +13,7 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "base/to_size.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/status_view.hpp"
 #include "cli/commands.hpp"
@@ -87,7 +88,7 @@ void shorten(shown_parts& parts, std::size_t rows) {
   for (std::size_t all = count_lines(parts); all > rows; --all) {
     const auto longest = std::ranges::max_element(parts, {}, [](const auto& part) { return part.size(); });
     if (longest->size() < 3) return;  // a table's head, and a line
-    auto& lost = left_out[static_cast<std::size_t>(longest - parts.begin())];
+    auto& lost = left_out[to_size(longest - parts.begin())];
     lost += lost == 0 ? 2 : 1;  // the first also gives its place to the line that says so
     longest->pop_back();
     longest->back() = fmt::format("… and {} more lines", lost);

@@ -4,6 +4,7 @@
 #include "actors/http/jobs/job_records.hpp"
 #include "actors/local_head.hpp"
 #include "actors/replicas/router.hpp"
+#include "base/to_size.hpp"
 #include "cli/compose/compose_site_settings.hpp"
 #include "cli/compose/link_news.hpp"
 #include "cli/compose/node_log.hpp"
@@ -41,7 +42,7 @@ head_node::head_node(caf::actor_system& system, wire& links, const node_site& si
       links_(links),
       site_(site),
       records_(std::make_shared<job_records>(site.config.state_dir / "files")),
-      router_(spawn_router(system, {.most_parked = static_cast<std::size_t>(site.config.scheduler.max_waiting)})) {
+      router_(spawn_router(system, {.most_parked = to_size(site.config.scheduler.max_waiting)})) {
   try {
     start();
   } catch (...) {

@@ -8,6 +8,7 @@
 
 #include "base/blocks.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "cli/compose/node_log.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/program_id.hpp"
@@ -148,7 +149,7 @@ supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
   parts.batches.max_batch_tokens = config.scheduler.max_batch_tokens;
   parts.batches.max_mixed_prompt_tokens = config.scheduler.max_mixed_prompt_tokens;
   parts.batches.max_sequences = config.scheduler.max_sequences;
-  parts.batches.max_waiting = static_cast<std::size_t>(config.scheduler.max_waiting);
+  parts.batches.max_waiting = to_size(config.scheduler.max_waiting);
   parts.batches.max_adapters = config.adapters.max_resident;
   parts.batches.adapter_patience = static_cast<std::uint64_t>(config.scheduler.adapter_patience);
   parts.batches.model = site.fingerprint;

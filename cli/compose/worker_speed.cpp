@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include "base/to_size.hpp"
 #include "cluster/launch/machine.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/ops/isa.hpp"
@@ -32,10 +33,9 @@ class measured_pass {
         shard_(make_decoder(std::move(model),
                             {.layers = layers_, .max_rows = row_count, .blocks = row_count, .device = device},
                             {pool_, kernels()})),
-        hidden_(static_cast<std::size_t>(row_count * shard_->hidden_stride())) {
+        hidden_(to_size(row_count * shard_->hidden_stride())) {
     std::iota(blocks_.begin(), blocks_.end(), 0);
-    for (int row = 0; row < row_count; ++row)
-      sequences_.push_back({row, 1, 0, &blocks_[static_cast<std::size_t>(row)], nullptr});
+    for (int row = 0; row < row_count; ++row) sequences_.push_back({row, 1, 0, &blocks_[to_size(row)], nullptr});
   }
 
   /// Layers a second in the best of a few short runs; other programs slow some of them down.

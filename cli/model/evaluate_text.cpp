@@ -10,6 +10,7 @@
 #include "base/blocks.hpp"
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/to_size.hpp"
 #include "cli/progress.hpp"
 
 namespace troupe {
@@ -27,7 +28,7 @@ mapped_file standard_input() {
   std::string piece(1 << 16, '\0');
   ssize_t count = 0;
   while ((count = ::read(STDIN_FILENO, piece.data(), piece.size())) != 0)
-    if (count < 0 || !write_all(kept.number(), std::string_view(piece).substr(0, static_cast<std::size_t>(count))))
+    if (count < 0 || !write_all(kept.number(), std::string_view(piece).substr(0, to_size(count))))
       refuse("standard input: cannot be read: {}", std::strerror(errno));
   return {kept.number(), "standard input"};
 }

@@ -13,6 +13,7 @@
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "cli/numbers.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -105,7 +106,7 @@ std::string prompt_in(const std::string& file) {
   std::string text(most_bytes, '\0');
   const std::streamsize count = in.read(text.data(), most_bytes).gcount();
   if (in.peek() != std::istream::traits_type::eof()) refuse("--prompt-file {}: has more than 16 MiB: shorten it", file);
-  text.resize(static_cast<std::size_t>(count));
+  text.resize(to_size(count));
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   return text;

@@ -17,6 +17,7 @@
 #include "base/paths.hpp"
 #include "base/random_hex.hpp"
 #include "base/sha256.hpp"
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
@@ -58,7 +59,7 @@ class sent_file {
   std::string piece_at(std::int64_t at) {
     in_.clear();
     in_.seekg(at);
-    std::string piece(static_cast<std::size_t>(std::min<std::int64_t>(piece_bytes, size_ - at)), '\0');
+    std::string piece(to_size(std::min<std::int64_t>(piece_bytes, size_ - at)), '\0');
     in_.read(piece.data(), static_cast<std::streamsize>(piece.size()));
     if (in_.gcount() != static_cast<std::streamsize>(piece.size())) refuse("{}: became shorter", path_);
     const std::size_t whole = bytes_of_whole_characters(piece);
@@ -71,7 +72,7 @@ class sent_file {
     sha256 digest;
     std::string piece(piece_bytes, '\0');
     while (in_.read(piece.data(), static_cast<std::streamsize>(piece.size())), in_.gcount() > 0)
-      digest.add(std::string_view(piece).substr(0, static_cast<std::size_t>(in_.gcount())));
+      digest.add(std::string_view(piece).substr(0, to_size(in_.gcount())));
     return digest.finish();
   }
 

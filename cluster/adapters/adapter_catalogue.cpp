@@ -6,6 +6,7 @@
 #include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "base/number_in.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -40,7 +41,7 @@ bool is_of_use(const adapter_entry& entry) {
 
 std::string_view name_of(adapter_state state) {
   constexpr std::array<std::string_view, 4> names{"loading", "ready", "failed", "unloaded"};
-  return names[static_cast<std::size_t>(state)];
+  return names[to_size(state)];
 }
 
 std::string adapter_entry::full_name() const {

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/journal/journal_database.hpp"
 #include "cluster/journal/journal_impl.hpp"
@@ -114,7 +115,7 @@ std::vector<job_info> jobs_of(statement& rows) {
 }  // namespace
 
 std::string_view name_of(job_state state) {
-  return state_names[static_cast<std::size_t>(state)];
+  return state_names[to_size(state)];
 }
 
 bool is_finished(std::string_view name) {

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "cluster/journal/journal.hpp"
 
 namespace troupe::detail {
@@ -82,7 +83,7 @@ std::int64_t statement::number(int column) const {
 std::string statement::text(int column) const {
   const unsigned char* bytes = sqlite3_column_text(raw_, column);
   if (bytes == nullptr) return {};
-  return {reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(sqlite3_column_bytes(raw_, column))};
+  return {reinterpret_cast<const char*>(bytes), to_size(sqlite3_column_bytes(raw_, column))};
 }
 
 database::database(const std::filesystem::path& file) : file_(file) {

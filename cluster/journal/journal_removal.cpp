@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/clock.hpp"
+#include "base/to_size.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/journal/journal_database.hpp"
 #include "cluster/journal/journal_impl.hpp"
@@ -40,7 +41,7 @@ result<bool, journal_error> journal::remove(std::string_view id) {
 /// who has most of them, so that nobody's go for another's. Returns false if there is none.
 bool journal::make_room() {
   const auto count = db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED);
-  if (static_cast<std::size_t>(count) < options_.max_jobs) return true;
+  if (to_size(count) < options_.max_jobs) return true;
   statement query = db_->prepare(
       "WITH idle AS (SELECT id, number, tenant, max(created, finished) AS age FROM jobs WHERE (finished > 0 OR state = "
       "?) AND state <> " TROUPE_REMOVED
@@ -56,7 +57,7 @@ std::size_t journal::open_jobs_of(std::string_view tenant) const {
   statement query = db_->prepare("SELECT count(*) FROM jobs WHERE state IN (?, ?, ?) AND tenant = ?");
   query << code_of(job_state::queued) << code_of(job_state::running) << code_of(job_state::paused) << tenant;
   query.step();
-  return static_cast<std::size_t>(query.count(0));
+  return to_size(query.count(0));
 }
 
 std::size_t journal::remove_old(std::chrono::seconds age, std::size_t limit) {
@@ -94,7 +95,7 @@ bool journal::sweep(std::size_t rows) {
   for (const char* deletion : {"DELETE FROM outputs WHERE rowid IN (SELECT rowid FROM outputs WHERE job = ? LIMIT ?)",
                                "DELETE FROM lines WHERE rowid IN (SELECT rowid FROM lines WHERE job = ? LIMIT ?)",
                                "DELETE FROM events WHERE rowid IN (SELECT rowid FROM events WHERE job = ? LIMIT ?)"})
-    gone += static_cast<std::size_t>((db_->prepare(deletion) << job << std::uint64_t{rows - gone}).run());
+    gone += to_size((db_->prepare(deletion) << job << std::uint64_t{rows - gone}).run());
   if (gone < rows) (db_->prepare("DELETE FROM jobs WHERE number = ?") << job).run();
   change.commit();
   return true;

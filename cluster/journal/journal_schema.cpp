@@ -2,6 +2,7 @@
 #include <cstdint>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "cluster/journal/journal_database.hpp"
 
 namespace troupe::detail {
@@ -129,7 +130,7 @@ void prepare_schema(database& db, const std::vector<std::filesystem::path>& besi
   check_is_ours(db, beside);
   std::error_code unknown;
   if (std::filesystem::file_size(db.file(), unknown) <= quickly_checked) check_is_whole(db);
-  const auto version = static_cast<std::size_t>(db.number_of("PRAGMA user_version"));
+  const auto version = to_size(db.number_of("PRAGMA user_version"));
   if (version == migrations.size()) return;
   transaction change(db, transaction::kind::durable);
   for (std::size_t step = version; step < migrations.size(); ++step) db.execute(migrations[step]);

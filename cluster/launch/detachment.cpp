@@ -15,6 +15,7 @@
 
 #include <fmt/format.h>
 
+#include "base/to_size.hpp"
 #include "cluster/config/config.hpp"
 #include "cluster/launch/launch_process.hpp"
 
@@ -35,7 +36,7 @@ std::string read_all(int descriptor) {
     const ssize_t got = ::read(descriptor, part.data(), part.size());
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) return text;
-    text.append(part.data(), static_cast<std::size_t>(got));
+    text.append(part.data(), to_size(got));
   }
 }
 

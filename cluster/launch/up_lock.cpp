@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "cluster/launch/machine.hpp"
 
@@ -36,7 +37,7 @@ struct flock whole_file() {
 std::string read_short(int descriptor) {
   std::array<char, 512> text{};
   const ssize_t got = ::pread(descriptor, text.data(), text.size(), 0);
-  return std::string(text.data(), got > 0 ? static_cast<std::size_t>(got) : 0);
+  return std::string(text.data(), got > 0 ? to_size(got) : 0);
 }
 
 /// Where process ids are unique: this boot of this machine, and the pid namespace, since containers have their own ids.

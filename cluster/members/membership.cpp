@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/ascii.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -49,7 +50,7 @@ join_refusal refusal(join_refusal_reason reason, fmt::format_string<Args...> for
 
 std::string_view name_of(node_state state) {
   constexpr std::array<std::string_view, 4> names{"alive", "suspect", "lost", "left"};
-  return names[static_cast<std::size_t>(state)];
+  return names[to_size(state)];
 }
 
 membership::membership(options chosen) : options_(std::move(chosen)), detector_(options_.detector) {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/to_size.hpp"
 #include "cluster/placement/placement_pools.hpp"
 #include "cluster/placement/placement_units.hpp"
 
@@ -67,7 +68,7 @@ class placer {
       if (!replica) return replica.error();
       replicas_.push_back(std::move(replica.value()));
     }
-    const auto wanted = static_cast<std::size_t>(request_.replicas);
+    const auto wanted = to_size(request_.replicas);
     if (wanted != 0 && replicas_.size() > wanted)
       return placement_error{
           fmt::format("nodes name {} replicas, but replicas = {}: make them agree", replicas_.size(), wanted),
@@ -173,7 +174,7 @@ class placer {
 
   static detail::stage_count any_count() { return {1, ~std::size_t{0}}; }
   detail::stage_count stage_counts() const {
-    const auto wanted = static_cast<std::size_t>(request_.stages);
+    const auto wanted = to_size(request_.stages);
     return wanted ? detail::stage_count{wanted, wanted} : any_count();
   }
 
@@ -190,7 +191,7 @@ class placer {
   }
 
   failure place_the_rest() {
-    const auto wanted = static_cast<std::size_t>(request_.replicas);
+    const auto wanted = to_size(request_.replicas);
     const std::size_t missing = wanted ? wanted - replicas_.size() : ~std::size_t{0};
     std::vector<replica_placement> more;
     if (wanted) more = make_replicas(missing, unit_order::fastest);

@@ -4,6 +4,7 @@
 #include <set>
 #include <utility>
 
+#include "base/to_size.hpp"
 #include "cluster/placement/placement_fit.hpp"
 #include "cluster/placement/placement_pools.hpp"
 
@@ -201,8 +202,7 @@ placement_change extend(const placement& current, const std::string& joining, co
     if (auto completed = complete_one(filled->after, wanted)) return *completed;
   std::erase(change.after.spares, joining);
   change.after.spares.push_back(joining);
-  const bool may_be_more =
-      request.replicas == 0 || current.replicas.size() < static_cast<std::size_t>(request.replicas);
+  const bool may_be_more = request.replicas == 0 || current.replicas.size() < to_size(request.replicas);
   if (may_be_more)
     if (auto after = make_replica(change.after, *its, numbers_by_hand(current), wanted))
       return {std::move(*after), kind::new_replica, current.replicas.size()};

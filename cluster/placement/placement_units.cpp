@@ -4,6 +4,8 @@
 #include <map>
 #include <numeric>
 
+#include "base/to_size.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -91,7 +93,7 @@ std::vector<placement_unit> make_units(const std::vector<const worker_offer*>& w
     for (const auto* worker : workers) units.push_back(join({worker}));
     return units;
   }
-  const auto size = static_cast<std::size_t>(tensor);
+  const auto size = to_size(tensor);
   std::map<std::string, std::vector<const worker_offer*>> by_host;
   std::vector<const worker_offer*> left;
   for (const auto* worker : workers) by_host[worker->host].push_back(worker);
@@ -107,7 +109,7 @@ std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const 
                                        stage_count stages, unit_order order, std::int64_t least, std::int64_t most,
                                        const std::function<bool(const chosen_units&)>& is_right) {
   const auto groups = candidate_groups(from, in_order(from, order));
-  const std::size_t largest = std::min({stages.most, from.size(), static_cast<std::size_t>(run.count())});
+  const std::size_t largest = std::min({stages.most, from.size(), to_size(run.count())});
   for (std::size_t count = stages.least; count <= largest; ++count) {
     for (const auto& group : groups) {
       for (std::size_t at = 0; at + count <= group.size(); ++at) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -54,7 +56,7 @@ replica_course::due replica_course::look(instant now, duration longest_start) {
 
 std::string_view name_of(replica_course::phase phase) {
   constexpr std::string_view names[] = {"vacant", "starting", "running", "waiting"};
-  return names[static_cast<std::size_t>(phase)];
+  return names[to_size(phase)];
 }
 
 }  // namespace troupe

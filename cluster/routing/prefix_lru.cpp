@@ -2,11 +2,13 @@
 
 #include <algorithm>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 std::size_t prefix_lru::match(std::span<const std::uint64_t> hashes) const {
   const auto unknown = std::find_if_not(hashes.begin(), hashes.end(), [&](auto hash) { return slots_.contains(hash); });
-  return static_cast<std::size_t>(unknown - hashes.begin());
+  return to_size(unknown - hashes.begin());
 }
 
 void prefix_lru::touch(std::span<const std::uint64_t> hashes) {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -86,7 +88,7 @@ std::size_t routing_policy::room_left(const replica& where) {
 }
 
 std::size_t routing_policy::ready() const {
-  return static_cast<std::size_t>(
+  return to_size(
       std::count_if(replicas_.begin(), replicas_.end(), [](const auto& each) { return each.second.is_ready; }));
 }
 

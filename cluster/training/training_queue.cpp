@@ -4,6 +4,8 @@
 #include <tuple>
 #include <utility>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 const training_queue::entry* training_queue::find(const std::string& job) const {
@@ -116,7 +118,7 @@ std::vector<std::string> training_queue::candidates(const entry& job) const {
   std::vector<std::string> found;
   const auto take = [&](const std::string& name) {
     const auto at = trainers_.find(name);
-    if (at == trainers_.end() || found.size() >= static_cast<std::size_t>(job.wanted)) return;
+    if (at == trainers_.end() || found.size() >= to_size(job.wanted)) return;
     if (std::find(found.begin(), found.end(), name) != found.end()) return;
     const trainer& its = at->second;
     const bool is_own = std::any_of(job.members.begin(), job.members.end(),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "base/to_size.hpp"
 #include "model/ops/pack.hpp"
 
 namespace troupe {
@@ -11,7 +12,7 @@ namespace {
 constexpr std::int64_t lora_stride = most_adapter_rank;
 
 std::size_t size(std::int64_t rows, std::int64_t stride) {
-  return static_cast<std::size_t>(rows * stride);
+  return to_size(rows * stride);
 }
 
 /// Whether they are a pass's, or lie at the places of some rows' experts.
@@ -70,7 +71,7 @@ void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens,
   for (const pass_sequence& sequence : batch.sequences)
     with_.pool.run_each(sequence.rows, 16, [&](int i) {
       float* row = hidden + (sequence.first_row + i) * hidden_stride();
-      unpack_row(model_->embeddings, tokens[static_cast<std::size_t>(sequence.first_row + i)], row);
+      unpack_row(model_->embeddings, tokens[to_size(sequence.first_row + i)], row);
       if (const float factor = model_->config.embedding_factor; factor != 1)
         std::transform(row, row + model_->config.hidden, row, [&](float x) { return x * factor; });
       if (!model_->positions) return;
@@ -90,7 +91,7 @@ void cpu_decoder::run(const pass& batch, float* hidden) {
 }
 
 float* cpu_decoder::lend(std::size_t rows, std::int64_t stride) {
-  const std::size_t needed = rows * static_cast<std::size_t>(stride);
+  const std::size_t needed = rows * to_size(stride);
   if (lent_.size() < needed) lent_ = aligned_buffer<float>(needed);
   return lent_.data();
 }
@@ -103,7 +104,7 @@ const float* cpu_decoder::logits(const float* hidden, const wanted_logits& wante
   const linear_weights head{model_->head, nullptr};
   const linear_product products[] = {{std::nullopt, head, out, cuts_.vocab}};
   prepare_input(count, normed, products, [&](int i) {
-    normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(), normed.row(i));
+    normalize(model_->final_norm, hidden + rows[to_size(i)] * hidden_stride(), normed.row(i));
   });
   matmul(with_, std::span(jobs_of(count, normed, products).data(), 1));
   finish_logits(count, out);
@@ -127,8 +128,7 @@ void cpu_decoder::finish_logits(int rows, float_rows logits) const {
 const float* cpu_decoder::normalized(const float* hidden, std::span<const int> rows) {
   float* const out = lend(rows.size(), hidden_stride());
   with_.pool.run_each(static_cast<std::int64_t>(rows.size()), 16, [&](int i) {
-    normalize(model_->final_norm, hidden + rows[static_cast<std::size_t>(i)] * hidden_stride(),
-              out + i * hidden_stride());
+    normalize(model_->final_norm, hidden + rows[to_size(i)] * hidden_stride(), out + i * hidden_stride());
   });
   return out;
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
 
 namespace troupe {
@@ -18,7 +19,7 @@ constexpr float unit_eps = 1e-6f;
 void cpu_decoder::take_delta_rows() {
   const delta_config& config = model_->config.delta;
   const auto floats = [&](std::int64_t rows, std::int64_t stride) {
-    return aligned_buffer<float>(static_cast<std::size_t>(rows * stride));
+    return aligned_buffer<float>(to_size(rows * stride));
   };
   delta_.qkv_stride = padded_row(config.channels());
   delta_.value_stride = padded_row(config.values());
@@ -50,7 +51,7 @@ void cpu_decoder::for_parts(const pass& batch, std::int64_t parts, Work work) {
   const std::int64_t together = std::clamp<std::int64_t>(all / (with_.pool.threads() * 8), 1, parts);
   const std::int64_t tasks = ceil_div(parts, together);  // of a sequence
   with_.pool.run(static_cast<int>(static_cast<std::int64_t>(batch.sequences.size()) * tasks), [&](int index, int) {
-    const pass_sequence& sequence = batch.sequences[static_cast<std::size_t>(index / tasks)];
+    const pass_sequence& sequence = batch.sequences[to_size(index / tasks)];
     const std::int64_t first = index % tasks * together;
     for (std::int64_t part = first; part < std::min(first + together, parts); ++part) work(sequence, part);
   });

@@ -1,6 +1,7 @@
 // A layer whose mlp is a mixture of experts: each row goes through those that the router chooses for it.
 #include <algorithm>
 
+#include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
 
 namespace troupe {
@@ -20,7 +21,7 @@ void cpu_decoder::take_expert_rows() {
   const int rows = std::min(options_.max_rows, expert_routes::rows_together);
   const std::int64_t places = expert_routes::most_places(config, rows);
   const auto floats = [](std::int64_t count, std::int64_t stride) {
-    return aligned_buffer<float>(static_cast<std::size_t>(count * stride));
+    return aligned_buffer<float>(to_size(count * stride));
   };
   router_scores_ = floats(rows, padded_outs(config.experts));
   places_ = floats(places, hidden_stride());
@@ -96,7 +97,7 @@ void cpu_decoder::prepare_places(const layer_weights& weights, float_rows x, std
 void cpu_decoder::add_group_jobs(const layer_weights& weights, matrix_view expert_weights::*of,
                                  const float* expert_biases::*bias, float_rows x, float_rows y) {
   for (const expert_routes::group& group : routes_.groups()) {
-    const expert_weights& expert = weights.experts[static_cast<std::size_t>(group.expert)];
+    const expert_weights& expert = weights.experts[to_size(group.expert)];
     group_jobs_.push_back({.w = expert.*of,
                            .rows = group.rows,
                            .q = quantized_.group(group.first, group.rows),

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "base/blocks.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
 
 namespace troupe {
@@ -24,14 +25,14 @@ void cpu_decoder::share_out_heads(const pass& batch) {
                                     .rows = std::min(rows_per_task, sequence.rows - first),
                                     .after = nullptr});
   }
-  for (auto i = static_cast<std::size_t>(with_.pool.threads()); i < attention_tasks_.size(); ++i)
-    attention_tasks_[i - static_cast<std::size_t>(with_.pool.threads())].after = &attention_tasks_[i];
+  for (auto i = to_size(with_.pool.threads()); i < attention_tasks_.size(); ++i)
+    attention_tasks_[i - to_size(with_.pool.threads())].after = &attention_tasks_[i];
 }
 
 void cpu_decoder::attend_heads(std::int64_t layer) {
   const auto for_heads = [&](auto work) {
     with_.pool.run(static_cast<int>(attention_tasks_.size()), [&](int index, int thread) {
-      const attention_task& task = attention_tasks_[static_cast<std::size_t>(index)];
+      const attention_task& task = attention_tasks_[to_size(index)];
       for (std::int64_t head = task.first_head; head < task.first_head + task.heads; ++head)
         work(task, head, scratch_.data() + thread * scratch_stride_);
     });
@@ -57,7 +58,7 @@ void cpu_decoder::place_heads(std::int64_t layer, std::int64_t row, float* heads
     }
   const layer_rope rope = model_->config.rope_of(options_.first_layer + layer);
   if (rope == layer_rope::none) return;
-  const turned_rows& by = turned_[static_cast<std::size_t>(rope)];
+  const turned_rows& by = turned_[to_size(rope)];
   with_.kernels.rotate(heads, count, dim, turned, by.cosines.data() + row * (turned / 2),
                        by.sines.data() + row * (turned / 2));
 }

@@ -2,6 +2,7 @@
 
 #include "base/blocks.hpp"
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
 #include "model/arch/gpu.hpp"
 
@@ -24,7 +25,7 @@ decoder::decoder(std::shared_ptr<const loaded_model> model, const options& chose
 void decoder::share_tokens(std::span<std::int32_t> tokens) const {
   if (options_.split.is_whole()) return;
   static_assert(sizeof(float) == sizeof(std::int32_t));
-  const std::vector<std::size_t> ends(static_cast<std::size_t>(options_.split.ranks), tokens.size());
+  const std::vector<std::size_t> ends(to_size(options_.split.ranks), tokens.size());
   options_.split.gather({reinterpret_cast<float*>(tokens.data()), tokens.size()}, ends, tensor_split::everyone);
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/device_id.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/kv_storage.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "model/arch/tensor_split.hpp"
@@ -98,7 +99,7 @@ class decoder {
   decoder(std::shared_ptr<const loaded_model> model, const options& chosen);
 
   const layer_weights& weights_of(std::int64_t layer) const {
-    return model_->layers[static_cast<std::size_t>(options_.first_layer + layer)];
+    return model_->layers[to_size(options_.first_layer + layer)];
   }
 
   std::shared_ptr<const loaded_model> model_;

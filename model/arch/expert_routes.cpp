@@ -5,6 +5,7 @@
 #include <cmath>
 #include <numeric>
 
+#include "base/to_size.hpp"
 #include "model/ops/matmul.hpp"
 
 namespace troupe {
@@ -12,27 +13,27 @@ namespace troupe {
 expert_routes::expert_routes(const model_config& config, const kernel_table& kernels)
     : kernels_(kernels),
       experts_(config.experts),
-      taken_(static_cast<std::size_t>(config.experts_taken)),
+      taken_(to_size(config.experts_taken)),
       whole_(config.whole_shares),
       sigmoid_(config.sigmoid_shares),
       factor_(config.share_factor),
-      scores_(static_cast<std::size_t>(padded_outs(config.experts))),
+      scores_(to_size(padded_outs(config.experts))),
       weights_(scores_.size()),
-      visitors_(static_cast<std::size_t>(experts_)),
+      visitors_(to_size(experts_)),
       next_(visitors_.size()) {}
 
 void expert_routes::choose(const_float_rows scores, int rows, const float* biases) {
-  visits_.resize(static_cast<std::size_t>(rows) * taken_);
+  visits_.resize(to_size(rows) * taken_);
   for (int row = 0; row < rows; ++row)
-    choose_for(scores.row(row), biases, std::span(visits_).subspan(static_cast<std::size_t>(row) * taken_, taken_));
+    choose_for(scores.row(row), biases, std::span(visits_).subspan(to_size(row) * taken_, taken_));
   place_visits(rows);
 }
 
 void expert_routes::choose_for(const float* scores, const float* biases, std::span<visit> into) {
-  order_.resize(static_cast<std::size_t>(experts_));
+  order_.resize(to_size(experts_));
   std::iota(order_.begin(), order_.end(), 0);
   float total = weigh(scores);
-  const auto weight = [&](std::int64_t expert) { return weights_[static_cast<std::size_t>(expert)]; };
+  const auto weight = [&](std::int64_t expert) { return weights_[to_size(expert)]; };
   const auto worth = [&](std::int64_t expert) { return biases ? weight(expert) + biases[expert] : scores[expert]; };
   const auto end_of_taken = order_.begin() + static_cast<std::ptrdiff_t>(taken_);
   std::partial_sort(order_.begin(), end_of_taken, order_.end(),
@@ -61,22 +62,22 @@ float expert_routes::weigh(const float* scores) {
 
 void expert_routes::place_visits(int rows) {
   std::fill(visitors_.begin(), visitors_.end(), 0);
-  for (const visit& each : visits_) ++visitors_[static_cast<std::size_t>(each.expert)];
+  for (const visit& each : visits_) ++visitors_[to_size(each.expert)];
   tile_ = tile_for(kernels_, *std::max_element(visitors_.begin(), visitors_.end()));
   groups_.clear();
   int places = 0;
   for (std::int64_t expert = 0; expert < experts_; ++expert) {
-    const int count = visitors_[static_cast<std::size_t>(expert)];
-    next_[static_cast<std::size_t>(expert)] = places;
+    const int count = visitors_[to_size(expert)];
+    next_[to_size(expert)] = places;
     if (count > 0) groups_.push_back({expert, places, count});
     places += static_cast<int>(rounded_up(count, tile_.rows));
   }
-  row_at_.assign(static_cast<std::size_t>(places), -1);
+  row_at_.assign(to_size(places), -1);
   for (int row = 0; row < rows; ++row)
     for (std::size_t i = 0; i < taken_; ++i) {
-      visit& each = visits_[static_cast<std::size_t>(row) * taken_ + i];
-      each.place = next_[static_cast<std::size_t>(each.expert)]++;
-      row_at_[static_cast<std::size_t>(each.place)] = row;
+      visit& each = visits_[to_size(row) * taken_ + i];
+      each.place = next_[to_size(each.expert)]++;
+      row_at_[to_size(each.place)] = row;
     }
 }
 

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/ops/compute.hpp"
 #include "model/ops/kernels.hpp"
@@ -36,11 +37,9 @@ class expert_routes {
   tile_shape tile() const { return tile_; }
   int places() const { return static_cast<int>(row_at_.size()); }
   /// Which row is at a place; -1: none, since a tile is not full.
-  int row_at(int place) const { return row_at_[static_cast<std::size_t>(place)]; }
+  int row_at(int place) const { return row_at_[to_size(place)]; }
   /// In the order of experts, which is the order in which a row adds what they make.
-  std::span<const visit> visits_of(int row) const {
-    return std::span(visits_).subspan(static_cast<std::size_t>(row) * taken_, taken_);
-  }
+  std::span<const visit> visits_of(int row) const { return std::span(visits_).subspan(to_size(row) * taken_, taken_); }
 
   /// Rows of a pass that go through experts together: more take more memory, with fewer the experts are read more
   /// often.

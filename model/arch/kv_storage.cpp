@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 
@@ -26,13 +27,13 @@ kv_storage::kv_storage(const model_config& config, std::int64_t heads, std::int6
     places_.push_back(attending_);
     if (config.mixer_of(first_layer + i) == mixer_kind::attention) ++attending_;
   }
-  memory_ = aligned_buffer<std::byte>(static_cast<std::size_t>(layer_bytes_ * attending_));
+  memory_ = aligned_buffer<std::byte>(to_size(layer_bytes_ * attending_));
 }
 
 void kv_storage::copy_block(std::int64_t from, std::int64_t to) const {
   for (std::int64_t i = 0; i < attending_; ++i) {
     std::byte* const blocks = memory_.data() + i * layer_bytes_;
-    std::memcpy(blocks + to * block_bytes_, blocks + from * block_bytes_, static_cast<std::size_t>(block_bytes_));
+    std::memcpy(blocks + to * block_bytes_, blocks + from * block_bytes_, to_size(block_bytes_));
   }
 }
 

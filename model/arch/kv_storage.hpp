@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/ops/kernels.hpp"
 
@@ -25,9 +26,7 @@ class kv_storage {
              std::int64_t blocks, kv_kind kind);
 
   /// `index`: from the first layer on; it attends.
-  std::byte* layer(std::int64_t index) const {
-    return memory_.data() + places_[static_cast<std::size_t>(index)] * layer_bytes_;
-  }
+  std::byte* layer(std::int64_t index) const { return memory_.data() + places_[to_size(index)] * layer_bytes_; }
   /// In all layers.
   void copy_block(std::int64_t from, std::int64_t to) const;
   std::int64_t block_bytes() const { return block_bytes_; }  ///< one layer's part of a block

@@ -3,6 +3,7 @@
 #include <map>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/ops/pack.hpp"
@@ -47,7 +48,7 @@ class packed_weights {
     return view_of(stored, outs, ins, find(name, dtype::u8, packed_bytes(stored, outs, ins).total()).data.data());
   }
   const float* read_vector(const std::string& name, std::int64_t rows, std::int64_t size) const {
-    const auto& tensor = find(name, dtype::f32, static_cast<std::size_t>(rows * padded_row(size)) * sizeof(float));
+    const auto& tensor = find(name, dtype::f32, to_size(rows * padded_row(size)) * sizeof(float));
     return reinterpret_cast<const float*>(tensor.data.data());
   }
   const tensor_view& find(const std::string& name, dtype type, std::size_t bytes) const {

@@ -1,4 +1,5 @@
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/packed_file.hpp"
 
 #include <algorithm>
@@ -100,7 +101,7 @@ void pack_matrix(const model_files& files, const weight_source& source, const pl
   const bool as_is = keeps_bits(source, plan.kind);
   pool.run(static_cast<int>(padded_outs(plan.outs) / outs_per_block), [&](int block, int) {
     const std::int64_t first = block * outs_per_block, count = std::min(outs_per_block, plan.outs - first);
-    std::vector<float> rows(static_cast<std::size_t>(count * plan.ins));
+    std::vector<float> rows(to_size(count * plan.ins));
     coded_row coded;
     if (!as_is) source.read_rows(first, count, rows.data());
     if (!as_is) check_weights(rows, plan.kind, source, files);
@@ -168,7 +169,7 @@ void write_packed(const model_files& source, const load_options& options, thread
   std::int64_t size = static_cast<std::int64_t>(header.size());
   for (const auto& tensor : plan.tensors)
     size += static_cast<std::int64_t>(byte_size(tensor.type, tensor.shape, tensor.name));
-  const output_mapping output(to, static_cast<std::size_t>(size));
+  const output_mapping output(to, to_size(size));
   std::memcpy(output.data(), header.data(), header.size());
   std::int64_t at = static_cast<std::int64_t>(header.size());
   std::vector<std::uint64_t> digests;

@@ -6,6 +6,7 @@
 
 #include "base/blocks.hpp"
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -21,14 +22,14 @@ single_sequence::options completed(single_sequence::options options, const loade
 
 single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with)
     : options_(completed(chosen, *model)),
-      blocks_(static_cast<std::size_t>(blocks_for(options_.positions))),
+      blocks_(to_size(blocks_for(options_.positions))),
       decoder_(make_decoder(std::move(model),
                             {.max_rows = chosen.chunk,
                              .kv = chosen.kv,
                              .blocks = static_cast<std::int64_t>(blocks_.size()),
                              .device = chosen.device},
                             with)),
-      hidden_(static_cast<std::size_t>(chosen.chunk * decoder_->hidden_stride())) {
+      hidden_(to_size(chosen.chunk * decoder_->hidden_stride())) {
   std::iota(blocks_.begin(), blocks_.end(), 0);
   if (options_.adapter) decoder_->add_adapter(*options_.adapter);
 }
@@ -36,21 +37,21 @@ single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, cons
 std::span<const float> single_sequence::feed(std::span<const std::int32_t> tokens) {
   assert(!tokens.empty());
   int rows = 0;
-  for (std::size_t at = 0; at < tokens.size(); at += static_cast<std::size_t>(rows)) {
-    rows = static_cast<int>(std::min(tokens.size() - at, static_cast<std::size_t>(options_.chunk)));
-    pass_over(tokens.subspan(at, static_cast<std::size_t>(rows)));
+  for (std::size_t at = 0; at < tokens.size(); at += to_size(rows)) {
+    rows = static_cast<int>(std::min(tokens.size() - at, to_size(options_.chunk)));
+    pass_over(tokens.subspan(at, to_size(rows)));
   }
-  return logits_of(rows - 1, 1).first(static_cast<std::size_t>(decoder_->model().config.vocab_size));
+  return logits_of(rows - 1, 1).first(to_size(decoder_->model().config.vocab_size));
 }
 
 void single_sequence::feed(std::span<const std::int32_t> tokens, const row_visitor& visit) {
-  const auto vocab = static_cast<std::size_t>(decoder_->model().config.vocab_size);
-  const auto stride = static_cast<std::size_t>(decoder_->logit_stride());
+  const auto vocab = to_size(decoder_->model().config.vocab_size);
+  const auto stride = to_size(decoder_->logit_stride());
   for (std::size_t at = 0; at < tokens.size();) {
-    const std::size_t rows = std::min(tokens.size() - at, static_cast<std::size_t>(options_.chunk));
+    const std::size_t rows = std::min(tokens.size() - at, to_size(options_.chunk));
     pass_over(tokens.subspan(at, rows));
     for (std::size_t first = 0; first < rows; first += logit_rows) {
-      const std::size_t count = std::min(rows - first, static_cast<std::size_t>(logit_rows));
+      const std::size_t count = std::min(rows - first, to_size(logit_rows));
       const auto out = logits_of(static_cast<int>(first), static_cast<int>(count));
       for (std::size_t i = 0; i < count; ++i) visit(at + first + i, out.subspan(i * stride, vocab));
     }
@@ -70,9 +71,9 @@ void single_sequence::pass_over(std::span<const std::int32_t> tokens) {
 }
 
 std::span<const float> single_sequence::logits_of(int first_row, int count) {
-  std::vector<int> rows(static_cast<std::size_t>(count));
+  std::vector<int> rows(to_size(count));
   std::iota(rows.begin(), rows.end(), first_row);
-  return {decoder_->logits(hidden_.data(), {rows}), static_cast<std::size_t>(count * decoder_->logit_stride())};
+  return {decoder_->logits(hidden_.data(), {rows}), to_size(count * decoder_->logit_stride())};
 }
 
 kv_kind default_kv(const loaded_model& model) {

@@ -1,5 +1,7 @@
 #include "model/arch/state_storage.hpp"
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 state_storage::state_storage(const model_config& config, std::int64_t first_layer, std::int64_t layers,
@@ -10,7 +12,7 @@ state_storage::state_storage(const model_config& config, std::int64_t first_laye
     floats_.push_back(config.state_floats(first_layer + i));
     total += floats_.back() * slots;
   }
-  memory_ = aligned_buffer<float>(static_cast<std::size_t>(total));
+  memory_ = aligned_buffer<float>(to_size(total));
 }
 
 }  // namespace troupe

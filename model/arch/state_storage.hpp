@@ -3,6 +3,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/model_config.hpp"
 
 namespace troupe {
@@ -15,7 +16,7 @@ class state_storage {
 
   /// `layer`: from the first one on; it keeps a state.
   float* at(std::int64_t layer, std::int64_t slot) const {
-    const auto place = static_cast<std::size_t>(layer);
+    const auto place = to_size(layer);
     return memory_.data() + places_[place] + slot * floats_[place];
   }
 

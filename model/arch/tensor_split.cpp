@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -29,8 +30,8 @@ void check(const tensor_split& split, const model_config& config) {
 column_cut cut_columns(const tensor_split& split, std::int64_t units, std::int64_t unit) {
   column_cut cut;
   for (std::int64_t rank = 1; rank <= split.ranks; ++rank) cut.ends.push_back(units * rank / split.ranks * unit);
-  cut.first = cut.begin_of(static_cast<std::size_t>(split.rank));
-  cut.last = cut.ends[static_cast<std::size_t>(split.rank)];
+  cut.first = cut.begin_of(to_size(split.rank));
+  cut.last = cut.ends[to_size(split.rank)];
   return cut;
 }
 
@@ -74,11 +75,11 @@ factor_view outputs_of(factor_view b, const column_cut& cut) {
 void column_gather::operator()(const compute& with, float* rows, int count, std::int64_t stride, const column_cut& cut,
                                int root) {
   if (split_.is_whole()) return;
-  const auto total = static_cast<std::size_t>(cut.ends.back() * count);
+  const auto total = to_size(cut.ends.back() * count);
   if (parts_.size() < total) parts_ = aligned_buffer<float>(total);
   ends_.clear();
-  for (const std::int64_t end : cut.ends) ends_.push_back(static_cast<std::size_t>(end * count));
-  const auto own = static_cast<std::size_t>(split_.rank);
+  for (const std::int64_t end : cut.ends) ends_.push_back(to_size(end * count));
+  const auto own = to_size(split_.rank);
   // Part r is [count, its columns].
   const auto for_part = [&](std::size_t rank, auto copy) {
     const std::int64_t begin = cut.begin_of(rank), width = cut.ends[rank] - begin;
@@ -90,8 +91,7 @@ void column_gather::operator()(const compute& with, float* rows, int count, std:
   if (root != tensor_split::everyone && root != split_.rank) return;
   with.pool.run(split_.ranks, [&](int rank, int) {
     if (rank != split_.rank)
-      for_part(static_cast<std::size_t>(rank),
-               [](float* row, const float* part, std::int64_t n) { std::copy_n(part, n, row); });
+      for_part(to_size(rank), [](float* row, const float* part, std::int64_t n) { std::copy_n(part, n, row); });
   });
 }
 

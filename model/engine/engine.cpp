@@ -1,6 +1,7 @@
 #include "model/engine/engine.hpp"
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -37,7 +38,7 @@ batch_scheduler::options knowing_adapters(batch_scheduler::options options, cons
 engine::engine(std::shared_ptr<const loaded_model> model, engine_options options, const compute& with)
     : stages_(make_stages(model, options, with)),
       scheduler_(knowing_adapters(options.scheduler, *stages_.front()), model->config.vocab_size),
-      hidden_(static_cast<std::size_t>(options.scheduler.max_batch_tokens * stages_.front()->hidden_stride())) {}
+      hidden_(to_size(options.scheduler.max_batch_tokens * stages_.front()->hidden_stride())) {}
 
 // NOLINTNEXTLINE(performance-unnecessary-value-param): every stage gets one of its own
 void engine::add_adapter(adapter_version version, std::shared_ptr<const lora_adapter> adapter) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/engine/sampling/vocabulary_scan.hpp"
 #include "model/engine/text/documents.hpp"
 #include "model/engine/text/model_text.hpp"
@@ -16,7 +17,7 @@ namespace {
 /// -log of the probability that `logits` give to `token`.
 double surprise(const kernel_table& kernels, std::span<const float> logits, token_id token) {
   const float most = *std::max_element(logits.begin(), logits.end());
-  return detail::log_of_sum(kernels, logits, most) + most - logits[static_cast<std::size_t>(token)];
+  return detail::log_of_sum(kernels, logits, most) + most - logits[to_size(token)];
 }
 
 using token_documents = std::vector<std::vector<token_id>>;
@@ -47,7 +48,7 @@ void read_in_windows(single_sequence& sequence, std::span<const token_id> docume
   std::size_t counted = 1;
   for (std::size_t start = 0; counted < document.size();) {
     sequence.restart();
-    const auto window = static_cast<std::size_t>(sequence.room());
+    const auto window = to_size(sequence.room());
     const auto part = document.subspan(start, std::min(window, document.size() - start));
     sequence.feed(part, [&](std::size_t index, std::span<const float> logits) {
       const std::size_t target = start + index + 1;

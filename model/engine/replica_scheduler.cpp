@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "base/to_size.hpp"
 #include "model/engine/text/model_text.hpp"
 
 namespace troupe {
@@ -142,8 +143,8 @@ void replica_scheduler::tell_readings(const step_outcome& outcome, const reading
 void replica_scheduler::tell_tokens(const step_outcome& outcome, const token_sink& on_token) {
   for (const chosen_answer& chosen : outcome.answers) {
     if (!answers_.contains(chosen.sequence)) continue;  // cancelled meanwhile
-    const auto first = static_cast<std::size_t>(chosen.first_token);
-    for (std::size_t i = first; i < first + static_cast<std::size_t>(chosen.tokens); ++i) {
+    const auto first = to_size(chosen.first_token);
+    for (std::size_t i = first; i < first + to_size(chosen.tokens); ++i) {
       const sampled_token* details = outcome.details.empty() ? nullptr : &outcome.details[i];
       on_token({chosen.sequence, outcome.tokens[i], details && details->logprob ? details : nullptr});
     }
@@ -184,7 +185,7 @@ std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up(s
   std::sort(ids.begin(), ids.end());
   std::vector<std::pair<sequence_id, engine_request>> all;
   std::size_t taken = 0;
-  for (; taken < std::min(most, ids.size()); taken += static_cast<std::size_t>(all.back().second.sequence.answers))
+  for (; taken < std::min(most, ids.size()); taken += to_size(all.back().second.sequence.answers))
     all.emplace_back(ids[taken], rest_of(ids[taken]));
   ids.resize(std::min(taken, ids.size()));
   for (const sequence_id id : ids) cancel(id);

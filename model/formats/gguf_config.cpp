@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/family_traits.hpp"
 #include "model/formats/gguf_facts.hpp"
 #include "model/formats/model_config.hpp"
@@ -68,7 +69,7 @@ std::string architecture_of(const gguf_file& file) {
 }
 
 std::size_t listed_layers(const model_config& config) {  // which is not checked yet
-  return static_cast<std::size_t>(std::min<std::int64_t>(config.layers, 1 << 16));
+  return to_size(std::min<std::int64_t>(config.layers, 1 << 16));
 }
 
 /// The language model of those that see pictures is the one that only reads. GLM 4 of 2024 has the name of its

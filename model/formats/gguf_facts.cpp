@@ -1,6 +1,7 @@
 #include "model/formats/gguf_facts.hpp"
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -22,7 +23,7 @@ std::vector<double> read_divisors(const tensor_set& tensors, const char* name, c
       tensor->shape[0] > most_divisors)
     refuse("{}: tensor \"{}\" should be F32 of one dimension, but is {} {}", where, name, name_of(tensor->type),
            text_of(tensor->shape));
-  std::vector<float> values(static_cast<std::size_t>(tensor->shape[0]));
+  std::vector<float> values(to_size(tensor->shape[0]));
   to_floats(dtype::f32, tensor->data.data(), tensor->shape[0], values.data());
   return {values.begin(), values.end()};
 }

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -71,7 +72,7 @@ gguf_value gguf_reader::value(std::string_view part) {
 gguf_value gguf_reader::list(std::string_view part) {
   const auto held = type(part);
   if (held == gguf_type::array) refuse("{}: {} is a list of lists, which is not supported", where_, part);
-  const auto length = count(most_elements, least_value_bytes[static_cast<std::size_t>(held)], part);
+  const auto length = count(most_elements, least_value_bytes[to_size(held)], part);
   return plain(held, part, [&](const auto& read) { return gguf_value(read_list(length, read)); });
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/family_traits.hpp"
 #include "model/formats/hf_delta.hpp"
 #include "model/formats/hf_families.hpp"
@@ -147,7 +148,7 @@ void read_dense_layers(const fields& config, const family_defaults& defaults, mo
   std::vector<bool> dense;
   for (std::int64_t i = 0; i < into.layers; ++i) dense.push_back(i < first || (i + 1) % step != 0);
   for (const std::int64_t i : listed)
-    if (i >= 0 && i < into.layers) dense[static_cast<std::size_t>(i)] = true;
+    if (i >= 0 && i < into.layers) dense[to_size(i)] = true;
   if (std::find(dense.begin(), dense.end(), true) == dense.end()) return;
   into.dense_layers = std::move(dense);
   into.dense_ffn = bounded(config, "intermediate_size", defaults.ffn);

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -35,7 +36,7 @@ void read_mixers(const json_fields<nlohmann::json>& config, model_config& into) 
   if (interval < 1) refuse("{}: \"full_attention_interval\" is {}", config.where(), interval);
   for (std::int64_t i = 0; i < into.layers; ++i) {
     const bool attends = (i + 1) % interval == 0;
-    into.mixers.push_back(types     ? mixer_called((*types)[static_cast<std::size_t>(i)], config.where())
+    into.mixers.push_back(types     ? mixer_called((*types)[to_size(i)], config.where())
                           : attends ? mixer_kind::attention
                                     : mixer_kind::delta);
   }

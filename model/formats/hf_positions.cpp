@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/family_traits.hpp"
 
 namespace troupe::detail {
@@ -154,9 +155,7 @@ void read_windows(const fields& config, std::int64_t size, const Slides& slides,
   if (types && static_cast<std::int64_t>(types->size()) != into.layers)
     refuse("{}: \"layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
   for (std::int64_t i = 0; i < into.layers; ++i) {
-    const auto type = types       ? (*types)[static_cast<std::size_t>(i)]
-                      : slides(i) ? "sliding_attention"
-                                  : "full_attention";
+    const auto type = types ? (*types)[to_size(i)] : slides(i) ? "sliding_attention" : "full_attention";
     if (type != "sliding_attention" && type != "full_attention")
       refuse("{}: the layer type \"{}\" is not supported", config.where(), type.substr(0, 80));
     into.windows.push_back(type == "sliding_attention" ? size : 0);
@@ -171,7 +170,7 @@ void read_layers_without_rope(const fields& config, model_config& into) {
   const std::int64_t interval = config.integer("no_rope_layer_interval").value_or(4);
   if (interval < 1) refuse("{}: \"no_rope_layer_interval\" is {}", config.where(), interval);
   for (std::int64_t i = 0; i < into.layers; ++i) {
-    const bool turns = listed.empty() ? (i + 1) % interval != 0 : listed[static_cast<std::size_t>(i)] != 0;
+    const bool turns = listed.empty() ? (i + 1) % interval != 0 : listed[to_size(i)] != 0;
     into.layer_ropes.push_back(turns ? layer_rope::global : layer_rope::none);
   }
 }
@@ -242,7 +241,7 @@ void read_layers(const fields& config, model_config& into) {
         config, slides ? window_size(config, 4096) : 0, [&](std::int64_t i) { return i >= first; }, into);
   }
   if (into.family == "granitehybrid" && config.text("position_embedding_type").value_or("") != "rope")
-    into.layer_ropes.assign(static_cast<std::size_t>(into.layers), layer_rope::none);
+    into.layer_ropes.assign(to_size(into.layers), layer_rope::none);
   if (into.family == "smollm3") {
     read_layers_without_rope(config, into);
     const auto turns_not = [&](std::int64_t i) { return into.rope_of(i) == layer_rope::none; };

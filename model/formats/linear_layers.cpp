@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 std::string linear_name(std::int64_t layer, linear_kind kind) {
@@ -11,7 +13,7 @@ std::string linear_name(std::int64_t layer, linear_kind kind) {
 std::vector<linear_kind> linear_kinds_of(const model_config& config, std::int64_t layer) {
   std::vector<linear_kind> kinds(every_linear.begin(), every_linear.end());
   if (!config.gated_mlp) std::erase(kinds, linear_kind::gate);
-  if (config.mlp_width(layer) == 0) kinds.resize(static_cast<std::size_t>(linear_kind::gate));
+  if (config.mlp_width(layer) == 0) kinds.resize(to_size(linear_kind::gate));
   if (config.mixer_of(layer) != mixer_kind::attention) std::erase_if(kinds, is_attention);
   return kinds;
 }

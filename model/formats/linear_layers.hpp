@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/formats/model_config.hpp"
 
 namespace troupe {
@@ -28,7 +29,7 @@ constexpr std::string_view name_of(linear_kind kind) {
   constexpr std::array<std::string_view, linear_kinds> names = {
       "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
       "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
-  return names[static_cast<std::size_t>(kind)];
+  return names[to_size(kind)];
 }
 
 constexpr std::optional<linear_kind> linear_from_name(std::string_view name) {
@@ -46,12 +47,8 @@ struct linear_layers {
   T q, k, v, o;
   T gate, up, down;  // gate only in gated models
 
-  T& operator[](linear_kind kind) {
-    return *std::array{&q, &k, &v, &o, &gate, &up, &down}[static_cast<std::size_t>(kind)];
-  }
-  const T& operator[](linear_kind kind) const {
-    return *std::array{&q, &k, &v, &o, &gate, &up, &down}[static_cast<std::size_t>(kind)];
-  }
+  T& operator[](linear_kind kind) { return *std::array{&q, &k, &v, &o, &gate, &up, &down}[to_size(kind)]; }
+  const T& operator[](linear_kind kind) const { return *std::array{&q, &k, &v, &o, &gate, &up, &down}[to_size(kind)]; }
 };
 
 /// Those that each token goes through in some layer: none of experts.

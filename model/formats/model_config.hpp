@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/formats/weight_codes.hpp"
 
 namespace troupe {
@@ -140,15 +141,13 @@ struct model_config {
   std::vector<std::int32_t> eos_tokens;  ///< as config.json or generation_config.json names them
   std::int32_t bos_token = -1;           ///< -1: none
 
-  std::int64_t window_of(std::int64_t layer) const {
-    return windows.empty() ? 0 : windows[static_cast<std::size_t>(layer)];
-  }
+  std::int64_t window_of(std::int64_t layer) const { return windows.empty() ? 0 : windows[to_size(layer)]; }
   layer_rope rope_of(std::int64_t layer) const {
     if (position != position_kind::rotary) return layer_rope::none;
-    return layer_ropes.empty() ? layer_rope::global : layer_ropes[static_cast<std::size_t>(layer)];
+    return layer_ropes.empty() ? layer_rope::global : layer_ropes[to_size(layer)];
   }
   mixer_kind mixer_of(std::int64_t layer) const {
-    return mixers.empty() ? mixer_kind::attention : mixers[static_cast<std::size_t>(layer)];
+    return mixers.empty() ? mixer_kind::attention : mixers[to_size(layer)];
   }
   /// A sequence has a state beside its keys and values. It stands where the last row left it, and nowhere before.
   bool keeps_states() const {
@@ -163,7 +162,7 @@ struct model_config {
     return std::find(layer_ropes.begin(), layer_ropes.end(), layer_rope::local) != layer_ropes.end();
   }
   bool has_experts(std::int64_t layer) const {
-    return experts > 0 && (dense_layers.empty() || !dense_layers[static_cast<std::size_t>(layer)]);
+    return experts > 0 && (dense_layers.empty() || !dense_layers[to_size(layer)]);
   }
   /// Of the mlp that all tokens of a layer go through; 0: it has none.
   std::int64_t mlp_width(std::int64_t layer) const {

@@ -4,6 +4,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/formats/unused_tensors.hpp"
@@ -44,7 +45,7 @@ tensor_view own_part_of(tensor_view all, const wanted_weight& weight, const weig
   if (place.experts == 0) return all;
   all.shape.erase(all.shape.begin());
   const std::size_t bytes = byte_size(all.type, all.shape, place.name);
-  all.data = all.data.subspan(static_cast<std::size_t>(weight.expert) * bytes, bytes);
+  all.data = all.data.subspan(to_size(weight.expert) * bytes, bytes);
   return all;
 }
 

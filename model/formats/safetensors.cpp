@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/json_input.hpp"
 
 static_assert(std::endian::native == std::endian::little, "the file formats here are little-endian");
@@ -99,7 +100,7 @@ std::size_t unread_bytes(const entry& tensor, std::int64_t bits, const std::stri
   const auto elements = byte_size(dtype::u8, tensor.shape, where);
   if (elements > std::uint64_t{1} << 56)
     refuse("{}: the shape {} is larger than any file", where, text_of(tensor.shape));
-  return (elements * static_cast<std::size_t>(bits) + 7) / 8;
+  return (elements * to_size(bits) + 7) / 8;
 }
 
 /// The bytes that type and shape ask for; an unknown type is refused.

@@ -6,6 +6,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -25,7 +26,7 @@ constexpr std::array<type_facts, 20> facts = {
 }  // namespace
 
 std::string_view name_of(dtype type) {
-  return facts.at(static_cast<std::size_t>(type)).name;
+  return facts.at(to_size(type)).name;
 }
 
 std::optional<dtype> dtype_from_name(std::string_view name) {
@@ -35,7 +36,7 @@ std::optional<dtype> dtype_from_name(std::string_view name) {
 }
 
 block_shape block_of(dtype type) {
-  return facts.at(static_cast<std::size_t>(type)).block;
+  return facts.at(to_size(type)).block;
 }
 
 std::int64_t tensor_view::elements() const {
@@ -66,7 +67,7 @@ std::size_t byte_size(dtype type, std::span<const std::int64_t> shape, std::stri
   std::int64_t bytes = 0;
   if (__builtin_mul_overflow(product / block.elements, block.bytes, &bytes))
     refuse("{}: the shape {} is larger than any file", where, text_of(shape));
-  return static_cast<std::size_t>(bytes);
+  return to_size(bytes);
 }
 
 const tensor_view* tensor_set::find(std::string_view name) const {

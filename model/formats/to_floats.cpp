@@ -3,6 +3,7 @@
 
 #include "base/error.hpp"
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/tensor.hpp"
 
 namespace troupe {
@@ -82,7 +83,7 @@ constexpr std::array<std::int8_t, 16> uneven_levels = {-127, -104, -83, -65, -49
                                                        1,    13,   25,  38,  53,  69,  89,  113};
 
 float uneven(int q) {
-  return static_cast<float>(uneven_levels[static_cast<std::size_t>(q)]);
+  return static_cast<float>(uneven_levels[to_size(q)]);
 }
 
 void iq4_nl(const std::byte* from, float* to) {
@@ -149,7 +150,7 @@ void q4_k(const std::byte* from, float* to) {
   for (int pair = 0; pair < 4; ++pair) {
     const std::array subs = {sub_block_of(from, 2 * pair), sub_block_of(from, 2 * pair + 1)};
     from_nibbles(from + 16 + 32 * pair, 32, to + 64 * pair, [&](int q, int i) {
-      const auto& sub = subs[static_cast<std::size_t>(i / 32)];
+      const auto& sub = subs[to_size(i / 32)];
       return sub.scale * static_cast<float>(q) - sub.least;
     });
   }
@@ -160,7 +161,7 @@ void q5_k(const std::byte* from, float* to) {
   for (int pair = 0; pair < 4; ++pair) {
     const std::array subs = {sub_block_of(from, 2 * pair), sub_block_of(from, 2 * pair + 1)};
     from_nibbles(from + 48 + 32 * pair, 32, to + 64 * pair, [&](int q, int i) {
-      const auto& sub = subs[static_cast<std::size_t>(i / 32)];
+      const auto& sub = subs[to_size(i / 32)];
       const int bit = byte_of(fifth, i % 32) >> (2 * pair + i / 32) & 1;
       return sub.scale * static_cast<float>(q | bit << 4) - sub.least;
     });
@@ -216,7 +217,7 @@ constexpr std::array<block_reader, 13> block_readers = {q8_0, q4_0, q4_1, q5_0, 
 
 block_reader reader_of(dtype type) {
   if (type < dtype::q8_0) refuse("a tensor of the type {} cannot be read as floats", name_of(type));
-  return block_readers.at(static_cast<std::size_t>(type) - static_cast<std::size_t>(dtype::q8_0));
+  return block_readers.at(to_size(type) - to_size(dtype::q8_0));
 }
 
 void from_f16(const std::byte* __restrict from, std::int64_t count, float* __restrict to) {
@@ -243,7 +244,7 @@ void to_floats(dtype type, const std::byte* from, std::int64_t count, float* to)
   if (count <= 0) return;
   switch (type) {
     case dtype::f32:
-      std::memcpy(to, from, static_cast<std::size_t>(count) * sizeof(float));
+      std::memcpy(to, from, to_size(count) * sizeof(float));
       return;
     case dtype::f16:
       return from_f16(from, count, to);

@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/number_in.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -29,7 +30,7 @@ bool is_one_of(std::string_view name, const auto& known) {
 
 bool is_of_zeros(const tensor_view& tensor) {
   if (tensor.type != dtype::f32 && tensor.type != dtype::f16 && tensor.type != dtype::bf16) return false;
-  std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+  std::vector<float> values(to_size(tensor.elements()));
   to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
   return std::all_of(values.begin(), values.end(), [](float value) { return value == 0; });
 }

@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/half.hpp"
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -20,7 +21,7 @@ std::uint32_t word_at(const tensor_view& words, std::int64_t at) {
   return word;
 }
 std::int8_t byte_at(const tensor_view& bytes, std::int64_t at) {
-  return static_cast<std::int8_t>(bytes.data[static_cast<std::size_t>(at)]);
+  return static_cast<std::int8_t>(bytes.data[to_size(at)]);
 }
 float number_at(const tensor_view& numbers, std::int64_t at) {
   float number;
@@ -50,7 +51,7 @@ int zero_of(const weight_codes& codes, std::int64_t out, std::int64_t group) {
     return static_cast<int>(code_of(word_at(zeros, out / per * codes.groups + group), codes.bits, place));
   const std::uint32_t word = word_at(zeros, group * words_for(codes.outs, codes.bits) + out / per);
   if (codes.layout == code_layout::shuffled)
-    return static_cast<int>(code_of(word, codes.bits, shuffled_places[static_cast<std::size_t>(place)]));
+    return static_cast<int>(code_of(word, codes.bits, shuffled_places[to_size(place)]));
   const int zero = static_cast<int>(code_of(word, codes.bits, place));
   return codes.zeros_less_one ? (zero + 1) & ((1 << codes.bits) - 1) : zero;
 }
@@ -122,14 +123,14 @@ void set_groups(const parts& from, std::string_view scales, std::int64_t groups,
 /// Each input's group as the file lists it.
 void read_groups(const parts& from, std::string_view part, weight_codes& into) {
   from.expect(part, dtype::i32, {from.ins()});
-  std::vector<std::int32_t> list(static_cast<std::size_t>(from.ins()));
+  std::vector<std::int32_t> list(to_size(from.ins()));
   std::memcpy(list.data(), from.get(part).data.data(), list.size() * sizeof(std::int32_t));
   if (std::any_of(list.begin(), list.end(), [&](std::int32_t each) { return each < 0 || each >= into.groups; }))
     from.refuse_shape(part);
   const auto run = std::find_if(list.begin(), list.end(), [&](std::int32_t each) { return each != list.front(); });
   into.group = run - list.begin();
   for (std::int64_t i = 0; into.group > 0 && i < from.ins(); ++i)
-    if (list[static_cast<std::size_t>(i)] != i / into.group) into.group = 0;
+    if (list[to_size(i)] != i / into.group) into.group = 0;
   if (into.group == 0) into.groups_of = std::move(list);
 }
 
@@ -236,7 +237,7 @@ weight_codes byte_rows(const parts& from, const code_settings& settings) {
 std::string_view name_of(code_format format) {
   constexpr std::array<std::string_view, 7> names{"none", "gptq", "gptq_v2", "awq", "compressed-tensors",
                                                   "fp8",  "mxfp4"};
-  return names[static_cast<std::size_t>(format)];
+  return names[to_size(format)];
 }
 
 weight_codes::line weight_codes::line_of(std::int64_t out, std::int64_t of_group) const {
@@ -259,8 +260,8 @@ void weight_codes::read_codes(std::int64_t out, std::uint8_t* to) const {
       return put_words(out * words_for(ins, bits), 1);
     case code_layout::shuffled:
       for (std::int64_t i = 0; i < ins; ++i)
-        to[i] = static_cast<std::uint8_t>(code_of(word_at(codes, i * (outs / per) + out / per), bits,
-                                                  shuffled_places[static_cast<std::size_t>(out % per)]));
+        to[i] = static_cast<std::uint8_t>(
+            code_of(word_at(codes, i * (outs / per) + out / per), bits, shuffled_places[to_size(out % per)]));
       return;
     case code_layout::e2m1:
       for (std::int64_t i = 0; i < ins; ++i)
@@ -280,16 +281,16 @@ void weight_codes::read_row(std::int64_t out, float* to) const {
   if (are_floats) {
     to_floats(codes.type, codes.data.data() + out * ins, ins, to);
   } else {
-    std::vector<std::uint8_t> row(static_cast<std::size_t>(ins));
+    std::vector<std::uint8_t> row(to_size(ins));
     read_codes(out, row.data());
     for (std::int64_t i = 0; i < ins; ++i) {
-      const std::uint8_t code = row[static_cast<std::size_t>(i)];
+      const std::uint8_t code = row[to_size(i)];
       to[i] = layout == code_layout::e2m1 ? e2m1_to_f32(code) : static_cast<float>(code - half_of(*this));
     }
   }
   for (std::int64_t i = 0; i < ins; ++i) {
-    const std::int64_t g = group > 0 ? i / group : groups_of[static_cast<std::size_t>(i)];
-    to[i] = lines[static_cast<std::size_t>(g)].mid + lines[static_cast<std::size_t>(g)].scale * to[i];
+    const std::int64_t g = group > 0 ? i / group : groups_of[to_size(i)];
+    to[i] = lines[to_size(g)].mid + lines[to_size(g)].scale * to[i];
   }
 }
 

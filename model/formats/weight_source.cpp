@@ -2,6 +2,7 @@
 #include <array>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/formats/model_files.hpp"
 
 namespace troupe {
@@ -13,9 +14,9 @@ constexpr std::int64_t tile_columns = 256;
 /// Every so manieth of the numbers that begin at `from`.
 void read_in_turn(dtype type, const std::byte* from, std::int64_t count, std::int64_t step, float* to) {
   if (step == 1) return to_floats(type, from, count, to);
-  std::vector<float> all(static_cast<std::size_t>((count - 1) * step + 1));
+  std::vector<float> all(to_size((count - 1) * step + 1));
   to_floats(type, from, static_cast<std::int64_t>(all.size()), all.data());
-  for (std::int64_t i = 0; i < count; ++i) to[i] = all[static_cast<std::size_t>(i * step)];
+  for (std::int64_t i = 0; i < count; ++i) to[i] = all[to_size(i * step)];
 }
 
 /// A vector is one row whose elements lie at first_out; its permutation is along that row.
@@ -24,7 +25,7 @@ void read_vector(const weight_source& source, float* to) {
   for (std::int64_t i = 0; i < source.ins; ++i) to[i] += source.plus;
   if (source.order.is_ours()) return;
   const std::vector<float> row(to, to + source.ins);
-  for (std::int64_t i = 0; i < source.ins; ++i) to[i] = row[static_cast<std::size_t>(source.order.file_row(i))];
+  for (std::int64_t i = 0; i < source.ins; ++i) to[i] = row[to_size(source.order.file_row(i))];
 }
 
 /// One tile of a [in, out] tensor: read along the file's rows, written along ours.
@@ -38,8 +39,7 @@ void read_tile(const weight_source& source, std::int64_t first, std::int64_t col
     read_in_turn(source.tensor.type, from, columns, source.step, tile.data() + i * tile_columns);
   }
   for (std::int64_t c = 0; c < columns; ++c)
-    for (std::int64_t i = 0; i < rows; ++i)
-      to[c * source.ins + row + i] = tile[static_cast<std::size_t>(i * tile_columns + c)];
+    for (std::int64_t i = 0; i < rows; ++i) to[c * source.ins + row + i] = tile[to_size(i * tile_columns + c)];
 }
 
 void read_transposed(const weight_source& source, std::int64_t first, std::int64_t count, float* to) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -18,7 +20,7 @@ class height_finder {
     for (std::size_t i = 0; i < grammar_.is_final.size(); ++i)
       if (grammar_.is_final[i]) offer(static_cast<std::int32_t>(i), 0);
     for (std::int32_t level = 0; level <= byte_grammar::most_height; ++level) {
-      auto& states = levels_[static_cast<std::size_t>(level)];
+      auto& states = levels_[to_size(level)];
       for (std::size_t i = 0; i < states.size(); ++i) settle(states[i], level);
     }
   }
@@ -32,27 +34,26 @@ class height_finder {
   /// A state is settled with the edges that lead to it, and a rule's start with the calls of the rule.
   void list_sources() {
     for (std::int32_t from = 0; from < static_cast<std::int32_t>(into_.size()); ++from)
-      for (std::uint32_t e = grammar_.first_edge[static_cast<std::size_t>(from)];
-           e < grammar_.first_edge[static_cast<std::size_t>(from) + 1]; ++e) {
+      for (std::uint32_t e = grammar_.first_edge[to_size(from)]; e < grammar_.first_edge[to_size(from) + 1]; ++e) {
         const grammar_edge& edge = grammar_.edges[e];
-        into_[static_cast<std::size_t>(edge.next)].push_back({from, e});
+        into_[to_size(edge.next)].push_back({from, e});
         if (edge.reads != kind::call || edge.least == 0) continue;
         const std::int32_t start = grammar_.rule_of(edge).start;
-        if (start >= 0 && start != edge.next) into_[static_cast<std::size_t>(start)].push_back({from, e});
+        if (start >= 0 && start != edge.next) into_[to_size(start)].push_back({from, e});
       }
   }
 
-  std::int32_t height(std::int32_t state) const { return grammar_.height[static_cast<std::size_t>(state)]; }
+  std::int32_t height(std::int32_t state) const { return grammar_.height[to_size(state)]; }
 
   void offer(std::int32_t state, std::int32_t level) {
     if (height(state) == byte_grammar::unreachable && level <= byte_grammar::most_height)
-      levels_[static_cast<std::size_t>(level)].push_back(state);
+      levels_[to_size(level)].push_back(state);
   }
 
   void settle(std::int32_t state, std::int32_t level) {
     if (height(state) != byte_grammar::unreachable) return;
-    grammar_.height[static_cast<std::size_t>(state)] = level;
-    for (const source& each : into_[static_cast<std::size_t>(state)]) {
+    grammar_.height[to_size(state)] = level;
+    for (const source& each : into_[to_size(state)]) {
       const grammar_edge& edge = grammar_.edges[each.edge];
       if (height(edge.next) == byte_grammar::unreachable) continue;
       if (edge.reads == kind::bytes && !can_write(edge)) continue;
@@ -80,12 +81,12 @@ class height_finder {
 void mark_last(byte_grammar& grammar) {
   for (std::size_t i = 0; i < grammar.is_last.size(); ++i) {
     auto at = static_cast<std::int32_t>(i);
-    for (int steps = 0; steps < 16 && !grammar.is_final[static_cast<std::size_t>(at)]; ++steps) {
+    for (int steps = 0; steps < 16 && !grammar.is_final[to_size(at)]; ++steps) {
       const auto edges = grammar.edges_of(at);
       if (edges.size() != 1 || edges[0].reads != kind::nothing) break;
       at = edges[0].next;
     }
-    grammar.is_last[i] = grammar.is_final[static_cast<std::size_t>(at)];
+    grammar.is_last[i] = grammar.is_final[to_size(at)];
   }
 }
 
@@ -97,7 +98,7 @@ void byte_grammar::measure() {
   is_final.assign(states, false);
   is_last.assign(states, false);
   for (const rule& each : rules)
-    if (each.final >= 0) is_final[static_cast<std::size_t>(each.final)] = true;
+    if (each.final >= 0) is_final[to_size(each.final)] = true;
   height_finder(*this).find();
   mark_last(*this);
 }

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 /// What texts from outside may ask of a grammar: groups within groups, and repetitions.
@@ -45,10 +47,10 @@ struct byte_grammar {
   std::int32_t root = 0;
 
   std::span<const grammar_edge> edges_of(std::int32_t state) const {
-    const auto i = static_cast<std::size_t>(state);
+    const auto i = to_size(state);
     return std::span(edges).subspan(first_edge[i], first_edge[i + 1] - first_edge[i]);
   }
-  const rule& rule_of(const grammar_edge& call) const { return rules[static_cast<std::size_t>(call.rule)]; }
+  const rule& rule_of(const grammar_edge& call) const { return rules[to_size(call.rule)]; }
   /// Finds out what is known of each state, from edges, rules and alphabet.
   void measure();
 };

@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/grammar/byte_grammar.hpp"
 
 namespace troupe {
@@ -21,7 +22,7 @@ std::int32_t grammar_builder::state() {
 
 void grammar_builder::add(std::int32_t from, const grammar_edge& edge) {
   if (++edges_ > most_edges) refuse("the constraint is too large: it has more than {} edges", most_edges);
-  states_[static_cast<std::size_t>(from)].push_back(edge);
+  states_[to_size(from)].push_back(edge);
 }
 
 void grammar_builder::join(std::int32_t from, std::int32_t to) {
@@ -86,7 +87,7 @@ grammar_builder::piece grammar_builder::one_of_paths(std::span<const path> paths
   path before;
   for (const path& each : paths) {
     const auto differ = std::mismatch(each.begin(), each.end(), before.begin(), before.end()).first;
-    behind.resize(static_cast<std::size_t>(differ - each.begin()) + 1);
+    behind.resize(to_size(differ - each.begin()) + 1);
     for (const auto& [low, high] : std::span(differ, each.end())) {
       const std::int32_t next = state();
       join_by_bytes(behind.back(), low, high, next);
@@ -148,7 +149,7 @@ grammar_builder::rule_id grammar_builder::declare() {
 void grammar_builder::define(rule_id rule, piece part) {
   const std::int32_t final = state();
   join(part.to, final);
-  rules_[static_cast<std::size_t>(rule)] = {part.from, final};
+  rules_[to_size(rule)] = {part.from, final};
 }
 
 grammar_builder::rule_id grammar_builder::rule(piece part) {
@@ -171,8 +172,8 @@ byte_grammar grammar_builder::finish(rule_id root, const byte_set& alphabet, std
   result.first_edge.push_back(static_cast<std::uint32_t>(result.edges.size()));
   result.rules = std::move(rules_);
   result.measure();
-  const std::int32_t start = result.rules[static_cast<std::size_t>(root)].start;
-  if (start < 0 || result.height[static_cast<std::size_t>(start)] == byte_grammar::unreachable)
+  const std::int32_t start = result.rules[to_size(root)].start;
+  if (start < 0 || result.height[to_size(start)] == byte_grammar::unreachable)
     refuse("{}: nothing can satisfy it: loosen it", name);
   return result;
 }

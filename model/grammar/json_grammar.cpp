@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "model/grammar/code_points.hpp"
 #include "model/grammar/number_grammar.hpp"
@@ -128,7 +129,7 @@ piece json_rules::make_character() {
   const auto hex = [&](const char* from, const char* to) {
     byte_set set;
     for (; *from; ++from, ++to)
-      for (int byte = *from; byte <= *to; ++byte) set.set(static_cast<std::size_t>(byte));
+      for (int byte = *from; byte <= *to; ++byte) set.set(to_size(byte));
     return to_.one_of_bytes(set);
   };
   const auto any = [&] { return hex("0Aa", "9Ff"); };

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "base/to_size.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -20,11 +22,11 @@ class first_call_finder {
     std::vector<rule_id> called;
     std::vector<std::int32_t> open;
     const auto reach = [&](std::int32_t state) {
-      if (state < 0 || seen_[static_cast<std::size_t>(state)]) return;
-      seen_[static_cast<std::size_t>(state)] = true;
+      if (state < 0 || seen_[to_size(state)]) return;
+      seen_[to_size(state)] = true;
       open.push_back(state);
     };
-    reach(grammar_.rules[static_cast<std::size_t>(rule)].start);
+    reach(grammar_.rules[to_size(rule)].start);
     while (!open.empty()) {
       const std::int32_t state = open.back();
       open.pop_back();
@@ -37,7 +39,7 @@ class first_call_finder {
   }
 
  private:
-  bool is_empty(std::int32_t state) const { return state >= 0 && empty_[static_cast<std::size_t>(state)]; }
+  bool is_empty(std::int32_t state) const { return state >= 0 && empty_[to_size(state)]; }
   bool can_be_empty(const grammar_edge& call) const {
     return call.least == 0 || is_empty(grammar_.rule_of(call).start);
   }
@@ -48,14 +50,14 @@ class first_call_finder {
     for (std::int32_t from = 0; from < static_cast<std::int32_t>(empty_.size()); ++from)
       for (const grammar_edge& edge : grammar_.edges_of(from)) {
         if (edge.reads == kind::bytes) continue;
-        into[static_cast<std::size_t>(edge.next)].push_back({from, &edge});
+        into[to_size(edge.next)].push_back({from, &edge});
         const std::int32_t start = edge.reads == kind::call ? grammar_.rule_of(edge).start : -1;
-        if (start >= 0) into[static_cast<std::size_t>(start)].push_back({from, &edge});
+        if (start >= 0) into[to_size(start)].push_back({from, &edge});
       }
     std::vector<std::int32_t> open;
     const auto reach = [&](std::int32_t state) {
-      if (empty_[static_cast<std::size_t>(state)]) return;
-      empty_[static_cast<std::size_t>(state)] = true;
+      if (empty_[to_size(state)]) return;
+      empty_[to_size(state)] = true;
       open.push_back(state);
     };
     for (const auto& rule : grammar_.rules)
@@ -63,7 +65,7 @@ class first_call_finder {
     while (!open.empty()) {
       const std::int32_t state = open.back();
       open.pop_back();
-      for (const auto& [from, edge] : into[static_cast<std::size_t>(state)])
+      for (const auto& [from, edge] : into[to_size(state)])
         if (is_empty(edge->next) && (edge->reads == kind::nothing || can_be_empty(*edge))) reach(from);
     }
   }
@@ -80,7 +82,7 @@ std::optional<rule_id> rule_that_begins_with_itself(const byte_grammar& grammar)
   std::vector<char> known(grammar.rules.size(), unknown);
   std::vector<std::pair<rule_id, std::vector<rule_id>>> path;  // with the calls that are left to look into
   const auto enter = [&](rule_id rule) {
-    known[static_cast<std::size_t>(rule)] = in_path;
+    known[to_size(rule)] = in_path;
     path.push_back({rule, finder.first_calls(rule)});
   };
   for (std::size_t rule = 0; rule < known.size(); ++rule) {
@@ -88,14 +90,14 @@ std::optional<rule_id> rule_that_begins_with_itself(const byte_grammar& grammar)
     while (!path.empty()) {
       auto& [here, left] = path.back();
       if (left.empty()) {
-        known[static_cast<std::size_t>(here)] = done;
+        known[to_size(here)] = done;
         path.pop_back();
         continue;
       }
       const rule_id next = left.back();
       left.pop_back();
-      if (known[static_cast<std::size_t>(next)] == in_path) return next;
-      if (known[static_cast<std::size_t>(next)] == unknown) enter(next);
+      if (known[to_size(next)] == in_path) return next;
+      if (known[to_size(next)] == unknown) enter(next);
     }
   }
   return std::nullopt;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -27,10 +29,10 @@ class text_automaton::frame_copier {
       : to_(to), from_(from), change_(change) {}
 
   std::int32_t operator()(std::int32_t wanted) {
-    for (; !copies_.contains(wanted); wanted = from_[static_cast<std::size_t>(wanted)].parent) inner_.push_back(wanted);
+    for (; !copies_.contains(wanted); wanted = from_[to_size(wanted)].parent) inner_.push_back(wanted);
     std::int32_t copied = copies_.at(wanted);
     for (; !inner_.empty(); inner_.pop_back()) {
-      frame copy = from_[static_cast<std::size_t>(inner_.back())];
+      frame copy = from_[to_size(inner_.back())];
       copy.parent = copied;
       change_(copy);
       copied = to_.frame_of(copy);
@@ -71,13 +73,13 @@ void text_automaton::find_classes() {
 }
 
 text_automaton::state text_automaton::start() {
-  reach(grammar_->rules[static_cast<std::size_t>(grammar_->root)].start, no_frame);
+  reach(grammar_->rules[to_size(grammar_->root)].start, no_frame);
   return close();
 }
 
 text_automaton::state text_automaton::find_next(state from, std::uint8_t byte) {
   if (grammar_->alphabet[byte]) {
-    const state_data data = states_[static_cast<std::size_t>(from)];
+    const state_data data = states_[to_size(from)];
     for (std::uint32_t i = data.first; i < data.first + data.ways; ++i) {
       const way each = ways_[i];
       for (const grammar_edge& edge : grammar_->edges_of(each.place))
@@ -85,13 +87,13 @@ text_automaton::state text_automaton::find_next(state from, std::uint8_t byte) {
     }
   }
   const state result = close();
-  next_[static_cast<std::size_t>(from) * classes_ + class_of_[byte]] = result;
+  next_[to_size(from) * classes_ + class_of_[byte]] = result;
   return result;
 }
 
 /// Only places from which the text can still end within the limits count, so no state is a dead end.
 void text_automaton::reach(std::int32_t place, std::int32_t frame) {
-  const std::int32_t height = grammar_->height[static_cast<std::size_t>(place)];
+  const std::int32_t height = grammar_->height[to_size(place)];
   if (height == byte_grammar::unreachable || depth(frame) + height > byte_grammar::most_height) return;
   if (too_many_ || !seen_.insert(pair_of(place, frame)).second) return;
   too_many_ = seen_.size() > 4 * most_ways;
@@ -99,10 +101,10 @@ void text_automaton::reach(std::int32_t place, std::int32_t frame) {
 }
 
 void text_automaton::follow(way from) {
-  if (grammar_->is_final[static_cast<std::size_t>(from.place)]) return leave(from.frame);
+  if (grammar_->is_final[to_size(from.place)]) return leave(from.frame);
   bool reads = false;
-  const auto first = grammar_->first_edge[static_cast<std::size_t>(from.place)];
-  const auto last = grammar_->first_edge[static_cast<std::size_t>(from.place) + 1];
+  const auto first = grammar_->first_edge[to_size(from.place)];
+  const auto last = grammar_->first_edge[to_size(from.place) + 1];
   for (auto e = first; e < last; ++e) {
     const grammar_edge& edge = grammar_->edges[e];
     if (edge.reads == kind::bytes)
@@ -117,13 +119,13 @@ void text_automaton::follow(way from) {
 
 /// Reads the rule of a call `least` to `most` times more, then goes on behind it.
 void text_automaton::enter(std::int32_t edge, std::int32_t least, std::int32_t most, std::int32_t parent) {
-  const grammar_edge& call = grammar_->edges[static_cast<std::size_t>(edge)];
+  const grammar_edge& call = grammar_->edges[to_size(edge)];
   if (least == 0) reach(call.next, parent);
-  const std::int32_t behind = grammar_->height[static_cast<std::size_t>(call.next)];
+  const std::int32_t behind = grammar_->height[to_size(call.next)];
   if (most == 0 || behind == byte_grammar::unreachable || depth(parent) + behind > byte_grammar::most_height) return;
   const std::int32_t begin = grammar_->rule_of(call).start;
   if (begin < 0) return;
-  if (most == 1 && grammar_->is_last[static_cast<std::size_t>(call.next)]) return reach(begin, parent);
+  if (most == 1 && grammar_->is_last[to_size(call.next)]) return reach(begin, parent);
   if (depth(parent) >= byte_grammar::most_height) return;
   reach(begin, frame_of({edge, std::max(least - 1, 0), most < 0 ? most : most - 1, parent}));
 }
@@ -133,8 +135,8 @@ void text_automaton::leave(std::int32_t frame) {
     complete_ = true;
     return;
   }
-  const auto call = frames_[static_cast<std::size_t>(frame)];
-  if (call.most == 0) return reach(grammar_->edges[static_cast<std::size_t>(call.edge)].next, call.parent);
+  const auto call = frames_[to_size(frame)];
+  if (call.most == 0) return reach(grammar_->edges[to_size(call.edge)].next, call.parent);
   enter(call.edge, call.least, call.most, call.parent);
 }
 
@@ -167,7 +169,7 @@ text_automaton::state text_automaton::intern() {
   for (const way& each : found_) hash = mix(hash, pair_of(each.place, each.frame));
   const auto [from, to] = by_content_.equal_range(hash);
   for (auto alike = from; alike != to; ++alike) {
-    const state_data& data = states_[static_cast<std::size_t>(alike->second)];
+    const state_data& data = states_[to_size(alike->second)];
     const auto ways = std::span(ways_).subspan(data.first, data.ways);
     if (data.complete == complete_ && std::equal(ways.begin(), ways.end(), found_.begin(), found_.end()))
       return alike->second;
@@ -182,7 +184,7 @@ text_automaton::state text_automaton::intern() {
 
 text_automaton::state text_automaton::short_sighted(state from, std::int32_t bytes) {
   if (from < 0) return from;
-  const state_data data = states_[static_cast<std::size_t>(from)];
+  const state_data data = states_[to_size(from)];
   frame_copier shortened(*this, frames_, [bytes](frame& call) {
     // Each time reads a byte at least, and one is read already.
     call.least = std::min(call.least, bytes);
@@ -220,7 +222,7 @@ void text_automaton::keep_only(std::span<state> kept) {
   frame_copier kept_frame(*this, frames, [](frame&) {});
   for (state& each : kept) {
     if (each < 0) continue;
-    const state_data& data = states[static_cast<std::size_t>(each)];
+    const state_data& data = states[to_size(each)];
     for (std::uint32_t i = data.first; i < data.first + data.ways; ++i)
       found_.push_back({ways[i].place, kept_frame(ways[i].frame)});
     complete_ = data.complete;

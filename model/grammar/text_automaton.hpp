@@ -8,6 +8,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/grammar/byte_grammar.hpp"
 
 namespace troupe {
@@ -24,13 +25,13 @@ class text_automaton {
   state start();
   state next(state from, std::uint8_t byte) {
     if (from < 0) return dead;
-    const state known = next_[static_cast<std::size_t>(from) * classes_ + class_of_[byte]];
+    const state known = next_[to_size(from) * classes_ + class_of_[byte]];
     return known != unknown ? known : find_next(from, byte);
   }
-  bool is_complete(state at) const { return at >= 0 && states_[static_cast<std::size_t>(at)].complete; }
+  bool is_complete(state at) const { return at >= 0 && states_[to_size(at)].complete; }
   /// Any byte can follow.
   bool goes_on(state at) const { return ways(at) > 0; }
-  std::size_t ways(state at) const { return at < 0 ? 0 : states_[static_cast<std::size_t>(at)].ways; }
+  std::size_t ways(state at) const { return at < 0 ? 0 : states_[to_size(at)].ways; }
   /// A state that reads the next `bytes` bytes in the same way, in which repetitions that end later count as endless.
   state short_sighted(state from, std::int32_t bytes);
 
@@ -71,9 +72,7 @@ class text_automaton {
   void enter(std::int32_t edge, std::int32_t least, std::int32_t most, std::int32_t parent);
   void leave(std::int32_t frame);
   std::int32_t frame_of(const frame& wanted);
-  std::int32_t depth(std::int32_t frame) const {
-    return frame == no_frame ? 0 : depths_[static_cast<std::size_t>(frame)];
-  }
+  std::int32_t depth(std::int32_t frame) const { return frame == no_frame ? 0 : depths_[to_size(frame)]; }
   state close();
   state intern();
   void find_classes();

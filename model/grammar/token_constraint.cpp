@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -22,9 +23,9 @@ constexpr std::size_t most_states_each = 8192;
 token_constraint::token_constraint(const output_constraint& constraint, std::shared_ptr<const token_tree> tokens)
     : tokens_(std::move(tokens)),
       automaton_(compile(constraint, tokens_->alphabet())),
-      mask_words_(ceil_div(static_cast<std::size_t>(tokens_->vocab_size()), 64)),
+      mask_words_(ceil_div(to_size(tokens_->vocab_size()), 64)),
       nothing_(mask_words_),
-      path_(static_cast<std::size_t>(tokens_->longest()) + 1) {}
+      path_(to_size(tokens_->longest()) + 1) {}
 
 token_constraint::state token_constraint::after(state from, token_id token) {
   for (const char byte : tokens_->bytes_of(token)) from = automaton_.next(from, static_cast<std::uint8_t>(byte));
@@ -50,8 +51,7 @@ void token_constraint::keep_only(std::span<state> kept) {
 }
 
 void token_constraint::allow(token_mask& mask, const token_tree::node& node) const {
-  for (const token_id token : tokens_->tokens_of(node))
-    mask[static_cast<std::size_t>(token) / 64] |= std::uint64_t{1} << (token % 64);
+  for (const token_id token : tokens_->tokens_of(node)) mask[to_size(token) / 64] |= std::uint64_t{1} << (token % 64);
 }
 
 /// One walk over all tokens, leaving out what lies below a dead state. What counts against its limits depends on the
@@ -89,7 +89,7 @@ token_mask token_constraint::find_allowed_bytes(state from) {
 }
 
 bool token_constraint::is_new_in_walk(state reached) {
-  const auto at = static_cast<std::size_t>(reached);
+  const auto at = to_size(reached);
   if (at >= walked_.size()) walked_.resize(2 * at + 64);
   return std::exchange(walked_[at], walk_) != walk_;
 }

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -37,8 +39,8 @@ token_tree::token_tree(std::shared_ptr<const tokenizer> tokens, std::int64_t voc
   };
   for (std::uint32_t i = 0; i < tokens_.size(); ++i) {
     const std::string_view text = bytes_of(tokens_[i]);
-    const auto shared = static_cast<std::size_t>(
-        std::mismatch(text.begin(), text.end(), before.begin(), before.end()).first - text.begin());
+    const auto shared =
+        to_size(std::mismatch(text.begin(), text.end(), before.begin(), before.end()).first - text.begin());
     close(shared);
     for (std::size_t at = shared; at < text.size(); ++at) {
       path.push_back(static_cast<std::uint32_t>(nodes_.size()));

@@ -9,13 +9,14 @@
 
 #include "base/error.hpp"
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 #include "model/ops/matrix.hpp"
 
 namespace troupe {
 namespace {
 
 std::size_t bytes_of(const factor_view& factor) {
-  return static_cast<std::size_t>(rounded_up(factor.blocks() * factor.block_bytes(), 64));
+  return to_size(rounded_up(factor.blocks() * factor.block_bytes(), 64));
 }
 
 /// [rows, width], as files have factors.
@@ -25,10 +26,8 @@ struct factor_numbers {
   bool ranks_are_rows;  ///< as in A; in B they are columns
 
   std::int64_t rows() const { return static_cast<std::int64_t>(of.size()) / width; }
-  float at(std::int64_t row, std::int64_t column) const { return of[static_cast<std::size_t>(row * width + column)]; }
-  std::size_t rank_of(std::int64_t row, std::int64_t column) const {
-    return static_cast<std::size_t>(ranks_are_rows ? row : column);
-  }
+  float at(std::int64_t row, std::int64_t column) const { return of[to_size(row * width + column)]; }
+  std::size_t rank_of(std::int64_t row, std::int64_t column) const { return to_size(ranks_are_rows ? row : column); }
 };
 
 /// The power of two that brings the largest value just below f16's limit, so that small ones lose nothing.
@@ -124,13 +123,13 @@ struct packed_part {
         a{kind_for(part.a, precision), part.rank, rounded_up(ins_of(part), 4), nullptr},
         b{kind_for(part.b, precision), outs_of(part), part.rank, nullptr} {}
 
-  std::size_t scale_bytes() const { return static_cast<std::size_t>(padded_outs(source.rank)) * sizeof(float); }
+  std::size_t scale_bytes() const { return to_size(padded_outs(source.rank)) * sizeof(float); }
   std::size_t bytes() const { return scale_bytes() + bytes_of(a) + bytes_of(b); }
 
   lora_weights pack_to(std::byte* data) const {
     auto* scales = reinterpret_cast<float*>(data);
     std::byte *to_a = data + scale_bytes(), *to_b = to_a + bytes_of(a);
-    const std::span<float> of_ranks(scales, static_cast<std::size_t>(source.rank));
+    const std::span<float> of_ranks(scales, to_size(source.rank));
     std::fill(of_ranks.begin(), of_ranks.end(), source.scale);
     pack_factor({source.a, ins_of(source), true}, a, to_a, of_ranks);
     pack_factor({source.b, source.rank, false}, b, to_b, of_ranks);
@@ -167,7 +166,7 @@ std::size_t lora_adapter::packed_bytes(const adapter_file& file, adapter_precisi
 }
 
 lora_adapter::lora_adapter(const adapter_file& file, std::int64_t layers, adapter_precision precision)
-    : layers_(static_cast<std::size_t>(layers)) {
+    : layers_(to_size(layers)) {
   std::vector<packed_part> parts;
   std::size_t total = 0;
   for (const auto& part : file.parts) {
@@ -182,7 +181,7 @@ lora_adapter::lora_adapter(const adapter_file& file, std::int64_t layers, adapte
   std::byte* at = memory_.data();
   for (const packed_part& part : parts) {
     const adapter_part& source = part.source;
-    layers_.at(static_cast<std::size_t>(source.layer))[static_cast<std::size_t>(source.kind)] = part.pack_to(at);
+    layers_.at(to_size(source.layer))[to_size(source.kind)] = part.pack_to(at);
     at += part.bytes();
   }
 }

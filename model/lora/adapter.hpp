@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/linear_layers.hpp"
 #include "model/lora/adapter_file.hpp"
 #include "model/ops/kernels.hpp"
@@ -38,7 +39,7 @@ class lora_adapter {
 
   /// nullptr where the adapter leaves the linear layer as it is.
   const lora_weights* find(std::int64_t layer, linear_kind kind) const {
-    const lora_weights& part = layers_[static_cast<std::size_t>(layer)][static_cast<std::size_t>(kind)];
+    const lora_weights& part = layers_[to_size(layer)][to_size(kind)];
     return part.scales ? &part : nullptr;
   }
   std::int64_t max_rank() const { return max_rank_; }

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/row_order.hpp"
 #include "model/formats/safetensors.hpp"
@@ -76,7 +77,7 @@ std::vector<float> read_matrix(const tensor_view& tensor, std::int64_t rows, std
     refuse("{}: should have the shape {}, but has {}", name, text_of(wanted), text_of(tensor.shape));
   if (tensor.type != dtype::f32 && tensor.type != dtype::f16 && tensor.type != dtype::bf16)
     refuse("{}: has the type {}, but F32, F16 and BF16 are supported", name, name_of(tensor.type));
-  std::vector<float> values(static_cast<std::size_t>(tensor.elements()));
+  std::vector<float> values(to_size(tensor.elements()));
   to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
   detail::check_finite(values, name);
   return values;

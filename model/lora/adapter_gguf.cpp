@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/weight_names.hpp"
 #include "model/lora/adapter_parts.hpp"
@@ -129,7 +130,7 @@ std::vector<float> read_rows(const tensor_view& factor, std::int64_t rows, std::
                              .ins = columns,
                              .first_out = first,
                              .order = order};
-  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  std::vector<float> values(to_size(rows * columns));
   source.read_rows(0, rows, values.data());
   check_finite(values, name);
   return values;

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -125,8 +126,8 @@ void encode_line4(const float* x, std::int64_t n, std::uint8_t* z, float& scale,
 }
 
 void prepare(scheme kind, std::int64_t ins, coded_row& to) {
-  const auto groups = static_cast<std::size_t>(groups_of(kind, ins));
-  to.z.assign(static_cast<std::size_t>(padded_ins(kind, ins)), static_cast<std::uint8_t>(zero_code_of(kind)));
+  const auto groups = to_size(groups_of(kind, ins));
+  to.z.assign(to_size(padded_ins(kind, ins)), static_cast<std::uint8_t>(zero_code_of(kind)));
   to.scales.assign(groups, 0.0f);
   to.mids.assign(groups, 0.0f);
 }
@@ -139,7 +140,7 @@ void encode_row(scheme kind, const float* row, std::int64_t ins, coded_row& to) 
   for (std::int64_t first = 0, g = 0; first < ins; first += group, ++g) {
     const std::int64_t n = std::min(group, ins - first);
     std::uint8_t* z = to.z.data() + first;
-    float &scale = to.scales[static_cast<std::size_t>(g)], &mid = to.mids[static_cast<std::size_t>(g)];
+    float &scale = to.scales[to_size(g)], &mid = to.mids[to_size(g)];
     if (kind == scheme::q8)
       encode_symmetric8(row + first, n, z, scale);
     else if (kind == scheme::q4)
@@ -177,7 +178,7 @@ void copy_gguf_row(dtype type, const std::byte* row, std::int64_t ins, coded_row
   for (std::int64_t g = 0; g < ins / 32; ++g) {
     std::uint16_t scale;
     std::memcpy(&scale, row, 2);
-    to.scales[static_cast<std::size_t>(g)] = f16_to_f32(scale);
+    to.scales[to_size(g)] = f16_to_f32(scale);
     const auto* bytes = reinterpret_cast<const std::uint8_t*>(row + 2);
     std::uint8_t* z = to.z.data() + g * 32;
     for (int i = 0; i < 32; ++i)
@@ -206,7 +207,7 @@ void copy_codes(const weight_codes& codes, std::int64_t out, coded_row& to) {
   const std::int64_t group = group_of(kind) ? group_of(kind) : codes.ins;
   for (std::int64_t first = 0, g = 0; first < codes.ins; first += group, ++g) {
     const auto [scale, mid] = codes.line_of(out, first / codes.group);
-    to.scales[static_cast<std::size_t>(g)] = scale, to.mids[static_cast<std::size_t>(g)] = mid;
+    to.scales[to_size(g)] = scale, to.mids[to_size(g)] = mid;
   }
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -68,8 +69,7 @@ quantized_rows::quantized_rows(const kernel_table& kernels, std::int64_t most_ro
                                input_bits finest)
     : kernels_(kernels) {
   // a last tile that is not full is padded, by less than a tile
-  const auto rows = static_cast<std::size_t>(most_rows + tall_tile.rows),
-             ins = static_cast<std::size_t>(padded_row(most_ins));
+  const auto rows = to_size(most_rows + tall_tile.rows), ins = to_size(padded_row(most_ins));
   const bool fine = finest == input_bits::sixteen;
   q_ = aligned_buffer<std::int8_t>(rows * ins + 64);
   low_ = aligned_buffer<std::int8_t>(fine && !kernels.wide_inputs ? rows * ins + 64 : 0);
@@ -114,7 +114,7 @@ quantized_view quantized_rows::group(int first, int rows) const {
 }
 
 void quantized_rows::put(int row, const float* x) {
-  const auto at = static_cast<std::size_t>(row);
+  const auto at = to_size(row);
   const std::int64_t first_row = row / view_.tile.rows * view_.tile.rows;
   const auto of_tile = [&](auto& buffer) { return buffer.size() ? buffer.data() + first_row * view_.ins : nullptr; };
   kernels_.quantize(x, view_.ins,

@@ -1,5 +1,6 @@
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/ops/matmul.hpp"
 #include "model/ops/pack.hpp"
 
@@ -8,13 +9,13 @@ namespace {
 
 /// Row `row` of the inputs as the scheme's kernels see it.
 std::vector<double> inputs_of(const matmul_args& a, std::int64_t row) {
-  std::vector<double> x(static_cast<std::size_t>(a.w.ins));
+  std::vector<double> x(to_size(a.w.ins));
   for (std::int64_t i = 0; i < a.w.ins; ++i) {
     if (!is_integer(a.w.kind)) {
-      x[static_cast<std::size_t>(i)] = a.x[row * a.x_stride + i];
+      x[to_size(i)] = a.x[row * a.x_stride + i];
       continue;
     }
-    x[static_cast<std::size_t>(i)] = static_cast<double>(integer_at(a.q, row, i)) * a.q.scales[row];
+    x[to_size(i)] = static_cast<double>(integer_at(a.q, row, i)) * a.q.scales[row];
   }
   return x;
 }
@@ -31,14 +32,14 @@ std::int32_t integer_at(const quantized_view& q, std::int64_t row, std::int64_t 
 }
 
 void matmul_reference(const matmul_args& a) {
-  std::vector<float> weights(static_cast<std::size_t>(a.w.ins));
+  std::vector<float> weights(to_size(a.w.ins));
   std::vector<std::vector<double>> inputs;
   for (int row = 0; row < a.rows; ++row) inputs.push_back(inputs_of(a, row));
   for (std::int64_t out = 0; out < a.w.outs; ++out) {
     unpack_row(a.w, out, weights.data());
     for (int row = 0; row < a.rows; ++row) {
       double sum = 0;
-      for (std::size_t i = 0; i < weights.size(); ++i) sum += weights[i] * inputs[static_cast<std::size_t>(row)][i];
+      for (std::size_t i = 0; i < weights.size(); ++i) sum += weights[i] * inputs[to_size(row)][i];
       if (!is_integer(a.w.kind)) sum *= a.factor;
       if (a.bias) sum += a.bias[out];
       float& y = a.y[row * a.y_stride + out];

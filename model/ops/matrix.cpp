@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -16,7 +17,7 @@ constexpr std::array<std::string_view, 8> names{"f32", "bf16", "u8", "u8g64", "q
 }  // namespace
 
 std::string_view name_of(scheme s) {
-  return names[static_cast<std::size_t>(s)];
+  return names[to_size(s)];
 }
 
 std::string_view scheme_names() {
@@ -32,9 +33,8 @@ scheme scheme_from_name(std::string_view name, std::string_view where) {
 
 matrix_bytes part_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {
   const std::int64_t rows = padded_outs(outs), columns = padded_ins(kind, ins);
-  const auto factors = static_cast<std::size_t>(rows * groups_of(kind, ins) * factor_bytes(kind));
-  return {static_cast<std::size_t>(rows / outs_per_block * packed_block_bytes(kind, columns)), factors,
-          has_mids(kind) ? factors : 0};
+  const auto factors = to_size(rows * groups_of(kind, ins) * factor_bytes(kind));
+  return {to_size(rows / outs_per_block * packed_block_bytes(kind, columns)), factors, has_mids(kind) ? factors : 0};
 }
 
 matrix_bytes packed_bytes(scheme kind, std::int64_t outs, std::int64_t ins) {

@@ -3,6 +3,7 @@
 #include <bit>
 
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -69,14 +70,14 @@ void matrix_packer::put(std::int64_t out, const coded_row& row) {
   const std::int64_t stored = padded_ins(kind_, ins_);
   auto* bytes = reinterpret_cast<std::uint8_t*>(weights_);
   for (std::int64_t i = 0; i < stored; ++i) {
-    const std::uint8_t z = row.z[static_cast<std::size_t>(i)];
+    const std::uint8_t z = row.z[to_size(i)];
     auto& byte = bytes[byte_index(kind_, stored, out, i)];
     byte = has_nibbles(kind_) && i % 8 >= 4 ? static_cast<std::uint8_t>(byte | z << 4) : z;
   }
   for (std::int64_t g = 0; g < groups_; ++g) {
     const std::int64_t index = (out / outs_per_block * groups_ + g) * outs_per_block + out % outs_per_block;
-    put_factor(kind_, scales_, index, row.scales[static_cast<std::size_t>(g)]);
-    if (has_mids(kind_)) put_factor(kind_, mids_, index, row.mids[static_cast<std::size_t>(g)]);
+    put_factor(kind_, scales_, index, row.scales[to_size(g)]);
+    if (has_mids(kind_)) put_factor(kind_, mids_, index, row.mids[to_size(g)]);
   }
 }
 

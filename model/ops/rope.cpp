@@ -4,6 +4,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "base/to_size.hpp"
 #include "model/ops/elementary.hpp"
 #include "model/ops/logarithm.hpp"
 
@@ -62,7 +63,7 @@ rope_angles::rope_angles(const model_config& config, const rope_config& rope, st
     if (rope.scaling == rope_scaling::linear) frequency = static_cast<float>(frequency / rope.factor);
     if (rope.scaling == rope_scaling::llama3) frequency = static_cast<float>(llama3_scaled(frequency, rope));
     if (rope.scaling == rope_scaling::yarn) frequency = static_cast<float>(yarn_scaled(frequency, i, rope, dim));
-    if (!divisors.empty()) frequency = static_cast<float>(frequency / divisors[static_cast<std::size_t>(i)]);
+    if (!divisors.empty()) frequency = static_cast<float>(frequency / divisors[to_size(i)]);
     frequencies_.push_back(frequency);
   }
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "model/tokenizer/regex.hpp"
 
@@ -86,7 +87,7 @@ void added_token_splitter::split(std::string_view text, bool parse_special, cons
       ++at;
       continue;
     }
-    const auto& token = tokens_[static_cast<std::size_t>(hit.token)];
+    const auto& token = tokens_[to_size(hit.token)];
     auto begin = at;
     const auto end = at + hit.length;
     at = end;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <string>
 
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "model/tokenizer/bpe_heap.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
@@ -53,7 +54,7 @@ void bpe::index_characters(const std::vector<std::string>& tokens) {
 void bpe::index_bytes(const std::vector<std::string>& tokens) {
   for (int byte = 0; byte < 256 && rules_.byte_level; ++byte) {
     const auto id = characters_.get(letter_of(static_cast<std::uint8_t>(byte)));
-    if (id != pair_table::absent) bytes_[static_cast<std::size_t>(byte)] = static_cast<token_id>(id);
+    if (id != pair_table::absent) bytes_[to_size(byte)] = static_cast<token_id>(id);
   }
   if (!rules_.byte_fallback || rules_.byte_level) return;
   for (std::size_t id = 0; id < tokens.size(); ++id)
@@ -63,13 +64,13 @@ void bpe::index_bytes(const std::vector<std::string>& tokens) {
 void bpe::index_seams(const std::vector<std::string>& tokens, const std::vector<bpe_merge>& merges) {
   std::vector<bool> fallback(tokens.size());
   for (const auto id : bytes_)
-    if (id != none) fallback[static_cast<std::size_t>(id)] = true;
-  if (rules_.unknown) fallback[static_cast<std::size_t>(*rules_.unknown)] = true;
+    if (id != none) fallback[to_size(id)] = true;
+  if (rules_.unknown) fallback[to_size(*rules_.unknown)] = true;
   for (const auto& merge : merges) {
     // Such a symbol is not spelled by its first and last character: leave words whole.
-    if (fallback[static_cast<std::size_t>(merge.left)] || fallback[static_cast<std::size_t>(merge.right)]) return;
-    const auto last = character_id(final_character(tokens[static_cast<std::size_t>(merge.left)]));
-    const auto first = character_id(first_character(tokens[static_cast<std::size_t>(merge.right)]));
+    if (fallback[to_size(merge.left)] || fallback[to_size(merge.right)]) return;
+    const auto last = character_id(final_character(tokens[to_size(merge.left)]));
+    const auto first = character_id(first_character(tokens[to_size(merge.right)]));
     if (last != none && first != none) seams_.put(pack(last, first), 1);
   }
   has_seams_ = true;

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <queue>
 
+#include "base/to_size.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -32,7 +34,7 @@ class merger {
     const auto count = static_cast<std::int64_t>(ids.size());
     symbols_.reserve(ids.size());
     for (std::int64_t i = 0; i < count; ++i)
-      symbols_.push_back({ids[static_cast<std::size_t>(i)], i - 1, i + 1 < count ? i + 1 : nowhere});
+      symbols_.push_back({ids[to_size(i)], i - 1, i + 1 < count ? i + 1 : nowhere});
     std::vector<candidate> first;
     for (std::int64_t i = 0; i < count; ++i)
       if (const auto merge = merge_at(i); merge != pair_table::absent) first.push_back({merge, i});
@@ -50,7 +52,7 @@ class merger {
   }
 
  private:
-  symbol& at(std::int64_t i) { return symbols_[static_cast<std::size_t>(i)]; }
+  symbol& at(std::int64_t i) { return symbols_[to_size(i)]; }
 
   std::uint64_t merge_at(std::int64_t i) {
     const auto& left = at(i);

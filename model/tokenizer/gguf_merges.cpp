@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 
 namespace troupe::detail {
@@ -61,11 +62,11 @@ std::vector<bpe_merge> scored_merges(const vocabulary& tokens, const std::vector
   const auto ranks = ranks_of(scores);
   const auto find = [&](std::string_view part) {
     const auto id = tokens.find(part);
-    return id && joins[static_cast<std::size_t>(*id)] ? id : std::nullopt;
+    return id && joins[to_size(*id)] ? id : std::nullopt;
   };
   std::vector<bpe_merge> out;
   for (token_id id = 0; id < tokens.size(); ++id) {
-    const auto index = static_cast<std::size_t>(id);
+    const auto index = to_size(id);
     const std::string_view whole = tokens.written[index];
     if (!joins[index] || whole.empty()) continue;
     if (whole.size() > longest_scored_token)

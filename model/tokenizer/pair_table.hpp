@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "base/to_size.hpp"
+
 namespace troupe::detail {
 
 /// A hash table from 64 bits to 64 bits in one flat piece of memory: filled once, then only read.
@@ -27,7 +29,7 @@ class pair_table {
   };
   std::size_t slot(std::uint64_t key) const {
     key *= 0x9E3779B97F4A7C15u;
-    return static_cast<std::size_t>(key ^ (key >> 32)) & mask_;
+    return to_size(key ^ (key >> 32)) & mask_;
   }
   void grow();
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "model/tokenizer/normalizer.hpp"
 
@@ -31,9 +32,7 @@ void find_in_valid(const split_step& step, std::string_view valid, std::size_t b
 /// between matches.
 void find_parts(const split_step& step, std::string_view word, std::size_t base, std::vector<part>& parts) {
   parts.clear();
-  const auto begin_of = [&](std::string_view stretch) {
-    return base + static_cast<std::size_t>(stretch.data() - word.data());
-  };
+  const auto begin_of = [&](std::string_view stretch) { return base + to_size(stretch.data() - word.data()); };
   for_each_stretch(
       word, [&](std::string_view valid) { find_in_valid(step, valid, begin_of(valid), parts); },
       [&](std::string_view invalid) {

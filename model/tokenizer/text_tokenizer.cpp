@@ -1,5 +1,7 @@
 #include "model/tokenizer/text_tokenizer.hpp"
 
+#include "base/to_size.hpp"
+
 namespace troupe::detail {
 
 std::optional<token_id> vocabulary::find(std::string_view token) const {
@@ -22,7 +24,7 @@ std::vector<token_id> text_tokenizer::encode(std::string_view text, encode_optio
 
 std::string_view text_tokenizer::bytes_of(token_id token) const {
   if (!parts_.tokens.holds(token)) return {};
-  return parts_.tokens.bytes[static_cast<std::size_t>(token)];
+  return parts_.tokens.bytes[to_size(token)];
 }
 
 std::string text_tokenizer::decode(std::span<const token_id> tokens, bool skip_special) const {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/tokenizer/added_tokens.hpp"
 #include "model/tokenizer/text_map.hpp"
 #include "model/tokenizer/tokenizer.hpp"
@@ -29,9 +30,9 @@ struct vocabulary {
   std::int32_t size() const { return static_cast<std::int32_t>(written.size()); }
   bool holds(token_id token) const { return token >= 0 && token < size(); }
   std::optional<token_id> find(std::string_view token) const;
-  bool is_special(token_id token) const { return holds(token) && special[static_cast<std::size_t>(token)]; }
+  bool is_special(token_id token) const { return holds(token) && special[to_size(token)]; }
   void mark_special(std::optional<token_id> token) {
-    if (token) special[static_cast<std::size_t>(*token)] = true;
+    if (token) special[to_size(*token)] = true;
   }
 };
 

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/gguf.hpp"
 #include "model/tokenizer/bpe_model.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
@@ -42,7 +43,7 @@ class ggml_keys {
   std::optional<token_id> token(std::string_view name, std::size_t count) const {
     const auto* id = find<std::int64_t>(name);
     if (!id) return std::nullopt;
-    if (*id < 0 || static_cast<std::size_t>(*id) >= count)
+    if (*id < 0 || to_size(*id) >= count)
       refuse("{}: tokenizer.ggml.{} is {}, but there are {} tokens", where(), name, *id, count);
     return static_cast<token_id>(*id);
   }
@@ -122,7 +123,7 @@ bool takes_space_behind(const std::string& token) {
 
 void mark_control(const ggml_keys& keys, gguf_vocabulary& all) {
   for (const auto* name : {"bos_token_id", "eos_token_id", "unknown_token_id", "padding_token_id"})
-    if (const auto id = keys.token(name, all.tokens.size())) all.types[static_cast<std::size_t>(*id)] = control;
+    if (const auto id = keys.token(name, all.tokens.size())) all.types[to_size(*id)] = control;
 }
 
 gguf_vocabulary read_vocabulary(const ggml_keys& keys) {
@@ -179,7 +180,7 @@ std::vector<std::string> mergeable_tokens(const gguf_vocabulary& all) {
 }
 
 void add_bos_and_eos(const ggml_keys& keys, bool bos_by_default, tokenizer_parts& parts) {
-  const auto count = static_cast<std::size_t>(parts.tokens.size());
+  const auto count = to_size(parts.tokens.size());
   parts.bos = keys.token("bos_token_id", count);
   parts.eos = keys.token("eos_token_id", count);
   parts.tokens.mark_special(parts.bos);

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/tokenizer/bpe_model.hpp"
 #include "model/tokenizer/json_parts.hpp"
@@ -73,12 +74,10 @@ class added_list {
     tokens_.push_back(std::move(token));
   }
   void take_id(token_id id) {
-    if (static_cast<std::size_t>(id) >= taken_.size()) taken_.resize(static_cast<std::size_t>(id) + 1);
-    taken_[static_cast<std::size_t>(id)] = true;
+    if (to_size(id) >= taken_.size()) taken_.resize(to_size(id) + 1);
+    taken_[to_size(id)] = true;
   }
-  bool is_taken(token_id id) const {
-    return static_cast<std::size_t>(id) < taken_.size() && taken_[static_cast<std::size_t>(id)];
-  }
+  bool is_taken(token_id id) const { return to_size(id) < taken_.size() && taken_[to_size(id)]; }
 
   const bpe_part& model_;
   std::vector<added_token> tokens_;
@@ -150,8 +149,8 @@ std::shared_ptr<const tokenizer> parse_tokenizer_json(std::string_view text, std
   added_token_splitter in_normalized;
   add_to_splitters(added, normalize, parts.added, in_normalized);
   model.rules.byte_level = cut.byte_level;
-  std::vector<std::string> mergeable(static_cast<std::size_t>(parts.tokens.size()));
-  for (auto& [token, id] : model.tokens) mergeable[static_cast<std::size_t>(id)] = std::move(token);
+  std::vector<std::string> mergeable(to_size(parts.tokens.size()));
+  for (auto& [token, id] : model.tokens) mergeable[to_size(id)] = std::move(token);
   parts.model = std::make_shared<bpe_model>(std::move(normalize), std::move(in_normalized), std::move(cut.steps),
                                             bpe(mergeable, model.merges, model.rules));
   parts.before = std::move(around.before);

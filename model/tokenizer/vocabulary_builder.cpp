@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -44,12 +45,12 @@ std::size_t vocabulary_builder::end_of_ids() const {
   constexpr std::size_t most_holes = 1 << 16;
   const auto behind =
       std::count_if(entries_.begin(), entries_.end(), [&](const entry& each) { return each.id >= own_end_; });
-  const auto end = static_cast<std::size_t>(own_end_ + behind);
+  const auto end = to_size(own_end_ + behind);
   if (end > entries_.size() + most_holes)
     refuse("{}: {} tokens have ids up to {}: at most {} ids may be no token's", where_, entries_.size(), end - 1,
            most_holes);
   for (const auto& each : entries_)
-    if (each.id < 0 || static_cast<std::size_t>(each.id) >= end)
+    if (each.id < 0 || to_size(each.id) >= end)
       refuse("{}: the token \"{}\" has the id {}, but there are {} tokens: ids should run from 0 without holes", where_,
              shortened(each.written), each.id, end);
   return end;
@@ -63,7 +64,7 @@ vocabulary vocabulary_builder::take() {
   out.bytes.resize(count);
   out.special.resize(count);
   for (auto& each : entries_) {
-    const auto at = static_cast<std::size_t>(each.id);
+    const auto at = to_size(each.id);
     if (taken[at])
       refuse("{}: the tokens \"{}\" and \"{}\" share the id {}", where_, shortened(out.written[at]),
              shortened(each.written), each.id);

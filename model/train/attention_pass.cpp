@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "model/train/to_size.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 attention_pass::attention_pass(const model_config& config, std::int64_t most_positions, int threads)
@@ -74,7 +74,7 @@ void attention_pass::place(const task& t, const trained_norm& norm, float* head)
 
 void attention_pass::turn(const task& t, std::int64_t position, float* head, bool back) const {
   if (t.in.rope == layer_rope::none) return;
-  const angles& by = angles_[static_cast<std::size_t>(t.in.rope)];
+  const angles& by = angles_[to_size(t.in.rope)];
   const std::int64_t turned = config_.turned_dim(), at = position * (turned / 2);
   const float* sines = (back ? by.negative_sines : by.sines).data();
   t.with.kernels.rotate(head, 1, dim_, turned, by.cosines.data() + at, sines + at);

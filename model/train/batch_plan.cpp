@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 #include "model/engine/sampling/random.hpp"
 
 namespace troupe {
@@ -63,8 +64,8 @@ std::int64_t batch_plan::tokens_before(std::int64_t step) const {
 std::vector<training_rows> batch_plan::step(std::int64_t number) const {
   const std::int64_t epoch = number / steps_per_epoch(), in_epoch = number % steps_per_epoch();
   const std::vector<std::size_t> order = order_of(epoch);
-  const auto rows = static_cast<std::size_t>(options_.batch_rows * options_.accumulation);
-  const std::size_t first = static_cast<std::size_t>(in_epoch) * rows;
+  const auto rows = to_size(options_.batch_rows * options_.accumulation);
+  const std::size_t first = to_size(in_epoch) * rows;
   return batches_of(std::span(order).subspan(first, std::min(rows, order.size() - first)));
 }
 
@@ -76,7 +77,7 @@ std::vector<training_rows> batch_plan::all() const {
 
 std::vector<training_rows> batch_plan::batches_of(std::span<const std::size_t> rows) const {
   std::vector<training_rows> batches;
-  const auto at_once = static_cast<std::size_t>(options_.batch_rows);
+  const auto at_once = to_size(options_.batch_rows);
   for (; !rows.empty(); rows = rows.subspan(std::min(at_once, rows.size())))
     batches.push_back(batch_of(rows.first(std::min(at_once, rows.size()))));
   return batches;

@@ -10,6 +10,7 @@
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "base/sha256.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/safetensors.hpp"
 
 namespace troupe {
@@ -154,7 +155,7 @@ void read_checkpoint(const std::filesystem::path& file, const parameter_set& par
   for (const auto& part : state.parts)
     for (const parameter& p : parameters.list()) {
       if (!wanted(part)) continue;
-      std::vector<float> values(static_cast<std::size_t>(p.rows * p.columns));
+      std::vector<float> values(to_size(p.rows * p.columns));
       std::memcpy(values.data(), tensor_of(set, part.name + "/" + p.name, p, where).data.data(), values.size() * 4);
       parameters.expand(p, values, part.floats);
     }

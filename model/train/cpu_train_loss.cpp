@@ -1,8 +1,8 @@
 // The end of a pass: logits of the rows that have a target, some rows at a time, so that they never exist whole.
 #include <algorithm>
 
+#include "base/to_size.hpp"
 #include "model/train/cpu_train_pass.hpp"
-#include "model/train/to_size.hpp"
 
 namespace troupe {
 

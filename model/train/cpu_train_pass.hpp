@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/train/attention_pass.hpp"
 #include "model/train/expert_pass.hpp"
@@ -123,7 +124,7 @@ class cpu_train_pass final : public train_pass {
   void head_back(std::span<const std::int64_t> rows);
   void head_weights_back(std::int64_t count);
 
-  std::span<const std::int64_t> every_row() const { return {row_numbers_.data(), static_cast<std::size_t>(rows_)}; }
+  std::span<const std::int64_t> every_row() const { return {row_numbers_.data(), to_size(rows_)}; }
   static std::int64_t row_tasks(std::int64_t rows) { return ceil_div(rows, rows_per_task); }
   void give_way() const {
     if (options_.between) options_.between();

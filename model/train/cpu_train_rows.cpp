@@ -2,9 +2,9 @@
 #include <algorithm>
 #include <array>
 
+#include "base/to_size.hpp"
 #include "model/ops/pack.hpp"
 #include "model/train/cpu_train_pass.hpp"
-#include "model/train/to_size.hpp"
 
 namespace troupe {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <vector>
 
-#include "model/train/to_size.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 

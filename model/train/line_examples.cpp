@@ -9,6 +9,7 @@
 
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/chat_messages.hpp"
 #include "model/engine/text/model_text.hpp"
@@ -20,7 +21,7 @@ namespace {
 using nlohmann::ordered_json;
 
 std::size_t shared_beginning(const std::vector<token_id>& a, const std::vector<token_id>& b) {
-  return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
+  return to_size(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first - a.begin());
 }
 
 std::string text_field(const ordered_json& line, const char* name) {
@@ -37,7 +38,7 @@ bool is_learned(const training_example& example) {
 /// Adds what fits a row, if something in it is learned.
 void add_to(line_examples& made, training_example example, const data_format& format) {
   if (example.tokens.size() < 2) refuse("has fewer than two tokens");
-  const auto most = static_cast<std::size_t>(format.row_length + 1);
+  const auto most = to_size(format.row_length + 1);
   if (example.tokens.size() > most) {
     ++made.shortened;
     example.tokens.resize(most), example.tokens.shrink_to_fit();
@@ -227,7 +228,7 @@ std::optional<written_turn> write_turn(const chat& from, std::size_t turn, const
                                        const data_format& format) {
   const std::string prompt = text_of(from, turn, true, format);
   const auto before = tokens_of(prompt, format);
-  if (before.size() > static_cast<std::size_t>(format.row_length + 1)) return {};
+  if (before.size() > to_size(format.row_length + 1)) return {};
   const std::string written = turn + 1 == from.messages.size() ? all : text_of(from, turn + 1, false, format);
   if (!writes_calls(from, turn, written, format))
     refuse(

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "model/engine/sampling/random.hpp"
 #include "model/formats/safetensors.hpp"
@@ -49,7 +50,7 @@ void lora_parameters::attach(trained_model& model) {
   for (const module& m : modules_) {
     std::int64_t first_out = 0;
     for (const linear_kind kind : m.kinds) {
-      trained_linear& linear = model.layers[static_cast<std::size_t>(m.layer)][kind];
+      trained_linear& linear = model.layers[to_size(m.layer)][kind];
       const parameter &a = parameters_.list()[m.a], &b = parameters_.list()[m.b];
       const std::int64_t skipped = first_out * b.stride;
       linear.lora = {.rank = m.rank,

@@ -6,6 +6,7 @@
 #include <span>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/engine/sampling/random.hpp"
@@ -77,8 +78,8 @@ class named_tensors {
     for (std::int64_t out = 0; out < count; ++out)
       for (std::int64_t i = 0; i < width; ++i) {
         const std::int64_t whole = place.first_out + place.order.file_row(out);
-        to[static_cast<std::size_t>(place.transposed ? i * place.all_outs + whole : whole * width + i)] =
-            values[static_cast<std::size_t>(out * width + i)] - place.plus;
+        to[to_size(place.transposed ? i * place.all_outs + whole : whole * width + i)] =
+            values[to_size(out * width + i)] - place.plus;
       }
   }
   void write(const std::filesystem::path& file) const {
@@ -93,7 +94,7 @@ class named_tensors {
       if (!weight.vector) shape.push_back(weight.ins);
       if (place.transposed) std::swap(shape[0], shape[1]);
       tensors_.push_back({place.name, dtype::f32, shape});
-      values_.emplace_back(static_cast<std::size_t>(place.all_outs * (weight.vector ? 1 : weight.ins)));
+      values_.emplace_back(to_size(place.all_outs * (weight.vector ? 1 : weight.ins)));
     }
     return values_[at->second];
   }
@@ -116,7 +117,7 @@ master_weights::master_weights(const std::filesystem::path& path) {
     refuse("{}: is quantized: train the original model", path.string());
   make(files.config);
   for (const parameter& p : parameters_.list()) {
-    std::vector<float> rows(static_cast<std::size_t>(p.rows * p.columns));
+    std::vector<float> rows(to_size(p.rows * p.columns));
     files.weights.at(p.name).read_rows(0, p.rows, rows.data());
     parameters_.expand(p, rows, parameters_.values());
   }

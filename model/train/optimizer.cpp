@@ -8,6 +8,7 @@
 
 #include "base/error.hpp"
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 #include "model/ops/elementary.hpp"
 #include "model/train/train_kernels.hpp"
 
@@ -26,7 +27,7 @@ schedule_kind schedule_from_name(std::string_view name) {
 }
 
 std::string_view name_of(schedule_kind kind) {
-  return names[static_cast<std::size_t>(kind)];
+  return names[to_size(kind)];
 }
 
 double rate_schedule::at(std::int64_t step) const {
@@ -49,9 +50,9 @@ double adam_optimizer::norm(const compute& with) const {
   const auto& kernels = train_kernels_like(with.kernels);
   const auto gradients = parameters_.gradients();
   const auto size = static_cast<std::int64_t>(gradients.size());
-  std::vector<double> sums(static_cast<std::size_t>(ceil_div(size, piece)));
+  std::vector<double> sums(to_size(ceil_div(size, piece)));
   with.pool.run_pieces(size, piece, [&](std::int64_t first, std::int64_t count, int) {
-    sums[static_cast<std::size_t>(first / piece)] = kernels.sum_of_squares(gradients.data() + first, count);
+    sums[to_size(first / piece)] = kernels.sum_of_squares(gradients.data() + first, count);
   });
   double total = 0;
   for (const double sum : sums) total += sum;
@@ -76,7 +77,7 @@ double adam_optimizer::step(const compute& with, double rate) {
     const std::size_t from = begin->offset, to = end == all.end() ? parameters_.values().size() : end->offset;
     args.keep = begin->decays ? static_cast<float>(1 - rate * options_.weight_decay) : 1.0f;
     with.pool.run_pieces(static_cast<std::int64_t>(to - from), piece, [&](std::int64_t first, std::int64_t count, int) {
-      const std::size_t at = from + static_cast<std::size_t>(first);
+      const std::size_t at = from + to_size(first);
       kernels.adam(args, count, parameters_.gradients().data() + at, parameters_.values().data() + at,
                    first_.data() + at, second_.data() + at);
     });

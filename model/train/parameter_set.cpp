@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/to_size.hpp"
 #include "model/ops/matrix.hpp"
 
 namespace troupe {
@@ -30,7 +31,7 @@ void parameter_set::clear_gradients() const {
 
 std::vector<float> parameter_set::compact(const parameter& p, std::span<const float> from) const {
   std::vector<float> values;
-  values.reserve(static_cast<std::size_t>(p.rows * p.columns));
+  values.reserve(to_size(p.rows * p.columns));
   for (std::int64_t row = 0; row < p.rows; ++row) {
     const float* at = from.data() + p.offset + row * p.stride;
     values.insert(values.end(), at, at + p.columns);

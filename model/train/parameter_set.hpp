@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 
@@ -18,7 +19,7 @@ struct parameter {
   std::int64_t stride = 0;
   std::size_t offset = 0;  ///< of its first value among all
 
-  std::size_t size() const { return static_cast<std::size_t>(rows * stride); }
+  std::size_t size() const { return to_size(rows * stride); }
 };
 
 /// All that is trained, with its gradients: one run of floats each, so that sums, all-reduces and checkpoints need not

@@ -5,7 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/rounding.hpp"
-#include "model/train/to_size.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -48,7 +48,7 @@ train_precision precision_from_name(std::string_view name) {
 }
 
 std::string_view name_of(train_precision precision) {
-  return precision_names[static_cast<std::size_t>(precision)];
+  return precision_names[to_size(precision)];
 }
 
 products::products(const compute& with, train_precision precision, std::int64_t most_rows, std::int64_t most_width)

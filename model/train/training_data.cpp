@@ -9,6 +9,7 @@
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/mapped_file.hpp"
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "model/engine/text/chat_format.hpp"
 #include "model/engine/text/documents.hpp"
@@ -93,7 +94,7 @@ data_losses read_lines(const fs::path& file, std::string_view text, const data_f
 
 /// Pieces overlap by the one token that is a target in one and an input in the next.
 void cut(const std::vector<token_id>& document, const data_format& format, const example_sink& take) {
-  const auto length = static_cast<std::size_t>(format.row_length);
+  const auto length = to_size(format.row_length);
   for (std::size_t first = 0; first + 1 < document.size(); first += length) {
     const std::size_t count = std::min(length + 1, document.size() - first);
     training_example example;

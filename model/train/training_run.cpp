@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 #include "model/train/checkpoint.hpp"
 
 namespace troupe {
@@ -24,7 +25,7 @@ std::vector<std::size_t> draw_held_out(const training_data& data, const training
   if (options.validation_share <= 0 || examples < 2) return {};
   std::vector<std::size_t> order = every_example(data);
   shuffle(order, options.seed, 1u << 20);
-  const auto wanted = static_cast<std::size_t>(std::llround(options.validation_share * static_cast<double>(examples)));
+  const auto wanted = to_size(std::llround(options.validation_share * static_cast<double>(examples)));
   order.resize(std::clamp<std::size_t>(wanted, 1, examples - 1));
   std::sort(order.begin(), order.end());
   return order;
@@ -103,7 +104,7 @@ rate_schedule training_run::schedule() const {
 template <class Pass>
 std::vector<pass_result> training_run::in_turns(std::size_t passes, Pass make) {
   const training_group& group = options_.group;
-  const auto members = static_cast<std::size_t>(group.count), index = static_cast<std::size_t>(group.index);
+  const auto members = to_size(group.count), index = to_size(group.index);
   std::vector<pass_result> results(rounded_up(passes, members));
   for (std::size_t first = 0; first < passes; first += members) {
     results[first + index] = make(first, first + index);
@@ -118,7 +119,7 @@ std::vector<pass_result> training_run::in_turns(std::size_t passes, Pass make) {
 std::vector<pass_result> training_run::add_gradients(std::span<const training_rows> passes, float factor) {
   const training_group& group = options_.group;
   const auto all = parameters_.gradients();
-  const std::size_t a_round = static_cast<std::size_t>(group.count);
+  const std::size_t a_round = to_size(group.count);
   const bool adds = group.index == 0 && passes.size() > a_round;
   if (adds && gradients_so_far_.size() == 0) gradients_so_far_ = aligned_buffer<float>(all.size());
   return in_turns(passes.size(), [&](std::size_t first, std::size_t own) {
@@ -233,8 +234,8 @@ void training_run::check_group() const {
   const training_group& group = options_.group;
   fnv_hash print;
   print.add(run_identity());
-  std::vector<std::uint64_t> prints(static_cast<std::size_t>(group.count), 0);
-  prints[static_cast<std::size_t>(group.index)] = print.value();
+  std::vector<std::uint64_t> prints(to_size(group.count), 0);
+  prints[to_size(group.index)] = print.value();
   group.all_gather(std::as_writable_bytes(std::span(prints)));
   if (std::count(prints.begin(), prints.end(), print.value()) != group.count)
     refuse("those who share the run have other data, options or bases than each other: give them all the same files");

@@ -18,6 +18,7 @@
 
 #include "actors/interfaces.hpp"
 #include "actors/requests/prompting.hpp"
+#include "base/to_size.hpp"
 #include "tests/base/places.hpp"
 #include "tests/base/soon.hpp"
 #include "tests/model/formats/fixtures.hpp"
@@ -63,7 +64,7 @@ class inbox {
   template <class M>
   std::size_t count() {
     const std::lock_guard lock(mutex_);
-    return static_cast<std::size_t>(std::count_if(messages_.begin(), messages_.end(), [](const std::any& each) {
+    return to_size(std::count_if(messages_.begin(), messages_.end(), [](const std::any& each) {
       return std::any_cast<std::shared_ptr<M>>(&each) != nullptr;
     }));
   }

@@ -11,6 +11,7 @@
 #include <stdexcept>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "tests/base/sanitized.hpp"
 
 namespace troupe {
@@ -21,9 +22,9 @@ TEST(thread_pool, runs_every_task_once) {
     thread_pool pool(threads);
     EXPECT_EQ(pool.threads(), threads);
     for (const int count : {0, 1, 2, 7, 1000}) {
-      std::vector<int> done(static_cast<std::size_t>(count), 0);
-      pool.run(count, [&](int index, int) { ++done[static_cast<std::size_t>(index)]; });
-      EXPECT_EQ(done, std::vector<int>(static_cast<std::size_t>(count), 1)) << threads << " threads";
+      std::vector<int> done(to_size(count), 0);
+      pool.run(count, [&](int index, int) { ++done[to_size(index)]; });
+      EXPECT_EQ(done, std::vector<int>(to_size(count), 1)) << threads << " threads";
     }
   }
 }
@@ -31,28 +32,26 @@ TEST(thread_pool, runs_every_task_once) {
 TEST(thread_pool, cuts_a_range_into_pieces_of_which_the_last_may_be_smaller) {
   thread_pool pool(3);
   for (const std::int64_t size : {0, 1, 8, 9, 100}) {
-    std::vector<std::int64_t> counts(static_cast<std::size_t>(size), 0);  // at the first of each piece
-    pool.run_pieces(size, 8, [&](std::int64_t first, std::int64_t count, int) {
-      counts.at(static_cast<std::size_t>(first)) = count;
-    });
+    std::vector<std::int64_t> counts(to_size(size), 0);  // at the first of each piece
+    pool.run_pieces(size, 8, [&](std::int64_t first, std::int64_t count, int) { counts.at(to_size(first)) = count; });
     for (std::int64_t i = 0; i < size; ++i)
-      EXPECT_EQ(counts[static_cast<std::size_t>(i)], i % 8 == 0 ? std::min<std::int64_t>(8, size - i) : 0) << i;
+      EXPECT_EQ(counts[to_size(i)], i % 8 == 0 ? std::min<std::int64_t>(8, size - i) : 0) << i;
   }
 }
 
 TEST(thread_pool, runs_more_tasks_than_a_ticket_counts) {
   thread_pool pool(2);
   std::vector<std::uint8_t> done((1 << 20) + 5, 0);
-  pool.run(static_cast<int>(done.size()), [&](int index, int) { ++done[static_cast<std::size_t>(index)]; });
+  pool.run(static_cast<int>(done.size()), [&](int index, int) { ++done[to_size(index)]; });
   EXPECT_EQ(std::count(done.begin(), done.end(), 1), static_cast<std::ptrdiff_t>(done.size()));
 }
 
 TEST(thread_pool, visits_each_index_of_a_range_once) {
   thread_pool pool(3);
   for (const int size : {0, 1, 8, 9, 100}) {
-    std::vector<int> visits(static_cast<std::size_t>(size), 0);
-    pool.run_each(size, 8, [&](int index) { ++visits.at(static_cast<std::size_t>(index)); });
-    EXPECT_EQ(visits, std::vector<int>(static_cast<std::size_t>(size), 1)) << size;
+    std::vector<int> visits(to_size(size), 0);
+    pool.run_each(size, 8, [&](int index) { ++visits.at(to_size(index)); });
+    EXPECT_EQ(visits, std::vector<int>(to_size(size), 1)) << size;
   }
 }
 
@@ -63,8 +62,7 @@ TEST(thread_pool, gives_no_two_running_tasks_the_same_thread) {
     int value = 0;  // not atomic: the thread sanitizer sees two tasks that share it
   };
   std::vector<counter> counters(threads);
-  for (int job = 0; job < 200; ++job)
-    pool.run(50, [&](int, int thread) { ++counters.at(static_cast<std::size_t>(thread)).value; });
+  for (int job = 0; job < 200; ++job) pool.run(50, [&](int, int thread) { ++counters.at(to_size(thread)).value; });
   const int total =
       std::accumulate(counters.begin(), counters.end(), 0, [](int sum, const counter& c) { return sum + c.value; });
   EXPECT_EQ(total, 200 * 50);
@@ -76,7 +74,7 @@ TEST(thread_pool, shows_a_job_what_the_one_before_it_wrote) {
   for (long job = 0; job < 2000; ++job)
     pool.run(64, [&](int index, int) {
       // the neighbour was written by whatever thread had it
-      values[static_cast<std::size_t>(index)] += job;
+      values[to_size(index)] += job;
     });
   EXPECT_EQ(values, std::vector<long>(64, 1999 * 2000 / 2));
 }

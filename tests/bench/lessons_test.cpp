@@ -1,3 +1,4 @@
+#include "base/to_size.hpp"
 #include "bench/lessons/lesson.hpp"
 
 #include <cmath>
@@ -59,7 +60,7 @@ class lessons_on_a_tiny_model : public ::testing::Test {
     return made;
   }
   lesson_result run(int number) {
-    const lesson& which = lessons()[static_cast<std::size_t>(number - 1)];
+    const lesson& which = lessons()[to_size(number - 1)];
     EXPECT_EQ(which.number, number);
     const lesson_result result = which.run(place());
     expect_whole(result);

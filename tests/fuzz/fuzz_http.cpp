@@ -19,6 +19,7 @@
 #include "actors/http/http_front.hpp"
 #include "actors/http/jobs/batch_lines.hpp"
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "bench/random_model.hpp"
 #include "tests/base/loopback.hpp"
 #include "tests/base/temp_folder.hpp"
@@ -146,7 +147,7 @@ std::string exchange(std::uint16_t port, std::string_view request) {
   while (!request.empty()) {
     const ssize_t sent = ::send(made.number(), request.data(), request.size(), MSG_NOSIGNAL);
     if (sent <= 0) break;  // it closed already: that is an answer too
-    request.remove_prefix(static_cast<std::size_t>(sent));
+    request.remove_prefix(to_size(sent));
   }
   ::shutdown(made.number(), SHUT_WR);
   std::string answer;
@@ -154,7 +155,7 @@ std::string exchange(std::uint16_t port, std::string_view request) {
     if (!can_be_read_in_time(made.number())) fail("no answer in time");
     const ssize_t got = ::recv(made.number(), piece.data(), piece.size(), 0);
     if (got <= 0) break;
-    answer.append(piece.data(), static_cast<std::size_t>(got));
+    answer.append(piece.data(), to_size(got));
   }
   return answer;
 }

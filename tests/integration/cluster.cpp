@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include "base/to_size.hpp"
+
 namespace troupe::test {
 namespace {
 
@@ -164,8 +166,8 @@ int load::wrong_answers(std::chrono::seconds longest) {
   if (wrong) ADD_FAILURE() << "answers did not end in time";
   for (const std::string& fault : streams_.faults()) ++wrong, ADD_FAILURE() << fault;
   for (int i = 0; i < static_cast<int>(requests_.size()); ++i)
-    for (std::int32_t index = 0; index < requests_[static_cast<std::size_t>(i)].answers; ++index) {
-      const auto& request = requests_[static_cast<std::size_t>(i)];
+    for (std::int32_t index = 0; index < requests_[to_size(i)].answers; ++index) {
+      const auto& request = requests_[to_size(i)];
       const auto& expected = expected_answer(site_, i, request.sampling.max_tokens, index);
       const auto got = streams_.answer(request.id, index);
       if (got == expected) continue;

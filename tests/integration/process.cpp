@@ -5,6 +5,8 @@
 #include <iterator>
 #include <thread>
 
+#include "base/to_size.hpp"
+
 namespace troupe::test {
 
 bool wait_until(const std::function<bool()>& holds, std::chrono::milliseconds longest) {
@@ -31,7 +33,7 @@ long status_number(pid_t pid, const std::string& key) {
 std::size_t open_files(pid_t pid) {
   std::error_code gone;
   const std::filesystem::directory_iterator files("/proc/" + std::to_string(pid) + "/fd", gone);
-  return static_cast<std::size_t>(std::distance(begin(files), end(files)));
+  return to_size(std::distance(begin(files), end(files)));
 }
 
 }  // namespace troupe::test

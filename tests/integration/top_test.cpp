@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "base/file_descriptor.hpp"
+#include "base/to_size.hpp"
 #include "tests/integration/cluster.hpp"
 #include "tests/integration/played_head.hpp"
 
@@ -43,7 +44,7 @@ class top : public testing::Test {
     while (seen.find("q ends") == seen.npos && ::poll(&input, 1, 15'000) == 1) {
       const auto got = ::read(ours_.number(), bytes, sizeof bytes);
       if (got <= 0) break;
-      seen.append(bytes, static_cast<std::size_t>(got));
+      seen.append(bytes, to_size(got));
     }
     std::erase(seen, '\r');
     constexpr std::string_view cleared = "\x1b[J";

@@ -3,12 +3,13 @@
 #include <cassert>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
 
 std::span<std::byte> part_of(std::span<std::byte> data, std::span<const std::size_t> ends, int rank) {
-  const auto at = static_cast<std::size_t>(rank);
+  const auto at = to_size(rank);
   const std::size_t begin = at == 0 ? 0 : ends[at - 1];
   return data.subspan(begin, ends[at] - begin);
 }
@@ -50,9 +51,9 @@ void collective::all_gather(std::span<std::byte> data, std::span<const std::size
 }
 
 void collective::all_gather(std::span<std::byte> data) {
-  const std::size_t part = data.size() / static_cast<std::size_t>(size_);
+  const std::size_t part = data.size() / to_size(size_);
   std::vector<std::size_t> ends;
-  for (std::size_t rank = 1; rank <= static_cast<std::size_t>(size_); ++rank) ends.push_back(rank * part);
+  for (std::size_t rank = 1; rank <= to_size(size_); ++rank) ends.push_back(rank * part);
   all_gather(data, ends);
 }
 
@@ -74,14 +75,12 @@ void collective::broadcast(std::span<std::byte> data, int root) {
 /// Every rank adds up a slice of its own, then all have all slices.
 void collective::all_reduce_sum(std::span<float> data) {
   std::vector<std::size_t> ends;
-  for (std::size_t rank = 0; rank < static_cast<std::size_t>(size_); ++rank)
-    ends.push_back(data.size() * (rank + 1) / static_cast<std::size_t>(size_) * sizeof(float));
+  for (std::size_t rank = 0; rank < to_size(size_); ++rank)
+    ends.push_back(data.size() * (rank + 1) / to_size(size_) * sizeof(float));
   const auto bytes = std::as_writable_bytes(data);
   const auto own = part_of(bytes, ends, rank_);
-  slices_.resize(own.size() * static_cast<std::size_t>(size_));
-  const auto slice_of = [&](int rank) {
-    return std::span(slices_).subspan(static_cast<std::size_t>(rank) * own.size(), own.size());
-  };
+  slices_.resize(own.size() * to_size(size_));
+  const auto slice_of = [&](int rank) { return std::span(slices_).subspan(to_size(rank) * own.size(), own.size()); };
   for (int peer = 0; peer < size_; ++peer) {
     if (peer == rank_) continue;
     send(peer, part_of(bytes, ends, peer));

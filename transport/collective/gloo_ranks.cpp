@@ -18,6 +18,7 @@
 #include <thread>
 
 #include "base/number_in.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -128,10 +129,9 @@ class gloo_rank final : public collective {
     context_->setTimeout(timeout);
     exchanged_addresses addresses(group, place);
     context_->connectFullMesh(addresses, device);
-    peers_.resize(static_cast<std::size_t>(size()));
+    peers_.resize(to_size(size()));
     for (int peer = 0; peer < size(); ++peer)
-      if (peer != rank())
-        peers_[static_cast<std::size_t>(peer)] = std::make_unique<peer_connection>(*context_->getPair(peer));
+      if (peer != rank()) peers_[to_size(peer)] = std::make_unique<peer_connection>(*context_->getPair(peer));
     greet_all();
   }
   ~gloo_rank() override {
@@ -208,7 +208,7 @@ class gloo_rank final : public collective {
   template <class Call>
   void call_peer(int peer, Call call) {
     try {
-      call(*peers_[static_cast<std::size_t>(peer)]);
+      call(*peers_[to_size(peer)]);
     } catch (const collective_failure&) {
       throw;
     } catch (const std::exception& error) {

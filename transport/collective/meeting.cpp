@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "base/timed_socket.hpp"
+#include "base/to_size.hpp"
 #include "transport/collective/collective.hpp"
 
 namespace troupe {
@@ -150,7 +151,7 @@ std::vector<std::string> meeting_place::exchange_words(const rank_group& group, 
 
 std::vector<std::string> meeting_place::await_visitors(const rank_group& group, std::string own_word) const {
   const moment deadline = std::chrono::steady_clock::now() + group.patience;
-  std::vector<std::string> words(static_cast<std::size_t>(group.size));
+  std::vector<std::string> words(to_size(group.size));
   std::vector<std::optional<connection>> connections(words.size());
   words.front() = std::move(own_word);
   const auto missing = [&] {
@@ -162,7 +163,7 @@ std::vector<std::string> meeting_place::await_visitors(const rank_group& group, 
       throw collective_failure(fmt::format("rank {} of {} did not come to {}", missing(), group.size, endpoint_));
     auto came = accept_visitor(listener_.number(), group, deadline);
     if (!came) continue;
-    const auto rank = static_cast<std::size_t>(came->rank);
+    const auto rank = to_size(came->rank);
     words[rank] = std::move(came->word);
     connections[rank].emplace(std::move(came->to));
   }

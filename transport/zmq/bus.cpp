@@ -14,6 +14,7 @@
 #include "base/host_port.hpp"
 #include "base/random_hex.hpp"
 #include "base/thread_pool.hpp"
+#include "base/to_size.hpp"
 #include "transport/zmq/bus_impl.hpp"
 #include "transport/zmq/endpoint.hpp"
 
@@ -162,7 +163,7 @@ void bus::impl::wait_for_input(int timeout_ms) {
   const int count = ::epoll_wait(epoll_.number(), events.data(), static_cast<int>(events.size()), timeout_ms);
   const std::lock_guard lock(mutex_);
   for (int i = 0; i < count; ++i) {
-    const std::uint64_t from = events[static_cast<std::size_t>(i)].data.u64;
+    const std::uint64_t from = events[to_size(i)].data.u64;
     ready_.push_back({static_cast<source_kind>(from & 0xff), link_id(from >> 8)});
   }
 }

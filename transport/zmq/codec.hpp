@@ -30,6 +30,7 @@
 #include "base/fields.hpp"
 #include "base/result.hpp"
 #include "base/strong_id.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 
@@ -44,7 +45,7 @@ constexpr std::string_view name_of(codec_error error) {
   constexpr std::string_view names[] = {"ends too early", "holds a length that cannot be",
                                         "holds a value that cannot be", "goes on after its end",
                                         "needs too much memory"};
-  return names[static_cast<std::size_t>(error)];
+  return names[to_size(error)];
 }
 
 template <described T>
@@ -88,7 +89,7 @@ class codec_reader : public cereal::InputArchive<codec_reader, cereal::AllowEmpt
     std::uint64_t count = 0;
     read(&count, sizeof count);
     if (count > left_.size() / (bytes_each > 0 ? bytes_each : 1)) throw codec_failure{codec_error::wrong_length};
-    return static_cast<std::size_t>(count);
+    return to_size(count);
   }
   std::size_t left() const { return left_.size(); }
 

@@ -19,6 +19,7 @@
 #include "base/error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 
 namespace troupe {
@@ -91,7 +92,7 @@ std::string read_small(const fs::path& file) {
   if (!in) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));
   std::string text(longest_file + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(in.gcount()));
+  text.resize(to_size(in.gcount()));
   if (text.size() > longest_file) refuse("{}: too long for a key file", file.string());
   return text;
 }

@@ -4,6 +4,7 @@
 
 #include "actors/http/api_error.hpp"
 #include "actors/http/status/answer_meter.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -28,10 +29,10 @@ bool is_long(const std::vector<answer_choice>& choices, std::int64_t echoed, std
   for (const answer_choice& each : choices) {
     figures += 1 + each.tokens.size() + each.hidden.size();
     add(each.details, 1);
-    add(each.scored, static_cast<std::size_t>(n));
+    add(each.scored, to_size(n));
     if (figures > most_figures) return true;
   }
-  return static_cast<std::size_t>(echoed) > most_echoed;
+  return to_size(echoed) > most_echoed;
 }
 
 /// A proxy shall pass each piece on as it comes: nginx collects 4 KB, some twenty tokens, unless the answer says no.

@@ -5,6 +5,7 @@
 #include "actors/requests/request_fields_impl.hpp"
 #include "actors/requests/sampling_fields.hpp"
 #include "base/random_hex.hpp"
+#include "base/to_size.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
 
 namespace troupe {
@@ -167,7 +168,7 @@ void read_prompts(const request_fields& from, const char* key, answer_order& ord
   if (prompt->is_string() || (*prompt)[0].is_number()) return order.prompts.push_back(prompt_of(*prompt, key, from));
   if (prompt->size() > most_prompts)
     refuse_field(key, fmt::format("{} has {} prompts: use at most {}", key, prompt->size(), most_prompts));
-  if (prompt->size() * static_cast<std::size_t>(order.n) > most_answers)
+  if (prompt->size() * to_size(order.n) > most_answers)
     refuse_field("n", fmt::format("n is {} and goes with {} prompts: {} answers are the most in one request", order.n,
                                   prompt->size(), most_answers));
   for (const json& each : *prompt) order.prompts.push_back(prompt_of(each, key, from));

@@ -9,6 +9,7 @@
 #include "actors/http/json_text.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "base/random_hex.hpp"
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 
 namespace troupe {
@@ -24,7 +25,7 @@ struct answer_place {
 class logprob_lists {
  public:
   /// `most`: how many of the likeliest tokens each place has.
-  logprob_lists(const tokenizer& tokens, std::int32_t most) : tokens_(tokens), most_(static_cast<std::size_t>(most)) {}
+  logprob_lists(const tokenizer& tokens, std::int32_t most) : tokens_(tokens), most_(to_size(most)) {}
 
   void add(token_id token, const sampled_token* details, std::size_t offset) {
     const std::string name = completion_token(token_text(tokens_, token));
@@ -82,7 +83,7 @@ class completion_format final : public answer_format {
                     std::vector<std::string> echoed)
       : prompts_(std::move(prompts)),
         model_(order.model),
-        n_(static_cast<std::size_t>(order.n)),
+        n_(to_size(order.n)),
         echoed_(std::move(echoed)),
         logprobs_(order.sampling.logprobs),
         prompt_logprobs_(order.prompt_logprobs),
@@ -203,7 +204,7 @@ std::vector<std::string> echoed_texts(const prompting& prompts, const answer_ord
     if (each.last_tokens != 0)
       refuse_field("echo", "echo does not go with truncate_prompt_tokens: leave one out", "unsupported_value");
     texts.push_back(each.text ? *each.text : prompts.tokens().decode(each.tokens, false));
-    bytes += texts.back().size() * static_cast<std::size_t>(order.n);
+    bytes += texts.back().size() * to_size(order.n);
   }
   if (bytes > most_echoed)
     refuse_field("echo", fmt::format("echo would put {} bytes before the answers: use at most {}, or a smaller n",

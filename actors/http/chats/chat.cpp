@@ -5,6 +5,7 @@
 #include "actors/http/chats/chat_order.hpp"
 #include "actors/http/json_text.hpp"
 #include "base/random_hex.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -29,7 +30,7 @@ class chat_completion_format final : public answer_format {
         prompt_logprobs_(order.prompt_logprobs),
         tells_tokens_(order.token_ids),
         frame_end_(frame_end(order)),
-        readers_(static_cast<std::size_t>(order.n), reader),
+        readers_(to_size(order.n), reader),
         sent_calls_(readers_.size()) {
     const auto head = [&, id = random_hex(24), now = std::time(nullptr)](const char* object) {
       return fmt::format(R"({{"id":"chatcmpl-{}","object":"{}","created":{},"model":{})", id, object, now,

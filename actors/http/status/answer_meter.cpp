@@ -2,13 +2,12 @@
 
 #include <algorithm>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 answer_meter::answer_meter(api_context& context, const answer_order& order)
-    : context_(context),
-      order_(order),
-      begun_at_(clock_.now()),
-      times_(order.prompts.size() * static_cast<std::size_t>(order.n)) {}
+    : context_(context), order_(order), begun_at_(clock_.now()), times_(order.prompts.size() * to_size(order.n)) {}
 
 /// With the first part: what is refused is not counted, and by then it is known which version of an adapter answers.
 void answer_meter::begin() {
@@ -34,7 +33,7 @@ void answer_meter::count(std::size_t index, const answer_part& part) {
   times.last = now;
   times.tokens += tokens;
   if (part.timing) times.timing = part.timing;
-  if (part.end) count_end(times, *part.end, index % static_cast<std::size_t>(order_.n) == 0);
+  if (part.end) count_end(times, *part.end, index % to_size(order_.n) == 0);
   series_->answered(tokens);
 }
 

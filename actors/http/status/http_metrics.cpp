@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "actors/http/status/replica_metrics.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 
@@ -66,7 +67,7 @@ void write_requests(std::string& to, const std::vector<std::pair<std::string, se
 
 void histogram::add(double value, std::uint64_t times) {
   const auto bucket = std::lower_bound(bounds_->begin(), bounds_->end(), value) - bounds_->begin();
-  counts_[static_cast<std::size_t>(bucket)] += times;
+  counts_[to_size(bucket)] += times;
   sum_ += value * static_cast<double>(times);
   total_ += times;
 }
@@ -102,7 +103,7 @@ series_figures& series_figures::operator+=(const series_figures& other) {
 
 void request_series::add(request_figure which, double value, std::uint64_t times) {
   const std::lock_guard lock(mutex_);
-  figures_.histograms[static_cast<std::size_t>(which)].add(value, times);
+  figures_.histograms[to_size(which)].add(value, times);
 }
 
 void request_series::answered(std::uint64_t tokens) {

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 class status_board;
@@ -47,7 +49,7 @@ enum class request_figure : std::uint8_t {
   wanted_tokens,   ///< the most that the request allows
   wanted_answers,  ///< n
 };
-constexpr auto request_figures = static_cast<std::size_t>(request_figure::wanted_answers) + 1;
+constexpr auto request_figures = to_size(request_figure::wanted_answers) + 1;
 
 /// Everything that is counted for one model or adapter.
 struct series_figures {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 token_tree_source token_tree_from(std::function<std::shared_ptr<const tokenizer>()> open, std::int64_t vocab_size) {
@@ -29,7 +31,7 @@ std::span<const std::uint64_t> answer_form::allowed(std::span<const token_id> wr
   generation_ = constraint_->generation();
   const bool complete = is_complete();
   for (const token_id token : ends_) {
-    const auto word = static_cast<std::size_t>(token) / 64;
+    const auto word = to_size(token) / 64;
     if (word >= mask_.size()) continue;
     const std::uint64_t bit = std::uint64_t{1} << (token % 64);
     if (complete)

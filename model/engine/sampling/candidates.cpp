@@ -7,6 +7,7 @@
 #include <numeric>
 
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -90,8 +91,7 @@ few_candidates::few_candidates(const kernel_table& kernels, std::span<const floa
   for (std::size_t from = 0; from < tokens.size(); from += chunk) {
     const std::size_t n = std::min(chunk, tokens.size() - from);
     std::fill(x + n, x + chunk, minus_infinity);
-    for (std::size_t i = 0; i < n; ++i)
-      x[i] = scaled(logits[static_cast<std::size_t>(token_of(tokens[from + i]))], scale);
+    for (std::size_t i = 0; i < n; ++i) x[i] = scaled(logits[to_size(token_of(tokens[from + i]))], scale);
     kernels.exponentials(x, chunk, 0.0f, exponentials);
     for (std::size_t i = 0; i < n; ++i) total_ += weights_[from + i] = weight_of(exponentials[i]);
   }
@@ -150,10 +150,10 @@ void all_candidates::add_block(std::size_t at) {
     const __m128 e = _mm_load_ps(exponentials_.data() + i);
     _mm_store_si128(reinterpret_cast<__m128i*>(weight), raised_weights_of(e));
     _mm_store_si128(reinterpret_cast<__m128i*>(weight + 2), raised_weights_of(_mm_movehl_ps(e, e)));
-    weights_[static_cast<std::size_t>(range[0])] += weight[0] - unit_bits;
-    weights_[static_cast<std::size_t>(range[1])] += weight[1] - unit_bits;
-    weights_[static_cast<std::size_t>(range[2])] += weight[2] - unit_bits;
-    weights_[static_cast<std::size_t>(range[3])] += weight[3] - unit_bits;
+    weights_[to_size(range[0])] += weight[0] - unit_bits;
+    weights_[to_size(range[1])] += weight[1] - unit_bits;
+    weights_[to_size(range[2])] += weight[2] - unit_bits;
+    weights_[to_size(range[3])] += weight[3] - unit_bits;
   }
 }
 
@@ -174,7 +174,7 @@ void all_candidates::gather(int range) {
     if (block_most_[b] <= above) continue;
     for (std::size_t i = b * block; i < (b + 1) * block; i += 16)
       for (unsigned lanes = lanes_within(x_.data() + i, all_above, all_to); lanes; lanes &= lanes - 1) {
-        const std::size_t at = i + static_cast<std::size_t>(std::countr_zero(lanes));
+        const std::size_t at = i + to_size(std::countr_zero(lanes));
         gathered_.push_back(ranked(logits_[at], static_cast<token_id>(at)));
       }
   }
@@ -182,8 +182,7 @@ void all_candidates::gather(int range) {
 
 std::uint64_t all_candidates::weight_of_gathered(std::size_t from, std::size_t to) const {
   std::uint64_t sum = 0;
-  for (std::size_t i = from; i < to; ++i)
-    sum += weight_of(exponentials_[static_cast<std::size_t>(token_of(gathered_[i]))]);
+  for (std::size_t i = from; i < to; ++i) sum += weight_of(exponentials_[to_size(token_of(gathered_[i]))]);
   return sum;
 }
 
@@ -191,7 +190,7 @@ void all_candidates::keep_first(std::size_t count) {
   std::array<std::size_t, ranges> counts{};
   for (std::size_t i = 0; i < logits_.size(); ++i) ++counts[range_of(x_[i])];
   for (int range = 0; range < ranges - 1; ++range) {
-    const std::size_t here = counts[static_cast<std::size_t>(range)];
+    const std::size_t here = counts[to_size(range)];
     if (count < here) return keep_first_of(range, count);
     count -= here;
   }
@@ -211,7 +210,7 @@ located_token all_candidates::locate(std::uint64_t target) {
   int range = 0;
   for (;; ++range) {
     complete(range);
-    const std::uint64_t weight = weights_[static_cast<std::size_t>(range)];
+    const std::uint64_t weight = weights_[to_size(range)];
     if (before + weight > target) break;
     before += weight;
   }

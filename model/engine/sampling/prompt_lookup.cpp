@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
@@ -17,7 +19,7 @@ void look_up(std::span<const token_id> text, std::size_t most, std::vector<token
     const auto ending = text.last(length), before = text.first(text.size() - 1);
     const auto found = std::find_end(before.begin(), before.end(), ending.begin(), ending.end());
     if (found == before.end()) continue;
-    const auto next = static_cast<std::size_t>(found - before.begin()) + length;
+    const auto next = to_size(found - before.begin()) + length;
     const auto guess = text.subspan(next, std::min(most, text.size() - next));
     guesses.insert(guesses.end(), guess.begin(), guess.end());
     return;

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 
+#include "base/to_size.hpp"
 #include "model/engine/sampling/random.hpp"
 #include "model/ops/logarithm.hpp"
 
@@ -38,7 +39,7 @@ void rule_out(std::span<const std::uint64_t> allowed, std::span<float> logits) {
 token_id first_of(std::span<const std::uint64_t> allowed) {
   std::size_t word = 0;
   while (word + 1 < allowed.size() && allowed[word] == 0) ++word;
-  return static_cast<token_id>(word * 64 + static_cast<std::size_t>(std::countr_zero(allowed[word])));
+  return static_cast<token_id>(word * 64 + to_size(std::countr_zero(allowed[word])));
 }
 
 template <class Candidates>
@@ -66,7 +67,7 @@ sampled_token sampler::sample(std::span<const float> logits, const sampling_para
 sampled_token sampler::score(std::span<const float> logits, token_id token, std::int32_t alternatives) {
   sampled_token given{.token = token};
   describe(logits, alternatives, given);
-  const float own = logits[static_cast<std::size_t>(token)];
+  const float own = logits[to_size(token)];
   given.rank = static_cast<std::int32_t>(
       std::count_if(logits.begin(), logits.end(), [&](float each) { return each >= own; }));  // last among equals
   return given;
@@ -80,13 +81,13 @@ std::span<const float> sampler::changed(std::span<const float> logits, const sam
   if (changes_logits(params)) history.apply(params, changed_);
   if (!allowed.empty()) rule_out(allowed, changed_);
   for (const token_id token : barred)
-    if (static_cast<std::size_t>(token) < changed_.size()) changed_[static_cast<std::size_t>(token)] = minus_infinity;
+    if (to_size(token) < changed_.size()) changed_[to_size(token)] = minus_infinity;
   return changed_;
 }
 
 token_id sampler::draw(std::span<const float> logits, const sampling_params& params, std::uint64_t position) {
   const auto scale = scaling_of(params, maxima_.largest);
-  const auto top_k = static_cast<std::size_t>(params.top_k);
+  const auto top_k = to_size(params.top_k);
   if (top_k > 0 && top_k <= maxima_.blocks.size()) {
     detail::first_tokens(logits, maxima_, top_k, first_);
     detail::few_candidates few(*kernels_, logits, first_, scale);
@@ -102,11 +103,11 @@ void sampler::describe(std::span<const float> logits, std::int32_t alternatives,
   const float most = maxima_.largest;
   const double log_sum = detail::log_of_sum(*kernels_, logits, most);
   const auto logprob = [&](token_id token) {
-    const auto value = static_cast<double>(logits[static_cast<std::size_t>(token)]) - most - log_sum;
+    const auto value = static_cast<double>(logits[to_size(token)]) - most - log_sum;
     return std::isnan(value) ? minus_infinity : static_cast<float>(value);
   };
   chosen.logprob = logprob(chosen.token);
-  detail::first_tokens(logits, maxima_, static_cast<std::size_t>(alternatives), first_);
+  detail::first_tokens(logits, maxima_, to_size(alternatives), first_);
   chosen.alternatives.reserve(first_.size());
   for (const auto ranked : first_) {
     const token_id token = detail::token_of(ranked);

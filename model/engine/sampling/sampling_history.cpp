@@ -1,10 +1,12 @@
 #include "model/engine/sampling/sampling_history.hpp"
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 namespace {
 
 bool is_in(token_id token, std::span<const float> logits) {
-  return token >= 0 && static_cast<std::size_t>(token) < logits.size();
+  return token >= 0 && to_size(token) < logits.size();
 }
 
 }  // namespace
@@ -30,13 +32,13 @@ sampling_history::entry& sampling_history::entry_of(token_id token) {
 
 void sampling_history::apply(const sampling_params& params, std::span<float> logits) const {
   for (const auto& [token, bias] : params.logit_bias)
-    if (is_in(token, logits)) logits[static_cast<std::size_t>(token)] += static_cast<float>(bias);
+    if (is_in(token, logits)) logits[to_size(token)] += static_cast<float>(bias);
   const auto repetition = static_cast<float>(params.repetition_penalty);
   const auto frequency = static_cast<float>(params.frequency_penalty);
   const auto presence = static_cast<float>(params.presence_penalty);
   for (const auto& [token, generated] : entries_) {
     if (!is_in(token, logits)) continue;
-    float& logit = logits[static_cast<std::size_t>(token)];
+    float& logit = logits[to_size(token)];
     logit = logit > 0.0f ? logit / repetition : logit * repetition;
     logit -= frequency * static_cast<float>(generated);
     if (generated > 0) logit -= presence;

@@ -6,6 +6,7 @@
 #include <bit>
 
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 #include "model/ops/logarithm.hpp"
 
 namespace troupe::detail {
@@ -62,7 +63,7 @@ void block_maxima::find(std::span<const float> logits) {
 
 token_id block_maxima::first(std::span<const float> logits) const {
   const auto found = std::find(blocks.begin(), blocks.end(), largest);
-  const auto from = static_cast<std::size_t>(found - blocks.begin()) * block_size;
+  const auto from = to_size(found - blocks.begin()) * block_size;
   for (std::size_t i = from; i < logits.size(); ++i)
     if (logits[i] == largest) return static_cast<token_id>(i);
   return 0;

@@ -1,6 +1,7 @@
 // Who runs in the step that is planned, and in which blocks: the first in the order gets what it needs first.
 #include <algorithm>
 
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe {
@@ -61,7 +62,7 @@ void batch_scheduler::give_blocks(sequence_state& sequence, planning& step) {
   note_reused(sequence, sequence.computed - before);
   // Counted anew each time: a block needs no copy any more once those that shared it are gone.
   const auto missing = [&] { return blocks_.missing(sequence, sequence.tokens.size()); };
-  const auto enough = [&] { return missing() <= static_cast<std::size_t>(cache_.available()); };
+  const auto enough = [&] { return missing() <= to_size(cache_.available()); };
   if (missing() == 0) return;
   const auto behind = [&](const sequence_state& other) { return ranks_before(sequence, other); };
   while (!step.closed_to_growth && !enough())
@@ -120,7 +121,7 @@ bool batch_scheduler::admit(sequence_state& sequence, planning& step) {
 }
 
 bool batch_scheduler::make_slots(const sequence_state& sequence) {
-  while (slots_ + sequence.slots() > static_cast<std::size_t>(options_.max_sequences))
+  while (slots_ + sequence.slots() > to_size(options_.max_sequences))
     if (!push_out_for(sequence)) return false;
   return true;
 }
@@ -166,9 +167,7 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
   blocks_.reuse_cached(sequence);
   const std::size_t reused = sequence.computed;
   const std::size_t missing = blocks_.missing(sequence, sequence.tokens.size());
-  const auto enough = [&] {
-    return static_cast<std::size_t>(cache_.available()) >= missing + reserve_beside(sequence);
-  };
+  const auto enough = [&] { return to_size(cache_.available()) >= missing + reserve_beside(sequence); };
   while (!enough()) {
     if (push_out_for(sequence)) continue;
     blocks_.clear(sequence);
@@ -186,7 +185,7 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
 std::size_t batch_scheduler::reserve_beside(const sequence_state& sequence) const {
   if (sequence.urgent != 0) return 0;
   const auto stays = [&](const sequence_state* other) { return !may_push_out(sequence, *other); };
-  return (static_cast<std::size_t>(std::count_if(running_.begin(), running_.end(), stays)) + started_.size()) / 2;
+  return (to_size(std::count_if(running_.begin(), running_.end(), stays)) + started_.size()) / 2;
 }
 
 bool batch_scheduler::push_out_for(const sequence_state& newcomer) {

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cstdlib>
 
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe {
@@ -97,7 +98,7 @@ void batch_scheduler::append(sequence_state& sequence, const flying_row& row, co
   const auto taken = outcome.tokens.size();
   if (row.foreseen) sequence.tokens.pop_back();
   assert(sequence.tokens.size() == row.to);
-  assert(taken <= static_cast<std::size_t>(row.proposals) + 1);
+  assert(taken <= to_size(row.proposals) + 1);
   assert(taken > 0 || outcome.finished || sequence.tokens.size() == sequence.limit);
   assert(sequence.tokens.size() + taken <= sequence.limit);
   for (std::size_t i = 0; i + 1 < taken; ++i) assert(outcome.tokens[i] == sequence.proposals[i]);

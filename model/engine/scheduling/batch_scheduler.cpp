@@ -4,6 +4,7 @@
 #include <cassert>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 
@@ -206,8 +207,8 @@ std::uint64_t batch_scheduler::served(tenant_id tenant, request_priority priorit
 batch_scheduler::statistics batch_scheduler::stats() const {
   statistics all = counts_;
   all.waiting = waiting();
-  all.running = static_cast<std::size_t>(
-      std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return s->has_slots; }));
+  all.running =
+      to_size(std::count_if(running_.begin(), running_.end(), [](const sequence_state* s) { return s->has_slots; }));
   all.steps = step_;
   return all;
 }
@@ -220,7 +221,7 @@ std::size_t batch_scheduler::queued_tokens() const {
 }
 
 bool batch_scheduler::is_consistent() const {
-  std::vector<std::int32_t> holders(static_cast<std::size_t>(pool_.total()), 0);
+  std::vector<std::int32_t> holders(to_size(pool_.total()), 0);
   std::size_t slots = 0, running = 0, waiting = 0, suspects = 0;
   for (const auto& [id, owned] : sequences_) {
     const sequence_state& sequence = *owned;
@@ -229,14 +230,13 @@ bool batch_scheduler::is_consistent() const {
     waiting += sequence.phase == sequence_phase::waiting;
     if (sequence.has_slots) slots += sequence.slots();
     if (sequence.phase != sequence_phase::running && !sequence.blocks.empty()) return false;
-    for (const block_id block : sequence.blocks) ++holders[static_cast<std::size_t>(block.value)];
+    for (const block_id block : sequence.blocks) ++holders[to_size(block.value)];
   }
   for (std::int32_t i = 0; i < pool_.total(); ++i)
-    if (pool_.holders(block_id{i}) != holders[static_cast<std::size_t>(i)]) return false;
+    if (pool_.holders(block_id{i}) != holders[to_size(i)]) return false;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
-  return suspects == suspects_.count() && slots == slots_ &&
-         slots <= static_cast<std::size_t>(options_.max_sequences) && running == running_.size() &&
-         waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();
+  return suspects == suspects_.count() && slots == slots_ && slots <= to_size(options_.max_sequences) &&
+         running == running_.size() && waiting == this->waiting() && held == pool_.held() && cache_.is_consistent();
 }
 
 }  // namespace troupe

@@ -45,6 +45,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/adapter_slots.hpp"
 #include "model/engine/scheduling/fair_queue.hpp"
 #include "model/engine/scheduling/prompt_allowance.hpp"
@@ -252,7 +253,7 @@ class batch_scheduler {
   void append(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome);
   void end(sequence_state& sequence, end_reason reason);
 
-  static std::size_t index_of(request_priority priority) { return static_cast<std::size_t>(priority); }
+  static std::size_t index_of(request_priority priority) { return to_size(priority); }
   const detail::fair_queue& queue_of(request_priority priority) const { return queues_[index_of(priority)]; }
   detail::fair_queue& queue_of(const sequence_state& sequence) { return queues_[index_of(sequence.priority)]; }
   std::size_t waiting() const { return queues_[0].size() + queues_[1].size(); }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <chrono>
 
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe {
@@ -13,7 +14,7 @@ namespace {
 /// Tokens of prompt and answer at most.
 std::size_t limit_of(const sequence_request& request, std::int64_t context) {
   const auto prompt = static_cast<std::int64_t>(request.prompt.size());
-  return static_cast<std::size_t>(prompt + std::min(request.max_tokens, context - prompt));
+  return to_size(prompt + std::min(request.max_tokens, context - prompt));
 }
 
 }  // namespace
@@ -45,7 +46,7 @@ std::optional<refused_request> batch_scheduler::check(const sequence_request& re
 /// Whether the sequence fits at its longest if it has the pool for itself. The last token of an answer is never fed.
 bool batch_scheduler::could_ever_fit(const sequence_request& request) const {
   const std::size_t positions = std::max(limit_of(request, options_.context) - 1, request.prompt.size());
-  return blocks_for(positions) <= static_cast<std::size_t>(pool_.total());
+  return blocks_for(positions) <= to_size(pool_.total());
 }
 
 /// The time in which an eighth of the queue will have started, at the recent pace.

@@ -3,6 +3,7 @@
 #include <cassert>
 
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe {
@@ -32,7 +33,7 @@ planned_row& write_row(sequence_state& sequence, step_plan& plan) {
   plan.tokens.insert(plan.tokens.end(), first, first + sequence.planned_tokens);
   plan.tokens.insert(plan.tokens.end(), sequence.proposals.begin(), sequence.proposals.end());
 
-  row.complete = sequence.pending() == static_cast<std::size_t>(sequence.planned_tokens);
+  row.complete = sequence.pending() == to_size(sequence.planned_tokens);
   row.logit_rows = row.complete && sequence.limit > sequence.prompt_tokens ? 1 + row.proposals : 0;
   row.kept_blocks = static_cast<std::int32_t>(sequence.known_blocks);
   row.first_block = static_cast<std::int32_t>(plan.blocks.size());
@@ -54,7 +55,7 @@ void batch_scheduler::choose_rows() {
   for (sequence_state* sequence : running_)
     if (sequence->can_join() && !sequence->stalled) chosen_.push_back(sequence);
   if (suspects_.any()) return suspects_.part(chosen_);
-  const auto steps = static_cast<std::size_t>(options_.steps_in_flight);
+  const auto steps = to_size(options_.steps_in_flight);
   const std::size_t share = ceil_div(running_.size(), steps);
   if (chosen_.size() <= share) return;
   const auto waited_longer = [](const sequence_state* a, const sequence_state* b) {
@@ -125,10 +126,10 @@ std::size_t batch_scheduler::affordable_proposals(const sequence_state& sequence
                                                   const planning& step) const {
   if (sequence.proposals.empty() || sequence.pending() != 1) return 0;
   const std::size_t known = sequence.tokens.size();
-  const auto affordable = static_cast<std::size_t>(costs_.affordable(sequence, left));
+  const auto affordable = to_size(costs_.affordable(sequence, left));
   const std::size_t guesses = std::min({sequence.proposals.size(), affordable, sequence.limit - known - 1});
   const std::size_t wanted = blocks_.missing(sequence, known + guesses) + running_.size() / 2;
-  if (!step.closed_to_growth && wanted <= static_cast<std::size_t>(cache_.available())) return guesses;
+  if (!step.closed_to_growth && wanted <= to_size(cache_.available())) return guesses;
   return std::min(guesses, sequence.blocks.size() * block_tokens - known);
 }
 
@@ -148,7 +149,7 @@ void batch_scheduler::write_rows(const planning& step) {
     counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
     flying.rows.push_back({.sequence = sequence,
                            .from = sequence->computed,
-                           .to = sequence->computed + static_cast<std::size_t>(sequence->planned_tokens),
+                           .to = sequence->computed + to_size(sequence->planned_tokens),
                            .proposals = row.proposals,
                            .complete = row.complete});
     if (sequence->priority == request_priority::batch) batch_served_ = step_;

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cassert>
 
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe {
@@ -16,7 +17,7 @@ void batch_scheduler::declare_urgent() {
 
 /// Only a few at a time are made urgent, because each pushes others out.
 void batch_scheduler::declare_overdue_adapters() {
-  const auto most = static_cast<std::size_t>(std::max(1, options_.max_adapters / 4));
+  const auto most = to_size(std::max(1, options_.max_adapters / 4));
   while (urgent_.size() < most) {
     detail::adapter_use* use = adapters_.overdue(step_, options_.adapter_patience);
     if (use == nullptr) return;
@@ -53,7 +54,7 @@ void batch_scheduler::declare_overdue_heads() {
 void batch_scheduler::make_urgent(sequence_state& sequence, std::int64_t tokens) {
   if (sequence.urgent != 0) return;
   sequence.urgent = ++last_urgency_;
-  sequence.urgent_until = sequence.tokens.size() + static_cast<std::size_t>(tokens);
+  sequence.urgent_until = sequence.tokens.size() + to_size(tokens);
   urgent_.push_back(&sequence);
   ++counts_.urgencies;
 }

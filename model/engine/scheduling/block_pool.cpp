@@ -2,11 +2,13 @@
 
 #include <cassert>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 block_pool::block_pool(std::int32_t blocks) {
   assert(blocks > 0);
-  blocks_.resize(static_cast<std::size_t>(blocks));
+  blocks_.resize(to_size(blocks));
   free_.reserve(blocks_.size());
   for (std::int32_t i = blocks; i-- > 0;) free_.push_back(block_id{i});
 }
@@ -53,12 +55,12 @@ void block_pool::unmark_cached(block_id block) {
 
 block_pool::block_state& block_pool::at(block_id block) {
   assert(block.value >= 0 && block.value < total());
-  return blocks_[static_cast<std::size_t>(block.value)];
+  return blocks_[to_size(block.value)];
 }
 
 const block_pool::block_state& block_pool::at(block_id block) const {
   assert(block.value >= 0 && block.value < total());
-  return blocks_[static_cast<std::size_t>(block.value)];
+  return blocks_[to_size(block.value)];
 }
 
 }  // namespace troupe

@@ -4,13 +4,15 @@
 #include <bit>
 #include <cassert>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 prefix_cache::prefix_cache(block_pool& pool, model_id model)
     : pool_(pool),
       model_(model),
-      entries_(static_cast<std::size_t>(pool.total())),
-      table_(std::bit_ceil(static_cast<std::size_t>(pool.total()) * 2), no_block) {}
+      entries_(to_size(pool.total())),
+      table_(std::bit_ceil(to_size(pool.total()) * 2), no_block) {}
 
 prefix_place prefix_cache::start_of(adapter_version adapter, std::uint64_t salt) const {
   return {adapter, salt, no_block, hash_of_start(model_, adapter, salt)};
@@ -157,7 +159,7 @@ bool prefix_cache::is_consistent() const {
     const block_id before = at(block).before;
     if (before == no_block) continue;
     if (!pool_.is_cached(before) || (pool_.is_idle(before) && !pool_.is_idle(block))) return false;
-    ++followers[static_cast<std::size_t>(before.value)];
+    ++followers[to_size(before.value)];
   }
   for (std::size_t i = 0; i < entries_.size(); ++i)
     if (pool_.is_cached(block_id{static_cast<std::int32_t>(i)}) && entries_[i].followers != followers[i]) return false;

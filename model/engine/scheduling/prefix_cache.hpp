@@ -15,6 +15,7 @@
 #include <span>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/block_pool.hpp"
 #include "model/engine/scheduling/content_hash.hpp"
 
@@ -76,8 +77,8 @@ class prefix_cache {
     std::array<token_id, block_tokens> tokens = {};  ///< [16]
   };
 
-  entry& at(block_id block) { return entries_[static_cast<std::size_t>(block.value)]; }
-  const entry& at(block_id block) const { return entries_[static_cast<std::size_t>(block.value)]; }
+  entry& at(block_id block) { return entries_[to_size(block.value)]; }
+  const entry& at(block_id block) const { return entries_[to_size(block.value)]; }
   void insert(const prefix_place& place, std::span<const token_id, block_tokens> tokens, content_hash hash,
               block_id block);
   void forget(block_id block);

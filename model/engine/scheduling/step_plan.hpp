@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/fields.hpp"
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/block_pool.hpp"
 #include "model/engine/scheduling/ids.hpp"
 #include "model/tokenizer/tokenizer.hpp"
@@ -51,14 +52,13 @@ struct step_plan {
   std::vector<sequence_id> forgotten;  ///< ended since the last step: their block tables can go
 
   std::span<const token_id> tokens_of(const planned_row& row) const {
-    return std::span(tokens).subspan(static_cast<std::size_t>(row.first_token), static_cast<std::size_t>(row.tokens));
+    return std::span(tokens).subspan(to_size(row.first_token), to_size(row.tokens));
   }
   std::span<const block_id> blocks_of(const planned_row& row) const {
-    return std::span(blocks).subspan(static_cast<std::size_t>(row.first_block), static_cast<std::size_t>(row.blocks));
+    return std::span(blocks).subspan(to_size(row.first_block), to_size(row.blocks));
   }
   std::span<const sequence_id> answers_of(const planned_row& row) const {
-    return std::span(answers).subspan(static_cast<std::size_t>(row.first_answer),
-                                      static_cast<std::size_t>(row.answers));
+    return std::span(answers).subspan(to_size(row.first_answer), to_size(row.answers));
   }
   void clear() {
     id = {};

@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/engine/stages/step_order.hpp"
 
 namespace troupe {
@@ -11,7 +12,7 @@ namespace troupe {
 /// cut into steps.
 class hidden_pooler {
  public:
-  explicit hidden_pooler(std::int64_t hidden) : hidden_(static_cast<std::size_t>(hidden)) {}
+  explicit hidden_pooler(std::int64_t hidden) : hidden_(to_size(hidden)) {}
 
   void open(const answer_opening& opening);
   void close(sequence_id answer) { open_.erase(answer); }

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <iterator>
 
+#include "base/to_size.hpp"
+
 namespace troupe {
 
 void prompt_scorer::open(const answer_opening& opening) {
@@ -23,7 +25,7 @@ void prompt_scorer::list_rows(const step_plan& plan, std::vector<int>& rows) {
     open_prompt& prompt = found->second;
     if (row.position == 0) prompt.scored.assign(1, {.token = prompt.tokens.front()});  // again after a preemption
     for (int i = 0; i < row.tokens; ++i) {
-      const auto next = static_cast<std::size_t>(row.position + i + 1);
+      const auto next = to_size(row.position + i + 1);
       if (next >= prompt.tokens.size()) break;
       rows.push_back(row.first_token + i);
       listed_.push_back({&prompt, next});

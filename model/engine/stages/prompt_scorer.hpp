@@ -3,6 +3,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/engine/sampling/sampler.hpp"
 #include "model/engine/stages/step_order.hpp"
 
@@ -13,7 +14,7 @@ namespace troupe {
 class prompt_scorer {
  public:
   prompt_scorer(const kernel_table& kernels, std::int64_t vocab_size)
-      : vocab_size_(static_cast<std::size_t>(vocab_size)), sampler_(kernels) {}
+      : vocab_size_(to_size(vocab_size)), sampler_(kernels) {}
 
   void open(const answer_opening& opening);
   void close(sequence_id answer) { open_.erase(answer); }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
@@ -75,7 +76,7 @@ void stage::take_rows(const step_plan& plan) {
     block_table& known = tables_[row.sequence];
     std::vector<std::int32_t>& table = known.blocks;
     if (std::exchange(known.begun, begun_) == begun_) refuse("step {} has a sequence twice", plan.id.value);
-    const auto kept = static_cast<std::size_t>(row.kept_blocks);
+    const auto kept = to_size(row.kept_blocks);
     if (kept > table.size()) refuse("step {} goes on with blocks that this stage does not know", plan.id.value);
     table.resize(kept);
     for (const block_id block : plan.blocks_of(row)) table.push_back(block.value);
@@ -94,7 +95,7 @@ void stage::take_tokens(const step_plan& plan) {
   tokens_ = plan.tokens;
   bool goes_on = false;
   for (const planned_row& row : plan.rows) {
-    token_id& token = tokens_[static_cast<std::size_t>(row.first_token)];
+    token_id& token = tokens_[to_size(row.first_token)];
     if (token != chosen_before) continue;
     goes_on = true;
     token = tables_[row.sequence].chosen;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/fields.hpp"
+#include "base/to_size.hpp"
 #include "model/engine/sampling/sampler.hpp"
 #include "model/engine/sampling/sampling_params.hpp"
 #include "model/engine/scheduling/step_plan.hpp"
@@ -116,7 +117,7 @@ struct step_outcome {
   template <class T>
   static std::span<const T> part_of(const std::vector<T>& list, std::int32_t first, std::int32_t count) {
     if (!lies_in(first, count, list.size())) return {};
-    return std::span(list).subspan(static_cast<std::size_t>(first), static_cast<std::size_t>(count));
+    return std::span(list).subspan(to_size(first), to_size(count));
   }
 };
 

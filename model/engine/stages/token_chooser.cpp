@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/engine/sampling/grown_answer.hpp"
 #include "model/engine/sampling/prompt_lookup.hpp"
 
@@ -35,8 +36,8 @@ struct token_chooser::answer_turn {
 
 token_chooser::token_chooser(const compute& with, std::int64_t vocab_size, int lookup_tokens, token_tree_source tokens)
     : pool_(with.pool),
-      vocab_size_(static_cast<std::size_t>(vocab_size)),
-      lookup_tokens_(static_cast<std::size_t>(lookup_tokens)),
+      vocab_size_(to_size(vocab_size)),
+      lookup_tokens_(to_size(lookup_tokens)),
       tokens_(std::move(tokens)) {
   for (int thread = 0; thread < with.pool.threads(); ++thread) samplers_.emplace_back(with.kernels);
 }
@@ -51,7 +52,7 @@ std::unique_ptr<token_chooser::open_answer> token_chooser::opened(const answer_o
   sampling_params sampling = opening.sampling;
   sampling.seed += index;
   auto answer = std::make_unique<open_answer>(sampling, ends_of(sampling, opening.end_tokens), opening.text,
-                                              static_cast<std::size_t>(opening.prompt_tokens));
+                                              to_size(opening.prompt_tokens));
   if (sampling.constraint) constrain(*answer);
   return answer;
 }
@@ -117,7 +118,7 @@ void token_chooser::choose(const step_plan& plan, const chooser_readings& readin
     else
       shared_out_.push_back(&turn);
   pool_.run(static_cast<int>(shared_out_.size()), [&](int i, int thread) {
-    take_turn(plan, readings, *shared_out_[static_cast<std::size_t>(i)], samplers_[static_cast<std::size_t>(thread)]);
+    take_turn(plan, readings, *shared_out_[to_size(i)], samplers_[to_size(thread)]);
   });
   outcome.clear();
   outcome.step = plan.id;
@@ -149,7 +150,7 @@ void token_chooser::take_turn(const step_plan& plan, const chooser_readings& rea
     const bool goes_on = answer.add(token);
     if (next->logprob) turn.details.push_back(std::move(*next));
     if (!goes_on) return turn.end_of_form();
-    const auto following = static_cast<std::size_t>(row.tokens - row.logit_rows + i + 1);
+    const auto following = to_size(row.tokens - row.logit_rows + i + 1);
     if (answer.is_full() || following >= fed.size() || fed[following] != token) break;
   }
 }
@@ -157,9 +158,9 @@ void token_chooser::take_turn(const step_plan& plan, const chooser_readings& rea
 /// None where nothing can follow.
 std::optional<sampled_token> token_chooser::choose_token(const chooser_readings& readings, answer_turn& turn,
                                                          int logit_row, sampler& thread_sampler) const {
-  const std::size_t index = turn.first_row + static_cast<std::size_t>(logit_row);
+  const std::size_t index = turn.first_row + to_size(logit_row);
   if (turn.needs_largest) return sampled_token{.token = readings.largest[index]};
-  const float* logits = readings.logits + index * static_cast<std::size_t>(readings.stride);
+  const float* logits = readings.logits + index * to_size(readings.stride);
   return turn.answer->choose(thread_sampler, {logits, vocab_size_});
 }
 
@@ -171,7 +172,7 @@ void token_chooser::report(answer_turn& turn, step_outcome& outcome) const {
   chosen.first_proposal = static_cast<std::int32_t>(outcome.proposals.size());
   if (!turn.details.empty()) outcome.details.resize(outcome.tokens.size());
   std::move(turn.details.begin(), turn.details.end(), std::back_inserter(outcome.details));
-  const auto text = answer.text(), added = text.last(static_cast<std::size_t>(chosen.tokens));
+  const auto text = answer.text(), added = text.last(to_size(chosen.tokens));
   outcome.tokens.insert(outcome.tokens.end(), added.begin(), added.end());
   if (chosen.finished || answer.is_full() || turn.row->logit_rows == 0) return;
   if (lookup_tokens_ > 0) look_up(text, lookup_tokens_, outcome.proposals);

@@ -6,9 +6,9 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/device.hpp"
 #include "model/train/gpu_pass.hpp"
-#include "model/train/to_size.hpp"
 
 namespace troupe {
 namespace {

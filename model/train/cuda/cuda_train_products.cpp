@@ -3,9 +3,9 @@
 
 #include <fmt/format.h>
 
+#include "base/to_size.hpp"
 #include "model/arch/device.hpp"
 #include "model/train/cuda/cuda_train_pass.hpp"
-#include "model/train/to_size.hpp"
 
 namespace troupe {
 

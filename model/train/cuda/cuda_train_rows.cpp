@@ -1,8 +1,8 @@
 // What happens to each row of a pass alone: norms, and what lies between gate, up and down.
 #include <utility>
 
+#include "base/to_size.hpp"
 #include "model/train/cuda/cuda_train_pass.hpp"
-#include "model/train/to_size.hpp"
 
 namespace troupe {
 

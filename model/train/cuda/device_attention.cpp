@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "model/train/to_size.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {

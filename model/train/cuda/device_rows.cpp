@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "model/train/to_size.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "model/train/to_size.hpp"
+#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {

@@ -8,6 +8,7 @@
 
 #include "actors/adapters/adapter_files.hpp"
 #include "base/paths.hpp"
+#include "base/to_size.hpp"
 #include "base/whole_file.hpp"
 #include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
@@ -186,7 +187,7 @@ TEST_F(shelf, removes_the_files_of_what_was_unloaded_long_ago) {
   const auto nobody = [](adapter_version) { return false; };
   std::vector<adapter_entry> all;
   const auto name = [](int i) { return "a" + std::to_string(i); };
-  const auto folder = [&](int i) { return folder_.path() / "store" / all[static_cast<std::size_t>(i)].spec.sha256; };
+  const auto folder = [&](int i) { return folder_.path() / "store" / all[to_size(i)].spec.sha256; };
   for (int i = 0; i < 19; ++i) all.push_back(shelf.publish(name(i), source(name(i), 4 + i)));
   const auto twin = shelf.publish("twin", source("twin", 4));
   for (int i = 0; i < 18; ++i) (void)shelf.unload(name(i));

@@ -1,3 +1,4 @@
+#include "base/to_size.hpp"
 #include "tests/actors/jobs/jobs_fixture.hpp"
 
 namespace troupe::test {
@@ -94,8 +95,8 @@ TEST_F(jobs, are_heard_between_what_has_waited_for_the_disk) {
   EXPECT_LT(heard.take<int>(), waiting);
   EXPECT_EQ(heard.take<std::string>(), "all");
   const json events = now.get("job.events", {{"id", "tune"}, {"limit", waiting}})["events"];
-  ASSERT_EQ(events.size(), static_cast<std::size_t>(waiting));
-  for (int i = 0; i < waiting; ++i) ASSERT_EQ(events[static_cast<std::size_t>(i)]["data"], i) << "in their order";
+  ASSERT_EQ(events.size(), to_size(waiting));
+  for (int i = 0; i < waiting; ++i) ASSERT_EQ(events[to_size(i)]["data"], i) << "in their order";
 }
 
 TEST_F(jobs, tell_whoever_waits_for_an_answer_that_the_disk_is_full_while_other_uses_of_the_journal_wait) {
@@ -184,11 +185,11 @@ TEST_F(jobs, go_on_after_a_restart_with_each_line_once) {
   EXPECT_EQ(second.wait("job-1")["ok"], count);
   EXPECT_EQ(second.waiting(), 0u) << "no line twice";
   const auto outputs = second.outputs("job-1");
-  ASSERT_EQ(outputs.size(), static_cast<std::size_t>(count));
+  ASSERT_EQ(outputs.size(), to_size(count));
   for (int i = 0; i < count; ++i) {
-    EXPECT_EQ(outputs[static_cast<std::size_t>(i)]["index"], i);
-    EXPECT_EQ(outputs[static_cast<std::size_t>(i)]["text"], "n" + std::to_string(i));
-    before.erase(outputs[static_cast<std::size_t>(i)].dump());
+    EXPECT_EQ(outputs[to_size(i)]["index"], i);
+    EXPECT_EQ(outputs[to_size(i)]["text"], "n" + std::to_string(i));
+    before.erase(outputs[to_size(i)].dump());
   }
   EXPECT_TRUE(before.empty()) << "what was said once stays";
 }

@@ -1,3 +1,4 @@
+#include "base/to_size.hpp"
 #include "tests/actors/jobs/jobs_fixture.hpp"
 
 namespace troupe::test {
@@ -126,7 +127,7 @@ TEST_F(jobs, makes_errors_of_bad_lines_and_goes_on) {
   EXPECT_EQ(outputs[2]["custom_id"], "x");
   EXPECT_NE(outputs[1]["error"].get<std::string>().find("max_token"), std::string::npos);
   EXPECT_EQ(outputs[3]["text"], "B");
-  for (const int i : {0, 1, 2, 4, 5, 6}) EXPECT_TRUE(outputs[static_cast<std::size_t>(i)].contains("error")) << i;
+  for (const int i : {0, 1, 2, 4, 5, 6}) EXPECT_TRUE(outputs[to_size(i)].contains("error")) << i;
 }
 
 class no_format final : public answer_format {
@@ -329,7 +330,7 @@ TEST_F(jobs, of_several_tenants_share_the_lines_in_flight_by_weight) {
   now.submit("last", lines_of("C"), {{"weight", 3}}, "other");
   sequence_request of_other;
   for (int i = 0; i < 3; ++i) {
-    head::answer(first[static_cast<std::size_t>(i)]);
+    head::answer(first[to_size(i)]);
     const auto next = now.next();
     EXPECT_EQ(prompt_of(next), letters("B")) << i << ": the other tenant has none, its older job is first";
     of_other = next.engine.sequence;

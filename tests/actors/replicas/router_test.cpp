@@ -2,6 +2,7 @@
 
 #include <array>
 
+#include "base/to_size.hpp"
 #include "tests/actors/support.hpp"
 
 namespace troupe::test {
@@ -63,7 +64,7 @@ class router : public testing::Test {
     tell(actor_, whole);
     (void)next_at(0);
     report(1, true);
-    std::vector<routed_request> answers(static_cast<std::size_t>(count), request(1, 2));
+    std::vector<routed_request> answers(to_size(count), request(1, 2));
     for (std::size_t i = 0; i < answers.size(); ++i) answers[i].first_index = static_cast<std::int32_t>(i);
     bring_back(0, answers);
     for (std::int32_t i = 0; i < count; ++i) EXPECT_EQ(next_at(1).first_index, i);
@@ -359,7 +360,7 @@ TEST_F(router, forgets_one_answer_that_was_cancelled_and_no_other_of_its_request
   tell(actor_, cancel_request{request_id(1), 1});
   EXPECT_EQ(first_.take<cancel_request>().answer, 1);
   std::vector<routed_request> answers(3, request(1, 2));
-  for (std::int32_t i = 0; i < 3; ++i) answers[static_cast<std::size_t>(i)].first_index = i;
+  for (std::int32_t i = 0; i < 3; ++i) answers[to_size(i)].first_index = i;
   bring_back(0, answers);  // they wait
   tell(actor_, cancel_request{request_id(1), 2});
   report(1, true);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 
+#include "base/to_size.hpp"
 #include "tests/actors/simulation/simulated_cluster.hpp"
 
 namespace troupe::test {
@@ -24,10 +25,10 @@ struct told_answer {
 
 class simulated_listener final : public answer_listener {
  public:
-  explicit simulated_listener(std::int32_t count) : answers(static_cast<std::size_t>(count)) {}
+  explicit simulated_listener(std::int32_t count) : answers(to_size(count)) {}
 
   void on_part(answer_part part) override {
-    told_answer& answer = answers.at(static_cast<std::size_t>(part.index));
+    told_answer& answer = answers.at(to_size(part.index));
     ASSERT_TRUE(answer.finish.empty()) << "an answer goes on behind its end";
     ASSERT_FALSE(refused || is_over()) << "a request goes on behind its end";
     answer.text += part.text;

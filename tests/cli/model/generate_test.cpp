@@ -3,6 +3,7 @@
 #include <pty.h>
 #include <sys/ioctl.h>
 
+#include "base/to_size.hpp"
 #include "tests/cli/model/gguf_model.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/model/lora/gguf_adapter.hpp"
@@ -160,7 +161,7 @@ TEST_F(generate, ends_before_a_stop_text_and_at_a_stop_token) {
   EXPECT_EQ(with("--stop", stop)["finish_reason"], "stop");
   const std::vector<int> tokens = whole["tokens"];
   const auto first = std::find(tokens.begin(), tokens.end(), tokens[7]) - tokens.begin();
-  EXPECT_EQ(with("--stop-token", std::to_string(tokens[7]))["tokens"].size(), static_cast<std::size_t>(first));
+  EXPECT_EQ(with("--stop-token", std::to_string(tokens[7]))["tokens"].size(), to_size(first));
 }
 
 TEST_F(generate, writes_min_tokens_before_a_stop_text_or_a_stop_token_ends_it) {
@@ -255,9 +256,7 @@ TEST_F(generate, ends_with_130_and_a_new_line_of_the_terminal_on_ctrl_c) {
   const int size = ::fcntl(ends[1], F_SETPIPE_SZ, 4096);
   ASSERT_GE(size, 4096);
   const int filled = size - 50;
-  ASSERT_EQ(
-      ::write(ends[1], std::string(static_cast<std::size_t>(filled), '.').data(), static_cast<std::size_t>(filled)),
-      filled);
+  ASSERT_EQ(::write(ends[1], std::string(to_size(filled), '.').data(), to_size(filled)), filled);
   const words arguments{"generate", readable_model().string(), "--prompt", "Hello", "--ignore-eos", "--max-tokens",
                         "200"};
   process child = start(arguments, ends[1], theirs);
@@ -268,7 +267,7 @@ TEST_F(generate, ends_with_130_and_a_new_line_of_the_terminal_on_ctrl_c) {
   std::string shown(1 << 12, '\0');
   const ssize_t read = ::read(ours, shown.data(), shown.size());
   ASSERT_GT(read, 0);
-  shown.resize(static_cast<std::size_t>(read));
+  shown.resize(to_size(read));
   EXPECT_TRUE(shown.ends_with("\r\n")) << shown << " may begin with a bar on a slow machine";
   for (const int end : {ends[0], ends[1], ours, theirs}) ::close(end);
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "tests/cli/program.hpp"
 #include "tests/model/formats/gguf_builder.hpp"
 
@@ -68,7 +69,7 @@ class gguf_model {
   void tensor(const std::string& ours, const std::string& theirs, std::size_t heads = 0) {
     const tensor_view& from = *source_.find(ours + ".weight");
     std::string data(reinterpret_cast<const char*>(from.data.data()), from.data.size());
-    const auto rows = static_cast<std::size_t>(from.shape.front());
+    const auto rows = to_size(from.shape.front());
     const std::size_t row_bytes = data.size() / rows, dim = heads ? rows / heads : 0;
     for (std::size_t head = 0; head < heads; ++head)
       for (std::size_t i = 0; i < dim; ++i) {

@@ -4,6 +4,7 @@
 #include <csignal>
 
 #include "base/file_descriptor.hpp"
+#include "base/to_size.hpp"
 #include "tests/cli/program.hpp"
 
 namespace troupe::test {
@@ -121,7 +122,7 @@ TEST_F(train, keeps_its_bar_in_one_row_of_a_terminal) {
   while (last_bar() == std::string::npos || last_bar() == seen.find("\r\x1b[Ktraining [")) {
     const auto got = ::read(ours, bytes, sizeof bytes);
     if (got <= 0) break;
-    seen.append(bytes, static_cast<std::size_t>(got));
+    seen.append(bytes, to_size(got));
   }
   child.signal(SIGINT);
   EXPECT_EQ(child.wait(), 130);

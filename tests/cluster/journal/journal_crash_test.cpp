@@ -8,6 +8,7 @@
 #include <random>
 #include <set>
 
+#include "base/to_size.hpp"
 #include "tests/cluster/journal/journal_fixture.hpp"
 
 namespace troupe {
@@ -31,7 +32,7 @@ std::size_t listen(int pipe, std::size_t words) {
   while (bytes < words * word_bytes) {
     const ssize_t got = read(pipe, word.data(), word.size());
     if (got <= 0) break;
-    bytes += static_cast<std::size_t>(got);
+    bytes += to_size(got);
   }
   return bytes / word_bytes;
 }

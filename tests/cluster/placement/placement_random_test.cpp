@@ -6,6 +6,7 @@
 #include <random>
 #include <set>
 
+#include "base/to_size.hpp"
 #include "cluster/placement/placement.hpp"
 #include "tests/cluster/placement/offers.hpp"
 
@@ -117,7 +118,7 @@ void expect_sound(const placement& where, const random_case& of, bool vacant = f
       EXPECT_EQ(stage.layers.first, next);
       EXPECT_GE(stage.layers.count(), 1);
       next = stage.layers.last + 1;
-      EXPECT_EQ(stage.workers.size(), static_cast<std::size_t>(of.request.tensor));
+      EXPECT_EQ(stage.workers.size(), to_size(of.request.tensor));
       for (const auto& name : stage.workers) {
         if (name.empty() && vacant) continue;
         EXPECT_TRUE(seen.insert(name).second) << name << " is in two places";
@@ -163,7 +164,7 @@ TEST(placement, random_offers_are_placed_soundly_or_refused) {
       for (const auto& stage : replica.stages) count += stage.workers.size();
     EXPECT_EQ(count, drawn.workers.size()) << "nobody is forgotten";
     if (drawn.request.replicas > 0) {
-      EXPECT_EQ(made->replicas.size(), static_cast<std::size_t>(drawn.request.replicas));
+      EXPECT_EQ(made->replicas.size(), to_size(drawn.request.replicas));
     }
     EXPECT_EQ(text_of(*place(drawn.workers, drawn.model, drawn.request)), text_of(*made)) << "the same every time";
   }

@@ -1,4 +1,5 @@
 #include "cluster/routing/routing.hpp"
+#include "base/to_size.hpp"
 
 #include <gtest/gtest.h>
 
@@ -40,7 +41,7 @@ TEST(prefix_hashes, do_not_meet_on_small_changes) {
   std::vector<std::uint64_t> all;
   for (std::int32_t i = 0; i < 20000; ++i) {
     auto tokens = tokens_from(0, 16);
-    tokens[static_cast<std::size_t>(i) % 16] += 1 + i / 16;
+    tokens[to_size(i) % 16] += 1 + i / 16;
     all.push_back(prefix_hashes(tokens, {}).front());
   }
   std::sort(all.begin(), all.end());

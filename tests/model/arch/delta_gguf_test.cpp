@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/formats/model_files.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
@@ -60,7 +61,7 @@ class delta_converter {
 
   void convert(std::string name, const tensor_view& tensor) {
     if (name.find("visual") != name.npos) return;
-    floats values(static_cast<std::size_t>(tensor.elements()));
+    floats values(to_size(tensor.elements()));
     to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
     std::vector<std::uint64_t> sizes(tensor.shape.rbegin(), tensor.shape.rend());
     for (const std::string prefix : {"model.language_model.", "model."})
@@ -155,7 +156,7 @@ class delta_converter {
     };
     add(qkv, 0, delta().key_dim), add(qkv, delta().key_dim, delta().key_dim), add(qkv, 2 * delta().key_dim, values);
     add(z, 2 * delta().key_dim + values, values);
-    const auto rows_of = [&](const floats& all) { return all.size() / static_cast<std::size_t>(width); };
+    const auto rows_of = [&](const floats& all) { return all.size() / to_size(width); };
     put(to + "attn_qkv.weight", {{tensor.sizes[0], rows_of(qkv)}, qkv});
     put(to + "attn_gate.weight", {{tensor.sizes[0], rows_of(z)}, z});
   }

@@ -1,4 +1,5 @@
 // What models with linear attention keep beside their weights.
+#include "base/to_size.hpp"
 #include "model/arch/kv_storage.hpp"
 #include "model/arch/state_storage.hpp"
 #include "model/arch/stored_scheme.hpp"
@@ -14,7 +15,7 @@ TEST(delta_states, begin_anew_at_the_first_position) {
   single_sequence sequence(model, {}, {pool, kernels()});
   const auto tokens = random_tokens(20, model->config.vocab_size, 3);
   const auto fed = [&](int count) {
-    const auto logits = sequence.feed(std::span(tokens).first(static_cast<std::size_t>(count)));
+    const auto logits = sequence.feed(std::span(tokens).first(to_size(count)));
     return std::vector<float>(logits.begin(), logits.end());
   };
   const auto expected = fed(20);

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/arch/expert_routes.hpp"
 #include "tests/model/arch/golden.hpp"
@@ -23,8 +24,7 @@ model_config mixture_of(std::int64_t experts, std::int64_t taken, bool whole_sha
 /// Rows of scores, padded with what a product leaves behind the last expert.
 class score_rows {
  public:
-  score_rows(int rows, std::int64_t experts)
-      : stride_(padded_outs(experts)), scores_(static_cast<std::size_t>(rows * stride_)) {}
+  score_rows(int rows, std::int64_t experts) : stride_(padded_outs(experts)), scores_(to_size(rows * stride_)) {}
 
   float* row(int i) { return scores_.data() + i * stride_; }
   const_float_rows all() const { return {scores_.data(), stride_}; }
@@ -114,14 +114,14 @@ TEST(experts, give_the_same_bits_to_more_rows_than_go_through_them_together) {
     rows.push_back({s * length, length, 0, table.data() + s * blocks_each, nullptr});
     tokens.insert(tokens.end(), texts.back().begin(), texts.back().end());
   }
-  aligned_buffer<float> hidden(static_cast<std::size_t>(sequences * length * whole->hidden_stride()));
+  aligned_buffer<float> hidden(to_size(sequences * length * whole->hidden_stride()));
   const pass batch{rows, sequences * length};
   whole->embed(batch, tokens, hidden.data());
   whole->run(batch, hidden.data());
   for (int s = 0; s < sequences; ++s) {
     const int last = (s + 1) * length - 1;
     const float* logits = whole->logits(hidden.data(), {std::span(&last, 1)});
-    const auto alone = logits_of(model, texts[static_cast<std::size_t>(s)], {});
+    const auto alone = logits_of(model, texts[to_size(s)], {});
     EXPECT_TRUE(same_bits(std::vector(logits, logits + model->config.vocab_size),
                           std::vector(alone.end() - model->config.vocab_size, alone.end())))
         << "sequence " << s;

@@ -1,5 +1,6 @@
 // What tells two models apart: each weight, and each number that says how to compute with them.
 #include "model/arch/fingerprint.hpp"
+#include "base/to_size.hpp"
 
 #include <fstream>
 
@@ -38,7 +39,7 @@ fs::path write_large_model(const fs::path& folder) {
   std::vector<std::vector<float>> data;
   const auto add = [&](const std::string& name, std::vector<std::int64_t> shape, std::int64_t size) {
     tensors.push_back({name, dtype::f32, std::move(shape)});
-    auto& values = data.emplace_back(static_cast<std::size_t>(size));
+    auto& values = data.emplace_back(to_size(size));
     for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<float>(i * 7919 % 1000) / 1000 - 0.5f;
   };
   visit_weights(read_hf_config(folder),
@@ -69,7 +70,7 @@ std::vector<tensor_place> places_in(const fs::path& file) {
 /// Turns bits of a file; done twice it is as before.
 void flip(const fs::path& path, std::int64_t at, std::int64_t count, char bits) {
   std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
-  std::string bytes(static_cast<std::size_t>(count), '\0');
+  std::string bytes(to_size(count), '\0');
   file.seekg(at);
   file.read(bytes.data(), count);
   for (char& each : bytes) each = static_cast<char>(each ^ bits);

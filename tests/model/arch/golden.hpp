@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/formats/safetensors.hpp"
 #include "tests/base/places.hpp"
 #include "tests/model/same_bits.hpp"
@@ -38,7 +39,7 @@ inline double relative_error(const std::vector<float>& got, const std::vector<fl
 
 inline std::vector<std::int32_t> random_tokens(int count, std::int64_t vocab, unsigned seed) {
   std::mt19937 random(seed);
-  std::vector<std::int32_t> tokens(static_cast<std::size_t>(count));
+  std::vector<std::int32_t> tokens(to_size(count));
   for (auto& token : tokens) token = static_cast<std::int32_t>(random() % static_cast<unsigned>(vocab));
   return tokens;
 }

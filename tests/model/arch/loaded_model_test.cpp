@@ -1,5 +1,6 @@
 // Packing, the cache of packed files, and packed files that cannot be trusted.
 #include "model/arch/loaded_model.hpp"
+#include "base/to_size.hpp"
 
 #include <cmath>
 
@@ -129,7 +130,7 @@ TEST_F(packed_models, have_the_codes_of_their_source) {
       write_packed(source, {}, pool_, {to.number(), packed.string(), ""});
       const loaded_model model = read_packed(mapped_file(packed), source.config);
       const matrix_view& output = model.layers[0].o.w;
-      std::vector<float> row(static_cast<std::size_t>(weight.ins));
+      std::vector<float> row(to_size(weight.ins));
       for (std::int64_t out = 0; out < weight.outs; ++out) {
         unpack_row(output, out, row.data());
         const float rounding =
@@ -159,7 +160,7 @@ TEST_F(packed_models, have_the_floats_of_mxfp4_of_their_source) {
   const loaded_model model = read_packed(mapped_file(packed), source.config);
   const matrix_view& output = model.layers[0].o.w;
   ASSERT_EQ(output.kind, scheme::mxfp4);
-  std::vector<float> expected(static_cast<std::size_t>(weight.ins)), row(expected.size());
+  std::vector<float> expected(to_size(weight.ins)), row(expected.size());
   for (std::int64_t out = 0; out < weight.outs; ++out) {
     weight.codes->read_row(out, expected.data());
     unpack_row(output, out, row.data());
@@ -179,7 +180,7 @@ TEST_F(packed_models, have_experts_in_mxfp4_with_the_same_values) {
           source.weights.at(fmt::format("model.layers.1.mlp.experts.{}.{}.weight", expert, name));
       ASSERT_TRUE(from.codes);
       EXPECT_TRUE(keeps_bits(from, w.kind));
-      std::vector<float> row(static_cast<std::size_t>(w.ins)), expected(row.size());
+      std::vector<float> row(to_size(w.ins)), expected(row.size());
       for (std::int64_t out = 0; out < w.outs; ++out) {
         unpack_row(w, out, row.data());
         from.read_rows(out, 1, expected.data());
@@ -196,7 +197,7 @@ TEST_F(packed_models, have_experts_in_mxfp4_with_the_same_values) {
 TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
   model_files source = open_model(golden / "llama");
   weight_source& weight = source.weights.at("model.layers.0.self_attn.q_proj.weight");
-  std::vector<std::uint16_t> blocks(static_cast<std::size_t>(weight.outs * weight.ins / 32 * 10));
+  std::vector<std::uint16_t> blocks(to_size(weight.outs * weight.ins / 32 * 10));
   for (std::size_t i = 0; i < blocks.size(); ++i)
     blocks[i] = i % 10 < 2 ? f32_to_f16(0.01f * static_cast<float>(i)) : static_cast<std::uint16_t>(i * 7919);
   weight.tensor = {dtype::q4_1, {weight.outs, weight.ins}, std::as_bytes(std::span(blocks))};
@@ -207,7 +208,7 @@ TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
   const loaded_model model = read_packed(mapped_file(packed), source.config);
   const matrix_view& queries = model.layers[0].q.w;
   ASSERT_EQ(queries.kind, scheme::u4g32);
-  std::vector<float> expected(static_cast<std::size_t>(weight.ins)), row(expected.size());
+  std::vector<float> expected(to_size(weight.ins)), row(expected.size());
   for (std::int64_t out = 0; out < weight.outs; ++out) {
     weight.read_rows(out, 1, expected.data());
     unpack_row(queries, out, row.data());
@@ -220,8 +221,8 @@ TEST_F(packed_models, have_the_blocks_of_their_source_row_by_row) {
 TEST_F(packed_models, have_the_codes_of_their_source_row_by_row) {
   model_files source = open_model(golden / "llama");
   weight_source& weight = source.weights.at("model.layers.0.self_attn.q_proj.weight");
-  std::vector<std::int8_t> codes(static_cast<std::size_t>(weight.outs * weight.ins));
-  std::vector<float> scales(static_cast<std::size_t>(weight.outs));
+  std::vector<std::int8_t> codes(to_size(weight.outs * weight.ins));
+  std::vector<float> scales(to_size(weight.outs));
   for (std::size_t i = 0; i < codes.size(); ++i) codes[i] = static_cast<std::int8_t>(i * 7919 % 251 - 125);
   for (std::size_t i = 0; i < scales.size(); ++i) scales[i] = 0.5f * static_cast<float>(i + 1);
   weight.tensor = {dtype::i8, {weight.outs, weight.ins}, std::as_bytes(std::span(codes))};
@@ -238,7 +239,7 @@ TEST_F(packed_models, have_the_codes_of_their_source_row_by_row) {
   write_packed(source, {}, pool_, {file.number(), packed.string(), ""});
   const loaded_model model = read_packed(mapped_file(packed), source.config);
   ASSERT_EQ(model.layers[0].q.w.kind, scheme::u8);
-  const auto width = static_cast<std::size_t>(weight.ins);
+  const auto width = to_size(weight.ins);
   std::vector<float> expected(width), row(width), read(width);
   const std::int64_t file_rows[] = {0, 2, 1, 3, 4, 5, 6, 7, 8, 10, 9, 11, 12, 13, 14, 15};
   for (std::int64_t out = 0; out < 16; ++out) {
@@ -304,7 +305,7 @@ TEST_F(packed_models, of_weights_that_are_no_numbers_are_refused_by_name) {
   std::size_t at = 0;
   {
     const tensor_set set = open_safetensors(model_);
-    at = static_cast<std::size_t>(set.find(name)->data.data() - set.files.front().bytes().data());
+    at = to_size(set.find(name)->data.data() - set.files.front().bytes().data());
     ASSERT_EQ(set.find(name)->type, dtype::f16);
   }
   for (const float value : {NAN, INFINITY, -INFINITY}) {
@@ -421,8 +422,8 @@ TEST_F(packed_models, take_the_size_that_is_foretold) {
       }
     for (const auto* matrix : {&model->embeddings, &model->head})
       bytes += packed_bytes(matrix->kind, matrix->outs, matrix->ins).total();
-    const auto vectors = (2 * model->layers.size() + 1) * static_cast<std::size_t>(padded_row(32)) * sizeof(float);
-    EXPECT_EQ(static_cast<std::size_t>(packed_size(model->config, kind)), bytes + vectors) << name_of(kind);
+    const auto vectors = (2 * model->layers.size() + 1) * to_size(padded_row(32)) * sizeof(float);
+    EXPECT_EQ(to_size(packed_size(model->config, kind)), bytes + vectors) << name_of(kind);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <numeric>
 #include <random>
 
+#include "base/to_size.hpp"
 #include "model/arch/gpu.hpp"
 #include "tests/model/arch/golden.hpp"
 #include "tests/model/arch/models.hpp"
@@ -53,52 +54,49 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
     shard->add_adapter(adapter);
 
     std::vector<std::vector<std::int32_t>> tokens, tables;
-    std::vector<std::vector<float>> got(static_cast<std::size_t>(sequences));
+    std::vector<std::vector<float>> got(to_size(sequences));
     for (int s = 0; s < sequences; ++s) {
       tokens.push_back(random_tokens(length, model_->config.vocab_size, 100 + static_cast<unsigned>(s)));
-      tables.emplace_back(static_cast<std::size_t>(blocks_each));
+      tables.emplace_back(to_size(blocks_each));
       // blocks of different sequences alternate
-      for (int b = 0; b < blocks_each; ++b)
-        tables.back()[static_cast<std::size_t>(b)] = b * sequences + (s * 3) % sequences;
+      for (int b = 0; b < blocks_each; ++b) tables.back()[to_size(b)] = b * sequences + (s * 3) % sequences;
     }
     const auto adapter_of = [&](int s) { return s % 3 == 1 ? &adapter : nullptr; };
-    std::vector<int> done(static_cast<std::size_t>(sequences), 0);
+    std::vector<int> done(to_size(sequences), 0);
     std::mt19937 random(7);
     while (std::accumulate(done.begin(), done.end(), 0) < sequences * length) {
       std::vector<pass_sequence> rows;
       std::vector<std::int32_t> inputs;
       std::vector<int> who;
       for (int s = 0; s < sequences; ++s) {
-        const int count = std::min(length - done[static_cast<std::size_t>(s)], static_cast<int>(random() % 20));
+        const int count = std::min(length - done[to_size(s)], static_cast<int>(random() % 20));
         if (count == 0) continue;
-        const auto first = tokens[static_cast<std::size_t>(s)].begin() + done[static_cast<std::size_t>(s)];
-        rows.push_back({static_cast<int>(inputs.size()), count, done[static_cast<std::size_t>(s)],
-                        tables[static_cast<std::size_t>(s)].data(), adapter_of(s), (s * 5) % sequences});
+        const auto first = tokens[to_size(s)].begin() + done[to_size(s)];
+        rows.push_back({static_cast<int>(inputs.size()), count, done[to_size(s)], tables[to_size(s)].data(),
+                        adapter_of(s), (s * 5) % sequences});
         inputs.insert(inputs.end(), first, first + count);
         who.push_back(s);
-        done[static_cast<std::size_t>(s)] += count;
+        done[to_size(s)] += count;
       }
       const int total = static_cast<int>(inputs.size());
-      aligned_buffer<float> hidden(static_cast<std::size_t>((total + 1) * shard->hidden_stride()));
+      aligned_buffer<float> hidden(to_size((total + 1) * shard->hidden_stride()));
       const pass batch{rows, total};
       shard->embed(batch, inputs, hidden.data());
       shard->run(batch, hidden.data());
-      std::vector<int> all(static_cast<std::size_t>(total));
+      std::vector<int> all(to_size(total));
       std::iota(all.begin(), all.end(), 0);
       const float* logits = shard->logits(hidden.data(), {all});
       for (std::size_t i = 0; i < rows.size(); ++i)
         for (int row = rows[i].first_row; row < rows[i].first_row + rows[i].rows; ++row) {
           const float* values = logits + row * shard->logit_stride();
-          auto& to = got[static_cast<std::size_t>(who[i])];
+          auto& to = got[to_size(who[i])];
           to.insert(to.end(), values, values + model_->config.vocab_size);
         }
     }
     for (int s = 0; s < sequences; ++s) {
       run_options alone = plain_;
       alone.adapter = adapter_of(s);
-      EXPECT_TRUE(
-          same_bits(got[static_cast<std::size_t>(s)], logits_of(model_, tokens[static_cast<std::size_t>(s)], alone)))
-          << "sequence " << s;
+      EXPECT_TRUE(same_bits(got[to_size(s)], logits_of(model_, tokens[to_size(s)], alone))) << "sequence " << s;
     }
   }
 
@@ -118,19 +116,19 @@ class same_tokens : public testing::TestWithParam<same_tokens_case> {
                           with);
     };
     const auto first = shard(0, 1), second = shard(1, layers - 1);
-    std::vector<std::int32_t> table(static_cast<std::size_t>(blocks));
+    std::vector<std::int32_t> table(to_size(blocks));
     std::iota(table.begin(), table.end(), 0);
     const int count = static_cast<int>(tokens_.size());
     const pass_sequence sequence{0, count, 0, table.data(), nullptr};
     const pass batch{std::span(&sequence, 1), count};
-    aligned_buffer<float> hidden(static_cast<std::size_t>(count * first->hidden_stride()));
+    aligned_buffer<float> hidden(to_size(count * first->hidden_stride()));
     first->embed(batch, tokens_, hidden.data());
     first->run(batch, hidden.data());
     second->run(batch, hidden.data());
     const int last = count - 1;
     const float* logits = second->logits(hidden.data(), {std::span(&last, 1)});
-    const auto vocab = static_cast<std::size_t>(model_->config.vocab_size);
-    EXPECT_EQ(std::memcmp(logits, expected_.data() + static_cast<std::size_t>(last) * vocab, vocab * sizeof(float)), 0);
+    const auto vocab = to_size(model_->config.vocab_size);
+    EXPECT_EQ(std::memcmp(logits, expected_.data() + to_size(last) * vocab, vocab * sizeof(float)), 0);
   }
 
   std::shared_ptr<const loaded_model> model_ = load_for_test(golden / GetParam().model, GetParam().quant);

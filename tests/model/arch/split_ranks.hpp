@@ -8,6 +8,7 @@
 #include <random>
 #include <thread>
 
+#include "base/to_size.hpp"
 #include "bench/random_adapter.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/formats/weight_names.hpp"
@@ -99,7 +100,7 @@ struct split_traffic {
   /// `length`: tokens of each sequence; 48 at most.
   split_traffic(std::int64_t vocab, const lora_adapter* with, int length) : tables(sequences), adapter(with) {
     for (int s = 0; s < sequences; ++s)
-      for (int b = 0; b < blocks_each; ++b) tables[static_cast<std::size_t>(s)].push_back(b * sequences + s);
+      for (int b = 0; b < blocks_each; ++b) tables[to_size(s)].push_back(b * sequences + s);
     std::mt19937 random(3);
     std::vector<int> done(sequences, 0);
     const int prompt = length - 3;
@@ -113,11 +114,11 @@ struct split_traffic {
   void add_pass(std::int64_t vocab, std::mt19937& random, std::vector<int>& done, int end, Count most_rows) {
     one_pass& next = passes.emplace_back();
     for (int s = 0; s < sequences; ++s) {
-      int& at = done[static_cast<std::size_t>(s)];
+      int& at = done[to_size(s)];
       const int count = std::min(end - at, most_rows());
       if (count == 0) continue;
-      next.rows.push_back({static_cast<int>(next.tokens.size()), count, at, tables[static_cast<std::size_t>(s)].data(),
-                           s % 3 == 1 ? adapter : nullptr});
+      next.rows.push_back(
+          {static_cast<int>(next.tokens.size()), count, at, tables[to_size(s)].data(), s % 3 == 1 ? adapter : nullptr});
       for (int i = 0; i < count; ++i)
         next.tokens.push_back(static_cast<std::int32_t>(random() % static_cast<unsigned>(vocab)));
       next.logit_rows.push_back(static_cast<int>(next.tokens.size()) - 1);
@@ -152,8 +153,8 @@ inline split_results results_of(const std::shared_ptr<const loaded_model>& model
     shards.push_back(make_decoder(model, chosen, {pool, kernels()}));
     if (all.adapter) shards.back()->add_adapter(*all.adapter);
   }
-  const auto hidden_stride = static_cast<std::size_t>(shards.back()->hidden_stride()),
-             logit_stride = static_cast<std::size_t>(shards.back()->logit_stride());
+  const auto hidden_stride = to_size(shards.back()->hidden_stride()),
+             logit_stride = to_size(shards.back()->logit_stride());
   split_results made;
   for (const split_traffic::one_pass& each : all.passes) {
     const pass batch{each.rows, static_cast<int>(each.tokens.size())};
@@ -176,7 +177,7 @@ inline void expect_the_same_of_ranks(int size, const std::shared_ptr<const loade
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
-      collective& own = *ranks[static_cast<std::size_t>(rank)];
+      collective& own = *ranks[to_size(rank)];
       decoder::options part = chosen;
       part.split = {rank, size, [&own](std::span<float> data, std::span<const std::size_t> ends, int root) {
                       std::vector<std::size_t> bytes;
@@ -188,7 +189,7 @@ inline void expect_the_same_of_ranks(int size, const std::shared_ptr<const loade
                         own.gather(parts, bytes, root);
                     }};
       part.split.on_device = chosen.split.on_device;
-      made[static_cast<std::size_t>(rank)] = results_of(model, all, part);
+      made[to_size(rank)] = results_of(model, all, part);
     });
   for (std::thread& each : threads) each.join();
   EXPECT_TRUE(made.front() == expected) << size << " ranks";

@@ -1,6 +1,7 @@
 // Promise 1 through the whole engine: tokens and logprobs of a request are the same alone and in any company, whatever
 // the scheduler does with it.
 #include "model/engine/engine.hpp"
+#include "base/to_size.hpp"
 
 #include <gtest/gtest.h>
 
@@ -58,7 +59,7 @@ class whole_engine : public testing::TestWithParam<scheme> {
         {constraint_kind::regex, "[a-f]{3,9}(-[0-9]{2})*"},
         {constraint_kind::choice, R"(["yes", "no", "notatall"])"},
         {constraint_kind::grammar, "root ::= term ([+*] term){1,4}\nterm ::= [0-9]{1,3} | \"(\" root \")\""}};
-    return all[static_cast<std::size_t>(i) % std::size(all)];
+    return all[to_size(i) % std::size(all)];
   }
 
   /// Requests of all kinds; some share the beginning of their prompts.
@@ -100,7 +101,7 @@ class whole_engine : public testing::TestWithParam<scheme> {
     std::size_t next = 0, left = requests.size();
     for (int step = 0; left > 0; ++step) {
       // they arrive one by one
-      for (; next < requests.size() && next <= static_cast<std::size_t>(step) / 2; ++next) {
+      for (; next < requests.size() && next <= to_size(step) / 2; ++next) {
         const auto accepted = serving.submit(requests[next]);
         EXPECT_TRUE(accepted.ok());
         who[accepted->first] = next;
@@ -174,11 +175,11 @@ class whole_engine : public testing::TestWithParam<scheme> {
     const std::vector<std::int32_t> blocks{0, 1, 2, 3, 4, 5, 6, 7, 8, 9};
     const lora_adapter* adapter = request.sequence.adapter == no_adapter ? nullptr : adapter_.get();
     const pass_sequence sequence{0, rows, 0, blocks.data(), adapter};
-    const auto stride = static_cast<std::size_t>(whole.hidden_stride());
-    aligned_buffer<float> hidden(static_cast<std::size_t>(rows) * stride);
+    const auto stride = to_size(whole.hidden_stride());
+    aligned_buffer<float> hidden(to_size(rows) * stride);
     whole.embed({std::span(&sequence, 1), rows}, request.sequence.prompt, hidden.data());
     whole.run({std::span(&sequence, 1), rows}, hidden.data());
-    std::vector<int> all(static_cast<std::size_t>(rows));
+    std::vector<int> all(to_size(rows));
     std::iota(all.begin(), all.end(), 0);
     const float* normed = whole.normalized(hidden.data(), all);
     std::vector<std::vector<float>> made;

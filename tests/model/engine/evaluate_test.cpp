@@ -1,4 +1,5 @@
 #include "model/engine/evaluate.hpp"
+#include "base/to_size.hpp"
 
 #include <gmock/gmock.h>
 
@@ -24,12 +25,12 @@ class evaluation_of_a_text : public testing::Test {
     std::vector<std::int32_t> tokens{0};
     for (const char c : document) tokens.push_back(c - ' ');
     const auto logits = logits_of(model_, tokens);
-    const auto vocab = static_cast<std::size_t>(model_->config.vocab_size);
+    const auto vocab = to_size(model_->config.vocab_size);
     double sum = 0;
     for (std::size_t i = 0; i + 1 < tokens.size(); ++i) {
       double total = 0;
       for (std::size_t id = 0; id < vocab; ++id) total += std::exp(double(logits[i * vocab + id]));
-      sum += std::log(total) - double(logits[i * vocab + static_cast<std::size_t>(tokens[i + 1])]);
+      sum += std::log(total) - double(logits[i * vocab + to_size(tokens[i + 1])]);
     }
     return sum / static_cast<double>(document.size());
   }

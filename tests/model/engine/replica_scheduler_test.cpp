@@ -1,5 +1,6 @@
 // Promise 2's inner half: whatever the stages lose, and wherever a request goes on, its tokens stay the same.
 #include "model/engine/replica_scheduler.hpp"
+#include "base/to_size.hpp"
 
 #include <gtest/gtest.h>
 
@@ -78,7 +79,7 @@ class lost_stages : public testing::Test {
     return true;
   }
   const step_outcome& run(const step_order& order, stage& whole) {
-    hidden_.resize(static_cast<std::size_t>(batch_tokens * whole.hidden_stride()));
+    hidden_.resize(to_size(batch_tokens * whole.hidden_stride()));
     whole.begin(order);
     whole.embed(hidden_.data());
     whole.run(hidden_.data());

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/to_size.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/safetensors.hpp"
 #include "tests/base/places.hpp"
@@ -141,7 +142,7 @@ class gguf_names : public testing::Test {
       if (to.ends_with("_exps.weight")) {
         floats& all = experts[to];
         all.insert(all.end(), values.begin(), values.end());
-        if (all.size() == values.size() * static_cast<std::size_t>(folder.config.experts))
+        if (all.size() == values.size() * to_size(folder.config.experts))
           add_floats(to, {ins, outs, static_cast<std::uint64_t>(folder.config.experts)}, all, file);
       } else {
         const bool is_vector = outs == 1;
@@ -226,7 +227,7 @@ class gguf_names : public testing::Test {
     if (from.find('*') != from.npos) return add_experts(folder, from, to, file);
     if (from.find('?') != from.npos) return add_joined(folder, from, to, file);
     const tensor_view& tensor = *folder.tensors.find(from);
-    floats values(static_cast<std::size_t>(tensor.elements()));
+    floats values(to_size(tensor.elements()));
     to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
     if (tensor.shape.size() == 1)
       for (float& value : values) value += added_to_norms;
@@ -259,13 +260,13 @@ class gguf_names : public testing::Test {
                 std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
   }
   static floats floats_of(const tensor_view& tensor) {
-    floats values(static_cast<std::size_t>(tensor.elements()));
+    floats values(to_size(tensor.elements()));
     to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
     return values;
   }
   /// What lies otherwise than in other families: experts together, [in, out], with gate and up in turn.
   static void add_gpt_oss(const model_files& folder, test::gguf_builder& file) {
-    const auto experts = static_cast<std::size_t>(folder.config.experts);
+    const auto experts = to_size(folder.config.experts);
     for (std::int64_t layer = 0; layer < folder.config.layers; ++layer) {
       const std::string from = "model.layers." + std::to_string(layer) + ".", to = "blk." + std::to_string(layer) + ".";
       const auto get = [&](const std::string& name) -> const tensor_view& { return *folder.tensors.find(from + name); };
@@ -309,7 +310,7 @@ class gguf_names : public testing::Test {
     for (std::int64_t expert = 0; expert < folder.config.experts; ++expert) {
       std::string name = from;
       tensor = folder.tensors.find(name.replace(name.find('*'), 1, std::to_string(expert)));
-      floats values(static_cast<std::size_t>(tensor->elements()));
+      floats values(to_size(tensor->elements()));
       to_floats(tensor->type, tensor->data.data(), tensor->elements(), values.data());
       data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
     }
@@ -328,7 +329,7 @@ class gguf_names : public testing::Test {
     return to;
   }
   static floats rows_of(const weight_source& source) {
-    floats values(static_cast<std::size_t>(source.outs * source.ins));
+    floats values(to_size(source.outs * source.ins));
     source.read_rows(0, source.outs, values.data());
     return values;
   }

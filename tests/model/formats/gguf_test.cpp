@@ -1,4 +1,5 @@
 #include "model/formats/gguf.hpp"
+#include "base/to_size.hpp"
 
 #include <filesystem>
 
@@ -139,7 +140,7 @@ TEST_P(gguf_blocks, become_the_floats_of_the_reference) {
   const auto* expected = file.tensors.find(GetParam() + ".floats");
   ASSERT_TRUE(blocks && expected);
   EXPECT_EQ(name_of(blocks->type), GetParam());
-  const auto count = static_cast<std::size_t>(blocks->elements());
+  const auto count = to_size(blocks->elements());
   ASSERT_EQ(count, 512);
   std::vector<float> values(count), wanted(count);
   to_floats(blocks->type, blocks->data.data(), blocks->elements(), values.data());

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "base/to_size.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/formats/sampling_advice.hpp"
 #include "tests/model/formats/fixtures.hpp"
@@ -172,7 +173,7 @@ TEST(hf_config, qwen_families_differ_in_bias_norm_and_head_size) {
 }
 
 json longrope(int pairs) {
-  const std::vector<double> longer(static_cast<std::size_t>(pairs), 4.0), shorter(static_cast<std::size_t>(pairs), 1.5);
+  const std::vector<double> longer(to_size(pairs), 4.0), shorter(to_size(pairs), 1.5);
   return {{"rope_scaling", {{"type", "longrope"}, {"long_factor", longer}, {"short_factor", shorter}}},
           {"max_position_embeddings", 131072},
           {"original_max_position_embeddings", 4096}};

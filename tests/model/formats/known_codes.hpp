@@ -4,6 +4,7 @@
 #include <random>
 
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 #include "model/formats/weight_codes.hpp"
 #include "tests/model/formats/fixtures.hpp"
 
@@ -51,11 +52,11 @@ struct known_codes {
   }
 
   int per() const { return 32 / bits; }
-  int code(int out, int in) const { return codes[static_cast<std::size_t>(out * ins + in)]; }
-  int zero(int out, int group) const { return zeros[static_cast<std::size_t>(out * groups + group)]; }
-  float scale(int out, int group) const { return scales[static_cast<std::size_t>(out * groups + group)]; }
+  int code(int out, int in) const { return codes[to_size(out * ins + in)]; }
+  int zero(int out, int group) const { return zeros[to_size(out * groups + group)]; }
+  float scale(int out, int group) const { return scales[to_size(out * groups + group)]; }
   float weight(int out, int in) const {
-    const int group = groups_of[static_cast<std::size_t>(in)];
+    const int group = groups_of[to_size(in)];
     return scale(out, group) * static_cast<float>(code(out, in) - zero(out, group));
   }
 

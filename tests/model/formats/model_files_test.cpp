@@ -1,4 +1,5 @@
 #include "model/formats/model_files.hpp"
+#include "base/to_size.hpp"
 
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
@@ -22,14 +23,14 @@ using floats = std::vector<float>;
 
 floats rows_of(const model_files& model, std::string_view name) {
   const auto& source = model.weights.find(name)->second;
-  floats values(static_cast<std::size_t>(source.outs * source.ins));
+  floats values(to_size(source.outs * source.ins));
   source.read_rows(0, source.outs, values.data());
   return values;
 }
 
 floats stored(const model_files& model, std::string_view name) {
   const auto* view = model.file_tensors().find(name);
-  floats values(static_cast<std::size_t>(view->elements()));
+  floats values(to_size(view->elements()));
   to_floats(view->type, view->data.data(), view->elements(), values.data());
   return values;
 }

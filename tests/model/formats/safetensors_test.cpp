@@ -1,4 +1,5 @@
 #include "model/formats/safetensors.hpp"
+#include "base/to_size.hpp"
 
 #include <gmock/gmock.h>
 
@@ -44,7 +45,7 @@ TEST(safetensors, reads_what_was_written) {
 TEST(safetensors, header_places_the_first_tensor_at_a_multiple_of_64) {
   const std::vector<tensor_description> tensors = {{"a", dtype::f32, {3}}};
   for (int i = 0; i < 70; ++i) {
-    const auto header = safetensors_header(tensors, {{"pad", std::string(static_cast<std::size_t>(i), 'x')}});
+    const auto header = safetensors_header(tensors, {{"pad", std::string(to_size(i), 'x')}});
     EXPECT_EQ(header.size() % 64, 0u);
     tensor_set set;
     const auto file = header + std::string(12, '\0');

@@ -1,4 +1,5 @@
 #include "model/formats/weight_codes.hpp"
+#include "base/to_size.hpp"
 
 #include <cmath>
 #include <random>
@@ -21,11 +22,11 @@ using ::testing::HasSubstr;
 void expect_weights(const known_codes& known, const known_tensors& file, code_format format) {
   const auto codes = codes_in(file, known.outs, known.ins, {.format = format});
   ASSERT_TRUE(codes);
-  std::vector<float> row(static_cast<std::size_t>(known.ins));
+  std::vector<float> row(to_size(known.ins));
   for (int out = 0; out < known.outs; ++out) {
     codes->read_row(out, row.data());
     for (int i = 0; i < known.ins; ++i)
-      ASSERT_EQ(row[static_cast<std::size_t>(i)], known.weight(out, i)) << "row " << out << ", input " << i;
+      ASSERT_EQ(row[to_size(i)], known.weight(out, i)) << "row " << out << ", input " << i;
   }
 }
 
@@ -39,7 +40,7 @@ TEST(weight_codes, of_gptq_are_the_weights_it_meant) {
 
 TEST(weight_codes, of_gptq_may_have_groups_that_are_no_runs_of_inputs) {
   known_codes known = known_codes::drawn(4, 8, 32, 4, true);
-  for (int i = 0; i < known.ins; ++i) known.groups_of[static_cast<std::size_t>(i)] = i * 5 % 4;
+  for (int i = 0; i < known.ins; ++i) known.groups_of[to_size(i)] = i * 5 % 4;
   const known_tensors file = known.as_gptq(true);
   expect_weights(known, file, code_format::gptq);
   EXPECT_EQ(codes_in(file, 8, 32, {.format = code_format::gptq})->group, 0);
@@ -100,8 +101,7 @@ TEST(weight_codes, of_mxfp4_may_be_some_rows_of_one_of_several_matrices) {
       ASSERT_TRUE(codes);
       for (int out = 0; out < 4; ++out) {
         codes->read_row(out, row.data());
-        for (int in = 0; in < 64; ++in)
-          EXPECT_EQ(row[static_cast<std::size_t>(in)], mxfp4_weight(matrix * 8 + first + 2 * out, in));
+        for (int in = 0; in < 64; ++in) EXPECT_EQ(row[to_size(in)], mxfp4_weight(matrix * 8 + first + 2 * out, in));
       }
     }
   EXPECT_FALSE(find_mxfp4(file.set, "experts.down", {3, 8, 0}, 8, 64));
@@ -140,8 +140,8 @@ TEST(weight_codes, may_be_floats_of_eight_bits) {
     for (int out = 0; out < outs; ++out) {
       codes->read_row(out, row.data());
       for (int i = 0; i < ins; ++i) {
-        const auto bits = static_cast<std::uint8_t>(bytes[static_cast<std::size_t>(out * ins + i)]);
-        ASSERT_EQ(row[static_cast<std::size_t>(i)], f8_to_f32(bits) * 0.25f * static_cast<float>(place_of(out, i) + 1));
+        const auto bits = static_cast<std::uint8_t>(bytes[to_size(out * ins + i)]);
+        ASSERT_EQ(row[to_size(i)], f8_to_f32(bits) * 0.25f * static_cast<float>(place_of(out, i) + 1));
       }
     }
   };

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "base/to_size.hpp"
 #include "model/grammar/token_constraint.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/model/grammar/byte_vocabulary.hpp"
@@ -29,7 +30,7 @@ inline std::optional<std::string> random_text(token_constraint& under, const tok
     const token_mask& mask = under.allowed(state);
     std::vector<token_id> allowed, closing;
     for (token_id token = 0; token < tokens.vocab_size(); ++token) {
-      if (!(mask[static_cast<std::size_t>(token) / 64] >> (token % 64) & 1)) continue;
+      if (!(mask[to_size(token) / 64] >> (token % 64) & 1)) continue;
       allowed.push_back(token);
       if (std::string_view("\"]}0:acx").find(tokens.bytes_of(token)[0]) != std::string_view::npos)
         closing.push_back(token);

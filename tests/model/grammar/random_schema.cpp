@@ -1,5 +1,7 @@
 #include "tests/model/grammar/random_schema.hpp"
 
+#include "base/to_size.hpp"
+
 namespace troupe::test {
 namespace {
 
@@ -55,7 +57,7 @@ class schema_maker {
     const int kind = below(6);
     if (kind == 0) schema["minLength"] = below(4);
     if (kind <= 1) schema["maxLength"] = 3 + below(5);
-    if (kind == 2) schema["pattern"] = patterns[static_cast<std::size_t>(below(6))];
+    if (kind == 2) schema["pattern"] = patterns[to_size(below(6))];
     return schema;
   }
   json number(const char* type) {
@@ -72,7 +74,7 @@ class schema_maker {
   json values() {
     static const json all = {"red", "green", "gr\"een", 1, 2.5, nullptr, true, "", {{"a", 1}}, {1, 2}, "漢"};
     json list = json::array();
-    for (int i = 0; i < 1 + below(4); ++i) list.push_back(all[static_cast<std::size_t>(below(11))]);
+    for (int i = 0; i < 1 + below(4); ++i) list.push_back(all[to_size(below(11))]);
     return below(3) ? json{{"enum", list}} : json{{"const", list[0]}};
   }
   json array(int depth) {

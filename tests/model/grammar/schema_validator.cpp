@@ -4,6 +4,8 @@
 #include <cmath>
 #include <regex>
 
+#include "base/to_size.hpp"
+
 namespace troupe::test {
 namespace {
 
@@ -15,7 +17,7 @@ bool has_type(const json& value, const std::string& type) {
 }
 
 std::size_t characters(const std::string& text) {
-  return static_cast<std::size_t>(
+  return to_size(
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; }));
 }
 

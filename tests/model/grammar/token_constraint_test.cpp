@@ -1,4 +1,5 @@
 #include "model/grammar/token_constraint.hpp"
+#include "base/to_size.hpp"
 
 #include <gtest/gtest.h>
 
@@ -31,7 +32,7 @@ TEST(token_masks, allow_a_token_where_its_bytes_are_allowed) {
       auto next = same;
       for (const char byte : tokens->bytes_of(token)) next = plain.next(next, static_cast<std::uint8_t>(byte));
       const bool wanted = token > 1 && !tokens->bytes_of(token).empty() && next != text_automaton::dead;
-      ASSERT_EQ(mask[static_cast<std::size_t>(token) / 64] >> (token % 64) & 1, wanted) << text << " and " << token;
+      ASSERT_EQ(mask[to_size(token) / 64] >> (token % 64) & 1, wanted) << text << " and " << token;
       if (wanted) allowed.push_back(token);
     }
     if (allowed.empty()) break;
@@ -53,7 +54,7 @@ TEST(token_masks, go_on_by_single_bytes_where_a_text_can_be_read_in_very_many_wa
   for (token_id token = 0; token < tokens->vocab_size(); ++token) {
     const std::string_view bytes = tokens->bytes_of(token);
     const bool wanted = token > 1 && bytes.size() == 1 && ' ' <= bytes[0] && bytes[0] <= '~';
-    ASSERT_EQ(mask[static_cast<std::size_t>(token) / 64] >> (token % 64) & 1, wanted) << bytes;
+    ASSERT_EQ(mask[to_size(token) / 64] >> (token % 64) & 1, wanted) << bytes;
   }
   std::mt19937 random(3);
   EXPECT_TRUE(test::random_text(under, *tokens, random));

@@ -1,5 +1,6 @@
 // Adapters as the kernels read them.
 #include "model/lora/adapter.hpp"
+#include "base/to_size.hpp"
 
 #include <gtest/gtest.h>
 
@@ -45,8 +46,7 @@ double reference(const adapter_part& part, std::int64_t out) {
   double y = 0;
   for (std::int64_t r = 0; r < rank; ++r)
     for (std::int64_t i = 0; i < ins; ++i)
-      y += double(part.b[static_cast<std::size_t>(out * rank + r)]) * part.a[static_cast<std::size_t>(r * ins + i)] *
-           std::cos(static_cast<float>(i));
+      y += double(part.b[to_size(out * rank + r)]) * part.a[to_size(r * ins + i)] * std::cos(static_cast<float>(i));
   return y * part.scale;
 }
 
@@ -57,7 +57,7 @@ double error_of(const adapter_file& file, adapter_precision precision) {
   for (std::int64_t out = 0; out < outs; ++out) {
     const double wanted = reference(file.parts[0], out);
     most = std::max(most, std::fabs(wanted));
-    error = std::max(error, std::fabs(y[static_cast<std::size_t>(out)] - wanted));
+    error = std::max(error, std::fabs(y[to_size(out)] - wanted));
   }
   return error / most;
 }

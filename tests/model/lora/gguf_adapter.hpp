@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/to_size.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/formats/safetensors.hpp"
 #include "tests/base/temp_folder.hpp"
@@ -55,12 +56,12 @@ class gguf_adapter {
     const std::string layer = "blk." + name.substr(layers, layer_end - layers) + ".";
     const std::string module = name.substr(layer_end + 1, side - layer_end - 1);
     const std::string ending = name[side + 6] == 'A' ? ".weight.lora_a" : ".weight.lora_b";
-    const auto rows = static_cast<std::size_t>(tensor.shape[0]);
+    const auto rows = to_size(tensor.shape[0]);
     std::string data(reinterpret_cast<const char*>(tensor.data.data()), tensor.data.size());
     if (module == "shared_mlp.input_linear") return add_halves(layer, ending, tensor, data);
     if (ending.ends_with('b') && turns_neighbours()) {
-      if (module == "self_attn.q_proj") data = interleaved(data, rows, static_cast<std::size_t>(base_.heads));
-      if (module == "self_attn.k_proj") data = interleaved(data, rows, static_cast<std::size_t>(base_.kv_heads));
+      if (module == "self_attn.q_proj") data = interleaved(data, rows, to_size(base_.heads));
+      if (module == "self_attn.k_proj") data = interleaved(data, rows, to_size(base_.kv_heads));
     }
     for (const part& each : parts)
       if (each.theirs == module) put(layer + std::string(each.gguf) + ending, rows, tensor, data);
@@ -70,7 +71,7 @@ class gguf_adapter {
   void add_halves(const std::string& layer, const std::string& ending, const tensor_view& tensor,
                   const std::string& data) {
     const bool is_b = ending.ends_with('b');
-    const auto rows = static_cast<std::size_t>(tensor.shape[0]) / (is_b ? 2 : 1);
+    const auto rows = to_size(tensor.shape[0]) / (is_b ? 2 : 1);
     const std::size_t bytes = data.size() / (is_b ? 2 : 1);
     put(layer + "ffn_gate" + ending, rows, tensor, data.substr(0, bytes));
     put(layer + "ffn_up" + ending, rows, tensor, data.substr(is_b ? bytes : 0, bytes));

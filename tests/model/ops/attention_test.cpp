@@ -5,6 +5,7 @@
 #include <cstring>
 #include <numeric>
 
+#include "base/to_size.hpp"
 #include "tests/model/ops/random_data.hpp"
 #include "tests/model/ops/tested_tables.hpp"
 #include "tests/model/rounded.hpp"
@@ -27,13 +28,13 @@ struct filled_cache {
     const std::int64_t blocks = (n + 15) / 16;
     head_bytes = kv_head_bytes(kind, dim);
     block_bytes = head_bytes * kv_heads;
-    table.resize(static_cast<std::size_t>(blocks));
+    table.resize(to_size(blocks));
     for (std::int64_t b = 0; b < blocks; ++b)
-      table[static_cast<std::size_t>(b)] = static_cast<std::int32_t>((b * 7 + 3) % (blocks * 7 + 4));
-    memory = aligned_buffer<std::byte>(static_cast<std::size_t>(block_bytes * (blocks * 7 + 4)));
+      table[to_size(b)] = static_cast<std::int32_t>((b * 7 + 3) % (blocks * 7 + 4));
+    memory = aligned_buffer<std::byte>(to_size(block_bytes * (blocks * 7 + 4)));
     // what is never stored may be anything: here no numbers, as floats and as scales
     std::fill_n(memory.data(), memory.size(), std::byte{0xff});
-    keys.resize(static_cast<std::size_t>(n * kv_heads * dim));
+    keys.resize(to_size(n * kv_heads * dim));
     values.resize(keys.size());
     for (auto& x : keys) x = random.value();
     for (auto& x : values) x = random.value();
@@ -44,7 +45,7 @@ struct filled_cache {
           std::min<std::int64_t>(random.between(0, 1) ? 16 - slot : random.between(1, 16 - slot), n - position));
       for (int head = 0; head < kv_heads; ++head) {
         const std::int64_t at = (position * kv_heads + head) * dim;
-        std::byte* block = memory.data() + table[static_cast<std::size_t>(position / 16)] * block_bytes;
+        std::byte* block = memory.data() + table[to_size(position / 16)] * block_bytes;
         store.store_kv(
             {kind, block + head * head_bytes, slot, rows, dim, keys.data() + at, values.data() + at, kv_heads * dim});
       }
@@ -76,8 +77,8 @@ struct queries {
 std::vector<float> attend(const kernel_table& table, const filled_cache& cache, const queries& q, int head,
                           const float* x) {
   const std::int64_t stride = q.group * cache.dim;
-  std::vector<float> out(static_cast<std::size_t>(q.rows * stride));
-  aligned_buffer<float> scratch(static_cast<std::size_t>(attention_scratch(cache.positions, cache.dim)));
+  std::vector<float> out(to_size(q.rows * stride));
+  aligned_buffer<float> scratch(to_size(attention_scratch(cache.positions, cache.dim)));
   attention_args args;
   args.kind = cache.kind;
   args.cache = cache.memory.data();
@@ -113,15 +114,14 @@ std::vector<float> reference(const filled_cache& cache, const queries& q, int he
         weights.push_back(std::inner_product(key, key + cache.dim, query, 0.0) / double(q.divisor));
         if (q.cap > 0) weights.back() = double(q.cap) * std::tanh(weights.back() / double(q.cap));
       }
-      const double sink = q.sinks.empty() ? -INFINITY : q.sinks[static_cast<std::size_t>(h)];
+      const double sink = q.sinks.empty() ? -INFINITY : q.sinks[to_size(h)];
       const double most = std::max(sink, *std::max_element(weights.begin(), weights.end()));
       double sum = std::exp(sink - most);
       for (auto& w : weights) sum += w = std::exp(w - most);
       for (int d = 0; d < cache.dim; ++d) {
         double value = 0;
         for (std::int64_t p = from; p < to; ++p)
-          value += weights[static_cast<std::size_t>(p - from)] *
-                   cache.values[static_cast<std::size_t>((p * cache.kv_heads + head) * cache.dim + d)];
+          value += weights[to_size(p - from)] * cache.values[to_size((p * cache.kv_heads + head) * cache.dim + d)];
         out.push_back(static_cast<float>(value / sum));
       }
     }

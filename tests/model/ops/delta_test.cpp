@@ -5,6 +5,7 @@
 #include <cstring>
 #include <functional>
 
+#include "base/to_size.hpp"
 #include "tests/model/ops/random_data.hpp"
 #include "tests/model/ops/tested_tables.hpp"
 
@@ -30,13 +31,13 @@ struct delta_case {
     for (std::size_t i = 0; i < shares.size(); ++i) shares[i] = 1 / (1 + std::exp(-shares[i]));
     for (int row = 0; row < of.rows; ++row)  // of length one, as the rule wants them
       for (std::int64_t i = 0; i < 2 * of.key_dim; ++i)
-        rows[static_cast<std::size_t>(row * stride + i)] /= std::sqrt(static_cast<float>(of.key_dim));
+        rows[to_size(row * stride + i)] /= std::sqrt(static_cast<float>(of.key_dim));
   }
 
   /// In chunks; `out` is [rows, value_dim], and behind it the state.
   aligned_buffer<float> run(const kernel_table& table, int chunk) const {
-    const auto answers = static_cast<std::size_t>(shape.rows * shape.value_dim);
-    const auto matrix = static_cast<std::size_t>(shape.key_dim * shape.value_dim);
+    const auto answers = to_size(shape.rows * shape.value_dim);
+    const auto matrix = to_size(shape.key_dim * shape.value_dim);
     aligned_buffer<float> out(answers + matrix);
     std::copy_n(state.data(), matrix, out.data() + answers);
     for (int first = 0; first < shape.rows; first += chunk) {
@@ -60,9 +61,9 @@ struct delta_case {
 
   /// Column by column.
   std::vector<double> expected() const {
-    const auto key_dim = static_cast<std::size_t>(shape.key_dim), value_dim = static_cast<std::size_t>(shape.value_dim);
-    std::vector<double> all(static_cast<std::size_t>(shape.rows) * value_dim + key_dim * value_dim);
-    double* const states = all.data() + static_cast<std::size_t>(shape.rows) * value_dim;
+    const auto key_dim = to_size(shape.key_dim), value_dim = to_size(shape.value_dim);
+    std::vector<double> all(to_size(shape.rows) * value_dim + key_dim * value_dim);
+    double* const states = all.data() + to_size(shape.rows) * value_dim;
     for (std::size_t column = 0; column < value_dim; ++column) {
       double* const s = states + column / 16 * key_dim * 16 + column % 16;
       for (std::size_t i = 0; i < key_dim; ++i) s[i * 16] = state[column / 16 * key_dim * 16 + i * 16 + column % 16];
@@ -70,7 +71,7 @@ struct delta_case {
         const float *q = rows.data() + r * stride, *k = q + key_dim, *v = k + key_dim, *share = shares.data() + r * 16;
         double said = 0;
         for (std::size_t i = 0; i < key_dim; ++i) said += (s[i * 16] *= share[0]) * k[i];
-        double& answer = all[static_cast<std::size_t>(r) * value_dim + column];
+        double& answer = all[to_size(r) * value_dim + column];
         for (std::size_t i = 0; i < key_dim; ++i) {
           s[i * 16] += k[i] * (v[column] - said) * share[1];
           answer += s[i * 16] * q[i];
@@ -139,8 +140,7 @@ struct convolved {
   }
   /// A row before the first one, or one of them.
   double at(int row, std::int64_t channel) const {
-    return row < 0 ? before[static_cast<std::size_t>((row + kernel - 1) * channels + channel)]
-                   : x[static_cast<std::size_t>(row * stride + channel)];
+    return row < 0 ? before[to_size((row + kernel - 1) * channels + channel)] : x[to_size(row * stride + channel)];
   }
 };
 
@@ -153,11 +153,11 @@ TEST(convolution, equals_the_formula_and_keeps_the_last_rows) {
       for (int row = 0; row < convolved::rows; ++row) {
         double sum = 0;
         for (int j = 0; j < kernel; ++j)
-          sum += some.weights[static_cast<std::size_t>(j * convolved::stride + c)] * some.at(row - kernel + 1 + j, c);
-        ASSERT_NEAR(got[static_cast<std::size_t>(row * convolved::stride + c)], sum / (1 + std::exp(-sum)), 2e-5);
+          sum += some.weights[to_size(j * convolved::stride + c)] * some.at(row - kernel + 1 + j, c);
+        ASSERT_NEAR(got[to_size(row * convolved::stride + c)], sum / (1 + std::exp(-sum)), 2e-5);
       }
       for (int j = 0; j < kernel - 1; ++j)
-        ASSERT_EQ(got[static_cast<std::size_t>(convolved::rows * convolved::stride + j * convolved::channels + c)],
+        ASSERT_EQ(got[to_size(convolved::rows * convolved::stride + j * convolved::channels + c)],
                   static_cast<float>(some.at(convolved::rows - kernel + 1 + j, c)));
     }
   }
@@ -192,7 +192,7 @@ TEST(delta_shares, equal_the_formulas_from_end_to_end) {
   constexpr std::int64_t n = 4096;
   aligned_buffer<float> a(n), b(n), bias(n), rates(n);
   for (int i = 0; i < n; ++i) {
-    const auto at = static_cast<std::size_t>(i);
+    const auto at = to_size(i);
     a[at] = static_cast<float>(i - n / 2) * 0.06f, b[at] = -a[at];
     bias[at] = 0.3f, rates[at] = static_cast<float>(i % 7) * 0.4f;
   }
@@ -237,7 +237,7 @@ TEST(open_gate, weighs_numbers_and_leaves_those_behind_alone) {
       table.open_gate(gate.data(), n, out);
     });
     for (std::int64_t i = 0; i < 64; ++i) {
-      const auto at = static_cast<std::size_t>(i);
+      const auto at = to_size(i);
       if (i < n)
         EXPECT_NEAR(got[at], x[at] / (1 + std::exp(-double(gate[at]))), 1e-6);
       else

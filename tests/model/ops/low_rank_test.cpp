@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/to_size.hpp"
 #include "tests/model/ops/random_factor.hpp"
 #include "tests/model/ops/tested_tables.hpp"
 
@@ -33,8 +34,8 @@ struct case_data {
         b(random, c.kind, c.outs, c.rank, c.rank),
         x(random.rows(c.rows, c.ins, c.x_stride())),
         before(random.rows(c.rows, c.outs, c.y_stride())),
-        scales(static_cast<std::size_t>(padded_outs(c.rank))) {
-    for (std::int64_t r = 0; r < c.rank; ++r) scales[static_cast<std::size_t>(r)] = scale_of(r) * a.scale * b.scale;
+        scales(to_size(padded_outs(c.rank))) {
+    for (std::int64_t r = 0; r < c.rank; ++r) scales[to_size(r)] = scale_of(r) * a.scale * b.scale;
   }
   static float scale_of(std::int64_t rank) { return rank % 3 == 0 ? 0.5f : 0.25f; }
 
@@ -55,7 +56,7 @@ struct case_data {
 /// Rows [first, first + rows) of y.
 std::vector<float> add_adapter(const kernel_table& table, const adapter_case& c, const case_data& data, int first,
                                int rows) {
-  std::vector<float> between(static_cast<std::size_t>(rows * c.between_stride()));
+  std::vector<float> between(to_size(rows * c.between_stride()));
   const float* from = data.before.data() + first * c.y_stride();
   std::vector<float> y(from, from + rows * c.y_stride());
   const low_rank_args args = data.args(c, first, rows, between.data(), y.data());
@@ -69,8 +70,8 @@ double reference(const adapter_case& c, const case_data& data, int row, std::int
   for (std::int64_t r = 0; r < c.rank; ++r) {
     double t = 0;
     for (std::int64_t in = 0; in < c.ins; ++in)
-      t += double(data.a.values[static_cast<std::size_t>(r * c.ins + in)]) * data.x.data()[row * c.x_stride() + in];
-    y += t * data.scale_of(r) * data.b.values[static_cast<std::size_t>(out * c.rank + r)];
+      t += double(data.a.values[to_size(r * c.ins + in)]) * data.x.data()[row * c.x_stride() + in];
+    y += t * data.scale_of(r) * data.b.values[to_size(out * c.rank + r)];
   }
   return data.before.data()[row * c.y_stride() + out] + y;
 }
@@ -84,8 +85,7 @@ TEST(low_rank, equals_the_reference_and_itself_on_every_instruction_set) {
     const double size = std::sqrt(double(c.ins * c.rank));
     for (int row = 0; row < c.rows; ++row)
       for (std::int64_t out = 0; out < c.outs; ++out)
-        ASSERT_NEAR(generic[static_cast<std::size_t>(row * c.y_stride() + out)], reference(c, data, row, out),
-                    1e-5 * size)
+        ASSERT_NEAR(generic[to_size(row * c.y_stride() + out)], reference(c, data, row, out), 1e-5 * size)
             << "rows " << c.rows << " rank " << c.rank << " outs " << c.outs << " ins " << c.ins;
     for (const kernel_table* table : tested_tables())
       ASSERT_EQ(add_adapter(*table, c, data, 0, c.rows), generic) << table->isa;
@@ -115,8 +115,8 @@ TEST(low_rank, is_added_to_the_jobs_it_belongs_to_whatever_the_number_of_threads
   const auto run = [&](int threads, bool together) {
     thread_pool pool(threads);
     const compute with{pool, kernels()};
-    std::vector<std::vector<float>> y(jobs, std::vector<float>(static_cast<std::size_t>(rows * c.y_stride())));
-    std::vector<float> between(static_cast<std::size_t>(rows * jobs * 2 * c.between_stride()));
+    std::vector<std::vector<float>> y(jobs, std::vector<float>(to_size(rows * c.y_stride())));
+    std::vector<float> between(to_size(rows * jobs * 2 * c.between_stride()));
     std::vector<matmul_args> products(jobs);
     std::vector<adapted_job> adapters;
     for (std::size_t job = 0; job < jobs; ++job) {

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "base/to_size.hpp"
 #include "tests/model/ops/random_data.hpp"
 #include "tests/model/ops/tested_tables.hpp"
 
@@ -66,7 +67,7 @@ TEST(matmul, equals_the_reference_on_random_ragged_shapes_for_every_scheme) {
     const auto got = multiply(c, matrix, x, bias, before, kernels(), false);
     for (int row = 0; row < c.rows; ++row)
       for (std::int64_t out = 0; out < c.outs; ++out) {
-        const auto at = static_cast<std::size_t>(row * padded_row(c.outs) + out);
+        const auto at = to_size(row * padded_row(c.outs) + out);
         ASSERT_NEAR(got[at], expected[at], 2e-5 * std::sqrt(double(c.ins)))
             << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins << " at " << row << ","
             << out;
@@ -99,7 +100,7 @@ void expect_no_overflow(scheme kind, input_bits bits, int codes) {
   aligned_buffer<float> x(rows * padded_row(ins));
   for (int row = 0; row < rows; ++row)
     for (std::int64_t i = 0; i < ins; ++i)
-      x[static_cast<std::size_t>(row * padded_row(ins) + i)] = signs[row % 6] >> i % 8 & 1 ? 2.0f : -2.0f;
+      x[to_size(row * padded_row(ins) + i)] = signs[row % 6] >> i % 8 & 1 ? 2.0f : -2.0f;
   random_data random(5);
   const auto none = random.rows(rows, 0, padded_row(outs));
   random_matrix matrix(random, kind, outs, ins);
@@ -109,7 +110,7 @@ void expect_no_overflow(scheme kind, input_bits bits, int codes) {
   const auto plain = multiply(c, matrix, x, none, none, *kernels_of("generic"), false);
   for (int row = 0; row < rows; ++row)
     for (std::int64_t out = 0; out < outs; ++out) {
-      const auto at = static_cast<std::size_t>(row * padded_row(outs) + out);
+      const auto at = to_size(row * padded_row(outs) + out);
       ASSERT_NEAR(plain[at], expected[at], 1e-5 * std::fabs(expected[at]) + 1e-3) << name_of(kind) << " " << codes;
     }
   for (const kernel_table* table : tested_tables()) {
@@ -137,12 +138,12 @@ TEST(matmul, gives_a_row_the_same_bits_alone_and_among_others) {
     const auto none = random.rows(many.rows, 0, padded_row(many.outs));
     const auto together = multiply(many, matrix, x, none, none, kernels(), false);
     for (int row = 0; row < many.rows; ++row) {
-      aligned_buffer<float> one(static_cast<std::size_t>(padded_row(many.ins)));
+      aligned_buffer<float> one(to_size(padded_row(many.ins)));
       std::memcpy(one.data(), x.data() + row * padded_row(many.ins), one.size() * sizeof(float));
       const auto single = multiply(alone, matrix, one, none, none, kernels(), false);
-      ASSERT_EQ(std::memcmp(single.data(), together.data() + row * padded_row(many.outs),
-                            static_cast<std::size_t>(many.outs) * sizeof(float)),
-                0)
+      ASSERT_EQ(
+          std::memcmp(single.data(), together.data() + row * padded_row(many.outs), to_size(many.outs) * sizeof(float)),
+          0)
           << name_of(kind) << " row " << row;
     }
   }

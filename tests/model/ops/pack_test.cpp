@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 #include "tests/model/ops/random_data.hpp"
 
 namespace troupe {
@@ -42,12 +43,12 @@ TEST(pack, keeps_every_weight_within_half_a_level) {
   for (const scheme kind : all_schemes)
     for (const auto& [outs, ins] : {std::pair{1, 1}, {16, 64}, {33, 100}, {70, 257}}) {
       const random_matrix matrix(random, kind, outs, ins);
-      std::vector<float> row(static_cast<std::size_t>(ins));
+      std::vector<float> row(to_size(ins));
       for (int out = 0; out < outs; ++out) {
         unpack_row(matrix.view, out, row.data());
         const float* original = matrix.weights.data() + out * ins;
         for (int i = 0; i < ins; ++i)
-          ASSERT_NEAR(row[static_cast<std::size_t>(i)], original[i], most_error(kind, original, ins)) << name_of(kind);
+          ASSERT_NEAR(row[to_size(i)], original[i], most_error(kind, original, ins)) << name_of(kind);
       }
     }
 }
@@ -150,7 +151,7 @@ TEST(pack, takes_gguf_rows_without_loss) {
 
 /// Random bytes, but the block's own scale and least value are numbers as files have them.
 std::vector<std::byte> random_blocks(random_data& random, dtype type, std::size_t count) {
-  const auto bytes = static_cast<std::size_t>(block_of(type).bytes);
+  const auto bytes = to_size(block_of(type).bytes);
   std::vector<std::byte> raw(bytes * count);
   for (auto& byte : raw) byte = static_cast<std::byte>(random.between(0, 255));
   for (std::size_t at = 0; at < raw.size(); at += bytes) {
@@ -164,8 +165,8 @@ std::vector<std::byte> random_blocks(random_data& random, dtype type, std::size_
 std::vector<std::uint8_t> nibbles_of(dtype type, const std::vector<std::byte>& raw) {
   const std::size_t half = type == dtype::q4_1 ? 16 : 32, first = type == dtype::q4_1 ? 4 : 16;
   std::vector<std::uint8_t> all;
-  for (std::size_t block = 0; block < raw.size(); block += static_cast<std::size_t>(block_of(type).bytes))
-    for (std::size_t at = first; at < static_cast<std::size_t>(block_of(type).bytes); at += half)
+  for (std::size_t block = 0; block < raw.size(); block += to_size(block_of(type).bytes))
+    for (std::size_t at = first; at < to_size(block_of(type).bytes); at += half)
       for (std::size_t i = 0; i < 2 * half; ++i)
         all.push_back(
             static_cast<std::uint8_t>(static_cast<int>(raw[block + at + i % half]) >> (i < half ? 0 : 4) & 15));
@@ -177,7 +178,7 @@ TEST(pack, takes_every_nibble_of_gguf_rows_and_rounds_scales_and_mids_to_f16) {
   constexpr std::int64_t n = 512;
   for (const dtype type : {dtype::q4_1, dtype::q4_k})
     for (int round = 0; round < 20; ++round) {
-      const auto raw = random_blocks(random, type, static_cast<std::size_t>(n / block_of(type).elements));
+      const auto raw = random_blocks(random, type, to_size(n / block_of(type).elements));
       std::vector<float> expected(n), back(n);
       to_floats(type, raw.data(), n, expected.data());
       coded_row coded;
@@ -197,7 +198,7 @@ TEST(pack, takes_every_nibble_of_gguf_rows_and_rounds_scales_and_mids_to_f16) {
 std::vector<float> packed_and_read(const coded_row& coded, std::int64_t n) {
   aligned_buffer<std::byte> memory(packed_bytes(scheme::mxfp4, 1, n).total());
   matrix_packer(scheme::mxfp4, 1, n, memory.data()).put(0, coded);
-  std::vector<float> back(static_cast<std::size_t>(n));
+  std::vector<float> back(to_size(n));
   unpack_row(view_of(scheme::mxfp4, 1, n, memory.data()), 0, back.data());
   return back;
 }

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
+#include "base/to_size.hpp"
 #include "model/ops/isa.hpp"
 #include "model/ops/matmul.hpp"
 #include "model/ops/pack.hpp"
@@ -17,9 +18,9 @@ class random_data {
   int between(int least, int most) { return std::uniform_int_distribution<int>(least, most)(random_); }
   /// [rows, padded], with zeros after the first `n` values of each row.
   aligned_buffer<float> rows(int rows, std::int64_t n, std::int64_t padded) {
-    aligned_buffer<float> all(static_cast<std::size_t>(rows * padded + 16));
+    aligned_buffer<float> all(to_size(rows * padded + 16));
     for (int row = 0; row < rows; ++row)
-      for (std::int64_t i = 0; i < n; ++i) all[static_cast<std::size_t>(row * padded + i)] = value();
+      for (std::int64_t i = 0; i < n; ++i) all[to_size(row * padded + i)] = value();
     return all;
   }
 
@@ -35,7 +36,7 @@ struct random_matrix {
   std::vector<float> weights;  // [outs, ins], before packing
 
   random_matrix(random_data& random, scheme kind, std::int64_t outs, std::int64_t ins)
-      : memory(packed_bytes(kind, outs, ins).total()), weights(static_cast<std::size_t>(outs * ins)) {
+      : memory(packed_bytes(kind, outs, ins).total()), weights(to_size(outs * ins)) {
     matrix_packer packer(kind, outs, ins, memory.data());
     coded_row coded;
     for (std::int64_t out = 0; out < outs; ++out) {

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/half.hpp"
+#include "base/to_size.hpp"
 #include "model/ops/kernels.hpp"
 #include "tests/model/ops/random_data.hpp"
 
@@ -17,7 +18,7 @@ struct random_factor {
   std::vector<float> values;  // [outs, ins]
 
   random_factor(random_data& random, factor_kind kind, std::int64_t outs, std::int64_t ins, std::int64_t stored_ins)
-      : memory(static_cast<std::size_t>(padded_outs(outs) * stored_ins * bytes_of(kind))),
+      : memory(to_size(padded_outs(outs) * stored_ins * bytes_of(kind))),
         view{kind, outs, stored_ins, memory.data()},
         scale(kind == factor_kind::i8 ? 1.0f / 16 : 1.0f) {
     for (std::int64_t out = 0; out < outs; ++out)

@@ -9,6 +9,7 @@
 #include <limits>
 #include <span>
 
+#include "base/to_size.hpp"
 #include "model/ops/rope.hpp"
 #include "tests/model/ops/random_data.hpp"
 #include "tests/model/ops/tested_tables.hpp"
@@ -35,21 +36,20 @@ void expect_same_everywhere(std::size_t size, const std::function<void(const ker
 TEST(rows, norms_equal_the_formulas) {
   random_data random(21);
   for (const std::int64_t n : lengths) {
-    const auto padded = static_cast<std::size_t>(padded_row(n));
+    const auto padded = to_size(padded_row(n));
     const auto x = random.rows(1, n, padded_row(n)), w = random.rows(1, n, padded_row(n)),
                b = random.rows(1, n, padded_row(n));
     double mean = 0, squares = 0, variance = 0;
-    for (std::int64_t i = 0; i < n; ++i)
-      mean += x[static_cast<std::size_t>(i)], squares += std::pow(x[static_cast<std::size_t>(i)], 2);
+    for (std::int64_t i = 0; i < n; ++i) mean += x[to_size(i)], squares += std::pow(x[to_size(i)], 2);
     mean /= double(n);
-    for (std::int64_t i = 0; i < n; ++i) variance += std::pow(x[static_cast<std::size_t>(i)] - mean, 2);
+    for (std::int64_t i = 0; i < n; ++i) variance += std::pow(x[to_size(i)] - mean, 2);
     aligned_buffer<float> rms(padded), layer(padded);
     kernels().rms_norm(x.data(), w.data(), n, 1e-5f, rms.data());
     kernels().layer_norm(x.data(), w.data(), b.data(), n, 1e-5f, layer.data());
     for (std::size_t i = 0; i < padded; ++i) {
       EXPECT_NEAR(rms[i], x[i] / std::sqrt(squares / double(n) + 1e-5) * w[i], 1e-5);
       const double expected = (x[i] - mean) / std::sqrt(variance / double(n) + 1e-5) * w[i] + b[i];
-      EXPECT_NEAR(layer[i], i < static_cast<std::size_t>(n) ? expected : 0.0, 2e-5);
+      EXPECT_NEAR(layer[i], i < to_size(n) ? expected : 0.0, 2e-5);
     }
     expect_same_everywhere(padded, [&](const auto& t, float* out) { t.rms_norm(x.data(), w.data(), n, 1e-5f, out); });
     expect_same_everywhere(
@@ -162,8 +162,7 @@ TEST(rows, quantized_inputs_are_within_half_a_step_and_their_sums_exact) {
         std::int32_t total = 0;
         for (std::int64_t i = 0; i < padded; ++i) {
           const int value = integer_at(q, row, i);
-          EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[static_cast<std::size_t>(row * padded + i)],
-                      q.scales[row] * 0.501);
+          EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[to_size(row * padded + i)], q.scales[row] * 0.501);
           total += value;
           if (table->wide_inputs) {
             const std::int64_t swapped[] = {0, 2, 1, 3};
@@ -194,8 +193,7 @@ TEST(rows, inputs_in_16_bits_take_the_whole_range_and_their_sums_are_exact) {
       for (std::int64_t i = 0; i < padded; ++i) {
         const std::int32_t value = integer_at(q, row, i);
         largest = std::max(largest, std::abs(value));
-        EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[static_cast<std::size_t>(row * padded + i)],
-                    q.scales[row] * 0.51f);
+        EXPECT_NEAR(static_cast<float>(value) * q.scales[row], x[to_size(row * padded + i)], q.scales[row] * 0.51f);
         total += value;
       }
       EXPECT_EQ(largest, 32639);
@@ -299,18 +297,16 @@ TEST(rope, rotates_halves_alike_on_every_instruction_set) {
     const std::int64_t heads = 3, dim = head.dim, turned = head.turned, half = turned / 2;
     const auto x = random.rows(1, heads * dim, heads * dim), c = random.rows(1, half, dim),
                s = random.rows(1, half, dim);
-    expect_same_everywhere(static_cast<std::size_t>(heads * dim), [&](const kernel_table& t, float* out) {
-      std::memcpy(out, x.data(), static_cast<std::size_t>(heads * dim) * sizeof(float));
+    expect_same_everywhere(to_size(heads * dim), [&](const kernel_table& t, float* out) {
+      std::memcpy(out, x.data(), to_size(heads * dim) * sizeof(float));
       t.rotate(out, heads, dim, turned, c.data(), s.data());
       for (std::int64_t h = 0; h < heads; ++h) {
         for (std::int64_t i = 0; i < half; ++i) {
-          const auto a = static_cast<std::size_t>(h * dim + i), b = a + static_cast<std::size_t>(half),
-                     k = static_cast<std::size_t>(i);
+          const auto a = to_size(h * dim + i), b = a + to_size(half), k = to_size(i);
           EXPECT_NEAR(out[a], x[a] * c[k] - x[b] * s[k], 1e-5);
           EXPECT_NEAR(out[b], x[b] * c[k] + x[a] * s[k], 1e-5);
         }
-        for (std::int64_t i = turned; i < dim; ++i)
-          EXPECT_EQ(out[h * dim + i], x[static_cast<std::size_t>(h * dim + i)]);
+        for (std::int64_t i = turned; i < dim; ++i) EXPECT_EQ(out[h * dim + i], x[to_size(h * dim + i)]);
       }
     });
   }

@@ -1,5 +1,6 @@
 #include <algorithm>
 
+#include "base/to_size.hpp"
 #include "model/tokenizer/bpe.hpp"
 #include "model/tokenizer/bpe_heap.hpp"
 #include "tests/model/tokenizer/support.hpp"
@@ -34,7 +35,7 @@ struct random_model {
     for (int tries = 0; tries < 30; ++tries) {
       const auto left = static_cast<token_id>(random() % tokens.size());
       const auto right = static_cast<token_id>(random() % tokens.size());
-      const auto whole = tokens[static_cast<std::size_t>(left)] + tokens[static_cast<std::size_t>(right)];
+      const auto whole = tokens[to_size(left)] + tokens[to_size(right)];
       if (whole.size() > 9 || std::find(tokens.begin(), tokens.end(), whole) != tokens.end()) continue;
       merges.push_back({left, right, static_cast<token_id>(tokens.size()), static_cast<std::int32_t>(merges.size())});
       tokens.push_back(whole);

@@ -2,6 +2,7 @@
 #include <string>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe::test {
@@ -11,7 +12,7 @@ class listed_tokens : public tokenizer {
  public:
   std::vector<token_id> encode(std::string_view, encode_options) const override { return {}; }
   std::string_view bytes_of(token_id token) const override {
-    return token >= 0 && token < size() ? std::string_view(texts_[static_cast<std::size_t>(token)]) : "";
+    return token >= 0 && token < size() ? std::string_view(texts_[to_size(token)]) : "";
   }
   std::string decode(std::span<const token_id> tokens, bool) const override {
     std::string text;

@@ -1,3 +1,4 @@
+#include "base/to_size.hpp"
 #include "base/utf8.hpp"
 #include "model/tokenizer/byte_alphabet.hpp"
 #include "model/tokenizer/nfc.hpp"
@@ -71,7 +72,7 @@ TEST(nfc, sorts_a_million_marks) {
 
 TEST(byte_alphabet, spells_every_byte_and_reads_it_back) {
   std::string all(256, '\0');
-  for (int i = 0; i < 256; ++i) all[static_cast<std::size_t>(i)] = static_cast<char>(i);
+  for (int i = 0; i < 256; ++i) all[to_size(i)] = static_cast<char>(i);
   EXPECT_EQ(bytes_of_spelling(test::spell(all)), all);
   EXPECT_EQ(test::spell(" the\n"), "\u0120the\u010a");
   EXPECT_EQ(bytes_of_spelling("a b"), std::nullopt);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/ops/isa.hpp"
 #include "model/train/lora_parameters.hpp"
 #include "model/train/training_run.hpp"
@@ -17,7 +18,7 @@ inline training_data counting_data(std::int64_t vocabulary, std::size_t examples
   for (std::size_t i = 0; i < examples; ++i) {
     training_example& example = data.examples.emplace_back();
     for (std::size_t j = 0; j < 4 + i * 7 % 13; ++j) {
-      example.tokens.push_back(static_cast<token_id>((i * 5 + j * 3) % static_cast<std::size_t>(vocabulary)));
+      example.tokens.push_back(static_cast<token_id>((i * 5 + j * 3) % to_size(vocabulary)));
       example.learned.push_back(j % 4 != 3);
     }
   }

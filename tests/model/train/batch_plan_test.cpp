@@ -1,4 +1,5 @@
 #include "model/train/batch_plan.hpp"
+#include "base/to_size.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -24,8 +25,8 @@ TEST(batch_plan, every_example_lies_in_one_row_of_each_epoch) {
       for (const training_rows& batch : plan.step(epoch * plan.steps_per_epoch() + step)) {
         EXPECT_LE(batch.rows(), 3 * 32);
         for (const auto& segment : batch.segments) {
-          const int example = batch.tokens[static_cast<std::size_t>(segment.first)];
-          ++seen[static_cast<std::size_t>(example)];
+          const int example = batch.tokens[to_size(segment.first)];
+          ++seen[to_size(example)];
           order.push_back(example);
         }
       }

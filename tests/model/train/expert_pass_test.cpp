@@ -1,4 +1,5 @@
 #include "model/train/expert_pass.hpp"
+#include "base/to_size.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -24,7 +25,7 @@ using testing::ThrowsMessage;
 std::vector<float> there_and_back(const trained_model& model, const compute& with, std::int64_t rows,
                                   std::int64_t at_once) {
   const std::int64_t hidden = model.config.hidden, stride = train_stride(hidden);
-  aligned_buffer<float> x(static_cast<std::size_t>(rows * stride)), dy(x.size()), y(x.size()), dx(x.size());
+  aligned_buffer<float> x(to_size(rows * stride)), dy(x.size()), y(x.size()), dx(x.size());
   std::mt19937 random(7);
   std::normal_distribution<float> normal;
   for (const aligned_buffer<float>* drawn : {&x, &dy})

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "base/to_size.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/ops/pack.hpp"
@@ -16,7 +17,7 @@ namespace {
 
 std::vector<double> unpacked(const matrix_view& w) {
   std::vector<double> values;
-  std::vector<float> row(static_cast<std::size_t>(w.ins));
+  std::vector<float> row(to_size(w.ins));
   for (std::int64_t out = 0; out < w.outs; ++out) {
     unpack_row(w, out, row.data());
     values.insert(values.end(), row.begin(), row.end());
@@ -25,7 +26,7 @@ std::vector<double> unpacked(const matrix_view& w) {
 }
 
 std::size_t at(std::int64_t i) {
-  return static_cast<std::size_t>(i);
+  return to_size(i);
 }
 
 }  // namespace

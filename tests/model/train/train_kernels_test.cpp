@@ -1,4 +1,5 @@
 #include "model/train/train_kernels.hpp"
+#include "base/to_size.hpp"
 
 #include <cmath>
 #include <numbers>
@@ -30,9 +31,9 @@ class train_kernels : public testing::TestWithParam<const char*> {
 std::vector<float> drawn(std::int64_t rows, std::int64_t columns, std::int64_t stride, unsigned seed) {
   std::mt19937 random(seed);
   std::normal_distribution<float> normal;
-  std::vector<float> values(static_cast<std::size_t>(rows * stride));
+  std::vector<float> values(to_size(rows * stride));
   for (std::int64_t r = 0; r < rows; ++r)
-    for (std::int64_t c = 0; c < columns; ++c) values[static_cast<std::size_t>(r * stride + c)] = normal(random);
+    for (std::int64_t c = 0; c < columns; ++c) values[to_size(r * stride + c)] = normal(random);
   return values;
 }
 
@@ -64,11 +65,9 @@ TEST_P(train_kernels, products_are_right_for_ragged_shapes) {
           for (std::int64_t n = 0; n < columns; ++n) {
             double sum = 0;
             for (std::int64_t k = 0; k < depth; ++k)
-              sum +=
-                  static_cast<double>(a[static_cast<std::size_t>(a_transposed ? k * a_stride + r : r * a_stride + k)]) *
-                  static_cast<double>(
-                      b[static_cast<std::size_t>(kind == operand::kind::rows ? k * b_stride + n : n * b_stride + k)]);
-            const auto at = static_cast<std::size_t>(r * stride + n);
+              sum += static_cast<double>(a[to_size(a_transposed ? k * a_stride + r : r * a_stride + k)]) *
+                     static_cast<double>(b[to_size(kind == operand::kind::rows ? k * b_stride + n : n * b_stride + k)]);
+            const auto at = to_size(r * stride + n);
             ASSERT_NEAR(c[at], static_cast<double>(before[at]) + 0.5 * sum,
                         1e-4 * std::sqrt(static_cast<double>(depth)));
           }
@@ -91,12 +90,12 @@ TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
     trained_matrix matrix;
     matrix.packed = view_of(kind, outs, ins, memory.data());
     matrix.outs = outs, matrix.ins = ins;
-    std::vector<float> plain(static_cast<std::size_t>(outs * ins));
+    std::vector<float> plain(to_size(outs * ins));
     for (std::int64_t out = 0; out < outs; ++out) unpack_row(matrix.packed, out, plain.data() + out * ins);
     for (const train_precision precision : {train_precision::exact, train_precision::fine}) {
       products multiplier({pool, *serving_}, precision, rows, 160);
-      std::vector<float> y(static_cast<std::size_t>(rows * train_stride(outs)));
-      std::vector<float> dx(static_cast<std::size_t>(rows * train_stride(ins)));
+      std::vector<float> y(to_size(rows * train_stride(outs)));
+      std::vector<float> dx(to_size(rows * train_stride(ins)));
       const products::output out{&matrix, nullptr, {y.data(), train_stride(outs)}};
       multiplier.forward({x.data(), train_stride(ins)}, rows, std::span(&out, 1));
       multiplier.backward({dy.data(), train_stride(outs)}, rows, matrix, {dx.data(), train_stride(ins)}, into::set);
@@ -104,19 +103,19 @@ TEST_P(train_kernels, packed_weights_give_the_product_of_what_they_stand_for) {
         for (std::int64_t o = 0; o < outs; ++o) {
           double sum = 0;
           for (std::int64_t i = 0; i < ins; ++i)
-            sum += static_cast<double>(plain[static_cast<std::size_t>(o * ins + i)]) *
-                   static_cast<double>(x[static_cast<std::size_t>(r * train_stride(ins) + i)]);
-          ASSERT_NEAR(y[static_cast<std::size_t>(r * train_stride(outs) + o)], sum, 2e-3) << name_of(kind);
+            sum += static_cast<double>(plain[to_size(o * ins + i)]) *
+                   static_cast<double>(x[to_size(r * train_stride(ins) + i)]);
+          ASSERT_NEAR(y[to_size(r * train_stride(outs) + o)], sum, 2e-3) << name_of(kind);
         }
         for (std::int64_t i = 0; i < ins; ++i) {
           double sum = 0;
           for (std::int64_t o = 0; o < outs; ++o)
-            sum += static_cast<double>(plain[static_cast<std::size_t>(o * ins + i)]) *
-                   static_cast<double>(dy[static_cast<std::size_t>(r * train_stride(outs) + o)]);
-          ASSERT_NEAR(dx[static_cast<std::size_t>(r * train_stride(ins) + i)], sum, 2e-3) << name_of(kind);
+            sum += static_cast<double>(plain[to_size(o * ins + i)]) *
+                   static_cast<double>(dy[to_size(r * train_stride(outs) + o)]);
+          ASSERT_NEAR(dx[to_size(r * train_stride(ins) + i)], sum, 2e-3) << name_of(kind);
         }
         for (std::int64_t i = ins; i < rounded_up(ins, 16); ++i)
-          ASSERT_EQ(dx[static_cast<std::size_t>(r * train_stride(ins) + i)], 0.0f);
+          ASSERT_EQ(dx[to_size(r * train_stride(ins) + i)], 0.0f);
       }
     }
   }
@@ -238,8 +237,8 @@ TEST_P(train_kernels, elements_are_dropped_where_the_counter_says) {
       for (std::int64_t i = 0; i < n; ++i) {
         const auto block = philox({static_cast<std::uint32_t>(i / 8), static_cast<std::uint32_t>(row), 5, 10},
                                   {0x89abcdef, 0x01234567});
-        const std::uint32_t bits = block[static_cast<std::size_t>(i % 8 / 2)] >> (i % 2 * 16) & 0xffff;
-        const auto at = static_cast<std::size_t>(i);
+        const std::uint32_t bits = block[to_size(i % 8 / 2)] >> (i % 2 * 16) & 0xffff;
+        const auto at = to_size(i);
         ASSERT_EQ(out[at], bits < 19660 ? 0.0f : x[at] * (1.0f / 0.7f)) << i << " of " << n;
       }
     }

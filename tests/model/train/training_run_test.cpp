@@ -1,4 +1,5 @@
 #include "model/train/training_run.hpp"
+#include "base/to_size.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -105,7 +106,7 @@ TEST(training_run, resumed_anywhere_ends_with_the_same_bits) {
     adapter_run second("mistral", 2, quick_options(), data);
     second.run.load(folder.path() / "checkpoint.safetensors");
     for (std::int64_t i = stop; i < whole.run.steps(); ++i) {
-      EXPECT_EQ(second.run.step().loss, losses[static_cast<std::size_t>(i)]) << i;
+      EXPECT_EQ(second.run.step().loss, losses[to_size(i)]) << i;
       second.run.validate();
     }
     EXPECT_EQ(second.values(), whole.values()) << stop;
@@ -134,8 +135,7 @@ TEST(training_run, keeping_activations_or_not_gives_the_same_bits) {
 training_group group_of(collective& ranks) {
   const auto ends_of = [&ranks](std::size_t bytes) {
     std::vector<std::size_t> ends;
-    for (int rank = 1; rank <= ranks.size(); ++rank)
-      ends.push_back(bytes * static_cast<std::size_t>(rank) / static_cast<std::size_t>(ranks.size()));
+    for (int rank = 1; rank <= ranks.size(); ++rank) ends.push_back(bytes * to_size(rank) / to_size(ranks.size()));
     return ends;
   };
   return {ranks.rank(), ranks.size(), [&ranks](std::span<float> values) { ranks.all_reduce_sum(values); },
@@ -357,7 +357,7 @@ TEST(training_run, a_written_adapter_serves_what_was_trained) {
       if (rows.targets[i] < 0) return;
       double total = 0;
       for (const float logit : logits) total += std::exp(static_cast<double>(logit));
-      expected += std::log(total) - static_cast<double>(logits[static_cast<std::size_t>(rows.targets[i])]);
+      expected += std::log(total) - static_cast<double>(logits[to_size(rows.targets[i])]);
     });
     cpu_train_pass pass(f.trained, {f.pool, kernels()}, {.most_rows = 64, .most_positions = 64});
     EXPECT_NEAR(pass.measure(rows).loss, expected, 1e-3 * expected) << model;

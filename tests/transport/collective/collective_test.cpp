@@ -9,6 +9,7 @@
 #include <random>
 
 #include "base/error.hpp"
+#include "base/to_size.hpp"
 #include "tests/transport/collective/ranks.hpp"
 #include "transport/collective/nccl_ranks.hpp"
 
@@ -73,8 +74,8 @@ TEST_P(collectives, all_gather_gives_everyone_every_part) {
         const auto ends = ends_of(call, size);
         std::vector<float> data(ends.back() / sizeof(float), -1), expected;
         for (int rank = 0; rank < size; ++rank) {
-          const std::size_t begin = rank == 0 ? 0 : ends[static_cast<std::size_t>(rank) - 1] / sizeof(float);
-          const std::size_t end = ends[static_cast<std::size_t>(rank)] / sizeof(float);
+          const std::size_t begin = rank == 0 ? 0 : ends[to_size(rank) - 1] / sizeof(float);
+          const std::size_t end = ends[to_size(rank)] / sizeof(float);
           for (std::size_t i = begin; i < end; ++i) {
             expected.push_back(value_of(call, rank, i));
             if (rank == own.rank()) data[i] = expected.back();
@@ -92,7 +93,7 @@ TEST_P(collectives, all_gather_takes_equal_parts_if_no_ends_are_given) {
   auto ranks = make(3);
   const auto failures = run_ranks(ranks, [](collective& own) {
     std::vector<float> data(6);
-    const auto first = 2 * static_cast<std::size_t>(own.rank());
+    const auto first = 2 * to_size(own.rank());
     data[first] = static_cast<float>(own.rank() + 1);
     data[first + 1] = -data[first];
     own.all_gather(std::as_writable_bytes(std::span(data)));
@@ -106,7 +107,7 @@ TEST_P(collectives, gather_gives_only_the_root_all_parts) {
   const auto failures = run_ranks(ranks, [&](collective& own) {
     for (int root = 0; root < 3; ++root) {
       std::vector<float> data(3, -1);
-      data[static_cast<std::size_t>(own.rank())] = static_cast<float>(own.rank());
+      data[to_size(own.rank())] = static_cast<float>(own.rank());
       own.gather(std::as_writable_bytes(std::span(data)), std::vector<std::size_t>{4, 8, 12}, root);
       if (own.rank() == root) {
         EXPECT_EQ(data, (std::vector<float>{0, 1, 2}));

@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "tests/transport/collective/thread_ranks.hpp"
 #include "transport/collective/gloo_ranks.hpp"
 
@@ -16,12 +17,12 @@ using rank_work = std::function<void(collective&)>;
 
 inline std::vector<std::unique_ptr<collective>> make_gloo_ranks(int size, std::chrono::milliseconds timeout) {
   std::vector<std::unique_ptr<meeting_place>> places;
-  std::vector<std::unique_ptr<collective>> ranks(static_cast<std::size_t>(size));
+  std::vector<std::unique_ptr<collective>> ranks(to_size(size));
   for (int rank = 0; rank < size; ++rank) places.push_back(std::make_unique<meeting_place>("127.0.0.1"));
   std::vector<std::thread> threads;
   for (int rank = 0; rank < size; ++rank)
     threads.emplace_back([&, rank] {
-      const auto at = static_cast<std::size_t>(rank);
+      const auto at = to_size(rank);
       const rank_group group{.name = "test",
                              .rank = rank,
                              .size = size,

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "base/to_size.hpp"
 #include "transport/collective/collective.hpp"
 
 namespace troupe::test {
@@ -15,14 +16,12 @@ namespace troupe::test {
 /// What all ranks share: a box for each pair of them, from and to.
 struct post_office {
   explicit post_office(int size)
-      : ranks(static_cast<std::size_t>(size)), boxes(ranks * ranks), gone(ranks, false), interrupted(ranks, false) {}
+      : ranks(to_size(size)), boxes(ranks * ranks), gone(ranks, false), interrupted(ranks, false) {}
 
-  std::deque<std::vector<std::byte>>& box(int from, int to) {
-    return boxes[static_cast<std::size_t>(from) * ranks + static_cast<std::size_t>(to)];
-  }
+  std::deque<std::vector<std::byte>>& box(int from, int to) { return boxes[to_size(from) * ranks + to_size(to)]; }
   void mark(std::vector<bool>& flags, int rank) {
     const std::lock_guard lock(mutex);
-    flags[static_cast<std::size_t>(rank)] = true;
+    flags[to_size(rank)] = true;
     changed.notify_all();
   }
 
@@ -53,8 +52,8 @@ class thread_rank final : public collective {
 
   void take(std::unique_lock<std::mutex>& lock, const transfer& from, std::chrono::steady_clock::time_point deadline) {
     auto& box = office_->box(from.peer, rank());
-    const auto is_told = [&] { return office_->interrupted[static_cast<std::size_t>(rank())]; };
-    const auto is_gone = [&] { return office_->gone[static_cast<std::size_t>(from.peer)]; };
+    const auto is_told = [&] { return office_->interrupted[to_size(rank())]; };
+    const auto is_gone = [&] { return office_->gone[to_size(from.peer)]; };
     const bool in_time =
         office_->changed.wait_until(lock, deadline, [&] { return !box.empty() || is_told() || is_gone(); });
     if (is_told()) throw collective_failure("told to stop waiting for the other ranks");

@@ -1,5 +1,6 @@
 // What a server reads of requests, which it refuses, and how it begins and ends.
 #include "transport/http/http_server.hpp"
+#include "base/to_size.hpp"
 
 #include <algorithm>
 #include <atomic>
@@ -70,7 +71,7 @@ TEST_F(http_server_test, reads_a_request_that_comes_while_another_is_answered) {
   for (int i = 0; i < 50; ++i) {
     client.say(get("/later"));
     const auto exchange = next_kept();
-    big[static_cast<std::size_t>(i)] = 'b';
+    big[to_size(i)] = 'b';
     client.say(post("/x", big));
     exchange->reply({.content_type = "text/plain", .body = "ok"});
     EXPECT_TRUE(client.hear_response().ends_with("ok"));

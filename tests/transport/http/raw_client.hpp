@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "base/file_descriptor.hpp"
+#include "base/to_size.hpp"
 #include "tests/base/loopback.hpp"
 
 namespace troupe::test {
@@ -35,7 +36,7 @@ class raw_client {
     while (!text.empty()) {
       const ssize_t sent = ::send(socket_.number(), text.data(), text.size(), MSG_NOSIGNAL);
       if (sent <= 0) return false;
-      text.remove_prefix(static_cast<std::size_t>(sent));
+      text.remove_prefix(to_size(sent));
     }
     return true;
   }
@@ -73,7 +74,7 @@ class raw_client {
   bool hear_more() {
     char some[4096];
     const ssize_t got = ::recv(socket_.number(), some, sizeof some, 0);
-    if (got > 0) heard_.append(some, static_cast<std::size_t>(got));
+    if (got > 0) heard_.append(some, to_size(got));
     was_closed_ = got == 0;
     return got > 0;
   }

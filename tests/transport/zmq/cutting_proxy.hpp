@@ -13,6 +13,7 @@
 
 #include "base/file_descriptor.hpp"
 #include "base/host_port.hpp"
+#include "base/to_size.hpp"
 #include "tests/base/loopback.hpp"
 
 namespace troupe {
@@ -79,11 +80,11 @@ class cutting_proxy {
     const auto count = ::recv(from.number(), bytes.data(), bytes.size(), 0);
     if (count <= 0) return false;
     for (ssize_t sent = 0; sent < count;) {
-      const auto more = ::send(to.number(), bytes.data() + sent, static_cast<std::size_t>(count - sent), MSG_NOSIGNAL);
+      const auto more = ::send(to.number(), bytes.data() + sent, to_size(count - sent), MSG_NOSIGNAL);
       if (more <= 0) return false;
       sent += more;
     }
-    through.passed += static_cast<std::size_t>(count);
+    through.passed += to_size(count);
     return through.passed < cut_after_;
   }
 

@@ -1,4 +1,5 @@
 #include "model/engine/sampling/sampler.hpp"
+#include "base/to_size.hpp"
 
 #include <algorithm>
 #include <bit>
@@ -201,7 +202,7 @@ TEST(sampling, gives_under_a_mask_what_it_gives_where_the_others_have_no_probabi
     const auto position = static_cast<std::uint64_t>(round);
     const token_id token = chooser.sample(logits, params, history, position, allowed).token;
     EXPECT_EQ(token, chooser.sample(ruled_out, params, history, position).token);
-    EXPECT_TRUE(allowed[static_cast<std::size_t>(token) / 64] >> (token % 64) & 1);
+    EXPECT_TRUE(allowed[to_size(token) / 64] >> (token % 64) & 1);
   }
 }
 
@@ -303,7 +304,7 @@ TEST(logprobs, are_exact_over_a_large_vocabulary) {
   params.logprobs = 5;
   sampler chooser(kernels());
   const auto chosen = chooser.sample(logits, params, {}, 9);
-  EXPECT_NEAR(*chosen.logprob, logits[static_cast<std::size_t>(chosen.token)] - std::log(sum), 2e-6);
+  EXPECT_NEAR(*chosen.logprob, logits[to_size(chosen.token)] - std::log(sum), 2e-6);
   std::vector<float> sorted = logits;
   std::sort(sorted.begin(), sorted.end(), std::greater<>());
   for (std::size_t i = 0; i < 5; ++i) EXPECT_NEAR(chosen.alternatives[i].logprob, sorted[i] - std::log(sum), 2e-6);
@@ -315,13 +316,12 @@ TEST(logprobs, are_exact_over_a_large_vocabulary) {
 token_id plainly(const std::vector<float>& logits, const sampling_params& params, std::uint64_t position) {
   std::vector<token_id> order(logits.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<token_id>(i);
-  const auto logit = [&](token_id token) { return logits[static_cast<std::size_t>(token)]; };
+  const auto logit = [&](token_id token) { return logits[to_size(token)]; };
   std::sort(order.begin(), order.end(),
             [&](token_id a, token_id b) { return logit(a) != logit(b) ? logit(a) > logit(b) : a < b; });
   const float most = logit(order[0]);
   if (is_greedy(params)) return order[0];
-  if (params.top_k > 0 && static_cast<std::size_t>(params.top_k) < order.size())
-    order.resize(static_cast<std::size_t>(params.top_k));
+  if (params.top_k > 0 && to_size(params.top_k) < order.size()) order.resize(to_size(params.top_k));
   std::vector<std::uint64_t> weights;
   std::uint64_t total = 0;
   for (const token_id token : order) {

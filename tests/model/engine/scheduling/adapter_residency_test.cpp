@@ -1,4 +1,5 @@
 #include "model/engine/scheduling/adapter_residency.hpp"
+#include "base/to_size.hpp"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -235,7 +236,7 @@ class crowd {
 
   void submit(int adapter) {
     sequence_request request;
-    request.prompt.assign(static_cast<std::size_t>(number(1, shape_.longest_prompt)), number(0, 1 << 20));
+    request.prompt.assign(to_size(number(1, shape_.longest_prompt)), number(0, 1 << 20));
     request.max_tokens = number(1, shape_.longest_answer);
     request.adapter = version(adapter);
     const auto accepted = scheduler_.submit(request);

@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "base/to_size.hpp"
 #include "tests/base/sanitized.hpp"
 #include "tests/model/engine/scheduling/symbolic_replica.hpp"
 
@@ -108,7 +109,7 @@ class random_calls {
     const std::int64_t length = 1 + below(load_.longest_prompt);
     std::vector<token_id> made = tokens(length);
     if (chance(0.7)) {
-      const auto& common = common_[static_cast<std::size_t>(below(3))];
+      const auto& common = common_[to_size(below(3))];
       const std::int64_t same = below(length + 1);
       std::copy_n(common.begin(), same, made.begin());
     }
@@ -134,14 +135,14 @@ class random_calls {
     if (chance(load_.cancels) && !engine_.answers.empty()) cancel_some();
     if (chance(load_.losses)) engine_.lose();
     const auto flying = engine_.flights.size();
-    if (flying < static_cast<std::size_t>(load_.options.steps_in_flight) && (flying == 0 || chance(0.7)))
+    if (flying < to_size(load_.options.steps_in_flight) && (flying == 0 || chance(0.7)))
       engine_.plan();
     else if (load_.ahead && flying == 1 && chance(0.5))
       engine_.plan_ahead();
     if (chance(0.7)) engine_.run();
     if (!engine_.flights.empty() && chance(0.7)) {
       const auto last = load_.ahead ? 1 : static_cast<std::int64_t>(engine_.flights.size());
-      const auto index = static_cast<std::size_t>(below(last));
+      const auto index = to_size(below(last));
       if (engine_.flights[index].ran) engine_.commit(index);
     }
   }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/to_size.hpp"
 #include "model/engine/scheduling/batch_scheduler.hpp"
 
 namespace troupe::test {
@@ -15,7 +16,7 @@ namespace troupe::test {
 /// there. So it notices at once if a block that is read holds anything but the sequence's own past.
 class symbolic_replica {
  public:
-  explicit symbolic_replica(std::int32_t blocks) : storage_(static_cast<std::size_t>(blocks) * block_tokens) {}
+  explicit symbolic_replica(std::int32_t blocks) : storage_(to_size(blocks) * block_tokens) {}
 
   static std::uint64_t start_of(adapter_version adapter) { return 0x51ed270b1a4fULL + adapter.value; }
   static std::uint64_t after(std::uint64_t past, token_id token) {
@@ -46,22 +47,20 @@ class symbolic_replica {
   }
 
  private:
-  std::uint64_t& slot(block_id block, std::size_t i) {
-    return storage_.at(static_cast<std::size_t>(block.value) * block_tokens + i);
-  }
+  std::uint64_t& slot(block_id block, std::size_t i) { return storage_.at(to_size(block.value) * block_tokens + i); }
   std::uint64_t& position(const std::vector<block_id>& table, std::size_t at) {
     return slot(table.at(at / block_tokens), at % block_tokens);
   }
 
   void run_row(const step_plan& plan, const planned_row& row, const std::vector<token_id>& known) {
     std::vector<block_id>& table = tables_[row.sequence];
-    ASSERT_GE(table.size(), static_cast<std::size_t>(row.kept_blocks));
-    table.resize(static_cast<std::size_t>(row.kept_blocks));
+    ASSERT_GE(table.size(), to_size(row.kept_blocks));
+    table.resize(to_size(row.kept_blocks));
     const auto added = plan.blocks_of(row);
     table.insert(table.end(), added.begin(), added.end());
 
     std::uint64_t past = start_of(row.adapter);
-    const auto first = static_cast<std::size_t>(row.position);
+    const auto first = to_size(row.position);
     for (std::size_t i = 0; i < first; ++i) {
       past = after(past, known.at(i));
       ASSERT_EQ(position(table, i), past) << "sequence " << row.sequence.value << " position " << i;
@@ -115,8 +114,8 @@ class engine_simulation {
       expected_answer& answer = answers[done->first.value + static_cast<std::uint64_t>(i)];
       answer.tokens = answer.written = request.prompt;
       answer.prompt = request.prompt.size();
-      answer.limit = request.prompt.size() + static_cast<std::size_t>(request.max_tokens);
-      answer.limit = std::min(answer.limit, static_cast<std::size_t>(options.context));
+      answer.limit = request.prompt.size() + to_size(request.max_tokens);
+      answer.limit = std::min(answer.limit, to_size(options.context));
       answer.adapter = request.adapter;
       answer.priority = request.priority;
       answer.every_prompt_row = request.every_prompt_row;
@@ -241,7 +240,7 @@ class engine_simulation {
     expected_answer& answer = answers.at(id.value);
     std::vector<token_id>& tokens = step.kept.emplace_back();
     std::uint64_t past = symbolic_replica::hashes_of(answer.adapter, answer.written).back();
-    const auto guessed = step.plan.tokens_of(row).last(static_cast<std::size_t>(row.proposals));
+    const auto guessed = step.plan.tokens_of(row).last(to_size(row.proposals));
     for (std::size_t i = 0; row.logit_rows > 0 && i <= guessed.size() && !answer.finished; ++i) {
       tokens.push_back(next_token(past, id.value));
       past = symbolic_replica::after(past, tokens.back());
@@ -275,11 +274,11 @@ class engine_simulation {
     }
     ASSERT_TRUE(std::is_sorted(adapters.begin(), adapters.end())) << "rows of one adapter are neighbours";
     const std::size_t with = adapters.size() - (adapters.front() == no_adapter ? 1 : 0);
-    ASSERT_LE(with, static_cast<std::size_t>(options.max_adapters));
+    ASSERT_LE(with, to_size(options.max_adapters));
     ASSERT_LE(tokens, options.max_batch_tokens);
     check_prompt_share(plan);
     ASSERT_EQ(tokens, static_cast<std::int64_t>(plan.tokens.size()));
-    ASSERT_LE(plan.rows.size(), static_cast<std::size_t>(options.max_sequences));
+    ASSERT_LE(plan.rows.size(), to_size(options.max_sequences));
     check_writers(plan);
   }
 
@@ -303,7 +302,7 @@ class engine_simulation {
 
   void check_row(const step_plan& plan, const planned_row& row) {
     expected_answer& answer = answers.at(row.sequence.value);
-    const auto fed = static_cast<std::size_t>(row.position + row.tokens - row.proposals);
+    const auto fed = to_size(row.position + row.tokens - row.proposals);
     const planned_row* before = flying_row_of(row.sequence);
     ASSERT_TRUE(before == nullptr || options.steps_in_flight == 1) << "steps of a pipeline have no sequence in common";
     const std::size_t known = answer.tokens.size() + (before != nullptr && before->complete ? 1 : 0);
@@ -311,7 +310,7 @@ class engine_simulation {
     ASSERT_EQ(row.complete, fed == known);
     ASSERT_EQ(plan.tokens_of(row)[0] == chosen_before, fed > answer.tokens.size());
     ASSERT_TRUE(fed <= answer.tokens.size() || row.tokens == 1) << "guesses at what follows an unknown token";
-    ASSERT_LE(static_cast<std::size_t>(row.position + row.tokens), std::max(answer.limit - 1, answer.prompt));
+    ASSERT_LE(to_size(row.position + row.tokens), std::max(answer.limit - 1, answer.prompt));
     if (row.logit_rows > 0) {
       ASSERT_EQ(row.logit_rows, 1 + row.proposals);
     }
@@ -339,11 +338,11 @@ class engine_simulation {
   void check_writers(const step_plan& plan) {
     for (const planned_row& row : plan.rows) {
       std::vector<block_id>& table = tables_[row.sequence];
-      table.resize(static_cast<std::size_t>(row.kept_blocks));
+      table.resize(to_size(row.kept_blocks));
       const auto added = plan.blocks_of(row);
       table.insert(table.end(), added.begin(), added.end());
-      const auto first = static_cast<std::size_t>(row.position) / block_tokens;
-      const auto end = blocks_for(static_cast<std::size_t>(row.position + row.tokens));
+      const auto first = to_size(row.position) / block_tokens;
+      const auto end = blocks_for(to_size(row.position + row.tokens));
       ASSERT_LE(end, table.size());
       for (std::size_t i = first; i < end; ++i) {
         ASSERT_EQ(scheduler.pool().holders(table[i]), 1);

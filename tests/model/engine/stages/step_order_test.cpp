@@ -1,4 +1,5 @@
 #include "model/engine/stages/step_order.hpp"
+#include "base/to_size.hpp"
 
 #include <gtest/gtest.h>
 
@@ -82,10 +83,10 @@ TEST(step_orders, are_refused_with_tokens_and_blocks_that_are_not_there) {
 }
 
 std::vector<answer_opening> openings_of(int count) {
-  std::vector<answer_opening> all(static_cast<std::size_t>(count));
+  std::vector<answer_opening> all(to_size(count));
   for (int i = 0; i < count; ++i) {
-    all[static_cast<std::size_t>(i)].text.resize(1000);
-    all[static_cast<std::size_t>(i)].prompt_tokens = i;
+    all[to_size(i)].text.resize(1000);
+    all[to_size(i)].prompt_tokens = i;
   }
   return all;
 }

@@ -1,5 +1,6 @@
 // What is chosen depends on the rows alone: not on the threads, nor on who found the largest logit.
 #include "model/engine/stages/token_chooser.hpp"
+#include "base/to_size.hpp"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +21,7 @@ struct many_answers {
   std::vector<answer_opening> openings;
   std::vector<float> logits;
 
-  many_answers() : logits(static_cast<std::size_t>(count * rows_each * stride)) {
+  many_answers() : logits(to_size(count * rows_each * stride)) {
     std::mt19937 random(3);
     for (float& logit : logits) logit = static_cast<float>(random() % 40);  // many are equal
     for (int i = 0; i < count; ++i) {
@@ -89,7 +90,7 @@ void expect_equal(const step_outcome& a, const step_outcome& b) {
 TEST(token_choice, is_the_same_on_any_number_of_threads) {
   const many_answers step;
   const step_outcome expected = step.chosen(1, false);
-  EXPECT_GT(expected.tokens.size(), static_cast<std::size_t>(many_answers::count)) << "some guesses should hold";
+  EXPECT_GT(expected.tokens.size(), to_size(many_answers::count)) << "some guesses should hold";
   EXPECT_EQ(expected.details.size(), expected.tokens.size());
   expect_equal(step.chosen(4, false), expected);
 }
@@ -99,14 +100,14 @@ TEST(token_choice, is_the_same_whoever_finds_the_largest_logits) {
   std::size_t found = 0;
   expect_equal(step.chosen(3, true, &found), step.chosen(1, false));
   EXPECT_GT(found, 0u);
-  EXPECT_LT(found, static_cast<std::size_t>(many_answers::count * many_answers::rows_each));
+  EXPECT_LT(found, to_size(many_answers::count * many_answers::rows_each));
 }
 
 TEST(token_choice, says_how_likely_the_end_was_where_logprobs_were_asked_for) {
   many_answers step;
   const auto is_told = [&](int answer) {
-    step.logits[static_cast<std::size_t>(answer * many_answers::rows_each * stride + 5)] = 1000;
-    const chosen_answer chosen = step.chosen(1, false).answers[static_cast<std::size_t>(answer)];
+    step.logits[to_size(answer * many_answers::rows_each * stride + 5)] = 1000;
+    const chosen_answer chosen = step.chosen(1, false).answers[to_size(answer)];
     EXPECT_TRUE(chosen.finished);
     EXPECT_EQ(chosen.tokens, 0);
     return chosen.ending && chosen.ending->token == 5 && chosen.ending->logprob == 0.0f;
@@ -121,7 +122,7 @@ TEST(token_choice, says_which_token_ended_an_answer) {
   step.openings[asked].sampling.stop_tokens = {7};
   const auto ending = [&](token_id token, bool finds_largest) {
     many_answers now = step;
-    now.logits[asked * many_answers::rows_each * stride + static_cast<std::size_t>(token)] = 1000;
+    now.logits[asked * many_answers::rows_each * stride + to_size(token)] = 1000;
     const chosen_answer chosen = now.chosen(1, finds_largest).answers[asked];
     EXPECT_TRUE(chosen.finished);
     return chosen.ending ? chosen.ending->token : token_id{-1};
@@ -164,7 +165,7 @@ TEST(token_choice, says_how_likely_the_tokens_were_of_those_who_asked_alone) {
   ASSERT_EQ(outcome.details.size(), outcome.tokens.size());
   for (std::size_t i = 0; i < outcome.answers.size(); ++i)
     for (std::int32_t t = 0; t < outcome.answers[i].tokens; ++t) {
-      const auto at = static_cast<std::size_t>(outcome.answers[i].first_token + t);
+      const auto at = to_size(outcome.answers[i].first_token + t);
       EXPECT_EQ(outcome.details[at].logprob.has_value(), i % 5 == 1);
       EXPECT_TRUE(i % 5 != 1 || outcome.details[at].token == outcome.tokens[at]);
     }
@@ -173,15 +174,15 @@ TEST(token_choice, says_how_likely_the_tokens_were_of_those_who_asked_alone) {
 TEST(token_choice, guesses_how_each_answer_goes_on) {
   many_answers step;
   for (const int answer : {2, 4}) {
-    auto& opening = step.openings[static_cast<std::size_t>(answer)];
+    auto& opening = step.openings[to_size(answer)];
     opening.sampling.temperature = 0.0;
     opening.sampling.frequency_penalty = 0.0;
     opening.text = {7, 8, 30 + answer, 50, 7};
-    step.logits[static_cast<std::size_t>(answer * many_answers::rows_each * stride + 8)] = 1000;
+    step.logits[to_size(answer * many_answers::rows_each * stride + 8)] = 1000;
   }
   const step_outcome outcome = step.chosen(2, false);
   for (const int answer : {2, 4}) {
-    const auto guesses = outcome.proposals_of(outcome.answers[static_cast<std::size_t>(answer)]);
+    const auto guesses = outcome.proposals_of(outcome.answers[to_size(answer)]);
     EXPECT_EQ(std::vector(guesses.begin(), guesses.end()), (std::vector<token_id>{30 + answer, 50}));
   }
 }
