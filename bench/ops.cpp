@@ -201,6 +201,38 @@ void run_attention(const compute& with, double limit, kv_kind kind, const report
   }
 }
 
+void run_delta_rule(const compute& with, double limit, const report& out) {
+  constexpr std::int64_t dim = 128, stride = 3 * dim;
+  constexpr int most = 64;
+  out.title(fmt::format("linear attention of one head of {} x {}, one thread", dim, dim));
+  const auto x = floats(most * stride);
+  const std::vector<float> decays(most, 0.9f), betas(most, 0.01f);  // by which the state stays small
+  aligned_buffer<float> state(dim * dim), y(most * dim);
+  for (const int rows : {1, 8, most}) {
+    const delta_args args{.key_dim = dim,
+                          .value_dim = dim,
+                          .rows = rows,
+                          .q = x.data(),
+                          .k = x.data() + dim,
+                          .v = x.data() + 2 * dim,
+                          .row_stride = stride,
+                          .decays = decays.data(),
+                          .betas = betas.data(),
+                          .share_stride = 1,
+                          .out = y.data(),
+                          .out_stride = dim,
+                          .state = state.data()};
+    const double seconds = median_seconds([&] { with.kernels.delta_rule(args); }, 0.2);
+    const double plain = median_seconds([&] { kernels_of("generic")->delta_rule(args); }, 0.1, 1);
+    const double operations = 7.0 * dim * dim * rows;
+    out.add({fmt::format("delta rule {} rows", rows),
+             {{"us", seconds * 1e6},
+              {"GFLOP/s", operations / seconds / 1e9},
+              {"of bound", operations / seconds / (limit / with.pool.threads())},
+              {"x generic", plain / seconds}}});
+  }
+}
+
 // ---- on a GPU ----
 
 struct shared_inputs {
@@ -248,6 +280,7 @@ void run_ops(const compute& with, const report& out) {
   run_rows(with, out);
   const double floats_limit = product_limit(with, scheme::f32);
   for (const kv_kind kind : {kv_kind::f16, kv_kind::i8}) run_attention(with, floats_limit, kind, out);
+  run_delta_rule(with, floats_limit, out);
 }
 
 }  // namespace troupe::bench

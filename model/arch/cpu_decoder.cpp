@@ -238,18 +238,6 @@ void cpu_decoder::finish_output(const pass& batch, const norm_weights& norm, flo
 }
 
 template <class MakeRow>
-void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const linear_product> products, MakeRow make_row) {
-  const bool integers = std::any_of(products.begin(), products.end(),
-                                    [](const linear_product& p) { return is_integer(p.weights.w.kind); });
-  if (integers) quantized_.begin(rows, products.front().weights.w.ins);
-  // rows of a tile lie in the same cache lines
-  with_.pool.run_each(rows, integers ? quantized_.view().tile.rows : 8, [&](int row) {
-    make_row(row);
-    if (integers) quantized_.put(row, x.row(row));
-  });
-}
-
-template <class MakeRow>
 void cpu_decoder::prepare_gathered(int rows, float_rows x, const column_cut& cut,
                                    std::span<const linear_product> products, MakeRow make_row) {
   if (gather_.split().is_whole()) return prepare_input(rows, x, products, make_row);

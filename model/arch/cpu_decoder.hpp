@@ -1,4 +1,5 @@
 #pragma once
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <optional>
@@ -111,6 +112,8 @@ class cpu_decoder final : public decoder {
   // cpu_decoder_delta.cpp
   void take_delta_rows();
   void take_rates(std::int64_t layer);
+  template <class Work>
+  void for_parts(const pass& batch, std::int64_t parts, Work work);
   void mix_states(const pass& batch, std::int64_t layer, float_rows hidden);
   void convolve_part(const pass_sequence& sequence, std::int64_t layer, std::int64_t part);
   void find_shares(const pass_sequence& sequence, std::int64_t layer);
@@ -146,5 +149,17 @@ class cpu_decoder final : public decoder {
   std::vector<matmul_args> group_jobs_;
   bool many_rows_ = false;  ///< of one sequence: then all keys are stored before any query is answered
 };
+
+template <class MakeRow>
+void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const linear_product> products, MakeRow make_row) {
+  const bool integers = std::any_of(products.begin(), products.end(),
+                                    [](const linear_product& p) { return is_integer(p.weights.w.kind); });
+  if (integers) quantized_.begin(rows, products.front().weights.w.ins);
+  // rows of a tile lie in the same cache lines
+  with_.pool.run_each(rows, integers ? quantized_.view().tile.rows : 8, [&](int row) {
+    make_row(row);
+    if (integers) quantized_.put(row, x.row(row));
+  });
+}
 
 }  // namespace troupe

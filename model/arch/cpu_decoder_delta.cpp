@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/rounding.hpp"
 #include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
 
@@ -43,6 +44,19 @@ void cpu_decoder::take_rates(std::int64_t layer) {
     with_.kernels.exponentials(decay, delta_.share_stride, 0, rates);
 }
 
+/// One thread takes several parts of a sequence where there are many: a part may take less than handing it over.
+template <class Work>
+void cpu_decoder::for_parts(const pass& batch, std::int64_t parts, Work work) {
+  const std::int64_t all = static_cast<std::int64_t>(batch.sequences.size()) * parts;
+  const std::int64_t together = std::clamp<std::int64_t>(all / (with_.pool.threads() * 8), 1, parts);
+  const std::int64_t tasks = ceil_div(parts, together);  // of a sequence
+  with_.pool.run(static_cast<int>(static_cast<std::int64_t>(batch.sequences.size()) * tasks), [&](int index, int) {
+    const pass_sequence& sequence = batch.sequences[to_size(index / tasks)];
+    const std::int64_t first = index % tasks * together;
+    for (std::int64_t part = first; part < std::min(first + together, parts); ++part) work(sequence, part);
+  });
+}
+
 void cpu_decoder::mix_states(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
   const delta_weights& delta = weights.delta;
@@ -55,17 +69,12 @@ void cpu_decoder::mix_states(const pass& batch, std::int64_t layer, float_rows h
   prepare_input(batch.rows, normed, in,
                 [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
   multiply(batch, layer, normed, in);
-  const auto for_sequences = [&](std::int64_t parts, auto work) {
-    const auto tasks = static_cast<std::int64_t>(batch.sequences.size()) * parts;
-    with_.pool.run(static_cast<int>(tasks),
-                   [&](int index, int) { work(batch.sequences[to_size(index / parts)], index % parts); });
-  };
   const std::int64_t convolved = 2 * config.key_heads + config.value_heads;
-  for_sequences(convolved + 1, [&](const pass_sequence& sequence, std::int64_t part) {
+  for_parts(batch, convolved + 1, [&](const pass_sequence& sequence, std::int64_t part) {
     part < convolved ? convolve_part(sequence, layer, part) : find_shares(sequence, layer);
   });
-  for_sequences(config.value_heads,
-                [&](const pass_sequence& sequence, std::int64_t head) { run_delta_head(sequence, layer, head); });
+  for_parts(batch, config.value_heads,
+            [&](const pass_sequence& sequence, std::int64_t head) { run_delta_head(sequence, layer, head); });
   const linear_product products[] = {output_product({}, delta.out, hidden)};
   prepare_input(batch.rows, out, products, [](int) {});
   multiply(batch, layer, out, products);

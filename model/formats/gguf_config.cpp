@@ -53,10 +53,10 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 24> supported = {
-      "command-r", "cohere2",  "gpt2",     "llama",      "qwen2",   "qwen2vl", "qwen3",   "qwen3vl",
-      "phi3",      "smollm3",  "gemma2",   "gemma3",     "granite", "olmo2",   "chatglm", "glm4",
-      "ernie4_5",  "qwen2moe", "qwen3moe", "qwen3vlmoe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
+  constexpr std::array<std::string_view, 27> supported = {
+      "command-r", "cohere2",   "gpt2",     "llama",    "qwen2",      "qwen2vl", "qwen3",   "qwen3vl", "qwen35",
+      "qwen35moe", "qwen3next", "phi3",     "smollm3",  "gemma2",     "gemma3",  "granite", "olmo2",   "chatglm",
+      "glm4",      "ernie4_5",  "qwen2moe", "qwen3moe", "qwen3vlmoe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is an adapter: name the model that it adapts, and this file with --adapter or adapters load",
            file.name);
@@ -83,14 +83,19 @@ std::string family_of(std::string_view architecture) {
 }
 
 bool sees_pictures(std::string_view architecture) {
-  return architecture == "qwen2vl" || architecture.starts_with("qwen3vl");
+  return architecture == "qwen2vl" || architecture.starts_with("qwen3vl") || architecture.starts_with("qwen35");
 }
 
 void read_experts(const arch_keys& keys, model_config& into) {
   into.experts_taken = keys.size("expert_used_count");
+  if (into.shared_gate) into.shared_ffn = keys.size("expert_shared_feed_forward_length", into.ffn);
   into.ffn = keys.size("expert_feed_forward_length", into.ffn);
-  if (into.shared_gate)
-    into.shared_ffn = keys.size("expert_shared_feed_forward_length", keys.size("feed_forward_length"));
+}
+
+/// Mixtures without any other mlp may name that of the experts alone.
+std::int64_t mlp_size(const arch_keys& keys) {
+  const auto of_experts = keys.get<std::int64_t>("expert_feed_forward_length");
+  return of_experts ? keys.size("feed_forward_length", *of_experts) : keys.size("feed_forward_length");
 }
 
 void read_sizes(const arch_keys& keys, model_config& into) {
@@ -102,12 +107,12 @@ void read_sizes(const arch_keys& keys, model_config& into) {
   if (keys.size("attention.value_length", into.head_dim) != into.head_dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts = keys.get<std::int64_t>("expert_count").value_or(0);
-  constexpr std::array<std::string_view, 7> mixtures = {"llama",   "qwen2moe",   "qwen3moe", "olmoe",
-                                                        "glm4moe", "granitemoe", "gpt-oss"};
+  constexpr std::array<std::string_view, 9> mixtures = {"llama", "qwen2moe", "qwen3moe",   "qwen35moe", "qwen3next",
+                                                        "olmoe", "glm4moe",  "granitemoe", "gpt-oss"};
   if (into.experts != 0 && std::find(mixtures.begin(), mixtures.end(), into.family) == mixtures.end())
     refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),
            into.experts, fmt::join(mixtures, ", "));
-  into.ffn = keys.size("feed_forward_length");
+  into.ffn = mlp_size(keys);
   detail::set_family_traits(into);
   if (into.experts != 0) read_experts(keys, into);
   into.context = keys.size("context_length");
@@ -140,6 +145,25 @@ void read_glm(const arch_keys& keys, model_config& into) {
     into.dense_layers.push_back(static_cast<std::int64_t>(i) < dense);
 }
 
+/// All but every n-th layer. Of Qwen3.5 the converter puts value heads in another order: the key heads take turns.
+void read_delta(const arch_keys& keys, model_config& into) {
+  leave_out_predicting_layers(keys, into);
+  into.delta = {.key_heads = keys.size("ssm.group_count"),
+                .value_heads = keys.size("ssm.time_step_rank"),
+                .key_dim = keys.size("ssm.state_size"),
+                .kernel = keys.size("ssm.conv_kernel"),
+                .in_turn = into.family != "qwen3next",
+                .has_rates = true};
+  const std::int64_t values = keys.size("ssm.inner_size");
+  into.delta.value_dim = values / into.delta.value_heads;
+  if (into.delta.values() != values)
+    refuse("{}: \"{}\" is {}, which {} heads cannot share evenly", keys.where(), keys.full("ssm.inner_size"), values,
+           into.delta.value_heads);
+  const std::int64_t interval = keys.size("full_attention_interval", 4);
+  for (std::size_t i = 0; i < listed_layers(into); ++i)
+    into.mixers.push_back(static_cast<std::int64_t>(i + 1) % interval == 0 ? mixer_kind::attention : mixer_kind::delta);
+}
+
 /// As llama.cpp computes it: rope.scaling.attn_factor comes on top of the usual stretch.
 void read_yarn(const arch_keys& keys, model_config& into) {
   auto& yarn = into.rope.yarn;
@@ -162,7 +186,7 @@ void read_turned_part(const arch_keys& keys, model_config& into) {
   constexpr std::string_view key = "rope.dimension_count";
   const auto turned = keys.size(key, into.head_dim);
   if (turned == into.head_dim) return;
-  if (into.family != "phi3" && !into.family.starts_with("glm"))
+  if (into.family != "phi3" && !into.family.starts_with("glm") && !detail::has_delta_layers(into.family))
     refuse("{}: \"{}\" differs from the head size {}: positions in part of a head are not supported", keys.where(),
            keys.full(key), into.head_dim);
   into.rotary_dim = turned;
@@ -310,7 +334,8 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   const bool is_cohere = into.family.starts_with("cohere");
   into.norm_eps = static_cast<float>(
       keys.needed<double>(is_cohere ? "attention.layer_norm_epsilon" : "attention.layer_norm_rms_epsilon"));
-  into.joined_qkv = facts.joined_qkv;
+  const bool has_delta = detail::has_delta_layers(into.family);
+  into.joined_qkv = has_delta ? facts.joined_qkvz : facts.joined_qkv;
   into.qkv_bias |= facts.qkv_bias;
   into.out_bias |= facts.out_bias;
   into.mlp_bias |= facts.mlp_bias;
@@ -320,6 +345,7 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   if (into.family == "gemma3") return read_gemma3(keys, into);
   if (into.family == "olmo2") return read_olmo2(keys, into);
   if (into.family == "gpt-oss") return read_gpt_oss(keys, into);
+  if (has_delta) read_delta(keys, into);
   if (into.family == "glm4moe") into.qk_norm = facts.qk_norm;
   if (into.family == "glm4moe") read_glm(keys, into);
   if (into.turns_neighbours) refuse_pictures(keys);

@@ -43,6 +43,7 @@ gguf_facts read_facts(const gguf_file& file) {
     facts.vocab_size = file.get<std::int64_t>(vocab_key);
   facts.tied_embeddings = file.get<bool>(tied_key).value_or(!bare && !tensors.find("output.weight"));
   facts.joined_qkv = tensors.find("blk.0.attn_qkv.weight") != nullptr;
+  facts.joined_qkvz = tensors.find("blk.0.ssm_in.weight") != nullptr;
   facts.qkv_bias = fact(qkv_key, facts.joined_qkv ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias");
   facts.out_bias = fact(out_key, "blk.0.attn_output.bias");
   facts.mlp_bias = fact(mlp_key, "blk.0.ffn_up.bias");

@@ -17,6 +17,7 @@ struct gguf_facts {
   bool mlp_bias = false;
   bool qk_norm = false;
   bool joined_qkv = false;                 ///< in one tensor; not kept, since packed weights are apart
+  bool joined_qkvz = false;                ///< likewise, of linear attention
   std::vector<double> frequency_divisors;  ///< longrope's long ones, where there are two kinds
   std::vector<double> short_divisors;
 };

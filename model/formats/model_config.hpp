@@ -128,7 +128,8 @@ struct model_config {
       false;                   ///< q's matrix also makes a gate of each head, by whose sigmoid what it mixes is weighed
   bool joint_qk_norm = false;  ///< which is one over all heads of q, and one over those of k
   bool tied_embeddings = false;
-  bool joined_qkv = false;            ///< a GGUF file has q, k and v in one tensor, whatever its class does
+  bool joined_qkv = false;            ///< a GGUF file has q, k and v in one tensor, whatever its class does; of linear
+                                      ///< attention z as well
   bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 

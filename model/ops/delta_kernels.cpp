@@ -17,12 +17,9 @@ struct column_sums {
   f32x16 part[Columns][2];
 
   INLINED void clear() {
-    repeat<Columns>([&](auto c) { part[c][0] = part[c][1] = zero(); });
+    repeat<Columns>([&](int c) INLINED { part[c][0] = part[c][1] = zero(); });
   }
-  template <int C>
-  INLINED f32x16 total(number<C>) const {
-    return part[C][0] + part[C][1];
-  }
+  INLINED f32x16 total(int c) const { return part[c][0] + part[c][1]; }
 };
 
 /// One row of some columns.
@@ -39,9 +36,9 @@ template <int Columns>
 INLINED inline void ask(const float* state, std::int64_t key_dim, const float* k, column_sums<Columns>& said) {
   said.clear();
   for (std::int64_t i = 0; i < key_dim; i += 2)
-    repeat<2>([&](auto odd) {
+    repeat<2>([&](int odd) INLINED {
       const f32x16 key = all(k[i + odd]);
-      repeat<Columns>([&](auto c) {
+      repeat<Columns>([&](int c) INLINED {
         said.part[c][odd] = fma(key, load(state + (c * key_dim + i + odd) * lanes), said.part[c][odd]);
       });
     });
@@ -54,14 +51,15 @@ INLINED inline void change(float* state, std::int64_t key_dim, const delta_row<C
   answered.clear();
   said.clear();
   for (std::int64_t i = 0; i < key_dim; i += 2)
-    repeat<2>([&](auto odd) {
+    repeat<2>([&](int odd) INLINED {
       const f32x16 key = all(row.k[i + odd]), query = all(row.q[i + odd]);
-      repeat<Columns>([&](auto c) {
+      const f32x16 next = HasNext ? all(row.next_k[i + odd]) : zero();
+      repeat<Columns>([&](int c) INLINED {
         float* at = state + (c * key_dim + i + odd) * lanes;
         const f32x16 s = fma(key, row.change[c], load(at) * row.decay);
         store(at, s);
         answered.part[c][odd] = fma(query, s, answered.part[c][odd]);
-        if constexpr (HasNext) said.part[c][odd] = fma(all(row.next_k[i + odd]), s, said.part[c][odd]);
+        if constexpr (HasNext) said.part[c][odd] = fma(next, s, said.part[c][odd]);
       });
     });
 }
@@ -77,13 +75,13 @@ void run_columns(const delta_args& a, std::int64_t first) {
     const f32x16 decay = all(a.decays[r * a.share_stride]), beta = all(a.betas[r * a.share_stride]);
     delta_row<Columns> row{k, a.q + r * a.row_stride, k + a.row_stride, decay, {}};
     const float* v = a.v + r * a.row_stride + first;
-    repeat<Columns>([&](auto c) { row.change[c] = (load(v + c * lanes) - decay * said.total(c)) * beta; });
+    repeat<Columns>([&](int c) INLINED { row.change[c] = (load(v + c * lanes) - decay * said.total(c)) * beta; });
     if (r + 1 < a.rows)
       change<true>(state, a.key_dim, row, answered, said);
     else
       change<false>(state, a.key_dim, row, answered, said);
     float* out = a.out + r * a.out_stride + first;
-    repeat<Columns>([&](auto c) { store(out + c * lanes, answered.total(c)); });
+    repeat<Columns>([&](int c) INLINED { store(out + c * lanes, answered.total(c)); });
   }
 }
 

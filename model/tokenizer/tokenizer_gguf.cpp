@@ -64,7 +64,7 @@ struct text_rules {
   bool add_bos = false;
 };
 
-constexpr std::array<text_rules, 11> known_rules = {{
+constexpr std::array<text_rules, 12> known_rules = {{
     {.names = {"gpt-2", "olmo", "a.x-4.0", "mellum", "trillion"}, .patterns = {gpt2_pattern}},
     {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "midm-2.0", "pixtral"},
      .patterns = {llama3_pattern},
@@ -72,6 +72,7 @@ constexpr std::array<text_rules, 11> known_rules = {{
      .add_bos = true},
     {.names = {"smaug-bpe", "dbrx", "glm4", "chatglm-bpe"}, .patterns = {llama3_pattern}},
     {.names = {"qwen2", "deepseek-r1-qwen"}, .patterns = {qwen2_pattern}, .nfc = true},
+    {.names = {"qwen35"}, .patterns = {qwen35_pattern}, .nfc = true},
     {.names = {"megrez"}, .patterns = {qwen2_pattern}},
     {.names = {"smollm", "minerva-7b", "refact"}, .patterns = {smollm_pattern}},
     {.names = {"command-r"}, .patterns = {smollm_pattern}, .nfc = true},
@@ -95,7 +96,8 @@ const text_rules& rules_for(const ggml_keys& keys) {
   for (const text_rules& rules : known_rules)
     if (std::find(rules.names.begin(), rules.names.end(), name) != rules.names.end()) return rules;
   refuse(
-      "{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, gpt-4o, llama-bpe, qwen2, smollm, tekken and relatives "
+      "{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, gpt-4o, llama-bpe, qwen2, qwen35, smollm, tekken and "
+      "relatives "
       "are)",
       keys.where(), name);
 }

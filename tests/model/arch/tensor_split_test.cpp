@@ -56,6 +56,10 @@ TEST(tensor_split, more_ranks_than_heads_are_refused) {
   EXPECT_THROW(check(tensor_split{1, 3, nothing}, config), input_error);
   EXPECT_THROW(check(tensor_split{2, 2, nothing}, config), input_error);
   EXPECT_THROW(check(tensor_split{1, 2, {}}, config), input_error);
+  model_config keeping = config;
+  keeping.layers = 1, keeping.mixers = {mixer_kind::delta};
+  EXPECT_NO_THROW(check(tensor_split{}, keeping));
+  EXPECT_THROW(check(tensor_split{1, 2, nothing}, keeping), input_error);
   config.experts = 4;
   EXPECT_NO_THROW(check(tensor_split{}, config));
   EXPECT_THROW(check(tensor_split{1, 2, nothing}, config), input_error);

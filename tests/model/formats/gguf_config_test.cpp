@@ -66,6 +66,34 @@ TEST(gguf_config, answers_end_with_tokens_that_chat_models_are_known_to_end_with
   EXPECT_THAT(from_gguf(alike).eos_tokens, ElementsAre(3, 0)) << "however many are called so";
 }
 
+test::gguf_builder delta_gguf(const std::string& arch, std::uint32_t layers = 4) {
+  auto file = gguf_of(arch, {"a", "b", "c", "d"}, layers);
+  file.u32(arch + ".ssm.conv_kernel", 4).u32(arch + ".ssm.state_size", 16).u32(arch + ".ssm.group_count", 2);
+  file.u32(arch + ".ssm.time_step_rank", 4);
+  return file;
+}
+
+TEST(gguf_config, linear_attention_has_its_sizes_under_the_names_of_other_states) {
+  for (const std::string arch : {"qwen35", "qwen3next"}) {
+    const auto config = from_gguf(delta_gguf(arch).u32(arch + ".ssm.inner_size", 128));
+    EXPECT_EQ(config.delta.value_dim, 32);
+    EXPECT_EQ(config.delta.key_head_of(2), arch == "qwen35" ? 0 : 1) << arch;
+    EXPECT_TRUE(config.delta.has_rates && config.attention_gate);
+    using enum mixer_kind;
+    EXPECT_THAT(config.mixers, ElementsAre(delta, delta, delta, attention));
+  }
+  EXPECT_THAT(refusal([] { from_gguf(delta_gguf("qwen35").u32("qwen35.ssm.inner_size", 130)); }),
+              HasSubstr("\"qwen35.ssm.inner_size\" is 130, which 4 heads cannot share evenly"));
+}
+
+TEST(gguf_config, layers_of_qwen35_that_predict_several_tokens_are_left_out) {
+  auto file = delta_gguf("qwen35", 5).u32("qwen35.ssm.inner_size", 64).u32("qwen35.nextn_predict_layers", 1);
+  const auto config = from_gguf(file.u32("qwen35.full_attention_interval", 2));
+  EXPECT_EQ(config.layers, 4);
+  EXPECT_EQ(config.mixers.size(), 4u);
+  EXPECT_EQ(config.mixer_of(1), mixer_kind::attention);
+}
+
 TEST(gguf_config, a_rope_factor_without_a_type_is_linear) {
   const auto config = from_gguf(gguf_of("llama").f32("llama.rope.scaling.factor", 4));
   EXPECT_EQ(config.rope.scaling, rope_scaling::linear);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "model/formats/row_order.hpp"
+
 namespace troupe {
 namespace {
 
@@ -36,6 +38,29 @@ TEST(linear_layers, of_a_mixture_are_an_mlp_where_all_tokens_go_through_one) {
   EXPECT_EQ(linear_kinds_of(config, 0).size(), 7u);
   EXPECT_EQ(linear_shape(config, 0, linear_kind::up), std::pair(std::int64_t{28}, std::int64_t{8}));
   EXPECT_EQ(linear_shape(config, 1, linear_kind::down), std::pair(std::int64_t{8}, std::int64_t{20}));
+}
+
+TEST(linear_layers, of_linear_attention_are_an_mlp_alone_and_queries_may_come_with_gates) {
+  model_config config;
+  config.hidden = 8, config.heads = 4, config.kv_heads = 2, config.head_dim = 6, config.ffn = 12;
+  config.mixers = {mixer_kind::delta, mixer_kind::attention};
+  config.attention_gate = true;
+  EXPECT_EQ(linear_kinds_of(config, 0), (std::vector{linear_kind::gate, linear_kind::up, linear_kind::down}));
+  EXPECT_EQ(linear_kinds_of(config, 1).size(), 7u);
+  EXPECT_EQ(linear_shape(config, 1, linear_kind::q), std::pair(std::int64_t{48}, std::int64_t{8}));
+  EXPECT_EQ(linear_shape(config, 1, linear_kind::o), std::pair(std::int64_t{8}, std::int64_t{24}));
+}
+
+TEST(row_order, puts_parts_of_heads_behind_each_other_and_back) {
+  const row_order all{.heads = 2, .parts = {1, 2}}, second{.heads = 2, .parts = {1, 2, 1}, .first_part = 1};
+  const std::vector<float> file{0, 10, 11, 1, 12, 13};
+  EXPECT_EQ(all.in_our_order(file, 1), (std::vector<float>{0, 1, 10, 11, 12, 13}));
+  EXPECT_EQ(all.in_file_order(all.in_our_order(file, 1), 1), file);
+  EXPECT_EQ(all.in_our_order({0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5}, 2),
+            (std::vector<float>{0, 0, 3, 3, 1, 1, 2, 2, 4, 4, 5, 5}));
+  std::vector<std::int64_t> rows;
+  for (std::int64_t row = 0; row < 6; ++row) rows.push_back(second.file_row(row));
+  EXPECT_EQ(rows, (std::vector<std::int64_t>{1, 2, 5, 6, 3, 7}));
 }
 
 }  // namespace

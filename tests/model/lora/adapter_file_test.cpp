@@ -1,4 +1,5 @@
 #include "model/lora/adapter_file.hpp"
+#include "base/to_size.hpp"
 
 #include <cmath>
 
@@ -150,6 +151,34 @@ TEST(adapter_file, layers_of_a_gemma3_that_sees_pictures_have_longer_names) {
     else
       EXPECT_THAT(refusal_of(plain, file), HasSubstr("which is no linear layer")) << before;
   }
+}
+
+TEST(adapter_file, projections_of_linear_attention_are_refused_by_their_name) {
+  auto base = llama();
+  base.family = "qwen35", base.attention_gate = true;
+  base.mixers.assign(to_size(base.layers), mixer_kind::delta);
+  for (const std::string projection : {"in_proj_qkv", "in_proj_qkvz", "in_proj_z", "in_proj_ba", "out_proj"}) {
+    weight_writer file;
+    const std::string module = "base_model.model.model.layers.0.linear_attn." + projection;
+    file.add(module + ".lora_A.weight", {4, 8});
+    file.add(module + ".lora_B.weight", {8, 4});
+    EXPECT_THAT(refusal_of(plain, file, base),
+                HasSubstr("layers.0.linear_attn." + projection + "\": the projections of linear attention cannot be"));
+  }
+}
+
+TEST(adapter_file, queries_that_come_with_gates_are_put_in_our_order) {
+  auto base = llama();
+  base.family = "qwen35", base.attention_gate = true;
+  weight_writer file;
+  const std::string module = "base_model.model.model.layers.0.self_attn.q_proj";
+  file.add(module + ".lora_A.weight", {4, 8});
+  file.add(module + ".lora_B.weight", {16, 4});
+  const auto part = read(plain, file, base).parts.at(0);
+  const auto first = [&](std::int64_t row) { return part.b[to_size(row * 4)] - part.b[0]; };
+  const std::int64_t dim = base.head_dim;
+  EXPECT_EQ(first(dim), 4 * 0.25f * static_cast<float>(2 * dim)) << "the second head's query, behind the first's gate";
+  EXPECT_EQ(first(8), 4 * 0.25f * static_cast<float>(dim)) << "the first head's gate";
 }
 
 TEST(adapter_file, a_layer_that_is_adapted_under_two_names_is_refused) {

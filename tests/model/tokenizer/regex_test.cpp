@@ -22,6 +22,8 @@ TEST(regex, cuts_text_the_way_published_models_do) {
   EXPECT_EQ(matches(gpt2_pattern, "It's  12 of\n\n us"), (texts{"It", "'s", " ", " 12", " of", "\n\n", " us"}));
   EXPECT_EQ(matches(llama3_pattern, "IT'S 12345!\n\n  us"), (texts{"IT", "'S", " ", "123", "45", "!\n\n", " ", " us"}));
   EXPECT_EQ(matches(qwen2_pattern, "a12 "), (texts{"a", "1", "2", " "}));
+  EXPECT_EQ(matches(qwen2_pattern, "xq\u0323a"), (texts{"xq", "\u0323a"}));
+  EXPECT_EQ(matches(qwen35_pattern, "xq\u0323a 12 I'm\n"), (texts{"xq\u0323a", " ", "1", "2", " I", "'m", "\n"}));
 }
 
 TEST(regex, reads_white_space_and_word_characters_as_oniguruma_does) {

@@ -135,6 +135,7 @@ TEST(byte_level_gguf, cuts_words_where_the_named_pre_tokenizer_does) {
   EXPECT_EQ(encoded("smollm", "  55bC"), (ids{259, '5', '5', 261}));
   EXPECT_EQ(encoded("tekken", "55bC"), (ids{'5', '5', 'b', 'C'}));
   EXPECT_EQ(encoded("gpt-4o", "55bC"), (ids{260, 'b', 'C'}));
+  for (const auto* text : {"  55bC", "e\u0301"}) EXPECT_EQ(encoded("qwen35", text), encoded("qwen2", text));
   for (const auto* text : {"  55bC", "e\u0301"}) EXPECT_EQ(encoded("deepseek-r1-qwen", text), encoded("qwen2", text));
   for (const auto* pre : {"falcon3", "midm-2.0", "pixtral", "smaug-bpe", "dbrx", "glm4", "chatglm-bpe"})
     EXPECT_EQ(encoded(pre, "  55bC"), encoded("llama-bpe", "  55bC")) << pre;

@@ -1,0 +1,93 @@
+// What sets models with linear attention apart in config.json.
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "tests/model/formats/hf_config_fixture.hpp"
+
+namespace troupe {
+namespace {
+
+using nlohmann::json;
+using test::parse;
+using test::refusal_of;
+using test::small;
+using test::with;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+constexpr mixer_kind linear = mixer_kind::delta, attends = mixer_kind::attention;
+
+TEST(hf_config, qwen35_fills_in_its_defaults) {
+  const auto config = parse({{"model_type", "qwen3_5_text"}});
+  EXPECT_EQ(config.hidden, 4096);
+  EXPECT_EQ(config.head_dim, 256);
+  EXPECT_EQ(config.turned_dim(), 64);
+  EXPECT_TRUE(config.attention_gate && config.qk_norm && config.keeps_states());
+  EXPECT_EQ(config.delta.channels(), 2 * 16 * 128 + 32 * 128);
+  EXPECT_EQ(config.delta.kernel, 4);
+  EXPECT_EQ(config.delta.key_head_of(3), 1) << "two value heads share a key head";
+  EXPECT_EQ(config.mixers.size(), 32u);
+  EXPECT_EQ(config.mixer_of(2), linear);
+  EXPECT_EQ(config.mixer_of(3), attends);
+  EXPECT_EQ(config.state_floats(0), 3 * 8192 + 32 * 128 * 128);
+  EXPECT_EQ(config.state_floats(3), 0);
+}
+
+TEST(hf_config, qwen35_is_found_where_it_also_sees_pictures) {
+  const json text = with(small("qwen3_5_text"), {{"rope_parameters",
+                                                  {{"rope_theta", 1e7},
+                                                   {"rope_type", "default"},
+                                                   {"partial_rotary_factor", 0.5},
+                                                   {"mrope_section", {11, 11, 10}}}}});
+  const auto config = parse({{"model_type", "qwen3_5"}, {"text_config", text}});
+  EXPECT_EQ(config.family, "qwen35");
+  EXPECT_TRUE(config.sees_pictures);
+  EXPECT_EQ(config.rope.theta, 1e7);
+  EXPECT_EQ(config.rotary_dim, 128);
+}
+
+TEST(hf_config, layers_of_linear_attention_are_listed_or_all_but_every_nth) {
+  const json type = small("qwen3_next");
+  EXPECT_THAT(parse(with(type, {{"full_attention_interval", 2}})).mixers, ElementsAre(linear, attends));
+  EXPECT_THAT(parse(with(type, {{"layer_types", {"full_attention", "linear_attention"}}})).mixers,
+              ElementsAre(attends, linear));
+  EXPECT_THAT(refusal_of(with(type, {{"layer_types", {"full_attention", "sliding_attention"}}})),
+              HasSubstr("the layer type \"sliding_attention\" is not supported"));
+  EXPECT_THAT(refusal_of(with(type, {{"layer_types", {"full_attention"}}})), HasSubstr("1 entries for 2 layers"));
+  EXPECT_THAT(refusal_of(with(type, {{"full_attention_interval", 0}})), HasSubstr("\"full_attention_interval\" is 0"));
+}
+
+TEST(hf_config, qwen3_next_and_qwen35_moe_have_an_mlp_beside_their_experts) {
+  const auto next = parse(small("qwen3_next")), moe = parse(small("qwen3_5_moe_text"));
+  EXPECT_EQ(next.experts, 512);
+  EXPECT_EQ(next.experts_taken, 10);
+  EXPECT_EQ(moe.experts, 256);
+  for (const auto& config : {next, moe}) {
+    EXPECT_TRUE(config.shared_gate && config.whole_shares) << config.family;
+    EXPECT_EQ(config.shared_ffn, 512) << config.family;
+  }
+  EXPECT_FALSE(parse(with(small("qwen3_next"), {{"norm_topk_prob", false}})).whole_shares);
+  EXPECT_TRUE(parse(with(small("qwen3_5_moe_text"), {{"norm_topk_prob", false}})).whole_shares)
+      << "its class does not read it";
+}
+
+TEST(hf_config, refuses_linear_attention_of_other_sizes) {
+  const auto refused = [](const json& fields) { return refusal_of(with(small("qwen3_5_text"), fields)); };
+  EXPECT_THAT(refused({{"linear_key_head_dim", 24}}), HasSubstr("heads of 24, but multiples of 16 are supported"));
+  EXPECT_THAT(refused({{"linear_num_key_heads", 3}}), HasSubstr("32 value heads of linear attention cannot share 3"));
+  EXPECT_THAT(refused({{"linear_num_value_heads", 0}}), HasSubstr("value heads is 0"));
+  EXPECT_THAT(refused({{"linear_conv_kernel_dim", 17}}), HasSubstr("convolution is 17, but should be 1 to 16"));
+  EXPECT_THAT(refused({{"linear_num_value_heads", 1024}}), HasSubstr("convolution reads is 135168"));
+  EXPECT_THAT(refused({{"attn_output_gate", false}}), HasSubstr("\"attn_output_gate\" is false"));
+}
+
+TEST(hf_config, what_linear_attention_is_made_of_decides_what_is_computed) {
+  const auto line = [](const json& fields) { return arithmetic_of(parse(with(small("qwen3_5_text"), fields))); };
+  const std::string usual = line(json::object());
+  for (const json& other : {json{{"linear_num_key_heads", 32}}, json{{"linear_conv_kernel_dim", 3}},
+                            json{{"full_attention_interval", 2}}, json{{"linear_value_head_dim", 64}}})
+    EXPECT_NE(line(other), usual) << other.dump();
+}
+
+}  // namespace
+}  // namespace troupe
