@@ -53,7 +53,7 @@ class logged_exchange final : public forwarding_exchange {
         request_line_(request.client + " " + request.method + " " + path_in(request)),
         body_(context_->log_bodies ? request.body.substr(0, longest_logged) : ""),
         only_faults_(request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS"),
-        is_probe_(request.method == "GET" && request.path == "/ready"),
+        is_probe_((request.method == "GET" || request.method == "HEAD") && request.path == "/ready"),
         began_(clock_.now()) {}
   ~logged_exchange() override {
     const int status = status_ != 0 ? status_.load() : is_gone() ? client_gone : 500;

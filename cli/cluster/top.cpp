@@ -29,10 +29,13 @@ struct top_options {
   int blocks = 0;  ///< 0: until told to end
 };
 
-/// Single keys instead of lines, without their echo, for as long as this lives.
+/// Single keys instead of lines, without their echo, for as long as this lives. Only where output goes to the terminal,
+/// too: a pager behind this reads the keys itself, and what writes into a file may run behind another program.
 class key_reader {
  public:
-  key_reader() : active_(::isatty(STDIN_FILENO) == 1 && ::tcgetattr(STDIN_FILENO, &before_) == 0) {
+  key_reader()
+      : active_(::isatty(STDIN_FILENO) == 1 && ::isatty(STDOUT_FILENO) == 1 &&
+                ::tcgetattr(STDIN_FILENO, &before_) == 0) {
     if (!active_) return;
     termios now = before_;
     now.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);

@@ -98,7 +98,6 @@ class cpu_decoder final : public decoder {
   // cpu_decoder_experts.cpp
   void take_expert_rows();
   void mix_experts(const pass& batch, const layer_weights& weights, float_rows hidden);
-  void choose_experts(const layer_weights& weights, float_rows normed, int rows);
   void run_experts(const layer_weights& weights, float_rows normed);
   /// Makes the rows at all places, as floats in `x` and, where the experts ask for it, as integers.
   template <class MakeRow>

@@ -34,30 +34,17 @@ void cpu_decoder::take_expert_rows() {
 void cpu_decoder::mix_experts(const pass& batch, const layer_weights& weights, float_rows hidden) {
   constexpr int at_once = expert_routes::rows_together;
   const float_rows normed{normed_.data(), hidden_stride()};
+  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts)};
   with_.pool.run_each(batch.rows, 8, [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
   for (int first = 0; first < batch.rows; first += at_once) {
     const float_rows some{normed.row(first), normed.stride};
     const int rows = std::min(at_once, batch.rows - first);
-    choose_experts(weights, some, rows);
+    routes_.choose(with_, {weights.router, weights.router_bias, weights.choice_bias}, some, rows, scores);
     run_experts(weights, some);
     add_visits({hidden.row(first), hidden.stride}, rows);
   }
   if (weights.shared_gate.weights)
     weigh_shared(with_, weights.shared_gate, normed, batch.rows, {shared_shares_.data(), outs_per_block});
-}
-
-void cpu_decoder::choose_experts(const layer_weights& weights, float_rows normed, int rows) {
-  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts)};
-  const matmul_args router{.w = weights.router,
-                           .rows = rows,
-                           .q = {},
-                           .x = normed.data,
-                           .x_stride = normed.stride,
-                           .y = scores.data,
-                           .y_stride = scores.stride,
-                           .bias = weights.router_bias};
-  matmul(with_, {&router, 1});
-  routes_.choose(scores, rows, weights.choice_bias);
 }
 
 void cpu_decoder::run_experts(const layer_weights& weights, float_rows normed) {

@@ -29,6 +29,19 @@ void expert_routes::choose(const_float_rows scores, int rows, const float* biase
   place_visits(rows);
 }
 
+void expert_routes::choose(const compute& with, const router& by, const_float_rows x, int rows, float_rows scores) {
+  const matmul_args product{.w = by.w,
+                            .rows = rows,
+                            .q = {},
+                            .x = x.data,
+                            .x_stride = x.stride,
+                            .y = scores.data,
+                            .y_stride = scores.stride,
+                            .bias = by.bias};
+  matmul(with, {&product, 1});
+  choose(scores, rows, by.choice_bias);
+}
+
 void expert_routes::choose_for(const float* scores, const float* biases, std::span<visit> into) {
   order_.resize(to_size(experts_));
   std::iota(order_.begin(), order_.end(), 0);

@@ -32,6 +32,14 @@ class expert_routes {
   /// its own outputs alone: the largest ones, of equal ones the first experts.
   void choose(const_float_rows scores, int rows, const float* biases = nullptr);
 
+  struct router {
+    const matrix_view& w;
+    const float *bias, *choice_bias;
+  };
+  /// Makes these outputs, `scores`, of normalized rows. Serving and training both do it here, so that a row goes
+  /// through the same experts in both.
+  void choose(const compute& with, const router& by, const_float_rows x, int rows, float_rows scores);
+
   /// In the order of experts, those alone that somebody visits. Each begins at a whole tile.
   std::span<const group> groups() const { return groups_; }
   tile_shape tile() const { return tile_; }

@@ -16,6 +16,7 @@
 #include "base/unfinished_file.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/formats/model_files.hpp"
+#include "model/formats/neighbour_heads.hpp"
 
 namespace troupe {
 namespace {
@@ -33,13 +34,20 @@ void add_samples(std::span<const std::byte> bytes, fnv_hash& print) {
   }
 }
 
+/// What config.json says of how weights are read, and the packed file's head does not show: what codes mean, and in
+/// which order rows of queries and keys are.
+void add_reading(const model_config& config, fnv_hash& print) {
+  if (const code_settings& codes = config.codes; codes.format != code_format::none)
+    print.add(fmt::format("{} {} {}x{}", name_of(codes.format), codes.is_symmetric, codes.block_outs, codes.block_ins));
+  if (const neighbour_heads heads = heads_in_class(config, linear_kind::q); heads.dim > 0)
+    print.add(fmt::format("{} of {}", heads.turned, heads.dim));
+}
+
 /// Changes whenever a source file does, or what this program makes of it.
 std::string cache_name(const model_files& source, const load_options& options) {
   fnv_hash print;
   print.add(packed_header(source, options));
-  // By these codes become weights, which the header does not show.
-  if (const code_settings& codes = source.config.codes; codes.format != code_format::none)
-    print.add(fmt::format("{} {} {}x{}", name_of(codes.format), codes.is_symmetric, codes.block_outs, codes.block_ins));
+  add_reading(source.config, print);
   for (const auto& file : source.file_tensors().files) {
     struct stat status {};
     ::stat(file.name().c_str(), &status);

@@ -18,6 +18,7 @@
 #include "model/arch/stored_scheme.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/safetensors.hpp"
+#include "model/ops/coded_row.hpp"
 #include "model/ops/pack.hpp"
 
 namespace troupe {
@@ -84,41 +85,64 @@ class output_mapping {
   std::size_t size_;
 };
 
-/// A weight that is no number makes all answers nonsense. Codes' factors, besides, may be stored in f16.
-void check_weights(std::span<const float> rows, scheme kind, const weight_source& source, const model_files& files) {
-  const float most = is_integer(kind) ? 65504.0f : std::numeric_limits<float>::max();
-  const auto fits = [most](float weight) { return std::fabs(weight) <= most; };
-  const auto bad = std::find_if_not(rows.begin(), rows.end(), fits);
-  if (bad != rows.end())
+constexpr float most_weight = std::numeric_limits<float>::max();
+constexpr float most_half = 65504.0f;
+
+/// A weight that is no number makes all answers nonsense.
+void check_numbers(std::span<const float> numbers, float most, const weight_source& source, const model_files& files) {
+  const auto fits = [most](float number) { return std::fabs(number) <= most; };
+  const auto bad = std::find_if_not(numbers.begin(), numbers.end(), fits);
+  if (bad != numbers.end())
     refuse("{}: tensor \"{}\" holds {}, where weights are numbers within {}: the file may be damaged",
            files.file_tensors().file_of(source.tensor), source.origin, *bad, most);
+}
+
+/// What codes are multiplied by and added to, as the file has it. A code steps less than 256 times.
+void check_factors(const coded_row& coded, scheme kind, const weight_source& source, const model_files& files) {
+  const float most = factor_bytes(kind) == sizeof(std::uint16_t) ? most_half : most_weight / 256;
+  for (const auto& factors : {std::span(coded.scales), std::span(coded.mids)})
+    check_numbers(factors, most, source, files);
+}
+
+/// A row whose codes the scheme has as the file does.
+void copy_row(const weight_source& source, std::int64_t row, coded_row& to) {
+  if (source.codes)
+    copy_codes(*source.codes, source.file_row(row), to);
+  else
+    copy_gguf_row(source.tensor.type, source.raw_row(row), source.ins, to);
 }
 
 /// Packs 16 rows at a time, each block by one thread.
 void pack_matrix(const model_files& files, const weight_source& source, const planned_matrix& plan, thread_pool& pool,
                  std::byte* to) {
   matrix_packer packer(plan.kind, plan.outs, plan.ins, to);
-  const bool as_is = keeps_bits(source, plan.kind);
-  pool.run(static_cast<int>(padded_outs(plan.outs) / outs_per_block), [&](int block, int) {
-    const std::int64_t first = block * outs_per_block, count = std::min(outs_per_block, plan.outs - first);
-    std::vector<float> rows(to_size(count * plan.ins));
+  const auto copy_rows = [&](std::int64_t first, std::int64_t end) {
     coded_row coded;
-    if (!as_is) source.read_rows(first, count, rows.data());
-    if (!as_is) check_weights(rows, plan.kind, source, files);
-    for (std::int64_t i = 0; i < count; ++i) {
-      const float* row = rows.data() + i * plan.ins;
+    for (std::int64_t row = first; row < end; ++row) {
+      copy_row(source, row, coded);
+      check_factors(coded, plan.kind, source, files);
+      packer.put(row, coded);
+    }
+  };
+  const auto encode_rows = [&](std::int64_t first, std::int64_t end) {
+    std::vector<float> rows(to_size((end - first) * plan.ins));
+    source.read_rows(first, end - first, rows.data());
+    check_numbers(rows, is_integer(plan.kind) ? most_half : most_weight, source, files);  // factors may be f16
+    coded_row coded;
+    for (std::int64_t row = first; row < end; ++row) {
+      const float* weights = rows.data() + (row - first) * plan.ins;
       if (!is_integer(plan.kind)) {
-        packer.put(first + i, row);
+        packer.put(row, weights);
         continue;
       }
-      if (as_is && source.codes)
-        copy_codes(*source.codes, source.file_row(first + i), coded);
-      else if (as_is)
-        copy_gguf_row(source.tensor.type, source.raw_row(first + i), plan.ins, coded);
-      else
-        encode_row(plan.kind, row, plan.ins, coded);
-      packer.put(first + i, coded);
+      encode_row(plan.kind, weights, plan.ins, coded);
+      packer.put(row, coded);
     }
+  };
+  const bool as_is = keeps_bits(source, plan.kind);
+  pool.run(static_cast<int>(padded_outs(plan.outs) / outs_per_block), [&](int block, int) {
+    const std::int64_t first = block * outs_per_block, end = std::min(first + outs_per_block, plan.outs);
+    as_is ? copy_rows(first, end) : encode_rows(first, end);
   });
 }
 
@@ -151,8 +175,13 @@ file_plan plan_file(const model_files& source, const load_options& chosen) {
   return plan;
 }
 
-void copy_vectors(const weight_source& source, std::int64_t rows, std::int64_t stride, std::byte* to) {
-  for (std::int64_t row = 0; row < rows; ++row) source.read_rows(row, 1, reinterpret_cast<float*>(to) + row * stride);
+void copy_vectors(const model_files& files, const weight_source& source, std::int64_t rows, std::int64_t stride,
+                  std::byte* to) {
+  for (std::int64_t row = 0; row < rows; ++row) {
+    float* numbers = reinterpret_cast<float*>(to) + row * stride;
+    source.read_rows(row, 1, numbers);
+    check_numbers({numbers, to_size(source.ins)}, most_weight, source, files);
+  }
 }
 
 }  // namespace
@@ -178,7 +207,7 @@ void write_packed(const model_files& source, const load_options& options, thread
     if (const auto matrix = plan.matrices.find(tensor.name); matrix != plan.matrices.end())
       pack_matrix(source, from, matrix->second, pool, output.data() + at);
     else
-      copy_vectors(from, tensor.shape[0], tensor.shape[1], output.data() + at);
+      copy_vectors(source, from, tensor.shape[0], tensor.shape[1], output.data() + at);
     const std::size_t bytes = byte_size(tensor.type, tensor.shape, tensor.name);
     digests.push_back(byte_digest({output.data() + at, bytes}));
     at += static_cast<std::int64_t>(bytes);

@@ -24,6 +24,7 @@ engine_request resumed_request(const engine_request& request, std::int32_t index
   rest.sequence.prompt.assign(text.begin(), text.end());
   rest.sequence.answers = 1;
   rest.sequence.was_accepted = true;
+  if (added > 0) rest.sequence.every_prompt_row = false;  // what is read there came with the first token
   rest.sequence.max_tokens -= static_cast<std::int64_t>(added);
   rest.resumed += added;
   rest.sampling = request.sampling_from(text.size());

@@ -51,6 +51,17 @@ void loosen(json& schema) {
       for (json& part : *parts) loosen(part);
 }
 
+/// "" of what is too much to read.
+std::string without_unsupported(std::string_view schema) {
+  try {
+    json loose = detail::parse_json_as<json>(schema, "the schema", detail::schema_limits);
+    loosen(loose);
+    return loose.dump();
+  } catch (const input_error&) {
+    return "";
+  }
+}
+
 }  // namespace
 
 void check_schema(std::string_view schema, std::size_t& work) {
@@ -60,9 +71,7 @@ void check_schema(std::string_view schema, std::size_t& work) {
 
 std::string loosened_schema(std::string_view schema, std::size_t& work) {
   if (makes_form(schema, work)) return std::string(schema);
-  json loose = detail::parse_json_as<json>(schema, "the schema");
-  loosen(loose);
-  std::string text = loose.dump();
+  const std::string text = without_unsupported(schema);
   return makes_form(text, work) ? text : R"({"type":"object"})";
 }
 

@@ -277,8 +277,7 @@ class schema_writer {
 }  // namespace
 
 rule_id read_schema(grammar_builder& to, std::string_view schema, std::size_t& work) {
-  constexpr json_limits limits{.depth = 96, .values = 100'000};
-  return schema_writer(to, parse_json_as<schema_json>(schema, "the schema", limits), work).write();
+  return schema_writer(to, parse_json_as<schema_json>(schema, "the schema", schema_limits), work).write();
 }
 
 }  // namespace troupe::detail

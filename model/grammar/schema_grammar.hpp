@@ -4,9 +4,12 @@
 #pragma once
 #include <string_view>
 
+#include "model/formats/json_input.hpp"
 #include "model/grammar/byte_grammar.hpp"
 
 namespace troupe::detail {
+
+inline constexpr json_limits schema_limits{.depth = 96, .values = 100'000};
 
 /// Adds to `work` what resolving the schema took, and refuses it where that becomes too much.
 grammar_builder::rule_id read_schema(grammar_builder& to, std::string_view schema, std::size_t& work);

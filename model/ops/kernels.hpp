@@ -75,7 +75,6 @@ struct matmul_args {
   float* y = nullptr;  ///< [rows, y_stride], padded outputs included
   std::int64_t y_stride = 0;
   const float* bias = nullptr;                    ///< [padded outs]
-  float factor = 1.0f;                            ///< of the product: LoRA's scale
   bool accumulate = false;                        ///< add to y
   std::int64_t first_block = 0, last_block = -1;  ///< of 16 outputs, that matmul() makes; -1: to the last
   fetch_list* read_after = nullptr;

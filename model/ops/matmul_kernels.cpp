@@ -214,9 +214,8 @@ void float_tile(const matmul_args& a, std::int64_t first, std::int64_t block) {
     multiply(k, even);
     multiply(k + 1, odd);
   }
-  repeat<Rows>([&](int r) INLINED {
-    repeat<Blocks>([&](int b) INLINED { finish(a, first + r, block + b, y[r][b] * all(a.factor)); });
-  });
+  repeat<Rows>([&](int r)
+                   INLINED { repeat<Blocks>([&](int b) INLINED { finish(a, first + r, block + b, y[r][b]); }); });
 }
 
 // ---- which tile for how many rows ----

@@ -40,7 +40,6 @@ void matmul_reference(const matmul_args& a) {
     for (int row = 0; row < a.rows; ++row) {
       double sum = 0;
       for (std::size_t i = 0; i < weights.size(); ++i) sum += weights[i] * inputs[to_size(row)][i];
-      if (!is_integer(a.w.kind)) sum *= a.factor;
       if (a.bias) sum += a.bias[out];
       float& y = a.y[row * a.y_stride + out];
       y = static_cast<float>(a.accumulate ? y + sum : sum);

@@ -95,7 +95,8 @@ void expert_pass::backward(const trained_layer& layer, const_float_rows x, std::
 }
 
 void expert_pass::visit(const trained_layer& layer, const_float_rows x, std::int64_t rows) {
-  choose(layer, x, rows);
+  const expert_routes::router router{layer.router.packed, layer.router_bias, layer.choice_bias};
+  routes_.choose(with_, router, x, static_cast<int>(rows), scores(scores_));
   gather(x);
   for_groups([&](int place, int visitors, std::size_t expert) {
     const trained_expert& by = layer.experts[expert];
@@ -117,21 +118,6 @@ void expert_pass::activate_back(const float* gradient, float* gate, float* up) c
   const std::int64_t width = rounded_up(config_.ffn, 16);
   if (config_.activation != activation_kind::clamped_silu) return kernels_.swiglu_back(gradient, width, gate, up);
   kernels_.clamped_swiglu_back(gradient, width, config_.activation_limit, config_.activation_slope, gate, up);
-}
-
-/// By the product that serving makes, so that a row goes where it would go there.
-void expert_pass::choose(const trained_layer& layer, const_float_rows x, std::int64_t rows) {
-  const float_rows to = scores(scores_);
-  const matmul_args args{.w = layer.router.packed,
-                         .rows = static_cast<int>(rows),
-                         .q = {},
-                         .x = x.data,
-                         .x_stride = x.stride,
-                         .y = to.data,
-                         .y_stride = to.stride,
-                         .bias = layer.router_bias};
-  matmul(with_, {&args, 1});
-  routes_.choose(to, static_cast<int>(rows), layer.choice_bias);
 }
 
 /// Each place gets its row; those that nobody takes keep what they have, which nobody reads.

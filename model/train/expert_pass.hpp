@@ -41,7 +41,6 @@ class expert_pass {
 
   /// Routes, and gate, up and active of each place.
   void visit(const trained_layer& layer, const_float_rows x, std::int64_t rows);
-  void choose(const trained_layer& layer, const_float_rows x, std::int64_t rows);
   void gather(const_float_rows from);
   void add_visits(std::int64_t rows, float_rows y);
   void activate(const float* gate, const float* up, float* to) const;

@@ -1,6 +1,7 @@
 // `troupe top` on a terminal.
 #include <poll.h>
 #include <pty.h>
+#include <termios.h>
 
 #include <algorithm>
 #include <future>
@@ -105,6 +106,20 @@ TEST_F(top, ends_by_q_also_while_the_head_does_not_answer) {
   type('q');
   EXPECT_EQ(watching.wait(), 0) << watching.error();
   may_answer.set_value();
+}
+
+TEST_F(top, leaves_its_terminal_alone_where_it_writes_elsewhere) {
+  bool are_lines_read = false;
+  const played_head head([&](const client_command&) {
+    termios now{};
+    are_lines_read = ::tcgetattr(theirs_.number(), &now) == 0 && (now.c_lflag & ICANON) != 0;
+    return json{{"jobs", json::array()}};
+  });
+  process watching({"/bin/sh", "-c", R"(exec "$0" top --blocks 1 --connect "$1" < "$2")", TROUPE_BINARY,
+                    head.endpoint(), ::ptsname(ours_.number())},
+                   folder_.path() / "said");
+  EXPECT_EQ(watching.wait(), 0) << watching.error();
+  EXPECT_TRUE(are_lines_read);
 }
 
 }  // namespace

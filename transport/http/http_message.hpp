@@ -11,7 +11,7 @@ using http_headers = std::vector<std::pair<std::string, std::string>>;
 struct http_request {
   std::string method;    ///< upper case, as sent
   std::string target;    ///< the path as it was sent, without the query
-  std::string path;      ///< the same percent-decoded
+  std::string path;      ///< the same percent-decoded, without a slash at its end: clients write it or not
   std::string query;     ///< as sent, without the '?'
   http_headers headers;  ///< names in lower case
   std::string body;

@@ -68,6 +68,7 @@ http_request request_of(const request_head& head) {
   const std::size_t question = target.find('?');
   request.target = target.substr(0, question);
   request.path = percent_decoded(request.target);
+  if (request.path.size() > 1 && request.path.ends_with('/')) request.path.pop_back();
   if (question != target.npos) request.query = target.substr(question + 1);
   request.headers = headers_of(head);
   const std::string_view id = request.header("x-request-id");

@@ -5,7 +5,7 @@
 namespace troupe {
 namespace {
 
-/// None where it does not begin with a slash. One at its end changes nothing: clients write it or not.
+/// None where it does not begin with a slash.
 std::vector<std::string> parts_of(std::string_view path) {
   std::vector<std::string> parts;
   if (!path.starts_with('/')) return parts;
@@ -15,7 +15,6 @@ std::vector<std::string> parts_of(std::string_view path) {
     parts.emplace_back(path.substr(0, end));
     path.remove_prefix(end);
   }
-  if (parts.size() > 1 && parts.back().empty()) parts.pop_back();
   return parts;
 }
 

@@ -85,10 +85,8 @@ bool begins_answer(const json& last) {
 }
 
 void add_stops(json& chat, const json& list) {
-  for (const json& each : list) {
+  for (const json& each : list)
     if (!each.is_string()) request_fields::refuse_type("stop_sequences", "a list of texts");
-    if (each == "") refuse_field("stop_sequences", "stop_sequences has an empty text: leave it out");
-  }
   chat["stop"] = list;
 }
 

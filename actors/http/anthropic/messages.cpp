@@ -159,7 +159,7 @@ class messages_format final : public answer_format {
   std::string ending_;
 };
 
-constexpr own_field fields_of_message[] = {{"response_format", "output_config"}};
+constexpr own_field fields_of_message[] = {{"response_format", "output_config"}, {"stop", "stop_sequences"}};
 
 }  // namespace
 

@@ -118,6 +118,7 @@ chat_order read_as_chat(const request_fields& chat, const served_model& served, 
       refuse_field("return_token_ids", "return_token_ids is served for completions and chats alone: leave it out",
                    "unsupported_parameter");
     name_own_fields(asked.order, fields);
+    check(asked.order.sampling, served.prompts->config().vocab_size);
     return asked;
   } catch (const field_error& error) {
     throw in_own_words(error, fields);

@@ -8,6 +8,7 @@
 #include "actors/http/chats/reply_reader.hpp"
 #include "actors/http/chats/response_input_impl.hpp"
 #include "actors/http/json_text.hpp"
+#include "actors/http/metadata_impl.hpp"
 #include "base/random_hex.hpp"
 
 namespace troupe {
@@ -25,9 +26,11 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
            {"tool_choice", "auto"},
            {"tools", json::array()}};
   for (const char* key :
-       {"instructions", "max_output_tokens", "metadata", "parallel_tool_calls", "text", "tool_choice", "tools", "user"})
+       {"instructions", "max_output_tokens", "parallel_tool_calls", "reasoning", "text", "tool_choice", "tools"})
     if (const json* given = from.find(key)) all[key] = *given;
-  if (!all["text"].contains("format")) all["text"]["format"] = {{"type", "text"}};
+  keep_metadata(all, from);
+  if (const auto user = from.text("user")) all["user"] = *user;
+  if (all["text"].value("format", json()).is_null()) all["text"]["format"] = {{"type", "text"}};
   for (json& tool : all["tools"]) {
     if (!tool.contains("strict")) tool["strict"] = false;
     if (!tool.contains("parameters")) tool["parameters"] = nullptr;

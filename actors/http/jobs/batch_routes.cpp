@@ -1,10 +1,10 @@
 #include "actors/http/files/owned_files.hpp"
 #include "actors/http/jobs/batch_lines.hpp"
 #include "actors/http/jobs/batch_outputs.hpp"
-#include "actors/http/jobs/job_metadata_impl.hpp"
 #include "actors/http/jobs/owned_jobs_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
 #include "actors/http/list_page_impl.hpp"
+#include "actors/http/metadata_impl.hpp"
 #include "actors/http/routes.hpp"
 #include "base/random_hex.hpp"
 
@@ -39,6 +39,10 @@ json batch_json(const std::string& id, const json& record, const json& job) {
   if (ok > 0) batch["output_file_id"] = id_of({.batch = id, .errors = false});
   if (failed > 0) batch["error_file_id"] = id_of({.batch = id, .errors = true});
   batch[status + "_at"] = finished;  // completed_at, failed_at or cancelled_at
+  if (status == "failed")
+    batch["errors"] = {
+        {"object", "list"},
+        {"data", json::array({{{"code", "batch_failed"}, {"message", job.value("error", "")}, {"param", nullptr}}})}};
   return batch;
 }
 

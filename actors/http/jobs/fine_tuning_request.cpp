@@ -5,8 +5,8 @@
 
 #include "actors/http/api_error.hpp"
 #include "actors/http/files/owned_files.hpp"
-#include "actors/http/jobs/job_metadata_impl.hpp"
 #include "actors/http/json_body_impl.hpp"
+#include "actors/http/metadata_impl.hpp"
 #include "actors/training/training_spec.hpp"
 #include "base/random_hex.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"

@@ -75,7 +75,8 @@ class generation_format final : public answer_format {
                    text, details);
     last_.clear();
   }
-  /// A token's text is what it adds, which is nothing while a character is not whole.
+  /// A token's text is what it adds, which is nothing while a character is not whole. None is skipped, whatever was
+  /// guessed, but LoRAX's client wants to be told so.
   std::string token_json(token_id token, const sampled_token* details) {
     const bool is_special = prompts_->tokens().is_special(token);
     const std::string text = is_special ? token_text(prompts_->tokens(), token) : decoder_.push(token);
@@ -86,7 +87,7 @@ class generation_format final : public answer_format {
                             json_text(token_text(prompts_->tokens(), each.token)), finite_logprob(each.logprob));
       more = R"(,"alternative_tokens":[)" + more + "]";
     }
-    return fmt::format(R"({{"id":{},"text":{},"logprob":{},"special":{}{}}})", token, json_text(text),
+    return fmt::format(R"({{"id":{},"text":{},"logprob":{},"special":{},"skipped":false{}}})", token, json_text(text),
                        logprob_json(details ? details->logprob : std::nullopt), is_special, more);
   }
   std::string prefill_json(const std::vector<sampled_token>& scored) const {
@@ -100,7 +101,7 @@ class generation_format final : public answer_format {
   std::string details_json(const std::string& finish, const stop_reason& stopped_by, std::string_view prefill,
                            std::string_view tokens) const {
     return fmt::format(
-        R"({{"finish_reason":{},"prompt_tokens":{},"generated_tokens":{},"seed":{},"prefill":[{}],"tokens":[{}]}})",
+        R"({{"finish_reason":{},"prompt_tokens":{},"generated_tokens":{},"skipped_tokens":0,"seed":{},"prefill":[{}],"tokens":[{}]}})",
         finish_reason(finish, stopped_by), prompt_tokens_, generated_tokens_, seed_, prefill, tokens);
   }
 

@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <sys/file.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include "base/file_descriptor.hpp"
 #include "base/half.hpp"
@@ -49,6 +50,11 @@ class packed_models : public testing::Test {
     const fs::path to = folder_.path() / "quantized";
     quantize_model(model_, to, {kind, {}, {}, {}}, false, pool_);
     return to;
+  }
+  std::string packing(const model_files& source) {
+    const fs::path packed = folder_.path() / "packed";
+    const file_descriptor to(::open(packed.c_str(), O_RDWR | O_CREAT | O_TRUNC, 0600));
+    return refusal([&] { write_packed(source, {}, pool_, {to.number(), packed.string(), ""}); });
   }
   std::string loading(const fs::path& path) {
     return refusal([&] { load_model(path, {{}, {}, cache_, {}}, pool_); });
@@ -300,6 +306,23 @@ TEST_F(packed_models, are_packed_again_when_the_configuration_reads_codes_otherw
   }
 }
 
+/// The shapes are the same with each of these, but the rows of queries and keys are in another order.
+TEST_F(packed_models, are_packed_again_when_the_configuration_has_other_heads) {
+  std::size_t packed = 0;
+  fs::remove_all(model_);
+  fs::copy(golden / "glm", model_);
+  auto config = nlohmann::json::parse(read_file(model_ / "config.json"));
+  const auto load_with = [&](const nlohmann::json& changed) {
+    config.update(changed);
+    folder_.write("model/config.json", config.dump());
+    load(std::nullopt);
+    EXPECT_EQ(cached().size(), ++packed) << changed;
+  };
+  load_with({{"partial_rotary_factor", 0.5}});
+  load_with({{"partial_rotary_factor", 1.0}});
+  load_with({{"num_attention_heads", 8}, {"num_key_value_heads", 4}, {"head_dim", 8}});
+}
+
 TEST_F(packed_models, of_weights_that_are_no_numbers_are_refused_by_name) {
   const std::string name = "model.layers.1.mlp.up_proj.weight", whole = read_file(model_ / "model.safetensors");
   std::size_t at = 0;
@@ -313,6 +336,51 @@ TEST_F(packed_models, of_weights_that_are_no_numbers_are_refused_by_name) {
     for (const scheme kind :
          {scheme::u8, scheme::q8, scheme::q4, scheme::u4g32, scheme::u8g64, scheme::f32, scheme::bf16})
       EXPECT_THAT(refusal([&] { load(kind); }), HasSubstr("model.safetensors: tensor \"" + name + "\" holds "));
+  }
+}
+
+TEST_F(packed_models, of_vectors_that_are_no_numbers_are_refused_by_name) {
+  const std::string name = "model.layers.1.input_layernorm.weight", whole = read_file(model_ / "model.safetensors");
+  std::size_t at = 0;
+  {
+    const tensor_set set = open_safetensors(model_);
+    at = to_size(set.find(name)->data.data() - set.files.front().bytes().data());
+    ASSERT_EQ(set.find(name)->type, dtype::f16);
+  }
+  folder_.write("model/model.safetensors", std::string(whole).replace(at + 2, 2, raw(f32_to_f16(INFINITY))));
+  EXPECT_THAT(refusal([&] { load(std::nullopt); }), HasSubstr("tensor \"" + name + "\" holds inf"));
+}
+
+/// Blocks of GGUF's, of which the last has other factors: those that no weight can have.
+TEST_F(packed_models, of_blocks_with_factors_that_are_no_numbers_are_refused_by_name) {
+  struct wrong_factors {
+    dtype type;
+    std::string factors;
+  };
+  const std::string one = raw(f32_to_f16(1.0f)), most = raw(f32_to_f16(65504.0f)), none = raw(f32_to_f16(NAN)),
+                    infinite = raw(f32_to_f16(INFINITY));
+  for (const auto& [type, factors] : {wrong_factors{dtype::q8_0, none}, wrong_factors{dtype::q8_0, infinite},
+                                      wrong_factors{dtype::q4_0, infinite}, wrong_factors{dtype::q4_1, one + none},
+                                      wrong_factors{dtype::q4_1, one + most}, wrong_factors{dtype::mxfp4, "\xff"}}) {
+    model_files source = open_model(golden / "llama");
+    weight_source& weight = source.weights.at("model.layers.0.self_attn.o_proj.weight");
+    const auto block = block_of(type);
+    std::string bytes(to_size(weight.outs * weight.ins / block.elements * block.bytes), '\1');
+    bytes.replace(bytes.size() - to_size(block.bytes), factors.size(), factors);
+    weight.tensor = {type, {weight.outs, weight.ins}, std::as_bytes(std::span(bytes))};
+    EXPECT_THAT(packing(source), HasSubstr("tensor \"" + weight.origin + "\" holds ")) << name_of(type);
+  }
+}
+
+TEST_F(packed_models, of_codes_with_scales_that_are_no_numbers_are_refused_by_name) {
+  for (const int bits : {4, 8}) {
+    model_files source = open_model(golden / "llama");
+    weight_source& weight = source.weights.at("model.layers.0.self_attn.o_proj.weight");
+    auto known = known_codes::drawn(bits, static_cast<int>(weight.outs), static_cast<int>(weight.ins), 1, false);
+    known.scales.back() = INFINITY;
+    const auto file = known.as_gptq(true);
+    weight.codes = codes_in(file, weight.outs, weight.ins, {.format = code_format::gptq});
+    EXPECT_THAT(packing(source), HasSubstr("tensor \"" + weight.origin + "\" holds inf")) << bits;
   }
 }
 

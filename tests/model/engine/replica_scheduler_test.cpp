@@ -294,6 +294,24 @@ TEST_F(lost_stages, or_lost_room_let_no_prompt_be_told_of_again) {
   EXPECT_EQ(scored_, (std::map<std::size_t, std::size_t>{{0, 20}}));
 }
 
+/// What was told of a prompt is not asked again, so it may be found where it is stored.
+TEST_F(lost_stages, do_not_make_a_prompt_be_computed_that_was_told_of_and_is_stored) {
+  engine_request scored;
+  scored.sequence.prompt.assign(40, 7);
+  scored.sequence.max_tokens = scored.sampling.max_tokens = 20;
+  scored.sampling.prompt_logprobs = 0;
+  replica_scheduler scheduler(small_replica(), model_->config.vocab_size);
+  stage part = whole_model();
+  names_[scheduler.submit(scored)->first] = 0;
+  for (int i = 0; i < 2; ++i) ASSERT_TRUE(step(scheduler, part));
+  auto given_up = scheduler.give_up_all_with({});  // what is stored stays
+  ASSERT_EQ(given_up.size(), 1u);
+  ASSERT_GT(given_up[0].second.resumed, 0u);
+  names_[scheduler.submit(given_up[0].second)->first] = 0;
+  ASSERT_TRUE(step(scheduler, part));
+  EXPECT_EQ(scheduler.decisions().stats().reused_tokens, 32u);
+}
+
 TEST_F(lost_stages, leave_answers_together_that_wait_for_their_prompt) {
   engine_request several = requests().front();
   several.sequence.answers = 3;

@@ -47,6 +47,25 @@ TEST(loose_schemas, may_be_any_object) {
   EXPECT_FALSE(loosely_allows(elsewhere, "1"));
 }
 
+/// `levels` objects within each other; the innermost has what no form can have.
+std::string nested_schema(int levels) {
+  std::string schema = R"({"type":"integer","multipleOf":5})";
+  for (int i = 0; i < levels; ++i) schema = R"({"type":"object","required":["a"],"properties":{"a":)" + schema + "}}";
+  return schema;
+}
+
+TEST(loose_schemas, are_loosened_as_deep_as_forms_are_read) {
+  const std::string schema = nested_schema(20);  // two levels of JSON each
+  std::string text = "7", wrong = R"("7")";
+  for (int i = 0; i < 20; ++i) text = R"({"a":)" + text + "}", wrong = R"({"a":)" + wrong + "}";
+  EXPECT_TRUE(loosely_allows(schema, text));
+  EXPECT_FALSE(loosely_allows(schema, wrong));
+}
+
+TEST(loose_schemas, may_be_any_object_where_they_are_too_deep_to_be_read) {
+  EXPECT_EQ(loosened(nested_schema(60)), R"({"type":"object"})");
+}
+
 TEST(loose_schemas, share_what_they_may_take_to_be_resolved) {
   const std::string small = R"({"type":"integer","minimum":3})", any_object = R"({"type":"object"})";
   std::size_t work = 0;

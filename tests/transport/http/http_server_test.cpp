@@ -30,6 +30,10 @@ TEST_F(http_server_test, answers_with_a_request_id_and_keeps_the_connection) {
   EXPECT_NE(first.find("x-request-id: req-"), first.npos);
   client.say(get("http://elsewhere:80/c?x=1"));
   EXPECT_TRUE(client.hear_response().ends_with("GET /c "));
+  for (const auto& [asked, path] : {std::pair("/d/", "/d"), {"/", "/"}, {"/d//", "/d/"}}) {
+    client.say(get(asked));
+    EXPECT_TRUE(client.hear_response().ends_with(std::string("GET ") + path + " ")) << asked;
+  }
   client.say(get("/again", "x-request-id: mine-7\r\n"));
   EXPECT_NE(client.hear_response().find("x-request-id: mine-7"), first.npos);
   client.say(get("/again", "x-request-id: <b>\r\n"));

@@ -69,7 +69,10 @@ TEST_F(api_access, is_logged_by_the_keys_name) {
 
 TEST_F(api_access, is_not_logged_where_it_only_reads_and_succeeds_or_is_a_probe) {
   EXPECT_EQ(ask("GET", "/v1/models").get().status, 200);
-  EXPECT_EQ(ask("GET", "/ready").get().status, 503);
+  for (const char* path : {"/ready", "/ready/"}) EXPECT_EQ(ask("GET", path).get().status, 503);
+  raw_client probe(front_->port());
+  probe.say("HEAD /ready HTTP/1.1\r\nhost: localhost\r\n\r\n");
+  EXPECT_TRUE(probe.hear_until("\r\n\r\n").starts_with("HTTP/1.1 503 "));
   EXPECT_EQ(ask("GET", "/none").get().status, 404);
   front_->stop();
   EXPECT_EQ(std::count(log_.begin(), log_.end(), '\n'), 1) << log_;

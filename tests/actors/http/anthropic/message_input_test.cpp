@@ -125,6 +125,10 @@ TEST_F(message_input, is_refused_by_the_name_of_what_is_wrong) {
   EXPECT_EQ(refusal_of(asking({{"stop_sequences", "x"}})), "stop_sequences should be a list");
   EXPECT_EQ(refusal_of(asking({{"stop_sequences", {1}}})), "stop_sequences should be a list of texts");
   EXPECT_EQ(refusal_of(asking({{"stop_sequences", {"x", ""}}})), "stop_sequences has an empty text: leave it out");
+  EXPECT_EQ(refusal_of(asking({{"stop_sequences", std::vector<std::string>(33, "x")}})),
+            "stop_sequences has 33 texts: use at most 32");
+  EXPECT_EQ(refusal_of(asking({{"stop_sequences", {std::string(1025, 'x')}}})),
+            "stop_sequences has a text of 1025 bytes: use at most 1024");
   EXPECT_EQ(refusal_of(asking({{"thinking", {{"type", "deep"}}}})).substr(0, 13), "thinking.type");
   EXPECT_EQ(refusal_of(asking({{"tool_choice", {{"type", "some"}}}})).substr(0, 16), "tool_choice.type");
   EXPECT_EQ(refusal_of(asking({{"mcp_servers", {1}}})), "mcp_servers is not served here: let the client ask them");

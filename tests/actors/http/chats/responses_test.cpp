@@ -61,6 +61,19 @@ TEST_F(responses, answer_a_text_with_a_message) {
   EXPECT_EQ(body["usage"]["total_tokens"], 15);
 }
 
+TEST_F(responses, repeat_what_was_asked) {
+  const json fields{{"metadata", {{"for", "a test"}}}, {"reasoning", {{"effort", "low"}}}, {"user", "ann"}};
+  json request{{"input", "Hi"}, {"text", {{"format", nullptr}}}};
+  request.update(fields);
+  auto answer = post("/v1/responses", request);
+  give(gateway_.take<begin_request>(), "yes", "stop");
+  const json body = answer.get().parsed();
+  for (const auto& [name, value] : fields.items()) EXPECT_EQ(body[name], value);
+  EXPECT_EQ(body["text"]["format"], json({{"type", "text"}})) << "null is none";
+  EXPECT_EQ(refused_field({{"input", "Hi"}, {"metadata", {{"for", 1}}}}), "metadata");
+  EXPECT_EQ(refused_field({{"input", "Hi"}, {"user", 1}}), "user");
+}
+
 TEST_F(responses, give_thoughts_back_to_the_template) {
   start(
       "{% for m in messages %}{{ m.role[0] }}:{{ m.reasoning_content }}|{{ m.content or '' }}"

@@ -67,6 +67,15 @@ TEST_F(api_batches, run_as_jobs) {
   EXPECT_EQ(result["response"]["body"], json({{"object", "text_completion"}, {"choices", json::array()}}));
 }
 
+TEST_F(api_batches, say_why_they_failed) {
+  auto looking = ask("GET", "/v1/batches/" + create()["id"].get<std::string>());
+  answer_next("job.get",
+              {{"state", "failed"}, {"error", "options: no"}, {"lines", 1}, {"created", 5}, {"finished", 9}});
+  const json batch = looking.get().parsed();
+  EXPECT_EQ(batch["status"], "failed");
+  EXPECT_EQ(batch["errors"]["data"][0]["message"], "options: no");
+}
+
 TEST_F(api_batches, leave_nothing_behind_where_they_are_refused) {
   const json refused = create([](const auto&) {
     return command_answer{{}, "too many jobs: end some first", command_fault::bad_input};

@@ -72,11 +72,12 @@ TEST_F(generation, tells_its_tokens_if_asked) {
   EXPECT_EQ(details["finish_reason"], "length");
   EXPECT_EQ(details["prompt_tokens"], 2);
   EXPECT_EQ(details["generated_tokens"], 2);
+  EXPECT_EQ(details["skipped_tokens"], 0);
   EXPECT_EQ(details["seed"], 9);
   EXPECT_EQ(details["prefill"][0]["logprob"], nullptr);
   EXPECT_EQ(details["prefill"][1], json({{"id", letters("B")[0]}, {"text", "B"}, {"logprob", -2.0}}));
   EXPECT_EQ(details["tokens"][1],
-            json({{"id", letters("i")[0]}, {"text", "i"}, {"logprob", -0.5}, {"special", false}}));
+            json({{"id", letters("i")[0]}, {"text", "i"}, {"logprob", -0.5}, {"special", false}, {"skipped", false}}));
 }
 
 TEST_F(generation, streams_token_by_token_and_ends_with_the_text) {
@@ -93,6 +94,7 @@ TEST_F(generation, streams_token_by_token_and_ends_with_the_text) {
     ASSERT_EQ(frames.size(), 3u);
     const auto told_by = [&](std::size_t i) { return json::parse(frames[i].substr(5)); };
     EXPECT_EQ(told_by(0)["token"]["text"], "h");
+    EXPECT_EQ(told_by(0)["token"]["skipped"], false);
     EXPECT_EQ(told_by(0)["generated_text"], nullptr);
     EXPECT_EQ(told_by(0)["details"], nullptr);
     EXPECT_EQ(told_by(2)["token"]["logprob"], -1.5);
@@ -118,6 +120,12 @@ TEST_F(generation, refuses_in_its_own_words) {
   EXPECT_EQ(says({{"grammar", {{"type", "json"}, {"value", 3}}}}), "grammar should be a JSON schema");
   EXPECT_EQ(says({{"truncate", 0.5}}).substr(0, 9), "truncate ");
   EXPECT_EQ(says({{"ignore_eos_token", 1}}).substr(0, 17), "ignore_eos_token ");
+}
+
+TEST_F(generation, refuses_in_its_own_form_also_behind_a_slash) {
+  const answered got = post("/generate/", json::object()).get();
+  EXPECT_EQ(got.status, 400);
+  EXPECT_EQ(got.parsed()["error_type"], "validation") << got.body;
 }
 
 TEST_F(generation, is_of_the_adapter_that_is_named) {

@@ -9,8 +9,9 @@
 
 namespace troupe {
 
-/// Puts a job's metadata into its record. They are repeated wherever jobs are listed, so they have OpenAI's limits.
-inline void keep_metadata(json& record, const request_fields& from) {
+/// Puts a request's metadata into what repeats them: a job's record, wherever jobs are listed, or a response. So they
+/// have OpenAI's limits.
+inline void keep_metadata(json& into, const request_fields& from) {
   constexpr std::size_t most = 16, longest_key = 64, longest_value = 512;
   const json* metadata = from.object("metadata");
   if (!metadata) return;
@@ -23,7 +24,7 @@ inline void keep_metadata(json& record, const request_fields& from) {
                  fmt::format("metadata has at most {} pairs of texts, keys of {} characters and values of {}", most,
                              longest_key, longest_value),
                  "invalid_value");
-  record["metadata"] = *metadata;
+  into["metadata"] = *metadata;
 }
 
 }  // namespace troupe
