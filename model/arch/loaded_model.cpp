@@ -16,7 +16,7 @@
 #include "base/unfinished_file.hpp"
 #include "model/arch/packed_file.hpp"
 #include "model/formats/model_files.hpp"
-#include "model/formats/neighbour_heads.hpp"
+#include "model/formats/row_order.hpp"
 
 namespace troupe {
 namespace {
@@ -35,12 +35,15 @@ void add_samples(std::span<const std::byte> bytes, fnv_hash& print) {
 }
 
 /// What config.json says of how weights are read, and the packed file's head does not show: what codes mean, and in
-/// which order rows of queries and keys are.
+/// which order rows of queries and keys are, and those of linear attention.
 void add_reading(const model_config& config, fnv_hash& print) {
   if (const code_settings& codes = config.codes; codes.format != code_format::none)
     print.add(fmt::format("{} {} {}x{}", name_of(codes.format), codes.is_symmetric, codes.block_outs, codes.block_ins));
-  if (const neighbour_heads heads = heads_in_class(config, linear_kind::q); heads.dim > 0)
-    print.add(fmt::format("{} of {}", heads.turned, heads.dim));
+  if (const row_order order = order_in_class(config, linear_kind::q); order.dim > 0)
+    print.add(fmt::format("{} of {}", order.turned, order.dim));
+  if (config.attention_gate) print.add(fmt::format("gates of {}", config.head_dim));
+  if (const delta_config& delta = config.delta; config.keeps_states())
+    print.add(fmt::format("{} of {}, {} of {}", delta.key_heads, delta.key_dim, delta.value_heads, delta.value_dim));
 }
 
 /// Changes whenever a source file does, or what this program makes of it.
