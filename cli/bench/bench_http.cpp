@@ -35,11 +35,27 @@ struct bench_http_options {
 struct stream_list {
   std::mutex mutex;
   std::vector<std::shared_ptr<answer_listener>> listeners;
+  bool is_over = false;
 
   std::size_t size() {
     const std::lock_guard lock(mutex);
     return listeners.size();
   }
+  void add(std::shared_ptr<answer_listener> listener) {
+    const std::lock_guard lock(mutex);
+    if (!is_over) listeners.push_back(std::move(listener));
+  }
+  void end() {
+    const std::lock_guard lock(mutex);
+    is_over = true;
+    listeners.clear();
+  }
+};
+
+/// However the measurement ends: listeners keep the actor that they speak to, and the system of actors waits for it.
+struct streams_end {
+  stream_list& streams;
+  ~streams_end() { streams.end(); }
 };
 
 /// Takes the gateway's place and only remembers the listeners.
@@ -52,10 +68,7 @@ class idle_gateway {
   handle::behavior_type make_behavior() {
     return {[](token_batch&) {},
             [](const request_refused&) {},
-            [this](begin_request& r) {
-              const std::lock_guard lock(to_->mutex);
-              to_->listeners.push_back(r.listener);
-            },
+            [this](begin_request& r) { to_->add(r.listener); },
             [](const end_request&) {},
             [](const adapter_found&) {},
             [](wake) {},
@@ -144,6 +157,7 @@ int bench_http(const bench_http_options& options) {
   caf::actor_system system(config);
   {
     http_front front({.threads = 2}, parts_of(files, spawn_state<idle_gateway>(system, streams)));
+    const streams_end end{*streams};
     const double before = resident_kb();
     clients.begin(front.port());
     if (!wait_for_streams(*streams, to_size(options.streams)))
@@ -154,7 +168,6 @@ int bench_http(const bench_http_options& options) {
     feed(*streams, options);
     for (const auto& each : streams->listeners) give_token(*each, true);
     report_figures(options, kb, clients.figures());
-    streams->listeners.clear();
   }
   return 0;
 }
