@@ -92,7 +92,9 @@ TEST(a_training_brake, wakes_its_thread_at_once_when_the_work_stops) {
   for (int i = 0; i < often; ++i) {
     braked_thread training;
     training.brake().set_share(i % 2 == 0 ? 0 : 0.001);
-    if (i % 2 != 0) EXPECT_TRUE(training.pass_after({}).get());
+    if (i % 2 != 0) {
+      EXPECT_TRUE(training.pass_after({}).get());
+    }
     auto stopped = training.rest_after(seconds(1000));
     training.brake().stop();
     EXPECT_FALSE(stopped.get());
