@@ -23,8 +23,8 @@ int eval(const eval_options& options) {
   runtime run(options.model);
   const evaluation result = evaluate_text(run, *load_tokenizer(options.model.model), text, "evaluating");
   if (!std::isfinite(result.nll))
-    throw std::runtime_error(
-        fmt::format("{}: predicts no numbers: it has weights that are none (NaN or infinite)", options.model.model));
+    throw std::runtime_error(fmt::format(
+        "{}: predicts no numbers: its weights are so large that sums of them are infinite", options.model.model));
   if (options.json)
     print_json(
         nlohmann::ordered_json{{"tokens", result.tokens}, {"nll", result.nll}, {"perplexity", result.perplexity()}});

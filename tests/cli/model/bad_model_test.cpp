@@ -195,15 +195,20 @@ TEST_F(bad_gguf_models, are_refused_by_file_and_cause) {
   refuse_file(with_unknown_type.build(), "77");
 }
 
-using weights_without_numbers = program;
+using odd_weights = program;
 
-TEST_F(weights_without_numbers, are_not_measured) {
+TEST_F(odd_weights, are_not_measured) {
   const fs::path model = readable_model();
-  std::string weights = read_file(model / "model-00002-of-00002.safetensors");
-  std::fill(weights.end() - 64, weights.end(), '\xff');  // NaN, whatever kind of float it is
-  folder().write("readable/model-00002-of-00002.safetensors", weights);
+  const std::string whole = read_file(model / "model-00002-of-00002.safetensors");
   const auto text = folder().write("text", "HELLO").string();
-  expect_one_line(run({"eval", model.string(), "--text", text}), 1, "predicts no numbers");
+  const auto expect_with = [&](char byte, int code, const std::string& cause) {
+    std::string weights = whole;
+    std::fill(weights.end() - 64, weights.end(), byte);
+    folder().write("readable/model-00002-of-00002.safetensors", weights);
+    expect_one_line(run({"eval", model.string(), "--text", text}), code, cause);
+  };
+  expect_with('\xff', 2, "model.norm.weight");    // no numbers
+  expect_with('\x7f', 1, "predicts no numbers");  // as large as floats can be
 }
 
 class bad_tokenizers : public bad_models {
