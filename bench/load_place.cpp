@@ -2,11 +2,12 @@
 
 #include "bench/limits.hpp"
 #include "model/arch/gpu.hpp"
+#include "model/arch/single_sequence.hpp"
 
 namespace troupe::bench {
 
 scheme scheme_of(const load_place& place) {
-  return place.model->layers.front().q.w.kind;
+  return usual_scheme(*place.model);
 }
 
 machine_limits limits_of(const load_place& place) {

@@ -162,8 +162,8 @@ void jobs_state::begin(line next) {
   if (!has_room_on_disk(*job))
     return keep_output(next,
                        error_line(next.index, custom_id_of(next.text),
-                                  "the lines and outputs of the key's batches take as much of the disk as they may: "
-                                  "forget some that are over",
+                                  "what is kept of the key's jobs takes as much of the disk as it may: have some that "
+                                  "are over forgotten (troupe jobs forget)",
                                   "insufficient_quota"),
                        false);
   batch_line parsed;

@@ -12,9 +12,17 @@ namespace troupe {
 namespace {
 
 constexpr duration retry_interval = std::chrono::milliseconds(250);
-constexpr const char* no_adapter_anywhere = "no replica can load the adapter: their nodes' logs say why";
-constexpr const char* no_room_with_adapter =
-    "the replicas that can load the adapter are full, and the others' nodes' logs say why they cannot: try again later";
+
+/// Without a time to come back something else is wrong than that there is no room.
+struct router_refusal {
+  std::string why;
+  refusal_cause cause = refusal_cause::unavailable;
+  duration retry_after = {};
+};
+const router_refusal no_adapter_anywhere{"no replica can load the adapter: their nodes' logs say why"};
+const router_refusal no_room_with_adapter{
+    "the replicas that can load the adapter are full, and the others' nodes' logs say why they cannot: try again later",
+    refusal_cause::full, retry_interval * 4};
 
 /// Whether a returned request is cancelled. Answers that had begun are returned as requests of one answer each.
 bool is_about(const cancel_request& cancelled, const routed_request& request) {
@@ -48,16 +56,17 @@ class router_state {
   void park(routed_request& request);
   void refuse_request(const routed_request& request);
   void route_parked();
+  void route_held(request_priority priority);
   bool step_aside(parked& waiting);
   void move_waiting(replica_id from);
   void refuse_overdue();
-  void refuse_without_adapter(const routed_request& request, const std::string& fault);
+  void refuse(const routed_request& request, const router_refusal& why);
   void wake_soon();
   void cancel(const cancel_request& cancelled);
   void note_ended(const requests_ended& ended);
   void take_back(requests_returned& returned);
   void route_elsewhere(routed_request& request, const std::string& fault);
-  void hold(routed_request& request, const std::string& fault);
+  void hold(routed_request& request, const router_refusal& otherwise);
   bool is_cancelled(const routed_request& request) const;
   bool forget_answers(request_id request, replica_id replica, std::int32_t count);
 
@@ -68,7 +77,8 @@ class router_state {
   std::unordered_map<replica_id, scheduler_actor> replicas_;
   std::unordered_map<request_id, request_routes> routes_;
   std::array<std::deque<parked>, priorities> parked_;  ///< by priority: batches find no room where others still do
-  /// Their adapter cannot be loaded by a replica that is ready. They hold nobody up who has another one.
+  /// Their adapter could not be loaded by some replica that was ready. Until all can load it, they hold up only those
+  /// with the same one.
   std::vector<routed_request> without_adapter_;
   bool wake_due_ = false;
 };
@@ -154,16 +164,28 @@ void router_state::refuse_request(const routed_request& request) {
   const bool full = policy_.ready() > 0;
   const char* why =
       full ? "every replica's queue is full: try again later" : "no replica can serve at the moment: try again later";
-  tell(request.sink,
-       request_refused{request.id, why, full ? refusal_cause::full : refusal_cause::unavailable, retry_interval * 4});
+  refuse(request, {why, full ? refusal_cause::full : refusal_cause::unavailable, retry_interval * 4});
 }
 
+void router_state::refuse(const routed_request& request, const router_refusal& why) {
+  tell(request.sink, request_refused{request.id, why.why, why.cause, why.retry_after});
+}
+
+/// Those that are held were accepted before: of a priority they go first.
 void router_state::route_parked() {
-  for (auto& line : parked_)
+  for (const request_priority priority : {request_priority::interactive, request_priority::batch}) {
+    route_held(priority);
+    auto& line = parked_[to_size(priority)];
     while (!line.empty() && (route(line.front().request) || step_aside(line.front()))) line.pop_front();
-  for (routed_request& waiting : std::exchange(without_adapter_, {}))
-    if (!policy_.is_loadable(waiting.engine.sequence.adapter) || !route(waiting))
+  }
+}
+
+void router_state::route_held(request_priority priority) {
+  for (routed_request& waiting : std::exchange(without_adapter_, {})) {
+    const sequence_request& sequence = waiting.engine.sequence;
+    if (sequence.priority != priority || !policy_.is_loadable(sequence.adapter) || !route(waiting))
       without_adapter_.push_back(std::move(waiting));
+  }
 }
 
 /// One that began to wait before a replica came back that cannot load its adapter.
@@ -191,7 +213,7 @@ void router_state::refuse_overdue() {
   std::erase_if(without_adapter_, [&](const routed_request& waiting) {
     const bool overdue = waiting.held_until < now;
     const bool is_loadable = policy_.is_loadable(waiting.engine.sequence.adapter);
-    if (overdue) refuse_without_adapter(waiting, is_loadable ? no_room_with_adapter : no_adapter_anywhere);
+    if (overdue) refuse(waiting, is_loadable ? no_room_with_adapter : no_adapter_anywhere);
     return overdue;
   });
   if (has_parked(request_priority::batch) || !without_adapter_.empty()) wake_soon();
@@ -236,21 +258,17 @@ void router_state::take_back(requests_returned& returned) {
 /// not broken off soon.
 void router_state::route_elsewhere(routed_request& request, const std::string& fault) {
   const bool is_loadable = policy_.is_loadable(request.engine.sequence.adapter);
-  if (!is_loadable && request.engine.resumed == 0) return refuse_without_adapter(request, fault);
-  if (!is_loadable || !route(request)) hold(request, fault);
+  if (!is_loadable && request.engine.resumed == 0) return refuse(request, {fault});
+  if (!is_loadable || !route(request)) hold(request, {fault});
 }
 
 /// Replicas try again to load an adapter, and may give the request back each time: the time goes on.
-void router_state::hold(routed_request& request, const std::string& fault) {
+void router_state::hold(routed_request& request, const router_refusal& otherwise) {
   const instant now = clock_.now();
   if (request.held_until == instant{}) request.held_until = now + parts_.longest_pause;
-  if (request.held_until < now) return refuse_without_adapter(request, fault);
+  if (request.held_until < now) return refuse(request, otherwise);
   without_adapter_.push_back(std::move(request));
   wake_soon();
-}
-
-void router_state::refuse_without_adapter(const routed_request& request, const std::string& fault) {
-  tell(request.sink, request_refused{request.id, fault, refusal_cause::unavailable, {}});
 }
 
 bool router_state::is_cancelled(const routed_request& request) const {

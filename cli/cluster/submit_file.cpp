@@ -153,11 +153,17 @@ class pause_note {
   bool is_said_ = false;
 };
 
-/// All lines that the head does not have yet, and the seal. Who interrupts that is told how to go on.
-void send_rest(cluster_client& cluster, const file_submission& submission, const input_summary& input,
-               std::uint64_t received) try {
-  send_lines(cluster, submission, input, received);
-  cluster.command("job.seal", json_line({{"id", input.id}}));
+/// The job, once the head has all its lines. Who interrupts that is told how to go on.
+json send_job(cluster_client& cluster, const file_submission& submission, const input_summary& input) try {
+  const json spec{{"id", input.id},
+                  {"lines", input.lines},
+                  {"name", submission.in.filename().string()},
+                  {"options", json::parse(submission.options)}};
+  json job = read_answer(cluster.command("job.create", json_line(spec)));
+  if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", input.id);
+  if (job.value("state", "") == "receiving")
+    send_lines(cluster, submission, input, job.value("received", std::uint64_t{0}));
+  return job;
 } catch (const interrupted&) {
   if (submission.is_new_job) cancel_unsent(cluster, input.id);
   write_error(fmt::format("troupe: {}: not all lines were sent: {}\n", input.id,
@@ -192,10 +198,13 @@ json collect(cluster_client& cluster, const input_summary& input, output_file& o
   }
 }
 
-/// The same, and all of it is on the disk. Who interrupts that is told how to go on.
-json collect_whole(cluster_client& cluster, const input_summary& input, output_file& out, std::string_view next_time) {
+/// The same, and all of it is on the disk. Who interrupts that is told how to go on. `job`: as it was before; one whose
+/// lines have only just come begins.
+json collect_whole(cluster_client& cluster, const input_summary& input, const json& job, output_file& out,
+                   std::string_view next_time) {
   out.cut_torn_line();
   try {
+    if (job.value("state", "") == "receiving") cluster.command("job.seal", json_line({{"id", input.id}}));
     json ended = collect(cluster, input, out);
     out.sync();
     return ended;
@@ -214,16 +223,9 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
   output_file out(submission.out);
   const interrupt_guard guard;
   check_belongs(cluster, submission, input, out);  // before there is a job whose answers would have no place
-  const json spec{{"id", input.id},
-                  {"lines", input.lines},
-                  {"name", submission.in.filename().string()},
-                  {"options", json::parse(submission.options)}};
-  const json job = read_answer(cluster.command("job.create", json_line(spec)));
-  if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", input.id);
-  if (job.value("state", "") == "receiving")
-    send_rest(cluster, submission, input, job.value("received", std::uint64_t{0}));
+  const json job = send_job(cluster, submission, input);
   const std::string by_id = fmt::format("troupe jobs collect {} --out {}", input.id, submission.out.string());
-  return collect_whole(cluster, input, out, submission.is_new_job ? by_id : "the same command");
+  return collect_whole(cluster, input, job, out, submission.is_new_job ? by_id : "the same command");
 }
 
 json collect_job(cluster_client& cluster, const std::string& id, const fs::path& path) {
@@ -235,7 +237,7 @@ json collect_job(cluster_client& cluster, const std::string& id, const fs::path&
   const interrupt_guard guard;
   if (!belongs(cluster, input, out))
     refuse("{}: holds something else than answers of job {}: move it away, or name another file", path.string(), id);
-  return collect_whole(cluster, input, out, "the same command");
+  return collect_whole(cluster, input, job, out, "the same command");
 }
 
 void check_answered(const json& job, const fs::path& out) {

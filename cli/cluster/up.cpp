@@ -133,8 +133,11 @@ void run_daemon(const cluster_config& config, detachment& caller) {
   }
 }
 
-/// In its first moments the daemon does not hold the cluster yet: then it is looked for again.
-void end_daemon(const cluster_config& config, const detachment& daemon) {
+/// In its first moments the daemon does not hold the cluster yet: then it is looked for again. If it has failed,
+/// whoever holds the cluster is another one.
+void end_daemon(const cluster_config& config, detachment& daemon, detachment::outcome known) {
+  if (!known.is_known && daemon.is_settled()) known = daemon.wait([] { return true; });
+  if (known.is_known && known.code != 0) return;
   while (end_up(config, end_patience) && !daemon.is_settled()) {
   }
 }
@@ -145,7 +148,7 @@ void run_detached(const cluster_config& config) {
   if (detached.is_daemon()) return run_daemon(config, detached);
   start_note note(config);
   const auto outcome = detached.wait([&] { return note.tick(), is_interrupted(); });
-  if (is_interrupted()) end_daemon(config, detached);
+  if (is_interrupted()) end_daemon(config, detached, outcome);
   check_interrupt();
   if (outcome.code == 2) throw input_error(outcome.text);
   if (outcome.code != 0) throw std::runtime_error(outcome.text);

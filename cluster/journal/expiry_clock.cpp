@@ -1,5 +1,7 @@
 #include "cluster/journal/expiry_clock.hpp"
 
+#include <utility>
+
 namespace troupe {
 
 std::int64_t expiry_clock::read(std::int64_t wall, std::int64_t passed) {
@@ -7,8 +9,9 @@ std::int64_t expiry_clock::read(std::int64_t wall, std::int64_t passed) {
   const std::int64_t went = passed - passed_;
   passed_ = passed;
   time_ += went;
-  if (wall - time_ > tolerated) {
-    if (is_doubting_) doubted_for_ += went;
+  const std::int64_t lead = wall - time_, before = std::exchange(lead_, lead);
+  if (lead > tolerated) {
+    if (is_doubting_) doubted_for_ = lead > before + tolerated ? 0 : doubted_for_ + went;
     is_doubting_ = true;
     if (doubted_for_ < believed_after) return time_;
   }

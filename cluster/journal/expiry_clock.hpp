@@ -4,8 +4,9 @@
 namespace troupe {
 
 /// The clock by which finished jobs grow old. If a wall clock leaps forward (because it is set wrong), everything would
-/// be old at once. So a leap is only believed when it has lasted for a day; until then time goes on as it passes. All
-/// times are seconds: those of the wall clock since 1970, `passed` of a clock that never leaps.
+/// be old at once. So a leap is only believed when it has lasted for a day; until then time goes on as it passes. If
+/// the clock leaps on meanwhile, the day begins anew. All times are seconds: those of the wall clock since 1970,
+/// `passed` of a clock that never leaps.
 ///
 /// Where no process lives for a day, the day is made up of several lives: the next one is given `doubted_for`. The time
 /// between two lives looks like a leap as well, and is doubted as one.
@@ -21,6 +22,7 @@ class expiry_clock {
 
  private:
   std::int64_t time_, passed_, doubted_for_;
+  std::int64_t lead_ = 0;     ///< of the wall clock at the last reading
   bool is_doubting_ = false;  ///< a leap was seen at the last reading
 };
 

@@ -152,8 +152,8 @@ std::optional<journal_error> journal::check_room(const job_info& job, std::span<
   const std::uint64_t taken = tenant.empty() ? 0 : bytes_of(tenant);
   if (tenant.empty() || more <= most - std::min(taken, most)) return {};
   return error(reason::full,
-               "job {}: its lines take {} bytes more, and the lines and outputs of jobs before it take {} of {} that "
-               "all of one key may: forget some that are over",
+               "job {}: its lines take {} bytes more, and what is kept of its key's jobs, with its lines so far, takes "
+               "{} of {} that it may: have some that are over forgotten (troupe jobs forget), or send fewer lines",
                job.spec.id, more, taken, most);
 }
 

@@ -71,12 +71,12 @@ bool detachment::is_settled() const {
 
 detachment::outcome detachment::wait(const std::function<bool()>& gives_up) {
   while (!is_settled())
-    if (gives_up()) return {1, "nobody waits until it is ready"};
+    if (gives_up()) return {1, "nobody waits until it is ready", false};
   const std::string said = read_all(pipe_.number());
   outcome result;
   const auto [end, problem] = std::from_chars(said.data(), said.data() + said.size(), result.code);
   if (problem != std::errc() || end == said.data() + said.size())  // nothing, or cut off
-    return {1, fmt::format("it ended before it was ready: see {}", log_.string())};
+    return {1, fmt::format("it ended before it was ready: see {}", log_.string()), true};
   result.text.assign(end + 1, said.data() + said.size());
   return result;
 }

@@ -13,8 +13,9 @@ namespace troupe {
 class detachment {
  public:
   struct outcome {
-    int code = 0;      ///< exit code
-    std::string text;  ///< for standard output if the code is 0, else for standard error
+    int code = 0;          ///< exit code
+    std::string text;      ///< for standard output if the code is 0, else for standard error
+    bool is_known = true;  ///< else nobody waited for it
   };
 
   /// A daemon that has reported nothing when this object goes has failed.

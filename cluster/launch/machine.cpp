@@ -14,6 +14,7 @@
 #include <csignal>
 #include <fstream>
 #include <map>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -50,12 +51,12 @@ bool stands_for_this_machine(const std::string& name) {
 }
 
 /// The same, asked in a process of its own: a name server that is away may not answer for minutes, and who asks cannot
-/// be told to stop.
-bool is_found_to_be_this_machine(const std::string& name) {
+/// be told to stop. Nothing if there is no answer in time.
+std::optional<bool> is_found_to_be_this_machine(const std::string& name) {
   constexpr int patience_ms = 2000;
   auto [heard, told] = detail::open_pipe();
   const pid_t child = ::fork();
-  if (child < 0) return false;
+  if (child < 0) return {};
   if (child == 0) {
     const char found = stands_for_this_machine(name) ? 1 : 0;
     ::_exit(::write(told.number(), &found, 1) == 1 ? 0 : 1);
@@ -67,15 +68,19 @@ bool is_found_to_be_this_machine(const std::string& name) {
   ::kill(child, SIGKILL);
   while (::waitpid(child, nullptr, 0) < 0 && errno == EINTR) {
   }
-  return is_there && found == 1;
+  return is_there ? std::optional(found == 1) : std::nullopt;
 }
 
-/// Many ask for the same name while a cluster starts, and all must get the same answer.
+/// Many ask for the same name while a cluster starts, and all must get the same answer. If nobody answers for one name,
+/// no others are asked for: each would take the same time.
 bool is_name_of_this_machine(const std::string& name) {
   static std::map<std::string, bool> known;
+  static bool is_answered = true;
   const auto [entry, is_new] = known.try_emplace(name);
-  if (is_new) entry->second = is_found_to_be_this_machine(name);
-  return entry->second;
+  if (!is_new || !is_answered) return entry->second;
+  const auto found = is_found_to_be_this_machine(name);
+  is_answered = found.has_value();
+  return entry->second = found.value_or(false);
 }
 
 bool is_taken(const socket_address& address) {

@@ -76,10 +76,13 @@ std::span<const float> single_sequence::logits_of(int first_row, int count) {
   return {decoder_->logits(hidden_.data(), {rows}), to_size(count * decoder_->logit_stride())};
 }
 
-kv_kind default_kv(const loaded_model& model) {
+scheme usual_scheme(const loaded_model& model) {
   const layer_weights& first = model.layers.front();
-  const matrix_view& reads = first.q.w.weights ? first.q.w : first.delta.qkv.w;
-  return model.head.kind == scheme::f32 && reads.kind == scheme::f32 ? kv_kind::f32 : kv_kind::f16;
+  return first.q.w.weights ? first.q.w.kind : first.delta.qkv.w.kind;
+}
+
+kv_kind default_kv(const loaded_model& model) {
+  return model.head.kind == scheme::f32 && usual_scheme(model) == scheme::f32 ? kv_kind::f32 : kv_kind::f16;
 }
 
 }  // namespace troupe

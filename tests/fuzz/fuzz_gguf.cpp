@@ -17,7 +17,7 @@ namespace {
 void read_tensors(const troupe::gguf_file& file) {
   for (const auto& [name, tensor] : file.tensors.tensors) {
     if (tensor.type == troupe::dtype::i8 || tensor.type == troupe::dtype::i32) continue;
-    std::vector<float> values(to_size(tensor.elements()));
+    std::vector<float> values(troupe::to_size(tensor.elements()));
     troupe::to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
   }
 }
