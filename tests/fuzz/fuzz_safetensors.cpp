@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     std::size_t total = 0;
     for (const auto& [name, tensor] : set.tensors) {
       if (tensor.data.size() != troupe::byte_size(tensor.type, tensor.shape, name)) __builtin_trap();
-      for (const auto byte : tensor.data) total += to_size(byte);
+      for (const auto byte : tensor.data) total += troupe::to_size(byte);
     }
     if (total > size * 255) __builtin_trap();
   } catch (const troupe::input_error&) {
