@@ -362,7 +362,10 @@ TEST_F(router_of_short_pauses, says_of_an_adapter_that_some_replicas_can_load_th
   report(0, true, 0, {pricing});
   report(1, true, 4);  // full
   tell(actor_, requests_returned{replica_id(1), {with_pricing(1)}});
-  EXPECT_NE(sink_.take<request_refused>().error.find("that can load the adapter are full"), std::string::npos);
+  const auto refused = sink_.take<request_refused>();
+  EXPECT_NE(refused.error.find("that can load the adapter are full"), std::string::npos);
+  EXPECT_EQ(refused.cause, refusal_cause::full);
+  EXPECT_GT(refused.retry_after, duration::zero()) << "a batch tries again as often as it takes";
 }
 
 TEST_F(router, lets_a_new_request_that_reached_a_lost_replica_too_late_wait_no_longer_than_others) {

@@ -30,6 +30,15 @@ TEST(expiry_clock, believes_a_leap_that_stays_for_a_day) {
   EXPECT_EQ(clock.read(a_moment + 31 * one_day + 60, one_day + 60), a_moment + 31 * one_day + 60);
 }
 
+TEST(expiry_clock, doubts_another_leap_anew) {
+  expiry_clock clock(a_moment, 0);  // no head was there for two minutes
+  EXPECT_EQ(clock.read(a_moment + 120, 0), a_moment);
+  EXPECT_EQ(clock.read(a_moment + 120 + one_day - 300, one_day - 300), a_moment + one_day - 300);
+  EXPECT_EQ(clock.read(a_moment + 40 * one_day, one_day - 200), a_moment + one_day - 200);
+  EXPECT_EQ(clock.read(a_moment + 40 * one_day + 200, one_day), a_moment + one_day);
+  EXPECT_EQ(clock.read(a_moment + 41 * one_day, 2 * one_day - 200), a_moment + 41 * one_day);
+}
+
 TEST(expiry_clock, goes_on_after_a_leap_back) {
   expiry_clock clock(a_moment, 0);
   EXPECT_EQ(clock.read(a_moment - 40 * one_day, 60), a_moment - 40 * one_day);
