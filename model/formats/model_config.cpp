@@ -216,8 +216,8 @@ std::string arithmetic_of(const model_config& config) {
                sigmoid_shares, choice_bias, share_factor, shared_ffn, shared_gate, dense_ffn, dense_layers, input_norms,
                parallel, output_norms, embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position,
                rotary_dim, rope, local_rope, layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias, mlp_bias,
-               attention_sinks, qk_norm, attention_gate, joint_qk_norm, tied_embeddings, joined_qkv, sees_pictures,
-               windows, mixers, delta, codes, eos_tokens, bos_token] = config;
+               attention_sinks, qk_norm, joint_qk_norm, attention_gate, tied_embeddings, joined_qkv, joined_experts,
+               sees_pictures, windows, mixers, delta, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",

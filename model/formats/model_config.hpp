@@ -124,12 +124,11 @@ struct model_config {
   bool mlp_bias = false;         ///< of a mixture: on its experts and their router
   bool attention_sinks = false;  ///< each head has a score beside those of the positions, which draws weight to nothing
   bool qk_norm = false;          ///< an rms norm over each head of q and k
-  bool attention_gate =
-      false;                   ///< q's matrix also makes a gate of each head, by whose sigmoid what it mixes is weighed
-  bool joint_qk_norm = false;  ///< which is one over all heads of q, and one over those of k
+  bool joint_qk_norm = false;    ///< which is one over all heads of q, and one over those of k
+  bool attention_gate = false;   ///< q also makes a gate of each head, whose sigmoid is multiplied by what it mixes
   bool tied_embeddings = false;
-  bool joined_qkv = false;            ///< a GGUF file has q, k and v in one tensor, whatever its class does; of linear
-                                      ///< attention z as well
+  bool joined_qkv = false;            ///< a GGUF file has q, k and v (of linear attention z, too) in one tensor
+  bool joined_experts = false;        ///< a folder has gates and ups of all experts in one tensor, all downs in another
   bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 

@@ -2,6 +2,8 @@
 
 #include <system_error>
 
+#include <fmt/format.h>
+
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
@@ -150,6 +152,14 @@ model_config folder_config(const std::filesystem::path& folder) {
          meant.empty() ? "name a model's folder" : fmt::format("name {}, if you mean that", meant.string()));
 }
 
+/// Qwen3-VL and Qwen3.5 are published so, but quantized with each expert by itself.
+bool joins_experts(const model_files& model, std::string_view prefix) {
+  if (model.config.codes.format != code_format::none) return false;
+  for (std::int64_t layer = 0; layer < model.config.layers; ++layer)
+    if (model.tensors.find(fmt::format("{}layers.{}.mlp.experts.gate_up_proj", prefix, layer))) return true;
+  return false;
+}
+
 void open_folder(model_files& model) {
   model.config = folder_config(model.path);
   model.tensors = open_safetensors(model.path);
@@ -162,6 +172,7 @@ void open_folder(model_files& model) {
   std::string_view prefix = "model.";
   for (const std::string_view other : {"", "language_model.model.", "model.language_model."})
     if (has(fmt::format("{}embed_tokens.weight", other))) prefix = other;
+  model.config.joined_experts = joins_experts(model, prefix);
   fill_weights(model, naming::hugging_face, prefix);
 }
 

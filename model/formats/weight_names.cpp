@@ -98,18 +98,9 @@ std::string_view hugging_face_part(const model_config& config, std::int64_t laye
   return ours;
 }
 
-/// Files of Qwen3-VL and Qwen3.5 have their experts together, unless they were quantized.
-bool is_qwen3_vl(const model_config& config) {
-  return config.family == "qwen3moe" && config.sees_pictures && config.codes.format == code_format::none;
-}
-bool is_qwen35(const model_config& config) {
-  return config.family == "qwen35moe" && config.codes.format == code_format::none;
-}
-
 /// Whether those of all experts are one tensor.
 bool has_experts_together(const model_config& config, naming names) {
-  return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe" || is_qwen3_vl(config) ||
-         is_qwen35(config);
+  return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe" || config.joined_experts;
 }
 
 /// As gpt-oss, Granite and the Qwens have it.
@@ -277,12 +268,11 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
   if (weight.expert >= 0) {
     if (!has_experts_together(config, names)) return;
     into.experts = config.experts;
-    if (names != naming::gguf && config.family == "gpt-oss") find_in_turn(weight, *kind, into);
-    const bool joins =
-        names != naming::gguf && (config.family == "granitemoe" || is_qwen3_vl(config) || is_qwen35(config));
-    // published ones are [in, out]; transformers 5 writes them as its class has them
-    into.either_way = names != naming::gguf && is_qwen3_vl(config);
-    if (joins && kind != linear_kind::down) {
+    if (names == naming::gguf) return;
+    if (config.family == "gpt-oss") return find_in_turn(weight, *kind, into);
+    // Qwen3-VL's, as published, are [in, out]; transformers 5 writes them as its class has them
+    into.either_way = config.family == "qwen3moe";
+    if (kind != linear_kind::down) {
       into.all_outs *= 2;
       into.first_out = kind == linear_kind::up ? own : 0;
     }

@@ -97,8 +97,7 @@ const text_rules& rules_for(const ggml_keys& keys) {
     if (std::find(rules.names.begin(), rules.names.end(), name) != rules.names.end()) return rules;
   refuse(
       "{}: tokenizer.ggml.pre \"{}\" is not supported (gpt-2, gpt-4o, llama-bpe, qwen2, qwen35, smollm, tekken and "
-      "relatives "
-      "are)",
+      "relatives are)",
       keys.where(), name);
 }
 

@@ -174,7 +174,7 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
     return false;
   }
   if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused = 0;  // found by an earlier start
-  if (sequence.publishing && !sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
+  if (!options_.keeps_states && !sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
   note_reused(sequence, reused);
   blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
   return true;

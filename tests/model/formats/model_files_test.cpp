@@ -114,6 +114,44 @@ TEST(model_files, experts_of_qwen3_vl_lie_as_published_or_as_the_class_has_them)
     EXPECT_EQ(rows_of(written, name), rows_of(published, name)) << name;
 }
 
+/// Each expert's own tensors, of those that have all of them.
+void take_apart(const std::string& name, const std::vector<std::int64_t>& shape, const floats& all,
+                std::vector<tensor_description>& tensors, std::vector<floats>& values) {
+  const std::string module = name.substr(0, name.rfind('.'));
+  const bool is_down = name.ends_with("down_proj");
+  const std::vector<const char*> parts = is_down ? std::vector{"down"} : std::vector{"gate", "up"};
+  const std::int64_t rows = shape[1] / std::ssize(parts), columns = shape[2];
+  auto from = all.begin();
+  for (std::int64_t expert = 0; expert < shape[0]; ++expert)
+    for (const char* part : parts) {
+      tensors.push_back({fmt::format("{}.{}.{}_proj.weight", module, expert, part), dtype::f32, {rows, columns}});
+      values.emplace_back(from, from + rows * columns);
+      from += rows * columns;
+    }
+}
+
+TEST(model_files, experts_of_qwen35_are_together_or_apart_as_the_file_has_them) {
+  const auto published = open_model(test::golden / "qwen3.5-moe");
+  std::vector<tensor_description> tensors;
+  std::vector<floats> values;
+  for (const auto& [name, tensor] : published.tensors.tensors) {
+    if (name.find(".experts.") != name.npos) {
+      take_apart(name, tensor.shape, stored(published, name), tensors, values);
+      continue;
+    }
+    tensors.push_back({name, dtype::f32, tensor.shape});
+    values.push_back(stored(published, name));
+  }
+  const test::temp_folder folder;
+  std::filesystem::copy(test::golden / "qwen3.5-moe" / "config.json", folder.path());
+  write_safetensors(folder.path() / "model.safetensors", tensors, values, {});
+  const auto apart = open_model(folder.path());
+  ASSERT_GT(apart.tensors.tensors.size(), published.tensors.tensors.size());
+  ASSERT_EQ(apart.weights.size(), published.weights.size());
+  for (const auto& [name, source] : published.weights)
+    EXPECT_EQ(rows_of(apart, name), rows_of(published, name)) << name;
+}
+
 TEST(model_files, experts_of_qwen3_vl_have_tensors_of_their_own_where_they_were_quantized) {
   const test::temp_folder folder;
   std::filesystem::copy(test::golden / "qwen3-vl-moe", folder.path(), std::filesystem::copy_options::recursive);
