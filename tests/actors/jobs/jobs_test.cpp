@@ -31,31 +31,6 @@ TEST_F(jobs, answers_every_line_with_the_options_of_job_and_line) {
   EXPECT_NE(now.board->read("jobs").find("job-1"), std::string::npos);
 }
 
-TEST_F(jobs, are_listed_by_the_name_that_they_were_given) {
-  head now(folder_, prompts_);
-  now.get("job.create", {{"id", "job-1"}, {"lines", 1}, {"name", "questions.jsonl"}});
-  now.submit("job-2", {R"({"prompt":"A"})"});
-  const json list = now.get("job.list", json::object());
-  EXPECT_FALSE(list.at(0).contains("name"));
-  EXPECT_EQ(list.at(1)["name"], "questions.jsonl");
-}
-
-TEST_F(jobs, are_listed_with_their_options_in_pages_that_a_client_can_take) {
-  head now(folder_, prompts_, [](jobs_parts& parts) {
-    for (int i = 0; i < 7; ++i) {
-      job_spec spec;
-      spec.id = "job-" + std::to_string(i);
-      spec.kind = "fine-tune";
-      spec.options = json{{"text", std::string(1'000'000, 'x')}}.dump();
-      ASSERT_TRUE(parts.book->create_job(spec));
-    }
-  });
-  const json first = now.get("job.list", {{"options", true}});
-  EXPECT_EQ(first.size(), 5u);
-  EXPECT_EQ(now.get("job.list", {{"options", true}, {"after", first.back()["id"]}}).size(), 2u);
-  EXPECT_EQ(now.get("job.list", json::object()).size(), 7u);
-}
-
 TEST_F(jobs, say_what_to_do_about_an_output_that_is_too_long) {
   head now(folder_, prompts_);
   now.submit("job-1", {R"({"prompt":"A"})"});
@@ -397,41 +372,6 @@ TEST_F(jobs, end_when_they_are_cancelled) {
   EXPECT_EQ(now.waiting(), 0u);
 }
 
-TEST_F(jobs, are_listed_by_kind_however_many_others_are_newer) {
-  head now(folder_, prompts_);
-  now.use([](journal& book) { EXPECT_TRUE(book.create_job({"tune", "fine-tune", "", "{}", 0}).ok()); });
-  for (const char* id : {"job-1", "job-2"}) now.submit(id, {});
-  const json tunes = now.get("job.list", {{"limit", 1}, {"kind", "fine-tune"}});
-  ASSERT_EQ(tunes.size(), 1u);
-  EXPECT_EQ(tunes[0]["id"], "tune");
-}
-
-TEST_F(jobs, are_listed_page_by_page) {
-  head now(folder_, prompts_);
-  for (const char* id : {"job-1", "job-2", "job-3"}) now.submit(id, {});
-  const json first = now.get("job.list", {{"limit", 2}});
-  ASSERT_EQ(first.size(), 2u);
-  const json second = now.get("job.list", {{"limit", 2}, {"after", first[1]["id"]}});
-  ASSERT_EQ(second.size(), 1u);
-  EXPECT_EQ(second[0]["id"], "job-1");
-  (void)now.get("job.cancel", {{"id", "job-2"}});
-  (void)now.get("job.forget", {{"id", "job-2"}});
-  EXPECT_EQ(now.get("job.list", {{"limit", 2}, {"below", first[1]["number"]}}), second) << "between two pages";
-}
-
-/// An empty page would look like the end of all jobs.
-TEST_F(jobs, are_not_listed_behind_one_that_is_not_there) {
-  head now(folder_, prompts_);
-  for (const char* id : {"job-1", "job-2"}) now.submit(id, {}, json::object(), "ann");
-  EXPECT_EQ(now.get("job.list", {{"after", "job-2"}, {"owner", "ann"}}).size(), 1u);
-  (void)now.get("job.forget", {{"id", "job-2"}});
-  for (const json& asked : {json{{"after", "job-2"}}, json{{"after", "job-1"}, {"owner", "bob"}}}) {
-    const command_answer refused = now.run("job.list", asked);
-    EXPECT_EQ(refused.fault, command_fault::bad_input) << asked;
-    EXPECT_NE(refused.error.find("there is no job " + asked["after"].get<std::string>()), std::string::npos);
-  }
-}
-
 TEST_F(jobs, of_training_that_are_over_tell_their_last_loss) {
   head now(folder_, prompts_);
   now.use([](journal& book) {
@@ -498,57 +438,6 @@ TEST_F(jobs, that_made_a_version_are_over_at_once_with_it) {
   EXPECT_EQ(now.get("job.cancel", {{"id", "tune"}})["state"], "succeeded") << "it is too late";
 }
 
-TEST_F(jobs, are_forgotten_when_they_are_over_for_long_enough) {
-  using namespace std::chrono_literals;
-  std::int64_t created = 0;
-  {
-    head before(folder_, prompts_);
-    before.submit("old", lines(3));
-    before.submit("runs", lines(1));
-    for (int i = 0; i < 3; ++i) head::answer(before.next());
-    created = before.wait("old")["created"].get<std::int64_t>();
-    before.get("job.create", {{"id", "never-sealed"}, {"lines", 1}});
-  }
-  const auto sweeps_often = [](jobs_parts& parts) {
-    parts.keep = parts.keep_unsealed = 1h;
-    parts.sweep_interval = parts.sweep_pause = 1ms;
-  };
-  std::atomic<std::int64_t> seconds = created;
-  head now(folder_, prompts_, sweeps_often, [&] { return seconds.load(); });
-  EXPECT_EQ(now.get("job.list", json::object()).size(), 3u);
-  seconds += 7200;
-  std::set<std::string> ids;
-  EXPECT_TRUE(is_soon([&] {
-    ids.clear();
-    for (const json& job : now.get("job.list", json::object())) ids.insert(job["id"].get<std::string>());
-    return ids.size() == 1;
-  }));
-  EXPECT_EQ(ids, std::set<std::string>{"runs"}) << "what is not over stays";
-}
-
-/// What was forgotten by hand is taken away all the same, which shows that old jobs were looked for.
-TEST_F(jobs, are_kept_for_ever_where_no_time_is_set) {
-  std::atomic<std::int64_t> seconds = 1'700'000'000;
-  const auto sweeps_often = [](jobs_parts& parts) { parts.sweep_interval = std::chrono::milliseconds(1); };
-  head now(folder_, prompts_, sweeps_often, [&] { return seconds.load(); });
-  for (const char* id : {"old", "forgotten"}) {
-    now.submit(id, lines(1));
-    head::answer(now.next());
-    now.wait(id);
-  }
-  now.get("job.create", {{"id", "never-sealed"}, {"lines", 1}});
-  seconds += 1'000'000'000;
-  now.get("job.forget", {{"id", "forgotten"}});
-  inbox seen;
-  EXPECT_TRUE(is_soon([&] {
-    now.use([&seen](journal& book) { seen.put(book.sweep(0)); });
-    return !seen.take<bool>();
-  }));
-  EXPECT_TRUE(is_soon([&] { return now.get("job.list", json::object()).size() == 1; }))
-      << "what was never sent whole is given up after a day";
-  EXPECT_EQ(now.get("job.get", {{"id", "old"}})["state"], "succeeded");
-}
-
 TEST_F(jobs, of_a_key_that_has_no_room_on_the_disk_have_errors_in_the_place_of_answers) {
   const auto text = lines(3);
   const auto has_little = [&](jobs_parts& parts) {
@@ -567,17 +456,6 @@ TEST_F(jobs, of_a_key_that_has_no_room_on_the_disk_have_errors_in_the_place_of_a
   EXPECT_EQ(now.run("job.lines", {{"id", "job-2"}, {"first", 0}, {"lines", {text[0]}}}).fault, command_fault::full);
   now.submit("job-3", text, json::object(), "bob");
   head::answer(now.next());
-}
-
-TEST_F(jobs, are_forgotten_by_hand_only_when_they_are_over) {
-  head now(folder_, prompts_);
-  now.submit("job-1", lines(1));
-  EXPECT_NE(now.run("job.forget", {{"id", "job-1"}}).error.find("cancel it first"), std::string::npos);
-  head::answer(now.next());
-  now.wait("job-1");
-  EXPECT_EQ(now.get("job.forget", {{"id", "job-1"}})["id"], "job-1");
-  EXPECT_NE(now.run("job.get", {{"id", "job-1"}}).error.find("there is none"), std::string::npos);
-  EXPECT_EQ(now.board->read("jobs"), "[]");
 }
 
 TEST_F(jobs, refuse_bad_commands_in_one_line) {
