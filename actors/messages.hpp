@@ -103,6 +103,7 @@ struct start_stage {
   std::int64_t first_layer = 0, layers = 0;
   std::int64_t blocks = 0, context = 0;
   std::int32_t max_rows = 0, max_sequences = 0;  ///< of a step
+  std::int32_t states = 0;                       ///< to keep, of a model that keeps them
   std::int32_t lookup_tokens = 0;
   kv_kind kv = kv_kind::f16;  ///< the head's choice; the worker's own file does not count
   std::string next;           ///< endpoint of the next stage; empty: this one is the last
@@ -110,8 +111,8 @@ struct start_stage {
   std::string tensor_meeting;  ///< where the ranks of this stage find each other
 
   auto fields() {
-    return std::tie(life, stage, first_layer, layers, blocks, context, max_rows, max_sequences, lookup_tokens, kv, next,
-                    tensor_rank, tensor_ranks, tensor_meeting);
+    return std::tie(life, stage, first_layer, layers, blocks, context, max_rows, max_sequences, states, lookup_tokens,
+                    kv, next, tensor_rank, tensor_ranks, tensor_meeting);
   }
 };
 

@@ -44,7 +44,7 @@ replica_load scheduler_state::load() const {
   load.received = meter_.read().received;
   load.max_sequences = static_cast<std::uint32_t>(parts_.batches.max_sequences);
   load.max_waiting = static_cast<std::uint32_t>(parts_.batches.max_waiting);
-  load.reuses_prefixes = !parts_.batches.keeps_states;
+  load.reuses_prefixes = !parts_.batches.keeps_states || parts_.batches.kept_beginnings > 0;
   if (!requests_) return load;
   const auto stats = requests_->decisions().stats();
   load.running = static_cast<std::uint32_t>(stats.running);

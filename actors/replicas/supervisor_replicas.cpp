@@ -108,6 +108,7 @@ void supervisor_state::tell_stage(std::size_t index, seat whose) {
   order.lookup_tokens = parts_.config.model.lookup_tokens;
   order.kv = parts_.kv;
   order.max_sequences = parts_.batches.max_sequences;
+  order.states = parts_.batches.places_of_states();
   if (stage + 1 < where.stages.size()) order.next = workers_.at(where.stages[stage + 1].workers[rank]).endpoint;
   order.tensor_rank = rank;
   order.tensor_ranks = static_cast<std::uint32_t>(own.workers.size());

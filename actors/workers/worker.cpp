@@ -70,15 +70,16 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
   if (order.first_layer < 0 || order.layers < 1 || order.layers > layers || order.first_layer > layers - order.layers)
     refuse("layers {} to {} of a model of {}", order.first_layer, order.first_layer + order.layers - 1, layers);
   if (order.blocks < 1 || order.blocks > 1 << 30 || order.context < 1 || order.max_rows < 1 ||
-      order.max_rows > 1 << 20 || order.max_sequences < 1 || order.max_sequences > scheduler_settings::most_sequences)
-    refuse("a stage with {} blocks, {} positions, {} rows and {} sequences", order.blocks, order.context,
-           order.max_rows, order.max_sequences);
+      order.max_rows > 1 << 20 || order.max_sequences < 1 || order.max_sequences > scheduler_settings::most_sequences ||
+      order.states < order.max_sequences || order.states > 2 * scheduler_settings::most_sequences)
+    refuse("a stage with {} blocks, {} positions, {} rows, {} sequences and {} states", order.blocks, order.context,
+           order.max_rows, order.max_sequences, order.states);
   check_links(order);
   // The memory is cleared at once: many gigabytes take many seconds.
   const bool keeps_states = parts_.model->config.keeps_states();
   parts_.say(fmt::format("gets ready for layers {} to {}, with memory for {} positions{}", order.first_layer,
                          order.first_layer + order.layers - 1, order.blocks * block_tokens,
-                         keeps_states ? fmt::format(" and the states of {} sequences", order.max_sequences) : ""));
+                         keeps_states ? fmt::format(" and {} states", order.states) : ""));
   // Ranks meet before the layers are read: they wait for each other only for a while, and reading takes longer for one
   // whose disk cache is cold.
   if (order.tensor_ranks > 1) ranks_ = std::make_unique<stage_ranks>(order, parts_.ranks, parts_.device, stop);
@@ -88,7 +89,7 @@ void worker_state::make_stage(const start_stage& order, const std::stop_token& s
                               .max_rows = order.max_rows,
                               .kv = order.kv,
                               .blocks = order.blocks,
-                              .states = order.max_sequences,
+                              .states = order.states,
                               .context = order.context,
                               .split = ranks_ ? ranks_->split() : tensor_split{},
                               .device = parts_.device};

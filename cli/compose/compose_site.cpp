@@ -89,18 +89,20 @@ void check_kv_memory(const cluster_config& config) {
         size_text(wanted), size_text(*here));
 }
 
-/// States are kept in the memory for keys and values, for as many sequences as run at a time.
+/// States are kept in the memory for keys and values, for as many sequences as run at a time and for some beginnings.
 void fit_states(cluster_config& config, const model_config& model) {
   const std::int64_t each = model.state_bytes(), memory = static_cast<std::int64_t>(config.scheduler.kv_memory);
   if (each == 0) return;
+  const auto bytes = static_cast<std::uint64_t>(each);
   int& sequences = config.scheduler.max_sequences;
   if (!config.places.contains("scheduler.max_sequences"))
-    sequences = sequences_with_states(config.scheduler.kv_memory, static_cast<std::uint64_t>(each), sequences);
+    sequences = sequences_with_states(config.scheduler.kv_memory, bytes, sequences);
   else if (sequences > 1 && sequences > memory / each)
     refuse_at(config, "scheduler.max_sequences",
               "max_sequences is {}: the states of so many sequences take {}, and kv_memory is {}: write {} at most, or "
               "more kv_memory",
               sequences, size_text(sequences * each), size_text(memory), std::max<std::int64_t>(memory / each, 1));
+  config.scheduler.kept_beginnings = beginnings_with_states(config.scheduler.kv_memory, bytes, sequences);
 }
 
 void check_tensor(const cluster_config& config, const model_config& model) {

@@ -68,9 +68,10 @@ model_shape shape_of(const node_site& site) {
                    static_cast<std::uint64_t>(block_tokens);
   shape.pass_bytes = pass_bytes_of(site);
   if (!model.config.keeps_states()) return shape;
+  const scheduler_settings& of = site.config.scheduler;
   for (std::int64_t layer = 0; layer < model.config.layers; ++layer)
     shape.state_bytes.push_back(
-        static_cast<std::uint64_t>(site.config.scheduler.max_sequences * model.config.state_bytes(layer)));
+        static_cast<std::uint64_t>((of.max_sequences + of.kept_beginnings) * model.config.state_bytes(layer)));
   return shape;
 }
 
@@ -157,6 +158,7 @@ supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
   parts.batches.max_batch_tokens = config.scheduler.max_batch_tokens;
   parts.batches.max_mixed_prompt_tokens = config.scheduler.max_mixed_prompt_tokens;
   parts.batches.max_sequences = config.scheduler.max_sequences;
+  parts.batches.kept_beginnings = config.scheduler.kept_beginnings;
   parts.batches.max_waiting = to_size(config.scheduler.max_waiting);
   parts.batches.max_adapters = config.adapters.max_resident;
   parts.batches.adapter_patience = static_cast<std::uint64_t>(config.scheduler.adapter_patience);

@@ -52,6 +52,14 @@ inline int sequences_with_states(std::uint64_t kv_memory, std::uint64_t state_by
   return static_cast<int>(std::clamp<std::uint64_t>(kv_memory / 2 / state_bytes, 1, static_cast<std::uint64_t>(most)));
 }
 
+/// Beside those, states are kept of so many beginnings that others can go on from: one for each sequence, but in half
+/// of what is left of that memory.
+inline int beginnings_with_states(std::uint64_t kv_memory, std::uint64_t state_bytes, int sequences) {
+  const std::uint64_t running = state_bytes * static_cast<std::uint64_t>(sequences);
+  const std::uint64_t left = kv_memory - std::min(running, kv_memory);
+  return static_cast<int>(std::min(left / 2 / state_bytes, static_cast<std::uint64_t>(sequences)));
+}
+
 struct model_shape {
   int layers = 0;
   std::uint64_t layer_bytes = 0;      ///< weights of one layer
@@ -61,7 +69,8 @@ struct model_shape {
   std::uint64_t kv_bytes = 0;         ///< of one token in one layer that holds keys and values
   int kv_heads = 0;                   ///< each of which one rank holds whole; 0: KV can be cut anywhere
   std::uint64_t pass_bytes = 0;       ///< for the rows of a pass, on each worker of a pool
-  /// Of each layer, for all sequences that run, instead of keys and values; 0: it holds these. Empty: all do.
+  /// Of each layer, for all states that are kept at a time, instead of keys and values; 0: it holds these. Empty: all
+  /// do.
   std::vector<std::uint64_t> state_bytes = {};
 };
 

@@ -24,6 +24,7 @@ class cpu_decoder final : public decoder {
   void add_adapter(const lora_adapter&) override {}  // its kernels read adapters where they are
   void remove_adapter(const lora_adapter&) override {}
   void copy_block(std::int64_t from, std::int64_t to) override { kv_.copy_block(from, to); }
+  void copy_state(std::int32_t from, std::int32_t to) override { states_.copy(from, to); }
   void embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) override;
   void run(const pass& batch, float* hidden) override;
   const float* logits(const float* hidden, const wanted_logits& wanted) override;

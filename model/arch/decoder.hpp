@@ -70,6 +70,8 @@ class decoder {
   virtual void remove_adapter(const lora_adapter& adapter) = 0;
   /// Copies the block in all layers.
   virtual void copy_block(std::int64_t from, std::int64_t to) = 0;
+  /// Copies the state in all layers, of a model that keeps them.
+  virtual void copy_state(std::int32_t /*from*/, std::int32_t /*to*/) {}
 
   /// Rows of hidden state for these tokens: [rows, hidden_stride()].
   virtual void embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) = 0;

@@ -1,5 +1,7 @@
 #include "model/arch/state_storage.hpp"
 
+#include <algorithm>
+
 #include "base/to_size.hpp"
 
 namespace troupe {
@@ -13,6 +15,14 @@ state_storage::state_storage(const model_config& config, std::int64_t first_laye
     total += floats_.back() * slots;
   }
   memory_ = aligned_buffer<float>(to_size(total));
+}
+
+void state_storage::copy(std::int64_t from, std::int64_t to) {
+  if (from == to) return;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    float* slots = memory_.data() + places_[i];
+    std::copy_n(slots + from * floats_[i], floats_[i], slots + to * floats_[i]);
+  }
 }
 
 }  // namespace troupe

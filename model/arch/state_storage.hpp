@@ -20,6 +20,9 @@ class state_storage {
     return memory_.data() + places_[place] + slot * floats_[place];
   }
 
+  /// In all layers.
+  void copy(std::int64_t from, std::int64_t to);
+
  private:
   std::vector<std::int64_t> floats_, places_;  ///< by layer: of one slot, and where the first one is
   aligned_buffer<float> memory_;

@@ -17,7 +17,7 @@ std::vector<std::unique_ptr<stage>> make_stages(const std::shared_ptr<const load
                                 .max_rows = options.scheduler.max_batch_tokens,
                                 .kv = options.kv,
                                 .blocks = options.scheduler.blocks,
-                                .states = options.scheduler.max_sequences,
+                                .states = options.scheduler.places_of_states(),
                                 .context = options.scheduler.context,
                                 .device = options.device};
     stages.push_back(std::make_unique<stage>(model, part, options.lookup_tokens, with, options.tokens));

@@ -58,7 +58,7 @@ void batch_scheduler::give_blocks(sequence_state& sequence, planning& step) {
   if (!sequence.can_join()) return;
   sequence.stalled = false;
   const std::size_t before = sequence.computed;
-  if (sequence.pending() > block_tokens) blocks_.reuse_cached(sequence);
+  if (sequence.pending() > block_tokens && !options_.keeps_states) blocks_.reuse_cached(sequence);
   note_reused(sequence, sequence.computed - before);
   // Counted anew each time: a block needs no copy any more once those that shared it are gone.
   const auto missing = [&] { return blocks_.missing(sequence, sequence.tokens.size()); };
@@ -174,7 +174,7 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
     return false;
   }
   if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused = 0;  // found by an earlier start
-  if (!options_.keeps_states && !sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
+  if (shares_beginnings() && !sequence.reads_prompt()) counts_.looked_up_tokens += sequence.tokens.size();
   note_reused(sequence, reused);
   blocks_.provide(sequence, sequence.tokens.size(), step.plan.copies);
   return true;

@@ -50,12 +50,14 @@ void batch_scheduler::land(const flying_row& row, step_id step, outcome_search& 
   sequence_state& sequence = *row.sequence;
   if (sequence.in_flight == step) sequence.in_flight = step_id{}, sequence.foreseen = false;
   if (sequence.cancelled && sequence.followers.empty()) {
+    if (row.kept_at) beginnings_.put_back(*row.kept_at);
     if (sequence.landed()) remove(sequence);
     return;
   }
   if (row.to > sequence.lost.at) suspects_.acquit(sequence);
   sequence.computed = row.to;
   blocks_.publish(sequence);
+  keep_beginning(sequence, row);
   if (!row.complete) return;
   sequence_list followers = std::move(sequence.followers);
   sequence.followers.clear();
@@ -67,11 +69,23 @@ void batch_scheduler::land(const flying_row& row, step_id step, outcome_search& 
   for (sequence_state* follower : followers) take_outcome(*follower, row, outcomes.of(*follower));
 }
 
+/// What the row computed, to its end, can be found by others now, with the state that was kept of it.
+void batch_scheduler::keep_beginning(const sequence_state& sequence, const flying_row& row) {
+  if (!row.kept_at) return;
+  const std::size_t blocks = row.to / block_tokens;
+  if (sequence.published == blocks)
+    beginnings_.give(*row.kept_at, sequence.blocks[blocks - 1]);
+  else
+    beginnings_.put_back(*row.kept_at);
+}
+
 /// The prompt is computed: a further answer goes on from it by itself. Its slot is taken already.
 void batch_scheduler::fork(const sequence_state& leader, sequence_state& follower) {
   follower.leader = nullptr;
   follower.phase = sequence_phase::running;
   follower.has_slots = true;
+  take_state(follower);
+  if (options_.keeps_states) state_copies_.push_back({leader.state, follower.state, follower.id});
   follower.tokens.reserve(leader.tokens.size() + block_tokens);
   follower.tokens = leader.tokens;
   follower.charged = true;

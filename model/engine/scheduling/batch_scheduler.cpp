@@ -26,6 +26,7 @@ batch_scheduler::options checked(batch_scheduler::options chosen) {
   if (chosen.max_adapters < 1) refuse("max_adapters is {}: at least 1", chosen.max_adapters);
   if (chosen.steps_in_flight < 1) refuse("steps_in_flight is {}: at least 1", chosen.steps_in_flight);
   if (chosen.batch_share < 1) refuse("batch_share is {}: at least 1", chosen.batch_share);
+  if (chosen.kept_beginnings < 0) refuse("kept_beginnings is {}: at least 0", chosen.kept_beginnings);
   if (chosen.urgent_tokens < 1) refuse("urgent_tokens is {}: at least 1", chosen.urgent_tokens);
   return chosen;
 }
@@ -37,8 +38,9 @@ batch_scheduler::batch_scheduler(options chosen)
       costs_(options_.even_context, options_.max_batch_tokens),
       allowance_(options_.max_mixed_prompt_tokens, options_.max_batch_tokens),
       pool_(options_.blocks),
-      cache_(pool_, options_.model),
-      blocks_(cache_, !options_.keeps_states),
+      beginnings_(options_.max_sequences, options_.keeps_states ? options_.kept_beginnings : 0, options_.blocks),
+      cache_(pool_, options_.model, options_.keeps_states ? &beginnings_ : nullptr),
+      blocks_(cache_, shares_beginnings()),
       adapters_(options_.max_adapters) {
   if (!options_.keeps_states) return;
   free_states_.resize(to_size(options_.max_sequences));
@@ -76,6 +78,7 @@ bool batch_scheduler::plan_next(planning& step) {
     return false;
   }
   step.plan.id = step_id{++step_};
+  std::swap(step.plan.state_copies, state_copies_);  // before the rows of this step ask for more
   give_proposals(give_tokens(step), step);
   write_rows(step);
   std::swap(step.plan.forgotten, forgotten_);
@@ -120,6 +123,8 @@ void batch_scheduler::start(sequence_state& sequence, instant now) {
   adapters_.start(*sequence.use, step_);
   adapters_.stop_waiting(*sequence.use, step_);
   take_slots(sequence);
+  if (options_.keeps_states && sequence.computed > 0)
+    state_copies_.push_back({beginnings_.use(sequence.place.last), sequence.state, sequence.id});
   started_.push_back(&sequence);
   if (!sequence.charged) queue_of(sequence).charge(sequence, prompt_cost * sequence.pending());
   sequence.charged = true;
@@ -146,6 +151,11 @@ void batch_scheduler::stop_running(sequence_state& sequence) {
 void batch_scheduler::take_slots(sequence_state& sequence) {
   slots_ += sequence.slots();
   sequence.has_slots = true;
+  take_state(sequence);
+}
+
+/// There is one for each sequence that has a slot.
+void batch_scheduler::take_state(sequence_state& sequence) {
   if (!options_.keeps_states) return;
   sequence.state = free_states_.back();
   free_states_.pop_back();
@@ -191,6 +201,7 @@ void batch_scheduler::forget_stored(life_end why) {
       preempt(*sequence);
   }
   running_.clear();
+  state_copies_.clear();
   cache_.clear();
 }
 
@@ -255,6 +266,10 @@ bool batch_scheduler::is_consistent() const {
   for (std::size_t i = 0; i < states.size(); ++i)
     if (states[i] != static_cast<std::int32_t>(i)) return false;
   const std::size_t all_states = options_.keeps_states ? to_size(options_.max_sequences) : 0;
+  std::int32_t kept = 0;
+  for (const flying_step& step : flying_)
+    for (const flying_row& row : step.rows) kept += row.kept_at.has_value();
+  if (kept != beginnings_.pending() || !beginnings_.is_consistent()) return false;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
   return suspects == suspects_.count() && slots == slots_ && states.size() == all_states &&
          slots <= to_size(options_.max_sequences) && running == running_.size() && waiting == this->waiting() &&

@@ -37,11 +37,12 @@
 //
 // Models that keep states (keeps_states)
 // - Beside its keys and values the stages keep a state of each running sequence, which every row changes: it stands
-//   where the last row left it and nowhere before. So nobody can go on from another's computed beginning (nothing is
-//   looked up in the prefix cache, and each answer of a prompt computes it by itself), and no row can be taken back (no
-//   guesses). Who starts anew, for whatever reason, does so at position 0, where the stages begin the state anew.
-// - A sequence gets the number of a state when it starts to run, and keeps it until it stops. It may be given out again
-//   at once, since orders are carried out in their order.
+//   where the last row left it and nowhere before. So no row can be taken back (no guesses), and others can go on from
+//   a computed beginning only where a copy of its state was kept: at the end of a prompt, in whole blocks, and where a
+//   prompt parts from one that was computed before it, as behind instructions that many have in common. A step ends
+//   there for the sequence; the copy is made before the rows of the next step, while the state still stands there.
+// - A sequence gets the place of a state when it starts to run, and has it until it stops. It may be given out again
+//   at once, since orders are carried out in their order. At position 0 the stages begin the state anew.
 #pragma once
 #include <array>
 #include <cstdint>
@@ -81,6 +82,10 @@ class batch_scheduler {
     std::int32_t steps_in_flight = 1;  ///< that the caller wants
     std::size_t max_waiting = 4096;    ///< sequences in the queue
     bool keeps_states = false;         ///< the model does: so many as sequences run at a time
+    std::int32_t kept_beginnings = 0;  ///< and so many more, from which others can go on
+    std::size_t worth_keeping = 64;    ///< tokens that are computed between one of these and the next
+
+    std::int32_t places_of_states() const { return max_sequences + kept_beginnings; }
 
     std::int32_t batch_share = 8;  ///< one token in so many is kept for batch
     std::uint64_t adapter_patience = 64;
@@ -172,8 +177,9 @@ class batch_scheduler {
     sequence_state* sequence;
     std::size_t from = 0, to = 0;  ///< positions of the known tokens that it feeds
     std::int32_t proposals = 0;
-    bool complete = false;  ///< those are all that are known
-    bool foreseen = false;  ///< the next step was planned as if this one had landed
+    bool complete = false;                     ///< those are all that are known
+    bool foreseen = false;                     ///< the next step was planned as if this one had landed
+    std::optional<std::int32_t> kept_at = {};  ///< where its state is kept afterwards
   };
   struct flying_step {
     step_id id;
@@ -192,7 +198,6 @@ class batch_scheduler {
   std::optional<refused_request> check(const sequence_request& request) const;
   bool could_ever_fit(const sequence_request& request) const;
   duration retry_after() const;
-  accepted_request submit_apart(const sequence_request& request);
   sequence_state& add();
   sequence_state& add_leader(sequence_request request);
   sequence_state& add_follower(sequence_state& leader);
@@ -212,6 +217,7 @@ class batch_scheduler {
   void preempt(sequence_state& sequence);
   void stop_running(sequence_state& sequence);
   void take_slots(sequence_state& sequence);
+  void take_state(sequence_state& sequence);
   void leave_slots(sequence_state& sequence);
   void remove(sequence_state& sequence);
   void cancel_follower(sequence_state& sequence);
@@ -255,15 +261,21 @@ class batch_scheduler {
   void give_proposals(std::int64_t left, const planning& step);
   std::size_t affordable_proposals(const sequence_state& sequence, std::int64_t left, const planning& step) const;
   void write_rows(const planning& step);
+  std::size_t most_tokens(const sequence_state& sequence) const;
+  std::size_t next_to_keep(const sequence_state& sequence) const;
+  std::optional<std::int32_t> keep_state(sequence_state& sequence, std::size_t to);
 
   // batch_commit.cpp: what a step's outcome changes
   class outcome_search;
+  void keep_beginning(const sequence_state& sequence, const flying_row& row);
   void land(const flying_row& row, step_id step, outcome_search& outcomes);
   void fork(const sequence_state& leader, sequence_state& follower);
   void take_outcome(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome);
   void append(sequence_state& sequence, const flying_row& row, const sequence_outcome& outcome);
   void end(sequence_state& sequence, end_reason reason);
 
+  /// Whether sequences can go on from what others have computed.
+  bool shares_beginnings() const { return !options_.keeps_states || beginnings_.any(); }
   static std::size_t index_of(request_priority priority) { return to_size(priority); }
   const detail::fair_queue& queue_of(request_priority priority) const { return queues_[index_of(priority)]; }
   detail::fair_queue& queue_of(const sequence_state& sequence) { return queues_[index_of(sequence.priority)]; }
@@ -273,6 +285,7 @@ class batch_scheduler {
   detail::token_costs costs_;
   detail::prompt_allowance allowance_;
   block_pool pool_;
+  detail::kept_beginnings beginnings_;
   prefix_cache cache_;
   detail::sequence_blocks blocks_;
   detail::adapter_slots adapters_;
@@ -285,6 +298,7 @@ class batch_scheduler {
   sequence_list chosen_;   ///< rows of the step being planned
   std::size_t slots_ = 0;  ///< taken: rows that the running may take, their followers' too
   std::vector<std::int32_t> free_states_;
+  std::vector<state_copy> state_copies_;  ///< for the next plan
   detail::suspects suspects_;
   std::vector<flying_step> flying_;
   std::optional<mixed_step> landed_;  ///< since the last plan

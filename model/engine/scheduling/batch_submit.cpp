@@ -21,18 +21,10 @@ std::size_t limit_of(const sequence_request& request, std::int64_t context) {
 
 result<accepted_request, refused_request> batch_scheduler::submit(sequence_request request) {
   if (const auto refused = check(request)) return *refused;
-  if (options_.keeps_states) return submit_apart(request);
   const std::int32_t answers = request.answers;
   sequence_state& leader = add_leader(std::move(request));
   for (std::int32_t i = 1; i < answers; ++i) leader.followers.push_back(&add_follower(leader));
   return accepted_request{leader.id, answers};
-}
-
-/// Nobody can go on from another's state: each answer computes the prompt by itself.
-accepted_request batch_scheduler::submit_apart(const sequence_request& request) {
-  const sequence_id first = add_leader(request).id;
-  for (std::int32_t i = 1; i < request.answers; ++i) add_leader(request);
-  return {first, request.answers};
 }
 
 std::optional<refused_request> batch_scheduler::check(const sequence_request& request) const {

@@ -76,7 +76,7 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
   detail::prompt_shares shares = share_out(left);
   for (sequence_state* sequence : chosen_) {
     const bool is_batch = sequence->in_batch_tier(), is_short = !costs_.is_long(*sequence);
-    const std::int64_t more = std::min(static_cast<std::int64_t>(sequence->most_tokens()) - 1,
+    const std::int64_t more = std::min(static_cast<std::int64_t>(most_tokens(*sequence)) - 1,
                                        costs_.affordable(*sequence, shares.most_for(is_batch, is_short)));
     const std::int64_t cost = costs_.of(*sequence, more);
     sequence->planned_tokens = 1 + static_cast<std::int32_t>(more);
@@ -85,6 +85,30 @@ std::int64_t batch_scheduler::give_tokens(planning& step) {
   }
   if (somebody_reads()) step.mixed = mixed_step{step.now, most - left};
   return left;
+}
+
+/// A step ends where the sequence's state is to be kept.
+std::size_t batch_scheduler::most_tokens(const sequence_state& sequence) const {
+  const std::size_t most = sequence.most_tokens(), keep = next_to_keep(sequence);
+  return keep == 0 ? most : std::min(most, keep - sequence.computed);
+}
+
+/// The next position at which its state is worth a place; 0: none.
+std::size_t batch_scheduler::next_to_keep(const sequence_state& sequence) const {
+  if (!beginnings_.any() || !sequence.publishing) return 0;
+  const std::size_t end = (sequence.prompt_tokens - 1) / block_tokens * block_tokens;
+  for (const std::size_t place : {sequence.branch, end})
+    if (place > sequence.computed && place >= sequence.kept + options_.worth_keeping) return place;
+  return 0;
+}
+
+/// The place where it will be kept once the row has come to `to`; none if it is not to be, or there is none.
+std::optional<std::int32_t> batch_scheduler::keep_state(sequence_state& sequence, std::size_t to) {
+  if (to != next_to_keep(sequence)) return std::nullopt;
+  const auto place = beginnings_.take();
+  if (place) state_copies_.push_back({sequence.state, *place, sequence.id});
+  sequence.kept = to;
+  return place;
 }
 
 /// What prompts may have of so many tokens.
@@ -147,12 +171,14 @@ void batch_scheduler::write_rows(const planning& step) {
   }
   for (sequence_state* sequence : chosen_) {
     const planned_row& row = write_row(*sequence, step.plan);
+    const std::size_t to = sequence->computed + to_size(sequence->planned_tokens);
     counts_.computed_tokens += static_cast<std::uint64_t>(sequence->planned_tokens);
     flying.rows.push_back({.sequence = sequence,
                            .from = sequence->computed,
-                           .to = sequence->computed + to_size(sequence->planned_tokens),
+                           .to = to,
                            .proposals = row.proposals,
-                           .complete = row.complete});
+                           .complete = row.complete,
+                           .kept_at = keep_state(*sequence, to)});
     if (sequence->priority == request_priority::batch) batch_served_ = step_;
   }
 }

@@ -8,9 +8,10 @@
 
 namespace troupe {
 
-prefix_cache::prefix_cache(block_pool& pool, model_id model)
+prefix_cache::prefix_cache(block_pool& pool, model_id model, detail::kept_beginnings* beginnings)
     : pool_(pool),
       model_(model),
+      beginnings_(beginnings),
       entries_(to_size(pool.total())),
       table_(std::bit_ceil(to_size(pool.total()) * 2), no_block) {}
 
@@ -28,17 +29,35 @@ block_id prefix_cache::find(const prefix_place& place, std::span<const token_id,
   return same ? block : no_block;
 }
 
-void prefix_cache::match(prefix_place& place, std::span<const token_id> tokens, std::vector<block_id>& blocks) {
+std::size_t prefix_cache::match(prefix_place& place, std::span<const token_id> tokens, std::vector<block_id>& blocks) {
+  find_run(place, tokens);
+  for (const found_block& found : std::span(run_).first(usable_run())) {
+    hold(found.block);
+    blocks.push_back(found.block);
+    place.last = found.block;
+    place.hash = found.hash;
+  }
+  return !run_.empty() && at(run_.back().block).followers > 0 ? run_.size() : 0;
+}
+
+void prefix_cache::find_run(prefix_place place, std::span<const token_id> tokens) {
+  run_.clear();
   for (; tokens.size() > block_tokens; tokens = tokens.subspan(block_tokens)) {
     const auto content = tokens.first<block_tokens>();
     const content_hash hash = hash_of_block(place.hash, content);
     const block_id block = find(place, content, hash);
     if (block == no_block) return;
-    hold(block);
-    blocks.push_back(block);
+    run_.push_back({block, hash});
     place.last = block;
     place.hash = hash;
   }
+}
+
+/// Its first blocks, from which one can go on.
+std::size_t prefix_cache::usable_run() const {
+  if (beginnings_ == nullptr) return run_.size();
+  const auto has_state = [&](const found_block& found) { return beginnings_->has(found.block); };
+  return to_size(run_.rend() - std::find_if(run_.rbegin(), run_.rend(), has_state));
 }
 
 block_id prefix_cache::publish(prefix_place& place, std::span<const token_id, block_tokens> tokens, block_id block) {
@@ -83,6 +102,7 @@ void prefix_cache::clear() {
   }
   std::fill(table_.begin(), table_.end(), no_block);
   cached_ = 0;
+  if (beginnings_ != nullptr) beginnings_->clear();
 }
 
 void prefix_cache::insert(const prefix_place& place, std::span<const token_id, block_tokens> tokens, content_hash hash,
@@ -109,6 +129,7 @@ void prefix_cache::forget(block_id block) {
   if (at(block).before != no_block) --at(at(block).before).followers;
   pool_.unmark_cached(block);
   --cached_;
+  if (beginnings_ != nullptr) beginnings_->forget(block);
 }
 
 void prefix_cache::join_idle(block_id block) {

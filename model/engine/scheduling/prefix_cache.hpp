@@ -18,6 +18,7 @@
 #include "base/to_size.hpp"
 #include "model/engine/scheduling/block_pool.hpp"
 #include "model/engine/scheduling/content_hash.hpp"
+#include "model/engine/scheduling/kept_beginnings.hpp"
 
 namespace troupe {
 
@@ -31,8 +32,9 @@ struct prefix_place {
 
 class prefix_cache {
  public:
-  /// From now on blocks of `pool` are given out here; the pool must live longer.
-  prefix_cache(block_pool& pool, model_id model);
+  /// From now on blocks of `pool` are given out here; the pool must live longer. So must `beginnings`, of a model that
+  /// keeps states: only behind blocks that have one there anybody can go on.
+  prefix_cache(block_pool& pool, model_id model, detail::kept_beginnings* beginnings = nullptr);
 
   /// Before the first token of any sequence with this adapter and salt. Others share nothing with it.
   prefix_place start_of(adapter_version adapter, std::uint64_t salt = 0) const;
@@ -40,9 +42,11 @@ class prefix_cache {
   /// The cached block that goes on from `place` with these tokens, or no_block. Does not hold it.
   block_id find(const prefix_place& place, std::span<const token_id, block_tokens> tokens, content_hash hash) const;
 
-  /// Holds the longest cached run of full blocks that go on from `place` with `tokens`; appends them to `blocks` and
-  /// moves `place` behind them. Never all of the tokens: the last one is left, since a pass needs a row to answer from.
-  void match(prefix_place& place, std::span<const token_id> tokens, std::vector<block_id>& blocks);
+  /// Holds the longest cached run of full blocks that go on from `place` with `tokens`, as far as one can go on from
+  /// it; appends them to `blocks` and moves `place` behind them. Never all of the tokens: the last one is left, since a
+  /// pass needs a row to answer from. Returns how many blocks were found where others went on in another way than
+  /// `tokens`; 0 where nobody did.
+  std::size_t match(prefix_place& place, std::span<const token_id> tokens, std::vector<block_id>& blocks);
 
   /// Says that `block`, which the caller holds, now holds these tokens behind `place`, and moves `place` behind it.
   /// Returns the block to hold from now on: the given one, or an equal one that was cached before (held for the
@@ -77,8 +81,15 @@ class prefix_cache {
     std::array<token_id, block_tokens> tokens = {};  ///< [16]
   };
 
+  struct found_block {
+    block_id block;
+    content_hash hash;
+  };
+
   entry& at(block_id block) { return entries_[to_size(block.value)]; }
   const entry& at(block_id block) const { return entries_[to_size(block.value)]; }
+  void find_run(prefix_place place, std::span<const token_id> tokens);
+  std::size_t usable_run() const;
   void insert(const prefix_place& place, std::span<const token_id, block_tokens> tokens, content_hash hash,
               block_id block);
   void forget(block_id block);
@@ -91,8 +102,10 @@ class prefix_cache {
 
   block_pool& pool_;
   model_id model_;
-  std::vector<entry> entries_;   ///< [blocks]
-  std::vector<block_id> table_;  ///< open addressing, linear probing, at most half full
+  detail::kept_beginnings* beginnings_;
+  std::vector<found_block> run_;  ///< by the last search
+  std::vector<entry> entries_;    ///< [blocks]
+  std::vector<block_id> table_;   ///< open addressing, linear probing, at most half full
   block_id oldest_ = no_block, newest_ = no_block;
   std::int32_t cached_ = 0;
 };

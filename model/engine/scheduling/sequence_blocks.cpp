@@ -7,7 +7,7 @@ namespace troupe::detail {
 
 void sequence_blocks::begin(sequence_state& sequence) const {
   assert(sequence.blocks.empty());
-  sequence.computed = sequence.published = sequence.known_blocks = 0;
+  sequence.computed = sequence.published = sequence.known_blocks = sequence.kept = sequence.branch = 0;
   sequence.place = cache_.start_of(sequence.adapter, sequence.cache_salt);
   sequence.publishing = shares_;
 }
@@ -15,7 +15,10 @@ void sequence_blocks::begin(sequence_state& sequence) const {
 void sequence_blocks::reuse_cached(sequence_state& sequence) {
   if (sequence.reads_prompt() || !sequence.publishing || sequence.computed != sequence.published * block_tokens) return;
   found_.clear();
-  cache_.match(sequence.place, std::span<const token_id>(sequence.tokens).subspan(sequence.computed), found_);
+  const std::size_t before = sequence.computed;
+  sequence.branch =
+      before +
+      block_tokens * cache_.match(sequence.place, std::span<const token_id>(sequence.tokens).subspan(before), found_);
   for (const block_id block : found_) {
     if (sequence.published == sequence.blocks.size()) {
       sequence.blocks.push_back(block);
@@ -26,6 +29,7 @@ void sequence_blocks::reuse_cached(sequence_state& sequence) {
     ++sequence.published;
     sequence.computed += block_tokens;
   }
+  sequence.kept = sequence.computed;
 }
 
 std::size_t sequence_blocks::missing(const sequence_state& sequence, std::size_t positions) const {

@@ -14,7 +14,8 @@ class sequence_blocks {
 
   /// Before its first step, and after clear().
   void begin(sequence_state& sequence) const;
-  /// Goes on with cached blocks as far as there are some, in place of empty ones that the sequence may hold.
+  /// Goes on with cached blocks as far as there are some, in place of empty ones that the sequence may hold. Of a model
+  /// that keeps states, the state that stands behind them must be fetched.
   void reuse_cached(sequence_state& sequence);
   /// Blocks to get before positions up to `positions` can be written: a copy of a shared one counts.
   std::size_t missing(const sequence_state& sequence, std::size_t positions) const;

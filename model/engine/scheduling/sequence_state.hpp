@@ -50,7 +50,10 @@ struct sequence_state {
   std::size_t known_blocks = 0;  ///< the stages know the table up to here
   std::size_t published = 0;     ///< blocks in the prefix cache, from the first
   prefix_place place;            ///< behind those
-  bool publishing = true;        ///< false after a block that the cache could not take, or if it is to take none
+  // Of a model that keeps states, in positions: where a state was kept last, or gone on from; and where others went on
+  // from what is computed in another way, so that more of them may come.
+  std::size_t kept = 0, branch = 0;
+  bool publishing = true;  ///< false after a block that the cache could not take, or if it is to take none
 
   std::optional<instant> first_start;
   std::size_t reused = 0;  ///< tokens of the prompt that the prefix cache had, before there was an answer

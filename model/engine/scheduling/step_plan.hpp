@@ -18,7 +18,7 @@ constexpr token_id chosen_before = -1;
 struct planned_row {
   sequence_id sequence;
   adapter_version adapter;
-  std::int32_t state = 0;        ///< its own among those of the running, if the model keeps any
+  std::int32_t state = 0;        ///< the place of its own, if the model keeps states
   std::int64_t position = 0;     ///< of the first token
   std::int32_t first_token = 0;  ///< also the first row of the batch
   std::int32_t tokens = 0;       ///< to feed, the proposals among them
@@ -41,14 +41,25 @@ struct planned_row {
   }
 };
 
-/// What every stage does in one step: forget, copy blocks in the order given, then run the rows. Steps must be carried
-/// out in the order of their ids. The caller keeps plans and hands them in again, so that their memory is used again.
+/// To be carried out before the rows of the step that it comes with: the state in one place put into another as well,
+/// where `sequence` goes on from it.
+struct state_copy {
+  std::int32_t from = 0, to = 0;
+  sequence_id sequence;
+
+  auto fields() { return std::tie(from, to, sequence); }
+};
+
+/// What every stage does in one step: forget, copy blocks and states in the order given, then run the rows. Steps must
+/// be carried out in the order of their ids. The caller keeps plans and hands them in again, so that their memory is
+/// used again.
 struct step_plan {
   step_id id;
   std::vector<planned_row> rows;  ///< equal adapters are neighbours, rows without one come first
   std::vector<token_id> tokens;   ///< [sum of rows' tokens]
   std::vector<block_id> blocks;
   std::vector<block_copy> copies;
+  std::vector<state_copy> state_copies;
   std::vector<sequence_id> answers;
   std::vector<sequence_id> forgotten;  ///< ended since the last step: their block tables can go
 
@@ -67,11 +78,12 @@ struct step_plan {
     tokens.clear();
     blocks.clear();
     copies.clear();
+    state_copies.clear();
     answers.clear();
     forgotten.clear();
   }
 
-  auto fields() { return std::tie(id, rows, tokens, blocks, copies, answers, forgotten); }
+  auto fields() { return std::tie(id, rows, tokens, blocks, copies, state_copies, answers, forgotten); }
 };
 
 /// What became of one answer of a complete row.

@@ -8,6 +8,10 @@ namespace troupe {
 void kept_states::take(const step_plan& plan) {
   if (states_.empty()) return;
   ++taken_;
+  for (const state_copy& copy : plan.state_copies) {
+    const std::int64_t position = states_.at(to_size(copy.from)).position;
+    states_.at(to_size(copy.to)) = {copy.sequence, position};
+  }
   for (const planned_row& row : plan.rows) take(row, plan.id);
 }
 

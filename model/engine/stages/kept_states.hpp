@@ -15,8 +15,8 @@ class kept_states {
   /// So many; 0: the model keeps none.
   explicit kept_states(std::int32_t count) : states_(to_size(count)) {}
 
-  /// The rows of the next step, whose states are among them. Throws input_error where a row does not go on from its
-  /// own state, where two have one, and where a row could have to be taken back.
+  /// The copies and rows of the next step, whose states are among them. Throws input_error where a row does not go on
+  /// from its own state, where two have one, and where a row could have to be taken back.
   void take(const step_plan& plan);
 
  private:

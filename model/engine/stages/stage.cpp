@@ -52,6 +52,7 @@ int stage::begin(const step_order& order) {
   for (const block_copy& copy : plan_->copies) shard_->copy_block(copy.from.value, copy.to.value);
   take_rows(*plan_);
   states_.take(*plan_);
+  for (const state_copy& copy : plan_->state_copies) shard_->copy_state(copy.from, copy.to);
   take_tokens(*plan_);
   return static_cast<int>(plan_->tokens.size());
 }

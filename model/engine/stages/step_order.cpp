@@ -12,11 +12,15 @@ bool is_block(block_id block, const order_limits& limits) {
   return block.value >= 0 && block.value < limits.blocks;
 }
 
+bool is_state(std::int32_t state, const order_limits& limits) {
+  return state >= 0 && state < limits.states;
+}
+
 bool is_sound(const planned_row& row, const step_plan& plan, const order_limits& limits) {
   return row.tokens > 0 && lies_in(row.first_token, row.tokens, plan.tokens.size()) &&
          lies_in(row.first_block, row.blocks, plan.blocks.size()) &&
          lies_in(row.first_answer, row.answers, plan.answers.size()) && row.kept_blocks >= 0 && row.logit_rows >= 0 &&
-         row.logit_rows <= row.tokens && row.state >= 0 && row.state < limits.states && row.position >= 0 &&
+         row.logit_rows <= row.tokens && is_state(row.state, limits) && row.position >= 0 &&
          row.position <= limits.context - row.tokens;
 }
 
@@ -65,6 +69,8 @@ void check(const step_order& order, const order_limits& limits) {
     if (!is_block(block, limits)) broken("a block that is not there");
   for (const block_copy& copy : plan.copies)
     if (!is_block(copy.from, limits) || !is_block(copy.to, limits)) broken("a copy of a block that is not there");
+  for (const state_copy& copy : plan.state_copies)
+    if (!is_state(copy.from, limits) || !is_state(copy.to, limits)) broken("a copy of a state that is not there");
   for (const answer_opening& opening : order.opened) {
     check(opening.sampling, limits.vocab_size);
     if (opening.prompt_tokens == 0 || !lies_in(0, opening.prompt_tokens, opening.text.size()))

@@ -202,10 +202,16 @@ TEST_F(scheduler, reports_its_load) {
   EXPECT_EQ(idle.running, 0u);
 }
 
-TEST_F(scheduler, says_that_it_reuses_no_prefixes_of_a_model_that_keeps_states) {
+TEST_F(scheduler, says_that_it_reuses_no_prefixes_of_a_model_whose_states_are_not_kept) {
   start({.max_sequences = 2, .keeps_states = true});
   begin_life(1, 64, 1);
   EXPECT_FALSE(router_.take<replica_state>().load.reuses_prefixes);
+}
+
+TEST_F(scheduler, says_that_it_reuses_prefixes_whose_states_are_kept) {
+  start({.max_sequences = 2, .keeps_states = true, .kept_beginnings = 1});
+  begin_life(1, 64, 1);
+  EXPECT_TRUE(router_.take<replica_state>().load.reuses_prefixes);
 }
 
 /// A step may take longer than the time between two reports.

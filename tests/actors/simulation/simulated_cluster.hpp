@@ -250,6 +250,8 @@ class simulated_cluster {
     parts.batches.max_batch_tokens = options_.max_batch_tokens;
     parts.batches.max_sequences = 8;
     parts.batches.keeps_states = config.keeps_states();
+    parts.batches.kept_beginnings = 4;
+    parts.batches.worth_keeping = 16;
     parts.vocab_size = config.vocab_size;
     parts.reign = static_cast<std::uint32_t>(heads_.size() + 1);
     parts.say = [this](const std::string& line) { note("head", line); };

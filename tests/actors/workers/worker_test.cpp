@@ -41,7 +41,7 @@ class worker : public testing::Test {
     what.layers = layers;
     what.blocks = 16;
     what.context = 64;
-    what.max_rows = what.max_sequences = 32;
+    what.max_rows = what.max_sequences = what.states = 32;
     what.kv = kv_kind::f32;
     return what;
   }
@@ -368,7 +368,14 @@ TEST_F(worker, says_why_it_cannot_hold_a_stage) {
   for (const std::int32_t sequences : {0, -1, scheduler_settings::most_sequences + 1}) {
     auto states = stage_of(2);
     states.max_sequences = sequences;
-    EXPECT_EQ(start(states), fmt::format("a stage with 16 blocks, 64 positions, 32 rows and {} sequences", sequences));
+    EXPECT_EQ(start(states),
+              fmt::format("a stage with 16 blocks, 64 positions, 32 rows, {} sequences and 32 states", sequences));
+  }
+  for (const std::int32_t count : {31, -1, 2 * scheduler_settings::most_sequences + 1}) {
+    auto states = stage_of(2);
+    states.states = count;
+    EXPECT_EQ(start(states),
+              fmt::format("a stage with 16 blocks, 64 positions, 32 rows, 32 sequences and {} states", count));
   }
   EXPECT_EQ(start(stage_of(3)), "");
 }

@@ -87,6 +87,9 @@ TEST(placement, lets_as_many_sequences_run_as_half_of_the_memory_has_states_for)
   EXPECT_EQ(sequences_with_states(1024 * unit, 20 * unit, 256), 25);
   EXPECT_EQ(sequences_with_states(1024 * unit, unit, 256), 256);
   EXPECT_EQ(sequences_with_states(unit, 20 * unit, 256), 1);
+  EXPECT_EQ(beginnings_with_states(1024 * unit, 20 * unit, 25), 13) << "half of what they leave";
+  EXPECT_EQ(beginnings_with_states(1024 * unit, unit, 256), 256);
+  EXPECT_EQ(beginnings_with_states(unit, 20 * unit, 1), 0);
 }
 
 TEST(placement, gives_each_replica_on_a_machine_states_of_its_own) {

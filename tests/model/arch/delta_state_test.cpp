@@ -1,4 +1,6 @@
 // What models with linear attention keep beside their weights.
+#include <algorithm>
+
 #include "base/to_size.hpp"
 #include "model/arch/kv_storage.hpp"
 #include "model/arch/state_storage.hpp"
@@ -41,6 +43,20 @@ TEST(delta_states, lie_apart_by_slot_and_layer) {
   const state_storage states(config, 0, 4, 3);
   EXPECT_EQ(states.at(0, 2) - states.at(0, 0), 2 * floats);
   EXPECT_EQ(states.at(2, 0) - states.at(0, 0), 3 * floats) << "layers that attend have none";
+}
+
+TEST(delta_states, are_copied_in_all_layers) {
+  const model_config config = four_layers();
+  state_storage states(config, 0, 4, 3);
+  for (const std::int64_t layer : {0, 2})
+    std::fill_n(states.at(layer, 0), 3 * config.delta.state_floats(), static_cast<float>(layer));
+  for (const std::int64_t layer : {0, 2}) std::fill_n(states.at(layer, 1), config.delta.state_floats(), 7.0f);
+  states.copy(1, 2);
+  for (const std::int64_t layer : {0, 2}) {
+    EXPECT_EQ(states.at(layer, 0)[config.delta.state_floats() - 1], static_cast<float>(layer));
+    EXPECT_EQ(states.at(layer, 2)[0], 7.0f);
+    EXPECT_EQ(states.at(layer, 2)[config.delta.state_floats() - 1], 7.0f);
+  }
 }
 
 TEST(delta_states, stand_in_place_of_keys_and_values) {

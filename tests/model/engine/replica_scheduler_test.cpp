@@ -41,11 +41,13 @@ class lost_stages : public testing::Test {
   batch_scheduler::options small_replica() const {
     batch_scheduler::options options = troupe::small_replica();
     options.keeps_states = model_->config.keeps_states();
+    options.kept_beginnings = 2;
+    options.worth_keeping = 16;
     return options;
   }
   stage whole_model(int lookup_tokens = 3) {
     const decoder::options whole{
-        .max_rows = batch_tokens, .blocks = blocks, .states = small_replica().max_sequences, .context = 160};
+        .max_rows = batch_tokens, .blocks = blocks, .states = small_replica().places_of_states(), .context = 160};
     return stage(model_, whole, lookup_tokens, {pool_, kernels()});
   }
 

@@ -71,7 +71,7 @@ TEST(batch_states, of_sequences_that_end_serve_others_in_the_step_ahead) {
   engine.run_to_end();
 }
 
-TEST(batch_states, let_nobody_go_on_from_what_another_computed) {
+TEST(batch_states, let_nobody_go_on_from_what_another_computed_if_none_are_kept) {
   engine_simulation engine(options_with_states());
   for (int i = 0; i < 3; ++i) {
     engine.submit(request_of(50, 4));
@@ -86,7 +86,7 @@ TEST(batch_states, let_nobody_go_on_from_what_another_computed) {
   EXPECT_EQ(engine.scheduler.cache().cached(), 0);
 }
 
-TEST(batch_states, let_each_answer_compute_the_prompt_by_itself) {
+TEST(batch_states, of_several_answers_are_copies_of_the_one_that_the_prompt_left) {
   engine_simulation engine(options_with_states());
   auto request = request_of(10, 6);
   request.answers = 3;
@@ -94,16 +94,79 @@ TEST(batch_states, let_each_answer_compute_the_prompt_by_itself) {
   ASSERT_TRUE(accepted);
   EXPECT_EQ(accepted->answers, 3);
   ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(engine.flights.back().plan.rows.size(), 1u) << "the prompt is computed once";
+  land(engine);
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(engine.flights.back().plan.state_copies.size(), 2u);
   std::set<std::int32_t> states;
   for (std::int32_t i = 0; i < 3; ++i) {
     const planned_row* row = row_of(engine, answer_behind(accepted->first, i).value);
     ASSERT_NE(row, nullptr);
-    EXPECT_EQ(row->tokens, 10);
-    EXPECT_EQ(row->answers, 1);
+    EXPECT_EQ(row->position, 10);
     states.insert(row->state);
   }
   EXPECT_EQ(states.size(), 3u);
   engine.run_to_end();
+}
+
+batch_scheduler::options options_with_beginnings(std::int32_t count) {
+  auto options = options_with_states();
+  options.kept_beginnings = count;
+  return options;
+}
+
+/// Tokens of its prompt that a request finds computed.
+std::size_t reused_by(engine_simulation& engine, const sequence_request& request) {
+  const std::uint64_t before = engine.scheduler.stats().reused_tokens;
+  engine.submit(request);
+  engine.run_to_end();
+  return engine.scheduler.stats().reused_tokens - before;
+}
+sequence_request with_tokens(sequence_request request, std::size_t more, token_id first) {
+  const auto behind = request_of(more, 0, first).prompt;
+  request.prompt.insert(request.prompt.end(), behind.begin(), behind.end());
+  return request;
+}
+
+TEST(batch_states, are_kept_at_the_ends_of_prompts_for_those_that_go_on_from_there) {
+  engine_simulation engine(options_with_beginnings(2));
+  const auto first = request_of(100, 8);
+  EXPECT_EQ(reused_by(engine, first), 0u);
+  EXPECT_EQ(reused_by(engine, first), 96u) << "whole blocks, and a row to answer from";
+  EXPECT_EQ(reused_by(engine, with_tokens(first, 40, 5)), 96u) << "the next turn of a chat";
+  EXPECT_EQ(reused_by(engine, request_of(90, 8)), 0u) << "no state stands there";
+}
+
+TEST(batch_states, are_kept_where_prompts_part_once_a_second_one_comes) {
+  engine_simulation engine(options_with_beginnings(4));
+  const auto common = request_of(80, 4);
+  EXPECT_EQ(reused_by(engine, with_tokens(common, 80, 1)), 0u);
+  EXPECT_EQ(reused_by(engine, with_tokens(common, 80, 2)), 0u) << "which shows what they have in common";
+  EXPECT_EQ(reused_by(engine, with_tokens(common, 80, 3)), 80u);
+  EXPECT_EQ(reused_by(engine, with_tokens(common, 80, 2)), 144u) << "its end was kept as well";
+}
+
+TEST(batch_states, of_beginnings_give_way_to_those_used_later) {
+  engine_simulation engine(options_with_beginnings(2));
+  for (const token_id each : {1, 2, 1, 3}) reused_by(engine, request_of(70, 2, each));
+  EXPECT_EQ(reused_by(engine, request_of(70, 2, 1)), 64u);
+  EXPECT_EQ(reused_by(engine, request_of(70, 2, 2)), 0u);
+}
+
+TEST(batch_states, are_not_kept_of_what_is_soon_computed_again) {
+  engine_simulation engine(options_with_beginnings(2));
+  EXPECT_EQ(reused_by(engine, request_of(64, 4)), 0u);
+  EXPECT_EQ(reused_by(engine, request_of(64, 4)), 0u) << "48 tokens in whole blocks";
+}
+
+TEST(batch_states, that_were_kept_go_with_the_stages) {
+  engine_simulation engine(options_with_beginnings(2));
+  const auto request = request_of(100, 4);
+  reused_by(engine, request);
+  engine.lose();
+  EXPECT_EQ(reused_by(engine, request), 0u);
+  EXPECT_EQ(reused_by(engine, request), 96u);
+  EXPECT_TRUE(engine.scheduler.is_consistent());
 }
 
 TEST(batch_states, begin_at_position_0_after_whatever_ended_them) {

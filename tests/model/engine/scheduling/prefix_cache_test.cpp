@@ -55,6 +55,32 @@ TEST_F(prefix_cache_test, finds_the_longest_run_of_full_blocks) {
   EXPECT_TRUE(cache.is_consistent());
 }
 
+TEST_F(prefix_cache_test, goes_as_far_as_a_state_was_kept) {
+  detail::kept_beginnings kept(0, 2, 8);
+  block_pool with_states{8};
+  prefix_cache cache(with_states, model_id{7}, &kept);
+  std::vector<block_id> held;
+  prefix_place place = cache.start_of(no_adapter);
+  const auto content = tokens(48);
+  for (std::size_t i = 0; i < 3; ++i)
+    held.push_back(
+        cache.publish(place, std::span(content).subspan(i * block_tokens).first<block_tokens>(), cache.allocate()));
+  const auto found = [&](const std::vector<token_id>& text) {
+    std::vector<block_id> blocks;
+    prefix_place from = cache.start_of(no_adapter);
+    const std::size_t parts = cache.match(from, text, blocks);
+    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) cache.release(*block);
+    return std::pair(blocks.size(), parts);
+  };
+  EXPECT_EQ(found(tokens(60)), std::pair(std::size_t{0}, std::size_t{0})) << "nothing follows the last block so far";
+  EXPECT_EQ(found(tokens(40)), std::pair(std::size_t{0}, std::size_t{2})) << "here something does";
+  kept.give(*kept.take(), held[1]);
+  EXPECT_EQ(found(tokens(60)).first, 2u);
+  release(held);
+  while (cache.cached() > 1) cache.allocate();
+  EXPECT_FALSE(kept.has(held[1])) << "its block was given to somebody else";
+}
+
 TEST_F(prefix_cache_test, leaves_a_token_to_compute) {
   release(compute(tokens(48)));
   EXPECT_EQ(found(tokens(48)), 2u);

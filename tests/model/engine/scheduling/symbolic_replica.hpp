@@ -39,6 +39,7 @@ class symbolic_replica {
     for (const sequence_id gone : plan.forgotten) tables_.erase(gone);
     for (const block_copy& copy : plan.copies)
       for (std::size_t i = 0; i < block_tokens; ++i) slot(copy.to, i) = slot(copy.from, i);
+    for (const state_copy& copy : plan.state_copies) states_.at(to_size(copy.to)) = states_.at(to_size(copy.from));
     for (const planned_row& row : plan.rows) run_row(plan, row, known_tokens(row.sequence));
   }
   const std::vector<block_id>& table(sequence_id sequence) { return tables_[sequence]; }
@@ -114,7 +115,9 @@ class engine_simulation {
   };
 
   explicit engine_simulation(const batch_scheduler::options& chosen)
-      : options(chosen), scheduler(chosen), replica(chosen.blocks, chosen.keeps_states ? chosen.max_sequences : 0) {}
+      : options(chosen),
+        scheduler(chosen),
+        replica(chosen.blocks, chosen.keeps_states ? chosen.places_of_states() : 0) {}
 
   std::optional<accepted_request> submit(const sequence_request& request) {
     const auto done = scheduler.submit(request);

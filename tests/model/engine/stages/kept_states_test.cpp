@@ -51,6 +51,19 @@ TEST(kept_states, begin_anew_for_anybody_at_position_0) {
   EXPECT_EQ(refusal_of(states, {{2, 0, 3}}), "");
 }
 
+TEST(kept_states, stand_in_a_copy_where_they_stood_in_the_first) {
+  kept_states states(3);
+  EXPECT_EQ(refusal_of(states, {{1, 0, 0, 16}}), "");
+  step_plan copies = plan_of({{1, 0, 16, 4}, {2, 1, 16, 1}});
+  copies.state_copies = {{.from = 0, .to = 2, .sequence = sequence_id{1}},
+                         {.from = 2, .to = 1, .sequence = sequence_id{2}}};
+  states.take(copies);
+  EXPECT_EQ(refusal_of(states, {{1, 0, 20}, {2, 1, 17}}), "");
+  copies = plan_of({{3, 1, 18}});
+  copies.state_copies = {{.from = 2, .to = 1, .sequence = sequence_id{3}}};
+  EXPECT_EQ(test::refusal([&] { states.take(copies); }), not_there) << "it stood at 16";
+}
+
 TEST(kept_states, are_of_one_row_in_a_step) {
   kept_states states(2);
   EXPECT_EQ(refusal_of(states, {{1, 0, 0}, {2, 0, 0}}), "step 7 has two rows for one state");

@@ -83,6 +83,11 @@ TEST(step_orders, are_refused_with_tokens_and_blocks_that_are_not_there) {
     EXPECT_NE(refusal_of_changed([&](step_plan& plan) { plan.copies[0].to = block; }).find("a copy"),
               std::string::npos);
   }
+  for (const auto& [from, to] : {std::pair{-1, 0}, {2, 0}, {0, -1}, {0, 2}}) {
+    const state_copy copy{from, to, sequence_id{1}};
+    EXPECT_NE(refusal_of_changed([&](step_plan& plan) { plan.state_copies = {copy}; }).find("a copy of a state"),
+              std::string::npos);
+  }
 }
 
 std::vector<answer_opening> openings_of(int count) {
