@@ -10,6 +10,8 @@ namespace {
 
 class prefix_cache_test : public ::testing::Test {
  protected:
+  explicit prefix_cache_test(detail::kept_beginnings* beginnings = nullptr) : cache(pool, model_id{7}, beginnings) {}
+
   static std::vector<token_id> tokens(std::size_t count, token_id first = 0) {
     std::vector<token_id> made(count);
     std::iota(made.begin(), made.end(), first);
@@ -42,7 +44,14 @@ class prefix_cache_test : public ::testing::Test {
   }
 
   block_pool pool{8};
-  prefix_cache cache{pool, model_id{7}};
+  prefix_cache cache;
+};
+
+class prefix_cache_of_states_test : public prefix_cache_test {
+ protected:
+  prefix_cache_of_states_test() : prefix_cache_test(&kept) {}
+
+  detail::kept_beginnings kept{0, 2, 8};
 };
 
 TEST_F(prefix_cache_test, finds_the_longest_run_of_full_blocks) {
@@ -55,30 +64,33 @@ TEST_F(prefix_cache_test, finds_the_longest_run_of_full_blocks) {
   EXPECT_TRUE(cache.is_consistent());
 }
 
-TEST_F(prefix_cache_test, goes_as_far_as_a_state_was_kept) {
-  detail::kept_beginnings kept(0, 2, 8);
-  block_pool with_states{8};
-  prefix_cache cache(with_states, model_id{7}, &kept);
-  std::vector<block_id> held;
-  prefix_place place = cache.start_of(no_adapter);
-  const auto content = tokens(48);
-  for (std::size_t i = 0; i < 3; ++i)
-    held.push_back(
-        cache.publish(place, std::span(content).subspan(i * block_tokens).first<block_tokens>(), cache.allocate()));
-  const auto found = [&](const std::vector<token_id>& text) {
-    std::vector<block_id> blocks;
-    prefix_place from = cache.start_of(no_adapter);
-    const std::size_t parts = cache.match(from, text, blocks);
-    for (auto block = blocks.rbegin(); block != blocks.rend(); ++block) cache.release(*block);
-    return std::pair(blocks.size(), parts);
-  };
-  EXPECT_EQ(found(tokens(60)), std::pair(std::size_t{0}, std::size_t{0})) << "nothing follows the last block so far";
-  EXPECT_EQ(found(tokens(40)), std::pair(std::size_t{0}, std::size_t{2})) << "here something does";
+TEST_F(prefix_cache_of_states_test, goes_as_far_as_a_state_was_kept) {
+  const auto held = compute(tokens(48));
+  EXPECT_EQ(found(tokens(60)), 0u);
   kept.give(*kept.take(), held[1]);
-  EXPECT_EQ(found(tokens(60)).first, 2u);
+  EXPECT_EQ(found(tokens(60)), 2u);
   release(held);
-  while (cache.cached() > 1) cache.allocate();
-  EXPECT_FALSE(kept.has(held[1])) << "its block was given to somebody else";
+}
+
+TEST_F(prefix_cache_of_states_test, says_where_others_went_on) {
+  release(compute(tokens(48)));
+  const auto parts = [&](std::size_t count) {
+    prefix_place place = cache.start_of(no_adapter);
+    std::vector<block_id> none;
+    return cache.match(place, tokens(count), none);
+  };
+  EXPECT_EQ(parts(60), 0u) << "nothing follows the last block so far";
+  EXPECT_EQ(parts(40), 2u);
+}
+
+TEST_F(prefix_cache_of_states_test, keeps_no_state_of_a_block_that_went_to_others) {
+  const auto held = compute(tokens(48));
+  kept.give(*kept.take(), held[1]);
+  release(held);
+  for (int taken = 0; taken < 5 + 1; ++taken) cache.allocate();
+  EXPECT_TRUE(kept.has(held[1])) << "the one behind it went first";
+  cache.allocate();
+  EXPECT_FALSE(kept.has(held[1]));
 }
 
 TEST_F(prefix_cache_test, leaves_a_token_to_compute) {
