@@ -220,7 +220,7 @@ void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& c
   if (!config.dense_layers.empty()) std::fill(up + width, up + padded_row(width), 0.0f);
 }
 
-cpu_decoder::linear_product cpu_decoder::output_product(std::optional<linear_kind> kind, const linear_weights& weights,
+cpu_decoder::linear_product cpu_decoder::output_product(linear_kind kind, const linear_weights& weights,
                                                         float_rows hidden) const {
   if (model_->config.output_norms) return {kind, weights, {normed_.data(), hidden_stride()}, cuts_.hidden};
   return {kind, weights, hidden, cuts_.hidden, true};
@@ -279,10 +279,9 @@ void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args>
   constexpr auto stride = lora_stride * static_cast<std::int64_t>(most_products);
   adapters_.clear();
   for (std::size_t i = 0; i < products.size(); ++i) {
-    if (!products[i].kind) continue;
     const matmul_args& job = jobs[i];
     for (const adapter_run& run : adapter_runs_) {
-      const lora_weights* lora = run.adapter->find(options_.first_layer + layer, *products[i].kind);
+      const lora_weights* lora = run.adapter->find(options_.first_layer + layer, products[i].kind);
       if (!lora) continue;
       if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, stride));
       adapters_.push_back(

@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <optional>
 #include <span>
 #include <vector>
 
@@ -35,7 +34,7 @@ class cpu_decoder final : public decoder {
 
   /// One linear layer of some that share their input, and where its outputs go.
   struct linear_product {
-    std::optional<linear_kind> kind;  ///< none: no adapter has it
+    linear_kind kind;
     const linear_weights& weights;
     float_rows to;
     const column_cut& columns;  ///< that this rank makes
@@ -91,8 +90,7 @@ class cpu_decoder final : public decoder {
   void normalize(const norm_weights& norm, const float* from, float* to) const;
   void normalize_heads(const pass& batch, const norm_weights& norm, float_rows heads, const column_cut& cut);
   /// What a layer adds to `hidden`: made there, or aside where it is normalized first.
-  linear_product output_product(std::optional<linear_kind> kind, const linear_weights& weights,
-                                float_rows hidden) const;
+  linear_product output_product(linear_kind kind, const linear_weights& weights, float_rows hidden) const;
   void finish_logits(int rows, float_rows logits) const;
   void finish_output(const pass& batch, const norm_weights& norm, float_rows hidden);
 

@@ -59,13 +59,15 @@ void cpu_decoder::for_parts(const pass& batch, std::int64_t parts, Work work) {
 
 void cpu_decoder::mix_states(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
-  const delta_weights& delta = weights.delta;
   const delta_config& config = model_->config.delta;
   const float_rows normed{normed_.data(), hidden_stride()}, out{delta_.out.data(), delta_.value_stride};
-  const linear_product in[] = {{{}, delta.qkv, {delta_.qkv.data(), delta_.qkv_stride}, delta_.qkv_columns},
-                               {{}, delta.z, {delta_.z.data(), delta_.value_stride}, delta_.value_columns},
-                               {{}, delta.b, {delta_.b.data(), delta_.share_stride}, delta_.share_columns},
-                               {{}, delta.a, {delta_.a.data(), delta_.share_stride}, delta_.share_columns}};
+  const auto values = [&](auto& memory) { return float_rows{memory.data(), delta_.value_stride}; };
+  const auto shares = [&](auto& memory) { return float_rows{memory.data(), delta_.share_stride}; };
+  const linear_product in[] = {
+      {linear_kind::delta_qkv, weights.delta_qkv, {delta_.qkv.data(), delta_.qkv_stride}, delta_.qkv_columns},
+      {linear_kind::delta_z, weights.delta_z, values(delta_.z), delta_.value_columns},
+      {linear_kind::delta_b, weights.delta_b, shares(delta_.b), delta_.share_columns},
+      {linear_kind::delta_a, weights.delta_a, shares(delta_.a), delta_.share_columns}};
   prepare_input(batch.rows, normed, in,
                 [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
   multiply(batch, layer, normed, in);
@@ -75,7 +77,7 @@ void cpu_decoder::mix_states(const pass& batch, std::int64_t layer, float_rows h
   });
   for_parts(batch, config.value_heads,
             [&](const pass_sequence& sequence, std::int64_t head) { run_delta_head(sequence, layer, head); });
-  const linear_product products[] = {output_product({}, delta.out, hidden)};
+  const linear_product products[] = {output_product(linear_kind::delta_out, weights.delta_out, hidden)};
   prepare_input(batch.rows, out, products, [](int) {});
   multiply(batch, layer, out, products);
 }

@@ -37,10 +37,8 @@ struct expert_weights {
   expert_biases biases = {};
 };
 
-/// Of a layer of linear attention.
+/// Of a layer of linear attention, beside its linear layers.
 struct delta_weights {
-  linear_weights qkv, z, out;          ///< [channels, hidden], [values, hidden], [hidden, values]
-  linear_weights b, a;                 ///< [value heads, hidden]
   const float* convolution = nullptr;  ///< [kernel, padded channels]
   const float* dt_bias = nullptr;      ///< [padded value heads]
   const float* decay = nullptr;        ///< [padded value heads]; delta_config::has_rates says of what
@@ -52,7 +50,7 @@ struct layer_weights : linear_layers<linear_weights> {
   norm_weights attention_norm, mlp_norm;                // where config.input_norms
   norm_weights q_norm, k_norm;                          // where config.qk_norm: of each head, or joint_qk_norm of all
   norm_weights attention_output_norm, mlp_output_norm;  // where config.output_norms
-  delta_weights delta;                                  // where config.mixer_of says so, in place of q, k, v and o
+  delta_weights delta;                                  // where config.mixer_of says so
   const float* sinks = nullptr;                         // [heads], where config.attention_sinks
   matrix_view router;                                   // [experts, hidden]
   const float* router_bias = nullptr;
@@ -64,8 +62,6 @@ struct layer_weights : linear_layers<linear_weights> {
   void each_matrix(F f) const {
     for (const linear_kind kind : every_linear)
       if (const matrix_view& w = (*this)[kind].w; w.weights) f(w);
-    for (const linear_weights* linear : {&delta.qkv, &delta.z, &delta.b, &delta.a, &delta.out})
-      if (linear->w.weights) f(linear->w);
     if (router.weights) f(router);
     if (shared_gate.weights) f(shared_gate);
     for (const expert_weights& expert : experts) f(expert.gate), f(expert.up), f(expert.down);

@@ -78,7 +78,7 @@ std::span<const float> single_sequence::logits_of(int first_row, int count) {
 
 scheme usual_scheme(const loaded_model& model) {
   const layer_weights& first = model.layers.front();
-  return first.q.w.weights ? first.q.w.kind : first.delta.qkv.w.kind;
+  return first.q.w.weights ? first.q.w.kind : first.delta_qkv.w.kind;
 }
 
 kv_kind default_kv(const loaded_model& model) {

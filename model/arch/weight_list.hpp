@@ -21,11 +21,7 @@ void visit_weights(const model_config& config, const weight_visitor& visitor);
 /// Of a layer of linear attention.
 template <class Delta, class Weights>
 void place_delta(Delta& delta, const std::string& prefix, const Weights& weights) {
-  const auto linear = [&](std::string_view part) { return weights.linear(fmt::format("{}{}", prefix, part)); };
   const auto vector = [&](std::string_view part) { return weights.norm(fmt::format("{}{}", prefix, part)); };
-  delta.qkv = linear(detail::delta_parts::qkv), delta.z = linear(detail::delta_parts::z);
-  delta.b = linear(detail::delta_parts::b), delta.a = linear(detail::delta_parts::a);
-  delta.out = linear(detail::delta_parts::out);
   delta.convolution = vector(detail::delta_parts::convolution).weight;
   delta.dt_bias = vector(detail::delta_parts::dt).bias;
   delta.decay = vector(detail::delta_parts::decay).weight;

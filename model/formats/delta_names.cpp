@@ -9,15 +9,17 @@ namespace {
 struct names_in_files {
   std::string_view ours, gguf;
 };
-constexpr std::array<names_in_files, 9> delta_tensors = {{{delta_parts::qkv, "attn_qkv"},
-                                                          {delta_parts::z, "attn_gate"},
-                                                          {delta_parts::b, "ssm_beta"},
-                                                          {delta_parts::a, "ssm_alpha"},
+constexpr std::string_view qkv = name_of(linear_kind::delta_qkv), z = name_of(linear_kind::delta_z),
+                           b = name_of(linear_kind::delta_b), a = name_of(linear_kind::delta_a);
+constexpr std::array<names_in_files, 9> delta_tensors = {{{qkv, "attn_qkv"},
+                                                          {z, "attn_gate"},
+                                                          {b, "ssm_beta"},
+                                                          {a, "ssm_alpha"},
                                                           {delta_parts::convolution, "ssm_conv1d"},
                                                           {delta_parts::dt, "ssm_dt"},
                                                           {delta_parts::decay, "ssm_a"},
                                                           {delta_parts::norm, "ssm_norm"},
-                                                          {delta_parts::out, "ssm_out"}}};
+                                                          {name_of(linear_kind::delta_out), "ssm_out"}}};
 
 bool is_of_next(const model_config& config) {
   return config.family == "qwen3next";
@@ -31,10 +33,8 @@ bool joins_z(const model_config& config, bool is_gguf) {
 }  // namespace
 
 std::string_view delta_tensor(const model_config& config, bool is_gguf, std::string_view ours) {
-  if (joins_z(config, is_gguf) && (ours == delta_parts::qkv || ours == delta_parts::z))
-    return is_gguf ? "ssm_in" : "linear_attn.in_proj_qkvz";
-  if (is_of_next(config) && (ours == delta_parts::b || ours == delta_parts::a))
-    return is_gguf ? "ssm_ba" : "linear_attn.in_proj_ba";
+  if (joins_z(config, is_gguf) && (ours == qkv || ours == z)) return is_gguf ? "ssm_in" : "linear_attn.in_proj_qkvz";
+  if (is_of_next(config) && (ours == b || ours == a)) return is_gguf ? "ssm_ba" : "linear_attn.in_proj_ba";
   if (!is_gguf) return ours;
   return std::ranges::find(delta_tensors, ours, &names_in_files::ours)->gguf;
 }
@@ -42,13 +42,29 @@ std::string_view delta_tensor(const model_config& config, bool is_gguf, std::str
 row_order delta_order(const model_config& config, bool is_gguf, std::string_view ours) {
   const delta_config& delta = config.delta;
   const std::int64_t shared = delta.value_heads / delta.key_heads, values = shared * delta.value_dim;
-  if (is_of_next(config) && (ours == delta_parts::b || ours == delta_parts::a))
-    return {.heads = delta.key_heads, .parts = {shared, shared}, .first_part = ours == delta_parts::a ? 1u : 0u};
-  if (joins_z(config, is_gguf) && (ours == delta_parts::qkv || ours == delta_parts::z))
+  if (is_of_next(config) && (ours == b || ours == a))
+    return {.heads = delta.key_heads, .parts = {shared, shared}, .first_part = ours == a ? 1u : 0u};
+  if (joins_z(config, is_gguf) && (ours == qkv || ours == z))
     return {.heads = delta.key_heads,
             .parts = {delta.key_dim, delta.key_dim, values, values},
-            .first_part = ours == delta_parts::z ? 3u : 0u};
+            .first_part = ours == z ? 3u : 0u};
   return {};
+}
+
+row_order delta_order_in_class(const model_config& config, linear_kind kind) {
+  const delta_config& delta = config.delta;
+  if (!delta.in_turn) return delta_order(config, false, name_of(kind));
+  if (kind == linear_kind::delta_out) return {};
+  row_order order = delta_value_order(config);
+  if (kind == linear_kind::delta_qkv) order.rows_before = 2 * delta.keys();
+  if (kind == linear_kind::delta_b || kind == linear_kind::delta_a) order.head_rows = 1;
+  return order;
+}
+
+row_order delta_value_order(const model_config& config) {
+  const delta_config& delta = config.delta;
+  if (!delta.in_turn) return {};
+  return {.groups = delta.key_heads, .group_heads = delta.value_heads / delta.key_heads, .head_rows = delta.value_dim};
 }
 
 }  // namespace troupe::detail

@@ -13,8 +13,8 @@ std::string linear_name(std::int64_t layer, linear_kind kind) {
 std::vector<linear_kind> linear_kinds_of(const model_config& config, std::int64_t layer) {
   std::vector<linear_kind> kinds(every_linear.begin(), every_linear.end());
   if (!config.gated_mlp) std::erase(kinds, linear_kind::gate);
-  if (config.mlp_width(layer) == 0) kinds.resize(to_size(linear_kind::gate));
-  if (config.mixer_of(layer) != mixer_kind::attention) std::erase_if(kinds, is_attention);
+  if (config.mlp_width(layer) == 0) std::erase_if(kinds, is_mlp);
+  std::erase_if(kinds, config.mixer_of(layer) == mixer_kind::attention ? is_delta : is_attention);
   return kinds;
 }
 
@@ -28,6 +28,15 @@ std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, s
       return {keys, config.hidden};
     case linear_kind::o:
       return {config.hidden, queries};
+    case linear_kind::delta_qkv:
+      return {config.delta.channels(), config.hidden};
+    case linear_kind::delta_z:
+      return {config.delta.values(), config.hidden};
+    case linear_kind::delta_b:
+    case linear_kind::delta_a:
+      return {config.delta.value_heads, config.hidden};
+    case linear_kind::delta_out:
+      return {config.hidden, config.delta.values()};
     case linear_kind::gate:
     case linear_kind::up:
       return {config.mlp_width(layer), config.hidden};

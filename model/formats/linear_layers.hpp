@@ -13,22 +13,31 @@
 
 namespace troupe {
 
-/// The linear layers of a transformer layer, in the order they run.
-enum class linear_kind : std::uint8_t { q, k, v, o, gate, up, down };
-constexpr std::size_t linear_kinds = 7;
-constexpr std::array<linear_kind, linear_kinds> every_linear = {linear_kind::q,   linear_kind::k,    linear_kind::v,
-                                                                linear_kind::o,   linear_kind::gate, linear_kind::up,
-                                                                linear_kind::down};
+/// The linear layers of a transformer layer, in the order they run: q to o where it attends, those of delta where it
+/// keeps a state.
+enum class linear_kind : std::uint8_t { q, k, v, o, delta_qkv, delta_z, delta_b, delta_a, delta_out, gate, up, down };
+constexpr std::size_t linear_kinds = 12;
+constexpr std::array<linear_kind, linear_kinds> every_linear = {
+    linear_kind::q,         linear_kind::k,       linear_kind::v,       linear_kind::o,
+    linear_kind::delta_qkv, linear_kind::delta_z, linear_kind::delta_b, linear_kind::delta_a,
+    linear_kind::delta_out, linear_kind::gate,    linear_kind::up,      linear_kind::down};
 
 constexpr bool is_attention(linear_kind kind) {
   return kind <= linear_kind::o;
+}
+constexpr bool is_mlp(linear_kind kind) {
+  return kind >= linear_kind::gate;
+}
+constexpr bool is_delta(linear_kind kind) {
+  return !is_attention(kind) && !is_mlp(kind);
 }
 
 /// Our name, which follows "model.layers.N.".
 constexpr std::string_view name_of(linear_kind kind) {
   constexpr std::array<std::string_view, linear_kinds> names = {
-      "self_attn.q_proj", "self_attn.k_proj", "self_attn.v_proj", "self_attn.o_proj",
-      "mlp.gate_proj",    "mlp.up_proj",      "mlp.down_proj"};
+      "self_attn.q_proj",        "self_attn.k_proj",      "self_attn.v_proj",      "self_attn.o_proj",
+      "linear_attn.in_proj_qkv", "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a",
+      "linear_attn.out_proj",    "mlp.gate_proj",         "mlp.up_proj",           "mlp.down_proj"};
   return names[to_size(kind)];
 }
 
@@ -45,10 +54,18 @@ std::string linear_name(std::int64_t layer, linear_kind kind);
 template <class T>
 struct linear_layers {
   T q, k, v, o;
+  T delta_qkv, delta_z, delta_b, delta_a, delta_out;
   T gate, up, down;  // gate only in gated models
 
-  T& operator[](linear_kind kind) { return *std::array{&q, &k, &v, &o, &gate, &up, &down}[to_size(kind)]; }
-  const T& operator[](linear_kind kind) const { return *std::array{&q, &k, &v, &o, &gate, &up, &down}[to_size(kind)]; }
+  T& operator[](linear_kind kind) { return in(*this, kind); }
+  const T& operator[](linear_kind kind) const { return in(*this, kind); }
+
+ private:
+  template <class Layers>
+  static auto& in(Layers& of, linear_kind kind) {
+    return *std::array{&of.q,       &of.k,       &of.v,         &of.o,    &of.delta_qkv, &of.delta_z,
+                       &of.delta_b, &of.delta_a, &of.delta_out, &of.gate, &of.up,        &of.down}[to_size(kind)];
+  }
 };
 
 /// Those that each token goes through in some layer: none of experts.

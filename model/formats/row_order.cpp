@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <numeric>
 
+#include "model/formats/delta_names.hpp"
+
 namespace troupe {
 
 std::int64_t row_order::all_rows() const {
@@ -15,6 +17,12 @@ std::int64_t row_order::row_of_part(std::int64_t row) const {
   const auto first = parts.begin() + static_cast<std::ptrdiff_t>(part);
   const std::int64_t before = std::accumulate(parts.begin(), first, std::int64_t{0});
   return row / *first * (all_rows() / heads) + before + row % *first;
+}
+
+std::int64_t row_order::row_of_group(std::int64_t row) const {
+  if (row < rows_before) return row;
+  const std::int64_t head = (row - rows_before) / head_rows, within = (row - rows_before) % head_rows;
+  return rows_before + (head % groups * group_heads + head / groups) * head_rows + within;
 }
 
 std::vector<float> row_order::in_our_order(std::vector<float> rows, std::int64_t width) const {
@@ -34,11 +42,16 @@ std::vector<float> row_order::in_file_order(std::vector<float> rows, std::int64_
 }
 
 row_order order_in_class(const model_config& config, linear_kind kind) {
+  if (is_delta(kind)) return detail::delta_order_in_class(config, kind);
   if (kind != linear_kind::q && kind != linear_kind::k) return {};
   if (config.turns_neighbours) return {.dim = config.head_dim, .turned = config.turned_dim()};
   if (config.attention_gate && kind == linear_kind::q)
     return {.heads = config.heads, .parts = {config.head_dim, config.head_dim}};
   return {};
+}
+
+row_order input_order_in_class(const model_config& config, linear_kind kind) {
+  return kind == linear_kind::delta_out ? detail::delta_value_order(config) : row_order();
 }
 
 }  // namespace troupe

@@ -21,14 +21,19 @@ struct row_order {
   std::array<std::int64_t, 4> parts = {};  ///< rows of each in a head
   std::size_t first_part = 0;              ///< of ours, if they are not all
 
+  /// Behind some rows it has groups of heads, one after the other. Here the groups take turns.
+  std::int64_t groups = 0;  ///< 0: it has not
+  std::int64_t group_heads = 0, head_rows = 0, rows_before = 0;
+
   /// Where the file has our row.
   std::int64_t file_row(std::int64_t row) const {
     if (heads > 0) return row_of_part(row);
+    if (groups > 0) return row_of_group(row);
     if (dim == 0) return row;
     const std::int64_t head = row / dim, within = row % dim, half = turned / 2;
     return within < turned ? head * dim + within % half * 2 + within / half : row;
   }
-  bool is_ours() const { return heads == 0 && dim == 0; }
+  bool is_ours() const { return heads == 0 && groups == 0 && dim == 0; }
   /// Of all parts together.
   std::int64_t all_rows() const;
   /// Rows [outs, width] as the file has them, in our order, and back.
@@ -37,9 +42,13 @@ struct row_order {
 
  private:
   std::int64_t row_of_part(std::int64_t row) const;
+  std::int64_t row_of_group(std::int64_t row) const;
 };
 
-/// Of the model's class in Hugging Face's library, and so of PEFT's factors for its layers.
+/// Of the model's class in Hugging Face's library, and so of PEFT's factors for its layers. Where several linear layers
+/// are one there, that of the first of them is that of all.
 row_order order_in_class(const model_config& config, linear_kind kind);
+/// The same of its inputs.
+row_order input_order_in_class(const model_config& config, linear_kind kind);
 
 }  // namespace troupe

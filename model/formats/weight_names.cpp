@@ -84,9 +84,9 @@ std::string_view hugging_face_part(const model_config& config, std::int64_t laye
   if (config.family == "gpt2") return names_of(ours).gpt2;
   if (is_of_delta(ours)) return delta_tensor(config, false, ours);
   const auto kind = linear_from_name(ours);
-  const bool is_mlp = kind && !is_attention(*kind);
-  if (is_mlp && config.has_experts(layer)) return shared_part(config, *kind);
-  if (is_mlp && config.family == "granitehybrid")
+  const bool of_mlp = kind && is_mlp(*kind);
+  if (of_mlp && config.has_experts(layer)) return shared_part(config, *kind);
+  if (of_mlp && config.family == "granitehybrid")
     return *kind == linear_kind::down ? "shared_mlp.output_linear" : "shared_mlp.input_linear";
   if (config.family == "phi3" && kind && is_qkv(*kind)) return "self_attn.qkv_proj";
   if (joins_gate_and_up(config) && (kind == linear_kind::gate || kind == linear_kind::up)) return "mlp.gate_up_proj";
@@ -122,7 +122,7 @@ std::string expert_part(const model_config& config, const wanted_weight& weight)
 std::string_view gguf_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (is_of_delta(ours)) return delta_tensor(config, true, ours);
   const auto kind = linear_from_name(ours);
-  if (kind && !is_attention(*kind) && config.has_experts(layer))
+  if (kind && is_mlp(*kind) && config.has_experts(layer))
     return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
   const bool has_delta = has_delta_layers(config.family);
   const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || (config.joined_qkv && !has_delta);
@@ -179,7 +179,8 @@ class wanted_list {
 };
 
 bool has_bias(const model_config& config, linear_kind kind) {
-  if (kind <= linear_kind::v) return config.qkv_bias;
+  if (is_delta(kind)) return false;
+  if (is_qkv(kind)) return config.qkv_bias;
   return kind == linear_kind::o ? config.out_bias : config.mlp_bias;
 }
 
@@ -194,18 +195,14 @@ void want_experts(wanted_list& want, const model_config& config, std::int64_t la
   }
 }
 
-/// The convolution's weights are a row for each row that it sees.
+/// What a layer of linear attention has between its linear layers. The convolution's weights are a row for each row
+/// that it sees.
 void want_delta(wanted_list& want, const model_config& config, std::int64_t layer) {
   const delta_config& delta = config.delta;
-  want.matrix(layer, delta_parts::qkv, delta.channels(), config.hidden);
-  want.matrix(layer, delta_parts::z, delta.values(), config.hidden);
-  want.matrix(layer, delta_parts::b, delta.value_heads, config.hidden);
-  want.matrix(layer, delta_parts::a, delta.value_heads, config.hidden);
   want.matrix(layer, delta_parts::convolution, delta.kernel, delta.channels());
   want.vector(layer, delta_parts::dt, "bias", delta.value_heads);
   want.vector(layer, delta_parts::decay, "weight", delta.value_heads);
   want.norm(layer, delta_parts::norm, delta.value_dim, false);
-  want.matrix(layer, delta_parts::out, config.hidden, delta.values());
 }
 
 void want_layer(wanted_list& want, const model_config& config, std::int64_t layer) {
@@ -218,12 +215,12 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
     want.norm(layer, "mlp.output_norm", config.hidden, config.norm_bias);
   }
   const bool attends = config.mixer_of(layer) == mixer_kind::attention;
-  if (!attends) want_delta(want, config, layer);
   if (attends && config.qk_norm) {
     want.norm(layer, "self_attn.q_norm", config.q_norm_size(), false);
     want.norm(layer, "self_attn.k_norm", config.k_norm_size(), false);
   }
   for (const linear_kind kind : linear_kinds_of(config, layer)) {
+    if (kind == linear_kind::delta_out) want_delta(want, config, layer);
     const auto [outs, ins] = linear_shape(config, layer, kind);
     want.matrix(layer, name_of(kind), outs, ins, has_bias(config, kind));
   }

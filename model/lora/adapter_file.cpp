@@ -9,10 +9,10 @@
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "model/formats/json_input.hpp"
-#include "model/formats/row_order.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/lora/adapter_gguf.hpp"
 #include "model/lora/adapter_parts.hpp"
+#include "model/lora/factor_order.hpp"
 #include "model/lora/peft_names.hpp"
 
 namespace troupe {
@@ -91,19 +91,19 @@ std::vector<adapter_part> make_parts(const adapted_linears& ours, const std::str
   const auto ins = linear_shape(base, ours.layer, ours.kinds.front()).second;
   std::int64_t outs = 0;
   for (const linear_kind kind : ours.kinds) outs += linear_shape(base, ours.layer, kind).first;
-  const auto a = read_matrix(*pair.a, rank, ins, fmt::format("{}: tensor \"{}.lora_A\"", where, module));
-  const auto b = read_matrix(*pair.b, outs, rank, fmt::format("{}: tensor \"{}.lora_B\"", where, module));
+  const auto read = [&](const tensor_view& tensor, std::int64_t rows, std::int64_t columns, std::string_view side) {
+    return read_matrix(tensor, rows, columns, fmt::format("{}: tensor \"{}.lora_{}\"", where, module, side));
+  };
+  const factor_order order(base, ours.kinds.front());
+  const auto a = order.our_a(read(*pair.a, rank, ins, "A"), rank),
+             b = order.our_b(read(*pair.b, outs, rank, "B"), rank);
   const auto scale = factors.scale_of(module);
   std::vector<adapter_part> parts;
   auto rows = b.begin();
   for (const linear_kind kind : ours.kinds) {
     const auto end = rows + linear_shape(base, ours.layer, kind).first * rank;
-    parts.push_back({.layer = ours.layer,
-                     .kind = kind,
-                     .rank = rank,
-                     .scale = scale,
-                     .a = a,
-                     .b = order_in_class(base, kind).in_our_order(std::vector<float>(rows, end), rank)});
+    parts.push_back(
+        {.layer = ours.layer, .kind = kind, .rank = rank, .scale = scale, .a = a, .b = std::vector<float>(rows, end)});
     rows = end;
   }
   return parts;
@@ -134,11 +134,6 @@ adapter_file read_peft_adapter(const std::filesystem::path& folder, const model_
     const auto name = module.substr(0, 300);
     if (!pair.a || !pair.b) refuse("{}: \"{}\" has only one of lora_A and lora_B", where, name);
     const auto ours = detail::find_linears(module, base);
-    if (name.find(".linear_attn.") != name.npos)
-      refuse(
-          "{}: adapts \"{}\": the projections of linear attention cannot be adapted so far: leave them out of "
-          "target_modules",
-          where, name);
     if (ours.kinds.empty()) refuse("{}: adapts \"{}\", which is no linear layer of the base model", where, name);
     if (const auto setting = config.left_out_by(module, ours.layer); !setting.empty())
       refuse(

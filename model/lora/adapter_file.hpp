@@ -18,7 +18,7 @@ struct adapter_part {
   std::int64_t rank = 0;
   float scale = 0;       ///< alpha / rank, or alpha / sqrt(rank) for rsLoRA
   std::vector<float> a;  ///< [rank, in]
-  std::vector<float> b;  ///< [out, rank], the rows in our order (row_order.hpp)
+  std::vector<float> b;  ///< [out, rank], both in our order (factor_order.hpp)
 
   std::string name() const { return linear_name(layer, kind); }
 };

@@ -136,9 +136,18 @@ std::vector<float> read_rows(const tensor_view& factor, std::int64_t rows, std::
   return values;
 }
 
+/// Converters put the value heads of Qwen3.5 in another order than its folders have them in.
+void check_heads(const linear_place& place, const model_config& base, const std::string& where) {
+  const delta_config& delta = base.delta;
+  if (!is_delta(place.kind) || delta.in_turn || base.family == "qwen3next" || delta.value_heads == delta.key_heads)
+    return;
+  refuse("{}: adapts {}, whose heads it has in another order than the base: load the folder that PEFT wrote", where,
+         linear_name(place.layer, place.kind));
+}
+
 /// All linear layers within a tensor share A. An alpha of 0 means that all scales are 1.
 void read_parts(const std::string& adapted, const gguf_factors& pair, const std::vector<linear_place>& places,
-                double alpha, const std::string& where, std::vector<adapter_part>& into) {
+                double alpha, const model_config& base, const std::string& where, std::vector<adapter_part>& into) {
   const std::int64_t rank = shape_of(*pair.a).front(), ins = places.front().ins;
   const auto a_name = fmt::format("{}: tensor \"{}{}\"", where, adapted, a_ending);
   const auto b_name = fmt::format("{}: tensor \"{}{}\"", where, adapted, b_ending);
@@ -147,6 +156,7 @@ void read_parts(const std::string& adapted, const gguf_factors& pair, const std:
   check_factor(*pair.a, {rank, ins}, a_name);
   check_factor(*pair.b, {places.front().at.all_outs, rank}, b_name);
   const auto a = read_rows(*pair.a, rank, ins, 0, {}, a_name);
+  check_heads(places.front(), base, where);
   for (const linear_place& place : places)
     into.push_back({.layer = place.layer,
                     .kind = place.kind,
@@ -192,7 +202,7 @@ adapter_file adapter_from_gguf(const gguf_file& file, const model_config& base) 
   const linear_places places = places_of(file, base);
   adapter_file adapter;
   for (const auto& [adapted, pair] : pair_tensors(file, places))
-    read_parts(adapted, pair, places.find(adapted)->second, alpha, file.name, adapter.parts);
+    read_parts(adapted, pair, places.find(adapted)->second, alpha, base, file.name, adapter.parts);
   sort_parts(adapter.parts);
   adapter.factors = rules_of(adapter.parts, alpha, base);
   return adapter;

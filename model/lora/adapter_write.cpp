@@ -7,8 +7,8 @@
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
-#include "model/formats/row_order.hpp"
 #include "model/formats/safetensors.hpp"
+#include "model/lora/factor_order.hpp"
 #include "model/lora/peft_names.hpp"
 
 namespace troupe {
@@ -31,8 +31,7 @@ std::vector<peft_module> modules_of(const adapter_file& adapter, const model_con
     if (part.rank != own.first->rank || part.a != own.first->a)
       refuse("{}: {} and {} are one layer in PEFT, but have different factors A: train them as one", where,
              own.first->name(), part.name());
-    const auto rows = order_in_class(base, part.kind).in_file_order(part.b, part.rank);
-    own.b.insert(own.b.end(), rows.begin(), rows.end());
+    own.b.insert(own.b.end(), part.b.begin(), part.b.end());
     ++own.parts;
   }
   for (const peft_module& each : modules)
@@ -77,8 +76,9 @@ void write_adapter(const adapter_file& adapter, const model_config& base, const 
       tensors.push_back({name, dtype::f32, {static_cast<std::int64_t>(factor.size()) / columns, columns}});
       values.push_back(std::move(factor));
     };
-    add("A", static_cast<std::int64_t>(each.first->a.size()) / rank, each.first->a);
-    add("B", rank, std::move(each.b));
+    const factor_order order(base, each.first->kind);
+    add("A", static_cast<std::int64_t>(each.first->a.size()) / rank, order.peft_a(each.first->a, rank));
+    add("B", rank, order.peft_b(std::move(each.b), rank));
     description.targets.insert(each.name);
   }
   write_safetensors(folder / adapter_weights_name, tensors, values, {{"format", "pt"}});

@@ -37,7 +37,7 @@ void lora_parameters::find_modules(const model_config& base) {
     if (modules_.empty() || modules_.back().name != each.name)
       modules_.push_back({.name = each.name,
                           .kinds = {},
-                          .order = order_in_class(base, each.kind),
+                          .order = factor_order(base, each.kind),
                           .layer = each.layer,
                           .rank = factors.rank_of(each.name),
                           .ins = each.ins,
@@ -120,7 +120,10 @@ void lora_parameters::save(const std::filesystem::path& folder, const std::strin
     tensors.push_back({p.name, dtype::f32, {p.rows, p.columns}});
     values.push_back(parameters_.compact(p, parameters_.values()));
   }
-  for (const module& m : modules_) values[m.b] = m.order.in_file_order(std::move(values[m.b]), m.rank);
+  for (const module& m : modules_) {
+    values[m.a] = m.order.peft_a(std::move(values[m.a]), m.rank);
+    values[m.b] = m.order.peft_b(std::move(values[m.b]), m.rank);
+  }
   write_safetensors(folder / adapter_weights_name, tensors, values, {{"format", "pt"}});
   write_file(folder / adapter_config_name, config_text(base_name, dropout));
 }

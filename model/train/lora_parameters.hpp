@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "model/formats/row_order.hpp"
+#include "model/lora/factor_order.hpp"
 #include "model/train/lora_options.hpp"
 #include "model/train/parameter_set.hpp"
 #include "model/train/trained_model.hpp"
@@ -31,7 +31,7 @@ class lora_parameters {
   struct module {
     std::string name;                ///< PEFT's, without prefix: "model.layers.0.self_attn.q_proj"
     std::vector<linear_kind> kinds;  ///< of our layers that share it: GPT-2's c_attn is three
-    row_order order;                 ///< in PEFT's files, of q and k; classes that have such, have them apart
+    factor_order order;              ///< in PEFT's files
     std::int64_t layer = 0, rank = 0, ins = 0, outs = 0;  ///< outs of all
     float scale = 0;
     std::size_t a = 0, b = 0;
