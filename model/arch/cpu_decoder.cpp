@@ -279,9 +279,10 @@ void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args>
   constexpr auto stride = lora_stride * static_cast<std::int64_t>(most_products);
   adapters_.clear();
   for (std::size_t i = 0; i < products.size(); ++i) {
+    if (!products[i].kind) continue;
     const matmul_args& job = jobs[i];
     for (const adapter_run& run : adapter_runs_) {
-      const lora_weights* lora = run.adapter->find(options_.first_layer + layer, products[i].kind);
+      const lora_weights* lora = run.adapter->find(options_.first_layer + layer, *products[i].kind);
       if (!lora) continue;
       if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, stride));
       adapters_.push_back(

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -34,7 +35,7 @@ class cpu_decoder final : public decoder {
 
   /// One linear layer of some that share their input, and where its outputs go.
   struct linear_product {
-    linear_kind kind;
+    std::optional<linear_kind> kind;  ///< none: the head, which no adapter changes
     const linear_weights& weights;
     float_rows to;
     const column_cut& columns;  ///< that this rank makes

@@ -1,20 +1,14 @@
 // A layer of linear attention: each row changes its sequence's state, and is answered by it.
 #include <algorithm>
-#include <cmath>
 
 #include "base/rounding.hpp"
 #include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
+#include "model/arch/delta_rates.hpp"
 
 namespace troupe {
-namespace {
 
 static_assert(delta_config::most_rows <= most_convolved_rows);
-
-/// What keys' and queries' squares are added to before the root.
-constexpr float unit_eps = 1e-6f;
-
-}  // namespace
 
 void cpu_decoder::take_delta_rows() {
   const delta_config& config = model_->config.delta;
@@ -37,11 +31,8 @@ void cpu_decoder::take_delta_rows() {
 void cpu_decoder::take_rates(std::int64_t layer) {
   const float* decay = weights_of(layer).delta.decay;
   if (!decay) return;
-  float* rates = delta_.rates.data() + layer * delta_.share_stride;
-  if (model_->config.delta.has_rates)
-    std::transform(decay, decay + delta_.share_stride, rates, [](float minus_rate) { return -minus_rate; });
-  else
-    with_.kernels.exponentials(decay, delta_.share_stride, 0, rates);
+  find_rates(with_.kernels, model_->config.delta, decay, delta_.share_stride,
+             delta_.rates.data() + layer * delta_.share_stride);
 }
 
 /// One thread takes several parts of a sequence where there are many: a part may take less than handing it over.
@@ -102,7 +93,7 @@ void cpu_decoder::convolve_part(const pass_sequence& sequence, std::int64_t laye
                           .before = before,
                           .before_stride = config.channels()});
   if (is_value) return;
-  const float factor = part < config.key_heads ? 1 / std::sqrt(static_cast<float>(dim)) : 1.0f;
+  const float factor = part < config.key_heads ? query_factor(config) : 1.0f;
   for (int row = 0; row < sequence.rows; ++row)
     with_.kernels.unit_norm(x + row * delta_.qkv_stride, dim, unit_eps, factor);
 }

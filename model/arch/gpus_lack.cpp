@@ -6,6 +6,8 @@
 namespace troupe {
 namespace {
 
+constexpr std::string_view states =
+    "layers that keep states, and gates of attention, are computed by processors alone so far";
 constexpr std::string_view parallel_parts =
     "attention and mlp beside each other are computed by processors alone so far";
 
@@ -21,8 +23,7 @@ bool are_alike(const std::vector<expert_weights>& experts) {
 
 std::string_view gpus_lack(const loaded_model& model) {
   const model_config& config = model.config;
-  if (config.keeps_states() || config.attention_gate)
-    return "layers that keep states, and gates of attention, are computed by processors alone so far";
+  if (config.keeps_states() || config.attention_gate) return states;
   if (config.attention_sinks || config.activation == activation_kind::clamped_silu)
     return "attention sinks and gpt-oss's experts are computed by processors alone so far";
   if (config.experts > 0 && (config.widest_mlp() > 0 || config.sigmoid_shares))
@@ -36,6 +37,7 @@ std::string_view gpus_lack(const loaded_model& model) {
 }
 
 std::string_view gpus_lack_for_training(const model_config& config) {
+  if (config.keeps_states() || config.attention_gate) return states;
   if (config.experts > 0) return "the model is a mixture of experts, which only processors train so far";
   return config.parallel ? parallel_parts : std::string_view();
 }

@@ -45,8 +45,7 @@ void place_weights(Model& model, const Weights& weights) {
     layer.q_norm = weights.norm(prefix + "self_attn.q_norm");
     layer.k_norm = weights.norm(prefix + "self_attn.k_norm");
     for (const linear_kind kind : every_linear) layer[kind] = weights.linear(linear_name(i, kind));
-    if constexpr (requires { layer.delta; })
-      if (model.config.mixer_of(i) == mixer_kind::delta) place_delta(layer.delta, prefix, weights);
+    if (model.config.mixer_of(i) == mixer_kind::delta) place_delta(layer.delta, prefix, weights);
     layer.sinks = weights.norm(prefix + "self_attn.sinks").weight;
     const auto router = weights.linear(prefix + "mlp.router");
     layer.router = router.w, layer.router_bias = router.bias;

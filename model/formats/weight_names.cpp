@@ -323,7 +323,7 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   place.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
   if (names == naming::hugging_face && adds_one(config) && is_row_norm(weight)) place.plus = 1;
   const auto kind = linear_from_name(weight.part);
-  if (kind) place.order = order_in_class(config, *kind);
+  if (kind && !is_delta(*kind)) place.order = order_in_class(config, *kind);
   if (names == naming::gguf && is_interleaved(config) && (kind == linear_kind::q || kind == linear_kind::k))
     place.order = {config.head_dim, config.head_dim};
   return place;

@@ -14,7 +14,8 @@ std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows) {
 }
 
 std::int64_t widest(const model_config& config) {
-  return std::max({config.hidden, config.heads * config.head_dim, config.ffn, config.widest_mlp()});
+  return std::max(
+      {config.hidden, config.heads * config.head_dim, config.ffn, config.widest_mlp(), config.delta.channels()});
 }
 
 }  // namespace
@@ -25,9 +26,12 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
       kernels_(train_kernels_like(with.kernels)),
       options_(std::move(chosen)),
       hidden_stride_(train_stride(model.config.hidden)),
-      q_stride_(train_stride(model.config.heads * model.config.head_dim)),
+      q_stride_(train_stride(linear_shape(model.config, 0, linear_kind::q).first)),
       kv_stride_(train_stride(model.config.kv_heads * model.config.head_dim)),
       ffn_stride_(train_stride(model.config.widest_mlp())),
+      channel_stride_(train_stride(model.config.delta.channels())),
+      value_stride_(train_stride(model.config.delta.values())),
+      share_stride_(train_stride(model.config.delta.value_heads)),
       lora_stride_(rounded_up(largest_rank(model), 16)),
       loss_rows_(loss_rows_of(model, options_.most_rows)),
       logit_stride_(train_stride(model.config.vocab_size)),
@@ -38,7 +42,8 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   if (model.config.experts > 0) experts_.emplace(model.config, options_.most_rows, with_, body_, options_.between);
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(hidden_stride_));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
-    activations_.push_back(make_activations());
+    activations_.push_back(
+        make_activations(options_.keep_activations ? std::span(&model.layers[i], 1) : std::span(model.layers)));
   normed_ = take(hidden_stride_);
   if (model.config.output_norms) middle_ = take(hidden_stride_);
   if (model.config.joint_qk_norm) {
@@ -47,13 +52,20 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   }
   gradient_ = take(hidden_stride_);
   if (model.config.parallel) beside_ = take(hidden_stride_);
-  inner_ = take(std::max(hidden_stride_, q_stride_));
+  inner_ = take(std::max({hidden_stride_, q_stride_, value_stride_}));
   active_ = take(ffn_stride_);
   active_gradient_ = take(ffn_stride_);
   if (model.config.shared_gate) shares_ = take(outs_per_block), share_gradients_ = take(outs_per_block);
   dq_ = take(q_stride_);
   dk_ = take(kv_stride_);
   dv_ = take(kv_stride_);
+  if (model.config.keeps_states()) {
+    delta_.emplace(model.config, options_.most_rows, options_.most_positions, with.pool.threads());
+    dqkv_ = take(channel_stride_);
+    dz_ = take(value_stride_);
+    db_ = take(share_stride_);
+    da_ = take(share_stride_);
+  }
   if (lora_stride_ > 0) {
     dropped_ = take(train_stride(widest(model.config)));
     lora_gradient_ = take(lora_stride_);
@@ -71,19 +83,31 @@ cpu_train_pass::buffer cpu_train_pass::take(std::int64_t stride) const {
   return buffer(to_size(options_.most_rows * stride));
 }
 
-cpu_train_pass::activations cpu_train_pass::make_activations() const {
+cpu_train_pass::activations cpu_train_pass::make_activations(std::span<const trained_layer> layers) const {
+  const auto any = [&](auto has) { return std::any_of(layers.begin(), layers.end(), has); };
   activations a;
-  a.q = take(q_stride_);
-  a.k = take(kv_stride_);
-  a.v = take(kv_stride_);
-  a.mixed = take(q_stride_);
+  if (any([](const trained_layer& layer) { return layer.q.w.outs > 0; })) {
+    a.q = take(q_stride_);
+    a.k = take(kv_stride_);
+    a.v = take(kv_stride_);
+    a.mixed = take(q_stride_);
+  }
+  if (any([](const trained_layer& layer) { return layer.delta_qkv.w.outs > 0; })) {
+    a.qkv = take(channel_stride_);
+    a.z = take(value_stride_);
+    a.b = take(share_stride_);
+    a.a = take(share_stride_);
+    a.answered = take(value_stride_);
+  }
   if (model_.config.output_norms)
     a.attended = take(hidden_stride_), a.fed = take(hidden_stride_);
   else
     a.middle = take(hidden_stride_);
   a.up = take(ffn_stride_);
   if (model_.config.gated_mlp) a.gate = take(ffn_stride_);
-  a.lora = take(lora_stride_ * static_cast<std::int64_t>(linear_kinds));
+  for (const linear_kind kind : every_linear)
+    if (any([&](const trained_layer& layer) { return layer[kind].lora.rank > 0; }))
+      a.lora[to_size(kind)] = take(lora_stride_);
   return a;
 }
 
@@ -121,28 +145,15 @@ void cpu_train_pass::forward(const training_rows& batch, bool keep) {
   }
 }
 
-attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
-                                                      const activations& a) const {
-  const auto at = static_cast<std::int64_t>(layer);
-  return {.batch = batch,
-          .layer = model_.layers[layer],
-          .window = model_.config.window_of(at),
-          .rope = model_.config.rope_of(at),
-          .q = query_rows(model_.config.joint_qk_norm ? normed_q_ : a.q),
-          .k = kv_rows(model_.config.joint_qk_norm ? normed_k_ : a.k),
-          .v = kv_rows(a.v)};
-}
-
 /// `out` may be null where only what backward reads is wanted.
 void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer, activations& a, float_rows out) {
   const trained_layer& weights = model_.layers[layer];
   const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
   normalize(weights.attention_norm, in, rows_, normed);
-  apply(weights, normed, a, into::set,
-        {{linear_kind::q, query_rows(a.q)}, {linear_kind::k, kv_rows(a.k)}, {linear_kind::v, kv_rows(a.v)}});
-  normalize_heads(weights, a);
-  attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
-  add_output(weights, linear_kind::o, query_rows(a.mixed), a, in, middle);
+  if (keeps_state(layer))
+    mix_states(batch, layer, a, in, middle);
+  else
+    attend(batch, layer, a, in, middle);
   feed_forward(weights, a, middle, out);
 }
 
@@ -172,10 +183,10 @@ void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, 
     if (out.data) std::copy_n(in.data, rows_ * hidden_stride_, out.data);
     return apply(weights, x, a, into::add, {{kind, out}});
   }
-  const bool attends = kind == linear_kind::o;
-  const float_rows made = hidden_rows(attends ? a.attended : a.fed);
+  const bool feeds = is_mlp(kind);
+  const float_rows made = hidden_rows(feeds ? a.fed : a.attended);
   apply(weights, x, a, into::set, {{kind, made}});
-  if (out.data) add_normalized(attends ? weights.attention_output_norm : weights.mlp_output_norm, in, made, out);
+  if (out.data) add_normalized(feeds ? weights.mlp_output_norm : weights.attention_output_norm, in, made, out);
 }
 
 void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in) {
@@ -215,21 +226,16 @@ void cpu_train_pass::mixture_back(const trained_layer& weights, activations& a, 
 void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t layer, activations& a) {
   const trained_layer& weights = model_.layers[layer];
   const bool frozen_below = layer == 0 && !model_.embeddings.gradient;
-  const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_);
-  const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_), mixed_gradient = query_rows(inner_);
+  const float_rows in = hidden_rows(inputs_[layer]);
+  const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
   auto [dx, first] = input_gradient();
   if (frozen_below) dx = {};
-  const float_rows dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
   feed_back(weights, a, in);
-  const const_float_rows attended = output_gradient(weights.attention_output_norm, a.attended);
-  apply_back(weights, linear_kind::o, a, query_rows(a.mixed), attended, mixed_gradient, into::set);
-  normalize_heads(weights, a);
-  attention_.backward(with_, attention_input(batch, layer, a), {mixed_gradient, dq, dk, dv});
-  normalize_heads_back(weights, a);
-  normalize(weights.attention_norm, in, rows_, normed);
-  apply_back(weights, linear_kind::q, a, normed, dq, dx, first);
-  apply_back(weights, linear_kind::k, a, normed, dk, dx, into::add);
-  apply_back(weights, linear_kind::v, a, normed, dv, dx, into::add);
+  const const_float_rows given = output_gradient(weights.attention_output_norm, a.attended);
+  if (keeps_state(layer))
+    mix_states_back(batch, layer, a, given, {dx, first});
+  else
+    attend_back(batch, layer, a, given, {dx, first});
   if (dx.data && model_.config.parallel)
     for_rows(rows_, [&](std::int64_t r, int) {
       with_.kernels.add(hidden_rows(beside_).row(r), model_.config.hidden, inner.row(r));

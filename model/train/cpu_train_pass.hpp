@@ -1,5 +1,6 @@
 #pragma once
 #include <algorithm>
+#include <array>
 #include <optional>
 #include <span>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "base/to_size.hpp"
 #include "model/lora/adapter.hpp"
 #include "model/train/attention_pass.hpp"
+#include "model/train/delta_pass.hpp"
 #include "model/train/expert_pass.hpp"
 #include "model/train/train_pass.hpp"
 
@@ -26,9 +28,11 @@ class cpu_train_pass final : public train_pass {
   static constexpr std::int64_t rows_per_task = 16;
   using buffer = aligned_buffer<float>;
   struct activations {
-    buffer q, k, v, mixed, lora;
-    buffer gate, up;       ///< of the mlp that all rows go through
-    buffer middle;         ///< the rows between attention and mlp; empty where outputs have norms
+    buffer q, k, v, mixed;                  ///< of a layer that attends
+    buffer qkv, z, b, a, answered;          ///< of one that keeps a state
+    std::array<buffer, linear_kinds> lora;  ///< A x of each linear layer that is adapted
+    buffer gate, up;                        ///< of the mlp that all rows go through
+    buffer middle;                          ///< the rows between attention and mlp; empty where outputs have norms
     buffer attended, fed;  ///< what attention and mlp gave, before its norm; empty where outputs have none
   };
   struct linear_output {
@@ -37,14 +41,18 @@ class cpu_train_pass final : public train_pass {
   };
 
   buffer take(std::int64_t stride) const;
-  activations make_activations() const;
+  /// Of layers that some are; what no layer needs is empty.
+  activations make_activations(std::span<const trained_layer> layers) const;
   float_rows hidden_rows(const buffer& memory) const { return {memory.data(), hidden_stride_}; }
   float_rows query_rows(const buffer& memory) const { return {memory.data(), q_stride_}; }
   float_rows kv_rows(const buffer& memory) const { return {memory.data(), kv_stride_}; }
   float_rows ffn_rows(const buffer& memory) const { return {memory.data(), ffn_stride_}; }
+  float_rows channel_rows(const buffer& memory) const { return {memory.data(), channel_stride_}; }
+  float_rows value_rows(const buffer& memory) const { return {memory.data(), value_stride_}; }
+  float_rows share_rows(const buffer& memory) const { return {memory.data(), share_stride_}; }
   /// A x of this linear layer.
   float_rows lora_rows(const activations& a, linear_kind kind) const {
-    return {a.lora.data() + static_cast<std::int64_t>(kind) * options_.most_rows * lora_stride_, lora_stride_};
+    return {a.lora[to_size(kind)].data(), lora_stride_};
   }
 
   // cpu_train_pass.cpp: the layers
@@ -58,7 +66,6 @@ class cpu_train_pass final : public train_pass {
   /// gradient_, of what the mlp gives, gets what that means for the rows that go in.
   void feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in);
   void mixture_back(const trained_layer& weights, activations& a, const_float_rows middle);
-  attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
   /// Where the gradient of what attention or mlp reads goes, and how its first part: without norms before them to that
   /// of the rows.
   std::pair<float_rows, into> input_gradient() const {
@@ -73,6 +80,24 @@ class cpu_train_pass final : public train_pass {
   /// out = in + what o or down gives, or its norm. `out` may be null where only what backward reads is wanted.
   void add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
                   const_float_rows in, float_rows out);
+
+  bool keeps_state(std::size_t layer) const {
+    return model_.config.mixer_of(static_cast<std::int64_t>(layer)) == mixer_kind::delta;
+  }
+
+  // cpu_train_mixers.cpp: what rows read of each other
+  attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
+  delta_pass::input delta_input(const training_rows& batch, const trained_layer& weights, const activations& a) const;
+  void attend(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);
+  void mix_states(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);
+  /// From the gradient of what they gave to `dx`, that of what they read; null where nobody wants it.
+  void attend_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
+                   std::pair<float_rows, into> dx);
+  void mix_states_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
+                       std::pair<float_rows, into> dx);
+  /// Attention's gates: what they let through of a.mixed; and back, in the gradient of that and in dq_.
+  void open_gates(const activations& a);
+  void gates_back(const activations& a, float_rows gradient);
 
   // cpu_train_rows.cpp: what happens to each row alone
   void embed(const training_rows& batch, float_rows hidden);
@@ -140,15 +165,18 @@ class cpu_train_pass final : public train_pass {
   compute with_;
   const train_kernel_table& kernels_;
   options options_;
-  std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_, lora_stride_, loss_rows_, logit_stride_;
+  std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_, channel_stride_, value_stride_, share_stride_,
+      lora_stride_, loss_rows_, logit_stride_;
   products body_, head_;
   attention_pass attention_;
+  std::optional<delta_pass> delta_;
   std::optional<expert_pass> experts_;
   std::vector<buffer> inputs_;  // of each layer, and the last one's output
   std::vector<activations> activations_;
   buffer beside_;  // what mlp_input_gradient says
   buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
       lora_gradient_;
+  buffer dqkv_, dz_, db_, da_;  // of layers that keep states
   buffer final_, final_gradient_, logits_, norm_gradients_;
   buffer slopes_;                          // of capped logits
   buffer shares_, share_gradients_;        // [rows, outs_per_block], of which the first counts

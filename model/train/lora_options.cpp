@@ -98,7 +98,6 @@ void check_values(const lora_options& options) {
 }  // namespace detail
 
 std::uint64_t check_lora(const lora_options& options, const model_config& base, adapter_precision precision) {
-  check_trainable(base);
   detail::check_values(options);
   const std::vector<adapted_layer> layers = detail::adapted_layers(options, base);
   check_patterns(options.factors.rank_pattern, "rank_of", layers, base);

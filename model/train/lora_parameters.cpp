@@ -19,7 +19,6 @@ lora_parameters::lora_parameters(trained_model& model, lora_options options, std
     : options_(std::move(options)),
       fan_in_fan_out_(model.config.family == "gpt2"),
       short_names_(!model.config.sees_pictures) {
-  check_trainable(model.config);
   detail::check_values(options_);
   find_modules(model.config);
   for (module& m : modules_) {

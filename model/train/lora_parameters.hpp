@@ -29,9 +29,9 @@ class lora_parameters {
 
  private:
   struct module {
-    std::string name;                ///< PEFT's, without prefix: "model.layers.0.self_attn.q_proj"
-    std::vector<linear_kind> kinds;  ///< of our layers that share it: GPT-2's c_attn is three
-    factor_order order;              ///< in PEFT's files
+    std::string name;                                     ///< PEFT's, without prefix: "model.layers.0.self_attn.q_proj"
+    std::vector<linear_kind> kinds;                       ///< of our layers that share it: GPT-2's c_attn is three
+    factor_order order;                                   ///< in PEFT's files
     std::int64_t layer = 0, rank = 0, ins = 0, outs = 0;  ///< outs of all
     float scale = 0;
     std::size_t a = 0, b = 0;

@@ -43,6 +43,37 @@ struct adam_args {
   float gradient_factor;  ///< clipping
 };
 
+/// The gradients of one row of a head of linear attention (delta_args).
+struct delta_back_args {
+  std::int64_t key_dim = 0, value_dim = 0;
+  const float *q = nullptr, *k = nullptr, *v = nullptr;
+  float decay = 0, beta = 0;
+  const float* state = nullptr;                        ///< before the row
+  const float* out_gradient = nullptr;                 ///< [value_dim]
+  float* state_gradient = nullptr;                     ///< of the state behind the row; becomes that of `state`
+  float *q_gradient = nullptr, *k_gradient = nullptr;  ///< are added to
+  float *v_gradient = nullptr, *decay_gradient = nullptr, *beta_gradient = nullptr;
+  float* scratch = nullptr;  ///< [3][key_dim][16]
+};
+
+/// Of a convolution that begins with a sequence (convolve_args).
+struct convolve_back_args {
+  const float* weights = nullptr;
+  std::int64_t weight_stride = 0;
+  int kernel = 1;
+  std::int64_t channels = 0;
+  const float* x = nullptr;  ///< [rows, x_stride]: what went in
+  std::int64_t x_stride = 0;
+  int rows = 0;
+  float* gradient = nullptr;  ///< [rows, gradient_stride]: of what came out; becomes that of x
+  std::int64_t gradient_stride = 0;
+};
+
+/// A row's shares of all heads, and what they are made of (kernel_table::delta_shares).
+struct delta_shares_back_args {
+  const float *a = nullptr, *dt_bias = nullptr, *rates = nullptr, *decays = nullptr, *betas = nullptr;
+};
+
 struct train_kernel_table {
   void (*multiply)(const multiply_args&);
   void (*fill)(const fill_args&);
@@ -61,6 +92,14 @@ struct train_kernel_table {
   void (*clamped_swiglu_back)(const float* dy, std::int64_t n, float limit, float slope, float* gate, float* up);
   void (*geglu_back)(const float* dy, std::int64_t n, float* gate, float* up);
   void (*gelu_back)(const float* dy, std::int64_t n, float* x);  ///< x becomes its gradient
+  void (*delta_rule_back)(const delta_back_args&);
+  void (*convolve_back)(const convolve_back_args&);
+  /// x: what unit_norm was given. The gradient of what it gave becomes that of x.
+  void (*unit_norm_back)(const float* x, std::int64_t n, float eps, float factor, float* gradient);
+  /// a and b: gradients of decays and betas; become those of a and b.
+  void (*delta_shares_back)(const delta_shares_back_args&, std::int64_t n, float* a, float* b);
+  /// The gradient of what a gate let through becomes that of what it was given.
+  void (*open_gate_back)(const float* gate, const float* opened, std::int64_t n, float* gradient, float* gate_gradient);
   /// s [first, last) becomes the softmax of factor * s; the rest of [from, to) 0. `sink`: one more score, as it is,
   /// which takes its share for nothing; minus infinity: none.
   void (*softmax)(float* s, std::int64_t from, std::int64_t first, std::int64_t last, std::int64_t to, float factor,

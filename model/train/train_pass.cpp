@@ -15,10 +15,11 @@ namespace {
 std::int64_t bytes_of_token(const trained_model& model, bool keep_activations) {
   const model_config& c = model.config;
   const auto layers = static_cast<std::int64_t>(model.layers.size());
-  const std::int64_t attention = 2 * c.head_dim * (c.heads + c.kv_heads);
+  const std::int64_t attention = c.head_dim * ((c.attention_gate ? 3 : 2) * c.heads + 2 * c.kv_heads);
+  const std::int64_t states = c.delta.channels() + 2 * c.delta.values();
   const std::int64_t mlp = (c.gated_mlp ? 2 : 1) * c.widest_mlp();
-  const std::int64_t adapters = largest_rank(model) * static_cast<std::int64_t>(linear_kinds);
-  const std::int64_t a_layer = attention + (c.output_norms ? 2 : 1) * c.hidden + mlp + adapters;
+  const std::int64_t adapters = largest_rank(model) * static_cast<std::int64_t>(linear_kinds_of(c, 0).size());
+  const std::int64_t a_layer = std::max(attention, states) + (c.output_norms ? 2 : 1) * c.hidden + mlp + adapters;
   return static_cast<std::int64_t>(sizeof(float)) * (layers * c.hidden + (keep_activations ? layers : 1) * a_layer);
 }
 

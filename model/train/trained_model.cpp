@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "base/error.hpp"
-
 namespace troupe {
 namespace {
 
@@ -20,13 +18,6 @@ trained_norm frozen(const norm_weights& norm) {
 }
 
 }  // namespace
-
-void check_trainable(const model_config& config) {
-  if (config.keeps_states() || config.attention_gate)
-    refuse(
-        "the model has layers that keep states, or gates of attention, which training does not compute so far: train "
-        "another model, or take an adapter for this one that another program trained");
-}
 
 trained_model frozen(std::shared_ptr<const loaded_model> base) {
   trained_model model;
@@ -46,6 +37,7 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
     to.k_norm = frozen(from.k_norm);
     for (const linear_kind kind : every_linear) to[kind] = frozen(from[kind]);
     to.sinks = from.sinks;
+    to.delta = {from.delta.convolution, from.delta.dt_bias, from.delta.decay, from.delta.norm};
     to.router_bias = from.router_bias;
     to.choice_bias = from.choice_bias;
     if (!from.experts.empty()) to.router = frozen(from.router);

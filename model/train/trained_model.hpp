@@ -36,12 +36,18 @@ struct trained_expert {
   expert_biases biases = {};
 };
 
+/// Of a layer of linear attention, beside its linear layers; frozen.
+struct trained_delta {
+  const float *convolution = nullptr, *dt_bias = nullptr, *decay = nullptr, *norm = nullptr;
+};
+
 struct trained_layer : linear_layers<trained_linear> {
   trained_norm attention_norm, mlp_norm, q_norm, k_norm, attention_output_norm, mlp_output_norm;
   const float* sinks = nullptr;  ///< [heads], frozen; or nullptr
   trained_matrix router;         ///< [experts, hidden]
   const float *router_bias = nullptr, *choice_bias = nullptr;
   trained_matrix shared_gate;  ///< [1, hidden]; or nothing
+  trained_delta delta;         ///< where the layer keeps a state
   std::vector<trained_expert> experts;
 };
 
@@ -57,9 +63,6 @@ struct trained_model {
   trained_norm final_norm;
   std::shared_ptr<const loaded_model> base;  ///< keeps the packed weights; nullptr where all is trained
 };
-
-/// Throws input_error for a model that training does not compute.
-void check_trainable(const model_config& config);
 
 /// All of it frozen.
 trained_model frozen(std::shared_ptr<const loaded_model> base);

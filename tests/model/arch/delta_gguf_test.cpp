@@ -186,9 +186,13 @@ void expect_the_same_from_gguf(const std::string& model, const std::string& arch
   folder.write("model.gguf", delta_converter(model, arch, keeps_qkvz).file());
   const tensor_set expected = open_safetensors(golden / model / "expected.safetensors");
   const auto loaded = load_for_test(folder.path() / "model.gguf", scheme::f32);
-  EXPECT_LT(
-      relative_error(logits_of(loaded, values<std::int32_t>(expected, "prompt")), values<float>(expected, "logits")),
-      1e-4);
+  const lora_adapter adapter(read_adapter(golden / model / "adapter", loaded->config), loaded->config.layers);
+  const auto error = [&](const std::string& name, const run_options& options) {
+    const auto prompt = values<std::int32_t>(expected, "prompt");
+    return relative_error(logits_of(loaded, prompt, options), values<float>(expected, name));
+  };
+  EXPECT_LT(error("logits", {}), 1e-4);
+  EXPECT_LT(error("adapter_logits", {.adapter = &adapter}), 1e-4) << "whose factors are those of the folder";
 }
 
 TEST(gguf_of_linear_attention, of_qwen35_has_value_heads_in_another_order) {

@@ -40,13 +40,18 @@ TEST(linear_layers, of_a_mixture_are_an_mlp_where_all_tokens_go_through_one) {
   EXPECT_EQ(linear_shape(config, 1, linear_kind::down), std::pair(std::int64_t{8}, std::int64_t{20}));
 }
 
-TEST(linear_layers, of_linear_attention_are_an_mlp_alone_and_queries_may_come_with_gates) {
+TEST(linear_layers, of_linear_attention_are_its_own_and_queries_may_come_with_gates) {
   model_config config;
   config.hidden = 8, config.heads = 4, config.kv_heads = 2, config.head_dim = 6, config.ffn = 12;
   config.mixers = {mixer_kind::delta, mixer_kind::attention};
   config.attention_gate = true;
-  EXPECT_EQ(linear_kinds_of(config, 0), (std::vector{linear_kind::gate, linear_kind::up, linear_kind::down}));
-  EXPECT_EQ(linear_kinds_of(config, 1).size(), 7u);
+  config.delta = {.key_heads = 2, .value_heads = 4, .key_dim = 16, .value_dim = 32};
+  using enum linear_kind;
+  EXPECT_EQ(linear_kinds_of(config, 0), (std::vector{delta_qkv, delta_z, delta_b, delta_a, delta_out, gate, up, down}));
+  EXPECT_EQ(linear_kinds_of(config, 1), (std::vector{q, k, v, o, gate, up, down}));
+  EXPECT_EQ(linear_shape(config, 0, delta_qkv), std::pair(std::int64_t{192}, std::int64_t{8}));
+  EXPECT_EQ(linear_shape(config, 0, delta_a), std::pair(std::int64_t{4}, std::int64_t{8}));
+  EXPECT_EQ(linear_shape(config, 0, delta_out), std::pair(std::int64_t{8}, std::int64_t{128}));
   EXPECT_EQ(linear_shape(config, 1, linear_kind::q), std::pair(std::int64_t{48}, std::int64_t{8}));
   EXPECT_EQ(linear_shape(config, 1, linear_kind::o), std::pair(std::int64_t{8}, std::int64_t{24}));
 }
@@ -61,6 +66,13 @@ TEST(row_order, puts_parts_of_heads_behind_each_other_and_back) {
   std::vector<std::int64_t> rows;
   for (std::int64_t row = 0; row < 6; ++row) rows.push_back(second.file_row(row));
   EXPECT_EQ(rows, (std::vector<std::int64_t>{1, 2, 5, 6, 3, 7}));
+}
+
+TEST(row_order, lets_groups_of_heads_take_turns_behind_some_rows_and_back) {
+  const row_order order{.groups = 2, .group_heads = 3, .head_rows = 2, .rows_before = 1};
+  const std::vector<float> file{9, 0, 1, 10, 11, 20, 21, 30, 31, 40, 41, 50, 51};
+  EXPECT_EQ(order.in_our_order(file, 1), (std::vector<float>{9, 0, 1, 30, 31, 10, 11, 40, 41, 20, 21, 50, 51}));
+  EXPECT_EQ(order.in_file_order(order.in_our_order(file, 1), 1), file);
 }
 
 }  // namespace

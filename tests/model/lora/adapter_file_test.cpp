@@ -153,18 +153,45 @@ TEST(adapter_file, layers_of_a_gemma3_that_sees_pictures_have_longer_names) {
   }
 }
 
-TEST(adapter_file, projections_of_linear_attention_are_refused_by_their_name) {
+model_config with_linear_attention(const std::string& family) {
   auto base = llama();
-  base.family = "qwen35", base.attention_gate = true;
+  base.family = family, base.attention_gate = true;
   base.mixers.assign(to_size(base.layers), mixer_kind::delta);
-  for (const std::string projection : {"in_proj_qkv", "in_proj_qkvz", "in_proj_z", "in_proj_ba", "out_proj"}) {
-    weight_writer file;
-    const std::string module = "base_model.model.model.layers.0.linear_attn." + projection;
-    file.add(module + ".lora_A.weight", {4, 8});
-    file.add(module + ".lora_B.weight", {8, 4});
-    EXPECT_THAT(refusal_of(plain, file, base),
-                HasSubstr("layers.0.linear_attn." + projection + "\": the projections of linear attention cannot be"));
+  base.delta = {.key_heads = 2, .value_heads = 4, .key_dim = 16, .value_dim = 16, .kernel = 4};
+  return base;
+}
+
+TEST(adapter_file, projections_that_qwen3next_has_as_one_are_split_and_put_in_our_order) {
+  const auto base = with_linear_attention("qwen3next");
+  weight_writer file;
+  const std::string module = "base_model.model.model.layers.0.linear_attn.in_proj_qkvz";
+  file.add(module + ".lora_A.weight", {4, 8});
+  file.add(module + ".lora_B.weight", {128 + 64, 4});
+  const auto parts = read(plain, file, base).parts;
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].kind, linear_kind::delta_qkv);
+  EXPECT_EQ(parts[1].kind, linear_kind::delta_z);
+  const auto row = [&](const adapter_part& part, std::int64_t at) { return (part.b[to_size(at * 4)] - parts[0].b[0]); };
+  EXPECT_EQ(row(parts[0], 16), 96) << "the second head's query, behind all that the first has";
+  EXPECT_EQ(row(parts[0], 64), 32) << "the first head's values";
+  EXPECT_EQ(row(parts[1], 0), 64) << "and its z";
+}
+
+TEST(adapter_file, of_a_folder_has_the_heads_of_linear_attention_in_another_order_than_a_gguf_base) {
+  auto base = with_linear_attention("qwen35");
+  base.delta.in_turn = true;
+  weight_writer file;
+  const std::string layer = "base_model.model.model.layers.0.linear_attn.";
+  for (const std::string side : {".lora_A.weight", ".lora_B.weight"}) {
+    const bool is_a = side == ".lora_A.weight";
+    file.add(layer + "in_proj_a" + side, {4, is_a ? 8 : 4});
+    file.add(layer + "out_proj" + side, is_a ? std::vector<std::int64_t>{4, 64} : std::vector<std::int64_t>{8, 4});
   }
+  const auto parts = read(plain, file, base).parts;
+  ASSERT_EQ(parts.size(), 2u);
+  EXPECT_EQ(parts[0].b[4] - parts[0].b[0], 2) << "the first head of the second key head";
+  EXPECT_EQ(parts[1].a[16] - parts[1].a[0], 32 * 0.25f) << "likewise of what goes in";
+  EXPECT_EQ(parts[1].a[64 + 16] - parts[1].a[64], 32 * 0.25f);
 }
 
 TEST(adapter_file, queries_that_come_with_gates_are_put_in_our_order) {

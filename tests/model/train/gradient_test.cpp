@@ -107,7 +107,8 @@ TEST(lora_gradients_of_a_mixture, follow_central_differences_where_shares_are_of
 std::string name_of_case(const testing::TestParamInfo<gradient_case>& info) {
   std::string name = fmt::format("{}_{}_{}", info.param.model, info.param.quant ? name_of(*info.param.quant) : "native",
                                  static_cast<int>(info.param.precision));
-  std::replace(name.begin(), name.end(), '-', '_');
+  for (char& each : name)
+    if (each == '-' || each == '.') each = '_';
   return name;
 }
 
@@ -137,7 +138,10 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"glm4", {}, train_precision::fine, 1e-4},
                                          gradient_case{"ernie", {}, train_precision::fine, 1e-4},
                                          gradient_case{"cohere", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"cohere2", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"cohere2", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"qwen3.5", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"qwen3.5-moe", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"qwen3-next", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
@@ -156,6 +160,8 @@ INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
                                          gradient_case{"qwen2-moe", scheme::u8, train_precision::exact, 1e-4},
                                          gradient_case{"qwen2-moe", scheme::u8, train_precision::fine, 1e-3},
                                          gradient_case{"glm4-moe", scheme::u8, train_precision::exact, 1e-4},
+                                         gradient_case{"qwen3.5", scheme::u8, train_precision::exact, 1e-4},
+                                         gradient_case{"qwen3.5", scheme::u8, train_precision::fine, 1e-3},
                                          gradient_case{"qwen2", scheme::bf16, train_precision::exact, 1e-4}),
                          name_of_case);
 

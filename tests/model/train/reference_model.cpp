@@ -63,6 +63,13 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     norm(prefix + "self_attn.k_norm", l.k_norm, config_.k_norm_size());
     for (const linear_kind kind : every_linear) linear(fmt::format("{}{}", prefix, name_of(kind)), l[kind]);
     vector(prefix + "self_attn.sinks", l.sinks, config_.heads);
+    const delta_config& delta = config_.delta;
+    for (std::int64_t row = 0; l.delta.convolution && row < delta.kernel; ++row)
+      vector(fmt::format("{}linear_attn.conv1d.{}", prefix, row),
+             l.delta.convolution + row * padded_row(delta.channels()), delta.channels());
+    vector(prefix + "linear_attn.dt.bias", l.delta.dt_bias, delta.value_heads);
+    vector(prefix + "linear_attn.decay.weight", l.delta.decay, delta.value_heads);
+    vector(prefix + "linear_attn.norm.weight", l.delta.norm, delta.value_dim);
     linear(prefix + "mlp.router", {l.router, l.router_bias});
     linear(prefix + "mlp.shared_gate", {l.shared_gate});
     vector(prefix + "mlp.choice_bias", l.choice_bias, config_.experts);
@@ -148,7 +155,8 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
   const std::string prefix = fmt::format("model.layers.{}.self_attn.", layer);
   const std::int64_t dim = config_.head_dim, group = config_.heads / config_.kv_heads;
   const std::int64_t window = config_.window_of(layer);
-  rows q = linear(prefix + "q_proj", x, config_.heads * dim);
+  const bool gated = config_.attention_gate;  // then the gates lie behind all queries
+  rows q = linear(prefix + "q_proj", x, config_.heads * dim * (gated ? 2 : 1));
   rows k = linear(prefix + "k_proj", x, config_.kv_heads * dim);
   const rows v = linear(prefix + "v_proj", x, config_.kv_heads * dim);
   if (config_.joint_qk_norm) q = norm(prefix + "q_norm", q), k = norm(prefix + "k_norm", k);
@@ -180,7 +188,66 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
           out[i][at(head * dim) + d] += weight[j - first] / total * v[j][at(head / group * dim) + d];
     }
   }
+  for (std::size_t r = 0; gated && r < out.size(); ++r)
+    for (std::size_t i = 0; i < out[r].size(); ++i) out[r][i] *= sigmoid(q[r][out[r].size() + i]);
   return linear(prefix + "o_proj", out, config_.hidden);
+}
+
+/// Each channel by itself, over some rows; then silu.
+reference_model::rows reference_model::convolved(const std::string& name, const rows& x) const {
+  const std::size_t kernel = at(config_.delta.kernel);
+  rows y;
+  for (std::size_t r = 0; r < x.size(); ++r) {
+    auto& row = y.emplace_back(x[r].size(), 0.0);
+    for (std::size_t j = kernel > r ? kernel - 1 - r : 0; j < kernel; ++j)
+      for (std::size_t c = 0; c < row.size(); ++c)
+        row[c] += weights.at(fmt::format("{}.{}", name, j))[c] * x[r + j + 1 - kernel][c];
+    for (double& value : row) value *= sigmoid(value);
+  }
+  return y;
+}
+
+/// As the gated delta rule is written down: S <- decay S; S <- S + beta k (v - k S); out = q S.
+reference_model::rows reference_model::linear_attention(std::int64_t layer, const rows& x) const {
+  const std::string prefix = fmt::format("model.layers.{}.linear_attn.", layer);
+  const delta_config& delta = config_.delta;
+  const std::size_t key_dim = at(delta.key_dim), value_dim = at(delta.value_dim);
+  const rows qkv = convolved(prefix + "conv1d", linear(prefix + "in_proj_qkv", x, delta.channels()));
+  const rows z = linear(prefix + "in_proj_z", x, delta.values());
+  const rows b = linear(prefix + "in_proj_b", x, delta.value_heads);
+  const rows a = linear(prefix + "in_proj_a", x, delta.value_heads);
+  const auto unit = [&](std::size_t row, std::int64_t first) {
+    std::vector<double> head(qkv[row].begin() + first, qkv[row].begin() + first + delta.key_dim);
+    const double length = std::sqrt(std::inner_product(head.begin(), head.end(), head.begin(), 1e-6));
+    for (double& value : head) value /= length;
+    return head;
+  };
+  rows out(x.size(), std::vector<double>(at(delta.values())));
+  for (std::int64_t head = 0; head < delta.value_heads; ++head) {
+    const double weight = weights.at(prefix + "decay.weight")[at(head)];
+    const double rate = delta.has_rates ? -weight : std::exp(weight);
+    const std::int64_t key = delta.key_head_of(head) * delta.key_dim, column = head * delta.value_dim;
+    rows state(key_dim, std::vector<double>(value_dim, 0.0));
+    for (std::size_t r = 0; r < x.size(); ++r) {
+      const auto q = unit(r, key), k = unit(r, delta.keys() + key);
+      const double decay =
+          std::exp(-rate * std::log1p(std::exp(a[r][at(head)] + weights.at(prefix + "dt.bias")[at(head)])));
+      std::vector<double> answer(value_dim, 0.0);
+      for (std::size_t c = 0; c < value_dim; ++c) {
+        double said = 0;
+        for (std::size_t i = 0; i < key_dim; ++i) said += k[i] * (state[i][c] *= decay);
+        const double change = sigmoid(b[r][at(head)]) * (qkv[r][at(2 * delta.keys() + column) + c] - said);
+        for (std::size_t i = 0; i < key_dim; ++i) answer[c] += q[i] * (state[i][c] += k[i] * change);
+        answer[c] /= std::sqrt(static_cast<double>(delta.key_dim));
+      }
+      answer = rms(prefix + "norm", answer);
+      for (std::size_t c = 0; c < value_dim; ++c) {
+        const double gate = z[r][at(column) + c];
+        out[r][at(column) + c] = answer[c] * gate * sigmoid(gate);
+      }
+    }
+  }
+  return linear(prefix + "out_proj", out, config_.hidden);
 }
 
 double reference_model::capped(double x, float cap) {
@@ -270,7 +337,8 @@ double reference_model::segment_loss(const training_rows& batch, const training_
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     const std::string prefix = fmt::format("model.layers.{}.", layer);
     const rows first = norm(prefix + "input_layernorm", x);
-    add(prefix + "self_attn.output_norm", attention(layer, first));
+    const bool keeps_state = config_.mixer_of(layer) == mixer_kind::delta;
+    add(prefix + "self_attn.output_norm", keeps_state ? linear_attention(layer, first) : attention(layer, first));
     const rows normed = config_.parallel ? first : norm(prefix + "post_attention_layernorm", x);
     if (config_.has_experts(layer)) add("", mixture(prefix + "mlp.", normed));
     if (config_.mlp_width(layer) == 0) continue;

@@ -1,0 +1,102 @@
+// What the rows of a pass read of each other: attention, and states.
+#include "model/train/cpu_train_pass.hpp"
+
+namespace troupe {
+
+attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
+                                                      const activations& a) const {
+  const auto at = static_cast<std::int64_t>(layer);
+  return {.batch = batch,
+          .layer = model_.layers[layer],
+          .window = model_.config.window_of(at),
+          .rope = model_.config.rope_of(at),
+          .q = query_rows(model_.config.joint_qk_norm ? normed_q_ : a.q),
+          .k = kv_rows(model_.config.joint_qk_norm ? normed_k_ : a.k),
+          .v = kv_rows(a.v)};
+}
+
+delta_pass::input cpu_train_pass::delta_input(const training_rows& batch, const trained_layer& weights,
+                                              const activations& a) const {
+  return {.batch = batch,
+          .weights = weights.delta,
+          .qkv = channel_rows(a.qkv),
+          .z = value_rows(a.z),
+          .b = share_rows(a.b),
+          .a = share_rows(a.a)};
+}
+
+void cpu_train_pass::attend(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
+                            float_rows out) {
+  const trained_layer& weights = model_.layers[layer];
+  apply(weights, hidden_rows(normed_), a, into::set,
+        {{linear_kind::q, query_rows(a.q)}, {linear_kind::k, kv_rows(a.k)}, {linear_kind::v, kv_rows(a.v)}});
+  normalize_heads(weights, a);
+  attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
+  open_gates(a);
+  add_output(weights, linear_kind::o, query_rows(a.mixed), a, in, out);
+}
+
+void cpu_train_pass::attend_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
+                                 std::pair<float_rows, into> to) {
+  const trained_layer& weights = model_.layers[layer];
+  const float_rows mixed = query_rows(inner_), dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
+  apply_back(weights, linear_kind::o, a, query_rows(a.mixed), given, mixed, into::set);
+  gates_back(a, mixed);
+  normalize_heads(weights, a);
+  attention_.backward(with_, attention_input(batch, layer, a), {mixed, dq, dk, dv});
+  normalize_heads_back(weights, a);
+  const auto [dx, first] = to;
+  const float_rows normed = hidden_rows(normed_);
+  normalize(weights.attention_norm, hidden_rows(inputs_[layer]), rows_, normed);
+  apply_back(weights, linear_kind::q, a, normed, dq, dx, first);
+  apply_back(weights, linear_kind::k, a, normed, dk, dx, into::add);
+  apply_back(weights, linear_kind::v, a, normed, dv, dx, into::add);
+}
+
+/// The gates lie behind all queries of a row.
+void cpu_train_pass::open_gates(const activations& a) {
+  if (!model_.config.attention_gate) return;
+  const std::int64_t queries = model_.config.heads * model_.config.head_dim;
+  for_rows(rows_, [&](std::int64_t r, int) {
+    with_.kernels.open_gate(query_rows(a.q).row(r) + queries, queries, query_rows(a.mixed).row(r));
+  });
+}
+
+void cpu_train_pass::gates_back(const activations& a, float_rows gradient) {
+  if (!model_.config.attention_gate) return;
+  const std::int64_t queries = model_.config.heads * model_.config.head_dim;
+  for_rows(rows_, [&](std::int64_t r, int) {
+    kernels_.open_gate_back(query_rows(a.q).row(r) + queries, query_rows(a.mixed).row(r), queries, gradient.row(r),
+                            query_rows(dq_).row(r) + queries);
+  });
+}
+
+void cpu_train_pass::mix_states(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
+                                float_rows out) {
+  const trained_layer& weights = model_.layers[layer];
+  apply(weights, hidden_rows(normed_), a, into::set,
+        {{linear_kind::delta_qkv, channel_rows(a.qkv)},
+         {linear_kind::delta_z, value_rows(a.z)},
+         {linear_kind::delta_b, share_rows(a.b)},
+         {linear_kind::delta_a, share_rows(a.a)}});
+  delta_->forward(with_, delta_input(batch, weights, a), value_rows(a.answered));
+  add_output(weights, linear_kind::delta_out, value_rows(a.answered), a, in, out);
+}
+
+void cpu_train_pass::mix_states_back(const training_rows& batch, std::size_t layer, activations& a,
+                                     const_float_rows given, std::pair<float_rows, into> to) {
+  const trained_layer& weights = model_.layers[layer];
+  const float_rows answered = value_rows(inner_), dqkv = channel_rows(dqkv_), dz = value_rows(dz_);
+  const float_rows db = share_rows(db_), da = share_rows(da_);
+  apply_back(weights, linear_kind::delta_out, a, value_rows(a.answered), given, answered, into::set);
+  delta_->backward(with_, delta_input(batch, weights, a), {answered, dqkv, dz, db, da});
+  const auto [dx, first] = to;
+  const float_rows normed = hidden_rows(normed_);
+  normalize(weights.attention_norm, hidden_rows(inputs_[layer]), rows_, normed);
+  apply_back(weights, linear_kind::delta_qkv, a, normed, dqkv, dx, first);
+  apply_back(weights, linear_kind::delta_z, a, normed, dz, dx, into::add);
+  apply_back(weights, linear_kind::delta_b, a, normed, db, dx, into::add);
+  apply_back(weights, linear_kind::delta_a, a, normed, da, dx, into::add);
+}
+
+}  // namespace troupe
