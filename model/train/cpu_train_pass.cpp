@@ -42,8 +42,7 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   if (model.config.experts > 0) experts_.emplace(model.config, options_.most_rows, with_, body_, options_.between);
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(hidden_stride_));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
-    activations_.push_back(
-        make_activations(options_.keep_activations ? std::span(&model.layers[i], 1) : std::span(model.layers)));
+    activations_.push_back(make_activations(i > 0 ? std::span(&model.layers[i], 1) : std::span(model.layers)));
   normed_ = take(hidden_stride_);
   if (model.config.output_norms) middle_ = take(hidden_stride_);
   if (model.config.joint_qk_norm) {

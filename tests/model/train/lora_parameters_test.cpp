@@ -48,20 +48,6 @@ TEST(lora_parameters, what_does_not_go_with_the_model_is_refused_with_what_there
   EXPECT_EQ(check_lora(options, llama, adapter_precision::byte), 1u * (2 * 8 * 64 + (8 + 4) * 48));
 }
 
-TEST(lora_parameters, models_that_keep_states_are_refused) {
-  const std::string why =
-      "the model has layers that keep states, or gates of attention, which training does not compute so far: train "
-      "another model, or take an adapter for this one that another program trained";
-  const model_config config = read_hf_config(golden("qwen3.5"));
-  EXPECT_EQ(test::refusal([&] { check_lora({}, config); }), why);
-  EXPECT_EQ(test::refusal([&] { master_weights(config, 1); }), why);
-  thread_pool pool(1);
-  trained_model model = frozen(load_golden("qwen3.5", pool));
-  EXPECT_EQ(test::refusal([&] { lora_parameters(model, {}, 0); }), why);
-  model.config.mixers.clear();
-  EXPECT_EQ(test::refusal([&] { lora_parameters(model, {}, 0); }), why);
-}
-
 /// Who serves adapters would refuse one that has them.
 TEST(lora_parameters, more_or_longer_patterns_than_an_adapter_may_have_are_refused) {
   const model_config llama = read_hf_config(golden("llama"));
@@ -101,7 +87,8 @@ TEST(lora_parameters, every_linear_layer_has_the_name_it_has_in_peft) {
 /// PEFT's own factors, also where its class has the rows of q and k in another order.
 TEST(lora_parameters, what_was_read_is_written_as_peft_has_it) {
   thread_pool pool(1);
-  for (const char* name : {"gpt2", "llama", "phi3", "glm", "glm4", "ernie", "cohere", "cohere2"}) {
+  for (const char* name :
+       {"gpt2", "llama", "phi3", "glm", "glm4", "ernie", "cohere", "cohere2", "qwen3.5", "qwen3.5-moe", "qwen3-next"}) {
     const test::temp_folder folder;
     const auto peft = golden(name) / "adapter";
     trained_model model = frozen(load_golden(name, pool));

@@ -23,6 +23,12 @@ TEST(master_weights, are_not_made_of_a_model_that_another_program_quantized) {
               testing::HasSubstr("is quantized: train the original model"));
 }
 
+TEST(master_weights, of_models_that_keep_states_cannot_be_trained) {
+  EXPECT_EQ(test::refusal([] { master_weights(read_hf_config(test::golden / "qwen3.5"), 1); }),
+            "the model has layers of linear attention, or gates of attention, of which all weights cannot be trained "
+            "so far: train an adapter");
+}
+
 TEST(master_weights, written_folders_load_with_the_same_values) {
   for (const char* name : {"gpt2", "qwen2", "llama-tied-llama3", "phi3", "smollm3", "gemma3", "granite", "gemma2",
                            "olmo2", "olmo3", "glm", "glm4", "ernie", "cohere", "cohere2"}) {
