@@ -153,8 +153,9 @@ void run_rows(const compute& with, const report& out) {
           [&](const auto& t) { t.clamped_swiglu(x.data(), w.data(), n, 7.0f, 1.702f, y.data()); });
   run_row(with, out, "gelu", row, read, [&](const auto& t) { t.gelu_tanh(x.data(), n, y.data()); });
   run_row(with, out, "exponentials", row, read, [&](const auto& t) { t.exponentials(x.data(), n, 1.0f, y.data()); });
+  const std::vector<float> cosines(64, 0.8f), sines(64, 0.6f);  // turned again and again a row keeps its length
   run_row(with, out, "rotary positions", row, read,
-          [&](const auto& t) { t.rotate(y.data(), n / 128, 128, 128, x.data(), w.data()); });
+          [&](const auto& t) { t.rotate(y.data(), n / 128, 128, 128, cosines.data(), sines.data()); });
   quantized_rows plain(*kernels_of("generic"), 1, n), own(with.kernels, 1, n);
   plain.begin(1, n);
   own.begin(1, n);
