@@ -171,9 +171,9 @@ class cpu_train_pass final : public train_pass {
   attention_pass attention_;
   std::optional<delta_pass> delta_;
   std::optional<expert_pass> experts_;
-  std::vector<buffer> inputs_;  // of each layer, and the last one's output
+  std::vector<buffer> inputs_;            // of each layer, and the last one's output
   std::vector<activations> activations_;  // of each layer, or of any in turn: the first serves where nothing is kept
-  buffer beside_;  // what mlp_input_gradient says
+  buffer beside_;                         // what mlp_input_gradient says
   buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
       lora_gradient_;
   buffer dqkv_, dz_, db_, da_;  // of layers that keep states
