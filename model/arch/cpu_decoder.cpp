@@ -200,7 +200,7 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
   multiply(batch, layer, normed, inner);
   const linear_product down[] = {output_product(linear_kind::down, weights.down, hidden)};
   prepare_gathered(batch.rows, up, cut, down, [&](int row) {
-    activate_mlp(weights, cut, gate.row(row), up.row(row));
+    activate_mlp(weights, cut, gate, up, row);
     if (weights.shared_gate.weights)
       with_.kernels.multiply(up.row(row), weights.up.w.outs, shared_shares_.data()[row * outs_per_block]);
   });
@@ -208,16 +208,16 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
   finish_output(batch, weights.mlp_output_norm, hidden);
 }
 
-/// What a row's gate and up make, in place of up.
-void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& cut, const float* gate,
-                               float* up) const {
+/// What a row's gate and up make, in place of up. Only gated models have rows of gates.
+void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& cut, const_float_rows gate,
+                               float_rows up, int row) const {
   const model_config& config = model_->config;
   const std::int64_t width = weights.up.w.outs, columns = std::min(cut.last, width) - cut.first;
-  float* own = up + cut.first;
+  float* own = up.row(row) + cut.first;
   if (!config.gated_mlp) return with_.kernels.gelu_tanh(own, columns, own);
-  (config.is_geglu() ? with_.kernels.geglu : with_.kernels.swiglu)(gate + cut.first, own, columns, own);
+  (config.is_geglu() ? with_.kernels.geglu : with_.kernels.swiglu)(gate.row(row) + cut.first, own, columns, own);
   // a wider layer may have left something
-  if (!config.dense_layers.empty()) std::fill(up + width, up + padded_row(width), 0.0f);
+  if (!config.dense_layers.empty()) std::fill(up.row(row) + width, up.row(row) + padded_row(width), 0.0f);
 }
 
 cpu_decoder::linear_product cpu_decoder::output_product(linear_kind kind, const linear_weights& weights,

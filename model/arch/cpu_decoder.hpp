@@ -75,7 +75,8 @@ class cpu_decoder final : public decoder {
   void group_by_adapter(const pass& batch);
   void attend(const pass& batch, std::int64_t layer, float_rows hidden);
   void feed_forward(const pass& batch, std::int64_t layer, float_rows hidden);
-  void activate_mlp(const layer_weights& weights, const column_cut& cut, const float* gate, float* up) const;
+  void activate_mlp(const layer_weights& weights, const column_cut& cut, const_float_rows gate, float_rows up,
+                    int row) const;
   /// Makes the rows that some products share as input, as floats in `x` and, where a weight asks for it, as integers.
   template <class MakeRow>
   void prepare_input(int rows, float_rows x, std::span<const linear_product> products, MakeRow make_row);

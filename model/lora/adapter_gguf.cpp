@@ -9,6 +9,7 @@
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
+#include "model/formats/family_traits.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/weight_names.hpp"
 #include "model/lora/adapter_parts.hpp"
@@ -62,11 +63,13 @@ void check_architecture(const gguf_file& file, const model_config& base) {
     refuse("{}: \"{}\" is set: adapters that begin within a prompt are not supported", file.name, activation);
 }
 
-/// The names are those of the adapter's file, in which q, k and v may be joined otherwise than in the base's.
+/// The names are those of the adapter's file, in which q, k and v, or with linear attention these and z, may be joined
+/// otherwise than in the base's.
 linear_places places_of(const gguf_file& file, model_config base) {
   const auto& tensors = file.tensors.tensors;
+  const std::string_view joined = has_delta_layers(base.family) ? ".ssm_in." : ".attn_qkv.";
   base.joined_qkv = std::any_of(tensors.begin(), tensors.end(),
-                                [](const auto& each) { return each.first.find(".attn_qkv.") != std::string::npos; });
+                                [&](const auto& each) { return each.first.find(joined) != std::string::npos; });
   linear_places places;
   for (std::int64_t layer = 0; layer < base.layers; ++layer)
     for (const linear_kind kind : linear_kinds_of(base, layer)) {

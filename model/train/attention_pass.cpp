@@ -16,9 +16,13 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
       factor_(config.score_cap > 0 ? 1.0f : 1.0f / config.score_divisor()) {
   if (config.position == position_kind::rotary) angles_.push_back(angles_of(config.rope));
   if (config.has_local_rope()) angles_.push_back(angles_of(config.local_rope));
-  scratch_stride_ = 7 * most_positions_ * dim_stride_ + 2 * dim_stride_ * transposed_stride_ +
-                    3 * queries_at_once * transposed_stride_ + 2 * dim_stride_;
+  scratch_stride_ = scratch_floats(config, most_positions);
   scratch_ = aligned_buffer<float>(to_size(threads * scratch_stride_));
+}
+
+std::int64_t attention_pass::scratch_floats(const model_config& config, std::int64_t most_positions) {
+  const std::int64_t positions = rounded_up(most_positions, 16), dim = rounded_up(config.head_dim, 16);
+  return 7 * positions * dim + (2 * dim + 3 * queries_at_once) * (positions + 16) + 2 * dim;
 }
 
 /// As a server with the model's whole context has them, however short the rows: longrope turns by other angles where

@@ -15,6 +15,9 @@ class attention_pass {
  public:
   attention_pass(const model_config& config, std::int64_t most_positions, int threads);
 
+  /// That each thread has.
+  static std::int64_t scratch_floats(const model_config& config, std::int64_t most_positions);
+
   struct input {
     const training_rows& batch;
     const trained_layer& layer;

@@ -47,7 +47,7 @@ void cpu_train_pass::final_logits(std::span<const std::int64_t> rows) {
   const auto count = static_cast<std::int64_t>(rows.size());
   const float_rows hidden = hidden_rows(inputs_.back()), final = hidden_rows(final_);
   for_rows(count,
-           [&](std::int64_t i, int) { std::copy_n(hidden.row(rows[to_size(i)]), hidden_stride_, final.row(i)); });
+           [&](std::int64_t i, int) { std::copy_n(hidden.row(rows[to_size(i)]), strides_.hidden, final.row(i)); });
   normalize(model_.final_norm, final, count, final);
   const products::output out{&model_.head, nullptr, {logits_.data(), logit_stride_}};
   head_.forward(final, count, std::span(&out, 1));

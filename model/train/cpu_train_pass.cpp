@@ -6,71 +6,50 @@
 #include "base/to_size.hpp"
 
 namespace troupe {
-namespace {
-
-std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows) {
-  constexpr std::int64_t most_logits = 8 << 20;
-  return std::min(most_rows, std::clamp<std::int64_t>(most_logits / model.config.vocab_size / 16 * 16, 16, 1024));
-}
-
-std::int64_t widest(const model_config& config) {
-  return std::max(
-      {config.hidden, config.heads * config.head_dim, config.ffn, config.widest_mlp(), config.delta.channels()});
-}
-
-}  // namespace
-
 cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, options chosen)
     : model_(model),
       with_(with),
       kernels_(train_kernels_like(with.kernels)),
       options_(std::move(chosen)),
-      hidden_stride_(train_stride(model.config.hidden)),
-      q_stride_(train_stride(linear_shape(model.config, 0, linear_kind::q).first)),
-      kv_stride_(train_stride(model.config.kv_heads * model.config.head_dim)),
-      ffn_stride_(train_stride(model.config.widest_mlp())),
-      channel_stride_(train_stride(model.config.delta.channels())),
-      value_stride_(train_stride(model.config.delta.values())),
-      share_stride_(train_stride(model.config.delta.value_heads)),
-      lora_stride_(rounded_up(largest_rank(model), 16)),
+      strides_(model),
       loss_rows_(loss_rows_of(model, options_.most_rows)),
       logit_stride_(train_stride(model.config.vocab_size)),
-      body_(with, options_.precision, options_.most_rows, widest(model.config)),
+      body_(with, options_.precision, options_.most_rows, strides_.widest),
       head_(with, options_.precision, loss_rows_,
             std::max(model.config.hidden, std::min<std::int64_t>(model.config.vocab_size, 1 << 15))),
       attention_(model.config, options_.most_positions, with.pool.threads()) {
   if (model.config.experts > 0) experts_.emplace(model.config, options_.most_rows, with_, body_, options_.between);
-  for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(hidden_stride_));
+  for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(strides_.hidden));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations(i > 0 ? std::span(&model.layers[i], 1) : std::span(model.layers)));
-  normed_ = take(hidden_stride_);
-  if (model.config.output_norms) middle_ = take(hidden_stride_);
+  normed_ = take(strides_.hidden);
+  if (model.config.output_norms) middle_ = take(strides_.hidden);
   if (model.config.joint_qk_norm) {
-    normed_q_ = take(q_stride_);
-    normed_k_ = take(kv_stride_);
+    normed_q_ = take(strides_.q);
+    normed_k_ = take(strides_.kv);
   }
-  gradient_ = take(hidden_stride_);
-  if (model.config.parallel) beside_ = take(hidden_stride_);
-  inner_ = take(std::max({hidden_stride_, q_stride_, value_stride_}));
-  active_ = take(ffn_stride_);
-  active_gradient_ = take(ffn_stride_);
+  gradient_ = take(strides_.hidden);
+  if (model.config.parallel) beside_ = take(strides_.hidden);
+  inner_ = take(std::max({strides_.hidden, strides_.q, strides_.value}));
+  active_ = take(strides_.ffn);
+  active_gradient_ = take(strides_.ffn);
   if (model.config.shared_gate) shares_ = take(outs_per_block), share_gradients_ = take(outs_per_block);
-  dq_ = take(q_stride_);
-  dk_ = take(kv_stride_);
-  dv_ = take(kv_stride_);
+  dq_ = take(strides_.q);
+  dk_ = take(strides_.kv);
+  dv_ = take(strides_.kv);
   if (model.config.keeps_states()) {
     delta_.emplace(model.config, options_.most_rows, options_.most_positions, with.pool.threads());
-    dqkv_ = take(channel_stride_);
-    dz_ = take(value_stride_);
-    db_ = take(share_stride_);
-    da_ = take(share_stride_);
+    dqkv_ = take(strides_.channel);
+    dz_ = take(strides_.value);
+    db_ = take(strides_.share);
+    da_ = take(strides_.share);
   }
-  if (lora_stride_ > 0) {
-    dropped_ = take(train_stride(widest(model.config)));
-    lora_gradient_ = take(lora_stride_);
+  if (strides_.lora > 0) {
+    dropped_ = take(train_stride(strides_.widest));
+    lora_gradient_ = take(strides_.lora);
   }
-  final_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
-  final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * hidden_stride_));
+  final_ = aligned_buffer<float>(to_size(loss_rows_ * strides_.hidden));
+  final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * strides_.hidden));
   logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));
   if (model.config.logit_cap != 0) slopes_ = aligned_buffer<float>(logits_.size());
   norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(options_.most_rows) * 2 * norm_stride()));
@@ -78,44 +57,12 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0);
 }
 
-cpu_train_pass::buffer cpu_train_pass::take(std::int64_t stride) const {
-  return buffer(to_size(options_.most_rows * stride));
-}
-
-cpu_train_pass::activations cpu_train_pass::make_activations(std::span<const trained_layer> layers) const {
-  const auto any = [&](auto has) { return std::any_of(layers.begin(), layers.end(), has); };
-  activations a;
-  if (any([](const trained_layer& layer) { return layer.q.w.outs > 0; })) {
-    a.q = take(q_stride_);
-    a.k = take(kv_stride_);
-    a.v = take(kv_stride_);
-    a.mixed = take(q_stride_);
-  }
-  if (any([](const trained_layer& layer) { return layer.delta_qkv.w.outs > 0; })) {
-    a.qkv = take(channel_stride_);
-    a.z = take(value_stride_);
-    a.b = take(share_stride_);
-    a.a = take(share_stride_);
-    a.answered = take(value_stride_);
-  }
-  if (model_.config.output_norms)
-    a.attended = take(hidden_stride_), a.fed = take(hidden_stride_);
-  else
-    a.middle = take(hidden_stride_);
-  a.up = take(ffn_stride_);
-  if (model_.config.gated_mlp) a.gate = take(ffn_stride_);
-  for (const linear_kind kind : every_linear)
-    if (any([&](const trained_layer& layer) { return layer[kind].lora.rank > 0; }))
-      a.lora[to_size(kind)] = take(lora_stride_);
-  return a;
-}
-
 pass_result cpu_train_pass::train(const training_rows& batch, float factor, const dropout_key& dropout) {
   check_rows(batch, options_, model_.config);
   rows_ = batch.rows();
   dropout_ = dropout;
   forward(batch, true);
-  std::fill_n(gradient_.data(), rows_ * hidden_stride_, 0.0f);
+  std::fill_n(gradient_.data(), rows_ * strides_.hidden, 0.0f);
   const pass_result result = loss(batch, factor, true);
   for (std::size_t layer = model_.layers.size(); layer-- > 0;) {
     activations& a = activations_[options_.keep_activations ? layer : 0];
@@ -163,7 +110,7 @@ void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, 
     feed_mlp(weights, a, normed);
     return add_output(weights, linear_kind::down, ffn_rows(active_), a, in, out);
   }
-  if (out.data) std::copy_n(in.data, rows_ * hidden_stride_, out.data);
+  if (out.data) std::copy_n(in.data, rows_ * strides_.hidden, out.data);
   if (out.data) experts_->forward(weights, normed, rows_, out);
   if (weights.up.w.outs == 0) return;
   feed_mlp(weights, a, normed);
@@ -179,7 +126,7 @@ void cpu_train_pass::feed_mlp(const trained_layer& weights, activations& a, cons
 void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
                                 const_float_rows in, float_rows out) {
   if (!model_.config.output_norms) {
-    if (out.data) std::copy_n(in.data, rows_ * hidden_stride_, out.data);
+    if (out.data) std::copy_n(in.data, rows_ * strides_.hidden, out.data);
     return apply(weights, x, a, into::add, {{kind, out}});
   }
   const bool feeds = is_mlp(kind);

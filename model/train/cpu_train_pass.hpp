@@ -21,6 +21,9 @@ class cpu_train_pass final : public train_pass {
  public:
   cpu_train_pass(const trained_model& model, const compute& with, options chosen);
 
+  /// What such a pass takes, but for some buffers that grow with neither rows nor positions.
+  static std::int64_t bytes(const trained_model& model, const options& chosen, int threads);
+
   pass_result train(const training_rows& batch, float factor, const dropout_key& dropout) override;
   pass_result measure(const training_rows& batch) override;
 
@@ -40,19 +43,31 @@ class cpu_train_pass final : public train_pass {
     float_rows y;
   };
 
+  /// Of rows of activations, of each kind as wide as the widest layer has them.
+  struct row_strides {
+    explicit row_strides(const trained_model& model);
+    std::int64_t hidden, q, kv, ffn, channel, value, share, lora, widest;  ///< lora: 0 where none is trained
+  };
+
+  // cpu_train_memory.cpp
+  static std::int64_t floats_of_layers(std::span<const trained_layer> layers, const model_config& config,
+                                       const row_strides& strides);
+  static std::int64_t floats_of_row(const trained_model& model, const options& chosen, const row_strides& strides);
+  static std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows);
+
   buffer take(std::int64_t stride) const;
   /// Of layers that some are; what no layer needs is empty.
   activations make_activations(std::span<const trained_layer> layers) const;
-  float_rows hidden_rows(const buffer& memory) const { return {memory.data(), hidden_stride_}; }
-  float_rows query_rows(const buffer& memory) const { return {memory.data(), q_stride_}; }
-  float_rows kv_rows(const buffer& memory) const { return {memory.data(), kv_stride_}; }
-  float_rows ffn_rows(const buffer& memory) const { return {memory.data(), ffn_stride_}; }
-  float_rows channel_rows(const buffer& memory) const { return {memory.data(), channel_stride_}; }
-  float_rows value_rows(const buffer& memory) const { return {memory.data(), value_stride_}; }
-  float_rows share_rows(const buffer& memory) const { return {memory.data(), share_stride_}; }
+  float_rows hidden_rows(const buffer& memory) const { return {memory.data(), strides_.hidden}; }
+  float_rows query_rows(const buffer& memory) const { return {memory.data(), strides_.q}; }
+  float_rows kv_rows(const buffer& memory) const { return {memory.data(), strides_.kv}; }
+  float_rows ffn_rows(const buffer& memory) const { return {memory.data(), strides_.ffn}; }
+  float_rows channel_rows(const buffer& memory) const { return {memory.data(), strides_.channel}; }
+  float_rows value_rows(const buffer& memory) const { return {memory.data(), strides_.value}; }
+  float_rows share_rows(const buffer& memory) const { return {memory.data(), strides_.share}; }
   /// A x of this linear layer.
   float_rows lora_rows(const activations& a, linear_kind kind) const {
-    return {a.lora[to_size(kind)].data(), lora_stride_};
+    return {a.lora[to_size(kind)].data(), strides_.lora};
   }
 
   // cpu_train_pass.cpp: the layers
@@ -116,7 +131,7 @@ class cpu_train_pass final : public train_pass {
   void normalize_back(const trained_norm& norm, std::int64_t width, const_float_rows x,
                       std::span<const std::int64_t> rows, const_float_rows dy, float_rows dx);
   std::int64_t norm_stride() const {
-    return model_.config.joint_qk_norm ? std::max(hidden_stride_, q_stride_) : hidden_stride_;
+    return model_.config.joint_qk_norm ? std::max(strides_.hidden, strides_.q) : strides_.hidden;
   }
   /// The gradient of what attention or mlp gave: gradient_, or through its norm in normed_.
   const_float_rows output_gradient(const trained_norm& norm, const buffer& made);
@@ -165,8 +180,8 @@ class cpu_train_pass final : public train_pass {
   compute with_;
   const train_kernel_table& kernels_;
   options options_;
-  std::int64_t hidden_stride_, q_stride_, kv_stride_, ffn_stride_, channel_stride_, value_stride_, share_stride_,
-      lora_stride_, loss_rows_, logit_stride_;
+  row_strides strides_;
+  std::int64_t loss_rows_, logit_stride_;
   products body_, head_;
   attention_pass attention_;
   std::optional<delta_pass> delta_;

@@ -87,7 +87,7 @@ void cpu_train_pass::lora_back(const trained_linear& linear, const_float_rows be
                                const_float_rows dy) {
   const lora_factors& lora = linear.lora;
   const std::int64_t outs = linear.w.outs, ins = linear.w.ins;
-  const float_rows inner{lora_gradient_.data(), lora_stride_};
+  const float_rows inner{lora_gradient_.data(), strides_.lora};
   body_.multiply({.rows = outs,
                   .columns = lora.rank,
                   .depth = rows_,
@@ -122,7 +122,7 @@ void cpu_train_pass::lora_input_back(const trained_linear& linear, float_rows dx
   body_.multiply({.rows = rows_,
                   .columns = ins,
                   .depth = lora.rank,
-                  .a = {lora_gradient_.data(), lora_stride_},
+                  .a = {lora_gradient_.data(), strides_.lora},
                   .b = as_rows({lora.a, lora.a_stride}),
                   .c = to,
                   .how = masked ? into::set : into::add});

@@ -13,7 +13,7 @@ void cpu_train_pass::embed(const training_rows& batch, float_rows hidden) {
     for_rows(segment.rows, [&](std::int64_t i, int) {
       float* row = hidden.row(segment.first + i);
       const std::int64_t token = batch.tokens[to_size(segment.first + i)];
-      std::fill_n(row, hidden_stride_, 0.0f);
+      std::fill_n(row, strides_.hidden, 0.0f);
       if (model_.embeddings.values)
         std::copy_n(model_.embeddings.values + token * model_.embeddings.stride, model_.config.hidden, row);
       else
@@ -53,7 +53,7 @@ void cpu_train_pass::normalize(const trained_norm& norm, const_float_rows x, std
   const model_config& config = model_.config;
   for_rows(rows, [&](std::int64_t r, int) {
     if (!norm.weight)
-      std::copy_n(x.row(r), hidden_stride_, out.row(r));
+      std::copy_n(x.row(r), strides_.hidden, out.row(r));
     else if (config.norm == norm_kind::rms)
       with_.kernels.rms_norm(x.row(r), norm.weight, config.hidden, config.norm_eps, out.row(r));
     else
@@ -114,7 +114,7 @@ void cpu_train_pass::normalize_back(const trained_norm& norm, std::int64_t width
 const_float_rows cpu_train_pass::output_gradient(const trained_norm& norm, const buffer& made) {
   const float_rows gradient = hidden_rows(gradient_), through = hidden_rows(normed_);
   if (!model_.config.output_norms) return gradient;
-  std::fill_n(through.data, rows_ * hidden_stride_, 0.0f);
+  std::fill_n(through.data, rows_ * strides_.hidden, 0.0f);
   normalize_back(norm, hidden_rows(made), every_row(), gradient, through);
   return through;
 }

@@ -19,11 +19,16 @@ delta_pass::delta_pass(const model_config& config, std::int64_t most_rows, std::
       rates_(to_size(share_stride_)),
       decays_(to_size(most_rows * share_stride_)),
       betas_(to_size(most_rows * share_stride_)) {
-  const std::int64_t states = most_positions_ / rows_at_once + rows_at_once + 2;
-  const std::int64_t widest = std::max(config_.key_dim, config_.value_dim);
-  scratch_stride_ = most_positions_ * (3 * heads_stride_ + 2 * config_.value_dim) + states * state_floats_ +
-                    3 * config_.key_dim * outs_per_block + (config_.kernel + 2) * widest;
+  scratch_stride_ = scratch_floats(config, most_positions);
   scratch_ = aligned_buffer<float>(to_size(threads * scratch_stride_));
+}
+
+std::int64_t delta_pass::scratch_floats(const model_config& config, std::int64_t most_positions) {
+  const auto& [key_dim, value_dim] = std::pair(config.delta.key_dim, config.delta.value_dim);
+  const std::int64_t positions = rounded_up(most_positions, rows_at_once);
+  const std::int64_t states = positions / rows_at_once + rows_at_once + 2;
+  return positions * (3 * (2 * key_dim + value_dim) + 2 * value_dim) + states * key_dim * value_dim +
+         3 * key_dim * outs_per_block + (config.delta.kernel + 2) * std::max(key_dim, value_dim);
 }
 
 delta_pass::scratch delta_pass::scratch_of(int thread) const {

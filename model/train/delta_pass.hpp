@@ -14,6 +14,9 @@ class delta_pass {
  public:
   delta_pass(const model_config& config, std::int64_t most_rows, std::int64_t most_positions, int threads);
 
+  /// That each thread has.
+  static std::int64_t scratch_floats(const model_config& config, std::int64_t most_positions);
+
   struct input {
     const training_rows& batch;
     const trained_delta& weights;

@@ -11,30 +11,13 @@
 namespace troupe {
 namespace {
 
-/// What one token keeps until backward: most of what a pass takes. Experts keep nothing.
-std::int64_t bytes_of_token(const trained_model& model, bool keep_activations) {
-  const model_config& c = model.config;
-  const auto layers = static_cast<std::int64_t>(model.layers.size());
-  const std::int64_t attention = c.head_dim * ((c.attention_gate ? 3 : 2) * c.heads + 2 * c.kv_heads);
-  const std::int64_t states = c.delta.channels() + 2 * c.delta.values();
-  const std::int64_t mlp = (c.gated_mlp ? 2 : 1) * c.widest_mlp();
-  const std::int64_t adapters = largest_rank(model) * static_cast<std::int64_t>(linear_kinds_of(c, 0).size());
-  const std::int64_t a_layer = std::max(attention, states) + (c.output_norms ? 2 : 1) * c.hidden + mlp + adapters;
-  return static_cast<std::int64_t>(sizeof(float)) * (layers * c.hidden + (keep_activations ? layers : 1) * a_layer);
-}
-
-std::int64_t kept_bytes(const trained_model& model, const train_pass::options& chosen) {
-  const std::int64_t tokens = chosen.most_rows * bytes_of_token(model, chosen.keep_activations);
-  return tokens + (model.config.experts > 0 ? expert_pass::bytes(model.config, chosen.most_rows) : 0);
-}
-
 /// Without this the system would end a process of its choice, perhaps one that serves.
-void check_memory(const trained_model& model, const train_pass::options& chosen) {
+void check_memory(const trained_model& model, const train_pass::options& chosen, int threads) {
   const auto free = free_memory(chosen.device);
-  const std::int64_t kept = kept_bytes(model, chosen);
-  if (free && kept > *free)
-    refuse("a pass of {} tokens keeps {} MiB, and {} MiB are free: lower --length or --batch, or use --low-memory",
-           chosen.most_rows, kept >> 20, *free >> 20);
+  const std::int64_t taken = cpu_train_pass::bytes(model, chosen, threads);
+  if (free && taken > *free)
+    refuse("a pass of {} tokens takes {} MiB, and {} MiB are free: lower --length or --batch, or use --low-memory",
+           chosen.most_rows, taken >> 20, *free >> 20);
 }
 
 }  // namespace
@@ -46,7 +29,7 @@ std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const pa
         "rows of {} tokens: beyond {} the model's queries grow, which training does not compute so far: lower --length",
         chosen.most_positions, model.config.rope.original_context);
   if (chosen.device.is_cpu()) {
-    check_memory(model, chosen);
+    check_memory(model, chosen, with.pool.threads());
     return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
   }
   if (const auto missing = gpus_lack_for_training(model.config); !missing.empty())

@@ -48,6 +48,13 @@ planned_row& write_row(sequence_state& sequence, step_plan& plan) {
   return row;
 }
 
+/// The last tokens of a chat's prompt may be none of its next turn: templates open thoughts there, and leave them out
+/// later.
+std::size_t end_to_keep(std::size_t prompt_tokens) {
+  constexpr std::size_t left_out = 8;
+  return (prompt_tokens - std::min(left_out + 1, prompt_tokens)) / block_tokens * block_tokens;
+}
+
 }  // namespace
 
 /// Every sequence that can go on. If several steps are in flight, only one step's share: those that waited longest.
@@ -96,8 +103,7 @@ std::size_t batch_scheduler::most_tokens(const sequence_state& sequence) const {
 /// The next position at which its state is worth a place; 0: none.
 std::size_t batch_scheduler::next_to_keep(const sequence_state& sequence) const {
   if (!beginnings_.any() || !sequence.publishing) return 0;
-  const std::size_t end = (sequence.prompt_tokens - 1) / block_tokens * block_tokens;
-  for (const std::size_t place : {sequence.branch, end})
+  for (const std::size_t place : {sequence.branch, end_to_keep(sequence.prompt_tokens)})
     if (place > sequence.computed && place >= sequence.kept + options_.worth_keeping) return place;
   return 0;
 }

@@ -19,6 +19,7 @@ struct gradient_case {
   std::optional<scheme> quant;
   train_precision precision;
   double tolerance;
+  std::vector<std::int64_t> lengths = {19, 1, 12};
   unsigned seed = 3;  ///< of the rows: of a mixture such as choose no other experts within a difference's width
 };
 
@@ -60,8 +61,8 @@ void expect_gradients(const std::shared_ptr<const loaded_model>& base, const std
   trained_model model = frozen(base);
   lora_parameters lora(model, read_lora_options(folder, base->config), 1);
   lora.load(folder, base->config);
-  const training_rows batch = some_rows(base->config, {19, 1, 12}, c.seed);
-  cpu_train_pass pass(model, with, {.most_rows = 64, .most_positions = 32, .precision = c.precision});
+  const training_rows batch = some_rows(base->config, c.lengths, c.seed);
+  cpu_train_pass pass(model, with, {.most_rows = 96, .most_positions = 96, .precision = c.precision});
   reference_model reference(*base);
   put_adapter(reference, read_adapter(folder, base->config));
   const pass_result result = pass.train(batch, 1.0f, {});
@@ -75,6 +76,13 @@ TEST_P(lora_gradients, follow_central_differences) {
   const gradient_case& c = GetParam();
   thread_pool pool(2);
   expect_gradients(load_golden(c.model, pool, c.quant), golden(c.model) / "adapter", {pool, kernels()}, c);
+}
+
+TEST(lora_gradients_of_linear_attention, go_back_from_one_run_of_kept_rows_to_another) {
+  thread_pool pool(2);
+  gradient_case c{"qwen3.5", {}, train_precision::exact, 2e-4};
+  c.lengths = {70};
+  expect_gradients(load_golden(c.model, pool), golden(c.model) / "adapter", {pool, kernels()}, c);
 }
 
 /// The golden model, with one thing in its configuration as another text has it.
@@ -141,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"cohere", {}, train_precision::fine, 1e-4},
                                          gradient_case{"cohere2", {}, train_precision::fine, 1e-4},
                                          gradient_case{"qwen3.5", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"qwen3.5-moe", {}, train_precision::fine, 1e-4, 4},
+                                         gradient_case{"qwen3.5-moe", {}, train_precision::fine, 1e-4, {19, 1, 12}, 4},
                                          gradient_case{"qwen3-next", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 

@@ -1,5 +1,10 @@
 #include <gmock/gmock.h>
 
+#include <fstream>
+
+#include <malloc.h>
+#include <unistd.h>
+
 #include "base/error.hpp"
 #include "model/ops/isa.hpp"
 #include "model/train/cpu_train_pass.hpp"
@@ -23,6 +28,43 @@ TEST(train_pass, heads_turn_as_in_the_whole_context_however_short_the_rows) {
         .loss;
   };
   EXPECT_EQ(loss(16), loss(64));
+}
+
+/// Bytes of this process in memory.
+std::int64_t resident() {
+  std::int64_t all = 0, pages = 0;
+  std::ifstream("/proc/self/statm") >> all >> pages;
+  return pages * ::sysconf(_SC_PAGESIZE);
+}
+
+/// What the second pass takes more than the first, and what it says so.
+void expect_known(const trained_model& model, thread_pool& pool, const train_pass::options& less,
+                  const train_pass::options& more, const std::string& what) {
+  const auto taken_by = [&](const train_pass::options& options) {
+    ::malloc_trim(0);
+    const std::int64_t before = resident();
+    const cpu_train_pass pass(model, {pool, kernels()}, options);
+    return resident() - before;
+  };
+  const auto taken = static_cast<double>(taken_by(more) - taken_by(less));
+  const auto said = static_cast<double>(cpu_train_pass::bytes(model, more, pool.threads()) -
+                                        cpu_train_pass::bytes(model, less, pool.threads()));
+  EXPECT_GT(said / taken, 0.65) << what << ": " << taken;  // memory that was freed before may be used again
+  EXPECT_LT(said / taken, 1.5) << what << ": " << taken;
+}
+
+TEST(train_pass, knows_what_more_rows_and_positions_take) {
+  thread_pool pool(2);
+  for (const char* name : {"llama", "gpt2", "gemma3", "olmo2", "cohere", "qwen2-moe", "qwen3.5", "qwen3-next"})
+    for (const bool keep : {true, false}) {
+      trained_model model = frozen(load_golden(name, pool, scheme::u8));
+      const lora_parameters lora(model, {.factors = {.rank = 4}}, 1);
+      const auto options = [&](std::int64_t rows, std::int64_t positions) {
+        return train_pass::options{.most_rows = rows, .most_positions = positions, .keep_activations = keep};
+      };
+      expect_known(model, pool, options(2048, 64), options(8192, 64), fmt::format("{} {} rows", name, keep));
+      expect_known(model, pool, options(64, 64), options(64, 16384), fmt::format("{} {} positions", name, keep));
+    }
 }
 
 TEST(train_pass, what_memory_cannot_hold_is_refused) {

@@ -1,0 +1,124 @@
+// How wide the rows of a pass are, and what it takes.
+#include <algorithm>
+
+#include "base/to_size.hpp"
+#include "model/train/cpu_train_pass.hpp"
+
+namespace troupe {
+namespace {
+
+/// Of what linear layers read and make.
+std::int64_t widest_row(const model_config& config) {
+  std::int64_t widest = std::max(config.hidden, config.ffn);
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    for (const linear_kind kind : linear_kinds_of(config, layer)) {
+      const auto [outs, ins] = linear_shape(config, layer, kind);
+      widest = std::max({widest, outs, ins});
+    }
+  return widest;
+}
+
+bool any_attends(std::span<const trained_layer> layers) {
+  return std::any_of(layers.begin(), layers.end(), [](const trained_layer& layer) { return layer.q.w.outs > 0; });
+}
+
+bool any_keeps_state(std::span<const trained_layer> layers) {
+  return std::any_of(layers.begin(), layers.end(),
+                     [](const trained_layer& layer) { return layer.delta_qkv.w.outs > 0; });
+}
+
+std::int64_t adapted_kinds(std::span<const trained_layer> layers) {
+  return std::count_if(every_linear.begin(), every_linear.end(), [&](linear_kind kind) {
+    return std::any_of(layers.begin(), layers.end(),
+                       [&](const trained_layer& layer) { return layer[kind].lora.rank > 0; });
+  });
+}
+
+}  // namespace
+
+cpu_train_pass::row_strides::row_strides(const trained_model& model)
+    : hidden(train_stride(model.config.hidden)),
+      q(train_stride(linear_shape(model.config, 0, linear_kind::q).first)),
+      kv(train_stride(model.config.kv_heads * model.config.head_dim)),
+      ffn(train_stride(model.config.widest_mlp())),
+      channel(train_stride(model.config.delta.channels())),
+      value(train_stride(model.config.delta.values())),
+      share(train_stride(model.config.delta.value_heads)),
+      lora(rounded_up(largest_rank(model), 16)),
+      widest(widest_row(model.config)) {}
+
+std::int64_t cpu_train_pass::loss_rows_of(const trained_model& model, std::int64_t most_rows) {
+  constexpr std::int64_t most_logits = 8 << 20;
+  return std::min(most_rows, std::clamp<std::int64_t>(most_logits / model.config.vocab_size / 16 * 16, 16, 1024));
+}
+
+/// A row of make_activations.
+std::int64_t cpu_train_pass::floats_of_layers(std::span<const trained_layer> layers, const model_config& config,
+                                              const row_strides& s) {
+  return (any_attends(layers) ? 2 * (s.q + s.kv) : 0) +
+         (any_keeps_state(layers) ? s.channel + 2 * (s.value + s.share) : 0) +
+         (config.output_norms ? 2 : 1) * s.hidden + (config.gated_mlp ? 2 : 1) * s.ffn + adapted_kinds(layers) * s.lora;
+}
+
+std::int64_t cpu_train_pass::floats_of_row(const trained_model& model, const options& chosen, const row_strides& s) {
+  const model_config& config = model.config;
+  const std::span<const trained_layer> layers(model.layers);
+  std::int64_t kept = floats_of_layers(layers, config, s);
+  for (std::size_t i = 1; chosen.keep_activations && i < layers.size(); ++i)
+    kept += floats_of_layers(layers.subspan(i, 1), config, s);
+  const std::int64_t inputs = (static_cast<std::int64_t>(layers.size()) + 1) * s.hidden;
+  const std::int64_t attended = s.q + 2 * s.kv + (config.joint_qk_norm ? s.q + s.kv : 0);
+  const std::int64_t states = config.keeps_states() ? s.channel + s.value + 2 * s.share : 0;
+  const std::int64_t rest = (2 + config.output_norms + config.parallel) * s.hidden +
+                            std::max({s.hidden, s.q, s.value}) + 2 * s.ffn + 2 * outs_per_block * config.shared_gate;
+  const std::int64_t adapters = s.lora > 0 ? train_stride(s.widest) + s.lora : 0;
+  return inputs + kept + attended + states + rest + adapters;
+}
+
+std::int64_t cpu_train_pass::bytes(const trained_model& model, const options& chosen, int threads) {
+  const model_config& config = model.config;
+  const row_strides strides(model);
+  constexpr auto a_float = static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t rows = chosen.most_rows * floats_of_row(model, chosen, strides) * a_float;
+  const std::int64_t integers = chosen.precision == train_precision::exact ? 0 : chosen.most_rows * strides.widest * 4;
+  const std::int64_t loss = loss_rows_of(model, chosen.most_rows) * a_float *
+                            (2 * strides.hidden + (config.logit_cap != 0 ? 2 : 1) * train_stride(config.vocab_size));
+  const std::int64_t scratch = attention_pass::scratch_floats(config, chosen.most_positions) +
+                               (config.keeps_states() ? delta_pass::scratch_floats(config, chosen.most_positions) : 0);
+  return rows + integers + loss + threads * scratch * a_float +
+         (config.experts > 0 ? expert_pass::bytes(config, chosen.most_rows) : 0);
+}
+
+cpu_train_pass::buffer cpu_train_pass::take(std::int64_t stride) const {
+  return buffer(to_size(options_.most_rows * stride));
+}
+
+cpu_train_pass::activations cpu_train_pass::make_activations(std::span<const trained_layer> layers) const {
+  activations a;
+  if (any_attends(layers)) {
+    a.q = take(strides_.q);
+    a.k = take(strides_.kv);
+    a.v = take(strides_.kv);
+    a.mixed = take(strides_.q);
+  }
+  if (any_keeps_state(layers)) {
+    a.qkv = take(strides_.channel);
+    a.z = take(strides_.value);
+    a.b = take(strides_.share);
+    a.a = take(strides_.share);
+    a.answered = take(strides_.value);
+  }
+  if (model_.config.output_norms)
+    a.attended = take(strides_.hidden), a.fed = take(strides_.hidden);
+  else
+    a.middle = take(strides_.hidden);
+  a.up = take(strides_.ffn);
+  if (model_.config.gated_mlp) a.gate = take(strides_.ffn);
+  for (const linear_kind kind : every_linear)
+    if (std::any_of(layers.begin(), layers.end(),
+                    [&](const trained_layer& layer) { return layer[kind].lora.rank > 0; }))
+      a.lora[to_size(kind)] = take(strides_.lora);
+  return a;
+}
+
+}  // namespace troupe
