@@ -141,7 +141,7 @@ TEST_P(lost_stages_of_models, do_not_change_any_answer) {
   submit_all(scheduler);
   for (bool busy = true; busy;) {
     stage part = whole_model();  // a new one every few steps: it knows nothing
-    for (int i = 0; i < 4 && busy; ++i) busy = step(scheduler, part);
+    for (int i = 0; i < 6 && busy; ++i) busy = step(scheduler, part);
     if (busy) busy = step(scheduler, part, true);  // a step whose outcome never came
     scheduler.forget_stored();
     busy = ended_ < expected.size();
