@@ -123,9 +123,7 @@ void check_site(const cluster_config& config) {
 }  // namespace
 
 void check_before_up(const cluster_config& config) {
-  if (const auto holder = find_up(config))
-    refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder->text(), typed_word(config.label),
-           holder->elsewhere.empty() ? "" : " there");
+  if (const auto holder = find_up(config)) refuse_second_up(config, *holder);
   check_site(config);
 }
 

@@ -17,6 +17,7 @@
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "base/whole_file.hpp"
+#include "cluster/launch/launch.hpp"
 #include "cluster/launch/machine.hpp"
 
 namespace troupe {
@@ -35,7 +36,7 @@ struct flock whole_file() {
 }
 
 std::string read_short(int descriptor) {
-  std::array<char, 512> text{};
+  std::array<char, 8192> text{};
   const ssize_t got = ::pread(descriptor, text.data(), text.size(), 0);
   return std::string(text.data(), got > 0 ? to_size(got) : 0);
 }
@@ -51,7 +52,7 @@ std::string_view without_name(std::string_view place) {
   return place.substr(std::min(place.find(' '), place.size()));
 }
 
-/// Reads two lines: the process id, and the place, which an `up` of an earlier version did not write.
+/// Reads three lines: the process id, and the place and the file, which an `up` of an earlier version did not write.
 std::optional<up_process> parse_holder(const std::string& text) {
   up_process holder;
   const auto parsed = std::from_chars(text.data(), text.data() + text.size(), holder.pid);
@@ -62,6 +63,8 @@ std::optional<up_process> parse_holder(const std::string& text) {
   const std::string place = text.substr(first + 1, second - first - 1), host = place.substr(0, place.find(' '));
   if (without_name(place) != without_name(this_place()))
     holder.elsewhere = host == machine_name() ? "another container of " + host : host;
+  if (const std::size_t third = text.find('\n', second + 1); third != std::string::npos)
+    holder.file = text.substr(second + 1, third - second - 1);
   return holder;
 }
 
@@ -130,11 +133,10 @@ up_lock::up_lock(const cluster_config& config) {
   if (!file_.is_open()) refuse_to_write(path, errno, "choose another state_dir");
   struct flock lock = whole_file();
   if (::fcntl(file_.number(), F_OFD_SETLK, &lock) != 0) {
-    const auto holder = holder_of(file_.number());
-    refuse("{}: the cluster {} is up already{}: end it with troupe down", config.label, config.name,
-           holder ? fmt::format(" ({})", holder->text()) : "");
+    if (const auto holder = holder_of(file_.number())) refuse_second_up(config, *holder);
+    refuse("{}: the cluster {} is up already: end it with troupe down", config.label, config.name);
   }
-  const std::string own = fmt::format("{}\n{}\n", ::getpid(), this_place());
+  const std::string own = fmt::format("{}\n{}\n{}\n", ::getpid(), this_place(), config.source.string());
   if (::ftruncate(file_.number(), 0) != 0 || !write_all(file_.number(), own))
     fail_to_write(path, errno, "choose another state_dir");
 }
@@ -146,6 +148,18 @@ up_lock::~up_lock() {
 
 std::string up_process::text() const {
   return fmt::format("process {}{}", pid, elsewhere.empty() ? "" : " on " + elsewhere);
+}
+
+void refuse_second_up(const cluster_config& config, const up_process& holder) {
+  const char* const there = holder.elsewhere.empty() ? "" : " there";
+  if (holder.file.empty() || holder.file == config.source)
+    refuse("{} is up already ({}): troupe down {} ends it{}", config.name, holder.text(), typed_word(config.label),
+           there);
+  refuse(
+      "{}: another file has the name {}, too, and is up ({}): troupe down {} ends it{}; to run beside it this one "
+      "needs "
+      "another name in [cluster]",
+      config.label, config.name, holder.text(), typed_word(holder.file.string()), there);
 }
 
 std::optional<up_process> find_up(const cluster_config& config) {

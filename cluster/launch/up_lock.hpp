@@ -2,6 +2,7 @@
 #pragma once
 #include <sys/types.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -11,7 +12,8 @@
 
 namespace troupe {
 
-/// Held by the `up` of a cluster: state_dir/up.pid, locked, with the process id and the place where it is valid.
+/// Held by the `up` of a cluster: state_dir/up.pid, locked, with the process id, the place where that is valid and the
+/// cluster's file.
 class up_lock {
  public:
   /// Throws input_error if another `up` of the cluster runs.
@@ -27,10 +29,13 @@ class up_lock {
 /// The process that holds a cluster up.
 struct up_process {
   pid_t pid = 0;
-  std::string elsewhere;  ///< the machine or container where it runs; empty: here
+  std::string elsewhere;       ///< the machine or container where it runs; empty: here
+  std::filesystem::path file;  ///< that it was started with, unless an earlier version wrote none
 
   std::string text() const;  ///< "process 7", "process 7 on HOST"
 };
+/// Why a cluster cannot come up beside that process, and what to do: another file may have the same name.
+[[noreturn]] void refuse_second_up(const cluster_config& config, const up_process& holder);
 /// Also if the state folder was deleted meanwhile.
 std::optional<up_process> find_up(const cluster_config& config);
 /// `troupe down`: sends it SIGTERM, then waits until it has released the lock. Returns false if that takes longer than

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cassert>
 
 #include "base/error.hpp"
 #include "base/rounding.hpp"
@@ -170,6 +171,7 @@ void products::quantize_scaled(const_float_rows dy, std::int64_t rows, const som
   const float* scales = reinterpret_cast<const float*>(outs.w.scales) + outs.first;
   const float* mids = reinterpret_cast<const float*>(outs.w.mids) + outs.first;
   const std::int64_t whole = rounded_up(outs.count, 16), padded = padded_row(outs.count);
+  assert(padded <= row_width_);
   with_.pool.run_pieces(rows, rows_at_once, [&](std::int64_t first, std::int64_t count, int thread) {
     float* scaled = rows_scratch_.data() + thread * row_width_;
     for (std::int64_t r = first; r < first + count; ++r) {

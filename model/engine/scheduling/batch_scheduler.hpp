@@ -38,8 +38,8 @@
 // Models that keep states (keeps_states)
 // - Beside its keys and values the stages keep a state of each running sequence, which every row changes: it stands
 //   where the last row left it and nowhere before. So no row can be taken back (no guesses), and others can go on from
-//   a computed beginning only where a copy of its state was kept: at the end of a prompt, in whole blocks, and where a
-//   prompt parts from one that was computed before it, as behind instructions that many have in common. A step ends
+//   a computed beginning only where a copy of its state was kept: near the end of a prompt, in whole blocks, and where
+//   a prompt parts from one that was computed before it, as behind instructions that many have in common. A step ends
 //   there for the sequence; the copy is made before the rows of the next step, while the state still stands there.
 // - A sequence gets the place of a state when it starts to run, and has it until it stops. It may be given out again
 //   at once, since orders are carried out in their order. At position 0 the stages begin the state anew.

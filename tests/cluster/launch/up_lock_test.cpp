@@ -36,10 +36,20 @@ TEST_F(the_up_lock, only_one_up_at_a_time) {
     EXPECT_EQ(find_up(config_).value().pid, ::getpid());
     EXPECT_EQ(find_up(config_)->elsewhere, "");
     EXPECT_THAT(refusal([&] { const up_lock second(config_); }),
-                HasSubstr("the cluster test is up already (process " + std::to_string(::getpid())));
+                HasSubstr("test is up already (process " + std::to_string(::getpid())));
   }
   EXPECT_FALSE(find_up(config_));
   EXPECT_NO_THROW(up_lock{config_});
+}
+
+TEST_F(the_up_lock, says_which_other_file_has_the_same_name) {
+  const up_lock lock(config_);
+  cluster_config other = config_;
+  other.source = other.label = (folder_.path() / "other one.toml").string();
+  const std::string held = (folder_.path() / "test.toml").string();
+  EXPECT_THAT(refusal([&] { const up_lock second(other); }),
+              HasSubstr("other one.toml: another file has the name test, too, and is up (process " +
+                        std::to_string(::getpid()) + "): troupe down " + held + " ends it; to run beside it"));
 }
 
 TEST_F(the_up_lock, makes_a_state_folder_that_others_cannot_read) {

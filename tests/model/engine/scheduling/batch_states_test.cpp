@@ -128,13 +128,22 @@ sequence_request with_tokens(sequence_request request, std::size_t more, token_i
   return request;
 }
 
-TEST(batch_states, are_kept_at_the_ends_of_prompts_for_those_that_go_on_from_there) {
+TEST(batch_states, are_kept_near_the_ends_of_prompts_for_those_that_go_on_from_there) {
   engine_simulation engine(options_with_beginnings(2));
-  const auto first = request_of(100, 8);
+  const auto first = request_of(107, 8);
   EXPECT_EQ(reused_by(engine, first), 0u);
-  EXPECT_EQ(reused_by(engine, first), 96u) << "whole blocks, and a row to answer from";
+  EXPECT_EQ(reused_by(engine, first), 96u) << "whole blocks, and some rows before the end";
   EXPECT_EQ(reused_by(engine, with_tokens(first, 40, 5)), 96u) << "the next turn of a chat";
   EXPECT_EQ(reused_by(engine, request_of(90, 8)), 0u) << "no state stands there";
+}
+
+TEST(batch_states, serve_a_next_turn_that_leaves_out_the_last_tokens_of_the_prompt) {
+  for (std::size_t length = 100; length < 116; ++length) {
+    engine_simulation engine(options_with_beginnings(2));
+    const auto shared = request_of(length, 8);
+    EXPECT_EQ(reused_by(engine, with_tokens(shared, 8, 5)), 0u);
+    EXPECT_GE(reused_by(engine, with_tokens(shared, 40, 7)), 80u) << length;
+  }
 }
 
 TEST(batch_states, are_kept_where_prompts_part_once_a_second_one_comes) {
@@ -148,9 +157,9 @@ TEST(batch_states, are_kept_where_prompts_part_once_a_second_one_comes) {
 
 TEST(batch_states, of_beginnings_give_way_to_those_used_later) {
   engine_simulation engine(options_with_beginnings(2));
-  for (const token_id each : {1, 2, 1, 3}) reused_by(engine, request_of(70, 2, each));
-  EXPECT_EQ(reused_by(engine, request_of(70, 2, 1)), 64u);
-  EXPECT_EQ(reused_by(engine, request_of(70, 2, 2)), 0u);
+  for (const token_id each : {1, 2, 1, 3}) reused_by(engine, request_of(75, 2, each));
+  EXPECT_EQ(reused_by(engine, request_of(75, 2, 1)), 64u);
+  EXPECT_EQ(reused_by(engine, request_of(75, 2, 2)), 0u);
 }
 
 TEST(batch_states, are_not_kept_of_what_is_soon_computed_again) {
@@ -161,7 +170,7 @@ TEST(batch_states, are_not_kept_of_what_is_soon_computed_again) {
 
 TEST(batch_states, that_were_kept_go_with_the_stages) {
   engine_simulation engine(options_with_beginnings(2));
-  const auto request = request_of(100, 4);
+  const auto request = request_of(107, 4);
   reused_by(engine, request);
   engine.lose();
   EXPECT_EQ(reused_by(engine, request), 0u);
