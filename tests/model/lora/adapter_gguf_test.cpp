@@ -121,6 +121,40 @@ class changed_gguf_adapter : public testing::Test {
   model_config base_ = small_llama();
 };
 
+model_config with_linear_attention(const std::string& family) {
+  model_config base = small_llama();
+  base.family = family;
+  base.mixers.assign(2, mixer_kind::delta);
+  base.delta = {.key_heads = 2, .value_heads = 4, .key_dim = 16, .value_dim = 16, .kernel = 4};
+  return base;
+}
+
+TEST_F(changed_gguf_adapter, of_qwen3next_has_what_a_head_projects_apart_or_as_an_older_converter_together) {
+  base_ = with_linear_attention("qwen3next");
+  for (const bool joined : {false, true}) {
+    base_.joined_qkv = !joined;  // whatever the base has
+    auto file = head_of("qwen3next");
+    if (joined) add_factors(file, "blk.0.ssm_in.weight", 32, 192, 2);
+    if (!joined) add_factors(file, "blk.0.attn_qkv.weight", 32, 128, 2);
+    if (!joined) add_factors(file, "blk.0.attn_gate.weight", 32, 64, 2);
+    const auto adapter = read(file);
+    ASSERT_EQ(adapter.parts.size(), 2u);
+    EXPECT_EQ(adapter.parts[0].kind, linear_kind::delta_qkv);
+    EXPECT_EQ(adapter.parts[1].kind, linear_kind::delta_z);
+    EXPECT_EQ(adapter.parts[1].b[0] - 100, joined ? 2 * 64 : 0) << "behind a head's query, key and values";
+  }
+}
+
+TEST_F(changed_gguf_adapter, on_heads_that_a_folder_has_in_another_order_is_refused) {
+  base_ = with_linear_attention("qwen35");
+  auto file = head_of("qwen35");
+  add_factors(file, "blk.0.attn_gate.weight", 32, 64, 2);
+  EXPECT_THAT(says(file), HasSubstr("adapts model.layers.0.linear_attn.in_proj_z, whose heads it has in another order "
+                                    "than the base: load the folder that PEFT wrote"));
+  base_.delta.in_turn = true;
+  EXPECT_EQ(read(file).parts[0].kind, linear_kind::delta_z);
+}
+
 TEST_F(changed_gguf_adapter, may_have_ranks_of_its_own_everywhere) {
   auto file = head_of();
   add_factors(file, "blk.0.attn_v.weight", 32, 16, 2);
