@@ -121,7 +121,7 @@ class changed_gguf_adapter : public testing::Test {
   model_config base_ = small_llama();
 };
 
-model_config with_linear_attention(const std::string& family) {
+model_config small_delta_model(const std::string& family) {
   model_config base = small_llama();
   base.family = family;
   base.mixers.assign(2, mixer_kind::delta);
@@ -130,7 +130,7 @@ model_config with_linear_attention(const std::string& family) {
 }
 
 TEST_F(changed_gguf_adapter, of_qwen3next_has_what_a_head_projects_apart_or_as_an_older_converter_together) {
-  base_ = with_linear_attention("qwen3next");
+  base_ = small_delta_model("qwen3next");
   for (const bool joined : {false, true}) {
     base_.joined_qkv = !joined;  // whatever the base has
     auto file = head_of("qwen3next");
@@ -146,7 +146,7 @@ TEST_F(changed_gguf_adapter, of_qwen3next_has_what_a_head_projects_apart_or_as_a
 }
 
 TEST_F(changed_gguf_adapter, on_heads_that_a_folder_has_in_another_order_is_refused) {
-  base_ = with_linear_attention("qwen35");
+  base_ = small_delta_model("qwen35");
   auto file = head_of("qwen35");
   add_factors(file, "blk.0.attn_gate.weight", 32, 64, 2);
   EXPECT_THAT(says(file), HasSubstr("adapts model.layers.0.linear_attn.in_proj_z, whose heads it has in another order "
