@@ -46,6 +46,12 @@ void add_reading(const model_config& config, fnv_hash& print) {
     print.add(fmt::format("{} of {}, {} of {}", delta.key_heads, delta.key_dim, delta.value_heads, delta.value_dim));
 }
 
+/// The same for all spellings of a path: relative ones, with a slash behind them, or by way of another folder.
+fs::path plain_path(const fs::path& path) {
+  const fs::path normal = fs::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
 /// Changes whenever a source file does, or what this program makes of it.
 std::string cache_name(const model_files& source, const load_options& options) {
   fnv_hash print;
@@ -54,11 +60,11 @@ std::string cache_name(const model_files& source, const load_options& options) {
   for (const auto& file : source.file_tensors().files) {
     struct stat status {};
     ::stat(file.name().c_str(), &status);
-    print.add(fs::absolute(file.name()).string());
+    print.add(plain_path(file.name()).string());
     print.add(fmt::format("{} {} {}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec));
     add_samples(file.bytes(), print);
   }
-  const std::string stem = fs::absolute(source.path).lexically_normal().stem().string();
+  const std::string stem = plain_path(source.path).stem().string();
   return fmt::format("{}-{}-{:016x}.safetensors", stem.empty() ? "model" : stem,
                      options.quant ? name_of(*options.quant) : "native", print.value());
 }

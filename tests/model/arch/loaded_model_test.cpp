@@ -273,6 +273,17 @@ TEST_F(packed_models, are_packed_once) {
   EXPECT_EQ(fs::last_write_time(cached()[0]), written);
 }
 
+TEST_F(packed_models, are_packed_once_however_their_path_is_spelled) {
+  load(scheme::u8);
+  const fs::path folder = model_.parent_path();
+  for (const fs::path& spelled : {model_ / "", folder / "." / "model", model_ / ".." / "model" / ".",
+                                  fs::relative(model_), "." / fs::relative(model_) / ""}) {
+    load_model(spelled, {scheme::u8, {}, cache_, {}}, pool_);
+    ASSERT_EQ(cached().size(), 1u) << spelled;
+  }
+  EXPECT_THAT(cached()[0].filename().string(), ::testing::StartsWith("model-u8-"));
+}
+
 TEST_F(packed_models, are_packed_again_when_the_source_or_the_wish_changes) {
   load(scheme::u8);
   load(scheme::u8, {"lm_head"});
