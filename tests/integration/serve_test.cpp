@@ -13,6 +13,7 @@ namespace troupe::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class serve : public testing::Test {
  protected:
@@ -89,6 +90,18 @@ TEST_F(serve, refuses_what_the_cluster_does_not_have_in_the_words_of_the_command
         words{"submit", "--file", in, "--out", out, "--stop", odd}})
     EXPECT_EQ(refusal_of(command), "troupe: '" + odd + "' is no UTF-8: write it in UTF-8\n") << command.front();
   EXPECT_EQ(start({"down", (site_.path("state") / "troupe/model/cluster.toml").string()}).wait(), 0);
+}
+
+TEST_F(serve, opens_no_http_where_its_address_is_empty) {
+  words without = serving_;
+  without.back() = "";
+  without.push_back("--detach");
+  process serving = start(without);
+  EXPECT_EQ(serving.wait(), 0) << serving.error();
+  EXPECT_THAT(serving.out(), Not(HasSubstr("page and API")));
+  const std::string file = (site_.path("state") / "troupe/model/cluster.toml").string();
+  EXPECT_THAT(read_file(file), HasSubstr("http = \"\"\n"));
+  EXPECT_EQ(start({"down", file}).wait(), 0);
 }
 
 TEST_F(serve, does_not_touch_the_file_of_what_is_up) {
