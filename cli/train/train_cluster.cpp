@@ -150,9 +150,7 @@ int report(const json& job, const std::string& flags, bool as_json) {
     throw std::runtime_error(fmt::format("{0}: is paused: troupe jobs resume {0}{1} lets it go on", id, flags));
   if (as_json) return 0;
   const std::string version = job.value("result", ""), name = version.substr(0, version.rfind('@'));
-  print(fmt::format(
-      "{0}: {1} answers now: try troupe chat --adapter {2}{3}, or troupe submit --adapter {2}{3} --prompt …\n", id,
-      version, name, flags));
+  print(fmt::format("{}: {} answers now: try troupe submit --adapter {}{} --prompt …\n", id, version, name, flags));
   return 0;
 }
 

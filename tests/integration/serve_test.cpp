@@ -144,6 +144,17 @@ TEST_F(serve, needs_no_chat_template_that_can_be_used) {
   EXPECT_EQ(start({"down", written}).wait(), 0);
 }
 
+TEST_F(serve, says_what_to_try_of_a_model_without_a_tokenizer) {
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) std::filesystem::remove(site_.model() / name);
+  words detached = serving_;
+  detached.push_back("--detach");
+  process serving = start(detached);
+  ASSERT_EQ(serving.wait(), 0) << serving.error();
+  EXPECT_THAT(serving.out(), HasSubstr("try:  troupe submit --tokens 1,2,3 --connect "));
+  EXPECT_NE(cluster_.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--json"}), "");
+  EXPECT_EQ(start({"down", (site_.path("state") / "troupe/model/cluster.toml").string()}).wait(), 0);
+}
+
 TEST_F(serve, takes_no_folder_of_another_model_of_the_same_name) {
   const std::filesystem::path state = site_.path("state") / "troupe";
   std::filesystem::create_directories(state / "model");

@@ -116,7 +116,8 @@ TEST_F(training, beside_streams_ends_with_an_adapter_that_answers) {
   EXPECT_EQ(done.at("state"), "succeeded");
   ASSERT_EQ(done.at("result"), "taught@1");
   const std::string shown = cluster().run({"jobs", "follow", done.at("id").get<std::string>()});
-  EXPECT_NE(shown.find("taught@1 answers now: try troupe chat --adapter taught, or"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("taught@1 answers now: try troupe submit --adapter taught --prompt"), std::string::npos)
+      << shown;
   EXPECT_EQ(weights_of("taught@1"), weights_alone(30));
   site().take_adapter("taught", site().path("out-taught@1"));
   client_request request = site().request(2, 60);
