@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/paths.hpp"
@@ -115,6 +116,10 @@ void refuse_requantizing(const model_files& source, const load_options& options,
   if (options.quant && name_of(*options.quant) != quantization)
     refuse("{}: is already quantized as {}: run it as it is, or quantize the original", source.path.string(),
            quantization);
+  if (!options.keep.empty())
+    refuse_field("keep", fmt::format("{}: is already quantized as {}: keep has no effect: leave it out, or quantize "
+                                     "the original with it",
+                                     source.path.string(), quantization));
 }
 
 }  // namespace
