@@ -56,7 +56,7 @@ void sync_folder(const fs::path& folder) {
 void write_into(const fs::path& path, std::span<const std::string_view> parts) {
   std::ofstream file(path, std::ios::binary);
   for (const std::string_view part : parts) file.write(part.data(), static_cast<std::streamsize>(part.size()));
-  if (!file.flush()) fail_to_write(path, errno);
+  if (!file.flush()) fail_to_write(path, errno, "choose another file");
 }
 
 bool is_of_full_disk(int error) {

@@ -26,26 +26,29 @@ std::string known_paths(const std::vector<command_words>& commands) {
   return text;
 }
 
+/// Options only once a dash is typed: elsewhere the shell offers files where no command fits.
 std::string bash_script(const std::vector<command_words>& commands) {
   std::string text =
       "# source <(troupe completion bash)\n"
       "_troupe() {\n"
-      "  local at= next words= i\n"
+      "  local at= next words= flags= word=${COMP_WORDS[COMP_CWORD]} i\n"
       "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
       "    next=\"${at:+$at }${COMP_WORDS[i]}\"\n"
       "    case \"$next\" in\n";
   text += fmt::format("      {}) at=$next ;;\n", known_paths(commands));
   text += "    esac\n  done\n  case \"$at\" in\n";
   for (const command_words& command : commands) {
-    std::string words;
+    std::string words, flags;
     for (const std::size_t place : command.commands) words += last_word(commands[place].path) + " ";
     for (const option_words& each : command.options)
-      for (const std::string& name : each.names) words += name + " ";
-    text += fmt::format("    {}) words={} ;;\n", shell_word(command.path), shell_word(words));
+      for (const std::string& name : each.names) flags += name + " ";
+    text +=
+        fmt::format("    {}) words={} flags={} ;;\n", shell_word(command.path), shell_word(words), shell_word(flags));
   }
   return text +
          "  esac\n"
-         "  COMPREPLY=($(compgen -W \"$words\" -- \"${COMP_WORDS[COMP_CWORD]}\"))\n"
+         "  [[ $word == -* ]] && words=$flags\n"
+         "  COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
          "}\n"
          "complete -o bashdefault -o default -F _troupe troupe\n";
 }

@@ -19,6 +19,8 @@ file_descriptor keep_standard_input() {
   while ((count = ::read(STDIN_FILENO, piece.data(), piece.size())) != 0)
     if (count < 0 || !write_all(kept.number(), std::string_view(piece).substr(0, to_size(count))))
       refuse("{}: cannot be read: {}", standard_input_name, std::strerror(errno));
+  if (::lseek(kept.number(), 0, SEEK_END) == 0)
+    refuse("{}: is empty: pipe something in, or name a file", standard_input_name);
   return kept;
 }
 

@@ -14,6 +14,7 @@
 #include "cli/cluster/head_silence.hpp"
 #include "cli/output.hpp"
 #include "cluster/config/config.hpp"
+#include "cluster/launch/launch.hpp"
 
 namespace troupe {
 namespace {
@@ -40,6 +41,13 @@ std::string flag_or_variable(const std::string& flag, const char* variable, cons
   if (!why.bad_input) throw std::runtime_error(why.error);
   if (why.field_name.empty()) throw input_error(why.error);
   throw field_error(why.field_name, why.error, why.code);
+}
+
+std::string flags_of(const connect_options& options) {
+  std::string flags;
+  if (!options.connect.empty()) flags += " --connect " + typed_word(options.connect);
+  if (!options.key.empty()) flags += " --key " + typed_word(options.key);
+  return flags;
 }
 
 /// What this frame says of a request; nothing if it is of another kind, or of another request.
@@ -85,7 +93,9 @@ void add_connect(CLI::App& command, connect_options& options) {
 class cluster_client::impl {
  public:
   impl(const connect_options& options, std::function<void()> check)
-      : check_(std::move(check)), endpoint_(flag_or_variable(options.connect, "TROUPE_CONNECT", default_endpoint)) {
+      : check_(std::move(check)),
+        endpoint_(flag_or_variable(options.connect, "TROUPE_CONNECT", default_endpoint)),
+        flags_(flags_of(options)) {
     bus::options own;
     const std::string key = options.ignores_environment ? options.key : flag_or_variable(options.key, "TROUPE_KEY", "");
     if (!key.empty()) own.keys = read_client_key(key);
@@ -107,6 +117,7 @@ class cluster_client::impl {
       throw std::runtime_error(endpoint_ + ": takes nothing any more: try again later");
   }
 
+  const std::string& flags() const { return flags_; }
   std::uint64_t next_number() { return ++last_number_; }
   /// Changes when another head answers, or the same one over a new link. What was sent before may be lost.
   std::uint64_t head() const { return head_; }
@@ -208,6 +219,7 @@ class cluster_client::impl {
 
   const std::function<void()> check_;
   std::string endpoint_, server_key_;
+  const std::string flags_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<frame> frames_;
@@ -226,6 +238,10 @@ cluster_client::cluster_client(const connect_options& options, std::function<voi
     : impl_(std::make_unique<impl>(options, std::move(check))) {}
 
 cluster_client::~cluster_client() = default;
+
+const std::string& cluster_client::flags() const {
+  return impl_->flags();
+}
 
 std::string cluster_client::command(const std::string& name, const std::string& arguments, repeating may) {
   const std::uint64_t number = impl_->next_number();

@@ -34,6 +34,9 @@ class cluster_client {
   explicit cluster_client(const connect_options& options, std::function<void()> check = check_interrupt);
   ~cluster_client();
 
+  /// " --connect X --key Y", as far as they were given: for commands that a person is told to type.
+  const std::string& flags() const;
+
   /// Whether a command may be sent again to a new head, although the old one may have carried it out before it died.
   enum class repeating : std::uint8_t { no, yes };
   /// Returns JSON. Throws input_error where the command is at fault, unknown_error where that is by what it names, else

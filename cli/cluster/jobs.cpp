@@ -156,7 +156,8 @@ void add_jobs(CLI::App& program, command& chosen) {
 }
 
 void add_cancel(CLI::App& program, command& chosen) {
-  const auto [own, options] = add_command(program, chosen, "cancel", "End a job; its outputs so far stay", cancel_job);
+  const auto [own, options] = add_command(
+      program, chosen, "cancel", "End a job: a batch keeps its outputs so far, a fine-tune leaves nothing", cancel_job);
   own.add_option("ID", options.id, "as troupe jobs shows it")->required();
   add_connect(own, options.cluster);
 }

@@ -92,7 +92,13 @@ nlohmann::ordered_json json_of(const std::optional<std::vector<api_key>>& keys) 
   return list;
 }
 
-std::string text_of(const std::optional<std::vector<api_key>>& keys, const std::filesystem::path& file) {
+std::string text_of(const std::optional<std::vector<api_key>>& keys, const std::filesystem::path& file,
+                    bool need_keys) {
+  if (!keys && need_keys)
+    return fmt::format(
+        "there are no keys in {}, and the cluster's file says need_keys: the server lets nobody in until one is "
+        "added\n",
+        file.string());
   if (!keys)
     return fmt::format(
         "there are no keys in {}: whoever reaches the server may use it; one that runs and had keys "
@@ -108,12 +114,13 @@ std::string text_of(const std::optional<std::vector<api_key>>& keys, const std::
 }
 
 int list_keys(const keys_options& options) {
-  const std::filesystem::path file = file_of(options);
+  const cluster_config config = read_cluster_config(options.cluster);
+  const std::filesystem::path file = api_keys_file(config.state_dir);
   const auto keys = read_api_keys(file);
   if (options.json)
     print_json(json_of(keys));
   else
-    print(text_of(keys, file));
+    print(text_of(keys, file, config.need_keys));
   return 0;
 }
 
@@ -155,7 +162,7 @@ void add_keys(CLI::App& program, command& chosen) {
   add_name(limiting);
   add_limits(limiting);
   add("list", "List all keys, by name", list_keys)
-      .add_flag("--json", options->json, "print a JSON list, or null where nobody needs a key");
+      .add_flag("--json", options->json, "print a JSON list, or null where there never was a key");
   add_name(add("revoke", "Let a key open nothing any more", revoke_key));
 }
 

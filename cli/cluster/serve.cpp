@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,7 +28,8 @@ struct serve_options {
   model_options model;
   std::vector<std::string> adapter;  ///< NAME=PATH
   std::vector<std::string> http_origins;
-  std::string name, adapters, http, listen;  ///< empty: as a cluster's file without them
+  std::string name, adapters, listen;  ///< empty: as a cluster's file without them
+  std::optional<std::string> http;     ///< empty: none
   bool insecure = false, need_keys = false, detach = false;
 };
 
@@ -81,7 +83,8 @@ std::string cluster_text(const serve_options& options, const std::string& name, 
   const model_options& model = options.model;
   std::string text = "# Written by `troupe serve`, each time anew. A copy is a file for `troupe up` like any other.\n";
   text += "[cluster]\n" + setting("name", name) + setting("state_dir", state_dir) + setting("listen", options.listen);
-  text += setting("http", options.http) + setting("http_origins", options.http_origins);
+  if (options.http) text += fmt::format("http = {}\n", in_toml(*options.http));
+  text += setting("http_origins", options.http_origins);
   text += setting("insecure", options.insecure) + setting("need_keys", options.need_keys);
   text += "\n[model]\n" + path_setting(options) + setting("name", options.name) + setting("quant", model.quant) +
           setting("keep", model.keep);
@@ -102,7 +105,8 @@ void check_open(const serve_options& options) {
       refuse("{} {} can be reached from other machines, without encryption: add --insecure in a network that you trust",
              flag, address);
   };
-  check("--http", options.http, split_host_port(options.http));
+  const std::string http = options.http.value_or("");
+  check("--http", http, split_host_port(http));
   check("--listen", options.listen, split_endpoint(options.listen));
 }
 
@@ -182,7 +186,8 @@ void add_serve(CLI::App& program, command& chosen) {
   own.add_option("--adapters", options.adapters,
                  "a folder of adapters, asked for by the names of their folders or .gguf files")
       ->type_name("DIR");
-  own.add_option("--http", options.http, "HOST:PORT of the page and the API [127.0.0.1:8000]")->type_name("ADDRESS");
+  own.add_option("--http", options.http, "HOST:PORT of the page and the API, or \"\" for none [127.0.0.1:8000]")
+      ->type_name("ADDRESS");
   own.add_option("--http-origins", options.http_origins,
                  "the origin of a web page from elsewhere that may use the API (CORS); may be repeated")
       ->type_name("ORIGIN");

@@ -15,6 +15,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cluster/journal/job.hpp"
+#include "cluster/launch/launch.hpp"
 
 namespace troupe {
 namespace {
@@ -209,8 +210,8 @@ json collect_whole(cluster_client& cluster, const input_summary& input, const js
     out.sync();
     return ended;
   } catch (const interrupted&) {
-    write_error(
-        fmt::format("troupe: {0} goes on: {1} collects the rest, troupe cancel {0} ends it\n", input.id, next_time));
+    write_error(fmt::format("troupe: {0} goes on: {1} collects the rest, troupe cancel {0}{2} ends it\n", input.id,
+                            next_time, cluster.flags()));
     throw;
   }
 }
@@ -224,7 +225,8 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
   const interrupt_guard guard;
   check_belongs(cluster, submission, input, out);  // before there is a job whose answers would have no place
   const json job = send_job(cluster, submission, input);
-  const std::string by_id = fmt::format("troupe jobs collect {} --out {}", input.id, submission.out.string());
+  const std::string by_id =
+      fmt::format("troupe jobs collect {} --out {}{}", input.id, typed_word(submission.out.string()), cluster.flags());
   return collect_whole(cluster, input, job, out, submission.is_new_job ? by_id : "the same command");
 }
 

@@ -25,6 +25,7 @@
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/up_lock.hpp"
 #include "model/engine/text/chat_format.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 namespace {
@@ -44,6 +45,12 @@ bool can_chat(const cluster_config& config) {
   }
 }
 
+/// What is tried first, of what the model can do.
+std::string_view first_command(const cluster_config& config) {
+  if (can_chat(config)) return "chat";
+  return tokenizer_kind(config.model.path).empty() ? "submit --tokens 1,2,3" : "submit --prompt \"Once upon a time\"";
+}
+
 /// The one that keygen made, if it is here and lets somebody in.
 std::string client_key(const std::filesystem::path& keys) {
   const bool opens = path_exists(keys / "client.key") && path_exists(keys / "clients" / "client.pub");
@@ -57,8 +64,7 @@ std::string where_text(const cluster_config& config) {
   const std::string head = config.head_endpoint();
   std::string connect = head == default_endpoint ? "" : " --connect " + typed_word(head);
   if (config.keys) connect += " --key " + client_key(*config.keys);
-  const std::string_view first = can_chat(config) ? "chat" : "submit --prompt \"Once upon a time\"";
-  text += fmt::format("try:  troupe {}{}\n", first, connect);
+  text += fmt::format("try:  troupe {}{}\n", first_command(config), connect);
   text += fmt::format("      troupe status{}\n      troupe down {}\n", connect, typed_word(config.label));
   text += fmt::format("logs: {}\n", config.logs().string());
   return text;

@@ -140,17 +140,17 @@ class follower {
   std::optional<training_display> display_;
 };
 
-int report(const json& job, bool as_json) {
+/// `flags`: those that name the cluster.
+int report(const json& job, const std::string& flags, bool as_json) {
   if (as_json) print_json(job);
   const std::string id = job.value("id", ""), state = job.value("state", "");
   if (state == "failed") throw std::runtime_error(fmt::format("{}: failed: {}", id, job.value("error", "")));
   if (state == "cancelled") throw std::runtime_error(id + ": was cancelled");
   if (state == "paused")
-    throw std::runtime_error(fmt::format("{}: is paused: troupe jobs resume {} lets it go on", id, id));
+    throw std::runtime_error(fmt::format("{0}: is paused: troupe jobs resume {0}{1} lets it go on", id, flags));
   if (as_json) return 0;
   const std::string version = job.value("result", ""), name = version.substr(0, version.rfind('@'));
-  print(fmt::format("{}: {} answers now: try troupe chat --adapter {}, or troupe submit --adapter {} --prompt …\n", id,
-                    version, name, name));
+  print(fmt::format("{}: {} answers now: try troupe submit --adapter {}{} --prompt …\n", id, version, name, flags));
   return 0;
 }
 
@@ -171,9 +171,10 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
       std::this_thread::sleep_for(follow_interval);
       now = job.look();
     }
-    return report(now, as_json);
+    return report(now, cluster.flags(), as_json);
   } catch (const interrupted&) {
-    write_error(fmt::format("\ntroupe: {0} goes on: troupe jobs follow {0} shows it, troupe cancel {0} ends it\n", id));
+    write_error(fmt::format("\ntroupe: {0} goes on: troupe jobs follow {0}{1} shows it, troupe cancel {0}{1} ends it\n",
+                            id, cluster.flags()));
     throw;
   }
 }

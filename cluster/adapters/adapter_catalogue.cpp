@@ -157,7 +157,10 @@ result<adapter_version, catalogue_error> adapter_catalogue::resolve(std::string_
   if (entry != nullptr && entry->state == adapter_state::ready) return entry->version;
   if (entry != nullptr) return error(fault::not_ready, "adapter {}: is {}", entry->full_name(), name_of(entry->state));
   if (!wanted->ordinal && names_.contains(wanted->name)) {
-    return error(fault::not_ready, "adapter {}: no version of it is ready", wanted->name);
+    const adapter_entry* newest = find(*wanted);
+    const bool is_unloaded = newest != nullptr && newest->state == adapter_state::unloaded;
+    return error(fault::not_ready, "adapter {}: no version of it is ready{}", wanted->name,
+                 is_unloaded ? fmt::format(": `troupe adapters load {}` takes it back", wanted->name) : "");
   }
   return error(fault::unknown, "adapter {}: there is none: see `troupe adapters list`, or /v1/models over HTTP",
                shown(text));

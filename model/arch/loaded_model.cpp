@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/error.hpp"
+#include "base/field_error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/paths.hpp"
@@ -46,6 +47,12 @@ void add_reading(const model_config& config, fnv_hash& print) {
     print.add(fmt::format("{} of {}, {} of {}", delta.key_heads, delta.key_dim, delta.value_heads, delta.value_dim));
 }
 
+/// The same for all spellings of a path: relative ones, with a slash behind them, or by way of another folder.
+fs::path plain_path(const fs::path& path) {
+  const fs::path normal = fs::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
 /// Changes whenever a source file does, or what this program makes of it.
 std::string cache_name(const model_files& source, const load_options& options) {
   fnv_hash print;
@@ -54,11 +61,11 @@ std::string cache_name(const model_files& source, const load_options& options) {
   for (const auto& file : source.file_tensors().files) {
     struct stat status {};
     ::stat(file.name().c_str(), &status);
-    print.add(fs::absolute(file.name()).string());
+    print.add(plain_path(file.name()).string());
     print.add(fmt::format("{} {} {}", status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec));
     add_samples(file.bytes(), print);
   }
-  const std::string stem = fs::absolute(source.path).lexically_normal().stem().string();
+  const std::string stem = plain_path(source.path).stem().string();
   return fmt::format("{}-{}-{:016x}.safetensors", stem.empty() ? "model" : stem,
                      options.quant ? name_of(*options.quant) : "native", print.value());
 }
@@ -109,6 +116,10 @@ void refuse_requantizing(const model_files& source, const load_options& options,
   if (options.quant && name_of(*options.quant) != quantization)
     refuse("{}: is already quantized as {}: run it as it is, or quantize the original", source.path.string(),
            quantization);
+  if (!options.keep.empty())
+    refuse_field("keep", fmt::format("{}: is already quantized as {}: keep has no effect: leave it out, or quantize "
+                                     "the original with it",
+                                     source.path.string(), quantization));
 }
 
 }  // namespace

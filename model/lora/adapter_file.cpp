@@ -154,6 +154,8 @@ bool is_gguf_file(const std::filesystem::path& path) {
 }
 
 void check_adapter_folder(const std::filesystem::path& folder) {
+  if (!path_exists(folder))
+    refuse("{}: there is none: name a folder as PEFT writes it, or a .gguf file", folder.string());
   if (!path_exists(folder / adapter_weights_name) && path_exists(folder / "adapter_model.bin"))
     refuse("{}: has pickled weights only (adapter_model.bin): save the adapter again as safetensors", folder.string());
   for (const std::string_view name : {adapter_config_name, adapter_weights_name}) {

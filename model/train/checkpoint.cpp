@@ -45,11 +45,16 @@ T number(const tensor_set& set, const std::string& key, const std::string& where
   return *value;
 }
 
+/// The identity has neither the rank nor the layers.
+[[noreturn]] void refuse_shape(const std::string& where) {
+  refuse("{}: is of an adapter with other --rank or --targets: use the same, or start anew", where);
+}
+
 const tensor_view& tensor_of(const tensor_set& set, const std::string& name, const parameter& p,
                              const std::string& where) {
   const tensor_view* tensor = set.find(name);
   if (!tensor || tensor->type != dtype::f32 || tensor->shape != std::vector<std::int64_t>{p.rows, p.columns})
-    refuse("{}: lacks \"{}\" of the shape [{}, {}]: it belongs to another adapter", where, name, p.rows, p.columns);
+    refuse_shape(where);
   return *tensor;
 }
 
@@ -151,6 +156,7 @@ void read_checkpoint(const std::filesystem::path& file, const parameter_set& par
   for (const auto& part : state.parts)
     for (const parameter& p : parameters.list())
       if (wanted(part)) data.push_back(tensor_of(set, part.name + "/" + p.name, p, where).data);
+  if (data.size() != set.tensors.size()) refuse_shape(where);  // the digest is of all of them
   check_digest(set, data, where);
   for (const auto& part : state.parts)
     for (const parameter& p : parameters.list()) {

@@ -50,6 +50,16 @@ TEST(whole_file, that_cannot_get_its_name_says_what_to_do) {
   }
 }
 
+TEST(whole_file, that_a_device_does_not_take_is_not_for_another_folder) {
+  try {
+    write_file("/dev/full", "text");
+    ADD_FAILURE() << "was written";
+  } catch (const write_failure& failure) {
+    EXPECT_THAT(failure.what(), HasSubstr("/dev/full: cannot be written"));
+    EXPECT_THAT(failure.what(), HasSubstr("free some space, or choose another file"));
+  }
+}
+
 TEST(whole_file, is_bad_input_where_the_user_chose_the_path_unless_the_disk_is_full) {
   const auto refuse = [](int error) { refuse_to_write("log", error, "choose another file"); };
   EXPECT_THROW(refuse(EACCES), input_error);

@@ -48,6 +48,13 @@ TEST_F(manual, completes_commands_in_zsh_before_a_dash_is_typed) {
   EXPECT_EQ(zsh_completions(script, "troupe up ''"), "files\n");
 }
 
+TEST_F(manual, offers_no_flags_in_bash_before_a_dash_is_typed) {
+  const std::string script = run({"completion", "bash"}).out;
+  EXPECT_EQ(completions(script, "troupe keys ''"), "add limit list revoke\n");
+  EXPECT_EQ(completions(script, "troupe up ''"), "\n") << "so that files are offered";
+  EXPECT_EQ(completions(script, "troupe up --d"), "--detach\n");
+}
+
 TEST_F(manual, completes_words_where_they_fit) {
   const std::string script = run({"completion", "bash"}).out;
   EXPECT_NE(completions(script, "troupe gen").find("generate"), std::string::npos);

@@ -13,6 +13,7 @@ namespace troupe::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 class serve : public testing::Test {
  protected:
@@ -91,6 +92,18 @@ TEST_F(serve, refuses_what_the_cluster_does_not_have_in_the_words_of_the_command
   EXPECT_EQ(start({"down", (site_.path("state") / "troupe/model/cluster.toml").string()}).wait(), 0);
 }
 
+TEST_F(serve, opens_no_http_where_its_address_is_empty) {
+  words without = serving_;
+  without.back() = "";
+  without.push_back("--detach");
+  process serving = start(without);
+  EXPECT_EQ(serving.wait(), 0) << serving.error();
+  EXPECT_THAT(serving.out(), Not(HasSubstr("page and API")));
+  const std::string file = (site_.path("state") / "troupe/model/cluster.toml").string();
+  EXPECT_THAT(read_file(file), HasSubstr("http = \"\"\n"));
+  EXPECT_EQ(start({"down", file}).wait(), 0);
+}
+
 TEST_F(serve, does_not_touch_the_file_of_what_is_up) {
   words detached = serving_;
   detached.push_back("--detach");
@@ -129,6 +142,17 @@ TEST_F(serve, needs_no_chat_template_that_can_be_used) {
   const std::string written = (site_.path("a state") / "troupe/model/cluster.toml").string();
   EXPECT_THAT(serving.out(), HasSubstr("troupe down '" + written + "'\n")) << "as a shell takes it";
   EXPECT_EQ(start({"down", written}).wait(), 0);
+}
+
+TEST_F(serve, says_what_to_try_of_a_model_without_a_tokenizer) {
+  for (const char* name : {"tokenizer.json", "tokenizer.model"}) std::filesystem::remove(site_.model() / name);
+  words detached = serving_;
+  detached.push_back("--detach");
+  process serving = start(detached);
+  ASSERT_EQ(serving.wait(), 0) << serving.error();
+  EXPECT_THAT(serving.out(), HasSubstr("try:  troupe submit --tokens 1,2,3 --connect "));
+  EXPECT_NE(cluster_.run({"submit", "--tokens", "1,2,3", "--max-tokens", "4", "--json"}), "");
+  EXPECT_EQ(start({"down", (site_.path("state") / "troupe/model/cluster.toml").string()}).wait(), 0);
 }
 
 TEST_F(serve, takes_no_folder_of_another_model_of_the_same_name) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
+#include <utility>
 
 #include <gtest/gtest.h>
 
@@ -223,6 +224,28 @@ TEST(submit_file_that_was_interrupted, does_not_leave_a_new_job_to_wait_for_its_
   EXPECT_NE(client.error().find("it is cancelled"), std::string::npos) << client.error();
   EXPECT_TRUE(is_soon([&] { return head.commanded("job.cancel").size() == 1; }));
   EXPECT_EQ(head.commanded("job.cancel").at(0)["id"], head.commanded("job.create").at(0)["id"]);
+}
+
+TEST(submit_file_that_was_interrupted, says_how_to_go_on_in_words_that_can_be_typed) {
+  const temp_folder folder;
+  std::atomic<pid_t> waiting = 0;
+  bool is_interrupted = false;
+  played_head head([&](const client_command& asked) -> json {
+    if (asked.name == "job.create") return {{"state", "running"}};
+    if (asked.name == "job.outputs" && !std::exchange(is_interrupted, true) && is_soon([&] { return waiting > 0; }))
+      ::kill(waiting, SIGINT);
+    return {{"job", {{"state", "running"}}}, {"outputs", json::array()}};
+  });
+  const std::string in = folder.write("in.jsonl", "{\"tokens\":[1]}\n").string();
+  const std::string out = (folder.path() / "two words").string();
+  process client({TROUPE_BINARY, "submit", "--connect", head.endpoint(), "--file", in, "--out", out, "--new"},
+                 folder.path() / "said");
+  waiting = client.pid();
+  EXPECT_EQ(client.wait(), 128 + SIGINT);
+  const std::string id = head.commanded("job.create").at(0)["id"], connect = " --connect " + head.endpoint();
+  const std::string how = "troupe jobs collect " + id + " --out '" + out + "'" + connect +
+                          " collects the rest, troupe cancel " + id + connect + " ends it";
+  EXPECT_NE(client.error().find(how), std::string::npos) << client.error();
 }
 
 TEST(submit_file_without_a_replica, says_why_no_answers_come_and_how_to_end_it) {

@@ -2,11 +2,15 @@
 // streams notices.
 #include <signal.h>
 
+#include <atomic>
+#include <utility>
+
 #include <gtest/gtest.h>
 
 #include "base/whole_file.hpp"
 #include "tests/base/full_disk.hpp"
 #include "tests/integration/cluster.hpp"
+#include "tests/integration/played_head.hpp"
 
 namespace troupe::test {
 namespace {
@@ -112,7 +116,8 @@ TEST_F(training, beside_streams_ends_with_an_adapter_that_answers) {
   EXPECT_EQ(done.at("state"), "succeeded");
   ASSERT_EQ(done.at("result"), "taught@1");
   const std::string shown = cluster().run({"jobs", "follow", done.at("id").get<std::string>()});
-  EXPECT_NE(shown.find("taught@1 answers now: try troupe chat --adapter taught, or"), std::string::npos) << shown;
+  EXPECT_NE(shown.find("taught@1 answers now: try troupe submit --adapter taught --prompt"), std::string::npos)
+      << shown;
   EXPECT_EQ(weights_of("taught@1"), weights_alone(30));
   site().take_adapter("taught", site().path("out-taught@1"));
   client_request request = site().request(2, 60);
@@ -328,6 +333,34 @@ TEST_F(training, every_answer_is_of_one_version_and_says_which) {
 TEST_F(training, slow_every_answer_is_of_one_version_and_says_which) {
   start({.replicas = 2, .workers = {"w0", "w1"}});
   publish_and_roll_back(cluster(), site(), 100);
+}
+
+TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) {
+  const temp_folder folder;
+  std::atomic<pid_t> following = 0;
+  bool is_interrupted = false;
+  played_head head([&](const client_command& asked) -> json {
+    const std::string id = json::parse(asked.arguments).at("id");
+    if (id == "endless" && !std::exchange(is_interrupted, true) && is_soon([&] { return following > 0; }))
+      ::kill(following, SIGINT);
+    const char* state = id == "endless" ? "running" : "succeeded";
+    return {{"job", {{"id", id}, {"kind", "fine-tune"}, {"state", state}, {"result", "taught@1"}}},
+            {"events", json::array()}};
+  });
+  const std::string connect = " --connect " + head.endpoint();
+  const auto follow = [&](const std::string& id) {
+    return process({TROUPE_BINARY, "jobs", "follow", id, "--connect", head.endpoint()}, folder.path() / id);
+  };
+  process client = follow("endless");
+  following = client.pid();
+  EXPECT_EQ(client.wait(), 128 + SIGINT);
+  const std::string how =
+      "troupe jobs follow endless" + connect + " shows it, troupe cancel endless" + connect + " ends it";
+  EXPECT_NE(client.error().find(how), std::string::npos) << client.error();
+  process ended = follow("over");
+  EXPECT_EQ(ended.wait(), 0) << ended.error();
+  EXPECT_NE(ended.out().find("troupe submit --adapter taught" + connect + " --prompt"), std::string::npos)
+      << ended.out();
 }
 
 }  // namespace

@@ -264,6 +264,13 @@ TEST_F(cluster_commands, serve_refuses_a_state_home_that_cannot_be_made_as_what_
                   "choose another folder by state_dir or XDG_STATE_HOME");
 }
 
+TEST_F(cluster_commands, say_that_nobody_is_let_in_where_the_file_needs_keys_and_there_are_none) {
+  const ran listed = run({"keys", "list", cluster_file({.in_cluster = "need_keys = true\n"})});
+  EXPECT_EQ(listed.code, 0) << listed.error;
+  EXPECT_EQ(listed.out, "there are no keys in " + (path("state") / "api_keys.json").string() +
+                            ", and the cluster's file says need_keys: the server lets nobody in until one is added\n");
+}
+
 TEST_F(cluster_commands, say_what_keys_there_are) {
   const std::string file = cluster_file();
   const auto keys = [&](words more) {

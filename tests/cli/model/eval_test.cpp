@@ -27,5 +27,13 @@ TEST_F(eval_command, reads_standard_input_as_it_reads_a_file) {
   EXPECT_EQ(json::parse(piped.out()), run_json({"eval", model, "--text", text}));
 }
 
+TEST_F(eval_command, says_of_empty_standard_input_what_to_do) {
+  const std::string script = R"("$0" eval "$1" --text - < /dev/null)";
+  process piped({"/bin/sh", "-c", script, TROUPE_BINARY, readable_model().string()}, path("said"),
+                {"TROUPE_CACHE=" + cache().string()});
+  const int code = piped.wait();
+  expect_one_line({code, piped.out(), piped.error()}, 2, "standard input: is empty: pipe something in, or name a file");
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -42,6 +42,7 @@ TEST_F(a_catalogue, numbers_versions_and_flips_a_name_when_one_is_ready) {
   EXPECT_EQ(entry->full_name(), "pricing@1");
   EXPECT_EQ(entry->version, adapter_version{1});
   EXPECT_EQ(refusal("pricing"), reason::not_ready);
+  EXPECT_EQ(adapters.resolve("pricing").error().text, "adapter pricing: no version of it is ready") << "it loads";
   EXPECT_EQ(adapters.current("pricing"), nullptr);
   EXPECT_TRUE(adapters.set_ready(entry->version));
   EXPECT_EQ(resolved("pricing"), entry->version);
@@ -151,6 +152,8 @@ TEST_F(a_catalogue, unloads_and_loads_again) {
   EXPECT_EQ(*adapters.unload("pricing@1"), (std::vector{first}));
   EXPECT_EQ(*adapters.unload("pricing"), (std::vector{second}));
   EXPECT_EQ(refusal("pricing"), reason::not_ready);
+  EXPECT_EQ(adapters.resolve("pricing").error().text,
+            "adapter pricing: no version of it is ready: `troupe adapters load pricing` takes it back");
   EXPECT_FALSE(adapters.set_ready(second)) << "an acknowledgement that came late";
   EXPECT_EQ(adapters.load("pricing@1")->state, adapter_state::loading);
   EXPECT_TRUE(adapters.set_ready(first));

@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <nlohmann/json.hpp>
 
+#include "base/field_error.hpp"
 #include "base/file_descriptor.hpp"
 #include "base/half.hpp"
 #include "model/arch/packed_file.hpp"
@@ -273,6 +274,17 @@ TEST_F(packed_models, are_packed_once) {
   EXPECT_EQ(fs::last_write_time(cached()[0]), written);
 }
 
+TEST_F(packed_models, are_packed_once_however_their_path_is_spelled) {
+  load(scheme::u8);
+  const fs::path folder = model_.parent_path();
+  for (const fs::path& spelled : {model_ / "", folder / "." / "model", model_ / ".." / "model" / ".",
+                                  fs::relative(model_), "." / fs::relative(model_) / ""}) {
+    load_model(spelled, {scheme::u8, {}, cache_, {}}, pool_);
+    ASSERT_EQ(cached().size(), 1u) << spelled;
+  }
+  EXPECT_THAT(cached()[0].filename().string(), ::testing::StartsWith("model-u8-"));
+}
+
 TEST_F(packed_models, are_packed_again_when_the_source_or_the_wish_changes) {
   load(scheme::u8);
   load(scheme::u8, {"lm_head"});
@@ -428,6 +440,18 @@ TEST_F(packed_models, refuse_to_keep_what_is_not_there) {
   EXPECT_THAT(refusal([&] { load(scheme::u8, {"mlp.side_proj"}); }),
               AllOf(HasSubstr("keep = \"mlp.side_proj\""), HasSubstr("lm_head, model.embed_tokens, "),
                     HasSubstr("layers.0.mlp.up_proj"), Not(HasSubstr("norm")), Not(HasSubstr("layers.1."))));
+}
+
+TEST_F(packed_models, refuse_to_keep_what_is_quantized_already) {
+  const fs::path once = quantized();
+  try {
+    load_model(once, {scheme::u8, {"lm_head"}, cache_, {}}, pool_);
+    FAIL() << "was loaded";
+  } catch (const field_error& error) {
+    EXPECT_EQ(error.field(), "keep");
+    EXPECT_THAT(error.what(), HasSubstr(once.string() + ": is already quantized as u8: keep has no effect"));
+  }
+  load_model(once, {scheme::u8, {}, cache_, {}}, pool_);
 }
 
 TEST_F(packed_models, that_are_mixtures_name_one_expert_as_an_example) {

@@ -369,6 +369,8 @@ TEST(adapter_file, values_that_are_not_finite_are_refused) {
 
 TEST(adapter_file, missing_files_are_named) {
   const test::temp_folder folder;
+  EXPECT_THAT(refusal([&] { read_adapter(folder.path() / "nowhere", llama()); }),
+              HasSubstr("nowhere: there is none: name a folder"));
   EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("adapter_config.json"));
   folder.write("adapter_config.json", plain.dump());
   EXPECT_THAT(refusal([&] { read_adapter(folder.path(), llama()); }), HasSubstr("adapter_model.safetensors"));

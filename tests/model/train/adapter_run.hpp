@@ -36,11 +36,12 @@ inline training_options quick_options() {
 /// A golden model, an adapter for it and a run. Cannot be moved, since the members refer to each other.
 struct adapter_run {
   adapter_run(const char* model, int threads, const training_options& options, const training_data& data,
-              std::optional<scheme> quant = scheme::u8)
+              std::optional<scheme> quant = scheme::u8,
+              const lora_options& adapter = {.factors = {.rank = 3, .alpha = 6}})
       : pool(threads),
         base(load_golden(model, pool, quant)),
         trained(frozen(base)),
-        lora(trained, {.factors = {.rank = 3, .alpha = 6}}, options.seed),
+        lora(trained, adapter, options.seed),
         run(trained, lora.parameters(), {pool, kernels()}, data, nullptr, options) {}
 
   std::vector<float> values() const { return {lora.parameters().values().begin(), lora.parameters().values().end()}; }

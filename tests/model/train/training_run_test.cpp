@@ -233,6 +233,26 @@ TEST(training_run, a_checkpoint_of_another_run_is_refused) {
   EXPECT_EQ(first.run.done(), 1);
 }
 
+TEST(training_run, a_checkpoint_of_an_adapter_with_another_rank_or_other_targets_is_refused_as_that) {
+  const training_data data = counting_data(90, 30);
+  const test::temp_folder folder;
+  const std::filesystem::path file = folder.path() / "c.safetensors";
+  const auto adapted = [](int rank, std::vector<std::string> targets) {
+    lora_options adapter{.factors = {.rank = rank, .alpha = 6}};
+    adapter.targets = std::move(targets);
+    return adapter;
+  };
+  adapter_run f("llama", 1, quick_options(), data, scheme::u8, adapted(3, {"q_proj", "v_proj"}));
+  f.run.step();
+  f.run.save(file);
+  for (const auto& adapter : {adapted(8, {"q_proj", "v_proj"}), adapted(3, {"q_proj"}),
+                              adapted(3, {"q_proj", "k_proj", "v_proj"}), adapted(3, {"q_proj", "o_proj"})}) {
+    adapter_run other("llama", 1, quick_options(), data, scheme::u8, adapter);
+    EXPECT_THAT([&] { other.run.load(file); }, ThrowsMessage<input_error>(HasSubstr("other --rank or --targets: use")));
+    EXPECT_EQ(other.run.done(), 0);
+  }
+}
+
 TEST(training_run, a_checkpoint_beyond_the_end_of_the_run_is_refused_and_changes_nothing) {
   const training_data data = counting_data(90, 30);
   const test::temp_folder folder;
