@@ -73,7 +73,7 @@ class responses_format final : public answer_format {
     add(to, reader_.push(part.text));
     if (!part.end) return;
     is_cut_ = part.end->finish == "length";
-    add(to, reader_.finish(is_cut_));
+    add(to, reader_.finish(would_have_gone_on(part.end->finish, part.end->stopped_by)));
     if (items_.empty() && !open_) add_text(to, false, {});
     end_item(to, is_cut_ ? "incomplete" : "completed");
   }
@@ -98,7 +98,7 @@ class responses_format final : public answer_format {
     }
     answer_part last;
     last.text = rest;
-    last.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter};
+    last.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter, {}, choice.stopped_by};
     part(unsent, 0, last);
     return ended(usage);
   }

@@ -160,6 +160,21 @@ TEST_F(responses, say_that_a_call_was_cut) {
   EXPECT_EQ(body["output"][0]["arguments"], R"({"x":)");
 }
 
+TEST_F(responses, give_what_there_is_of_a_call_in_which_they_were_stopped) {
+  for (const bool stream : {false, true}) {
+    auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}, {"stream", stream}});
+    answer_part part = part_of(R"(<tool_call>{"name":"go","arguments":{"x":)");
+    part.end = answer_end{"stop", 1, {}};
+    part.end->stopped_by.text = "cat";
+    gateway_.take<begin_request>().listener->on_part(part);
+    const std::string text = answer.get().body;
+    const json body = stream ? events_of(text).back().data["response"] : json::parse(text);
+    EXPECT_EQ(body["status"], "completed");
+    EXPECT_EQ(body["output"][0]["status"], "incomplete");
+    EXPECT_EQ(body["output"][0]["arguments"], R"({"x":)");
+  }
+}
+
 TEST_F(responses, stream_events_that_end_with_the_whole) {
   auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}, {"stream", true}});
   const auto begun = gateway_.take<begin_request>();
