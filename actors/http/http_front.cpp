@@ -34,7 +34,9 @@ http_options with_answers_of(http_options options, const std::shared_ptr<api_con
   options.on_surplus = [context] { context->metrics.count_refused_connection(); };
   options.takes_long_body = [context](const http_request& head) { return is_admitted(*context, head); };
   options.more_headers = [context](const http_request& request) { return headers_for_pages(*context, request); };
-  options.error_body = [](int status, std::string_view why) { return error_json(api_error(status, std::string(why))); };
+  options.error_body = [](int status, std::string_view why) {
+    return error_json(status == 503 ? unavailable(std::string(why)) : api_error(status, std::string(why)));
+  };
   return options;
 }
 
