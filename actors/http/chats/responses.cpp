@@ -38,7 +38,10 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
   all["temperature"] = order.sampling.temperature;
   all["top_p"] = order.sampling.top_p;
   all["top_logprobs"] = order.sampling.logprobs.value_or(0);
-  all.update({{"previous_response_id", nullptr}, {"background", false}, {"store", false}, {"truncation", "disabled"}});
+  all.update({{"previous_response_id", nullptr},
+              {"background", false},
+              {"store", false},
+              {"truncation", truncation_of(from)}});
   const std::string text = dump(all);
   return text.substr(1, text.size() - 2) + ',';
 }

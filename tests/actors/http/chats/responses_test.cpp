@@ -149,6 +149,30 @@ TEST_F(responses, call_allowed_functions_only) {
   EXPECT_EQ(body["output"][1]["content"][0]["text"], refused);
 }
 
+TEST_F(responses, shorten_a_prompt_where_that_is_asked_for) {
+  json body{{"input", std::string(100, 'A')}};
+  for (const json& each : {json("disabled"), json(nullptr)}) {
+    body["truncation"] = each;
+    EXPECT_EQ(error_of("/v1/responses", body, 400)["code"], "context_length_exceeded");
+  }
+  for (const json& each : {json("middle"), json(5)}) {
+    body["truncation"] = each;
+    EXPECT_EQ(refused_field(body), "truncation");
+  }
+  body["truncation"] = "auto";
+  auto answer = post("/v1/responses", body);
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters(std::string(60, 'A') + ";a:")) << "and there is room for an answer";
+  give(begun, "yes", "stop");
+  EXPECT_EQ(answer.get().parsed()["truncation"], "auto");
+  body["truncate_prompt_tokens"] = 5;
+  answer = post("/v1/responses", body);
+  const auto shorter = gateway_.take<begin_request>();
+  EXPECT_EQ(shorter.engine.sequence.prompt, letters("AA;a:"));
+  give(shorter, "yes", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
 TEST_F(responses, say_that_a_call_was_cut) {
   auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}});
   give(gateway_.take<begin_request>(), R"(<tool_call>{"name":"go","arguments":{"x":)", "length");
