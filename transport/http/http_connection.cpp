@@ -217,11 +217,14 @@ http_request http_connection::what_has_come() const {
 
 void http_connection::refuse_with(int status, std::string_view why) {
   if (!take_request()) return;
-  begin_answer(new_request_id(), what_has_come());
+  http_request request = what_has_come();
+  request.client = client_;
+  begin_answer(new_request_id(), request);
   parser_.reset();
   give_back_body();
   answer_->keep_alive = false;
-  make_exchange(answer_)->reply(refusal_response(shared_->options, status, why));
+  const http_options& options = shared_->options;
+  options.around_refusal(make_exchange(answer_), request)->reply(refusal_response(options, status, why));
 }
 
 // --- writing ---
