@@ -19,6 +19,7 @@ class forwarding_exchange : public http_exchange {
   void on_gone(std::function<void()> then) override { to_->on_gone(std::move(then)); }
   bool is_gone() const override { return to_->is_gone(); }
   const std::string& id() const override { return to_->id(); }
+  int replied_status() const override { return to_->replied_status(); }
   void mark_trusted() override { to_->mark_trusted(); }
   void note(const std::string& what) override { to_->note(what); }
 

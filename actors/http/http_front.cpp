@@ -30,11 +30,25 @@ http_response wrong_method(const std::string& allowed) {
   return refused;
 }
 
+/// Of a request that the server has refused.
+std::shared_ptr<http_exchange> refused_exchange(std::shared_ptr<http_exchange> exchange,
+                                                const std::shared_ptr<api_context>& context,
+                                                const http_request& request) {
+  auto logged = log_exchange(std::move(exchange), context, request);
+  if (!context->keys.is_open() && is_admitted(*context, request)) logged->mark_trusted();
+  return logged;
+}
+
 http_options with_answers_of(http_options options, const std::shared_ptr<api_context>& context) {
   options.on_surplus = [context] { context->metrics.count_refused_connection(); };
   options.takes_long_body = [context](const http_request& head) { return is_admitted(*context, head); };
+  options.around_refusal = [context](std::shared_ptr<http_exchange> exchange, const http_request& request) {
+    return refused_exchange(std::move(exchange), context, request);
+  };
   options.more_headers = [context](const http_request& request) { return headers_for_pages(*context, request); };
-  options.error_body = [](int status, std::string_view why) { return error_json(api_error(status, std::string(why))); };
+  options.error_body = [](int status, std::string_view why) {
+    return error_json(status == 503 ? unavailable(std::string(why)) : api_error(status, std::string(why)));
+  };
   return options;
 }
 

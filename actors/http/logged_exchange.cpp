@@ -21,6 +21,11 @@ bool is_servers_reason(int status) {
   return status == 429 || status >= 500;
 }
 
+/// Whether a request is at fault. So it is where it has a form that the server does not read.
+bool is_requests_fault(int status) {
+  return (status >= 400 && status < 500) || status == 501 || status == 505;
+}
+
 /// As it was sent, so that it is one word. Clients may send bytes that belong into no address: these are encoded here.
 std::string path_in(const http_request& request) {
   std::string path;
@@ -30,6 +35,11 @@ std::string path_in(const http_request& request) {
     else
       path += fmt::format("%{:02x}", static_cast<unsigned char>(c));
   return path;
+}
+
+/// What has not come before a request was refused looks like that.
+std::string word(const std::string& text) {
+  return text.empty() ? "-" : text;
 }
 
 /// Without ends of lines and whatever else moves a terminal's cursor, that in U+0080 to U+009F, too.
@@ -50,7 +60,7 @@ class logged_exchange final : public forwarding_exchange {
   logged_exchange(std::shared_ptr<http_exchange> to, std::shared_ptr<api_context> context, const http_request& request)
       : forwarding_exchange(std::move(to)),
         context_(std::move(context)),
-        request_line_(request.client + " " + request.method + " " + path_in(request)),
+        request_line_(request.client + " " + word(request.method) + " " + word(path_in(request))),
         body_(context_->log_bodies ? request.body.substr(0, longest_logged) : ""),
         only_faults_(request.method == "GET" || request.method == "HEAD" || request.method == "OPTIONS"),
         is_probe_((request.method == "GET" || request.method == "HEAD") && request.path == "/ready"),
@@ -63,8 +73,7 @@ class logged_exchange final : public forwarding_exchange {
     if (const std::size_t left_out = context_->lines_of_strangers.take_left_out(); left_out > 0)
       context_->log(
           fmt::format("{} more requests without a key were refused, too many to write a line for each", left_out));
-    const bool is_strangers = !is_trusted_ && status >= 400 && status < 500;
-    if (is_strangers && !context_->lines_of_strangers.take_one()) return;
+    if (!is_trusted_ && is_requests_fault(status) && !context_->lines_of_strangers.take_one()) return;
     const auto taken = std::chrono::duration<double, std::milli>(clock_.now() - began_).count();
     std::string line = fmt::format("{} {} {} {:.1f} ms{}", id(), request_line_, status, taken, notes_);
     if (!body_.empty()) line += " " + body_;
@@ -75,6 +84,10 @@ class logged_exchange final : public forwarding_exchange {
     status_ = response.status;
     if (is_servers_reason(response.status)) note(response.body.substr(0, longest_reason));
     forwarding_exchange::reply(std::move(response));
+    const int replied = replied_status();
+    if (replied == 0 || replied == status_) return;
+    status_ = replied;
+    note("no room for the answer");
   }
   void begin_stream(http_response head) override {
     status_ = head.status;

@@ -49,7 +49,7 @@ prompting::prompting(const std::filesystem::path& model, model_config config, st
       spelled_(spelled_bytes(*tokens_, config_.vocab_size)),
       longest_token_(longest_token(*tokens_)) {
   try {
-    chat_ = std::make_unique<const chat_format>(model, tokens_);
+    chat_ = std::make_unique<const chat_format>(model, tokens_, model_);
   } catch (const input_error& error) {
     no_chat_ = with_shown_path(error.what(), model.string(), model_);
   }

@@ -24,6 +24,13 @@ std::string address_at(const socket& from) {
   return asio::ip::make_address_v4(asio::ip::v4_mapped, address.to_v6()).to_string();
 }
 
+/// What the server itself says. 503 is for a moment.
+http_response refusal_response(const http_options& options, int status, std::string_view why) {
+  http_response refused{.status = status, .body = options.error_body(status, why)};
+  if (status == 503) refused.headers = {{"retry-after-ms", "1000"}, {"retry-after", "1"}};
+  return refused;
+}
+
 }  // namespace
 
 http_connection::http_connection(socket from, std::shared_ptr<http_shared> shared)
@@ -186,7 +193,7 @@ void http_connection::dispatch(bool is_whole) {
   try {
     shared_->handler(std::move(request), exchange);
   } catch (const std::exception&) {
-    exchange->reply({.status = 500, .body = shared_->options.error_body(500, "something went wrong here")});
+    exchange->reply(refusal_response(shared_->options, 500, "something went wrong here"));
   }
 }
 
@@ -210,11 +217,14 @@ http_request http_connection::what_has_come() const {
 
 void http_connection::refuse_with(int status, std::string_view why) {
   if (!take_request()) return;
-  begin_answer(new_request_id(), what_has_come());
+  http_request request = what_has_come();
+  request.client = client_;
+  begin_answer(new_request_id(), request);
   parser_.reset();
   give_back_body();
   answer_->keep_alive = false;
-  make_exchange(answer_)->reply({.status = status, .body = shared_->options.error_body(status, why)});
+  const http_options& options = shared_->options;
+  options.around_refusal(make_exchange(answer_), request)->reply(refusal_response(options, status, why));
 }
 
 // --- writing ---
@@ -228,9 +238,7 @@ bool http_connection::make_room(http_answer& answer, std::size_t bytes) {
 
 http_response http_connection::with_room(http_answer& answer, http_response response) {
   if (make_room(answer, response.body.size())) return response;
-  return {.status = 503,
-          .body = shared_->options.error_body(503, "too many long answers wait to be read: try again"),
-          .headers = {{"retry-after", "1"}}};
+  return refusal_response(shared_->options, 503, "too many long answers wait to be read: try again");
 }
 
 void http_connection::give_back_room(http_answer& answer) {

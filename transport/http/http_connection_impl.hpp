@@ -61,6 +61,7 @@ struct http_answer {
   client reader = client::listening;
   bool flushing = false;                   ///< the connection was told to take `out`
   bool in_flight = false;                  ///< it writes what it took before
+  int status = 0;                          ///< of the reply, once there is one
   std::string out;                         ///< what the connection has not taken yet, framed
   std::size_t reserved = 0;                ///< of what all answers may hold, until this one's bytes are sent
   std::function<void()> on_gone, on_sent;  ///< taken by whoever calls them

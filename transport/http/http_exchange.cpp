@@ -35,8 +35,11 @@ class exchange final : public http_exchange {
       const std::lock_guard lock(answer_->mutex);
       if (answer_->at != stage::awaited) return;
       answer_->at = stage::complete;
-      if (answer_->reader != client::gone)
-        answer_->out = whole_response(answer_->connection->with_room(*answer_, std::move(response)), *answer_);
+      if (answer_->reader != client::gone) {
+        response = answer_->connection->with_room(*answer_, std::move(response));
+        answer_->status = response.status;
+        answer_->out = whole_response(response, *answer_);
+      }
     }
     flush_soon();
   }
@@ -99,6 +102,10 @@ class exchange final : public http_exchange {
     return answer_->reader == client::gone;
   }
 
+  int replied_status() const override {
+    const std::lock_guard lock(answer_->mutex);
+    return answer_->status;
+  }
   void mark_trusted() override {
     const std::lock_guard lock(answer_->mutex);
     if (answer_->connection) answer_->connection->mark_trusted();

@@ -35,6 +35,8 @@ class http_exchange {
   virtual bool is_gone() const = 0;
   virtual const std::string& id() const = 0;
 
+  /// The status of the reply, once there is one: 503 where there was no room for what reply() was given. Else 0.
+  virtual int replied_status() const { return 0; }
   /// Whoever asks has shown that they may: where there are too many connections, theirs is kept longer than others.
   /// From any thread.
   virtual void mark_trusted() {}

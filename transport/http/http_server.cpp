@@ -81,6 +81,8 @@ void check_http_address(const http_options& options) {
 http_server::http_server(http_options options, http_handler handler) : impl_(std::make_unique<impl>()) {
   if (!options.error_body) options.error_body = plain_error;
   if (!options.more_headers) options.more_headers = [](const http_request&) { return http_headers(); };
+  if (!options.around_refusal)
+    options.around_refusal = [](std::shared_ptr<http_exchange> exchange, const http_request&) { return exchange; };
   if (!options.takes_long_body) options.takes_long_body = [](const http_request&) { return true; };
   if (!options.on_surplus) options.on_surplus = [] {};
   // The rest of the process needs files, too, however many clients come.

@@ -44,6 +44,10 @@ struct http_options {
   /// Of every response, also of those that the server itself makes. Of a request that is refused there may be no more
   /// than some headers.
   std::function<http_headers(const http_request& request)> more_headers = {};
+  /// Around the exchange of a request that the server itself refuses before the handler gets it: for whoever writes
+  /// down what becomes of all requests. Of this one, too, there may be no more than some headers.
+  std::function<std::shared_ptr<http_exchange>(std::shared_ptr<http_exchange> exchange, const http_request& request)>
+      around_refusal = {};
   /// Whether a body of more than 64 KB is read from whoever asks like this. If not, the handler gets the request at
   /// once, without its body, and the connection ends with the answer.
   std::function<bool(const http_request& head)> takes_long_body = {};

@@ -34,14 +34,23 @@ std::string limit_text(key_limits::limit reached, const rate_limits& limits) {
   }
 }
 
-/// Adds the state of the key's limits to the answer, and ends the ticket when the exchange is gone.
+/// Adds the state of the key's limits to the answer. Ends the ticket before the client can have all of the answer and
+/// ask again, and at the latest when the exchange is gone.
 class limited_exchange final : public forwarding_exchange {
  public:
   limited_exchange(const api_call& call, key_limits::ticket ticket)
       : forwarding_exchange(call.exchange), context_(call.context), key_(call.key), ticket_(std::move(ticket)) {}
 
-  void reply(http_response response) override { forwarding_exchange::reply(with_standing(std::move(response))); }
+  void reply(http_response response) override {
+    response = with_standing(std::move(response));
+    ticket_.reset();
+    forwarding_exchange::reply(std::move(response));
+  }
   void begin_stream(http_response head) override { forwarding_exchange::begin_stream(with_standing(std::move(head))); }
+  void end_stream() override {
+    ticket_.reset();
+    forwarding_exchange::end_stream();
+  }
 
  private:
   http_response with_standing(http_response response) const {

@@ -69,7 +69,7 @@ class messages_format final : public answer_format {
     if (!has_begun_) begin_message(to, part);
     add(to, reader_.push(part.text));
     if (!part.end) return;
-    add(to, reader_.finish(part.end->finish == "length"));
+    add(to, reader_.finish(would_have_gone_on(part.end->finish, part.end->stopped_by)));
     end_block(to);
     ending_ = ending_of(part.end->finish, part.end->stopped_by);
   }
@@ -85,7 +85,8 @@ class messages_format final : public answer_format {
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     const answer_choice& choice = choices.front();
     std::string blocks;
-    for (const reply_piece& each : reader_.read_whole(choice.text, choice.finish == "length"))
+    const bool is_cut = would_have_gone_on(choice.finish, choice.stopped_by);
+    for (const reply_piece& each : reader_.read_whole(choice.text, is_cut))
       blocks += (blocks.empty() ? "" : ",") + block_of(each);
     return message(blocks, ending_of(choice.finish, choice.stopped_by), usage);
   }

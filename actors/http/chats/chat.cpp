@@ -55,7 +55,8 @@ class chat_completion_format final : public answer_format {
     const auto ending = part.end ? part.end->token : std::nullopt;
     if (!part.tokens.empty() || ending) more += token_fields(part.tokens, ending);
     add(to, index, readers_[index].push(part.text), more);
-    if (part.end) add(to, index, readers_[index].finish(part.end->finish == "length"), more);
+    if (part.end)
+      add(to, index, readers_[index].finish(would_have_gone_on(part.end->finish, part.end->stopped_by)), more);
     if (more != nothing_more) frame(to, index, R"({"content":""})", more, "null");
     if (part.end)
       frame(to, index, "{}", nothing_more, finish_json(finish_of(index, part.end->finish), part.end->stopped_by));
@@ -102,7 +103,8 @@ class chat_completion_format final : public answer_format {
   }
   std::string message(std::size_t index, const answer_choice& choice) {
     std::string thought, text, calls;
-    for (const reply_piece& each : readers_[index].read_whole(choice.text, choice.finish == "length"))
+    const bool is_cut = would_have_gone_on(choice.finish, choice.stopped_by);
+    for (const reply_piece& each : readers_[index].read_whole(choice.text, is_cut))
       if (each.is == reply_piece::kind::call)
         calls += (calls.empty() ? "" : ",") + call_json(each.call, std::nullopt);
       else

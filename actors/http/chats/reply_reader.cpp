@@ -6,6 +6,11 @@
 
 namespace troupe {
 
+bool would_have_gone_on(const std::string& finish, const stop_reason& stopped_by) {
+  const bool cuts = stopped_by.text && *stopped_by.text != hermes_tags.closing;
+  return finish == "length" || cuts || stopped_by.token;
+}
+
 std::vector<reply_piece> reply_reader::push(std::string_view text) {
   take_said(thoughts_.push(text));
   return std::exchange(pieces_, {});

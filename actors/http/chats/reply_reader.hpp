@@ -8,6 +8,7 @@
 
 #include "actors/http/chats/thoughts.hpp"
 #include "actors/http/chats/tool_calls.hpp"
+#include "actors/requests/answer_listener.hpp"
 
 namespace troupe {
 
@@ -17,6 +18,10 @@ struct reply_piece {
   std::string text = {};  ///< of a thought or a text
   tool_call call = {};
 };
+
+/// Whether an answer would have gone on: a limit ended it, or what its request named. A stop text that closes a call
+/// does not cut it.
+bool would_have_gone_on(const std::string& finish, const stop_reason& stopped_by);
 
 /// Reads an answer piece by piece. White space that is all there is before a call, or behind the last one, is left out.
 class reply_reader {

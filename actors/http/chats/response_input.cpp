@@ -125,7 +125,19 @@ bool wants_logprobs(const request_fields& from) {
   return false;
 }
 
+/// As vLLM has it: the first tokens go, where OpenAI leaves out whole items.
+void read_truncation(const request_fields& from, json& chat) {
+  const std::string truncation = truncation_of(from);
+  if (truncation != "auto" && truncation != "disabled")
+    refuse_field("truncation", "truncation should be auto or disabled", "unsupported_value");
+  if (truncation == "auto" && !from.has("truncate_prompt_tokens")) chat["truncate_prompt_tokens"] = -1;
+}
+
 }  // namespace
+
+std::string truncation_of(const request_fields& from) {
+  return from.text("truncation").value_or("disabled");
+}
 
 json chat_of_response(const request_fields& from) {
   refuse_kept_state(from);
@@ -140,6 +152,7 @@ json chat_of_response(const request_fields& from) {
     if (const auto effort = request_fields(*reasoning).text("effort")) chat["reasoning_effort"] = *effort;
   if (const json* text = from.object("text"))
     if (const json* format = request_fields(*text).object("format")) chat["response_format"] = form_of(*format);
+  read_truncation(from, chat);
   if (const auto most = from.integer("max_output_tokens", 1, INT32_MAX)) chat["max_completion_tokens"] = *most;
   const auto top = from.small("top_logprobs", 0, 20);
   if (wants_logprobs(from) || top.value_or(0) > 0) {

@@ -6,5 +6,7 @@ namespace troupe {
 
 /// Sampling fields keep their names. Throws field_error.
 json chat_of_response(const request_fields& from);
+/// "disabled" where nothing is said.
+std::string truncation_of(const request_fields& from);
 
 }  // namespace troupe

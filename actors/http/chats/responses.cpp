@@ -38,7 +38,10 @@ std::string repeated_fields(const request_fields& from, const answer_order& orde
   all["temperature"] = order.sampling.temperature;
   all["top_p"] = order.sampling.top_p;
   all["top_logprobs"] = order.sampling.logprobs.value_or(0);
-  all.update({{"previous_response_id", nullptr}, {"background", false}, {"store", false}, {"truncation", "disabled"}});
+  all.update({{"previous_response_id", nullptr},
+              {"background", false},
+              {"store", false},
+              {"truncation", truncation_of(from)}});
   const std::string text = dump(all);
   return text.substr(1, text.size() - 2) + ',';
 }
@@ -73,7 +76,7 @@ class responses_format final : public answer_format {
     add(to, reader_.push(part.text));
     if (!part.end) return;
     is_cut_ = part.end->finish == "length";
-    add(to, reader_.finish(is_cut_));
+    add(to, reader_.finish(would_have_gone_on(part.end->finish, part.end->stopped_by)));
     if (items_.empty() && !open_) add_text(to, false, {});
     end_item(to, is_cut_ ? "incomplete" : "completed");
   }
@@ -98,7 +101,7 @@ class responses_format final : public answer_format {
     }
     answer_part last;
     last.text = rest;
-    last.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter};
+    last.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter, {}, choice.stopped_by};
     part(unsent, 0, last);
     return ended(usage);
   }

@@ -16,10 +16,6 @@ namespace {
 
 constexpr std::size_t longest_call = 1 << 20;
 
-struct call_tags {
-  std::string_view opening, closing;
-};
-constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
 constexpr std::string_view mistral_mark = "[TOOL_CALLS]", mistral_body = "[ARGS]";
 call_tags tags_of(tool_style style) {
   if (style == tool_style::channels) return {call_begin, call_end};

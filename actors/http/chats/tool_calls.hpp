@@ -22,6 +22,10 @@ enum class tool_style {
 constexpr bool has_marks(tool_style style) {
   return style == tool_style::channels || style == tool_style::named;
 }
+struct call_tags {
+  std::string_view opening, closing;
+};
+inline constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
 constexpr bool has_tags(tool_style style) {
   return style == tool_style::tagged || style == tool_style::nested || has_marks(style);
 }

@@ -168,7 +168,11 @@ std::string before_mark(std::string text, std::size_t own_blanks) {
 }  // namespace
 
 chat_format::chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens)
-    : chat_format(sources_of(model), model.string() + ": chat template", std::move(tokens)) {}
+    : chat_format(model, std::move(tokens), model.string()) {}
+
+chat_format::chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens,
+                         const std::string& shown)
+    : chat_format(sources_of(model), shown + ": chat template", std::move(tokens)) {}
 
 chat_format::chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens)
     : sources_(std::move(sources)),

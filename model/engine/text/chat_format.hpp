@@ -28,6 +28,8 @@ class chat_format {
  public:
   /// Throws input_error where the model has no template, or none that can be read.
   chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens);
+  /// `shown` is what errors of the template call the model.
+  chat_format(const std::filesystem::path& model, std::shared_ptr<const tokenizer> tokens, const std::string& shown);
   /// `where` is what errors call the template.
   chat_format(chat_sources sources, const std::string& where, std::shared_ptr<const tokenizer> tokens);
   ~chat_format();

@@ -57,6 +57,16 @@ TEST_F(api, takes_only_so_many_long_requests_at_a_time) {
   EXPECT_EQ(first.get().status, 200);
 }
 
+TEST_F(api, says_when_to_ask_again_where_too_many_bodies_are_on_their_way) {
+  front_.reset();
+  front_ = std::make_unique<http_front>(http_options{.bodies_bytes = 100'000}, parts());
+  answered refused = post("/tokenize", {{"prompt", "Hi"}, {"padding", std::string(100'000, 'x')}}).get();
+  EXPECT_EQ(refused.status, 503);
+  EXPECT_EQ(refused.headers["retry-after"], "1");
+  EXPECT_EQ(refused.headers["retry-after-ms"], "1000");
+  EXPECT_EQ(refused.parsed()["error"]["code"], "service_unavailable");
+}
+
 TEST_F(api, does_not_tokenize_what_cannot_fit) {
   EXPECT_EQ(post("/tokenize", {{"prompt", std::string(100, 'A')}}).get().parsed()["count"], 100) << "to see its length";
   const json error = error_of("/tokenize", {{"prompt", std::string(1000, 'A')}}, 400);

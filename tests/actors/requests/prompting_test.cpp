@@ -155,6 +155,15 @@ TEST(prompting, refuses_what_no_replica_could_answer) {
   EXPECT_NE(refused_chat("[]").find("not empty"), std::string::npos);
   EXPECT_NE(refused_chat(R"([{"role":"user"}])").find("messages[0]"), std::string::npos);
   EXPECT_NE(refused_chat(R"([{"role":"user","content":""}])").find("empty prompt"), std::string::npos);
+  const temp_folder third;
+  const auto strict = letters_prompting(third, 0, "{{ raise_exception('no') }}");
+  prompt_input chat{{}, {}, R"([{"role":"user","content":"x"}])"};
+  for (const char* variables : {"", R"({"mood":1})"}) {
+    chat.template_variables = variables;
+    const std::string why = refusal([&] { prepare(*strict, chat, params()); });
+    EXPECT_TRUE(why.starts_with("letters: chat template")) << why;
+    EXPECT_EQ(why.find(third.path().string()), std::string::npos) << why;
+  }
 }
 
 }  // namespace

@@ -209,7 +209,10 @@ TEST_F(http_answers_test, bounds_what_all_answers_hold_that_nobody_reads) {
   EXPECT_EQ(status_of(elsewhere.hear_until("\r\n\r\n")), 200);
   too_many.say(get("/later"));
   next_kept()->reply(big);
-  EXPECT_EQ(status_of(too_many.hear_response()), 503);
+  const std::string refused = too_many.hear_response();
+  EXPECT_EQ(status_of(refused), 503);
+  EXPECT_NE(refused.find("\r\nretry-after: 1\r\n"), std::string::npos);
+  EXPECT_NE(refused.find("\r\nretry-after-ms: 1000\r\n"), std::string::npos);
   other.say(get("/small"));
   EXPECT_EQ(status_of(other.hear_response()), 200);
   EXPECT_TRUE(slow.hear_response().ends_with("xxx"));

@@ -93,6 +93,22 @@ TEST_F(api_access, is_logged_with_the_path_as_it_was_sent) {
   EXPECT_NE(log().find(" GET /v1/%c2%9b%ff 404 "), std::string::npos) << log();
 }
 
+TEST_F(api_access, is_logged_and_counted_where_the_server_refuses_it_before_it_is_read) {
+  start();
+  raw_client packed(front_->port()), endless(front_->port());
+  packed.say(
+      "POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\ncontent-encoding: gzip\r\n\r\nok");
+  EXPECT_TRUE(packed.hear_response().starts_with("HTTP/1.1 415 "));
+  endless.say("GET / HTTP/1.1\r\nx: " + std::string(20'000, 'x'));
+  EXPECT_TRUE(endless.hear_response().starts_with("HTTP/1.1 431 "));
+  const std::string figures = ask("GET", "/metrics").get().body;
+  for (const char* status : {"415", "431"})
+    EXPECT_NE(figures.find(fmt::format("troupe:http_responses_total{{status=\"{}\"}} 1\n", status)), std::string::npos);
+  front_->stop();
+  EXPECT_NE(log().find(" 127.0.0.1 POST /v1/completions 415 "), std::string::npos) << log();
+  EXPECT_NE(log().find(" 127.0.0.1 - - 431 "), std::string::npos) << log();
+}
+
 TEST_F(api_access, is_logged_without_what_moves_a_terminals_cursor) {
   log_bodies_ = true;
   start();
@@ -113,6 +129,11 @@ TEST_F(api_access, fills_the_log_with_lines_of_key_holders_alone) {
   };
   const auto began = std::chrono::steady_clock::now();
   ask_for_nothing(2000, "");
+  for (int i = 0; i < 200; ++i) {  // each on a connection of its own, which ends with the refusal
+    raw_client client(front_->port());
+    client.say("POST /none HTTP/1.1\r\nhost: localhost\r\ntransfer-encoding: identity\r\n\r\n");
+    EXPECT_TRUE(client.hear_response().starts_with("HTTP/1.1 501 "));
+  }
   const auto seconds = std::chrono::ceil<std::chrono::seconds>(std::chrono::steady_clock::now() - began).count();
   const auto lines_in = [](const std::string& log) { return std::count(log.begin(), log.end(), '\n'); };
   const std::string strangers = log();

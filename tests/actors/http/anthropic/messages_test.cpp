@@ -134,6 +134,20 @@ TEST_F(messages, stream_what_there_is_of_a_call_that_was_cut) {
   EXPECT_EQ(events[4]["delta"]["stop_reason"], "max_tokens");
 }
 
+TEST_F(messages, have_what_there_is_of_a_call_in_which_they_were_stopped) {
+  for (const bool stream : {false, true}) {
+    auto answer = post("/v1/messages", asking({{"tools", {tool("go")}}, {"stream", stream}}));
+    answer_part part = part_of(R"(<tool_call>{"name":"go","arguments":{"x":)");
+    part.end = answer_end{"stop", 1, {}};
+    part.end->stopped_by.text = "cat";
+    gateway_.take<begin_request>().listener->on_part(part);
+    const std::string body = answer.get().body;
+    const json block = stream ? events_of(body)[1]["content_block"] : json::parse(body)["content"][0];
+    EXPECT_EQ(block["type"], "tool_use");
+    EXPECT_EQ(block["name"], "go");
+  }
+}
+
 TEST_F(messages, ping_while_a_call_is_being_written) {
   const auto events = streamed(asking({{"tools", {tool("go")}}}), {"So", "<tool_call>", "{", "}</tool_call>"});
   EXPECT_EQ(events[3], json({{"type", "ping"}}));

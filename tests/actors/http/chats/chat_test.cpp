@@ -454,6 +454,31 @@ TEST_F(chat, gives_what_there_is_of_a_call_that_was_cut) {
   EXPECT_EQ(stream.get().body.find(R"("content":"{)"), std::string::npos);
 }
 
+TEST_F(chat, gives_what_there_is_of_a_call_in_which_it_was_stopped) {
+  start(llama);
+  answer_part part = part_of(R"({"name":"go","parameters":{"x":"a )");
+  part.end = answer_end{"stop", 1, {}};
+  const auto answered_with = [&](const stop_reason& stopped_by, bool stream) {
+    auto answer = post("/v1/chat/completions", {{"messages", user("Hi")},
+                                                {"tools", {tool("go")}},
+                                                {"tool_choice", "required"},
+                                                {"stop", "cat"},
+                                                {"stop_token_ids", {7}},
+                                                {"stream", stream}});
+    part.end->stopped_by = stopped_by;
+    gateway_.take<begin_request>().listener->on_part(part);
+    return answer.get();
+  };
+  const json function{{"name", "go"}, {"arguments", R"({"x":"a )"}};
+  for (const stop_reason& each : {stop_reason{"cat", {}}, stop_reason{{}, 7}}) {
+    const json choice = answered_with(each, false).parsed()["choices"][0];
+    EXPECT_EQ(choice["message"]["content"], nullptr);
+    EXPECT_EQ(choice["message"]["tool_calls"][0]["function"], function);
+    const auto frames = frames_of(answered_with(each, true).body);
+    EXPECT_EQ(chunk_of(frames[1])["choices"][0]["delta"]["tool_calls"][0]["function"], function);
+  }
+}
+
 TEST_F(chat, says_that_a_model_has_no_template) {
   const json error = error_of("/v1/chat/completions", {{"messages", user("Hi")}}, 400);
   EXPECT_EQ(error["param"], "messages");

@@ -149,6 +149,30 @@ TEST_F(responses, call_allowed_functions_only) {
   EXPECT_EQ(body["output"][1]["content"][0]["text"], refused);
 }
 
+TEST_F(responses, shorten_a_prompt_where_that_is_asked_for) {
+  json body{{"input", std::string(100, 'A')}};
+  for (const json& each : {json("disabled"), json(nullptr)}) {
+    body["truncation"] = each;
+    EXPECT_EQ(error_of("/v1/responses", body, 400)["code"], "context_length_exceeded");
+  }
+  for (const json& each : {json("middle"), json(5)}) {
+    body["truncation"] = each;
+    EXPECT_EQ(refused_field(body), "truncation");
+  }
+  body["truncation"] = "auto";
+  auto answer = post("/v1/responses", body);
+  const auto begun = gateway_.take<begin_request>();
+  EXPECT_EQ(begun.engine.sequence.prompt, letters(std::string(60, 'A') + ";a:")) << "and there is room for an answer";
+  give(begun, "yes", "stop");
+  EXPECT_EQ(answer.get().parsed()["truncation"], "auto");
+  body["truncate_prompt_tokens"] = 5;
+  answer = post("/v1/responses", body);
+  const auto shorter = gateway_.take<begin_request>();
+  EXPECT_EQ(shorter.engine.sequence.prompt, letters("AA;a:"));
+  give(shorter, "yes", "stop");
+  EXPECT_EQ(answer.get().status, 200);
+}
+
 TEST_F(responses, say_that_a_call_was_cut) {
   auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}});
   give(gateway_.take<begin_request>(), R"(<tool_call>{"name":"go","arguments":{"x":)", "length");
@@ -158,6 +182,21 @@ TEST_F(responses, say_that_a_call_was_cut) {
   EXPECT_EQ(body["output"][0]["type"], "function_call");
   EXPECT_EQ(body["output"][0]["status"], "incomplete");
   EXPECT_EQ(body["output"][0]["arguments"], R"({"x":)");
+}
+
+TEST_F(responses, give_what_there_is_of_a_call_in_which_they_were_stopped) {
+  for (const bool stream : {false, true}) {
+    auto answer = post("/v1/responses", {{"input", "Hi"}, {"tools", {tool("go")}}, {"stream", stream}});
+    answer_part part = part_of(R"(<tool_call>{"name":"go","arguments":{"x":)");
+    part.end = answer_end{"stop", 1, {}};
+    part.end->stopped_by.text = "cat";
+    gateway_.take<begin_request>().listener->on_part(part);
+    const std::string text = answer.get().body;
+    const json body = stream ? events_of(text).back().data["response"] : json::parse(text);
+    EXPECT_EQ(body["status"], "completed");
+    EXPECT_EQ(body["output"][0]["status"], "incomplete");
+    EXPECT_EQ(body["output"][0]["arguments"], R"({"x":)");
+  }
 }
 
 TEST_F(responses, stream_events_that_end_with_the_whole) {

@@ -15,6 +15,16 @@ class api_files : public api_test {
   }
 };
 
+TEST_F(api_files, are_logged_with_the_status_that_was_sent_where_there_is_no_room_for_them) {
+  front_.reset();
+  front_ = std::make_unique<http_front>(http_options{.answers_bytes = 100'000}, parts());
+  const std::string id = upload("batch", std::string(100'000, 'x'));
+  EXPECT_EQ(ask("GET", "/v1/files/" + id + "/content").get().status, 503);
+  front_->stop();
+  EXPECT_NE(log().find("/content 503 "), std::string::npos) << log();
+  EXPECT_NE(log().find("no room for the answer"), std::string::npos) << log();
+}
+
 TEST_F(api_files, leave_nothing_where_the_disk_does_not_take_them) {
   const std::filesystem::path files = folder_.path() / "state" / "files";
   for (const rlim_t room : {rlim_t{1}, rlim_t{64}}) {  // too little for the file, and for what is said of it
