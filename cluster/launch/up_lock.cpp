@@ -40,12 +40,6 @@ std::string read_short(int descriptor) {
   return std::string(text.data(), got > 0 ? to_size(got) : 0);
 }
 
-/// Where process ids are unique: this boot of this machine, and the pid namespace, since containers have their own ids.
-std::string this_place() {
-  std::error_code ignored;
-  return fmt::format("{} {}", machine_id(), std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string());
-}
-
 /// A machine may get another name while a cluster is up on it.
 std::string_view without_name(std::string_view place) {
   return place.substr(std::min(place.find(' '), place.size()));
@@ -60,7 +54,7 @@ std::optional<up_process> parse_holder(const std::string& text) {
   if (first + 1 == text.size()) return holder;
   if (second == std::string::npos) return {};
   const std::string place = text.substr(first + 1, second - first - 1), host = place.substr(0, place.find(' '));
-  if (without_name(place) != without_name(this_place()))
+  if (without_name(place) != without_name(pid_space()))
     holder.elsewhere = host == machine_name() ? "another container of " + host : host;
   return holder;
 }
@@ -134,7 +128,7 @@ up_lock::up_lock(const cluster_config& config) {
     refuse("{}: the cluster {} is up already{}: end it with troupe down", config.label, config.name,
            holder ? fmt::format(" ({})", holder->text()) : "");
   }
-  const std::string own = fmt::format("{}\n{}\n", ::getpid(), this_place());
+  const std::string own = fmt::format("{}\n{}\n", ::getpid(), pid_space());
   if (::ftruncate(file_.number(), 0) != 0 || !write_all(file_.number(), own))
     fail_to_write(path, errno, "choose another state_dir");
 }
