@@ -108,7 +108,7 @@ void training_desk_state::take_end(const training_ended& ended) {
   const auto lease = lease_of(ended.lease);
   if (!lease || !find(lease->job)) return;
   if (ended.is_alone) return fall_apart(*lease, ended.error);
-  if (ended.may_pass) return pause_with(lease->job, ended.error);
+  if (ended.may_pass) return pause_with(lease->job, lease->trainer + ": " + ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
   stop_leases(queue_.give_back(lease->number));  // it has stopped, but this head did not ask for it

@@ -164,7 +164,7 @@ TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
   EXPECT_EQ(stopped.forget, "") << "it has the checkpoint";
   serve_journal_until([&] { return state() == job_state::paused; });
   const auto events = journal_.events("job-1", 0, 100);
-  EXPECT_NE(events.back().text.find("paused until troupe jobs resume job-1: result: cannot be written (No space left"),
+  EXPECT_NE(events.back().text.find("paused until troupe jobs resume job-1: coach: result: cannot be written (No "),
             std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
   ASSERT_TRUE(journal_.resume("job-1"));
