@@ -217,8 +217,10 @@ void training_desk_state::pause_with(const std::string& id, const std::string& w
 
 void training_desk_state::fail(const std::string& id, const std::string& error) {
   parts_.say(fmt::format("{}: failed: {}", id, error));
+  stop_leases(queue_.pause(id));  // the journal may wait for the disk, and the trainer need not
   end_in_journal(id, message_text("error", error),
                  [id, error](journal& book) { return book.finish(id, job_state::failed, error); });
+  assign();
 }
 
 /// Writes the job's last events and its end, then removes it here.
