@@ -340,7 +340,7 @@ struct training_ended {
   std::string error;  ///< why the job cannot be done; empty with no files: the trainer was told to stop
   std::vector<training_file> files;
   bool is_alone = false;  ///< the trainer has lost the others: the job can be done, but not by this group
-  bool may_pass = false;  ///< its disk is full, say: once that is mended, the job goes on from its checkpoint
+  bool may_pass = false;  ///< its disk is full or its base another, say: once that is mended, the job goes on
 
   auto fields() { return std::tie(lease, error, files, is_alone, may_pass); }
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <deque>
+#include <optional>
 #include <unordered_map>
 #include <vector>
 
@@ -52,7 +53,7 @@ class router_state {
   void route_new(routed_request& request);
   bool has_parked(request_priority least) const;
   bool has_held(const sequence_request& like) const;
-  bool route(routed_request& request);
+  bool route(routed_request& request, std::optional<replica_id> from = {});
   void park(routed_request& request);
   void refuse_request(const routed_request& request);
   void route_parked();
@@ -133,13 +134,13 @@ bool router_state::has_held(const sequence_request& like) const {
   return policy_.is_loadable(like.adapter) && std::any_of(without_adapter_.begin(), without_adapter_.end(), is_before);
 }
 
-/// Returns false if no replica can take it now.
-bool router_state::route(routed_request& request) {
+/// Returns false if no replica can take it now. `from`: where it waited in vain, if anywhere.
+bool router_state::route(routed_request& request, std::optional<replica_id> from) {
   const auto& sequence = request.engine.sequence;
   const auto prefix = prefix_hashes(sequence.prompt, sequence.adapter, sequence.cache_salt);
   const request_view view{prefix, sequence.prompt.size(), sequence.adapter,
                           sequence.priority == request_priority::batch};
-  const auto chosen = policy_.choose(view);
+  const auto chosen = from ? policy_.choose_after(*from, view) : policy_.choose(view);
   if (!chosen) return false;
   policy_.sent(*chosen, view);
   routes_[request.id].answers[*chosen] += sequence.answers;
@@ -249,7 +250,7 @@ void router_state::take_back(requests_returned& returned) {
     if (!is_wanted) continue;
     if (!fault.empty())
       route_elsewhere(request, fault);
-    else if (!route(request))
+    else if (!route(request, returned.from))
       park(request);
   }
 }

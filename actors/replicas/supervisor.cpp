@@ -80,10 +80,10 @@ void supervisor_state::take_join(const incoming<join_cluster>& in) {
   if (!known) admit(hello, in.link);
 }
 
-/// Whether the earlier process of this name has ended, if it ran on this machine and the new one does, too.
+/// Whether the earlier process of this name has ended, if its id means the same here and to the new one.
 bool supervisor_state::its_process_is_gone(const node_hello& hello) const {
   const node_entry* before = members_.find(hello.name);
-  if (!before || before->hello.machine != hello.machine || hello.machine != machine_id()) return false;
+  if (!before || before->hello.machine != hello.machine || hello.machine != pid_space()) return false;
   return before->hello.pid == hello.pid || (::kill(static_cast<pid_t>(before->hello.pid), 0) != 0 && errno == ESRCH);
 }
 
@@ -123,7 +123,7 @@ worker_offer supervisor_state::offer_of(const node_hello& hello) const {
   offer.speed = hello.speed;
   offer.threads = static_cast<int>(hello.threads);
   offer.processors = static_cast<int>(hello.processors);
-  offer.pool = hello.machine;
+  offer.pool = machine_of(hello.machine);  // containers without a name of their own share its memory
   if (const node_config* said = parts_.config.find(hello.name)) {
     offer.layers = said->layers;
     offer.replica = said->replica;

@@ -108,7 +108,7 @@ void training_desk_state::take_end(const training_ended& ended) {
   const auto lease = lease_of(ended.lease);
   if (!lease || !find(lease->job)) return;
   if (ended.is_alone) return fall_apart(*lease, ended.error);
-  if (ended.may_pass) return pause_with(lease->job, ended.error);
+  if (ended.may_pass) return pause_with(lease->job, lease->trainer + ": " + ended.error);
   if (!ended.error.empty()) return fail(lease->job, ended.error);
   if (!ended.files.empty()) return take_result(*lease, ended.files);
   stop_leases(queue_.give_back(lease->number));  // it has stopped, but this head did not ask for it
@@ -217,8 +217,10 @@ void training_desk_state::pause_with(const std::string& id, const std::string& w
 
 void training_desk_state::fail(const std::string& id, const std::string& error) {
   parts_.say(fmt::format("{}: failed: {}", id, error));
+  stop_leases(queue_.pause(id));  // the journal may wait for the disk, and the trainer need not
   end_in_journal(id, message_text("error", error),
                  [id, error](journal& book) { return book.finish(id, job_state::failed, error); });
+  assign();
 }
 
 /// Writes the job's last events and its end, then removes it here.

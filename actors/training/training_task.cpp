@@ -18,6 +18,7 @@
 #include "model/ops/isa.hpp"
 #include "model/train/checkpoint.hpp"
 #include "model/train/lora_parameters.hpp"
+#include "model/train/train_pass.hpp"
 #include "model/train/training_course.hpp"
 #include "model/train/training_data.hpp"
 
@@ -28,7 +29,15 @@ namespace fs = std::filesystem;
 
 constexpr duration report_interval = std::chrono::milliseconds(200);
 
+constexpr const char* no_memory = "there is not enough memory: use shorter rows, fewer of them, or low_memory";
+
 struct stopped {};
+
+/// The job cannot be done here, which is no fault of its own: this trainer's files, device or memory lack something.
+class trainer_fault : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
 
 /// Threads made after this inherit the priority. If the system refuses, training runs at normal priority.
 void take_idle_priority() {
@@ -48,10 +57,16 @@ class training_task::session {
         ranks_(ranks),
         pool_(site_.threads),
         folder_(owner.folder()) {
-    load_base();
-    read_data();
-    look();
-    make_run();
+    try {
+      load_base();
+      read_data();
+      look();
+      make_run();
+    } catch (const std::bad_alloc&) {
+      throw trainer_fault(no_memory);
+    } catch (const full_error& error) {
+      throw trainer_fault(error.what());
+    }
     resume();
   }
 
@@ -96,12 +111,17 @@ class training_task::session {
   }
   bool is_first() const { return owner_.order_.rank == 0; }
 
-  void load_base() {
+  void load_base() try {
     base_ = load_model(site_.model, site_.load, pool_);
     if (model_id(fingerprint_of(*base_)) != owner_.order_.model)
       refuse("{}: is another model than the cluster's: give the trainer the same files and quant",
              site_.model.string());
+    check_trainable(site_.device, base_->config);
     trained_ = frozen(base_);
+  } catch (const device_lost&) {
+    throw;
+  } catch (const std::runtime_error& error) {
+    throw trainer_fault(error.what());
   }
   void read_data() {
     spec_.run.row_length = std::min(spec_.run.row_length, base_->config.context);
@@ -110,10 +130,10 @@ class training_task::session {
     if (spec_.has_validation()) validation_ = read_training_data(folder_ / spec_.validation_file(), format);
     if (spec_.reading != 0 &&
         reading_of(data_.fingerprint, validation_ ? validation_->fingerprint : 0) != spec_.reading)
-      refuse(
+      throw trainer_fault(fmt::format(
           "{}: its tokenizer or chat template reads the data otherwise than the head's did: give the trainer the same "
           "files; if it has them, {} was changed: submit the job anew",
-          site_.model.string(), (folder_ / spec_.data_file()).string());
+          site_.model.string(), (folder_ / spec_.data_file()).string()));
   }
   void make_run() {
     lora_.emplace(trained_, spec_.lora, spec_.run.seed);
@@ -257,7 +277,10 @@ void training_task::run() {
     if (site_.on_device_lost) site_.on_device_lost(error.what());
     end.error = error.what();
   } catch (const std::bad_alloc&) {
-    end.error = "there is not enough memory: use shorter rows, fewer of them, or low_memory";
+    end.error = no_memory;
+  } catch (const trainer_fault& fault) {
+    end.error = fault.what();
+    end.may_pass = true;
   } catch (const std::exception& error) {
     end.error = error.what();
     end.may_pass = may_pass(error);

@@ -1,6 +1,7 @@
 #include "actors/workers/node_agent.hpp"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -11,6 +12,7 @@ namespace troupe {
 namespace {
 
 constexpr int joins_before_note = 20;
+constexpr duration seldom = std::chrono::seconds(10);      // between messages to a head that is away
 constexpr duration latest_beat = std::chrono::seconds(1);  // behind its time, in a process that runs
 
 /// Joins a head, repeating itself until it is answered, and sends heartbeats. When the node is fenced it begins anew
@@ -41,9 +43,14 @@ class node_agent_state {
   void tell_head(M message) {
     parts_.links->send(parts_.head_link->get(), std::move(message));
   }
+  template <message M>
+  void ask_head(M message);
 
   handle::pointer self_;
   node_agent_parts parts_;
+  actor_clock clock_{self_};
+  std::optional<instant> unanswered_since_;  ///< nothing: the head has answered since it was asked
+  instant asked_;
   bool joined_ = false;
   int unanswered_joins_ = 0;
   std::string last_warned_;
@@ -72,6 +79,7 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
       },
       [this](const join_answer& answer) { take_answer(answer); },
       [this](const heartbeat_answer& answer) {
+        unanswered_since_.reset();
         if (answer.incarnation != parts_.hello.incarnation || answer.member) return;
         begin_anew();
         join();
@@ -101,6 +109,7 @@ node_agent_state::handle::behavior_type node_agent_state::make_behavior() {
 }
 
 void node_agent_state::take_answer(const join_answer& answer) {
+  unanswered_since_.reset();
   if (answer.incarnation != parts_.hello.incarnation || joined_) return;
   unanswered_joins_ = 0;
   joined_ = answer.accepted;
@@ -124,6 +133,7 @@ void node_agent_state::begin_anew() {
 void node_agent_state::connect() {
   try {
     parts_.head_link->set(parts_.links->connect(parts_.head));
+    unanswered_since_.reset();
   } catch (const std::exception& error) {
     warn_once(error.what());
   }
@@ -137,13 +147,24 @@ void node_agent_state::warn_once(const std::string& why) {
 /// ends it.
 void node_agent_state::join() {
   if (parts_.meter->is_busy()) return warn_once("the worker is still in a step that nobody waits for");
-  tell_head(join_cluster{parts_.hello});
+  ask_head(join_cluster{parts_.hello});
   if (++unanswered_joins_ == joins_before_note)
     parts_.say(fmt::format("{} does not answer: see whether the head runs there, with the same keys", parts_.head));
 }
 
+/// For what the head answers. While it is away everything waits in the link, and a few messages are enough to be heard
+/// when it is back.
+template <message M>
+void node_agent_state::ask_head(M message) {
+  const instant now = clock_.now();
+  if (!unanswered_since_) unanswered_since_ = now;
+  if (now - *unanswered_since_ > parts_.patience && now - asked_ < seldom) return;
+  asked_ = now;
+  tell_head(std::move(message));
+}
+
 void node_agent_state::beat() {
-  tell_head(heartbeat{parts_.hello.incarnation, report()});
+  ask_head(heartbeat{parts_.hello.incarnation, report()});
 }
 
 node_report node_agent_state::report() {

@@ -26,6 +26,8 @@ struct node_agent_parts {
   std::function<incarnation_id()> new_incarnation = random_incarnation;
   duration heartbeat = std::chrono::milliseconds(200);
   duration join_interval = std::chrono::milliseconds(250);  ///< between attempts, also while the head closes the links
+  /// A head that answers nothing for so long is asked only now and then: all that is sent to it waits for it.
+  duration patience = std::chrono::minutes(1);
   /// Ends the node, with this exit code and for this reason. Called once.
   std::function<void(int code, const std::string& why)> on_end;
   std::function<void(const std::string& line)> say;

@@ -115,7 +115,7 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   hello.name = site.node.name;
   hello.pid = ::getpid();
   hello.host = site.node.host;
-  hello.machine = machine_id();
+  hello.machine = pid_space();
   hello.endpoint = endpoint;
   if (site.meeting) hello.meeting = site.meeting->endpoint();
   for (const node_role role : site.node.roles) hello.roles.emplace_back(to_text(role));

@@ -88,6 +88,7 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
                          .hello = hello_of(site, {}),
                          .head = site.config.head_endpoint(),
                          .heartbeat = std::chrono::milliseconds(site.config.heartbeat_ms),
+                         .patience = std::chrono::milliseconds(site.config.lost_after_ms),
                          .on_end = std::move(on_end),
                          .say = say,
                          .warn = warn};

@@ -12,6 +12,7 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <optional>
@@ -101,6 +102,15 @@ std::string machine_id() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
   return fmt::format("{} {}", machine_name(), boot);
+}
+
+std::string pid_space() {
+  std::error_code ignored;
+  return fmt::format("{} {}", machine_id(), std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string());
+}
+
+std::string machine_of(const std::string& pid_space) {
+  return pid_space.substr(0, pid_space.find(' ', pid_space.find(' ') + 1));
 }
 
 bool is_this_machine(const std::string& host) {

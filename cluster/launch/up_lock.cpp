@@ -41,12 +41,6 @@ std::string read_short(int descriptor) {
   return std::string(text.data(), got > 0 ? to_size(got) : 0);
 }
 
-/// Where process ids are unique: this boot of this machine, and the pid namespace, since containers have their own ids.
-std::string this_place() {
-  std::error_code ignored;
-  return fmt::format("{} {}", machine_id(), std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string());
-}
-
 /// A machine may get another name while a cluster is up on it.
 std::string_view without_name(std::string_view place) {
   return place.substr(std::min(place.find(' '), place.size()));
@@ -61,7 +55,7 @@ std::optional<up_process> parse_holder(const std::string& text) {
   if (first + 1 == text.size()) return holder;
   if (second == std::string::npos) return {};
   const std::string place = text.substr(first + 1, second - first - 1), host = place.substr(0, place.find(' '));
-  if (without_name(place) != without_name(this_place()))
+  if (without_name(place) != without_name(pid_space()))
     holder.elsewhere = host == machine_name() ? "another container of " + host : host;
   if (const std::size_t third = text.find('\n', second + 1); third != std::string::npos)
     holder.file = text.substr(second + 1, third - second - 1);
@@ -136,7 +130,10 @@ up_lock::up_lock(const cluster_config& config) {
     if (const auto holder = holder_of(file_.number())) refuse_second_up(config, *holder);
     refuse("{}: the cluster {} is up already: end it with troupe down", config.label, config.name);
   }
-  const std::string own = fmt::format("{}\n{}\n{}\n", ::getpid(), this_place(), config.source.string());
+  const std::string own = fmt::format("{}
+{}
+{}
+", ::getpid(), pid_space(), config.source.string());
   if (::ftruncate(file_.number(), 0) != 0 || !write_all(file_.number(), own))
     fail_to_write(path, errno, "choose another state_dir");
 }

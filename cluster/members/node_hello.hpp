@@ -19,7 +19,7 @@ struct node_hello {
   incarnation_id incarnation;
   std::int64_t pid = 0;
   std::string host;      ///< as its cluster's file calls it
-  std::string machine;   ///< the same for all processes of its machine, and for no others
+  std::string machine;   ///< and container: its pid_space()
   std::string endpoint;  ///< where others reach it
   std::string meeting;   ///< where it meets others that share a stage or a job with it; empty: it shares none
   std::vector<std::string> roles;

@@ -41,11 +41,25 @@ void routing_policy::update(replica_id id, replica_load load) {
 }
 
 std::optional<replica_id> routing_policy::choose(const request_view& request) const {
+  return best_of(request, [](replica_id, const replica&) { return true; });
+}
+
+std::optional<replica_id> routing_policy::choose_after(replica_id from, const request_view& request) const {
+  const auto before = replicas_.find(from);
+  if (before == replicas_.end() || !before->second.is_ready) return choose(request);
+  const auto other =
+      best_of(request, [&](replica_id id, const replica& where) { return id != from && room_left(where) > 0; });
+  return other ? other : choose(request);
+}
+
+/// The best of those that `allows` takes.
+template <class Allows>
+std::optional<replica_id> routing_policy::best_of(const request_view& request, Allows allows) const {
   std::optional<replica_id> best;
   std::uint64_t lowest = 0;
   const bool is_picky = is_loadable(request.adapter);
   for (const auto& [id, where] : replicas_) {
-    if (!where.is_ready || is_full(where, request.is_batch)) continue;
+    if (!where.is_ready || is_full(where, request.is_batch) || !allows(id, where)) continue;
     if (is_picky && !may_load(where, request.adapter)) continue;
     const std::uint64_t work = score(where, request);
     if (best && work >= lowest) continue;

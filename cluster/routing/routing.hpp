@@ -53,6 +53,9 @@ class routing_policy {
   /// The replica for this request; nothing if none is ready and has room. Changes nothing: call `sent` once the
   /// request has gone there.
   std::optional<replica_id> choose(const request_view& request) const;
+  /// The same for a request that waited in vain at a replica which goes on: whatever that has cached, another one where
+  /// the request can start at once comes first.
+  std::optional<replica_id> choose_after(replica_id from, const request_view& request) const;
   void sent(replica_id id, const request_view& request);
   /// So many more requests have ended there since its last report.
   void ended(replica_id id, std::size_t requests);
@@ -83,6 +86,8 @@ class routing_policy {
     prefix_lru prefixes;
   };
 
+  template <class Allows>
+  std::optional<replica_id> best_of(const request_view& request, Allows allows) const;
   static std::size_t room_left(const replica& where);
   static std::size_t in_system(const replica& where);
   static bool may_load(const replica& where, adapter_version adapter);

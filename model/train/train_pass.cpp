@@ -16,11 +16,18 @@ void check_memory(const trained_model& model, const train_pass::options& chosen,
   const auto free = free_memory(chosen.device);
   const std::int64_t taken = cpu_train_pass::bytes(model, chosen, threads);
   if (free && taken > *free)
-    refuse("a pass of {} tokens takes {} MiB, and {} MiB are free: lower --length or --batch, or use --low-memory",
-           chosen.most_rows, taken >> 20, *free >> 20);
+    throw full_error(fmt::format(
+        "a pass of {} tokens takes {} MiB, and {} MiB are free: lower --length or --batch, or use --low-memory",
+        chosen.most_rows, taken >> 20, *free >> 20));
 }
 
 }  // namespace
+
+void check_trainable(const device_id& device, const model_config& config) {
+  if (device.is_cpu()) return;
+  if (const auto missing = gpus_lack_for_training(config); !missing.empty())
+    refuse("{}: {}: use the device cpu", name_of(device), missing);
+}
 
 std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const parameter_set& parameters,
                                             const compute& with, train_pass::options chosen) {
@@ -32,8 +39,7 @@ std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const pa
     check_memory(model, chosen, with.pool.threads());
     return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
   }
-  if (const auto missing = gpus_lack_for_training(model.config); !missing.empty())
-    refuse("{}: {}: use the device cpu", name_of(chosen.device), missing);
+  check_trainable(chosen.device, model.config);
   return make_cuda_train_pass(model, parameters, with, std::move(chosen));
 }
 

@@ -57,8 +57,11 @@ class train_pass {
   virtual std::string remark() const { return {}; }
 };
 
+/// Throws input_error where the device is a GPU and none trains such a model.
+void check_trainable(const device_id& device, const model_config& config);
+
 /// On the processor or a GPU, as the options' `device` says. `parameters` are what is trained of `model`; both outlive
-/// it. Throws input_error where a GPU is asked for what none does, or what it has no memory for.
+/// it. Throws input_error where a GPU is asked for what none does, and full_error where memory is short.
 std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const parameter_set& parameters,
                                             const compute& with, train_pass::options chosen);
 

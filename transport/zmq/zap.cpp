@@ -51,15 +51,9 @@ zap_handler::zap_handler(zmq::context_t& context, const curve_keys& keys)
   socket_.bind("inproc://zeromq.zap.01");
 }
 
-/// Keys are made and taken away while we run: both change the folder's time.
-bool zap_handler::is_client(const std::string& key) {
-  if (clients_folder_.empty()) return false;
-  std::error_code ignored;
-  const auto changed = std::filesystem::last_write_time(clients_folder_, ignored);
-  if (changed == clients_read_ && clients_.contains(key)) return true;
-  clients_ = raw_keys(read_clients(clients_folder_));
-  clients_read_ = changed;
-  return clients_.contains(key);
+/// Keys are made, replaced and taken away while we run, so each connection, of which there are few, reads them anew.
+bool zap_handler::is_client(const std::string& key) const {
+  return !clients_folder_.empty() && raw_keys(read_clients(clients_folder_)).contains(key);
 }
 
 void zap_handler::answer(const std::function<void(const std::string& address)>& refused) {

@@ -26,14 +26,12 @@ class zap_handler {
   void answer(const std::function<void(const std::string& address)>& refused);
 
  private:
-  bool is_client(const std::string& key);
+  bool is_client(const std::string& key) const;
 
   zmq::socket_t socket_;
   std::string cluster_key_;  // raw, as those that follow
   std::unordered_set<std::string> allowed_;
   std::filesystem::path clients_folder_;
-  std::filesystem::file_time_type clients_read_{};  ///< the folder's time when `clients_` was read
-  std::unordered_set<std::string> clients_;
 };
 
 }  // namespace troupe::detail

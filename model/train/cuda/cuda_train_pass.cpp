@@ -37,10 +37,10 @@ std::unique_ptr<train_pass> make_cuda_train_pass(const trained_model& model, con
   try {
     return std::make_unique<cuda_train_pass>(model, parameters, with, std::move(chosen));
   } catch (const std::bad_alloc&) {
-    refuse(
+    throw full_error(fmt::format(
         "{}: the model and a pass of {} rows of {} tokens do not fit into its memory: lower --length or --batch, or "
         "use --low-memory",
-        where, rows / positions, positions);
+        where, rows / positions, positions));
   }
 }
 

@@ -112,6 +112,22 @@ TEST_F(router, moves_requests_that_wait_to_a_replica_that_came_back) {
   EXPECT_EQ(next_at(1).id, request_id(1));
 }
 
+/// Otherwise what is cached there would call them back to wait again.
+TEST_F(router, moves_requests_that_wait_away_from_where_their_beginning_is_cached) {
+  auto asked = request(1);
+  asked.engine.sequence.prompt = letters(std::string(2000, 'A'));
+  report(0, true);
+  tell(actor_, asked);
+  const auto sent = next_at(0);
+  report(1, true);
+  report(0, true, 3);
+  tell(actor_, requests_returned{replica_id(0), {sent}});
+  EXPECT_EQ(next_at(1).id, request_id(1));
+  report(1, true, 3);
+  tell(actor_, requests_returned{replica_id(0), {sent}});
+  EXPECT_EQ(next_at(0).id, request_id(1)) << "nobody else can run it either";
+}
+
 TEST_F(router, sends_elsewhere_whose_adapter_a_replica_cannot_load_and_nobody_else) {
   report(0, true);
   report(1, true);

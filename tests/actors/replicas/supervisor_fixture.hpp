@@ -60,7 +60,7 @@ class supervisor : public testing::Test {
     made.incarnation = incarnation_id(incarnation);
     made.pid = 1;
     made.host = "127.0.0.1";
-    made.machine = machine_id();
+    made.machine = pid_space();
     made.endpoint = "tcp://127.0.0.1:1";
     made.roles = {"worker"};
     made.build = "b";

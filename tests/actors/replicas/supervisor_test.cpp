@@ -287,6 +287,14 @@ TEST_F(supervisor_with_links, tells_a_node_to_come_back_whose_name_is_taken_and_
   elsewhere.pid = 2;
   EXPECT_TRUE(answer_to(elsewhere).try_again) << "nobody knows here what runs there";
   odd.speed = -1;
+  for (const char* place : {"", " pid:[1]"}) {
+    node_hello contained = hello(*place ? "w5" : "w4", *place ? 17 : 18);
+    contained.machine = machine_id() + place;
+    contained.pid = nobody;
+    EXPECT_TRUE(answer_to(contained).accepted);
+    contained.incarnation = incarnation_id(contained.incarnation.value + 2);
+    EXPECT_TRUE(answer_to(contained).try_again) << "ids of another container say nothing here";
+  }
   const join_answer refused = answer_to(odd);
   EXPECT_FALSE(refused.accepted || refused.try_again);
   odd.speed = 1;

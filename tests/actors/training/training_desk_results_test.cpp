@@ -152,6 +152,17 @@ TEST_F(training_desk, a_trainer_s_failure_fails_the_job_with_its_reason) {
   trainer_.take<stop_training>();
 }
 
+TEST_F(training_desk, the_trainer_of_a_failed_job_is_free_before_the_disk_takes_the_job_s_end) {
+  submit(good_data);
+  submit(good_data, "job-2");
+  join("coach");
+  const train_job order = given();
+  tell(actor_, training_ended{order.lease, "the loss is no number any more", {}});
+  EXPECT_EQ(trainer_.take<stop_training>().lease, order.lease);
+  EXPECT_EQ(trainer_.take<train_job>().job, "job-2");
+  EXPECT_EQ(state(), job_state::running) << "the journal has not heard of it";
+}
+
 TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
   submit(good_data);
   join("coach");
@@ -164,7 +175,7 @@ TEST_F(training_desk, pauses_a_job_whose_trainer_has_a_full_disk) {
   EXPECT_EQ(stopped.forget, "") << "it has the checkpoint";
   serve_journal_until([&] { return state() == job_state::paused; });
   const auto events = journal_.events("job-1", 0, 100);
-  EXPECT_NE(events.back().text.find("paused until troupe jobs resume job-1: result: cannot be written (No space left"),
+  EXPECT_NE(events.back().text.find("paused until troupe jobs resume job-1: coach: result: cannot be written (No "),
             std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
   ASSERT_TRUE(journal_.resume("job-1"));

@@ -131,6 +131,22 @@ TEST_F(training_tasks, that_cannot_read_a_file_go_on_when_they_can) {
   EXPECT_EQ(first_message().rfind("goes on from step 2", 0), 0u);
 }
 
+/// Others may have the right files: nothing is wrong with the job.
+TEST_F(training_tasks, whose_own_base_is_missing_or_another_go_on_when_that_is_mended) {
+  const training_site right = site_with(scheme::u8);
+  training_site missing = right, other = site_with(scheme::q4);
+  missing.model = folder_.path() / "nowhere";
+  for (const training_site& site : {missing, other}) {
+    training_task task(site, order_for(right), [this](const training_task::news& what) {
+      std::visit([&](const auto& each) { said_.put(each); }, what);
+    });
+    const training_ended ended = said_.take<training_ended>();
+    EXPECT_NE(ended.error, "");
+    EXPECT_TRUE(ended.may_pass) << ended.error;
+  }
+  EXPECT_EQ(run(scheme::u8).error, "");
+}
+
 TEST_F(training_tasks, that_find_the_data_to_be_wrong_do_not_go_on) {
   folder_.write("training/job-1/data.jsonl", "{\n");
   const training_ended ended = run(scheme::u8);
@@ -172,7 +188,9 @@ TEST_F(training_tasks, on_a_gpu_are_refused_where_the_model_is_a_mixture_of_expe
   training_task task(site, order_for(site), [this](const training_task::news& what) {
     std::visit([&](const auto& each) { said_.put(each); }, what);
   });
-  EXPECT_EQ(said_.take<training_ended>().error,
+  const training_ended ended = said_.take<training_ended>();
+  EXPECT_TRUE(ended.may_pass) << "others can train it";
+  EXPECT_EQ(ended.error,
             "cuda:0: the model is a mixture of experts, which only processors train so far: use the device cpu");
 }
 
@@ -203,7 +221,9 @@ TEST_F(training_tasks, are_refused_where_the_data_reads_otherwise_than_on_the_he
   const json as_on_the_head{{"reading", fmt::format("{:016x}", reading_of(data.fingerprint, 0))}};
   EXPECT_EQ(run(scheme::u8, as_on_the_head).error, "");
   folder_.write("letters/tokenizer_config.json", R"({"bos_token": "a", "eos_token": "</s>", "add_bos_token": true})");
-  EXPECT_NE(run(scheme::u8, as_on_the_head).error.find("reads the data otherwise"), std::string::npos);
+  const training_ended ended = run(scheme::u8, as_on_the_head);
+  EXPECT_NE(ended.error.find("reads the data otherwise"), std::string::npos);
+  EXPECT_TRUE(ended.may_pass) << "nothing is wrong with the job";
 }
 
 }  // namespace

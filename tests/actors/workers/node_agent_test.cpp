@@ -26,7 +26,8 @@ class node_agent : public testing::Test {
     head_side_.stop();
   }
 
-  node_agent_actor start(const std::string& head, const std::shared_ptr<link_slot>& slot) {
+  node_agent_actor start(const std::string& head, const std::shared_ptr<link_slot>& slot,
+                         duration patience = std::chrono::minutes(1)) {
     node_agent_parts parts;
     parts.links = &node_side_;
     parts.head_link = slot;
@@ -37,6 +38,7 @@ class node_agent : public testing::Test {
     parts.free_memory = [] { return 4096; };
     parts.heartbeat = std::chrono::milliseconds(20);
     parts.join_interval = std::chrono::milliseconds(20);
+    parts.patience = patience;
     parts.on_end = [this](int code, const std::string& why) { ends_.put(std::pair(code, why)); };
     parts.say = [this](const std::string& line) { said_.put(line); };
     parts.warn = [this](const std::string& line) { warned_.put(line); };
@@ -192,6 +194,25 @@ TEST_F(node_agent, says_that_nobody_answers_and_goes_on) {
   answer(node, true);
   expect_beats_of(node);
   EXPECT_NE(said_.take<std::string>().find("joined"), std::string::npos);
+}
+
+/// All that it sends waits for a head that is away.
+TEST_F(node_agent, asks_only_now_and_then_while_nobody_answers) {
+  const auto first = next_join();
+  answer(first, true);
+  expect_beats_of(first);
+  const auto slot = std::make_shared<link_slot>();
+  const auto other = start(head_side_.endpoint(), slot, duration{});
+  const auto node = next_join_of_another(first);
+  while (said_.take<std::string>().find("does not answer") == std::string::npos) {
+  }
+  node_side_.send(slot->get(), leave_cluster{incarnation_id(999)});
+  (void)heard_.take<incoming<leave_cluster>>();  // so what was sent before it has come
+  while (heard_.count<incoming<join_cluster>>() > 0) EXPECT_EQ(next_join(), first) << "it has asked once";
+  tell(other, join_answer{node, false, true, "a reason"});
+  EXPECT_EQ(next_join(), node) << "the head is there";
+  tell(other, stop_now{});
+  (void)ends_.take<std::pair<int, std::string>>();
 }
 
 TEST_F(node_agent, waits_where_the_refusal_may_pass) {

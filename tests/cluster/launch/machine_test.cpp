@@ -28,6 +28,12 @@ TEST(this_machine, is_a_loopback_and_its_own_name) {
   EXPECT_FALSE(is_this_machine("192.0.2.77"));
 }
 
+TEST(this_machine, has_a_space_of_process_ids_in_each_container) {
+  EXPECT_NE(pid_space(), machine_id());
+  EXPECT_EQ(machine_of(pid_space()), machine_id());
+  EXPECT_EQ(machine_of("m"), "m");
+}
+
 TEST(this_machine, is_a_name_that_stands_for_its_addresses_alone) {
   EXPECT_TRUE(is_this_machine("own.test"));
   EXPECT_FALSE(is_this_machine("half.test"));

@@ -186,6 +186,23 @@ TEST_F(curve, clients_keys_are_made_and_taken_away_while_a_bus_listens) {
   EXPECT_TRUE(later.was_told("refuses this process' key"));
 }
 
+TEST_F(curve, a_clients_key_that_is_replaced_in_place_is_let_in_no_more) {
+  peer listener(listening(), true);
+  add_client_key(folder_, "ann");
+  const curve_keys before = read_client_key(folder_ / "ann.key");
+  peer ann(with(before));
+  ann->send(ann->connect(listener->endpoint()), numbered_frame(1));
+  ASSERT_TRUE(ann.wait_frames(1));
+  curve_keys after = before;
+  after.own = make_curve_pair();
+  rewrite("clients/ann.pub", "public " + after.own.public_key + "\n");
+  peer later(with(before)), again(with(after));
+  later->connect(listener->endpoint());
+  EXPECT_TRUE(later.was_told("refuses this process' key"));
+  again->send(again->connect(listener->endpoint()), numbered_frame(1));
+  EXPECT_TRUE(again.wait_frames(1));
+}
+
 TEST_F(curve, clients_are_told_from_nodes_by_their_keys) {
   peer listener(listening(), true), open(peer::listening());
   peer client(with(read_client_key(folder_ / "client.key"))), node(with(read_cluster_keys(folder_))), keyless;
