@@ -130,10 +130,7 @@ up_lock::up_lock(const cluster_config& config) {
     if (const auto holder = holder_of(file_.number())) refuse_second_up(config, *holder);
     refuse("{}: the cluster {} is up already: end it with troupe down", config.label, config.name);
   }
-  const std::string own = fmt::format("{}
-{}
-{}
-", ::getpid(), pid_space(), config.source.string());
+  const std::string own = fmt::format("{}\n{}\n{}\n", ::getpid(), pid_space(), config.source.string());
   if (::ftruncate(file_.number(), 0) != 0 || !write_all(file_.number(), own))
     fail_to_write(path, errno, "choose another state_dir");
 }
