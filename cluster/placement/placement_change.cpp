@@ -180,6 +180,41 @@ std::optional<placement> make_replica(const placement& where, const worker_offer
   return {};
 }
 
+/// This replica instead of one that lacks workers, from which and from others it takes its own. Nothing if a machine
+/// has no room for it beside what is left of the others.
+std::optional<placement> with_replica_replaced(placement where, std::size_t replaced, const replica_placement& fresh,
+                                               const demands& wanted) {
+  for (const stage_placement& stage : std::exchange(where.replicas[replaced], fresh).stages)
+    std::copy_if(stage.workers.begin(), stage.workers.end(), std::back_inserter(where.spares),
+                 [](const std::string& name) { return !name.empty(); });
+  for (const stage_placement& stage : fresh.stages)
+    for (const std::string& name : stage.workers) {
+      std::erase(where.spares, name);
+      for (const worker_position& at : seats_of(where, name))
+        if (at.replica != replaced) where.replicas[at.replica].stages[at.stage].workers[at.rank].clear();
+    }
+  if (detail::fit_pools(where.replicas, wanted.offers, wanted.costs, wanted.least_tokens())) return {};
+  return where;
+}
+
+/// A replica of those who are here, whatever they held: to be called where none serves.
+std::optional<placement_change> begin_anew(const placement& where, const demands& wanted) {
+  placement_request as_many_as_fit = wanted.request;
+  as_many_as_fit.replicas = 0;
+  const auto placed = place(wanted.offers, wanted.costs.model(), as_many_as_fit);
+  if (!placed) return {};
+  for (const replica_placement& fresh : placed->replicas)
+    for (std::size_t r = 0; r < where.replicas.size(); ++r)
+      if (where.replicas[r].number == fresh.number)
+        if (auto after = with_replica_replaced(where, r, fresh, wanted))
+          return placement_change{std::move(*after), placement_change::kind::fills_stage, r};
+  return {};
+}
+
+bool is_served(const placement& where) {
+  return std::ranges::any_of(where.replicas, &replica_placement::is_complete);
+}
+
 std::set<int> numbers_by_hand(const placement& where) {
   std::set<int> numbers;
   for (const replica_placement& replica : where.replicas)
@@ -206,7 +241,8 @@ placement_change extend(const placement& current, const std::string& joining, co
   if (may_be_more)
     if (auto after = make_replica(change.after, *its, numbers_by_hand(current), wanted))
       return {std::move(*after), kind::new_replica, current.replicas.size()};
-  return filled.value_or(change);
+  if (filled) return *filled;
+  return is_served(current) ? change : begin_anew(change.after, wanted).value_or(change);
 }
 
 placement_change repair(const placement& current, const std::string& lost, const std::vector<worker_offer>& offers,

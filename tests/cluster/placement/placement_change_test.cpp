@@ -56,6 +56,24 @@ TEST(placement_change, without_a_spare_the_place_waits_for_somebody) {
   EXPECT_EQ(extended(lost.after, offer("y", 60), {}, twelve_layers(), ask()).effect, kind::none) << "it has too little";
 }
 
+TEST(placement_change, a_newcomer_too_small_for_the_place_serves_in_another_where_nobody_serves) {
+  const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130), offer("w2", 130), offer("w3", 130)};
+  const auto small = offer("small", 70);
+  const auto where = placed({workers[0], workers[1]}, ask(1));
+  const auto lost = repair(where, "w1", {workers[0]}, twelve_layers(), ask(1));
+  ASSERT_EQ(lost.effect, kind::vacancy);
+  const auto anew = extended(lost.after, small, {workers[0]}, twelve_layers(), ask(1));
+  EXPECT_EQ(anew.effect, kind::fills_stage);
+  EXPECT_EQ(anew.replica, 0u);
+  EXPECT_EQ(text_of(anew.after), "w0:0-8 small:9-11");
+  EXPECT_TRUE(anew.after.spares.empty());
+  EXPECT_EQ(extended(anew.after, workers[1], {workers[0], small}, twelve_layers(), ask(1)).effect, kind::none);
+  const auto two = placed(workers, ask());
+  const auto left = repair(two, "w1", {workers[0], workers[2], workers[3]}, twelve_layers(), ask());
+  const auto beside = extended(left.after, small, {workers[0], workers[2], workers[3]}, twelve_layers(), ask());
+  EXPECT_EQ(beside.effect, kind::none) << "somebody serves";
+}
+
 TEST(placement_change, a_newcomer_serves_alone_rather_than_in_a_replica_that_lacks_others_too) {
   const std::vector<worker_offer> workers = {offer("w0", 130), offer("w1", 130)};
   auto where = placed(workers, ask());
