@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "actors/http/files/form_data.hpp"
@@ -29,7 +30,12 @@ stored_file keep(const api_call& call, const form_part& file, const std::string&
   throw api_error(413, error.what(), "file", "insufficient_quota");
 }
 
-void upload(const api_call& call) {
+/// Runs where the disk may take its time.
+void on_file_thread(const api_call& call, std::function<void()> handle) {
+  guarded_later(*call.context->file_work, call.key.name, call.exchange, call.request->body.size(), std::move(handle));
+}
+
+void upload_now(const api_call& call) {
   const auto parts = parse_form(call.request->header("content-type"), call.request->body);
   const auto named = [&](const char* name) {
     const auto found =
@@ -45,6 +51,10 @@ void upload(const api_call& call) {
     refuse_field("file",
                  fmt::format("the file's name has {} bytes: use at most {}", file->filename.size(), longest_name));
   reply_json(call.exchange, to_json(keep(call, *file, purpose->content)));
+}
+
+void upload(const api_call& call) {
+  on_file_thread(call, [call] { upload_now(call); });
 }
 
 /// Writes a page of files, newest first. Outputs of batches whose size nobody has asked for yet are measured on the
@@ -123,7 +133,7 @@ void list_all(const api_call& call) {
 }
 
 void list_files(const api_call& call) {
-  guarded_later(*call.context->file_work, call.key.name, call.exchange, [call] { list_all(call); });
+  on_file_thread(call, [call] { list_all(call); });
 }
 
 void show_file(const api_call& call) {
@@ -137,15 +147,19 @@ void show_file(const api_call& call) {
 void send_file(const api_call& call) {
   const std::string& id = call.path_part();
   if (const auto batch = batch_file_of(id)) return send_batch_file(call, *batch);
-  call.exchange->reply({.content_type = "application/octet-stream", .body = owned_content(call, id)});
+  on_file_thread(call, [call] {
+    call.exchange->reply({.content_type = "application/octet-stream", .body = owned_content(call, call.path_part())});
+  });
 }
 
 void remove_file(const api_call& call) {
   const std::string& id = call.path_part();
   if (const auto batch = batch_file_of(id)) return refuse_to_remove(call, *batch);
-  (void)owned_file(call, id);
-  call.context->files.remove(id);
-  reply_json(call.exchange, {{"id", id}, {"object", "file"}, {"deleted", true}});
+  on_file_thread(call, [call, id] {
+    (void)owned_file(call, id);
+    call.context->files.remove(id);
+    reply_json(call.exchange, {{"id", id}, {"object", "file"}, {"deleted", true}});
+  });
 }
 
 }  // namespace
