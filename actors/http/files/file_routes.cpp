@@ -64,7 +64,8 @@ class file_lister : public std::enable_shared_from_this<file_lister> {
   file_lister(api_call call, std::vector<listed_file> files, list_page page)
       : call_(std::move(call)), files_(std::move(files)), page_(std::move(page)) {
     std::sort(files_.begin(), files_.end(), [](const listed_file& a, const listed_file& b) {
-      return std::tie(b.file.created, a.file.id) < std::tie(a.file.created, b.file.id);
+      return std::tie(b.file.created, b.file.nanoseconds, a.file.id) <
+             std::tie(a.file.created, a.file.nanoseconds, b.file.id);
     });
     if (page_.oldest_first()) std::reverse(files_.begin(), files_.end());
   }

@@ -108,6 +108,17 @@ TEST_F(api_files, are_listed_without_those_of_which_nothing_is_known_any_more) {
   }
 }
 
+TEST_F(api_files, are_listed_newest_first_among_those_of_one_second) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 20; ++i) ids.insert(ids.begin(), upload("batch", "abc"));
+  for (int life = 0; life < 2; ++life) {
+    std::vector<std::string> listed;
+    for (const json& each : ask("GET", "/v1/files?purpose=batch").get().parsed()["data"]) listed.push_back(each["id"]);
+    EXPECT_EQ(listed, ids);
+    start();  // what is known of them comes from the disk then
+  }
+}
+
 TEST_F(api_files, are_listed_in_the_order_that_is_asked_for) {
   const auto send = [&] {
     return ask("POST", "/v1/files", form("batch", "a"), form_type).get().parsed()["id"].get<std::string>();
