@@ -33,8 +33,8 @@ class api_routes {
 
 void add_model_routes(api_routes& to);        ///< models and adapters
 void add_text_routes(api_routes& to);         ///< answers/: all that the model answers, and tokens
-void add_message_routes(api_routes& to);      ///< messages/: what Anthropic's API has besides answers
-void add_generate_routes(api_routes& to);     ///< generate/: LoRAX's and TGI's own API
+void add_message_routes(api_routes& to);      ///< anthropic/: what Anthropic's API has besides answers
+void add_generate_routes(api_routes& to);     ///< lorax/: LoRAX's and TGI's own API
 void add_status_routes(api_routes& to);       ///< status/: health, metrics and the page
 void add_file_routes(api_routes& to);         ///< files/
 void add_batch_routes(api_routes& to);        ///< jobs/

@@ -10,7 +10,7 @@ class request_fields;
 asked_answer read_completion(const request_fields& from, const served_model& served);
 asked_answer read_chat_completion(const request_fields& from, const served_model& served);  // chats/chat.cpp
 asked_answer read_response(const request_fields& from, const served_model& served);         // chats/responses.cpp
-asked_answer read_message(const request_fields& from, const served_model& served);          // messages/messages.cpp
+asked_answer read_message(const request_fields& from, const served_model& served);          // anthropic/messages.cpp
 asked_answer read_embeddings(const request_fields& from, const served_model& served);
 
 /// The paths, for POST and for batches.

@@ -25,6 +25,7 @@ constexpr bool has_marks(tool_style style) {
 struct call_tags {
   std::string_view opening, closing;
 };
+/// Of the styles tagged and nested.
 inline constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
 constexpr bool has_tags(tool_style style) {
   return style == tool_style::tagged || style == tool_style::nested || has_marks(style);

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include "actors/http/files/form_data.hpp"
@@ -29,7 +30,12 @@ stored_file keep(const api_call& call, const form_part& file, const std::string&
   throw api_error(413, error.what(), "file", "insufficient_quota");
 }
 
-void upload(const api_call& call) {
+/// Runs where the disk may take its time.
+void on_file_thread(const api_call& call, std::function<void()> handle) {
+  guarded_later(*call.context->file_work, call.key.name, call.exchange, call.request->body.size(), std::move(handle));
+}
+
+void upload_now(const api_call& call) {
   const auto parts = parse_form(call.request->header("content-type"), call.request->body);
   const auto named = [&](const char* name) {
     const auto found =
@@ -47,6 +53,10 @@ void upload(const api_call& call) {
   reply_json(call.exchange, to_json(keep(call, *file, purpose->content)));
 }
 
+void upload(const api_call& call) {
+  on_file_thread(call, [call] { upload_now(call); });
+}
+
 /// Writes a page of files, newest first. Outputs of batches whose size nobody has asked for yet are measured on the
 /// way; the page ends early where that would take long, and the next one goes on there.
 class file_lister : public std::enable_shared_from_this<file_lister> {
@@ -54,7 +64,8 @@ class file_lister : public std::enable_shared_from_this<file_lister> {
   file_lister(api_call call, std::vector<listed_file> files, list_page page)
       : call_(std::move(call)), files_(std::move(files)), page_(std::move(page)) {
     std::sort(files_.begin(), files_.end(), [](const listed_file& a, const listed_file& b) {
-      return std::tie(b.file.created, a.file.id) < std::tie(a.file.created, b.file.id);
+      return std::tie(b.file.created, b.file.nanoseconds, a.file.id) <
+             std::tie(a.file.created, a.file.nanoseconds, b.file.id);
     });
     if (page_.oldest_first()) std::reverse(files_.begin(), files_.end());
   }
@@ -123,7 +134,7 @@ void list_all(const api_call& call) {
 }
 
 void list_files(const api_call& call) {
-  guarded_later(*call.context->file_work, call.key.name, call.exchange, [call] { list_all(call); });
+  on_file_thread(call, [call] { list_all(call); });
 }
 
 void show_file(const api_call& call) {
@@ -137,15 +148,19 @@ void show_file(const api_call& call) {
 void send_file(const api_call& call) {
   const std::string& id = call.path_part();
   if (const auto batch = batch_file_of(id)) return send_batch_file(call, *batch);
-  call.exchange->reply({.content_type = "application/octet-stream", .body = owned_content(call, id)});
+  on_file_thread(call, [call] {
+    call.exchange->reply({.content_type = "application/octet-stream", .body = owned_content(call, call.path_part())});
+  });
 }
 
 void remove_file(const api_call& call) {
   const std::string& id = call.path_part();
   if (const auto batch = batch_file_of(id)) return refuse_to_remove(call, *batch);
-  (void)owned_file(call, id);
-  call.context->files.remove(id);
-  reply_json(call.exchange, {{"id", id}, {"object", "file"}, {"deleted", true}});
+  on_file_thread(call, [call, id] {
+    (void)owned_file(call, id);
+    call.context->files.remove(id);
+    reply_json(call.exchange, {{"id", id}, {"object", "file"}, {"deleted", true}});
+  });
 }
 
 }  // namespace

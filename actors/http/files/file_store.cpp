@@ -1,7 +1,7 @@
 #include "actors/http/files/file_store.hpp"
 
 #include <algorithm>
-#include <ctime>
+#include <chrono>
 
 #include "actors/json_dump_impl.hpp"
 #include "base/ascii.hpp"
@@ -34,14 +34,18 @@ file_store::file_store(fs::path folder, std::uint64_t most_bytes)
 
 stored_file file_store::add(std::string_view filename, std::string_view purpose, std::string_view content,
                             const std::string& owner) {
+  using namespace std::chrono;
+  const auto now = duration_cast<nanoseconds>(system_clock::now().time_since_epoch());
   stored_file file{.id = "file-" + random_hex(24),
                    .filename = std::string(filename),
                    .purpose = std::string(purpose),
                    .bytes = content.size(),
-                   .created = std::time(nullptr),
-                   .owner = owner};
-  const json record{{"id", file.id},       {"filename", file.filename}, {"purpose", file.purpose},
-                    {"bytes", file.bytes}, {"created", file.created},   {"owner", file.owner}};
+                   .created = now / seconds(1),
+                   .owner = owner,
+                   .nanoseconds = (now % seconds(1)).count()};
+  const json record{
+      {"id", file.id},           {"filename", file.filename}, {"purpose", file.purpose},        {"bytes", file.bytes},
+      {"created", file.created}, {"owner", file.owner},       {"nanoseconds", file.nanoseconds}};
   measure();
   const std::lock_guard lock(mutex_);
   take_room(file);
@@ -86,7 +90,8 @@ std::optional<stored_file> file_store::find(const std::string& id) const {
                        .purpose = fields.text("purpose").value_or(""),
                        .bytes = static_cast<std::uint64_t>(fields.integer("bytes").value_or(0)),
                        .created = fields.integer("created").value_or(0),
-                       .owner = fields.text("owner").value_or("")};
+                       .owner = fields.text("owner").value_or(""),
+                       .nanoseconds = fields.integer("nanoseconds").value_or(0)};
   } catch (const input_error&) {
     return std::nullopt;  // damaged: the other files are still served
   }

@@ -16,7 +16,8 @@ struct stored_file {
   std::string id, filename, purpose;
   std::uint64_t bytes = 0;
   std::int64_t created = 0;
-  std::string owner = {};  ///< the key's name, if there are keys
+  std::string owner = {};        ///< the key's name, if there are keys
+  std::int64_t nanoseconds = 0;  ///< of the second in which it was made: for the order of files
 };
 
 /// Thread-safe. A name becomes a path only if this class made it; others are refused.

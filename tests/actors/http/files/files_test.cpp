@@ -25,6 +25,24 @@ TEST_F(api_files, are_logged_with_the_status_that_was_sent_where_there_is_no_roo
   EXPECT_NE(log().find("no room for the answer"), std::string::npos) << log();
 }
 
+TEST_F(api_files, hold_up_nobody_while_the_disk_takes_its_time) {
+  const std::string id = upload("batch", "abc");
+  std::vector<std::future<answered>> asked;
+  {
+    busy_thread busy(*file_work_);
+    asked.push_back(ask("GET", "/v1/files/" + id + "/content"));
+    ASSERT_TRUE(is_soon([&] { return file_work_->waiting() == 1; }));
+    asked.push_back(ask("POST", "/v1/files", form("batch", "def"), form_type));
+    ASSERT_TRUE(is_soon([&] { return file_work_->waiting() == 2; }));
+    asked.push_back(ask("DELETE", "/v1/files/" + id));
+    ASSERT_TRUE(is_soon([&] { return file_work_->waiting() == 3; }));
+    EXPECT_EQ(ask("GET", "/v1/models").get().status, 200);
+  }
+  EXPECT_EQ(asked[0].get().body, "abc");
+  EXPECT_EQ(asked[1].get().status, 200);
+  EXPECT_EQ(asked[2].get().status, 200);
+}
+
 TEST_F(api_files, leave_nothing_where_the_disk_does_not_take_them) {
   const std::filesystem::path files = folder_.path() / "state" / "files";
   for (const rlim_t room : {rlim_t{1}, rlim_t{64}}) {  // too little for the file, and for what is said of it
@@ -87,6 +105,17 @@ TEST_F(api_files, are_listed_without_those_of_which_nothing_is_known_any_more) {
     ASSERT_EQ(listed["data"].size(), 1u) << listed;
     EXPECT_EQ(listed["data"][0]["id"], id);
     EXPECT_EQ(ask("GET", "/v1/files/file-1").get().status, 404);
+  }
+}
+
+TEST_F(api_files, are_listed_newest_first_among_those_of_one_second) {
+  std::vector<std::string> ids;
+  for (int i = 0; i < 20; ++i) ids.insert(ids.begin(), upload("batch", "abc"));
+  for (int life = 0; life < 2; ++life) {
+    std::vector<std::string> listed;
+    for (const json& each : ask("GET", "/v1/files?purpose=batch").get().parsed()["data"]) listed.push_back(each["id"]);
+    EXPECT_EQ(listed, ids);
+    start();  // what is known of them comes from the disk then
   }
 }
 
