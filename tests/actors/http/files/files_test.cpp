@@ -113,7 +113,8 @@ TEST_F(api_files, are_listed_newest_first_among_those_of_one_second) {
   for (int i = 0; i < 20; ++i) ids.insert(ids.begin(), upload("batch", "abc"));
   for (int life = 0; life < 2; ++life) {
     std::vector<std::string> listed;
-    for (const json& each : ask("GET", "/v1/files?purpose=batch").get().parsed()["data"]) listed.push_back(each["id"]);
+    const json got = ask("GET", "/v1/files?purpose=batch").get().parsed();
+    for (const json& each : got["data"]) listed.push_back(each["id"]);
     EXPECT_EQ(listed, ids);
     start();  // what is known of them comes from the disk then
   }
