@@ -56,7 +56,7 @@ class cpu_train_pass final : public train_pass {
   static std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows);
 
   buffer take(std::int64_t stride) const;
-  /// Of layers that some are; what no layer needs is empty.
+  /// For any of these layers in turn; what none of them needs is empty.
   activations make_activations(std::span<const trained_layer> layers) const;
   float_rows hidden_rows(const buffer& memory) const { return {memory.data(), strides_.hidden}; }
   float_rows query_rows(const buffer& memory) const { return {memory.data(), strides_.q}; }
