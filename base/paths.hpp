@@ -16,6 +16,12 @@ inline bool is_folder(const std::filesystem::path& path) {
   return std::filesystem::is_directory(path, ignored);
 }
 
+/// The same for all spellings of a path: relative ones, with a slash behind them, or by way of another folder.
+inline std::filesystem::path plain_path(const std::filesystem::path& path) {
+  const auto normal = std::filesystem::absolute(path).lexically_normal();
+  return normal.has_filename() ? normal : normal.parent_path();
+}
+
 /// What lies in a folder; nothing if it cannot be read.
 inline std::vector<std::filesystem::path> entries_of(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> found;

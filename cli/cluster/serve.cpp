@@ -35,8 +35,7 @@ struct serve_options {
 
 std::filesystem::path whole_path(const std::string& path) {
   if (!is_utf8(path)) refuse("'{}' is no UTF-8, as a cluster's file must be: rename it", path);
-  const auto normal = std::filesystem::absolute(path).lexically_normal();
-  return normal.has_filename() ? normal : normal.parent_path();
+  return plain_path(path);
 }
 
 /// What the model is called, in letters that a cluster's name may have.

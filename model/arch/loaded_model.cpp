@@ -47,12 +47,6 @@ void add_reading(const model_config& config, fnv_hash& print) {
     print.add(fmt::format("{} of {}, {} of {}", delta.key_heads, delta.key_dim, delta.value_heads, delta.value_dim));
 }
 
-/// The same for all spellings of a path: relative ones, with a slash behind them, or by way of another folder.
-fs::path plain_path(const fs::path& path) {
-  const fs::path normal = fs::absolute(path).lexically_normal();
-  return normal.has_filename() ? normal : normal.parent_path();
-}
-
 /// Changes whenever a source file does, or what this program makes of it.
 std::string cache_name(const model_files& source, const load_options& options) {
   fnv_hash print;
