@@ -42,8 +42,9 @@ std::uint64_t pass_bytes_of(const node_site& site) {
   const model_config& model = site.model->config;
   const scheduler_settings& of = site.config.scheduler;
   const std::int64_t queries = model.heads * (model.attention_gate ? 2 : 1);  // with their gates
+  const std::int64_t convolved = model.mixes_by(mixer_kind::convolution) ? 4 * model.hidden : 0;
   const std::int64_t row = 5 * model.hidden + 2 * (queries + model.kv_heads) * model.head_dim + model.delta.channels() +
-                           2 * model.delta.values();
+                           2 * model.delta.values() + convolved;
   const std::int64_t experts = expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn);
   const std::int64_t mlp = of.max_batch_tokens * 2 * model.widest_mlp() + (model.experts > 0 ? experts : 0);
   const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;

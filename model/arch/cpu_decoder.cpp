@@ -48,7 +48,8 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   up_ = aligned_buffer<float>(size(rows, mlp_stride_));
   gate_ = aligned_buffer<float>(config.gated_mlp ? up_.size() : 0);
   if (config.experts > 0) take_expert_rows();
-  if (config.keeps_states()) take_delta_rows();
+  if (config.mixes_by(mixer_kind::delta)) take_delta_rows();
+  if (config.mixes_by(mixer_kind::convolution)) take_convolution_rows();
   take_angles();
   scratch_stride_ = attention_scratch(options_.context, config.head_dim);  // room for a padded head's norm, too
   scratch_ = aligned_buffer<float>(size(with.pool.threads(), scratch_stride_));
@@ -84,9 +85,19 @@ void cpu_decoder::run(const pass& batch, float* hidden) {
   group_by_adapter(batch);
   share_out_heads(batch);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
-    const bool attends = model_->config.mixer_of(options_.first_layer + layer) == mixer_kind::attention;
-    attends ? attend(batch, layer, {hidden, hidden_stride()}) : mix_states(batch, layer, {hidden, hidden_stride()});
+    mix(batch, layer, {hidden, hidden_stride()});
     feed_forward(batch, layer, {hidden, hidden_stride()});
+  }
+}
+
+void cpu_decoder::mix(const pass& batch, std::int64_t layer, float_rows hidden) {
+  switch (model_->config.mixer_of(options_.first_layer + layer)) {
+    case mixer_kind::attention:
+      return attend(batch, layer, hidden);
+    case mixer_kind::delta:
+      return run_delta(batch, layer, hidden);
+    case mixer_kind::convolution:
+      return run_convolution(batch, layer, hidden);
   }
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/aligned_buffer.hpp"
+#include "base/rounding.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/arch/expert_routes.hpp"
 #include "model/arch/state_storage.hpp"
@@ -69,10 +70,20 @@ class cpu_decoder final : public decoder {
     column_cut qkv_columns, value_columns, share_columns;  ///< all of them
   };
 
+  /// What layers of short convolutions work with.
+  struct convolution_rows {
+    std::int64_t in_stride = 0;
+    aligned_buffer<float> in;   ///< [rows, in_stride]: b, c and x
+    aligned_buffer<float> out;  ///< [rows, hidden_stride()]
+    column_cut columns;         ///< all of `in`
+  };
+
   float* lend(std::size_t rows, std::int64_t stride);
   void take_angles();
   void prepare_angles(const pass& batch);
   void group_by_adapter(const pass& batch);
+  /// What the rows read of each other, as the layer has it.
+  void mix(const pass& batch, std::int64_t layer, float_rows hidden);
   void attend(const pass& batch, std::int64_t layer, float_rows hidden);
   void feed_forward(const pass& batch, std::int64_t layer, float_rows hidden);
   void activate_mlp(const layer_weights& weights, const column_cut& cut, const_float_rows gate, float_rows up,
@@ -86,6 +97,9 @@ class cpu_decoder final : public decoder {
                         MakeRow make_row);
   std::array<matmul_args, most_products> jobs_of(int rows, float_rows x,
                                                  std::span<const linear_product> products) const;
+  /// work(sequence, part), `parts` of them for each sequence.
+  template <class Work>
+  void for_parts(const pass& batch, std::int64_t parts, Work work);
   void multiply(const pass& batch, std::int64_t layer, float_rows x, std::span<const linear_product> products);
   void find_adapters(std::int64_t layer, std::span<const matmul_args> jobs, std::span<const linear_product> products);
   /// Without weights there is no norm: the row is copied.
@@ -112,12 +126,15 @@ class cpu_decoder final : public decoder {
   // cpu_decoder_delta.cpp
   void take_delta_rows();
   void take_rates(std::int64_t layer);
-  template <class Work>
-  void for_parts(const pass& batch, std::int64_t parts, Work work);
-  void mix_states(const pass& batch, std::int64_t layer, float_rows hidden);
+  void run_delta(const pass& batch, std::int64_t layer, float_rows hidden);
   void convolve_part(const pass_sequence& sequence, std::int64_t layer, std::int64_t part);
   void find_shares(const pass_sequence& sequence, std::int64_t layer);
   void run_delta_head(const pass_sequence& sequence, std::int64_t layer, std::int64_t head);
+
+  // cpu_decoder_convolution.cpp
+  void take_convolution_rows();
+  void run_convolution(const pass& batch, std::int64_t layer, float_rows hidden);
+  void convolve_columns(const pass_sequence& sequence, std::int64_t layer, std::int64_t first, std::int64_t columns);
 
   // cpu_decoder_heads.cpp
   void share_out_heads(const pass& batch);
@@ -143,6 +160,7 @@ class cpu_decoder final : public decoder {
   std::vector<adapted_job> adapters_;      ///< of the products being made
   expert_routes routes_;
   delta_rows delta_;
+  convolution_rows convolution_;
   aligned_buffer<float> expert_gate_, expert_up_;
   aligned_buffer<float> router_scores_, places_;  ///< of experts' inputs, and of what they make
   aligned_buffer<float> shared_shares_;           ///< [rows, outs_per_block], of which the first counts
@@ -159,6 +177,19 @@ void cpu_decoder::prepare_input(int rows, float_rows x, std::span<const linear_p
   with_.pool.run_each(rows, integers ? quantized_.view().tile.rows : 8, [&](int row) {
     make_row(row);
     if (integers) quantized_.put(row, x.row(row));
+  });
+}
+
+/// One thread takes several parts of a sequence where there are many: a part may take less than handing it over.
+template <class Work>
+void cpu_decoder::for_parts(const pass& batch, std::int64_t parts, Work work) {
+  const std::int64_t all = static_cast<std::int64_t>(batch.sequences.size()) * parts;
+  const std::int64_t together = std::clamp<std::int64_t>(all / (with_.pool.threads() * 8), 1, parts);
+  const std::int64_t tasks = ceil_div(parts, together);  // of a sequence
+  with_.pool.run(static_cast<int>(static_cast<std::int64_t>(batch.sequences.size()) * tasks), [&](int index, int) {
+    const pass_sequence& sequence = batch.sequences[to_size(index / tasks)];
+    const std::int64_t first = index % tasks * together;
+    for (std::int64_t part = first; part < std::min(first + together, parts); ++part) work(sequence, part);
   });
 }
 

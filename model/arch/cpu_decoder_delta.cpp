@@ -1,14 +1,11 @@
 // A layer of linear attention: each row changes its sequence's state, and is answered by it.
 #include <algorithm>
 
-#include "base/rounding.hpp"
 #include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
 #include "model/arch/delta_rates.hpp"
 
 namespace troupe {
-
-static_assert(delta_config::most_rows <= most_convolved_rows);
 
 void cpu_decoder::take_delta_rows() {
   const delta_config& config = model_->config.delta;
@@ -35,20 +32,7 @@ void cpu_decoder::take_rates(std::int64_t layer) {
              delta_.rates.data() + layer * delta_.share_stride);
 }
 
-/// One thread takes several parts of a sequence where there are many: a part may take less than handing it over.
-template <class Work>
-void cpu_decoder::for_parts(const pass& batch, std::int64_t parts, Work work) {
-  const std::int64_t all = static_cast<std::int64_t>(batch.sequences.size()) * parts;
-  const std::int64_t together = std::clamp<std::int64_t>(all / (with_.pool.threads() * 8), 1, parts);
-  const std::int64_t tasks = ceil_div(parts, together);  // of a sequence
-  with_.pool.run(static_cast<int>(static_cast<std::int64_t>(batch.sequences.size()) * tasks), [&](int index, int) {
-    const pass_sequence& sequence = batch.sequences[to_size(index / tasks)];
-    const std::int64_t first = index % tasks * together;
-    for (std::int64_t part = first; part < std::min(first + together, parts); ++part) work(sequence, part);
-  });
-}
-
-void cpu_decoder::mix_states(const pass& batch, std::int64_t layer, float_rows hidden) {
+void cpu_decoder::run_delta(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
   const delta_config& config = model_->config.delta;
   const float_rows normed{normed_.data(), hidden_stride()}, out{delta_.out.data(), delta_.value_stride};

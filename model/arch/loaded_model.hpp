@@ -51,6 +51,7 @@ struct layer_weights : linear_layers<linear_weights> {
   norm_weights q_norm, k_norm;                          // where config.qk_norm: of each head, or joint_qk_norm of all
   norm_weights attention_output_norm, mlp_output_norm;  // where config.output_norms
   delta_weights delta;                                  // where config.mixer_of says so
+  const float* convolution = nullptr;                   // [rows, padded hidden], where config.mixer_of says so
   const float* sinks = nullptr;                         // [heads], where config.attention_sinks
   matrix_view router;                                   // [experts, hidden]
   const float* router_bias = nullptr;

@@ -78,7 +78,8 @@ std::span<const float> single_sequence::logits_of(int first_row, int count) {
 
 scheme usual_scheme(const loaded_model& model) {
   const layer_weights& first = model.layers.front();
-  return first.q.w.weights ? first.q.w.kind : first.delta_qkv.w.kind;
+  const auto reads_rows = [&](linear_kind kind) { return first[kind].w.weights != nullptr; };
+  return first[*std::find_if(every_linear.begin(), every_linear.end(), reads_rows)].w.kind;
 }
 
 kv_kind default_kv(const loaded_model& model) {

@@ -21,7 +21,9 @@ void check(const tensor_split& split, const model_config& config) {
   if (config.experts > 0 && !split.is_whole())
     refuse("the model is a mixture of experts, which several ranks cannot share: give each stage one worker");
   if ((config.keeps_states() || config.attention_gate) && !split.is_whole())
-    refuse("the model has layers of linear attention, which several ranks cannot share: give each stage one worker");
+    refuse(
+        "the model has layers that keep states, or gates of attention, which several ranks cannot share: give each "
+        "stage one worker");
   if (config.kv_heads < split.ranks)
     refuse("the model has {} heads of keys and values, which {} ranks cannot share: use {} at most", config.kv_heads,
            split.ranks, config.kv_heads);

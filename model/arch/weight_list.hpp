@@ -8,6 +8,7 @@
 #include "model/formats/delta_names.hpp"
 #include "model/formats/linear_layers.hpp"
 #include "model/formats/model_config.hpp"
+#include "model/formats/weight_names.hpp"
 
 namespace troupe {
 
@@ -46,6 +47,7 @@ void place_weights(Model& model, const Weights& weights) {
     layer.k_norm = weights.norm(prefix + "self_attn.k_norm");
     for (const linear_kind kind : every_linear) layer[kind] = weights.linear(linear_name(i, kind));
     if (model.config.mixer_of(i) == mixer_kind::delta) place_delta(layer.delta, prefix, weights);
+    layer.convolution = weights.norm(fmt::format("{}{}", prefix, detail::short_convolution)).weight;
     layer.sinks = weights.norm(prefix + "self_attn.sinks").weight;
     const auto router = weights.linear(prefix + "mlp.router");
     layer.router = router.w, layer.router_bias = router.bias;

@@ -40,7 +40,7 @@ void set_cohere_traits(model_config& config) {
 void set_expert_traits(std::string_view family, model_config& config) {
   config.whole_shares = family != "qwen2moe" && family != "olmoe";
   config.shared_gate = family == "qwen2moe" || family == "qwen35moe" || family == "qwen3next";
-  config.sigmoid_shares = config.choice_bias = family == "glm4moe";
+  config.sigmoid_shares = config.choice_bias = family == "glm4moe" || family == "lfm2moe";
 }
 
 }  // namespace
@@ -60,7 +60,7 @@ void detail::set_family_traits(model_config& config) {
   config.input_norms = !is_olmo;
   config.output_norms = is_olmo || family == "glm4";
   config.joint_qk_norm = is_olmo || family == "olmoe";
-  config.qk_norm = config.joint_qk_norm || family.starts_with("qwen3");
+  config.qk_norm = config.joint_qk_norm || family.starts_with("qwen3") || family.starts_with("lfm2");
   config.attention_gate = has_delta_layers(family);
   set_expert_traits(family, config);
   if (family == "gpt2") set_gpt2_traits(config);

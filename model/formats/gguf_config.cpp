@@ -34,6 +34,13 @@ class arch_keys {
   std::int64_t size(std::string_view key, std::int64_t otherwise) const {
     return checked(key, get<std::int64_t>(key).value_or(otherwise));
   }
+  /// A list of numbers; none where the key has one value or is not there.
+  std::optional<std::vector<std::int64_t>> numbers(std::string_view key) const {
+    const auto found = file_.metadata.find(full(key));
+    if (found == file_.metadata.end() || !std::holds_alternative<std::vector<std::int64_t>>(found->second))
+      return std::nullopt;
+    return std::get<std::vector<std::int64_t>>(found->second);
+  }
   /// A list of yes and no; none where the key has one value or is not there.
   std::optional<std::vector<bool>> choices(std::string_view key) const {
     const auto found = file_.metadata.find(full(key));
@@ -53,10 +60,11 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 27> supported = {
-      "command-r", "cohere2",   "gpt2",     "llama",    "qwen2",      "qwen2vl", "qwen3",   "qwen3vl", "qwen35",
-      "qwen35moe", "qwen3next", "phi3",     "smollm3",  "gemma2",     "gemma3",  "granite", "olmo2",   "chatglm",
-      "glm4",      "ernie4_5",  "qwen2moe", "qwen3moe", "qwen3vlmoe", "olmoe",   "glm4moe", "gpt-oss", "granitemoe"};
+  constexpr std::array<std::string_view, 29> supported = {
+      "command-r", "cohere2",   "gpt2",       "llama",    "qwen2",    "qwen2vl",  "qwen3",      "qwen3vl",
+      "qwen35",    "qwen35moe", "qwen3next",  "phi3",     "smollm3",  "gemma2",   "gemma3",     "granite",
+      "olmo2",     "chatglm",   "glm4",       "ernie4_5", "qwen2moe", "qwen3moe", "qwen3vlmoe", "olmoe",
+      "glm4moe",   "gpt-oss",   "granitemoe", "lfm2",     "lfm2moe"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is an adapter: name the model that it adapts, and this file with --adapter or adapters load",
            file.name);
@@ -98,17 +106,36 @@ std::int64_t mlp_size(const arch_keys& keys) {
   return of_experts ? keys.size("feed_forward_length", *of_experts) : keys.size("feed_forward_length");
 }
 
+/// LFM2 lists them by layer: those that do not attend have none.
+void read_kv_heads(const arch_keys& keys, model_config& into) {
+  constexpr std::string_view key = "attention.head_count_kv";
+  const auto listed = keys.numbers(key);
+  if (!listed || !into.family.starts_with("lfm2")) {
+    into.kv_heads = keys.size(key, into.heads);
+    return;
+  }
+  if (listed->size() != listed_layers(into))
+    refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(key), listed->size(), into.layers);
+  into.kv_heads = std::max<std::int64_t>(*std::max_element(listed->begin(), listed->end()), 1);
+  for (const std::int64_t heads : *listed) {
+    if (heads != 0 && heads != into.kv_heads)
+      refuse("{}: \"{}\" has {} and {}: other numbers than one and 0 are not supported", keys.where(), keys.full(key),
+             into.kv_heads, heads);
+    into.mixers.push_back(heads == 0 ? mixer_kind::convolution : mixer_kind::attention);
+  }
+}
+
 void read_sizes(const arch_keys& keys, model_config& into) {
   into.hidden = keys.size("embedding_length");
   into.layers = keys.size("block_count");
   into.heads = keys.size("attention.head_count");
-  into.kv_heads = keys.size("attention.head_count_kv", into.heads);
+  read_kv_heads(keys, into);
   into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
   if (keys.size("attention.value_length", into.head_dim) != into.head_dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts = keys.get<std::int64_t>("expert_count").value_or(0);
-  constexpr std::array<std::string_view, 9> mixtures = {"llama", "qwen2moe", "qwen3moe",   "qwen35moe", "qwen3next",
-                                                        "olmoe", "glm4moe",  "granitemoe", "gpt-oss"};
+  constexpr std::array<std::string_view, 10> mixtures = {"llama", "qwen2moe", "qwen3moe",   "qwen35moe", "qwen3next",
+                                                         "olmoe", "glm4moe",  "granitemoe", "gpt-oss",   "lfm2moe"};
   if (into.experts != 0 && std::find(mixtures.begin(), mixtures.end(), into.family) == mixtures.end())
     refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),
            into.experts, fmt::join(mixtures, ", "));
@@ -126,14 +153,9 @@ void leave_out_predicting_layers(const arch_keys& keys, model_config& into) {
   into.layers -= further;
 }
 
-/// GLM's first layers have none.
-void read_glm(const arch_keys& keys, model_config& into) {
-  leave_out_predicting_layers(keys, into);
-  const auto shared = keys.get<std::int64_t>("expert_shared_count").value_or(0);
-  if (shared < 0 || shared > 1024) refuse("{}: \"{}\" is {}", keys.where(), keys.full("expert_shared_count"), shared);
-  into.shared_ffn = shared * into.ffn;
+/// Of mixtures that choose by sigmoids. The first layers have no experts.
+void read_sigmoid_experts(const arch_keys& keys, model_config& into) {
   into.share_factor = static_cast<float>(keys.get<double>("expert_weights_scale").value_or(1.0));
-  into.whole_shares = keys.get<bool>("expert_weights_norm").value_or(false);
   const auto function = keys.get<std::int64_t>("expert_gating_func").value_or(2);
   if (function != 2)
     refuse("{}: \"{}\" is {}, but only 2 (sigmoid) is supported", keys.where(), keys.full("expert_gating_func"),
@@ -143,6 +165,20 @@ void read_glm(const arch_keys& keys, model_config& into) {
   into.dense_ffn = keys.size("feed_forward_length");
   for (std::size_t i = 0; i < listed_layers(into); ++i)
     into.dense_layers.push_back(static_cast<std::int64_t>(i) < dense);
+}
+
+void read_glm(const arch_keys& keys, model_config& into) {
+  leave_out_predicting_layers(keys, into);
+  const auto shared = keys.get<std::int64_t>("expert_shared_count").value_or(0);
+  if (shared < 0 || shared > 1024) refuse("{}: \"{}\" is {}", keys.where(), keys.full("expert_shared_count"), shared);
+  into.shared_ffn = shared * into.ffn;
+  into.whole_shares = keys.get<bool>("expert_weights_norm").value_or(false);
+  read_sigmoid_experts(keys, into);
+}
+
+void read_lfm2(const arch_keys& keys, model_config& into) {
+  into.convolved_rows = keys.size("shortconv.l_cache");
+  if (into.experts != 0) read_sigmoid_experts(keys, into);
 }
 
 /// All but every n-th layer. Of Qwen3.5 the converter puts value heads in another order: the key heads take turns.
@@ -348,6 +384,7 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   if (has_delta) read_delta(keys, into);
   if (into.family == "glm4moe") into.qk_norm = facts.qk_norm;
   if (into.family == "glm4moe") read_glm(keys, into);
+  if (into.family.starts_with("lfm2")) read_lfm2(keys, into);
   if (into.turns_neighbours) refuse_pictures(keys);
   if (into.family == "smollm3") read_smollm3(into);
   if (into.family.starts_with("granite")) read_granite(keys, into);

@@ -5,10 +5,11 @@
 
 #include "base/error.hpp"
 #include "base/paths.hpp"
+#include "base/rounding.hpp"
 #include "base/to_size.hpp"
 #include "model/formats/family_traits.hpp"
-#include "model/formats/hf_delta.hpp"
 #include "model/formats/hf_families.hpp"
+#include "model/formats/hf_mixers.hpp"
 #include "model/formats/hf_positions.hpp"
 #include "model/formats/hf_quantization.hpp"
 #include "model/formats/json_input.hpp"
@@ -85,7 +86,7 @@ struct expert_defaults {
   bool asks_for_whole_shares = false;  // by norm_topk_prob; else they are whole
   bool whole_shares = false;           // where it does not say
 };
-constexpr std::array<expert_defaults, 9> mixtures = {{
+constexpr std::array<expert_defaults, 10> mixtures = {{
     {.family = "mixtral", .key = "num_local_experts", .experts = 8, .taken = 2},
     {.family = "granitemoe", .key = "num_local_experts", .experts = 8, .taken = 2},
     {.family = "gpt-oss", .key = "num_local_experts", .experts = 128, .taken = 4},
@@ -108,6 +109,13 @@ constexpr std::array<expert_defaults, 9> mixtures = {{
      .whole_shares = true},
     {.family = "qwen35moe", .key = "num_experts", .experts = 256, .taken = 8, .ffn = 512, .shared_ffn = 512},
     {.family = "glm4moe", .key = "n_routed_experts", .experts = 128, .taken = 8, .ffn = 1408},
+    {.family = "lfm2moe",
+     .key = "num_experts",
+     .experts = 32,
+     .taken = 4,
+     .ffn = 1792,
+     .asks_for_whole_shares = true,
+     .whole_shares = true},
 }};
 
 void read_glm(const fields& config, model_config& into) {
@@ -140,8 +148,9 @@ void read_experts(const fields& config, model_config& into) {
 
 /// Layers of a mixture that have no experts: the first ones, those that are listed, and all but every n-th.
 void read_dense_layers(const fields& config, const family_defaults& defaults, model_config& into) {
-  const std::int64_t first =
-      into.family == "glm4moe" ? config.integer("first_k_dense_replace").value_or(1) : std::int64_t{0};
+  const std::int64_t first = into.family == "glm4moe"   ? config.integer("first_k_dense_replace").value_or(1)
+                             : into.family == "lfm2moe" ? config.integer("num_dense_layers").value_or(2)
+                                                        : std::int64_t{0};
   const std::int64_t step = config.integer("decoder_sparse_step").value_or(1);
   const auto listed = config.integers("mlp_only_layers");
   if (step < 1) refuse("{}: \"decoder_sparse_step\" is {}", config.where(), step);
@@ -206,6 +215,29 @@ void read_cohere(const fields& config, model_config& into) {
   refuse_unless(config, "use_parallel_block", true);
 }
 
+/// The file has the mlp's size as it would be without a gate, and says how that becomes what it is.
+std::int64_t adjusted_ffn(const fields& config, std::int64_t size) {
+  if (!config.boolean("block_auto_adjust_ff_dim").value_or(true)) return size;
+  const double factor = config.number("block_ffn_dim_multiplier").value_or(1.0);
+  if (!(factor > 0 && factor <= 1e3)) refuse("{}: \"block_ffn_dim_multiplier\" is {}", config.where(), factor);
+  size = static_cast<std::int64_t>(factor * static_cast<double>(2 * size / 3));
+  return rounded_up(size, bounded(config, "block_multiple_of", 256));
+}
+
+/// LFM2's first files have other names for two of the fields.
+void read_lfm2(const fields& config, model_config& into) {
+  into.norm_eps = static_cast<float>(config.number("norm_eps").value_or(into.norm_eps));
+  into.tied_embeddings = config.boolean("tie_embedding").value_or(into.tied_embeddings);
+  into.convolved_rows = bounded(config, "conv_L_cache", 3);
+  refuse_unless(config, "conv_bias", false);
+  if (into.family == "lfm2") {
+    into.ffn = adjusted_ffn(config, bounded(config, "block_ff_dim", into.ffn));
+  } else {
+    into.choice_bias = config.boolean("use_expert_bias").value_or(true);
+    into.share_factor = static_cast<float>(config.number("routed_scaling_factor").value_or(1.0));
+  }
+}
+
 /// Granite 4, of which the dense models are built like Granite 3.
 void read_granite_hybrid(const fields& config, const family_defaults& defaults, model_config& into) {
   const auto types = config.texts("layer_types");
@@ -235,6 +267,7 @@ void read_llama_like(const fields& config, const family_defaults& defaults, mode
   if (into.family.starts_with("cohere")) read_cohere(config, into);
   if (into.family == "olmoe" && config.has("clip_qkv")) refuse("{}: \"clip_qkv\" is not supported", config.where());
   if (into.family == "gpt-oss") read_gpt_oss(config, into);
+  if (into.family.starts_with("lfm2")) read_lfm2(config, into);
   if (into.family == "ministral3") read_ministral(config, into);
   if (detail::has_delta_layers(into.family)) detail::read_delta(config, into);
   read_experts(config, into);
@@ -315,7 +348,7 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
   check(into, where);  // first of all the number of layers, which decides how many are listed
   if (into.experts > 0) read_dense_layers(config, defaults, into);
   if (into.position == position_kind::rotary) detail::read_layers(config, into);
-  if (detail::has_delta_layers(into.family)) detail::read_mixers(config, into);
+  if (detail::has_delta_layers(into.family) || into.family.starts_with("lfm2")) detail::read_mixers(config, into);
   check(into, where);
   return into;
 }

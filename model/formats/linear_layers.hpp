@@ -13,14 +13,39 @@
 
 namespace troupe {
 
-/// The linear layers of a transformer layer, in the order they run: q to o where it attends, those of delta where it
-/// keeps a state.
-enum class linear_kind : std::uint8_t { q, k, v, o, delta_qkv, delta_z, delta_b, delta_a, delta_out, gate, up, down };
-constexpr std::size_t linear_kinds = 12;
-constexpr std::array<linear_kind, linear_kinds> every_linear = {
-    linear_kind::q,         linear_kind::k,       linear_kind::v,       linear_kind::o,
-    linear_kind::delta_qkv, linear_kind::delta_z, linear_kind::delta_b, linear_kind::delta_a,
-    linear_kind::delta_out, linear_kind::gate,    linear_kind::up,      linear_kind::down};
+/// The linear layers of a transformer layer, in the order they run: q to o where it attends, those of delta or of a
+/// convolution where it keeps a state.
+enum class linear_kind : std::uint8_t {
+  q,
+  k,
+  v,
+  o,
+  delta_qkv,
+  delta_z,
+  delta_b,
+  delta_a,
+  delta_out,
+  convolution_in,
+  convolution_out,
+  gate,
+  up,
+  down
+};
+constexpr std::size_t linear_kinds = 14;
+constexpr std::array<linear_kind, linear_kinds> every_linear = {linear_kind::q,
+                                                                linear_kind::k,
+                                                                linear_kind::v,
+                                                                linear_kind::o,
+                                                                linear_kind::delta_qkv,
+                                                                linear_kind::delta_z,
+                                                                linear_kind::delta_b,
+                                                                linear_kind::delta_a,
+                                                                linear_kind::delta_out,
+                                                                linear_kind::convolution_in,
+                                                                linear_kind::convolution_out,
+                                                                linear_kind::gate,
+                                                                linear_kind::up,
+                                                                linear_kind::down};
 
 constexpr bool is_attention(linear_kind kind) {
   return kind <= linear_kind::o;
@@ -29,15 +54,28 @@ constexpr bool is_mlp(linear_kind kind) {
   return kind >= linear_kind::gate;
 }
 constexpr bool is_delta(linear_kind kind) {
-  return !is_attention(kind) && !is_mlp(kind);
+  return kind >= linear_kind::delta_qkv && kind <= linear_kind::delta_out;
+}
+constexpr bool is_convolution(linear_kind kind) {
+  return kind == linear_kind::convolution_in || kind == linear_kind::convolution_out;
 }
 
 /// Our name, which follows "model.layers.N.".
 constexpr std::string_view name_of(linear_kind kind) {
-  constexpr std::array<std::string_view, linear_kinds> names = {
-      "self_attn.q_proj",        "self_attn.k_proj",      "self_attn.v_proj",      "self_attn.o_proj",
-      "linear_attn.in_proj_qkv", "linear_attn.in_proj_z", "linear_attn.in_proj_b", "linear_attn.in_proj_a",
-      "linear_attn.out_proj",    "mlp.gate_proj",         "mlp.up_proj",           "mlp.down_proj"};
+  constexpr std::array<std::string_view, linear_kinds> names = {"self_attn.q_proj",
+                                                                "self_attn.k_proj",
+                                                                "self_attn.v_proj",
+                                                                "self_attn.o_proj",
+                                                                "linear_attn.in_proj_qkv",
+                                                                "linear_attn.in_proj_z",
+                                                                "linear_attn.in_proj_b",
+                                                                "linear_attn.in_proj_a",
+                                                                "linear_attn.out_proj",
+                                                                "conv.in_proj",
+                                                                "conv.out_proj",
+                                                                "mlp.gate_proj",
+                                                                "mlp.up_proj",
+                                                                "mlp.down_proj"};
   return names[to_size(kind)];
 }
 
@@ -55,6 +93,7 @@ template <class T>
 struct linear_layers {
   T q, k, v, o;
   T delta_qkv, delta_z, delta_b, delta_a, delta_out;
+  T convolution_in, convolution_out;
   T gate, up, down;  // gate only in gated models
 
   T& operator[](linear_kind kind) { return in(*this, kind); }
@@ -63,8 +102,20 @@ struct linear_layers {
  private:
   template <class Layers>
   static auto& in(Layers& of, linear_kind kind) {
-    return *std::array{&of.q,       &of.k,       &of.v,         &of.o,    &of.delta_qkv, &of.delta_z,
-                       &of.delta_b, &of.delta_a, &of.delta_out, &of.gate, &of.up,        &of.down}[to_size(kind)];
+    return *std::array{&of.q,
+                       &of.k,
+                       &of.v,
+                       &of.o,
+                       &of.delta_qkv,
+                       &of.delta_z,
+                       &of.delta_b,
+                       &of.delta_a,
+                       &of.delta_out,
+                       &of.convolution_in,
+                       &of.convolution_out,
+                       &of.gate,
+                       &of.up,
+                       &of.down}[to_size(kind)];
   }
 };
 

@@ -135,16 +135,24 @@ void check_delta(const model_config& config, const std::string& where) {
     refuse("{}: {} value heads of linear attention cannot share {} key heads evenly", where, delta.value_heads,
            delta.key_heads);
   check_size("what linear attention's convolution reads", delta.channels(), most_inputs, where);
-  check_size("the length of linear attention's convolution", delta.kernel, delta_config::most_rows, where);
+  check_size("the length of linear attention's convolution", delta.kernel, longest_convolution, where);
+}
+
+void check_convolution(const model_config& config, const std::string& where) {
+  check_size("the length of short convolutions", config.convolved_rows, longest_convolution, where);
+  check_size("what short convolutions read", 3 * config.hidden, most_inputs, where);
+  if (config.hidden % 16 != 0)
+    refuse("{}: short convolutions have {} columns, but multiples of 16 are supported", where, config.hidden);
 }
 
 void check_mixers(const model_config& config, const std::string& where) {
   if (config.mixers.empty()) return;
   if (static_cast<std::int64_t>(config.mixers.size()) != config.layers)
     refuse("{}: {} kinds of layers for {} layers", where, config.mixers.size(), config.layers);
-  if (config.keeps_states()) check_delta(config, where);
+  if (config.mixes_by(mixer_kind::delta)) check_delta(config, where);
+  if (config.mixes_by(mixer_kind::convolution)) check_convolution(config, where);
   if (config.parallel || config.output_norms || !config.input_norms)
-    refuse("{}: linear attention with other norms, or beside an mlp, is not supported", where);
+    refuse("{}: layers that keep states with other norms, or beside an mlp, are not supported", where);
 }
 
 void check_layers(const model_config& config, const std::string& where) {
@@ -217,7 +225,7 @@ std::string arithmetic_of(const model_config& config) {
                parallel, output_norms, embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position,
                rotary_dim, rope, local_rope, layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias, mlp_bias,
                attention_sinks, qk_norm, joint_qk_norm, attention_gate, tied_embeddings, joined_qkv, joined_experts,
-               sees_pictures, windows, mixers, delta, codes, eos_tokens, bos_token] = config;
+               sees_pictures, windows, mixers, delta, convolved_rows, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -246,7 +254,10 @@ std::string arithmetic_of(const model_config& config) {
   if (joint_qk_norm) said += " joint qk_norm";
   if (rotary_dim != 0) said += fmt::format(" rotary dim {}", rotary_dim);
   if (attention_gate) said += " attention gate";
-  if (!mixers.empty()) said += " " + delta_part_of(delta) + " by layer";
+  if (config.mixes_by(mixer_kind::convolution))
+    said += fmt::format(" convolution {} by layer", convolved_rows);
+  else if (!mixers.empty())
+    said += " " + delta_part_of(delta) + " by layer";
   for (const mixer_kind each : mixers) said += fmt::format(" {}", static_cast<int>(each));
   if (layer_ropes.empty()) return said;
   said += fmt::format(" local {}{} by layer", usual_part_of(local_rope), rare_part_of(local_rope));

@@ -20,7 +20,7 @@ enum class activation_kind : std::uint8_t { silu, gelu_tanh, clamped_silu };
 enum class position_kind : std::uint8_t { rotary, learned };
 enum class rope_scaling : std::uint8_t { none, linear, llama3, yarn, longrope };
 /// How a layer looks back: at the keys and values of all positions, or at a state of one size that every row changes.
-enum class mixer_kind : std::uint8_t { attention, delta };
+enum class mixer_kind : std::uint8_t { attention, delta, convolution };
 /// How a layer turns its heads: as rope says, as local_rope says, or not at all.
 enum class layer_rope : std::uint8_t { global, local, none };
 
@@ -52,10 +52,11 @@ struct rope_config {
   double length = 0.0;
 };
 
+/// Rows that a convolution may see, with the newest one.
+constexpr std::int64_t longest_convolution = 16;
+
 /// A layer whose heads each keep a matrix of what they have read: a gated delta rule, behind a short convolution.
 struct delta_config {
-  static constexpr std::int64_t most_rows = 16;  ///< that a convolution may see
-
   std::int64_t key_heads = 0, value_heads = 0;  ///< each key head serves as many value heads as its share is
   std::int64_t key_dim = 0, value_dim = 0;      ///< of a head: multiples of 16
   std::int64_t kernel = 0;                      ///< rows that the convolution sees, with the newest one
@@ -132,8 +133,9 @@ struct model_config {
   bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 
-  std::vector<mixer_kind> mixers;  ///< per layer; empty: all attention
-  delta_config delta;              ///< of layers that mix so
+  std::vector<mixer_kind> mixers;   ///< per layer; empty: all attention
+  delta_config delta;               ///< of layers that mix so
+  std::int64_t convolved_rows = 0;  ///< that layers of short convolutions see, with the newest one
 
   code_settings codes;  ///< of files whose weights another program quantized
 
@@ -152,9 +154,18 @@ struct model_config {
   bool keeps_states() const {
     return std::any_of(mixers.begin(), mixers.end(), [](mixer_kind m) { return m != mixer_kind::attention; });
   }
+  bool mixes_by(mixer_kind mixer) const { return std::find(mixers.begin(), mixers.end(), mixer) != mixers.end(); }
   /// Of a sequence's state in this layer; 0: it keeps none.
   std::int64_t state_floats(std::int64_t layer) const {
-    return mixer_of(layer) == mixer_kind::delta ? delta.state_floats() : 0;
+    switch (mixer_of(layer)) {
+      case mixer_kind::attention:
+        return 0;
+      case mixer_kind::delta:
+        return delta.state_floats();
+      case mixer_kind::convolution:
+        return (convolved_rows - 1) * hidden;
+    }
+    return 0;
   }
   /// Whether some layer has it.
   bool has_local_rope() const {

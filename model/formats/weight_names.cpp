@@ -16,7 +16,7 @@ struct part_names {
   std::string_view gpt2;
   std::string_view gguf;
 };
-constexpr std::array<part_names, 21> parts = {{
+constexpr std::array<part_names, 24> parts = {{
     {"model.embed_tokens", "wte", "token_embd"},
     {"model.embed_positions", "wpe", "position_embd"},
     {"model.norm", "ln_f", "output_norm"},
@@ -30,6 +30,9 @@ constexpr std::array<part_names, 21> parts = {{
     {"self_attn.sinks", "", "attn_sinks"},
     {"self_attn.o_proj", "attn.c_proj", "attn_output"},
     {"self_attn.output_norm", "", "post_attention_norm"},
+    {"conv.in_proj", "", "shortconv.in_proj"},
+    {short_convolution, "", "shortconv.conv"},
+    {"conv.out_proj", "", "shortconv.out_proj"},
     {"post_attention_layernorm", "ln_2", "ffn_norm"},
     {"mlp.router", "", "ffn_gate_inp"},
     {"mlp.choice_bias", "", "exp_probs_b"},
@@ -42,6 +45,29 @@ constexpr std::array<part_names, 21> parts = {{
 
 const part_names& names_of(std::string_view ours) {
   return *std::find_if(parts.begin(), parts.end(), [&](const part_names& part) { return part.ours == ours; });
+}
+
+struct other_name {
+  std::string_view ours, theirs;
+};
+constexpr std::array<other_name, 10> lfm2_names = {{{"model.norm", "model.embedding_norm"},
+                                                    {"input_layernorm", "operator_norm"},
+                                                    {"post_attention_layernorm", "ffn_norm"},
+                                                    {"self_attn.q_norm", "self_attn.q_layernorm"},
+                                                    {"self_attn.k_norm", "self_attn.k_layernorm"},
+                                                    {"self_attn.o_proj", "self_attn.out_proj"},
+                                                    {"mlp.router", "feed_forward.gate"},
+                                                    {"mlp.gate_proj", "feed_forward.w1"},
+                                                    {"mlp.up_proj", "feed_forward.w3"},
+                                                    {"mlp.down_proj", "feed_forward.w2"}}};
+
+bool is_lfm2(const model_config& config) {
+  return config.family.starts_with("lfm2");
+}
+
+std::string_view lfm2_name(std::string_view ours) {
+  const auto found = std::ranges::find(lfm2_names, ours, &other_name::ours);
+  return found == lfm2_names.end() ? ours : found->theirs;
 }
 
 bool is_qkv(linear_kind kind) {
@@ -83,6 +109,7 @@ std::string_view norm_part(const model_config& config, std::string_view ours) {
 std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (config.family == "gpt2") return names_of(ours).gpt2;
   if (is_of_delta(ours)) return delta_tensor(config, false, ours);
+  if (is_lfm2(config)) return lfm2_name(ours);
   const auto kind = linear_from_name(ours);
   const bool of_mlp = kind && is_mlp(*kind);
   if (of_mlp && config.has_experts(layer)) return shared_part(config, *kind);
@@ -112,11 +139,11 @@ std::string all_experts_name(const model_config& config, const wanted_weight& we
 
 /// Without the weight's kind: "mlp.experts.3.gate_proj".
 std::string expert_part(const model_config& config, const wanted_weight& weight) {
-  if (config.family != "mixtral")
+  if (config.family != "mixtral" && !is_lfm2(config))
     return fmt::format("mlp.experts.{}.{}", weight.expert, weight.part.substr(std::string_view("mlp.").size()));
   const auto kind = linear_from_name(weight.part);
   const int number = kind == linear_kind::gate ? 1 : kind == linear_kind::down ? 2 : 3;
-  return fmt::format("block_sparse_moe.experts.{}.w{}", weight.expert, number);
+  return fmt::format("{}.experts.{}.w{}", is_lfm2(config) ? "feed_forward" : "block_sparse_moe", weight.expert, number);
 }
 
 std::string_view gguf_part(const model_config& config, std::int64_t layer, std::string_view ours) {
@@ -130,6 +157,7 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
   if (joins_gate_and_up(config) && kind == linear_kind::gate) return "ffn_up";
   const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe" || has_delta;
   if (has_other_norm && ours == "post_attention_layernorm") return "post_attention_norm";
+  if (is_lfm2(config) && ours == "model.norm") return "token_embd_norm";
   return names_of(ours).gguf;
 }
 
@@ -179,7 +207,7 @@ class wanted_list {
 };
 
 bool has_bias(const model_config& config, linear_kind kind) {
-  if (is_delta(kind)) return false;
+  if (is_delta(kind) || is_convolution(kind)) return false;
   if (is_qkv(kind)) return config.qkv_bias;
   return kind == linear_kind::o ? config.out_bias : config.mlp_bias;
 }
@@ -221,6 +249,8 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
   }
   for (const linear_kind kind : linear_kinds_of(config, layer)) {
     if (kind == linear_kind::delta_out) want_delta(want, config, layer);
+    if (kind == linear_kind::convolution_out)
+      want.matrix(layer, short_convolution, config.convolved_rows, config.hidden);
     const auto [outs, ins] = linear_shape(config, layer, kind);
     want.matrix(layer, name_of(kind), outs, ins, has_bias(config, kind));
   }
@@ -241,7 +271,8 @@ std::string file_name(const wanted_weight& weight, const model_config& config, n
     if (weight.part == "self_attn.sinks") return layer + "self_attn.sinks";
     if (weight.part == delta_parts::dt) return layer + "linear_attn.dt_bias";
     if (weight.part == delta_parts::decay) return layer + "linear_attn.A_log";
-    if (weight.part == "mlp.choice_bias") return layer + "mlp.gate.e_score_correction_bias";
+    if (weight.part == "mlp.choice_bias")
+      return layer + (is_lfm2(config) ? "feed_forward.expert_bias" : "mlp.gate.e_score_correction_bias");
   }
   if (weight.part == delta_parts::decay) return fmt::format("blk.{}.{}", weight.layer, part);
   const auto layers = names == naming::gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
@@ -275,11 +306,14 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
     }
     return;
   }
+  if (weight.part == delta_parts::convolution || weight.part == short_convolution) {
+    into.transposed = true;
+    into.has_unit = names != naming::gguf;
+    return;
+  }
   if (is_of_delta(weight.part)) {
     into.order = delta_order(config, names == naming::gguf, weight.part);
     if (!into.order.is_ours()) into.all_outs = into.order.all_rows();
-    into.transposed = weight.part == delta_parts::convolution;
-    into.has_unit = into.transposed && names != naming::gguf;
     return;
   }
   if (!kind) return;

@@ -10,6 +10,9 @@
 
 namespace troupe::detail {
 
+/// Our name of what a layer of short convolutions has between its linear layers: a row for each row that it sees.
+constexpr std::string_view short_convolution = "conv.conv";
+
 /// A weight that a model of some configuration has, under our name.
 struct wanted_weight {
   std::int64_t layer = -1;   ///< -1: outside the layers

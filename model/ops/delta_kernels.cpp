@@ -1,4 +1,4 @@
-// Compiled once per ISA. Linear attention: a convolution, and heads that keep a matrix of what they have read.
+// Compiled once per ISA. Linear attention: heads that keep a matrix of what they have read.
 //
 // A state's columns lie sixteen by sixteen, and each sixteen are computed by themselves: over all rows they stay in the
 // nearest cache. Sums over a column have two parts, the even keys and the odd ones, whatever is computed beside them.
@@ -93,25 +93,6 @@ void delta_rule(const delta_args& a) {
   std::int64_t first = 0;
   for (; first + step <= a.value_dim; first += step) run_columns<columns_together>(a, first);
   for (; first < a.value_dim; first += lanes) run_columns<1>(a, first);
-}
-
-void convolve(const convolve_args& a) {
-  const int last = a.kernel - 1;
-  for (std::int64_t i = 0; i < a.channels; i += lanes) {
-    f32x16 seen[most_convolved_rows];
-    for (int j = 0; j < last; ++j) seen[j] = load(a.before + j * a.before_stride + i);
-    for (int r = 0; r < a.rows; ++r) {
-      float* at = a.x + r * a.row_stride + i;
-      seen[last] = load(at);
-      f32x16 total = zero();
-      for (int j = 0; j <= last; ++j) {
-        total = fma(load(a.weights + j * a.weight_stride + i), seen[j], total);
-        if (j > 0) seen[j - 1] = seen[j];
-      }
-      store(at, total * sigmoid(total));
-    }
-    for (int j = 0; j < last; ++j) store(a.before + j * a.before_stride + i, seen[j]);
-  }
 }
 
 void delta_shares(float* a, float* b, const float* dt_bias, const float* rates, std::int64_t n) {

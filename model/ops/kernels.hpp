@@ -189,6 +189,22 @@ struct convolve_args {
 };
 constexpr int most_convolved_rows = 16;
 
+/// A short convolution between two gates, as a layer has it for some of its columns: out = c * (the sum of `kernel`
+/// products, of what b * x is in the rows before and in its own).
+struct short_convolution_args {
+  const float* weights = nullptr;  ///< [kernel, weight_stride], that of the row itself last
+  std::int64_t weight_stride = 0;
+  int kernel = 1;                                        ///< most_convolved_rows at most
+  std::int64_t channels = 0;                             ///< a multiple of 16
+  const float *b = nullptr, *c = nullptr, *x = nullptr;  ///< [rows, row_stride]
+  std::int64_t row_stride = 0;
+  int rows = 0;
+  float* out = nullptr;  ///< [rows, out_stride]
+  std::int64_t out_stride = 0;
+  float* before = nullptr;  ///< [kernel - 1, before_stride]: b * x of the rows before, as convolve_args has them
+  std::int64_t before_stride = 0;
+};
+
 /// The gated delta rule of one head over the rows of a sequence: row by row, the state decays; what it says of k is
 /// moved towards v, by a share beta; and it is asked for q:
 ///   S <- decay S;  S <- S + k (beta (v - k S));  out = q S
@@ -215,6 +231,7 @@ struct kernel_table {
   void (*attend)(const attention_args&);
   void (*store_kv)(const store_kv_args&);
   void (*convolve)(const convolve_args&);
+  void (*short_convolve)(const short_convolution_args&);
   void (*delta_rule)(const delta_args&);
   /// What a row's heads decay and learn by: a becomes e^(-rate softplus(a + dt_bias)), b its sigmoid. n: padded to 16.
   void (*delta_shares)(float* a, float* b, const float* dt_bias, const float* rates, std::int64_t n);

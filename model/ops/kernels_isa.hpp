@@ -15,6 +15,7 @@ void expand(const low_rank_args&, std::int64_t first_block, std::int64_t last_bl
 void attend(const attention_args&);
 void store_kv(const store_kv_args&);
 void convolve(const convolve_args&);
+void short_convolve(const short_convolution_args&);
 void delta_rule(const delta_args&);
 void delta_shares(float*, float*, const float*, const float*, std::int64_t);
 void unit_norm(float*, std::int64_t, float, float);

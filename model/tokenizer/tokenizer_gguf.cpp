@@ -57,7 +57,7 @@ class ggml_keys {
 
 /// How the kinds of pre-tokenizer that GGUF knows by these names treat text.
 struct text_rules {
-  std::array<std::string_view, 6> names;
+  std::array<std::string_view, 7> names;
   std::array<std::string_view, 6> patterns;  ///< one after the other, each on all pieces
   bool nfc = false;
   bool ignore_merges = false;
@@ -66,7 +66,7 @@ struct text_rules {
 
 constexpr std::array<text_rules, 12> known_rules = {{
     {.names = {"gpt-2", "olmo", "a.x-4.0", "mellum", "trillion"}, .patterns = {gpt2_pattern}},
-    {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "midm-2.0", "pixtral"},
+    {.names = {"llama-bpe", "llama3", "llama-v3", "falcon3", "midm-2.0", "pixtral", "lfm2"},
      .patterns = {llama3_pattern},
      .ignore_merges = true,
      .add_bos = true},

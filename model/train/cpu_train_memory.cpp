@@ -18,13 +18,8 @@ std::int64_t widest_row(const model_config& config) {
   return widest;
 }
 
-bool any_attends(std::span<const trained_layer> layers) {
-  return std::any_of(layers.begin(), layers.end(), [](const trained_layer& layer) { return layer.q.w.outs > 0; });
-}
-
-bool any_keeps_state(std::span<const trained_layer> layers) {
-  return std::any_of(layers.begin(), layers.end(),
-                     [](const trained_layer& layer) { return layer.delta_qkv.w.outs > 0; });
+bool any_has(std::span<const trained_layer> layers, linear_kind kind) {
+  return std::any_of(layers.begin(), layers.end(), [&](const trained_layer& layer) { return layer[kind].w.outs > 0; });
 }
 
 std::int64_t adapted_kinds(std::span<const trained_layer> layers) {
@@ -44,6 +39,7 @@ cpu_train_pass::row_strides::row_strides(const trained_model& model)
       channel(train_stride(model.config.delta.channels())),
       value(train_stride(model.config.delta.values())),
       share(train_stride(model.config.delta.value_heads)),
+      branch(model.config.mixes_by(mixer_kind::convolution) ? train_stride(3 * model.config.hidden) : 0),
       lora(rounded_up(largest_rank(model), 16)),
       widest(widest_row(model.config)) {}
 
@@ -55,8 +51,9 @@ std::int64_t cpu_train_pass::loss_rows_of(const trained_model& model, std::int64
 /// A row of make_activations.
 std::int64_t cpu_train_pass::floats_of_layers(std::span<const trained_layer> layers, const model_config& config,
                                               const row_strides& s) {
-  return (any_attends(layers) ? 2 * (s.q + s.kv) : 0) +
-         (any_keeps_state(layers) ? s.channel + 2 * (s.value + s.share) : 0) +
+  return (any_has(layers, linear_kind::q) ? 2 * (s.q + s.kv) : 0) +
+         (any_has(layers, linear_kind::delta_qkv) ? s.channel + 2 * (s.value + s.share) : 0) +
+         (any_has(layers, linear_kind::convolution_in) ? s.branch + s.hidden : 0) +
          (config.output_norms ? 2 : 1) * s.hidden + (config.gated_mlp ? 2 : 1) * s.ffn + adapted_kinds(layers) * s.lora;
 }
 
@@ -68,7 +65,8 @@ std::int64_t cpu_train_pass::floats_of_row(const trained_model& model, const opt
     kept += floats_of_layers(layers.subspan(i, 1), config, s);
   const std::int64_t inputs = (static_cast<std::int64_t>(layers.size()) + 1) * s.hidden;
   const std::int64_t attended = s.q + 2 * s.kv + (config.joint_qk_norm ? s.q + s.kv : 0);
-  const std::int64_t states = config.keeps_states() ? s.channel + s.value + 2 * s.share : 0;
+  const bool has_delta = config.mixes_by(mixer_kind::delta);
+  const std::int64_t states = (has_delta ? s.channel + s.value + 2 * s.share : 0) + s.branch;
   const std::int64_t rest = (2 + config.output_norms + config.parallel) * s.hidden +
                             std::max({s.hidden, s.q, s.value}) + 2 * s.ffn + 2 * outs_per_block * config.shared_gate;
   const std::int64_t adapters = s.lora > 0 ? train_stride(s.widest) + s.lora : 0;
@@ -83,8 +81,9 @@ std::int64_t cpu_train_pass::bytes(const trained_model& model, const options& ch
   const std::int64_t integers = chosen.precision == train_precision::exact ? 0 : chosen.most_rows * strides.widest * 4;
   const std::int64_t loss = loss_rows_of(model, chosen.most_rows) * a_float *
                             (2 * strides.hidden + (config.logit_cap != 0 ? 2 : 1) * train_stride(config.vocab_size));
+  const bool has_delta = config.mixes_by(mixer_kind::delta);
   const std::int64_t scratch = attention_pass::scratch_floats(config, chosen.most_positions) +
-                               (config.keeps_states() ? delta_pass::scratch_floats(config, chosen.most_positions) : 0);
+                               (has_delta ? delta_pass::scratch_floats(config, chosen.most_positions) : 0);
   return rows + integers + loss + threads * scratch * a_float +
          (config.experts > 0 ? expert_pass::bytes(config, chosen.most_rows) : 0);
 }
@@ -95,18 +94,22 @@ cpu_train_pass::buffer cpu_train_pass::take(std::int64_t stride) const {
 
 cpu_train_pass::activations cpu_train_pass::make_activations(std::span<const trained_layer> layers) const {
   activations a;
-  if (any_attends(layers)) {
+  if (any_has(layers, linear_kind::q)) {
     a.q = take(strides_.q);
     a.k = take(strides_.kv);
     a.v = take(strides_.kv);
     a.mixed = take(strides_.q);
   }
-  if (any_keeps_state(layers)) {
+  if (any_has(layers, linear_kind::delta_qkv)) {
     a.qkv = take(strides_.channel);
     a.z = take(strides_.value);
     a.b = take(strides_.share);
     a.a = take(strides_.share);
     a.answered = take(strides_.value);
+  }
+  if (any_has(layers, linear_kind::convolution_in)) {
+    a.branches = take(strides_.branch);
+    a.convolved = take(strides_.hidden);
   }
   if (model_.config.output_norms)
     a.attended = take(strides_.hidden), a.fed = take(strides_.hidden);

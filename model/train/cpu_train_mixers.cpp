@@ -1,7 +1,39 @@
-// What the rows of a pass read of each other: attention, and states.
+// What the rows of a pass read of each other: attention, states, and short convolutions.
+#include <algorithm>
+#include <array>
+
 #include "model/train/cpu_train_pass.hpp"
 
 namespace troupe {
+namespace {
+
+constexpr std::int64_t columns_together = 64;  ///< of a convolution, in a task
+
+}  // namespace
+
+void cpu_train_pass::mix(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
+                         float_rows out) {
+  switch (model_.config.mixer_of(static_cast<std::int64_t>(layer))) {
+    case mixer_kind::attention:
+      return attend(batch, layer, a, in, out);
+    case mixer_kind::delta:
+      return run_delta(batch, layer, a, in, out);
+    case mixer_kind::convolution:
+      return run_convolution(batch, layer, a, in, out);
+  }
+}
+
+void cpu_train_pass::mix_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
+                              std::pair<float_rows, into> to) {
+  switch (model_.config.mixer_of(static_cast<std::int64_t>(layer))) {
+    case mixer_kind::attention:
+      return attend_back(batch, layer, a, given, to);
+    case mixer_kind::delta:
+      return delta_back(batch, layer, a, given, to);
+    case mixer_kind::convolution:
+      return convolution_back(batch, layer, a, given, to);
+  }
+}
 
 attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
                                                       const activations& a) const {
@@ -71,8 +103,8 @@ void cpu_train_pass::gates_back(const activations& a, float_rows gradient) {
   });
 }
 
-void cpu_train_pass::mix_states(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
-                                float_rows out) {
+void cpu_train_pass::run_delta(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
+                               float_rows out) {
   const trained_layer& weights = model_.layers[layer];
   apply(weights, hidden_rows(normed_), a, into::set,
         {{linear_kind::delta_qkv, channel_rows(a.qkv)},
@@ -83,8 +115,8 @@ void cpu_train_pass::mix_states(const training_rows& batch, std::size_t layer, a
   add_output(weights, linear_kind::delta_out, value_rows(a.answered), a, in, out);
 }
 
-void cpu_train_pass::mix_states_back(const training_rows& batch, std::size_t layer, activations& a,
-                                     const_float_rows given, std::pair<float_rows, into> to) {
+void cpu_train_pass::delta_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
+                                std::pair<float_rows, into> to) {
   const trained_layer& weights = model_.layers[layer];
   const float_rows answered = value_rows(inner_), dqkv = channel_rows(dqkv_), dz = value_rows(dz_);
   const float_rows db = share_rows(db_), da = share_rows(da_);
@@ -97,6 +129,73 @@ void cpu_train_pass::mix_states_back(const training_rows& batch, std::size_t lay
   apply_back(weights, linear_kind::delta_z, a, normed, dz, dx, into::add);
   apply_back(weights, linear_kind::delta_b, a, normed, db, dx, into::add);
   apply_back(weights, linear_kind::delta_a, a, normed, da, dx, into::add);
+}
+
+template <class Work>
+void cpu_train_pass::for_columns(const training_rows& batch, Work work) {
+  const std::int64_t columns = model_.config.hidden, parts = ceil_div(columns, columns_together);
+  with_.pool.run(static_cast<int>(static_cast<std::int64_t>(batch.segments.size()) * parts), [&](int i, int) {
+    const std::int64_t first = i % parts * columns_together;
+    work(batch.segments[to_size(i / parts)], first, std::min(columns_together, columns - first));
+  });
+}
+
+void cpu_train_pass::run_convolution(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
+                                     float_rows out) {
+  const trained_layer& weights = model_.layers[layer];
+  const float_rows branches = branch_rows(a.branches), convolved = hidden_rows(a.convolved);
+  apply(weights, hidden_rows(normed_), a, into::set, {{linear_kind::convolution_in, branches}});
+  for_columns(batch, [&](const auto& segment, std::int64_t first, std::int64_t columns) {
+    const std::int64_t hidden = model_.config.hidden;
+    const float* const b = branches.row(segment.first) + first;
+    std::array<float, to_size(longest_convolution * columns_together)> before = {};
+    with_.kernels.short_convolve({.weights = weights.convolution + first,
+                                  .weight_stride = padded_row(hidden),
+                                  .kernel = static_cast<int>(model_.config.convolved_rows),
+                                  .channels = columns,
+                                  .b = b,
+                                  .c = b + hidden,
+                                  .x = b + 2 * hidden,
+                                  .row_stride = branches.stride,
+                                  .rows = static_cast<int>(segment.rows),
+                                  .out = convolved.row(segment.first) + first,
+                                  .out_stride = convolved.stride,
+                                  .before = before.data(),
+                                  .before_stride = columns});
+  });
+  add_output(weights, linear_kind::convolution_out, convolved, a, in, out);
+}
+
+void cpu_train_pass::convolution_back(const training_rows& batch, std::size_t layer, activations& a,
+                                      const_float_rows given, std::pair<float_rows, into> to) {
+  const trained_layer& weights = model_.layers[layer];
+  const float_rows branches = branch_rows(a.branches), dbranches = branch_rows(dbranches_);
+  const float_rows convolved = hidden_rows(inner_);
+  apply_back(weights, linear_kind::convolution_out, a, hidden_rows(a.convolved), given, convolved, into::set);
+  for_columns(batch, [&](const auto& segment, std::int64_t first, std::int64_t columns) {
+    const std::int64_t hidden = model_.config.hidden;
+    const float* const b = branches.row(segment.first) + first;
+    float* const db = dbranches.row(segment.first) + first;
+    kernels_.short_convolve_back({.weights = weights.convolution + first,
+                                  .weight_stride = padded_row(hidden),
+                                  .kernel = static_cast<int>(model_.config.convolved_rows),
+                                  .channels = columns,
+                                  .b = b,
+                                  .c = b + hidden,
+                                  .x = b + 2 * hidden,
+                                  .row_stride = branches.stride,
+                                  .rows = static_cast<int>(segment.rows),
+                                  .out_gradient = convolved.row(segment.first) + first,
+                                  .out_stride = convolved.stride,
+                                  .b_gradient = db,
+                                  .c_gradient = db + hidden,
+                                  .x_gradient = db + 2 * hidden,
+                                  .gradient_stride = dbranches.stride});
+  });
+  const auto [dx, first] = to;
+  const float_rows normed = hidden_rows(normed_);
+  normalize(weights.attention_norm, hidden_rows(inputs_[layer]), rows_, normed);
+  apply_back(weights, linear_kind::convolution_in, a, normed, dbranches, dx, first);
 }
 
 }  // namespace troupe

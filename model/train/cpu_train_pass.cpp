@@ -37,7 +37,8 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   dq_ = take(strides_.q);
   dk_ = take(strides_.kv);
   dv_ = take(strides_.kv);
-  if (model.config.keeps_states()) {
+  if (model.config.mixes_by(mixer_kind::convolution)) dbranches_ = take(strides_.branch);
+  if (model.config.mixes_by(mixer_kind::delta)) {
     delta_.emplace(model.config, options_.most_rows, options_.most_positions, with.pool.threads());
     dqkv_ = take(strides_.channel);
     dz_ = take(strides_.value);
@@ -96,10 +97,7 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
   const trained_layer& weights = model_.layers[layer];
   const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
   normalize(weights.attention_norm, in, rows_, normed);
-  if (keeps_state(layer))
-    mix_states(batch, layer, a, in, middle);
-  else
-    attend(batch, layer, a, in, middle);
+  mix(batch, layer, a, in, middle);
   feed_forward(weights, a, middle, out);
 }
 
@@ -178,10 +176,7 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   if (frozen_below) dx = {};
   feed_back(weights, a, in);
   const const_float_rows given = output_gradient(weights.attention_output_norm, a.attended);
-  if (keeps_state(layer))
-    mix_states_back(batch, layer, a, given, {dx, first});
-  else
-    attend_back(batch, layer, a, given, {dx, first});
+  mix_back(batch, layer, a, given, {dx, first});
   if (dx.data && model_.config.parallel)
     for_rows(rows_, [&](std::int64_t r, int) {
       with_.kernels.add(hidden_rows(beside_).row(r), model_.config.hidden, inner.row(r));

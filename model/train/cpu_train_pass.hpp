@@ -32,7 +32,8 @@ class cpu_train_pass final : public train_pass {
   using buffer = aligned_buffer<float>;
   struct activations {
     buffer q, k, v, mixed;                  ///< of a layer that attends
-    buffer qkv, z, b, a, answered;          ///< of one that keeps a state
+    buffer qkv, z, b, a, answered;          ///< of one of linear attention
+    buffer branches, convolved;             ///< of one of short convolutions: b, c and x, and what they make
     std::array<buffer, linear_kinds> lora;  ///< A x of each linear layer that is adapted
     buffer gate, up;                        ///< of the mlp that all rows go through
     buffer middle;                          ///< the rows between attention and mlp; empty where outputs have norms
@@ -46,7 +47,8 @@ class cpu_train_pass final : public train_pass {
   /// Of rows of activations, of each kind as wide as the widest layer has them.
   struct row_strides {
     explicit row_strides(const trained_model& model);
-    std::int64_t hidden, q, kv, ffn, channel, value, share, lora, widest;  ///< lora: 0 where none is trained
+    std::int64_t hidden, q, kv, ffn, channel, value, share, branch;
+    std::int64_t lora, widest;  ///< lora: 0 where none is trained
   };
 
   // cpu_train_memory.cpp
@@ -64,6 +66,7 @@ class cpu_train_pass final : public train_pass {
   float_rows ffn_rows(const buffer& memory) const { return {memory.data(), strides_.ffn}; }
   float_rows channel_rows(const buffer& memory) const { return {memory.data(), strides_.channel}; }
   float_rows value_rows(const buffer& memory) const { return {memory.data(), strides_.value}; }
+  float_rows branch_rows(const buffer& memory) const { return {memory.data(), strides_.branch}; }
   float_rows share_rows(const buffer& memory) const { return {memory.data(), strides_.share}; }
   /// A x of this linear layer.
   float_rows lora_rows(const activations& a, linear_kind kind) const {
@@ -96,20 +99,26 @@ class cpu_train_pass final : public train_pass {
   void add_output(const trained_layer& weights, linear_kind kind, const_float_rows x, activations& a,
                   const_float_rows in, float_rows out);
 
-  bool keeps_state(std::size_t layer) const {
-    return model_.config.mixer_of(static_cast<std::int64_t>(layer)) == mixer_kind::delta;
-  }
-
   // cpu_train_mixers.cpp: what rows read of each other
   attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
   delta_pass::input delta_input(const training_rows& batch, const trained_layer& weights, const activations& a) const;
+  /// A sequence's rows, some columns of them: work(segment, first, columns).
+  template <class Work>
+  void for_columns(const training_rows& batch, Work work);
+  void mix(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);
   void attend(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);
-  void mix_states(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);
+  void run_delta(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);
+  void run_convolution(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
+                       float_rows out);
   /// From the gradient of what they gave to `dx`, that of what they read; null where nobody wants it.
+  void mix_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
+                std::pair<float_rows, into> dx);
   void attend_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
                    std::pair<float_rows, into> dx);
-  void mix_states_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
-                       std::pair<float_rows, into> dx);
+  void delta_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
+                  std::pair<float_rows, into> dx);
+  void convolution_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
+                        std::pair<float_rows, into> dx);
   /// Attention's gates: what they let through of a.mixed; and back, in the gradient of that and in dq_.
   void open_gates(const activations& a);
   void gates_back(const activations& a, float_rows gradient);
@@ -191,7 +200,8 @@ class cpu_train_pass final : public train_pass {
   buffer beside_;                         // what mlp_input_gradient says
   buffer normed_, middle_, normed_q_, normed_k_, active_, active_gradient_, gradient_, inner_, dq_, dk_, dv_, dropped_,
       lora_gradient_;
-  buffer dqkv_, dz_, db_, da_;  // of layers that keep states
+  buffer dqkv_, dz_, db_, da_;  // of layers of linear attention
+  buffer dbranches_;            // of those of short convolutions
   buffer final_, final_gradient_, logits_, norm_gradients_;
   buffer slopes_;                          // of capped logits
   buffer shares_, share_gradients_;        // [rows, outs_per_block], of which the first counts

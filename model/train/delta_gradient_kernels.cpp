@@ -1,6 +1,4 @@
 // Compiled once per ISA. Gradients of linear attention: what model/ops/delta_kernels.cpp computes, backward.
-#include <algorithm>
-
 #include "model/ops/vec.hpp"
 #include "model/train/train_kernels_isa.hpp"
 
@@ -48,7 +46,7 @@ void add_sums(const float* sums, std::int64_t n, float* turned, float* out) {
 void delta_rule_back(const delta_back_args& a) {
   const std::int64_t each = a.key_dim * lanes;
   float *const queries = a.scratch, *const keys = a.scratch + each, *const turned = a.scratch + 2 * each;
-  std::fill_n(queries, 2 * each, 0.0f);
+  for (std::int64_t i = 0; i < 2 * each; i += lanes) store(queries + i, zero());
   const f32x16 decay = all(a.decay), beta = all(a.beta);
   f32x16 of_decay[2] = {zero(), zero()}, of_beta = zero();
   for (std::int64_t first = 0; first < a.value_dim; first += lanes) {
@@ -73,31 +71,6 @@ void delta_rule_back(const delta_back_args& a) {
   add_sums(keys, a.key_dim, turned, a.k_gradient);
   *a.decay_gradient = sum_of(of_decay[0] + of_decay[1]);
   *a.beta_gradient = sum_of(of_beta);
-}
-
-void convolve_back(const convolve_back_args& a) {
-  const int last = a.kernel - 1;
-  for (std::int64_t i = 0; i < a.channels; i += lanes) {
-    const auto weight = [&](int j) INLINED { return load(a.weights + j * a.weight_stride + i); };
-    f32x16 seen[most_convolved_rows] = {};
-    for (int r = 0; r < a.rows; ++r) {  // of what the convolution gave
-      seen[last] = load(a.x + r * a.x_stride + i);
-      f32x16 total = zero();
-      for (int j = 0; j <= last; ++j) {
-        total = fma(weight(j), seen[j], total);
-        if (j > 0) seen[j - 1] = seen[j];
-      }
-      float* at = a.gradient + r * a.gradient_stride + i;
-      const f32x16 s = sigmoid(total);
-      store(at, load(at) * fma(total * s, all(1.0f) - s, s));
-    }
-    for (int r = 0; r < a.rows; ++r) {  // of what went in, which the rows behind have seen, too
-      f32x16 total = zero();
-      for (int later = 0; later <= std::min(last, a.rows - 1 - r); ++later)
-        total = fma(weight(last - later), load(a.gradient + (r + later) * a.gradient_stride + i), total);
-      store(a.gradient + r * a.gradient_stride + i, total);
-    }
-  }
 }
 
 void unit_norm_back(const float* x, std::int64_t n, float eps, float factor, float* gradient) {

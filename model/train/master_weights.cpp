@@ -129,8 +129,8 @@ void master_weights::make(const model_config& config) {
     refuse("the model is a mixture of experts, of which all weights cannot be trained so far: train an adapter");
   if (config.keeps_states() || config.attention_gate)
     refuse(
-        "the model has layers of linear attention, or gates of attention, of which all weights cannot be trained so "
-        "far: train an adapter");
+        "the model has layers that keep states, or gates of attention, of which all weights cannot be trained so far: "
+        "train an adapter");
   model_.config = config;
   std::int64_t total = 0;
   const auto add = [&](const std::string& name, std::int64_t rows, std::int64_t columns) {

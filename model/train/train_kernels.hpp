@@ -69,6 +69,21 @@ struct convolve_back_args {
   std::int64_t gradient_stride = 0;
 };
 
+/// Of a short convolution that begins with a sequence (short_convolution_args).
+struct short_convolution_back_args {
+  const float* weights = nullptr;
+  std::int64_t weight_stride = 0;
+  int kernel = 1;
+  std::int64_t channels = 0;
+  const float *b = nullptr, *c = nullptr, *x = nullptr;  ///< [rows, row_stride]: what went in
+  std::int64_t row_stride = 0;
+  int rows = 0;
+  const float* out_gradient = nullptr;  ///< [rows, out_stride]
+  std::int64_t out_stride = 0;
+  float *b_gradient = nullptr, *c_gradient = nullptr, *x_gradient = nullptr;  ///< [rows, gradient_stride]
+  std::int64_t gradient_stride = 0;
+};
+
 /// A row's shares of all heads, and what they are made of (kernel_table::delta_shares).
 struct delta_shares_back_args {
   const float *a = nullptr, *dt_bias = nullptr, *rates = nullptr, *decays = nullptr, *betas = nullptr;
@@ -94,6 +109,7 @@ struct train_kernel_table {
   void (*gelu_back)(const float* dy, std::int64_t n, float* x);  ///< x becomes its gradient
   void (*delta_rule_back)(const delta_back_args&);
   void (*convolve_back)(const convolve_back_args&);
+  void (*short_convolve_back)(const short_convolution_back_args&);
   /// x: what unit_norm was given. The gradient of what it gave becomes that of x.
   void (*unit_norm_back)(const float* x, std::int64_t n, float eps, float factor, float* gradient);
   /// a and b: gradients of decays and betas; become those of a and b.

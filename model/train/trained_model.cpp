@@ -38,6 +38,7 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
     for (const linear_kind kind : every_linear) to[kind] = frozen(from[kind]);
     to.sinks = from.sinks;
     to.delta = {from.delta.convolution, from.delta.dt_bias, from.delta.decay, from.delta.norm};
+    to.convolution = from.convolution;
     to.router_bias = from.router_bias;
     to.choice_bias = from.choice_bias;
     if (!from.experts.empty()) to.router = frozen(from.router);

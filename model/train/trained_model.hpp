@@ -46,8 +46,9 @@ struct trained_layer : linear_layers<trained_linear> {
   const float* sinks = nullptr;  ///< [heads], frozen; or nullptr
   trained_matrix router;         ///< [experts, hidden]
   const float *router_bias = nullptr, *choice_bias = nullptr;
-  trained_matrix shared_gate;  ///< [1, hidden]; or nothing
-  trained_delta delta;         ///< where the layer keeps a state
+  trained_matrix shared_gate;          ///< [1, hidden]; or nothing
+  trained_delta delta;                 ///< of a layer of linear attention
+  const float* convolution = nullptr;  ///< of one of short convolutions; frozen
   std::vector<trained_expert> experts;
 };
 

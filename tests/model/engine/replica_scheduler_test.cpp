@@ -131,7 +131,7 @@ class lost_stages_of_models : public lost_stages, public testing::WithParamInter
   lost_stages_of_models() : lost_stages(GetParam()) {}
 };
 
-INSTANTIATE_TEST_SUITE_P(models, lost_stages_of_models, testing::Values("llama", "qwen3.5"),
+INSTANTIATE_TEST_SUITE_P(models, lost_stages_of_models, testing::Values("llama", "qwen3.5", "lfm2"),
                          [](const auto& info) { return test_name(info.param); });
 
 TEST_P(lost_stages_of_models, do_not_change_any_answer) {

@@ -25,6 +25,11 @@ class gguf_builder {
     for (const auto& value : values) list += text(value);
     return key(name, 9, list);
   }
+  gguf_builder& u32s(const std::string& name, const std::vector<std::uint32_t>& values) {
+    auto list = raw<std::uint32_t>(4) + raw<std::uint64_t>(values.size());
+    for (const auto value : values) list += raw(value);
+    return key(name, 9, list);
+  }
   gguf_builder& booleans(const std::string& name, const std::vector<bool>& values) {
     auto list = raw<std::uint32_t>(7) + raw<std::uint64_t>(values.size());
     for (const bool value : values) list += static_cast<char>(value);

@@ -94,6 +94,24 @@ TEST(gguf_config, layers_of_qwen35_that_predict_several_tokens_are_left_out) {
   EXPECT_EQ(config.mixer_of(1), mixer_kind::attention);
 }
 
+TEST(gguf_config, layers_of_lfm2_that_do_not_attend_have_no_heads_of_keys) {
+  const auto listed = [](const std::vector<std::uint32_t>& heads) {
+    test::gguf_builder file;
+    const auto u32 = [&](const std::string& name, std::uint32_t value) { file.u32("lfm2." + name, value); };
+    file.string("general.architecture", "lfm2").f32("lfm2.attention.layer_norm_rms_epsilon", 1e-5f);
+    u32("block_count", 3), u32("embedding_length", 32), u32("feed_forward_length", 12), u32("context_length", 64);
+    u32("attention.head_count", 4), u32("shortconv.l_cache", 3), u32("vocab_size", 8);
+    return file.u32s("lfm2.attention.head_count_kv", heads);
+  };
+  using enum mixer_kind;
+  const auto config = from_gguf(listed({0, 2, 0}));
+  EXPECT_THAT(config.mixers, ElementsAre(convolution, attention, convolution));
+  EXPECT_EQ(config.kv_heads, 2);
+  EXPECT_EQ(config.convolved_rows, 3);
+  EXPECT_THAT(refusal([&] { from_gguf(listed({0, 2})); }), HasSubstr("has 2 entries for 3 layers"));
+  EXPECT_THAT(refusal([&] { from_gguf(listed({1, 2, 0})); }), HasSubstr("has 2 and 1: other numbers than one and 0"));
+}
+
 TEST(gguf_config, a_rope_factor_without_a_type_is_linear) {
   const auto config = from_gguf(gguf_of("llama").f32("llama.rope.scaling.factor", 4));
   EXPECT_EQ(config.rope.scaling, rope_scaling::linear);

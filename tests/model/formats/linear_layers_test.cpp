@@ -56,6 +56,17 @@ TEST(linear_layers, of_linear_attention_are_its_own_and_queries_may_come_with_ga
   EXPECT_EQ(linear_shape(config, 1, linear_kind::o), std::pair(std::int64_t{8}, std::int64_t{24}));
 }
 
+TEST(linear_layers, of_short_convolutions_are_one_before_them_and_one_behind) {
+  model_config config;
+  config.hidden = 16, config.ffn = 12;
+  config.mixers = {mixer_kind::convolution, mixer_kind::attention};
+  using enum linear_kind;
+  EXPECT_EQ(linear_kinds_of(config, 0), (std::vector{convolution_in, convolution_out, gate, up, down}));
+  EXPECT_EQ(linear_kinds_of(config, 1), (std::vector{q, k, v, o, gate, up, down}));
+  EXPECT_EQ(linear_shape(config, 0, convolution_in), std::pair(std::int64_t{48}, std::int64_t{16}));
+  EXPECT_EQ(linear_shape(config, 0, convolution_out), std::pair(std::int64_t{16}, std::int64_t{16}));
+}
+
 TEST(row_order, puts_parts_of_heads_behind_each_other_and_back) {
   const row_order all{.heads = 2, .parts = {1, 2}}, second{.heads = 2, .parts = {1, 2, 1}, .first_part = 1};
   const std::vector<float> file{0, 10, 11, 1, 12, 13};

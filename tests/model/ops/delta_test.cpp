@@ -176,6 +176,82 @@ TEST(convolution, is_the_same_with_any_instruction_set_and_in_any_chunks) {
   }
 }
 
+/// Rows of b, c and x, beside each other.
+struct convolved_between_gates {
+  static constexpr std::int64_t channels = 48, stride = 3 * channels, out_stride = 64;
+  static constexpr int rows = 7;
+  int kernel;
+  aligned_buffer<float> weights, branches, before;
+
+  convolved_between_gates(random_data& random, int of)
+      : kernel(of),
+        weights(random.rows(of, channels, out_stride)),
+        branches(random.rows(rows, stride, stride)),
+        before(random.rows(of, channels, channels)) {}
+
+  /// The rows, and behind them what is kept.
+  aligned_buffer<float> run(const kernel_table& table, int chunk) const {
+    constexpr std::size_t size = rows * out_stride;
+    aligned_buffer<float> out(size + before.size());
+    std::copy_n(before.data(), before.size(), out.data() + size);
+    for (int first = 0; first < rows; first += chunk) {
+      const float* b = branches.data() + first * stride;
+      table.short_convolve({.weights = weights.data(),
+                            .weight_stride = out_stride,
+                            .kernel = kernel,
+                            .channels = channels,
+                            .b = b,
+                            .c = b + channels,
+                            .x = b + 2 * channels,
+                            .row_stride = stride,
+                            .rows = std::min(chunk, rows - first),
+                            .out = out.data() + first * out_stride,
+                            .out_stride = out_stride,
+                            .before = out.data() + size,
+                            .before_stride = channels});
+    }
+    return out;
+  }
+  double at(int row, std::int64_t channel) const {
+    if (row < 0) return before[to_size((row + kernel - 1) * channels + channel)];
+    return branches[to_size(row * stride + channel)] * branches[to_size(row * stride + 2 * channels + channel)];
+  }
+};
+
+TEST(short_convolution, equals_the_formula_and_keeps_the_last_rows) {
+  random_data random(7);
+  using shape = convolved_between_gates;
+  for (const int kernel : {1, 2, 3, most_convolved_rows}) {
+    const shape some(random, kernel);
+    const auto got = some.run(kernels(), 3);
+    for (std::int64_t c = 0; c < shape::channels; ++c) {
+      for (int row = 0; row < shape::rows; ++row) {
+        double sum = 0;
+        for (int j = 0; j < kernel; ++j)
+          sum += some.weights[to_size(j * shape::out_stride + c)] * some.at(row - kernel + 1 + j, c);
+        const double closing = some.branches[to_size(row * shape::stride + shape::channels + c)];
+        ASSERT_NEAR(got[to_size(row * shape::out_stride + c)], sum * closing, 5e-5);
+      }
+      for (int j = 0; j < kernel - 1; ++j)
+        ASSERT_EQ(got[to_size(shape::rows * shape::out_stride + j * shape::channels + c)],
+                  static_cast<float>(some.at(shape::rows - kernel + 1 + j, c)));
+    }
+  }
+}
+
+TEST(short_convolution, is_the_same_with_any_instruction_set_and_in_any_chunks) {
+  random_data random(10);
+  for (const int kernel : {1, 3, 4}) {
+    const convolved_between_gates some(random, kernel);
+    const auto expected = some.run(*kernels_of("generic"), convolved_between_gates::rows);
+    for (const kernel_table* table : tested_tables())
+      for (const int chunk : {1, 2, convolved_between_gates::rows}) {
+        const auto got = some.run(*table, chunk);
+        EXPECT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0) << table->isa;
+      }
+  }
+}
+
 /// Runs `f` with each instruction set's kernels and compares what it writes with the plain ones', which it returns.
 aligned_buffer<float> same_everywhere(std::size_t size, const std::function<void(const kernel_table&, float*)>& f) {
   aligned_buffer<float> expected(size);

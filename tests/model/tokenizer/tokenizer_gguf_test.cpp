@@ -137,7 +137,7 @@ TEST(byte_level_gguf, cuts_words_where_the_named_pre_tokenizer_does) {
   EXPECT_EQ(encoded("gpt-4o", "55bC"), (ids{260, 'b', 'C'}));
   for (const auto* text : {"  55bC", "e\u0301"}) EXPECT_EQ(encoded("qwen35", text), encoded("qwen2", text));
   for (const auto* text : {"  55bC", "e\u0301"}) EXPECT_EQ(encoded("deepseek-r1-qwen", text), encoded("qwen2", text));
-  for (const auto* pre : {"falcon3", "midm-2.0", "pixtral", "smaug-bpe", "dbrx", "glm4", "chatglm-bpe"})
+  for (const auto* pre : {"falcon3", "midm-2.0", "pixtral", "lfm2", "smaug-bpe", "dbrx", "glm4", "chatglm-bpe"})
     EXPECT_EQ(encoded(pre, "  55bC"), encoded("llama-bpe", "  55bC")) << pre;
   for (const auto* pre : {"olmo", "a.x-4.0", "mellum", "trillion"})
     EXPECT_EQ(encoded(pre, "  55bC"), encoded("gpt-2", "  55bC")) << pre;

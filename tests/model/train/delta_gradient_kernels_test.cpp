@@ -156,6 +156,51 @@ TEST_P(delta_gradients, follow_the_convolution) {
     }
 }
 
+/// Rows of b, c and x, beside each other.
+TEST_P(delta_gradients, follow_the_convolution_between_gates) {
+  constexpr std::size_t channels = 32, stride = 3 * channels;
+  for (const std::size_t kernel : {1u, 3u, 4u})
+    for (const std::size_t rows : {1u, 2u, 7u}) {
+      const floats weights = drawn(kernel * channels, 15), in = drawn(rows * stride, 16),
+                   worth = drawn(rows * channels, 17);
+      const auto value = [&](const doubles& at) {
+        double sum = 0;
+        for (std::size_t r = 0; r < rows; ++r)
+          for (std::size_t c = 0; c < channels; ++c) {
+            double total = 0;
+            for (std::size_t j = 0; j < kernel; ++j) {
+              if (r + j + 1 < kernel) continue;
+              const double* row = &at[(r + j + 1 - kernel) * stride];
+              total += static_cast<double>(weights[j * channels + c]) * row[c] * row[2 * channels + c];
+            }
+            sum += total * at[r * stride + channels + c] * static_cast<double>(worth[r * channels + c]);
+          }
+        return sum;
+      };
+      const auto gradient = [&](const train_kernel_table& by) {
+        floats to(in.size(), 7.0f);
+        by.short_convolve_back({.weights = weights.data(),
+                                .weight_stride = channels,
+                                .kernel = static_cast<int>(kernel),
+                                .channels = channels,
+                                .b = in.data(),
+                                .c = in.data() + channels,
+                                .x = in.data() + 2 * channels,
+                                .row_stride = stride,
+                                .rows = static_cast<int>(rows),
+                                .out_gradient = worth.data(),
+                                .out_stride = channels,
+                                .b_gradient = to.data(),
+                                .c_gradient = to.data() + channels,
+                                .x_gradient = to.data() + 2 * channels,
+                                .gradient_stride = stride});
+        return to;
+      };
+      expect_slopes(gradient(table()), in, value);
+      EXPECT_EQ(gradient(table()), gradient(usual()));
+    }
+}
+
 TEST_P(delta_gradients, follow_lengths_of_one) {
   constexpr std::size_t n = 48;
   const floats x = drawn(n, 7), worth = drawn(n, 8);

@@ -87,8 +87,8 @@ TEST(lora_parameters, every_linear_layer_has_the_name_it_has_in_peft) {
 /// PEFT's own factors, also where its class has the rows of q and k in another order.
 TEST(lora_parameters, what_was_read_is_written_as_peft_has_it) {
   thread_pool pool(1);
-  for (const char* name :
-       {"gpt2", "llama", "phi3", "glm", "glm4", "ernie", "cohere", "cohere2", "qwen3.5", "qwen3.5-moe", "qwen3-next"}) {
+  for (const char* name : {"gpt2", "llama", "phi3", "glm", "glm4", "ernie", "cohere", "cohere2", "qwen3.5",
+                           "qwen3.5-moe", "qwen3-next", "lfm2"}) {
     const test::temp_folder folder;
     const auto peft = golden(name) / "adapter";
     trained_model model = frozen(load_golden(name, pool));

@@ -25,7 +25,7 @@ TEST(master_weights, are_not_made_of_a_model_that_another_program_quantized) {
 
 TEST(master_weights, of_models_that_keep_states_cannot_be_trained) {
   EXPECT_EQ(test::refusal([] { master_weights(read_hf_config(test::golden / "qwen3.5"), 1); }),
-            "the model has layers of linear attention, or gates of attention, of which all weights cannot be trained "
+            "the model has layers that keep states, or gates of attention, of which all weights cannot be trained "
             "so far: train an adapter");
 }
 

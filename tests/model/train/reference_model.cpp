@@ -70,6 +70,9 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     vector(prefix + "linear_attn.dt.bias", l.delta.dt_bias, delta.value_heads);
     vector(prefix + "linear_attn.decay.weight", l.delta.decay, delta.value_heads);
     vector(prefix + "linear_attn.norm.weight", l.delta.norm, delta.value_dim);
+    for (std::int64_t row = 0; l.convolution && row < config_.convolved_rows; ++row)
+      vector(fmt::format("{}conv.conv.{}", prefix, row), l.convolution + row * padded_row(config_.hidden),
+             config_.hidden);
     linear(prefix + "mlp.router", {l.router, l.router_bias});
     linear(prefix + "mlp.shared_gate", {l.shared_gate});
     vector(prefix + "mlp.choice_bias", l.choice_bias, config_.experts);
@@ -193,18 +196,36 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
   return linear(prefix + "o_proj", out, config_.hidden);
 }
 
-/// Each channel by itself, over some rows; then silu.
-reference_model::rows reference_model::convolved(const std::string& name, const rows& x) const {
-  const std::size_t kernel = at(config_.delta.kernel);
+/// Each channel by itself, over some rows.
+reference_model::rows reference_model::convolved(const std::string& name, const rows& x, std::int64_t most) const {
+  const std::size_t kernel = at(most);
   rows y;
   for (std::size_t r = 0; r < x.size(); ++r) {
     auto& row = y.emplace_back(x[r].size(), 0.0);
     for (std::size_t j = kernel > r ? kernel - 1 - r : 0; j < kernel; ++j)
       for (std::size_t c = 0; c < row.size(); ++c)
         row[c] += weights.at(fmt::format("{}.{}", name, j))[c] * x[r + j + 1 - kernel][c];
-    for (double& value : row) value *= sigmoid(value);
   }
   return y;
+}
+
+reference_model::rows reference_model::mixed(std::int64_t layer, const rows& x) const {
+  const mixer_kind mixer = config_.mixer_of(layer);
+  if (mixer == mixer_kind::delta) return linear_attention(layer, x);
+  return mixer == mixer_kind::convolution ? short_convolution(layer, x) : attention(layer, x);
+}
+
+reference_model::rows reference_model::short_convolution(std::int64_t layer, const rows& x) const {
+  const std::string prefix = fmt::format("model.layers.{}.conv.", layer);
+  const std::size_t hidden = at(config_.hidden);
+  const rows branches = linear(prefix + "in_proj", x, 3 * config_.hidden);
+  rows opened(x.size(), std::vector<double>(hidden));
+  for (std::size_t r = 0; r < x.size(); ++r)
+    for (std::size_t c = 0; c < hidden; ++c) opened[r][c] = branches[r][c] * branches[r][2 * hidden + c];
+  rows out = convolved(prefix + "conv", opened, config_.convolved_rows);
+  for (std::size_t r = 0; r < x.size(); ++r)
+    for (std::size_t c = 0; c < hidden; ++c) out[r][c] *= branches[r][hidden + c];
+  return linear(prefix + "out_proj", out, config_.hidden);
 }
 
 /// As the gated delta rule is written down: S <- decay S; S <- S + beta k (v - k S); out = q S.
@@ -212,7 +233,9 @@ reference_model::rows reference_model::linear_attention(std::int64_t layer, cons
   const std::string prefix = fmt::format("model.layers.{}.linear_attn.", layer);
   const delta_config& delta = config_.delta;
   const std::size_t key_dim = at(delta.key_dim), value_dim = at(delta.value_dim);
-  const rows qkv = convolved(prefix + "conv1d", linear(prefix + "in_proj_qkv", x, delta.channels()));
+  rows qkv = convolved(prefix + "conv1d", linear(prefix + "in_proj_qkv", x, delta.channels()), delta.kernel);
+  for (auto& row : qkv)
+    for (double& value : row) value *= sigmoid(value);
   const rows z = linear(prefix + "in_proj_z", x, delta.values());
   const rows b = linear(prefix + "in_proj_b", x, delta.value_heads);
   const rows a = linear(prefix + "in_proj_a", x, delta.value_heads);
@@ -337,8 +360,7 @@ double reference_model::segment_loss(const training_rows& batch, const training_
   for (std::int64_t layer = 0; layer < config_.layers; ++layer) {
     const std::string prefix = fmt::format("model.layers.{}.", layer);
     const rows first = norm(prefix + "input_layernorm", x);
-    const bool keeps_state = config_.mixer_of(layer) == mixer_kind::delta;
-    add(prefix + "self_attn.output_norm", keeps_state ? linear_attention(layer, first) : attention(layer, first));
+    add(prefix + "self_attn.output_norm", mixed(layer, first));
     const rows normed = config_.parallel ? first : norm(prefix + "post_attention_layernorm", x);
     if (config_.has_experts(layer)) add("", mixture(prefix + "mlp.", normed));
     if (config_.mlp_width(layer) == 0) continue;

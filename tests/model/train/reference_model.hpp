@@ -34,7 +34,9 @@ class reference_model {
   std::vector<double> rms(const std::string& name, std::vector<double> x) const;
   rows attention(std::int64_t layer, const rows& x) const;
   rows linear_attention(std::int64_t layer, const rows& x) const;
-  rows convolved(const std::string& name, const rows& x) const;
+  rows convolved(const std::string& name, const rows& x, std::int64_t most) const;
+  rows mixed(std::int64_t layer, const rows& x) const;
+  rows short_convolution(std::int64_t layer, const rows& x) const;
   static double capped(double x, float cap);
   double active(double x) const;
   rows mlp(const std::string& prefix, const rows& x) const;  ///< "model.layers.0.mlp."

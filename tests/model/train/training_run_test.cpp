@@ -78,7 +78,7 @@ TEST(training_run, counts_the_tokens_of_its_steps_wherever_it_goes_on) {
 TEST(training_run, any_number_of_threads_gives_the_same_bits) {
   const training_data data = counting_data(90, 40);
   for (const char* model : {"qwen3", "gpt2", "gemma3", "olmo2", "gemma2", "qwen3-moe", "mixtral", "gpt-oss",
-                            "qwen2-moe", "glm4-moe", "qwen3.5", "qwen3.5-moe"}) {
+                            "qwen2-moe", "glm4-moe", "qwen3.5", "qwen3.5-moe", "lfm2"}) {
     std::vector<std::vector<float>> results;
     for (const int threads : {1, 2, 3}) {
       adapter_run f(model, threads, quick_options(), data);
@@ -118,7 +118,7 @@ TEST(training_run, resumed_anywhere_ends_with_the_same_bits) {
 TEST(training_run, keeping_activations_or_not_gives_the_same_bits) {
   const training_data data = counting_data(90, 30);
   for (const char* model : {"qwen3", "gemma3", "olmo2", "gemma2", "qwen3-moe", "mixtral", "gpt-oss", "qwen2-moe",
-                            "glm4-moe", "cohere2", "qwen3.5", "qwen3-next"}) {
+                            "glm4-moe", "cohere2", "qwen3.5", "qwen3-next", "lfm2"}) {
     std::vector<std::vector<float>> results;
     for (const bool keep : {true, false}) {
       training_options options = quick_options();
@@ -342,7 +342,7 @@ TEST(training_run, measures_by_examples_of_their_own_where_there_are_some) {
 
 TEST(training_run, examples_in_one_row_do_not_see_each_other) {
   thread_pool pool(2);
-  for (const char* model : {"qwen3", "mistral", "gpt2", "qwen3.5"}) {
+  for (const char* model : {"qwen3", "mistral", "gpt2", "qwen3.5", "lfm2"}) {
     const auto base = load_golden(model, pool);
     const trained_model trained = frozen(base);
     cpu_train_pass pass(trained, {pool, kernels()}, {.most_rows = 64, .most_positions = 32});
@@ -360,10 +360,10 @@ TEST(training_run, examples_in_one_row_do_not_see_each_other) {
 TEST(training_run, a_written_adapter_serves_what_was_trained) {
   const training_data data = counting_data(90, 40);
   for (const char* model :
-       {"gpt2",   "llama",       "mistral",        "qwen2",     "qwen3",       "phi3",      "smollm3",
-        "gemma3", "granite",     "gemma2",         "olmo2",     "qwen3-moe",   "mixtral",   "gpt-oss",
-        "olmoe",  "granite-moe", "granite-hybrid", "qwen2-moe", "glm4-moe",    "glm",       "glm4",
-        "ernie",  "cohere",      "cohere2",        "qwen3.5",   "qwen3.5-moe", "qwen3-next"}) {
+       {"gpt2",           "llama",       "mistral",    "qwen2",     "qwen3",   "phi3",    "smollm3", "gemma3",
+        "granite",        "gemma2",      "olmo2",      "qwen3-moe", "mixtral", "gpt-oss", "olmoe",   "granite-moe",
+        "granite-hybrid", "qwen2-moe",   "glm4-moe",   "glm",       "glm4",    "ernie",   "cohere",  "cohere2",
+        "qwen3.5",        "qwen3.5-moe", "qwen3-next", "lfm2",      "lfm2-moe"}) {
     training_options options = quick_options();
     adapter_run f(model, 2, options, data, std::nullopt);
     for (int i = 0; i < 6; ++i) f.run.step();

@@ -8,7 +8,8 @@ namespace troupe::detail {
 
 /// Of a family that has layers of linear attention: their sizes.
 void read_delta(const json_fields<nlohmann::json>& config, model_config& into);
-/// And which layers these are. The number of layers has been checked.
+/// Of a family that has layers of linear attention or short convolutions: which these are. The number of layers has
+/// been checked.
 void read_mixers(const json_fields<nlohmann::json>& config, model_config& into);
 
 }  // namespace troupe::detail

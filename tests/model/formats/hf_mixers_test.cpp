@@ -89,5 +89,64 @@ TEST(hf_config, what_linear_attention_is_made_of_decides_what_is_computed) {
     EXPECT_NE(line(other), usual) << other.dump();
 }
 
+json lfm2(const json& fields) {
+  return with(json{{"model_type", "lfm2"}, {"hidden_size", 64}, {"num_hidden_layers", 3}, {"num_attention_heads", 4}},
+              fields);
+}
+
+TEST(hf_config, lfm2_lists_the_layers_that_attend_by_type_or_by_number) {
+  constexpr auto convolves = mixer_kind::convolution;
+  const auto config = parse(lfm2({{"layer_types", {"conv", "full_attention", "conv"}}, {"num_key_value_heads", 2}}));
+  EXPECT_THAT(config.mixers, ElementsAre(convolves, attends, convolves));
+  EXPECT_TRUE(config.keeps_states() && config.qk_norm && config.tied_embeddings);
+  EXPECT_EQ(config.state_floats(0), 2 * 64);
+  EXPECT_EQ(config.state_floats(1), 0);
+}
+
+TEST(hf_config, lfm2_says_how_wide_its_mlp_would_be_without_a_gate) {
+  const json layers{{"full_attn_idxs", {2}}, {"num_key_value_heads", 2}};
+  const auto ffn = [&](const json& fields) { return parse(lfm2(with(layers, fields))).ffn; };
+  EXPECT_EQ(ffn({{"block_ff_dim", 12288}}), 8192);
+  EXPECT_EQ(ffn({{"intermediate_size", 1000}}), 768) << "of 666, to whole 256";
+  EXPECT_EQ(ffn({{"intermediate_size", 1000}, {"block_ffn_dim_multiplier", 1.5}, {"block_multiple_of", 10}}), 1000);
+  EXPECT_EQ(ffn({{"intermediate_size", 1000}, {"block_auto_adjust_ff_dim", false}}), 1000);
+}
+
+TEST(hf_config, lfm2_moe_chooses_experts_by_sigmoids_behind_its_first_layers) {
+  const auto config = parse(lfm2({{"model_type", "lfm2_moe"},
+                                  {"num_key_value_heads", 2},
+                                  {"layer_types", {"conv", "conv", "full_attention"}},
+                                  {"moe_intermediate_size", 48},
+                                  {"intermediate_size", 96}}));
+  EXPECT_TRUE(config.sigmoid_shares && config.choice_bias && config.whole_shares);
+  EXPECT_EQ(config.experts, 32);
+  EXPECT_EQ(config.experts_taken, 4);
+  EXPECT_EQ(config.ffn, 48);
+  EXPECT_EQ(config.dense_ffn, 96);
+  EXPECT_THAT(config.dense_layers, ElementsAre(true, true, false));
+}
+
+TEST(hf_config, refuses_short_convolutions_of_other_shapes) {
+  const auto refused = [](const json& fields) {
+    return refusal_of(lfm2(with(json{{"full_attn_idxs", {1}}, {"num_key_value_heads", 2}}, fields)));
+  };
+  EXPECT_THAT(refused({{"conv_bias", true}}), HasSubstr("\"conv_bias\" is true, which is not supported"));
+  EXPECT_THAT(refused({{"conv_L_cache", 17}}), HasSubstr("short convolutions is 17, but should be 1 to 16"));
+  EXPECT_THAT(refused({{"hidden_size", 72}}), HasSubstr("72 columns, but multiples of 16 are supported"));
+  EXPECT_THAT(refused({{"full_attn_idxs", {1, 3}}}), HasSubstr("\"full_attn_idxs\" names layer 3 of 3"));
+  EXPECT_THAT(refused({{"layer_types", {"conv", "conv", "linear_attention"}}}),
+              HasSubstr("the layer type \"linear_attention\" is not supported: conv and full_attention are"));
+  EXPECT_THAT(refused({{"block_ffn_dim_multiplier", 0}}), HasSubstr("\"block_ffn_dim_multiplier\" is 0"));
+}
+
+TEST(hf_config, how_far_short_convolutions_see_decides_what_is_computed) {
+  const auto line = [](const json& fields) {
+    return arithmetic_of(parse(lfm2(with(json{{"full_attn_idxs", {1}}, {"num_key_value_heads", 2}}, fields))));
+  };
+  const std::string usual = line(json::object());
+  for (const json& other : {json{{"conv_L_cache", 4}}, json{{"full_attn_idxs", {2}}}})
+    EXPECT_NE(line(other), usual) << other.dump();
+}
+
 }  // namespace
 }  // namespace troupe

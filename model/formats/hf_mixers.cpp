@@ -1,0 +1,67 @@
+#include "model/formats/hf_mixers.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "base/error.hpp"
+#include "base/to_size.hpp"
+#include "model/formats/family_traits.hpp"
+
+namespace troupe::detail {
+namespace {
+
+using fields = json_fields<nlohmann::json>;
+
+mixer_kind mixer_called(const std::string& type, mixer_kind other, const std::string& where) {
+  const std::string_view name = other == mixer_kind::delta ? "linear_attention" : "conv";
+  if (type == name) return other;
+  if (type == "full_attention") return mixer_kind::attention;
+  refuse("{}: the layer type \"{}\" is not supported: {} and full_attention are", where, type.substr(0, 80), name);
+}
+
+/// Unless they are listed, every n-th.
+std::vector<bool> layers_that_attend(const fields& config, std::int64_t layers) {
+  const std::int64_t interval = config.integer("full_attention_interval").value_or(4);
+  if (interval < 1) refuse("{}: \"full_attention_interval\" is {}", config.where(), interval);
+  std::vector<bool> attend;
+  for (std::int64_t i = 0; i < layers; ++i) attend.push_back((i + 1) % interval == 0);
+  return attend;
+}
+
+/// LFM2's older files list those that attend by number. Where they do not, all do.
+std::vector<bool> listed_layers_that_attend(const fields& config, std::int64_t layers) {
+  constexpr std::string_view key = "full_attn_idxs";
+  std::vector<bool> attend(to_size(layers), !config.has(key));
+  for (const std::int64_t i : config.integers(key)) {
+    if (i < 0 || i >= layers) refuse("{}: \"{}\" names layer {} of {}", config.where(), key, i, layers);
+    attend[to_size(i)] = true;
+  }
+  return attend;
+}
+
+}  // namespace
+
+void read_delta(const fields& config, model_config& into) {
+  into.delta = {.key_heads = config.integer("linear_num_key_heads").value_or(16),
+                .value_heads = config.integer("linear_num_value_heads").value_or(32),
+                .key_dim = config.integer("linear_key_head_dim").value_or(128),
+                .value_dim = config.integer("linear_value_head_dim").value_or(128),
+                .kernel = config.integer("linear_conv_kernel_dim").value_or(4)};
+  if (!config.boolean("attn_output_gate").value_or(true))
+    refuse("{}: \"attn_output_gate\" is false, which is not supported", config.where());
+}
+
+void read_mixers(const fields& config, model_config& into) {
+  const mixer_kind other = has_delta_layers(into.family) ? mixer_kind::delta : mixer_kind::convolution;
+  if (const auto types = config.texts("layer_types")) {
+    if (static_cast<std::int64_t>(types->size()) != into.layers)
+      refuse("{}: \"layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
+    for (const std::string& type : *types) into.mixers.push_back(mixer_called(type, other, config.where()));
+    return;
+  }
+  const bool by_interval = other == mixer_kind::delta;
+  for (const bool attends :
+       by_interval ? layers_that_attend(config, into.layers) : listed_layers_that_attend(config, into.layers))
+    into.mixers.push_back(attends ? mixer_kind::attention : other);
+}
+
+}  // namespace troupe::detail
