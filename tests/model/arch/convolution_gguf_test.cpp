@@ -38,7 +38,7 @@ const std::array<renamed, 19> names = {{{"model.embed_tokens", "token_embd"},
                                         {"feed_forward.expert_bias", "exp_probs_b.bias"},
                                         {"feed_forward.experts.", "experts."}}};
 
-struct converted_tensor {
+struct gathered_tensor {
   std::vector<std::uint64_t> sizes;  ///< the contiguous one first
   std::vector<float> values;
 };
@@ -76,11 +76,11 @@ std::string together(const std::string& name) {
   return name.substr(0, name.find("experts.")) + "ffn_" + kind + "_exps.weight";
 }
 
-std::string converted(const std::string& model, const std::string& arch) {
+std::string in_one_file(const std::string& model, const std::string& arch) {
   const model_files folder = open_model(golden / model);
-  std::map<std::string, converted_tensor> made;
+  std::map<std::string, gathered_tensor> made;
   for (const auto& [name, tensor] : folder.tensors.tensors) {
-    converted_tensor one{{tensor.shape.rbegin(), tensor.shape.rend()}, {}};
+    gathered_tensor one{{tensor.shape.rbegin(), tensor.shape.rend()}, {}};
     one.values.resize(to_size(tensor.elements()));
     to_floats(tensor.type, tensor.data.data(), tensor.elements(), one.values.data());
     if (name.find("conv.conv") != name.npos) one.sizes.erase(one.sizes.begin() + 1);
@@ -89,7 +89,7 @@ std::string converted(const std::string& model, const std::string& arch) {
       made[to] = std::move(one);
       continue;
     }
-    converted_tensor& all = made[together(to)];
+    gathered_tensor& all = made[together(to)];
     all.sizes = {one.sizes[0], one.sizes[1], static_cast<std::uint64_t>(folder.config.experts)};
     all.values.insert(all.values.end(), one.values.begin(), one.values.end());
   }
@@ -100,9 +100,9 @@ std::string converted(const std::string& model, const std::string& arch) {
   return file.build();
 }
 
-void expect_the_same_from_gguf(const std::string& model, const std::string& arch) {
+void expect_the_same_convolutions(const std::string& model, const std::string& arch) {
   test::temp_folder folder;
-  folder.write("model.gguf", converted(model, arch));
+  folder.write("model.gguf", in_one_file(model, arch));
   const tensor_set expected = open_safetensors(golden / model / "expected.safetensors");
   const auto loaded = load_for_test(folder.path() / "model.gguf", scheme::f32);
   const lora_adapter adapter(read_adapter(golden / model / "adapter", loaded->config), loaded->config.layers);
@@ -115,11 +115,11 @@ void expect_the_same_from_gguf(const std::string& model, const std::string& arch
 }
 
 TEST(gguf_of_short_convolutions, gives_the_reference_logits) {
-  expect_the_same_from_gguf("lfm2", "lfm2");
+  expect_the_same_convolutions("lfm2", "lfm2");
 }
 
 TEST(gguf_of_short_convolutions, may_have_experts) {
-  expect_the_same_from_gguf("lfm2-moe", "lfm2moe");
+  expect_the_same_convolutions("lfm2-moe", "lfm2moe");
 }
 
 }  // namespace
