@@ -112,7 +112,8 @@ class rule_reader : notation_reader {
     return to_.sequence(parts);
   }
 
-  bool begins_item() const {
+  bool begins_item() {
+    if (peek() == '<' || peek() == '!') fail("tokens between < and > are not supported: write their text in quotes");
     return peek() == '"' || peek() == '[' || peek() == '(' || peek() == '.' || is_name_letter(peek());
   }
 

@@ -32,6 +32,8 @@ class text_automaton {
   /// Any byte can follow.
   bool goes_on(state at) const { return ways(at) > 0; }
   std::size_t ways(state at) const { return at < 0 ? 0 : states_[to_size(at)].ways; }
+  /// A number for the step from a state by a byte; bytes that no rule tells apart have one step.
+  std::size_t step_of(state from, std::uint8_t byte) const { return to_size(from) * classes_ + class_of_[byte]; }
   /// A state that reads the next `bytes` bytes in the same way, in which repetitions that end later count as endless.
   state short_sighted(state from, std::int32_t bytes);
 

@@ -13,10 +13,9 @@ namespace {
 constexpr std::size_t most_state_bytes = std::size_t{48} << 20;
 constexpr std::size_t most_mask_bytes = std::size_t{16} << 20;
 constexpr std::size_t most_kept = 64;
-/// Limits of one mask: ways in which a text can be read, on average over the whole tree of tokens, and distinct states.
-/// Beyond them only tokens of one byte are looked at.
-constexpr std::size_t most_ways_each = 200;
-constexpr std::size_t most_states_each = 8192;
+/// What one mask may cost where nothing is known yet: the ways of all states that the distinct steps lead to, and an
+/// eighth of those that they lead from. Beyond it only tokens of one byte are looked at. Some milliseconds.
+constexpr std::size_t most_ways_each = std::size_t{1} << 16;
 
 }  // namespace
 
@@ -59,21 +58,21 @@ void token_constraint::allow(token_mask& mask, const token_tree::node& node) con
 token_mask token_constraint::find_allowed(state from) {
   token_mask mask(mask_words_);
   const auto nodes = tokens_->nodes();
-  std::size_t ways = 0, states = 0;
+  std::size_t ways = 0;
   ++walk_;
   path_[0] = from;
   for (std::size_t i = 0; i < nodes.size();) {
     const token_tree::node& node = nodes[i];
-    const state next = automaton_.next(path_[node.depth - 1u], node.byte);
+    const state before = path_[node.depth - 1u], next = automaton_.next(before, node.byte);
     path_[node.depth] = next;
+    if (is_new_in_walk(automaton_.step_of(before, node.byte)))
+      ways += 1 + automaton_.ways(before) / 8 + automaton_.ways(next);
+    if (ways > most_ways_each) return find_allowed_bytes(from);
     if (next < 0) {
       i = node.behind;
       continue;
     }
     allow(mask, node);
-    states += is_new_in_walk(next);
-    ways += automaton_.ways(next);
-    if (states > most_states_each || ways > most_ways_each * nodes.size()) return find_allowed_bytes(from);
     ++i;
   }
   return mask;
@@ -88,10 +87,9 @@ token_mask token_constraint::find_allowed_bytes(state from) {
   return mask;
 }
 
-bool token_constraint::is_new_in_walk(state reached) {
-  const auto at = to_size(reached);
-  if (at >= walked_.size()) walked_.resize(2 * at + 64);
-  return std::exchange(walked_[at], walk_) != walk_;
+bool token_constraint::is_new_in_walk(std::size_t step) {
+  if (step >= walked_.size()) walked_.resize(step + step / 2 + 64);
+  return std::exchange(walked_[step], walk_) != walk_;
 }
 
 std::shared_ptr<token_constraint> constraint_store::get(const output_constraint& wanted) {

@@ -36,14 +36,16 @@ class token_constraint {
   /// All that was found out: it is found again where it is needed.
   void forget() { keep_only({}); }
   /// Of memory, about.
-  std::size_t size() const { return automaton_.size() + masks_.size() * (mask_words_ * 8 + 64); }
+  std::size_t size() const {
+    return automaton_.size() + masks_.size() * (mask_words_ * 8 + 64) + walked_.size() * sizeof(walked_.front());
+  }
 
  private:
   void keep_only(std::span<state> kept);
   void allow(token_mask& mask, const token_tree::node& node) const;
   token_mask find_allowed(state from);
   token_mask find_allowed_bytes(state from);
-  bool is_new_in_walk(state reached);
+  bool is_new_in_walk(std::size_t step);
 
   std::shared_ptr<const token_tree> tokens_;
   text_automaton automaton_;
@@ -52,7 +54,7 @@ class token_constraint {
   std::unordered_map<state, state> short_sighted_;
   const token_mask nothing_;  ///< may follow
   std::vector<state> path_;
-  std::vector<std::uint32_t> walked_;  ///< the last walk that came to each state
+  std::vector<std::uint32_t> walked_;  ///< by step of the automaton: the last walk that took it
   std::uint32_t walk_ = 0;
 };
 

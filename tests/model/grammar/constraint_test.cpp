@@ -191,6 +191,8 @@ TEST(grammar_constraints, name_what_is_wrong) {
   refused("root ::= [a", "class has no end");
   refused("root ::= [a\n]", "class has no end");
   refused("root ::= [b-a]", "range");
+  refused("root ::= <think> \"a\"", "tokens between < and > are not supported");
+  refused("root ::= \"a\" !<[7]>", "tokens between < and > are not supported");
   refused("root ::= []", "no character");
   refused("root ::= \"\\q\"", "escape");
   refused("root ::= \"\\", "escape");

@@ -187,6 +187,7 @@ TEST(schema_constraints, read_what_the_libraries_of_clients_write) {
       {R"({"type":"string","format":"base64","pattern":"^[a-z]{4}$"})", R"("abcd")", R"("abc")"},
       {R"({"type":"string","format":"uri","minLength":1,"maxLength":5})", R"("a:b")", R"("")"},
       {R"({"type":"string","format":"path"})", R"("a/b")", "3"},
+      {R"({"type":"string","format":"email","minLength":1})", R"("a@b.org")", R"("a")"},
       {R"({"type":["integer","null"],"multipleOf":1})", "7", "0.5"},
       {R"({"type":"object","propertyNames":{"type":"string"},"additionalProperties":{"type":"integer"}})", R"({"a":1})",
        R"({"a":"b"})"},
@@ -241,6 +242,7 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused(R"({"type":["number","null"],"multipleOf":1})", "multipleOf");
   refused(R"({"multipleOf":1})", "multipleOf");
   refused(R"({"type":"string","format":"email","maxLength":9})", "length");
+  refused(R"({"type":"string","format":"email","minLength":2})", "length");
   refused(R"({"type":"integer","minimum":1e16})", "15 digits");
   refused(R"({"type":"integer","maximum":-1e16})", "15 digits");
   refused(R"({"type":"number","minimum":1e12})", "9 digits");

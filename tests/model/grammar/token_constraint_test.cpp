@@ -1,6 +1,7 @@
 #include "model/grammar/token_constraint.hpp"
 #include "base/to_size.hpp"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/model/grammar/constrained_text.hpp"
@@ -44,20 +45,64 @@ TEST(token_masks, allow_a_token_where_its_bytes_are_allowed) {
   EXPECT_FALSE(text.empty());
 }
 
-TEST(token_masks, go_on_by_single_bytes_where_a_text_can_be_read_in_very_many_ways) {
-  std::string expression;
-  for (int i = 0; i < 300; ++i) expression += (i == 0 ? "" : "|") + ("[ -~]*[x}]" + std::to_string(i));
-  const auto tokens = test::byte_tokens();
-  token_constraint under({constraint_kind::regex, expression}, tokens);
-  auto state = under.start();
-  const token_mask mask = under.allowed(state);
-  for (token_id token = 0; token < tokens->vocab_size(); ++token) {
-    const std::string_view bytes = tokens->bytes_of(token);
-    const bool wanted = token > 1 && bytes.size() == 1 && ' ' <= bytes[0] && bytes[0] <= '~';
-    ASSERT_EQ(mask[to_size(token) / 64] >> (token % 64) & 1, wanted) << bytes;
+/// All texts of up to seven letters out of three.
+class wide_vocabulary final : public test::listed_tokens {
+ public:
+  wide_vocabulary() {
+    texts_ = {"</s>", "<pad>"};
+    add_bytes();
+    std::vector<std::string> shorter = {""};
+    for (int length = 1; length <= 7; ++length) {
+      std::vector<std::string> longer;
+      for (const std::string& text : shorter)
+        for (const char letter : {'e', 'x', 't'}) longer.push_back(text + letter);
+      if (length > 1) texts_.insert(texts_.end(), longer.begin(), longer.end());
+      shorter = std::move(longer);
+    }
+  }
+  bool is_special(token_id token) const override { return token < 2; }
+  std::optional<token_id> eos() const override { return 0; }
+};
+
+/// Each letter e begins 40 ways more, so that no two texts are in one state.
+class constraint_of_many_ways : public testing::Test {
+ protected:
+  static std::string expression() {
+    std::string patterns;
+    for (int i = 100; i < 140; ++i) patterns += fmt::format("{}e.{{{}}}t", i == 100 ? "" : "|", i);
+    return fmt::format(".*({}).*", patterns);
+  }
+  void write(const char* letters) {
+    for (; *letters; ++letters)
+      for (token_id token = 2; token < 2 + 256; ++token)
+        if (tokens_->bytes_of(token) == std::string_view(letters, 1)) state_ = under_.after(state_, token);
+  }
+
+  std::shared_ptr<const wide_vocabulary> vocabulary_ = std::make_shared<wide_vocabulary>();
+  std::shared_ptr<const token_tree> tokens_ = std::make_shared<token_tree>(vocabulary_, vocabulary_->size());
+  token_constraint under_{{constraint_kind::regex, expression()}, tokens_};
+  token_constraint::state state_ = under_.start();
+};
+
+TEST_F(constraint_of_many_ways, goes_on_by_single_bytes) {
+  write("eexeexeexeex");
+  const token_mask mask = under_.allowed(state_);
+  for (token_id token = 2; token < tokens_->vocab_size(); ++token) {
+    const std::string_view bytes = tokens_->bytes_of(token);
+    if (bytes.front() != 'e' && bytes.front() != 'x' && bytes.front() != 't') continue;
+    ASSERT_EQ(mask[to_size(token) / 64] >> (token % 64) & 1, bytes.size() == 1) << bytes;
   }
   std::mt19937 random(3);
-  EXPECT_TRUE(test::random_text(under, *tokens, random));
+  EXPECT_TRUE(test::random_text(under_, *tokens_, random));
+}
+
+TEST_F(constraint_of_many_ways, finds_out_little_for_each_token) {
+  for (int i = 0; i < 20; ++i) {
+    const std::size_t before = under_.size();
+    (void)under_.allowed(state_);
+    EXPECT_LT(under_.size(), before + (std::size_t{2} << 20)) << i;
+    write("ex");
+  }
 }
 
 output_constraint choice_of(int number) {
