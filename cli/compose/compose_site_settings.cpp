@@ -68,6 +68,7 @@ model_shape shape_of(const node_site& site) {
   shape.kv_bytes = static_cast<std::uint64_t>(kv_storage::bytes_per_block(model.config, 1, site.kv)) /
                    static_cast<std::uint64_t>(block_tokens);
   shape.pass_bytes = pass_bytes_of(site);
+  shape.adapter_bytes = site.config.adapters.memory;
   if (!model.config.keeps_states()) return shape;
   const scheduler_settings& of = site.config.scheduler;
   for (std::int64_t layer = 0; layer < model.config.layers; ++layer)

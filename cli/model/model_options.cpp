@@ -147,7 +147,7 @@ single_sequence runtime::sequence(std::int64_t positions, std::int64_t longest) 
     throw std::runtime_error(fmt::format("{}, {} are free: use a smaller --context", what(), size_text(*free)));
   try {
     const auto chunk = static_cast<int>(std::clamp<std::int64_t>(longest, 1, longest_chunk));
-    return single_sequence(model_, {adapter_.get(), chunk, positions, kv_, device_}, with_);
+    return single_sequence(model_, {adapter_.get(), chunk, positions, kv_, device_, context_}, with_);
   } catch (const std::bad_alloc&) {
     throw std::runtime_error(what() + ", which are not to be had: use a smaller --context");
   }

@@ -69,6 +69,9 @@ struct model_shape {
   std::uint64_t kv_bytes = 0;         ///< of one token in one layer that holds keys and values
   int kv_heads = 0;                   ///< each of which one rank holds whole; 0: KV can be cut anywhere
   std::uint64_t pass_bytes = 0;       ///< for the rows of a pass, on each worker of a pool
+  /// For adapters, on each worker of a pool: what keys and values leave them where there is less than was asked for,
+  /// but half of what is left for both at most. Nothing is refused for their sake: they may never come.
+  std::uint64_t adapter_bytes = 0;
   /// Of each layer, for all states that are kept at a time, instead of keys and values; 0: it holds these. Empty: all
   /// do.
   std::vector<std::uint64_t> state_bytes = {};

@@ -12,6 +12,7 @@ namespace {
 struct memory_pool {
   std::uint64_t memory = 0;
   std::uint64_t own = 0;                         ///< of each stage for itself: passes, and states of sequences
+  std::uint64_t adapters = 0;                    ///< likewise
   std::set<std::pair<int, std::size_t>> layers;  ///< each with the rank whose part is held
   std::set<std::size_t> heads;                   ///< ranks whose part of the head is held
   bool has_embedding = false;
@@ -27,6 +28,7 @@ void add_stage(memory_pool& to, std::size_t replica, const stage_placement& stag
   if (stage.layers.last == costs.model().layers - 1) to.heads.insert(rank);
   to.kv_per_token[replica] += costs.kv_per_token(stage.layers);
   to.own += costs.model().pass_bytes + costs.states(stage.layers);
+  to.adapters += costs.model().adapter_bytes;
 }
 
 pools pools_of(const std::vector<replica_placement>& replicas, const std::vector<worker_offer>& workers,
@@ -55,24 +57,26 @@ std::uint64_t weights_in(const memory_pool& pool, const stage_costs& costs) {
 }
 
 /// The most tokens that each replica of the pool may have; none has more than `tokens_of` anyway. Negative if the
-/// weights do not fit.
+/// weights do not fit. Adapters are left room, but for `least` tokens theirs is taken, too.
 template <class TokensOf>
-std::int64_t most_tokens_in(const memory_pool& pool, const stage_costs& costs, TokensOf tokens_of) {
+std::int64_t most_tokens_in(const memory_pool& pool, const stage_costs& costs, std::int64_t least, TokensOf tokens_of) {
   const std::uint64_t held = weights_in(pool, costs) + pool.own;
   if (held > pool.memory) return -1;
-  const auto fits = [&](std::int64_t most) {
+  const std::uint64_t left = pool.memory - held, beside_adapters = left - std::min(pool.adapters, left / 2);
+  const auto fits_in = [&](std::uint64_t room, std::int64_t most) {
     std::uint64_t bytes = 0;
     for (const auto& [replica, each] : pool.kv_per_token)
       bytes += each * static_cast<std::uint64_t>(std::min(tokens_of(replica), most));
-    return bytes <= pool.memory - held;
+    return bytes <= room;
   };
   std::int64_t low = 0, high = 1;  // in blocks; low fits
   for (const auto& [replica, each] : pool.kv_per_token) high = std::max(high, tokens_of(replica) / block_tokens + 1);
   while (low + 1 < high) {
     const std::int64_t middle = low + (high - low) / 2;
-    (fits(middle * block_tokens) ? low : high) = middle;
+    (fits_in(beside_adapters, middle * block_tokens) ? low : high) = middle;
   }
-  return low * block_tokens;
+  const std::int64_t most = low * block_tokens;
+  return most < least && fits_in(left, least) ? least : most;
 }
 
 }  // namespace
@@ -82,7 +86,7 @@ std::optional<std::size_t> fit_pools(std::vector<replica_placement>& replicas, c
   std::vector<replica_placement> fitted = replicas;
   for (const auto& [name, pool] : pools_of(replicas, workers, costs)) {
     const std::int64_t most =
-        most_tokens_in(pool, costs, [&](std::size_t replica) { return fitted[replica].kv_tokens; });
+        most_tokens_in(pool, costs, least, [&](std::size_t replica) { return fitted[replica].kv_tokens; });
     if (most < least) return pool.kv_per_token.rbegin()->first;
     for (const auto& [replica, each] : pool.kv_per_token)
       fitted[replica].kv_tokens = std::min(fitted[replica].kv_tokens, most);

@@ -8,8 +8,9 @@
 namespace troupe::detail {
 
 /// Lowers the replicas' kv_tokens until every pool has room for what its workers hold: weights once, since all map the
-/// same file, KV, states and passes for each. If a pool has no room for `least` tokens of each replica, changes nothing
-/// and returns the last replica of that pool. Vacant places and workers without an offer hold nothing.
+/// same file, KV, states and passes for each, and where that lowers them also for adapters. If a pool has no room for
+/// `least` tokens of each replica, changes nothing and returns the last replica of that pool. Vacant places and workers
+/// without an offer hold nothing.
 std::optional<std::size_t> fit_pools(std::vector<replica_placement>& replicas, const std::vector<worker_offer>& workers,
                                      const stage_costs& costs, std::int64_t least);
 

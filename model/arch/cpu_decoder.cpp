@@ -60,8 +60,8 @@ void cpu_decoder::take_angles() {
   const model_config& config = model_->config;
   const auto add = [&](const rope_config& rope) {
     const std::size_t floats = size(options_.max_rows, config.turned_dim() / 2);
-    turned_.push_back(
-        {rope_angles(config, rope, options_.context), aligned_buffer<float>(floats), aligned_buffer<float>(floats)});
+    turned_.push_back({rope_angles(config, rope, options_.rope_context), aligned_buffer<float>(floats),
+                       aligned_buffer<float>(floats)});
   };
   if (config.position != position_kind::rotary) return;
   add(config.rope);

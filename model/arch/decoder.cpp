@@ -12,6 +12,7 @@ namespace {
 decoder::options completed(decoder::options options, const model_config& config) {
   if (options.layers < 0) options.layers = config.layers - options.first_layer;
   if (options.context == 0) options.context = options.blocks * block_tokens;
+  if (options.rope_context == 0) options.rope_context = options.context;
   return options;
 }
 

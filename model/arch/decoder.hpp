@@ -58,6 +58,8 @@ class decoder {
     std::int64_t blocks = 0;   ///< of KV storage
     std::int32_t states = 1;   ///< that are kept at a time, of a model that keeps them
     std::int64_t context = 0;  ///< positions of one sequence at most; 0: as many as the blocks hold
+    /// By which longrope chooses its divisors, where the blocks are for less than was asked for; 0: `context`.
+    std::int64_t rope_context = 0;
     tensor_split split = {};
     device_id device = {};
   };
@@ -105,7 +107,7 @@ class decoder {
   }
 
   std::shared_ptr<const loaded_model> model_;
-  options options_;  ///< `layers` and `context` as they are, not as they were asked for
+  options options_;  ///< `layers` and contexts as they are, not as they were asked for
 };
 
 /// On the device that was chosen; `with` is for the processor's. Throws input_error where there is no such device.

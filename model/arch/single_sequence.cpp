@@ -15,6 +15,7 @@ constexpr int logit_rows = 32;  // at a time, when all are wanted: a vocabulary 
 
 single_sequence::options completed(single_sequence::options options, const loaded_model& model) {
   if (options.positions == 0) options.positions = model.config.context;
+  if (options.context == 0) options.context = model.config.context;
   return options;
 }
 
@@ -27,6 +28,7 @@ single_sequence::single_sequence(std::shared_ptr<const loaded_model> model, cons
                             {.max_rows = chosen.chunk,
                              .kv = chosen.kv,
                              .blocks = static_cast<std::int64_t>(blocks_.size()),
+                             .rope_context = options_.context,
                              .device = chosen.device},
                             with)),
       hidden_(to_size(chosen.chunk * decoder_->hidden_stride())) {

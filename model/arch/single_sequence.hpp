@@ -18,6 +18,8 @@ class single_sequence {
     std::int64_t positions = 0;  ///< room in the cache; 0: the model's context
     kv_kind kv = kv_kind::f16;
     device_id device = {};
+    /// Positions that were asked for, however few there is room for: longrope turns heads by it. 0: the model's.
+    std::int64_t context = 0;
   };
   single_sequence(std::shared_ptr<const loaded_model> model, const options& chosen, const compute& with);
 

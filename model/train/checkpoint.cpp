@@ -125,19 +125,21 @@ void check_identity(const tensor_set& set, const checkpoint& state, const std::s
 
 void write_checkpoint(const std::filesystem::path& file, const parameter_set& parameters, const checkpoint& state) {
   std::vector<tensor_description> tensors;
-  std::vector<std::vector<float>> values;
+  std::vector<std::vector<float>> compacted;  // of rows that are padded; others are written from where they lie
+  std::vector<bytes> data;
   for (const auto& part : state.parts)
     for (const parameter& p : parameters.list()) {
       tensors.push_back({part.name + "/" + p.name, dtype::f32, {p.rows, p.columns}});
-      values.push_back(parameters.compact(p, part.floats));
+      const std::span<const float> floats =
+          p.stride == p.columns ? part.floats.subspan(p.offset, p.size())
+                                : std::span<const float>(compacted.emplace_back(parameters.compact(p, part.floats)));
+      data.push_back(std::as_bytes(floats));
     }
   std::map<std::string, std::string> metadata{{std::string(format_key), std::string(format_version)},
                                               {"identity", state.identity},
                                               {"step", std::to_string(state.step)},
                                               {"best_step", std::to_string(state.best_step)},
                                               {"best_loss", fmt::format("{}", state.best_loss)}};
-  std::vector<bytes> data;
-  for (const auto& each : values) data.push_back(std::as_bytes(std::span(each)));
   metadata[digest_key] = digest_of(metadata, data);
   write_safetensors(file, tensors, data, metadata);
 }

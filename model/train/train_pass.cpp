@@ -11,14 +11,21 @@
 namespace troupe {
 namespace {
 
-/// Without this the system would end a process of its choice, perhaps one that serves.
+/// Without this the system would end a process of its choice, perhaps one that serves. A pass on a GPU takes its memory
+/// there, and what lies beside it is in the host's all the same.
 void check_memory(const trained_model& model, const train_pass::options& chosen, int threads) {
-  const auto free = free_memory(chosen.device);
-  const std::int64_t taken = cpu_train_pass::bytes(model, chosen, threads);
-  if (free && taken > *free)
-    throw full_error(fmt::format(
-        "a pass of {} tokens takes {} MiB, and {} MiB are free: lower --length or --batch, or use --low-memory",
-        chosen.most_rows, taken >> 20, *free >> 20));
+  const auto free = free_memory({});
+  const std::int64_t beside = chosen.bytes_beside;
+  const std::int64_t pass = chosen.device.is_cpu() ? cpu_train_pass::bytes(model, chosen, threads) : 0;
+  if (!free || pass + beside <= *free) return;
+  const auto fail = [&](std::int64_t most, const std::string& what, std::string_view remedy) {
+    throw full_error(fmt::format("the run takes {} MiB, {} of them for {}, and {} MiB are free: {}",
+                                 (pass + beside) >> 20, most >> 20, what, *free >> 20, remedy));
+  };
+  if (beside <= std::min(pass, *free))
+    fail(pass, fmt::format("a pass of {} tokens", chosen.most_rows), "lower --length or --batch, or use --low-memory");
+  fail(beside, "the optimizer and copies of what is trained",
+       model.base ? "lower --rank, or name fewer --targets" : "train an adapter instead of --full, or a smaller model");
 }
 
 }  // namespace
@@ -35,11 +42,9 @@ std::unique_ptr<train_pass> make_train_pass(const trained_model& model, const pa
     refuse(
         "rows of {} tokens: beyond {} the model's queries grow, which training does not compute so far: lower --length",
         chosen.most_positions, model.config.rope.original_context);
-  if (chosen.device.is_cpu()) {
-    check_memory(model, chosen, with.pool.threads());
-    return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
-  }
   check_trainable(chosen.device, model.config);
+  check_memory(model, chosen, with.pool.threads());
+  if (chosen.device.is_cpu()) return std::make_unique<cpu_train_pass>(model, with, std::move(chosen));
   return make_cuda_train_pass(model, parameters, with, std::move(chosen));
 }
 

@@ -44,6 +44,7 @@ class train_pass {
     bool keep_activations = true;
     std::function<void()> between = {};  ///< called between products: a place to yield to others; may be empty
     device_id device = {};
+    std::int64_t bytes_beside = 0;  ///< that the run takes beside its passes later on; counted where memory is short
   };
   virtual ~train_pass() = default;
 

@@ -49,15 +49,6 @@ std::optional<batch_plan> validation_plan(const training_data& data, std::span<c
   return batch_plan(data, held_out, plan_options(options));
 }
 
-train_pass::options pass_options(const training_options& o, std::int64_t most_tokens) {
-  return {.most_rows = most_tokens,
-          .most_positions = o.row_length,
-          .precision = o.precision,
-          .keep_activations = o.keep_activations,
-          .between = o.between,
-          .device = o.device};
-}
-
 pass_result total_of(std::span<const pass_result> parts) {
   pass_result total;
   for (const pass_result& part : parts) total.add(part);
@@ -85,7 +76,7 @@ training_run::training_run(const trained_model& model, const parameter_set& para
       held_out_(validation ? every_example(*validation) : draw_held_out(data, options_)),
       plan_(data, validation ? every_example(data) : all_but(held_out_, data), plan_options(options_)),
       validation_(validation_plan(validation ? *validation : data, held_out_, options_)),
-      pass_(make_train_pass(model, parameters, with, pass_options(options_, most_tokens()))),
+      pass_(make_train_pass(model, parameters, with, pass_options())),
       adam_(parameters, options_.adam) {
   steps_ = options_.most_steps > 0 ? options_.most_steps : options_.epochs * plan_.steps_per_epoch();
 }
@@ -93,6 +84,28 @@ training_run::training_run(const trained_model& model, const parameter_set& para
 /// Of any pass.
 std::int64_t training_run::most_tokens() const {
   return std::max(plan_.most_tokens(), validation_ ? validation_->most_tokens() : 0);
+}
+
+train_pass::options training_run::pass_options() const {
+  return {.most_rows = most_tokens(),
+          .most_positions = options_.row_length,
+          .precision = options_.precision,
+          .keep_activations = options_.keep_activations,
+          .between = options_.between,
+          .device = options_.device,
+          .bytes_beside = bytes_beside_passes()};
+}
+
+/// Of each value: Adam's two moments and a copy that is written; the best one, and the last while the best are written;
+/// its gradient of the rounds before.
+std::int64_t training_run::bytes_beside_passes() const {
+  const int copies = 3 + (validation_ ? 2 : 0) + adds_rounds(to_size(options_.accumulation));
+  return copies * static_cast<std::int64_t>(parameters_.values().size_bytes());
+}
+
+/// Whether this member holds gradients of the rounds before, in a step of so many passes.
+bool training_run::adds_rounds(std::size_t passes) const {
+  return options_.group.index == 0 && passes > to_size(options_.group.count);
 }
 
 rate_schedule training_run::schedule() const {
@@ -119,8 +132,7 @@ std::vector<pass_result> training_run::in_turns(std::size_t passes, Pass make) {
 std::vector<pass_result> training_run::add_gradients(std::span<const training_rows> passes, float factor) {
   const training_group& group = options_.group;
   const auto all = parameters_.gradients();
-  const std::size_t a_round = to_size(group.count);
-  const bool adds = group.index == 0 && passes.size() > a_round;
+  const bool adds = adds_rounds(passes.size());
   if (adds && gradients_so_far_.size() == 0) gradients_so_far_ = aligned_buffer<float>(all.size());
   return in_turns(passes.size(), [&](std::size_t first, std::size_t own) {
     if (adds && first > 0) std::copy(all.begin(), all.end(), gradients_so_far_.data());

@@ -45,6 +45,8 @@ class training_run {
   std::int64_t tokens() const { return plan_.tokens_before(done_); }  ///< of the steps done
   bool finished() const { return done_ >= steps_; }
   std::string remark() const { return pass_->remark(); }  ///< how passes are computed; may be empty
+  /// What it takes in all beside its passes, and beside values and gradients, which are there before it.
+  std::int64_t bytes_beside_passes() const;
 
   step_report step();
   bool can_validate() const { return validation_.has_value(); }
@@ -72,6 +74,8 @@ class training_run {
   std::string identity() const;
   checkpoint state_now() const;
   void check_group() const;
+  bool adds_rounds(std::size_t passes) const;
+  train_pass::options pass_options() const;
   std::int64_t most_tokens() const;
   rate_schedule schedule() const;
   std::vector<pass_result> add_gradients(std::span<const training_rows> passes, float factor);

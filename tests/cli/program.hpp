@@ -62,8 +62,8 @@ class program : public testing::Test {
   const temp_folder& folder() const { return folder_; }
 
   /// Copies a golden model under another name, with a tokenizer: <s>, one letter a token from 'A' on, </s> as token 95.
-  std::filesystem::path readable_model(const std::string& name = "readable") const {
-    std::filesystem::copy(golden / "llama", path(name), std::filesystem::copy_options::recursive);
+  std::filesystem::path readable_model(const std::string& name = "readable", const std::string& of = "llama") const {
+    std::filesystem::copy(golden / of, path(name), std::filesystem::copy_options::recursive);
     folder_.write(name + "/tokenizer.json", letters_tokenizer().dump());
     folder_.write(name + "/tokenizer_config.json", R"({"bos_token": "<s>", "eos_token": "</s>"})");
     return path(name);

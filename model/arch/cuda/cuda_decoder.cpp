@@ -38,7 +38,7 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       weights_(*model_, options_.first_layer, options_.layers, stream_, options_.split),
       adapters_(options_.first_layer, options_.layers, cuts_),
       tables_(options_.max_rows, options_.context, static_cast<int>(model_->config.heads_per_kv())),
-      angles_(model_->config, options_.context, options_.context, stream_),
+      angles_(model_->config, options_.context, options_.rope_context, stream_),
       heads_width_(model_->config.heads * model_->config.head_dim),
       kv_width_(model_->config.kv_heads * model_->config.head_dim),
       picked_rows_(std::min(options_.max_rows, most_picked_rows)),

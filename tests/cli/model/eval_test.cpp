@@ -27,6 +27,26 @@ TEST_F(eval_command, reads_standard_input_as_it_reads_a_file) {
   EXPECT_EQ(json::parse(piped.out()), run_json({"eval", model, "--text", text}));
 }
 
+/// Each document is judged by itself: more of the same one change no mean.
+TEST_F(eval_command, turns_longrope_by_the_context_however_short_the_text) {
+  const auto model = readable_model("long", "phi3");
+  json config = json::parse(read_file(model / "config.json"));
+  config["original_max_position_embeddings"] = 64;
+  config["rope_scaling"]["original_max_position_embeddings"] = 64;
+  folder().write("long/config.json", config.dump());
+  const std::string document = "HELLO<|endoftext|>";
+  std::string documents;
+  for (int i = 0; i < 8; ++i) documents += document;
+  const auto nll = [&](const std::string& text, const char* context) {
+    return run_json({"eval", model.string(), "--quant", "f32", "--context", context, "--text",
+                     folder().write("text", text).string()})["nll"]
+        .get<double>();
+  };
+  EXPECT_NEAR(nll(document, "256"), nll(documents, "256"), 1e-9);
+  EXPECT_NEAR(nll(document, "64"), nll(documents, "64"), 1e-9);
+  EXPECT_GT(std::abs(nll(document, "64") - nll(document, "256")), 1e-6) << "the short divisors";
+}
+
 TEST_F(eval_command, says_of_empty_standard_input_what_to_do) {
   const std::string script = R"("$0" eval "$1" --text - < /dev/null)";
   process piped({"/bin/sh", "-c", script, TROUPE_BINARY, readable_model().string()}, path("said"),

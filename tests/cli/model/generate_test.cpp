@@ -212,6 +212,30 @@ TEST_F(generate, ends_where_the_context_does) {
   EXPECT_EQ(got["finish_reason"], "length");
 }
 
+/// Of the golden phi3's 256 positions the first 16 are the original ones.
+TEST_F(generate, turns_longrope_by_the_context_however_few_tokens_are_asked_for) {
+  auto prompt = expected_tokens("phi3", "prompt");
+  prompt.resize(6);
+  const auto begins = [&](const std::string& tokens, const words& more = {}) {
+    words all{"generate",     (golden / "phi3").string(),
+              "--tokens",     comma_separated(prompt),
+              "--ignore-eos", "--quant",
+              "f32",          "--max-tokens",
+              tokens};
+    all.insert(all.end(), more.begin(), more.end());
+    auto answer = run_json(all)["tokens"].get<std::vector<int>>();
+    answer.resize(8);
+    return answer;
+  };
+  const std::vector<int> whole = begins("40");
+  EXPECT_EQ(begins("8"), whole);
+  EXPECT_EQ(begins("10"), whole) << "16 positions";
+  EXPECT_EQ(begins("11"), whole) << "17 positions";
+  const std::vector<int> original = begins("8", {"--context", "16"});
+  EXPECT_NE(original, whole) << "the short divisors";
+  EXPECT_EQ(begins("8", {"--context", "17"}), whole);
+}
+
 TEST_F(generate, writes_a_chat_in_the_models_template) {
   const auto model = readable_model();
   const words question{"generate", model.string(), "--prompt", "Hi", "--chat", "--system", "Sys", "--max-tokens", "1"};

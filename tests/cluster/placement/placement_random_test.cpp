@@ -35,6 +35,7 @@ random_case draw(std::mt19937& random) {
   drawn.model = {number(1, 40), bytes(1, 20),      bytes(0, 60),
                  bytes(0, 60),  number(0, 1) == 1, static_cast<std::uint64_t>(number(0, 4096))};
   if (number(0, 1) == 1) drawn.model.kv_bytes *= static_cast<std::uint64_t>(drawn.model.kv_heads = number(1, 5));
+  if (number(0, 1) == 1) drawn.model.adapter_bytes = bytes(0, 400);
   if (number(0, 2) == 0)
     for (int layer = 0; layer < drawn.model.layers; ++layer)
       drawn.model.state_bytes.push_back(number(0, 3) == 0 ? 0 : bytes(1, 10));

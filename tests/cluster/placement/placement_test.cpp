@@ -125,6 +125,36 @@ TEST(placement, keeps_memory_for_the_pass_of_each_worker) {
   EXPECT_EQ(static_cast<std::uint64_t>(where.replicas.at(1).kv_tokens) * 10 * 1024 / unit, (20'000u - 10'500u) / 2);
 }
 
+/// Of 16,000 that are free 8,000 are for weights.
+TEST(placement, leaves_adapters_room_where_keys_and_values_cannot_have_all_they_ask_for) {
+  model_shape model{8, 1'000 * unit, 0, 0, false, 1024};
+  const auto kv_beside = [&](std::uint64_t adapters, std::uint64_t asked, std::uint64_t memory = 16'000) {
+    model.adapter_bytes = adapters * unit;
+    return kv_of(placed({pooled("w0", memory)}, {0, 0, 1, asked * unit, 512}, model).replicas.at(0), 8);
+  };
+  EXPECT_EQ(kv_beside(0, 12'000), 8'000u);
+  EXPECT_EQ(kv_beside(3'000, 12'000), 5'000u);
+  EXPECT_EQ(kv_beside(6'000, 12'000), 4'000u) << "half at most: they may never come";
+  EXPECT_EQ(kv_beside(6'000, 2'000), 2'000u) << "what was asked for and fits beside them";
+  EXPECT_EQ(kv_beside(1'000, 1'000, 8'004), 4u) << "one sequence of the context fits in any case";
+  const auto shared = placed({pooled("w0", 16'000), pooled("w1", 16'000)}, {0, 0, 1, 12'000 * unit, 512}, model);
+  ASSERT_EQ(shared.replicas.size(), 2u);
+  EXPECT_EQ(kv_of(shared.replicas[1], 8), 3'000u) << "a thousand for each worker's adapters";
+}
+
+/// As in the quickstart: a small model, a gigabyte for keys and values and one for adapters that nobody uses.
+TEST(placement, serves_from_little_memory_whatever_adapters_may_take) {
+  model_shape model = twelve_layers();
+  model.adapter_bytes = 1024 * unit;
+  const placement_request usual{0, 0, 1, 1024 * unit, 512};
+  const auto tokens_in = [&](std::uint64_t memory) {
+    return placed({pooled("w0", memory)}, usual, model).replicas.at(0).kv_tokens;
+  };
+  EXPECT_EQ(tokens_in(2048), (2048 - 180) / 2 * 1024 / 12 / 16 * 16) << "half of what weights leave";
+  EXPECT_EQ(tokens_in(4096), 1024 * 1024 / 12 / 16 * 16) << "all that was asked for";
+  EXPECT_TRUE(place({pooled("w0", 186)}, model, usual)) << "180 of weights, and 6 for the tokens of one context";
+}
+
 TEST(placement, makes_no_replica_that_a_shared_machine_has_no_room_for) {
   const model_shape model{10, 850 * unit, 0, 0, false, 1024};
   placement_request wanted{0, 0, 1, 10'000 * unit, 700'000};  // some 6,800 of KV at the least

@@ -32,6 +32,22 @@ TEST_P(golden_model, gives_the_reference_logits_and_greedy_tokens_with_an_adapte
   compare("adapter_", &adapter);
 }
 
+/// Of 256 positions the first 16 are the original ones, by which the short divisors are chosen.
+TEST(longrope, goes_by_the_context_that_was_asked_for_and_not_by_the_room) {
+  const auto model = load_for_test(golden / "phi3", scheme::f32);
+  thread_pool pool(2);
+  const auto logits = [&](std::int64_t positions, std::int64_t context) {
+    single_sequence sequence(model, {.positions = positions, .kv = kv_kind::f32, .context = context},
+                             {pool, kernels()});
+    const auto last = sequence.feed(std::vector<std::int32_t>{5, 7, 9, 11, 13, 17});
+    return std::vector<float>(last.begin(), last.end());
+  };
+  EXPECT_EQ(logits(16, 0), logits(256, 0)) << "the model's";
+  EXPECT_EQ(logits(16, 17), logits(256, 0));
+  EXPECT_EQ(logits(256, 16), logits(16, 16));
+  EXPECT_NE(logits(256, 16), logits(256, 0));
+}
+
 INSTANTIATE_TEST_SUITE_P(architectures, golden_model,
                          testing::Values("gpt2", "llama", "llama-tied-llama3", "llama-linear", "mistral", "qwen2",
                                          "qwen3", "qwen3-yarn", "phi3", "smollm3", "gemma3", "granite", "gemma2",

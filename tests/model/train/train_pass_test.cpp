@@ -13,6 +13,7 @@
 namespace troupe {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::ThrowsMessage;
 
@@ -75,7 +76,28 @@ TEST(train_pass, what_memory_cannot_hold_is_refused) {
       [&] {
         make_train_pass(model, none, {pool, kernels()}, {.most_rows = std::int64_t{1} << 40});
       },
-      ThrowsMessage<input_error>(HasSubstr("MiB are free: lower --length or --batch")));
+      ThrowsMessage<input_error>(AllOf(HasSubstr("of them for a pass of 1099511627776 tokens"),
+                                       HasSubstr("MiB are free: lower --length or --batch"))));
+}
+
+/// Whatever the pass: lower rows would not help.
+TEST(train_pass, what_a_run_takes_beside_its_passes_counts_too) {
+  thread_pool pool(1);
+  trained_model model = frozen(load_golden("llama", pool));
+  const parameter_set none;
+  const auto refusing = [&](std::int64_t rows, const std::string& remedy) {
+    EXPECT_THAT(
+        [&] {
+          make_train_pass(model, none, {pool, kernels()}, {.most_rows = rows, .bytes_beside = std::int64_t{1} << 60});
+        },
+        ThrowsMessage<full_error>(
+            AllOf(HasSubstr("MiB, 1099511627776 of them for the optimizer and copies of what is trained, and "),
+                  HasSubstr("MiB are free: " + remedy))));
+  };
+  refusing(64, "lower --rank, or name fewer --targets");
+  refusing(std::int64_t{1} << 40, "lower --rank");
+  model.base = nullptr;
+  refusing(64, "train an adapter instead of --full");
 }
 
 }  // namespace

@@ -50,6 +50,22 @@ TEST(training_run, a_base_that_predicts_no_numbers_is_not_taken_for_a_high_rate)
   }
 }
 
+TEST(training_run, counts_its_copies_of_all_that_is_trained) {
+  const training_data data = counting_data(90, 60);
+  const auto copies = [&](std::int64_t accumulation, double share) {
+    training_options options = quick_options();
+    options.accumulation = accumulation, options.validation_share = share;
+    const adapter_run f("llama", 1, options, data);
+    const auto each = static_cast<std::int64_t>(f.lora.parameters().values().size_bytes());
+    EXPECT_EQ(f.run.bytes_beside_passes() % each, 0);
+    return f.run.bytes_beside_passes() / each;
+  };
+  EXPECT_EQ(copies(1, 0), 3) << "two moments, and what is written";
+  EXPECT_EQ(copies(2, 0), 4) << "the gradients of the pass before";
+  EXPECT_EQ(copies(1, 0.1), 5) << "the best values, and the last while those are written";
+  EXPECT_EQ(copies(2, 0.1), 6);
+}
+
 TEST(training_run, loss_falls) {
   const training_data data = counting_data(90, 60);
   training_options options = quick_options();
