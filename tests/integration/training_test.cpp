@@ -345,7 +345,8 @@ TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) 
       ::kill(following, SIGINT);
     const char* state = id == "endless" ? "running" : "succeeded";
     return {{"job", {{"id", id}, {"kind", "fine-tune"}, {"state", state}, {"result", "taught@1"}}},
-            {"events", json::array()}};
+            {"events", id == "chats" ? json::parse(R"([{"number":1,"kind":"message","data":{"text":"","chats":2}}])")
+                                     : json::array()}};
   });
   const std::string connect = " --connect " + head.endpoint();
   const auto follow = [&](const std::string& id) {
@@ -361,6 +362,10 @@ TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) 
   EXPECT_EQ(ended.wait(), 0) << ended.error();
   EXPECT_NE(ended.out().find("troupe submit --adapter taught" + connect + " --prompt"), std::string::npos)
       << ended.out();
+  process of_chats = follow("chats");
+  EXPECT_EQ(of_chats.wait(), 0) << of_chats.error();
+  EXPECT_NE(of_chats.out().find("troupe submit --chat --adapter taught" + connect + " --prompt"), std::string::npos)
+      << of_chats.out();
 }
 
 }  // namespace
