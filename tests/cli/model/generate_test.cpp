@@ -54,6 +54,16 @@ TEST_F(generate, gives_the_same_tokens_whichever_of_model_and_adapter_is_a_gguf_
         << one << " with " << other;
 }
 
+TEST_F(generate, says_where_the_packed_model_cannot_be_kept) {
+  const auto nowhere = folder().write("a file", "where a folder should be") / "cache";
+  const words question{"generate", readable_model().string(), "--prompt", "Hello", "--max-tokens", "2"};
+  const ran got = run(question, {"TROUPE_CACHE=" + nowhere.string()});
+  EXPECT_EQ(got.code, 0);
+  EXPECT_EQ(got.error.rfind("troupe: " + nowhere.string() + ": cannot be written: Not a directory: ", 0), 0u)
+      << got.error;
+  EXPECT_EQ(run(question).error, "");
+}
+
 TEST_F(generate, streams_the_text_and_ends_with_a_newline) {
   const words question{"generate", readable_model().string(), "--prompt", "Hello", "--max-tokens", "20"};
   const json whole = run_json(question);
