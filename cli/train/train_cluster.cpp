@@ -47,11 +47,14 @@ class sent_file {
  public:
   explicit sent_file(const std::string& path) : path_(path) {
     if (is_folder(path)) refuse("{}: is a folder: name a file", path);
+    std::error_code ignored;
+    if (path_exists(path) && !std::filesystem::is_regular_file(path, ignored))
+      refuse("{}: is no regular file, and is read twice: save it first, or pipe it in (--data -)", path);
     in_.open(path, std::ios::binary);
-    if (!in_) refuse("{}: cannot be read: {}", path, std::strerror(errno));
+    if (!in_) refuse("{}: cannot be read: {}: check the path and its permissions", path, std::strerror(errno));
     in_.seekg(0, std::ios::end);
     size_ = static_cast<std::int64_t>(in_.tellg());
-    if (size_ <= 0) refuse("{}: is empty, or no file", path);
+    if (size_ <= 0) refuse("{}: is empty: give it an example in each line", path);
   }
 
   std::int64_t size() const { return size_; }

@@ -86,8 +86,9 @@ TEST_F(generate, reads_its_prompt_from_a_file) {
                             " --prompt-file - --max-tokens 1 --json < " + file + " > " + path("piped").string();
   EXPECT_EQ(std::system(piped.c_str()), 0);
   EXPECT_EQ(json::parse(read_file(path("piped")))["prompt_tokens"], hello);
-  for (const auto& [named, why] : {std::pair(path("nowhere"), "nowhere: cannot be read: No such file"),
-                                   std::pair(path("."), "is a folder: name a file, or - for standard input")})
+  for (const auto& [named, why] :
+       {std::pair(path("nowhere"), "nowhere: cannot be read: No such file or directory: check the path"),
+        std::pair(path("."), "is a folder: name a file, or - for standard input")})
     refused({"generate", model, "--prompt-file", named.string()}, why);
   refused({"generate", model, "--prompt-file", file, "--prompt", "x"}, "--prompt excludes --prompt-file");
 }
