@@ -54,8 +54,8 @@ class status_board {
     const auto found = sections_.find(section);
     return found == sections_.end() ? std::string() : found->second;
   }
-  /// The sections as members of a JSON object: of one that nobody has posted, an empty list. After them come what
-  /// `adapters` leaves out and what is wrong with the journal, if these are posted.
+  /// The sections as members of a JSON object: of one that nobody has posted, an empty list. After them come how many
+  /// `adapters` and `jobs` leave out and what is wrong with the journal, if these are posted.
   std::string json_of(std::initializer_list<const char*> sections) const;
 
   // What other actors work with.

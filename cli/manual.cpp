@@ -1,5 +1,7 @@
 // The program's manual, made of what the program knows of itself: it cannot be out of date.
+#include <array>
 #include <memory>
+#include <utility>
 
 #include <fmt/format.h>
 #include <CLI/CLI.hpp>
@@ -24,6 +26,13 @@ std::string troff_text(const std::string& text) {
   }
   return made.starts_with('.') || made.starts_with('\'') ? "\\&" + made : made;
 }
+
+constexpr std::array<std::pair<const char*, const char*>, 4> environment{{
+    {"TROUPE_CACHE", "where packed models are kept [$XDG_CACHE_HOME/troupe, or ~/.cache/troupe]"},
+    {"TROUPE_ISA", "generic, avx2, avx_vnni, avx512 or amx instead of the best instruction set"},
+    {"TROUPE_CONNECT", "the head that clients speak to, where no --connect names one"},
+    {"TROUPE_KEY", "a client's key file, where no --key names one"},
+}};
 
 std::string command_of(const command_words& command) {
   return command.path.empty() ? "troupe" : "troupe " + command.path;
@@ -70,12 +79,12 @@ std::string man_page(const std::vector<command_words>& commands) {
       if (each.names.empty() || each.names.back() != "--help")
         text += fmt::format(".TP\n.B {}\n{}\n", troff_text(each.shown), troff_text(each.what));
   }
-  return text +
-         ".SH EXIT STATUS\n0 done, 1 failed, 2 bad usage or bad input, 130 ended by Ctrl\\-C, 143 by SIGTERM, 129 by "
-         "SIGHUP.\n"
-         ".SH ENVIRONMENT\n.TP\n.B TROUPE_CACHE\nwhere packed models are kept\n"
-         ".TP\n.B TROUPE_ISA\ngeneric, avx2, avx_vnni, avx512 or amx instead of the best instruction set\n"
-         ".TP\n.B TROUPE_CONNECT\nthe head that clients speak to\n.TP\n.B TROUPE_KEY\na client's key\n";
+  text +=
+      ".SH EXIT STATUS\n0 done, 1 failed, 2 bad usage or bad input, 130 ended by Ctrl\\-C, 143 by SIGTERM, 129 by "
+      "SIGHUP.\n"
+      ".SH ENVIRONMENT\n";
+  for (const auto& [name, what] : environment) text += fmt::format(".TP\n.B {}\n{}\n", name, troff_text(what));
+  return text;
 }
 
 std::string markdown_reference(const std::vector<command_words>& commands) {
@@ -91,6 +100,8 @@ std::string markdown_reference(const std::vector<command_words>& commands) {
         rows += fmt::format("| `{}` | {} |\n", cell(each.shown), cell(each.what));
     if (!rows.empty()) text += "\n| | |\n| --- | --- |\n" + rows;
   }
+  text += "\n## Environment variables\n\n| | |\n| --- | --- |\n";
+  for (const auto& [name, what] : environment) text += fmt::format("| `{}` | {} |\n", name, cell(what));
   return text;
 }
 

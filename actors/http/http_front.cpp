@@ -24,8 +24,9 @@ http_response nothing_at(std::string_view path) {
                                   {}, "unknown_url"));
 }
 
-http_response wrong_method(const std::string& allowed) {
-  http_response refused = error_response(api_error(405, "this path has other methods: " + allowed));
+http_response wrong_method(const http_request& request, const std::string& allowed) {
+  http_response refused = error_response(api_error(
+      405, fmt::format("{} has no {}: use {}", request.path.substr(0, 128), request.method.substr(0, 16), allowed)));
   refused.headers.emplace_back("allow", allowed);
   return refused;
 }
@@ -92,7 +93,7 @@ void http_front::handle(http_request&& request, std::shared_ptr<http_exchange> e
     return (*found.handler)(std::move(request), std::move(logged));
   }
   if (!context_->keys.is_open() && is_admitted(*context_, request)) logged->mark_trusted();
-  logged->reply(found.allowed.empty() ? nothing_at(request.path) : wrong_method(found.allowed));
+  logged->reply(found.allowed.empty() ? nothing_at(request.path) : wrong_method(request, found.allowed));
 }
 
 void http_front::stop() {

@@ -72,7 +72,7 @@ class jobs_state {
   std::string cancel(const job_info& asked);
   std::string forget(const job_info& job);
   std::string outputs(const job_info& job, const command_fields& from) const;
-  std::string list(const job_query& which, bool with_options) const;
+  std::string list(const std::vector<job_info>& jobs, bool with_options) const;
   std::string events(const job_info& job, const command_fields& from) const;
   std::string tell_of_change(const job_info& job);
 

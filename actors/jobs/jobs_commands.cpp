@@ -58,11 +58,11 @@ std::string jobs_state::carry_out(const client_command& command) try {
 
 std::string jobs_state::result_of(const client_command& command, const command_fields& arguments) {
   if (command.name == "job.list")
-    return list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
-                 .kind = arguments.text("kind").value_or(""),
-                 .tenant = arguments.text("owner"),
-                 .after = place_in_list(*parts_.book, arguments),
-                 .below = count_of(arguments, "below", 0)},
+    return list(parts_.book->list({.limit = std::min<std::size_t>(count_of(arguments, "limit", 1000), most_listed),
+                                   .kind = arguments.text("kind").value_or(""),
+                                   .tenant = arguments.text("owner"),
+                                   .after = place_in_list(*parts_.book, arguments),
+                                   .below = count_of(arguments, "below", 0)}),
                 arguments.boolean("options").value_or(false));
   if (command.name == "job.create") return create(arguments);
   if (command.name == "job.lines") return add_lines(arguments);
@@ -173,12 +173,12 @@ std::string jobs_state::outputs(const job_info& job, const command_fields& from)
   return dump({{"job", job_json(job)}, {"outputs", std::move(list)}});
 }
 
-/// With options, which may be long, fewer than `which` asks for where they would be too much for one answer.
-std::string jobs_state::list(const job_query& which, bool with_options) const {
+/// With options, which may be long, only the first where all would be too much for one answer.
+std::string jobs_state::list(const std::vector<job_info>& jobs, bool with_options) const {
   auto list = json::array();
   const auto fine_tunes = parts_.board->fine_tunes();
   std::size_t bytes = 0;
-  for (const job_info& job : parts_.book->list(which)) {
+  for (const job_info& job : jobs) {
     const std::string options = with_options ? parts_.book->find(job.spec.id)->spec.options : "";
     bytes += options.size();
     if (bytes > page_bytes && !list.empty()) break;

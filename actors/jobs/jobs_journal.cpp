@@ -1,5 +1,5 @@
 // Writes outputs into the journal, and what other actors want written there; tries again what failed; removes old jobs;
-// posts the newest ones on the board.
+// posts on the board those that run or wait, and the newest.
 #include <fmt/format.h>
 
 #include "actors/jobs/jobs.hpp"
@@ -116,7 +116,9 @@ void jobs_state::post() try {
   constexpr std::size_t shown_jobs = 100;
   posted_ = clock_.now();
   post_due_ = false;
-  parts_.board->post("jobs", list({.limit = shown_jobs}, false));
+  const auto jobs = parts_.book->foremost(shown_jobs);
+  parts_.board->post("jobs", list(jobs, false));
+  parts_.board->post("jobs.others", std::to_string(parts_.book->count() - jobs.size()));
 } catch (const journal_failure& failure) {
   note_failure(failure);
   post_due_ = true;

@@ -22,6 +22,11 @@ std::string accepted_text(const training_intake::summary& found) {
   return text;
 }
 
+/// How many chats there are tells clients in which way to ask the adapter.
+std::string accepted_message(const training_intake::summary& found) {
+  return dump({{"level", "info"}, {"text", accepted_text(found)}, {"chats", found.losses.chats}});
+}
+
 }  // namespace
 
 void training_desk_state::run(command_call& call) {
@@ -166,7 +171,7 @@ void training_desk_state::make_job(const std::string& job, const std::string& te
   ask_journal(
       [wanted =
            job_spec{.id = job, .kind = "fine-tune", .tenant = tenant, .options = to_json(spec), .name = spec.adapter},
-       message = message_text("info", accepted_text(found))](journal& book) -> result<job_info, journal_error> {
+       message = accepted_message(found)](journal& book) -> result<job_info, journal_error> {
         const auto made = book.create_job(wanted);
         if (!made) return made.error();
         (void)book.append_event(wanted.id, "message", message);

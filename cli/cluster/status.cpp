@@ -29,7 +29,7 @@ void add_status(CLI::App& program, command& chosen) {
   const auto [own, options] =
       add_command(program, chosen, "status", "Show the nodes, replicas, adapters and jobs of a cluster", status);
   add_connect(own, options.cluster);
-  own.add_flag("--json", options.json, R"(print {"nodes","replicas","adapters","jobs","other_adapters"})");
+  own.add_flag("--json", options.json, R"(print {"nodes","replicas","adapters","jobs","other_adapters","other_jobs"})");
 }
 
 }  // namespace troupe

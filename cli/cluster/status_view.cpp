@@ -105,13 +105,15 @@ std::string called(const json& job) {
   return "-";
 }
 
-/// The first `most` jobs; those of one kind keep their order.
-std::string some_jobs(const json& jobs, std::size_t most) {
+/// The first `most` jobs; those of one kind keep their order. The status itself leaves out others where there are many.
+std::string some_jobs(const json& status, std::size_t most) {
+  const json& jobs = list_of(status, "jobs");
   std::vector<json> sorted(jobs.begin(), jobs.end());
   std::ranges::stable_sort(sorted, {}, order_of);
-  const std::size_t shown = std::min(sorted.size(), most), more = sorted.size() - shown;
+  const std::size_t shown = std::min(sorted.size(), most);
+  const double more = static_cast<double>(sorted.size() - shown) + number_of(status, "other_jobs");
   sorted.resize(shown);
-  return jobs_table(sorted) + (more > 0 ? fmt::format("… and {} more: troupe jobs\n", more) : "");
+  return jobs_table(sorted) + (more > 0 ? fmt::format("… and {:.0f} more: troupe jobs\n", more) : "");
 }
 
 std::string shown_adapters(const json& status) {
@@ -204,7 +206,7 @@ std::string headline(const json& status) {
 
 std::vector<std::string> status_parts(const json& status, std::size_t most_jobs) {
   std::vector<std::string> parts{nodes_table(status), replicas_table(status), shown_adapters(status),
-                                 some_jobs(list_of(status, "jobs"), most_jobs)};
+                                 some_jobs(status, most_jobs)};
   parts.insert(parts.begin(), journal_problem(status));
   std::erase_if(parts, [](const std::string& part) { return part.empty(); });
   if (parts.empty()) parts.emplace_back("the cluster says nothing of itself yet\n");

@@ -37,6 +37,8 @@ input_summary summarize(const file_submission& submission) {
   digest.add_field(submission.options);
   line_reader reader(submission.in);
   for (std::string line; reader.next(line); ++input.lines) digest.add_field(line);
+  if (input.lines == 0)
+    refuse("{}: has no lines: write a JSON object into each, such as {{\"prompt\": \"…\"}}", submission.in.string());
   if (submission.is_new_job)
     digest.add_field(std::to_string(std::chrono::system_clock::now().time_since_epoch().count()));
   input.id = "batch-" + digest.finish().substr(0, 32);

@@ -38,7 +38,7 @@ line_reader::line_reader(fs::path path) : path_(std::move(path)) {
   if (file == "-" || (path_exists(file) && !fs::is_regular_file(file, ignored)))
     refuse("{}: is no regular file, and is read twice: save it first", file.string());
   in_.open(file, std::ios::binary);
-  if (!in_) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));
+  if (!in_) refuse("{}: cannot be read: {}: check the path and its permissions", file.string(), std::strerror(errno));
 }
 
 bool line_reader::next(std::string& line) {
@@ -69,7 +69,8 @@ void output_file::read_lines() {
     if (!fits) refuse("{}: holds something else than answers: move it away, or name another file", path_.string());
   };
   std::ifstream in(path_, std::ios::binary);
-  if (!in) refuse("{}: cannot be read: {}", path_.string(), std::strerror(errno));
+  if (!in)
+    refuse("{}: cannot be read: {}: check its permissions, or name another file", path_.string(), std::strerror(errno));
   for (std::string line; std::getline(in, line); ++lines_) {
     if (in.eof()) return check_line(can_be_torn_output(line, lines_));
     check_line(can_be_output(line, lines_));

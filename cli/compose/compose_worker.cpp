@@ -126,6 +126,7 @@ void member_node::add_worker(caf::actor_system& system, wire& links, const node_
 void member_node::add_trainer(caf::actor_system& system, wire& links, const node_site& site) {
   const cluster_config& config = site.config;
   training_site own{config.model.path, load_options_of(config), config.state_dir / "training", site.threads};
+  own.load.warn = warn;
   own.device = site.node.device;
   own.on_device_lost = end_without_device(site);
   own.idle_priority = config.training.idle_priority;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <new>
 
+#include <fmt/format.h>
 #include <CLI/CLI.hpp>
 
 #include "base/blocks.hpp"
@@ -126,6 +127,7 @@ std::shared_ptr<const loaded_model> load_with_progress(const std::string& path, 
   const interrupt_guard guard;
   progress bar("packing " + path);
   options.progress = [&](std::int64_t done, std::int64_t total) { bar.update(done, total); };
+  if (!options.warn) options.warn = [](const std::string& line) { write_error(fmt::format("troupe: {}\n", line)); };
   auto model = load_model(path, options, pool);
   check_interrupt();
   return model;

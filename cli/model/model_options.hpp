@@ -74,7 +74,7 @@ class runtime {
   std::int64_t context_;
 };
 
-/// A packed model of `path`, with progress shown.
+/// A packed model of `path`, with progress shown; warnings go to standard error unless the options have a place.
 std::shared_ptr<const loaded_model> load_with_progress(const std::string& path, load_options options,
                                                        thread_pool& pool);
 

@@ -103,7 +103,8 @@ std::string prompt_in(const std::string& file) {
   if (is_folder(file)) refuse("--prompt-file {}: is a folder: name a file, or - for standard input", file);
   std::ifstream opened;
   if (file != "-") opened.open(file, std::ios::binary);
-  if (file != "-" && !opened) refuse("--prompt-file {}: cannot be read: {}", file, std::strerror(errno));
+  if (file != "-" && !opened)
+    refuse("--prompt-file {}: cannot be read: {}: check the path and its permissions", file, std::strerror(errno));
   std::istream& in = file == "-" ? std::cin : opened;
   std::string text(most_bytes, '\0');
   const std::streamsize count = in.read(text.data(), most_bytes).gcount();

@@ -47,11 +47,14 @@ class sent_file {
  public:
   explicit sent_file(const std::string& path) : path_(path) {
     if (is_folder(path)) refuse("{}: is a folder: name a file", path);
+    std::error_code ignored;
+    if (path_exists(path) && !std::filesystem::is_regular_file(path, ignored))
+      refuse("{}: is no regular file, and is read twice: save it first, or pipe it in (--data -)", path);
     in_.open(path, std::ios::binary);
-    if (!in_) refuse("{}: cannot be read: {}", path, std::strerror(errno));
+    if (!in_) refuse("{}: cannot be read: {}: check the path and its permissions", path, std::strerror(errno));
     in_.seekg(0, std::ios::end);
     size_ = static_cast<std::int64_t>(in_.tellg());
-    if (size_ <= 0) refuse("{}: is empty, or no file", path);
+    if (size_ <= 0) refuse("{}: is empty: give it an example in each line", path);
   }
 
   std::int64_t size() const { return size_; }
@@ -122,11 +125,14 @@ class follower {
       display_->show(step, job.value("loss", 0.0), job.value("tokens_per_second", 0.0));
     return job;
   }
+  /// Whether some of its data were messages, as far as was seen by now.
+  bool has_chats() const { return has_chats_; }
 
  private:
   void show(const std::string& kind, const json& data) {
     if (kind == "message" && data.is_object()) {
       training_display::note(data.value("text", ""));
+      has_chats_ |= data.value("chats", std::int64_t{0}) > 0;
     } else if (kind == "metrics" && data.contains("validation_loss") && display_) {
       display_->show(data.value("step", std::int64_t{0}),
                      {data.value("validation_loss", 0.0), data.value("validation_accuracy", 0.0), 0});
@@ -137,11 +143,12 @@ class follower {
   std::string id_;
   bool as_json_;
   std::uint64_t last_ = 0;
+  bool has_chats_ = false;
   std::optional<training_display> display_;
 };
 
-/// `flags`: those that name the cluster.
-int report(const json& job, const std::string& flags, bool as_json) {
+/// `flags`: those that name the cluster. `chat`: " --chat" if its data were chats.
+int report(const json& job, const std::string& flags, const std::string& chat, bool as_json) {
   if (as_json) print_json(job);
   const std::string id = job.value("id", ""), state = job.value("state", "");
   if (state == "failed") throw std::runtime_error(fmt::format("{}: failed: {}", id, job.value("error", "")));
@@ -150,7 +157,8 @@ int report(const json& job, const std::string& flags, bool as_json) {
     throw std::runtime_error(fmt::format("{0}: is paused: troupe jobs resume {0}{1} lets it go on", id, flags));
   if (as_json) return 0;
   const std::string version = job.value("result", ""), name = version.substr(0, version.rfind('@'));
-  print(fmt::format("{}: {} answers now: try troupe submit --adapter {}{} --prompt …\n", id, version, name, flags));
+  print(fmt::format("{}: {} answers now: try troupe submit{} --adapter {}{} --prompt …\n", id, version, chat, name,
+                    flags));
   return 0;
 }
 
@@ -171,7 +179,7 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
       std::this_thread::sleep_for(follow_interval);
       now = job.look();
     }
-    return report(now, cluster.flags(), as_json);
+    return report(now, cluster.flags(), job.has_chats() ? " --chat" : "", as_json);
   } catch (const interrupted&) {
     write_error(fmt::format("\ntroupe: {0} goes on: troupe jobs follow {0}{1} shows it, troupe cancel {0}{1} ends it\n",
                             id, cluster.flags()));

@@ -197,6 +197,22 @@ std::vector<job_info> journal::list(const job_query& which) const {
   return jobs_of(query);
 }
 
+std::vector<job_info> journal::foremost(std::size_t most) const {
+#define TROUPE_FOREMOST " ORDER BY state = ?1 DESC, state IN (?2, ?3, ?4) DESC, number DESC"
+  // The inner query needs the index alone, however many jobs there are.
+  statement query = db_->prepare(
+      TROUPE_JOB_COLUMNS("''") "WHERE number IN (SELECT number FROM jobs WHERE state <> " TROUPE_REMOVED TROUPE_FOREMOST
+                               " LIMIT ?5)" TROUPE_FOREMOST);
+#undef TROUPE_FOREMOST
+  query << code_of(job_state::running) << code_of(job_state::receiving) << code_of(job_state::queued)
+        << code_of(job_state::paused) << std::uint64_t{most};
+  return jobs_of(query);
+}
+
+std::size_t journal::count() const {
+  return to_size(db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED));
+}
+
 std::vector<job_info> journal::unfinished() const {
   statement query = db_->prepare(TROUPE_JOB_COLUMNS("''") "WHERE state IN (?, ?, ?) ORDER BY number");
   query << code_of(job_state::queued) << code_of(job_state::running) << code_of(job_state::paused);

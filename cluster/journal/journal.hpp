@@ -104,6 +104,10 @@ class journal {
   std::optional<job_info> find(std::string_view id) const;
   /// Newest first, without their options.
   std::vector<job_info> list(const job_query& which = {}) const;
+  /// Those that run, then those that wait or are paused, then those that are over; of each the newest first, without
+  /// their options.
+  std::vector<job_info> foremost(std::size_t most) const;
+  std::size_t count() const;                 ///< of all jobs
   std::vector<job_info> unfinished() const;  ///< accepted and not over; oldest first, without their options
   /// Whether what is kept of a tenant's jobs leaves room for more. Outputs are recorded all the same.
   bool has_room(std::string_view tenant) const;

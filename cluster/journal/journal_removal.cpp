@@ -66,8 +66,7 @@ result<bool, journal_error> journal::remove(std::string_view id) {
 /// If there are as many jobs as may be, removes one that is finished or was never sent whole: the oldest of the tenant
 /// who has most of them, so that nobody's go for another's. Returns false if there is none.
 bool journal::make_room() {
-  const auto count = db_->number_of("SELECT count(*) FROM jobs WHERE state <> " TROUPE_REMOVED);
-  if (to_size(count) < options_.max_jobs) return true;
+  if (count() < options_.max_jobs) return true;
   statement query = db_->prepare(
       "WITH idle AS (SELECT id, number, tenant, max(created, finished) AS age FROM jobs WHERE (finished > 0 OR state = "
       "?) AND state <> " TROUPE_REMOVED

@@ -47,6 +47,12 @@ void add_reading(const model_config& config, fnv_hash& print) {
     print.add(fmt::format("{} of {}, {} of {}", delta.key_heads, delta.key_dim, delta.value_heads, delta.value_dim));
 }
 
+void warn_of_memory(const load_options& options, const std::string& why) {
+  constexpr std::string_view rest =
+      ": each process packs the model into memory of its own: set TROUPE_CACHE to a folder that can be written";
+  if (options.warn) options.warn(why + std::string(rest));
+}
+
 /// Changes whenever a source file does, or what this program makes of it.
 std::string cache_name(const model_files& source, const load_options& options) {
   fnv_hash print;
@@ -66,13 +72,16 @@ std::string cache_name(const model_files& source, const load_options& options) {
 
 bool pack_into_cache(const model_files& source, const load_options& options, thread_pool& pool,
                      const fs::path& final_path) {
-  std::error_code ignored;
-  fs::create_directories(final_path.parent_path(), ignored);
+  const std::string folder = final_path.parent_path().string();
+  std::error_code error;
+  fs::create_directories(folder, error);
   unfinished_file file(final_path);
-  if (file.descriptor() < 0) return false;
-  write_packed(
-      source, options, pool,
-      {file.descriptor(), final_path.parent_path().string(), "free some space, or set TROUPE_CACHE elsewhere"});
+  if (file.descriptor() < 0) {
+    const int cause = error ? error.value() : errno;
+    warn_of_memory(options, fmt::format("{}: cannot be written: {}", folder, std::strerror(cause)));
+    return false;
+  }
+  write_packed(source, options, pool, {file.descriptor(), folder, "free some space, or set TROUPE_CACHE elsewhere"});
   file.finish();
   return true;
 }
@@ -98,7 +107,10 @@ std::optional<loaded_model> find_in_cache(const model_files& source, const fs::p
 
 loaded_model packed_form(const model_files& source, const load_options& options, thread_pool& pool) {
   const fs::path folder = options.cache.empty() ? cache_folder() : options.cache;
-  if (folder.empty()) return read_packed(pack_into_memory(source, options, pool), source.config);
+  if (folder.empty()) {
+    warn_of_memory(options, "there is no folder for packed models");
+    return read_packed(pack_into_memory(source, options, pool), source.config);
+  }
   const fs::path cached = folder / cache_name(source, options);
   if (auto found = find_in_cache(source, cached)) return std::move(*found);
   return read_packed(

@@ -89,13 +89,15 @@ struct load_options {
   std::filesystem::path cache;    ///< folder of packed files; empty: cache_folder()
   std::function<void(std::int64_t done, std::int64_t total)> progress;  ///< bytes packed so far; may be empty
   bool preload = true;  ///< bring all weights in now; else whoever uses some does (preload.hpp), or the first pass
+  std::function<void(const std::string& line)> warn = {};  ///< hears why nothing can be kept in the cache; may be empty
 };
 
 /// TROUPE_CACHE, else XDG_CACHE_HOME/troupe, else ~/.cache/troupe.
 std::filesystem::path cache_folder();
 
 /// Opens a Hugging Face folder, a GGUF file or a folder that `troupe quantize` wrote. A model that is not packed yet is
-/// packed into the cache first, once; where the cache cannot be written, into memory. Throws input_error.
+/// packed into the cache first, once; where the cache cannot be written, into memory, and `warn` hears of it. Throws
+/// input_error.
 std::shared_ptr<const loaded_model> load_model(const std::filesystem::path& path, const load_options& options,
                                                thread_pool& pool);
 

@@ -264,6 +264,7 @@ line_examples chat_examples(const ordered_json& line, const data_format& format)
   }
   singles.shortened += static_cast<std::int64_t>(from.learned.size() - turns);
   singles.unwritten = one.unwritten = writes_messages(from, format) ? 0 : 1;
+  singles.chats = one.chats = 1;
   if (!consistent) return singles;
   add_to(one, std::move(together), format);
   return one;

@@ -80,6 +80,7 @@ data_losses read_lines(const fs::path& file, std::string_view text, const data_f
       detail::line_examples made = detail::examples_of_line(line, format);
       losses.shortened += made.shortened;
       losses.unwritten += made.unwritten;
+      losses.chats += made.chats;
       for (training_example& example : made.examples) {
         check_tokens(example.tokens, format.vocab_size);
         take(std::move(example));

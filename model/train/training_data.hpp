@@ -21,10 +21,11 @@ struct training_example {
   std::int64_t rows() const { return static_cast<std::int64_t>(tokens.size()) - 1; }  ///< predictions made
 };
 
-/// What of the data is not learned, or not as it was meant.
+/// What of the data is not learned, or not as it was meant, and how much of it are chats.
 struct data_losses {
   std::int64_t shortened = 0;  ///< examples that were longer than a row: cut to it, or left out
   std::int64_t unwritten = 0;  ///< chats with messages that the model's template does not write
+  std::int64_t chats = 0;      ///< lines with messages
 };
 
 struct training_data {

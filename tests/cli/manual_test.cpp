@@ -37,7 +37,8 @@ TEST_F(manual, has_every_command) {
   const ran page = run({"man"});
   EXPECT_EQ(page.code, 0);
   EXPECT_EQ(page.out.rfind(".TH TROUPE 1", 0), 0u);
-  for (const char* part : {".SS troupe generate", ".SS troupe keys add", "\\-\\-max\\-tokens", ".SH EXIT STATUS"})
+  for (const char* part :
+       {".SS troupe generate", ".SS troupe keys add", "\\-\\-max\\-tokens", ".SH EXIT STATUS", ".B TROUPE_CACHE\n"})
     EXPECT_NE(page.out.find(part), std::string::npos) << part;
   EXPECT_EQ(page.out.find("INT:INT"), std::string::npos) << "what CLI11 says about limits";
 }

@@ -104,6 +104,7 @@ TEST_F(shown_status, has_jobs_that_run_then_those_that_wait_and_of_many_the_firs
     shown += line.substr(0, line.find(' ') + 1);
   EXPECT_EQ(shown, expected + "succeeded0 succeeded1 ");
   EXPECT_THAT(status, HasSubstr("… and 18 more: troupe jobs\n"));
+  EXPECT_THAT(said({{"jobs", jobs}, {"other_jobs", 2000}}, {"status"}), HasSubstr("… and 2018 more: troupe jobs\n"));
 }
 
 TEST_F(shown_status, tells_jobs_apart_by_what_they_are_about_and_how_long_ago_they_were_made) {

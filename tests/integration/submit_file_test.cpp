@@ -52,6 +52,9 @@ TEST_F(submit_file, begins_no_job_that_it_cannot_read_or_write) {
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   refused(pipe, site_.path("out").string(), "save it first");
   refused("-", site_.path("out").string(), "save it first");
+  refused(site_.path("nothing").string(), site_.path("out").string(), "No such file or directory: check the path");
+  for (const char* text : {"", "\n\n"})
+    refused(site_.write("empty.jsonl", text).string(), site_.path("out").string(), "empty.jsonl: has no lines: write");
   const std::string latin = site_.write("latin.jsonl", "{\"tokens\":[1]}\n\n{\"prompt\":\"caf\xe9\"}\n").string();
   refused(latin, site_.path("out").string(), "latin.jsonl:3: is no UTF-8: convert the file");
   const std::string text(std::size_t{8} << 20, 'a');

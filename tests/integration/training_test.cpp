@@ -335,6 +335,20 @@ TEST_F(training, slow_every_answer_is_of_one_version_and_says_which) {
   publish_and_roll_back(cluster(), site(), 100);
 }
 
+TEST(sent_data, that_cannot_be_read_is_refused_with_what_is_wrong_and_what_to_do) {
+  const temp_folder folder;
+  const played_head head([](const client_command&) { return json::object(); });
+  const auto refused = [&](const std::string& data, const std::string& why) {
+    process sending({TROUPE_BINARY, "train", "--data", data, "--adapter", "a", "--connect", head.endpoint()},
+                    folder.path() / "said");
+    EXPECT_EQ(sending.wait(), 2);
+    EXPECT_EQ(sending.error(), "troupe: " + data + why + "\n");
+  };
+  refused(folder.path() / "nope", ": cannot be read: No such file or directory: check the path and its permissions");
+  refused(folder.write("empty.jsonl", ""), ": is empty: give it an example in each line");
+  refused("/dev/null", ": is no regular file, and is read twice: save it first, or pipe it in (--data -)");
+}
+
 TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) {
   const temp_folder folder;
   std::atomic<pid_t> following = 0;
@@ -345,7 +359,8 @@ TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) 
       ::kill(following, SIGINT);
     const char* state = id == "endless" ? "running" : "succeeded";
     return {{"job", {{"id", id}, {"kind", "fine-tune"}, {"state", state}, {"result", "taught@1"}}},
-            {"events", json::array()}};
+            {"events", id == "chats" ? json::parse(R"([{"number":1,"kind":"message","data":{"text":"","chats":2}}])")
+                                     : json::array()}};
   });
   const std::string connect = " --connect " + head.endpoint();
   const auto follow = [&](const std::string& id) {
@@ -361,6 +376,10 @@ TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) 
   EXPECT_EQ(ended.wait(), 0) << ended.error();
   EXPECT_NE(ended.out().find("troupe submit --adapter taught" + connect + " --prompt"), std::string::npos)
       << ended.out();
+  process of_chats = follow("chats");
+  EXPECT_EQ(of_chats.wait(), 0) << of_chats.error();
+  EXPECT_NE(of_chats.out().find("troupe submit --chat --adapter taught" + connect + " --prompt"), std::string::npos)
+      << of_chats.out();
 }
 
 }  // namespace

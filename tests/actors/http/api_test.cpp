@@ -82,6 +82,7 @@ TEST_F(api, says_what_it_does_not_have) {
   answered method = ask("GET", "/v1/completions").get();
   EXPECT_EQ(method.status, 405);
   EXPECT_EQ(method.headers["allow"], "POST");
+  EXPECT_EQ(method.parsed()["error"]["message"], "/v1/completions has no GET: use POST");
 }
 
 TEST_F(api, tells_who_asks_in_the_wrong_place_where_it_is) {

@@ -37,6 +37,25 @@ TEST_F(jobs, are_listed_by_kind_however_many_others_are_newer) {
   EXPECT_EQ(tunes[0]["id"], "tune");
 }
 
+TEST_F(jobs, that_run_are_on_the_board_however_many_others_are_newer) {
+  head now(folder_, prompts_, [](jobs_parts& parts) {
+    ASSERT_TRUE(parts.book->create_job({"tune", "fine-tune", "", "{}", 0}));
+    ASSERT_TRUE(parts.book->seal("tune"));
+    ASSERT_TRUE(parts.book->start("tune"));
+    for (int i = 0; i < 101; ++i) {
+      const std::string id = "job-" + std::to_string(i);
+      ASSERT_TRUE(parts.book->create_job({id, "batch", "", "{}", 0}));
+      ASSERT_TRUE(parts.book->seal(id));
+    }
+  });
+  now.submit("last", {});
+  const json shown = json::parse(now.board->read("jobs"));
+  ASSERT_EQ(shown.size(), 100u);
+  EXPECT_EQ(shown[0]["id"], "tune");
+  EXPECT_EQ(shown[1]["id"], "last");
+  EXPECT_EQ(now.board->read("jobs.others"), "3");
+}
+
 TEST_F(jobs, are_listed_page_by_page) {
   head now(folder_, prompts_);
   for (const char* id : {"job-1", "job-2", "job-3"}) now.submit(id, {});

@@ -252,6 +252,8 @@ TEST_F(desk, composes_the_status) {
   EXPECT_EQ(command("status").result, R"({"nodes":[{"name":"w0"}],"replicas":[],"adapters":[],"jobs":[]})");
   board_->post("adapters.others", "3");
   EXPECT_EQ(json::parse(command("status").result)["other_adapters"], 3);
+  board_->post("jobs.others", "4");
+  EXPECT_EQ(json::parse(command("status").result)["other_jobs"], 4);
   board_->post("journal", R"("the disk is full")");
   EXPECT_EQ(json::parse(command("status").result)["journal"], "the disk is full");
   const json hello = json::parse(command("hello").result);

@@ -14,6 +14,17 @@ TEST_F(training_desk, accepts_data_that_it_has_read_whole) {
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
 }
 
+TEST_F(training_desk, says_among_the_events_how_many_chats_the_data_has) {
+  folder_.write("letters/tokenizer_config.json",
+                json{{"chat_template", "{% for m in messages %}{{ m.content }}{% endfor %}"}}.dump());
+  const std::string chat = R"({"messages":[{"role":"user","content":"ab"},{"role":"assistant","content":"cd"}]})"
+                           "\n";
+  EXPECT_EQ(submit(good_data + chat).error, "");
+  const json message = json::parse(journal_.events("job-1", 0, 1).at(0).text);
+  EXPECT_EQ(message["chats"], 1);
+  EXPECT_EQ(message["text"].get<std::string>().find("accepted: 3 examples"), 0u) << message;
+}
+
 TEST_F(training_desk, blames_no_client_for_a_full_disk) {
   const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}};
   {

@@ -54,6 +54,16 @@ TEST_F(generate, gives_the_same_tokens_whichever_of_model_and_adapter_is_a_gguf_
         << one << " with " << other;
 }
 
+TEST_F(generate, says_where_the_packed_model_cannot_be_kept) {
+  const auto nowhere = folder().write("a file", "where a folder should be") / "cache";
+  const words question{"generate", readable_model().string(), "--prompt", "Hello", "--max-tokens", "2"};
+  const ran got = run(question, {"TROUPE_CACHE=" + nowhere.string()});
+  EXPECT_EQ(got.code, 0);
+  EXPECT_EQ(got.error.rfind("troupe: " + nowhere.string() + ": cannot be written: Not a directory: ", 0), 0u)
+      << got.error;
+  EXPECT_EQ(run(question).error, "");
+}
+
 TEST_F(generate, streams_the_text_and_ends_with_a_newline) {
   const words question{"generate", readable_model().string(), "--prompt", "Hello", "--max-tokens", "20"};
   const json whole = run_json(question);
@@ -76,8 +86,9 @@ TEST_F(generate, reads_its_prompt_from_a_file) {
                             " --prompt-file - --max-tokens 1 --json < " + file + " > " + path("piped").string();
   EXPECT_EQ(std::system(piped.c_str()), 0);
   EXPECT_EQ(json::parse(read_file(path("piped")))["prompt_tokens"], hello);
-  for (const auto& [named, why] : {std::pair(path("nowhere"), "nowhere: cannot be read: No such file"),
-                                   std::pair(path("."), "is a folder: name a file, or - for standard input")})
+  for (const auto& [named, why] :
+       {std::pair(path("nowhere"), "nowhere: cannot be read: No such file or directory: check the path"),
+        std::pair(path("."), "is a folder: name a file, or - for standard input")})
     refused({"generate", model, "--prompt-file", named.string()}, why);
   refused({"generate", model, "--prompt-file", file, "--prompt", "x"}, "--prompt excludes --prompt-file");
 }

@@ -58,6 +58,26 @@ TEST_F(the_journal, answers_what_is_repeated_with_what_there_is) {
   EXPECT_EQ(book->list().size(), 1u);
 }
 
+TEST_F(the_journal, has_jobs_that_run_and_wait_before_those_that_are_over_however_many_are_newer) {
+  open();
+  for (const char* id : {"runs", "waits", "is-paused"}) ASSERT_TRUE(book->create_job(spec_of(id, 0, "fine-tune")).ok());
+  for (const char* id : {"runs", "waits", "is-paused"}) ASSERT_TRUE(book->seal(id).ok());
+  ASSERT_TRUE(book->start("runs").ok());
+  ASSERT_TRUE(book->pause("is-paused").ok());
+  for (const char* id : {"j1", "j2", "j3"}) ASSERT_TRUE(book->create_job(spec_of(id, 0)).ok());
+  for (const char* id : {"j1", "j2", "j3"}) EXPECT_EQ(book->seal(id)->state, job_state::succeeded);
+  ASSERT_TRUE(book->create_job(spec_of("receives", 1)).ok());
+  ASSERT_TRUE(book->remove("j3").ok());
+  const auto ids_of_foremost = [&](std::size_t most) {
+    std::string ids;
+    for (const job_info& job : book->foremost(most)) ids += job.spec.id + " ";
+    return ids;
+  };
+  EXPECT_EQ(ids_of_foremost(100), "runs receives is-paused waits j2 j1 ");
+  EXPECT_EQ(ids_of_foremost(2), "runs receives ");
+  EXPECT_EQ(book->count(), 6u);
+}
+
 TEST_F(the_journal, keeps_the_name_that_a_job_was_given_first) {
   open();
   job_spec spec = spec_of("j1", 0);
