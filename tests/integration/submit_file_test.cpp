@@ -163,6 +163,17 @@ TEST_F(submit_file, leaves_nothing_of_a_job_that_is_forgotten) {
   EXPECT_EQ(jobs(), 0u);
 }
 
+TEST_F(submit_file, leaves_nothing_of_a_job_that_a_head_died_before_making) {
+  cluster_.run(command(in_, site_.path("out").string()));
+  const std::string id = json::parse(cluster_.run({"jobs", "--json"})).at(0).at("id");
+  const auto files = cluster_.state() / "files";
+  std::filesystem::create_directories(files);
+  for (const std::string& job : {id, std::string("batch_1")}) std::ofstream(files / (job + ".job")) << "{}";
+  cluster_.kill("head");
+  EXPECT_TRUE(wait_until([&] { return !std::filesystem::exists(files / "batch_1.job"); }));
+  EXPECT_TRUE(std::filesystem::exists(files / (id + ".job")));
+}
+
 TEST_F(submit_file, writes_into_what_is_no_file) {
   const std::string out = site_.path("out").string();
   cluster_.run(command(in_, out));
