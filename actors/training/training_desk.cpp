@@ -82,7 +82,7 @@ std::optional<training_queue::lease> training_desk_state::lease_of(training_leas
 void training_desk_state::begin(const begin_training& begun) {
   std::vector<std::string> known;
   for (const job_info& job : begun.unfinished) known.push_back(job.spec.id);
-  intake_.remove_all_but(known);
+  intake_.take_up(known);
   for (const job_info& job : begun.unfinished) {
     record& made = jobs_[job.spec.id];
     try {

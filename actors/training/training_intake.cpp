@@ -26,6 +26,13 @@ std::uint64_t size_of(const fs::path& file) {
   return fault ? 0 : size;
 }
 
+/// The name that a file had while it was sent; empty if it is none of those that clients send.
+fs::path part_before(const fs::path& file) {
+  const std::string which = file.stem().string();
+  if (which != "data" && which != "validation") return {};
+  return file.parent_path() / (which + std::string(part_ending));
+}
+
 /// Whether nothing was accepted yet: accepted files have names of their own.
 bool has_parts_alone(const fs::path& folder) {
   std::error_code fault;
@@ -188,10 +195,19 @@ void training_intake::remove(const std::string& job) {
   if (is_short_word(job)) fs::remove_all(folder_of(job), ignored);
 }
 
-void training_intake::remove_all_but(const std::vector<std::string>& jobs) {
+/// A head may have died between naming what was sent and writing down the job.
+void training_intake::take_up(const std::vector<std::string>& unfinished) {
   for (const fs::path& folder : entries_of(options_.folder)) {
     const std::string job = folder.filename().string();
-    if (std::find(jobs.begin(), jobs.end(), job) == jobs.end() && !is_held(job)) remove(job);
+    if (std::ranges::find(unfinished, job) != unfinished.end() || is_held(job)) continue;
+    const std::vector<fs::path> files = entries_of(folder);
+    if (!std::ranges::all_of(files, [](const fs::path& file) { return !part_before(file).empty(); })) {
+      remove(job);
+      continue;
+    }
+    note_sender(job);
+    std::error_code ignored;
+    for (const fs::path& file : files) fs::rename(file, part_before(file), ignored);
   }
 }
 

@@ -56,8 +56,9 @@ class training_intake {
   /// All that have a folder here: not only jobs that were accepted and are not over, but also those being sent.
   std::vector<std::string> jobs() const;
   void remove(const std::string& job);
-  /// Removes the folders of all jobs that are not in the list and not held: they were never accepted, or are over.
-  void remove_all_but(const std::vector<std::string>& jobs);
+  /// Takes up what an earlier head left: `unfinished` are its accepted jobs. Jobs that are over are removed. What
+  /// clients have sent stays for an hour: who has asked for a job, or is about to, asks this head again.
+  void take_up(const std::vector<std::string>& unfinished);
 
  private:
   std::filesystem::path part_of(const std::string& job, const std::string& which) const;

@@ -96,28 +96,36 @@ bool goes_on(const json& job) {
 
 /// Whether the job says this of one of its lines. If it says nothing yet, the head's machine lost outputs that are in
 /// the file already: they are computed again, and come out the same.
-bool is_output(cluster_client& cluster, const std::string& id, std::uint64_t index, const std::string& line) {
-  const auto ask = [&] { return page_of(cluster, id, index, 1); };
+bool is_output(cluster_client& cluster, const std::string& id, const output_file::line& line) {
+  const auto ask = [&] { return page_of(cluster, id, line.index, 1); };
   json page = ask();
   for (; page.at("outputs").empty() && goes_on(page.at("job")); page = ask())
     std::this_thread::sleep_for(poll_interval);
   const json& outputs = page.at("outputs");
-  return !outputs.empty() && outputs[0].at("index") == index && outputs[0].at("text").get<std::string>() == line;
+  return !outputs.empty() && outputs[0].at("index") == line.index &&
+         outputs[0].at("text").get<std::string>() == line.text;
 }
 
 /// Whether the lines of the file are what the job says of them. The first one is mostly there long before the last.
-bool belongs(cluster_client& cluster, const input_summary& input, const output_file& out) try {
-  return out.lines() == 0 || (out.lines() <= input.lines && is_output(cluster, input.id, 0, out.first_line()) &&
-                              is_output(cluster, input.id, out.lines() - 1, out.last_line()));
-} catch (const unknown_error&) {
-  return false;  // there is no such job yet
+bool belongs(cluster_client& cluster, const input_summary& input, const output_file& out) {
+  if (!out.first_line()) return true;
+  return out.next_index() <= input.lines && is_output(cluster, input.id, *out.first_line()) &&
+         is_output(cluster, input.id, *out.last_line());
 }
 
+/// Of a job that was forgotten nobody can say any more what its answers were.
 void check_belongs(cluster_client& cluster, const file_submission& submission, const input_summary& input,
-                   const output_file& out) {
+                   const output_file& out) try {
+  if (submission.is_new_job && out.first_line())
+    refuse("{}: has lines already: move it away, or name another file for the new job", submission.out.string());
   if (!belongs(cluster, input, out))
     refuse("{}: holds something else than answers to {} with these flags: move it away, or name another file",
            submission.out.string(), submission.in.string());
+} catch (const unknown_error&) {
+  refuse(
+      "{}: has lines, and the cluster knows no job any more that made them of {} with these flags: name another "
+      "file to have it answered anew",
+      submission.out.string(), submission.in.string());
 }
 
 /// "index 1: why it has no answer", of the first that has none.
@@ -177,7 +185,7 @@ json send_job(cluster_client& cluster, const file_submission& submission, const 
 /// Until the job is over and all its outputs are in the file.
 json collect(cluster_client& cluster, const input_summary& input, output_file& out) {
   progress bar("answering");
-  std::uint64_t next = out.lines();
+  std::uint64_t next = out.next_index();
   std::string first_error;
   pause_note pause(cluster);
   while (true) {

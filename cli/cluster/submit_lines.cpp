@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <charconv>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -19,14 +20,23 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool can_be_output(std::string_view line, std::uint64_t index) {
-  return line.starts_with(fmt::format(R"({{"index":{},)", index));
+constexpr std::string_view output_begin = R"({"index":)";
+
+/// The index of an output, or what can be one; nothing if the line is something else.
+std::optional<std::uint64_t> index_of(std::string_view line) {
+  if (!line.starts_with(output_begin)) return std::nullopt;
+  std::uint64_t index = 0;
+  const char* const end = line.data() + line.size();
+  const auto read = std::from_chars(line.data() + output_begin.size(), end, index);
+  if (read.ec != std::errc() || read.ptr == end || *read.ptr != ',') return std::nullopt;
+  return index;
 }
 
 /// Whether a line may be the beginning of an output whose rest was never written.
-bool can_be_torn_output(std::string_view line, std::uint64_t index) {
-  const std::string begin = fmt::format(R"({{"index":{},)", index);
-  return line.starts_with(begin) || std::string_view(begin).starts_with(line);
+bool can_be_torn_output(std::string_view line, std::uint64_t least_index) {
+  if (output_begin.starts_with(line)) return true;
+  if (const auto index = index_of(line)) return *index >= least_index;
+  return line.starts_with(output_begin) && line.find_first_not_of("0123456789", output_begin.size()) == line.npos;
 }
 
 }  // namespace
@@ -71,12 +81,13 @@ void output_file::read_lines() {
   std::ifstream in(path_, std::ios::binary);
   if (!in)
     refuse("{}: cannot be read: {}: check its permissions, or name another file", path_.string(), std::strerror(errno));
-  for (std::string line; std::getline(in, line); ++lines_) {
-    if (in.eof()) return check_line(can_be_torn_output(line, lines_));
-    check_line(can_be_output(line, lines_));
-    whole_bytes_ += line.size() + 1;
-    if (lines_ == 0) first_ = line;
-    last_ = std::move(line);
+  for (std::string text; std::getline(in, text);) {
+    if (in.eof()) return check_line(can_be_torn_output(text, next_index()));
+    const auto index = index_of(text);
+    check_line(index && *index >= next_index());
+    whole_bytes_ += text.size() + 1;
+    last_ = line{*index, std::move(text)};
+    if (!first_) first_ = last_;
   }
 }
 
@@ -90,8 +101,6 @@ void output_file::append(const std::vector<std::string>& lines) {
   std::string text;
   for (const auto& line : lines) text += line + "\n";
   if (!write_all(file_.number(), text)) fail();
-  lines_ += lines.size();
-  if (!lines.empty()) last_ = lines.back();
 }
 
 void output_file::sync() const {

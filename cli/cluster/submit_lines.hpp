@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,12 +28,20 @@ class line_reader {
 /// and whatever else is no regular file, begins empty.
 class output_file {
  public:
-  /// Changes nothing yet. Refuses a file of which a line cannot be an answer.
+  struct line {
+    std::uint64_t index = 0;  ///< of the input's line that it answers
+    std::string text;
+  };
+
+  /// Changes nothing yet. Refuses a file of which a line cannot be an answer. Indices may be missing, since a job that
+  /// ended early has no answers to some of its lines.
   explicit output_file(std::filesystem::path path);
 
-  std::uint64_t lines() const { return lines_; }
-  const std::string& first_line() const { return first_; }
-  const std::string& last_line() const { return last_; }
+  /// Those that are there already; nothing if none is.
+  const std::optional<line>& first_line() const { return first_; }
+  const std::optional<line>& last_line() const { return last_; }
+  /// The index from which on answers are missing.
+  std::uint64_t next_index() const { return last_ ? last_->index + 1 : 0; }
   /// Before the first append: a last line that was torn goes.
   void cut_torn_line();
   void append(const std::vector<std::string>& lines);
@@ -45,8 +54,8 @@ class output_file {
   std::filesystem::path path_;
   file_descriptor file_;
   bool is_regular_ = false;
-  std::uint64_t lines_ = 0, whole_bytes_ = 0;
-  std::string first_, last_;
+  std::uint64_t whole_bytes_ = 0;
+  std::optional<line> first_, last_;
 };
 
 }  // namespace troupe

@@ -54,6 +54,7 @@ head_node::head_node(caf::actor_system& system, wire& links, const node_site& si
 void head_node::start() {
   const auto book = open_journal(site_.config, records_);
   const std::uint32_t reign = book->begin_reign();
+  records_->forget_unknown([&](const std::string& job) { return book->find(job).has_value(); });
   const served_model served = served_model_of(site_, adapters_);
   start_own_supervisor(reign);
   start_own_front(book, reign, served);

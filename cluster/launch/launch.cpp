@@ -198,20 +198,33 @@ void launcher::after_end(watched_node& node, restart_policy::ending how, const s
   const instant now = options_.time->now();
   const auto decision = node.policy.ended(how, now);
   node.shown.quick_deaths = node.policy.quick_deaths();
-  const std::string& name = node.shown.name;
   switch (decision.what) {
     case restart_policy::verdict::leave:
-      return say(fmt::format("{} has ended", name));
+      return say(fmt::format("{} has ended", node.shown.name));
     case restart_policy::verdict::restart:
       node.shown.state = process_state::waiting;
       node.next_start = decision.when;
       if (how == restart_policy::ending::unreachable) return say_unreachable(node);
-      return say(fmt::format("{} died ({}): it is started again in {:.1f} s", name, why,
-                             std::chrono::duration<double>(decision.when - now).count()));
+      return say_died(node, decision.when - now);
     case restart_policy::verdict::give_up:
       node.shown.state = process_state::given_up;
       return say_given_up(node, how);
   }
+}
+
+/// Of one that dies for ever at its start no more is said after a while, until it works again.
+void launcher::say_died(const watched_node& node, duration wait) const {
+  const int failures = node.policy.failures(), most = options_.restart.most_failures;
+  if (failures > most) return;
+  const auto seconds = std::chrono::duration<double>(wait).count();
+  const std::string& name = node.shown.name;
+  const std::string& why = node.shown.last_end;
+  if (failures < most) return say(fmt::format("{} died ({}): it is started again in {:.1f} s", name, why, seconds));
+  say(
+      fmt::format("{} died {} times in a row right after its start ({}), and has worked before: it is started again "
+                  "every {:.1f} s, "
+                  "see {}",
+                  name, failures, why, seconds, node.log.string()));
 }
 
 /// Said once, however long it lasts.

@@ -95,6 +95,7 @@ class launcher {
   void start_due();
   bool collect();
   void after_end(watched_node& node, restart_policy::ending how, const std::string& why);
+  void say_died(const watched_node& node, duration wait) const;
   void say_unreachable(const watched_node& node) const;
   void say_given_up(const watched_node& node, restart_policy::ending how) const;
   bool any_runs() const;

@@ -13,7 +13,7 @@ restart_policy::decision restart_policy::ended(ending how, instant now) {
   const bool is_quick = now - started_ < options_.quick;
   quick_deaths_ = is_quick ? quick_deaths_ + 1 : 0;
   failures_ = is_quick ? failures_ + 1 : 0;
-  if (failures_ >= options_.most_failures) return {verdict::give_up};
+  if (failures_ >= options_.most_failures && !has_worked_) return {verdict::give_up};
   return {verdict::restart, now + next_wait(quick_deaths_, options_.longest_wait)};
 }
 

@@ -14,7 +14,7 @@ class restart_policy {
     duration first_wait = std::chrono::milliseconds(200);
     duration longest_wait = std::chrono::seconds(5);
     duration quick = std::chrono::seconds(10);  ///< a node that lives shorter has died a quick death
-    int most_failures = 6;                      ///< then it is given up
+    int most_failures = 6;                      ///< then it is given up, if it has never worked
     duration longest_host_wait = std::chrono::seconds(30);
   };
   enum class ending : std::uint8_t {
@@ -32,8 +32,9 @@ class restart_policy {
   explicit restart_policy(options chosen) : options_(chosen) {}
 
   void started(instant now) { started_ = now; }
-  /// The node works: if it ends from now on, that is no failure to start. It is not given up, but one that dies soon
-  /// again and again waits longer each time, since every life that it joins costs the others a new beginning.
+  /// The node works: if it ends from now on, that is no failure to start. It is not given up because it dies, since
+  /// what keeps it from its start may pass (a full disk), but one that dies soon again and again waits longer each
+  /// time: every life that it joins costs the others a new beginning.
   void works() {
     has_worked_ = true;
     failures_ = lost_connections_ = 0;

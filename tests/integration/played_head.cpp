@@ -3,6 +3,8 @@
 #include <chrono>
 #include <stdexcept>
 
+#include "actors/command_answers.hpp"
+
 namespace troupe::test {
 namespace {
 
@@ -29,9 +31,11 @@ played_head::played_head(answering answers) : answers_(std::move(answers)), link
 void played_head::take(const incoming<client_command>& in) {
   const std::lock_guard lock(mutex_);
   commands_.push_back(in.message);
-  const nlohmann::ordered_json answer =
-      in.message.name == "hello" ? nlohmann::ordered_json{{"instance", instance_}} : answers_(in.message);
-  links_.send(in.link, command_answer{answer.dump(), {}}, in.correlation);
+  const command_answer answer = answer_of([&] {
+    const bool is_hello = in.message.name == "hello";
+    return (is_hello ? nlohmann::ordered_json{{"instance", instance_}} : answers_(in.message)).dump();
+  });
+  links_.send(in.link, answer, in.correlation);
 }
 
 client_request played_head::asked() {

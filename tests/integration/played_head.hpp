@@ -13,7 +13,8 @@
 
 namespace troupe::test {
 
-/// Says hello to everybody, answers other commands as the test says, and keeps what it is asked.
+/// Says hello to everybody, answers other commands as the test says (it refuses by what that throws), and keeps what it
+/// is asked.
 class played_head {
  public:
   using answering = std::function<nlohmann::ordered_json(const client_command&)>;

@@ -7,8 +7,10 @@
 #include <fstream>
 #include <utility>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "base/error.hpp"
 #include "tests/integration/cluster.hpp"
 #include "tests/integration/played_head.hpp"
 
@@ -79,7 +81,9 @@ TEST_F(submit_file, begins_no_new_job_whose_answers_have_no_place) {
   again.push_back("--new");
   process done = cluster_.start(again);
   EXPECT_EQ(done.wait(), 2) << done.error();
-  EXPECT_NE(done.error().find("out: holds something else"), std::string::npos) << done.error();
+  EXPECT_NE(done.error().find("out: has lines already: move it away, or name another file for the new job"),
+            std::string::npos)
+      << done.error();
   EXPECT_EQ(read_file(out), whole);
   EXPECT_EQ(jobs(), 1u);
 }
@@ -160,6 +164,17 @@ TEST_F(submit_file, leaves_nothing_of_a_job_that_is_forgotten) {
   EXPECT_EQ(cluster_.run({"jobs", "forget", id}), id + ": forgotten\n");
   EXPECT_FALSE(std::filesystem::exists(beside));
   EXPECT_EQ(jobs(), 0u);
+}
+
+TEST_F(submit_file, leaves_nothing_of_a_job_that_a_head_died_before_making) {
+  cluster_.run(command(in_, site_.path("out").string()));
+  const std::string id = json::parse(cluster_.run({"jobs", "--json"})).at(0).at("id");
+  const auto files = cluster_.state() / "files";
+  std::filesystem::create_directories(files);
+  for (const std::string& job : {id, std::string("batch_1")}) std::ofstream(files / (job + ".job")) << "{}";
+  cluster_.kill("head");
+  EXPECT_TRUE(wait_until([&] { return !std::filesystem::exists(files / "batch_1.job"); }));
+  EXPECT_TRUE(std::filesystem::exists(files / (id + ".job")));
 }
 
 TEST_F(submit_file, writes_into_what_is_no_file) {
@@ -249,6 +264,76 @@ TEST(submit_file_that_was_interrupted, says_how_to_go_on_in_words_that_can_be_ty
   const std::string how = "troupe jobs collect " + id + " --out '" + out + "'" + connect +
                           " collects the rest, troupe cancel " + id + connect + " ends it";
   EXPECT_NE(client.error().find(how), std::string::npos) << client.error();
+}
+
+/// A batch of six lines that was cancelled when three of them had their answers, and perhaps forgotten since then.
+class submit_file_of_a_job_that_is_over : public testing::Test {
+ protected:
+  static std::string line(int index) { return fmt::format(R"({{"index":{},"text":"x"}})", index); }
+  json answer(const client_command& asked) const {
+    if (is_forgotten) throw unknown_error("there is no such job");
+    const json job{{"id", "batch-1"}, {"kind", "batch"}, {"state", "cancelled"}, {"error", "cancelled"}, {"lines", 6}};
+    if (asked.name != "job.outputs") return job;
+    const json arguments = json::parse(asked.arguments);
+    auto outputs = json::array();
+    for (const int index : {0, 2, 5})
+      if (index >= arguments.at("from").get<int>() && outputs.size() < arguments.at("limit").get<std::size_t>())
+        outputs.push_back({{"index", index}, {"text", line(index)}});
+    return {{"job", job}, {"outputs", outputs}};
+  }
+  std::string collected() const { return line(0) + "\n" + line(2) + "\n" + line(5) + "\n"; }
+  std::string out() const { return (folder.path() / "out").string(); }
+  void fails(words arguments, int code, const std::string& part) const {
+    arguments.insert(arguments.begin(), TROUPE_BINARY);
+    arguments.insert(arguments.end(), {"--out", out(), "--connect", head.endpoint()});
+    process client(arguments, folder.path() / "said");
+    EXPECT_EQ(client.wait(), code);
+    EXPECT_NE(client.error().find(part), std::string::npos) << client.error();
+  }
+  words submitted() const { return {"submit", "--file", (folder.path() / "in.jsonl").string()}; }
+
+  const temp_folder folder;
+  std::atomic<bool> is_forgotten = false;
+  const played_head head{[this](const client_command& asked) { return answer(asked); }};
+  const std::filesystem::path in = folder.write("in.jsonl", "{}\n{}\n{}\n{}\n{}\n{}\n");
+};
+
+TEST_F(submit_file_of_a_job_that_is_over, is_collected_again_and_again_though_lines_have_no_answer) {
+  const words collect{"jobs", "collect", "batch-1"};
+  for (int i = 0; i < 2; ++i) {
+    fails(collect, 1, "batch-1: cancelled");
+    EXPECT_EQ(read_file(out()), collected());
+  }
+  for (const std::size_t torn : {line(0).size() + 10, collected().size() - 20, collected().size() - 1}) {
+    std::filesystem::resize_file(out(), torn);
+    fails(collect, 1, "batch-1: cancelled");
+    EXPECT_EQ(read_file(out()), collected()) << torn;
+  }
+}
+
+TEST_F(submit_file_of_a_job_that_is_over, is_told_of_a_cancelled_one_to_begin_anew) {
+  folder.write("out", collected());
+  fails(submitted(), 2, "was cancelled before: add --new to begin anew");
+  EXPECT_EQ(read_file(out()), collected());
+}
+
+TEST_F(submit_file_of_a_job_that_is_over, leaves_lines_alone_that_are_not_those_of_the_job) {
+  const std::string others[] = {line(0) + "\n" + line(3) + "\n", line(1) + "\n" + line(5) + "\n",
+                                line(0) + "\n" + line(6) + "\n", line(2) + "\n" + line(0) + "\n",
+                                line(2) + "\n" + line(2) + "\n", line(2) + "\n" + line(1)};
+  for (const std::string& text : others) {
+    folder.write("out", text);
+    fails(submitted(), 2, "out: holds something else than answers");
+    EXPECT_EQ(read_file(out()), text);
+  }
+}
+
+TEST_F(submit_file_of_a_job_that_is_over, is_told_of_a_forgotten_one_that_nobody_knows_it_any_more) {
+  folder.write("out", collected());
+  is_forgotten = true;
+  fails(submitted(), 2, "name another file to have it answered anew");
+  EXPECT_EQ(read_file(out()), collected());
+  EXPECT_TRUE(head.commanded("job.create").empty());
 }
 
 TEST(submit_file_without_a_replica, says_why_no_answers_come_and_how_to_end_it) {

@@ -18,6 +18,7 @@ namespace fs = std::filesystem;
 
 constexpr std::size_t largest_file = 64 << 20;
 constexpr std::size_t most_remembered = 10'000;  // as many as a page of a list has: who reads it may remove all
+constexpr std::string_view own_names = "file-";
 
 /// On the disk, together with what is said of it: many small ones fill one, too.
 std::uint64_t room_of(const stored_file& file) {
@@ -30,13 +31,24 @@ std::uint64_t room_of(const stored_file& file) {
 file_store::file_store(fs::path folder, std::uint64_t most_bytes)
     : folder_(std::move(folder)), most_bytes_(most_bytes) {
   remove_partial_files(folder_);
+  remove_contents_alone();
+}
+
+/// What is said of a file comes behind its contents: without it nobody has heard of the file.
+void file_store::remove_contents_alone() const {
+  std::error_code ignored;
+  for (const fs::path& path : entries_of(folder_)) {
+    if (path.extension() != ".data" || !path.filename().string().starts_with(own_names)) continue;
+    const fs::path said = fs::path(path).replace_extension(".json");
+    if (fs::status(said, ignored).type() == fs::file_type::not_found) fs::remove(path, ignored);
+  }
 }
 
 stored_file file_store::add(std::string_view filename, std::string_view purpose, std::string_view content,
                             const std::string& owner) {
   using namespace std::chrono;
   const auto now = duration_cast<nanoseconds>(system_clock::now().time_since_epoch());
-  stored_file file{.id = "file-" + random_hex(24),
+  stored_file file{.id = std::string(own_names) + random_hex(24),
                    .filename = std::string(filename),
                    .purpose = std::string(purpose),
                    .bytes = content.size(),
@@ -79,7 +91,7 @@ void file_store::take_room(const stored_file& file) {
 }
 
 std::optional<stored_file> file_store::find(const std::string& id) const {
-  if (!is_short_word(id) || !id.starts_with("file-")) return std::nullopt;
+  if (!is_short_word(id) || !id.starts_with(own_names)) return std::nullopt;
   const auto text = read(id + ".json");
   if (!text) return std::nullopt;
   try {

@@ -37,6 +37,7 @@ class file_store {
   std::optional<stored_file> find_removed(const std::string& id) const;
 
  private:
+  void remove_contents_alone() const;
   void measure();
   void take_room(const stored_file& file);
   std::optional<stored_file> find_known(const std::string& id) const;

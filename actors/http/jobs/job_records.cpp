@@ -3,6 +3,7 @@
 #include "actors/json_dump_impl.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
+#include "base/paths.hpp"
 #include "base/whole_file.hpp"
 #include "model/formats/json_input.hpp"
 
@@ -12,9 +13,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t largest_record = 64 << 20;
+constexpr std::string_view record_ending = ".job";
 
 fs::path record_file(const fs::path& folder, const std::string& job) {
-  return folder / (job + ".job");
+  return folder / (job + std::string(record_ending));
 }
 
 }  // namespace
@@ -50,6 +52,13 @@ void job_records::forget(const std::string& job) {
   const std::lock_guard lock(mutex_);
   std::error_code ignored;
   fs::remove(record_file(folder_, job), ignored);
+}
+
+void job_records::forget_unknown(const std::function<bool(const std::string& job)>& is_known) {
+  for (const fs::path& path : entries_of(folder_)) {
+    const std::string job = path.stem().string();
+    if (path.extension() == record_ending && is_short_word(job) && !is_known(job)) forget(job);
+  }
 }
 
 void job_records::keep_sizes(const std::string& batch, const output_sizes& sizes) {

@@ -3,6 +3,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -33,6 +34,8 @@ class job_records {
   std::optional<nlohmann::ordered_json> find_batch(const std::string& id) const;
   /// To be called when the job is gone or never began.
   void forget(const std::string& job);
+  /// To be called before anybody makes jobs: a process may have died between keeping a record and making its job.
+  void forget_unknown(const std::function<bool(const std::string& job)>& is_known);
 
   /// Keeps the sizes of a batch that has ended, only to save time: if the disk is full, they are measured again.
   void keep_sizes(const std::string& batch, const output_sizes& sizes);

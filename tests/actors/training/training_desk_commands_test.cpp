@@ -231,6 +231,39 @@ TEST_F(training_desk, what_waits_to_be_read_stays_when_the_jobs_of_an_earlier_he
   EXPECT_EQ(answers_of({created}).front().error, "");
 }
 
+/// A client's question goes to the next head by itself.
+TEST_F(training_desk, what_was_sent_is_there_when_the_next_head_is_asked_for_the_job) {
+  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
+  const json asked{{"id", "job-1"},
+                   {"data_sha256", sha256().add(good_data).finish()},
+                   {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
+  const auto unanswered = send("train.create", asked);
+  use_journal_once();
+  (void)jobs_.take<use_journal>();  // the head dies before the journal has the job
+  ASSERT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+  std::filesystem::create_directories(folder_.path() / "training/over/result");
+  tell(actor_, stop_now{});
+  start();
+  tell(actor_, begin_training{});
+  EXPECT_EQ(answers_of({send("train.create", asked)}).front().error, "");
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "training/job-1/data.jsonl"));
+  EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/over"));
+}
+
+TEST_F(training_desk, what_was_sent_to_an_earlier_head_does_not_stay_if_nobody_asks_for_the_job) {
+  const auto left = folder_.path() / "training/left";
+  std::filesystem::create_directories(left);
+  folder_.write("training/left/data.jsonl", good_data);
+  folder_.write("training/left/validation.part", "a");
+  tell(actor_, begin_training{});
+  EXPECT_EQ(send_first_byte("other").error, "");
+  EXPECT_TRUE(std::filesystem::exists(left / "data.part"));
+  EXPECT_TRUE(std::filesystem::exists(left / "validation.part"));
+  time_->advance(std::chrono::minutes(61));
+  EXPECT_EQ(send_first_byte("another").error, "");
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
 TEST_F(training_desk, names_from_outside_become_no_path) {
   for (const char* id : {"../x", "", "a/b"})
     EXPECT_EQ(

@@ -150,6 +150,21 @@ TEST_F(launch, gives_up_what_dies_again_and_again) {
   EXPECT_THAT(said_.back(), HasSubstr("w0.log"));
 }
 
+/// What keeps it from its start, such as a full disk, may pass.
+TEST_F(launch, does_not_give_up_what_has_worked_and_says_so_once) {
+  launcher launched(config(), with(script("[ $4 = head ] || [ ! -e full ] && exec sleep 1000; echo >> tries; exit 1")));
+  launched.start();
+  launched.note_works("w0");
+  folder_.write("full", "");
+  launched.replace_node("w0", "it is lost");
+  ASSERT_TRUE(poll_until(launched, [&] { return folder_.read("tries").size() > 20; }));
+  EXPECT_NE(find(launched, "w0")->state, process_state::given_up);
+  EXPECT_EQ(find(launched, "head")->state, process_state::running);
+  EXPECT_THAT(said_, SizeIs(7)) << "the first is why it was killed";
+  EXPECT_THAT(said_.back(), HasSubstr("w0 died 6 times in a row right after its start (exit code 1), and has worked "
+                                      "before: it is started again every "));
+}
+
 TEST_F(launch, leaves_what_refuses_or_has_done_its_work) {
   launcher launched(config(), with(script("[ $4 = head ] && exit 0; exit 2")));
   launched.start();

@@ -62,6 +62,19 @@ TEST(restart_policy, never_gives_up_what_works_before_it_dies) {
   }
 }
 
+TEST(restart_policy, never_gives_up_what_has_worked_and_does_not_start_any_more) {
+  manual_clock time;
+  restart_policy policy({});
+  policy.works();
+  restart_policy::decision decision;
+  for (int i = 1; i <= 100; ++i) {
+    decision = live(policy, time, 1s);
+    ASSERT_EQ(decision.what, policy_verdict::restart) << i;
+    EXPECT_EQ(policy.failures(), i);
+  }
+  EXPECT_EQ(decision.when - time.now(), 5s);
+}
+
 TEST(restart_policy, waits_longer_and_longer_for_what_dies_right_after_it_has_joined) {
   manual_clock time;
   restart_policy policy({});

@@ -53,6 +53,7 @@ TEST_F(api_files, leave_nothing_where_the_disk_does_not_take_them) {
     EXPECT_TRUE(std::filesystem::is_empty(files));
   }
   folder_.write("state/files/file-1.data.7.partial", "of a process that died");
+  folder_.write("state/files/file-2.data", "of one that died before it had said what this is");
   start();
   EXPECT_TRUE(std::filesystem::is_empty(files));
 }
@@ -67,6 +68,8 @@ TEST_F(api_files, are_kept) {
   jobs_.take<command_call>().answer({"[]"});
   EXPECT_EQ(listing.get().parsed()["data"].size(), 1u);
   EXPECT_EQ(ask("GET", "/v1/files?purpose=fine-tune").get().parsed()["data"].size(), 0u);
+  start();
+  EXPECT_EQ(ask("GET", "/v1/files/" + id + "/content").get().body, "a\r\nb") << "also by the next head";
   const json lost = ask("POST", "/v1/files", form("batch", "b"), form_type).get().parsed();
   std::filesystem::remove(folder_.path() / "state" / "files" / (lost["id"].get<std::string>() + ".data"));
   EXPECT_EQ(ask("GET", "/v1/files/" + lost["id"].get<std::string>() + "/content").get().status, 404);

@@ -22,6 +22,19 @@ TEST_F(job_records_kept, are_found_until_they_are_forgotten) {
   EXPECT_FALSE(records_.find("batch_1"));
 }
 
+TEST_F(job_records_kept, are_forgotten_where_a_process_died_before_there_was_a_job) {
+  records_.keep("batch_1", "{}");
+  records_.keep("batch_2", "{}");
+  folder_.write("files/batch_2.json", "{}");
+  folder_.write("files/two words.job", "{}");
+  job_records later(folder_.path() / "files");
+  later.forget_unknown([](const std::string& job) { return job == "batch_1"; });
+  EXPECT_TRUE(later.find("batch_1"));
+  EXPECT_FALSE(later.find("batch_2"));
+  for (const char* other : {"files/batch_2.json", "files/two words.job"})
+    EXPECT_TRUE(std::filesystem::exists(folder_.path() / other)) << other;
+}
+
 TEST_F(job_records_kept, are_no_files_of_other_names) {
   folder_.write("outside.job", "{}");
   EXPECT_FALSE(records_.find("../outside"));
