@@ -12,6 +12,7 @@
 
 #include "base/ascii.hpp"
 #include "base/field_error.hpp"
+#include "base/host_port.hpp"
 #include "base/paths.hpp"
 #include "base/utf8.hpp"
 #include "base/whole_file.hpp"
@@ -19,7 +20,6 @@
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
-#include "cluster/config/config_address.hpp"
 
 namespace troupe {
 namespace {

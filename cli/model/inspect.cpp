@@ -14,7 +14,7 @@
 #include "model/arch/quantize.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/engine/text/chat_sources.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 namespace {
