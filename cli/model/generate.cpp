@@ -41,8 +41,8 @@ asked_prompt prompt_of(const generate_options& options, const model_config& conf
                        const std::shared_ptr<const tokenizer>& tokens, bool has_form) {
   const auto& [prompt, own_tokens, chat, system] = options.question;
   if (!prompt) return {own_tokens};
-  if (!chat) return {prompt_of_text(*tokens, config, *prompt, options.model.model)};
-  const chat_format format(options.model.model, tokens);
+  if (!chat) return {prompt_of_text(*tokens, config, *prompt, options.model.path)};
+  const chat_format format(options.model.path, tokens);
   std::string text = format.render(system, *prompt);
   const bool in_channels = has_channels(format.tool_source());
   if (in_channels && has_form) text += final_channel;
@@ -63,8 +63,8 @@ int generate_command(const generate_options& options) {
   sampling_params params = checked_params(options);
   runtime run(options.model);
   // Tokens can be continued without knowing what they mean.
-  const bool readable = options.question.prompt || !tokenizer_kind(options.model.model).empty();
-  const auto tokens = readable ? load_tokenizer(options.model.model) : no_tokenizer();
+  const bool readable = options.question.prompt || !tokenizer_kind(options.model.path).empty();
+  const auto tokens = readable ? load_tokenizer(options.model.path) : no_tokenizer();
   const auto [prompt, skip_special] = prompt_of(options, run.model().config, tokens, bool(params.constraint));
   check_length(prompt.size(), run.context());
   const auto length = static_cast<std::int64_t>(prompt.size());

@@ -188,7 +188,7 @@ std::string to_text(const ordered_json& all) {
 }
 
 int inspect(const inspect_options& options) {
-  const ordered_json all = describe(options.model.model);
+  const ordered_json all = describe(options.model.path);
   if (options.json)
     print_json(all);
   else
