@@ -1,7 +1,6 @@
 #include "actors/actor_failure.hpp"
 
 #include <cstdio>
-#include <cstdlib>
 #include <new>
 #include <string>
 

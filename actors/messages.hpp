@@ -131,10 +131,10 @@ struct stage_started {
 struct run_step {
   static constexpr std::uint16_t kind = 18;
   replica_life life;
-  step_order order;
+  step_order step;
   bool goes_on = false;  ///< has only some of the answers that the step opens: the rest of the order follows
 
-  auto fields() { return std::tie(life, order, goes_on); }
+  auto fields() { return std::tie(life, step, goes_on); }
 };
 
 /// Stage to next stage: the hidden states of a step, f32 [rows, stride].

@@ -163,6 +163,19 @@ void run_rows(const compute& with, const report& out) {
           [&](const auto& t) { (&t == &with.kernels ? own : plain).put(0, x.data()); });
 }
 
+/// Work on one head with these kernels and with the plain ones. `limit`: operations a second of all threads.
+template <class Work>
+void run_head(const compute& with, const report& out, const std::string& name, double operations, double limit,
+              Work work) {
+  const double seconds = median_seconds([&] { work(with.kernels); }, 0.2);
+  const double plain = median_seconds([&] { work(*kernels_of("generic")); }, 0.1, 1);
+  out.add({name,
+           {{"us", seconds * 1e6},
+            {"GFLOP/s", operations / seconds / 1e9},
+            {"of bound", operations / seconds / (limit / with.pool.threads())},
+            {"x generic", plain / seconds}}});
+}
+
 void run_attention(const compute& with, double limit, kv_kind kind, const report& out) {
   constexpr int dim = 64;
   constexpr std::int64_t positions = 1024;
@@ -191,14 +204,8 @@ void run_attention(const compute& with, double limit, kv_kind kind, const report
     args.rows = rows;
     args.first_position = positions - rows;
     args.scratch = scratch.data();
-    const double seconds = median_seconds([&] { with.kernels.attend(args); }, 0.2);
-    const double plain = median_seconds([&] { kernels_of("generic")->attend(args); }, 0.1, 1);
-    const double operations = 4.0 * dim * rows * positions;
-    out.add({fmt::format("attention {} rows", rows),
-             {{"us", seconds * 1e6},
-              {"GFLOP/s", operations / seconds / 1e9},
-              {"of bound", operations / seconds / (limit / with.pool.threads())},
-              {"x generic", plain / seconds}}});
+    run_head(with, out, fmt::format("attention {} rows", rows), 4.0 * dim * rows * positions, limit,
+             [&](const auto& t) { t.attend(args); });
   }
 }
 
@@ -223,14 +230,8 @@ void run_delta_rule(const compute& with, double limit, const report& out) {
                           .out = y.data(),
                           .out_stride = dim,
                           .state = state.data()};
-    const double seconds = median_seconds([&] { with.kernels.delta_rule(args); }, 0.2);
-    const double plain = median_seconds([&] { kernels_of("generic")->delta_rule(args); }, 0.1, 1);
-    const double operations = 7.0 * dim * dim * rows;
-    out.add({fmt::format("delta rule {} rows", rows),
-             {{"us", seconds * 1e6},
-              {"GFLOP/s", operations / seconds / 1e9},
-              {"of bound", operations / seconds / (limit / with.pool.threads())},
-              {"x generic", plain / seconds}}});
+    run_head(with, out, fmt::format("delta rule {} rows", rows), 7.0 * dim * dim * rows, limit,
+             [&](const auto& t) { t.delta_rule(args); });
   }
 }
 

@@ -9,7 +9,7 @@
 #include "actors/http/logged_exchange.hpp"
 #include "actors/http/lorax/generate_errors.hpp"
 #include "actors/http/routes.hpp"
-#include "cluster/config/config_address.hpp"
+#include "base/host_port.hpp"
 
 namespace troupe {
 namespace {

@@ -1,7 +1,6 @@
 // How errors name fields where a request of another API was turned into one of OpenAI's.
 #pragma once
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "actors/requests/answer_order.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 #include <functional>
 #include <memory>
-#include <string>
+#include <string_view>
 
 #include "actors/http/api_context.hpp"
 #include "actors/http/api_error.hpp"

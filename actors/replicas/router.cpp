@@ -61,7 +61,7 @@ class router_state {
   bool step_aside(parked& waiting);
   void move_waiting(replica_id from);
   void refuse_overdue();
-  void refuse(const routed_request& request, const router_refusal& why);
+  void refuse(const routed_request& request, const router_refusal& refusal);
   void wake_soon();
   void cancel(const cancel_request& cancelled);
   void note_ended(const requests_ended& ended);
@@ -168,8 +168,8 @@ void router_state::refuse_request(const routed_request& request) {
   refuse(request, {why, full ? refusal_cause::full : refusal_cause::unavailable, retry_interval * 4});
 }
 
-void router_state::refuse(const routed_request& request, const router_refusal& why) {
-  tell(request.sink, request_refused{request.id, why.why, why.cause, why.retry_after});
+void router_state::refuse(const routed_request& request, const router_refusal& refusal) {
+  tell(request.sink, request_refused{request.id, refusal.why, refusal.cause, refusal.retry_after});
 }
 
 /// Those that are held were accepted before: of a priority they go first.

@@ -174,7 +174,7 @@ void scheduler_state::give_back_waiting_ones(std::size_t most) {
 
 /// What was given up, as requests that go on elsewhere from the tokens they have: of one answer each, or of all where
 /// none of them has begun.
-std::vector<routed_request> scheduler_state::take_away(std::vector<std::pair<sequence_id, engine_request>> given_up) {
+std::vector<routed_request> scheduler_state::take_away(given_up_requests given_up) {
   std::vector<routed_request> requests;
   for (auto& [first, rest] : given_up) {
     const tracked_answer& answer = answers_.at(first);

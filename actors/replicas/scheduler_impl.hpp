@@ -58,7 +58,7 @@ class scheduler_state {
   void refuse_all_with(adapter_version version, const std::string& error);
   void give_back_all_with(adapter_version version, const std::string& error);
   void give_back_waiting_ones(std::size_t most);
-  std::vector<routed_request> take_away(std::vector<std::pair<sequence_id, engine_request>> given_up);
+  std::vector<routed_request> take_away(given_up_requests given_up);
 
   void move_adapters();
   void take_adapter(const adapter_loaded& answer);

@@ -41,8 +41,8 @@ void scheduler_state::send_order() {
 void scheduler_state::send_openings_ahead() {
   for (;;) {
     run_step part{life_, {}, true};
-    part.order.opened = take_excess(order_.opened);
-    if (part.order.opened.empty()) return;
+    part.step.opened = take_excess(order_.opened);
+    if (part.step.opened.empty()) return;
     for (const worker_actor& worker : stages_.back()) tell(worker, part);
   }
 }

@@ -9,7 +9,6 @@
 #include "actors/training/training_files.hpp"
 #include "base/ascii.hpp"
 #include "base/paths.hpp"
-#include "base/whole_file.hpp"
 
 namespace troupe {
 namespace {

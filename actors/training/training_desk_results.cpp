@@ -8,7 +8,6 @@
 #include "actors/training/training_desk_impl.hpp"
 #include "actors/training/training_task.hpp"
 #include "base/error.hpp"
-#include "base/whole_file.hpp"
 
 namespace troupe {
 namespace {

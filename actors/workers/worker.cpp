@@ -165,7 +165,7 @@ std::string worker_state::fault_of(Work work, const std::string& no_memory) {
 
 void worker_state::take_order(run_step& order) {
   if (!role_ || order.life != role_->life) return;
-  std::vector<answer_opening>& opened = order.order.opened;
+  std::vector<answer_opening>& opened = order.step.opened;
   std::move(opened.begin(), opened.end(), std::back_inserter(opened_ahead_));
   if (opened_ahead_.size() > most_opened) return fail("a step opens more answers than can run");
   if (order.goes_on) return;
@@ -183,7 +183,7 @@ void worker_state::take_hidden(activations& hidden) {
 }
 
 bool worker_state::can_run(const run_step& order) const {
-  return stage_->is_first() || arrived_.contains(order.order.plan.id);
+  return stage_->is_first() || arrived_.contains(order.step.plan.id);
 }
 
 void worker_state::advance() {
@@ -195,23 +195,23 @@ void worker_state::run_front() {
   orders_.pop_front();
   parts_.meter->begin_step();
   if (const auto fault = fault_of([&] { run_order(order); }, "no memory for a step"); !fault.empty()) fail(fault);
-  parts_.meter->end_step(order.order.plan.tokens.size());
+  parts_.meter->end_step(order.step.plan.tokens.size());
 }
 
 void worker_state::run_order(const run_step& order) {
   if (ranks_) ranks_->set_busy(true);  // if the step fails, this stays set; the end of the stage releases the others
-  const int rows = stage_->begin(order.order);
+  const int rows = stage_->begin(order.step);
   const auto stride = to_size(stage_->hidden_stride()), size = to_size(rows) * stride;
   const std::shared_ptr<float> hidden = buffers_.take(size, to_size(role_->max_rows) * stride);
-  fill(hidden.get(), order.order.plan.id, size);
+  fill(hidden.get(), order.step.plan.id, size);
   stage_->run(hidden.get());
   if (stage_->is_last()) {
-    if (stage_->chooses() && stage_->goes_ahead()) tell(parts_.head, step_ending{role_->life, order.order.plan.id});
+    if (stage_->chooses() && stage_->goes_ahead()) tell(parts_.head, step_ending{role_->life, order.step.plan.id});
     const step_outcome& outcome = stage_->finish(hidden.get());
     if (stage_->chooses()) tell(parts_.head, step_done{role_->life, outcome});
   } else {
     const auto bytes = std::as_bytes(std::span<const float>(hidden.get(), size));
-    parts_.links->send(next_, activations{role_->life, order.order.plan.id, {hidden, bytes}});
+    parts_.links->send(next_, activations{role_->life, order.step.plan.id, {hidden, bytes}});
   }
   if (ranks_) ranks_->set_busy(false);
 }

@@ -90,7 +90,7 @@ bool suits(const bench_lessons_options& options, const bench::lesson& which, boo
   if (!which.compares_schemes || !is_quantized) return true;
   const std::string why =
       fmt::format("lesson {} compares schemes, and {} is quantized already: give it the original, or no MODEL",
-                  which.number, options.model.model);
+                  which.number, options.model.path);
   if (options.only > 0) throw input_error(why);
   write_error(fmt::format("troupe: left out: {}\n", why));
   return false;
@@ -118,11 +118,11 @@ int bench_lessons(const bench_lessons_options& options) {
   thread_pool pool(thread_count(options.model));
   const interrupt_guard guard;
   std::optional<practice_model> practice;
-  if (options.model.model.empty()) {
+  if (options.model.path.empty()) {
     if (!options.json) print("making a random model of 134 million parameters to practise on\n");
     practice.emplace();
   }
-  const fs::path model = practice ? practice->model() : fs::path(options.model.model);
+  const fs::path model = practice ? practice->model() : fs::path(options.model.path);
   const auto open_in = [&](const std::string& scheme, const std::vector<std::string>& keep) {
     load_options chosen;
     chosen.quant = scheme_from_name(scheme, "--quant");
@@ -155,7 +155,7 @@ void add_bench_lessons(CLI::App& group, command& chosen) {
       add_command(group, chosen, "lessons", "Take the course of serving optimizations, each measured on this machine",
                   bench_lessons);
   own.add_flag("--json", options.json, lines_as_json);
-  own.add_option("MODEL", options.model.model,
+  own.add_option("MODEL", options.model.path,
                  "a Hugging Face folder or a .gguf file [a random model, made for the course]");
   own.add_option("--only", options.only,
                  "one lesson: 1 KV cache, 2 batch size, 3 continuous batching, 4 quantization, "

@@ -12,6 +12,7 @@
 
 #include "base/ascii.hpp"
 #include "base/field_error.hpp"
+#include "base/host_port.hpp"
 #include "base/paths.hpp"
 #include "base/utf8.hpp"
 #include "base/whole_file.hpp"
@@ -19,7 +20,6 @@
 #include "cli/commands.hpp"
 #include "cli/model/model_options.hpp"
 #include "cli/output.hpp"
-#include "cluster/config/config_address.hpp"
 
 namespace troupe {
 namespace {
@@ -62,7 +62,7 @@ std::string setting(std::string_view key, const Value& value) {
 }
 
 std::string path_setting(const serve_options& options) {
-  return setting("path", whole_path(options.model.model).string());
+  return setting("path", whole_path(options.model.path).string());
 }
 
 /// Relative folders are those of the user's own folder, not of the file's.
@@ -135,7 +135,7 @@ bool is_of_another(const cluster_config& config, const serve_options& options) {
 /// Models whose folders have the same name are told apart by a number: `model`, `model-2` and so on.
 written_cluster own_cluster(const serve_options& options) {
   const std::string name =
-      cluster_name(options.name.empty() ? model_name_of(whole_path(options.model.model)) : options.name);
+      cluster_name(options.name.empty() ? model_name_of(whole_path(options.model.path)) : options.name);
   written_cluster made = cluster_called(name, options);
   for (int number = 2; is_of_another(made.config, options); ++number) {
     const std::string end = fmt::format("-{}", number);

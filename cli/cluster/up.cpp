@@ -16,7 +16,6 @@
 #include "base/paths.hpp"
 #include "cli/cluster/up_watch.hpp"
 #include "cli/commands.hpp"
-#include "cli/compose/compose_site.hpp"
 #include "cli/compose/node_log.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"

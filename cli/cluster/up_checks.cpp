@@ -7,11 +7,11 @@
 #include <vector>
 
 #include "actors/adapters/adapter_files.hpp"
+#include "base/host_port.hpp"
 #include "base/paths.hpp"
 #include "cli/cluster/up.hpp"
 #include "cli/compose/compose_site_settings.hpp"
 #include "cluster/adapters/adapter_catalogue.hpp"
-#include "cluster/config/config_address.hpp"
 #include "cluster/journal/journal.hpp"
 #include "cluster/launch/launch.hpp"
 #include "cluster/launch/machine.hpp"

@@ -8,7 +8,6 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

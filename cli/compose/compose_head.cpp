@@ -4,11 +4,11 @@
 #include "actors/http/jobs/job_records.hpp"
 #include "actors/local_head.hpp"
 #include "actors/replicas/router.hpp"
+#include "base/host_port.hpp"
 #include "base/to_size.hpp"
 #include "cli/compose/compose_site_settings.hpp"
 #include "cli/compose/link_news.hpp"
 #include "cli/compose/node_log.hpp"
-#include "cluster/config/config_address.hpp"
 #include "model/formats/sampling_advice.hpp"
 
 namespace troupe {

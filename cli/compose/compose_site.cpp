@@ -3,9 +3,10 @@
 #include <algorithm>
 
 #include "base/field_error.hpp"
+#include "base/host_port.hpp"
 #include "base/paths.hpp"
 #include "cli/model/model_options.hpp"
-#include "cluster/config/config_address.hpp"
+#include "cli/output.hpp"
 #include "cluster/launch/machine.hpp"
 #include "cluster/placement/placement.hpp"
 #include "model/arch/device.hpp"

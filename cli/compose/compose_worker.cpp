@@ -11,7 +11,7 @@
 #include "cli/compose/link_news.hpp"
 #include "cli/compose/node_log.hpp"
 #include "cluster/config/config_address.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 namespace {

@@ -21,10 +21,10 @@ struct eval_options {
 int eval(const eval_options& options) {
   const mapped_file text = text_in(options.text);
   runtime run(options.model);
-  const evaluation result = evaluate_text(run, *load_tokenizer(options.model.model), text, "evaluating");
+  const evaluation result = evaluate_text(run, *load_tokenizer(options.model.path), text, "evaluating");
   if (!std::isfinite(result.nll))
     throw std::runtime_error(fmt::format(
-        "{}: predicts no numbers: its weights are so large that sums of them are infinite", options.model.model));
+        "{}: predicts no numbers: its weights are so large that sums of them are infinite", options.model.path));
   if (options.json)
     print_json(
         nlohmann::ordered_json{{"tokens", result.tokens}, {"nll", result.nll}, {"perplexity", result.perplexity()}});

@@ -41,18 +41,12 @@ asked_prompt prompt_of(const generate_options& options, const model_config& conf
                        const std::shared_ptr<const tokenizer>& tokens, bool has_form) {
   const auto& [prompt, own_tokens, chat, system] = options.question;
   if (!prompt) return {own_tokens};
-  if (!chat) return {prompt_of_text(*tokens, config, *prompt, options.model.model)};
-  const chat_format format(options.model.model, tokens);
+  if (!chat) return {prompt_of_text(*tokens, config, *prompt, options.model.path)};
+  const chat_format format(options.model.path, tokens);
   std::string text = format.render(system, *prompt);
   const bool in_channels = has_channels(format.tool_source());
   if (in_channels && has_form) text += final_channel;
   return {prompt_of_chat(*tokens, text), !in_channels};
-}
-
-void check_length(const runtime& run, std::size_t prompt) {
-  const auto length = static_cast<std::int64_t>(prompt);
-  if (length >= run.context())
-    refuse("the prompt has {} tokens, the context {}: shorten the prompt", length, run.context());
 }
 
 void print_answer(std::span<const token_id> prompt, const generation& answer, bool logprobs) {
@@ -69,10 +63,10 @@ int generate_command(const generate_options& options) {
   sampling_params params = checked_params(options);
   runtime run(options.model);
   // Tokens can be continued without knowing what they mean.
-  const bool readable = options.question.prompt || !tokenizer_kind(options.model.model).empty();
-  const auto tokens = readable ? load_tokenizer(options.model.model) : no_tokenizer();
+  const bool readable = options.question.prompt || !tokenizer_kind(options.model.path).empty();
+  const auto tokens = readable ? load_tokenizer(options.model.path) : no_tokenizer();
   const auto [prompt, skip_special] = prompt_of(options, run.model().config, tokens, bool(params.constraint));
-  check_length(run, prompt.size());
+  check_length(prompt.size(), run.context());
   const auto length = static_cast<std::int64_t>(prompt.size());
   params.max_tokens = std::min(params.max_tokens, run.context() - length);
   params.min_tokens = std::min(params.min_tokens, params.max_tokens);
@@ -80,8 +74,8 @@ int generate_command(const generate_options& options) {
   const auto show = [&](std::string_view piece) {
     if (!options.sampling.json) print(piece);
   };
-  const generation answer = generate(sequence, run.kernels(), tokens, end_tokens_of(run.model().config, *tokens),
-                                     prompt, params, show, skip_special);
+  const std::vector<token_id> end_tokens = end_tokens_of(run.model().config, *tokens);
+  const generation answer = generate(sequence, run.kernels(), {prompt, end_tokens, params, tokens, show, skip_special});
   if (options.sampling.json)
     print_answer(prompt, answer, params.logprobs.has_value());
   else

@@ -14,7 +14,7 @@
 #include "model/arch/quantize.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/engine/text/chat_sources.hpp"
-#include "model/engine/text/model_text.hpp"
+#include "model/tokenizer/tokenizer.hpp"
 
 namespace troupe {
 namespace {
@@ -188,7 +188,7 @@ std::string to_text(const ordered_json& all) {
 }
 
 int inspect(const inspect_options& options) {
-  const ordered_json all = describe(options.model.model);
+  const ordered_json all = describe(options.model.path);
   if (options.json)
     print_json(all);
   else

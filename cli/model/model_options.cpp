@@ -30,7 +30,7 @@ kv_kind kv_of(const model_options& options, const loaded_model& model) {
 std::int64_t context_of(const model_options& options, const model_config& config) {
   if (options.context < 0) refuse("--context is {}: use 1 or more", options.context);
   if (options.context > config.context)
-    refuse("--context is {}: {} has {} positions: ask for no more", options.context, options.model, config.context);
+    refuse("--context is {}: {} has {} positions: ask for no more", options.context, options.path, config.context);
   return options.context ? options.context : config.context;
 }
 
@@ -49,7 +49,7 @@ std::unique_ptr<const lora_adapter> open_adapter(const model_options& options, c
 }  // namespace
 
 void add_model(CLI::App& command, model_options& options) {
-  command.add_option("MODEL", options.model, "a Hugging Face folder, a .gguf file, or what troupe quantize wrote")
+  command.add_option("MODEL", options.path, "a Hugging Face folder, a .gguf file, or what troupe quantize wrote")
       ->required();
 }
 
@@ -137,7 +137,7 @@ runtime::runtime(const model_options& options)
     : device_(device_of(options)),
       pool_(thread_count(options)),
       with_{pool_, troupe::kernels()},
-      model_(load_with_progress(options.model, load_options_of(options), pool_)),
+      model_(load_with_progress(options.path, load_options_of(options), pool_)),
       adapter_(open_adapter(options, *model_)),
       kv_(kv_of(options, *model_)),
       context_(context_of(options, model_->config)) {}

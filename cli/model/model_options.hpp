@@ -16,7 +16,7 @@ namespace troupe {
 
 /// Flags that several commands share.
 struct model_options {
-  std::string model;
+  std::string path;
   std::string quant;  ///< empty: as the file has it
   std::vector<std::string> keep;
   std::string adapter;

@@ -36,20 +36,20 @@ struct outcome {
 void write_folder(const quantize_options& options, outcome& result) {
   thread_pool pool(thread_count(options.model));
   const interrupt_guard guard;
-  progress bar("quantizing " + options.model.model);
+  progress bar("quantizing " + options.model.path);
   load_options chosen;
   chosen.quant = scheme_from_name(options.scheme, "--scheme");
   chosen.keep = options.model.keep;
   chosen.progress = [&](std::int64_t done, std::int64_t total) { bar.update(done, total); };
   const auto start = std::chrono::steady_clock::now();
-  result.sizes = quantize_model(options.model.model, options.out, chosen, options.force, pool);
+  result.sizes = quantize_model(options.model.path, options.out, chosen, options.force, pool);
   result.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   check_interrupt();
 }
 
 double perplexity_of(const quantize_options& options, const std::string& model, const mapped_file& text) {
   model_options plain;
-  plain.model = model;
+  plain.path = model;
   plain.threads = options.model.threads;
   runtime run(plain);
   return evaluate_text(run, *load_tokenizer(model), text, "evaluating " + model).perplexity();
@@ -68,7 +68,7 @@ nlohmann::ordered_json to_json(const outcome& result) {
 
 std::string to_text(const quantize_options& options, const outcome& result) {
   std::string out = fmt::format("{}: {} as {}\nsize        {} -> {} ({:.0f}%)\ntime        {:.2f} s\n", options.out,
-                                options.model.model, options.scheme, size_text(result.sizes.bytes_before),
+                                options.model.path, options.scheme, size_text(result.sizes.bytes_before),
                                 size_text(result.sizes.bytes_after), result.size_share() * 100, result.seconds);
   if (result.perplexity_after)
     out += fmt::format("perplexity  {:.4f} -> {:.4f} ({:+.2f}%)\n", *result.perplexity_before, *result.perplexity_after,
@@ -82,7 +82,7 @@ int quantize(const quantize_options& options) {
   if (!options.text.empty()) text = text_in(options.text);
   write_folder(options, result);
   if (text) {
-    result.perplexity_before = perplexity_of(options, options.model.model, *text);
+    result.perplexity_before = perplexity_of(options, options.model.path, *text);
     result.perplexity_after = perplexity_of(options, options.out, *text);
   }
   if (options.json)

@@ -132,7 +132,7 @@ struct train_options {
 int train_by(const CLI::App& own, train_options options) {
   training_flags& flags = options.flags;
   check_amounts(own, flags.run);
-  if (!flags.model.model.empty()) {
+  if (!flags.model.path.empty()) {
     check_local_flags(own, flags);
     return train_locally(flags);
   }
@@ -168,7 +168,7 @@ void add_train(CLI::App& program, command& chosen) {
   auto all = std::make_shared<train_options>();
   training_flags* options = &all->flags;
   CLI::App& own = *program.add_subcommand("train", "Train an adapter in a cluster, or here; or a small model whole");
-  own.add_option("--local", options->model.model, "train here, without a cluster: the base model")->type_name("MODEL");
+  own.add_option("--local", options->model.path, "train here, without a cluster: the base model")->type_name("MODEL");
   add_connect(own, all->cluster.cluster);
   own.add_flag("--follow", all->cluster.follow, "show how it goes until it is over");
   own.add_flag("--best", all->best, "publish the weights that did best with what was held out, not the last ones");

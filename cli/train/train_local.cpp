@@ -34,7 +34,7 @@ void check(const training_flags& o) {
   if (o.full && o.model.device != "cpu")
     refuse("--full: adapters alone are trained on GPUs: leave out --device {}", o.model.device);
   const fs::path out(o.folder());
-  if (std::error_code ignored; fs::equivalent(out, o.model.model, ignored))
+  if (std::error_code ignored; fs::equivalent(out, o.model.path, ignored))
     refuse("{}: is the folder of the model itself: choose another folder", out.string());
   const bool unfinished = path_exists(out / checkpoint_name);
   if (o.resume && !unfinished) refuse("{}: has no checkpoint to go on from: leave out --resume", o.folder());
@@ -244,7 +244,7 @@ int train_locally(const training_flags& asked) {
   const compute with{pool, kernels()};
   const auto what = make_train_subject(options, pool);
   const training_options chosen = run_of(options, *what);
-  const data_format format = data_format_of(options.model.model, what->model().config, chosen.row_length);
+  const data_format format = data_format_of(options.model.path, what->model().config, chosen.row_length);
   const training_data data = read_training_data(options.data, format);
   note_losses(data.losses, format);
   std::optional<training_data> validation;

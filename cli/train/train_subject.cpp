@@ -16,10 +16,10 @@ namespace fs = std::filesystem;
 
 class adapter_subject final : public train_subject {
  public:
-  adapter_subject(const training_flags& o, thread_pool& pool) : base_name_(o.model.model), dropout_(o.run.dropout) {
+  adapter_subject(const training_flags& o, thread_pool& pool) : base_name_(o.model.path), dropout_(o.run.dropout) {
     const load_options load = load_options_of(o.model);
-    if (o.init.empty()) check_lora(o.lora, open_model(o.model.model).config);
-    const auto base = load_with_progress(o.model.model, load, pool);
+    if (o.init.empty()) check_lora(o.lora, open_model(o.model.path).config);
+    const auto base = load_with_progress(o.model.path, load, pool);
     const std::uint64_t base_fingerprint = fingerprint_of(*base);
     model_ = frozen(base);
     const model_config& config = model_.config;
@@ -43,7 +43,7 @@ class adapter_subject final : public train_subject {
 
 class model_subject final : public train_subject {
  public:
-  explicit model_subject(const training_flags& o) : source_(o.model.model) {
+  explicit model_subject(const training_flags& o) : source_(o.model.path) {
     config_text_ = detail::read_text(source_ / "config.json", 16 << 20);
     if (o.fresh || !has_safetensors(source_))
       weights_ = std::make_unique<master_weights>(read_hf_config(source_), o.run.seed);

@@ -16,13 +16,6 @@
 #include "cluster/journal/journal_impl.hpp"
 
 namespace troupe {
-
-using detail::code_of;
-using detail::error;
-using detail::statement;
-using detail::transaction;
-using reason = journal_error::reason;
-
 namespace {
 
 void make_folder_of(const std::filesystem::path& file) {

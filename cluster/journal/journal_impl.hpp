@@ -35,3 +35,13 @@ constexpr std::int64_t code_of(job_state state) {
 static_assert(code_of(job_state::paused) == 6, "no other state has that number");
 
 }  // namespace troupe::detail
+
+namespace troupe {
+
+using detail::code_of;
+using detail::error;
+using detail::statement;
+using detail::transaction;
+using reason = journal_error::reason;
+
+}  // namespace troupe

@@ -7,13 +7,6 @@
 #include "cluster/journal/journal_impl.hpp"
 
 namespace troupe {
-
-using detail::code_of;
-using detail::error;
-using detail::statement;
-using detail::transaction;
-using reason = journal_error::reason;
-
 namespace {
 
 /// Whether lines that were sent again are the same as before.

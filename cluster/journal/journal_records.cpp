@@ -4,12 +4,6 @@
 #include "cluster/journal/journal_impl.hpp"
 
 namespace troupe {
-
-using detail::error;
-using detail::statement;
-using detail::transaction;
-using reason = journal_error::reason;
-
 namespace {
 
 job_event event_of(const statement& row) {

@@ -11,13 +11,6 @@
 #include "cluster/journal/journal_impl.hpp"
 
 namespace troupe {
-
-using detail::code_of;
-using detail::error;
-using detail::statement;
-using detail::transaction;
-using reason = journal_error::reason;
-
 namespace {
 
 std::vector<std::string> texts_of(statement& rows) {

@@ -1,7 +1,7 @@
 #pragma once
 #include <string>
 
-#include "cluster/config/config_address.hpp"
+#include "base/host_port.hpp"
 
 namespace troupe {
 

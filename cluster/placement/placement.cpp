@@ -17,6 +17,7 @@ namespace {
 using detail::least_tokens;
 using detail::most_tokens;
 using detail::placement_unit;
+using detail::unit_demand;
 using detail::unit_order;
 
 template <class T>
@@ -147,11 +148,11 @@ class placer {
     if (run.count() <= 0) return {};
     const bool is_whole = run.count() == model().layers;
     const auto stages = is_whole ? stage_counts() : any_count();
-    auto chosen = take(reserved, run, stages, unit_order::fastest, replica, replicas_);
+    auto chosen = take(reserved, {run, stages}, replica, replicas_);
     if (!chosen) {
       std::vector<placement_unit> both = reserved;
       both.insert(both.end(), free_.begin(), free_.end());
-      chosen = take(both, run, stages, unit_order::fastest, replica, replicas_);
+      chosen = take(both, {run, stages}, replica, replicas_);
       if (chosen) keep_only(both, reserved);
     }
     if (!chosen && !is_whole && free_.empty() && reserved.empty())
@@ -190,15 +191,17 @@ class placer {
   }
 
   /// Takes units for a run of layers of the replica `begun`. `others`: the replicas that are placed already.
-  std::optional<detail::chosen_units> take(std::vector<placement_unit>& from, layer_range run,
-                                           detail::stage_count stages, unit_order order, const replica_placement& begun,
+  std::optional<detail::chosen_units> take(std::vector<placement_unit>& from, unit_demand wanted,
+                                           const replica_placement& begun,
                                            const std::vector<replica_placement>& others) const {
+    wanted.least = least_;
+    wanted.most = begun.kv_tokens;
     const auto fits = [&](const detail::chosen_units& chosen) {
       std::vector<replica_placement> all = others;
       append(all.emplace_back(begun), chosen);
       return !detail::fit_pools(all, workers_, costs_, least_);
     };
-    return detail::take_units(from, costs_, run, stages, order, least_, begun.kv_tokens, fits);
+    return detail::take_units(from, costs_, wanted, fits);
   }
 
   failure place_the_rest() {
@@ -226,7 +229,7 @@ class placer {
       const replica_placement begun{.kv_tokens = most_};
       std::vector<replica_placement> others = replicas_;
       others.insert(others.end(), replicas.begin(), replicas.end());
-      const auto chosen = take(left, whole_model(), stages, order, begun, others);
+      const auto chosen = take(left, {whole_model(), stages, order}, begun, others);
       if (!chosen) break;
       stages.least = chosen->units.size();
       append(replicas.emplace_back(begun), *chosen);

@@ -107,9 +107,10 @@ std::vector<placement_unit> make_units(const std::vector<const worker_offer*>& w
   return units;
 }
 
-std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const stage_costs& costs, layer_range run,
-                                       stage_count stages, unit_order order, std::int64_t least, std::int64_t most,
+std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const stage_costs& costs,
+                                       const unit_demand& wanted,
                                        const std::function<bool(const chosen_units&)>& is_right) {
+  const auto& [run, stages, order, least, most] = wanted;
   const auto groups = candidate_groups(from, in_order(from, order));
   const std::size_t largest = std::min({stages.most, from.size(), to_size(run.count())});
   for (std::size_t count = stages.least; count <= largest; ++count) {

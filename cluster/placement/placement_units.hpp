@@ -21,17 +21,25 @@ struct stage_count {
   std::size_t least = 1, most = 0;
 };
 
+/// A run of layers for which units are sought.
+struct unit_demand {
+  layer_range run;
+  stage_count stages;
+  unit_order order = unit_order::fastest;
+  std::int64_t least = 0, most = 0;  ///< tokens
+};
+
 /// Units that were chosen for a run of layers, and how it is cut for them.
 struct chosen_units {
   std::vector<placement_unit> units;
   cut how;
 };
 
-/// Takes the fewest units out of `from` that can hold the run with room for `least` to `most` tokens, on one host if as
-/// few are enough there. `is_right` may refuse units because of what else is on their machines. If there are none,
+/// Takes the fewest units out of `from` that can hold the run with room for the tokens, on one host if as few are
+/// enough there. `is_right` may refuse units because of what else is on their machines. If there are none,
 /// returns nothing and leaves `from` as it is.
-std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const stage_costs& costs, layer_range run,
-                                       stage_count stages, unit_order order, std::int64_t least, std::int64_t most,
+std::optional<chosen_units> take_units(std::vector<placement_unit>& from, const stage_costs& costs,
+                                       const unit_demand& wanted,
                                        const std::function<bool(const chosen_units&)>& is_right);
 
 }  // namespace troupe::detail

@@ -14,8 +14,8 @@
 #include "base/file_descriptor.hpp"
 #include "base/fnv_hash.hpp"
 #include "base/paths.hpp"
-#include "base/unfinished_file.hpp"
 #include "model/arch/packed_file.hpp"
+#include "model/arch/unfinished_file.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/row_order.hpp"
 

@@ -6,7 +6,6 @@
 #include "base/to_size.hpp"
 #include "model/arch/weight_list.hpp"
 #include "model/formats/safetensors.hpp"
-#include "model/ops/pack.hpp"
 
 namespace troupe {
 namespace {

@@ -12,18 +12,15 @@ namespace {
 
 void check_prompt(const single_sequence& sequence, std::span<const token_id> prompt) {
   if (prompt.empty()) refuse("the prompt is empty: give at least one token");
-  const auto length = static_cast<std::int64_t>(prompt.size());
-  if (length >= sequence.room())
-    refuse("the prompt has {} tokens, the context {}: shorten the prompt", length, sequence.room());
+  check_length(prompt.size(), sequence.room());
   check_prompt_tokens(prompt, sequence.vocab_size());
 }
 
-grown_answer answer_to(std::span<const token_id> prompt, const sampling_params& params,
-                       std::span<const token_id> end_tokens, std::shared_ptr<const tokenizer> tokens,
-                       std::int64_t vocab_size) {
-  grown_answer answer(params, ends_of(params, end_tokens), prompt, prompt.size());
+grown_answer answer_to(const prompt_to_answer& asked, std::int64_t vocab_size) {
+  const sampling_params& params = asked.params;
+  grown_answer answer(params, ends_of(params, asked.end_tokens), asked.prompt, asked.prompt.size());
   if (!params.constraint) return answer;
-  auto tree = std::make_shared<const token_tree>(std::move(tokens), vocab_size);
+  auto tree = std::make_shared<const token_tree>(asked.tokens, vocab_size);
   answer.keep_to(std::make_shared<token_constraint>(params.constraint, std::move(tree)));
   return answer;
 }
@@ -31,11 +28,10 @@ grown_answer answer_to(std::span<const token_id> prompt, const sampling_params& 
 /// Text as it becomes certain: whole characters, and nothing that may yet be a stop string.
 class text_stream {
  public:
-  text_stream(const tokenizer& tokens, std::span<const token_id> prompt, const sampling_params& params,
-              const std::function<void(std::string_view)>& sink, bool skip_special)
-      : decoder_(tokens, skip_special, !has_text(tokens, prompt) && !params.constraint),
-        stops_(params.stop),
-        sink_(sink) {}
+  explicit text_stream(const prompt_to_answer& asked)
+      : decoder_(*asked.tokens, asked.skip_special, !has_text(*asked.tokens, asked.prompt) && !asked.params.constraint),
+        stops_(asked.params.stop),
+        sink_(asked.on_text) {}
 
   /// True when a stop string was met that counts.
   bool push(token_id token, bool stops_count) {
@@ -110,16 +106,18 @@ class told_answer {
 
 }  // namespace
 
-generation generate(single_sequence& sequence, const kernel_table& kernels,
-                    const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,
-                    std::span<const token_id> prompt, const sampling_params& params,
-                    const std::function<void(std::string_view)>& on_text, bool skip_special) {
-  check_prompt(sequence, prompt);
-  check(params, sequence.vocab_size());
-  const std::int64_t most = std::min(params.max_tokens, sequence.room() - static_cast<std::int64_t>(prompt.size()));
-  told_answer answer(kernels, answer_to(prompt, params, end_tokens, tokens, sequence.vocab_size()),
-                     text_stream(*tokens, prompt, params, on_text, skip_special));
-  for (std::span<const token_id> next = prompt; answer.length() < most; next = answer.last_token()) {
+void check_length(std::size_t prompt, std::int64_t context) {
+  const auto length = static_cast<std::int64_t>(prompt);
+  if (length >= context) refuse("the prompt has {} tokens, the context {}: shorten the prompt", length, context);
+}
+
+generation generate(single_sequence& sequence, const kernel_table& kernels, const prompt_to_answer& asked) {
+  check_prompt(sequence, asked.prompt);
+  check(asked.params, sequence.vocab_size());
+  const auto length = static_cast<std::int64_t>(asked.prompt.size());
+  const std::int64_t most = std::min(asked.params.max_tokens, sequence.room() - length);
+  told_answer answer(kernels, answer_to(asked, sequence.vocab_size()), text_stream(asked));
+  for (std::span<const token_id> next = asked.prompt; answer.length() < most; next = answer.last_token()) {
     if (!answer.grow(sequence.feed(next))) break;
   }
   return answer.take();

@@ -20,11 +20,19 @@ struct generation {
   std::vector<sampled_token> details;  ///< parallel to tokens, where logprobs were asked for
 };
 
-/// Answers one prompt. `on_text` gets the text as it becomes certain. Throws input_error if the prompt is empty or
-/// leaves no room in the context, or if the constraint is wrong. Special tokens are text unless `skip_special`.
-generation generate(single_sequence& sequence, const kernel_table& kernels,
-                    const std::shared_ptr<const tokenizer>& tokens, std::span<const token_id> end_tokens,
-                    std::span<const token_id> prompt, const sampling_params& params,
-                    const std::function<void(std::string_view)>& on_text, bool skip_special = true);
+struct prompt_to_answer {
+  std::span<const token_id> prompt, end_tokens;
+  const sampling_params& params;
+  std::shared_ptr<const tokenizer> tokens;
+  std::function<void(std::string_view)> on_text = {};  ///< gets the text as it becomes certain
+  bool skip_special = true;                            ///< else special tokens are text
+};
+
+/// Answers one prompt. Throws input_error if the prompt is empty or leaves no room in the context, or if the constraint
+/// is wrong.
+generation generate(single_sequence& sequence, const kernel_table& kernels, const prompt_to_answer& asked);
+
+/// Throws input_error if a prompt of so many tokens leaves no room in the context.
+void check_length(std::size_t prompt, std::int64_t context);
 
 }  // namespace troupe

@@ -158,22 +158,21 @@ void replica_scheduler::forget_stored(life_end why) {
   for (auto& [id, kept] : answers_) kept.opened = false;
 }
 
-std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_all() {
+given_up_requests replica_scheduler::give_up_all() {
   forget_stored();
   std::vector<sequence_id> ids;
   for (const auto& [id, kept] : answers_) ids.push_back(id);
   return give_up(std::move(ids));
 }
 
-std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_all_with(adapter_version adapter) {
+given_up_requests replica_scheduler::give_up_all_with(adapter_version adapter) {
   std::vector<sequence_id> ids;
   for (const auto& [id, kept] : answers_)
     if (kept.request->sequence.adapter == adapter) ids.push_back(id);
   return give_up(std::move(ids));
 }
 
-std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_waiting(std::size_t most,
-                                                                                       const permission& may_go) {
+given_up_requests replica_scheduler::give_up_waiting(std::size_t most, const permission& may_go) {
   std::vector<sequence_id> ids;
   for (const auto& [id, kept] : answers_)
     if (decisions_.is_waiting(id) && may_go(*kept.request)) ids.push_back(id);
@@ -181,13 +180,12 @@ std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up_w
 }
 
 /// The oldest of them, about `most`. All answers to a prompt that is not computed yet are among them, or none.
-std::vector<std::pair<sequence_id, engine_request>> replica_scheduler::give_up(std::vector<sequence_id> ids,
-                                                                               std::size_t most) {
+given_up_requests replica_scheduler::give_up(std::vector<sequence_id> ids, std::size_t most) {
   std::sort(ids.begin(), ids.end());
-  std::vector<std::pair<sequence_id, engine_request>> all;
+  given_up_requests all;
   std::size_t taken = 0;
-  for (; taken < std::min(most, ids.size()); taken += to_size(all.back().second.sequence.answers))
-    all.emplace_back(ids[taken], rest_of(ids[taken]));
+  for (; taken < std::min(most, ids.size()); taken += to_size(all.back().rest.sequence.answers))
+    all.push_back({ids[taken], rest_of(ids[taken])});
   ids.resize(std::min(taken, ids.size()));
   for (const sequence_id id : ids) cancel(id);
   return all;

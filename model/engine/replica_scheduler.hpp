@@ -23,6 +23,13 @@ struct engine_request {
   sampling_params sampling_from(std::size_t length) const;
 };
 
+/// A request in the form in which it must be submitted elsewhere to go on. `first`: the id of its first answer.
+struct given_up_request {
+  sequence_id first;
+  engine_request rest;
+};
+using given_up_requests = std::vector<given_up_request>;
+
 /// What a step read besides an answer's tokens, if the request asked for it. It is told before the tokens.
 struct engine_reading {
   sequence_id sequence;
@@ -61,15 +68,14 @@ class replica_scheduler {
 
   /// The stages forgot what they stored: all requests go on from their tokens.
   void forget_stored(life_end why = life_end::loss);
-  /// Gives up every request, in the form in which it must be submitted elsewhere to go on: each answer by itself, but
-  /// those that wait for their prompt together, under the first one's id.
-  std::vector<std::pair<sequence_id, engine_request>> give_up_all();
+  /// Gives up every request: each answer by itself, but those that wait for their prompt together.
+  given_up_requests give_up_all();
   /// The same for the requests with this adapter. The others go on.
-  std::vector<std::pair<sequence_id, engine_request>> give_up_all_with(adapter_version adapter);
+  given_up_requests give_up_all_with(adapter_version adapter);
 
   /// The same for the oldest of those that wait for room, about `most` sequences, if they may go.
   using permission = std::function<bool(const engine_request&)>;
-  std::vector<std::pair<sequence_id, engine_request>> give_up_waiting(std::size_t most, const permission& may_go);
+  given_up_requests give_up_waiting(std::size_t most, const permission& may_go);
 
   const batch_scheduler& decisions() const { return decisions_; }
 
@@ -80,8 +86,7 @@ class replica_scheduler {
   void open_answers(step_order& order);
   void open_together(std::span<const sequence_id> ids, sequence_id prompt, step_order& order);
   void close(sequence_id id);
-  std::vector<std::pair<sequence_id, engine_request>> give_up(std::vector<sequence_id> ids,
-                                                              std::size_t most = SIZE_MAX);
+  given_up_requests give_up(std::vector<sequence_id> ids, std::size_t most = SIZE_MAX);
   engine_request rest_of(sequence_id id) const;
   bool waits_for_prompt(sequence_id first) const;
   void tell_readings(const step_outcome& outcome, const reading_sink& on_reading);

@@ -150,7 +150,7 @@ std::int64_t window_size(const fields& config, std::int64_t usual) {
 
 /// layer_types says it layer by layer; where it is absent, `slides` does.
 template <class Slides>
-void read_windows(const fields& config, std::int64_t size, const Slides& slides, model_config& into) {
+void read_windows(const fields& config, std::int64_t size, model_config& into, const Slides& slides) {
   const auto types = config.texts("layer_types");
   if (types && static_cast<std::int64_t>(types->size()) != into.layers)
     refuse("{}: \"layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);
@@ -160,6 +160,40 @@ void read_windows(const fields& config, std::int64_t size, const Slides& slides,
       refuse("{}: the layer type \"{}\" is not supported", config.where(), type.substr(0, 80));
     into.windows.push_back(type == "sliding_attention" ? size : 0);
   }
+}
+
+bool all(std::int64_t, std::int64_t) {
+  return true;
+}
+bool even(std::int64_t layer, std::int64_t) {
+  return layer % 2 == 0;
+}
+bool even_below(std::int64_t layer, std::int64_t bound) {
+  return layer % 2 == 0 && layer < bound;
+}
+bool behind(std::int64_t layer, std::int64_t bound) {
+  return layer >= bound;
+}
+
+struct window_rule {
+  std::string_view family;
+  std::int64_t usual;  ///< where the file gives no size; 0: no window
+  bool by_flag;        ///< only with "use_sliding_window"
+  bool (*slides)(std::int64_t layer, std::int64_t bound);
+  std::int64_t usual_bound = 0;  ///< where the file lacks "max_window_layers"; 0: this family has no bound
+};
+
+constexpr window_rule window_rules[] = {{"mistral", 4096, false, all},     {"phi3", 0, false, all},
+                                        {"mixtral", 0, false, all},        {"ministral3", 0, false, all},
+                                        {"qwen3moe", 4096, true, all},     {"qwen2moe", 4096, true, even_below, 28},
+                                        {"gemma2", 4096, false, even},     {"gpt-oss", 128, false, even},
+                                        {"qwen2", 4096, true, behind, 28}, {"qwen3", 4096, true, behind, 28}};
+
+void read_windows_by(const window_rule& rule, const fields& config, bool slides, model_config& into) {
+  const std::int64_t usual = rule.usual_bound;
+  const std::int64_t bound = usual == 0 ? 0 : config.integer("max_window_layers").value_or(usual);
+  const std::int64_t size = !rule.by_flag || slides ? window_size(config, rule.usual) : 0;
+  read_windows(config, size, into, [&](std::int64_t i) { return rule.slides(i, bound); });
 }
 
 /// 1 or 0 for each layer: whether it turns its heads. Where that is absent, every n-th does not.
@@ -180,8 +214,7 @@ void read_two_kinds_of_layers(const fields& config, std::int64_t usual, model_co
   const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(usual);
   if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
   // 0 would be no window, but such a layer has the other rope still
-  read_windows(
-      config, 1, [&](std::int64_t i) { return (i + 1) % pattern != 0; }, into);
+  read_windows(config, 1, into, [&](std::int64_t i) { return (i + 1) % pattern != 0; });
   const std::int64_t size = window_size(config, 4096);
   for (std::int64_t& window : into.windows) {
     into.layer_ropes.push_back(window != 0 ? layer_rope::local : layer_rope::global);
@@ -193,8 +226,7 @@ void read_two_kinds_of_layers(const fields& config, std::int64_t usual, model_co
 void read_layers_that_turn_in_windows(const fields& config, model_config& into) {
   const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(4);
   if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
-  read_windows(
-      config, window_size(config, 4096), [&](std::int64_t i) { return (i + 1) % pattern != 0; }, into);
+  read_windows(config, window_size(config, 4096), into, [&](std::int64_t i) { return (i + 1) % pattern != 0; });
   for (const std::int64_t window : into.windows)
     into.layer_ropes.push_back(window != 0 ? layer_rope::global : layer_rope::none);
 }
@@ -217,35 +249,18 @@ void read_ropes(const fields& config, model_config& into) {
 }
 
 void read_layers(const fields& config, model_config& into) {
-  const auto all = [](std::int64_t) { return true; };
   const bool slides = config.boolean("use_sliding_window").value_or(false);
-  if (into.family == "mistral") read_windows(config, window_size(config, 4096), all, into);
-  if (into.family == "phi3" || into.family == "mixtral" || into.family == "ministral3")
-    read_windows(config, window_size(config, 0), all, into);
-  if (into.family == "qwen3moe") read_windows(config, slides ? window_size(config, 4096) : 0, all, into);
-  if (into.family == "qwen2moe") {
-    const std::int64_t end = config.integer("max_window_layers").value_or(28);
-    read_windows(
-        config, slides ? window_size(config, 4096) : 0, [&](std::int64_t i) { return i % 2 == 0 && i < end; }, into);
-  }
-  if (into.family == "gemma2" || into.family == "gpt-oss")
-    read_windows(
-        config, window_size(config, into.family == "gemma2" ? 4096 : 128), [](std::int64_t i) { return i % 2 == 0; },
-        into);
+  for (const window_rule& rule : window_rules)
+    if (rule.family == into.family) read_windows_by(rule, config, slides, into);
   if (into.family == "gemma3") read_two_kinds_of_layers(config, 6, into);
   if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, into);
   if (into.family == "cohere2") read_layers_that_turn_in_windows(config, into);
-  if (into.family == "qwen2" || into.family == "qwen3") {
-    const std::int64_t first = config.integer("max_window_layers").value_or(28);
-    read_windows(
-        config, slides ? window_size(config, 4096) : 0, [&](std::int64_t i) { return i >= first; }, into);
-  }
   if (into.family == "granitehybrid" && config.text("position_embedding_type").value_or("") != "rope")
     into.layer_ropes.assign(to_size(into.layers), layer_rope::none);
   if (into.family == "smollm3") {
     read_layers_without_rope(config, into);
     const auto turns_not = [&](std::int64_t i) { return into.rope_of(i) == layer_rope::none; };
-    read_windows(config, slides ? window_size(config, 0) : 0, turns_not, into);
+    read_windows(config, slides ? window_size(config, 0) : 0, into, turns_not);
   }
   if (std::all_of(into.windows.begin(), into.windows.end(), [](auto size) { return size == 0; })) into.windows.clear();
 }

@@ -92,6 +92,44 @@ cpu_train_pass::buffer cpu_train_pass::take(std::int64_t stride) const {
   return buffer(to_size(options_.most_rows * stride));
 }
 
+void cpu_train_pass::take_row_memory() {
+  const model_config& config = model_.config;
+  normed_ = take(strides_.hidden);
+  if (config.output_norms) middle_ = take(strides_.hidden);
+  if (config.joint_qk_norm) {
+    normed_q_ = take(strides_.q);
+    normed_k_ = take(strides_.kv);
+  }
+  gradient_ = take(strides_.hidden);
+  if (config.parallel) beside_ = take(strides_.hidden);
+  inner_ = take(std::max({strides_.hidden, strides_.q, strides_.value}));
+  active_ = take(strides_.ffn);
+  active_gradient_ = take(strides_.ffn);
+  if (config.shared_gate) shares_ = take(outs_per_block), share_gradients_ = take(outs_per_block);
+  dq_ = take(strides_.q);
+  dk_ = take(strides_.kv);
+  dv_ = take(strides_.kv);
+  if (config.mixes_by(mixer_kind::convolution)) dbranches_ = take(strides_.branch);
+  if (config.mixes_by(mixer_kind::delta)) {
+    delta_.emplace(config, options_.most_rows, options_.most_positions, with_.pool.threads());
+    dqkv_ = take(strides_.channel);
+    dz_ = take(strides_.value);
+    db_ = take(strides_.share);
+    da_ = take(strides_.share);
+  }
+  if (strides_.lora > 0) {
+    dropped_ = take(train_stride(strides_.widest));
+    lora_gradient_ = take(strides_.lora);
+  }
+}
+
+void cpu_train_pass::take_loss_memory() {
+  final_ = buffer(to_size(loss_rows_ * strides_.hidden));
+  final_gradient_ = buffer(to_size(loss_rows_ * strides_.hidden));
+  logits_ = buffer(to_size(loss_rows_ * logit_stride_));
+  if (model_.config.logit_cap != 0) slopes_ = buffer(logits_.size());
+}
+
 cpu_train_pass::activations cpu_train_pass::make_activations(std::span<const trained_layer> layers) const {
   activations a;
   if (any_has(layers, linear_kind::q)) {

@@ -6,6 +6,7 @@
 #include "base/to_size.hpp"
 
 namespace troupe {
+
 cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, options chosen)
     : model_(model),
       with_(with),
@@ -22,37 +23,8 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(strides_.hidden));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations(i > 0 ? std::span(&model.layers[i], 1) : std::span(model.layers)));
-  normed_ = take(strides_.hidden);
-  if (model.config.output_norms) middle_ = take(strides_.hidden);
-  if (model.config.joint_qk_norm) {
-    normed_q_ = take(strides_.q);
-    normed_k_ = take(strides_.kv);
-  }
-  gradient_ = take(strides_.hidden);
-  if (model.config.parallel) beside_ = take(strides_.hidden);
-  inner_ = take(std::max({strides_.hidden, strides_.q, strides_.value}));
-  active_ = take(strides_.ffn);
-  active_gradient_ = take(strides_.ffn);
-  if (model.config.shared_gate) shares_ = take(outs_per_block), share_gradients_ = take(outs_per_block);
-  dq_ = take(strides_.q);
-  dk_ = take(strides_.kv);
-  dv_ = take(strides_.kv);
-  if (model.config.mixes_by(mixer_kind::convolution)) dbranches_ = take(strides_.branch);
-  if (model.config.mixes_by(mixer_kind::delta)) {
-    delta_.emplace(model.config, options_.most_rows, options_.most_positions, with.pool.threads());
-    dqkv_ = take(strides_.channel);
-    dz_ = take(strides_.value);
-    db_ = take(strides_.share);
-    da_ = take(strides_.share);
-  }
-  if (strides_.lora > 0) {
-    dropped_ = take(train_stride(strides_.widest));
-    lora_gradient_ = take(strides_.lora);
-  }
-  final_ = aligned_buffer<float>(to_size(loss_rows_ * strides_.hidden));
-  final_gradient_ = aligned_buffer<float>(to_size(loss_rows_ * strides_.hidden));
-  logits_ = aligned_buffer<float>(to_size(loss_rows_ * logit_stride_));
-  if (model.config.logit_cap != 0) slopes_ = aligned_buffer<float>(logits_.size());
+  take_row_memory();
+  take_loss_memory();
   norm_gradients_ = aligned_buffer<float>(to_size(row_tasks(options_.most_rows) * 2 * norm_stride()));
   row_numbers_.resize(to_size(options_.most_rows));
   std::iota(row_numbers_.begin(), row_numbers_.end(), 0);

@@ -58,6 +58,8 @@ class cpu_train_pass final : public train_pass {
   static std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows);
 
   buffer take(std::int64_t stride) const;
+  void take_row_memory();
+  void take_loss_memory();
   /// For any of these layers in turn; what none of them needs is empty.
   activations make_activations(std::span<const trained_layer> layers) const;
   float_rows hidden_rows(const buffer& memory) const { return {memory.data(), strides_.hidden}; }

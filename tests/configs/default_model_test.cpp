@@ -29,9 +29,8 @@ class default_model : public testing::Test {
       chosen.emplace(read_adapter(test::configs / "adapters" / adapter, model_->config), model_->config.layers);
     single_sequence sequence(model_, {.adapter = chosen ? &*chosen : nullptr, .positions = 512, .kv = kv_kind::f16},
                              {pool_, kernels()});
-    return generate(sequence, kernels(), tokens_, end_tokens_of(model_->config, *tokens_), prompt, sampling,
-                    [](std::string_view) {})
-        .text;
+    const auto end_tokens = end_tokens_of(model_->config, *tokens_);
+    return generate(sequence, kernels(), {prompt, end_tokens, sampling, tokens_}).text;
   }
   std::string answer_to(const std::string& question, const std::string& adapter = "",
                         const sampling_params& sampling = greedy()) {

@@ -83,9 +83,8 @@ std::vector<token_id> test_site::expected(const client_request& request, std::in
   single_sequence sequence(loaded_, {.adapter = adapter, .positions = positions, .kv = kv_kind::f16},
                            {pool_, kernels()});
   const auto tokens = load_tokenizer(model());
-  return generate(sequence, kernels(), tokens, end_tokens_of(loaded_->config, *tokens), request.tokens, params,
-                  [](std::string_view) {})
-      .tokens;
+  const auto end_tokens = end_tokens_of(loaded_->config, *tokens);
+  return generate(sequence, kernels(), {request.tokens, end_tokens, params, tokens}).tokens;
 }
 
 }  // namespace troupe::test

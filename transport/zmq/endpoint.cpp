@@ -1,6 +1,5 @@
 #include "transport/zmq/endpoint.hpp"
 
-#include <algorithm>
 #include <cstring>
 #include <string_view>
 

@@ -3,7 +3,7 @@
 #include "actors/http/access/shared_origins.hpp"
 #include "actors/http/api_error.hpp"
 #include "base/ascii.hpp"
-#include "cluster/config/config_address.hpp"
+#include "base/host_port.hpp"
 
 namespace troupe {
 namespace {

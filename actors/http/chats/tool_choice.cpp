@@ -194,6 +194,18 @@ tool_call_form free_call_of(const std::vector<tool_offer>& offers, tool_style st
   return {call.dump(), before, after};
 }
 
+/// The answer must be a call of one of these.
+void demand_call(std::vector<described_tool> offers, tool_wishes& wishes) {
+  std::size_t work = 0;
+  for (described_tool& each : offers) make_demandable(each, work);
+  const bool is_marked = has_marks(wishes.style), has_address = is_marked && offers.size() == 1;
+  // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON. So does one
+  // that has to choose whom to address, by marks that no form can have.
+  if (wishes.style == tool_style::none || (is_marked && !has_address)) wishes.style = tool_style::bare;
+  if (has_address) wishes.called = offers.front().name;
+  wishes.form = has_address ? arguments_of(offers.front()) : call_of(std::move(offers), wishes.style);
+}
+
 bool is_free(const json& choice) {
   return choice == "auto" || choice == "none";
 }
@@ -224,19 +236,14 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   for (const described_tool& each : offers) wishes.offers.push_back({each.name, texts_among(each.parameters)});
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
   wishes.style = style;
-  if (choice != "auto") {
+  if (choice == "auto") {
+    if (!offers.empty() && style != tool_style::none && !has_marks(style)) {
+      wishes.call = free_call_of(wishes.offers, style);
+      wishes.strict = strict_calls_of(std::move(offers), style);
+    }
+  } else {
     if (choice != "required") offers = {named_by(choice, offers)};
-    std::size_t work = 0;
-    for (described_tool& each : offers) make_demandable(each, work);
-    const bool has_address = has_marks(style) && offers.size() == 1;
-    // Made to call, a model whose own calls are not known writes what is asked for as it writes any JSON. So does one
-    // that has to choose whom to address, by marks that no form can have.
-    if (style == tool_style::none || (has_marks(style) && !has_address)) wishes.style = tool_style::bare;
-    if (has_address) wishes.called = offers.front().name;
-    wishes.form = has_address ? arguments_of(offers.front()) : call_of(std::move(offers), wishes.style);
-  } else if (!offers.empty() && style != tool_style::none && !has_marks(style)) {
-    wishes.call = free_call_of(wishes.offers, style);
-    wishes.strict = strict_calls_of(offers, style);
+    demand_call(std::move(offers), wishes);
   }
   return wishes;
 }

@@ -90,12 +90,12 @@ class file_lister : public std::enable_shared_from_this<file_lister> {
  private:
   void measure(const unmeasured_file& which) {
     job_records& records = *call_.context->records;
-    if (!records.find_batch(which.which.batch)) {  // it was forgotten meanwhile
+    if (!records.find_batch(which.file.batch)) {  // it was forgotten meanwhile
       files_.erase(files_.begin() + static_cast<std::ptrdiff_t>(next_));
       return go_on();
     }
-    if (!records.sizes(which.which.batch)) lines_left_ -= std::min(lines_left_, which.lines + as_long_as_lines);
-    measure_ended(call_, which.which, [self = shared_from_this()](std::uint64_t bytes) {
+    if (!records.sizes(which.file.batch)) lines_left_ -= std::min(lines_left_, which.lines + as_long_as_lines);
+    measure_ended(call_, which.file, [self = shared_from_this()](std::uint64_t bytes) {
       self->files_[self->next_].file.bytes = bytes;
       self->files_[self->next_].unmeasured.reset();
       self->go_on();

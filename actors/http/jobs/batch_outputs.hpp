@@ -27,7 +27,7 @@ void refuse_to_remove(const api_call& call, const batch_file& file);
 
 /// A file whose size is not known before its batch is measured, by reading all of its lines.
 struct unmeasured_file {
-  batch_file which;
+  batch_file file;
   std::uint64_t lines = 0;
 };
 struct listed_file {

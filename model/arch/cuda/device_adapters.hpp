@@ -1,6 +1,5 @@
 #pragma once
 #include <unordered_map>
-#include <vector>
 
 #include "model/arch/tensor_split.hpp"
 #include "model/lora/adapter.hpp"

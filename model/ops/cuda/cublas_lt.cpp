@@ -111,14 +111,27 @@ class cublas_lt {
     return best.algo;
   }
 
+  struct factor_matrix {
+    cublasLtMatrixLayoutOpaque_t& layout;
+    const void* data;
+  };
+  struct sums_matrix {
+    cublasLtMatrixLayoutOpaque_t& layout;
+    void* data;
+    const void* before;
+  };
+  template <class Number>
+  struct scales {
+    Number factor, share;
+  };
   /// sums = factor * a b + share * before
-  template <class Factor>
+  template <class Number>
   cublasStatus_t multiply(const stream& on, cublasLtMatmulDescOpaque_t& product, const cublasLtMatmulAlgo_t& how,
-                          Factor factor, const void* a, cublasLtMatrixLayoutOpaque_t& a_layout, const void* b,
-                          cublasLtMatrixLayoutOpaque_t& b_layout, Factor share, const void* before, void* sums,
-                          cublasLtMatrixLayoutOpaque_t& sums_layout) {
-    return lt_.cublasLtMatmul(handle_, &product, &factor, a, &a_layout, b, &b_layout, &share, before, &sums_layout,
-                              sums, &sums_layout, &how, workspace_.data(), workspace_.size(), on.get());
+                          const factor_matrix& a, const factor_matrix& b, const sums_matrix& sums,
+                          const scales<Number>& by) {
+    return lt_.cublasLtMatmul(handle_, &product, &by.factor, a.data, &a.layout, b.data, &b.layout, &by.share,
+                              sums.before, &sums.layout, sums.data, &sums.layout, &how, workspace_.data(),
+                              workspace_.size(), on.get());
   }
 
  private:
@@ -141,8 +154,8 @@ class integers_by_cublas_lt final : public integer_library {
     auto& how = known->second;
     if (is_new) how = lt_.best_algorithm(product_, weights, inputs, sums);
     if (!how) return false;
-    const cublasStatus_t status = lt_.multiply(on, product_, *how, std::int32_t{1}, p.weights, weights, p.inputs,
-                                               inputs, std::int32_t{0}, p.sums, p.sums, sums);
+    const cublasStatus_t status = lt_.multiply(on, product_, *how, {weights, p.weights}, {inputs, p.inputs},
+                                               {sums, p.sums, p.sums}, cublas_lt::scales<std::int32_t>{1, 0});
     if (status != CUBLAS_STATUS_SUCCESS) how.reset();  // not asked again for this shape
     return status == CUBLAS_STATUS_SUCCESS;
   }
@@ -184,8 +197,8 @@ class floats_by_cublas_lt final : public float_library {
                       p.depth, p.depth, p.columns));
     void* const to = p.rounded ? static_cast<void*>(p.rounded) : p.sums.data;
     const float share = p.how == into::add && !p.rounded ? 1.0f : 0.0f;
-    lt_.require(lt_.multiply(on, product, *known->second, p.factor, p.b.data, b, p.a.data, a, share,
-                             p.before ? p.before : to, to, sums));
+    lt_.require(lt_.multiply(on, product, *known->second, {b, p.b.data}, {a, p.a.data},
+                             {sums, to, p.before ? p.before : to}, cublas_lt::scales<float>{p.factor, share}));
   }
 
  private:

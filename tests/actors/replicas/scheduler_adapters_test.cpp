@@ -12,11 +12,11 @@ TEST_F(scheduler, has_an_adapter_loaded_on_every_stage_before_a_request_with_it_
   tell(actor_, adapter_loaded{life(1), pricing, {}});
   ask(2, "XY");  // others do not wait for it
   const auto without = last_.take<run_step>();
-  EXPECT_EQ(without.order.plan.tokens, letters("XY"));
+  EXPECT_EQ(without.step.plan.tokens, letters("XY"));
   tell(actor_, adapter_loaded{life(1), pricing, {}});
   const auto with = last_.take<run_step>();
-  ASSERT_EQ(with.order.plan.rows.size(), 1u);
-  EXPECT_EQ(with.order.plan.rows[0].adapter, pricing);
+  ASSERT_EQ(with.step.plan.rows.size(), 1u);
+  EXPECT_EQ(with.step.plan.rows[0].adapter, pricing);
 }
 
 TEST_F(scheduler, gives_requests_back_whose_adapter_cannot_be_loaded) {
@@ -121,16 +121,16 @@ TEST_F(scheduler, takes_no_late_word_of_one_try_to_load_an_adapter_for_another) 
   ask(2, "CD", 10, pricing);
   ask(3, "VW");
   const auto without = last_.take<run_step>();
-  EXPECT_EQ(without.order.plan.tokens, letters("VW"));
+  EXPECT_EQ(without.step.plan.tokens, letters("VW"));
   tell(actor_, adapter_loaded{life(1), pricing, {}});  // late
   EXPECT_EQ(last_.take<drop_adapter>().version, pricing);
   (void)last_.take<load_adapter>();
   tell(actor_, adapter_loaded{life(1), pricing, {}});
   ask(4, "XY");
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XY"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("XY"));
   tell(actor_, adapter_loaded{life(1), pricing, {}});
   tell(actor_, outcome_of(without, 'Z'));
-  EXPECT_EQ(last_.take<run_step>().order.plan.rows.at(1).adapter, pricing);
+  EXPECT_EQ(last_.take<run_step>().step.plan.rows.at(1).adapter, pricing);
   EXPECT_EQ(sink_.count<request_refused>(), 0u);
 }
 
@@ -159,9 +159,9 @@ TEST_F(scheduler, has_an_adapter_loaded_anew_in_each_life) {
   tell(actor_, adapter_loaded{life(1), pricing, {}});  // of the life before
   tell(actor_, adapter_loaded{life(2), pricing, {}});
   ask(2, "XY");
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XY"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("XY"));
   tell(actor_, adapter_loaded{life(2), pricing, {}});
-  EXPECT_EQ(last_.take<run_step>().order.plan.rows.at(0).adapter, pricing);
+  EXPECT_EQ(last_.take<run_step>().step.plan.rows.at(0).adapter, pricing);
   EXPECT_TRUE(are_shown("pricing@1", "", {pricing}));
 }
 

@@ -57,9 +57,9 @@ class scheduler : public testing::Test {
   static step_done outcome_of(const run_step& order, char token) {
     step_done done;
     done.life = order.life;
-    done.outcome.step = order.order.plan.id;
-    for (const planned_row& row : order.order.plan.rows)
-      for (const sequence_id sequence : order.order.plan.answers_of(row)) {
+    done.outcome.step = order.step.plan.id;
+    for (const planned_row& row : order.step.plan.rows)
+      for (const sequence_id sequence : order.step.plan.answers_of(row)) {
         const auto at = static_cast<std::int32_t>(done.outcome.tokens.size());
         done.outcome.answers.push_back({sequence, at, 1, 0, 0, false});
         done.outcome.tokens.push_back(token - ' ');

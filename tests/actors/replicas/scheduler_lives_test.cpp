@@ -31,10 +31,10 @@ TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
   for (const auto& [epoch, blocks] : {std::pair{2, 64}, {3, 32}}) {  // storage of the same size, and of another
     begin_life(static_cast<std::uint64_t>(epoch), blocks);
     const auto order = last_.take<run_step>();
-    EXPECT_EQ(order.order.plan.tokens, letters(text));
-    ASSERT_EQ(order.order.opened.size(), 1u);
-    EXPECT_EQ(order.order.opened[0].text, letters(text));
-    EXPECT_EQ(order.order.opened[0].prompt_tokens, 2);
+    EXPECT_EQ(order.step.plan.tokens, letters(text));
+    ASSERT_EQ(order.step.opened.size(), 1u);
+    EXPECT_EQ(order.step.opened[0].text, letters(text));
+    EXPECT_EQ(order.step.opened[0].prompt_tokens, 2);
     tell(actor_, outcome_of(order, 'D'));
     EXPECT_EQ(next_tokens(), letters("D"));
     text += 'D';
@@ -51,7 +51,7 @@ TEST_F(scheduler, refuses_a_request_that_ends_every_life_and_nobody_who_was_besi
   const auto live = [&](const std::string& tokens) {
     begin_life(++epoch, 64, 1);
     const auto order = last_.take<run_step>();
-    EXPECT_EQ(order.order.plan.tokens, letters(tokens)) << epoch;
+    EXPECT_EQ(order.step.plan.tokens, letters(tokens)) << epoch;
     return order;
   };
   begin_life(++epoch, 64, 1);
@@ -60,7 +60,7 @@ TEST_F(scheduler, refuses_a_request_that_ends_every_life_and_nobody_who_was_besi
   ask(1, "AB");
   ask(2, "CD");
   tell(actor_, outcome_of(before, 'X'));
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("ABCD"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("ABCD"));
   EXPECT_EQ(router_.take<requests_ended>().requests.at(0), request_id(9));
   EXPECT_EQ(next_tokens(), letters("X"));
   end_life();
@@ -107,7 +107,7 @@ TEST_F(scheduler, holds_no_life_against_a_request_that_ended_as_planned) {
   begin_life(1);
   ask(1, "AB");
   for (std::uint64_t epoch = 2; epoch < 6; ++epoch) {
-    EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
+    EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("AB"));
     end_life(life_end::planned);
     begin_life(epoch);
   }
@@ -147,7 +147,7 @@ TEST_F(scheduler, refuses_nobody_whom_it_had_accepted_when_its_storage_changes) 
   ask(3, "EF");  // waits
   end_life();
   begin_life(2, 32, 1);
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("AB"));
   ask(4, "GH", 10, no_adapter, 2);  // new
   const auto refused = sink_.take<request_refused>();
   EXPECT_EQ(refused.request, request_id(4));

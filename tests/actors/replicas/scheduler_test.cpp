@@ -27,7 +27,7 @@ TEST_F(scheduler, gives_back_the_oldest_of_those_that_wait_when_others_have_room
   tell(actor_, outcome_of(order, 'C'));
   EXPECT_EQ(next_tokens(), letters("C")) << "who runs stays";
   tell(actor_, cancel_request{request_id(1)});
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("C"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("C"));
 }
 
 TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
@@ -40,7 +40,7 @@ TEST_F(scheduler, orders_every_stage_and_tells_tokens_once) {
   tell(actor_, outcome_of(order, 'D'));  // again
   EXPECT_EQ(next_tokens(), letters("C"));
   const auto next = last_.take<run_step>();
-  EXPECT_EQ(next.order.plan.tokens, letters("C"));
+  EXPECT_EQ(next.step.plan.tokens, letters("C"));
   EXPECT_EQ(sink_.count<token_batch>(), 0u);
 }
 
@@ -48,29 +48,29 @@ TEST_F(scheduler, orders_no_step_ahead_of_stages_that_have_to_be_told_tokens) {
   begin_life(1, 64, 1);
   ask(1, "AB");
   const auto first = last_.take<run_step>();
-  tell(actor_, step_ending{life(1), first.order.plan.id});
+  tell(actor_, step_ending{life(1), first.step.plan.id});
   tell(actor_, outcome_of(first, 'C'));
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("C"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("C"));
 }
 
 TEST_F(scheduler, orders_the_next_step_when_one_is_ending) {
   tell(actor_, replica_started{life(1), {{last_.handle()}}, 64, 1});
   ask(1, "AB");
   const auto first = last_.take<run_step>();
-  tell(actor_, step_ending{life(2), first.order.plan.id});
+  tell(actor_, step_ending{life(2), first.step.plan.id});
   tell(actor_, step_ending{life(1), step_id(7)});
   ask(2, "EF", 1);  // has a place in the next step, so these meant nothing
-  tell(actor_, step_ending{life(1), first.order.plan.id});
+  tell(actor_, step_ending{life(1), first.step.plan.id});
   const auto second = last_.take<run_step>();
-  EXPECT_EQ(second.order.plan.tokens.size(), 3u);
-  EXPECT_NE(std::find(second.order.plan.tokens.begin(), second.order.plan.tokens.end(), chosen_before),
-            second.order.plan.tokens.end());
-  tell(actor_, step_ending{life(1), second.order.plan.id});  // too soon: the first one has not landed
+  EXPECT_EQ(second.step.plan.tokens.size(), 3u);
+  EXPECT_NE(std::find(second.step.plan.tokens.begin(), second.step.plan.tokens.end(), chosen_before),
+            second.step.plan.tokens.end());
+  tell(actor_, step_ending{life(1), second.step.plan.id});  // too soon: the first one has not landed
   tell(actor_, outcome_of(first, 'C'));
   EXPECT_EQ(next_tokens(), letters("C"));
   tell(actor_, outcome_of(second, 'D'));
   EXPECT_EQ(next_tokens(), letters("D"));
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("D"));  // the other one wanted one token
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("D"));  // the other one wanted one token
 }
 
 TEST_F(scheduler, tells_how_an_answer_began_even_if_it_ends_at_once) {
@@ -229,14 +229,14 @@ TEST_F(scheduler, has_as_many_steps_in_flight_as_stages_can_compute_at_once) {
   begin_life(1, 64, 2);
   ask(1, "AB");
   ask(2, "CD");
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("AB"));
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("CD"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("AB"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("CD"));
   end_life();
   begin_life(2, 64, 1);  // the stages share processors now
   const auto first = last_.take<run_step>();
-  EXPECT_EQ(first.order.plan.tokens, letters("AB"));
+  EXPECT_EQ(first.step.plan.tokens, letters("AB"));
   tell(actor_, outcome_of(first, 'X'));
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("XCD"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("XCD"));
   EXPECT_EQ(last_.count<run_step>(), 0u);
 }
 
@@ -262,8 +262,8 @@ TEST_F(scheduler, says_once_what_the_answers_to_a_prompt_share) {
   tell(actor_, request);
   const auto order = last_.take<run_step>();
   expect_to_fit(order);
-  ASSERT_EQ(order.order.opened.size(), 1u);
-  const answer_opening& opening = order.order.opened[0];
+  ASSERT_EQ(order.step.opened.size(), 1u);
+  const answer_opening& opening = order.step.opened[0];
   EXPECT_EQ(opening.sampling.seed, 7u);
   ASSERT_EQ(opening.answers.size(), 128u);
   for (std::uint32_t i = 0; i < 128; ++i) EXPECT_EQ(opening.answers[i].index, i);
@@ -290,9 +290,9 @@ TEST_F(scheduler, tells_in_parts_what_many_requests_bring_along) {
   for (bool goes_on = true; goes_on; ++parts) {
     const auto part = last_.take<run_step>();
     expect_to_fit(part);
-    opened += part.order.opened.size();
+    opened += part.step.opened.size();
     goes_on = part.goes_on;
-    EXPECT_EQ(part.order.plan.rows.empty(), goes_on);
+    EXPECT_EQ(part.step.plan.rows.empty(), goes_on);
   }
   EXPECT_EQ(opened, requests);
   EXPECT_GT(parts, 1u);
@@ -306,13 +306,13 @@ TEST_F(scheduler, computes_no_answer_on_that_was_cancelled_beside_others) {
   tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
   EXPECT_EQ(sink_.take<token_batch>().answers.size(), 2u);
   const auto both = last_.take<run_step>();
-  EXPECT_EQ(both.order.plan.tokens, letters("CC"));
+  EXPECT_EQ(both.step.plan.tokens, letters("CC"));
   tell(actor_, cancel_request{request_id(1), 0});
   tell(actor_, outcome_of(both, 'D'));
   const auto brought = sink_.take<token_batch>();
   ASSERT_EQ(brought.answers.size(), 1u);
   EXPECT_EQ(brought.answers[0].index, 1);
-  EXPECT_EQ(last_.take<run_step>().order.plan.tokens, letters("D"));
+  EXPECT_EQ(last_.take<run_step>().step.plan.tokens, letters("D"));
   EXPECT_EQ(router_.take<requests_ended>().requests, std::vector{request_id(1)});
   tell(actor_, cancel_request{request_id(1), 1});
   EXPECT_EQ(router_.take<requests_ended>().requests, std::vector{request_id(1)}) << "the other answer";

@@ -96,7 +96,7 @@ TEST_F(supervisor_told_of_steps, has_so_many_in_flight_whatever_the_stages) {
   ask(scheduler, 7);
   ask(scheduler, 8);
   const auto first = worker_.take<run_step>(), second = worker_.take<run_step>();  // neither was answered
-  EXPECT_LT(first.order.plan.id, second.order.plan.id);
+  EXPECT_LT(first.step.plan.id, second.step.plan.id);
 }
 
 class supervisor_of_two_stages : public supervisor {

@@ -146,7 +146,7 @@ TEST_F(supervisor, begins_a_new_life_when_the_scheduler_rejects_an_outcome) {
   tell(scheduler, router_.take<requests_returned>().requests.at(0));
   const auto again = worker_.take<run_step>();
   EXPECT_EQ(again.life, second.life);
-  EXPECT_EQ(again.order.plan.tokens, order.order.plan.tokens);
+  EXPECT_EQ(again.step.plan.tokens, order.step.plan.tokens);
 }
 
 TEST_F(supervisor, has_the_requests_of_a_lost_replica_go_back_to_the_router_though_no_other_runs) {

@@ -27,19 +27,17 @@ class gateway : public testing::Test {
                                      .report_interval = std::chrono::milliseconds(1)});
   }
 
-  std::shared_ptr<recording_listener> begin(std::uint64_t id, std::vector<std::string> stop = {},
-                                            std::int32_t answers = 1, const std::string& adapter = {},
-                                            std::uint64_t skip = 0, bool skip_special = true,
-                                            const std::function<void(begin_request&)>& change = {}) {
+  using request_change = std::function<void(begin_request&)>;
+  std::shared_ptr<recording_listener> begin(std::uint64_t id, const request_change& change = {}) {
+    return begin(id, "", change);
+  }
+  std::shared_ptr<recording_listener> begin(std::uint64_t id, const std::string& adapter,
+                                            const request_change& change = {}) {
     auto listener = std::make_shared<recording_listener>();
-    sampling_params sampling;
-    sampling.stop = std::move(stop);
     begin_request request;
     request.id = request_id(id);
-    request.engine = prompts_->prepare({"AB", {}, {}}, sampling, answers, request_priority::interactive);
+    request.engine = prompts_->prepare({"AB", {}, {}}, {}, 1, request_priority::interactive);
     request.adapter = adapter;
-    request.skip_tokens = skip;
-    request.skip_special = skip_special;
     request.listener = listener;
     if (change) change(request);
     tell(actor_, std::move(request));
@@ -98,7 +96,7 @@ TEST_F(gateway, passes_on_what_comes_beside_the_text) {
 }
 
 TEST_F(gateway, ends_at_a_stop_string_across_steps_and_cancels_the_rest) {
-  const auto listener = begin(1, {"low"});
+  const auto listener = begin(1, [](begin_request& request) { request.engine.sampling.stop = {"low"}; });
   bring(1, "Hello");
   EXPECT_EQ(listener->heard.take<answer_part>().text, "Hel") << "what may begin a stop string is held back";
   bring(1, "w!");
@@ -113,7 +111,7 @@ TEST_F(gateway, ends_at_a_stop_string_across_steps_and_cancels_the_rest) {
 
 TEST_F(gateway, says_which_stop_token_ended_an_answer_but_not_the_models_own) {
   const auto stopped_by = [&](token_id ending, bool ignore_eos = false, end_reason end = end_reason::stop) {
-    const auto listener = begin(1, {}, 1, {}, 0, true, [&](begin_request& request) {
+    const auto listener = begin(1, [&](begin_request& request) {
       request.engine.sampling.stop_tokens = {7, 1};
       request.engine.sampling.ignore_eos = ignore_eos;
       request.engine.end_tokens = {1, 2};
@@ -131,8 +129,10 @@ TEST_F(gateway, says_which_stop_token_ended_an_answer_but_not_the_models_own) {
 }
 
 TEST_F(gateway, passes_over_stop_strings_before_the_least_number_of_tokens) {
-  const auto listener =
-      begin(1, {"lo", "w"}, 1, {}, 0, true, [](begin_request& request) { request.engine.sampling.min_tokens = 6; });
+  const auto listener = begin(1, [](begin_request& request) {
+    request.engine.sampling.stop = {"lo", "w"};
+    request.engine.sampling.min_tokens = 6;
+  });
   bring(1, "Hello");
   EXPECT_EQ(listener->heard.take<answer_part>().text, "Hello");
   bring(1, "wow");
@@ -144,7 +144,10 @@ TEST_F(gateway, passes_over_stop_strings_before_the_least_number_of_tokens) {
 }
 
 TEST_F(gateway, keeps_the_stop_string_where_that_is_asked_for) {
-  const auto listener = begin(1, {"low"}, 1, {}, 0, true, [](begin_request& request) { request.keep_stop = true; });
+  const auto listener = begin(1, [](begin_request& request) {
+    request.engine.sampling.stop = {"low"};
+    request.keep_stop = true;
+  });
   bring(1, "Hellowly");
   const auto last = listener->heard.take<answer_part>();
   EXPECT_EQ(last.text, "Hellow");
@@ -152,7 +155,7 @@ TEST_F(gateway, keeps_the_stop_string_where_that_is_asked_for) {
 }
 
 TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {
-  const auto listener = begin(1, {"low"});
+  const auto listener = begin(1, [](begin_request& request) { request.engine.sampling.stop = {"low"}; });
   bring(1, "lo", end_reason::length);
   const auto last = listener->heard.take<answer_part>();
   EXPECT_EQ(last.text, "lo");
@@ -160,7 +163,10 @@ TEST_F(gateway, gives_what_was_held_back_when_the_answer_ends_otherwise) {
 }
 
 TEST_F(gateway, cancels_one_of_several_answers_as_soon_as_it_stops) {
-  const auto listener = begin(1, {"x"}, 2);
+  const auto listener = begin(1, [](begin_request& request) {
+    request.engine.sampling.stop = {"x"};
+    request.engine.sequence.answers = 2;
+  });
   EXPECT_EQ(router_.take<routed_request>().engine.sequence.answers, 2);
   bring(1, "ax", {}, 1);
   EXPECT_EQ(listener->heard.take<answer_part>().end->finish, "stop");
@@ -215,7 +221,7 @@ TEST_F(gateway, counts_as_cancelled_only_what_was_not_over) {
 }
 
 TEST_F(gateway, skips_the_tokens_that_the_client_has) {
-  const auto listener = begin(1, {}, 1, {}, 3);
+  const auto listener = begin(1, [](begin_request& request) { request.skip_tokens = 3; });
   bring(1, "He");
   bring(1, "llo");
   const auto part = listener->heard.take<answer_part>();
@@ -226,7 +232,7 @@ TEST_F(gateway, skips_the_tokens_that_the_client_has) {
 TEST_F(gateway, shows_special_tokens_where_a_request_asks_for_them) {
   constexpr token_id special = 95;
   for (const bool skip : {true, false}) {
-    const auto listener = begin(1, {}, 1, {}, 0, skip);
+    const auto listener = begin(1, [&](begin_request& request) { request.skip_special = skip; });
     tell(actor_, token_batch{{{request_id(1), 0, {letters("a")[0], special}, {}, end_reason::length}}});
     EXPECT_EQ(listener->heard.take<answer_part>().text, skip ? "a" : "a</s>");
   }
@@ -242,14 +248,15 @@ TEST_F(gateway, passes_refusals_on) {
 }
 
 TEST_F(gateway, cancels_the_other_answers_of_a_request_of_which_one_is_refused) {
-  const auto alone = begin(1), one_of_two = begin(2, {}, 2);
+  const auto alone = begin(1);
+  const auto one_of_two = begin(2, [](begin_request& request) { request.engine.sequence.answers = 2; });
   for (const std::uint64_t id : {1u, 2u}) tell(actor_, request_refused{request_id(id), "gone", {}, {}});
   (void)one_of_two->heard.take<request_refused>();
   EXPECT_EQ(router_.take<cancel_request>().id, request_id(2));
 }
 
 TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
-  const auto first = begin(1, {}, 1, "pricing"), second = begin(2, {}, 1, "pricing");
+  const auto first = begin(1, "pricing"), second = begin(2, "pricing");
   EXPECT_EQ(store_.take<find_adapter>().name, "pricing");
   adapter_directory::snapshot now;
   now.names["pricing"] = adapter_version(4);
@@ -268,7 +275,7 @@ TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
 }
 
 TEST_F(gateway, ends_a_request_that_waits_for_an_adapter_and_no_other) {
-  const auto gone = begin(1, {}, 1, "pricing"), stays = begin(2, {}, 1, "pricing");
+  const auto gone = begin(1, "pricing"), stays = begin(2, "pricing");
   tell(actor_, end_request{request_id(1)});
   tell(actor_, adapter_found{"pricing", "there is none"});
   EXPECT_EQ(stays->heard.take<request_refused>().request, request_id(2));
@@ -280,16 +287,16 @@ TEST_F(gateway, has_room_again_for_those_who_wait_for_an_adapter_however_the_wai
   const auto ended = [this] { tell(actor_, end_request{request_id(1)}); };
   for (const std::function<void()>& end_wait : {std::function<void()>(found), std::function<void()>(ended)}) {
     start(std::chrono::seconds(30), 1);
-    const auto first = begin(1, {}, 1, "pricing");
-    EXPECT_EQ(begin(2, {}, 1, "margins")->heard.take<request_refused>().cause, refusal_cause::full);
+    const auto first = begin(1, "pricing");
+    EXPECT_EQ(begin(2, "margins")->heard.take<request_refused>().cause, refusal_cause::full);
     end_wait();
-    const auto next = begin(3, {}, 1, "margins");
+    const auto next = begin(3, "margins");
     tell(actor_, adapter_found{"margins", "there is none either"});
     EXPECT_EQ(next->heard.take<request_refused>().error, "there is none either");
   }
   start(std::chrono::milliseconds(1), 1);
   for (const std::uint64_t id : {1u, 2u})
-    EXPECT_NE(begin(id, {}, 1, "pricing")->heard.take<request_refused>().cause, refusal_cause::full);
+    EXPECT_NE(begin(id, "pricing")->heard.take<request_refused>().cause, refusal_cause::full);
 }
 
 TEST_F(gateway, counts_what_it_is_asked_and_what_it_answers) {
@@ -297,8 +304,8 @@ TEST_F(gateway, counts_what_it_is_asked_and_what_it_answers) {
   bring(1, "Hello", end_reason::stop);
   begin(2);
   tell(actor_, request_refused{request_id(2), "no room"});
-  begin(3, {}, 1, "../etc");
-  begin(4, {}, 1, "pricing");
+  begin(3, "../etc");
+  begin(4, "pricing");
   tell(actor_, end_request{request_id(4)});
   EXPECT_TRUE(is_soon([&] { return board_->read("gateway").find("\"cancelled\":1,") != std::string::npos; }));
   const json shown = json::parse(board_->read("gateway"));
@@ -385,7 +392,7 @@ TEST_F(orders, hear_with_the_first_part_which_version_answers) {
 }
 
 TEST_F(gateway, refuses_an_adapter_that_there_is_not) {
-  const auto unknown = begin(1, {}, 1, "nothing"), odd = begin(2, {}, 1, "../etc");
+  const auto unknown = begin(1, "nothing"), odd = begin(2, "../etc");
   tell(actor_, adapter_found{"nothing", "adapter nothing: there is none", true});
   const auto refused = unknown->heard.take<request_refused>();
   EXPECT_EQ(refused.error, "adapter nothing: there is none");
@@ -395,26 +402,26 @@ TEST_F(gateway, refuses_an_adapter_that_there_is_not) {
 }
 
 TEST_F(gateway, tells_an_adapter_that_cannot_be_used_from_one_that_is_not_there) {
-  const auto broken = begin(1, {}, 1, "broken");
+  const auto broken = begin(1, "broken");
   tell(actor_, adapter_found{"broken", "adapter broken: its folder is empty"});
   EXPECT_FALSE(broken->heard.take<request_refused>().is_unknown_adapter);
 }
 
 /// A time would say that there is no room, and batch jobs would wait for room before anything else.
 TEST_F(gateway, does_not_say_when_to_try_again_where_an_adapter_is_all_right_and_a_disk_is_full) {
-  const auto waiting = begin(1, {}, 1, "pricing");
+  const auto waiting = begin(1, "pricing");
   tell(actor_, adapter_found{"pricing", "the disk is full", false, true});
   const auto refused = waiting->heard.take<request_refused>();
   EXPECT_EQ(refused.cause, refusal_cause::unavailable);
   EXPECT_EQ(refused.retry_after, duration{});
   start(std::chrono::milliseconds(20));  // later than the next report
-  const auto overdue = begin(2, {}, 1, "pricing")->heard.take<request_refused>();
+  const auto overdue = begin(2, "pricing")->heard.take<request_refused>();
   EXPECT_EQ(overdue.cause, refusal_cause::unavailable);
   EXPECT_EQ(overdue.retry_after, duration{});
 }
 
 TEST_F(gateway, tells_everyone_when_it_is_stopped) {
-  const auto running = begin(1), waiting = begin(2, {}, 1, "pricing");
+  const auto running = begin(1), waiting = begin(2, "pricing");
   tell(actor_, stop_now{});
   EXPECT_GT(running->heard.take<request_refused>().retry_after, duration{});
   EXPECT_EQ(waiting->heard.take<request_refused>().cause, refusal_cause::unavailable);

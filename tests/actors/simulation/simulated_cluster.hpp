@@ -314,7 +314,7 @@ class simulated_cluster {
     });
     made.wire.on<run_step>([this, &made, index](incoming<run_step> in) {
       if (in.link != made.head_link->get()) return;
-      const auto& tokens = in.message.order.plan.tokens;
+      const auto& tokens = in.message.step.plan.tokens;
       if (deadly && made.is_last_stage && std::find(tokens.begin(), tokens.end(), *deadly) != tokens.end()) {
         made.was_killed = true;
         note(name_of(index), "dies of a step");

@@ -34,9 +34,9 @@ TEST(step_frames, an_outcome_with_pooled_rows_of_every_sequence_or_figures_of_ev
 TEST(step_frames, a_link_holds_what_all_answers_that_are_opened_at_once_bring_along) {
   const step_sizes sizes{.rows = 2048, .sequences = 1024, .hidden = 768, .context = 4096};
   run_step part{{}, {}, true};
-  part.order.opened.resize(1);
-  part.order.opened[0].sampling.constraint = {constraint_kind::json_schema, std::string(most_constraint_bytes, ' ')};
-  part.order.opened[0].text.resize(sizes.context);
+  part.step.opened.resize(1);
+  part.step.opened[0].sampling.constraint = {constraint_kind::json_schema, std::string(most_constraint_bytes, ' ')};
+  part.step.opened[0].text.resize(sizes.context);
   EXPECT_LE(sizes.sequences * to_frame(std::move(part)).body.size(), room_for(sizes).queue_bytes);
 }
 

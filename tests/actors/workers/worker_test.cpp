@@ -54,7 +54,7 @@ class worker : public testing::Test {
   run_step next_order(std::uint64_t epoch) {
     run_step made;
     made.life = life(epoch);
-    EXPECT_TRUE(requests_->plan_step(instant(), made.order));
+    EXPECT_TRUE(requests_->plan_step(instant(), made.step));
     return made;
   }
   static run_step next_order_like(const run_step& order, std::uint64_t epoch) {
@@ -65,12 +65,12 @@ class worker : public testing::Test {
   /// Of one stage, to the next.
   static std::size_t hidden_bytes_of(const run_step& order) {
     constexpr std::size_t stride = 64;
-    return order.order.plan.tokens.size() * stride * sizeof(float);
+    return order.step.plan.tokens.size() * stride * sizeof(float);
   }
   activations hidden_for(const run_step& order, std::size_t bytes) const {
     auto owner = std::make_shared<std::vector<std::byte>>(bytes);
     const std::span<const std::byte> all(*owner);
-    return {order.life, order.order.plan.id, {std::move(owner), all}};
+    return {order.life, order.step.plan.id, {std::move(owner), all}};
   }
 
   temp_folder folder_;
@@ -118,11 +118,11 @@ TEST_F(worker, takes_nothing_of_one_life_into_the_next) {
   tell(actor_, next_order_like(order, 5));  // a step of the same number
   EXPECT_EQ(start(stage_of(6, 1, 1)), "");
   run_step part{life(6), {}, true};
-  part.order.opened = order.order.opened;
+  part.step.opened = order.step.opened;
   tell(actor_, part);
   EXPECT_EQ(start(stage_of(7, 1, 1)), "");
   auto without_openings = next_order_like(order, 7);
-  without_openings.order.opened.clear();
+  without_openings.step.opened.clear();
   tell(actor_, without_openings);
   tell(actor_, hidden_for(without_openings, bytes));
   const step_done done = head_.take<step_done>();
@@ -145,7 +145,7 @@ TEST_F(worker, counts_what_it_computes) {
   (void)head_.take<step_done>();
   EXPECT_EQ(start(stage_of(3)), "");  // heard after the step
   EXPECT_EQ(meter_->steps, 1u);
-  EXPECT_EQ(meter_->rows, order.order.plan.tokens.size());
+  EXPECT_EQ(meter_->rows, order.step.plan.tokens.size());
   EXPECT_FALSE(meter_->is_busy());
   EXPECT_GT(meter_->busy_ns, 0);
   engine_request request;
@@ -183,7 +183,7 @@ TEST_F(worker, has_adapters_made_ready_for_its_layers) {
   EXPECT_EQ(head_.take<adapter_loaded>().error, "");
   tell(actor_, drop_adapter{life(1), adapter_version(5)});
   auto with = next_order(2);
-  with.order.plan.rows.at(0).adapter = adapter_version(5);
+  with.step.plan.rows.at(0).adapter = adapter_version(5);
   tell(actor_, with);
   tell(actor_, hidden_for(with, hidden_bytes_of(with)));
   EXPECT_EQ(head_.take<step_done>().life, life(2));
@@ -191,7 +191,7 @@ TEST_F(worker, has_adapters_made_ready_for_its_layers) {
   EXPECT_EQ(fetcher_.count<load_adapter>(), 0u);
 
   tell(actor_, drop_adapter{life(2), adapter_version(5)});
-  with.order.opened.clear();
+  with.step.opened.clear();
   tell(actor_, with);
   tell(actor_, hidden_for(with, hidden_bytes_of(with)));
   EXPECT_EQ(head_.take<stage_failed>().life, life(2)) << "it has none any more";
@@ -219,13 +219,13 @@ TEST_F(worker, keeps_hidden_states_until_their_step_has_run) {
   for (int i = 0; i < most + 2; ++i) {  // one after the other
     tell(actor_, hidden_for(order, bytes));
     tell(actor_, order);
-    EXPECT_EQ(head_.take<step_done>().outcome.step, order.order.plan.id);
-    order.order.plan.id.value += 1;
-    order.order.opened.clear();
+    EXPECT_EQ(head_.take<step_done>().outcome.step, order.step.plan.id);
+    order.step.plan.id.value += 1;
+    order.step.opened.clear();
   }
   for (int i = 0; i <= most; ++i) {  // and without orders
     tell(actor_, hidden_for(order, bytes));
-    order.order.plan.id.value += 1;
+    order.step.plan.id.value += 1;
   }
   EXPECT_EQ(head_.take<stage_failed>().error, "hidden states pile up");
 }
@@ -234,10 +234,10 @@ TEST_F(worker, says_that_a_step_is_ending_if_it_can_go_on_by_itself) {
   EXPECT_EQ(start(stage_of(2)), "");
   const auto order = next_order(2);
   tell(actor_, order);
-  EXPECT_EQ(head_.take<step_ending>().step, order.order.plan.id);
+  EXPECT_EQ(head_.take<step_ending>().step, order.step.plan.id);
   run_step next;
   next.life = life(2);
-  ASSERT_TRUE(requests_->plan_ahead(instant(), next.order));
+  ASSERT_TRUE(requests_->plan_ahead(instant(), next.step));
   tell(actor_, next);
   for (int i = 0; i < 2; ++i) EXPECT_EQ(head_.take<step_done>().outcome.tokens.size(), 1u);
 }
@@ -262,11 +262,11 @@ TEST_F(worker, takes_an_order_that_comes_in_parts) {
   EXPECT_EQ(start(stage_of(2)), "");
   auto order = next_order(2);
   run_step part{order.life, {}, true};
-  part.order.opened = std::exchange(order.order.opened, {});
-  ASSERT_EQ(part.order.opened.size(), 1u);
+  part.step.opened = std::exchange(order.step.opened, {});
+  ASSERT_EQ(part.step.opened.size(), 1u);
   auto old = part;
   old.life = life(1);
-  old.order.opened[0].text.clear();
+  old.step.opened[0].text.clear();
   tell(actor_, part);
   tell(actor_, old);
   tell(actor_, order);
@@ -328,7 +328,7 @@ TEST_F(worker, has_room_for_more_rows_in_a_life_that_has_more) {
   large.max_rows = 4096;
   EXPECT_EQ(start(large), "");
   const auto order = next_order(3);
-  EXPECT_GT(order.order.plan.tokens.size(), 3000u);
+  EXPECT_GT(order.step.plan.tokens.size(), 3000u);
   tell(actor_, order);
   EXPECT_GT(head_.take<step_done>().outcome.tokens.size(), 50u);
 }
@@ -467,7 +467,7 @@ TEST_F(ranks, go_ahead_together) {
   begin_both(2);
   const auto order = next_order(2);
   run_step next = order;
-  ASSERT_TRUE(requests_->plan_ahead(instant(), next.order));
+  ASSERT_TRUE(requests_->plan_ahead(instant(), next.step));
   std::vector<token_id> chosen;
   for (const run_step& step : {order, next}) {
     for (const rank_worker& each : rank_) tell(each.actor, step);
@@ -477,7 +477,7 @@ TEST_F(ranks, go_ahead_together) {
   EXPECT_EQ(rank_[1].head.count<step_ending>(), 0u);
 
   EXPECT_EQ(start(stage_of(2)), "");
-  next.order.plan.tokens = {chosen[0]};
+  next.step.plan.tokens = {chosen[0]};
   for (const run_step& step : {order, next}) tell(actor_, step);
   for (const token_id token : chosen) EXPECT_EQ(head_.take<step_done>().outcome.tokens.at(0), token);
 }
@@ -589,7 +589,7 @@ TEST_F(worker, begins_no_life_in_which_it_cannot_reach_the_next_stage) {
 TEST_F(worker, gives_a_life_up_over_an_order_that_reaches_beyond_its_stage) {
   EXPECT_EQ(start(stage_of(2)), "");
   auto order = next_order(2);
-  order.order.plan.rows.at(0).tokens = 1000;
+  order.step.plan.rows.at(0).tokens = 1000;
   tell(actor_, order);
   EXPECT_EQ(head_.take<stage_failed>().life, life(2));
   EXPECT_EQ(start(stage_of(3)), "");

@@ -308,8 +308,8 @@ TEST_F(lost_stages, do_not_make_a_prompt_be_computed_that_was_told_of_and_is_sto
   for (int i = 0; i < 2; ++i) ASSERT_TRUE(step(scheduler, part));
   auto given_up = scheduler.give_up_all_with({});  // what is stored stays
   ASSERT_EQ(given_up.size(), 1u);
-  ASSERT_GT(given_up[0].second.resumed, 0u);
-  names_[scheduler.submit(given_up[0].second)->first] = 0;
+  ASSERT_GT(given_up[0].rest.resumed, 0u);
+  names_[scheduler.submit(given_up[0].rest)->first] = 0;
   ASSERT_TRUE(step(scheduler, part));
   EXPECT_EQ(scheduler.decisions().stats().reused_tokens, 32u);
 }

@@ -227,13 +227,11 @@ class gguf_names : public testing::Test {
     if (from.find('*') != from.npos) return add_experts(folder, from, to, file);
     if (from.find('?') != from.npos) return add_joined(folder, from, to, file);
     const tensor_view& tensor = *folder.tensors.find(from);
-    floats values(to_size(tensor.elements()));
-    to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
+    floats values = floats_of(tensor);
     if (tensor.shape.size() == 1)
       for (float& value : values) value += added_to_norms;
     if (heads > 0) values = with_neighbours(values, tensor.shape[0], tensor.shape[1], heads);
-    const std::vector<std::uint64_t> sizes(tensor.shape.rbegin(), tensor.shape.rend());
-    file.tensor(to, sizes, 0, std::string(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)));
+    add_floats(to, {tensor.shape.rbegin(), tensor.shape.rend()}, values, file);
   }
   /// Queries, keys and values, one after the other.
   static void add_joined(const model_files& folder, const std::string& from, const std::string& to,
@@ -305,18 +303,17 @@ class gguf_names : public testing::Test {
   /// One tensor with a dimension more.
   static void add_experts(const model_files& folder, const std::string& from, const std::string& to,
                           test::gguf_builder& file) {
-    std::string data;
+    floats all;
     const tensor_view* tensor = nullptr;
     for (std::int64_t expert = 0; expert < folder.config.experts; ++expert) {
       std::string name = from;
       tensor = folder.tensors.find(name.replace(name.find('*'), 1, std::to_string(expert)));
-      floats values(to_size(tensor->elements()));
-      to_floats(tensor->type, tensor->data.data(), tensor->elements(), values.data());
-      data.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float));
+      const floats values = floats_of(*tensor);
+      all.insert(all.end(), values.begin(), values.end());
     }
     std::vector<std::uint64_t> sizes(tensor->shape.rbegin(), tensor->shape.rend());
     sizes.push_back(static_cast<std::uint64_t>(folder.config.experts));
-    file.tensor(to, sizes, 0, data);
+    add_floats(to, sizes, all, file);
   }
   /// Row p of a head's first half becomes row 2 p, row p of the second half row 2 p + 1.
   static floats with_neighbours(const floats& from, std::int64_t rows, std::int64_t width, std::int64_t heads) {

@@ -1,4 +1,4 @@
-#include "base/cgroup_memory.hpp"
+#include "model/arch/cgroup_memory.hpp"
 
 #include <algorithm>
 #include <array>

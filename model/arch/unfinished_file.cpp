@@ -1,4 +1,4 @@
-#include "base/unfinished_file.hpp"
+#include "model/arch/unfinished_file.hpp"
 
 #include <cerrno>
 #include <string>
