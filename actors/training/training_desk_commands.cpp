@@ -192,6 +192,7 @@ void training_desk_state::take_in(const job_info& made, const training_spec& spe
   job.spec = spec;
   job.spec_text = made.spec.options;
   job.files = found.files;
+  intake_.note_accepted(made.spec.id);
   queue_.add(made.spec.id, false, static_cast<int>(spec.trainers), made.spec.tenant);
   const std::string text = dump({{"id", made.spec.id},
                                  {"state", name_of(made.state)},

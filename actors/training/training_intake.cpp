@@ -186,6 +186,11 @@ std::vector<std::string> training_intake::jobs() const {
   return found;
 }
 
+/// Whose folder has this, and is not an unfinished job's, is over (take_up).
+void training_intake::note_accepted(const std::string& job) const {
+  std::ofstream(folder_of(job) / "accepted");
+}
+
 void training_intake::remove(const std::string& job) {
   {
     const std::lock_guard lock(mutex_);
@@ -195,7 +200,7 @@ void training_intake::remove(const std::string& job) {
   if (is_short_word(job)) fs::remove_all(folder_of(job), ignored);
 }
 
-/// A head may have died between naming what was sent and writing down the job.
+/// A head may have died between naming what was sent and writing down the job: then there is nothing else.
 void training_intake::take_up(const std::vector<std::string>& unfinished) {
   for (const fs::path& folder : entries_of(options_.folder)) {
     const std::string job = folder.filename().string();

@@ -55,6 +55,8 @@ class training_intake {
   std::vector<training_file> files_of(const std::string& job, const training_spec& spec) const;
   /// All that have a folder here: not only jobs that were accepted and are not over, but also those being sent.
   std::vector<std::string> jobs() const;
+  /// The journal knows the job: once it is over, nobody asks for it any more.
+  void note_accepted(const std::string& job) const;
   void remove(const std::string& job);
   /// Takes up what an earlier head left: `unfinished` are its accepted jobs. Jobs that are over are removed. What
   /// clients have sent stays for an hour: who has asked for a job, or is about to, asks this head again.

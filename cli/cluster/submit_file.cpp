@@ -94,13 +94,15 @@ bool goes_on(const json& job) {
   return state != "receiving" && !is_finished(state);
 }
 
-/// Whether the job says this of one of its lines. If it says nothing yet, the head's machine lost outputs that are in
-/// the file already: they are computed again, and come out the same.
-bool is_output(cluster_client& cluster, const std::string& id, const output_file::line& line) {
+/// Whether the job says this of one of its lines, and may have left out others before it. If it says nothing yet, the
+/// head's machine lost outputs that are in the file already: they are computed again, and come out the same.
+bool is_output(cluster_client& cluster, const std::string& id, const output_file::line& line, bool has_gaps) {
   const auto ask = [&] { return page_of(cluster, id, line.index, 1); };
   json page = ask();
   for (; page.at("outputs").empty() && goes_on(page.at("job")); page = ask())
     std::this_thread::sleep_for(poll_interval);
+  const std::string state = page.at("job").value("state", "");
+  if (has_gaps && state != "cancelled" && state != "failed") return false;
   const json& outputs = page.at("outputs");
   return !outputs.empty() && outputs[0].at("index") == line.index &&
          outputs[0].at("text").get<std::string>() == line.text;
@@ -109,8 +111,8 @@ bool is_output(cluster_client& cluster, const std::string& id, const output_file
 /// Whether the lines of the file are what the job says of them. The first one is mostly there long before the last.
 bool belongs(cluster_client& cluster, const input_summary& input, const output_file& out) {
   if (!out.first_line()) return true;
-  return out.next_index() <= input.lines && is_output(cluster, input.id, *out.first_line()) &&
-         is_output(cluster, input.id, *out.last_line());
+  return out.next_index() <= input.lines && is_output(cluster, input.id, *out.first_line(), out.has_gaps()) &&
+         is_output(cluster, input.id, *out.last_line(), out.has_gaps());
 }
 
 /// Of a job that was forgotten nobody can say any more what its answers were.

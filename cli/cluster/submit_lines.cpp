@@ -86,6 +86,7 @@ void output_file::read_lines() {
     const auto index = index_of(text);
     check_line(index && *index >= next_index());
     whole_bytes_ += text.size() + 1;
+    ++lines_;
     last_ = line{*index, std::move(text)};
     if (!first_) first_ = last_;
   }

@@ -40,6 +40,8 @@ class output_file {
   /// Those that are there already; nothing if none is.
   const std::optional<line>& first_line() const { return first_; }
   const std::optional<line>& last_line() const { return last_; }
+  /// Whether an index is missing before next_index().
+  bool has_gaps() const { return lines_ != next_index(); }
   /// The index from which on answers are missing.
   std::uint64_t next_index() const { return last_ ? last_->index + 1 : 0; }
   /// Before the first append: a last line that was torn goes.
@@ -54,7 +56,7 @@ class output_file {
   std::filesystem::path path_;
   file_descriptor file_;
   bool is_regular_ = false;
-  std::uint64_t whole_bytes_ = 0;
+  std::uint64_t whole_bytes_ = 0, lines_ = 0;
   std::optional<line> first_, last_;
 };
 

@@ -49,7 +49,7 @@ class sent_file {
     if (is_folder(path)) refuse("{}: is a folder: name a file", path);
     std::error_code ignored;
     if (path_exists(path) && !std::filesystem::is_regular_file(path, ignored))
-      refuse("{}: is no regular file, and is read twice: save it first, or pipe it in (--data -)", path);
+      refuse("{}: is no regular file, and is read twice: save it first", path);
     in_.open(path, std::ios::binary);
     if (!in_) refuse("{}: cannot be read: {}: check the path and its permissions", path, std::strerror(errno));
     in_.seekg(0, std::ios::end);

@@ -222,8 +222,7 @@ void launcher::say_died(const watched_node& node, duration wait) const {
   if (failures < most) return say(fmt::format("{} died ({}): it is started again in {:.1f} s", name, why, seconds));
   say(
       fmt::format("{} died {} times in a row right after its start ({}), and has worked before: it is started again "
-                  "every {:.1f} s, "
-                  "see {}",
+                  "every {:.1f} s, see {}",
                   name, failures, why, seconds, node.log.string()));
 }
 

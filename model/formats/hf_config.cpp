@@ -291,15 +291,16 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
 struct seeing_family {
   std::string_view type, text_type;
 };
-constexpr std::array<seeing_family, 9> seeing = {{{"gemma3", "gemma3_text"},
-                                                  {"mistral3", "mistral"},
-                                                  {"mistral3", "ministral3"},
-                                                  {"qwen2_vl", "qwen2"},
-                                                  {"qwen2_5_vl", "qwen2"},
-                                                  {"qwen3_vl", "qwen3"},
-                                                  {"qwen3_vl_moe", "qwen3_moe"},
-                                                  {"qwen3_5", "qwen3_5_text"},
-                                                  {"qwen3_5_moe", "qwen3_5_moe_text"}}};
+constexpr std::array<seeing_family, 10> seeing = {{{"gemma3", "gemma3_text"},
+                                                   {"mistral3", "mistral"},
+                                                   {"mistral3", "ministral3"},
+                                                   {"qwen2_vl", "qwen2"},
+                                                   {"qwen2_5_vl", "qwen2"},
+                                                   {"qwen3_vl", "qwen3"},
+                                                   {"qwen3_vl_moe", "qwen3_moe"},
+                                                   {"qwen3_5", "qwen3_5_text"},
+                                                   {"qwen3_5_moe", "qwen3_5_moe_text"},
+                                                   {"lfm2_vl", "lfm2"}}};
 
 /// Which of them it is; none where it only reads. Of types that there are several of, text_config's own decides.
 const seeing_family* family_that_sees(const fields& whole, const std::string& own_type) {

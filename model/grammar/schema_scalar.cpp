@@ -86,8 +86,8 @@ piece schema_string(grammar_builder& to, json_rules& text, const schema_json& sc
   const json *pattern = member(schema, "pattern"), *format = member(schema, "format");
   if (format && !is_known_format(format->get<std::string>())) format = nullptr;
   if (pattern && format && !can_be_written(pattern->get<std::string>())) pattern = nullptr;
-  // no format has an empty text
-  const bool counted = count_of(schema, "minLength", 0) > (format ? 1 : 0) || schema.contains("maxLength");
+  const std::int32_t implied = format && !pattern ? 1 : 0;  // no format has an empty text
+  const bool counted = count_of(schema, "minLength", 0) > implied || schema.contains("maxLength");
   if (counted && (pattern || format))
     refuse("{}: a length beside a pattern or a format is not supported: say it in the pattern", where);
   if (pattern)

@@ -215,7 +215,7 @@ void text_automaton::keep_only(std::span<state> kept) {
   const auto states = std::exchange(states_, {});
   const auto ways = std::exchange(ways_, {});
   const auto frames = std::exchange(frames_, {});
-  next_.clear();
+  next_ = {};
   by_content_.clear();
   depths_.clear();
   by_frame_.clear();

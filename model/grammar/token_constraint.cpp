@@ -13,8 +13,8 @@ namespace {
 constexpr std::size_t most_state_bytes = std::size_t{48} << 20;
 constexpr std::size_t most_mask_bytes = std::size_t{16} << 20;
 constexpr std::size_t most_kept = 64;
-/// What one mask may cost where nothing is known yet: the ways of all states that the distinct steps lead to, and an
-/// eighth of those that they lead from. Beyond it only tokens of one byte are looked at. Some milliseconds.
+/// What one mask may cost where nothing is known yet: the distinct steps, the ways of all states that they lead to, and
+/// an eighth of those that they lead from. Beyond it only tokens of one byte are looked at. Some milliseconds.
 constexpr std::size_t most_ways_each = std::size_t{1} << 16;
 
 }  // namespace
@@ -33,7 +33,7 @@ token_constraint::state token_constraint::after(state from, token_id token) {
 
 const token_mask& token_constraint::allowed(state& after) {
   if (after < 0) return nothing_;
-  if (automaton_.size() > most_state_bytes) keep_only(std::span(&after, 1));
+  if (automaton_.size() + walked_bytes() > most_state_bytes) keep_only(std::span(&after, 1));
   const auto [near, is_new] = short_sighted_.try_emplace(after, after);
   if (is_new) near->second = automaton_.short_sighted(after, tokens_->longest());
   const state from = near->second;
@@ -46,7 +46,7 @@ void token_constraint::keep_only(std::span<state> kept) {
   automaton_.keep_only(kept);
   masks_.clear();
   short_sighted_.clear();
-  walked_.clear();
+  walked_ = {};
 }
 
 void token_constraint::allow(token_mask& mask, const token_tree::node& node) const {

@@ -36,11 +36,10 @@ class token_constraint {
   /// All that was found out: it is found again where it is needed.
   void forget() { keep_only({}); }
   /// Of memory, about.
-  std::size_t size() const {
-    return automaton_.size() + masks_.size() * (mask_words_ * 8 + 64) + walked_.size() * sizeof(walked_.front());
-  }
+  std::size_t size() const { return automaton_.size() + walked_bytes() + masks_.size() * (mask_words_ * 8 + 64); }
 
  private:
+  std::size_t walked_bytes() const { return walked_.size() * sizeof(walked_.front()); }
   void keep_only(std::span<state> kept);
   void allow(token_mask& mask, const token_tree::node& node) const;
   token_mask find_allowed(state from);

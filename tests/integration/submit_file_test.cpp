@@ -272,7 +272,11 @@ class submit_file_of_a_job_that_is_over : public testing::Test {
   static std::string line(int index) { return fmt::format(R"({{"index":{},"text":"x"}})", index); }
   json answer(const client_command& asked) const {
     if (is_forgotten) throw unknown_error("there is no such job");
-    const json job{{"id", "batch-1"}, {"kind", "batch"}, {"state", "cancelled"}, {"error", "cancelled"}, {"lines", 6}};
+    const json job{{"id", "batch-1"},
+                   {"kind", "batch"},
+                   {"state", has_succeeded ? "succeeded" : "cancelled"},
+                   {"error", "cancelled"},
+                   {"lines", 6}};
     if (asked.name != "job.outputs") return job;
     const json arguments = json::parse(asked.arguments);
     auto outputs = json::array();
@@ -293,7 +297,7 @@ class submit_file_of_a_job_that_is_over : public testing::Test {
   words submitted() const { return {"submit", "--file", (folder.path() / "in.jsonl").string()}; }
 
   const temp_folder folder;
-  std::atomic<bool> is_forgotten = false;
+  std::atomic<bool> is_forgotten = false, has_succeeded = false;
   const played_head head{[this](const client_command& asked) { return answer(asked); }};
   const std::filesystem::path in = folder.write("in.jsonl", "{}\n{}\n{}\n{}\n{}\n{}\n");
 };
@@ -326,6 +330,13 @@ TEST_F(submit_file_of_a_job_that_is_over, leaves_lines_alone_that_are_not_those_
     fails(submitted(), 2, "out: holds something else than answers");
     EXPECT_EQ(read_file(out()), text);
   }
+}
+
+TEST_F(submit_file_of_a_job_that_is_over, knows_lines_that_somebody_took_out_for_what_they_are) {
+  folder.write("out", collected());
+  has_succeeded = true;
+  fails(submitted(), 2, "out: holds something else than answers");
+  EXPECT_EQ(read_file(out()), collected());
 }
 
 TEST_F(submit_file_of_a_job_that_is_over, is_told_of_a_forgotten_one_that_nobody_knows_it_any_more) {

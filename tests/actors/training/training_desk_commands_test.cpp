@@ -250,6 +250,17 @@ TEST_F(training_desk, what_was_sent_is_there_when_the_next_head_is_asked_for_the
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/over"));
 }
 
+TEST_F(training_desk, what_was_sent_for_a_job_that_is_over_is_not_taken_for_what_is_being_sent) {
+  submit(good_data);
+  const auto left = folder_.path() / "training/job-1";
+  ASSERT_TRUE(std::filesystem::exists(left / "data.jsonl"));
+  tell(actor_, stop_now{});  // the journal has its end, and the head dies before its files are removed
+  start();
+  tell(actor_, begin_training{});
+  EXPECT_EQ(send_first_byte("other").error, "");
+  EXPECT_FALSE(std::filesystem::exists(left));
+}
+
 TEST_F(training_desk, what_was_sent_to_an_earlier_head_does_not_stay_if_nobody_asks_for_the_job) {
   const auto left = folder_.path() / "training/left";
   std::filesystem::create_directories(left);

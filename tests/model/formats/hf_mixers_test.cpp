@@ -103,6 +103,13 @@ TEST(hf_config, lfm2_lists_the_layers_that_attend_by_type_or_by_number) {
   EXPECT_EQ(config.state_floats(1), 0);
 }
 
+TEST(hf_config, lfm2_is_found_where_it_also_sees_pictures) {
+  const json text = lfm2({{"full_attn_idxs", {1}}, {"num_key_value_heads", 2}});
+  const auto config = parse({{"model_type", "lfm2_vl"}, {"text_config", text}, {"tie_word_embeddings", true}});
+  EXPECT_EQ(config.family, "lfm2");
+  EXPECT_TRUE(config.sees_pictures);
+}
+
 TEST(hf_config, lfm2_says_how_wide_its_mlp_would_be_without_a_gate) {
   const json layers{{"full_attn_idxs", {2}}, {"num_key_value_heads", 2}};
   const auto ffn = [&](const json& fields) { return parse(lfm2(with(layers, fields))).ffn; };

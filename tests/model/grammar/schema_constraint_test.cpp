@@ -243,6 +243,7 @@ TEST(schema_constraints, name_what_they_do_not_support) {
   refused(R"({"multipleOf":1})", "multipleOf");
   refused(R"({"type":"string","format":"email","maxLength":9})", "length");
   refused(R"({"type":"string","format":"email","minLength":2})", "length");
+  refused(R"({"type":"string","format":"email","minLength":1,"pattern":"^a*$"})", "length");
   refused(R"({"type":"integer","minimum":1e16})", "15 digits");
   refused(R"({"type":"integer","maximum":-1e16})", "15 digits");
   refused(R"({"type":"number","minimum":1e12})", "9 digits");

@@ -34,7 +34,8 @@ TEST_F(api_status, says_why_jobs_and_replicas_stand_still_and_so_does_the_page) 
   EXPECT_EQ(told["journal"], "no room is left");
   EXPECT_EQ(told["replicas"][0]["problem"], "w0 is too small");
   const std::string page = ask("GET", "/").get().body;
-  for (const char* member : {"s.journal", "r.problem"}) EXPECT_NE(page.find(member), page.npos) << member;
+  for (const char* member : {"s.journal", "r.problem", "s.other_jobs", "s.other_adapters"})
+    EXPECT_NE(page.find(member), page.npos) << member;
 }
 
 }  // namespace
