@@ -346,7 +346,7 @@ TEST(sent_data, that_cannot_be_read_is_refused_with_what_is_wrong_and_what_to_do
   };
   refused(folder.path() / "nope", ": cannot be read: No such file or directory: check the path and its permissions");
   refused(folder.write("empty.jsonl", ""), ": is empty: give it an example in each line");
-  refused("/dev/null", ": is no regular file, and is read twice: save it first, or pipe it in (--data -)");
+  refused("/dev/null", ": is no regular file, and is read twice: save it first");
 }
 
 TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) {

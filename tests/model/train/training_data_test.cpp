@@ -228,7 +228,7 @@ TEST(training_data, messages_that_the_template_does_not_write_are_counted) {
       "{% if add_generation_prompt %}<assistant>{% endif %}";
   const std::string lines = line("be") + line("") + two_questions;
   EXPECT_EQ(read(lines, format_with(of_two)).losses.unwritten, 1);
-  EXPECT_EQ(read(lines + R"({"text":"ab"})", format_with(of_two)).losses.chats, 3);
+  EXPECT_EQ(read("{\"text\":\"ab\"}\n" + lines, format_with(of_two)).losses.chats, 3);
   EXPECT_EQ(read(lines, format_with(plain_template)).losses.unwritten, 0);
   EXPECT_EQ(read(line("be"), format_with(moving_template)).losses.unwritten, 0) << "before the answer it is there";
 }
