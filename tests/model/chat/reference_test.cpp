@@ -35,6 +35,7 @@ class chat_constructs : public testing::TestWithParam<std::string> {};
 TEST_P(chat_constructs, render_as_the_reference_does) {
   for (const json& section : constructs()["sections"]) {
     if (section["name"] != GetParam()) continue;
+    ASSERT_FALSE(section["cases"].empty());
     for (const json& one : section["cases"]) {
       const auto source = one["template"].get<std::string>();
       SCOPED_TRACE(source);
@@ -48,6 +49,7 @@ INSTANTIATE_TEST_SUITE_P(of, chat_constructs, testing::ValuesIn(section_names())
 
 TEST(chat_templates, in_the_styles_of_current_models_render_as_the_reference_does) {
   const json data = json::parse(test::read_file(template_folder / "renderings.json"));
+  ASSERT_FALSE(data["renderings"].empty());
   for (const json& one : data["renderings"]) {
     const auto name = one["template"].get<std::string>();
     const auto conversation = one["conversation"].get<std::string>();
@@ -60,7 +62,9 @@ TEST(chat_templates, that_models_publish_render_byte_for_byte_as_the_reference_d
   const std::filesystem::path folder = test::shared_data / "chat_templates";
   if (!std::filesystem::exists(folder / "vectors.json")) GTEST_SKIP() << "absent: " << folder / "vectors.json";
   const json templates = json::parse(test::read_file(folder / "templates.json"));
-  for (const json& vector : json::parse(test::read_file(folder / "vectors.json"))) {
+  const json vectors = json::parse(test::read_file(folder / "vectors.json"));
+  ASSERT_FALSE(vectors.empty());
+  for (const json& vector : vectors) {
     const auto name = vector["template"].get<std::string>();
     SCOPED_TRACE(name + " over " + vector["conversation"].get<std::string>());
     json variables = vector;

@@ -29,9 +29,27 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
   const auto begun = gateway_.take<begin_request>();
   EXPECT_NE(begun.engine.sequence.tenant, tenant_id(0)) << "keys share fairly";
   EXPECT_EQ(begun.engine.sequence.weight, 4u) << "by their weights";
-  EXPECT_NE(begun.engine.sequence.cache_salt, 0u) << "nobody else finds this prompt cached";
   give(begun, "", "stop");
   EXPECT_EQ(answer.get().status, 200);
+}
+
+TEST_F(api_access, finds_no_prompts_cached_that_others_have_asked) {
+  const auto file = api_keys_file(folder_.path() / "state");
+  const std::string ann = add_api_key(file, {.name = "ann"}), bob = add_api_key(file, {.name = "bob"});
+  start();
+  const auto salt = [&](const std::string& key, const char* body) {
+    auto answer = ask("POST", "/v1/completions", body, {{"authorization", "Bearer " + key}});
+    const auto begun = gateway_.take<begin_request>();
+    give(begun, "", "stop");
+    EXPECT_EQ(answer.get().status, 200);
+    return begun.engine.sequence.cache_salt;
+  };
+  constexpr auto plain = R"({"prompt":"A"})", salted = R"({"prompt":"A","cache_salt":"x"})";
+  const std::uint64_t of_ann = salt(ann, plain);
+  EXPECT_EQ(salt(ann, plain), of_ann);
+  EXPECT_NE(salt(bob, plain), of_ann);
+  EXPECT_NE(salt(ann, salted), of_ann);
+  EXPECT_NE(salt(ann, salted), salt(bob, salted));
 }
 
 TEST_F(api_access, lets_nobody_in_where_keys_are_needed_and_there_are_none) {

@@ -77,6 +77,7 @@ TEST(key_limits, tickets_may_outlive_the_limits) {
     key_limits limits(time);
     last = limits.begin("ann", {.concurrent = 1}).value();
   }
+  EXPECT_TRUE(last);
   last.reset();
 }
 

@@ -166,6 +166,7 @@ TEST_F(batch_lines, run_on_the_share_of_their_key) {
   EXPECT_NE(begun.engine.sequence.tenant, tenant_id(0));
   EXPECT_EQ(begun.engine.sequence.weight, 3u);
   EXPECT_EQ(begun.engine.sequence.priority, request_priority::batch);
+  EXPECT_NE(begun.engine.sequence.cache_salt, 0u) << "nobody else finds their prompts cached";
 }
 
 TEST_F(batch_lines, come_once_each_though_the_head_dies) {

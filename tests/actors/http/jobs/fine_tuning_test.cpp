@@ -29,6 +29,8 @@ TEST_F(fine_tuning, an_adapter_without_a_name_is_called_by_the_whole_id_of_its_j
   const auto id = order["id"].get<std::string>();
   ASSERT_EQ(id.size(), 30u) << "ftjob- and 24 digits";
   EXPECT_EQ(order["options"]["adapter"], "ft-" + id.substr(6));
+  EXPECT_EQ(order["options"]["epochs"], 3) << "as docs/API.md has what is left out";
+  EXPECT_EQ(order["options"]["lr"], 1e-4);
   call.answer({"{}"});
   jobs_.take<command_call>().answer({job(id, "queued")});
   EXPECT_EQ(made.get().parsed()["id"], id);

@@ -67,6 +67,29 @@ TEST(batch_scheduler, ends_an_answer_at_its_limit_or_with_the_context) {
   EXPECT_EQ(engine.answers[2].tokens.size(), 256u);
 }
 
+TEST(batch_scheduler, finds_prompts_in_the_cache_for_those_with_their_salt_alone) {
+  for (const std::int32_t answers : {1, 2}) {
+    engine_simulation engine(small_options());
+    std::uint64_t last = 0;
+    const auto begins_at = [&](std::uint64_t salt) {
+      auto request = request_of(48, 1);
+      request.cache_salt = salt;
+      request.answers = answers;
+      EXPECT_TRUE(engine.submit(request));
+      engine.plan();
+      const std::int64_t position = row_of(engine, last + 1)->position;
+      last += static_cast<std::uint64_t>(answers);
+      engine.run_to_end();
+      return position;
+    };
+    EXPECT_EQ(begins_at(5), 0);
+    EXPECT_EQ(begins_at(6), 0) << "another's";
+    EXPECT_EQ(begins_at(0), 0) << "another's";
+    EXPECT_EQ(begins_at(5), 32);
+    EXPECT_EQ(begins_at(6), 32);
+  }
+}
+
 TEST(batch_scheduler, computes_a_prompt_without_an_answer_once) {
   engine_simulation engine(small_options());
   engine.submit(request_of(256, 0));
