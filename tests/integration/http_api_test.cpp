@@ -36,22 +36,6 @@ TEST(http_api, every_response_is_as_the_published_specification_has_it) {
   expect_success(check);
 }
 
-class clients_of_others : public testing::TestWithParam<const char*> {};
-
-TEST_P(clients_of_others, can_use_the_http_api) {
-  const test_site site;
-  site.give_chat_template();
-  test_cluster cluster(site, {.trainers = {"coach"}, .head_works = true, .http = true});
-  const std::string key = add_key(cluster);
-  cluster.up();
-  process check({std::string(TROUPE_SCRIPTS "/check-") + GetParam() + "-client", cluster.url(), "--key", key},
-                site.path("check"));
-  expect_success(check);
-}
-
-INSTANTIATE_TEST_SUITE_P(of, clients_of_others, testing::Values("openai", "anthropic", "lorax"),
-                         [](const auto& info) { return std::string(info.param); });
-
 TEST(http_api, the_page_shows_the_cluster_and_answers_a_prompt_in_a_browser) {
   const test_site site;
   test_cluster cluster(site, {.trainers = {"coach"}, .http = true});
