@@ -49,6 +49,7 @@ void scheduler_state::end_life(const replica_stopped& stopped) {
   refuse_deadly(stopped.why);
   report();  // so the router knows that they must not come back here
   tell(parts_.router, requests_returned{parts_.replica, take_away(requests_->give_up_all())});
+  earlier_ = counted();
   requests_.reset();
 }
 

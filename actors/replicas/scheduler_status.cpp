@@ -57,6 +57,19 @@ replica_load scheduler_state::load() const {
   return load;
 }
 
+/// In all lives of the replica: whoever reads a counter takes it for a new one where it goes back. How many sequences
+/// wait and run is of the present life.
+batch_scheduler::statistics scheduler_state::counted() const {
+  auto all = requests_ ? requests_->decisions().stats() : batch_scheduler::statistics{};
+  all.steps += earlier_.steps;
+  all.preemptions += earlier_.preemptions;
+  all.urgencies += earlier_.urgencies;
+  all.computed_tokens += earlier_.computed_tokens;
+  all.looked_up_tokens += earlier_.looked_up_tokens;
+  all.reused_tokens += earlier_.reused_tokens;
+  return all;
+}
+
 void scheduler_state::post_figures() const {
   replica_figures figures;
   figures.ready = running_;
@@ -66,8 +79,8 @@ void scheduler_state::post_figures() const {
   figures.meter = meter_.read();
   figures.max_adapters = parts_.batches.max_adapters;
   figures.resident_adapters = names_of(figures.load.adapters, *parts_.adapters);
+  figures.scheduling = counted();
   if (requests_) {
-    figures.scheduling = requests_->decisions().stats();
     std::vector<adapter_version> running, waiting;
     requests_->decisions().adapters().visit([&](const detail::adapter_use& use) {
       if (use.running > 0) running.push_back(use.adapter);

@@ -9,18 +9,18 @@
 
 namespace troupe {
 
-/// A token's text is when it was handed to the interface. All processes of a machine have this clock, so the client
-/// sees how long the token took.
+/// The text of a token of the load is when it was handed to the interface. All processes of a machine have this clock,
+/// so the client sees how long the token took.
 inline std::int64_t now_ns() {
   return std::chrono::steady_clock::now().time_since_epoch().count();
 }
 
 /// What the clients saw.
 struct client_figures {
-  double delay_p50 = 0, delay_p99 = 0;  ///< of tokens, in milliseconds
+  double delay_p50 = 0, delay_p99 = 0;  ///< of tokens that say when they were handed over, in milliseconds
   double grown_p99 = 0;                 ///< by how much gaps between tokens grew
-  double tokens = 0;
-  double broken = 0;  ///< streams
+  double tokens = 0;                    ///< that say it
+  double broken = 0;                    ///< streams
 };
 
 class client_process {

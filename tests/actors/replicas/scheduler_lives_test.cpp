@@ -46,6 +46,34 @@ TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
   EXPECT_EQ(next_tokens(), letters("E"));
 }
 
+TEST_F(scheduler, counts_on_in_the_next_life) {
+  const auto shown = [this] { return board_->replicas().at(replica_id(3)).scheduling; };
+  const auto expect_shown = [&](std::uint64_t steps, std::uint64_t computed, std::uint64_t looked_up) {
+    const batch_scheduler::statistics now = shown();
+    EXPECT_EQ(now.steps, steps);
+    EXPECT_EQ(now.computed_tokens, computed);
+    EXPECT_EQ(now.looked_up_tokens, looked_up);
+    EXPECT_EQ(now.reused_tokens, 16u) << "the one block that the second request found";
+    EXPECT_EQ(now.preemptions, 1u) << "the second request, when the first life ended";
+  };
+  const std::string prompt(17, 'A');
+  begin_life(1, 64, 1);
+  ask(1, prompt, 1);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'X'));
+  ask(2, prompt, 1);
+  (void)last_.take<run_step>();  // never answered
+  end_life();
+  expect_shown(2, 18, 34);
+  tell(actor_, wake{});
+  ask(3, prompt, 1);  // comes back once the report between the lives is made
+  (void)router_.take<requests_returned>();
+  expect_shown(2, 18, 34);
+  begin_life(2, 64, 1);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'Y'));
+  ASSERT_TRUE(is_soon([&] { return shown().running == 0 && shown().steps == 3; }));
+  expect_shown(3, 35, 51);
+}
+
 TEST_F(scheduler, refuses_a_request_that_ends_every_life_and_nobody_who_was_beside_it) {
   std::uint64_t epoch = 0;
   const auto live = [&](const std::string& tokens) {

@@ -35,5 +35,12 @@ TEST_F(bench_http, leaves_no_folder_behind_where_it_is_interrupted) {
   EXPECT_TRUE(std::filesystem::is_empty(temporary));
 }
 
+/// Not the bursts with which it opens and closes all streams.
+TEST_F(bench_http, measures_the_tokens_of_the_load_alone) {
+  const json seen = run_json({"bench", "http", "--streams", "3", "--tokens-per-second", "40", "--seconds", "0.5"});
+  EXPECT_EQ(seen["tokens"], 20);
+  EXPECT_EQ(seen["dropped"], 0);
+}
+
 }  // namespace
 }  // namespace troupe::test
