@@ -1,6 +1,7 @@
 #include "actors/http/access/api_keys.hpp"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 
 #include <fcntl.h>
@@ -52,7 +53,9 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
     list.push_back(std::move(entry));
   }
   const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
-  write_file(file, text, readable_by::owner);
+  // Its cluster must read what root writes. The folder itself says the least: that of a volume is root's.
+  const std::array owned_like{file, file.parent_path() / "journal.db", file.parent_path()};
+  write_file(file, text, readable_by::owner, owned_like);
 }
 
 /// Makes a key's digest one that no key has. The file keeps its length, and can be read at any time: unlike a new file,
@@ -162,8 +165,9 @@ void revoke_api_key(const fs::path& file, const std::string& name) {
   }
 }
 
-api_key_ring::api_key_ring(fs::path file, bool are_needed, duration between_looks)
-    : file_(std::move(file)), are_needed_(are_needed), between_looks_(between_looks) {
+api_key_ring::api_key_ring(fs::path file, bool are_needed, std::function<void(const std::string&)> log,
+                           duration between_looks)
+    : file_(std::move(file)), are_needed_(are_needed), log_(std::move(log)), between_looks_(between_looks) {
   keys_ = read_api_keys(file_);
   looked_ = clock_.now();
 }
@@ -192,8 +196,11 @@ void api_key_ring::look_again() {
     // If the file is gone, the keys that were read from it still count: otherwise anybody could get in.
     if (fresh || !keys_) keys_ = std::move(fresh);
     is_broken_ = false;
-  } catch (const input_error&) {
-    is_broken_ = !keys_;
+  } catch (const input_error& fault) {
+    if (!is_broken_ && log_)
+      log_(fmt::format("{}: until it can be read again, {}", fault.what(),
+                       keys_ ? "the keys that were read before count, also those revoked since" : "nobody gets in"));
+    is_broken_ = true;
   }
 }
 

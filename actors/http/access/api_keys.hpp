@@ -2,6 +2,7 @@
 #pragma once
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -41,7 +42,9 @@ void revoke_api_key(const std::filesystem::path& file, const std::string& name);
 /// The keys that a server accepts: looks from time to time whether the file has changed. Thread-safe.
 class api_key_ring {
  public:
+  /// `log` is told once when the file cannot be read any more.
   explicit api_key_ring(std::filesystem::path file, bool are_needed = false,
+                        std::function<void(const std::string&)> log = {},
                         duration between_looks = std::chrono::seconds(1));
 
   /// Without a file, whoever reaches the server may use it, unless keys are needed.
@@ -54,10 +57,11 @@ class api_key_ring {
 
   std::filesystem::path file_;
   bool are_needed_;
+  std::function<void(const std::string&)> log_;
   duration between_looks_;
   std::mutex mutex_;
   std::optional<std::vector<api_key>> keys_;
-  bool is_broken_ = false;  ///< while the file cannot be read, nobody gets in
+  bool is_broken_ = false;  ///< the file cannot be read: keys read before still count; without any, nobody gets in
   instant looked_;
   monotonic_clock clock_;
 };

@@ -1,9 +1,13 @@
 #include "actors/http/access/api_keys.hpp"
 
 #include <thread>
+#include <vector>
 
 #include <fmt/format.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/error.hpp"
 #include "base/whole_file.hpp"
@@ -12,6 +16,14 @@
 
 namespace troupe::test {
 namespace {
+
+constexpr uid_t nobody = 65534;
+
+uid_t owner_of(const std::filesystem::path& path) {
+  struct stat status {};
+  EXPECT_EQ(::stat(path.c_str(), &status), 0) << path;
+  return status.st_uid;
+}
 
 class file_of_keys : public testing::Test {
  protected:
@@ -30,7 +42,7 @@ TEST_F(file_of_keys, lets_nobody_in_where_it_leads_nowhere) {
 }
 
 TEST_F(file_of_keys, lets_nobody_in_whose_key_was_revoked_or_while_it_is_gone_or_damaged) {
-  api_key_ring ring(file_, false, duration{});
+  api_key_ring ring(file_, false, {}, duration{});
   EXPECT_TRUE(ring.is_open());
   std::filesystem::create_directories(file_.parent_path());
   folder_.write("state/api_keys.json", "{");
@@ -50,6 +62,45 @@ TEST_F(file_of_keys, lets_nobody_in_whose_key_was_revoked_or_while_it_is_gone_or
   EXPECT_FALSE(ring.find(ann));
 }
 
+TEST_F(file_of_keys, that_cannot_be_read_any_more_is_told_of_once) {
+  std::vector<std::string> told;
+  const auto log = [&](const std::string& line) { told.push_back(line); };
+  add_api_key(file_, {.name = "ann"});
+  api_key_ring ring(file_, false, log, duration{});
+  for (int i = 0; i < 2; ++i) {
+    folder_.write("state/api_keys.json", "{");
+    EXPECT_FALSE(ring.is_open());
+    EXPECT_FALSE(ring.is_open());
+    ASSERT_EQ(told.size(), i + 1u);
+    EXPECT_THAT(told[i], testing::HasSubstr("the keys that were read before count, also those revoked since"));
+    EXPECT_THAT(told[i], testing::HasSubstr(file_.string()));
+    folder_.write("state/api_keys.json", R"({"keys": []})");
+    EXPECT_FALSE(ring.is_open()) << "and it is read again";
+  }
+}
+
+TEST_F(file_of_keys, stays_its_owners_where_root_changes_it) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root writes files of others";
+  add_api_key(file_, {.name = "ann"});
+  if (::chown(file_.c_str(), nobody, nobody) != 0) GTEST_SKIP() << "this container has one user";
+  add_api_key(file_, {.name = "bob"});
+  EXPECT_EQ(owner_of(file_), nobody);
+  revoke_api_key(file_, "ann");
+  EXPECT_EQ(owner_of(file_), nobody);
+  struct stat status {};
+  ASSERT_EQ(::stat(file_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+}
+
+TEST_F(file_of_keys, is_the_journals_owners_where_root_makes_it) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root writes files of others";
+  std::filesystem::create_directories(file_.parent_path());
+  const auto journal = folder_.write("state/journal.db", "");
+  if (::chown(journal.c_str(), nobody, nobody) != 0) GTEST_SKIP() << "this container has one user";
+  add_api_key(file_, {.name = "ann"});
+  EXPECT_EQ(owner_of(file_), nobody);
+}
+
 TEST_F(file_of_keys, keeps_digests_of_keys_alone) {
   const std::string key = add_api_key(file_, {.name = "ann"});
   EXPECT_THROW(add_api_key(file_, {.name = "ann"}), input_error);
@@ -62,7 +113,7 @@ TEST_F(file_of_keys, keeps_digests_of_keys_alone) {
 }
 
 TEST_F(file_of_keys, lets_a_revoked_key_open_nothing_though_the_disk_is_full) {
-  api_key_ring ring(file_, false, duration{});
+  api_key_ring ring(file_, false, {}, duration{});
   const std::string ann = add_api_key(file_, {.name = "ann"}), bob = add_api_key(file_, {.name = "bob"});
   add_api_key(file_, {.name = "cy"});
   {
