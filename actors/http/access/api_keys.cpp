@@ -141,13 +141,12 @@ std::string add_api_key(const fs::path& file, api_key key) {
   return text;
 }
 
-void limit_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight) {
+void limit_api_key(const fs::path& file, const std::string& name, const std::function<void(api_key&)>& change) {
   const file_descriptor lock = locked_folder(file.parent_path());
   auto keys = present_keys(file);
   const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
   if (found == keys.end()) refuse_unknown(name);
-  found->limits = limits;
-  found->weight = weight;
+  change(*found);
   write_keys_file(file, keys);
 }
 

@@ -33,9 +33,10 @@ std::optional<std::vector<api_key>> read_api_keys(const std::filesystem::path& f
 /// Makes the text of a key, adds the key with its digest, and returns the text. Throws input_error if the name is
 /// taken.
 std::string add_api_key(const std::filesystem::path& file, api_key key);
-/// Replaces the limits of a key. Throws input_error if there is no such key.
-void limit_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits,
-                   std::int64_t weight = 1);
+/// Changes a key's limits and weight, from those that it has while no other command changes them. Throws input_error if
+/// there is no such key.
+void limit_api_key(const std::filesystem::path& file, const std::string& name,
+                   const std::function<void(api_key&)>& change);
 /// Also where the disk is full. Throws input_error if there is no such key.
 void revoke_api_key(const std::filesystem::path& file, const std::string& name);
 

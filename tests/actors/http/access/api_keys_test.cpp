@@ -118,7 +118,7 @@ TEST_F(file_of_keys, lets_a_revoked_key_open_nothing_though_the_disk_is_full) {
   add_api_key(file_, {.name = "cy"});
   {
     const full_disk full(300);  // of three keys the first is within, and two take more
-    EXPECT_THROW(limit_api_key(file_, "ann", {.concurrent = 3}), write_failure);
+    EXPECT_THROW(limit_api_key(file_, "ann", [](api_key& key) { key.limits.concurrent = 3; }), write_failure);
     revoke_api_key(file_, "ann");
     EXPECT_THROW(revoke_api_key(file_, "ann"), input_error) << "there is none";
   }
@@ -147,10 +147,24 @@ TEST_F(file_of_keys, loses_no_key_of_two_commands_at_once) {
 TEST_F(file_of_keys, keeps_limits_until_others_are_set) {
   add_api_key(file_, {.name = "ann", .limits = {.tokens_per_minute = 7}});
   EXPECT_EQ(read_api_keys(file_)->at(0).limits, (rate_limits{.tokens_per_minute = 7}));
-  limit_api_key(file_, "ann", {.concurrent = 3}, 4);
-  EXPECT_EQ(read_api_keys(file_)->at(0).limits, (rate_limits{.concurrent = 3}));
+  limit_api_key(file_, "ann", [](api_key& key) {
+    key.limits.concurrent = 3;
+    key.weight = 4;
+  });
+  EXPECT_EQ(read_api_keys(file_)->at(0).limits, (rate_limits{.tokens_per_minute = 7, .concurrent = 3}));
   EXPECT_EQ(read_api_keys(file_)->at(0).weight, 4);
-  EXPECT_THROW(limit_api_key(file_, "bob", {}), input_error);
+  EXPECT_THROW(limit_api_key(file_, "bob", [](api_key&) {}), input_error);
+}
+
+TEST_F(file_of_keys, loses_no_change_of_limits_of_two_commands_at_once) {
+  add_api_key(file_, {.name = "ann"});
+  const auto raise = [&](std::int64_t rate_limits::*limit) {
+    for (int i = 0; i < 20; ++i) limit_api_key(file_, "ann", [&](api_key& key) { ++(key.limits.*limit); });
+  };
+  std::thread other(raise, &rate_limits::concurrent);
+  raise(&rate_limits::tokens_per_minute);
+  other.join();
+  EXPECT_EQ(read_api_keys(file_)->at(0).limits, (rate_limits{.tokens_per_minute = 20, .concurrent = 20}));
 }
 
 }  // namespace
