@@ -6,6 +6,7 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -53,6 +54,9 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
     list.push_back(std::move(entry));
   }
   const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
+  if (text.size() > largest_file)
+    refuse("{}: would have {} bytes, more than the {} that are read: revoke some keys first", file.string(),
+           text.size(), largest_file);
   // Its cluster must read what root writes. The folder itself says the least: that of a volume is root's.
   const std::array owned_like{file, file.parent_path() / "journal.db", file.parent_path()};
   write_file(file, text, readable_by::owner, owned_like);
@@ -159,9 +163,19 @@ void revoke_api_key(const fs::path& file, const std::string& name) {
   keys.erase(found);
   try {
     write_keys_file(file, keys);
-  } catch (const write_failure&) {
+  } catch (const std::exception&) {  // a full disk, or a file written by hand that takes more room in our form
     if (!strike_digest(file, sha256)) throw;
   }
+}
+
+api_key_ring::file_stamp api_key_ring::stamp_now() const {
+  struct stat status {};
+  if (::stat(file_.c_str(), &status) != 0) return {};
+  // What was written just now may be written again without a sign: times are no finer than some file systems' seconds.
+  constexpr std::time_t settled = 3;
+  if (std::time(nullptr) - status.st_mtim.tv_sec < settled) return {};
+  return std::array<std::int64_t, 5>{static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino),
+                                     status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
 }
 
 api_key_ring::api_key_ring(fs::path file, bool are_needed, std::function<void(const std::string&)> log,
@@ -190,11 +204,15 @@ std::optional<api_key> api_key_ring::find(std::string_view key) {
 void api_key_ring::look_again() {
   if (clock_.now() - looked_ < between_looks_) return;
   looked_ = clock_.now();
+  const file_stamp stamp = stamp_now();
+  if (stamp && stamp == read_) return;
+  read_.reset();
   try {
     auto fresh = read_api_keys(file_);
     // If the file is gone, the keys that were read from it still count: otherwise anybody could get in.
     if (fresh || !keys_) keys_ = std::move(fresh);
     is_broken_ = false;
+    read_ = stamp;
   } catch (const input_error& fault) {
     if (!is_broken_ && log_)
       log_(fmt::format("{}: until it can be read again, {}", fault.what(),

@@ -1,5 +1,6 @@
 // Who may use the API: names and digests of keys, in one JSON file. A key itself is shown once and not stored.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
@@ -54,7 +55,11 @@ class api_key_ring {
   std::optional<api_key> find(std::string_view key);
 
  private:
+  /// Device, inode, size and time of the last change: as long as these stay, so do the keys. Nothing: read the file.
+  using file_stamp = std::optional<std::array<std::int64_t, 5>>;
+
   void look_again();
+  file_stamp stamp_now() const;
 
   std::filesystem::path file_;
   bool are_needed_;
@@ -64,6 +69,7 @@ class api_key_ring {
   std::optional<std::vector<api_key>> keys_;
   bool is_broken_ = false;  ///< the file cannot be read: keys read before still count; without any, nobody gets in
   instant looked_;
+  file_stamp read_;  ///< of the file that the keys were read from
   monotonic_clock clock_;
 };
 

@@ -1,5 +1,6 @@
 #include "actors/http/access/api_keys.hpp"
 
+#include <chrono>
 #include <thread>
 #include <vector>
 
@@ -77,6 +78,66 @@ TEST_F(file_of_keys, that_cannot_be_read_any_more_is_told_of_once) {
     folder_.write("state/api_keys.json", R"({"keys": []})");
     EXPECT_FALSE(ring.is_open()) << "and it is read again";
   }
+}
+
+TEST_F(file_of_keys, is_read_anew_only_where_it_has_changed) {
+  const auto an_hour_ago = std::filesystem::file_time_type::clock::now() - std::chrono::hours(1);
+  const std::string ann = add_api_key(file_, {.name = "ann"});
+  std::filesystem::last_write_time(file_, an_hour_ago);
+  api_key_ring ring(file_, false, {}, duration{});
+  EXPECT_TRUE(ring.find(ann));
+  std::string other = read_file(file_);
+  other.replace(other.find("ann"), 3, "bob");
+  folder_.write("state/api_keys.json", other);
+  std::filesystem::last_write_time(file_, an_hour_ago);
+  ASSERT_TRUE(ring.find(ann));
+  EXPECT_EQ(ring.find(ann)->name, "ann") << "neither size nor time is another";
+  std::filesystem::last_write_time(file_, an_hour_ago + std::chrono::seconds(1));
+  ASSERT_TRUE(ring.find(ann));
+  EXPECT_EQ(ring.find(ann)->name, "bob");
+}
+
+TEST_F(file_of_keys, that_changes_twice_at_once_is_read_twice) {
+  const std::string ann = add_api_key(file_, {.name = "ann"});
+  // No sooner than now, however slow this machine is.
+  const auto now = std::filesystem::file_time_type::clock::now() + std::chrono::hours(1);
+  std::filesystem::last_write_time(file_, now);
+  api_key_ring ring(file_, false, {}, duration{});
+  EXPECT_TRUE(ring.find(ann));
+  std::string other = read_file(file_);
+  other.replace(other.find("ann"), 3, "bob");
+  folder_.write("state/api_keys.json", other);
+  std::filesystem::last_write_time(file_, now);
+  ASSERT_TRUE(ring.find(ann));
+  EXPECT_EQ(ring.find(ann)->name, "bob");
+}
+
+TEST_F(file_of_keys, never_grows_beyond_what_is_read) {
+  std::filesystem::create_directories(file_.parent_path());
+  const std::string long_text((4 << 20) - 200, 'x'), digest(64, 'a');
+  folder_.write("state/api_keys.json",
+                fmt::format(R"({{"keys":[{{"name":"ann","sha256":"{}","shown":"{}"}}]}})", digest, long_text));
+  const std::string before = read_file(file_);
+  ASSERT_LT(before.size(), std::size_t{4} << 20);
+  EXPECT_THAT([&] { add_api_key(file_, {.name = "bob"}); },
+              testing::ThrowsMessage<input_error>(testing::HasSubstr("revoke some keys first")));
+  EXPECT_EQ(read_file(file_), before);
+  EXPECT_EQ(read_api_keys(file_)->size(), 1u);
+  revoke_api_key(file_, "ann");
+  EXPECT_TRUE(read_api_keys(file_)->empty());
+}
+
+TEST_F(file_of_keys, lets_go_of_a_key_also_where_the_others_take_more_room_in_a_new_file) {
+  std::filesystem::create_directories(file_.parent_path());
+  std::string keys;
+  for (const char name : std::string("abcdefgh"))
+    keys += fmt::format(R"({{"name":"{}","sha256":"{}"}},)", name, std::string(64, name));
+  const std::string long_text((4 << 20) - 900, 'x');
+  folder_.write("state/api_keys.json", fmt::format(R"({{"keys":[{}{{"name":"z","shown":"{}"}}]}})", keys, long_text));
+  ASSERT_EQ(read_api_keys(file_)->size(), 9u);
+  EXPECT_NO_THROW(revoke_api_key(file_, "a"));
+  EXPECT_EQ(read_api_keys(file_)->size(), 8u);
+  EXPECT_EQ(read_api_keys(file_)->at(0).name, "b");
 }
 
 TEST_F(file_of_keys, stays_its_owners_where_root_changes_it) {
