@@ -106,7 +106,7 @@ std::string text_of(const std::optional<std::vector<api_key>>& keys, const std::
   if (keys->empty()) return "no key is left: the server lets nobody in until one is added\n";
   std::string lines;
   for (const api_key& each : *keys)
-    lines += fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}{}\n", each.name, each.shown,
+    lines += fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M} UTC  {}{}\n", each.name, each.shown,
                          fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight),
                          each.is_admin ? ", admin" : "");
   return lines;
