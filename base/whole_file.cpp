@@ -34,6 +34,7 @@ class partial_file {
   void append(std::string_view bytes) {
     if (!write_all(file_.number(), bytes)) fail_to_write(path_, errno);
   }
+  void give_to_owner_of(std::span<const fs::path> owned_like) { troupe::give_to_owner_of(owned_like, file_, path_); }
   void publish(const fs::path& as) {
     if (::fsync(file_.number()) != 0) fail_to_write(path_, errno);
     if (!file_.close() || ::rename(path_.c_str(), as.c_str()) != 0) fail_to_write(as, errno);
@@ -87,17 +88,30 @@ file_descriptor make_new_file(const fs::path& path, readable_by whom) {
   return file;
 }
 
-void write_file(const fs::path& path, std::span<const std::string_view> parts, readable_by whom) {
+void write_file(const fs::path& path, std::span<const std::string_view> parts, readable_by whom,
+                std::span<const fs::path> owned_like) {
   std::error_code fault;
   if (fs::exists(path, fault) && !fs::is_regular_file(path, fault)) return write_into(path, parts);
   partial_file file(path.string() + fmt::format(".{}{}", ::getpid(), partial_ending), whom);
   for (const std::string_view part : parts) file.append(part);
+  file.give_to_owner_of(owned_like);
   file.publish(path);
   sync_folder(path.parent_path());
 }
 
-void write_file(const fs::path& path, std::string_view text, readable_by whom) {
-  write_file(path, std::span(&text, 1), whom);
+void write_file(const fs::path& path, std::string_view text, readable_by whom, std::span<const fs::path> owned_like) {
+  write_file(path, std::span(&text, 1), whom, owned_like);
+}
+
+void give_to_owner_of(std::span<const fs::path> owned_like, const file_descriptor& opened, const fs::path& path) {
+  if (::geteuid() != 0) return;
+  for (const fs::path& each : owned_like) {
+    struct stat like {};
+    if (::stat(each.c_str(), &like) != 0 || like.st_uid == 0) continue;
+    if (::fchown(opened.number(), like.st_uid, like.st_gid) != 0)
+      fail_to_write(path, errno, fmt::format("type this as the user with the number {}", like.st_uid));
+    return;
+  }
 }
 
 void remove_partial_files(const fs::path& folder, std::string_view file_name) {

@@ -31,8 +31,14 @@ enum class readable_by : std::uint8_t { everyone, owner };
 file_descriptor make_new_file(const std::filesystem::path& path, readable_by whom = readable_by::everyone);
 
 void write_file(const std::filesystem::path& path, std::span<const std::string_view> parts,
-                readable_by whom = readable_by::everyone);
-void write_file(const std::filesystem::path& path, std::string_view text, readable_by whom = readable_by::everyone);
+                readable_by whom = readable_by::everyone, std::span<const std::filesystem::path> owned_like = {});
+void write_file(const std::filesystem::path& path, std::string_view text, readable_by whom = readable_by::everyone,
+                std::span<const std::filesystem::path> owned_like = {});
+
+/// For a process of root's, which makes what another user's process will read: gives an open file or folder to the
+/// owner of the first of these paths that is there and not root's. Throws write_failure about `path`.
+void give_to_owner_of(std::span<const std::filesystem::path> owned_like, const file_descriptor& opened,
+                      const std::filesystem::path& path);
 
 /// Removes what processes left behind that died while they wrote: in the whole folder, or of one file. Nobody may be
 /// writing there now.

@@ -32,7 +32,7 @@ std::string field_at_fault(command_fault fault, const command_outcome& outcome) 
 
 api_context::api_context(http_parts parts)
     : http_parts(std::move(parts)),
-      keys(api_keys_file(state_dir), need_keys),
+      keys(api_keys_file(state_dir), need_keys, log),
       files(state_dir / "files", files_of_key),
       created(std::time(nullptr)) {}
 

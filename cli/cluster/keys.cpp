@@ -65,14 +65,13 @@ int add_key(const keys_options& options) {
 }
 
 int limit_key(const keys_options& options) {
-  const std::filesystem::path file = file_of(options);
-  api_key before;
-  for (const api_key& each : read_api_keys(file).value_or(std::vector<api_key>()))
-    if (each.name == options.name) before = each;
-  const rate_limits limits = limits_of(options, before.limits);
-  const std::int64_t weight = options.weight.value_or(before.weight);
-  limit_api_key(file, options.name, limits, weight);
-  print(fmt::format("{}: {}\n", options.name, text_of(limits, weight)));
+  std::string now;
+  limit_api_key(file_of(options), options.name, [&](api_key& key) {
+    key.limits = limits_of(options, key.limits);
+    key.weight = options.weight.value_or(key.weight);
+    now = text_of(key.limits, key.weight);
+  });
+  print(fmt::format("{}: {}\n", options.name, now));
   return changed(options);
 }
 
@@ -107,7 +106,7 @@ std::string text_of(const std::optional<std::vector<api_key>>& keys, const std::
   if (keys->empty()) return "no key is left: the server lets nobody in until one is added\n";
   std::string lines;
   for (const api_key& each : *keys)
-    lines += fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M}  {}{}\n", each.name, each.shown,
+    lines += fmt::format("{:<24} {}…  {:%Y-%m-%d %H:%M} UTC  {}{}\n", each.name, each.shown,
                          fmt::gmtime(static_cast<std::time_t>(each.created)), text_of(each.limits, each.weight),
                          each.is_admin ? ", admin" : "");
   return lines;

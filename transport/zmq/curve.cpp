@@ -7,6 +7,7 @@
 #include <cstring>
 #include <fstream>
 #include <map>
+#include <span>
 #include <string_view>
 #include <system_error>
 
@@ -38,6 +39,23 @@ void make_key_folder(const fs::path& folder) {
   }
 }
 
+/// For clients' public keys. The cluster, whose cluster.key lies beside it, must see what is in there, whoever makes
+/// it.
+void make_clients_folder(const fs::path& folder) {
+  const fs::path clients = folder / "clients";
+  if (is_folder(clients)) return;
+  make_key_folder(clients);
+  const file_descriptor opened(::open(clients.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!opened.is_open()) fail_to_write(clients, errno);
+  const fs::path cluster = folder / "cluster.key";
+  try {
+    give_to_owner_of(std::span(&cluster, 1), opened, clients);
+  } catch (const write_failure&) {
+    ::rmdir(clients.c_str());  // the next attempt would leave it as it is
+    throw;
+  }
+}
+
 void refuse_existing(const fs::path& file) {
   std::error_code fault;
   if (fs::symlink_status(file, fault).type() != fs::file_type::not_found)
@@ -45,12 +63,14 @@ void refuse_existing(const fs::path& file) {
            file.string());
 }
 
-/// New and its owner's alone from the first moment; half of it would be in the way of the next attempt.
-void write_private(const fs::path& file, std::string_view text) {
-  const file_descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+/// New, and as private as it shall be from the first moment; half of it would be in the way of the next attempt.
+void write_new(const fs::path& file, std::string_view text, readable_by whom) {
+  const ::mode_t mode = whom == readable_by::owner ? 0600 : 0644;
+  const file_descriptor opened(::open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
   if (!opened.is_open() && errno == EEXIST) refuse_existing(file);
   if (!opened.is_open()) fail_to_write(file, errno);
-  if (write_all(opened.number(), text) && ::fsync(opened.number()) == 0) return;
+  const bool is_shown = whom == readable_by::owner || ::fchmod(opened.number(), mode) == 0;  // whatever the umask
+  if (is_shown && write_all(opened.number(), text) && ::fsync(opened.number()) == 0) return;
   const int fault = errno;
   ::unlink(file.c_str());
   fail_to_write(file, fault);
@@ -66,8 +86,8 @@ class new_files {
   new_files(const new_files&) = delete;
   new_files& operator=(const new_files&) = delete;
 
-  void write(const fs::path& file, std::string_view text) {
-    write_private(file, text);
+  void write(const fs::path& file, std::string_view text, readable_by whom) {
+    write_new(file, text, whom);
     written_.push_back(file);
   }
   void keep() { written_.clear(); }
@@ -155,10 +175,11 @@ void write_client(const fs::path& folder, const std::string& name, const std::st
   const fs::path key = folder / (name + ".key"), known = folder / "clients" / (name + ".pub");
   refuse_existing(key);
   refuse_existing(known);
-  make_key_folder(folder / "clients");
+  make_clients_folder(folder);
   const curve_pair pair = make_curve_pair();
-  files.write(key, text_of(pair, cluster));
-  files.write(known, fmt::format("public {}\n", pair.public_key));
+  files.write(key, text_of(pair, cluster), readable_by::owner);
+  // It is no secret, and the cluster's user reads it also where root has made it.
+  files.write(known, fmt::format("public {}\n", pair.public_key), readable_by::everyone);
 }
 
 }  // namespace
@@ -185,7 +206,7 @@ void write_keys(const std::filesystem::path& folder) {
   refuse_existing(folder / "clients" / "client.pub");
   const curve_pair pair = make_curve_pair();
   new_files files;
-  files.write(folder / "cluster.key", text_of(pair, pair.public_key));
+  files.write(folder / "cluster.key", text_of(pair, pair.public_key), readable_by::owner);
   write_client(folder, "client", pair.public_key, files);
   files.keep();
 }

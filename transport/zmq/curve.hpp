@@ -25,7 +25,7 @@ curve_pair make_curve_pair();
 std::optional<std::string> raw_key(const std::string& printed);
 
 /// `troupe keygen --out DIR`: cluster.key (for nodes: the pair they all listen and connect with) and client.key (for
-/// people: a pair of its own and the cluster's public key). Files are readable by their owner alone; none is
+/// people: a pair of its own and the cluster's public key). Secrets are readable by their owner alone; none is
 /// overwritten.
 void write_keys(const std::filesystem::path& folder);
 /// One more client's key beside the others.

@@ -1,10 +1,12 @@
 #include "actors/http/access/api_keys.hpp"
 
 #include <algorithm>
+#include <array>
 #include <ctime>
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -52,7 +54,12 @@ void write_keys_file(const fs::path& file, const std::vector<api_key>& keys) {
     list.push_back(std::move(entry));
   }
   const std::string text = nlohmann::ordered_json{{"keys", list}}.dump(2) + "\n";
-  write_file(file, text, readable_by::owner);
+  if (text.size() > largest_file)
+    refuse("{}: would have {} bytes, more than the {} that are read: revoke some keys first", file.string(),
+           text.size(), largest_file);
+  // Its cluster must read what root writes. The folder itself says the least: that of a volume is root's.
+  const std::array owned_like{file, file.parent_path() / "journal.db", file.parent_path()};
+  write_file(file, text, readable_by::owner, owned_like);
 }
 
 /// Makes a key's digest one that no key has. The file keeps its length, and can be read at any time: unlike a new file,
@@ -138,13 +145,12 @@ std::string add_api_key(const fs::path& file, api_key key) {
   return text;
 }
 
-void limit_api_key(const fs::path& file, const std::string& name, const rate_limits& limits, std::int64_t weight) {
+void limit_api_key(const fs::path& file, const std::string& name, const std::function<void(api_key&)>& change) {
   const file_descriptor lock = locked_folder(file.parent_path());
   auto keys = present_keys(file);
   const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
   if (found == keys.end()) refuse_unknown(name);
-  found->limits = limits;
-  found->weight = weight;
+  change(*found);
   write_keys_file(file, keys);
 }
 
@@ -157,13 +163,24 @@ void revoke_api_key(const fs::path& file, const std::string& name) {
   keys.erase(found);
   try {
     write_keys_file(file, keys);
-  } catch (const write_failure&) {
+  } catch (const std::exception&) {  // a full disk, or a file written by hand that takes more room in our form
     if (!strike_digest(file, sha256)) throw;
   }
 }
 
-api_key_ring::api_key_ring(fs::path file, bool are_needed, duration between_looks)
-    : file_(std::move(file)), are_needed_(are_needed), between_looks_(between_looks) {
+api_key_ring::file_stamp api_key_ring::stamp_now() const {
+  struct stat status {};
+  if (::stat(file_.c_str(), &status) != 0) return {};
+  // What was written just now may be written again without a sign: times are no finer than some file systems' seconds.
+  constexpr std::time_t settled = 3;
+  if (std::time(nullptr) - status.st_mtim.tv_sec < settled) return {};
+  return std::array<std::int64_t, 5>{static_cast<std::int64_t>(status.st_dev), static_cast<std::int64_t>(status.st_ino),
+                                     status.st_size, status.st_mtim.tv_sec, status.st_mtim.tv_nsec};
+}
+
+api_key_ring::api_key_ring(fs::path file, bool are_needed, std::function<void(const std::string&)> log,
+                           duration between_looks)
+    : file_(std::move(file)), are_needed_(are_needed), log_(std::move(log)), between_looks_(between_looks) {
   keys_ = read_api_keys(file_);
   looked_ = clock_.now();
 }
@@ -187,13 +204,20 @@ std::optional<api_key> api_key_ring::find(std::string_view key) {
 void api_key_ring::look_again() {
   if (clock_.now() - looked_ < between_looks_) return;
   looked_ = clock_.now();
+  const file_stamp stamp = stamp_now();
+  if (stamp && stamp == read_) return;
+  read_.reset();
   try {
     auto fresh = read_api_keys(file_);
     // If the file is gone, the keys that were read from it still count: otherwise anybody could get in.
     if (fresh || !keys_) keys_ = std::move(fresh);
     is_broken_ = false;
-  } catch (const input_error&) {
-    is_broken_ = !keys_;
+    read_ = stamp;
+  } catch (const input_error& fault) {
+    if (!is_broken_ && log_)
+      log_(fmt::format("{}: until it can be read again, {}", fault.what(),
+                       keys_ ? "the keys that were read before count, also those revoked since" : "nobody gets in"));
+    is_broken_ = true;
   }
 }
 

@@ -1,7 +1,9 @@
 // Who may use the API: names and digests of keys, in one JSON file. A key itself is shown once and not stored.
 #pragma once
+#include <array>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -32,16 +34,19 @@ std::optional<std::vector<api_key>> read_api_keys(const std::filesystem::path& f
 /// Makes the text of a key, adds the key with its digest, and returns the text. Throws input_error if the name is
 /// taken.
 std::string add_api_key(const std::filesystem::path& file, api_key key);
-/// Replaces the limits of a key. Throws input_error if there is no such key.
-void limit_api_key(const std::filesystem::path& file, const std::string& name, const rate_limits& limits,
-                   std::int64_t weight = 1);
+/// Changes a key's limits and weight, from those that it has while no other command changes them. Throws input_error if
+/// there is no such key.
+void limit_api_key(const std::filesystem::path& file, const std::string& name,
+                   const std::function<void(api_key&)>& change);
 /// Also where the disk is full. Throws input_error if there is no such key.
 void revoke_api_key(const std::filesystem::path& file, const std::string& name);
 
 /// The keys that a server accepts: looks from time to time whether the file has changed. Thread-safe.
 class api_key_ring {
  public:
+  /// `log` is told once when the file cannot be read any more.
   explicit api_key_ring(std::filesystem::path file, bool are_needed = false,
+                        std::function<void(const std::string&)> log = {},
                         duration between_looks = std::chrono::seconds(1));
 
   /// Without a file, whoever reaches the server may use it, unless keys are needed.
@@ -50,15 +55,21 @@ class api_key_ring {
   std::optional<api_key> find(std::string_view key);
 
  private:
+  /// Device, inode, size and time of the last change: as long as these stay, so do the keys. Nothing: read the file.
+  using file_stamp = std::optional<std::array<std::int64_t, 5>>;
+
   void look_again();
+  file_stamp stamp_now() const;
 
   std::filesystem::path file_;
   bool are_needed_;
+  std::function<void(const std::string&)> log_;
   duration between_looks_;
   std::mutex mutex_;
   std::optional<std::vector<api_key>> keys_;
-  bool is_broken_ = false;  ///< while the file cannot be read, nobody gets in
+  bool is_broken_ = false;  ///< the file cannot be read: keys read before still count; without any, nobody gets in
   instant looked_;
+  file_stamp read_;  ///< of the file that the keys were read from
   monotonic_clock clock_;
 };
 

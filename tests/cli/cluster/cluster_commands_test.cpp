@@ -294,7 +294,7 @@ TEST_F(cluster_commands, say_what_keys_there_are) {
   const json list = run_json({"keys", "list", file});
   EXPECT_EQ(list[0]["name"], "eve");
   EXPECT_EQ(list[0]["admin"], true);
-  EXPECT_NE(keys({"list"}).find("no limits, admin\n"), std::string::npos);
+  EXPECT_NE(keys({"list"}).find(" UTC  no limits, admin\n"), std::string::npos);
   keys({"revoke", "eve"});
   EXPECT_EQ(keys({"list"}), "no key is left: the server lets nobody in until one is added\n");
 }

@@ -43,17 +43,20 @@ class curve : public testing::Test {
     std::ofstream(folder_ / name, std::ios::binary | std::ios::trunc) << text;
   }
   std::string text_of(const std::string& name) const { return test::read_file(folder_ / name); }
+  struct stat status_of(const std::string& name) const {
+    struct stat status {};
+    EXPECT_EQ(::stat((folder_ / name).c_str(), &status), 0) << name;
+    return status;
+  }
 
   test::temp_folder own_;
   const fs::path folder_ = own_.path() / "keys";
 };
 
 TEST_F(curve, keys_are_files_of_their_owner_alone) {
-  for (const char* name : {"cluster.key", "client.key", "clients/client.pub"}) {
-    struct stat status {};
-    ASSERT_EQ(::stat((folder_ / name).c_str(), &status), 0) << name;
-    EXPECT_EQ(status.st_mode & 0777, 0600u) << name;
-  }
+  EXPECT_EQ(status_of("cluster.key").st_mode & 0777, 0600u);
+  EXPECT_EQ(status_of("client.key").st_mode & 0777, 0600u);
+  EXPECT_EQ(status_of("clients").st_mode & 0777, 0700u);
   const curve_keys node = read_cluster_keys(folder_), client = read_client_key(folder_ / "client.key");
   EXPECT_EQ(node.own.public_key, node.cluster_public_key);
   EXPECT_EQ(client.cluster_public_key, node.cluster_public_key);
@@ -95,6 +98,24 @@ TEST_F(curve, more_clients_have_keys_of_their_own) {
   EXPECT_THAT([&] { add_client_key(folder_, "ann"); }, ThrowsMessage<input_error>(HasSubstr("ann.key: is there")));
   for (const char* name : {"", "../ann", "a b", "cluster", "a/b", "."})
     EXPECT_THROW(add_client_key(folder_, name), input_error) << name;
+}
+
+TEST_F(curve, a_clients_public_key_can_be_read_by_the_cluster_whoever_makes_it) {
+  const mode_t before = ::umask(077);
+  add_client_key(folder_, "ann");
+  ::umask(before);
+  EXPECT_EQ(status_of("clients/ann.pub").st_mode & 0777, 0644u);
+  EXPECT_EQ(status_of("ann.key").st_mode & 0777, 0600u);
+}
+
+TEST_F(curve, a_folder_of_clients_that_root_makes_is_the_clusters) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root makes what is another's";
+  constexpr uid_t nobody = 65534;
+  if (::chown((folder_ / "cluster.key").c_str(), nobody, nobody) != 0) GTEST_SKIP() << "this container has one user";
+  fs::remove_all(folder_ / "clients");
+  add_client_key(folder_, "ann");
+  EXPECT_EQ(status_of("clients").st_uid, nobody);
+  EXPECT_EQ(status_of("ann.key").st_uid, 0u) << "the secret is root's, who hands it on";
 }
 
 TEST_F(curve, broken_key_files_are_refused_with_their_line) {
