@@ -107,6 +107,22 @@ std::string_view invalid_stretch(std::string_view text, std::size_t at) {
   return text.substr(at, end - at);
 }
 
+std::string without_controls(std::string_view text, char in_place) {
+  std::string shown;
+  for (std::size_t at = 0; at < text.size();) {
+    const code_point next = next_code_point(text, at);
+    const bool is_control = next.value < 0x20 || (next.value >= 0x7f && next.value < 0xa0);
+    if (!next.valid)
+      shown += '?';
+    else if (is_control)
+      shown += in_place;
+    else
+      shown += text.substr(at, next.length);
+    at += next.length;
+  }
+  return shown;
+}
+
 bool is_white_space(char32_t value) {
   if (value < 0x80) return value == ' ' || (value >= '\t' && value <= '\r');
   return value == 0x85 || value == 0xA0 || value == 0x1680 || (value >= 0x2000 && value <= 0x200A) || value == 0x2028 ||

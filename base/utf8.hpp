@@ -49,6 +49,10 @@ void for_each_stretch(std::string_view text, const OnValid& on_valid, const OnIn
   }
 }
 
+/// Without ends of lines and whatever else moves a terminal's cursor, that in U+0080 to U+009F, too: these become
+/// `in_place`. Bytes that belong to no character become "?", since some terminals obey them.
+std::string without_controls(std::string_view text, char in_place = '?');
+
 /// Unicode's White_Space.
 bool is_white_space(char32_t value);
 

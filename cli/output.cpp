@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/file_descriptor.hpp"
+#include "base/utf8.hpp"
 
 namespace troupe {
 
@@ -47,9 +48,7 @@ void write_error(std::string_view text) {
 }
 
 std::string one_line(std::string_view text) {
-  std::string line(text);
-  for (char& c : line)
-    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  std::string line = without_controls(text, ' ');
   while (line.ends_with(' ')) line.pop_back();
   return line;
 }

@@ -25,7 +25,7 @@ void print_json(const nlohmann::ordered_json& value);
 void write_error(std::string_view text);
 constexpr std::string_view clear_line = "\r\x1b[K";  ///< on a terminal
 
-/// Text in one line: control characters become spaces.
+/// Text in one line: control characters become spaces, bytes that belong to no character "?".
 std::string one_line(std::string_view text);
 /// "1.5 GiB"
 std::string size_text(std::int64_t bytes);

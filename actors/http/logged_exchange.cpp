@@ -42,18 +42,6 @@ std::string word(const std::string& text) {
   return text.empty() ? "-" : text;
 }
 
-/// Without ends of lines and whatever else moves a terminal's cursor, that in U+0080 to U+009F, too.
-std::string without_controls(std::string_view text) {
-  std::string shown;
-  for (std::size_t at = 0; at < text.size();) {
-    const code_point next = next_code_point(text, at);
-    const bool is_control = next.value < 0x20 || (next.value >= 0x7f && next.value < 0xa0);
-    shown += next.valid && !is_control ? text.substr(at, next.length) : "?";
-    at += next.length;
-  }
-  return shown;
-}
-
 /// Writes the outcome of a request into the log when the exchange is gone.
 class logged_exchange final : public forwarding_exchange {
  public:

@@ -110,13 +110,14 @@ class follower {
   follower(cluster_client& cluster, std::string id, bool as_json)
       : cluster_(cluster), id_(std::move(id)), as_json_(as_json) {}
 
-  /// The job as it is now.
+  /// The job as it is now; one page of its news is shown.
   json look() {
     const json page = read_answer(cluster_.command("job.events", json{{"id", id_}, {"after", last_}}.dump()));
     const json& job = page.at("job");
     check_is_training(job);
     const auto steps = job.value("steps", std::int64_t{0}), step = job.value("step", std::int64_t{0});
     if (!display_ && steps > 0) display_.emplace(steps, step, as_json_);
+    has_news_ = !page.at("events").empty();
     for (const json& event : page.at("events")) {
       last_ = event.at("number").get<std::uint64_t>();
       show(event.at("kind").get<std::string>(), event.at("data"));
@@ -125,6 +126,8 @@ class follower {
       display_->show(step, job.value("loss", 0.0), job.value("tokens_per_second", 0.0));
     return job;
   }
+  /// Whether the last look showed some: there may be another page.
+  bool has_news() const { return has_news_; }
   /// Whether some of its data were messages, as far as was seen by now.
   bool has_chats() const { return has_chats_; }
 
@@ -143,7 +146,7 @@ class follower {
   std::string id_;
   bool as_json_;
   std::uint64_t last_ = 0;
-  bool has_chats_ = false;
+  bool has_news_ = false, has_chats_ = false;
   std::optional<training_display> display_;
 };
 
@@ -177,6 +180,10 @@ int follow_training(cluster_client& cluster, const std::string& id, bool as_json
     while (!is_finished(now.value("state", "")) && now.value("state", "") != "paused") {
       check_interrupt();
       std::this_thread::sleep_for(follow_interval);
+      now = job.look();
+    }
+    while (job.has_news()) {  // all of one that was over before
+      check_interrupt();
       now = job.look();
     }
     return report(now, cluster.flags(), job.has_chats() ? " --chat" : "", as_json);

@@ -15,6 +15,8 @@
 
 #include <fmt/format.h>
 
+#include "base/number_in.hpp"
+#include "base/paths.hpp"
 #include "base/to_size.hpp"
 #include "cluster/config/config.hpp"
 #include "cluster/launch/launch_process.hpp"
@@ -27,6 +29,15 @@ void point_output_at(int log) {
   ::dup2(nothing.number(), STDIN_FILENO);
   ::dup2(log, STDOUT_FILENO);
   ::dup2(log, STDERR_FILENO);
+}
+
+/// What the caller's shell had open, with locks and pipes that somebody waits for, would stay open as long as the
+/// cluster is up: nodes inherit it. Asks /proc, since older kernels have no close_range.
+void close_all_but(int kept) {
+  for (const auto& opened : entries_of("/proc/self/fd")) {
+    const auto number = number_in<int>(opened.filename().native());
+    if (number && *number > STDERR_FILENO && *number != kept) ::close(*number);
+  }
 }
 
 std::string read_all(int descriptor) {
@@ -44,7 +55,7 @@ std::string read_all(int descriptor) {
 
 detachment::detachment(const std::filesystem::path& log) : log_(log) {
   make_state_folder(log.parent_path());
-  const file_descriptor log_file = detail::open_log(log);
+  file_descriptor log_file = detail::open_log(log);
   auto [heard, told] = detail::open_pipe();
   const pid_t between = ::fork();
   if (between < 0) throw std::runtime_error(fmt::format("no new process: {}", std::strerror(errno)));
@@ -58,6 +69,9 @@ detachment::detachment(const std::filesystem::path& log) : log_(log) {
   // A second time, so that no terminal can become the daemon's own.
   if (::fork() != 0) ::_exit(0);
   point_output_at(log_file.number());
+  log_file.close();
+  heard.close();
+  close_all_but(told.number());
   pipe_ = std::move(told);
   ::signal(SIGPIPE, SIG_IGN);  // the caller may be gone when we report
   is_daemon_ = true;

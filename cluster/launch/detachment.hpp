@@ -9,7 +9,8 @@
 namespace troupe {
 
 /// `--detach`: splits this process in two: that of the caller, which waits for a report of the other, and a daemon in a
-/// session of its own, which writes standard output and error to `log`. To be made before there is any other thread.
+/// session of its own, which writes standard output and error to `log` and has nothing else open. To be made before
+/// there is any other thread.
 class detachment {
  public:
   struct outcome {

@@ -50,6 +50,11 @@ TEST(utf8, goes_over_valid_and_invalid_stretches) {
   EXPECT_EQ(seen, "2( a\u00e9)1");
 }
 
+TEST(utf8, leaves_out_what_moves_a_terminals_cursor) {
+  EXPECT_EQ(without_controls("\x1b[31m\u009b2J\u00a9\x7f\n\u6c34\x9b"), "?[31m?2J\u00a9??\u6c34?");
+  EXPECT_EQ(without_controls("a\r\nb\u0085\xff", ' '), "a  b ?");
+}
+
 TEST(utf8, knows_white_space) {
   for (const char32_t c : {U' ', U'\n', U'\u00a0', U'\u3000', U'\u2028'}) EXPECT_TRUE(is_white_space(c));
   for (const char32_t c : {U'a', U'\u200b', U'\u180e', U'\x1c'}) EXPECT_FALSE(is_white_space(c));

@@ -173,6 +173,10 @@ TEST_F(usage, puts_a_name_with_line_breaks_into_one_line) {
   refused({"inspect", "no\nwhere\n"}, "no where");
 }
 
+TEST_F(usage, puts_a_name_with_what_moves_a_terminals_cursor_into_its_line) {
+  refused({"inspect", "no\u009bwhere\x1b\x9b"}, "no where ?");
+}
+
 TEST_F(usage, fails_with_1_when_the_output_cannot_be_written) {
   const int full = ::open("/dev/full", O_WRONLY | O_CLOEXEC);
   for (const words& each : {words{"inspect", llama_}, words{"bench", "limits", "--threads", "1"}}) {

@@ -354,13 +354,15 @@ TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) 
   std::atomic<pid_t> following = 0;
   bool is_interrupted = false;
   played_head head([&](const client_command& asked) -> json {
-    const std::string id = json::parse(asked.arguments).at("id");
+    const json arguments = json::parse(asked.arguments);
+    const std::string id = arguments.at("id");
     if (id == "endless" && !std::exchange(is_interrupted, true) && is_soon([&] { return following > 0; }))
       ::kill(following, SIGINT);
     const char* state = id == "endless" ? "running" : "succeeded";
     return {{"job", {{"id", id}, {"kind", "fine-tune"}, {"state", state}, {"result", "taught@1"}}},
-            {"events", id == "chats" ? json::parse(R"([{"number":1,"kind":"message","data":{"text":"","chats":2}}])")
-                                     : json::array()}};
+            {"events", id == "chats" && arguments.at("after") == 0
+                           ? json::parse(R"([{"number":1,"kind":"message","data":{"text":"","chats":2}}])")
+                           : json::array()}};
   });
   const std::string connect = " --connect " + head.endpoint();
   const auto follow = [&](const std::string& id) {
@@ -380,6 +382,24 @@ TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) 
   EXPECT_EQ(of_chats.wait(), 0) << of_chats.error();
   EXPECT_NE(of_chats.out().find("troupe submit --chat --adapter taught" + connect + " --prompt"), std::string::npos)
       << of_chats.out();
+}
+
+TEST(followed_job, is_shown_to_its_end_where_it_was_over_before) {
+  const temp_folder folder;
+  static constexpr int pages = 3;  // of one event each
+  const played_head head([](const client_command& asked) -> json {
+    const int after = json::parse(asked.arguments).at("after");
+    const json event{
+        {"number", after + 1}, {"kind", "metrics"}, {"data", {{"step", after + 1}, {"validation_loss", 2}}}};
+    return {{"job",
+             {{"id", "over"}, {"kind", "fine-tune"}, {"state", "succeeded"}, {"steps", pages}, {"result", "taught@1"}}},
+            {"events", after < pages ? json::array({event}) : json::array()}};
+  });
+  process client({TROUPE_BINARY, "jobs", "follow", "over", "--connect", head.endpoint()}, folder.path() / "over");
+  EXPECT_EQ(client.wait(), 0) << client.error();
+  for (int step = 1; step <= pages; ++step)
+    EXPECT_NE(client.error().find("validation: step " + std::to_string(step) + " "), std::string::npos)
+        << client.error();
 }
 
 }  // namespace

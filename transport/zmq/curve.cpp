@@ -102,14 +102,21 @@ std::string text_of(const curve_pair& pair, const std::string& cluster) {
       pair.public_key, pair.secret_key, cluster);
 }
 
+[[noreturn]] void refuse_unreadable(const fs::path& file, std::string_view why) {
+  refuse(
+      "{}: cannot be read: {}: the user who runs this must be able to: see whose it is, its permissions and its "
+      "folder's",
+      file.string(), why);
+}
+
 std::string read_small(const fs::path& file) {
   if (is_folder(file)) refuse("{}: is a folder: name a key file, such as client.key in it", file.string());
   std::error_code fault;
   const bool is_there = fs::is_regular_file(file, fault);
-  if (fault == std::errc::permission_denied) refuse("{}: cannot be read: {}", file.string(), fault.message());
+  if (fault == std::errc::permission_denied) refuse_unreadable(file, fault.message());
   if (!is_there) refuse("{}: no such key file: copy it, or make the cluster's keys by `troupe keygen`", file.string());
   std::ifstream in(file, std::ios::binary);
-  if (!in) refuse("{}: cannot be read: {}", file.string(), std::strerror(errno));
+  if (!in) refuse_unreadable(file, std::strerror(errno));
   std::string text(longest_file + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(to_size(in.gcount()));
@@ -226,8 +233,7 @@ curve_keys read_cluster_keys(const std::filesystem::path& folder) {
   keys.clients = folder / "clients";
   std::error_code fault;
   const fs::directory_iterator listed(keys.clients, fault);
-  if (fault && fault != std::errc::no_such_file_or_directory)
-    refuse("{}: cannot be read: {}", keys.clients.string(), fault.message());
+  if (fault && fault != std::errc::no_such_file_or_directory) refuse_unreadable(keys.clients, fault.message());
   for (const auto& file : client_files(keys.clients)) read_public(file);
   return keys;
 }

@@ -93,6 +93,12 @@ void write_adapters(std::string& to, const std::string& model, const std::map<re
       fmt::format_to(out, "troupe:adapter_resident{{{},adapter=\"{}\"}} 1\n", labels_of(model, id), label_text(each));
 }
 
+/// One that was silent for a while may be busy: it still has its work. Alerts are for what is gone.
+bool is_here(const json& node) {
+  const std::string state = node.value("state", "");
+  return state == "alive" || state == "suspect";
+}
+
 void write_workers(std::string& to, const json& nodes) {
   describe(to, "troupe:worker_busy_seconds_total", "counter", "Time that the worker has spent in steps.");
   for (const json& node : nodes)
@@ -100,11 +106,11 @@ void write_workers(std::string& to, const json& nodes) {
       fmt::format_to(std::back_inserter(to), "troupe:worker_busy_seconds_total{{node=\"{}\",engine=\"{}\"}} {}\n",
                      label_text(node.value("name", "")), node["replica"].get<std::size_t>(),
                      node.value("busy_seconds", 0.0));
-  describe(to, "troupe:node_alive", "gauge", "1 for a node that is heard of.");
+  describe(to, "troupe:node_alive", "gauge", "1 for a node that has joined and is not lost.");
   for (const json& node : nodes)
     if (node.is_object())
       fmt::format_to(std::back_inserter(to), "troupe:node_alive{{node=\"{}\"}} {}\n",
-                     label_text(node.value("name", "")), node.value("state", "") == "alive" ? 1 : 0);
+                     label_text(node.value("name", "")), is_here(node) ? 1 : 0);
 }
 
 void write_journal(std::string& to, const status_board& board) {

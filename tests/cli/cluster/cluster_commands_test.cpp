@@ -103,8 +103,8 @@ TEST_F(cluster_commands, train_refuses_settings_by_their_flags_before_it_looks_f
 
 TEST_F(cluster_commands, refuse_words_that_no_cluster_could_be_told) {
   const std::string word = "x\xff";
-  refused({"drain", word}, "troupe: '" + word + "' is no UTF-8: write it in UTF-8");
-  expect_one_line(serve({word}), 2, "troupe: '" + word + "' is no UTF-8, as a cluster's file must be: rename it");
+  refused({"drain", word}, "troupe: 'x?' is no UTF-8: write it in UTF-8");
+  expect_one_line(serve({word}), 2, "troupe: 'x?' is no UTF-8, as a cluster's file must be: rename it");
 }
 
 TEST_F(cluster_commands, say_that_the_folder_that_they_run_in_was_deleted) {

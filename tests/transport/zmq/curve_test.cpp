@@ -14,6 +14,7 @@
 #include "base/error.hpp"
 #include "tests/base/full_disk.hpp"
 #include "tests/base/loopback.hpp"
+#include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"
 #include "tests/transport/zmq/peer.hpp"
 #include "transport/zmq/mechanism.hpp"
@@ -149,6 +150,30 @@ TEST_F(curve, every_truncation_of_a_key_file_is_refused_or_complete) {
 TEST_F(curve, a_secret_that_others_can_read_is_refused) {
   fs::permissions(folder_ / "client.key", fs::perms(0644));
   EXPECT_THAT([&] { read_client_key(folder_ / "client.key"); }, ThrowsMessage<input_error>(HasSubstr("chmod 600")));
+}
+
+TEST_F(curve, keys_that_cannot_be_read_are_refused_with_what_to_do) {
+  constexpr uid_t nobody = 65534;
+  const bool is_root = ::geteuid() == 0;  // whom no permissions keep out
+  fs::permissions(own_.path(), fs::perms(0711));
+  fs::permissions(folder_, fs::perms(0711));
+  fs::permissions(folder_ / "client.key", fs::perms(0000));
+  fs::permissions(folder_ / "clients", fs::perms(0000));
+  const auto become_nobody = [&] {
+    return ::chown((folder_ / "cluster.key").c_str(), nobody, nobody) == 0 && ::seteuid(nobody) == 0;
+  };
+  if (is_root && !become_nobody()) GTEST_SKIP() << "this container has one user";
+  const std::string file = test::refusal([&] { (void)read_client_key(folder_ / "client.key"); });
+  const std::string below = test::refusal([&] { (void)read_client_key(folder_ / "clients" / "client.pub"); });
+  const std::string listed = test::refusal([&] { (void)read_cluster_keys(folder_); });
+  ASSERT_TRUE(!is_root || ::seteuid(0) == 0);
+  fs::permissions(folder_ / "clients", fs::perms::owner_all);
+  const std::string why =
+      ": cannot be read: Permission denied: the user who runs this must be able to: see whose it is, its "
+      "permissions and its folder's";
+  EXPECT_EQ(file, (folder_ / "client.key").string() + why);
+  EXPECT_EQ(below, (folder_ / "clients" / "client.pub").string() + why);
+  EXPECT_EQ(listed, (folder_ / "clients").string() + why);
 }
 
 TEST_F(curve, a_clients_key_is_not_the_clusters) {

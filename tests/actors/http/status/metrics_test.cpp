@@ -193,10 +193,20 @@ TEST_F(metrics, tell_what_replicas_and_workers_say) {
                        R"(running_lora_adapters="a@1,b@2",waiting_lora_adapters=""})"),
             1e9);
   EXPECT_EQ(value(all, R"(troupe:worker_busy_seconds_total{node="w0",engine="0"})"), 7.5);
+  EXPECT_EQ(value(all, R"(troupe:node_alive{node="head"})"), 1);
   EXPECT_EQ(value(all, R"(troupe:node_alive{node="w0"})"), 0);
   EXPECT_EQ(value(all, "troupe:journal_failing"), 0);
   board_->post("journal", R"("it is gone")");
   EXPECT_EQ(value(read(), "troupe:journal_failing"), 1);
+}
+
+TEST_F(metrics, take_a_node_for_alive_until_it_is_lost) {
+  board_->post("nodes", R"([{"name":"busy","state":"suspect"},{"name":"gone","state":"left"},
+                            {"name":"late","state":"missing"}])");
+  const std::string all = read();
+  EXPECT_EQ(value(all, R"(troupe:node_alive{node="busy"})"), 1) << "silent, but not for long";
+  EXPECT_EQ(value(all, R"(troupe:node_alive{node="gone"})"), 0);
+  EXPECT_EQ(value(all, R"(troupe:node_alive{node="late"})"), 0);
 }
 
 }  // namespace
