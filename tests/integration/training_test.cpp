@@ -361,7 +361,7 @@ TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) 
     const char* state = id == "endless" ? "running" : "succeeded";
     return {{"job", {{"id", id}, {"kind", "fine-tune"}, {"state", state}, {"result", "taught@1"}}},
             {"events", id == "chats" && arguments.at("after") == 0
-                           ? json::parse(R"([{"number":1,"kind":"message","data":{"text":"","chats":2}}])")
+                           ? json::parse(R"([{"number":1,"kind":"message","data":{"text":"\u009b2Jseen","chats":2}}])")
                            : json::array()}};
   });
   const std::string connect = " --connect " + head.endpoint();
@@ -380,6 +380,7 @@ TEST(followed_job, says_what_to_type_next_with_the_flags_that_name_the_cluster) 
       << ended.out();
   process of_chats = follow("chats");
   EXPECT_EQ(of_chats.wait(), 0) << of_chats.error();
+  EXPECT_EQ(of_chats.error(), "training:  2Jseen\n") << "without what moves a terminal's cursor";
   EXPECT_NE(of_chats.out().find("troupe submit --chat --adapter taught" + connect + " --prompt"), std::string::npos)
       << of_chats.out();
 }
