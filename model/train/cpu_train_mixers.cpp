@@ -9,6 +9,28 @@ namespace {
 
 constexpr std::int64_t columns_together = 64;  ///< of a convolution, in a task
 
+/// Some columns of a segment's rows.
+struct column_task {
+  std::int64_t row, rows, first, columns;
+};
+
+/// What a convolution has either way: where b, c and x lie beside each other in `branches`.
+template <class Args>
+Args convolution_of(const column_task& task, const trained_layer& weights, const model_config& config,
+                    const_float_rows branches) {
+  Args args;
+  args.weights = weights.convolution + task.first;
+  args.weight_stride = padded_row(config.hidden);
+  args.kernel = static_cast<int>(config.convolved_rows);
+  args.channels = task.columns;
+  args.b = branches.row(task.row) + task.first;
+  args.c = args.b + config.hidden;
+  args.x = args.b + 2 * config.hidden;
+  args.row_stride = branches.stride;
+  args.rows = static_cast<int>(task.rows);
+  return args;
+}
+
 }  // namespace
 
 void cpu_train_pass::mix(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in,
@@ -135,8 +157,9 @@ template <class Work>
 void cpu_train_pass::for_columns(const training_rows& batch, Work work) {
   const std::int64_t columns = model_.config.hidden, parts = ceil_div(columns, columns_together);
   with_.pool.run(static_cast<int>(static_cast<std::int64_t>(batch.segments.size()) * parts), [&](int i, int) {
+    const auto& segment = batch.segments[to_size(i / parts)];
     const std::int64_t first = i % parts * columns_together;
-    work(batch.segments[to_size(i / parts)], first, std::min(columns_together, columns - first));
+    work(column_task{segment.first, segment.rows, first, std::min(columns_together, columns - first)});
   });
 }
 
@@ -145,23 +168,14 @@ void cpu_train_pass::run_convolution(const training_rows& batch, std::size_t lay
   const trained_layer& weights = model_.layers[layer];
   const float_rows branches = branch_rows(a.branches), convolved = hidden_rows(a.convolved);
   apply(weights, hidden_rows(normed_), a, into::set, {{linear_kind::convolution_in, branches}});
-  for_columns(batch, [&](const auto& segment, std::int64_t first, std::int64_t columns) {
-    const std::int64_t hidden = model_.config.hidden;
-    const float* const b = branches.row(segment.first) + first;
+  for_columns(batch, [&](const column_task& task) {
     std::array<float, to_size(longest_convolution * columns_together)> before = {};
-    with_.kernels.short_convolve({.weights = weights.convolution + first,
-                                  .weight_stride = padded_row(hidden),
-                                  .kernel = static_cast<int>(model_.config.convolved_rows),
-                                  .channels = columns,
-                                  .b = b,
-                                  .c = b + hidden,
-                                  .x = b + 2 * hidden,
-                                  .row_stride = branches.stride,
-                                  .rows = static_cast<int>(segment.rows),
-                                  .out = convolved.row(segment.first) + first,
-                                  .out_stride = convolved.stride,
-                                  .before = before.data(),
-                                  .before_stride = columns});
+    auto args = convolution_of<short_convolution_args>(task, weights, model_.config, branches);
+    args.out = convolved.row(task.row) + task.first;
+    args.out_stride = convolved.stride;
+    args.before = before.data();
+    args.before_stride = task.columns;
+    with_.kernels.short_convolve(args);
   });
   add_output(weights, linear_kind::convolution_out, convolved, a, in, out);
 }
@@ -172,25 +186,16 @@ void cpu_train_pass::convolution_back(const training_rows& batch, std::size_t la
   const float_rows branches = branch_rows(a.branches), dbranches = branch_rows(dbranches_);
   const float_rows convolved = hidden_rows(inner_);
   apply_back(weights, linear_kind::convolution_out, a, hidden_rows(a.convolved), given, convolved, into::set);
-  for_columns(batch, [&](const auto& segment, std::int64_t first, std::int64_t columns) {
+  for_columns(batch, [&](const column_task& task) {
     const std::int64_t hidden = model_.config.hidden;
-    const float* const b = branches.row(segment.first) + first;
-    float* const db = dbranches.row(segment.first) + first;
-    kernels_.short_convolve_back({.weights = weights.convolution + first,
-                                  .weight_stride = padded_row(hidden),
-                                  .kernel = static_cast<int>(model_.config.convolved_rows),
-                                  .channels = columns,
-                                  .b = b,
-                                  .c = b + hidden,
-                                  .x = b + 2 * hidden,
-                                  .row_stride = branches.stride,
-                                  .rows = static_cast<int>(segment.rows),
-                                  .out_gradient = convolved.row(segment.first) + first,
-                                  .out_stride = convolved.stride,
-                                  .b_gradient = db,
-                                  .c_gradient = db + hidden,
-                                  .x_gradient = db + 2 * hidden,
-                                  .gradient_stride = dbranches.stride});
+    auto args = convolution_of<short_convolution_back_args>(task, weights, model_.config, branches);
+    args.out_gradient = convolved.row(task.row) + task.first;
+    args.out_stride = convolved.stride;
+    args.b_gradient = dbranches.row(task.row) + task.first;
+    args.c_gradient = args.b_gradient + hidden;
+    args.x_gradient = args.b_gradient + 2 * hidden;
+    args.gradient_stride = dbranches.stride;
+    kernels_.short_convolve_back(args);
   });
   const auto [dx, first] = to;
   const float_rows normed = hidden_rows(normed_);

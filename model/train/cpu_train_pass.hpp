@@ -104,7 +104,7 @@ class cpu_train_pass final : public train_pass {
   // cpu_train_mixers.cpp: what rows read of each other
   attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
   delta_pass::input delta_input(const training_rows& batch, const trained_layer& weights, const activations& a) const;
-  /// A sequence's rows, some columns of them: work(segment, first, columns).
+  /// A segment's rows, some columns of them: work(column_task).
   template <class Work>
   void for_columns(const training_rows& batch, Work work);
   void mix(const training_rows& batch, std::size_t layer, activations& a, const_float_rows in, float_rows out);

@@ -1,6 +1,5 @@
 // The fields that requests for completions, chats and embeddings have in common.
 #pragma once
-
 #include "actors/http/served_model.hpp"
 #include "actors/requests/answer_order.hpp"
 
