@@ -36,7 +36,7 @@ model_work work_of(const loaded_model& model, kv_kind kv) {
     layer.each_matrix([&](const matrix_view& w) { total.layer_weights += add(w); });
   if (model.config.experts > 0) set_experts_apart(model, total);
   total.head_weights = add(model.head);
-  const auto block = kv_storage::bytes_per_block(model.config, model.config.attention_layers(), kv);
+  const auto block = kv_storage::bytes_per_block(model.config, kv);
   total.kv_bytes = static_cast<double>(block) / block_tokens;
   total.state_bytes = 2.0 * static_cast<double>(model.config.state_bytes());
   return total;

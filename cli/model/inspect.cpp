@@ -94,8 +94,7 @@ ordered_json tokenizer_json(const std::string& model) {
 ordered_json kv_json(const model_config& config) {
   ordered_json out;
   for (const kv_kind kind : all_kv_kinds)
-    out[std::string(name_of(kind))] =
-        kv_storage::bytes_per_block(config, config.attention_layers(), kind) / block_tokens;
+    out[std::string(name_of(kind))] = kv_storage::bytes_per_block(config, kind) / block_tokens;
   return out;
 }
 

@@ -158,9 +158,9 @@ single_sequence runtime::sequence(std::int64_t positions, std::int64_t longest) 
 /// Bytes for keys and values, states, and what each thread's attention is lent.
 std::int64_t runtime::memory_for(std::int64_t positions) const {
   const model_config& config = model_->config;
-  const std::int64_t scratch = pool_.threads() * attention_scratch(positions, config.head_dim);
-  return blocks_for(positions) * kv_storage::bytes_per_block(config, config.attention_layers(), kv_) +
-         config.state_bytes() + scratch * static_cast<std::int64_t>(sizeof(float));
+  const std::int64_t scratch = pool_.threads() * attention_scratch(positions, config.widest_head());
+  return blocks_for(positions) * kv_storage::bytes_per_block(config, kv_) + config.state_bytes() +
+         scratch * static_cast<std::int64_t>(sizeof(float));
 }
 
 }  // namespace troupe

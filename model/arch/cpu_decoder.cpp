@@ -26,16 +26,18 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
     : decoder(std::move(model), chosen),
       with_(with),
       gather_(chosen.split),
-      cuts_(chosen.split, model_->config),
-      kv_(model_->config, cuts_.heads.count(), options_.first_layer, options_.layers, chosen.blocks, chosen.kv),
+      heads_{output_cuts(chosen.split, model_->config), {}},
+      wide_heads_{output_cuts(chosen.split, model_->config, model_->config.has_two_kinds_of_heads()), {}},
+      cuts_(heads_.cuts),
+      kv_(model_->config, chosen.split, options_.first_layer, options_.layers, chosen.blocks, chosen.kv),
       states_(model_->config, options_.first_layer, options_.layers, chosen.states),
-      q_stride_(padded_row(cuts_.q.ends.back())),
-      kv_stride_(padded_row(model_->config.kv_heads * model_->config.head_dim)),
+      q_stride_(padded_row(std::max(cuts_.q.ends.back(), wide_heads_.cuts.q.ends.back()))),
+      kv_stride_(padded_row(model_->config.widest_keys())),
       ffn_stride_(padded_row(model_->config.ffn)),
       mlp_stride_(padded_row(model_->config.widest_mlp())),
-      quantized_(
-          with.kernels, most_input_rows(model_->config, chosen.max_rows),
-          std::max({hidden_stride(), q_stride_, ffn_stride_, mlp_stride_, padded_row(model_->config.delta.values())})),
+      quantized_(with.kernels, most_input_rows(model_->config, chosen.max_rows),
+                 std::max({hidden_stride(), q_stride_, ffn_stride_, mlp_stride_,
+                           padded_row(model_->config.delta.values()), padded_row(model_->config.layer_embedding)})),
       routes_(model_->config, with.kernels) {
   const model_config& config = model_->config;
   check(chosen.split, config);
@@ -48,24 +50,26 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   up_ = aligned_buffer<float>(size(rows, mlp_stride_));
   gate_ = aligned_buffer<float>(config.gated_mlp ? up_.size() : 0);
   if (config.experts > 0) take_expert_rows();
+  if (config.layer_embedding > 0) take_token_rows();
   if (config.mixes_by(mixer_kind::delta)) take_delta_rows();
   if (config.mixes_by(mixer_kind::convolution)) take_convolution_rows();
   take_angles();
-  scratch_stride_ = attention_scratch(options_.context, config.head_dim);  // room for a padded head's norm, too
+  scratch_stride_ = attention_scratch(options_.context, config.widest_head());  // room for a padded head's norm, too
   scratch_ = aligned_buffer<float>(size(with.pool.threads(), scratch_stride_));
 }
 
 /// The local rope only where some layer has it.
 void cpu_decoder::take_angles() {
   const model_config& config = model_->config;
-  const auto add = [&](const rope_config& rope) {
-    const std::size_t floats = size(options_.max_rows, config.turned_dim() / 2);
-    turned_.push_back({rope_angles(config, rope, options_.rope_context), aligned_buffer<float>(floats),
+  const auto add = [&](layer_rope which, const rope_config& rope) {
+    const std::int64_t dim = config.turned_dim(which);
+    const std::size_t floats = size(options_.max_rows, dim / 2);
+    turned_.push_back({dim, rope_angles(rope, dim, options_.rope_context), aligned_buffer<float>(floats),
                        aligned_buffer<float>(floats)});
   };
   if (config.position != position_kind::rotary) return;
-  add(config.rope);
-  if (config.has_local_rope()) add(config.local_rope);
+  add(layer_rope::global, config.rope);
+  if (config.has_local_rope()) add(layer_rope::local, config.local_rope);
 }
 
 void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens, float* hidden) {
@@ -78,15 +82,19 @@ void cpu_decoder::embed(const pass& batch, std::span<const std::int32_t> tokens,
       if (!model_->positions) return;
       with_.kernels.add(model_->positions + (sequence.position + i) * hidden_stride(), model_->config.hidden, row);
     });
+  if (model_->config.layer_embedding > 0) bring_tokens(batch, tokens, {hidden, hidden_stride()});
 }
 
 void cpu_decoder::run(const pass& batch, float* hidden) {
   prepare_angles(batch);
   group_by_adapter(batch);
-  share_out_heads(batch);
+  many_rows_ = std::ranges::any_of(batch.sequences, [](const pass_sequence& each) { return each.rows > 1; });
+  share_out_heads(batch, heads_);
+  if (model_->config.has_two_kinds_of_heads()) share_out_heads(batch, wide_heads_);
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     mix(batch, layer, {hidden, hidden_stride()});
     feed_forward(batch, layer, {hidden, hidden_stride()});
+    finish_layer(batch, layer, {hidden, hidden_stride()});
   }
 }
 
@@ -148,7 +156,7 @@ void cpu_decoder::prepare_angles(const pass& batch) {
   for (turned_rows& rope : turned_)
     for (const pass_sequence& sequence : batch.sequences)
       with_.pool.run_each(sequence.rows, 16, [&](int i) {
-        const std::int64_t at = (sequence.first_row + i) * (model_->config.turned_dim() / 2);
+        const std::int64_t at = (sequence.first_row + i) * (rope.dim / 2);
         rope.angles.at(sequence.position + i, rope.cosines.data() + at, rope.sines.data() + at);
       });
 }
@@ -167,20 +175,26 @@ void cpu_decoder::group_by_adapter(const pass& batch) {
 
 void cpu_decoder::attend(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
+  const output_cuts& cuts = shape_of(layer).cuts;
   const float_rows normed{normed_.data(), hidden_stride()}, mixed{mixed_.data(), q_stride_};
-  const linear_product qkv[] = {{linear_kind::q, weights.q, {q_.data(), q_stride_}, cuts_.q},
-                                {linear_kind::k, weights.k, {k_.data(), kv_stride_}, cuts_.kv},
-                                {linear_kind::v, weights.v, {v_.data(), kv_stride_}, cuts_.kv}};
+  const linear_product all[] = {{linear_kind::q, weights.q, {q_.data(), q_stride_}, cuts.q},
+                                {linear_kind::k, weights.k, {k_.data(), kv_stride_}, cuts.kv},
+                                {linear_kind::v, weights.v, {v_.data(), kv_stride_}, cuts.kv}};
+  const std::span<const linear_product> qkv(all, weights.v.w.weights ? 3 : weights.k.w.weights ? 2 : 1);
   prepare_input(batch.rows, normed, qkv,
                 [&](int row) { normalize(weights.attention_norm, hidden.row(row), normed.row(row)); });
   multiply(batch, layer, normed, qkv);
   if (model_->config.joint_qk_norm) {
-    normalize_heads(batch, weights.q_norm, {q_.data(), q_stride_}, cuts_.q);
-    normalize_heads(batch, weights.k_norm, {k_.data(), kv_stride_}, cuts_.kv);
+    normalize_heads(batch, weights.q_norm, {q_.data(), q_stride_}, cuts.q);
+    normalize_heads(batch, weights.k_norm, {k_.data(), kv_stride_}, cuts.kv);
   }
   attend_heads(layer);
   const linear_product o[] = {output_product(linear_kind::o, weights.o, hidden)};
-  prepare_gathered(batch.rows, mixed, cuts_.q, o, [](int) {});
+  const std::int64_t width = weights.o.w.ins;
+  prepare_gathered(batch.rows, mixed, cuts.q, o, [&](int row) {  // layers with wider heads may have left something
+    if (model_->config.has_two_kinds_of_heads())
+      std::fill(mixed.row(row) + width, mixed.row(row) + padded_row(width), 0.0f);
+  });
   multiply(batch, layer, mixed, o);
   finish_output(batch, weights.attention_output_norm, hidden);
 }
@@ -196,15 +210,15 @@ void cpu_decoder::normalize_heads(const pass& batch, const norm_weights& norm, f
 
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
-  const bool mixes = !weights.experts.empty();
-  if (mixes) mix_experts(batch, weights, hidden);
+  const bool mixes = !weights.experts.empty(), apart = model_->config.experts_apart;
+  if (mixes) apart ? mix_experts_apart(batch, weights, hidden) : mix_experts(batch, weights, hidden);
   if (!weights.up.w.weights) return;
   const float_rows normed{normed_.data(), hidden_stride()};
   const float_rows up{up_.data(), mlp_stride_}, gate{gate_.data(), mlp_stride_};
   const column_cut cut = cut_blocks(gather_.split(), weights.up.w.outs);
   const linear_product both[] = {{linear_kind::up, weights.up, up, cut}, {linear_kind::gate, weights.gate, gate, cut}};
   const std::span<const linear_product> inner(both, model_->config.gated_mlp ? 2 : 1);
-  const bool is_normed = mixes || model_->config.parallel;  // for the experts, or for attention
+  const bool is_normed = (mixes && !apart) || model_->config.parallel;  // for the experts, or for attention
   prepare_input(batch.rows, normed, inner, [&](int row) {
     if (!is_normed) normalize(weights.mlp_norm, hidden.row(row), normed.row(row));
   });
@@ -216,7 +230,16 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
       with_.kernels.multiply(up.row(row), weights.up.w.outs, shared_shares_.data()[row * outs_per_block]);
   });
   multiply(batch, layer, up, down);
+  if (mixes && apart) join_apart(batch, weights);
   finish_output(batch, weights.mlp_output_norm, hidden);
+}
+
+void cpu_decoder::finish_layer(const pass& batch, std::int64_t layer, float_rows hidden) {
+  const layer_weights& weights = weights_of(layer);
+  if (weights.token_out.w.weights) add_tokens(batch, layer, hidden);
+  if (!weights.factor) return;
+  with_.pool.run_each(
+      batch.rows, 8, [&](int row) { with_.kernels.multiply(hidden.row(row), model_->config.hidden, *weights.factor); });
 }
 
 /// What a row's gate and up make, in place of up. Only gated models have rows of gates.
@@ -228,7 +251,7 @@ void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& c
   if (!config.gated_mlp) return with_.kernels.gelu_tanh(own, columns, own);
   (config.is_geglu() ? with_.kernels.geglu : with_.kernels.swiglu)(gate.row(row) + cut.first, own, columns, own);
   // a wider layer may have left something
-  if (!config.dense_layers.empty()) std::fill(up.row(row) + width, up.row(row) + padded_row(width), 0.0f);
+  if (!config.has_mlps_of_one_width()) std::fill(up.row(row) + width, up.row(row) + padded_row(width), 0.0f);
 }
 
 cpu_decoder::linear_product cpu_decoder::output_product(linear_kind kind, const linear_weights& weights,

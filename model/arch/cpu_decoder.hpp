@@ -57,6 +57,7 @@ class cpu_decoder final : public decoder {
 
   /// The cosines and sines of a pass's rows by one of the model's ropes.
   struct turned_rows {
+    std::int64_t dim;  ///< how much of a head turns
     rope_angles angles;
     aligned_buffer<float> cosines, sines;
   };
@@ -78,6 +79,20 @@ class cpu_decoder final : public decoder {
     column_cut columns;         ///< all of `in`
   };
 
+  /// What layers with heads of one shape have in common.
+  struct head_shape {
+    output_cuts cuts;
+    std::vector<attention_task> tasks;  ///< of the pass
+  };
+
+  /// What rows bring of their tokens to the layers.
+  struct token_rows {
+    std::int64_t stride = 0, gate_stride = 0;  ///< of a row's numbers for all layers, and for one
+    aligned_buffer<float> numbers, looked_up;  ///< [rows, stride], [threads, stride]
+    aligned_buffer<float> gates;               ///< [rows, gate_stride]: what a layer lets through
+    column_cut all_columns, columns;           ///< all of numbers and of gates
+  };
+
   float* lend(std::size_t rows, std::int64_t stride);
   void take_angles();
   void prepare_angles(const pass& batch);
@@ -86,6 +101,7 @@ class cpu_decoder final : public decoder {
   void mix(const pass& batch, std::int64_t layer, float_rows hidden);
   void attend(const pass& batch, std::int64_t layer, float_rows hidden);
   void feed_forward(const pass& batch, std::int64_t layer, float_rows hidden);
+  void finish_layer(const pass& batch, std::int64_t layer, float_rows hidden);
   void activate_mlp(const layer_weights& weights, const column_cut& cut, const_float_rows gate, float_rows up,
                     int row) const;
   /// Makes the rows that some products share as input, as floats in `x` and, where a weight asks for it, as integers.
@@ -122,6 +138,13 @@ class cpu_decoder final : public decoder {
                       float_rows x, float_rows y);
   void activate(const float* gate, float* up) const;
   void add_visits(float_rows hidden, int rows);
+  void mix_experts_apart(const pass& batch, const layer_weights& weights, float_rows hidden);
+  void join_apart(const pass& batch, const layer_weights& weights);
+
+  // cpu_decoder_tokens.cpp
+  void take_token_rows();
+  void bring_tokens(const pass& batch, std::span<const std::int32_t> tokens, float_rows embedded);
+  void add_tokens(const pass& batch, std::int64_t layer, float_rows hidden);
 
   // cpu_decoder_delta.cpp
   void take_delta_rows();
@@ -137,9 +160,11 @@ class cpu_decoder final : public decoder {
   void convolve_columns(const pass_sequence& sequence, std::int64_t layer, std::int64_t first, std::int64_t columns);
 
   // cpu_decoder_heads.cpp
-  void share_out_heads(const pass& batch);
+  const head_shape& shape_of(std::int64_t layer) const;
+  void share_out_heads(const pass& batch, head_shape& shape) const;
   void attend_heads(std::int64_t layer);
   void store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
+  void place_value(std::int64_t layer, const float* key, float* value) const;
   void attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const;
   void open_gates(std::int64_t first_row, int rows, std::int64_t column, std::int64_t columns) const;
   void place_heads(std::int64_t layer, std::int64_t row, float* heads, std::int64_t count, const norm_weights& norm,
@@ -147,7 +172,8 @@ class cpu_decoder final : public decoder {
 
   compute with_;
   column_gather gather_;
-  output_cuts cuts_;
+  head_shape heads_, wide_heads_;    ///< of layers that config.is_wide
+  const output_cuts& cuts_;          ///< of what all layers have
   std::vector<turned_rows> turned_;  ///< by layer_rope
   kv_storage kv_;
   state_storage states_;
@@ -155,13 +181,14 @@ class cpu_decoder final : public decoder {
   quantized_rows quantized_;
   aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, scratch_, lent_;
   std::int64_t scratch_stride_ = 0;
-  std::vector<attention_task> attention_tasks_;
   std::vector<adapter_run> adapter_runs_;  ///< of the pass
   std::vector<adapted_job> adapters_;      ///< of the products being made
   expert_routes routes_;
   delta_rows delta_;
   convolution_rows convolution_;
+  token_rows tokens_;
   aligned_buffer<float> expert_gate_, expert_up_;
+  aligned_buffer<float> apart_;                   ///< [rows, hidden_stride()]: what experts apart from an mlp make
   aligned_buffer<float> router_scores_, places_;  ///< of experts' inputs, and of what they make
   aligned_buffer<float> shared_shares_;           ///< [rows, outs_per_block], of which the first counts
   std::vector<matmul_args> group_jobs_;

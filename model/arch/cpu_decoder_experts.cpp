@@ -27,6 +27,7 @@ void cpu_decoder::take_expert_rows() {
   places_ = floats(places, hidden_stride());
   expert_gate_ = floats(places, ffn_stride_);
   expert_up_ = floats(places, ffn_stride_);
+  if (config.experts_apart) apart_ = floats(options_.max_rows, hidden_stride());
   if (config.shared_gate) shared_shares_ = floats(options_.max_rows, outs_per_block);
 }
 
@@ -45,6 +46,37 @@ void cpu_decoder::mix_experts(const pass& batch, const layer_weights& weights, f
   }
   if (weights.shared_gate.weights)
     weigh_shared(with_, weights.shared_gate, normed, batch.rows, {shared_shares_.data(), outs_per_block});
+}
+
+/// Leaves what they make aside, normalized, for join_apart.
+void cpu_decoder::mix_experts_apart(const pass& batch, const layer_weights& weights, float_rows hidden) {
+  constexpr int at_once = expert_routes::rows_together;
+  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts)};
+  for (int first = 0; first < batch.rows; first += at_once) {
+    const float_rows normed{normed_.data(), hidden_stride()};
+    const float_rows in{hidden.row(first), hidden.stride},
+        made{apart_.data() + first * hidden_stride(), hidden_stride()};
+    const int rows = std::min(at_once, batch.rows - first);
+    const auto normalize_rows = [&](const norm_weights& norm, const_float_rows from, float_rows to) {
+      with_.pool.run_each(rows, 8, [&](int row) { normalize(norm, from.row(row), to.row(row)); });
+    };
+    normalize_rows(weights.apart.router, in, normed);
+    routes_.choose(with_, {.w = weights.router, .factors = weights.apart.share_factors}, normed, rows, scores);
+    normalize_rows(weights.apart.experts, in, normed);
+    run_experts(weights, normed);
+    std::fill_n(made.data, rows * made.stride, 0.0f);
+    add_visits(made, rows);
+    normalize_rows(weights.apart.experts_output, made, made);
+  }
+}
+
+/// What the mlp beside them made lies in normed_.
+void cpu_decoder::join_apart(const pass& batch, const layer_weights& weights) {
+  const float_rows beside{normed_.data(), hidden_stride()}, made{apart_.data(), hidden_stride()};
+  with_.pool.run_each(batch.rows, 8, [&](int row) {
+    normalize(weights.apart.beside, beside.row(row), beside.row(row));
+    with_.kernels.add(made.row(row), hidden_stride(), beside.row(row));
+  });
 }
 
 void cpu_decoder::run_experts(const layer_weights& weights, float_rows normed) {
@@ -66,6 +98,7 @@ void cpu_decoder::run_experts(const layer_weights& weights, float_rows normed) {
 /// What an expert's gate and up make, in place of up.
 void cpu_decoder::activate(const float* gate, float* up) const {
   const model_config& config = model_->config;
+  if (config.is_geglu()) return with_.kernels.geglu(gate, up, config.ffn, up);
   if (config.activation != activation_kind::clamped_silu) return with_.kernels.swiglu(gate, up, config.ffn, up);
   with_.kernels.clamped_swiglu(gate, up, config.ffn, config.activation_limit, config.activation_slope, up);
 }

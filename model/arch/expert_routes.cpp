@@ -22,10 +22,10 @@ expert_routes::expert_routes(const model_config& config, const kernel_table& ker
       visitors_(to_size(experts_)),
       next_(visitors_.size()) {}
 
-void expert_routes::choose(const_float_rows scores, int rows, const float* biases) {
+void expert_routes::choose(const_float_rows scores, int rows, const float* biases, const float* factors) {
   visits_.resize(to_size(rows) * taken_);
   for (int row = 0; row < rows; ++row)
-    choose_for(scores.row(row), biases, std::span(visits_).subspan(to_size(row) * taken_, taken_));
+    choose_for(scores.row(row), biases, factors, std::span(visits_).subspan(to_size(row) * taken_, taken_));
   place_visits(rows);
 }
 
@@ -39,10 +39,10 @@ void expert_routes::choose(const compute& with, const router& by, const_float_ro
                             .y_stride = scores.stride,
                             .bias = by.bias};
   matmul(with, {&product, 1});
-  choose(scores, rows, by.choice_bias);
+  choose(scores, rows, by.choice_bias, by.factors);
 }
 
-void expert_routes::choose_for(const float* scores, const float* biases, std::span<visit> into) {
+void expert_routes::choose_for(const float* scores, const float* biases, const float* factors, std::span<visit> into) {
   order_.resize(to_size(experts_));
   std::iota(order_.begin(), order_.end(), 0);
   float total = weigh(scores);
@@ -55,8 +55,10 @@ void expert_routes::choose_for(const float* scores, const float* biases, std::sp
   if (whole_)
     total = std::accumulate(order_.begin(), end_of_taken, 0.0f,
                             [&](float sum, std::int64_t expert) { return sum + weight(expert); });
-  for (std::size_t i = 0; i < taken_; ++i)
-    into[i] = {.expert = order_[i], .share = weight(order_[i]) / total * factor_};
+  for (std::size_t i = 0; i < taken_; ++i) {
+    const float factor = factors ? factors[order_[i]] : factor_;
+    into[i] = {.expert = order_[i], .share = weight(order_[i]) / total * factor};
+  }
 }
 
 /// e^(score - most) of every expert, and their sum; or their sigmoids, which are shares already.

@@ -28,13 +28,14 @@ class expert_routes {
 
   expert_routes(const model_config& config, const kernel_table& kernels);
 
-  /// From the router's outputs for each row, and a number of each expert (config.choice_bias). A row's visits depend on
-  /// its own outputs alone: the largest ones, of equal ones the first experts.
-  void choose(const_float_rows scores, int rows, const float* biases = nullptr);
+  /// From the router's outputs for each row, and numbers of each expert: what is added for the choice
+  /// (config.choice_bias) and what its shares are multiplied by (config.experts_apart). A row's visits depend on its
+  /// own outputs alone: the largest ones, of equal ones the first experts.
+  void choose(const_float_rows scores, int rows, const float* biases = nullptr, const float* factors = nullptr);
 
   struct router {
     const matrix_view& w;
-    const float *bias, *choice_bias;
+    const float *bias = nullptr, *choice_bias = nullptr, *factors = nullptr;
   };
   /// Makes these outputs, `scores`, of normalized rows. Serving and training both do it here, so that a row goes
   /// through the same experts in both.
@@ -56,7 +57,7 @@ class expert_routes {
   static std::int64_t most_places(const model_config& config, std::int64_t rows);
 
  private:
-  void choose_for(const float* scores, const float* biases, std::span<visit> into);
+  void choose_for(const float* scores, const float* biases, const float* factors, std::span<visit> into);
   float weigh(const float* scores);
   void place_visits(int rows);
 

@@ -17,28 +17,43 @@ kv_kind kv_from_name(std::string_view name, std::string_view where) {
   refuse("{}: unknown kind '{}': use f16, f32 or int8", where, name);
 }
 
-kv_storage::kv_storage(const model_config& config, std::int64_t heads, std::int64_t first_layer, std::int64_t layers,
-                       std::int64_t blocks, kv_kind kind)
-    : kind_(kind),
-      head_bytes_(kv_head_bytes(kind, config.head_dim)),
-      block_bytes_(head_bytes_ * heads),
-      layer_bytes_(block_bytes_ * blocks) {
+kv_storage::kv_storage(const model_config& config, const tensor_split& split, std::int64_t first_layer,
+                       std::int64_t layers, std::int64_t blocks, kv_kind kind)
+    : kind_(kind), layers_(to_size(layers)) {
+  std::vector<std::int64_t> kept, offsets;
+  std::int64_t bytes = 0;
   for (std::int64_t i = 0; i < layers; ++i) {
-    places_.push_back(attending_);
-    if (config.mixer_of(first_layer + i) == mixer_kind::attention) ++attending_;
+    const std::int64_t layer = first_layer + i;
+    if (!config.keeps_keys(layer)) continue;
+    layer_blocks& own = layers_[to_size(i)];
+    own.head_bytes = kv_head_bytes(kind, config.head_dim_of(layer));
+    own.block_bytes = own.head_bytes * cut_columns(split, config.kv_heads_of(layer), 1).count();
+    kept.push_back(i);
+    offsets.push_back(bytes);
+    bytes += own.block_bytes * blocks;
   }
-  memory_ = aligned_buffer<std::byte>(to_size(layer_bytes_ * attending_));
+  memory_ = aligned_buffer<std::byte>(to_size(bytes));
+  for (std::size_t i = 0; i < kept.size(); ++i) {
+    layers_[to_size(kept[i])].first = memory_.data() + offsets[i];
+    kept_.push_back(layers_[to_size(kept[i])]);
+  }
+  for (std::int64_t i = 0; i < layers; ++i)
+    if (config.shares_keys(first_layer + i)) layers_[to_size(i)] = layer(config.keys_of(first_layer + i) - first_layer);
 }
 
 void kv_storage::copy_block(std::int64_t from, std::int64_t to) const {
-  for (std::int64_t i = 0; i < attending_; ++i) {
-    std::byte* const blocks = memory_.data() + i * layer_bytes_;
-    std::memcpy(blocks + to * block_bytes_, blocks + from * block_bytes_, to_size(block_bytes_));
-  }
+  for (const layer_blocks& of : kept_)
+    std::memcpy(of.first + to * of.block_bytes, of.first + from * of.block_bytes, to_size(of.block_bytes));
 }
 
-std::int64_t kv_storage::bytes_per_block(const model_config& config, std::int64_t layers, kv_kind kind) {
-  return kv_head_bytes(kind, config.head_dim) * config.kv_heads * layers;
+std::int64_t kv_storage::bytes_per_block(const model_config& config, std::int64_t layer, kv_kind kind) {
+  return config.keeps_keys(layer) ? kv_head_bytes(kind, config.head_dim_of(layer)) * config.kv_heads_of(layer) : 0;
+}
+
+std::int64_t kv_storage::bytes_per_block(const model_config& config, kv_kind kind) {
+  std::int64_t bytes = 0;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer) bytes += bytes_per_block(config, layer, kind);
+  return bytes;
 }
 
 }  // namespace troupe

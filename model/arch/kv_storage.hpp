@@ -5,6 +5,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "base/to_size.hpp"
+#include "model/arch/tensor_split.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/ops/kernels.hpp"
 
@@ -20,29 +21,32 @@ kv_kind kv_from_name(std::string_view name, std::string_view where);
 /// tables decides what lies where. All memory is taken at once.
 class kv_storage {
  public:
-  /// Of `layers` from `first_layer` on, those that attend. `heads`: of keys and values, all of the model's or a part of
-  /// them.
-  kv_storage(const model_config& config, std::int64_t heads, std::int64_t first_layer, std::int64_t layers,
+  /// One layer's keys and values, block after block.
+  struct layer_blocks {
+    std::byte* first = nullptr;
+    std::int64_t block_bytes = 0;
+    std::int64_t head_bytes = 0;  ///< one kv head's part of a block
+  };
+
+  /// Of `layers` from `first_layer` on, those that keep any. Of the heads of each it has all, or one rank's share.
+  kv_storage(const model_config& config, const tensor_split& split, std::int64_t first_layer, std::int64_t layers,
              std::int64_t blocks, kv_kind kind);
 
-  /// `index`: from the first layer on; it attends.
-  std::byte* layer(std::int64_t index) const { return memory_.data() + places_[to_size(index)] * layer_bytes_; }
+  /// What the layer reads, and keeps unless it shares them. `index`: from the first layer on; it attends.
+  const layer_blocks& layer(std::int64_t index) const { return layers_[to_size(index)]; }
   /// In all layers.
   void copy_block(std::int64_t from, std::int64_t to) const;
-  std::int64_t block_bytes() const { return block_bytes_; }  ///< one layer's part of a block
-  std::int64_t head_bytes() const { return head_bytes_; }    ///< one kv head's part of that
   kv_kind kind() const { return kind_; }
 
-  /// Of one block, with all heads, in all of `layers` layers that attend.
-  static std::int64_t bytes_per_block(const model_config& config, std::int64_t layers, kv_kind kind);
+  /// Of one block, with all heads, in this layer.
+  static std::int64_t bytes_per_block(const model_config& config, std::int64_t layer, kv_kind kind);
+  /// In all layers.
+  static std::int64_t bytes_per_block(const model_config& config, kv_kind kind);
 
  private:
   kv_kind kind_;
-  std::vector<std::int64_t> places_;  ///< by layer: among those that attend
-  std::int64_t attending_ = 0;
-  std::int64_t head_bytes_;
-  std::int64_t block_bytes_;
-  std::int64_t layer_bytes_;
+  std::vector<layer_blocks> layers_;
+  std::vector<layer_blocks> kept_;  ///< those that keep any
   aligned_buffer<std::byte> memory_;
 };
 

@@ -37,6 +37,14 @@ struct expert_weights {
   expert_biases biases = {};
 };
 
+/// Where config.experts_apart.
+template <class Norm>
+struct apart_norms {
+  Norm beside, experts, experts_output;  // what the mlp beside makes, what experts read and what they make
+  Norm router;                           // what the router reads
+  const float* share_factors = nullptr;  // [padded experts]
+};
+
 /// Of a layer of linear attention, beside its linear layers.
 struct delta_weights {
   const float* convolution = nullptr;  ///< [kernel, padded channels]
@@ -58,6 +66,9 @@ struct layer_weights : linear_layers<linear_weights> {
   const float* choice_bias = nullptr;  // [experts], where config.choice_bias
   matrix_view shared_gate;             // [1, hidden], where config.shared_gate
   std::vector<expert_weights> experts;
+  apart_norms<norm_weights> apart;
+  norm_weights token_norm;        // of what a row's token gives, where config.layer_embedding
+  const float* factor = nullptr;  // one, where config.layer_factors
 
   template <class F>
   void each_matrix(F f) const {
@@ -75,6 +86,9 @@ struct loaded_model {
   std::string quantization;  ///< "f32", "u8" … or "native" where the file's own types were kept
   matrix_view embeddings;
   const float* positions = nullptr;  // [context, padded hidden]; GPT-2
+  matrix_view token_embeddings,
+      token_projection;  // [vocab, layers x], [layers x, hidden]; where config.layer_embedding
+  norm_weights token_projection_norm;
   std::vector<layer_weights> layers;
   norm_weights final_norm;
   matrix_view head;

@@ -24,6 +24,10 @@ void check(const tensor_split& split, const model_config& config) {
     refuse(
         "the model has layers that keep states, or gates of attention, which several ranks cannot share: give each "
         "stage one worker");
+  if ((config.has_two_kinds_of_heads() || config.is_one_stage()) && !split.is_whole())
+    refuse(
+        "the model has layers whose heads differ, or that share keys and values, which several ranks cannot share: "
+        "give each stage one worker");
   if (config.kv_heads < split.ranks)
     refuse("the model has {} heads of keys and values, which {} ranks cannot share: use {} at most", config.kv_heads,
            split.ranks, config.kv_heads);
@@ -41,13 +45,16 @@ column_cut cut_blocks(const tensor_split& split, std::int64_t outs) {
   return cut_columns(split, padded_outs(outs) / outs_per_block, outs_per_block);
 }
 
-output_cuts::output_cuts(const tensor_split& split, const model_config& config)
-    : heads(cut_columns(split, config.kv_heads, 1)),
-      q(cut_columns(split, config.kv_heads, config.heads_per_kv() * config.head_dim * (config.attention_gate ? 2 : 1))),
-      kv(cut_columns(split, config.kv_heads, config.head_dim)),
-      hidden(cut_blocks(split, config.hidden)),
+output_cuts::output_cuts(const tensor_split& split, const model_config& config, bool wide)
+    : hidden(cut_blocks(split, config.hidden)),
       ffn(cut_blocks(split, config.ffn)),
-      vocab(cut_blocks(split, config.vocab_size)) {}
+      vocab(cut_blocks(split, config.vocab_size)) {
+  const std::int64_t kv_heads = wide ? config.global_kv_heads : config.kv_heads;
+  const std::int64_t dim = wide ? config.global_head_dim : config.head_dim;
+  heads = cut_columns(split, kv_heads, 1);
+  q = cut_columns(split, kv_heads, config.heads / kv_heads * dim * (config.attention_gate ? 2 : 1));
+  kv = cut_columns(split, kv_heads, dim);
+}
 
 const column_cut& output_cuts::of(linear_kind kind) const {
   switch (kind) {

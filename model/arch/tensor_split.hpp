@@ -48,7 +48,8 @@ column_cut cut_blocks(const tensor_split& split, std::int64_t outs);
 
 /// The columns that each rank makes of all that a decoder makes.
 struct output_cuts {
-  output_cuts(const tensor_split& split, const model_config& config);
+  /// `wide`: with the heads of layers that are.
+  output_cuts(const tensor_split& split, const model_config& config, bool wide = false);
   const column_cut& of(linear_kind kind) const;
 
   column_cut heads;               ///< of keys and values, one a column

@@ -29,6 +29,16 @@ void place_delta(Delta& delta, const std::string& prefix, const Weights& weights
   delta.norm = vector(detail::delta_parts::norm).weight;
 }
 
+/// Of a mixture whose experts stand apart from the mlp beside them.
+template <class Norms, class Weights>
+void place_apart(Norms& norms, const std::string& prefix, const Weights& weights) {
+  norms.beside = weights.norm(prefix + "mlp.beside_norm");
+  norms.experts = weights.norm(prefix + "mlp.experts_norm");
+  norms.experts_output = weights.norm(prefix + "mlp.experts_output_norm");
+  norms.router = weights.norm(prefix + "mlp.router_norm");
+  norms.share_factors = weights.norm(prefix + "mlp.share_factors").weight;
+}
+
 /// Gives the matrices and norms of `model` their weights; `model` is a loaded_model or has the same members. `weights`
 /// finds them by name: a matrix by its own, a norm or linear layer by its module's; what the model lacks is empty.
 template <class Model, class Weights>
@@ -36,6 +46,11 @@ void place_weights(Model& model, const Weights& weights) {
   model.embeddings = weights.matrix("model.embed_tokens.weight");
   model.head = model.config.tied_embeddings ? model.embeddings : weights.matrix("lm_head.weight");
   model.final_norm = weights.norm("model.norm");
+  if (model.config.layer_embedding > 0) {
+    model.token_embeddings = weights.matrix("model.embed_tokens_per_layer.weight");
+    model.token_projection = weights.matrix("model.per_layer_model_projection.weight");
+    model.token_projection_norm = weights.norm("model.per_layer_projection_norm");
+  }
   for (std::int64_t i = 0; i < model.config.layers; ++i) {
     const std::string prefix = fmt::format("model.layers.{}.", i);
     auto& layer = model.layers.emplace_back();
@@ -53,6 +68,9 @@ void place_weights(Model& model, const Weights& weights) {
     layer.router = router.w, layer.router_bias = router.bias;
     layer.choice_bias = weights.norm(prefix + "mlp.choice_bias").bias;
     layer.shared_gate = weights.linear(prefix + "mlp.shared_gate").w;
+    place_apart(layer.apart, prefix, weights);
+    layer.token_norm = weights.norm(prefix + "post_per_layer_input_norm");
+    layer.factor = weights.norm(prefix + "layer_factor").weight;
     for (std::int64_t e = 0; model.config.has_experts(i) && e < model.config.experts; ++e) {
       const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
       const auto gate = weights.linear(expert + "gate_proj"), up = weights.linear(expert + "up_proj"),

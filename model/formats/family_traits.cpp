@@ -22,7 +22,9 @@ void set_gpt2_traits(model_config& config) {
 void set_gemma_traits(model_config& config) {
   config.activation = activation_kind::gelu_tanh;
   config.output_norms = true;
-  config.qk_norm = config.family == "gemma3";
+  config.qk_norm = config.family != "gemma2";
+  config.unit_values = config.layer_factors = config.family == "gemma4";
+  if (config.family == "gemma4") config.score_dim = 1;
   config.embedding_factor = std::sqrt(static_cast<float>(config.hidden));
 }
 

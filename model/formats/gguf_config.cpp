@@ -60,11 +60,11 @@ class arch_keys {
 };
 
 std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 29> supported = {
+  constexpr std::array<std::string_view, 30> supported = {
       "command-r", "cohere2",   "gpt2",       "llama",    "qwen2",    "qwen2vl",  "qwen3",      "qwen3vl",
       "qwen35",    "qwen35moe", "qwen3next",  "phi3",     "smollm3",  "gemma2",   "gemma3",     "granite",
       "olmo2",     "chatglm",   "glm4",       "ernie4_5", "qwen2moe", "qwen3moe", "qwen3vlmoe", "olmoe",
-      "glm4moe",   "gpt-oss",   "granitemoe", "lfm2",     "lfm2moe"};
+      "glm4moe",   "gpt-oss",   "granitemoe", "lfm2",     "lfm2moe",  "gemma4"};
   if (file.get<std::string>("general.type") == "adapter")
     refuse("{}: is an adapter: name the model that it adapts, and this file with --adapter or adapters load",
            file.name);
@@ -96,6 +96,8 @@ bool sees_pictures(std::string_view architecture) {
 
 void read_experts(const arch_keys& keys, model_config& into) {
   into.experts_taken = keys.size("expert_used_count");
+  into.experts_apart = into.family == "gemma4";
+  if (into.experts_apart) into.shared_ffn = into.ffn;
   if (into.shared_gate) into.shared_ffn = keys.size("expert_shared_feed_forward_length", into.ffn);
   into.ffn = keys.size("expert_feed_forward_length", into.ffn);
 }
@@ -104,6 +106,64 @@ void read_experts(const arch_keys& keys, model_config& into) {
 std::int64_t mlp_size(const arch_keys& keys) {
   const auto of_experts = keys.get<std::int64_t>("expert_feed_forward_length");
   return of_experts ? keys.size("feed_forward_length", *of_experts) : keys.size("feed_forward_length");
+}
+
+constexpr std::string_view window_key = "attention.sliding_window", pattern_key = "attention.sliding_window_pattern";
+
+/// Which layers have a window: listed one by one, or all but every n-th.
+std::vector<bool> sliding_layers(const arch_keys& keys, std::int64_t usual, const model_config& model) {
+  if (auto listed = keys.choices(pattern_key)) {
+    if (listed->size() != listed_layers(model))
+      refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(pattern_key), listed->size(),
+             model.layers);
+    return *std::move(listed);
+  }
+  const std::int64_t period = keys.size(pattern_key, usual);
+  std::vector<bool> slides;
+  for (std::size_t i = 0; i < listed_layers(model); ++i)
+    slides.push_back(static_cast<std::int64_t>(i + 1) % period != 0);
+  return slides;
+}
+
+/// Of two kinds of layers, which have one number each, in a list of all; or of all layers the same.
+struct numbers_of_kinds {
+  std::int64_t first = 0, second = 0;
+};
+numbers_of_kinds by_kind(const arch_keys& keys, std::string_view key, const std::vector<bool>& is_second) {
+  const auto listed = keys.numbers(key);
+  if (!listed) return {keys.size(key), keys.size(key)};
+  if (listed->size() != is_second.size())
+    refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(key), listed->size(), is_second.size());
+  numbers_of_kinds found;
+  for (std::size_t i = 0; i < listed->size(); ++i) {
+    std::int64_t& own = is_second[i] ? found.second : found.first;
+    if (own != 0 && own != (*listed)[i])
+      refuse("{}: \"{}\" has {} and {} for layers of one kind", keys.where(), keys.full(key), own, (*listed)[i]);
+    own = (*listed)[i];
+  }
+  if (found.first == 0) found.first = found.second;
+  if (found.second == 0) found.second = found.first;
+  return found;
+}
+
+/// Layers that see all have other heads than those with a window, the last ones no keys and maybe a wider mlp.
+void read_gemma4_sizes(const arch_keys& keys, model_config& into) {
+  std::vector<bool> is_global = sliding_layers(keys, 6, into), shares(listed_layers(into));
+  is_global.flip();
+  into.global_head_dim = keys.size("attention.key_length");
+  into.head_dim = keys.size("attention.key_length_swa", into.global_head_dim);
+  const auto heads = by_kind(keys, "attention.head_count_kv", is_global);
+  into.kv_heads = heads.first, into.global_kv_heads = heads.second;
+  into.sharing_layers = keys.get<std::int64_t>("attention.shared_kv_layers").value_or(0);
+  into.layer_embedding = keys.get<std::int64_t>("embedding_length_per_layer_input").value_or(0);
+  if (into.sharing_layers < 0 || into.sharing_layers > into.layers || into.layer_embedding < 0)
+    refuse("{}: {} layers share keys, and a token brings {} numbers to each", keys.where(), into.sharing_layers,
+           into.layer_embedding);
+  std::fill(shares.end() - static_cast<std::ptrdiff_t>(std::min(to_size(into.sharing_layers), shares.size())),
+            shares.end(), true);
+  const auto mlps = by_kind(keys, "feed_forward_length", shares);
+  into.ffn = mlps.first;
+  if (mlps.second != mlps.first) into.sharing_ffn = mlps.second;
 }
 
 /// LFM2 lists them by layer: those that do not attend have none.
@@ -129,17 +189,23 @@ void read_sizes(const arch_keys& keys, model_config& into) {
   into.hidden = keys.size("embedding_length");
   into.layers = keys.size("block_count");
   into.heads = keys.size("attention.head_count");
-  read_kv_heads(keys, into);
-  into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
-  if (keys.size("attention.value_length", into.head_dim) != into.head_dim)
+  const bool is_gemma4 = into.family == "gemma4";
+  if (is_gemma4) {
+    read_gemma4_sizes(keys, into);
+  } else {
+    read_kv_heads(keys, into);
+    into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
+    into.ffn = mlp_size(keys);
+  }
+  if (keys.size("attention.value_length", into.widest_head()) != into.widest_head())
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts = keys.get<std::int64_t>("expert_count").value_or(0);
-  constexpr std::array<std::string_view, 10> mixtures = {"llama", "qwen2moe", "qwen3moe",   "qwen35moe", "qwen3next",
-                                                         "olmoe", "glm4moe",  "granitemoe", "gpt-oss",   "lfm2moe"};
+  constexpr std::array<std::string_view, 11> mixtures = {"llama",     "qwen2moe", "qwen3moe", "qwen35moe",
+                                                         "qwen3next", "olmoe",    "glm4moe",  "granitemoe",
+                                                         "gpt-oss",   "lfm2moe",  "gemma4"};
   if (into.experts != 0 && std::find(mixtures.begin(), mixtures.end(), into.family) == mixtures.end())
     refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),
            into.experts, fmt::join(mixtures, ", "));
-  into.ffn = mlp_size(keys);
   detail::set_family_traits(into);
   if (into.experts != 0) read_experts(keys, into);
   into.context = keys.size("context_length");
@@ -220,8 +286,8 @@ void read_yarn(const arch_keys& keys, model_config& into) {
 
 void read_turned_part(const arch_keys& keys, model_config& into) {
   constexpr std::string_view key = "rope.dimension_count";
-  const auto turned = keys.size(key, into.head_dim);
-  if (turned == into.head_dim) return;
+  const auto turned = keys.size(key, into.widest_head());
+  if (turned == into.widest_head()) return;
   if (into.family != "phi3" && !into.family.starts_with("glm") && !detail::has_delta_layers(into.family))
     refuse("{}: \"{}\" differs from the head size {}: positions in part of a head are not supported", keys.where(),
            keys.full(key), into.head_dim);
@@ -252,29 +318,12 @@ void read_rope(const arch_keys& keys, const detail::gguf_facts& facts, model_con
   if (into.rope.factor != 1.0) into.rope.scaling = rope_scaling::linear;
 }
 
-constexpr std::string_view window_key = "attention.sliding_window", pattern_key = "attention.sliding_window_pattern";
-
 void read_windows(const arch_keys& keys, model_config& into) {
   const auto size = keys.get<std::int64_t>(window_key).value_or(0);
   if (size != 0 && keys.has(pattern_key))
     refuse("{}: \"{}\": windows that differ by layer are not supported in GGUF files", keys.where(),
            keys.full(pattern_key));
   if (size != 0) into.windows.assign(listed_layers(into), size);
-}
-
-/// Which layers have a window: listed one by one, or all but every n-th.
-std::vector<bool> sliding_layers(const arch_keys& keys, std::int64_t usual, const model_config& model) {
-  if (auto listed = keys.choices(pattern_key)) {
-    if (listed->size() != listed_layers(model))
-      refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(pattern_key), listed->size(),
-             model.layers);
-    return *std::move(listed);
-  }
-  const std::int64_t period = keys.size(pattern_key, usual);
-  std::vector<bool> slides;
-  for (std::size_t i = 0; i < listed_layers(model); ++i)
-    slides.push_back(static_cast<std::int64_t>(i + 1) % period != 0);
-  return slides;
 }
 
 /// `size`: of the layers that have one.
@@ -313,6 +362,15 @@ void read_gemma2(const arch_keys& keys, model_config& into) {
 void read_gemma3(const arch_keys& keys, model_config& into) {
   read_gemma(keys, 62, into);
   into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
+  read_two_kinds_of_layers(keys, 6, into);
+}
+
+void read_gemma4(const arch_keys& keys, const detail::gguf_facts& facts, model_config& into) {
+  into.logit_cap = static_cast<float>(keys.get<double>("final_logit_softcapping").value_or(0.0));
+  into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
+  into.global_values_are_keys = facts.lacks_values;
+  into.layer_factors = facts.layer_factors;
+  into.joined_experts = facts.joined_experts;
   read_two_kinds_of_layers(keys, 6, into);
 }
 
@@ -379,6 +437,7 @@ void read_llama_like(const arch_keys& keys, const detail::gguf_facts& facts, mod
   if (is_cohere) return read_cohere(keys, into);
   if (into.family == "gemma2") return read_gemma2(keys, into);
   if (into.family == "gemma3") return read_gemma3(keys, into);
+  if (into.family == "gemma4") return read_gemma4(keys, facts, into);
   if (into.family == "olmo2") return read_olmo2(keys, into);
   if (into.family == "gpt-oss") return read_gpt_oss(keys, into);
   if (has_delta) read_delta(keys, into);
@@ -399,9 +458,9 @@ std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys, const
 }
 
 /// What ends the answers of published models. Converters name one of these, and the models know more.
-constexpr std::array<std::string_view, 10> usual_ends = {
-    "<|observation|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>",
-    "<|end_of_text|>", "<|end|>",    "<|return|>",    "<|call|>",   "<end_of_turn>"};
+constexpr std::array<std::string_view, 12> usual_ends = {
+    "<|observation|>", "<|im_end|>", "<|endoftext|>", "<|eot_id|>",    "<|eom_id|>", "<|end_of_text|>",
+    "<|end|>",         "<|return|>", "<|call|>",      "<end_of_turn>", "<turn|>",    "<|tool_response>"};
 
 void read_tokens(const gguf_file& file, model_config& into) {
   for (const auto* key : {"tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id"})

@@ -1,5 +1,7 @@
 #include "model/formats/gguf_facts.hpp"
 
+#include <algorithm>
+
 #include "base/error.hpp"
 #include "base/to_size.hpp"
 
@@ -12,6 +14,8 @@ constexpr std::string_view qkv_key = "troupe.qkv_bias";
 constexpr std::string_view out_key = "troupe.out_bias";
 constexpr std::string_view mlp_key = "troupe.mlp_bias";
 constexpr std::string_view qk_norm_key = "troupe.qk_norm";
+constexpr std::string_view lacks_values_key = "troupe.lacks_values";
+constexpr std::string_view factors_key = "troupe.layer_factors";
 constexpr std::string_view divisors_key = "troupe.rope.frequency_divisors";
 constexpr std::string_view short_key = "troupe.rope.short_divisors";
 constexpr std::int64_t most_divisors = 4096;
@@ -26,6 +30,15 @@ std::vector<double> read_divisors(const tensor_set& tensors, const char* name, c
   std::vector<float> values(to_size(tensor->shape[0]));
   to_floats(dtype::f32, tensor->data.data(), tensor->shape[0], values.data());
   return {values.begin(), values.end()};
+}
+
+bool lacks_values(const tensor_set& tensors) {
+  constexpr std::string_view keys = ".attn_k.weight", values = ".attn_v.weight";
+  return std::any_of(tensors.tensors.begin(), tensors.tensors.end(), [&](const auto& each) {
+    const std::string_view name = each.first;
+    return name.ends_with(keys) &&
+           !tensors.find(std::string(name.substr(0, name.size() - keys.size())) + std::string(values));
+  });
 }
 
 }  // namespace
@@ -47,6 +60,9 @@ gguf_facts read_facts(const gguf_file& file) {
   facts.qkv_bias = fact(qkv_key, facts.joined_qkv ? "blk.0.attn_qkv.bias" : "blk.0.attn_q.bias");
   facts.out_bias = fact(out_key, "blk.0.attn_output.bias");
   facts.mlp_bias = fact(mlp_key, "blk.0.ffn_up.bias");
+  facts.joined_experts = tensors.find("blk.0.ffn_gate_up_exps.weight") != nullptr;
+  facts.lacks_values = file.get<bool>(lacks_values_key).value_or(lacks_values(tensors));
+  facts.layer_factors = fact(factors_key, "blk.0.layer_output_scale.weight");
   facts.qk_norm = fact(qk_norm_key, "blk.0.attn_q_norm.weight");
   const auto divisors = [&](std::string_view key, const char* tensor) {
     return bare ? file.get<std::vector<double>>(key).value_or(std::vector<double>{})
@@ -65,6 +81,8 @@ void write_facts(const gguf_facts& facts, gguf_file& into) {
   into.metadata.insert_or_assign(std::string(out_key), facts.out_bias);
   into.metadata.insert_or_assign(std::string(mlp_key), facts.mlp_bias);
   into.metadata.insert_or_assign(std::string(qk_norm_key), facts.qk_norm);
+  into.metadata.insert_or_assign(std::string(lacks_values_key), facts.lacks_values);
+  into.metadata.insert_or_assign(std::string(factors_key), facts.layer_factors);
   if (!facts.frequency_divisors.empty())
     into.metadata.insert_or_assign(std::string(divisors_key), facts.frequency_divisors);
   if (!facts.short_divisors.empty()) into.metadata.insert_or_assign(std::string(short_key), facts.short_divisors);

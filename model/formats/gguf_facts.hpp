@@ -18,6 +18,9 @@ struct gguf_facts {
   bool qk_norm = false;
   bool joined_qkv = false;                 ///< in one tensor; not kept, since packed weights are apart
   bool joined_qkvz = false;                ///< likewise, of linear attention
+  bool joined_experts = false;             ///< likewise, of gates and ups of experts
+  bool lacks_values = false;               ///< some layer has keys and no values of its own
+  bool layer_factors = false;              ///< layers have a number that multiplies what leaves them
   std::vector<double> frequency_divisors;  ///< longrope's long ones, where there are two kinds
   std::vector<double> short_divisors;
 };

@@ -9,6 +9,7 @@
 #include "base/to_size.hpp"
 #include "model/formats/family_traits.hpp"
 #include "model/formats/hf_families.hpp"
+#include "model/formats/hf_gemma4.hpp"
 #include "model/formats/hf_mixers.hpp"
 #include "model/formats/hf_positions.hpp"
 #include "model/formats/hf_quantization.hpp"
@@ -170,6 +171,7 @@ float read_cap(const fields& config, std::string_view key, double usual) {
 }
 
 void read_gemma(const fields& config, model_config& into) {
+  if (into.family == "gemma4") return detail::read_gemma4(config, into);
   const bool is_second = into.family == "gemma2";
   into.score_dim = static_cast<double>(bounded(config, "query_pre_attn_scalar", 256));
   into.score_cap = read_cap(config, "attn_logit_softcapping", is_second ? 50 : 0);
@@ -291,7 +293,9 @@ void read_tokens(const fields& config, const family_defaults& defaults, model_co
 struct seeing_family {
   std::string_view type, text_type;
 };
-constexpr std::array<seeing_family, 10> seeing = {{{"gemma3", "gemma3_text"},
+constexpr std::array<seeing_family, 12> seeing = {{{"gemma3", "gemma3_text"},
+                                                   {"gemma4", "gemma4_text"},
+                                                   {"gemma4_unified", "gemma4_text"},
                                                    {"mistral3", "mistral"},
                                                    {"mistral3", "ministral3"},
                                                    {"qwen2_vl", "qwen2"},

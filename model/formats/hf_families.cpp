@@ -100,6 +100,10 @@ constexpr family_defaults families[] = {
      .other_architecture = "Gemma3TextModel",
      .vocab = 262208, .hidden = 2304, .layers = 26, .heads = 8, .kv_heads = 4, .head_dim = 256, .ffn = 9216,
      .context = 131072, .theta = 1e6, .tied = true, .bos = 2, .eos = 1},
+    {.name = "gemma4", .type = "gemma4_text", .architecture = "Gemma4ForCausalLM",
+     .other_architecture = "Gemma4TextModel",
+     .vocab = 262144, .hidden = 2304, .layers = 30, .heads = 8, .kv_heads = 4, .head_dim = 256, .ffn = 9216,
+     .context = 131072, .theta = 1e6, .tied = true, .bos = 2, .eos = 1},
 };
 // clang-format on
 

@@ -56,6 +56,20 @@ void read_longrope(const fields& rope, const model_config& model, rope_config& i
   into.length = rope.number("attention_factor").value_or(0.0);
 }
 
+/// A part of the pairs turn, as fast as if all did. The others stand still.
+void read_proportional(const fields& rope, const model_config& model, rope_config& into) {
+  constexpr float still = 1e30f;  // as GGUF has it
+  const double part = rope.number("partial_rotary_factor").value_or(1.0), factor = rope.number("factor").value_or(1.0);
+  if (!(part >= 0 && part <= 1)) refuse("{}: \"partial_rotary_factor\" is {}", rope.where(), part);
+  const std::int64_t dim = model.turned_dim(layer_rope::global);
+  const auto turning = static_cast<std::size_t>(part * static_cast<double>(dim) / 2);
+  into.frequency_divisors.assign(to_size(dim / 2), still);
+  std::fill_n(into.frequency_divisors.begin(), turning, 1.0f);
+  if (factor == 1) return;
+  into.factor = factor;
+  into.scaling = rope_scaling::linear;
+}
+
 /// Phi-3's first files had other names for what is longrope now. The positions of models that see pictures have three
 /// parts ("mrope"), which are equal in texts.
 std::string rope_type(const fields& rope, const model_config& model) {
@@ -68,6 +82,7 @@ void read_scaling(const fields& config, const fields& rope, model_config& model,
   const auto type = rope_type(rope, model);
   // dynamic slows positions beyond max_position_embeddings alone, where no sequence comes
   if (type == "default" || type == "dynamic") return;
+  if (type == "proportional" && model.family == "gemma4") return read_proportional(rope, model, into);
   if (type != "linear" && type != "llama3" && type != "yarn" && type != "longrope")
     refuse("{}: the rope type \"{}\" is not supported: default, dynamic, linear, llama3, yarn and longrope are",
            rope.where(), type.substr(0, 80));
@@ -120,20 +135,21 @@ void read_rope(const fields& config, const nlohmann::json& object, const std::st
                rope_config& into) {
   const fields rope(object, where);
   into.theta = rope.number("rope_theta").value_or(into.theta);
-  read_turned_part(rope, std::nullopt, model);
+  if (model.family != "gemma4") read_turned_part(rope, std::nullopt, model);
   read_scaling(config, rope, model, into);
   if (model.family != "ministral3") return;
   model.query_growth = rope.number("llama_4_scaling_beta").value_or(0.0);
   into.original_context = rope.integer(original).value_or(into.original_context);
 }
 
-/// Gemma 3 and OLMo 3 have one rope for layers that see all and one for those with a window. Older files give the first
-/// one's scaling alone, and OLMo's one theta for both.
+/// Gemma 3, Gemma 4 and OLMo 3 have one rope for layers that see all and one for those with a window. Older files give
+/// the first one's scaling alone, and OLMo's one theta for both.
 void read_two_ropes(const fields& config, model_config& into) {
   into.local_rope.theta =
       into.family == "olmo3" ? into.rope.theta : config.number("rope_local_base_freq").value_or(10000.0);
   const auto* by_layer = config.find("rope_parameters");
   const auto* old = config.find("rope_scaling");
+  if (into.family == "gemma4" && !by_layer) refuse("{}: lacks \"rope_parameters\"", config.where());
   if (old && !old->empty()) read_rope(config, *old, config.where() + ": rope_scaling", into, into.rope);
   if (!by_layer) return;
   const fields ropes(*by_layer, config.where() + ": rope_parameters");
@@ -236,7 +252,7 @@ void read_layers_that_turn_in_windows(const fields& config, model_config& into) 
 void read_ropes(const fields& config, model_config& into) {
   into.rope.theta = config.number("rope_theta").value_or(into.rope.theta);
   read_turned_part(config, usual_part(into), into);
-  if (into.family == "gemma3" || into.family == "olmo3") return read_two_ropes(config, into);
+  if (into.family == "gemma3" || into.family == "gemma4" || into.family == "olmo3") return read_two_ropes(config, into);
   // transformers 5 writes rope_parameters, older ones rope_scaling and rope_theta
   const auto* scaling = config.find("rope_scaling");
   const auto* object = scaling && !scaling->empty() ? scaling : config.find("rope_parameters");
@@ -252,7 +268,7 @@ void read_layers(const fields& config, model_config& into) {
   const bool slides = config.boolean("use_sliding_window").value_or(false);
   for (const window_rule& rule : window_rules)
     if (rule.family == into.family) read_windows_by(rule, config, slides, into);
-  if (into.family == "gemma3") read_two_kinds_of_layers(config, 6, into);
+  if (into.family == "gemma3" || into.family == "gemma4") read_two_kinds_of_layers(config, 6, into);
   if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, into);
   if (into.family == "cohere2") read_layers_that_turn_in_windows(config, into);
   if (into.family == "granitehybrid" && config.text("position_embedding_type").value_or("") != "rope")

@@ -8,7 +8,7 @@ namespace troupe {
 
 namespace {
 
-/// Of a linear layer that is not an mlp's.
+/// Of a linear layer that is neither an mlp's nor of a token.
 mixer_kind mixer_with(linear_kind kind) {
   if (is_delta(kind)) return mixer_kind::delta;
   return is_convolution(kind) ? mixer_kind::convolution : mixer_kind::attention;
@@ -24,12 +24,18 @@ std::vector<linear_kind> linear_kinds_of(const model_config& config, std::int64_
   std::vector<linear_kind> kinds(every_linear.begin(), every_linear.end());
   if (!config.gated_mlp) std::erase(kinds, linear_kind::gate);
   if (config.mlp_width(layer) == 0) std::erase_if(kinds, is_mlp);
-  std::erase_if(kinds, [&](linear_kind kind) { return !is_mlp(kind) && mixer_with(kind) != config.mixer_of(layer); });
+  std::erase_if(kinds, [&](linear_kind kind) {
+    if (is_of_token(kind)) return config.layer_embedding == 0;
+    return !is_mlp(kind) && mixer_with(kind) != config.mixer_of(layer);
+  });
+  if (config.shares_keys(layer)) std::erase(kinds, linear_kind::k);
+  if (!config.has_values(layer)) std::erase(kinds, linear_kind::v);
   return kinds;
 }
 
 std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, std::int64_t layer, linear_kind kind) {
-  const auto queries = config.heads * config.head_dim, keys = config.kv_heads * config.head_dim;
+  const std::int64_t dim = config.head_dim_of(layer), queries = config.heads * dim;
+  const std::int64_t keys = config.kv_heads_of(layer) * dim;
   switch (kind) {
     case linear_kind::q:
       return {config.attention_gate ? 2 * queries : queries, config.hidden};
@@ -56,6 +62,10 @@ std::pair<std::int64_t, std::int64_t> linear_shape(const model_config& config, s
       return {config.mlp_width(layer), config.hidden};
     case linear_kind::down:
       return {config.hidden, config.mlp_width(layer)};
+    case linear_kind::token_gate:
+      return {config.layer_embedding, config.hidden};
+    case linear_kind::token_out:
+      return {config.hidden, config.layer_embedding};
   }
   return {};
 }

@@ -14,7 +14,7 @@
 namespace troupe {
 
 /// The linear layers of a transformer layer, in the order they run: q to o where it attends, those of delta or of a
-/// convolution where it keeps a state.
+/// convolution where it keeps a state, and at last those that give it what a token brings to the layer.
 enum class linear_kind : std::uint8_t {
   q,
   k,
@@ -29,9 +29,11 @@ enum class linear_kind : std::uint8_t {
   convolution_out,
   gate,
   up,
-  down
+  down,
+  token_gate,
+  token_out
 };
-constexpr std::size_t linear_kinds = 14;
+constexpr std::size_t linear_kinds = 16;
 constexpr std::array<linear_kind, linear_kinds> every_linear = {linear_kind::q,
                                                                 linear_kind::k,
                                                                 linear_kind::v,
@@ -45,13 +47,18 @@ constexpr std::array<linear_kind, linear_kinds> every_linear = {linear_kind::q,
                                                                 linear_kind::convolution_out,
                                                                 linear_kind::gate,
                                                                 linear_kind::up,
-                                                                linear_kind::down};
+                                                                linear_kind::down,
+                                                                linear_kind::token_gate,
+                                                                linear_kind::token_out};
 
 constexpr bool is_attention(linear_kind kind) {
   return kind <= linear_kind::o;
 }
 constexpr bool is_mlp(linear_kind kind) {
-  return kind >= linear_kind::gate;
+  return kind >= linear_kind::gate && kind <= linear_kind::down;
+}
+constexpr bool is_of_token(linear_kind kind) {
+  return kind >= linear_kind::token_gate;
 }
 constexpr bool is_delta(linear_kind kind) {
   return kind >= linear_kind::delta_qkv && kind <= linear_kind::delta_out;
@@ -62,20 +69,13 @@ constexpr bool is_convolution(linear_kind kind) {
 
 /// Our name, which follows "model.layers.N.".
 constexpr std::string_view name_of(linear_kind kind) {
-  constexpr std::array<std::string_view, linear_kinds> names = {"self_attn.q_proj",
-                                                                "self_attn.k_proj",
-                                                                "self_attn.v_proj",
-                                                                "self_attn.o_proj",
-                                                                "linear_attn.in_proj_qkv",
-                                                                "linear_attn.in_proj_z",
-                                                                "linear_attn.in_proj_b",
-                                                                "linear_attn.in_proj_a",
-                                                                "linear_attn.out_proj",
-                                                                "conv.in_proj",
-                                                                "conv.out_proj",
-                                                                "mlp.gate_proj",
-                                                                "mlp.up_proj",
-                                                                "mlp.down_proj"};
+  constexpr std::array<std::string_view, linear_kinds> names = {
+      "self_attn.q_proj",      "self_attn.k_proj",        "self_attn.v_proj",
+      "self_attn.o_proj",      "linear_attn.in_proj_qkv", "linear_attn.in_proj_z",
+      "linear_attn.in_proj_b", "linear_attn.in_proj_a",   "linear_attn.out_proj",
+      "conv.in_proj",          "conv.out_proj",           "mlp.gate_proj",
+      "mlp.up_proj",           "mlp.down_proj",           "per_layer_input_gate",
+      "per_layer_projection"};
   return names[to_size(kind)];
 }
 
@@ -95,6 +95,7 @@ struct linear_layers {
   T delta_qkv, delta_z, delta_b, delta_a, delta_out;
   T convolution_in, convolution_out;
   T gate, up, down;  // gate only in gated models
+  T token_gate, token_out;
 
   T& operator[](linear_kind kind) { return in(*this, kind); }
   const T& operator[](linear_kind kind) const { return in(*this, kind); }
@@ -115,7 +116,9 @@ struct linear_layers {
                        &of.convolution_out,
                        &of.gate,
                        &of.up,
-                       &of.down}[to_size(kind)];
+                       &of.down,
+                       &of.token_gate,
+                       &of.token_out}[to_size(kind)];
   }
 };
 

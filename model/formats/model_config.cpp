@@ -53,11 +53,46 @@ void check_heads(const model_config& config, const std::string& where) {
     refuse("{}: the hidden size {} does not split into {} heads", where, config.hidden, config.heads);
 }
 
+/// Of layers with the global rope, where they differ; and which layers share keys.
+void check_global_heads(const model_config& config, const std::string& where) {
+  if (config.sharing_layers != 0 && (config.sharing_layers >= config.layers || !config.mixers.empty()))
+    refuse("{}: {} of {} layers share keys and values", where, config.sharing_layers, config.layers);
+  if (!config.has_two_kinds_of_heads()) return;
+  check_size("the size of heads that see all", config.global_head_dim, most_head_dim, where);
+  check_size("the number of key-value heads that see all", config.global_kv_heads, config.heads, where);
+  check_size("heads x the size of those that see all", config.heads * config.global_head_dim, most_inputs, where);
+  if (config.heads % config.global_kv_heads != 0)
+    refuse("{}: {} attention heads cannot share {} key-value heads evenly", where, config.heads,
+           config.global_kv_heads);
+  if (config.head_dim % 16 != 0 || config.global_head_dim % 16 != 0)
+    refuse("{}: heads of {} and {} are not supported: multiples of 16 are", where, config.head_dim,
+           config.global_head_dim);
+  if (config.rotary_dim != 0 || config.joint_qk_norm || config.attention_gate || config.attention_sinks)
+    refuse("{}: two kinds of heads with other positions, norms, gates or sinks are not supported", where);
+}
+
+/// A layer that shares reads the keys of one that has them, and has its kind of heads.
+void check_sharing(const model_config& config, const std::string& where) {
+  for (std::int64_t layer = config.layers - config.sharing_layers; layer < config.layers; ++layer)
+    if (const std::int64_t source = config.keys_of(layer); config.rope_of(source) != config.rope_of(layer))
+      refuse("{}: layer {} shares keys and values, but no layer of its kind has some", where, layer);
+}
+
+void check_layer_embedding(const model_config& config, const std::string& where) {
+  if (config.layer_embedding == 0) return;
+  check_size("what a token brings to each layer", config.layer_embedding, most_inputs, where);
+  check_size("what a token brings to all layers", config.layers * config.layer_embedding, most_inputs, where);
+  if (config.layer_embedding % 16 != 0 || !config.output_norms)
+    refuse("{}: {} numbers of a token for each layer are not supported: multiples of 16 are", where,
+           config.layer_embedding);
+}
+
 void check_experts(const model_config& config, const std::string& where) {
   if (config.experts == 0) return;
   check_size("the number of experts", config.experts, most_experts, where);
   check_size("the number of experts for a token", config.experts_taken, config.experts, where);
-  if (!config.gated_mlp || config.output_norms || config.activation == activation_kind::gelu_tanh)
+  const bool has_other_norms = config.output_norms || config.activation == activation_kind::gelu_tanh;
+  if (!config.gated_mlp || has_other_norms != config.experts_apart)
     refuse("{}: experts with norms of their own, with no gate or with gelu are not supported", where);
   if (config.shared_ffn != 0) check_size("the size of shared experts", config.shared_ffn, most_inputs, where);
   if (!config.dense_layers.empty()) {
@@ -65,7 +100,7 @@ void check_experts(const model_config& config, const std::string& where) {
     if (static_cast<std::int64_t>(config.dense_layers.size()) != config.layers)
       refuse("{}: {} layers with or without experts, of {}", where, config.dense_layers.size(), config.layers);
   }
-  if (config.widest_mlp() != 0 && config.activation != activation_kind::silu)
+  if (config.widest_mlp() != 0 && config.activation == activation_kind::clamped_silu)
     refuse("{}: an mlp beside experts with such an activation is not supported", where);
   if (!in_range(config.share_factor, 1e-3, 1e3))
     refuse("{}: shares of experts are multiplied by {}", where, config.share_factor);
@@ -102,7 +137,8 @@ void check_yarn(const rope_config& rope, const std::string& where) {
 void check_divisors(const std::vector<float>& divisors, const model_config& config, const std::string& where) {
   if (!divisors.empty() && static_cast<std::int64_t>(divisors.size()) != config.turned_dim() / 2)
     refuse("{}: {} rope frequency divisors for {} pairs", where, divisors.size(), config.turned_dim() / 2);
-  if (!std::all_of(divisors.begin(), divisors.end(), [](float divisor) { return in_range(divisor, 1e-6, 1e6); }))
+  // of pairs that stand still files have 1e30
+  if (!std::all_of(divisors.begin(), divisors.end(), [](float divisor) { return in_range(divisor, 1e-6, 1.01e30); }))
     refuse("{}: a rope frequency divisor is no positive number of sane size", where);
 }
 
@@ -221,11 +257,13 @@ std::string arithmetic_of(const model_config& config) {
   // names, how files have weights, and the tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_bias, norm_eps,
                activation, activation_limit, activation_slope, gated_mlp, experts, experts_taken, whole_shares,
-               sigmoid_shares, choice_bias, share_factor, shared_ffn, shared_gate, dense_ffn, dense_layers, input_norms,
-               parallel, output_norms, embedding_factor, score_dim, score_cap, logit_cap, logit_factor, position,
-               rotary_dim, rope, local_rope, layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias, mlp_bias,
-               attention_sinks, qk_norm, joint_qk_norm, attention_gate, tied_embeddings, joined_qkv, joined_experts,
-               sees_pictures, windows, mixers, delta, convolved_rows, codes, eos_tokens, bos_token] = config;
+               sigmoid_shares, choice_bias, share_factor, shared_ffn, shared_gate, experts_apart, dense_ffn,
+               dense_layers, input_norms, parallel, output_norms, embedding_factor, layer_embedding, layer_factors,
+               score_dim, score_cap, logit_cap, logit_factor, position, rotary_dim, rope, local_rope, layer_ropes,
+               turns_neighbours, query_growth, qkv_bias, out_bias, mlp_bias, attention_sinks, qk_norm, joint_qk_norm,
+               unit_values, global_head_dim, global_kv_heads, global_values_are_keys, sharing_layers, sharing_ffn,
+               attention_gate, tied_embeddings, joined_qkv, joined_experts, sees_pictures, windows, mixers, delta,
+               convolved_rows, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
       "sizes {} {} {} {} {} {} {} {} norm {} {} activation {} gated {} position {} {} biases {} {} {} qk_norm {} "
       "tied {} windows {}",
@@ -254,6 +292,13 @@ std::string arithmetic_of(const model_config& config) {
   if (joint_qk_norm) said += " joint qk_norm";
   if (rotary_dim != 0) said += fmt::format(" rotary dim {}", rotary_dim);
   if (attention_gate) said += " attention gate";
+  if (unit_values) said += " unit values";
+  if (global_head_dim != 0)
+    said += fmt::format(" global heads {} {} {}", global_head_dim, global_kv_heads, global_values_are_keys);
+  if (sharing_layers != 0) said += fmt::format(" sharing {} {}", sharing_layers, sharing_ffn);
+  if (layer_embedding != 0) said += fmt::format(" layer embedding {}", layer_embedding);
+  if (layer_factors) said += " layer factors";
+  if (experts_apart) said += " experts apart";
   if (config.mixes_by(mixer_kind::convolution))
     said += fmt::format(" convolution {} by layer", convolved_rows);
   else if (!mixers.empty())
@@ -268,6 +313,8 @@ std::string arithmetic_of(const model_config& config) {
 void check(const model_config& config, const std::string& where) {
   check_sizes(config, where);
   check_heads(config, where);
+  check_global_heads(config, where);
+  check_layer_embedding(config, where);
   check_experts(config, where);
   if (config.parallel && (config.experts > 0 || config.output_norms || !config.input_norms))
     refuse("{}: attention and mlp beside each other, with experts or other norms, are not supported", where);
@@ -283,6 +330,7 @@ void check(const model_config& config, const std::string& where) {
   check_rope(config.rope, config, where);
   check_rope(config.local_rope, config, where);
   check_layers(config, where);
+  check_sharing(config, where);
   check_mixers(config, where);
   check_tokens(config, where);
 }

@@ -95,19 +95,24 @@ struct model_config {
   bool gated_mlp = true;                             ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
   std::int64_t experts = 0;  ///< mlps of `ffn` in each layer, of which a token takes some; 0: one mlp for all tokens
   std::int64_t experts_taken = 0;
-  bool whole_shares = true;        ///< shares of the experts taken add up to one; else to what the router gave them
-  bool sigmoid_shares = false;     ///< the router gives sigmoids of its scores; else their softmax
-  bool choice_bias = false;        ///< each expert has a number that is added to that, for the choice alone
-  float share_factor = 1.0f;       ///< of all shares
-  std::int64_t shared_ffn = 0;     ///< of an mlp beside the experts, for all tokens; 0: none
-  bool shared_gate = false;        ///< of which a token takes as much as the sigmoid of a product says
-  std::int64_t dense_ffn = 0;      ///< of the mlp in layers that have no experts
-  std::vector<bool> dense_layers;  ///< which these are, of a mixture; empty: none
-  bool input_norms = true;         ///< what attention and mlp read is normalized
-  bool parallel = false;           ///< an mlp reads what attention reads, and has no norm of its own
-  bool output_norms = false;       ///< what attention and mlp give is normalized before it is added
-  float embedding_factor = 1.0f;   ///< of the embeddings as the first layer gets them, not of a tied head
-  double score_dim = 0;            ///< attention's scores are divided by the root of it; 0: of head_dim
+  bool whole_shares = true;     ///< shares of the experts taken add up to one; else to what the router gave them
+  bool sigmoid_shares = false;  ///< the router gives sigmoids of its scores; else their softmax
+  bool choice_bias = false;     ///< each expert has a number that is added to that, for the choice alone
+  float share_factor = 1.0f;    ///< of all shares
+  std::int64_t shared_ffn = 0;  ///< of an mlp beside the experts, for all tokens; 0: none
+  bool shared_gate = false;     ///< of which a token takes as much as the sigmoid of a product says
+  /// Experts read rows that are normalized for them, their router others, and what they and the mlp beside them make is
+  /// normalized apart. Each expert has a factor of its shares.
+  bool experts_apart = false;
+  std::int64_t dense_ffn = 0;        ///< of the mlp in layers that have no experts
+  std::vector<bool> dense_layers;    ///< which these are, of a mixture; empty: none
+  bool input_norms = true;           ///< what attention and mlp read is normalized
+  bool parallel = false;             ///< an mlp reads what attention reads, and has no norm of its own
+  bool output_norms = false;         ///< what attention and mlp give is normalized before it is added
+  float embedding_factor = 1.0f;     ///< of the embeddings as the first layer gets them, not of a tied head
+  std::int64_t layer_embedding = 0;  ///< numbers of its token that a row brings to each layer; 0: none
+  bool layer_factors = false;        ///< what leaves a layer is multiplied by a number of this layer
+  double score_dim = 0;              ///< attention's scores are divided by the root of it; 0: of head_dim
   /// Scores and logits come no further than these from zero: cap * tanh(x / cap). 0: as they are.
   float score_cap = 0, logit_cap = 0;
   float logit_factor = 1.0f;  ///< of what the head gives, before the cap
@@ -126,6 +131,13 @@ struct model_config {
   bool attention_sinks = false;  ///< each head has a score beside those of the positions, which draws weight to nothing
   bool qk_norm = false;          ///< an rms norm over each head of q and k
   bool joint_qk_norm = false;    ///< which is one over all heads of q, and one over those of k
+  bool unit_values = false;      ///< and one without weights over each head of v
+  /// Layers with the global rope have other heads than those with the local one; 0: they do not.
+  std::int64_t global_head_dim = 0, global_kv_heads = 0;
+  bool global_values_are_keys = false;  ///< their v is what makes k, before its norm
+  /// The last ones read the keys and values of the last layer before them that has the same rope.
+  std::int64_t sharing_layers = 0;
+  std::int64_t sharing_ffn = 0;  ///< of the mlp in these; 0: as in all
   bool attention_gate = false;   ///< q also makes a gate of each head, whose sigmoid is multiplied by what it mixes
   bool tied_embeddings = false;
   bool joined_qkv = false;            ///< a GGUF file has q, k and v (of linear attention z, too) in one tensor
@@ -150,6 +162,30 @@ struct model_config {
   mixer_kind mixer_of(std::int64_t layer) const {
     return mixers.empty() ? mixer_kind::attention : mixers[to_size(layer)];
   }
+  /// It has the heads of layers with the global rope, which differ.
+  bool is_wide(std::int64_t layer) const { return global_head_dim > 0 && rope_of(layer) == layer_rope::global; }
+  bool has_two_kinds_of_heads() const { return global_head_dim > 0; }
+  std::int64_t head_dim_of(std::int64_t layer) const { return is_wide(layer) ? global_head_dim : head_dim; }
+  std::int64_t kv_heads_of(std::int64_t layer) const { return is_wide(layer) ? global_kv_heads : kv_heads; }
+  std::int64_t widest_head() const { return std::max(head_dim, global_head_dim); }
+  /// Of one row, in the layer that has most.
+  std::int64_t widest_keys() const { return std::max(kv_heads * head_dim, global_kv_heads * global_head_dim); }
+  bool shares_keys(std::int64_t layer) const { return layer >= layers - sharing_layers; }
+  bool has_values(std::int64_t layer) const {
+    return !shares_keys(layer) && !(global_values_are_keys && rope_of(layer) == layer_rope::global);
+  }
+  /// The layer whose keys and values this one reads: itself, if it does not share.
+  std::int64_t keys_of(std::int64_t layer) const {
+    const layer_rope rope = rope_of(layer);
+    if (!shares_keys(layer)) return layer;
+    std::int64_t source = layers - sharing_layers - 1;
+    while (source > 0 && rope_of(source) != rope) --source;
+    return source;
+  }
+  /// It keeps keys and values of its own.
+  bool keeps_keys(std::int64_t layer) const { return mixer_of(layer) == mixer_kind::attention && !shares_keys(layer); }
+  /// All layers run in one place: some read what others made, or what belongs to the rows' tokens.
+  bool is_one_stage() const { return sharing_layers > 0 || layer_embedding > 0; }
   /// A sequence has a state beside its keys and values. It stands where the last row left it, and nowhere before.
   bool keeps_states() const {
     return std::any_of(mixers.begin(), mixers.end(), [](mixer_kind m) { return m != mixer_kind::attention; });
@@ -176,19 +212,24 @@ struct model_config {
   }
   /// Of the mlp that all tokens of a layer go through; 0: it has none.
   std::int64_t mlp_width(std::int64_t layer) const {
-    if (experts == 0) return ffn;
+    if (experts == 0) return sharing_ffn > 0 && shares_keys(layer) ? sharing_ffn : ffn;
     return has_experts(layer) ? shared_ffn : dense_ffn;
   }
-  std::int64_t widest_mlp() const { return experts == 0 ? ffn : std::max(shared_ffn, dense_ffn); }
-  std::int64_t heads_per_kv() const { return heads / kv_heads; }
+  std::int64_t widest_mlp() const {
+    return experts == 0 ? std::max(ffn, sharing_ffn) : std::max(shared_ffn, dense_ffn);
+  }
+  bool has_mlps_of_one_width() const { return dense_layers.empty() && sharing_ffn == 0; }
+  std::int64_t heads_per_kv(std::int64_t layer = 0) const { return heads / kv_heads_of(layer); }
   bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
   bool norms_each_head() const { return qk_norm && !joint_qk_norm; }
-  std::int64_t q_norm_size() const { return joint_qk_norm ? heads * head_dim : head_dim; }
-  std::int64_t k_norm_size() const { return joint_qk_norm ? kv_heads * head_dim : head_dim; }
-  std::int64_t turned_dim() const { return rotary_dim > 0 ? rotary_dim : head_dim; }
-  /// Those that hold keys and values.
-  std::int64_t attention_layers() const {
-    return mixers.empty() ? layers : std::count(mixers.begin(), mixers.end(), mixer_kind::attention);
+  std::int64_t q_norm_size(std::int64_t layer = 0) const { return (joint_qk_norm ? heads : 1) * head_dim_of(layer); }
+  std::int64_t k_norm_size(std::int64_t layer = 0) const {
+    return (joint_qk_norm ? kv_heads_of(layer) : 1) * head_dim_of(layer);
+  }
+  /// How much of a head such layers turn.
+  std::int64_t turned_dim(layer_rope by = layer_rope::global) const {
+    if (rotary_dim > 0) return rotary_dim;
+    return by == layer_rope::global && global_head_dim > 0 ? global_head_dim : head_dim;
   }
   std::int64_t state_bytes(std::int64_t layer) const {
     return state_floats(layer) * static_cast<std::int64_t>(sizeof(float));

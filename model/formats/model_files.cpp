@@ -118,7 +118,8 @@ weight_source source_of(const tensor_set& set, const wanted_weight& weight, weig
           .step = place.step,
           .transposed = place.transposed,
           .order = place.order,
-          .plus = place.plus};
+          .plus = place.plus,
+          .times = place.times};
 }
 
 void fill_weights(model_files& model, naming names, std::string_view prefix) {
@@ -152,11 +153,12 @@ model_config folder_config(const std::filesystem::path& folder) {
          meant.empty() ? "name a model's folder" : fmt::format("name {}, if you mean that", meant.string()));
 }
 
-/// Qwen3-VL and Qwen3.5 are published so, but quantized with each expert by itself.
+/// Qwen3-VL, Qwen3.5 and Gemma 4 are published so, but quantized with each expert by itself.
 bool joins_experts(const model_files& model, std::string_view prefix) {
   if (model.config.codes.format != code_format::none) return false;
+  const std::string_view part = model.config.experts_apart ? "experts" : "mlp.experts";
   for (std::int64_t layer = 0; layer < model.config.layers; ++layer)
-    if (model.tensors.find(fmt::format("{}layers.{}.mlp.experts.gate_up_proj", prefix, layer))) return true;
+    if (model.tensors.find(fmt::format("{}layers.{}.{}.gate_up_proj", prefix, layer, part))) return true;
   return false;
 }
 

@@ -29,6 +29,7 @@ struct weight_source {
   bool transposed = false;     ///< the tensor is [in, out]: GPT-2's Conv1D
   row_order order = {};        ///< of rows that the file has in another order
   float plus = 0;              ///< is added to each number of a vector (Gemma's norms)
+  float times = 1;             ///< then multiplies it
 
   /// Where our row is among the tensor's.
   std::int64_t file_row(std::int64_t row) const { return first_out + order.file_row(row) * step; }

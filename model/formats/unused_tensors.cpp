@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -45,7 +46,7 @@ class tensor_check {
   }
 
   void operator()(const std::string& name, const tensor_view* tensor) const {
-    if (!is_of_layer(name) || used_.contains(name)) return;
+    if (!is_of_layer(name) || used_.contains(name) || is_of_shared_keys(name)) return;
     if (is_gguf_ ? is_table(name) : changes_nothing(name, tensor)) return;
     refuse("{}: has the tensor \"{}\", which models of the architecture {} {}do not have: it is another one{}",
            model_.path.string(), name.substr(0, 200), model_.config.family,
@@ -53,11 +54,20 @@ class tensor_check {
   }
 
  private:
+  std::optional<std::int64_t> layer_of(std::string_view name) const {
+    if (!name.starts_with(layers_)) return std::nullopt;
+    return number_in<std::int64_t>(name.substr(layers_.size(), name.find('.', layers_.size()) - layers_.size()));
+  }
   bool is_of_layer(std::string_view name) const {
-    if (!name.starts_with(layers_)) return false;
-    const auto number =
-        number_in<std::int64_t>(name.substr(layers_.size(), name.find('.', layers_.size()) - layers_.size()));
+    const auto number = layer_of(name);
     return number && *number < model_.config.layers;
+  }
+  /// Files of Gemma 4 have keys and values for layers that read those of others.
+  bool is_of_shared_keys(std::string_view name) const {
+    if (!model_.config.shares_keys(*layer_of(name))) return false;
+    for (const std::string_view part : {".self_attn.k_", ".self_attn.v_", ".attn_k", ".attn_v"})
+      if (name.find(part) != name.npos) return true;
+    return false;
   }
 
   static bool is_table(std::string_view name) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <span>
 
 #include <fmt/format.h>
 
@@ -16,8 +18,11 @@ struct part_names {
   std::string_view gpt2;
   std::string_view gguf;
 };
-constexpr std::array<part_names, 24> parts = {{
+constexpr std::array<part_names, 36> parts = {{
     {"model.embed_tokens", "wte", "token_embd"},
+    {"model.embed_tokens_per_layer", "", "per_layer_token_embd"},
+    {"model.per_layer_model_projection", "", "per_layer_model_proj"},
+    {"model.per_layer_projection_norm", "", "per_layer_proj_norm"},
     {"model.embed_positions", "wpe", "position_embd"},
     {"model.norm", "ln_f", "output_norm"},
     {"lm_head", "lm_head", "output"},
@@ -41,6 +46,15 @@ constexpr std::array<part_names, 24> parts = {{
     {"mlp.up_proj", "mlp.c_fc", "ffn_up"},
     {"mlp.down_proj", "mlp.c_proj", "ffn_down"},
     {"mlp.output_norm", "", "post_ffw_norm"},
+    {"mlp.beside_norm", "", "post_ffw_norm_1"},
+    {"mlp.experts_norm", "", "pre_ffw_norm_2"},
+    {"mlp.experts_output_norm", "", "post_ffw_norm_2"},
+    {"mlp.router_norm", "", "ffn_gate_inp"},
+    {"mlp.share_factors", "", "ffn_down_exps"},
+    {"per_layer_input_gate", "", "inp_gate"},
+    {"per_layer_projection", "", "proj"},
+    {"post_per_layer_input_norm", "", "post_norm"},
+    {"layer_factor", "", "layer_output_scale"},
 }};
 
 const part_names& names_of(std::string_view ours) {
@@ -63,11 +77,6 @@ constexpr std::array<other_name, 10> lfm2_names = {{{"model.norm", "model.embedd
 
 bool is_lfm2(const model_config& config) {
   return config.family.starts_with("lfm2");
-}
-
-std::string_view lfm2_name(std::string_view ours) {
-  const auto found = std::ranges::find(lfm2_names, ours, &other_name::ours);
-  return found == lfm2_names.end() ? ours : found->theirs;
 }
 
 bool is_qkv(linear_kind kind) {
@@ -106,19 +115,32 @@ std::string_view norm_part(const model_config& config, std::string_view ours) {
   return {};
 }
 
+/// Of a mixture whose experts stand apart from the mlp beside them.
+constexpr std::array<other_name, 5> apart_names = {{{"mlp.beside_norm", "post_feedforward_layernorm_1"},
+                                                    {"mlp.experts_norm", "pre_feedforward_layernorm_2"},
+                                                    {"mlp.experts_output_norm", "post_feedforward_layernorm_2"},
+                                                    {"mlp.router_norm", "router"},
+                                                    {"mlp.router", "router.proj"}}};
+
+std::string_view other_name_of(std::span<const other_name> names, std::string_view ours) {
+  const auto found = std::ranges::find(names, ours, &other_name::ours);
+  return found == names.end() ? ours : found->theirs;
+}
+
 std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (config.family == "gpt2") return names_of(ours).gpt2;
   if (is_of_delta(ours)) return delta_tensor(config, false, ours);
-  if (is_lfm2(config)) return lfm2_name(ours);
+  if (is_lfm2(config)) return other_name_of(lfm2_names, ours);
   const auto kind = linear_from_name(ours);
   const bool of_mlp = kind && is_mlp(*kind);
-  if (of_mlp && config.has_experts(layer)) return shared_part(config, *kind);
+  if (of_mlp && config.has_experts(layer) && !config.experts_apart) return shared_part(config, *kind);
   if (of_mlp && config.family == "granitehybrid")
     return *kind == linear_kind::down ? "shared_mlp.output_linear" : "shared_mlp.input_linear";
   if (config.family == "phi3" && kind && is_qkv(*kind)) return "self_attn.qkv_proj";
   if (joins_gate_and_up(config) && (kind == linear_kind::gate || kind == linear_kind::up)) return "mlp.gate_up_proj";
   if (config.output_norms)
     if (const auto norm = norm_part(config, ours); !norm.empty()) return norm;
+  if (config.experts_apart) return other_name_of(apart_names, ours);
   if (ours == "mlp.router") return router_part(config);
   if (ours == "mlp.choice_bias") return "mlp.gate";
   if (ours == "mlp.shared_gate") return "mlp.shared_expert_gate";
@@ -130,15 +152,18 @@ bool has_experts_together(const model_config& config, naming names) {
   return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe" || config.joined_experts;
 }
 
-/// As gpt-oss, Granite and the Qwens have it.
+/// As gpt-oss, Granite, Gemma and the Qwens have it.
 std::string all_experts_name(const model_config& config, const wanted_weight& weight) {
   const bool is_down = linear_from_name(weight.part) == linear_kind::down;
   if (config.family == "granitemoe") return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
+  if (config.experts_apart) return fmt::format("experts.{}_proj", is_down ? "down" : "gate_up");
   return fmt::format("mlp.experts.{}_proj{}", is_down ? "down" : "gate_up", weight.kind == "bias" ? "_bias" : "");
 }
 
 /// Without the weight's kind: "mlp.experts.3.gate_proj".
 std::string expert_part(const model_config& config, const wanted_weight& weight) {
+  if (config.experts_apart)
+    return fmt::format("experts.{}.{}", weight.expert, weight.part.substr(std::string_view("mlp.").size()));
   if (config.family != "mixtral" && !is_lfm2(config))
     return fmt::format("mlp.experts.{}.{}", weight.expert, weight.part.substr(std::string_view("mlp.").size()));
   const auto kind = linear_from_name(weight.part);
@@ -149,7 +174,7 @@ std::string expert_part(const model_config& config, const wanted_weight& weight)
 std::string_view gguf_part(const model_config& config, std::int64_t layer, std::string_view ours) {
   if (is_of_delta(ours)) return delta_tensor(config, true, ours);
   const auto kind = linear_from_name(ours);
-  if (kind && is_mlp(*kind) && config.has_experts(layer))
+  if (kind && is_mlp(*kind) && config.has_experts(layer) && !config.experts_apart)
     return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
   const bool has_delta = has_delta_layers(config.family);
   const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || (config.joined_qkv && !has_delta);
@@ -161,13 +186,19 @@ std::string_view gguf_part(const model_config& config, std::int64_t layer, std::
   return names_of(ours).gguf;
 }
 
+/// Those of all experts are one tensor, of newer files with gates and ups together.
+std::string gguf_expert_part(const model_config& config, const wanted_weight& weight) {
+  const bool is_joined = config.joined_experts && linear_from_name(weight.part) != linear_kind::down;
+  return fmt::format("{}_exps", is_joined ? "ffn_gate_up" : names_of(weight.part).gguf);
+}
+
 std::string_view part_in_file(const model_config& config, naming names, std::int64_t layer, std::string_view ours) {
   return names == naming::gguf ? gguf_part(config, layer, ours) : hugging_face_part(config, layer, ours);
 }
 
 /// Norms multiply by 1 + weight; conversion to GGUF adds the one.
 bool adds_one(const model_config& config) {
-  return config.family.starts_with("gemma") || has_delta_layers(config.family);
+  return config.family == "gemma2" || config.family == "gemma3" || has_delta_layers(config.family);
 }
 
 /// Of rows or of attention's heads.
@@ -207,14 +238,22 @@ class wanted_list {
 };
 
 bool has_bias(const model_config& config, linear_kind kind) {
-  if (is_delta(kind) || is_convolution(kind)) return false;
+  if (is_delta(kind) || is_convolution(kind) || is_of_token(kind)) return false;
   if (is_qkv(kind)) return config.qkv_bias;
   return kind == linear_kind::o ? config.out_bias : config.mlp_bias;
+}
+
+void want_norms_apart(wanted_list& want, const model_config& config, std::int64_t layer) {
+  for (const std::string_view part :
+       {"mlp.beside_norm", "mlp.experts_norm", "mlp.experts_output_norm", "mlp.router_norm"})
+    want.norm(layer, part, config.hidden, false);
+  want.vector(layer, "mlp.share_factors", "weight", config.experts);
 }
 
 void want_experts(wanted_list& want, const model_config& config, std::int64_t layer) {
   want.matrix(layer, "mlp.router", config.experts, config.hidden, config.mlp_bias);
   if (config.choice_bias) want.vector(layer, "mlp.choice_bias", "bias", config.experts);
+  if (config.experts_apart) want_norms_apart(want, config, layer);
   if (config.shared_gate) want.matrix(layer, "mlp.shared_gate", 1, config.hidden);
   for (std::int64_t expert = 0; expert < config.experts; ++expert) {
     want.expert(layer, expert, name_of(linear_kind::gate), config.ffn, config.hidden, config.mlp_bias);
@@ -244,8 +283,8 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
   }
   const bool attends = config.mixer_of(layer) == mixer_kind::attention;
   if (attends && config.qk_norm) {
-    want.norm(layer, "self_attn.q_norm", config.q_norm_size(), false);
-    want.norm(layer, "self_attn.k_norm", config.k_norm_size(), false);
+    want.norm(layer, "self_attn.q_norm", config.q_norm_size(layer), false);
+    if (config.keeps_keys(layer)) want.norm(layer, "self_attn.k_norm", config.k_norm_size(layer), false);
   }
   for (const linear_kind kind : linear_kinds_of(config, layer)) {
     if (kind == linear_kind::delta_out) want_delta(want, config, layer);
@@ -256,12 +295,21 @@ void want_layer(wanted_list& want, const model_config& config, std::int64_t laye
   }
   if (config.attention_sinks) want.vector(layer, "self_attn.sinks", "weight", config.heads);
   if (config.has_experts(layer)) want_experts(want, config, layer);
+  if (config.layer_embedding > 0) want.norm(layer, "post_per_layer_input_norm", config.hidden, false);
+  if (config.layer_factors) want.vector(layer, "layer_factor", "weight", 1);
+}
+
+/// What a row brings of its token to all layers.
+void want_layer_embeddings(wanted_list& want, const model_config& config) {
+  const std::int64_t all = config.layers * config.layer_embedding;
+  want.matrix(-1, "model.embed_tokens_per_layer", config.vocab_size, all);
+  want.matrix(-1, "model.per_layer_model_projection", all, config.hidden);
+  want.norm(-1, "model.per_layer_projection_norm", config.layer_embedding, false);
 }
 
 std::string file_name(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
   std::string part(part_in_file(config, names, weight.layer, weight.part));
-  if (weight.expert >= 0)
-    part = names == naming::gguf ? fmt::format("{}_exps", names_of(weight.part).gguf) : expert_part(config, weight);
+  if (weight.expert >= 0) part = names == naming::gguf ? gguf_expert_part(config, weight) : expert_part(config, weight);
   if (part.starts_with("model.")) part.erase(0, std::string_view("model.").size());
   if (weight.part == "lm_head") prefix = prefix == "language_model.model." ? "language_model." : "";
   if (weight.layer < 0) return fmt::format("{}{}.{}", prefix, part, weight.kind);
@@ -271,10 +319,15 @@ std::string file_name(const wanted_weight& weight, const model_config& config, n
     if (weight.part == "self_attn.sinks") return layer + "self_attn.sinks";
     if (weight.part == delta_parts::dt) return layer + "linear_attn.dt_bias";
     if (weight.part == delta_parts::decay) return layer + "linear_attn.A_log";
+    if (weight.part == "mlp.router_norm") return layer + "router.scale";
+    if (weight.part == "mlp.share_factors") return layer + "router.per_expert_scale";
+    if (weight.part == "layer_factor") return layer + "layer_scalar";
     if (weight.part == "mlp.choice_bias")
       return layer + (is_lfm2(config) ? "feed_forward.expert_bias" : "mlp.gate.e_score_correction_bias");
   }
   if (weight.part == delta_parts::decay) return fmt::format("blk.{}.{}", weight.layer, part);
+  if (weight.part == "mlp.router_norm" || weight.part == "mlp.share_factors")
+    return fmt::format("blk.{}.{}.scale", weight.layer, part);
   const auto layers = names == naming::gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
   return fmt::format("{}{}{}.{}.{}", prefix, layers, weight.layer, part, weight.kind);
 }
@@ -296,7 +349,7 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
   if (weight.expert >= 0) {
     if (!has_experts_together(config, names)) return;
     into.experts = config.experts;
-    if (names == naming::gguf) return;
+    if (names == naming::gguf && !config.joined_experts) return;
     if (config.family == "gpt-oss") return find_in_turn(weight, *kind, into);
     // Qwen3-VL's, as published, are [in, out]; transformers 5 writes them as its class has them
     into.either_way = config.family == "qwen3moe";
@@ -339,6 +392,7 @@ std::vector<wanted_weight> wanted_weights(const model_config& config) {
   want.matrix(-1, "model.embed_tokens", config.vocab_size, config.hidden);
   if (config.position == position_kind::learned)
     want.matrix(-1, "model.embed_positions", config.context, config.hidden);
+  if (config.layer_embedding > 0) want_layer_embeddings(want, config);
   for (std::int64_t layer = 0; layer < config.layers; ++layer) want_layer(want, config, layer);
   want.norm(-1, "model.norm", config.hidden, config.norm_bias);
   if (!config.tied_embeddings) want.matrix(-1, "lm_head", config.vocab_size, config.hidden);
@@ -356,6 +410,7 @@ weight_place place_of(const wanted_weight& weight, const model_config& config, n
   if (names == naming::gpt2) place.transposed = weight.layer >= 0 && !weight.vector;
   place.is_flat = names == naming::gguf && weight.part == "mlp.shared_gate";
   if (names == naming::hugging_face && adds_one(config) && is_row_norm(weight)) place.plus = 1;
+  if (weight.part == "mlp.router_norm") place.times = 1 / std::sqrt(static_cast<float>(config.hidden));
   const auto kind = linear_from_name(weight.part);
   if (kind && !is_delta(*kind)) place.order = order_in_class(config, *kind);
   if (names == naming::gguf && is_interleaved(config) && (kind == linear_kind::q || kind == linear_kind::k))

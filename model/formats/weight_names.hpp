@@ -50,6 +50,7 @@ struct weight_place {
   bool has_unit = false;     ///< there is a dimension of one between outputs and inputs
   bool is_flat = false;      ///< a matrix of one row that the file has as a vector
   float plus = 0;            ///< is added to what the file has
+  float times = 1;           ///< then multiplies a vector
 };
 
 /// `prefix` stands before Hugging Face's names of all but the head: "model.", GPT-2's "transformer.", or nothing.

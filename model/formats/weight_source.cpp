@@ -22,7 +22,7 @@ void read_in_turn(dtype type, const std::byte* from, std::int64_t count, std::in
 /// A vector is one row whose elements lie at first_out; its permutation is along that row.
 void read_vector(const weight_source& source, float* to) {
   read_in_turn(source.tensor.type, source.raw_row(0), source.ins, source.step, to);
-  for (std::int64_t i = 0; i < source.ins; ++i) to[i] += source.plus;
+  for (std::int64_t i = 0; i < source.ins; ++i) to[i] = (to[i] + source.plus) * source.times;
   if (source.order.is_ours()) return;
   const std::vector<float> row(to, to + source.ins);
   for (std::int64_t i = 0; i < source.ins; ++i) to[i] = row[to_size(source.order.file_row(i))];

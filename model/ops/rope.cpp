@@ -50,12 +50,11 @@ double longrope_length(const rope_config& rope) {
 
 }  // namespace
 
-rope_angles::rope_angles(const model_config& config, const rope_config& rope, std::int64_t context) {
+rope_angles::rope_angles(const rope_config& rope, std::int64_t dim, std::int64_t context) {
   if (rope.scaling == rope_scaling::yarn) length_ = yarn_length(rope);
   if (rope.scaling == rope_scaling::longrope) length_ = longrope_length(rope);
   const bool is_short = rope.scaling == rope_scaling::longrope && context <= rope.original_context;
   const std::vector<float>& divisors = is_short ? rope.short_divisors : rope.frequency_divisors;
-  const std::int64_t dim = config.turned_dim();
   const double ratio = dim > 1 ? whole_root(rope.theta, dim / 2) : 1;
   for (std::int64_t i = 0; i < dim / 2; ++i) {
     // in f32, as the models were trained: the rounding also hides the last bits of the power

@@ -205,27 +205,34 @@ std::shared_ptr<const tokenizer> byte_level_tokenizer(const ggml_keys& keys) {
   return std::make_shared<text_tokenizer>(std::move(parts));
 }
 
-std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) {
-  auto all = read_vocabulary(keys);
-  all.takes_space_behind = keys.architecture() == "phi3";
+/// Gemma 4's are listed; others follow from the tokens' scores.
+std::vector<bpe_merge> sentencepiece_merges(const ggml_keys& keys, const gguf_vocabulary& all,
+                                            const vocabulary& tokens) {
+  if (keys.need<std::string>("model") == "gemma4")
+    return listed_merges(keys.need<std::vector<std::string>>("merges"), tokens, keys.where());
   const auto& scores = keys.need<std::vector<double>>("scores");
   if (scores.size() != all.tokens.size())
     refuse("{}: tokenizer.ggml.scores has {} elements for {} tokens", keys.where(), scores.size(), all.tokens.size());
+  std::vector<bool> joins(all.tokens.size());
+  for (std::size_t i = 0; i < joins.size(); ++i) joins[i] = !is_looked_for(all.types[i]) && all.types[i] != byte;
+  return scored_merges(tokens, joins, scores, keys.where());
+}
+
+std::shared_ptr<const tokenizer> sentencepiece_tokenizer(const ggml_keys& keys) {
+  auto all = read_vocabulary(keys);
+  all.takes_space_behind = keys.architecture() == "phi3";
   tokenizer_parts parts;
   add_tokens(
       keys, all, [&](std::size_t i) { return sentencepiece_bytes(all.tokens[i], all.types[i] == byte); }, parts);
-
-  std::vector<bool> joins(all.tokens.size());
-  for (std::size_t i = 0; i < joins.size(); ++i) joins[i] = !is_looked_for(all.types[i]) && all.types[i] != byte;
+  const auto merges = sentencepiece_merges(keys, all, parts.tokens);
   normalizer normalize;
   parts.strips_leading_space = keys.flag("add_space_prefix", true);
   if (parts.strips_leading_space) normalize.add(prepend_step{" "});
   normalize.add(replace_text_step{" ", std::string(visible_space)});
   bpe_rules rules{.byte_fallback = true, .fuse_unknown = true, .unknown = std::nullopt};
   rules.unknown = keys.token("unknown_token_id", all.tokens.size());
-  parts.model = std::make_shared<bpe_model>(
-      std::move(normalize), added_token_splitter(), pre_tokenizer(),
-      bpe(mergeable_tokens(all), scored_merges(parts.tokens, joins, scores, keys.where()), rules));
+  parts.model = std::make_shared<bpe_model>(std::move(normalize), added_token_splitter(), pre_tokenizer(),
+                                            bpe(mergeable_tokens(all), merges, rules));
   add_bos_and_eos(keys, true, parts);
   return std::make_shared<text_tokenizer>(std::move(parts));
 }
@@ -236,8 +243,8 @@ std::shared_ptr<const tokenizer> tokenizer_from_gguf(const gguf_file& file) {
   const ggml_keys keys(file);
   const auto& model = keys.need<std::string>("model");
   if (model == "gpt2") return byte_level_tokenizer(keys);
-  if (model == "llama") return sentencepiece_tokenizer(keys);
-  refuse("{}: tokenizer.ggml.model \"{}\" is not supported (gpt2 and llama are)", file.name, model);
+  if (model == "llama" || model == "gemma4") return sentencepiece_tokenizer(keys);
+  refuse("{}: tokenizer.ggml.model \"{}\" is not supported (gpt2, llama and gemma4 are)", file.name, model);
 }
 
 }  // namespace troupe

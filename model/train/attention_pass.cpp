@@ -31,7 +31,7 @@ attention_pass::angles attention_pass::angles_of(const rope_config& rope) const 
   const std::int64_t half = config_.turned_dim() / 2;
   const std::size_t floats = to_size(most_positions_ * half);
   angles made{aligned_buffer<float>(floats), aligned_buffer<float>(floats), aligned_buffer<float>(floats)};
-  const rope_angles by(config_, rope, config_.context);
+  const rope_angles by(rope, 2 * half, config_.context);
   for (std::int64_t i = 0; i < most_positions_; ++i)
     by.at(i, made.cosines.data() + i * half, made.sines.data() + i * half);
   std::transform(made.sines.data(), made.sines.data() + floats, made.negative_sines.data(),

@@ -27,6 +27,11 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
   model.positions = base->positions;
   model.position_stride = padded_row(base->config.hidden);
   model.final_norm = frozen(base->final_norm);
+  if (base->config.layer_embedding > 0) {
+    model.token_embeddings = frozen(base->token_embeddings);
+    model.token_projection = frozen(base->token_projection);
+    model.token_projection_norm = frozen(base->token_projection_norm);
+  }
   for (const layer_weights& from : base->layers) {
     trained_layer& to = model.layers.emplace_back();
     to.attention_norm = frozen(from.attention_norm);
@@ -43,6 +48,10 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
     to.choice_bias = from.choice_bias;
     if (!from.experts.empty()) to.router = frozen(from.router);
     if (from.shared_gate.weights) to.shared_gate = frozen(from.shared_gate);
+    to.token_norm = frozen(from.token_norm);
+    to.factor = from.factor;
+    to.apart = {frozen(from.apart.beside), frozen(from.apart.experts), frozen(from.apart.experts_output),
+                frozen(from.apart.router), from.apart.share_factors};
     for (const expert_weights& expert : from.experts)
       to.experts.push_back({frozen(expert.gate), frozen(expert.up), frozen(expert.down), expert.biases});
   }

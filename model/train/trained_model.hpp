@@ -50,6 +50,9 @@ struct trained_layer : linear_layers<trained_linear> {
   trained_delta delta;                 ///< of a layer of linear attention
   const float* convolution = nullptr;  ///< of one of short convolutions; frozen
   std::vector<trained_expert> experts;
+  apart_norms<trained_norm> apart;  ///< frozen
+  trained_norm token_norm;          ///< of what a row's token gives; frozen
+  const float* factor = nullptr;    ///< of what leaves the layer; frozen, or nullptr
 };
 
 /// A model as a training pass sees it: frozen weights that lie in the packed file which serving maps too, or weights
@@ -57,6 +60,8 @@ struct trained_layer : linear_layers<trained_linear> {
 struct trained_model {
   model_config config;
   trained_matrix embeddings, head;
+  trained_matrix token_embeddings, token_projection;  ///< what a token brings to the layers; frozen, or nothing
+  trained_norm token_projection_norm;
   const float* positions = nullptr;
   float* positions_gradient = nullptr;
   std::int64_t position_stride = 0;

@@ -17,7 +17,7 @@ device_angles::device_angles(const model_config& config, std::int64_t positions,
     if (rope == layer_rope::none) continue;
     table& to = tables_[to_size(rope)];
     if (to.cosines.size() > 0) continue;
-    const rope_angles angles(config, rope == layer_rope::local ? config.local_rope : config.rope, context);
+    const rope_angles angles(rope == layer_rope::local ? config.local_rope : config.rope, config.turned_dim(), context);
     for (std::int64_t i = 0; i < positions; ++i) angles.at(i, cosines.data() + i * pairs_, sines.data() + i * pairs_);
     to = {cuda::device_buffer<float>(size), cuda::device_buffer<float>(size)};
     cuda::copy(to.cosines.data(), cosines.data(), size, on);

@@ -2,52 +2,33 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <map>
 #include <string>
-#include <vector>
 
-#include "base/to_size.hpp"
 #include "model/formats/model_files.hpp"
-#include "tests/model/arch/golden.hpp"
-#include "tests/model/arch/models.hpp"
-#include "tests/model/formats/gguf_builder.hpp"
+#include "tests/model/arch/golden_gguf.hpp"
 
 namespace troupe {
 namespace {
 
-struct renamed {
-  std::string from, to;
-};
-const std::array<renamed, 19> names = {{{"model.embed_tokens", "token_embd"},
-                                        {"model.embedding_norm", "token_embd_norm"},
-                                        {"model.layers.", "blk."},
-                                        {"operator_norm", "attn_norm"},
-                                        {"conv.in_proj", "shortconv.in_proj"},
-                                        {"conv.conv", "shortconv.conv"},
-                                        {"conv.out_proj", "shortconv.out_proj"},
-                                        {"self_attn.q_proj", "attn_q"},
-                                        {"self_attn.k_proj", "attn_k"},
-                                        {"self_attn.v_proj", "attn_v"},
-                                        {"self_attn.out_proj", "attn_output"},
-                                        {"self_attn.q_layernorm", "attn_q_norm"},
-                                        {"self_attn.k_layernorm", "attn_k_norm"},
-                                        {"feed_forward.w1", "ffn_gate"},
-                                        {"feed_forward.w2", "ffn_down"},
-                                        {"feed_forward.w3", "ffn_up"},
-                                        {"feed_forward.gate.", "ffn_gate_inp."},
-                                        {"feed_forward.expert_bias", "exp_probs_b.bias"},
-                                        {"feed_forward.experts.", "experts."}}};
-
-struct gathered_tensor {
-  std::vector<std::uint64_t> sizes;  ///< the contiguous one first
-  std::vector<float> values;
-};
-
-std::string in_gguf(std::string name) {
-  for (const renamed& each : names)
-    if (const auto at = name.find(each.from); at != name.npos) name.replace(at, each.from.size(), each.to);
-  return name;
-}
+const std::array<renamed, 19> convolution_names = {{{"model.embed_tokens", "token_embd"},
+                                                    {"model.embedding_norm", "token_embd_norm"},
+                                                    {"model.layers.", "blk."},
+                                                    {"operator_norm", "attn_norm"},
+                                                    {"conv.in_proj", "shortconv.in_proj"},
+                                                    {"conv.conv", "shortconv.conv"},
+                                                    {"conv.out_proj", "shortconv.out_proj"},
+                                                    {"self_attn.q_proj", "attn_q"},
+                                                    {"self_attn.k_proj", "attn_k"},
+                                                    {"self_attn.v_proj", "attn_v"},
+                                                    {"self_attn.out_proj", "attn_output"},
+                                                    {"self_attn.q_layernorm", "attn_q_norm"},
+                                                    {"self_attn.k_layernorm", "attn_k_norm"},
+                                                    {"feed_forward.w1", "ffn_gate"},
+                                                    {"feed_forward.w2", "ffn_down"},
+                                                    {"feed_forward.w3", "ffn_up"},
+                                                    {"feed_forward.gate.", "ffn_gate_inp."},
+                                                    {"feed_forward.expert_bias", "exp_probs_b.bias"},
+                                                    {"feed_forward.experts.", "experts."}}};
 
 test::gguf_builder metadata_of(const model_config& config, const std::string& arch) {
   test::gguf_builder file;
@@ -76,42 +57,22 @@ std::string together(const std::string& name) {
   return name.substr(0, name.find("experts.")) + "ffn_" + kind + "_exps.weight";
 }
 
-std::string in_one_file(const std::string& model, const std::string& arch) {
+void expect_the_same_convolutions(const std::string& model, const std::string& arch) {
   const model_files folder = open_model(golden / model);
-  std::map<std::string, gathered_tensor> made;
+  converted_tensors made;
   for (const auto& [name, tensor] : folder.tensors.tensors) {
-    gathered_tensor one{{tensor.shape.rbegin(), tensor.shape.rend()}, {}};
-    one.values.resize(to_size(tensor.elements()));
-    to_floats(tensor.type, tensor.data.data(), tensor.elements(), one.values.data());
+    converted_tensor one = as_floats(tensor);
     if (name.find("conv.conv") != name.npos) one.sizes.erase(one.sizes.begin() + 1);
-    const std::string to = in_gguf(name);
+    const std::string to = with_names(name, convolution_names);
     if (to.find(".experts.") == to.npos) {
       made[to] = std::move(one);
       continue;
     }
-    gathered_tensor& all = made[together(to)];
+    converted_tensor& all = made[together(to)];
     all.sizes = {one.sizes[0], one.sizes[1], static_cast<std::uint64_t>(folder.config.experts)};
     all.values.insert(all.values.end(), one.values.begin(), one.values.end());
   }
-  test::gguf_builder file = metadata_of(folder.config, arch);
-  for (const auto& [name, tensor] : made)
-    file.tensor(name, tensor.sizes, 0,
-                std::string(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * 4));
-  return file.build();
-}
-
-void expect_the_same_convolutions(const std::string& model, const std::string& arch) {
-  test::temp_folder folder;
-  folder.write("model.gguf", in_one_file(model, arch));
-  const tensor_set expected = open_safetensors(golden / model / "expected.safetensors");
-  const auto loaded = load_for_test(folder.path() / "model.gguf", scheme::f32);
-  const lora_adapter adapter(read_adapter(golden / model / "adapter", loaded->config), loaded->config.layers);
-  const auto error = [&](const std::string& name, const run_options& options) {
-    const auto prompt = values<std::int32_t>(expected, "prompt");
-    return relative_error(logits_of(loaded, prompt, options), values<float>(expected, name));
-  };
-  EXPECT_LT(error("logits", {}), 1e-4);
-  EXPECT_LT(error("adapter_logits", {.adapter = &adapter}), 1e-4);
+  expect_golden_logits(gguf_of(metadata_of(folder.config, arch), made), model);
 }
 
 TEST(gguf_of_short_convolutions, gives_the_reference_logits) {

@@ -2,25 +2,16 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
-#include <map>
 #include <string>
 #include <vector>
 
-#include "base/to_size.hpp"
 #include "model/formats/model_files.hpp"
-#include "tests/model/arch/golden.hpp"
-#include "tests/model/arch/models.hpp"
-#include "tests/model/formats/gguf_builder.hpp"
+#include "tests/model/arch/golden_gguf.hpp"
 
 namespace troupe {
 namespace {
 
 using floats = std::vector<float>;
-
-struct converted_tensor {
-  std::vector<std::uint64_t> sizes;  ///< the contiguous one first
-  floats values;
-};
 
 /// Converts a folder, tensor by tensor.
 class delta_converter {
@@ -29,12 +20,8 @@ class delta_converter {
       : folder_(open_model(golden / model)), arch_(std::move(arch)), keeps_qkvz_(keeps_qkvz) {}
 
   std::string file() {
-    test::gguf_builder file = metadata();
     for (const auto& [name, tensor] : folder_.tensors.tensors) convert(name, tensor);
-    for (const auto& [name, tensor] : made_)
-      file.tensor(name, tensor.sizes, 0,
-                  std::string(reinterpret_cast<const char*>(tensor.values.data()), tensor.values.size() * 4));
-    return file.build();
+    return gguf_of(metadata(), made_);
   }
 
  private:
@@ -61,9 +48,7 @@ class delta_converter {
 
   void convert(std::string name, const tensor_view& tensor) {
     if (name.find("visual") != name.npos) return;
-    floats values(to_size(tensor.elements()));
-    to_floats(tensor.type, tensor.data.data(), tensor.elements(), values.data());
-    std::vector<std::uint64_t> sizes(tensor.shape.rbegin(), tensor.shape.rend());
+    auto [sizes, values] = as_floats(tensor);
     for (const std::string prefix : {"model.language_model.", "model."})
       if (name.starts_with(prefix)) name.erase(0, prefix.size());
     if (name.ends_with("norm.weight") && name.find("linear_attn") == name.npos)
@@ -178,21 +163,11 @@ class delta_converter {
   model_files folder_;
   std::string arch_;
   bool keeps_qkvz_;
-  std::map<std::string, converted_tensor> made_;
+  converted_tensors made_;
 };
 
 void expect_the_same_from_gguf(const std::string& model, const std::string& arch, bool keeps_qkvz = false) {
-  test::temp_folder folder;
-  folder.write("model.gguf", delta_converter(model, arch, keeps_qkvz).file());
-  const tensor_set expected = open_safetensors(golden / model / "expected.safetensors");
-  const auto loaded = load_for_test(folder.path() / "model.gguf", scheme::f32);
-  const lora_adapter adapter(read_adapter(golden / model / "adapter", loaded->config), loaded->config.layers);
-  const auto error = [&](const std::string& name, const run_options& options) {
-    const auto prompt = values<std::int32_t>(expected, "prompt");
-    return relative_error(logits_of(loaded, prompt, options), values<float>(expected, name));
-  };
-  EXPECT_LT(error("logits", {}), 1e-4);
-  EXPECT_LT(error("adapter_logits", {.adapter = &adapter}), 1e-4) << "whose factors are those of the folder";
+  expect_golden_logits(delta_converter(model, arch, keeps_qkvz).file(), model);
 }
 
 TEST(gguf_of_linear_attention, of_qwen35_has_value_heads_in_another_order) {

@@ -29,7 +29,7 @@ TEST(delta_states, begin_anew_at_the_first_position) {
 
 model_config four_layers() {
   model_config config;
-  config.layers = 4, config.head_dim = 16;
+  config.layers = 4, config.head_dim = 16, config.kv_heads = 1;
   using enum mixer_kind;
   config.mixers = {delta, attention, delta, attention};
   config.delta = {.key_heads = 1, .value_heads = 2, .key_dim = 16, .value_dim = 32, .kernel = 4};
@@ -61,12 +61,13 @@ TEST(delta_states, are_copied_in_all_layers) {
 
 TEST(delta_states, stand_in_place_of_keys_and_values) {
   const model_config config = four_layers();
-  const kv_storage all(config, 1, 0, 4, 2, kv_kind::f32), last(config, 1, 2, 2, 2, kv_kind::f32);
-  EXPECT_EQ(all.layer(3) - all.layer(1), 2 * all.block_bytes());
-  all.layer(3)[all.block_bytes()] = std::byte{7};
+  const kv_storage all(config, {}, 0, 4, 2, kv_kind::f32), last(config, {}, 2, 2, 2, kv_kind::f32);
+  const std::int64_t bytes = all.layer(1).block_bytes;
+  EXPECT_EQ(all.layer(3).first - all.layer(1).first, 2 * bytes);
+  all.layer(3).first[bytes] = std::byte{7};
   all.copy_block(1, 0);
-  EXPECT_EQ(all.layer(3)[0], std::byte{7});
-  last.layer(1)[2 * last.block_bytes() - 1] = std::byte{7};  // the only layer that has some
+  EXPECT_EQ(all.layer(3).first[0], std::byte{7});
+  last.layer(1).first[2 * bytes - 1] = std::byte{7};  // the only layer that has some
 }
 
 TEST(stored_scheme, of_what_linear_attention_decays_and_learns_by_is_f32) {

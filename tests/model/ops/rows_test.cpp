@@ -215,7 +215,7 @@ TEST(rope, angles_equal_the_library_for_positions_far_out) {
   model_config config;
   config.head_dim = 64;
   config.rope.theta = 500000;
-  const rope_angles angles(config, config.rope, config.context);
+  const rope_angles angles(config.rope, config.turned_dim(), config.context);
   float c[32], s[32];
   for (const std::int64_t position : {0, 1, 2, 77, 4095, 131071}) {
     angles.at(position, c, s);
@@ -249,7 +249,7 @@ void expect_yarn(double factor, std::int64_t original_context, const yarn_config
   config.rope.factor = factor;
   config.rope.original_context = original_context;
   config.rope.yarn = yarn;
-  expect_angles(rope_angles(config, config.rope, config.context), length, frequencies);
+  expect_angles(rope_angles(config.rope, config.turned_dim(), config.context), length, frequencies);
 }
 
 TEST(rope, yarn_blends_and_lengthens_as_the_reference) {
@@ -269,7 +269,7 @@ void expect_longrope(const rope_config& rope, std::int64_t context, double lengt
   model_config config;
   config.head_dim = 16;
   config.rotary_dim = 12;
-  expect_angles(rope_angles(config, rope, context), length, frequencies);
+  expect_angles(rope_angles(rope, config.turned_dim(), context), length, frequencies);
 }
 
 TEST(rope, longrope_divides_by_other_numbers_where_the_context_is_short) {

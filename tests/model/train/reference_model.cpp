@@ -146,7 +146,7 @@ void reference_model::place(std::int64_t layer, const std::string& norm, std::ve
   const rope_config& rope = kind == layer_rope::local ? config_.local_rope : config_.rope;
   const std::size_t half = at(config_.turned_dim() / 2);
   std::vector<float> cosines(half), sines(half);
-  rope_angles(config_, rope, config_.context).at(position, cosines.data(), sines.data());
+  rope_angles(rope, config_.turned_dim(), config_.context).at(position, cosines.data(), sines.data());
   for (std::size_t i = 0; i < half; ++i) {
     const double a = head[i], b = head[half + i], c = cosines[i], s = sines[i];
     head[i] = a * c - b * s;

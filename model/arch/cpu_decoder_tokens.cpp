@@ -1,0 +1,60 @@
+// What a row brings of its token to each layer, beside its embedding: numbers that a gate of the layer lets through.
+#include <algorithm>
+#include <cmath>
+
+#include "base/to_size.hpp"
+#include "model/arch/cpu_decoder.hpp"
+
+namespace troupe {
+
+void cpu_decoder::take_token_rows() {
+  const model_config& config = model_->config;
+  const auto floats = [](std::int64_t count, std::int64_t stride) {
+    return aligned_buffer<float>(to_size(count * stride));
+  };
+  tokens_.stride = padded_row(config.layers * config.layer_embedding);
+  tokens_.numbers = floats(options_.max_rows, tokens_.stride);
+  tokens_.looked_up = floats(with_.pool.threads(), tokens_.stride);
+  tokens_.gate_stride = padded_row(config.layer_embedding);
+  tokens_.gates = floats(options_.max_rows, tokens_.gate_stride);
+  tokens_.all_columns = cut_blocks({}, config.layers * config.layer_embedding);
+  tokens_.columns = cut_blocks({}, config.layer_embedding);
+}
+
+/// A token's own numbers for all layers, and those that its embedding makes, which are normalized layer by layer.
+void cpu_decoder::bring_tokens(const pass& batch, std::span<const std::int32_t> tokens, float_rows embedded) {
+  const model_config& config = model_->config;
+  const float_rows numbers{tokens_.numbers.data(), tokens_.stride};
+  const linear_weights projection{model_->token_projection, nullptr};
+  const linear_product products[] = {{std::nullopt, projection, numbers, tokens_.all_columns}};
+  prepare_input(batch.rows, embedded, products, [](int) {});
+  matmul(with_, std::span(jobs_of(batch.rows, embedded, products).data(), 1));
+  // The class divides what the embedding makes by the root of `hidden` first: so much less is added to its squares.
+  const float eps = config.norm_eps * static_cast<float>(config.hidden);
+  const float factor = std::sqrt(static_cast<float>(config.layer_embedding)), half = std::sqrt(0.5f);
+  with_.pool.run(batch.rows, [&](int row, int thread) {
+    float *made = numbers.row(row), *own = tokens_.looked_up.data() + thread * tokens_.stride;
+    unpack_row(model_->token_embeddings, tokens[to_size(row)], own);
+    for (std::int64_t at = 0; at < config.layers * config.layer_embedding; at += config.layer_embedding)
+      with_.kernels.rms_norm(made + at, model_->token_projection_norm.weight, config.layer_embedding, eps, made + at);
+    std::transform(made, made + tokens_.stride, own, made, [&](float a, float b) { return (a + b * factor) * half; });
+  });
+}
+
+void cpu_decoder::add_tokens(const pass& batch, std::int64_t layer, float_rows hidden) {
+  const layer_weights& weights = weights_of(layer);
+  const std::int64_t width = model_->config.layer_embedding, first = (options_.first_layer + layer) * width;
+  const float_rows gates{tokens_.gates.data(), tokens_.gate_stride};
+  const linear_product in[] = {{linear_kind::token_gate, weights.token_gate, gates, tokens_.columns}};
+  prepare_input(batch.rows, hidden, in, [](int) {});
+  multiply(batch, layer, hidden, in);
+  const linear_product out[] = {output_product(linear_kind::token_out, weights.token_out, hidden)};
+  prepare_input(batch.rows, gates, out, [&](int row) {
+    const float* numbers = tokens_.numbers.data() + row * tokens_.stride + first;
+    with_.kernels.geglu(gates.row(row), numbers, width, gates.row(row));
+  });
+  multiply(batch, layer, gates, out);
+  finish_output(batch, weights.token_norm, hidden);
+}
+
+}  // namespace troupe
