@@ -123,6 +123,10 @@ void check_devices(const cluster_config& config, const loaded_model& model) {
     refuse_at(config, "cluster.tensor",
               "the model has layers that keep states, or gates of attention, which the workers of a stage cannot "
               "share: use 1, and more stages");
+  if ((model.config.has_two_kinds_of_heads() || model.config.is_one_stage()) && config.tensor > 1)
+    refuse_at(config, "cluster.tensor",
+              "the model has layers whose heads differ, or that share keys and values, which the workers of a stage "
+              "cannot share: use 1");
   for (const node_config& node : config.nodes) {
     if (node.device.is_cpu()) continue;
     if (const auto missing = gpus_lack_for_training(model.config); node.is_trainer() && !missing.empty())
@@ -130,6 +134,19 @@ void check_devices(const cluster_config& config, const loaded_model& model) {
     if (const auto missing = gpus_lack(model); node.is_worker() && !missing.empty())
       refuse_at(config, node_key(node.name, "device"), "{}: use cpu", missing);
   }
+}
+
+/// Of a model whose layers all run in one place each replica has one stage, which nobody may ask to be cut.
+void fit_stages(cluster_config& config, const model_config& model) {
+  constexpr std::string_view reason =
+      "layers of the model read keys of others, or what belongs to a row's token, so that one worker must have them "
+      "all";
+  if (!model.is_one_stage()) return;
+  if (config.stages > 1) refuse_at(config, "cluster.stages", "{}: use 1, and more replicas", reason);
+  for (const node_config& node : config.nodes)
+    if (node.layers && node.layers->count() < model.layers)
+      refuse_at(config, node_key(node.name, "layers"), "{}: leave this out", reason);
+  config.stages = 1;
 }
 
 void check_collective(const cluster_config& config, const node_config& node) {
@@ -178,6 +195,7 @@ node_site make_site(const cluster_config& config, const std::string& name) {
   site.context = context_of(config, site.model->config);
   check_tensor(config, site.model->config);
   check_devices(config, *site.model);
+  fit_stages(site.config, site.model->config);
   if (site.node.is_head()) fit_states(site.config, site.model->config);
   return site;
 }

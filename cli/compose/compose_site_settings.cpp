@@ -43,13 +43,24 @@ std::uint64_t pass_bytes_of(const node_site& site) {
   const scheduler_settings& of = site.config.scheduler;
   const std::int64_t queries = model.heads * (model.attention_gate ? 2 : 1);  // with their gates
   const std::int64_t convolved = model.mixes_by(mixer_kind::convolution) ? 4 * model.hidden : 0;
-  const std::int64_t row = 5 * model.hidden + 2 * (queries + model.kv_heads) * model.head_dim + model.delta.channels() +
-                           2 * model.delta.values() + convolved;
+  const std::int64_t of_heads = 2 * (queries * model.widest_head() + model.widest_keys());
+  const std::int64_t of_tokens = (model.layers + 1) * model.layer_embedding;
+  const std::int64_t row =
+      6 * model.hidden + of_heads + model.delta.channels() + 2 * model.delta.values() + convolved + of_tokens;
   const std::int64_t experts = expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn);
   const std::int64_t mlp = of.max_batch_tokens * 2 * model.widest_mlp() + (model.experts > 0 ? experts : 0);
   const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
-  const std::int64_t scratch = site.threads * attention_scratch(site.context, model.head_dim);
+  const std::int64_t scratch = site.threads * attention_scratch(site.context, model.widest_head());
   return static_cast<std::uint64_t>(of.max_batch_tokens * row + mlp + logits + scratch) * sizeof(float);
+}
+
+/// Of one token in the layer that keeps most; of a model that one worker has whole in the mean layer.
+std::uint64_t kv_bytes_of(const model_config& model, kv_kind kind) {
+  std::int64_t most = 0;
+  for (std::int64_t layer = 0; layer < model.layers; ++layer)
+    most = std::max(most, kv_storage::bytes_per_block(model, layer, kind));
+  if (model.is_one_stage()) most = ceil_div(kv_storage::bytes_per_block(model, kind), model.layers);
+  return static_cast<std::uint64_t>(ceil_div<std::int64_t>(most, block_tokens));
 }
 
 model_shape shape_of(const node_site& site) {
@@ -62,11 +73,13 @@ model_shape shape_of(const node_site& site) {
     shape.layer_bytes = std::max(shape.layer_bytes, bytes);
   }
   shape.embedding_bytes = bytes_of(model.embeddings);
+  if (model.config.layer_embedding > 0)
+    shape.layer_bytes += (bytes_of(model.token_embeddings) + bytes_of(model.token_projection)) /
+                         static_cast<std::uint64_t>(shape.layers);
   shape.head_bytes = bytes_of(model.head);
   shape.tied = model.head.weights == model.embeddings.weights;
   shape.kv_heads = static_cast<int>(model.config.kv_heads);
-  shape.kv_bytes = static_cast<std::uint64_t>(kv_storage::bytes_per_block(model.config, 1, site.kv)) /
-                   static_cast<std::uint64_t>(block_tokens);
+  shape.kv_bytes = kv_bytes_of(model.config, site.kv);
   shape.pass_bytes = pass_bytes_of(site);
   shape.adapter_bytes = site.config.adapters.memory;
   if (!model.config.keeps_states()) return shape;

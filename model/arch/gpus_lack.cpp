@@ -11,6 +11,9 @@ constexpr std::string_view states =
 constexpr std::string_view parallel_parts =
     "attention and mlp beside each other are computed by processors alone so far";
 
+constexpr std::string_view gemma4 =
+    "layers whose heads differ, or that share keys and values, are computed by processors alone so far";
+
 /// Whether they have their gates in one scheme, and so their other matrices.
 bool are_alike(const std::vector<expert_weights>& experts) {
   return std::all_of(experts.begin(), experts.end(), [&](const expert_weights& each) {
@@ -29,6 +32,7 @@ std::string_view gpus_lack(const loaded_model& model) {
   if (config.experts > 0 && (config.widest_mlp() > 0 || config.sigmoid_shares))
     return "experts with an mlp beside them, or chosen by sigmoids, are computed by processors alone so far";
   if (config.parallel) return parallel_parts;
+  if (config.has_two_kinds_of_heads() || config.is_one_stage()) return gemma4;
   if (config.query_growth != 0) return "queries that grow with the position are computed by processors alone so far";
   const auto& layers = model.layers;
   if (!std::all_of(layers.begin(), layers.end(), [](const layer_weights& layer) { return are_alike(layer.experts); }))
@@ -38,6 +42,7 @@ std::string_view gpus_lack(const loaded_model& model) {
 
 std::string_view gpus_lack_for_training(const model_config& config) {
   if (config.keeps_states() || config.attention_gate) return states;
+  if (config.has_two_kinds_of_heads() || config.is_one_stage()) return gemma4;
   if (config.experts > 0) return "the model is a mixture of experts, which only processors train so far";
   return config.parallel ? parallel_parts : std::string_view();
 }

@@ -170,7 +170,7 @@ struct model_config {
   std::int64_t widest_head() const { return std::max(head_dim, global_head_dim); }
   /// Of one row, in the layer that has most.
   std::int64_t widest_keys() const { return std::max(kv_heads * head_dim, global_kv_heads * global_head_dim); }
-  bool shares_keys(std::int64_t layer) const { return layer >= layers - sharing_layers; }
+  bool shares_keys(std::int64_t layer) const { return sharing_layers > 0 && layer >= layers - sharing_layers; }
   bool has_values(std::int64_t layer) const {
     return !shares_keys(layer) && !(global_values_are_keys && rope_of(layer) == layer_rope::global);
   }
@@ -181,6 +181,12 @@ struct model_config {
     std::int64_t source = layers - sharing_layers - 1;
     while (source > 0 && rope_of(source) != rope) --source;
     return source;
+  }
+  /// Later ones read its keys and values.
+  bool is_shared(std::int64_t layer) const {
+    for (std::int64_t later = layers - sharing_layers; later < layers; ++later)
+      if (later > layer && keys_of(later) == layer) return true;
+    return false;
   }
   /// It keeps keys and values of its own.
   bool keeps_keys(std::int64_t layer) const { return mixer_of(layer) == mixer_kind::attention && !shares_keys(layer); }

@@ -7,31 +7,41 @@
 #include "base/to_size.hpp"
 
 namespace troupe {
-attention_pass::attention_pass(const model_config& config, std::int64_t most_positions, int threads)
+attention_pass::attention_pass(const model_config& config, std::int64_t most_positions, int threads, bool wide)
     : config_(config),
+      kv_heads_(wide ? config.global_kv_heads : config.kv_heads),
       most_positions_(rounded_up(most_positions, 16)),
-      dim_(config.head_dim),
-      dim_stride_(rounded_up(config.head_dim, 16)),
+      dim_(wide ? config.global_head_dim : config.head_dim),
+      dim_stride_(rounded_up(dim_, 16)),
       transposed_stride_(most_positions_ + 16),
       factor_(config.score_cap > 0 ? 1.0f : 1.0f / config.score_divisor()) {
-  if (config.position == position_kind::rotary) angles_.push_back(angles_of(config.rope));
-  if (config.has_local_rope()) angles_.push_back(angles_of(config.local_rope));
-  scratch_stride_ = scratch_floats(config, most_positions);
+  using enum layer_rope;
+  if (config.position == position_kind::rotary) angles_.push_back(angles_of(config.rope, config.turned_dim(global)));
+  if (config.has_local_rope()) angles_.push_back(angles_of(config.local_rope, config.turned_dim(local)));
+  if (config.unit_values) ones_ = aligned_buffer<float>(to_size(dim_stride_));
+  std::fill_n(ones_.data(), ones_.size(), 1.0f);
+  scratch_stride_ = scratch_floats(dim_, most_positions);
   scratch_ = aligned_buffer<float>(to_size(threads * scratch_stride_));
 }
 
 std::int64_t attention_pass::scratch_floats(const model_config& config, std::int64_t most_positions) {
-  const std::int64_t positions = rounded_up(most_positions, 16), dim = rounded_up(config.head_dim, 16);
+  const std::int64_t wide =
+      config.has_two_kinds_of_heads() ? scratch_floats(config.global_head_dim, most_positions) : 0;
+  return scratch_floats(config.head_dim, most_positions) + wide;
+}
+
+std::int64_t attention_pass::scratch_floats(std::int64_t head_dim, std::int64_t most_positions) {
+  const std::int64_t positions = rounded_up(most_positions, 16), dim = rounded_up(head_dim, 16);
   return 7 * positions * dim + (2 * dim + 3 * queries_at_once) * (positions + 16) + 2 * dim;
 }
 
 /// As a server with the model's whole context has them, however short the rows: longrope turns by other angles where
 /// the context is short.
-attention_pass::angles attention_pass::angles_of(const rope_config& rope) const {
-  const std::int64_t half = config_.turned_dim() / 2;
+attention_pass::angles attention_pass::angles_of(const rope_config& rope, std::int64_t turned) const {
+  const std::int64_t half = turned / 2;
   const std::size_t floats = to_size(most_positions_ * half);
-  angles made{aligned_buffer<float>(floats), aligned_buffer<float>(floats), aligned_buffer<float>(floats)};
-  const rope_angles by(rope, 2 * half, config_.context);
+  angles made{turned, aligned_buffer<float>(floats), aligned_buffer<float>(floats), aligned_buffer<float>(floats)};
+  const rope_angles by(rope, turned, config_.context);
   for (std::int64_t i = 0; i < most_positions_; ++i)
     by.at(i, made.cosines.data() + i * half, made.sines.data() + i * half);
   std::transform(made.sines.data(), made.sines.data() + floats, made.negative_sines.data(),
@@ -79,9 +89,9 @@ void attention_pass::place(const task& t, const trained_norm& norm, float* head)
 void attention_pass::turn(const task& t, std::int64_t position, float* head, bool back) const {
   if (t.in.rope == layer_rope::none) return;
   const angles& by = angles_[to_size(t.in.rope)];
-  const std::int64_t turned = config_.turned_dim(), at = position * (turned / 2);
+  const std::int64_t at = position * (by.turned / 2);
   const float* sines = (back ? by.negative_sines : by.sines).data();
-  t.with.kernels.rotate(head, 1, dim_, turned, by.cosines.data() + at, sines + at);
+  t.with.kernels.rotate(head, 1, dim_, by.turned, by.cosines.data() + at, sines + at);
 }
 
 void attention_pass::scatter_back(const task& t, std::int64_t head, float* gradients, const placed_heads& to) const {
@@ -99,10 +109,32 @@ void attention_pass::scatter_back(const task& t, std::int64_t head, float* gradi
   }
 }
 
+void attention_pass::place_values(const task& t, float* values) const {
+  if (!config_.unit_values) return;
+  for (std::int64_t i = 0; i < t.rows; ++i) {
+    float* row = values + i * dim_stride_;
+    t.with.kernels.rms_norm(row, ones_.data(), dim_, config_.norm_eps, row);
+  }
+}
+
+void attention_pass::scatter_values_back(const task& t, float_rows to) const {
+  for (std::int64_t i = 0; i < t.rows; ++i) {
+    const float* row = t.s.dv + i * dim_stride_;
+    if (config_.unit_values) {
+      std::fill_n(t.s.row_gradient, dim_stride_, 0.0f);
+      std::copy_n(t.in.v.row(t.first + i) + t.kv_head * dim_, dim_, t.s.row);
+      t.kernels.rms_norm_back(t.s.row, ones_.data(), row, dim_, config_.norm_eps, t.s.row_gradient, nullptr);
+      row = t.s.row_gradient;
+    }
+    std::copy_n(row, dim_, to.row(t.first + i) + t.kv_head * dim_);
+  }
+}
+
 void attention_pass::prepare_keys(const task& t, bool backward) const {
   gather(t, t.in.k, t.kv_head, t.s.k);
-  place(t, t.in.layer.k_norm, t.s.k);
+  place(t, t.in.k_norm, t.s.k);
   gather(t, t.in.v, t.kv_head, t.s.v);
+  place_values(t, t.s.v);
   const std::int64_t rows = rounded_up(t.rows, 16);
   t.kernels.transpose(t.s.k, dim_stride_, rows, dim_stride_, t.s.k_transposed, transposed_stride_);
   if (backward) t.kernels.transpose(t.s.v, dim_stride_, rows, dim_stride_, t.s.v_transposed, transposed_stride_);
@@ -203,9 +235,8 @@ void attention_pass::backward_head(const task& t, std::int64_t head, const gradi
 
 /// When all heads have added to them.
 void attention_pass::backward_keys(const task& t, const gradients& result) const {
-  scatter_back(t, t.kv_head, t.s.dk, {t.in.layer.k_norm, t.in.k, result.k, norm_gradient(t.index, 1)});
-  for (std::int64_t r = 0; r < t.rows; ++r)
-    std::copy_n(t.s.dv + r * dim_stride_, dim_, result.v.row(t.first + r) + t.kv_head * dim_);
+  scatter_back(t, t.kv_head, t.s.dk, {t.in.k_norm, t.in.k, result.k, norm_gradient(t.index, 1)});
+  scatter_values_back(t, result.v);
 }
 
 /// In the order of tasks.
@@ -213,7 +244,7 @@ void attention_pass::add_norm_gradients(const compute& with, const input& in) co
   if (norm_gradients_.size() == 0) return;
   for (std::int64_t task = 0; task < task_count(in); ++task) {
     with.kernels.add(norm_gradient(task, 0), dim_, in.layer.q_norm.weight_gradient);
-    with.kernels.add(norm_gradient(task, 1), dim_, in.layer.k_norm.weight_gradient);
+    with.kernels.add(norm_gradient(task, 1), dim_, in.k_norm.weight_gradient);
   }
 }
 
@@ -222,28 +253,28 @@ float* attention_pass::norm_gradient(std::int64_t task, int which) const {
 }
 
 std::int64_t attention_pass::task_count(const input& in) const {
-  return static_cast<std::int64_t>(in.batch.segments.size()) * config_.kv_heads;
+  return static_cast<std::int64_t>(in.batch.segments.size()) * kv_heads_;
 }
 
 template <class Work>
 void attention_pass::for_tasks(const compute& with, const input& in, Work work) const {
   const auto& kernels = train_kernels_like(with.kernels);
   with.pool.run(static_cast<int>(task_count(in)), [&](int i, int thread) {
-    const auto& segment = in.batch.segments[to_size(i / config_.kv_heads)];
+    const auto& segment = in.batch.segments[to_size(i / kv_heads_)];
     work(task{.with = with,
               .kernels = kernels,
               .in = in,
               .index = i,
               .first = segment.first,
               .rows = segment.rows,
-              .kv_head = i % config_.kv_heads,
+              .kv_head = i % kv_heads_,
               .s = scratch_of(thread)});
   });
 }
 
 template <class Work>
 void attention_pass::for_heads(const task& t, Work work) const {
-  const std::int64_t group = config_.heads_per_kv();
+  const std::int64_t group = config_.heads / kv_heads_;
   for (std::int64_t head = t.kv_head * group; head < (t.kv_head + 1) * group; ++head) work(head);
 }
 

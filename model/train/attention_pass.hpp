@@ -13,17 +13,19 @@ namespace troupe {
 /// time. One task is a segment and a kv head, with all query heads that share it.
 class attention_pass {
  public:
-  attention_pass(const model_config& config, std::int64_t most_positions, int threads);
+  /// `wide`: of layers whose heads are.
+  attention_pass(const model_config& config, std::int64_t most_positions, int threads, bool wide = false);
 
-  /// That each thread has.
+  /// That each thread has, for the widest heads.
   static std::int64_t scratch_floats(const model_config& config, std::int64_t most_positions);
 
   struct input {
     const training_rows& batch;
     const trained_layer& layer;
+    const trained_norm& k_norm;  ///< of the layer whose keys these are
     std::int64_t window;
     layer_rope rope;
-    const_float_rows q, k, v;
+    const_float_rows q, k, v;  ///< v may be k, where values are keys before their norm
   };
   /// q, k and v are overwritten.
   struct gradients {
@@ -53,15 +55,17 @@ class attention_pass {
     float_rows gradient;
     float* norm_gradient;  // or nullptr
   };
-  /// Of one of the model's ropes, [positions, turned_dim / 2]. The negative sines turn back.
+  /// Of one of the model's ropes, [positions, turned / 2]. The negative sines turn back.
   struct angles {
+    std::int64_t turned;  ///< how much of a head
     aligned_buffer<float> cosines, sines, negative_sines;
   };
   struct span_of_keys {
     std::int64_t from, to;  // multiples of 16
   };
 
-  angles angles_of(const rope_config& rope) const;
+  static std::int64_t scratch_floats(std::int64_t dim, std::int64_t most_positions);
+  angles angles_of(const rope_config& rope, std::int64_t turned) const;
   template <class Work>
   void for_tasks(const compute& with, const input& in, Work work) const;
   template <class Work>
@@ -75,6 +79,9 @@ class attention_pass {
   void turn(const task& t, std::int64_t position, float* head, bool back) const;
   /// The gradient of placed heads goes to that of the linear layer's output.
   void scatter_back(const task& t, std::int64_t head, float* gradients, const placed_heads& to) const;
+  /// Values that are normalized, without weights; and the gradient of that.
+  void place_values(const task& t, float* values) const;
+  void scatter_values_back(const task& t, float_rows to) const;
   void prepare_keys(const task& t, bool backward) const;
   static std::int64_t first_key(const task& t, std::int64_t query);
   span_of_keys keys_of(const task& t, std::int64_t query, std::int64_t count) const;
@@ -86,9 +93,10 @@ class attention_pass {
   void add_norm_gradients(const compute& with, const input& in) const;
 
   model_config config_;
-  std::int64_t most_positions_, dim_, dim_stride_, transposed_stride_;
+  std::int64_t kv_heads_, most_positions_, dim_, dim_stride_, transposed_stride_;
   float factor_;                // of the scores in their softmax: 1 where they are capped before
   std::vector<angles> angles_;  // by layer_rope
+  aligned_buffer<float> ones_;  // of a norm without weights
   aligned_buffer<float> scratch_;
   std::int64_t scratch_stride_ = 0;
   aligned_buffer<float> norm_gradients_;  // [tasks][2][dim_stride]; empty where none are wanted

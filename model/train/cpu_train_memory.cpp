@@ -18,6 +18,13 @@ std::int64_t widest_row(const model_config& config) {
   return widest;
 }
 
+std::int64_t widest_queries(const model_config& config) {
+  std::int64_t widest = 0;
+  for (std::int64_t layer = 0; layer < config.layers; ++layer)
+    widest = std::max(widest, linear_shape(config, layer, linear_kind::q).first);
+  return widest;
+}
+
 bool any_has(std::span<const trained_layer> layers, linear_kind kind) {
   return std::any_of(layers.begin(), layers.end(), [&](const trained_layer& layer) { return layer[kind].w.outs > 0; });
 }
@@ -33,13 +40,14 @@ std::int64_t adapted_kinds(std::span<const trained_layer> layers) {
 
 cpu_train_pass::row_strides::row_strides(const trained_model& model)
     : hidden(train_stride(model.config.hidden)),
-      q(train_stride(linear_shape(model.config, 0, linear_kind::q).first)),
-      kv(train_stride(model.config.kv_heads * model.config.head_dim)),
+      q(train_stride(widest_queries(model.config))),
+      kv(train_stride(model.config.widest_keys())),
       ffn(train_stride(model.config.widest_mlp())),
       channel(train_stride(model.config.delta.channels())),
       value(train_stride(model.config.delta.values())),
       share(train_stride(model.config.delta.value_heads)),
       branch(model.config.mixes_by(mixer_kind::convolution) ? train_stride(3 * model.config.hidden) : 0),
+      token(model.config.layer_embedding > 0 ? train_stride(model.config.layer_embedding) : 0),
       lora(rounded_up(largest_rank(model), 16)),
       widest(widest_row(model.config)) {}
 
@@ -54,7 +62,9 @@ std::int64_t cpu_train_pass::floats_of_layers(std::span<const trained_layer> lay
   return (any_has(layers, linear_kind::q) ? 2 * (s.q + s.kv) : 0) +
          (any_has(layers, linear_kind::delta_qkv) ? s.channel + 2 * (s.value + s.share) : 0) +
          (any_has(layers, linear_kind::convolution_in) ? s.branch + s.hidden : 0) +
-         (config.output_norms ? 2 : 1) * s.hidden + (config.gated_mlp ? 2 : 1) * s.ffn + adapted_kinds(layers) * s.lora;
+         (config.output_norms ? 2 : 1) * s.hidden + (config.experts_apart ? 2 * s.hidden : 0) +
+         (config.layer_embedding > 0 ? s.token + s.hidden : 0) + (config.gated_mlp ? 2 : 1) * s.ffn +
+         adapted_kinds(layers) * s.lora;
 }
 
 std::int64_t cpu_train_pass::floats_of_row(const trained_model& model, const options& chosen, const row_strides& s) {
@@ -69,8 +79,13 @@ std::int64_t cpu_train_pass::floats_of_row(const trained_model& model, const opt
   const std::int64_t states = (has_delta ? s.channel + s.value + 2 * s.share : 0) + s.branch;
   const std::int64_t rest = (2 + config.output_norms + config.parallel) * s.hidden +
                             std::max({s.hidden, s.q, s.value}) + 2 * s.ffn + 2 * outs_per_block * config.shared_gate;
+  const std::int64_t shared = config.sharing_layers > 0 ? 8 * s.kv : 0;
+  const std::int64_t tokens =
+      config.layer_embedding > 0 ? train_stride(config.layers * config.layer_embedding) + 2 * s.token : 0;
+  const std::int64_t finished =
+      (config.layer_factors || config.layer_embedding > 0 ? s.hidden : 0) + (config.experts_apart ? 2 * s.hidden : 0);
   const std::int64_t adapters = s.lora > 0 ? train_stride(s.widest) + s.lora : 0;
-  return inputs + kept + attended + states + rest + adapters;
+  return inputs + kept + attended + shared + tokens + finished + states + rest + adapters;
 }
 
 std::int64_t cpu_train_pass::bytes(const trained_model& model, const options& chosen, int threads) {
@@ -109,6 +124,14 @@ void cpu_train_pass::take_row_memory() {
   dq_ = take(strides_.q);
   dk_ = take(strides_.kv);
   dv_ = take(strides_.kv);
+  if (config.has_two_kinds_of_heads())
+    wide_attention_.emplace(config, options_.most_positions, with_.pool.threads(), true);
+  for (shared_rows& each : shared_)
+    if (config.sharing_layers > 0)
+      for (buffer* rows : {&each.k, &each.v, &each.dk, &each.dv}) *rows = take(strides_.kv);
+  if (finishes_layers()) finished_ = take(strides_.hidden);
+  if (config.experts_apart) given_ = take(strides_.hidden), routed_ = take(strides_.hidden);
+  if (config.layer_embedding > 0) take_token_memory();
   if (config.mixes_by(mixer_kind::convolution)) dbranches_ = take(strides_.branch);
   if (config.mixes_by(mixer_kind::delta)) {
     delta_.emplace(config, options_.most_rows, options_.most_positions, with_.pool.threads());
@@ -153,6 +176,8 @@ cpu_train_pass::activations cpu_train_pass::make_activations(std::span<const tra
     a.attended = take(strides_.hidden), a.fed = take(strides_.hidden);
   else
     a.middle = take(strides_.hidden);
+  if (model_.config.experts_apart) a.beside = take(strides_.hidden), a.chosen = take(strides_.hidden);
+  if (model_.config.layer_embedding > 0) a.token_gates = take(strides_.token), a.token_made = take(strides_.hidden);
   a.up = take(strides_.ffn);
   if (model_.config.gated_mlp) a.gate = take(strides_.ffn);
   for (const linear_kind kind : every_linear)

@@ -60,13 +60,41 @@ void cpu_train_pass::mix_back(const training_rows& batch, std::size_t layer, act
 attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
                                                       const activations& a) const {
   const auto at = static_cast<std::int64_t>(layer);
+  const model_config& config = model_.config;
+  const shared_rows* shared = config.shares_keys(at) ? &shared_[to_size(config.rope_of(at))] : nullptr;
+  const buffer &k = shared ? shared->k : config.joint_qk_norm ? normed_k_ : a.k, &v = shared ? shared->v : a.v;
   return {.batch = batch,
           .layer = model_.layers[layer],
-          .window = model_.config.window_of(at),
-          .rope = model_.config.rope_of(at),
-          .q = query_rows(model_.config.joint_qk_norm ? normed_q_ : a.q),
-          .k = kv_rows(model_.config.joint_qk_norm ? normed_k_ : a.k),
-          .v = kv_rows(a.v)};
+          .k_norm = model_.layers[to_size(config.keys_of(at))].k_norm,
+          .window = config.window_of(at),
+          .rope = config.rope_of(at),
+          .q = query_rows(config.joint_qk_norm ? normed_q_ : a.q),
+          .k = kv_rows(k),
+          .v = kv_rows(config.has_values(config.keys_of(at)) ? v : k)};
+}
+
+attention_pass& cpu_train_pass::attention_of(std::size_t layer) {
+  return model_.config.is_wide(static_cast<std::int64_t>(layer)) ? *wide_attention_ : attention_;
+}
+
+void cpu_train_pass::share_keys(std::size_t layer, const activations& a) {
+  const auto at = static_cast<std::int64_t>(layer);
+  if (!model_.config.is_shared(at)) return;
+  shared_rows& to = shared_[to_size(model_.config.rope_of(at))];
+  std::copy_n(a.k.data(), rows_ * strides_.kv, to.k.data());
+  std::copy_n(a.v.data(), rows_ * strides_.kv, to.v.data());
+}
+
+/// A layer that shares leaves the gradients of dk_ and dv_ to the one whose keys and values it reads.
+void cpu_train_pass::add_shared_gradients(std::size_t layer) {
+  const auto at = static_cast<std::int64_t>(layer);
+  const bool shares = model_.config.shares_keys(at);
+  if (!shares && !model_.config.is_shared(at)) return;
+  shared_rows& shared = shared_[to_size(model_.config.rope_of(at))];
+  for (const auto& [own, all] : {std::pair{&dk_, &shared.dk}, std::pair{&dv_, &shared.dv}})
+    for_rows(rows_, [&, from = shares ? own : all, to = shares ? all : own](std::int64_t r, int) {
+      with_.kernels.add(kv_rows(*from).row(r), strides_.kv, kv_rows(*to).row(r));
+    });
 }
 
 delta_pass::input cpu_train_pass::delta_input(const training_rows& batch, const trained_layer& weights,
@@ -85,7 +113,8 @@ void cpu_train_pass::attend(const training_rows& batch, std::size_t layer, activ
   apply(weights, hidden_rows(normed_), a, into::set,
         {{linear_kind::q, query_rows(a.q)}, {linear_kind::k, kv_rows(a.k)}, {linear_kind::v, kv_rows(a.v)}});
   normalize_heads(weights, a);
-  attention_.forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
+  share_keys(layer, a);
+  attention_of(layer).forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
   open_gates(a);
   add_output(weights, linear_kind::o, query_rows(a.mixed), a, in, out);
 }
@@ -97,14 +126,17 @@ void cpu_train_pass::attend_back(const training_rows& batch, std::size_t layer, 
   apply_back(weights, linear_kind::o, a, query_rows(a.mixed), given, mixed, into::set);
   gates_back(a, mixed);
   normalize_heads(weights, a);
-  attention_.backward(with_, attention_input(batch, layer, a), {mixed, dq, dk, dv});
+  attention_of(layer).backward(with_, attention_input(batch, layer, a), {mixed, dq, dk, dv});
+  add_shared_gradients(layer);
+  if (!model_.config.has_values(static_cast<std::int64_t>(layer)))
+    for_rows(rows_, [&](std::int64_t r, int) { with_.kernels.add(dv.row(r), strides_.kv, dk.row(r)); });
   normalize_heads_back(weights, a);
   const auto [dx, first] = to;
   const float_rows normed = hidden_rows(normed_);
   normalize(weights.attention_norm, hidden_rows(inputs_[layer]), rows_, normed);
   apply_back(weights, linear_kind::q, a, normed, dq, dx, first);
-  apply_back(weights, linear_kind::k, a, normed, dk, dx, into::add);
-  apply_back(weights, linear_kind::v, a, normed, dv, dx, into::add);
+  for (const auto& [kind, gradient] : {std::pair{linear_kind::k, dk}, std::pair{linear_kind::v, dv}})
+    if (weights[kind].w.outs > 0) apply_back(weights, kind, a, normed, gradient, dx, into::add);
 }
 
 /// The gates lie behind all queries of a row.

@@ -36,6 +36,8 @@ pass_result cpu_train_pass::train(const training_rows& batch, float factor, cons
   dropout_ = dropout;
   forward(batch, true);
   std::fill_n(gradient_.data(), rows_ * strides_.hidden, 0.0f);
+  for (shared_rows& each : shared_)
+    for (buffer* gradient : {&each.dk, &each.dv}) std::fill_n(gradient->data(), gradient->size(), 0.0f);
   const pass_result result = loss(batch, factor, true);
   for (std::size_t layer = model_.layers.size(); layer-- > 0;) {
     activations& a = activations_[options_.keep_activations ? layer : 0];
@@ -57,6 +59,7 @@ pass_result cpu_train_pass::measure(const training_rows& batch) {
 
 void cpu_train_pass::forward(const training_rows& batch, bool keep) {
   embed(batch, hidden_rows(inputs_[0]));
+  bring_tokens(batch, hidden_rows(inputs_[0]));
   for (std::size_t layer = 0; layer < model_.layers.size(); ++layer) {
     activations& a = activations_[keep && options_.keep_activations ? layer : 0];
     forward_layer(batch, layer, a, hidden_rows(inputs_[layer + 1]));
@@ -70,10 +73,13 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
   const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
   normalize(weights.attention_norm, in, rows_, normed);
   mix(batch, layer, a, in, middle);
-  feed_forward(weights, a, middle, out);
+  const float_rows fed = finishes_layers() ? hidden_rows(finished_) : out;
+  feed_forward(weights, a, middle, fed);
+  if (finishes_layers()) finish_layer(layer, a, fed, out);
 }
 
 void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out) {
+  if (model_.config.experts_apart) return feed_apart(weights, a, in, out);
   const float_rows normed = hidden_rows(normed_);  // where both are beside each other, still of attention
   if (!model_.config.parallel) normalize(weights.mlp_norm, in, rows_, normed);
   if (weights.experts.empty()) {
@@ -81,10 +87,50 @@ void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, 
     return add_output(weights, linear_kind::down, ffn_rows(active_), a, in, out);
   }
   if (out.data) std::copy_n(in.data, rows_ * strides_.hidden, out.data);
-  if (out.data) experts_->forward(weights, normed, rows_, out);
+  if (out.data) experts_->forward(weights, {normed, normed}, rows_, out);
   if (weights.up.w.outs == 0) return;
   feed_mlp(weights, a, normed);
   apply(weights, ffn_rows(active_), a, into::add, {{linear_kind::down, out}});
+}
+
+void cpu_train_pass::feed_apart(const trained_layer& weights, activations& a, const_float_rows in, float_rows out) {
+  const float_rows normed = hidden_rows(normed_), routed = hidden_rows(routed_), fed = hidden_rows(a.fed);
+  const float_rows beside = hidden_rows(a.beside), chosen = hidden_rows(a.chosen);
+  normalize(weights.mlp_norm, in, rows_, normed);
+  feed_mlp(weights, a, normed);
+  apply(weights, ffn_rows(active_), a, into::set, {{linear_kind::down, beside}});
+  normalize(weights.apart.experts, in, rows_, normed);
+  normalize(weights.apart.router, in, rows_, routed);
+  std::fill_n(chosen.data, rows_ * chosen.stride, 0.0f);
+  experts_->forward(weights, {normed, routed}, rows_, chosen);
+  normalize(weights.apart.experts_output, chosen, rows_, normed);
+  add_normalized(weights.apart.beside, normed, beside, fed);
+  if (out.data) add_normalized(weights.mlp_output_norm, in, fed, out);
+}
+
+/// gradient_ gets what both mean for the rows between attention and them.
+void cpu_train_pass::apart_back(const trained_layer& weights, activations& a, const_float_rows middle) {
+  const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), gradient = hidden_rows(gradient_);
+  const float_rows routed = hidden_rows(routed_), through = hidden_rows(finished_), given = hidden_rows(given_);
+  const auto go_back = [&](const trained_norm& norm, const buffer& made) {
+    std::fill_n(through.data, rows_ * through.stride, 0.0f);
+    normalize_back(norm, hidden_rows(made), every_row(), given, through);
+  };
+  std::copy_n(output_gradient(weights.mlp_output_norm, a.fed).data, rows_ * given.stride, given.data);
+  go_back(weights.apart.experts_output, a.chosen);
+  normalize(weights.apart.experts, middle, rows_, normed);
+  normalize(weights.apart.router, middle, rows_, routed);
+  experts_->backward(weights, {normed, routed}, rows_, through, {inner, routed});
+  normalize_back(weights.apart.experts, middle, every_row(), inner, gradient);
+  normalize_back(weights.apart.router, middle, every_row(), routed, gradient);
+  go_back(weights.apart.beside, a.beside);
+  activate(weights, a);
+  apply_back(weights, linear_kind::down, a, ffn_rows(active_), through, ffn_rows(active_gradient_), into::set);
+  activate_back(weights, a);
+  normalize(weights.mlp_norm, middle, rows_, normed);
+  apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::set);
+  apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), inner, into::add);
+  normalize_back(weights.mlp_norm, middle, every_row(), inner, gradient);
 }
 
 void cpu_train_pass::feed_mlp(const trained_layer& weights, activations& a, const_float_rows normed) {
@@ -109,6 +155,10 @@ void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, con
   const bool gated = model_.config.gated_mlp, parallel = model_.config.parallel;
   const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), middle = middle_rows(a);
   const auto [dx, first] = mlp_input_gradient();
+  if (model_.config.experts_apart) {
+    add_normalized(weights.attention_output_norm, layer_in, hidden_rows(a.attended), middle);
+    return apart_back(weights, a, middle);
+  }
   if (!weights.experts.empty()) return mixture_back(weights, a, middle);
   activate(weights, a);
   const const_float_rows given = output_gradient(weights.mlp_output_norm, a.fed);
@@ -126,7 +176,7 @@ void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, con
 void cpu_train_pass::mixture_back(const trained_layer& weights, activations& a, const_float_rows middle) {
   const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), gradient = hidden_rows(gradient_);
   normalize(weights.mlp_norm, middle, rows_, normed);
-  experts_->backward(weights, normed, rows_, gradient, inner);
+  experts_->backward(weights, {normed, normed}, rows_, gradient, {inner, inner});
   if (weights.up.w.outs > 0) {
     activate(weights, a);
     share_active(weights, normed);
@@ -146,6 +196,7 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
   auto [dx, first] = input_gradient();
   if (frozen_below) dx = {};
+  if (finishes_layers()) finish_back(layer, a, in);
   feed_back(weights, a, in);
   const const_float_rows given = output_gradient(weights.attention_output_norm, a.attended);
   mix_back(batch, layer, a, given, {dx, first});

@@ -37,7 +37,9 @@ class cpu_train_pass final : public train_pass {
     std::array<buffer, linear_kinds> lora;  ///< A x of each linear layer that is adapted
     buffer gate, up;                        ///< of the mlp that all rows go through
     buffer middle;                          ///< the rows between attention and mlp; empty where outputs have norms
-    buffer attended, fed;  ///< what attention and mlp gave, before its norm; empty where outputs have none
+    buffer attended, fed;            ///< what attention and mlp gave, before its norm; empty where outputs have none
+    buffer beside, chosen;           ///< what mlp and experts gave that stand apart, before theirs
+    buffer token_gates, token_made;  ///< of what a row's token gives the layer: the gates, and what comes of it
   };
   struct linear_output {
     linear_kind kind;
@@ -47,7 +49,7 @@ class cpu_train_pass final : public train_pass {
   /// Of rows of activations, of each kind as wide as the widest layer has them.
   struct row_strides {
     explicit row_strides(const trained_model& model);
-    std::int64_t hidden, q, kv, ffn, channel, value, share, branch;
+    std::int64_t hidden, q, kv, ffn, channel, value, share, branch, token;
     std::int64_t lora, widest;  ///< lora: 0 where none is trained
   };
 
@@ -86,6 +88,9 @@ class cpu_train_pass final : public train_pass {
   /// gradient_, of what the mlp gives, gets what that means for the rows that go in.
   void feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in);
   void mixture_back(const trained_layer& weights, activations& a, const_float_rows middle);
+  /// Where experts stand apart from the mlp beside them.
+  void feed_apart(const trained_layer& weights, activations& a, const_float_rows in, float_rows out);
+  void apart_back(const trained_layer& weights, activations& a, const_float_rows middle);
   /// Where the gradient of what attention or mlp reads goes, and how its first part: without norms before them to that
   /// of the rows.
   std::pair<float_rows, into> input_gradient() const {
@@ -102,6 +107,10 @@ class cpu_train_pass final : public train_pass {
                   const_float_rows in, float_rows out);
 
   // cpu_train_mixers.cpp: what rows read of each other
+  attention_pass& attention_of(std::size_t layer);
+  /// Keys and values of the last layer of a kind that has them, which others read.
+  void share_keys(std::size_t layer, const activations& a);
+  void add_shared_gradients(std::size_t layer);
   attention_pass::input attention_input(const training_rows& batch, std::size_t layer, const activations& a) const;
   delta_pass::input delta_input(const training_rows& batch, const trained_layer& weights, const activations& a) const;
   /// A segment's rows, some columns of them: work(column_task).
@@ -124,6 +133,21 @@ class cpu_train_pass final : public train_pass {
   /// Attention's gates: what they let through of a.mixed; and back, in the gradient of that and in dq_.
   void open_gates(const activations& a);
   void gates_back(const activations& a, float_rows gradient);
+
+  // cpu_train_tokens.cpp: what rows bring of their tokens to the layers, and what leaves a layer
+  void take_token_memory();
+  void bring_tokens(const training_rows& batch, const_float_rows embedded);
+  /// out = what leaves the layer, of what its mlp made of the rows; `out` may be null.
+  void finish_layer(std::size_t layer, activations& a, const_float_rows fed, float_rows out);
+  void let_through(std::size_t layer, const activations& a);
+  /// gradient_, of what leaves the layer, becomes that of what its mlp made of the rows.
+  void finish_back(std::size_t layer, activations& a, const_float_rows layer_in);
+  /// Nothing where there is no factor.
+  void multiply_rows(float_rows rows, const float* factor);
+  float_rows numbers_of_tokens() const;
+  /// Whether what leaves a layer is more than what its mlp made of the rows.
+  bool finishes_layers() const { return model_.config.layer_embedding > 0 || model_.config.layer_factors; }
+  float_rows token_rows(const buffer& memory) const { return {memory.data(), strides_.token}; }
 
   // cpu_train_rows.cpp: what happens to each row alone
   void embed(const training_rows& batch, float_rows hidden);
@@ -195,6 +219,7 @@ class cpu_train_pass final : public train_pass {
   std::int64_t loss_rows_, logit_stride_;
   products body_, head_;
   attention_pass attention_;
+  std::optional<attention_pass> wide_attention_;  // of layers that config.is_wide
   std::optional<delta_pass> delta_;
   std::optional<expert_pass> experts_;
   std::vector<buffer> inputs_;            // of each layer, and the last one's output
@@ -204,6 +229,13 @@ class cpu_train_pass final : public train_pass {
       lora_gradient_;
   buffer dqkv_, dz_, db_, da_;  // of layers of linear attention
   buffer dbranches_;            // of those of short convolutions
+  /// That later layers read of a layer of each rope, and the gradients that they give back.
+  struct shared_rows {
+    buffer k, v, dk, dv;
+  };
+  std::array<shared_rows, 2> shared_;                                // by layer_rope
+  buffer token_numbers_, token_active_, token_gradient_, finished_;  // finished_: what a layer's mlp made of the rows
+  buffer given_, routed_;  // the gradient of what mlp and experts apart gave together, and what their router reads
   buffer final_, final_gradient_, logits_, norm_gradients_;
   buffer slopes_;                          // of capped logits
   buffer shares_, share_gradients_;        // [rows, outs_per_block], of which the first counts

@@ -132,7 +132,7 @@ void cpu_train_pass::activate(const trained_layer& weights, const activations& a
     else
       with_.kernels.gelu_tanh(up, ffn, active);
     // a wider layer may have left something
-    if (!model_.config.dense_layers.empty()) std::fill(active + ffn, active + padded_row(ffn), 0.0f);
+    if (!model_.config.has_mlps_of_one_width()) std::fill(active + ffn, active + padded_row(ffn), 0.0f);
   });
 }
 

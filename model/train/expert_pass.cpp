@@ -55,10 +55,11 @@ void expert_pass::for_rows(std::int64_t rows, Work work) {
   with_.pool.run_each(rows, 8, work);
 }
 
-void expert_pass::forward(const trained_layer& layer, const_float_rows x, std::int64_t rows, float_rows y) {
+void expert_pass::forward(const trained_layer& layer, const read_rows<const_float_rows>& input, std::int64_t rows,
+                          float_rows y) {
   for (std::int64_t first = 0; first < rows; first += sizes_.rows) {
     const std::int64_t count = std::min(sizes_.rows, rows - first);
-    visit(layer, {x.row(first), x.stride}, count);
+    visit(layer, input.from(first), count);
     for_groups([&](int place, int visitors, std::size_t expert) {
       const trained_expert& by = layer.experts[expert];
       const products::output down{&by.down, by.biases.down, {in().row(place), in().stride}};
@@ -68,12 +69,12 @@ void expert_pass::forward(const trained_layer& layer, const_float_rows x, std::i
   }
 }
 
-void expert_pass::backward(const trained_layer& layer, const_float_rows x, std::int64_t rows, const_float_rows dy,
-                           float_rows dx) {
+void expert_pass::backward(const trained_layer& layer, const read_rows<const_float_rows>& read, std::int64_t rows,
+                           const_float_rows dy, const read_rows<float_rows>& gradient) {
   for (std::int64_t first = 0; first < rows; first += sizes_.rows) {
     const std::int64_t count = std::min(sizes_.rows, rows - first);
-    const float_rows to{dx.row(first), dx.stride};
-    visit(layer, {x.row(first), x.stride}, count);
+    const read_rows<float_rows> to = gradient.from(first);
+    visit(layer, read.from(first), count);
     gather({dy.row(first), dy.stride});
     for_groups([&](int place, int visitors, std::size_t expert) {
       body_.backward({in().row(place), in().stride}, visitors, layer.experts[expert].down,
@@ -86,18 +87,20 @@ void expert_pass::backward(const trained_layer& layer, const_float_rows x, std::
       body_.backward({inner(gate_).row(place), sizes_.ffn_stride}, visitors, by.gate, input, into::set);
       body_.backward({inner(up_).row(place), sizes_.ffn_stride}, visitors, by.up, input, into::add);
     });
-    body_.backward(scores(score_gradients_), count, layer.router, to, into::set);
+    body_.backward(scores(score_gradients_), count, layer.router, to.routed, into::set);
     for_rows(count, [&](int row) {
+      if (!to.is_one()) std::fill_n(to.x.row(row), sizes_.hidden_stride, 0.0f);
       for (const expert_routes::visit& visit : routes_.visits_of(row))
-        with_.kernels.add(in().row(visit.place), config_.hidden, to.row(row));
+        with_.kernels.add(in().row(visit.place), config_.hidden, to.x.row(row));
     });
   }
 }
 
-void expert_pass::visit(const trained_layer& layer, const_float_rows x, std::int64_t rows) {
-  const expert_routes::router router{layer.router.packed, layer.router_bias, layer.choice_bias};
-  routes_.choose(with_, router, x, static_cast<int>(rows), scores(scores_));
-  gather(x);
+void expert_pass::visit(const trained_layer& layer, const read_rows<const_float_rows>& read, std::int64_t rows) {
+  const expert_routes::router router{layer.router.packed, layer.router_bias, layer.choice_bias,
+                                     layer.apart.share_factors};
+  routes_.choose(with_, router, read.routed, static_cast<int>(rows), scores(scores_));
+  gather(read.x);
   for_groups([&](int place, int visitors, std::size_t expert) {
     const trained_expert& by = layer.experts[expert];
     const products::output outputs[] = {{&by.gate, by.biases.gate, {inner(gate_).row(place), sizes_.ffn_stride}},
@@ -110,12 +113,14 @@ void expert_pass::visit(const trained_layer& layer, const_float_rows x, std::int
 
 void expert_pass::activate(const float* gate, const float* up, float* to) const {
   const std::int64_t width = rounded_up(config_.ffn, 16);
+  if (config_.is_geglu()) return with_.kernels.geglu(gate, up, width, to);
   if (config_.activation != activation_kind::clamped_silu) return with_.kernels.swiglu(gate, up, width, to);
   with_.kernels.clamped_swiglu(gate, up, width, config_.activation_limit, config_.activation_slope, to);
 }
 
 void expert_pass::activate_back(const float* gradient, float* gate, float* up) const {
   const std::int64_t width = rounded_up(config_.ffn, 16);
+  if (config_.is_geglu()) return kernels_.geglu_back(gradient, width, gate, up);
   if (config_.activation != activation_kind::clamped_silu) return kernels_.swiglu_back(gradient, width, gate, up);
   kernels_.clamped_swiglu_back(gradient, width, config_.activation_limit, config_.activation_slope, gate, up);
 }
@@ -154,22 +159,26 @@ void expert_pass::row_back(const trained_layer& layer, int row) {
     std::transform(gradient, gradient + width, gradient, [&](float g) { return g * visit.share; });
     activate_back(gradient, inner(gate_).row(visit.place), inner(up_).row(visit.place));
   }
-  shares_back(row, share_gradients);
+  shares_back(layer, row, share_gradients);
 }
 
 /// The gradients of a row's shares become those of its scores. The scores become what softmax made of them: over the
 /// experts taken, or over all.
-void expert_pass::shares_back(int row, float* gradients) {
+void expert_pass::shares_back(const trained_layer& layer, int row, float* gradients) {
   if (config_.sigmoid_shares) return sigmoids_back(row, gradients);
   float* shares = scores(scores_).row(row);
+  const auto factor_of = [&](std::int64_t expert) {
+    return layer.apart.share_factors ? layer.apart.share_factors[expert] : config_.share_factor;
+  };
+  for (const expert_routes::visit& visit : routes_.visits_of(row)) gradients[visit.expert] *= factor_of(visit.expert);
   if (config_.whole_shares) {
     std::fill_n(shares, sizes_.score_stride, 0.0f);
     for (const expert_routes::visit& visit : routes_.visits_of(row))
-      shares[visit.expert] = visit.share / config_.share_factor;
+      if (const float factor = factor_of(visit.expert); factor != 0) shares[visit.expert] = visit.share / factor;
   } else {
     kernels_.softmax(shares, 0, 0, config_.experts, sizes_.score_stride, 1.0f, -INFINITY);
   }
-  kernels_.softmax_back(shares, gradients, 0, sizes_.score_stride, config_.share_factor);
+  kernels_.softmax_back(shares, gradients, 0, sizes_.score_stride, 1.0f);
 }
 
 /// Where they are made of sigmoids s, a share's slope is that over s less what all shares of a row lose to it, times

@@ -18,10 +18,19 @@ class expert_pass {
   expert_pass(const model_config& config, std::int64_t most_rows, const compute& with, products& body,
               const std::function<void()>& between);
 
-  /// y += what the mixture makes of x, which is padded with zeros.
-  void forward(const trained_layer& layer, const_float_rows x, std::int64_t rows, float_rows y);
-  /// dx = what dy means for x.
-  void backward(const trained_layer& layer, const_float_rows x, std::int64_t rows, const_float_rows dy, float_rows dx);
+  /// What experts read, and what their router reads: mostly the same rows. Padded with zeros.
+  template <class Rows>
+  struct read_rows {
+    Rows x, routed;
+    bool is_one() const { return x.data == routed.data; }
+    read_rows from(std::int64_t row) const { return {{x.row(row), x.stride}, {routed.row(row), routed.stride}}; }
+  };
+
+  /// y += what the mixture makes of the rows.
+  void forward(const trained_layer& layer, const read_rows<const_float_rows>& in, std::int64_t rows, float_rows y);
+  /// `gradient` = what dy means for the rows; that of what the router reads may lie in its place.
+  void backward(const trained_layer& layer, const read_rows<const_float_rows>& in, std::int64_t rows,
+                const_float_rows dy, const read_rows<float_rows>& gradient);
 
   /// Of its working memory.
   static std::int64_t bytes(const model_config& config, std::int64_t most_rows);
@@ -40,14 +49,14 @@ class expert_pass {
   float_rows scores(const aligned_buffer<float>& memory) const { return {memory.data(), sizes_.score_stride}; }
 
   /// Routes, and gate, up and active of each place.
-  void visit(const trained_layer& layer, const_float_rows x, std::int64_t rows);
+  void visit(const trained_layer& layer, const read_rows<const_float_rows>& in, std::int64_t rows);
   void gather(const_float_rows from);
   void add_visits(std::int64_t rows, float_rows y);
   void activate(const float* gate, const float* up, float* to) const;
   /// gate and up become their gradients.
   void activate_back(const float* gradient, float* gate, float* up) const;
   void row_back(const trained_layer& layer, int row);
-  void shares_back(int row, float* gradients);
+  void shares_back(const trained_layer& layer, int row, float* gradients);
   void sigmoids_back(int row, float* gradients);
   template <class Work>
   void for_groups(Work work);

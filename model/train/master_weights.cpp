@@ -127,6 +127,10 @@ void master_weights::make(const model_config& config) {
   check(config, "the model to be trained");
   if (config.experts > 0)
     refuse("the model is a mixture of experts, of which all weights cannot be trained so far: train an adapter");
+  if (config.has_two_kinds_of_heads() || config.is_one_stage())
+    refuse(
+        "the model has layers whose heads differ, or that share keys and values, of which all weights cannot be "
+        "trained so far: train an adapter");
   if (config.keeps_states() || config.attention_gate)
     refuse(
         "the model has layers that keep states, or gates of attention, of which all weights cannot be trained so far: "

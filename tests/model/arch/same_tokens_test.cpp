@@ -61,7 +61,11 @@ INSTANTIATE_TEST_SUITE_P(
         same_tokens_case{"qwen3.5", scheme::u8, kv_kind::f16}, same_tokens_case{"qwen3.5", scheme::f32, kv_kind::f32},
         same_tokens_case{"qwen3.5-moe", scheme::bf16, kv_kind::i8},
         same_tokens_case{"qwen3-next", scheme::q4, kv_kind::f16}, same_tokens_case{"lfm2", scheme::u8, kv_kind::f16},
-        same_tokens_case{"lfm2", scheme::f32, kv_kind::f32}, same_tokens_case{"lfm2-moe", scheme::q8, kv_kind::i8}),
+        same_tokens_case{"lfm2", scheme::f32, kv_kind::f32}, same_tokens_case{"lfm2-moe", scheme::q8, kv_kind::i8},
+        same_tokens_case{"gemma4", scheme::u8, kv_kind::f16}, same_tokens_case{"gemma4", scheme::bf16, kv_kind::i8},
+        same_tokens_case{"gemma4-small", scheme::u8, kv_kind::i8},
+        same_tokens_case{"gemma4-small", scheme::f32, kv_kind::f32},
+        same_tokens_case{"gemma4-moe", scheme::q4, kv_kind::f16}),
     [](const auto& info) { return name_of(info); });
 
 }  // namespace

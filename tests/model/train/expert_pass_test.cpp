@@ -35,8 +35,10 @@ std::vector<float> there_and_back(const trained_model& model, const compute& wit
   const std::function<void()> between;
   expert_pass experts(model.config, at_once, with, body, between);
   const trained_layer& layer = model.layers.back();
-  experts.forward(layer, {x.data(), stride}, rows, {y.data(), stride});
-  experts.backward(layer, {x.data(), stride}, rows, {dy.data(), stride}, {dx.data(), stride});
+  const const_float_rows in{x.data(), stride};
+  const float_rows gradient{dx.data(), stride};
+  experts.forward(layer, {in, in}, rows, {y.data(), stride});
+  experts.backward(layer, {in, in}, rows, {dy.data(), stride}, {gradient, gradient});
   std::vector<float> made(y.data(), y.data() + y.size());
   made.insert(made.end(), dx.data(), dx.data() + dx.size());
   return made;

@@ -152,7 +152,10 @@ INSTANTIATE_TEST_SUITE_P(architectures, lora_gradients,
                                          gradient_case{"qwen3.5-moe", {}, train_precision::fine, 1e-4, {19, 1, 12}, 4},
                                          gradient_case{"qwen3-next", {}, train_precision::fine, 1e-4},
                                          gradient_case{"lfm2", {}, train_precision::fine, 1e-4},
-                                         gradient_case{"lfm2-moe", {}, train_precision::fine, 1e-4}),
+                                         gradient_case{"lfm2-moe", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"gemma4", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"gemma4-small", {}, train_precision::fine, 1e-4},
+                                         gradient_case{"gemma4-moe", {}, train_precision::fine, 1e-4}),
                          name_of_case);
 
 INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
@@ -175,6 +178,7 @@ INSTANTIATE_TEST_SUITE_P(schemes, lora_gradients,
                                          gradient_case{"qwen3.5", scheme::u8, train_precision::fine, 4e-3},
                                          gradient_case{"lfm2", scheme::u8, train_precision::exact, 1e-4},
                                          gradient_case{"lfm2", scheme::u8, train_precision::fine, 1e-3},
+                                         gradient_case{"gemma4-small", scheme::u8, train_precision::exact, 1e-4},
                                          gradient_case{"qwen2", scheme::bf16, train_precision::exact, 1e-4}),
                          name_of_case);
 

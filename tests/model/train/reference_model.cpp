@@ -52,6 +52,11 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     to.insert(to.end(), row, row + config_.hidden);
   }
   norm("model.norm", model.final_norm, config_.hidden);
+  if (config_.layer_embedding > 0) {
+    weights["tokens.weight"] = unpacked(model.token_embeddings);
+    weights["projection.weight"] = unpacked(model.token_projection);
+    norm("projection_norm", model.token_projection_norm, config_.layer_embedding);
+  }
   for (std::int64_t i = 0; i < config_.layers; ++i) {
     const layer_weights& l = model.layers[at(i)];
     const std::string prefix = fmt::format("model.layers.{}.", i);
@@ -59,8 +64,15 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     norm(prefix + "post_attention_layernorm", l.mlp_norm, config_.hidden);
     norm(prefix + "self_attn.output_norm", l.attention_output_norm, config_.hidden);
     norm(prefix + "mlp.output_norm", l.mlp_output_norm, config_.hidden);
-    norm(prefix + "self_attn.q_norm", l.q_norm, config_.q_norm_size());
-    norm(prefix + "self_attn.k_norm", l.k_norm, config_.k_norm_size());
+    norm(prefix + "self_attn.q_norm", l.q_norm, config_.q_norm_size(i));
+    norm(prefix + "self_attn.k_norm", l.k_norm, config_.k_norm_size(i));
+    norm(prefix + "beside", l.apart.beside, config_.hidden);
+    norm(prefix + "experts", l.apart.experts, config_.hidden);
+    norm(prefix + "experts_output", l.apart.experts_output, config_.hidden);
+    norm(prefix + "router", l.apart.router, config_.hidden);
+    vector(prefix + "mlp.share_factors", l.apart.share_factors, config_.experts);
+    norm(prefix + "token_norm", l.token_norm, config_.hidden);
+    vector(prefix + "factor", l.factor, 1);
     for (const linear_kind kind : every_linear) linear(fmt::format("{}{}", prefix, name_of(kind)), l[kind]);
     vector(prefix + "self_attn.sinks", l.sinks, config_.heads);
     const delta_config& delta = config_.delta;
@@ -144,9 +156,9 @@ void reference_model::place(std::int64_t layer, const std::string& norm, std::ve
   const layer_rope kind = config_.rope_of(layer);
   if (kind == layer_rope::none) return;
   const rope_config& rope = kind == layer_rope::local ? config_.local_rope : config_.rope;
-  const std::size_t half = at(config_.turned_dim() / 2);
+  const std::size_t half = at(config_.turned_dim(kind) / 2);
   std::vector<float> cosines(half), sines(half);
-  rope_angles(rope, config_.turned_dim(), config_.context).at(position, cosines.data(), sines.data());
+  rope_angles(rope, config_.turned_dim(kind), config_.context).at(position, cosines.data(), sines.data());
   for (std::size_t i = 0; i < half; ++i) {
     const double a = head[i], b = head[half + i], c = cosines[i], s = sines[i];
     head[i] = a * c - b * s;
@@ -156,12 +168,20 @@ void reference_model::place(std::int64_t layer, const std::string& norm, std::ve
 
 reference_model::rows reference_model::attention(std::int64_t layer, const rows& x) const {
   const std::string prefix = fmt::format("model.layers.{}.self_attn.", layer);
-  const std::int64_t dim = config_.head_dim, group = config_.heads / config_.kv_heads;
+  const std::int64_t dim = config_.head_dim_of(layer), kv_heads = config_.kv_heads_of(layer);
+  const std::int64_t group = config_.heads / kv_heads;
   const std::int64_t window = config_.window_of(layer);
   const bool gated = config_.attention_gate;  // then the gates lie behind all queries
   rows q = linear(prefix + "q_proj", x, config_.heads * dim * (gated ? 2 : 1));
-  rows k = linear(prefix + "k_proj", x, config_.kv_heads * dim);
-  const rows v = linear(prefix + "v_proj", x, config_.kv_heads * dim);
+  const std::int64_t source = config_.keys_of(layer);
+  const std::string keys_norm = fmt::format("model.layers.{}.self_attn.k_norm", source);
+  if (source == layer) {
+    made_[layer].k = linear(prefix + "k_proj", x, kv_heads * dim);
+    made_[layer].v = config_.has_values(layer) ? linear(prefix + "v_proj", x, kv_heads * dim) : made_[layer].k;
+    if (config_.unit_values) made_[layer].v = unit_heads(made_[layer].v, dim);
+  }
+  rows k = made_[source].k;
+  const rows& v = made_[source].v;
   if (config_.joint_qk_norm) q = norm(prefix + "q_norm", q), k = norm(prefix + "k_norm", k);
   rows out(x.size(), std::vector<double>(at(config_.heads * dim), 0.0));
   const auto head_of = [&](const rows& from, std::size_t row, std::int64_t head) {
@@ -171,7 +191,7 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
     rows keys;
     for (std::size_t j = 0; j < x.size(); ++j) {
       keys.push_back(head_of(k, j, head / group));
-      place(layer, prefix + "k_norm", keys.back(), static_cast<std::int64_t>(j));
+      place(layer, keys_norm, keys.back(), static_cast<std::int64_t>(j));
     }
     for (std::size_t i = 0; i < x.size(); ++i) {
       auto query = head_of(q, i, head);
@@ -194,6 +214,17 @@ reference_model::rows reference_model::attention(std::int64_t layer, const rows&
   for (std::size_t r = 0; gated && r < out.size(); ++r)
     for (std::size_t i = 0; i < out[r].size(); ++i) out[r][i] *= sigmoid(q[r][out[r].size() + i]);
   return linear(prefix + "o_proj", out, config_.hidden);
+}
+
+/// A norm without weights over each head.
+reference_model::rows reference_model::unit_heads(rows x, std::int64_t dim) const {
+  for (auto& row : x)
+    for (auto head = row.begin(); head != row.end(); head += dim) {
+      const double squares = std::inner_product(head, head + dim, head, 0.0) / static_cast<double>(dim);
+      const double factor = 1 / std::sqrt(squares + static_cast<double>(config_.norm_eps));
+      for (auto value = head; value != head + dim; ++value) *value *= factor;
+    }
+  return x;
 }
 
 /// Each channel by itself, over some rows.
@@ -304,8 +335,9 @@ double reference_model::sigmoid(double x) {
 }
 
 /// Each row by itself: the shares of the experts are a softmax of the router's scores, or made of their sigmoids.
-reference_model::rows reference_model::mixture(const std::string& prefix, const rows& x) const {
-  const rows scores = linear(prefix + "router", x, config_.experts);
+reference_model::rows reference_model::mixture(const std::string& prefix, const rows& x, const rows& routed) const {
+  const rows scores = linear(prefix + "router", routed, config_.experts);
+  const auto factors = weights.find(prefix + "share_factors");
   const auto biases = weights.find(prefix + "choice_bias");
   rows y(x.size(), std::vector<double>(at(config_.hidden), 0.0));
   for (std::size_t r = 0; r < x.size(); ++r) {
@@ -322,7 +354,9 @@ reference_model::rows reference_model::mixture(const std::string& prefix, const 
     if (config_.sigmoid_shares && !config_.whole_shares) total = 1;
     for (std::size_t i = 0; i < taken; ++i) {
       const auto made = mlp(fmt::format("{}experts.{}.", prefix, experts[i]), {x[r]});
-      const double share = weight(experts[i]) / total * static_cast<double>(config_.share_factor);
+      const double factor =
+          factors == weights.end() ? static_cast<double>(config_.share_factor) : factors->second[experts[i]];
+      const double share = weight(experts[i]) / total * factor;
       for (std::size_t d = 0; d < y[r].size(); ++d) y[r][d] += share * made[0][d];
     }
   }
@@ -339,6 +373,56 @@ reference_model::rows reference_model::shared(const std::string& prefix, const r
   return y;
 }
 
+/// Experts and the mlp beside them, each with norms of its own. `prefix`: of the layer.
+reference_model::rows reference_model::apart(const std::string& prefix, const rows& x) const {
+  rows y = norm(prefix + "beside", mlp(prefix + "mlp.", norm(prefix + "post_attention_layernorm", x)));
+  const rows chosen = norm(prefix + "experts_output",
+                           mixture(prefix + "mlp.", norm(prefix + "experts", x), norm(prefix + "router", x)));
+  for (std::size_t r = 0; r < y.size(); ++r)
+    for (std::size_t d = 0; d < y[r].size(); ++d) y[r][d] += chosen[r][d];
+  return y;
+}
+
+/// What each row brings to all layers.
+reference_model::rows reference_model::numbers_of(const training_rows& batch, const training_rows::segment& segment,
+                                                  const rows& embedded) const {
+  const std::int64_t width = config_.layer_embedding, all = config_.layers * width;
+  rows numbers = linear("projection", embedded, all);
+  const auto& table = weights.at("tokens.weight");
+  for (std::size_t r = 0; r < numbers.size(); ++r) {
+    const auto token = static_cast<std::int64_t>(batch.tokens[at(segment.first) + r]);
+    for (std::int64_t first = 0; first < all; first += width) {
+      std::vector<double> part(numbers[r].begin() + first, numbers[r].begin() + first + width);
+      for (double& value : part) value /= std::sqrt(static_cast<double>(config_.hidden));
+      part = rms("projection_norm", part);
+      for (std::int64_t i = 0; i < width; ++i)
+        numbers[r][at(first + i)] =
+            (part[at(i)] + table[at(token * all + first + i)] * std::sqrt(static_cast<double>(width))) / std::sqrt(2.0);
+    }
+  }
+  return numbers;
+}
+
+/// What leaves the layer.
+reference_model::rows reference_model::with_tokens(std::int64_t layer, const rows& x, const rows& numbers) const {
+  const std::string prefix = fmt::format("model.layers.{}.", layer);
+  rows y = x;
+  if (config_.layer_embedding > 0) {
+    const std::int64_t width = config_.layer_embedding;
+    rows gates = linear(prefix + "per_layer_input_gate", x, width);
+    for (std::size_t r = 0; r < gates.size(); ++r)
+      for (std::int64_t i = 0; i < width; ++i)
+        gates[r][at(i)] = active(gates[r][at(i)]) * numbers[r][at(layer * width + i)];
+    const rows more = norm(prefix + "token_norm", linear(prefix + "per_layer_projection", gates, config_.hidden));
+    for (std::size_t r = 0; r < y.size(); ++r)
+      for (std::size_t d = 0; d < y[r].size(); ++d) y[r][d] += more[r][d];
+  }
+  if (const auto factor = weights.find(prefix + "factor"); factor != weights.end())
+    for (auto& row : y)
+      for (double& value : row) value *= factor->second[0];
+  return y;
+}
+
 double reference_model::segment_loss(const training_rows& batch, const training_rows::segment& segment) const {
   const auto& table = weights.at("model.embed_tokens.weight");
   const auto positions = weights.find("model.embed_positions.weight");
@@ -352,6 +436,7 @@ double reference_model::segment_loss(const training_rows& batch, const training_
     if (positions != weights.end())
       for (std::size_t d = 0; d < hidden; ++d) row[d] += positions->second[at(i) * hidden + d];
   }
+  const rows numbers = config_.layer_embedding > 0 ? numbers_of(batch, segment, x) : rows();
   const auto add = [&](const std::string& output_norm, rows more) {
     if (config_.output_norms) more = norm(output_norm, more);
     for (std::size_t r = 0; r < x.size(); ++r)
@@ -361,11 +446,17 @@ double reference_model::segment_loss(const training_rows& batch, const training_
     const std::string prefix = fmt::format("model.layers.{}.", layer);
     const rows first = norm(prefix + "input_layernorm", x);
     add(prefix + "self_attn.output_norm", mixed(layer, first));
+    if (config_.experts_apart) {
+      add(prefix + "mlp.output_norm", apart(prefix, x));
+      x = with_tokens(layer, x, numbers);
+      continue;
+    }
     const rows normed = config_.parallel ? first : norm(prefix + "post_attention_layernorm", x);
-    if (config_.has_experts(layer)) add("", mixture(prefix + "mlp.", normed));
+    if (config_.has_experts(layer)) add("", mixture(prefix + "mlp.", normed, normed));
     if (config_.mlp_width(layer) == 0) continue;
     add(prefix + "mlp.output_norm",
         config_.has_experts(layer) ? shared(prefix + "mlp.", normed) : mlp(prefix + "mlp.", normed));
+    x = with_tokens(layer, x, numbers);
   }
   const rows last = norm("model.norm", x);
   const auto& head = config_.tied_embeddings ? table : weights.at("lm_head.weight");

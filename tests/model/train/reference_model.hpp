@@ -32,7 +32,11 @@ class reference_model {
   rows linear(const std::string& module, const rows& x, std::int64_t outs) const;
   rows norm(const std::string& name, const rows& x) const;
   std::vector<double> rms(const std::string& name, std::vector<double> x) const;
+  struct keys_and_values {
+    rows k, v;
+  };
   rows attention(std::int64_t layer, const rows& x) const;
+  rows unit_heads(rows x, std::int64_t dim) const;
   rows linear_attention(std::int64_t layer, const rows& x) const;
   rows convolved(const std::string& name, const rows& x, std::int64_t most) const;
   rows mixed(std::int64_t layer, const rows& x) const;
@@ -41,12 +45,16 @@ class reference_model {
   double active(double x) const;
   rows mlp(const std::string& prefix, const rows& x) const;  ///< "model.layers.0.mlp."
   static double sigmoid(double x);
-  rows mixture(const std::string& prefix, const rows& x) const;
+  rows mixture(const std::string& prefix, const rows& x, const rows& routed) const;
+  rows apart(const std::string& prefix, const rows& x) const;
+  rows numbers_of(const training_rows& batch, const training_rows::segment& segment, const rows& embedded) const;
+  rows with_tokens(std::int64_t layer, const rows& x, const rows& numbers) const;
   rows shared(const std::string& prefix, const rows& x) const;
   void place(std::int64_t layer, const std::string& norm, std::vector<double>& head, std::int64_t position) const;
   double segment_loss(const training_rows& batch, const training_rows::segment& segment) const;
 
   model_config config_;
+  mutable std::map<std::int64_t, keys_and_values> made_;  ///< by layer, of the segment, for those that share them
 };
 
 }  // namespace troupe

@@ -48,6 +48,7 @@ results on_the_processor(const attention_case& c) {
   const std::int64_t q_stride = train_stride(c.q_width), kv_stride = train_stride(c.kv_width);
   const attention_pass::input in{.batch = c.batch,
                                  .layer = layer,
+                                 .k_norm = layer.k_norm,
                                  .window = c.window,
                                  .rope = layer_rope::global,
                                  .q = {c.q.data(), q_stride},
