@@ -48,10 +48,22 @@ bool is_ready(const json& status) {
   return can_serve(status) && std::none_of(replicas.begin(), replicas.end(), is_on_its_way);
 }
 
-/// Why a replica cannot start for the first time. One or two failures may pass; the third in a row will not.
+bool awaits_worker(const json& status) {
+  const auto is_awaited = [](const json& node) {
+    const json& roles = node.at("roles");
+    const bool is_away = node.at("state") == "missing" || node.at("state") == "lost";
+    return is_away && std::find(roles.begin(), roles.end(), "worker") != roles.end();
+  };
+  const auto& nodes = status.at("nodes");
+  return std::any_of(nodes.begin(), nodes.end(), is_awaited);
+}
+
+/// Why no replica can start for the first time: all workers together are too small, or one fails. One or two failures
+/// may pass; the third in a row will not.
 std::optional<std::string> lasting_problem(const json& status) {
   constexpr int too_often = 3;
   if (can_serve(status)) return std::nullopt;
+  if (status.contains("placement") && !awaits_worker(status)) return status.at("placement").get<std::string>();
   for (const json& replica : status.at("replicas"))
     if (replica.value("failures", 0) >= too_often)
       return fmt::format("replica {}: {}", replica.at("replica").dump(), replica.value("problem", ""));
