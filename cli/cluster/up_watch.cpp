@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/status_watch.hpp"
 #include "cli/compose/node_log.hpp"
@@ -135,14 +136,17 @@ std::string lame_nodes(const cluster_config& config, const json& status, const l
 }
 
 /// Ends this process if a node does not start while the cluster begins, or if the head is given up: without its head a
-/// cluster is of no use. Whoever started this process may start it again.
+/// cluster is of no use. Whoever started this process may start it again, but not if the node refuses its input: it
+/// would refuse it again.
 void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
   for (const node_process& node : nodes.nodes()) {
     const bool is_lost_head = node.state == process_state::given_up && node.name == config.head().name;
     if (ready ? !is_lost_head : !does_not_start(node)) continue;
     const std::filesystem::path log = log_of(config, node);
-    throw std::runtime_error(fmt::format("{} {} ({}){}: see {}", node.name, ready ? "is given up" : "does not start",
-                                         node.last_end, last_words(log), log.string()));
+    const std::string why = fmt::format("{} {} ({}){}: see {}", node.name, ready ? "is given up" : "does not start",
+                                        node.last_end, last_words(log), log.string());
+    if (node.refused) throw input_error(why);
+    throw std::runtime_error(why);
   }
 }
 

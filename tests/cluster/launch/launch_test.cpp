@@ -172,6 +172,7 @@ TEST_F(launch, leaves_what_refuses_or_has_done_its_work) {
   ASSERT_TRUE(poll_until(launched, [&] { return !find(launched, "head")->pid && !find(launched, "w0")->pid; }));
   EXPECT_EQ(find(launched, "head")->state, process_state::ended);
   EXPECT_EQ(find(launched, "w0")->state, process_state::given_up);
+  EXPECT_TRUE(find(launched, "w0")->refused);
   EXPECT_THAT(said_, Contains(HasSubstr("w0 refuses to start (exit code 2)")));
 }
 
