@@ -125,6 +125,8 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("listen = \"tcp://127.0.0.1\"\n"), "4:10", "write \"tcp://HOST:PORT\""},
       {with("listen = \"tcp://127.0.0.1:65536\"\n"), "4:10", "the port at most 65535"},
       {with("listen = \"tcp://127.0.0.1:0\"\n"), "4:10", "have to know the port"},
+      {with("listen = \"tcp://vm:7700\"\ninsecure = true\n"), "4:10", "or listen at every one with tcp://*:7700"},
+      {with("insecure = true\n", "listen = \"tcp://vm:0\"\n"), "17:10", "listen has the name vm"},
       {with("listen = \"udp://127.0.0.1:1\"\n"), "4:10", "tcp://HOST:PORT"},
       {with("http = \"8000\"\n"), "4:8", "write \"HOST:PORT\""},
       {with("http = \"127.0.0.1:7700\"\n"), "4:8", "use another port"},
@@ -248,6 +250,9 @@ TEST(config, lets_a_cluster_be_open_with_keys_or_when_told) {
   EXPECT_EQ(refusal_of(with("listen = \"tcp://10.0.0.1:7700\"\ninsecure = true\n")), "");
   EXPECT_EQ(refusal_of(with("listen = \"tcp://[::1]:7700\"\n")), "");
   EXPECT_EQ(refusal_of(with("listen = \"tcp://localhost:7700\"\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"tcp://*:7700\"\ninsecure = true\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"tcp://[fe80::1%eth0]:7700\"\ninsecure = true\n")), "");
+  EXPECT_EQ(refusal_of(with("http = \"vm:24801\"\ninsecure = true\n")), "");
   EXPECT_EQ(refusal_of(with("listen = \"ipc:///run/troupe.sock\"\n")), "");
 }
 
