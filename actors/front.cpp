@@ -1,9 +1,9 @@
 #include "actors/front.hpp"
 
 #include "actors/adapters/adapter_store.hpp"
+#include "actors/front_settings.hpp"
 #include "actors/jobs/jobs.hpp"
 #include "actors/requests/client_desk.hpp"
-#include "actors/requests/gateway.hpp"
 #include "actors/training/training_desk.hpp"
 #include "base/error.hpp"
 #include "base/to_size.hpp"
@@ -67,6 +67,16 @@ training_desk_parts training_of(const front_parts& parts, const front_handles& h
           .adapter_folder = config.adapters.dir};
 }
 
+gateway_parts gateway_of(const front_parts& parts, const front_handles& handles) {
+  gateway_parts made = gateway_of(*parts.config);
+  made.router = parts.router;
+  made.store = handles.store;
+  made.prompts = parts.prompts;
+  made.adapters = parts.adapters;
+  made.board = parts.board;
+  return made;
+}
+
 client_desk_parts desk_of(const front_parts& parts, const front_handles& handles) {
   return {.links = parts.links,
           .gateway = handles.gateway,
@@ -96,11 +106,7 @@ front_handles start_front(caf::actor_system& system, const front_parts& parts) {
                                                .board = parts.board,
                                                .say = parts.say});
   handles.training = spawn_training_desk(system, training_of(parts, handles));
-  handles.gateway = spawn_gateway(system, {.router = parts.router,
-                                           .store = handles.store,
-                                           .prompts = parts.prompts,
-                                           .adapters = parts.adapters,
-                                           .board = parts.board});
+  handles.gateway = spawn_gateway(system, gateway_of(parts, handles));
   handles.desk = spawn_client_desk(system, desk_of(parts, handles));
   parts.links->deliver_with_link<client_request>(handles.desk);
   parts.links->deliver_with_link<client_cancel>(handles.desk);

@@ -1,0 +1,41 @@
+// A key of the cluster's file reaches whom it is for.
+#include "actors/front_settings.hpp"
+
+#include <string>
+#include <string_view>
+
+#include <gtest/gtest.h>
+
+namespace troupe::test {
+namespace {
+
+/// A key in its section, and whether it has come where it counts.
+struct reached_key {
+  std::string section, line;
+  bool (*has_come)(const cluster_config& config);
+};
+
+const reached_key reached_keys[] = {
+    {"scheduler", "max_waiting = 7", [](const cluster_config& c) { return gateway_of(c).max_waiting == 7; }},
+};
+
+cluster_config with_line(const std::string& section, const std::string& line) {
+  std::string text;
+  for (const std::string_view each : {"[cluster]\nname = \"rooms\"\nstate_dir = \"state\"\n",
+                                      "[model]\npath = \"model\"\n", "[scheduler]\n", "[adapters]\n", "[training]\n"}) {
+    text += each;
+    if (each.starts_with("[" + section + "]")) text += line + "\n";
+  }
+  text += "[[node]]\nname = \"head\"\nroles = [\"router\", \"scheduler\", \"worker\"]\n";
+  return parse_cluster_config(text, "/etc/rooms.toml");
+}
+
+TEST(front_settings, have_what_the_file_says) {
+  for (const reached_key& each : reached_keys) {
+    EXPECT_TRUE(each.has_come(with_line(each.section, each.line))) << each.line;
+    EXPECT_FALSE(each.has_come(with_line(each.section, ""))) << each.line;
+  }
+}
+
+}  // namespace
+}  // namespace troupe::test
