@@ -95,7 +95,7 @@ std::vector<worker_offer> offers_of(const cluster_config& config) {
     if (!node.autostart || !node.is_worker()) continue;
     const bool is_here = is_this_machine(node.host);
     offers.push_back({.name = node.name,
-                      .host = node.host,
+                      .host = plain_host(node.host),
                       .memory = is_here ? memory_of(node) : node.memory.value_or(plenty),
                       .layers = node.layers,
                       .replica = node.replica,

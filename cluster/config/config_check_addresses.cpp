@@ -90,13 +90,11 @@ void check_shared_ports(const cluster_config& config) {
       refuse_at(config, at, "{} listens at port {} of {}, and so does {}: use another port", who, place.port, host,
                 old->second);
   };
-  const auto named = [](const node_config& node) {
-    return is_loopback_host(node.host) ? std::string("127.0.0.1") : node.host;
-  };
   for (const auto& node : config.nodes)
     if (const auto place = split_endpoint(node.listen))
-      take(named(node), *place, node.name, node_key(node.name, "listen"));
-  if (const auto place = split_host_port(config.http)) take(named(config.head()), *place, "http", "cluster.http");
+      take(plain_host(node.host), *place, node.name, node_key(node.name, "listen"));
+  if (const auto place = split_host_port(config.http))
+    take(plain_host(config.head().host), *place, "http", "cluster.http");
 }
 
 }  // namespace

@@ -149,6 +149,10 @@ TEST(config, refuses_with_file_line_and_column) {
            changed(with("collective = \"nccl\"\ntensor = 2\n"), "name = \"w0\"", "device = \"cuda:1\"\nname = \"w0\""),
            "name = \"w1\"", "device = \"cuda:1\"\nname = \"w1\""),
        "4:14", "w0 and w1 share cuda:1: use gloo"},
+      {changed(changed(with("collective = \"nccl\"\ntensor = 2\n"), "name = \"w0\"",
+                       "host = \"localhost\"\ndevice = \"cuda:1\"\nname = \"w0\""),
+               "name = \"w1\"", "device = \"cuda:1\"\nname = \"w1\""),
+       "4:14", "w0 and w1 share cuda:1: use gloo"},
       {with("keep_jobs_days = -1\n"), "4:18", "allowed are 0 to 36500"},
       {with("", "[scheduler]\nsteps_in_flight = 257\n"), "17:19", "allowed are 0 to 256"},
       {changed(with("tensor = 2\n"), "name = \"w1\"", "device = \"cuda:0\"\nname = \"w1\""), "4:10",
@@ -243,6 +247,11 @@ TEST(config, checks_layers_that_were_placed_by_hand) {
 
 TEST(config, knows_a_loopback_however_it_is_written) {
   EXPECT_EQ(refusal_of(with("listen = \"tcp://[0:0:0:0:0:0:0:1]:7700\"\n")), "");
+}
+
+TEST(config, takes_a_machine_whose_name_is_written_in_two_ways_for_one) {
+  const std::string text = changed(with("tensor = 2\n"), "name = \"w0\"", "host = \"localhost\"\nname = \"w0\"");
+  EXPECT_EQ(refusal_of(text), "");
 }
 
 TEST(config, lets_a_cluster_be_open_with_keys_or_when_told) {
