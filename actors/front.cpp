@@ -5,7 +5,6 @@
 #include "actors/jobs/jobs.hpp"
 #include "actors/requests/client_desk.hpp"
 #include "actors/training/training_desk.hpp"
-#include "base/error.hpp"
 #include "base/to_size.hpp"
 
 namespace troupe {
@@ -24,13 +23,9 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   options.base_name = config.model.name;
   options.memory = config.adapters.memory;
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
-  for (const auto& [name, folder] : config.adapters.preload) {
-    try {
-      folder.empty() ? shelf->preload(name) : shelf->preload(name, folder);
-    } catch (const input_error& error) {
-      refuse_at(config, "adapters.preload", "{}", error.what());
-    }
-  }
+  for (const preloaded_adapter& each : config.adapters.preload)
+    at_key(config, "adapters.preload",
+           [&] { each.folder.empty() ? shelf->preload(each.name) : shelf->preload(each.name, each.folder); });
   parts.book->save(shelf->take_changes());
   shelf->keep_changes();
   return shelf;

@@ -37,7 +37,8 @@ void check_preload(const cluster_config& config, const model_config& model) {
         refuse_at(config, "adapters.preload", "{}", problem->text);
       if (!named.empty() && !path_exists(named))
         refuse_at(config, "adapters.preload", "adapter {}: there is no folder or file {}", adapter, named.string());
-      (void)read_adapter(found.value_or(named), model);
+      const std::filesystem::path& folder = found ? *found : named;
+      (void)at_key(config, "adapters.preload", [&] { return read_adapter(folder, model); });
       continue;
     }
     const journal::options book = journal_options_of(config);

@@ -15,6 +15,7 @@
 #include "cluster/launch/machine.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/expert_routes.hpp"
+#include "model/arch/kv_storage.hpp"
 #include "model/ops/kernels.hpp"
 
 namespace troupe {
@@ -26,11 +27,7 @@ std::string build_id() {
 }
 
 curve_keys keys_of(const cluster_config& config) {
-  try {
-    return read_cluster_keys(*config.keys);
-  } catch (const input_error& error) {
-    refuse_at(config, "cluster.keys", "{}", error.what());
-  }
+  return at_key(config, "cluster.keys", [&] { return read_cluster_keys(*config.keys); });
 }
 
 std::uint64_t bytes_of(const matrix_view& w) {
