@@ -142,7 +142,7 @@ class checker {
   void check_by_hand() const {
     std::set<int> replicas;
     for (const auto& node : config_.nodes) {
-      for (const auto* name : {"layers", "replica"})
+      for (const auto* name : {"layers", "replica", "memory"})
         if (!node.is_worker() && config_.places.contains(key(node, name)))
           refuse_at(key(node, name), "{} has {} and is no worker: take it out", node.name, name);
       if (node.replica && config_.replicas > 0 && *node.replica >= config_.replicas)

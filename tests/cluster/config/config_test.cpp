@@ -198,6 +198,8 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("replicas = 1\n", "replica = 1\n"), "17:11", "the last one is 0"},
       {changed(two_workers, "[\"router\", \"scheduler\"]", "[\"router\", \"scheduler\"]\nlayers = \"0-1\""), "10:10",
        "is no worker"},
+      {with("", "[[node]]\nname = \"t0\"\nroles = [\"trainer\"]\nmemory = \"1GiB\"\n"), "19:10",
+       "t0 has memory and is no worker: take it out"},
       {changed(two_workers, "[\"router\", \"scheduler\"]",
                "[\"router\", \"scheduler\"]\nlisten = \"tcp://127.0.0.1:1\""),
        "10:10", "is the head"},
