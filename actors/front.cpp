@@ -2,26 +2,17 @@
 
 #include "actors/adapters/adapter_store.hpp"
 #include "actors/front_settings.hpp"
-#include "actors/jobs/jobs.hpp"
 #include "actors/requests/client_desk.hpp"
-#include "actors/training/training_desk.hpp"
-#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
 
-/// The folder where adapters are looked for is by default also the store. They do not collide: sources have names, and
-/// the store's copies are named by digests.
 std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   const cluster_config& config = *parts.config;
-  adapter_shelf::options options;
-  options.store = config.state_dir / "adapters";
-  options.source = config.adapters.dir;
+  adapter_shelf::options options = shelf_of(config);
   options.model = parts.prompts->config();
   options.base = parts.base;
   options.quantization = parts.quantization;
-  options.base_name = config.model.name;
-  options.memory = config.adapters.memory;
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
   for (const preloaded_adapter& each : config.adapters.preload)
     at_key(config, "adapters.preload",
@@ -32,34 +23,27 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
 }
 
 jobs_parts jobs_of(const front_parts& parts, const front_handles& handles) {
-  return {.book = parts.book,
-          .prompts = parts.prompts,
-          .numbers = handles.numbers,
-          .board = parts.board,
-          .read_for_endpoint = parts.read_for_endpoint,
-          .say = parts.say,
-          .in_flight = 2 * to_size(parts.config->scheduler.max_sequences),
-          .keep = std::chrono::days(parts.config->keep_jobs_days)};
+  jobs_parts made = jobs_of(*parts.config);
+  made.book = parts.book;
+  made.prompts = parts.prompts;
+  made.numbers = handles.numbers;
+  made.board = parts.board;
+  made.read_for_endpoint = parts.read_for_endpoint;
+  made.say = parts.say;
+  return made;
 }
 
 training_desk_parts training_of(const front_parts& parts, const front_handles& handles) {
-  const cluster_config& config = *parts.config;
-  return {.jobs = handles.jobs,
-          .store = handles.store,
-          .board = parts.board,
-          .say = parts.say,
-          .intake = {.folder = config.state_dir / "training",
-                     .uploads = config.state_dir / "files",
-                     .model = config.model.path,
-                     .base_name = config.model.name,
-                     .prompts = parts.prompts},
-          .base = parts.base,
-          .queue = {.leases_from = std::uint64_t{parts.reign} << 32},
-          .may_delay = config.training.may_delay,
-          .adapter_memory = config.adapters.memory,
-          .quantization = parts.quantization,
-          .idle_priority = config.training.idle_priority,
-          .adapter_folder = config.adapters.dir};
+  training_desk_parts made = training_of(*parts.config);
+  made.jobs = handles.jobs;
+  made.store = handles.store;
+  made.board = parts.board;
+  made.say = parts.say;
+  made.intake.prompts = parts.prompts;
+  made.base = parts.base;
+  made.queue.leases_from = std::uint64_t{parts.reign} << 32;
+  made.quantization = parts.quantization;
+  return made;
 }
 
 gateway_parts gateway_of(const front_parts& parts, const front_handles& handles) {

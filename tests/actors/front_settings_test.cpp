@@ -16,6 +16,18 @@ struct reached_key {
 };
 
 const reached_key reached_keys[] = {
+    {"cluster", "keep_jobs_days = 3", [](const cluster_config& c) { return jobs_of(c).keep == std::chrono::days(3); }},
+    {"model", "name = \"letters\"",
+     [](const cluster_config& c) {
+       return shelf_of(c).base_name == "letters" && training_of(c).intake.base_name == "letters";
+     }},
+    {"scheduler", "max_sequences = 9", [](const cluster_config& c) { return jobs_of(c).in_flight == 18; }},
+    {"adapters", "dir = \"/nets\"",
+     [](const cluster_config& c) { return shelf_of(c).source == "/nets" && training_of(c).adapter_folder == "/nets"; }},
+    {"adapters", "memory = 4096",
+     [](const cluster_config& c) { return shelf_of(c).memory == 4096 && training_of(c).adapter_memory == 4096; }},
+    {"training", "may_delay = 0.5", [](const cluster_config& c) { return training_of(c).may_delay == 0.5; }},
+    {"training", "idle_priority = false", [](const cluster_config& c) { return !training_of(c).idle_priority; }},
     {"scheduler", "max_waiting = 7", [](const cluster_config& c) { return gateway_of(c).max_waiting == 7; }},
 };
 
