@@ -1,8 +1,19 @@
 #include "actors/front_settings.hpp"
 
+#include "base/paths.hpp"
 #include "base/to_size.hpp"
 
 namespace troupe {
+
+journal::options journal_options_of(const cluster_config& config) {
+  const std::filesystem::path& state = config.state_dir;
+  journal::options options{.file = state / "journal.db",
+                           .beside = {state / "files", state / "training"},
+                           .max_tenant_bytes = config.key_files};
+  for (const std::filesystem::path& folder : entries_of(state / "adapters"))
+    if (is_sha256(folder.filename().string())) options.beside.push_back(folder);  // with another name: somebody's own
+  return options;
+}
 
 gateway_parts gateway_of(const cluster_config& config) {
   gateway_parts parts;

@@ -5,9 +5,12 @@
 #include "actors/requests/gateway.hpp"
 #include "actors/training/training_desk.hpp"
 #include "cluster/config/config.hpp"
+#include "cluster/journal/journal.hpp"
 
 namespace troupe {
 
+/// Where the head's journal is, and what does not go without it.
+journal::options journal_options_of(const cluster_config& config);
 gateway_parts gateway_of(const cluster_config& config);
 adapter_shelf::options shelf_of(const cluster_config& config);
 jobs_parts jobs_of(const cluster_config& config);

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/adapters/adapter_files.hpp"
+#include "actors/front_settings.hpp"
 #include "base/host_port.hpp"
 #include "base/paths.hpp"
 #include "cli/cluster/up.hpp"
