@@ -1,70 +1,59 @@
 #include "actors/front.hpp"
 
 #include "actors/adapters/adapter_store.hpp"
-#include "actors/jobs/jobs.hpp"
+#include "actors/front_settings.hpp"
 #include "actors/requests/client_desk.hpp"
-#include "actors/requests/gateway.hpp"
-#include "actors/training/training_desk.hpp"
-#include "base/error.hpp"
-#include "base/to_size.hpp"
 
 namespace troupe {
 namespace {
 
-/// The folder where adapters are looked for is by default also the store. They do not collide: sources have names, and
-/// the store's copies are named by digests.
 std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   const cluster_config& config = *parts.config;
-  adapter_shelf::options options;
-  options.store = config.state_dir / "adapters";
-  options.source = config.adapters.dir;
+  adapter_shelf::options options = shelf_of(config);
   options.model = parts.prompts->config();
   options.base = parts.base;
   options.quantization = parts.quantization;
-  options.base_name = config.model.name;
-  options.memory = config.adapters.memory;
   auto shelf = std::make_shared<adapter_shelf>(std::move(options), parts.book->load_catalogue());
-  for (const auto& [name, folder] : config.adapters.preload) {
-    try {
-      folder.empty() ? shelf->preload(name) : shelf->preload(name, folder);
-    } catch (const input_error& error) {
-      refuse_at(config, "adapters.preload", "{}", error.what());
-    }
-  }
+  for (const preloaded_adapter& each : config.adapters.preload)
+    at_key(config, "adapters.preload",
+           [&] { each.folder.empty() ? shelf->preload(each.name) : shelf->preload(each.name, each.folder); });
   parts.book->save(shelf->take_changes());
   shelf->keep_changes();
   return shelf;
 }
 
 jobs_parts jobs_of(const front_parts& parts, const front_handles& handles) {
-  return {.book = parts.book,
-          .prompts = parts.prompts,
-          .numbers = handles.numbers,
-          .board = parts.board,
-          .read_for_endpoint = parts.read_for_endpoint,
-          .say = parts.say,
-          .in_flight = 2 * to_size(parts.config->scheduler.max_sequences),
-          .keep = std::chrono::days(parts.config->keep_jobs_days)};
+  jobs_parts made = jobs_of(*parts.config);
+  made.book = parts.book;
+  made.prompts = parts.prompts;
+  made.numbers = handles.numbers;
+  made.board = parts.board;
+  made.read_for_endpoint = parts.read_for_endpoint;
+  made.say = parts.say;
+  return made;
 }
 
 training_desk_parts training_of(const front_parts& parts, const front_handles& handles) {
-  const cluster_config& config = *parts.config;
-  return {.jobs = handles.jobs,
-          .store = handles.store,
-          .board = parts.board,
-          .say = parts.say,
-          .intake = {.folder = config.state_dir / "training",
-                     .uploads = config.state_dir / "files",
-                     .model = config.model.path,
-                     .base_name = config.model.name,
-                     .prompts = parts.prompts},
-          .base = parts.base,
-          .queue = {.leases_from = std::uint64_t{parts.reign} << 32},
-          .may_delay = config.training.may_delay,
-          .adapter_memory = config.adapters.memory,
-          .quantization = parts.quantization,
-          .idle_priority = config.training.idle_priority,
-          .adapter_folder = config.adapters.dir};
+  training_desk_parts made = training_of(*parts.config);
+  made.jobs = handles.jobs;
+  made.store = handles.store;
+  made.board = parts.board;
+  made.say = parts.say;
+  made.intake.prompts = parts.prompts;
+  made.base = parts.base;
+  made.queue.leases_from = std::uint64_t{parts.reign} << 32;
+  made.quantization = parts.quantization;
+  return made;
+}
+
+gateway_parts gateway_of(const front_parts& parts, const front_handles& handles) {
+  gateway_parts made = gateway_of(*parts.config);
+  made.router = parts.router;
+  made.store = handles.store;
+  made.prompts = parts.prompts;
+  made.adapters = parts.adapters;
+  made.board = parts.board;
+  return made;
 }
 
 client_desk_parts desk_of(const front_parts& parts, const front_handles& handles) {
@@ -96,11 +85,7 @@ front_handles start_front(caf::actor_system& system, const front_parts& parts) {
                                                .board = parts.board,
                                                .say = parts.say});
   handles.training = spawn_training_desk(system, training_of(parts, handles));
-  handles.gateway = spawn_gateway(system, {.router = parts.router,
-                                           .store = handles.store,
-                                           .prompts = parts.prompts,
-                                           .adapters = parts.adapters,
-                                           .board = parts.board});
+  handles.gateway = spawn_gateway(system, gateway_of(parts, handles));
   handles.desk = spawn_client_desk(system, desk_of(parts, handles));
   parts.links->deliver_with_link<client_request>(handles.desk);
   parts.links->deliver_with_link<client_cancel>(handles.desk);

@@ -17,6 +17,7 @@ std::string status_board::json_of(std::initializer_list<const char*> sections) c
   if (const std::string others = read("adapters.others"); !others.empty()) add("other_adapters", others);
   if (const std::string others = read("jobs.others"); !others.empty()) add("other_jobs", others);
   if (const std::string problem = read("journal"); !problem.empty()) add("journal", problem);
+  if (const std::string problem = read("placement"); !problem.empty()) add("placement", problem);
   return members;
 }
 

@@ -55,7 +55,8 @@ class status_board {
     return found == sections_.end() ? std::string() : found->second;
   }
   /// The sections as members of a JSON object: of one that nobody has posted, an empty list. After them come how many
-  /// `adapters` and `jobs` leave out and what is wrong with the journal, if these are posted.
+  /// `adapters` and `jobs` leave out, what is wrong with the journal and why the workers cannot hold the model, if
+  /// these are posted.
   std::string json_of(std::initializer_list<const char*> sections) const;
 
   // What other actors work with.

@@ -49,8 +49,16 @@ bool is_loopback_host(const std::string& host) {
   return ::inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
 }
 
+std::string plain_host(const std::string& host) {
+  if (is_loopback_host(host)) return "127.0.0.1";
+  in6_addr six{};
+  char text[INET6_ADDRSTRLEN];
+  if (::inet_pton(AF_INET6, host.c_str(), &six) == 1 && ::inet_ntop(AF_INET6, &six, text, sizeof text)) return text;
+  return lower_case(host);
+}
+
 bool on_one_host(const std::string& a, const std::string& b) {
-  return a == b || (is_loopback_host(a) && is_loopback_host(b));
+  return plain_host(a) == plain_host(b);
 }
 
 bool is_numeric_host(const std::string& host) {

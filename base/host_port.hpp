@@ -20,6 +20,9 @@ std::optional<host_port> split_endpoint(std::string_view text);
 std::optional<std::string> socket_file(std::string_view endpoint);
 
 bool is_loopback_host(const std::string& host);
+/// One of the ways to write a host's name: equal for all of its names and addresses that tell by themselves that they
+/// are one host's.
+std::string plain_host(const std::string& host);
 /// Whether two names are those of one host, as far as they tell.
 bool on_one_host(const std::string& a, const std::string& b);
 bool is_numeric_host(const std::string& host);

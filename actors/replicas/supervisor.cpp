@@ -9,6 +9,7 @@
 
 #include "actors/command_answers.hpp"
 #include "actors/command_fields_impl.hpp"
+#include "base/host_port.hpp"
 #include "cluster/launch/machine.hpp"
 
 namespace troupe {
@@ -110,7 +111,7 @@ void supervisor_state::admit(const node_hello& hello, link_id link) {
 void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
   trainers_[hello.name] = link;
   // Trainers' traffic is not encrypted: it may leave a machine only if the cluster file allows that.
-  const std::string reach = parts_.config.insecure ? "" : hello.host;
+  const std::string reach = parts_.config.insecure ? "" : plain_host(hello.host);
   tell(training_,
        trainer_joined{hello.name, spawn_remote_trainer(self_->system(), remote(link)), hello.meeting, reach});
 }
@@ -118,7 +119,7 @@ void supervisor_state::admit_trainer(const node_hello& hello, link_id link) {
 worker_offer supervisor_state::offer_of(const node_hello& hello) const {
   worker_offer offer;
   offer.name = hello.name;
-  offer.host = hello.host;
+  offer.host = plain_host(hello.host);
   offer.memory = hello.memory_bytes;
   offer.speed = hello.speed;
   offer.threads = static_cast<int>(hello.threads);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <set>
 
+#include "actors/json_dump_impl.hpp"
 #include "actors/replicas/supervisor_impl.hpp"
 #include "actors/workers/stage_ranks.hpp"
 
@@ -26,9 +27,12 @@ void supervisor_state::place_all(instant now) {
   if (!placed) {
     if (!assembled) return;
     const std::string text = fmt::format("{}: {}", place_of(parts_.config, placed.error().key), placed.error().text);
-    if (std::exchange(last_said_, text) != text) parts_.say(text);
+    if (std::exchange(last_said_, text) == text) return;
+    parts_.say(text);
+    parts_.board->post("placement", dump(text));
     return;
   }
+  parts_.board->remove("placement");
   placement_ = std::move(placed.value());
   while (replicas_.size() < placement_->replicas.size()) add_replica();
   for (std::size_t i = 0; i < replicas_.size(); ++i) start_replica(i);

@@ -188,8 +188,14 @@ std::string journal_problem(const json& status) {
   return problem == "-" ? "" : fmt::format("jobs stand still: {}\n", problem);
 }
 
+std::string placement_problem(const json& status) {
+  const std::string problem = text_of(status, "placement");
+  return problem == "-" ? "" : fmt::format("no replica runs: {}\n", problem);
+}
+
 std::string standstill_of(const json& status) {
   if (const std::string problem = journal_problem(status); !problem.empty()) return problem;
+  if (const std::string problem = placement_problem(status); !problem.empty()) return problem;
   const auto runs = [](const json& replica) { return text_of(replica, "state") == "running"; };
   return std::ranges::any_of(list_of(status, "replicas"), runs) ? "" : "no replica runs: see troupe status\n";
 }
@@ -207,7 +213,7 @@ std::string headline(const json& status) {
 std::vector<std::string> status_parts(const json& status, std::size_t most_jobs) {
   std::vector<std::string> parts{nodes_table(status), replicas_table(status), shown_adapters(status),
                                  some_jobs(status, most_jobs)};
-  parts.insert(parts.begin(), journal_problem(status));
+  parts.insert(parts.begin(), {journal_problem(status), placement_problem(status)});
   std::erase_if(parts, [](const std::string& part) { return part.empty(); });
   if (parts.empty()) parts.emplace_back("the cluster says nothing of itself yet\n");
   return parts;

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "actors/adapters/adapter_files.hpp"
+#include "actors/front_settings.hpp"
 #include "base/host_port.hpp"
 #include "base/paths.hpp"
 #include "cli/cluster/up.hpp"
@@ -37,7 +38,8 @@ void check_preload(const cluster_config& config, const model_config& model) {
         refuse_at(config, "adapters.preload", "{}", problem->text);
       if (!named.empty() && !path_exists(named))
         refuse_at(config, "adapters.preload", "adapter {}: there is no folder or file {}", adapter, named.string());
-      (void)read_adapter(found.value_or(named), model);
+      const std::filesystem::path& folder = found ? *found : named;
+      (void)at_key(config, "adapters.preload", [&] { return read_adapter(folder, model); });
       continue;
     }
     const journal::options book = journal_options_of(config);
@@ -95,7 +97,7 @@ std::vector<worker_offer> offers_of(const cluster_config& config) {
     if (!node.autostart || !node.is_worker()) continue;
     const bool is_here = is_this_machine(node.host);
     offers.push_back({.name = node.name,
-                      .host = node.host,
+                      .host = plain_host(node.host),
                       .memory = is_here ? memory_of(node) : node.memory.value_or(plenty),
                       .layers = node.layers,
                       .replica = node.replica,

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "base/error.hpp"
 #include "cli/cluster/cluster_client.hpp"
 #include "cli/cluster/status_watch.hpp"
 #include "cli/compose/node_log.hpp"
@@ -48,10 +49,22 @@ bool is_ready(const json& status) {
   return can_serve(status) && std::none_of(replicas.begin(), replicas.end(), is_on_its_way);
 }
 
-/// Why a replica cannot start for the first time. One or two failures may pass; the third in a row will not.
+bool awaits_worker(const json& status) {
+  const auto is_awaited = [](const json& node) {
+    const json& roles = node.at("roles");
+    const bool is_away = node.at("state") == "missing" || node.at("state") == "lost";
+    return is_away && std::find(roles.begin(), roles.end(), "worker") != roles.end();
+  };
+  const auto& nodes = status.at("nodes");
+  return std::any_of(nodes.begin(), nodes.end(), is_awaited);
+}
+
+/// Why no replica can start for the first time: all workers together are too small, or one fails. One or two failures
+/// may pass; the third in a row will not.
 std::optional<std::string> lasting_problem(const json& status) {
   constexpr int too_often = 3;
   if (can_serve(status)) return std::nullopt;
+  if (status.contains("placement") && !awaits_worker(status)) return status.at("placement").get<std::string>();
   for (const json& replica : status.at("replicas"))
     if (replica.value("failures", 0) >= too_often)
       return fmt::format("replica {}: {}", replica.at("replica").dump(), replica.value("problem", ""));
@@ -123,14 +136,17 @@ std::string lame_nodes(const cluster_config& config, const json& status, const l
 }
 
 /// Ends this process if a node does not start while the cluster begins, or if the head is given up: without its head a
-/// cluster is of no use. Whoever started this process may start it again.
+/// cluster is of no use. Whoever started this process may start it again, but not if the node refuses its input: it
+/// would refuse it again.
 void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
   for (const node_process& node : nodes.nodes()) {
     const bool is_lost_head = node.state == process_state::given_up && node.name == config.head().name;
     if (ready ? !is_lost_head : !does_not_start(node)) continue;
     const std::filesystem::path log = log_of(config, node);
-    throw std::runtime_error(fmt::format("{} {} ({}){}: see {}", node.name, ready ? "is given up" : "does not start",
-                                         node.last_end, last_words(log), log.string()));
+    const std::string why = fmt::format("{} {} ({}){}: see {}", node.name, ready ? "is given up" : "does not start",
+                                        node.last_end, last_words(log), log.string());
+    if (node.refused) throw input_error(why);
+    throw std::runtime_error(why);
   }
 }
 

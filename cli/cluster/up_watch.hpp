@@ -16,7 +16,7 @@ struct beginning {
 };
 
 /// Watches the nodes until a signal comes: starts again what died or hangs. Throws a runtime_error if the cluster
-/// cannot begin, or has lost its head for good.
+/// cannot begin, or has lost its head for good; an input_error if that is since a node refuses its input.
 void watch_nodes(const cluster_config& config, launcher& nodes, const beginning& begin);
 
 }  // namespace troupe

@@ -1,5 +1,6 @@
 #include "cli/compose/compose_head.hpp"
 
+#include "actors/front_settings.hpp"
 #include "actors/http/jobs/batch_lines.hpp"
 #include "actors/http/jobs/job_records.hpp"
 #include "actors/local_head.hpp"

@@ -6,15 +6,15 @@
 #include <chrono>
 #include <functional>
 
+#include "actors/replicas/supervisor_settings.hpp"
 #include "base/blocks.hpp"
-#include "base/paths.hpp"
-#include "base/to_size.hpp"
 #include "cli/compose/node_log.hpp"
 #include "cli/compose/worker_speed.hpp"
 #include "cli/program_id.hpp"
 #include "cluster/launch/machine.hpp"
 #include "model/arch/device.hpp"
 #include "model/arch/expert_routes.hpp"
+#include "model/arch/kv_storage.hpp"
 #include "model/ops/kernels.hpp"
 
 namespace troupe {
@@ -26,11 +26,7 @@ std::string build_id() {
 }
 
 curve_keys keys_of(const cluster_config& config) {
-  try {
-    return read_cluster_keys(*config.keys);
-  } catch (const input_error& error) {
-    refuse_at(config, "cluster.keys", "{}", error.what());
-  }
+  return at_key(config, "cluster.keys", [&] { return read_cluster_keys(*config.keys); });
 }
 
 std::uint64_t bytes_of(const matrix_view& w) {
@@ -144,39 +140,14 @@ node_hello hello_of(const node_site& site, const std::string& endpoint) {
   return hello;
 }
 
-journal::options journal_options_of(const cluster_config& config) {
-  const std::filesystem::path& state = config.state_dir;
-  journal::options options{.file = state / "journal.db",
-                           .beside = {state / "files", state / "training"},
-                           .max_tenant_bytes = config.key_files};
-  for (const std::filesystem::path& folder : entries_of(state / "adapters"))
-    if (is_sha256(folder.filename().string())) options.beside.push_back(folder);  // with another name: somebody's own
-  return options;
-}
-
 supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign) {
-  const cluster_config& config = site.config;
-  supervisor_parts parts;
-  parts.config = config;
-  parts.members.cluster = config.name;
+  supervisor_parts parts = supervisor_of(site.config);
   parts.members.build = build_id();
   parts.members.model = site.fingerprint;
-  parts.members.detector = failure_detector::options::of(std::chrono::milliseconds(config.lost_after_ms));
   parts.shape = shape_of(site);
   parts.kv = site.kv;
-  parts.wanted.replicas = config.replicas;
-  parts.wanted.stages = config.stages;
-  parts.wanted.tensor = config.tensor;
-  parts.wanted.kv_memory = config.scheduler.kv_memory;
   parts.wanted.min_context = site.context;
   parts.batches.context = site.context;
-  parts.batches.max_batch_tokens = config.scheduler.max_batch_tokens;
-  parts.batches.max_mixed_prompt_tokens = config.scheduler.max_mixed_prompt_tokens;
-  parts.batches.max_sequences = config.scheduler.max_sequences;
-  parts.batches.kept_beginnings = config.scheduler.kept_beginnings;
-  parts.batches.max_waiting = to_size(config.scheduler.max_waiting);
-  parts.batches.max_adapters = config.adapters.max_resident;
-  parts.batches.adapter_patience = static_cast<std::uint64_t>(config.scheduler.adapter_patience);
   parts.batches.model = site.fingerprint;
   parts.batches.keeps_states = site.model->config.keeps_states();
   parts.vocab_size = site.model->config.vocab_size;

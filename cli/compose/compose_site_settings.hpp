@@ -6,7 +6,6 @@
 #include "actors/replicas/supervisor.hpp"
 #include "actors/workers/step_frames.hpp"
 #include "cli/compose/compose_site.hpp"
-#include "cluster/journal/journal.hpp"
 #include "transport/zmq/bus.hpp"
 
 namespace troupe {
@@ -19,8 +18,6 @@ step_sizes step_sizes_of(const node_site& site);
 bus::options bus_options_of(const node_site& site);
 /// All but the incarnation.
 node_hello hello_of(const node_site& site, const std::string& endpoint);
-/// Where the head's journal is, and what does not go without it.
-journal::options journal_options_of(const cluster_config& config);
 /// All but whom it works with.
 supervisor_parts supervisor_of(const node_site& site, std::uint32_t reign);
 

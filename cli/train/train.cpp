@@ -67,7 +67,7 @@ void add_run_options(CLI::App& own, training_flags& options) {
                  "of products with quantized weights: served (8 bits), fine (16 bits) or exact (f32) [fine]");
   own.add_flag("--low-memory", options.low_memory, "compute activations again instead of keeping them");
   own.add_option("--validate-every", options.validate_every, "steps [an epoch]")->type_name("N");
-  own.add_option("--checkpoint-every", options.checkpoint_every, "steps [100; of a cluster: a minute]")->type_name("N");
+  own.add_option("--checkpoint-every", options.checkpoint_every, "steps [100; in a cluster: by time]")->type_name("N");
   own.add_flag("--resume", options.resume, "go on where a run was stopped");
   own.add_flag("--keep-checkpoint", options.keep_checkpoint, "leave the last checkpoint in the folder");
   own.add_flag("--force", options.force, "replace what the folder has");

@@ -175,6 +175,16 @@ template <class... Args>
   throw config_error(place_of(config, key), key, fmt::format(format, std::forward<Args>(args)...));
 }
 
+/// What `get` returns. What it refuses is what the file says at that key.
+template <class Get>
+auto at_key(const cluster_config& config, std::string_view key, Get get) {
+  try {
+    return get();
+  } catch (const input_error& error) {
+    refuse_at(config, key, "{}", error.what());
+  }
+}
+
 std::string_view to_text(node_role role);
 std::string to_text(const layer_range& layers);  ///< "0-10"
 

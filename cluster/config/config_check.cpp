@@ -4,6 +4,8 @@
 
 #include <fmt/format.h>
 
+#include "base/host_port.hpp"
+
 namespace troupe::detail {
 namespace {
 
@@ -114,7 +116,7 @@ class checker {
             "the workers of a stage are all on GPUs or all on processors, and {} has the device {}, {} the device "
             "{}: give all workers a device = \"cuda:0\", or none, or use tensor = 1",
             workers().front()->name, name_of(workers().front()->device), worker->name, name_of(worker->device));
-      if (!config_.insecure && worker->host != workers().front()->host)
+      if (!config_.insecure && !on_one_host(worker->host, workers().front()->host))
         refuse_at("cluster.tensor",
                   "the workers of a stage gather without encryption, and {} and {} are on two hosts: keep all workers "
                   "on one, or say insecure = true",
@@ -130,7 +132,7 @@ class checker {
       if (worker->device.is_cpu())
         refuse_at("cluster.collective", "nccl exchanges between GPUs, and {} computes on the processor: use gloo",
                   worker->name);
-      const auto [other, is_new] = taken.emplace(std::pair(worker->host, worker->device.gpu), worker->name);
+      const auto [other, is_new] = taken.emplace(std::pair(plain_host(worker->host), worker->device.gpu), worker->name);
       if (!is_new)
         refuse_at("cluster.collective", "nccl needs a GPU for each worker, and {} and {} share {}: use gloo",
                   other->second, worker->name, name_of(worker->device));
@@ -140,7 +142,7 @@ class checker {
   void check_by_hand() const {
     std::set<int> replicas;
     for (const auto& node : config_.nodes) {
-      for (const auto* name : {"layers", "replica"})
+      for (const auto* name : {"layers", "replica", "memory"})
         if (!node.is_worker() && config_.places.contains(key(node, name)))
           refuse_at(key(node, name), "{} has {} and is no worker: take it out", node.name, name);
       if (node.replica && config_.replicas > 0 && *node.replica >= config_.replicas)

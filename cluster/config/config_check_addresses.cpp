@@ -16,6 +16,17 @@ void check_head_port(const cluster_config& config) {
     refuse_at(config, "cluster.listen", "listen has the port 0: nodes and clients have to know the port, name one");
 }
 
+/// A name may have several addresses, or one of another machine. Before the % is an address, behind it its zone.
+void check_named(const cluster_config& config, const std::string& key, const std::string& endpoint) {
+  const auto place = split_endpoint(endpoint);
+  if (!place || place->host == "localhost" || is_any_host(place->host)) return;
+  if (is_numeric_host(place->host.substr(0, place->host.find('%')))) return;
+  refuse_at(config, key,
+            "listen has the name {}: name an address of this machine by its number, or listen at every one with "
+            "tcp://*:{}",
+            place->host, place->port);
+}
+
 /// Only this machine may reach an endpoint that is not encrypted, unless the file says insecure.
 void check_open(const cluster_config& config, const std::string& key, const std::string& endpoint) {
   const auto place = split_endpoint(endpoint);
@@ -42,6 +53,7 @@ void check_listen(const cluster_config& config, const node_config& node) {
     refuse_at(config, node_key(node.name, "listen"),
               "{} is the head, which listens where [cluster] says: take this out", node.name);
   const std::string own = node_key(node.name, "listen");
+  check_named(config, own, node.listen);
   check_open(config, config.places.contains(own) ? own : node_key(node.name, "host"), node.listen);
 }
 
@@ -78,19 +90,18 @@ void check_shared_ports(const cluster_config& config) {
       refuse_at(config, at, "{} listens at port {} of {}, and so does {}: use another port", who, place.port, host,
                 old->second);
   };
-  const auto named = [](const node_config& node) {
-    return is_loopback_host(node.host) ? std::string("127.0.0.1") : node.host;
-  };
   for (const auto& node : config.nodes)
     if (const auto place = split_endpoint(node.listen))
-      take(named(node), *place, node.name, node_key(node.name, "listen"));
-  if (const auto place = split_host_port(config.http)) take(named(config.head()), *place, "http", "cluster.http");
+      take(plain_host(node.host), *place, node.name, node_key(node.name, "listen"));
+  if (const auto place = split_host_port(config.http))
+    take(plain_host(config.head().host), *place, "http", "cluster.http");
 }
 
 }  // namespace
 
 void check_addresses(const cluster_config& config) {
   check_head_port(config);
+  check_named(config, "cluster.listen", config.listen);
   check_open(config, "cluster.listen", config.listen);
   check_http(config);
   for (const auto& node : config.nodes) check_listen(config, node);

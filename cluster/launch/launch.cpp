@@ -193,6 +193,7 @@ bool launcher::collect() {
 
 void launcher::after_end(watched_node& node, restart_policy::ending how, const std::string& why) {
   node.shown.last_end = why;
+  node.shown.refused = how == restart_policy::ending::bad_input;
   node.shown.state = process_state::ended;
   if (is_stopping_) return;
   const instant now = options_.time->now();

@@ -46,6 +46,7 @@ struct node_process {
   process_state state = process_state::waiting;
   int quick_deaths = 0;  ///< in a row, right after its start, whether it had joined the cluster or not
   std::string last_end;  ///< "exit code 1", "signal 9 (Killed)"
+  bool refused = false;  ///< that was exit code 2: bad input
 };
 
 class launcher {

@@ -36,9 +36,10 @@ struct child_setup {
   char* const* words;
   pid_t parent;
   int log, input, failure;
+  bool own_session;
 
   [[noreturn]] void run() const {
-    ::setpgid(0, 0);
+    own_session ? ::setsid() : ::setpgid(0, 0);
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (::getppid() != parent) ::_exit(1);  // it died before it could be watched
     sigset_t none;
@@ -99,7 +100,8 @@ child_process child_process::start(const std::vector<std::string>& words, const 
                     ::getpid(),
                     log_file.number(),
                     input.number(),
-                    tells.number()};
+                    tells.number(),
+                    keeps_input};
   child_process child;
   child.pid_ = ::fork();
   if (child.pid_ == 0) setup.run();

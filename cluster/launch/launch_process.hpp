@@ -17,7 +17,8 @@ file_descriptor open_log(const std::filesystem::path& log);
 /// The end to read from, and the one to write to. Throws runtime_error.
 std::pair<file_descriptor, file_descriptor> open_pipe();
 
-/// A child in a process group of its own. The kernel ends it when this thread ends.
+/// A child in a process group of its own. The kernel ends it when this thread ends. It stays in this session, since
+/// Linux weighs idle priority only among the processes of one session.
 class child_process {
  public:
   child_process() = default;
@@ -26,9 +27,10 @@ class child_process {
   child_process& operator=(child_process&& other) noexcept;
 
   /// Output and errors are appended to `log`. With `keeps_input` the child's standard input stays open until this
-  /// object goes, else it is empty. Throws input_error if the program cannot be started or the log not be written,
-  /// runtime_error if the system has no more descriptors. The program is the first word, or `image`, which the first
-  /// word then only names.
+  /// object goes, else it is empty; such a child, ssh, has a session of its own, without a terminal: there it would ask
+  /// for a password, and be stopped as one in the background. Throws input_error if the program cannot be started or
+  /// the log not be written, runtime_error if the system has no more descriptors. The program is the first word, or
+  /// `image`, which the first word then only names.
   static child_process start(const std::vector<std::string>& words, const std::filesystem::path& log, bool keeps_input,
                              const std::filesystem::path& image = {});
 

@@ -41,8 +41,10 @@ TEST(a_loopback_host, is_reached_from_its_own_machine_alone) {
     EXPECT_FALSE(is_loopback_host(other)) << other;
 }
 
-TEST(names_of_hosts, mean_one_if_they_are_equal_or_both_of_the_loopback) {
+TEST(names_of_hosts, mean_one_if_they_differ_in_spelling_or_are_both_of_the_loopback) {
   EXPECT_TRUE(on_one_host("node1", "node1"));
+  EXPECT_TRUE(on_one_host("node1", "Node1"));
+  EXPECT_TRUE(on_one_host("fd00::a", "FD00:0::000A"));
   EXPECT_TRUE(on_one_host("localhost", "127.0.0.1"));
   EXPECT_FALSE(on_one_host("node1", "node2"));
   EXPECT_FALSE(on_one_host("node1", "localhost"));

@@ -380,6 +380,8 @@ TEST(bad_input, a_cluster_that_cannot_work_is_refused_before_anything_starts) {
        "broken.toml:11:"},
       {"an adapter that is nowhere", "[model]", "[adapters]\npreload = [\"nobody\"]\n[model]", "nobody"},
       {"a folder that is no adapter", "[model]", "[adapters]\npreload = [\"..\"]\n[model]", "there is none"},
+      {"the line of a folder without an adapter", "[model]", "[adapters]\npreload = [\"law=.\"]\n[model]",
+       "broken.toml:11:"},
       {"no TOML", "[model]", "[model", "no valid TOML"},
   };
   for (const broken_config& each : cases) {

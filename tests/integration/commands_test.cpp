@@ -128,6 +128,10 @@ TEST_F(shown_status, says_which_places_of_a_stage_are_vacant_and_which_nodes_are
   EXPECT_LT(status.find("\nw0 "), status.find("\nhead ")) << status;
 }
 
+TEST_F(shown_status, says_why_the_workers_cannot_hold_the_model) {
+  EXPECT_EQ(said({{"placement", "w0 is too small"}}, {"status"}), "no replica runs: w0 is too small\n");
+}
+
 TEST_F(shown_status, comes_again_with_the_speed_of_all_replicas_above_it) {
   auto replicas = json::array();
   for (int i = 0; i < 2; ++i)

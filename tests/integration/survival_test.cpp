@@ -237,15 +237,30 @@ cluster_plan with_stray_node(const std::string& command) {
 TEST_F(survival, is_none_of_a_node_that_refuses_to_start_without_a_word) {
   const test_cluster cluster(site(), with_stray_node("exit 2"));
   process up = cluster.start({"up", cluster.file().string()});
-  EXPECT_EQ(up.wait(), 1);
+  EXPECT_EQ(up.wait(), 2) << "so that whoever started it does not start it again";
   EXPECT_NE(up.error().find("far does not start (exit code 2): see "), std::string::npos) << up.error();
 }
 
 TEST_F(survival, is_none_of_a_node_that_says_in_its_log_why_it_ends) {
   const test_cluster cluster(site(), with_stray_node("echo 2026-11-27 20:31:41+0000 it has no memory; exit 2"));
   process up = cluster.start({"up", cluster.file().string()});
-  EXPECT_EQ(up.wait(), 1);
+  EXPECT_EQ(up.wait(), 2);
   EXPECT_NE(up.error().find("(exit code 2): it has no memory: see "), std::string::npos) << up.error();
+}
+
+/// Its host has another file, with the memory that it has there.
+TEST_F(survival, is_none_of_workers_that_turn_out_too_small) {
+  const std::string node = "[[node]]\nname = \"small\"\nroles = [\"worker\"]\nthreads = 1\n";
+  const std::string far = "ssh = \"nobody@127.0.0.1\"\nprogram = \"" TROUPE_BINARY "\"\nconfig = \"" +
+                          site().path("far.toml").string() + "\"\n";
+  const test_cluster cluster(
+      site(), {.workers = {}, .in_cluster = R"(ssh = ["sh", "-c", "eval \"$1\""])", .in_training = node + far});
+  std::string text = read_file(cluster.file());
+  text.replace(text.find(far), far.size(), "memory = \"1KiB\"\n");
+  site().write("far.toml", text);
+  process up = cluster.start({"up", cluster.file().string()});
+  EXPECT_EQ(up.wait(), 1) << up.error();
+  EXPECT_NE(up.error().find("the model fits on no workers: "), std::string::npos) << up.error();
 }
 
 TEST_F(survival, begins_with_a_word_about_where_to_look_if_it_takes_its_time) {

@@ -37,6 +37,18 @@ TEST_F(supervisor_that_needs_two_workers, begins_when_the_second_has_come) {
   EXPECT_TRUE(comes_to_say("\"replica\":1", true));
 }
 
+class supervisor_of_too_few_workers : public supervisor {
+ protected:
+  supervisor_of_too_few_workers() : supervisor("", [](supervisor_parts& parts) { parts.wanted.replicas = 2; }) {}
+};
+
+TEST_F(supervisor_of_too_few_workers, says_so_until_they_suffice) {
+  EXPECT_TRUE(comes_to_say("replicas = 2, but only 1 fits", true, "placement"));
+  join("w2", 11);
+  EXPECT_TRUE(comes_to_say("replicas", false, "placement"));
+  EXPECT_TRUE(comes_to_say("\"replica\":1", true));
+}
+
 class supervisor_of_optional_nodes : public supervisor {
  protected:
   supervisor_of_optional_nodes()

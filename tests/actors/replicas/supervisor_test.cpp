@@ -186,6 +186,7 @@ TEST_F(supervisor, admits_a_trainer_once_and_lets_it_meet_those_of_its_machine) 
   (void)worker_.take<start_stage>();  // workers have their places
   node_hello coach = hello("coach", 11);
   coach.roles = {"trainer"};
+  coach.host = "localhost";
   const incoming<join_cluster> asks{link_id(11), 0, {coach}};
   tell(actor_, asks);
   tell(actor_, asks);  // before it had the answer

@@ -125,6 +125,8 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("listen = \"tcp://127.0.0.1\"\n"), "4:10", "write \"tcp://HOST:PORT\""},
       {with("listen = \"tcp://127.0.0.1:65536\"\n"), "4:10", "the port at most 65535"},
       {with("listen = \"tcp://127.0.0.1:0\"\n"), "4:10", "have to know the port"},
+      {with("listen = \"tcp://vm:7700\"\ninsecure = true\n"), "4:10", "or listen at every one with tcp://*:7700"},
+      {with("insecure = true\n", "listen = \"tcp://vm:0\"\n"), "17:10", "listen has the name vm"},
       {with("listen = \"udp://127.0.0.1:1\"\n"), "4:10", "tcp://HOST:PORT"},
       {with("http = \"8000\"\n"), "4:8", "write \"HOST:PORT\""},
       {with("http = \"127.0.0.1:7700\"\n"), "4:8", "use another port"},
@@ -146,6 +148,10 @@ TEST(config, refuses_with_file_line_and_column) {
       {changed(
            changed(with("collective = \"nccl\"\ntensor = 2\n"), "name = \"w0\"", "device = \"cuda:1\"\nname = \"w0\""),
            "name = \"w1\"", "device = \"cuda:1\"\nname = \"w1\""),
+       "4:14", "w0 and w1 share cuda:1: use gloo"},
+      {changed(changed(with("collective = \"nccl\"\ntensor = 2\n"), "name = \"w0\"",
+                       "host = \"localhost\"\ndevice = \"cuda:1\"\nname = \"w0\""),
+               "name = \"w1\"", "device = \"cuda:1\"\nname = \"w1\""),
        "4:14", "w0 and w1 share cuda:1: use gloo"},
       {with("keep_jobs_days = -1\n"), "4:18", "allowed are 0 to 36500"},
       {with("", "[scheduler]\nsteps_in_flight = 257\n"), "17:19", "allowed are 0 to 256"},
@@ -192,6 +198,8 @@ TEST(config, refuses_with_file_line_and_column) {
       {with("replicas = 1\n", "replica = 1\n"), "17:11", "the last one is 0"},
       {changed(two_workers, "[\"router\", \"scheduler\"]", "[\"router\", \"scheduler\"]\nlayers = \"0-1\""), "10:10",
        "is no worker"},
+      {with("", "[[node]]\nname = \"t0\"\nroles = [\"trainer\"]\nmemory = \"1GiB\"\n"), "19:10",
+       "t0 has memory and is no worker: take it out"},
       {changed(two_workers, "[\"router\", \"scheduler\"]",
                "[\"router\", \"scheduler\"]\nlisten = \"tcp://127.0.0.1:1\""),
        "10:10", "is the head"},
@@ -243,11 +251,19 @@ TEST(config, knows_a_loopback_however_it_is_written) {
   EXPECT_EQ(refusal_of(with("listen = \"tcp://[0:0:0:0:0:0:0:1]:7700\"\n")), "");
 }
 
+TEST(config, takes_a_machine_whose_name_is_written_in_two_ways_for_one) {
+  const std::string text = changed(with("tensor = 2\n"), "name = \"w0\"", "host = \"localhost\"\nname = \"w0\"");
+  EXPECT_EQ(refusal_of(text), "");
+}
+
 TEST(config, lets_a_cluster_be_open_with_keys_or_when_told) {
   EXPECT_EQ(refusal_of(with("listen = \"tcp://10.0.0.1:7700\"\nkeys = \"k\"\n")), "");
   EXPECT_EQ(refusal_of(with("listen = \"tcp://10.0.0.1:7700\"\ninsecure = true\n")), "");
   EXPECT_EQ(refusal_of(with("listen = \"tcp://[::1]:7700\"\n")), "");
   EXPECT_EQ(refusal_of(with("listen = \"tcp://localhost:7700\"\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"tcp://*:7700\"\ninsecure = true\n")), "");
+  EXPECT_EQ(refusal_of(with("listen = \"tcp://[fe80::1%eth0]:7700\"\ninsecure = true\n")), "");
+  EXPECT_EQ(refusal_of(with("http = \"vm:24801\"\ninsecure = true\n")), "");
   EXPECT_EQ(refusal_of(with("listen = \"ipc:///run/troupe.sock\"\n")), "");
 }
 

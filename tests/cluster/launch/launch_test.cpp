@@ -110,6 +110,7 @@ TEST_F(launch, starts_the_nodes_with_a_log_each_and_stops_them) {
     EXPECT_EQ(node.state, process_state::running);
     EXPECT_TRUE(is_alive(node.pid));
     EXPECT_EQ(::getpgid(node.pid), node.pid) << "a process group of its own";
+    EXPECT_EQ(::getsid(node.pid), ::getsid(0)) << "where trainers are idle beside workers";
   }
   launched.stop();
   for (const auto& node : nodes) EXPECT_FALSE(is_alive(node.pid));
@@ -171,6 +172,7 @@ TEST_F(launch, leaves_what_refuses_or_has_done_its_work) {
   ASSERT_TRUE(poll_until(launched, [&] { return !find(launched, "head")->pid && !find(launched, "w0")->pid; }));
   EXPECT_EQ(find(launched, "head")->state, process_state::ended);
   EXPECT_EQ(find(launched, "w0")->state, process_state::given_up);
+  EXPECT_TRUE(find(launched, "w0")->refused);
   EXPECT_THAT(said_, Contains(HasSubstr("w0 refuses to start (exit code 2)")));
 }
 
@@ -375,6 +377,19 @@ TEST_F(launch_remote, a_remote_node_starts_dies_and_ends_like_a_local_one) {
   ASSERT_TRUE(poll_until(launched, started_again));
   launched.stop();
   EXPECT_THAT(folder_.read("state/logs/w0.log"), HasSubstr("w0 ends")) << "SIGTERM, through the closed connection";
+}
+
+/// What ssh wants to know is then the reason why it fails, in the log.
+TEST_F(launch_remote, ssh_has_no_terminal_to_ask_at) {
+  const auto clusters = remote("program");
+  script("(: </dev/tty) || exit 255; exec sleep 1000", "fake-ssh");
+  launcher launched(clusters, with(script(serve)));
+  launched.start();
+  const pid_t ssh = find(launched, "w0")->pid;
+  EXPECT_EQ(::getsid(ssh), ssh);
+  ASSERT_TRUE(poll_until(launched, [&] { return !said_.empty(); }));
+  EXPECT_THAT(said_.front(), HasSubstr("w0: ssh has no connection to its host (exit code 255)"));
+  EXPECT_THAT(folder_.read("state/logs/w0.log"), HasSubstr("/dev/tty"));
 }
 
 TEST_F(launch_remote, a_remote_node_ends_with_its_connection) {

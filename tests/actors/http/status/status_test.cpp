@@ -30,11 +30,13 @@ TEST_F(api_status, has_a_page_that_asks_nobody_else) {
 TEST_F(api_status, says_why_jobs_and_replicas_stand_still_and_so_does_the_page) {
   board_->post("journal", "\"no room is left\"");
   board_->post("replicas", R"([{"replica": 0, "problem": "w0 is too small"}])");
+  board_->post("placement", "\"w1 is too small\"");
   const json told = ask("GET", "/status").get().parsed();
   EXPECT_EQ(told["journal"], "no room is left");
+  EXPECT_EQ(told["placement"], "w1 is too small");
   EXPECT_EQ(told["replicas"][0]["problem"], "w0 is too small");
   const std::string page = ask("GET", "/").get().body;
-  for (const char* member : {"s.journal", "r.problem", "s.other_jobs", "s.other_adapters"})
+  for (const char* member : {"s.journal", "s.placement", "r.problem", "s.other_jobs", "s.other_adapters"})
     EXPECT_NE(page.find(member), page.npos) << member;
 }
 
