@@ -17,7 +17,8 @@ namespace {
 
 /// How errors call a value of the wrong type: "a text".
 std::string kind_of(const setting& value) {
-  constexpr std::array names = {"a text", "a whole number", "a number", "true or false", "a list", "a table"};
+  constexpr std::array names = {"a text",        "a whole number", "a number with a fraction",
+                                "true or false", "a list",         "a table"};
   if (const auto* other = std::get_if<setting::other>(&value.content)) return other->kind;
   return names[value.content.index()];
 }
