@@ -7,8 +7,14 @@
 #include "actors/messages.hpp"
 #include "base/error.hpp"
 #include "base/result.hpp"
+#include "base/whole_file.hpp"
 
 namespace troupe {
+
+/// For HTTP's clients: where the head's machine keeps its files is none of their business.
+inline std::string without_path(const write_failure& failure) {
+  return failure.is_of_full_disk() ? "the server's disk is full" : "the server cannot write to its disk";
+}
 
 /// Turns what `run` returns (JSON) or throws into the answer to a command.
 template <class Run>
@@ -23,6 +29,8 @@ command_answer answer_of(const Run& run) {
     return {.error = error.what(), .fault = command_fault::foreign};
   } catch (const input_error& error) {
     return {.error = error.what(), .fault = command_fault::bad_input};
+  } catch (const write_failure& failure) {
+    return {.error = failure.what(), .fault = command_fault::failed, .error_outside = without_path(failure)};
   } catch (const std::exception& error) {
     return {.error = error.what(), .fault = command_fault::failed};
   }

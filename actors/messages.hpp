@@ -454,6 +454,7 @@ struct command_answer {
   static constexpr std::uint16_t kind = 53;
   std::string result = {}, error = {};
   command_fault fault = command_fault::none;
+  std::string error_outside = {};  ///< not sent: what HTTP's clients are told, if the error is nothing for them
 
   bool is_refused() const { return fault != command_fault::none; }
 

@@ -1,11 +1,13 @@
 #include "base/edit_distance.hpp"
 
 #include <algorithm>
+#include <cstddef>
 #include <numeric>
 #include <utility>
 #include <vector>
 
 namespace troupe {
+namespace {
 
 std::size_t edit_distance(std::string_view from, std::string_view to) {
   std::vector<std::size_t> row(to.size() + 1);
@@ -18,6 +20,21 @@ std::size_t edit_distance(std::string_view from, std::string_view to) {
     }
   }
   return row.back();
+}
+
+}  // namespace
+
+std::string_view nearest(std::string_view word, std::span<const std::string_view> words) {
+  constexpr std::size_t longest = 64;
+  if (word.size() > longest) return {};
+  std::string_view best;
+  std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
+  for (const std::string_view each : words)
+    if (const std::size_t apart = edit_distance(word, each); apart < least) {
+      least = apart;
+      best = each;
+    }
+  return best;
 }
 
 }  // namespace troupe

@@ -1,10 +1,11 @@
 #pragma once
-#include <cstddef>
+#include <span>
 #include <string_view>
 
 namespace troupe {
 
-/// How many letters to insert, drop or change to get from one word to the other.
-std::size_t edit_distance(std::string_view from, std::string_view to);
+/// Which of the words was most likely meant, by how many letters there are to insert, drop or change: at most one, or a
+/// third of them all. Empty where none is as close as that, and for a word of more than 64 bytes.
+std::string_view nearest(std::string_view word, std::span<const std::string_view> words);
 
 }  // namespace troupe

@@ -21,12 +21,25 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view partial_ending = ".partial";
 
-/// Open for writing; the file is removed unless it was kept.
+/// Not open where it cannot be made: errno says why.
+file_descriptor open_new_file(const fs::path& path, readable_by whom) {
+  const ::mode_t mode = whom == readable_by::owner ? 0600 : 0644;
+  ::unlink(path.c_str());
+  return file_descriptor(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));  // follows no link
+}
+
+/// Open for writing under a name of its own; removed unless it got that which was asked for, the only one that errors
+/// name.
 class partial_file {
  public:
-  partial_file(fs::path path, readable_by whom) : path_(std::move(path)), file_(make_new_file(path_, whom)) {}
+  partial_file(fs::path path, readable_by whom)
+      : path_(std::move(path)),
+        partial_(path_.string() + fmt::format(".{}{}", ::getpid(), partial_ending)),
+        file_(open_new_file(partial_, whom)) {
+    if (!file_.is_open()) fail_to_write(path_, errno);
+  }
   ~partial_file() {
-    if (!kept_) ::unlink(path_.c_str());
+    if (!kept_) ::unlink(partial_.c_str());
   }
   partial_file(const partial_file&) = delete;
   partial_file& operator=(const partial_file&) = delete;
@@ -35,14 +48,14 @@ class partial_file {
     if (!write_all(file_.number(), bytes)) fail_to_write(path_, errno);
   }
   void give_to_owner_of(std::span<const fs::path> owned_like) { troupe::give_to_owner_of(owned_like, file_, path_); }
-  void publish(const fs::path& as) {
-    if (::fsync(file_.number()) != 0) fail_to_write(path_, errno);
-    if (!file_.close() || ::rename(path_.c_str(), as.c_str()) != 0) fail_to_write(as, errno);
+  void publish() {
+    if (::fsync(file_.number()) != 0 || !file_.close() || ::rename(partial_.c_str(), path_.c_str()) != 0)
+      fail_to_write(path_, errno);
     kept_ = true;
   }
 
  private:
-  fs::path path_;
+  fs::path path_, partial_;
   file_descriptor file_;
   bool kept_ = false;
 };
@@ -72,7 +85,7 @@ std::string failure_text(const fs::path& path, int error, std::string_view other
 }  // namespace
 
 void fail_to_write(const fs::path& path, int error, std::string_view otherwise) {
-  throw write_failure(failure_text(path, error, otherwise));
+  throw write_failure(failure_text(path, error, otherwise), is_of_full_disk(error));
 }
 
 void refuse_to_write(const fs::path& path, int error, std::string_view otherwise) {
@@ -81,9 +94,7 @@ void refuse_to_write(const fs::path& path, int error, std::string_view otherwise
 }
 
 file_descriptor make_new_file(const fs::path& path, readable_by whom) {
-  const ::mode_t mode = whom == readable_by::owner ? 0600 : 0644;
-  ::unlink(path.c_str());
-  file_descriptor file(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode));  // which follows no link
+  file_descriptor file = open_new_file(path, whom);
   if (!file.is_open()) fail_to_write(path, errno);
   return file;
 }
@@ -92,15 +103,24 @@ void write_file(const fs::path& path, std::span<const std::string_view> parts, r
                 std::span<const fs::path> owned_like) {
   std::error_code fault;
   if (fs::exists(path, fault) && !fs::is_regular_file(path, fault)) return write_into(path, parts);
-  partial_file file(path.string() + fmt::format(".{}{}", ::getpid(), partial_ending), whom);
+  partial_file file(path, whom);
   for (const std::string_view part : parts) file.append(part);
   file.give_to_owner_of(owned_like);
-  file.publish(path);
+  file.publish();
   sync_folder(path.parent_path());
 }
 
 void write_file(const fs::path& path, std::string_view text, readable_by whom, std::span<const fs::path> owned_like) {
   write_file(path, std::span(&text, 1), whom, owned_like);
+}
+
+void write_chosen_file(const fs::path& path, std::string_view text) {
+  try {
+    write_file(path, text);
+  } catch (const write_failure& failure) {
+    if (failure.is_of_full_disk()) throw;
+    throw input_error(failure.what());
+  }
 }
 
 void give_to_owner_of(std::span<const fs::path> owned_like, const file_descriptor& opened, const fs::path& path) {

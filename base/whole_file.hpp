@@ -5,6 +5,7 @@
 #include <filesystem>
 #include <span>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 
 #include "base/file_descriptor.hpp"
@@ -14,7 +15,12 @@ namespace troupe {
 /// The disk is full, say: nothing is wrong with what was to be written, and once that is mended it can be written.
 class write_failure : public std::runtime_error {
  public:
-  using std::runtime_error::runtime_error;
+  write_failure(const std::string& text, bool is_of_full_disk)
+      : std::runtime_error(text), is_of_full_disk_(is_of_full_disk) {}
+  bool is_of_full_disk() const { return is_of_full_disk_; }
+
+ private:
+  bool is_of_full_disk_;
 };
 
 /// Throws it. `error`: as errno says; `otherwise`: what to do where the path cannot do.
@@ -34,6 +40,8 @@ void write_file(const std::filesystem::path& path, std::span<const std::string_v
                 readable_by whom = readable_by::everyone, std::span<const std::filesystem::path> owned_like = {});
 void write_file(const std::filesystem::path& path, std::string_view text, readable_by whom = readable_by::everyone,
                 std::span<const std::filesystem::path> owned_like = {});
+/// The same for one that the user chose: unless the disk is full, it throws input_error.
+void write_chosen_file(const std::filesystem::path& path, std::string_view text);
 
 /// For a process of root's, which makes what another user's process will read: gives an open file or folder to the
 /// owner of the first of these paths that is there and not root's. Throws write_failure about `path`.

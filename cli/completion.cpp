@@ -26,17 +26,24 @@ std::string known_paths(const std::vector<command_words>& commands) {
   return text;
 }
 
+/// For bash and zsh: `at` becomes the path of the command that the words before `end` lead to. `word`: the one at i.
+std::string find_command(int first, std::string_view end, std::string_view word, const std::string& paths) {
+  return fmt::format(
+      "  for ((i = {}; i < {}; ++i)); do\n"
+      "    next=\"${{at:+$at }}{}\"\n"
+      "    case \"$next\" in\n"
+      "      {}) at=$next ;;\n"
+      "    esac\n  done\n",
+      first, end, word, paths);
+}
+
 /// Options only once a dash is typed: elsewhere the shell offers files where no command fits.
 std::string bash_script(const std::vector<command_words>& commands) {
   std::string text =
       "# source <(troupe completion bash)\n"
       "_troupe() {\n"
-      "  local at= next words= flags= word=${COMP_WORDS[COMP_CWORD]} i\n"
-      "  for ((i = 1; i < COMP_CWORD; ++i)); do\n"
-      "    next=\"${at:+$at }${COMP_WORDS[i]}\"\n"
-      "    case \"$next\" in\n";
-  text += fmt::format("      {}) at=$next ;;\n", known_paths(commands));
-  text += "    esac\n  done\n  case \"$at\" in\n";
+      "  local at= next words= flags= word=${COMP_WORDS[COMP_CWORD]} i\n";
+  text += find_command(1, "COMP_CWORD", "${COMP_WORDS[i]}", known_paths(commands)) + "  case \"$at\" in\n";
   for (const command_words& command : commands) {
     std::string words, flags;
     for (const std::size_t place : command.commands) words += last_word(commands[place].path) + " ";
@@ -59,12 +66,8 @@ std::string zsh_script(const std::vector<command_words>& commands) {
       "# troupe completion zsh > a folder of $fpath, as _troupe\n"
       "_troupe() {\n"
       "  local at= next i\n"
-      "  local -a entries flags\n"
-      "  for ((i = 2; i < CURRENT; ++i)); do\n"
-      "    next=\"${at:+$at }${words[i]}\"\n"
-      "    case \"$next\" in\n";
-  text += fmt::format("      {}) at=$next ;;\n", known_paths(commands));
-  text += "    esac\n  done\n  case \"$at\" in\n";
+      "  local -a entries flags\n";
+  text += find_command(2, "CURRENT", "${words[i]}", known_paths(commands)) + "  case \"$at\" in\n";
   for (const command_words& command : commands) {
     text += fmt::format("    {}) entries=(", shell_word(command.path));
     for (const std::size_t place : command.commands)

@@ -14,37 +14,25 @@
 namespace troupe {
 namespace {
 
-constexpr std::size_t longest_word = 64;
-
 /// "--temp" of "--temperature", "-p" of "--prompt".
 bool is_beginning(const std::string& word, const std::string& candidate) {
   if (word.size() == 2 && word.front() == '-') return word != "--" && candidate.starts_with("-" + word);
   return word.size() > 2 && candidate.starts_with(word);
 }
 
-const std::string* nearest_of(const std::string& word, const std::vector<std::string>& candidates) {
-  const std::string* best = nullptr;
-  std::size_t least = std::max<std::size_t>(word.size() / 3, 1) + 1;
-  for (const auto& candidate : candidates)
-    if (const std::size_t apart = edit_distance(word, candidate); apart < least) {
-      least = apart;
-      best = &candidate;
-    }
-  return best;
-}
-
-/// One of the candidates that may be meant; nullptr where none comes close.
-const std::string* meant_by(const std::string& word, const std::vector<std::string>& candidates) {
-  if (word.size() > longest_word) return nullptr;
-  if (const std::string* ours = our_word_for(word, candidates)) return ours;
+/// One of the candidates that may be meant; empty where none comes close.
+std::string_view meant_by(const std::string& word, const std::vector<std::string>& candidates) {
+  if (const std::string* ours = our_word_for(word, candidates)) return *ours;
   const auto longer = std::ranges::find_if(candidates, [&](const auto& each) { return is_beginning(word, each); });
-  return longer != candidates.end() ? &*longer : nearest_of(word, candidates);
+  return longer != candidates.end()
+             ? *longer
+             : nearest(word, std::vector<std::string_view>(candidates.begin(), candidates.end()));
 }
 
 /// ", did you mean 'x'?"
 std::string suggestion(const std::string& word, const std::vector<std::string>& candidates) {
-  const std::string* meant = meant_by(word, candidates);
-  return meant ? fmt::format(", did you mean '{}'?", *meant) : "";
+  const std::string_view meant = meant_by(word, candidates);
+  return meant.empty() ? "" : fmt::format(", did you mean '{}'?", meant);
 }
 
 /// ", did you mean 'x'?: see troupe --help", or how else it is done.

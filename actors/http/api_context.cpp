@@ -2,8 +2,10 @@
 
 #include <ctime>
 
+#include "actors/command_answers.hpp"
 #include "actors/http/api_error.hpp"
 #include "base/error.hpp"
+#include "base/whole_file.hpp"
 
 namespace troupe {
 namespace {
@@ -28,6 +30,11 @@ std::string field_at_fault(command_fault fault, const command_outcome& outcome) 
   return fault == command_fault::foreign ? outcome.foreign : outcome.field;
 }
 
+std::string told_of(const command_answer& answer, const command_outcome& outcome) {
+  if (answer.fault == command_fault::unknown && !outcome.unknown.empty()) return outcome.unknown;
+  return answer.error_outside.empty() ? answer.error : answer.error_outside;
+}
+
 }  // namespace
 
 api_context::api_context(http_parts parts)
@@ -45,9 +52,8 @@ void run_command(const command_actor& to, client_command command, const std::sha
         return;
       }
       if (outcome.refused) outcome.refused();
-      const bool is_unknown = answer.fault == command_fault::unknown && !outcome.unknown.empty();
-      throw api_error(status_of(answer.fault), is_unknown ? outcome.unknown : answer.error,
-                      field_at_fault(answer.fault, outcome));
+      if (!answer.error_outside.empty()) exchange->note(answer.error);
+      throw api_error(status_of(answer.fault), told_of(answer, outcome), field_at_fault(answer.fault, outcome));
     });
   };
   tell(to, command_call{std::move(command), std::move(take), [exchange] { return !exchange->is_gone(); }});
@@ -60,6 +66,9 @@ void guarded(const std::shared_ptr<http_exchange>& exchange, const std::function
     exchange->reply(error_response(error));
   } catch (const input_error& error) {
     exchange->reply(error_response(api_error_of(error)));
+  } catch (const write_failure& failure) {
+    exchange->note(failure.what());  // into the log alone
+    exchange->reply(error_response(api_error(500, without_path(failure))));
   } catch (const std::exception& error) {
     exchange->reply(error_response(api_error(500, error.what())));
   }

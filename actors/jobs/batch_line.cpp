@@ -2,11 +2,14 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
+#include <vector>
 
 #include "actors/requests/constraint_fields.hpp"
 #include "actors/requests/logprobs_json.hpp"
 #include "actors/requests/request_fields_impl.hpp"
 #include "actors/requests/sampling_fields.hpp"
+#include "base/edit_distance.hpp"
 
 namespace troupe {
 namespace {
@@ -18,19 +21,28 @@ constexpr std::array<std::string_view, 16> option_keys{
 constexpr std::array<std::string_view, 4> prompt_keys{"prompt", "messages", "tokens", "custom_id"};
 constexpr std::array<std::string_view, 2> term_keys{"endpoint", "weight"};
 
-template <class Keys>
-bool is_in(const Keys& keys, std::string_view key) {
-  return std::find(keys.begin(), keys.end(), key) != keys.end();
+std::vector<std::string_view> known_keys(std::span<const std::string_view> last) {
+  std::vector<std::string_view> all(option_keys.begin(), option_keys.end());
+  all.insert(all.end(), constraint_keys.begin(), constraint_keys.end());
+  all.insert(all.end(), last.begin(), last.end());
+  return all;
+}
+
+[[noreturn]] void refuse_key(std::string_view key, const std::vector<std::string_view>& known) {
+  if (const std::string_view meant = nearest(key, known); !meant.empty())
+    refuse("unknown key \"{}\": did you mean \"{}\"?", key, meant);
+  refuse("unknown key \"{}\": {} are known", key.substr(0, 64), fmt::join(known, ", "));
 }
 
 void check_keys(const json& object, bool is_line) {
+  static const auto of_lines = known_keys(prompt_keys), of_options = known_keys(term_keys);
   if (is_line && object.contains("body"))
     refuse("a line with \"body\" is one of OpenAI's batches: upload the file and create a batch, at /v1/batches");
+  if (object.contains("model"))
+    refuse("\"model\" is called \"adapter\" here: name one, or leave it out for the model itself");
+  const auto& known = is_line ? of_lines : of_options;
   for (const auto& [key, value] : object.items())
-    if (!is_in(option_keys, key) && !is_in(constraint_keys, key) &&
-        !(is_line ? is_in(prompt_keys, key) : is_in(term_keys, key)))
-      refuse("unknown key \"{}\": {}, {}{} are known", key.substr(0, 64), fmt::join(option_keys, ", "),
-             fmt::join(constraint_keys, ", "), is_line ? ", prompt, messages, tokens, custom_id" : "");
+    if (std::ranges::find(known, key) == known.end()) refuse_key(key, known);
 }
 
 /// Adds the place to the text of an error.

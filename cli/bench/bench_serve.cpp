@@ -181,8 +181,8 @@ int bench_serve(const bench_serve_options& options) {
     add("rate 1", 1, 0);
   std::string list;
   for (const auto& each : all) list += (list.empty() ? "" : ",\n") + bench::to_json(each);
-  if (!options.out.empty()) write_file(options.out, "[" + list + "]\n");
-  if (!options.plot.empty()) write_file(options.plot, bench::latency_plot(all));
+  if (!options.out.empty()) write_chosen_file(options.out, "[" + list + "]\n");
+  if (!options.plot.empty()) write_chosen_file(options.plot, bench::latency_plot(all));
   const bool failed = std::any_of(all.begin(), all.end(), [](const auto& each) { return each.failed > 0; });
   return failed ? 1 : 0;
 }

@@ -116,7 +116,7 @@ int draw_curve(const jobs_options& options) {
     print(picture);
     return 0;
   }
-  write_file(options.out, picture);
+  write_chosen_file(options.out, picture);
   return 0;
 }
 

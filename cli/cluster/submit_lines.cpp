@@ -9,10 +9,10 @@
 #include <cstring>
 
 #include "base/error.hpp"
-#include "base/paths.hpp"
 #include "base/utf8.hpp"
 #include "base/whole_file.hpp"
 #include "cli/output.hpp"
+#include "cli/twice_read.hpp"
 #include "cluster/journal/journal.hpp"
 
 namespace troupe {
@@ -41,15 +41,8 @@ bool can_be_torn_output(std::string_view line, std::uint64_t least_index) {
 
 }  // namespace
 
-line_reader::line_reader(fs::path path) : path_(std::move(path)) {
-  const fs::path& file = path_;
-  if (is_folder(file)) refuse("{}: is a folder: name a file with a JSON object in each line", file.string());
-  std::error_code ignored;
-  if (file == "-" || (path_exists(file) && !fs::is_regular_file(file, ignored)))
-    refuse("{}: is no regular file, and is read twice: save it first", file.string());
-  in_.open(file, std::ios::binary);
-  if (!in_) refuse("{}: cannot be read: {}: check the path and its permissions", file.string(), std::strerror(errno));
-}
+line_reader::line_reader(fs::path path)
+    : path_(std::move(path)), in_(open_to_read_twice(path_.string(), "name a file with a JSON object in each line")) {}
 
 bool line_reader::next(std::string& line) {
   static const std::size_t most_bytes = journal::options().max_line_bytes;

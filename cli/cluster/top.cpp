@@ -104,13 +104,14 @@ std::string fitted(const nlohmann::ordered_json& status, const terminal_size& si
   const std::size_t rows = std::max(size.rows, around) - around;
   shown_parts parts = parts_for(status, rows);
   shorten(parts, rows);
-  std::vector<std::string> lines;
+  std::vector<std::string> lines = lines_of(headline(status));
+  const std::size_t most = lines.size() + rows;
   for (const auto& part : parts) {
-    if (!lines.empty()) lines.emplace_back();
+    if (&part != &parts.front()) lines.emplace_back();
     lines.insert(lines.end(), part.begin(), part.end());
   }
-  lines.resize(std::min(lines.size(), rows));
-  std::string shown = headline(status);
+  lines.resize(std::min(lines.size(), most));
+  std::string shown;
   for (const std::string& line : lines) shown.append(cut_to_width(line, size.columns)).append("\n");
   return shown.append("\nq ends\n");
 }

@@ -112,9 +112,12 @@ std::string last_words(const std::filesystem::path& log) {
   return last.empty() ? last : fmt::format(": {}", without_time(last));
 }
 
-/// Whether a node keeps the cluster from beginning: also one that joins and dies again and again.
+/// Whether a node keeps the cluster from beginning: also one that joins and dies again and again, and one that is not
+/// in its host's copy of the file.
 bool does_not_start(const node_process& node) {
-  return node.state == process_state::given_up || node.quick_deaths >= restart_policy::options().most_failures;
+  const bool is_unlisted = node.is_remote && node.state == process_state::ended && !node.has_joined;
+  return is_unlisted || node.state == process_state::given_up ||
+         node.quick_deaths >= restart_policy::options().most_failures;
 }
 
 std::filesystem::path log_of(const cluster_config& config, const node_process& node) {

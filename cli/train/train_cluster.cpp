@@ -1,9 +1,7 @@
 #include "cli/train/train_cluster.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
-#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <optional>
@@ -14,7 +12,6 @@
 
 #include "base/error.hpp"
 #include "base/mapped_file.hpp"
-#include "base/paths.hpp"
 #include "base/random_hex.hpp"
 #include "base/sha256.hpp"
 #include "base/to_size.hpp"
@@ -23,6 +20,7 @@
 #include "cli/output.hpp"
 #include "cli/progress.hpp"
 #include "cli/train/training_display.hpp"
+#include "cli/twice_read.hpp"
 #include "cluster/journal/job.hpp"
 #include "model/train/training_data.hpp"
 
@@ -45,13 +43,7 @@ void check_bytes(const std::string& path) {
 /// A file that is sent, read twice: in pieces, and for its digest.
 class sent_file {
  public:
-  explicit sent_file(const std::string& path) : path_(path) {
-    if (is_folder(path)) refuse("{}: is a folder: name a file", path);
-    std::error_code ignored;
-    if (path_exists(path) && !std::filesystem::is_regular_file(path, ignored))
-      refuse("{}: is no regular file, and is read twice: save it first", path);
-    in_.open(path, std::ios::binary);
-    if (!in_) refuse("{}: cannot be read: {}: check the path and its permissions", path, std::strerror(errno));
+  explicit sent_file(const std::string& path) : path_(path), in_(open_to_read_twice(path, "name a file")) {
     in_.seekg(0, std::ios::end);
     size_ = static_cast<std::int64_t>(in_.tellg());
     if (size_ <= 0) refuse("{}: is empty: give it an example in each line", path);

@@ -4,6 +4,7 @@
 
 #include <fmt/ranges.h>
 
+#include "base/edit_distance.hpp"
 #include "cluster/config/config_impl.hpp"
 #include "cluster/config/config_value.hpp"
 
@@ -129,7 +130,7 @@ std::vector<std::string_view> names_of(const Keys& keys) {
 
 [[noreturn]] void refuse_unknown(const cluster_config& config, const detail::setting_entry& entry,
                                  std::string_view where, const std::vector<std::string_view>& known) {
-  const auto meant = detail::nearest(entry.key, known);
+  const auto meant = nearest(entry.key, known);
   const std::string remedy =
       meant.empty() ? fmt::format("known are {}", fmt::join(known, ", ")) : fmt::format("did you mean \"{}\"?", meant);
   detail::refuse_at(config, entry.place,

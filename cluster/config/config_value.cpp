@@ -8,7 +8,6 @@
 #include <fmt/ranges.h>
 
 #include "base/ascii.hpp"
-#include "base/edit_distance.hpp"
 #include "base/error.hpp"
 #include "base/number_in.hpp"
 #include "cluster/config/config_address.hpp"
@@ -18,7 +17,8 @@ namespace {
 
 /// How errors call a value of the wrong type: "a text".
 std::string kind_of(const setting& value) {
-  constexpr std::array names = {"a text", "a whole number", "a number", "true or false", "a list", "a table"};
+  constexpr std::array names = {"a text",        "a whole number", "a number with a fraction",
+                                "true or false", "a list",         "a table"};
   if (const auto* other = std::get_if<setting::other>(&value.content)) return other->kind;
   return names[value.content.index()];
 }
@@ -66,20 +66,6 @@ std::string in_quotes(std::string_view text) {
 
 void refuse_at(const cluster_config& config, config_place at, std::string_view problem, std::string_view key) {
   throw config_error(fmt::format("{}:{}:{}", config.label, at.line, at.column), key, problem);
-}
-
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known) {
-  if (word.size() > 64) return {};
-  std::string_view best;
-  std::size_t distance = 1 + std::max<std::size_t>(2, word.size() / 3);
-  for (const auto each : known) {
-    const std::size_t here = edit_distance(word, each);
-    if (here < distance && here < each.size()) {
-      best = each;
-      distance = here;
-    }
-  }
-  return best;
 }
 
 void config_value::refuse(std::string_view problem) const {

@@ -55,7 +55,4 @@ class config_value {
 [[noreturn]] void refuse_at(const cluster_config& config, config_place at, std::string_view problem,
                             std::string_view key = {});
 
-/// The closest of the known words, if one is close enough to be meant.
-std::string_view nearest(std::string_view word, const std::vector<std::string_view>& known);
-
 }  // namespace troupe::detail

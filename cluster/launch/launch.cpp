@@ -116,8 +116,11 @@ void launcher::stop() {
 }
 
 void launcher::note_works(const std::string& name) {
-  for (auto& node : nodes_)
-    if (node.shown.name == name) node.policy.works();
+  for (auto& node : nodes_) {
+    if (node.shown.name != name) continue;
+    node.policy.works();
+    node.shown.has_joined = true;
+  }
 }
 
 void launcher::replace_node(const std::string& name, const std::string& why) {

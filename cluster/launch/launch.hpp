@@ -42,6 +42,7 @@ enum class process_state : std::uint8_t {
 struct node_process {
   std::string name;
   bool is_remote = false;
+  bool has_joined = false;  ///< the cluster, since the launcher's start
   pid_t pid = 0;  ///< of the child here, for a remote node that of ssh; 0 if none runs
   process_state state = process_state::waiting;
   int quick_deaths = 0;  ///< in a row, right after its start, whether it had joined the cluster or not

@@ -9,7 +9,7 @@ restart_policy::decision restart_policy::ended(ending how, instant now) {
   if (!options_.respawn) return {verdict::give_up};
   if (has_worked_ && (how == ending::unreachable || lost_connections_ > 0))
     return {verdict::restart, now + next_wait(++lost_connections_, options_.longest_host_wait)};
-  if (how == ending::bad_input) return {verdict::give_up};
+  if (how == ending::bad_input && !has_worked_) return {verdict::give_up};
   const bool is_quick = now - started_ < options_.quick;
   quick_deaths_ = is_quick ? quick_deaths_ + 1 : 0;
   failures_ = is_quick ? failures_ + 1 : 0;

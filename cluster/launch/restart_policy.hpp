@@ -19,7 +19,7 @@ class restart_policy {
   };
   enum class ending : std::uint8_t {
     done,         ///< exit code 0: it was drained, or the cluster ends
-    bad_input,    ///< exit code 2: it would end like that again
+    bad_input,    ///< exit code 2: it would end like that again, if it has never worked
     unreachable,  ///< ssh has no connection to its host
     failed        ///< any other exit code, or a signal
   };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <map>
 #include <utility>
 
@@ -35,18 +36,30 @@ struct gguf_factors {
   const tensor_view *a = nullptr, *b = nullptr;
 };
 
-/// What converters call the architecture; of Mistral an older one had another name for what sees pictures.
+/// What converters call a family, where that is not its own name.
+struct converters_name {
+  std::string_view family;
+  bool sees_pictures;  ///< it is the name of models alone that do
+  std::vector<std::string_view> names;
+};
+
 std::vector<std::string_view> architectures_of(const model_config& base) {
-  if (base.family == "mistral") return {"llama", "mistral3"};
-  if (base.family == "mixtral") return {"llama"};
-  if (base.family == "ministral3") return {"mistral3"};
-  if (base.family == "olmo3") return {"olmo2"};
-  if (base.family == "glm") return {"chatglm"};
-  if (base.family == "cohere") return {"command-r"};
-  if (base.family == "granitehybrid") return {"granite"};
-  if (base.family == "qwen2" && base.sees_pictures) return {"qwen2vl"};
-  if (base.family == "qwen3" && base.sees_pictures) return {"qwen3vl"};
-  if (base.family == "qwen3moe" && base.sees_pictures) return {"qwen3vlmoe"};
+  static const converters_name others[] = {
+      {"mistral", false, {"llama", "mistral3"}},  // an older converter had another for what sees pictures
+      {"mixtral", false, {"llama"}},
+      {"ministral3", false, {"mistral3"}},
+      {"olmo3", false, {"olmo2"}},
+      {"glm", false, {"chatglm"}},
+      {"cohere", false, {"command-r"}},
+      {"granitehybrid", false, {"granite"}},
+      {"qwen2", true, {"qwen2vl"}},
+      {"qwen3", true, {"qwen3vl"}},
+      {"qwen3moe", true, {"qwen3vlmoe"}},
+  };
+  const auto other = std::ranges::find_if(others, [&](const converters_name& each) {
+    return each.family == base.family && (base.sees_pictures || !each.sees_pictures);
+  });
+  if (other != std::end(others)) return other->names;
   return {base.family};
 }
 

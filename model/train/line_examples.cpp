@@ -27,7 +27,8 @@ std::size_t shared_beginning(const std::vector<token_id>& a, const std::vector<t
 std::string text_field(const ordered_json& line, const char* name) {
   const auto found = line.find(name);
   if (found != line.end() && found->is_array()) refuse("\"{}\" should be a text: write a chat as \"messages\"", name);
-  if (found == line.end() || !found->is_string()) refuse("\"{}\" should be a text", name);
+  if (found == line.end()) refuse("has no \"{}\"", name);
+  if (!found->is_string()) refuse("\"{}\" should be a text", name);
   return found->get<std::string>();
 }
 

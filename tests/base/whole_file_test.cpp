@@ -30,10 +30,13 @@ std::string failure_of(const std::filesystem::path& path) {
 
 TEST(whole_file, says_to_free_space_only_where_that_is_what_lacks) {
   const test::temp_folder folder;
-  EXPECT_THAT(failure_of(folder.path() / "nowhere" / "file"), HasSubstr("check the path and its permissions"));
+  const std::string nowhere = failure_of(folder.path() / "nowhere" / "file");
+  EXPECT_THAT(nowhere, HasSubstr("check the path and its permissions"));
+  EXPECT_THAT(nowhere, HasSubstr("nowhere/file: cannot be written")) << "the name that was asked for";
   const test::full_disk full(50);
   const std::string failure = failure_of(folder.path() / "file");
   EXPECT_THAT(failure, HasSubstr("free some space"));
+  EXPECT_THAT(failure, HasSubstr("/file: cannot be written"));
   EXPECT_THAT(failure, Not(HasSubstr("permissions")));
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
 }
@@ -67,6 +70,10 @@ TEST(whole_file, is_bad_input_where_the_user_chose_the_path_unless_the_disk_is_f
   const test::temp_folder folder;
   write_file(folder.path() / "file", "");
   EXPECT_THROW(make_chosen_folder(folder.path() / "file" / "a"), input_error);
+  EXPECT_THROW(write_chosen_file(folder.path() / "nowhere" / "file", ""), input_error);
+  EXPECT_THROW(write_chosen_file(folder.path(), ""), input_error);
+  const test::full_disk full(0);
+  EXPECT_THROW(write_chosen_file(folder.path() / "other", "text"), write_failure);
 }
 
 /// In a folder where others may write, too.

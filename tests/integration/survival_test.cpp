@@ -241,6 +241,15 @@ TEST_F(survival, is_none_of_a_node_that_refuses_to_start_without_a_word) {
   EXPECT_NE(up.error().find("far does not start (exit code 2): see "), std::string::npos) << up.error();
 }
 
+/// Such as one that is not in its host's copy of the file.
+TEST_F(survival, is_none_of_a_remote_node_that_ends_before_it_has_joined) {
+  const test_cluster cluster(site(), with_stray_node("echo it is not in the file"));
+  process up = cluster.start({"up", cluster.file().string()});
+  EXPECT_EQ(up.wait(), 1);
+  EXPECT_NE(up.error().find("far does not start (exit code 0): it is not in the file: see "), std::string::npos)
+      << up.error();
+}
+
 TEST_F(survival, is_none_of_a_node_that_says_in_its_log_why_it_ends) {
   const test_cluster cluster(site(), with_stray_node("echo 2026-11-27 20:31:41+0000 it has no memory; exit 2"));
   process up = cluster.start({"up", cluster.file().string()});

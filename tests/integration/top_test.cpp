@@ -1,6 +1,7 @@
 // `troupe top` on a terminal.
 #include <poll.h>
 #include <pty.h>
+#include <sys/ioctl.h>
 #include <termios.h>
 
 #include <algorithm>
@@ -86,6 +87,18 @@ TEST_F(top, shows_something_of_each_table_within_its_terminal) {
   for (const char* part : {"4321 tokens/s, ", "\nNODE ", "\nw39   lost ", "\nREPLICA ", " 4321 ", "\nADAPTER ",
                            "\nJOB ", "\nftjob-1 ", "more lines\n", " and 39 more: troupe jobs\n", "\nq ends\n"})
     EXPECT_THAT(all, HasSubstr(part));
+  type('q');
+  EXPECT_EQ(watching.wait(), 0) << watching.error();
+}
+
+TEST_F(top, cuts_its_first_line_too) {
+  constexpr winsize narrow{24, 30, 0, 0};
+  ASSERT_EQ(::ioctl(ours_.number(), TIOCSWINSZ, &narrow), 0);
+  const played_head head([](const client_command&) { return json{{"jobs", json::array()}}; });
+  process watching = start(head);
+  const auto lines = shown();
+  ASSERT_FALSE(lines.empty());
+  EXPECT_EQ(lines.front(), "0 tokens/s, 0 sequences runni…") << "a longer one would push itself out";
   type('q');
   EXPECT_EQ(watching.wait(), 0) << watching.error();
 }

@@ -211,6 +211,9 @@ TEST_F(training, stands_still_while_it_is_paused_and_ends_when_it_is_cancelled) 
   EXPECT_EQ(cluster().run({"jobs", "resume", id}), id + ": queued\n");
   ASSERT_TRUE(reaches(id, step + 5)) << job(id);
   EXPECT_NE(cluster().run({"jobs", "curve", id}).find("<polyline"), std::string::npos);
+  process nowhere = cluster().start({"jobs", "curve", id, "--out", site().path("nowhere/curve.svg").string()});
+  EXPECT_EQ(nowhere.wait(), 2);
+  EXPECT_NE(nowhere.error().find("nowhere/curve.svg: cannot be written"), std::string::npos) << nowhere.error();
   EXPECT_EQ(cluster().run({"cancel", id}), id + ": cancelled\n");
   const auto folder = cluster().state() / "training" / id;
   EXPECT_TRUE(wait_until([&] { return !std::filesystem::exists(folder); }));

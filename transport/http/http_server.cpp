@@ -48,8 +48,9 @@ void listen(tcp::acceptor& acceptor, const http_options& options) {
     acceptor.set_option(asio::ip::v6_only(false), fault);  // whatever the machine's default is
   if (!fault) acceptor.bind(address, fault);
   if (!fault) acceptor.listen(asio::socket_base::max_listen_connections, fault);
-  if (fault == asio::error::address_in_use)
-    refuse("http {}:{}: the port is in use: choose another one or end what uses it", options.host, options.port);
+  if (fault == asio::error::address_in_use)  // no bad input: the port may be free the next time
+    throw std::runtime_error(fmt::format("http {}:{}: the port is in use: choose another one or end what uses it",
+                                         options.host, options.port));
   if (fault) refuse("http {}:{}: cannot be listened at: {}", options.host, options.port, fault.message());
 }
 

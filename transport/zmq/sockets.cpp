@@ -137,13 +137,16 @@ zmq::socket_t listening_socket(zmq::context_t& context, const bus::options& opti
     socket.set(zmq::sockopt::curve_server, true);
     socket.set(zmq::sockopt::curve_secretkey, options.keys->own.secret_key);
   }
+  // An address that is taken is no bad input: it may be free the next time.
   if (socket_file(options.listen) && someone_listens(options.listen))
-    refuse("{}: another process listens there: choose another path, or end that process", options.listen);
+    throw std::runtime_error(
+        fmt::format("{}: another process listens there: choose another path, or end that process", options.listen));
   try {
     socket.bind(bindable(options.listen));
   } catch (const zmq::error_t& fault) {
     if (fault.num() == EADDRINUSE)
-      refuse("{}: the address is taken: choose another port, or end the process that listens there", options.listen);
+      throw std::runtime_error(fmt::format(
+          "{}: the address is taken: choose another port, or end the process that listens there", options.listen));
     if (fault.num() == ENODEV || fault.num() == EADDRNOTAVAIL)
       refuse("{}: that is no address of this machine: name one by its number, or listen at every one with tcp://*:PORT",
              options.listen);

@@ -2,6 +2,7 @@
 
 #include "cluster/journal/journal.hpp"
 #include "tests/actors/support.hpp"
+#include "tests/base/full_disk.hpp"
 #include "tests/transport/zmq/peer.hpp"
 
 namespace troupe::test {
@@ -69,6 +70,20 @@ TEST_F(store, takes_no_path_that_the_system_would_take_for_another) {
   const command_answer refused = answer();
   EXPECT_EQ(refused.fault, command_fault::bad_input);
   EXPECT_NE(refused.error.find("NUL"), std::string::npos) << refused.error;
+}
+
+TEST_F(store, tells_those_outside_of_a_full_disk_without_its_path) {
+  command_answer refused;
+  {
+    const full_disk full(0);
+    command("adapters.load", {{"name", "adapter"}});
+    refused = answer();
+  }
+  EXPECT_NE(refused.error.find((folder_.path() / "store").string()), std::string::npos) << refused.error;
+  EXPECT_EQ(refused.error_outside, "the server's disk is full");
+  command("adapters.load", {{"name", "adapter"}});
+  saved("journal /srv/journal.db: disk I/O error");
+  EXPECT_EQ(answer().error_outside, "the server cannot write to its journal");
 }
 
 TEST_F(store, publishes_a_version_when_every_worker_has_it) {

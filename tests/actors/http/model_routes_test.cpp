@@ -49,6 +49,17 @@ TEST_F(api_models, tell_nobody_where_the_head_looks_for_adapters) {
             "adapter pricing: there is none: name its folder or file in lora_path");
 }
 
+TEST_F(api_models, tell_nobody_but_the_log_where_the_disk_is_full) {
+  auto loading = post("/v1/load_lora_adapter", {{"lora_name", "pricing"}, {"lora_path", "/none"}});
+  store_.take<command_call>().answer({.error = "/srv/store/x: cannot be written",
+                                      .fault = command_fault::failed,
+                                      .error_outside = "the server's disk is full"});
+  const answered refused = loading.get();
+  EXPECT_EQ(refused.status, 500);
+  EXPECT_EQ(refused.parsed()["error"]["message"], "the server's disk is full");
+  EXPECT_TRUE(is_soon([&] { return log().find("/srv/store/x: cannot be written") != std::string::npos; })) << log();
+}
+
 TEST_F(api_models, unloads_the_adapter_that_openais_clients_delete) {
   auto deleting = ask("DELETE", "/v1/models/pricing@2");
   const auto call = store_.take<command_call>();

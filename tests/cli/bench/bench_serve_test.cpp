@@ -97,5 +97,14 @@ TEST_F(bench_serve, looks_for_the_folder_of_its_files_before_the_load) {
   }
 }
 
+TEST_F(bench_serve, takes_a_file_that_cannot_be_written_for_bad_input) {
+  for (const char* option : {"--out", "--plot"}) {
+    const std::string folder = path("").string();
+    const ran got = measure("data: {\"choices\":[{\"text\":\"a\"}]}\n\ndata: [DONE]\n\n", {option, folder});
+    EXPECT_EQ(got.code, 2);
+    EXPECT_NE(got.error.find(folder + ": cannot be written"), std::string::npos) << got.error;
+  }
+}
+
 }  // namespace
 }  // namespace troupe::test

@@ -118,6 +118,7 @@ TEST(config, refuses_with_file_line_and_column) {
       {"[cluster]\nname = \"a\"\nname = \"b\"\n", "3:8", "no valid TOML"},
       {"[node]\nname = \"a\"\n[node]\n", "3:1", "write [[node]] for each"},
       {with("replicas = \"two\"\n"), "4:12", "replicas should be a whole number, but is a text"},
+      {with("replicas = 1.5\n"), "4:12", "replicas should be a whole number, but is a number with a fraction"},
       {with("replicas = -1\n"), "4:12", "replicas is -1: allowed are 0 to"},
       {with("replicas = 1979-05-27\n"), "4:12", "a date or time"},
       {with("respawn = \"yes\"\n"), "4:11", "should be true or false"},

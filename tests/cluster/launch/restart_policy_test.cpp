@@ -123,7 +123,9 @@ TEST(restart_policy, waits_for_the_disks_of_a_host_that_came_back) {
   EXPECT_EQ(live(policy, time, 1s, ending::unreachable).what, policy_verdict::restart);
   for (int i = 0; i < 20; ++i) EXPECT_EQ(live(policy, time, 1s, ending::bad_input).what, policy_verdict::restart);
   policy.works();
-  EXPECT_EQ(live(policy, time, 1s, ending::bad_input).what, policy_verdict::give_up) << "its own fault";
+  const auto later = live(policy, time, 1s, ending::bad_input);
+  EXPECT_EQ(later.what, policy_verdict::restart);
+  EXPECT_EQ(later.when - time.now(), 200ms) << "the host is there: not its disks, but the node itself";
 }
 
 TEST(restart_policy, gives_up_a_host_that_was_never_reached) {
@@ -139,10 +141,22 @@ TEST(restart_policy, leaves_what_ended_on_purpose) {
   EXPECT_EQ(live(policy, time, 1s, ending::done).what, policy_verdict::leave);
 }
 
-TEST(restart_policy, gives_up_what_would_refuse_again) {
+TEST(restart_policy, gives_up_what_refuses_its_first_start) {
   manual_clock time;
   restart_policy policy({});
   EXPECT_EQ(live(policy, time, 1s, ending::bad_input).what, policy_verdict::give_up);
+}
+
+/// Its file has an error for now, say.
+TEST(restart_policy, never_gives_up_what_has_worked_and_refuses_to_start) {
+  manual_clock time;
+  restart_policy policy({});
+  policy.works();
+  for (const auto wait : {200ms, 400ms, 800ms, 1600ms, 3200ms, 5000ms, 5000ms}) {
+    const auto decision = live(policy, time, 1s, ending::bad_input);
+    ASSERT_EQ(decision.what, policy_verdict::restart);
+    EXPECT_EQ(decision.when - time.now(), wait);
+  }
 }
 
 TEST(restart_policy, starts_nothing_again_where_that_is_not_wanted) {

@@ -257,6 +257,11 @@ TEST(training_data, bad_lines_are_reported_by_number) {
   EXPECT_THAT(refusal_of(good + good.substr(0, 12), format_with("")), testing::HasSubstr("d.jsonl:2: "));
   EXPECT_THAT(refusal_of(good + "{\"input\":1,\"output\":2}", format_with("")),
               testing::EndsWith("nor \"text\", but \"input\", \"output\""));
+  EXPECT_THAT(refusal_of(R"({"prompt":"a","temperature":1})", format_with("")),
+              testing::HasSubstr("d.jsonl:1: has no \"completion\""));
+  EXPECT_THAT(refusal_of(R"({"completion":"a"})", format_with("")), testing::HasSubstr("has no \"prompt\""));
+  EXPECT_THAT(refusal_of(R"({"prompt":"a","completion":1})", format_with("")),
+              testing::HasSubstr("\"completion\" should be a text"));
   EXPECT_THAT(refusal_of(R"({"prompt":[{"role":"user","content":"a"}],"completion":"b"})", format_with("")),
               testing::HasSubstr("write a chat as \"messages\""));
   EXPECT_THAT(refusal_of("{\"text\":\"a\"},", format_with("")),

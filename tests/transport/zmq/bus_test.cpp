@@ -67,6 +67,18 @@ TEST(bus, many_links_and_threads_do_not_mix) {
   EXPECT_EQ(seen.size(), links.size());
 }
 
+/// Why nobody else can listen there now. That may pass, so it is no bad input.
+std::string passing_fault(const std::string& where) {
+  try {
+    const peer second(peer::listening(where));
+  } catch (const input_error& error) {
+    ADD_FAILURE() << error.what();
+  } catch (const std::runtime_error& error) {
+    return error.what();
+  }
+  return {};
+}
+
 TEST(bus, an_ipc_path_serves_too) {
   const test::temp_folder folder;
   const std::filesystem::path path = folder.path() / "bus";
@@ -75,7 +87,7 @@ TEST(bus, an_ipc_path_serves_too) {
     peer listener(peer::listening(where), true), dialer;
     send_numbers(*dialer, dialer->connect(where), 0, 10);
     ASSERT_TRUE(dialer.wait_frames(10));
-    EXPECT_THAT([&] { peer second(peer::listening(where)); }, ThrowsMessage<input_error>(HasSubstr("another process")));
+    EXPECT_THAT(passing_fault(where), HasSubstr("another process"));
     EXPECT_TRUE(std::filesystem::exists(path)) << "nor does the one that was refused take it away";
   }
   EXPECT_FALSE(std::filesystem::exists(path));
@@ -293,10 +305,9 @@ TEST(bus, too_many_links_are_refused_and_the_others_go_on) {
   EXPECT_TRUE(dialer.wait_frames(3));
 }
 
-TEST(bus, an_address_that_is_taken_is_refused_by_name) {
+TEST(bus, an_address_that_is_taken_is_named_and_no_bad_input) {
   peer listener(peer::listening());
-  EXPECT_THAT([&] { peer second(peer::listening(listener->endpoint())); },
-              ThrowsMessage<input_error>(HasSubstr(listener->endpoint() + ": the address is taken")));
+  EXPECT_THAT(passing_fault(listener->endpoint()), HasSubstr(listener->endpoint() + ": the address is taken"));
 }
 
 TEST(bus, an_address_of_another_machine_and_a_name_are_refused_by_what_to_name_instead) {

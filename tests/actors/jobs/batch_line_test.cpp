@@ -1,0 +1,36 @@
+#include "actors/jobs/batch_line.hpp"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/base/refusal.hpp"
+
+namespace troupe::test {
+namespace {
+
+std::string refused_line(const std::string& text) {
+  return refusal([&] { (void)read_batch_line(text, ""); });
+}
+
+TEST(batch_line, says_which_key_is_meant) {
+  EXPECT_EQ(refused_line(R"({"promt":"x"})"), R"(unknown key "promt": did you mean "prompt"?)");
+  EXPECT_EQ(refused_line(R"({"prompt":"x","guided_jsn":{}})"),
+            R"(unknown key "guided_jsn": did you mean "guided_json"?)");
+  EXPECT_EQ(refusal([] { (void)read_batch_terms(R"({"wieght":2})"); }),
+            R"(options: unknown key "wieght": did you mean "weight"?)");
+}
+
+TEST(batch_line, says_all_keys_where_none_is_near) {
+  const std::string said = refused_line(R"({"prompt":"x","nonsense":1})");
+  EXPECT_EQ(said.rfind(R"(unknown key "nonsense": adapter, max_tokens, )", 0), 0u) << said;
+  EXPECT_NE(said.find(", grammar, prompt, messages, tokens, custom_id are known"), said.npos) << said;
+}
+
+TEST(batch_line, says_what_a_model_is_called) {
+  const std::string said = R"("model" is called "adapter" here: name one, or leave it out for the model itself)";
+  EXPECT_EQ(refused_line(R"({"prompt":"x","model":"law"})"), said);
+}
+
+}  // namespace
+}  // namespace troupe::test
