@@ -51,6 +51,7 @@ void reply_reader::take_answer(std::string_view text) {
     blank_.clear();
     in_text_ = false;
     has_said_ = true;
+    is_call_cut_ = call.is_cut;
     pieces_.push_back({reply_piece::kind::call, {}, std::move(call)});
   }
   take_text(text.substr(taken));

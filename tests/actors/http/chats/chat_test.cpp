@@ -474,7 +474,9 @@ TEST_F(chat, gives_what_there_is_of_a_call_in_which_it_was_stopped) {
     const json choice = answered_with(each, false).parsed()["choices"][0];
     EXPECT_EQ(choice["message"]["content"], nullptr);
     EXPECT_EQ(choice["message"]["tool_calls"][0]["function"], function);
+    EXPECT_EQ(choice["finish_reason"], "stop") << "nobody should make the call";
     const auto frames = frames_of(answered_with(each, true).body);
+    EXPECT_EQ(chunk_of(frames[2])["choices"][0]["finish_reason"], "stop");
     EXPECT_EQ(chunk_of(frames[1])["choices"][0]["delta"]["tool_calls"][0]["function"], function);
   }
 }
