@@ -107,13 +107,13 @@ void tool_call_reader::read_tagged() {
     const std::size_t end = end_of_call();
     if (end == held_.npos && held_.size() < longest_call) return;
     inside_ = false;
-    if (end == held_.npos ||
-        !take_tagged(std::string_view(held_).substr(opening.size(), end - opening.size()), false)) {
+    if (end == held_.npos) {
       is_text_ = true;
-      certain_ += std::exchange(behind_call_, {}) + std::exchange(held_, {});
-      return;
+      return take_text(std::exchange(held_, {}));
     }
-    held_.erase(0, end + closing.size());
+    const std::string_view call = std::string_view(held_).substr(0, end + closing.size());
+    if (!take_tagged(call.substr(opening.size(), end - opening.size()), false)) take_text(call);
+    held_.erase(0, call.size());
   }
 }
 

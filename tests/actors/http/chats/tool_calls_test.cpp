@@ -178,6 +178,17 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   }
 }
 
+TEST(tool_calls, are_read_behind_what_only_looks_like_one) {
+  const std::string fly = R"(<tool_call>{"name": "fly", "arguments": {}}</tool_call>)", addressed = "[TOOL_CALLS]";
+  const std::string look = R"(<tool_call>{"name": "look", "arguments": {}}</tool_call>)";
+  for (std::size_t size = 1; size < 60; ++size) {
+    EXPECT_EQ(read(tool_style::tagged, fly + "\n" + look + " <tool_call></tool_call>" + look, size),
+              std::pair(fly + "\n <tool_call></tool_call>", std::string("look({})look({})")));
+    EXPECT_EQ(read(tool_style::named, addressed + "fly[ARGS]{}" + addressed + "look[ARGS]{}", size),
+              std::pair(addressed + "fly[ARGS]{}", std::string("look({})")));
+  }
+}
+
 TEST(tool_calls, stand_where_they_stood_in_the_text) {
   tool_call_reader reader(tool_style::tagged, go_and_look);
   const std::string call = R"(<tool_call>{"name": "go", "arguments": {}}</tool_call>)";
