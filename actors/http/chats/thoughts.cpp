@@ -22,6 +22,15 @@ thought_reader::thought_reader(std::string_view chat_template) : tags_(usual_tag
   if (has_channels(chat_template)) channels_.emplace();
 }
 
+void thought_reader::go_on_with(std::string_view message) {
+  if (channels_) return channels_->follow(message);
+  const std::size_t begin = message.rfind(tags_.begin), end = message.rfind(tags_.end);
+  const bool is_open = begin != message.npos && (end == message.npos || end < begin);
+  if (place_ != place::before || !is_open) return;
+  place_ = place::inside;
+  has_begun_ = !is_at_end(message.substr(begin + tags_.begin.size()));
+}
+
 void thought_reader::follow(std::string_view prompt_end) {
   if (channels_) return channels_->follow(prompt_end);
   const bool is_open = prompt_end.substr(0, behind_last_letter(prompt_end)).ends_with(tags_.begin);

@@ -23,6 +23,8 @@ class thought_reader {
 
   /// Whether the tags are special tokens, which the text must have then.
   bool has_special_tags() const { return tags_.begin.starts_with('['); }
+  /// The text of the message that the answer goes on with, which may have begun a thought.
+  void go_on_with(std::string_view message);
   /// How the prompt ends, before anything is read: some templates begin the thought.
   void follow(std::string_view prompt_end);
   said push(std::string_view piece);

@@ -173,6 +173,17 @@ TEST_F(chat, tells_thoughts_from_answers_where_the_template_knows_them) {
   EXPECT_EQ(message["content"], "<think></think>") << "an answer that has a form has no thoughts";
 }
 
+TEST_F(chat, goes_on_with_a_thought_that_the_last_message_has_begun) {
+  start(std::string(simple) + "{# </think> #}");
+  json messages = user("Hi");
+  messages.push_back({{"role", "assistant"}, {"content", "<think>Iwonderaboutallthatthereis"}});
+  auto answer = post("/v1/chat/completions", {{"messages", messages}, {"continue_final_message", true}});
+  give(gateway_.take<begin_request>(), "!</think>yes", "stop");
+  const json message = answer.get().parsed()["choices"][0]["message"];
+  EXPECT_EQ(message["reasoning_content"], "!");
+  EXPECT_EQ(message["content"], "yes");
+}
+
 TEST_F(chat, streams_thoughts_before_the_answer) {
   start(std::string(simple) + "{# </think> #}");
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"stream", true}});

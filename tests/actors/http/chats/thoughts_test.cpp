@@ -9,8 +9,9 @@ constexpr std::string_view thinking = "{{ messages }}<think></think>";
 
 /// Thought and answer of a text that comes in pieces of `size`.
 std::pair<std::string, std::string> read(std::string_view text, std::size_t size, std::string_view prompt_end = "",
-                                         std::string_view chat_template = thinking) {
+                                         std::string_view chat_template = thinking, std::string_view message = "") {
   thought_reader reader(chat_template);
+  if (!message.empty()) reader.go_on_with(message);
   reader.follow(prompt_end);
   std::pair<std::string, std::string> all;
   const auto add = [&](const thought_reader::said& each) {
@@ -42,6 +43,22 @@ TEST(thoughts, that_were_never_begun_are_no_thoughts) {
     EXPECT_EQ(read("<think>a</think>b", size, "", "{{ messages }}"), both("", "<think>a</think>b"))
         << "the template does not know them";
   }
+}
+
+TEST(thoughts, go_on_where_the_message_before_has_begun_them) {
+  const auto gone_on = [](std::string_view message, std::string_view text, std::string_view chat_template = thinking) {
+    return read(text, 3, message.substr(message.size() - std::min<std::size_t>(message.size(), 4)), chat_template,
+                message);
+  };
+  EXPECT_EQ(gone_on("<think>\nI wonder", " a </think>\nYes"), both(" a", "Yes"));
+  EXPECT_EQ(gone_on("<think>\n", "\nI</think>Yes"), both("I", "Yes"));
+  EXPECT_EQ(gone_on("<think>I</think><think>I wonder", "a</think>Yes"), both("a", "Yes"));
+  EXPECT_EQ(gone_on("<think>I</think>So", " yes </think>"), both("", " yes </think>"));
+  EXPECT_EQ(gone_on("So", " yes </think>"), both("", " yes </think>"));
+  EXPECT_EQ(gone_on("<think>I wonder", "a</think>", "{{ messages }}"), both("", "a</think>"));
+  constexpr std::string_view harmony = "<|channel|>analysis<|channel|>final";
+  EXPECT_EQ(gone_on("<|channel|>analysis<|message|>I wonder", " a<|end|>", harmony), both(" a", ""));
+  EXPECT_EQ(gone_on("I wonder", " a<|end|>", harmony), both("", " a"));
 }
 
 TEST(thoughts, that_were_cut_are_as_long_as_they_got) {
