@@ -5,6 +5,7 @@
 namespace troupe::test {
 namespace {
 
+constexpr std::string_view gemma_4 = "{{ messages }}<|channel>thought<channel|>";
 constexpr std::string_view thinking = "{{ messages }}<think></think>";
 
 /// Thought and answer of a text that comes in pieces of `size`.
@@ -32,6 +33,10 @@ TEST(thoughts, are_told_from_answers_however_the_text_is_cut) {
     EXPECT_EQ(read("Hm.\n</think>\nYes", size, "\nassistant: <think>\n"), both("Hm.", "Yes"));
     EXPECT_EQ(read("<think>\n\n</think>\n\nYes", size), both("", "Yes"));
     EXPECT_EQ(read("[THINK]Hm <think>[/THINK]Yes", size, "", "[THINK][/THINK]"), both("Hm <think>", "Yes"));
+    EXPECT_EQ(read("<|channel>thought\nHm\n<channel|>Yes", size, "", gemma_4), both("Hm", "Yes"));
+    EXPECT_EQ(read("<|channel>thought\n<channel|>Yes", size, "", gemma_4), both("", "Yes"));
+    EXPECT_EQ(read("Hm<channel|>Yes", size, "<|turn>model\n<|channel>thought\n", gemma_4), both("Hm", "Yes"));
+    EXPECT_EQ(read("Yes", size, "<|channel>thought\n<channel|>", gemma_4), both("", "Yes"));
   }
 }
 
@@ -67,6 +72,12 @@ TEST(thoughts, that_were_cut_are_as_long_as_they_got) {
     EXPECT_EQ(read("<think>Hm.</thi", size), both("Hm.</thi", ""));
     EXPECT_EQ(read("<think>Hm.</think>\n", size), both("Hm.", ""));
   }
+}
+
+TEST(thoughts, may_have_special_tokens_around_them) {
+  EXPECT_FALSE(thought_reader(thinking).has_special_tags());
+  EXPECT_TRUE(thought_reader("[THINK][/THINK]").has_special_tags());
+  EXPECT_TRUE(thought_reader(gemma_4).has_special_tags());
 }
 
 }  // namespace
