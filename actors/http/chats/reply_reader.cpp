@@ -7,7 +7,10 @@
 namespace troupe {
 
 bool would_have_gone_on(const std::string& finish, const stop_reason& stopped_by) {
-  const bool cuts = stopped_by.text && *stopped_by.text != hermes_tags.closing;
+  const auto closes_call = [](std::string_view text) {
+    return text == hermes_tags.closing || text == gemma_tags.closing;
+  };
+  const bool cuts = stopped_by.text && !closes_call(*stopped_by.text);
   return finish == "length" || cuts || stopped_by.token;
 }
 

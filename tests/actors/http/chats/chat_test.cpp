@@ -275,6 +275,30 @@ TEST_F(chat, begins_the_call_that_is_demanded_with_the_familys_marks) {
   answer.get();
 }
 
+TEST_F(chat, reads_and_begins_calls_without_quotes) {
+  context_ = 128;
+  start(
+      "{% for m in messages %}{{ m.content }}{% endfor %}"
+      "{% if tools %}<|tool_call>call:x{}<tool_call|>{% endif %}{# <|channel>thought<channel|> #}");
+  json body{{"messages", user("Hi")}, {"tools", {tool("go")}}};
+  auto answer = post("/v1/chat/completions", body);
+  const auto free = gateway_.take<begin_request>();
+  EXPECT_FALSE(free.skip_special);
+  give(free, R"(<|channel>thought Hm<channel|>So<|tool_call>call:go{a:<|"|>"x"<|"|>,b:1}<tool_call|>)", "stop");
+  const json choice = answer.get().parsed()["choices"][0], &message = choice["message"];
+  EXPECT_EQ(message["reasoning_content"], "Hm");
+  EXPECT_EQ(message["content"], "So");
+  EXPECT_EQ(message["tool_calls"][0]["function"], json({{"name", "go"}, {"arguments", R"({"a":"\"x\"","b":1})"}}));
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  body["tool_choice"] = "required";
+  answer = post("/v1/chat/completions", body);
+  const auto demanded = gateway_.take<begin_request>();
+  EXPECT_EQ(demanded.engine.sequence.prompt, letters("Hi<|tool_call>call:x{}<tool_call|><|tool_call>call:go"));
+  give(demanded, R"({"a": "x"})", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["tool_calls"][0]["function"],
+            json({{"name", "go"}, {"arguments", R"({"a":"x"})"}}));
+}
+
 TEST_F(chat, describes_logprobs) {
   start(simple);
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"logprobs", true}, {"top_logprobs", 1}});

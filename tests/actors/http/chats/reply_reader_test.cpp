@@ -60,6 +60,12 @@ TEST(reply_reader, waits_for_results_of_whole_calls_alone) {
   EXPECT_FALSE(waits("Hi"));
 }
 
+TEST(reply_reader, takes_no_stop_text_that_closes_a_call_for_a_cut) {
+  for (const char* closing : {"</tool_call>", "<tool_call|>"})
+    EXPECT_FALSE(would_have_gone_on("stop", {closing, {}})) << closing;
+  EXPECT_TRUE(would_have_gone_on("stop", {"cat", {}}));
+}
+
 TEST(reply_reader, reads_letter_by_letter_what_it_reads_at_once) {
   const std::string written = std::string("<think>Hm</think>\nHi\n") + tagged_call + "\nyes";
   reply_reader by_letter = reader();
