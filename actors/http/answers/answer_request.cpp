@@ -68,8 +68,10 @@ void take_advice(const sampling_advice& advice, sampling_params& to) {
   set_if(to.repetition_penalty, advice.repetition_penalty);
 }
 
-/// What Hugging Face's clients call the model of a server that they know by its address alone.
-constexpr std::string_view model_without_name = "tgi";
+/// What Hugging Face's clients call the model of a server that they know by its address alone: for a chat "dummy".
+bool is_no_name(std::string_view model) {
+  return model == "tgi" || model == "dummy";
+}
 
 /// LoRAX's adapter_id goes before model; the base's names and "" mean no adapter.
 std::string adapter_of(const request_fields& from, const served_model& served) {
@@ -77,7 +79,7 @@ std::string adapter_of(const request_fields& from, const served_model& served) {
   if (!named) named = from.text("model");
   if (!named || named->empty() || served.is_base(*named)) return {};
   if (served.adapters->resolve(*named)) return *named;
-  if (*named == model_without_name) return {};
+  if (is_no_name(*named)) return {};
   if (!is_adapter_name(*named)) throw unknown_model(*named);
   return *named;
 }

@@ -97,10 +97,10 @@ class messages_format final : public answer_format {
   }
   std::string ending_of(const std::string& finish, const stop_reason& stopped_by) const {
     const bool is_stopped = finish == "stop" && stopped_by.text;
-    const char* reason = finish == "length"    ? "max_tokens"
-                         : reader_.has_calls() ? "tool_use"
-                         : is_stopped          ? "stop_sequence"
-                                               : "end_turn";
+    const char* reason = finish == "length"            ? "max_tokens"
+                         : reader_.waits_for_results() ? "tool_use"
+                         : is_stopped                  ? "stop_sequence"
+                                                       : "end_turn";
     return fmt::format(R"("stop_reason":"{}","stop_sequence":{})", reason,
                        is_stopped ? json_text(*stopped_by.text) : "null");
   }

@@ -116,7 +116,7 @@ class chat_completion_format final : public answer_format {
                        calls.empty() ? "" : fmt::format(R"(,"tool_calls":[{}])", calls));
   }
   std::string finish_of(std::size_t index, const std::string& finish) const {
-    return readers_[index].has_calls() && finish == "stop" ? "tool_calls" : finish;
+    return readers_[index].waits_for_results() && finish == "stop" ? "tool_calls" : finish;
   }
   std::string logprobs_of(bool are_there, const std::vector<sampled_token>& details) const {
     return are_there ? R"("logprobs":)" + logprobs_json(prompts_->tokens(), details) : std::string(nothing_more);

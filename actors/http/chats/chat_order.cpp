@@ -56,6 +56,11 @@ std::string template_variables_of(const request_fields& from) {
   return all.empty() ? std::string() : dump(all);
 }
 
+/// The text that the answer goes on with; empty where it has its own beginning.
+std::string continued_text(const prompt_input& chat) {
+  return chat.continues_message ? json::parse(chat.messages).back()["content"].get<std::string>() : std::string();
+}
+
 }  // namespace
 
 prompt_input read_chat(const request_fields& from) {
@@ -98,6 +103,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   // An answer that has a form begins with it.
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
   thought_reader thoughts(has_form ? std::string_view() : chat_template);
+  if (const std::string text = continued_text(order.prompts.back()); !text.empty()) thoughts.go_on_with(text);
   const bool has_special_marks =
       has_channels(chat_template) || thoughts.has_special_tags() || (has_marks(tools.style) && !tools.offers.empty());
   if (has_special_marks) order.skip_special = false;

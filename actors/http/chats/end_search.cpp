@@ -22,6 +22,17 @@ std::size_t end_search::outside_texts(std::string_view json, std::string_view ma
   return json.npos;
 }
 
+std::size_t end_search::outside_quotes(std::string_view text, std::string_view quote, std::string_view mark) {
+  for (; at_ + mark.size() <= text.size(); ++at_) {
+    const std::string_view rest = text.substr(at_);
+    if (!quoted_ && rest.starts_with(mark)) return at_;
+    if (!rest.starts_with(quote)) continue;
+    quoted_ = !quoted_;
+    at_ += quote.size() - 1;
+  }
+  return text.npos;
+}
+
 std::size_t end_search::of_text(std::string_view text, std::string_view mark) {
   const std::size_t found = text.find(mark, at_);
   if (found == text.npos && text.size() >= mark.size()) at_ = text.size() - mark.size() + 1;

@@ -12,6 +12,8 @@ class end_search {
   std::size_t of_value(std::string_view value);
   /// Where a mark stands first that is in no text of the JSON before it.
   std::size_t outside_texts(std::string_view json, std::string_view mark);
+  /// Where a mark stands first that is in no text between two `quote`s, which are not longer than it.
+  std::size_t outside_quotes(std::string_view text, std::string_view quote, std::string_view mark);
   /// Where a mark stands first.
   std::size_t of_text(std::string_view text, std::string_view mark);
 

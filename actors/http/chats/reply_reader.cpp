@@ -7,7 +7,10 @@
 namespace troupe {
 
 bool would_have_gone_on(const std::string& finish, const stop_reason& stopped_by) {
-  const bool cuts = stopped_by.text && *stopped_by.text != hermes_tags.closing;
+  const auto closes_call = [](std::string_view text) {
+    return text == hermes_tags.closing || text == gemma_tags.closing;
+  };
+  const bool cuts = stopped_by.text && !closes_call(*stopped_by.text);
   return finish == "length" || cuts || stopped_by.token;
 }
 
@@ -51,6 +54,7 @@ void reply_reader::take_answer(std::string_view text) {
     blank_.clear();
     in_text_ = false;
     has_said_ = true;
+    is_call_cut_ = call.is_cut;
     pieces_.push_back({reply_piece::kind::call, {}, std::move(call)});
   }
   take_text(text.substr(taken));

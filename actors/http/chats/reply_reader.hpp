@@ -37,7 +37,8 @@ class reply_reader {
   std::vector<reply_piece> finish(bool is_cut);
   /// A whole answer at once: thought, texts and calls each in one piece.
   std::vector<reply_piece> read_whole(std::string_view text, bool is_cut);
-  bool has_calls() const { return calls_.has_calls(); }
+  /// Whether there are calls whose results it waits for: one that was cut is not to be made.
+  bool waits_for_results() const { return calls_.has_calls() && !is_call_cut_; }
   const std::string& thought() const { return thought_; }  ///< what it has thought until now
 
  private:
@@ -49,7 +50,7 @@ class reply_reader {
   tool_call_reader calls_;
   std::string thought_;
   std::string blank_;  ///< white space that belongs to the next text, if there is one
-  bool in_text_ = false, has_said_ = false;
+  bool in_text_ = false, has_said_ = false, is_call_cut_ = false;
   std::vector<reply_piece> pieces_;  ///< that are about to be returned
 };
 

@@ -137,12 +137,22 @@ class responses_format final : public answer_format {
   }
   void add_text(std::string& to, bool is_thought, const std::string& text) {
     if (open_ && open_->is_thought != is_thought) end_item(to, "completed");
-    if (!open_) begin_item(to, is_thought);
+    if (!open_) {
+      keep_details_of(text);
+      begin_item(to, is_thought);
+    }
     event(to, kind_of_text() + ".delta",
           fmt::format(R"({},"delta":{}{})", place(), json_text(text), logprobs_field(waiting_details_)));
     open_->text += text;
     open_->details.insert(open_->details.end(), waiting_details_.begin(), waiting_details_.end());
     waiting_details_.clear();
+  }
+  /// Tokens before a text, as those that end a thought, are none of its own: these are the last that have its bytes.
+  void keep_details_of(std::string_view text) {
+    auto first = waiting_details_.end();
+    for (std::size_t bytes = 0; bytes < text.size() && first != waiting_details_.begin();)
+      bytes += prompts_->tokens().bytes_of((--first)->token).size();
+    waiting_details_.erase(waiting_details_.begin(), first);
   }
   void begin_item(std::string& to, bool is_thought) {
     open_ = open_item{is_thought, (is_thought ? "rs_" : "msg_") + random_hex(48), {}, {}};

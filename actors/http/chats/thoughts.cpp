@@ -7,7 +7,8 @@
 namespace troupe {
 namespace {
 
-constexpr thought_tags usual_tags{"<think>", "</think>"}, mistral_tags{"[THINK]", "[/THINK]"};
+constexpr thought_tags usual_tags{"<think>", "</think>"}, mistral_tags{"[THINK]", "[/THINK]"},
+    gemma_4_tags{"<|channel>thought", "<channel|>"};
 
 std::size_t behind_last_letter(std::string_view text) {
   return text.find_last_not_of(" \t\r\n") + 1;
@@ -17,9 +18,19 @@ std::size_t behind_last_letter(std::string_view text) {
 
 thought_reader::thought_reader(std::string_view chat_template) : tags_(usual_tags) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
-  if (has(mistral_tags.end)) tags_ = mistral_tags;
+  for (const thought_tags& each : {mistral_tags, gemma_4_tags})
+    if (has(each.end)) tags_ = each;
   place_ = has(tags_.end) ? place::before : place::in_answer;
   if (has_channels(chat_template)) channels_.emplace();
+}
+
+void thought_reader::go_on_with(std::string_view message) {
+  if (channels_) return channels_->follow(message);
+  const std::size_t begin = message.rfind(tags_.begin), end = message.rfind(tags_.end);
+  const bool is_open = begin != message.npos && (end == message.npos || end < begin);
+  if (place_ != place::before || !is_open) return;
+  place_ = place::inside;
+  has_begun_ = !is_at_end(message.substr(begin + tags_.begin.size()));
 }
 
 void thought_reader::follow(std::string_view prompt_end) {

@@ -1,5 +1,5 @@
-// Tells what a model thinks from what it answers: models that think do so first, between <think> and </think>, or in
-// channels.
+// Tells what a model thinks from what it answers: models that think do so first, between <think> and </think> or the
+// like, or in channels.
 #pragma once
 #include <cstdint>
 #include <optional>
@@ -22,7 +22,9 @@ class thought_reader {
   explicit thought_reader(std::string_view chat_template);
 
   /// Whether the tags are special tokens, which the text must have then.
-  bool has_special_tags() const { return tags_.begin.starts_with('['); }
+  bool has_special_tags() const { return tags_.begin != "<think>"; }
+  /// The text of the message that the answer goes on with, which may have begun a thought.
+  void go_on_with(std::string_view message);
   /// How the prompt ends, before anything is read: some templates begin the thought.
   void follow(std::string_view prompt_end);
   said push(std::string_view piece);

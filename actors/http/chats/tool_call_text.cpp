@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "actors/http/chats/unquoted_json.hpp"
 #include "base/ascii.hpp"
 #include "base/error.hpp"
 #include "model/engine/text/channels.hpp"
@@ -155,6 +156,19 @@ std::optional<tool_call> read_addressed_call(std::string_view text, std::string_
   if (arguments && arguments->is_object()) return tool_call{std::string(*name), as_written(text)};
   if (!is_cut || (!is_at_end(text) && !is_begun(text.substr(first_letter(text))))) return std::nullopt;
   return tool_call{.name = std::string(*name), .arguments = std::string(text), .is_cut = true};
+}
+
+std::optional<tool_call> read_unquoted_call(std::string_view text, std::string_view address,
+                                            std::span<const tool_offer> offers, bool is_cut) {
+  if (!take(text, address)) return std::nullopt;
+  const std::string_view name = text.substr(0, text.find_first_of(" \t\r\n{"));
+  text.remove_prefix(name.size());
+  if (!find_offer(offers, name) || !text.substr(first_letter(text)).starts_with('{')) return std::nullopt;
+  unquoted_reader arguments(text);
+  const bool is_whole = arguments.read();
+  if (!arguments.is_at_end() || (!is_whole && !is_cut)) return std::nullopt;
+  if (is_whole && !parsed(arguments.as_json())) return std::nullopt;
+  return tool_call{.name = std::string(name), .arguments = arguments.as_json(), .is_cut = !is_whole};
 }
 
 std::optional<tool_call> read_function_tags(std::string_view text, std::span<const tool_offer> offers, bool is_cut) {

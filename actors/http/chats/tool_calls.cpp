@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "actors/http/chats/tool_call_text.hpp"
+#include "actors/http/chats/unquoted_json.hpp"
 #include "model/engine/text/channels.hpp"
 #include "model/engine/text/tags.hpp"
 
@@ -16,13 +17,19 @@ namespace {
 
 constexpr std::size_t longest_call = 1 << 20;
 
+constexpr std::string_view gemma_address = "call:";
 constexpr std::string_view mistral_mark = "[TOOL_CALLS]", mistral_body = "[ARGS]";
 call_tags tags_of(tool_style style) {
   if (style == tool_style::channels) return {call_begin, call_end};
+  if (style == tool_style::unquoted) return gemma_tags;
   return style == tool_style::named ? call_tags{mistral_mark, ""} : hermes_tags;
 }
-/// What stands between a name and its arguments, of a style with marks.
+/// What stands before a name, and between it and its arguments, of a style with marks.
+std::string_view address_of(tool_style style) {
+  return style == tool_style::unquoted ? gemma_address : "";
+}
 std::string_view body_of(tool_style style) {
+  if (style == tool_style::unquoted) return {};
   return style == tool_style::channels ? call_body : mistral_body;
 }
 
@@ -67,6 +74,7 @@ tool_style tool_style_of(std::string_view chat_template) {
   const auto has = [&](std::string_view text) { return chat_template.find(text) != chat_template.npos; };
   if (!has("tools")) return tool_style::none;
   if (has_channels(chat_template)) return tool_style::channels;
+  if (has(gemma_tags.opening) && has(gemma_address)) return tool_style::unquoted;
   if (has(hermes_tags.opening)) return has("<function=") || has("<arg_key>") ? tool_style::nested : tool_style::tagged;
   if (has(mistral_mark) && has(mistral_body)) return tool_style::named;
   if (has(mistral_mark) || has("<|tool_call|>") || has("<|tool|>")) return tool_style::listed;
@@ -74,7 +82,7 @@ tool_style tool_style_of(std::string_view chat_template) {
 }
 
 std::string begun_call(tool_style style, std::string_view name) {
-  return fmt::format("{}{}{}", tags_of(style).opening, name, body_of(style));
+  return fmt::format("{}{}{}{}", tags_of(style).opening, address_of(style), name, body_of(style));
 }
 
 tool_call_reader::tool_call_reader(tool_style style, shared_offers offers, std::size_t most, bool is_call)
@@ -107,19 +115,20 @@ void tool_call_reader::read_tagged() {
     const std::size_t end = end_of_call();
     if (end == held_.npos && held_.size() < longest_call) return;
     inside_ = false;
-    if (end == held_.npos ||
-        !take_tagged(std::string_view(held_).substr(opening.size(), end - opening.size()), false)) {
+    if (end == held_.npos) {
       is_text_ = true;
-      certain_ += std::exchange(behind_call_, {}) + std::exchange(held_, {});
-      return;
+      return take_text(std::exchange(held_, {}));
     }
-    held_.erase(0, end + closing.size());
+    const std::string_view call = std::string_view(held_).substr(0, end + closing.size());
+    if (!take_tagged(call.substr(opening.size(), end - opening.size()), false)) take_text(call);
+    held_.erase(0, call.size());
   }
 }
 
 /// Where what closes it begins; npos while it goes on.
 std::size_t tool_call_reader::end_of_call() {
   if (has_tags(style_) && !has_marks(style_)) return closing_of(held_, tags_of(style_), end_);
+  if (style_ == tool_style::unquoted) return end_.outside_quotes(held_, text_mark, gemma_tags.closing);
   if (style_ != tool_style::named) return end_.of_text(held_, tags_of(style_).closing);
   const std::size_t body = held_.find(mistral_body);
   if (body == held_.npos) return body;
@@ -182,7 +191,8 @@ bool tool_call_reader::take_sequence(std::string_view text, bool is_cut) {
 
 bool tool_call_reader::take_tagged(std::string_view text, bool is_cut) {
   if (has_marks(style_)) {
-    auto addressed = read_addressed_call(text, body_of(style_), *offers_, is_cut);
+    auto addressed = style_ == tool_style::unquoted ? read_unquoted_call(text, gemma_address, *offers_, is_cut)
+                                                    : read_addressed_call(text, body_of(style_), *offers_, is_cut);
     if (addressed) add_call(*std::move(addressed));
     return addressed.has_value();
   }

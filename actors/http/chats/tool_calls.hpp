@@ -15,18 +15,21 @@ enum class tool_style {
   nested,    ///< Qwen3-Coder, GLM: <tool_call> and tags of their own for the arguments
   channels,  ///< gpt-oss: a message to=functions.NAME, whose text is the arguments
   named,     ///< Mistral from v11 on: [TOOL_CALLS]NAME[ARGS]{…}
+  unquoted,  ///< Gemma 4: <|tool_call>call:NAME{key:<|"|>text<|"|>}<tool_call|>
   bare,      ///< Llama 3: the answer is {"name": …, "parameters": {…}}, several with ; between them
   listed     ///< Mistral v3 and v7, Granite 3, Phi-4-mini: the answer is [{"name": …, "arguments": {…}}, …]
 };
 /// Whether special tokens mark calls: then texts must have those tokens, and no form can have the marks.
 constexpr bool has_marks(tool_style style) {
-  return style == tool_style::channels || style == tool_style::named;
+  return style == tool_style::channels || style == tool_style::named || style == tool_style::unquoted;
 }
 struct call_tags {
   std::string_view opening, closing;
 };
 /// Of the styles tagged and nested.
 inline constexpr call_tags hermes_tags{"<tool_call>", "</tool_call>"};
+/// Of the style unquoted.
+inline constexpr call_tags gemma_tags{"<|tool_call>", "<tool_call|>"};
 constexpr bool has_tags(tool_style style) {
   return style == tool_style::tagged || style == tool_style::nested || has_marks(style);
 }

@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "actors/requests/request_fields_impl.hpp"
+#include "base/percent_decoded.hpp"
 #include "model/grammar/loose_schema.hpp"
 
 namespace troupe {
@@ -107,26 +109,60 @@ surroundings around_call(tool_style style) {
   return {"", ""};
 }
 
-/// Whether a text is among what a schema takes, as it is where an argument may be left out: {"anyOf": [{"type":
-/// "string"}, {"type": "null"}]}.
-bool takes_text(const json& schema) {
-  if (!schema.is_object()) return false;
-  const auto any = [&](const char* key, const auto& is_text) {
-    const auto found = schema.find(key);
-    return found != schema.end() && found->is_array() && std::any_of(found->begin(), found->end(), is_text);
-  };
-  const auto names_text = [](const json& type) { return type == "string"; };
-  return names_text(schema.value("type", json())) || any("type", names_text) || any("anyOf", takes_text) ||
-         any("enum", [](const json& each) { return each.is_string(); });
-}
+/// Finds the arguments that are texts. Sorted, the parameters have a reference's place found fast.
+class text_search {
+ public:
+  explicit text_search(const json& parameters) : parameters_(parameters) {}
 
-std::vector<std::string> texts_among(const json& parameters) {
-  std::vector<std::string> texts;
-  const json properties = parameters.value("properties", json::object());
-  for (const auto& [name, schema] : properties.items())
-    if (takes_text(schema)) texts.push_back(name);
-  return texts;
-}
+  std::vector<std::string> arguments() {
+    std::vector<std::string> texts;
+    const sorted_json properties = parameters_.value("properties", sorted_json::object());
+    for (const auto& [name, schema] : properties.items())
+      if (takes_text(schema, 0)) texts.push_back(name);
+    return texts;
+  }
+
+ private:
+  using sorted_json = nlohmann::json;
+  static constexpr int most_depth = 64;
+
+  /// Whether a text is among what a schema takes, as it is where an argument may be left out: {"anyOf": [{"type":
+  /// "string"}, {"type": "null"}]}.
+  bool takes_text(const sorted_json& schema, int depth) {
+    if (!schema.is_object() || depth > most_depth) return false;
+    const auto any = [&](const char* key, const auto& is_text) {
+      const auto found = schema.find(key);
+      return found != schema.end() && found->is_array() && std::any_of(found->begin(), found->end(), is_text);
+    };
+    const auto names_text = [](const sorted_json& type) { return type == "string"; };
+    const auto is_text = [](const sorted_json& value) { return value.is_string(); };
+    const auto is_taken = [&](const sorted_json& part) { return takes_text(part, depth + 1); };
+    return names_text(schema.value("type", sorted_json())) || any("type", names_text) ||
+           is_text(schema.value("const", sorted_json())) || any("enum", is_text) || any("anyOf", is_taken) ||
+           any("oneOf", is_taken) || any("allOf", is_taken) || refers_to_text(schema, depth);
+  }
+  /// Each reference is followed once, since they may go in circles.
+  bool refers_to_text(const sorted_json& schema, int depth) {
+    const auto reference = schema.find("$ref");
+    if (reference == schema.end() || !reference->is_string()) return false;
+    const auto [known, is_new] = referred_.emplace(reference->get<std::string>(), false);
+    if (const sorted_json* place = is_new ? find(known->first) : nullptr) known->second = takes_text(*place, depth + 1);
+    return known->second;
+  }
+  /// Null if there is no such place in the parameters.
+  const sorted_json* find(const std::string& reference) const {
+    if (!reference.starts_with('#')) return nullptr;
+    try {
+      const sorted_json::json_pointer pointer(percent_decoded(reference.substr(1)));
+      return parameters_.contains(pointer) ? &parameters_.at(pointer) : nullptr;
+    } catch (const sorted_json::exception&) {
+      return nullptr;
+    }
+  }
+
+  sorted_json parameters_;
+  std::map<std::string, bool> referred_;  ///< whether what it refers to takes a text
+};
 
 /// A call as models of this style write it. `name`, `arguments`: schemas.
 json call_schema(tool_style style, json name, json arguments) {
@@ -233,7 +269,8 @@ tool_wishes read_tools(const request_fields& from, tool_style style) {
   if (choice == "none") return wishes;
   if (choice != "auto" && offers.empty()) refuse_field("tool_choice", "tool_choice needs tools");
   if (choice.is_object() && choice.value("type", json()) == "allowed_tools") choice = narrow(offers, choice);
-  for (const described_tool& each : offers) wishes.offers.push_back({each.name, texts_among(each.parameters)});
+  for (const described_tool& each : offers)
+    wishes.offers.push_back({each.name, text_search(each.parameters).arguments()});
   if (!from.boolean("parallel_tool_calls").value_or(true)) wishes.most_calls = 1;
   wishes.style = style;
   if (choice == "auto") {

@@ -80,6 +80,20 @@ void write_calls_for(const std::string& source, json& messages) {
   }
 }
 
+/// Leaves out arguments that are no JSON. False if there are none.
+bool drop_cut_arguments(json& messages) {
+  bool any = false;
+  for (json& message : messages) {
+    if (!message.contains("tool_calls")) continue;
+    for (json& call : message["tool_calls"])
+      if (json& arguments = call["function"]["arguments"]; arguments.is_string()) {
+        arguments = json::object();
+        any = true;
+      }
+  }
+  return any;
+}
+
 /// Mistral's templates refuse ids of calls that have not nine letters or digits; those that come from elsewhere have
 /// more. Their ends tell them apart, and answers still fit their calls.
 void shorten_ids_for(const std::string& source, json& messages) {
@@ -194,12 +208,22 @@ std::string chat_format::render(const chat_input& chat) const {
   const json further = parsed_variables(chat.variables);
   std::string text;
   try {
-    text = render(messages, tools, chat.add_generation_prompt, further);
+    text = render_whatever_was_cut(messages, tools, chat.add_generation_prompt, further);
   } catch (const input_error& error) {
     if (further.empty() || !can_render(messages, tools, chat.add_generation_prompt)) throw;
     refuse_field(variables_field, fmt::format("chat_template_kwargs: {}", error.what()));
   }
   return chat.continues_message ? before_mark(std::move(text), own_blanks) : text;
+}
+
+std::string chat_format::render_whatever_was_cut(json& messages, const json& tools, bool add_generation_prompt,
+                                                 const json& further) const {
+  try {
+    return render(messages, tools, add_generation_prompt, further);
+  } catch (const input_error&) {
+    if (!drop_cut_arguments(messages)) throw;
+  }
+  return render(messages, tools, add_generation_prompt, further);
 }
 
 bool chat_format::can_render(const json& messages, const json& tools, bool add_generation_prompt) const {

@@ -49,12 +49,13 @@ std::optional<json> parsed(const std::string& arguments, const std::string& wher
   }
 }
 
-/// Clients send arguments as a text, templates print them as the objects that they are. What is no JSON stays a text: a
-/// call that `max_tokens` cut has such arguments, and the conversation goes on.
+/// Clients send arguments as a text, or none at all; templates print them as the objects that they are. What is no JSON
+/// stays a text: a call that `max_tokens` cut has such arguments.
 void open_arguments(json& call, const std::string& where) {
   if (!call.is_object() || !call.contains("function") || !call["function"].is_object())
     refuse("{}.tool_calls should be a list of calls of functions", where);
   json& arguments = call["function"]["arguments"];
+  if (arguments.is_null()) arguments = json::object();
   if (!arguments.is_string()) return;
   const auto text = arguments.get<std::string>();
   if (is_blank(text))

@@ -223,12 +223,15 @@ TEST_F(completion_requests, name_adapters_in_every_way) {
   EXPECT_EQ(adapter_of({{"model", "pricing@2"}}), "pricing@2");
   EXPECT_EQ(adapter_of({{"model", "letters:pricing"}}), "letters:pricing");
   EXPECT_EQ(adapter_of({{"model", "letters"}, {"adapter_id", "pricing"}}), "pricing");
-  EXPECT_EQ(adapter_of({{"model", "tgi"}}), "") << "as Hugging Face's clients call what they were told no name of";
+  for (const char* name : {"tgi", "dummy"})
+    EXPECT_EQ(adapter_of({{"model", name}}), "") << "as Hugging Face's clients call what they were told no name of";
 }
 
 TEST_F(completion_requests, may_name_an_adapter_as_hugging_faces_clients_call_a_model_without_a_name) {
-  publish_adapter("tgi");
-  EXPECT_EQ(begun_by({{"model", "tgi"}}).adapter, "tgi");
+  for (const char* name : {"tgi", "dummy"}) {
+    publish_adapter(name);
+    EXPECT_EQ(begun_by({{"model", name}}).adapter, name);
+  }
 }
 
 TEST_F(completion_requests, find_prompts_cached_of_those_with_the_same_salt_alone) {

@@ -145,7 +145,19 @@ TEST_F(messages, have_what_there_is_of_a_call_in_which_they_were_stopped) {
     const json block = stream ? events_of(body)[1]["content_block"] : json::parse(body)["content"][0];
     EXPECT_EQ(block["type"], "tool_use");
     EXPECT_EQ(block["name"], "go");
+    const json ending = stream ? events_of(body)[4]["delta"] : json::parse(body);
+    EXPECT_EQ(ending["stop_reason"], "stop_sequence") << "nobody should make the call";
+    EXPECT_EQ(ending["stop_sequence"], "cat");
   }
+}
+
+TEST_F(messages, ask_for_the_call_that_their_stop_sequence_closes) {
+  auto answer = post("/v1/messages", asking({{"tools", {tool("go")}}, {"stop_sequences", {"</tool_call>"}}}));
+  answer_part part = part_of(R"(<tool_call>{"name":"go","arguments":{"x":1}})");
+  part.end = answer_end{"stop", 1, {}};
+  part.end->stopped_by.text = "</tool_call>";
+  gateway_.take<begin_request>().listener->on_part(part);
+  EXPECT_EQ(answer.get().parsed()["stop_reason"], "tool_use");
 }
 
 TEST_F(messages, ping_while_a_call_is_being_written) {

@@ -173,6 +173,17 @@ TEST_F(chat, tells_thoughts_from_answers_where_the_template_knows_them) {
   EXPECT_EQ(message["content"], "<think></think>") << "an answer that has a form has no thoughts";
 }
 
+TEST_F(chat, goes_on_with_a_thought_that_the_last_message_has_begun) {
+  start(std::string(simple) + "{# </think> #}");
+  json messages = user("Hi");
+  messages.push_back({{"role", "assistant"}, {"content", "<think>Iwonderaboutallthatthereis"}});
+  auto answer = post("/v1/chat/completions", {{"messages", messages}, {"continue_final_message", true}});
+  give(gateway_.take<begin_request>(), "!</think>yes", "stop");
+  const json message = answer.get().parsed()["choices"][0]["message"];
+  EXPECT_EQ(message["reasoning_content"], "!");
+  EXPECT_EQ(message["content"], "yes");
+}
+
 TEST_F(chat, streams_thoughts_before_the_answer) {
   start(std::string(simple) + "{# </think> #}");
   auto answer = post("/v1/chat/completions", {{"messages", user("Hi")}, {"stream", true}});
@@ -262,6 +273,30 @@ TEST_F(chat, begins_the_call_that_is_demanded_with_the_familys_marks) {
   EXPECT_TRUE(plain.skip_special);
   give(plain, "x", "stop");
   answer.get();
+}
+
+TEST_F(chat, reads_and_begins_calls_without_quotes) {
+  context_ = 128;
+  start(
+      "{% for m in messages %}{{ m.content }}{% endfor %}"
+      "{% if tools %}<|tool_call>call:x{}<tool_call|>{% endif %}{# <|channel>thought<channel|> #}");
+  json body{{"messages", user("Hi")}, {"tools", {tool("go")}}};
+  auto answer = post("/v1/chat/completions", body);
+  const auto free = gateway_.take<begin_request>();
+  EXPECT_FALSE(free.skip_special);
+  give(free, R"(<|channel>thought Hm<channel|>So<|tool_call>call:go{a:<|"|>"x"<|"|>,b:1}<tool_call|>)", "stop");
+  const json choice = answer.get().parsed()["choices"][0], &message = choice["message"];
+  EXPECT_EQ(message["reasoning_content"], "Hm");
+  EXPECT_EQ(message["content"], "So");
+  EXPECT_EQ(message["tool_calls"][0]["function"], json({{"name", "go"}, {"arguments", R"({"a":"\"x\"","b":1})"}}));
+  EXPECT_EQ(choice["finish_reason"], "tool_calls");
+  body["tool_choice"] = "required";
+  answer = post("/v1/chat/completions", body);
+  const auto demanded = gateway_.take<begin_request>();
+  EXPECT_EQ(demanded.engine.sequence.prompt, letters("Hi<|tool_call>call:x{}<tool_call|><|tool_call>call:go"));
+  give(demanded, R"({"a": "x"})", "stop");
+  EXPECT_EQ(answer.get().parsed()["choices"][0]["message"]["tool_calls"][0]["function"],
+            json({{"name", "go"}, {"arguments", R"({"a":"x"})"}}));
 }
 
 TEST_F(chat, describes_logprobs) {
@@ -474,7 +509,9 @@ TEST_F(chat, gives_what_there_is_of_a_call_in_which_it_was_stopped) {
     const json choice = answered_with(each, false).parsed()["choices"][0];
     EXPECT_EQ(choice["message"]["content"], nullptr);
     EXPECT_EQ(choice["message"]["tool_calls"][0]["function"], function);
+    EXPECT_EQ(choice["finish_reason"], "stop") << "nobody should make the call";
     const auto frames = frames_of(answered_with(each, true).body);
+    EXPECT_EQ(chunk_of(frames[2])["choices"][0]["finish_reason"], "stop");
     EXPECT_EQ(chunk_of(frames[1])["choices"][0]["delta"]["tool_calls"][0]["function"], function);
   }
 }

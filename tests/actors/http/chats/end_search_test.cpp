@@ -21,6 +21,11 @@ TEST(end_searches, read_nothing_twice) {
   end_search text;
   EXPECT_EQ(text.of_text("one </", "</x>"), none.npos);
   EXPECT_EQ(text.of_text("</x></", "</x>"), none.npos) << "but for what may be the mark's beginning";
+
+  end_search marked;
+  EXPECT_EQ(marked.outside_quotes("{a:<\">b</x> <", "<\">", "</x>"), none.npos);
+  EXPECT_EQ(marked.outside_quotes("</x></x></x><\">}</", "<\">", "</x>"), none.npos);
+  EXPECT_EQ(marked.outside_quotes("</x></x></x><\">}</x>", "<\">", "</x>"), 16u);
 }
 
 TEST(end_searches, find_marks_that_come_in_pieces) {

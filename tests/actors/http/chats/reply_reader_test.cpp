@@ -47,6 +47,25 @@ TEST(reply_reader, reads_what_was_cut) {
   EXPECT_EQ(shown_whole("Hi <tool_c", true), "'Hi <tool_c'");
 }
 
+TEST(reply_reader, waits_for_results_of_whole_calls_alone) {
+  const auto waits = [](const std::string& text) {
+    reply_reader of_answer = reader();
+    of_answer.read_whole(text, true);
+    return of_answer.waits_for_results();
+  };
+  EXPECT_TRUE(waits(tagged_call));
+  EXPECT_TRUE(waits(std::string(tagged_call).substr(0, 40))) << "the tag alone is missing";
+  EXPECT_FALSE(waits(R"(<tool_call>{"name":"go","arguments":{"x)"));
+  EXPECT_FALSE(waits(std::string(tagged_call) + R"(<tool_call>{"name":"go","arguments":{"x)"));
+  EXPECT_FALSE(waits("Hi"));
+}
+
+TEST(reply_reader, takes_no_stop_text_that_closes_a_call_for_a_cut) {
+  for (const char* closing : {"</tool_call>", "<tool_call|>"})
+    EXPECT_FALSE(would_have_gone_on("stop", {closing, {}})) << closing;
+  EXPECT_TRUE(would_have_gone_on("stop", {"cat", {}}));
+}
+
 TEST(reply_reader, reads_letter_by_letter_what_it_reads_at_once) {
   const std::string written = std::string("<think>Hm</think>\nHi\n") + tagged_call + "\nyes";
   reply_reader by_letter = reader();
@@ -64,7 +83,7 @@ TEST(reply_reader, reads_letter_by_letter_what_it_reads_at_once) {
   EXPECT_EQ(thought, "Hm");
   EXPECT_EQ(text, "Hi\n\nyes");
   EXPECT_EQ(calls, 1);
-  EXPECT_TRUE(by_letter.has_calls());
+  EXPECT_TRUE(by_letter.waits_for_results());
 }
 
 }  // namespace

@@ -18,6 +18,22 @@ class responses : public api_test {
     return error_of("/v1/responses", body, 400)["param"].get<std::string>();
   }
 
+  /// The items of an answer whose letters come one by one, each with a log-probability.
+  json items_with_logprobs(const std::string& written, bool stream) {
+    auto answer = post(
+        "/v1/responses",
+        {{"input", "Hi"}, {"tools", {tool("go")}}, {"include", {"message.output_text.logprobs"}}, {"stream", stream}});
+    const auto begun = gateway_.take<begin_request>();
+    for (const char& each : written) {
+      answer_part part = part_of(std::string(1, each));
+      part.details = {{part.tokens.at(0), -0.5f, {}}};
+      if (&each == &written.back()) part.end = answer_end{"stop", 1, {}};
+      begun.listener->on_part(part);
+    }
+    const answered got = answer.get();
+    return (stream ? events_of(got.body).back().data["response"] : got.parsed())["output"];
+  }
+
   struct told_event {
     std::string name;
     json data;
@@ -298,25 +314,24 @@ TEST_F(responses, have_logprobs_where_they_are_included) {
 TEST_F(responses, have_texts_and_calls_and_logprobs_in_the_order_in_which_they_were_written) {
   const std::string written = "Hi<tool_call>{\"name\":\"go\",\"arguments\":{}}</tool_call>bye";
   for (const bool stream : {false, true}) {
-    auto answer = post(
-        "/v1/responses",
-        {{"input", "Hi"}, {"tools", {tool("go")}}, {"include", {"message.output_text.logprobs"}}, {"stream", stream}});
-    const auto begun = gateway_.take<begin_request>();
-    for (const char& each : written) {
-      answer_part part = part_of(std::string(1, each));
-      part.details = {{part.tokens.at(0), -0.5f, {}}};
-      if (&each == &written.back()) part.end = answer_end{"stop", 1, {}};
-      begun.listener->on_part(part);
-    }
-    const answered got = answer.get();
-    const json body = stream ? events_of(got.body).back().data["response"] : got.parsed();
-    const json& items = body["output"];
+    const json items = items_with_logprobs(written, stream);
     ASSERT_EQ(items.size(), 3u) << stream;
     EXPECT_EQ(items[0]["content"][0]["text"], "Hi");
     EXPECT_EQ(items[0]["content"][0]["logprobs"].size(), 2u);
     EXPECT_EQ(items[1]["type"], "function_call");
     EXPECT_EQ(items[2]["content"][0]["text"], "bye");
     EXPECT_EQ(items[2]["content"][0]["logprobs"].size(), 3u);
+  }
+}
+
+TEST_F(responses, have_logprobs_of_their_texts_alone) {
+  start(std::string(plain_template) + "{# </think> #}");
+  for (const bool stream : {false, true}) {
+    const json items = items_with_logprobs("<think>Hm</think>yes", stream);
+    ASSERT_EQ(items.size(), 2u) << stream;
+    std::string told;
+    for (const json& each : items[1]["content"][0]["logprobs"]) told += each["token"];
+    EXPECT_EQ(told, "yes");
   }
 }
 

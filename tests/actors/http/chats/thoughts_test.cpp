@@ -5,12 +5,14 @@
 namespace troupe::test {
 namespace {
 
+constexpr std::string_view gemma_4 = "{{ messages }}<|channel>thought<channel|>";
 constexpr std::string_view thinking = "{{ messages }}<think></think>";
 
 /// Thought and answer of a text that comes in pieces of `size`.
 std::pair<std::string, std::string> read(std::string_view text, std::size_t size, std::string_view prompt_end = "",
-                                         std::string_view chat_template = thinking) {
+                                         std::string_view chat_template = thinking, std::string_view message = "") {
   thought_reader reader(chat_template);
+  if (!message.empty()) reader.go_on_with(message);
   reader.follow(prompt_end);
   std::pair<std::string, std::string> all;
   const auto add = [&](const thought_reader::said& each) {
@@ -31,6 +33,10 @@ TEST(thoughts, are_told_from_answers_however_the_text_is_cut) {
     EXPECT_EQ(read("Hm.\n</think>\nYes", size, "\nassistant: <think>\n"), both("Hm.", "Yes"));
     EXPECT_EQ(read("<think>\n\n</think>\n\nYes", size), both("", "Yes"));
     EXPECT_EQ(read("[THINK]Hm <think>[/THINK]Yes", size, "", "[THINK][/THINK]"), both("Hm <think>", "Yes"));
+    EXPECT_EQ(read("<|channel>thought\nHm\n<channel|>Yes", size, "", gemma_4), both("Hm", "Yes"));
+    EXPECT_EQ(read("<|channel>thought\n<channel|>Yes", size, "", gemma_4), both("", "Yes"));
+    EXPECT_EQ(read("Hm<channel|>Yes", size, "<|turn>model\n<|channel>thought\n", gemma_4), both("Hm", "Yes"));
+    EXPECT_EQ(read("Yes", size, "<|channel>thought\n<channel|>", gemma_4), both("", "Yes"));
   }
 }
 
@@ -44,12 +50,34 @@ TEST(thoughts, that_were_never_begun_are_no_thoughts) {
   }
 }
 
+TEST(thoughts, go_on_where_the_message_before_has_begun_them) {
+  const auto gone_on = [](std::string_view message, std::string_view text, std::string_view chat_template = thinking) {
+    return read(text, 3, message.substr(message.size() - std::min<std::size_t>(message.size(), 4)), chat_template,
+                message);
+  };
+  EXPECT_EQ(gone_on("<think>\nI wonder", " a </think>\nYes"), both(" a", "Yes"));
+  EXPECT_EQ(gone_on("<think>\n", "\nI</think>Yes"), both("I", "Yes"));
+  EXPECT_EQ(gone_on("<think>I</think><think>I wonder", "a</think>Yes"), both("a", "Yes"));
+  EXPECT_EQ(gone_on("<think>I</think>So", " yes </think>"), both("", " yes </think>"));
+  EXPECT_EQ(gone_on("So", " yes </think>"), both("", " yes </think>"));
+  EXPECT_EQ(gone_on("<think>I wonder", "a</think>", "{{ messages }}"), both("", "a</think>"));
+  constexpr std::string_view harmony = "<|channel|>analysis<|channel|>final";
+  EXPECT_EQ(gone_on("<|channel|>analysis<|message|>I wonder", " a<|end|>", harmony), both(" a", ""));
+  EXPECT_EQ(gone_on("I wonder", " a<|end|>", harmony), both("", " a"));
+}
+
 TEST(thoughts, that_were_cut_are_as_long_as_they_got) {
   for (std::size_t size = 1; size < 20; ++size) {
     EXPECT_EQ(read("<think>Hm, \n", size), both("Hm,", ""));
     EXPECT_EQ(read("<think>Hm.</thi", size), both("Hm.</thi", ""));
     EXPECT_EQ(read("<think>Hm.</think>\n", size), both("Hm.", ""));
   }
+}
+
+TEST(thoughts, may_have_special_tokens_around_them) {
+  EXPECT_FALSE(thought_reader(thinking).has_special_tags());
+  EXPECT_TRUE(thought_reader("[THINK][/THINK]").has_special_tags());
+  EXPECT_TRUE(thought_reader(gemma_4).has_special_tags());
 }
 
 }  // namespace

@@ -66,6 +66,44 @@ TEST(tool_calls, may_have_their_names_before_them) {
     EXPECT_EQ(read(tool_style::named, text, 3), std::pair(std::string(text), std::string()));
 }
 
+/// Gemma 4's.
+TEST(tool_calls, may_have_no_quotes) {
+  const std::string answer =
+      R"(I go. <|tool_call>call:go{to:<|"|>a "b"
+\c {}, <tool_call|> d<|"|>,steps:-1.50e3,far:true,by:{car:null,ways:[<|"|>1<|"|>,2,[]]},<|"|>a b<|"|>:{}}<tool_call|>)"
+      R"(<|tool_call>call:look{}<tool_call|>)";
+  const std::string calls = R"(go({"to":"a \"b\"\n\\c {}, <tool_call|> d","steps":-1.50e3,"far":true,)"
+                            R"("by":{"car":null,"ways":["1",2,[]]},"a b":{}})look({}))";
+  for (std::size_t size = 1; size < 60; ++size)
+    EXPECT_EQ(read(tool_style::unquoted, answer, size), std::pair(std::string("I go. "), calls)) << size;
+  const auto arguments = [](const std::string& written) {
+    return read(tool_style::unquoted, "<|tool_call>call:go" + written + "<tool_call|>", 7).second;
+  };
+  EXPECT_EQ(arguments(R"({ "to": "a \" }", "n": [1, 2] })"), R"(go({"to":"a \" }","n":[1,2]}))") << "JSON";
+  EXPECT_EQ(arguments("{to: New York , day:None}"), R"(go({"to":"New York","day":null}))");
+  EXPECT_EQ(arguments("{n:9400111899223100001234}"), R"(go({"n":9400111899223100001234}))");
+}
+
+TEST(tool_calls, have_arguments_also_where_they_have_no_quotes) {
+  const std::vector<std::string> none{"call:fly{}",
+                                      "call:go",
+                                      "go{}",
+                                      "call:go[]",
+                                      "call:go{to}",
+                                      "call:go{to:}",
+                                      "call:go{to:1]",
+                                      "call:go{to:1}}",
+                                      "call:go{:1}",
+                                      "call:go{to:1,}",
+                                      R"(call:go{"to":"\x"})",
+                                      "call:go{to:" + std::string(5000, '[') + "}"};
+  const std::string look = "<|tool_call>call:look{}<tool_call|>";
+  for (const std::string& each : none) {
+    const std::string text = "<|tool_call>" + each + "<tool_call|>";
+    EXPECT_EQ(read(tool_style::unquoted, text + look, 5), std::pair(text, std::string("look({})"))) << each;
+  }
+}
+
 /// GLM's. What is JSON is meant so, but for texts.
 TEST(tool_calls, may_have_their_arguments_keys_in_tags) {
   const std::string answer = R"(I go.
@@ -168,6 +206,15 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_cut(tool_style::nested, "<tool_call>go\n<arg_key>a</arg_key>\n<arg_value>1</arg_value>\n<arg_key>t"),
             R"(|go|{"a":1|cut)");
   EXPECT_EQ(read_cut(tool_style::nested, "<tool_call>go\n<arg_key>to</arg_key>\n<arg_value>on the go"), "|go|{|cut");
+  const auto read_gemma = [&](const std::string& answer) { return read_cut(tool_style::unquoted, answer); };
+  EXPECT_EQ(read_gemma(R"(Hm <|tool_call>call:go{a:1,to:<|"|>a "b)"), R"(Hm |go|{"a":1,"to":"a \"b|cut)");
+  EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:[tr)"), R"(|go|{"a":[|cut)");
+  EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:12)"), R"(|go|{"a":12|cut)");
+  EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:{b:1},way)"), R"(|go|{"a":{"b":1},|cut)");
+  EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{"to": "a)"), R"(|go|{"to":"a|cut)");
+  EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:1}<tool_)"), R"(|go|{"a":1})");
+  for (const char* unnamed : {"<|tool_call>call:go", "<|tool_call>cal", "<|tool_call>call:go{a:1]"})
+    EXPECT_EQ(read_gemma(unnamed), unnamed);
   for (const char* none : {"<tool_call>go", "<tool_call>go there and"})
     EXPECT_EQ(read_cut(tool_style::nested, none), none) << "perhaps a longer name, or no call";
   for (const char* whole : {R"({"name":"go","parameters":{}} I will)", R"({"name":"go","parameters":[1]})"})
@@ -175,6 +222,17 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   for (const char* unnamed : {R"(<tool_call>{"name": "g)", R"(<tool_call>{"name": "fly", "argu)", "<tool_c"}) {
     EXPECT_EQ(read_cut(tool_style::tagged, unnamed), unnamed);
     EXPECT_EQ(read_cut(tool_style::tagged, unnamed, true), "") << "there is no text where a call must be made";
+  }
+}
+
+TEST(tool_calls, are_read_behind_what_only_looks_like_one) {
+  const std::string fly = R"(<tool_call>{"name": "fly", "arguments": {}}</tool_call>)", addressed = "[TOOL_CALLS]";
+  const std::string look = R"(<tool_call>{"name": "look", "arguments": {}}</tool_call>)";
+  for (std::size_t size = 1; size < 60; ++size) {
+    EXPECT_EQ(read(tool_style::tagged, fly + "\n" + look + " <tool_call></tool_call>" + look, size),
+              std::pair(fly + "\n <tool_call></tool_call>", std::string("look({})look({})")));
+    EXPECT_EQ(read(tool_style::named, addressed + "fly[ARGS]{}" + addressed + "look[ARGS]{}", size),
+              std::pair(addressed + "fly[ARGS]{}", std::string("look({})")));
   }
 }
 
@@ -235,6 +293,7 @@ TEST(tool_calls, are_of_the_templates_family) {
   EXPECT_EQ(tool_style_of("{% if tools %}[TOOL_CALLS]{{ name }}[ARGS]{% endif %}"), tool_style::named);
   EXPECT_EQ(tool_style_of("{% if tools %}respond with <|tool_call|>{% endif %}"), tool_style::listed);
   EXPECT_EQ(tool_style_of("{% if 'tools' in message %}<|tool|>{% endif %}"), tool_style::listed);
+  EXPECT_EQ(tool_style_of("{% if tools %}<|tool_call>call:{{ name }}{% endif %}"), tool_style::unquoted);
   EXPECT_EQ(tool_style_of("{{ messages }}"), tool_style::none);
 }
 

@@ -18,6 +18,12 @@ json offers() {
   return json::array({tool("go", "to"), tool("look", "at")});
 }
 
+/// The arguments that are texts.
+std::vector<std::string> texts_of(const json& parameters) {
+  const json tool = {{"type", "function"}, {"function", {{"name", "go"}, {"parameters", parameters}}}};
+  return read_tools(request_fields(json{{"tools", json::array({tool})}}), tool_style::nested).offers.front().texts;
+}
+
 bool can_be_kept(const output_constraint& form) {
   byte_set all;
   all.set();
@@ -105,9 +111,26 @@ TEST(tool_choices, know_which_arguments_are_texts) {
   const json parameters = json::parse(R"({"properties": {"a": {"type": "string"}, "b": {"type": "integer"},
       "c": {"type": ["null", "string"]}, "d": {"anyOf": [{"type": "string"}, {"type": "null"}]}, "e": {},
       "f": {"enum": ["x", "y"]}, "g": true, "h": {"anyOf": [{"type": "integer"}, {"type": "null"}]}}})");
-  const json tool = {{"type", "function"}, {"function", {{"name", "go"}, {"parameters", parameters}}}};
-  const auto wishes = read_tools(request_fields(json{{"tools", json::array({tool})}}), tool_style::tagged);
-  EXPECT_EQ(wishes.offers.front().texts, (std::vector<std::string>{"a", "c", "d", "f"}));
+  EXPECT_EQ(texts_of(parameters), (std::vector<std::string>{"a", "c", "d", "f"}));
+}
+
+TEST(tool_choices, find_texts_behind_references_and_choices) {
+  const json parameters = json::parse(R"({"$defs": {"name": {"enum": ["1.0"]}, "count": {"type": "integer"},
+      "far": {"$ref": "#/$defs/name"}, "round": {"anyOf": [{"$ref": "#/$defs/round"}, {"type": "null"}]},
+      "a/b c": {"type": "string"}}, "properties": {
+      "a": {"$ref": "#/$defs/name"}, "b": {"$ref": "#/$defs/count"}, "c": {"$ref": "#/$defs/far"},
+      "d": {"oneOf": [{"type": "array"}, {"type": "string"}]}, "e": {"allOf": [{"$ref": "#/$defs/name"}]},
+      "f": {"const": "1"}, "g": {"const": 1}, "h": {"$ref": "#/$defs/round"}, "i": {"$ref": "#/$defs/a~1b%20c"},
+      "j": {"anyOf": [{"$ref": "#/$defs/name"}, {"type": "null"}]}, "k": {"$ref": "#/nowhere"}, "l": {"$ref": "#$"},
+      "m": {"$ref": "https://a.org/b"}, "n": {"$ref": 5}, "o": {"$ref": "#/$defs/name"}}})");
+  EXPECT_EQ(texts_of(parameters), (std::vector<std::string>{"a", "c", "d", "e", "f", "i", "j", "o"}));
+}
+
+TEST(tool_choices, follow_references_only_so_far) {
+  json parameters{{"properties", {{"a", {{"$ref", "#/$defs/0"}}}}}, {"$defs", json::object()}};
+  for (int i = 0; i < 10'000; ++i)
+    parameters["$defs"][std::to_string(i)] = {{"$ref", "#/$defs/" + std::to_string(i + 1)}};
+  EXPECT_TRUE(texts_of(parameters).empty());
 }
 
 TEST(tool_choices, auto_needs_no_tools) {

@@ -34,11 +34,12 @@ TEST(chat_messages, have_parts_put_together_and_arguments_opened) {
   const json list = prepared(
       R"([{"role": "developer", "content": [{"type": "text", "text": "Be"}, {"type": "text", "text": "kind"}]},
           {"role": "assistant", "content": null, "tool_calls":
-            [{"function": {"name": "w", "arguments": "{\"city\": \"Paris\"}"}}, {"function": {"name": "v", "arguments": ""}}]}])");
+            [{"function": {"name": "w", "arguments": "{\"city\": \"Paris\"}"}}, {"function": {"name": "v", "arguments": ""}},
+             {"function": {"name": "v", "arguments": null}}, {"function": {"name": "v"}}]}])");
   EXPECT_EQ(list[0], json({{"role", "system"}, {"content", "Be\nkind"}})) << "a line for each part";
   EXPECT_EQ(list[1]["content"], "") << "which templates can add to";
   EXPECT_EQ(list[1]["tool_calls"][0]["function"]["arguments"], json({{"city", "Paris"}}));
-  EXPECT_EQ(list[1]["tool_calls"][1]["function"]["arguments"], json::object());
+  for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(list[1]["tool_calls"][i]["function"]["arguments"], json::object()) << i;
 }
 
 TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_thinking) {
@@ -107,6 +108,21 @@ TEST(chat_format, writes_calls_as_the_template_reads_them) {
   EXPECT_EQ(writes("{% for m in messages %}[{{ m.content + '.' }}{% for call in m.tool_calls or [] %}"
                    "{{ call.function.arguments.city }}{% endfor %}]{% endfor %}"),
             "[.Paris][.]");
+}
+
+TEST(chat_format, goes_on_behind_a_call_that_was_cut) {
+  chat_input chat;
+  chat.messages = R"([{"role": "assistant", "content": null, "tool_calls":
+      [{"function": {"name": "w", "arguments": "{\"city\": \"Pa"}}, {"function": {"arguments": "{\"a\": 1}"}}]}])";
+  const auto writes = [&](const std::string& printed) {
+    return rendered(
+        {.usual = "{% for m in messages %}{% for call in m.tool_calls %}[" + printed + "]{% endfor %}{% endfor %}"},
+        chat);
+  };
+  EXPECT_EQ(writes("{{ call.function.arguments }}"), R"([{"city": "Pa][{'a': 1}])");
+  EXPECT_EQ(writes("{% for key, value in call.function.arguments | items %}{{ key }}={{ value }}{% endfor %}"),
+            "[][a=1]");
+  EXPECT_THAT(refusal([&] { writes("{{ raise_exception('never') }}"); }), HasSubstr("never"));
 }
 
 /// As Mistral's do; calls and their answers still belong together.
