@@ -13,6 +13,9 @@ decoder::options completed(decoder::options options, const model_config& config)
   if (options.layers < 0) options.layers = config.layers - options.first_layer;
   if (options.context == 0) options.context = options.blocks * block_tokens;
   if (options.rope_context == 0) options.rope_context = options.context;
+  if (config.is_one_stage() && options.first_layer > 0)
+    refuse(
+        "layers of the model read keys of others, or what belongs to a row's token: one worker must have all of them");
   return options;
 }
 
