@@ -136,6 +136,7 @@ struct routed_request {
   engine_request engine;
   sink_actor sink;
   instant held_until = {};  ///< if not 0: so long it waits for a replica that can load its adapter
+  instant accepted = {};    ///< by the gateway: from then on it waits, wherever it does
 };
 
 /// Gateway to router to scheduler: nobody waits for these answers any more.
