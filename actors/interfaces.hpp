@@ -23,7 +23,8 @@ namespace troupe {
 class answer_sheet;  // answer_order.hpp
 class journal;
 class lora_adapter;
-class rank_alarm;  // stage_ranks.hpp
+class rank_alarm;     // stage_ranks.hpp
+struct worker_meter;  // worker_meter.hpp
 
 // --- general ---
 
@@ -135,6 +136,7 @@ struct routed_request {
   engine_request engine;
   sink_actor sink;
   instant held_until = {};  ///< if not 0: so long it waits for a replica that can load its adapter
+  instant accepted = {};    ///< by the gateway: from then on it waits, wherever it does
 };
 
 /// Gateway to router to scheduler: nobody waits for these answers any more.
@@ -355,6 +357,7 @@ struct local_worker {
   worker_actor worker;
   node_hello hello;
   std::shared_ptr<rank_alarm> alarm;
+  std::shared_ptr<const worker_meter> meter;
 };
 
 /// The wiring to the supervisor: this is the training desk, and perhaps a worker in the head's process; nodes may join

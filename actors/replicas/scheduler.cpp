@@ -86,7 +86,7 @@ void scheduler_state::accept(routed_request& request) {
       answers_[id] = {.request = request.id,
                       .index = request.first_index + i,
                       .adapter = request.engine.sequence.adapter,
-                      .accepted = clock_.now(),
+                      .accepted = request.accepted,
                       .timed = request.engine.resumed > 0,
                       .held_until = request.held_until};
       sequences_[request.id].push_back(id);
@@ -178,7 +178,7 @@ std::vector<routed_request> scheduler_state::take_away(given_up_requests given_u
   std::vector<routed_request> requests;
   for (auto& [first, rest] : given_up) {
     const tracked_answer& answer = answers_.at(first);
-    requests.push_back({answer.request, answer.index, std::move(rest), sink_, answer.held_until});
+    requests.push_back({answer.request, answer.index, std::move(rest), sink_, answer.held_until, answer.accepted});
     for (std::int32_t i = 0; i < requests.back().engine.sequence.answers; ++i) take_out(answer_behind(first, i));
   }
   return requests;

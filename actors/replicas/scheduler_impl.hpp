@@ -29,7 +29,7 @@ class scheduler_state {
     request_id request;
     std::int32_t index = 0;
     adapter_version adapter;
-    instant accepted;
+    instant accepted;         ///< routed_request::accepted
     bool timed = false;       ///< its first token was sent, by this scheduler or by another
     instant held_until = {};  ///< routed_request::held_until, until its adapter is there
   };

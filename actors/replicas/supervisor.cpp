@@ -13,13 +13,6 @@
 #include "cluster/launch/machine.hpp"
 
 namespace troupe {
-namespace {
-
-duration heartbeat_of(const cluster_config& config) {
-  return std::chrono::milliseconds(config.heartbeat_ms);
-}
-
-}  // namespace
 
 supervisor_state::supervisor_state(handle::pointer self, supervisor_parts parts)
     : self_(self), parts_(std::move(parts)), members_(parts_.members), lives_(std::uint64_t{parts_.reign} << 32) {}
@@ -40,7 +33,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
       [this](const life_rejected& rejected) { end_life(rejected.life, rejected.why); },
       [this](wake) {
         look_at_clock();
-        tell_after(self_, parts_.members.detector.tick_interval(heartbeat_of(parts_.config)), wake{});
+        tell_after(self_, tick_interval(), wake{});
       },
       [this](stop_now) {
         // A worker with a thread of its own ends with the last handle on it, and schedulers hold some.
@@ -53,6 +46,7 @@ supervisor_state::handle::behavior_type supervisor_state::make_behavior() {
 void supervisor_state::begin(const begin_cluster& begun) {
   training_ = begun.training;
   local_ = begun.local;
+  if (local_) local_reporter_.emplace(local_->meter, tick_interval());
   started_ = clock_.now();
   if (local_ && members_.join(local_->hello, started_)) admit(local_->hello, no_link);
   tell(handle(self_), wake{});
@@ -193,11 +187,16 @@ void supervisor_state::lose_trainer(const std::string& name, life_end how) {
 
 void supervisor_state::look_at_clock() {
   const instant now = clock_.now();
-  if (local_) members_.heard(local_->hello.incarnation, now);
+  // Nobody could end it but with the head, so a step of it may take as long as it needs.
+  if (local_) members_.heard(local_->hello.incarnation, now, local_reporter_->report(monotonic_clock().now()));
   for (const std::string& name : members_.tick(now)) lose(name, "no sign of life");
   if (!placement_) place_all(now);
   retry_replicas(now);
   post_status();
+}
+
+duration supervisor_state::tick_interval() const {
+  return parts_.members.detector.tick_interval(std::chrono::milliseconds(parts_.config.heartbeat_ms));
 }
 
 void supervisor_state::refuse_no_worker(const std::string& name) const {

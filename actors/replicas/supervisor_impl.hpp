@@ -8,6 +8,7 @@
 #include "actors/remote_actors.hpp"
 #include "actors/replicas/scheduler.hpp"
 #include "actors/replicas/supervisor.hpp"
+#include "actors/workers/worker_reporter.hpp"
 #include "cluster/placement/worker_offers.hpp"
 
 namespace troupe {
@@ -53,6 +54,7 @@ class supervisor_state {
   void note_link_lost(link_id link);
   void lose(const std::string& name, const std::string& why, life_end how = life_end::loss);
   void look_at_clock();
+  duration tick_interval() const;
   std::string drain(const client_command& command);
   [[noreturn]] void refuse_no_worker(const std::string& name) const;
   void admit_trainer(const node_hello& hello, link_id link);
@@ -89,6 +91,7 @@ class supervisor_state {
   supervisor_parts parts_;
   training_desk_actor training_;  ///< these two are set by begin_cluster
   std::optional<local_worker> local_;
+  std::optional<worker_reporter> local_reporter_;  ///< of the same worker
   actor_clock clock_{self_};
   instant started_, last_join_;  ///< of a worker
 

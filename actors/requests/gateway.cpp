@@ -58,12 +58,12 @@ class gateway_state {
   };
   struct waiting {
     begin_request request;
-    instant until;
+    instant since, until;
   };
 
   std::optional<adapter_version> version_for(const begin_request& request) const;
   void begin(begin_request& request);
-  void start(begin_request& request, adapter_version version);
+  void start(begin_request& request, adapter_version version, instant accepted);
   void wait_for_adapter(begin_request& request);
   void take_found(const adapter_found& found);
   void end_overdue();
@@ -137,12 +137,12 @@ std::optional<adapter_version> gateway_state::version_for(const begin_request& r
 }
 
 void gateway_state::begin(begin_request& request) {
-  if (const auto version = version_for(request)) return start(request, *version);
+  if (const auto version = version_for(request)) return start(request, *version, clock_.now());
   if (is_adapter_name(request.adapter)) return wait_for_adapter(request);
   refuse_adapter(request, fmt::format("adapter {}: there is none: see `troupe adapters list`", request.adapter), true);
 }
 
-void gateway_state::start(begin_request& request, adapter_version version) {
+void gateway_state::start(begin_request& request, adapter_version version, instant accepted) {
   sequence_request& sequence = request.engine.sequence;
   sequence.adapter = version;
   running started;
@@ -161,18 +161,21 @@ void gateway_state::start(begin_request& request, adapter_version version) {
   started.left = started.answers.size();
   prompt_tokens_ += sequence.prompt.size();
   running_.insert_or_assign(request.id, std::move(started));
-  tell(parts_.router,
-       routed_request{.id = request.id, .engine = std::move(request.engine), .sink = sink_actor(handle(self_))});
+  tell(parts_.router, routed_request{.id = request.id,
+                                     .engine = std::move(request.engine),
+                                     .sink = sink_actor(handle(self_)),
+                                     .accepted = accepted});
 }
 
 /// Asks the adapter store, which may find a folder of that name.
 void gateway_state::wait_for_adapter(begin_request& request) {
   if (waiting_count_ >= parts_.max_waiting)
     return refuse_start(request, "too many requests wait for adapters: try again later", refusal_cause::full);
+  const instant now = clock_.now();
   const std::string adapter = request.adapter;
   auto& queue = waiting_[adapter];
   if (queue.empty()) tell(parts_.store, find_adapter{adapter, handle(self_)});
-  queue.push_back({std::move(request), clock_.now() + parts_.longest_wait});
+  queue.push_back({std::move(request), now, now + parts_.longest_wait});
   ++waiting_count_;
   tell_after(self_, parts_.longest_wait, wake{});
 }
@@ -183,7 +186,7 @@ void gateway_state::take_found(const adapter_found& found) {
   waiting_count_ -= queue.mapped().size();
   for (waiting& each : queue.mapped()) {
     if (const auto version = version_for(each.request))
-      start(each.request, *version);
+      start(each.request, *version, each.since);
     else if (found.may_pass)
       refuse_start(each.request, found.error, refusal_cause::unavailable, nobody_knows_when);
     else

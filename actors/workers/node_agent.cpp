@@ -1,19 +1,17 @@
 #include "actors/workers/node_agent.hpp"
 
-#include <algorithm>
 #include <optional>
 
 #include <fmt/format.h>
 
+#include "actors/workers/worker_reporter.hpp"
 #include "base/random_hex.hpp"
-#include "base/resident_bytes.hpp"
 
 namespace troupe {
 namespace {
 
 constexpr int joins_before_note = 20;
-constexpr duration seldom = std::chrono::seconds(10);      // between messages to a head that is away
-constexpr duration latest_beat = std::chrono::seconds(1);  // behind its time, in a process that runs
+constexpr duration seldom = std::chrono::seconds(10);  // between messages to a head that is away
 
 /// Joins a head, repeating itself until it is answered, and sends heartbeats. When the node is fenced it begins anew
 /// with a new incarnation. While the head is gone, the agent keeps trying.
@@ -32,8 +30,6 @@ class node_agent_state {
   void warn_once(const std::string& why);
   void join();
   void beat();
-  node_report report();
-  duration time_in_step(instant now);
   void end(int code, const std::string& why);
   template <class M>
   void tell_members(const M& message) const {
@@ -48,16 +44,13 @@ class node_agent_state {
 
   handle::pointer self_;
   node_agent_parts parts_;
+  worker_reporter reporter_{parts_.meter, parts_.heartbeat, parts_.free_memory};
   actor_clock clock_{self_};
   std::optional<instant> unanswered_since_;  ///< nothing: the head has answered since it was asked
   instant asked_;
   bool joined_ = false;
   int unanswered_joins_ = 0;
   std::string last_warned_;
-  std::uint64_t rows_before_ = 0;
-  instant report_before_;
-  std::int64_t step_since_ = 0;  ///< when the step began that the worker was in at the last report; 0: in none
-  duration step_lasted_{};       ///< by what was reported
 };
 
 }  // namespace
@@ -164,36 +157,7 @@ void node_agent_state::ask_head(M message) {
 }
 
 void node_agent_state::beat() {
-  ask_head(heartbeat{parts_.hello.incarnation, report()});
-}
-
-node_report node_agent_state::report() {
-  node_report report;
-  const instant now = monotonic_clock().now();
-  const std::uint64_t rows = parts_.meter->rows.load(std::memory_order_relaxed);
-  const double seconds = seconds_of(now - report_before_);
-  report.steps = parts_.meter->steps.load(std::memory_order_relaxed);
-  report.busy_ms =
-      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::milliseconds>(time_in_step(now)).count());
-  report.rows_per_second = static_cast<double>(rows - rows_before_) / seconds;
-  report.resident_bytes = resident_bytes();
-  report.busy_seconds = static_cast<double>(parts_.meter->busy_ns.load(std::memory_order_relaxed)) * 1e-9;
-  // Only an idle worker can be a spare, so only such a one measures its free memory.
-  if (parts_.free_memory && rows == rows_before_) report.free_bytes = parts_.free_memory();
-  rows_before_ = rows;
-  report_before_ = now;
-  return report;
-}
-
-/// A longer pause between two reports means that this process was stopped, and the worker with it: that time says
-/// nothing of the step.
-duration node_agent_state::time_in_step(instant now) {
-  const std::int64_t since = parts_.meter->busy_since.load(std::memory_order_relaxed);
-  if (std::exchange(step_since_, since) != since) step_lasted_ = {};
-  if (since == 0) return {};
-  const instant counted = std::max(instant{duration(since)}, report_before_);
-  step_lasted_ += std::clamp(now - counted, duration{}, parts_.heartbeat + latest_beat);
-  return step_lasted_;
+  ask_head(heartbeat{parts_.hello.incarnation, reporter_.report(monotonic_clock().now())});
 }
 
 void node_agent_state::end(int code, const std::string& why) {

@@ -99,7 +99,7 @@ std::optional<local_worker> head_node::start_own_worker() {
   worker_ = start_worker(
       system_, site_, links_,
       spawn_local_head(system_, {.supervisor = supervisor_, .store = front_.store, .directory = directory_}));
-  local_worker own{worker_->worker, hello_of(site_, site_.config.head_endpoint()), worker_->alarm};
+  local_worker own{worker_->worker, hello_of(site_, site_.config.head_endpoint()), worker_->alarm, worker_->meter};
   own.hello.incarnation = random_incarnation();
   return own;
 }

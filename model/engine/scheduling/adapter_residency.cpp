@@ -34,7 +34,10 @@ const adapter_residency::moves& adapter_residency::turn(const test& is_pinned, c
   moves_.drop.clear();
   moves_.load.clear();
   note_pinned(is_pinned);
-  if (is_wanted) leave_line(is_wanted);
+  if (is_wanted) {
+    leave_line(is_wanted);
+    forget_unwanted(is_wanted);
+  }
   serve_line();
   close_for_overdue();
   return moves_;
@@ -55,6 +58,16 @@ void adapter_residency::leave_line(const test& is_wanted) {
     adapters_.at(version).where = place::away;
     return true;
   });
+}
+
+/// Those that are not here: who wants one again declares it.
+void adapter_residency::forget_unwanted(const test& is_wanted) {
+  if (adapters_.size() <= many_) return;
+  std::erase_if(adapters_, [&](const auto& item) {
+    const auto& [version, entry] = item;
+    return (entry.where == place::away || entry.where == place::failed) && !is_wanted(version);
+  });
+  many_ = std::max<std::size_t>(1024, 2 * adapters_.size());
 }
 
 void adapter_residency::serve_line() {

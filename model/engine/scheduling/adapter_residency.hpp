@@ -54,7 +54,8 @@ class adapter_residency {
 
   explicit adapter_residency(options chosen) : options_(chosen) {}
 
-  /// An adapter that may be asked for from now on. Declaring one whose loading failed lets it be tried again.
+  /// An adapter that may be asked for from now on, at least until nobody wants it any more. Declaring one whose loading
+  /// failed lets it be tried again.
   [[nodiscard]] std::optional<adapter_too_large> declare(adapter_version version, std::int64_t bytes);
   bool is_declared(adapter_version version) const { return adapters_.contains(version); }
 
@@ -92,6 +93,7 @@ class adapter_residency {
 
   void note_pinned(const test& is_pinned);
   void leave_line(const test& is_wanted);
+  void forget_unwanted(const test& is_wanted);
   void serve_line();
   bool make_room_for(const adapter& wanted);
   bool may_go(const adapter& resident, bool overdue) const;
@@ -105,6 +107,7 @@ class adapter_residency {
 
   options options_;
   std::unordered_map<adapter_version, adapter> adapters_;
+  std::size_t many_ = 1024;          ///< when there are more, it is time to forget some
   std::list<adapter_version> line_;  ///< first asked for first
   std::vector<adapter_version> residents_;
   moves moves_;

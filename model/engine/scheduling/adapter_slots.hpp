@@ -46,7 +46,7 @@ class adapter_slots {
     for (const auto& [adapter, use] : uses_)
       if (adapter != no_adapter) visit(use);
   }
-  std::size_t known() const { return uses_.size(); }
+  std::size_t known() const { return uses_.size(); }  ///< for tests
 
  private:
   void settle(adapter_use& use, std::uint64_t step);

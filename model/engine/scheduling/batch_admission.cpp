@@ -78,7 +78,7 @@ void batch_scheduler::give_blocks(sequence_state& sequence, planning& step) {
 /// A class has had its turn if one of its sequences starts, or if something other than lack of room prevents that.
 void batch_scheduler::admit_new(request_priority priority, planning& step) {
   std::uint64_t& last_turn = last_turn_[index_of(priority)];
-  if (queue_of(priority).size() == 0) last_turn = step_;
+  if (queue_of(priority).size() == 0 || admit_awaited(priority, step)) last_turn = step_;
   std::int64_t tokens = tokens_for_new(priority);
   while (!step.closed_to_new && tokens > 0) {
     sequence_state* next = next_in_line(priority);
@@ -90,6 +90,13 @@ void batch_scheduler::admit_new(request_priority priority, planning& step) {
     if (next == nullptr) return;
     tokens -= static_cast<std::int64_t>(next->pending());
   }
+}
+
+/// Before the next in line, and whatever others need of the step: its steps are its own, and it has been waited for.
+bool batch_scheduler::admit_awaited(request_priority priority, planning& step) {
+  sequence_state* suspect = find(step.awaited);
+  return suspect != nullptr && suspect->phase == sequence_phase::waiting && suspect->priority == priority &&
+         suspect->urgent == 0 && is_ready(*suspect) && admit(*suspect, step);
 }
 
 /// The next of those that may start beside the adapters that run and the long prompt of this step.
@@ -162,6 +169,7 @@ void batch_scheduler::note_reused(sequence_state& sequence, std::size_t tokens) 
   if (sequence.tokens.size() == sequence.prompt_tokens) sequence.reused += tokens;
 }
 
+/// A suspect for which there is room waits until nothing is in flight: no other step is to be lost with its own.
 bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step) {
   blocks_.begin(sequence);
   blocks_.reuse_cached(sequence);
@@ -170,6 +178,11 @@ bool batch_scheduler::make_blocks(sequence_state& sequence, const planning& step
   const auto enough = [&] { return to_size(cache_.available()) >= missing + reserve_beside(sequence); };
   while (!enough()) {
     if (push_out_for(sequence)) continue;
+    blocks_.clear(sequence);
+    return false;
+  }
+  if (sequence.suspect() && !flying_.empty()) {
+    suspect_next_ = sequence.id;
     blocks_.clear(sequence);
     return false;
   }

@@ -14,7 +14,7 @@ namespace troupe {
 /// that go ahead of their own steps never keep out anybody who ranks before them.
 bool batch_scheduler::plan_ahead(instant now, step_plan& plan) {
   plan.clear();
-  if (held_up_ || suspects_.any() || flying_.size() != 1 || !can_foresee(flying_.front())) return false;
+  if (held_up_ || must_fly_alone() || flying_.size() != 1 || !can_foresee(flying_.front())) return false;
   flying_step& before = flying_.front();
   foresee(before);
   note_time(before.mixed, now);

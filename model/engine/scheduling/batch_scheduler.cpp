@@ -63,8 +63,8 @@ const batch_scheduler::sequence_state* batch_scheduler::find_leader(sequence_id 
 bool batch_scheduler::plan_step(instant now, step_plan& plan) {
   plan.clear();
   note_time(landed_, now);
-  if (suspects_.any() && !flying_.empty()) return false;
-  planning step{.now = now, .plan = plan};
+  if (!flying_.empty() && must_fly_alone()) return false;
+  planning step{.now = now, .plan = plan, .awaited = std::exchange(suspect_next_, {})};
   return plan_next(step);
 }
 
@@ -83,6 +83,12 @@ bool batch_scheduler::plan_next(planning& step) {
   write_rows(step);
   std::swap(step.plan.forgotten, forgotten_);
   return true;
+}
+
+/// Those that wait keep nobody from anything: perhaps there is no room for them for a long time.
+bool batch_scheduler::suspect_runs() const {
+  return suspects_.any() &&
+         std::any_of(running_.begin(), running_.end(), [](const sequence_state* each) { return each->suspect(); });
 }
 
 /// A step with somebody's answer lasted until now.
@@ -194,6 +200,7 @@ void batch_scheduler::forget_stored(life_end why) {
     }
   flying_.clear();
   landed_.reset();
+  suspect_next_ = {};
   for (const sequence_list all = running_; sequence_state * sequence : all) {
     if (sequence->cancelled && sequence->followers.empty())
       remove(*sequence);
@@ -270,6 +277,7 @@ bool batch_scheduler::is_consistent() const {
   for (const flying_step& step : flying_)
     for (const flying_row& row : step.rows) kept += row.kept_at.has_value();
   if (kept != beginnings_.pending() || !beginnings_.is_consistent()) return false;
+  if (suspect_runs() && flying_.size() > 1) return false;
   const auto held = std::count_if(holders.begin(), holders.end(), [](std::int32_t count) { return count > 0; });
   return suspects == suspects_.count() && slots == slots_ && states.size() == all_states &&
          slots <= to_size(options_.max_sequences) && running == running_.size() && waiting == this->waiting() &&

@@ -31,9 +31,10 @@
 // - A token far into a long text is more work than one at its beginning: beyond `even_context` positions it counts as
 //   several, so that no step takes many times as long as others.
 // - A sequence is a suspect if the stages were lost twice in a step that it was in, without its getting further in
-//   between. As long as there are suspects, one step is in flight at a time, and every other step has one suspect
-//   alone: so it shows which sequence causes the losses. What it computed before without harm it computes in steps of
-//   their own, whose loss counts only the second time. A suspect that gets further is a suspect no more.
+//   between. As long as suspects run, one step is in flight at a time, and every other step has one suspect alone: so
+//   it shows which sequence causes the losses. A suspect begins to run when nothing is in flight; while it waits for
+//   room, it slows nobody down. What it computed before without harm it computes in steps of their own, whose loss
+//   counts only the second time. A suspect that gets further is a suspect no more.
 //
 // Models that keep states (keeps_states)
 // - Beside its keys and values the stages keep a state of each running sequence, which every row changes: it stands
@@ -171,6 +172,7 @@ class batch_scheduler {
     step_plan& plan;
     bool closed_to_new = false;     ///< somebody before them waits for room
     bool closed_to_growth = false;  ///< an urgent sequence needs the blocks
+    sequence_id awaited = {};       ///< a suspect for which the flights had to land; 0: none
     std::optional<mixed_step> mixed = {};
   };
   struct flying_row {
@@ -210,6 +212,8 @@ class batch_scheduler {
 
   // batch_scheduler.cpp: a step's parts in their order, and how a sequence begins to run, stops and goes
   bool plan_next(planning& step);
+  bool suspect_runs() const;
+  bool must_fly_alone() const { return suspect_next_.value != 0 || suspect_runs(); }
   void note_time(std::optional<mixed_step>& step, instant now);
   sequence_state* find(sequence_id id) const;
   const sequence_state* find_leader(sequence_id id) const;
@@ -237,6 +241,7 @@ class batch_scheduler {
   void give_blocks_to_running(request_priority priority, planning& step);
   void give_blocks(sequence_state& sequence, planning& step);
   void admit_new(request_priority priority, planning& step);
+  bool admit_awaited(request_priority priority, planning& step);
   sequence_state* next_in_line(request_priority priority) const;
   bool is_ready(const sequence_state& sequence) const;
   bool admit(sequence_state& sequence, planning& step);
@@ -303,6 +308,7 @@ class batch_scheduler {
   std::vector<flying_step> flying_;
   std::optional<mixed_step> landed_;  ///< since the last plan
   bool held_up_ = false;              ///< in the last plan somebody had to wait for a sequence in flight to give way
+  sequence_id suspect_next_;          ///< in the last plan it could have begun, but for steps in flight; 0: none
   std::vector<std::vector<flying_row>> spare_lists_;
   std::vector<ended_sequence> ended_;
   std::vector<sequence_id> forgotten_;  ///< for the next plan

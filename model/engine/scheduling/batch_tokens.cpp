@@ -58,11 +58,13 @@ std::size_t end_to_keep(std::size_t prompt_tokens) {
 }  // namespace
 
 /// Every sequence that can go on. If several steps are in flight, only one step's share: those that waited longest.
+/// While a suspect runs, one step is.
 void batch_scheduler::choose_rows() {
   chosen_.clear();
   for (sequence_state* sequence : running_)
     if (sequence->can_join() && !sequence->stalled) chosen_.push_back(sequence);
-  if (suspects_.any()) return suspects_.part(chosen_);
+  if (suspects_.any()) suspects_.part(chosen_);
+  if (suspect_runs()) return;
   const auto steps = to_size(options_.steps_in_flight);
   const std::size_t share = ceil_div(running_.size(), steps);
   if (chosen_.size() <= share) return;

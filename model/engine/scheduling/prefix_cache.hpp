@@ -63,7 +63,7 @@ class prefix_cache {
   /// Blocks that allocate() could give.
   std::int32_t available() const { return pool_.free() + pool_.idle(); }
   const block_pool& pool() const { return pool_; }
-  std::int32_t cached() const { return cached_; }
+  std::int32_t cached() const { return cached_; }  ///< blocks; for tests
   /// Forgets all content, as when the stages that stored it are gone. Places got before mean nothing afterwards.
   void clear();
 

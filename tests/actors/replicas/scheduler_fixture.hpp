@@ -51,6 +51,7 @@ class scheduler : public testing::Test {
     request.sink = sink_.handle();
     request.engine.sequence.prompt = letters(prompt);
     request.engine.sequence.max_tokens = tokens;
+    request.accepted = monotonic_clock().now();
     tell(actor_, std::move(request));
   }
   /// What the last stage would send: this token for every answer.

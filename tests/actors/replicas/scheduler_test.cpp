@@ -128,6 +128,25 @@ TEST_F(scheduler, tells_once_how_an_answer_began_and_never_of_one_that_began_els
   }
 }
 
+/// It waited at the gateway, for a replica, and in a life that ended.
+TEST_F(scheduler, counts_all_the_time_that_a_request_has_waited_since_it_was_accepted) {
+  begin_life(1);
+  routed_request request;
+  request.id = request_id(1);
+  request.sink = sink_.handle();
+  request.engine.sequence.prompt = letters("AB");
+  request.engine.sequence.max_tokens = 10;
+  request.accepted = monotonic_clock().now() + std::chrono::minutes(-5);
+  const instant accepted = request.accepted;
+  tell(actor_, std::move(request));
+  (void)last_.take<run_step>();
+  end_life();
+  EXPECT_EQ(returned_.at(0).accepted, accepted);
+  begin_life(2);
+  tell(actor_, outcome_of(last_.take<run_step>(), 'C'));
+  EXPECT_GE(sink_.take<token_batch>().answers.at(0).timing.value().queued, std::chrono::minutes(5));
+}
+
 TEST_F(scheduler, ends_an_answer_whose_form_was_cut_short_as_one_that_is_too_long) {
   begin_life(1);
   ask(1, "AB");

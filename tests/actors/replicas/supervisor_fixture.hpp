@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "actors/workers/stage_ranks.hpp"
+#include "actors/workers/worker_meter.hpp"
 #include "cluster/launch/machine.hpp"
 #include "tests/actors/support.hpp"
 
@@ -46,8 +47,8 @@ class supervisor : public testing::Test {
     parts.board = board_;
     change(parts);
     actor_ = spawn_supervisor(system_, std::move(parts));
-    tell(actor_, begin_cluster{training_.handle(),
-                               local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>()}});
+    tell(actor_, begin_cluster{training_.handle(), local_worker{worker_.handle(), hello("head", 1),
+                                                                std::make_shared<rank_alarm>(), meter_}});
   }
   ~supervisor() override {
     tell(actor_, stop_now{});
@@ -111,6 +112,7 @@ class supervisor : public testing::Test {
   caf::actor_system_config config_;
   caf::actor_system system_{config_};
   wire links_{bus::options{}};
+  std::shared_ptr<worker_meter> meter_ = std::make_shared<worker_meter>();  ///< of the head's own worker
   mock<worker_actor> worker_{system_};
   mock<router_actor> router_{system_};
   mock<sink_actor> sink_{system_};

@@ -16,11 +16,13 @@ TEST_F(supervisor, shows_what_nodes_say_even_if_it_is_no_text) {
 
 TEST_F(supervisor, shows_what_a_node_reports_and_nothing_of_one_that_reports_nothing) {
   join("w1", 11);
+  join("w2", 12);
   node_report report;
   report.rows_per_second = 12.5;
   report.busy_seconds = 7.5;
   report.resident_bytes = 4096;
   tell(actor_, incoming<heartbeat>{link_id(11), 0, {incarnation_id(11), report}});
+  EXPECT_TRUE(comes_to_say("\"w2\"", true, "nodes"));
   EXPECT_TRUE(comes_to_say("\"busy_seconds\":7.5", true, "nodes"));
   const json nodes = json::parse(board_->read("nodes"));
   const auto find = [&](std::string_view name) {
@@ -28,7 +30,23 @@ TEST_F(supervisor, shows_what_a_node_reports_and_nothing_of_one_that_reports_not
   };
   EXPECT_EQ(find("w1")["rows_per_second"], 12.5);
   EXPECT_EQ(find("w1")["resident"], 4096);
-  EXPECT_FALSE(find("head").contains("busy_seconds")) << "the head's own worker says nothing of itself";
+  EXPECT_FALSE(find("w2").contains("busy_seconds"));
+}
+
+class supervisor_of_short_steps : public supervisor {
+ protected:
+  supervisor_of_short_steps()
+      : supervisor({}, [](supervisor_parts& parts) { parts.longest_step = std::chrono::milliseconds(1); }) {}
+};
+
+TEST_F(supervisor_of_short_steps, measures_the_worker_in_its_own_process_and_lets_its_steps_last) {
+  meter_->busy_ns = 2'500'000'000;
+  EXPECT_TRUE(comes_to_say("\"busy_seconds\":2.5", true, "nodes")) << board_->read("nodes");
+  EXPECT_TRUE(comes_to_say("\"busy_ms\":0", true, "nodes"));
+  meter_->busy_since = 1;
+  EXPECT_TRUE(comes_to_say("\"busy_ms\":0", false, "nodes"));
+  EXPECT_EQ(json::parse(board_->read("nodes")).at(0)["state"], "alive");
+  EXPECT_EQ(directory_->workers().size(), 1u);
 }
 
 TEST_F(supervisor, calls_a_node_lost_whose_step_does_not_end) {

@@ -274,6 +274,25 @@ TEST_F(gateway, asks_the_store_for_an_adapter_that_nobody_published) {
   EXPECT_FALSE(adapters_->is_held(adapter_version(4)));
 }
 
+TEST_F(gateway, says_since_when_a_request_waits_also_if_it_was_for_an_adapter) {
+  const instant before = monotonic_clock().now();
+  begin(1);
+  const instant accepted = router_.take<routed_request>().accepted;
+  EXPECT_GE(accepted, before);
+  EXPECT_LE(accepted, monotonic_clock().now());
+  begin(2, "pricing");
+  (void)store_.take<find_adapter>();
+  const instant asked = monotonic_clock().now();
+  adapter_directory::snapshot now;
+  now.names["pricing"] = adapter_version(4);
+  now.versions[adapter_version(4)].full_name = "pricing@1";
+  adapters_->publish(std::move(now));
+  tell(actor_, adapter_found{"pricing", {}});
+  const instant waited_since = router_.take<routed_request>().accepted;
+  EXPECT_GE(waited_since, accepted);
+  EXPECT_LE(waited_since, asked);
+}
+
 TEST_F(gateway, ends_a_request_that_waits_for_an_adapter_and_no_other) {
   const auto gone = begin(1, "pricing"), stays = begin(2, "pricing");
   tell(actor_, end_request{request_id(1)});

@@ -213,6 +213,28 @@ TEST(adapter_residency, a_failure_is_told_and_tried_again_only_when_declared_ane
   EXPECT_THAT(residency.turn(nobody).load, ElementsAre(version(1)));
 }
 
+TEST(adapter_residency, forgets_of_many_those_that_are_away_and_that_nobody_wants) {
+  residents r({.bytes = 2});
+  r.declare(1024);
+  r.bring(1);
+  r.use(1);
+  for (int i = 3; i <= 1024; ++i) r.given_up.insert(i);
+  r.turn();
+  EXPECT_TRUE(r.residency.is_declared(version(3))) << "they are not too many yet";
+  ASSERT_FALSE(r.residency.declare(version(1025), 1));
+  r.given_up.insert(1);
+  r.turn();
+  EXPECT_FALSE(r.residency.is_declared(version(3)));
+  EXPECT_FALSE(r.ask(3));
+  EXPECT_TRUE(r.ask(1)) << "it is here";
+  EXPECT_TRUE(r.residency.is_declared(version(2))) << "somebody wants it";
+  EXPECT_TRUE(r.residency.is_declared(version(1025)));
+  ASSERT_FALSE(r.residency.declare(version(3), 1));
+  r.given_up.erase(3);
+  r.bring(3);
+  EXPECT_TRUE(r.ask(3)) << "it was declared again";
+}
+
 /// A closed circle of clients, each with one request at a time, over the real scheduler. Loading takes some steps.
 class crowd {
  public:

@@ -229,5 +229,27 @@ TEST(batch_ahead, does_not_begin_while_a_suspect_is_in_flight) {
   engine.run_to_end();
 }
 
+TEST(batch_ahead, goes_on_while_a_suspect_finds_no_room_and_stops_for_it_once_there_is_some) {
+  auto options = small_options();
+  options.max_sequences = 1;
+  engine_simulation engine(options);
+  engine.submit(request_of(10, 3));
+  sequence_request suspect = request_of(16, 6, 1);
+  suspect.lost = {.lives = 2, .at = 10};
+  engine.submit(suspect);
+  ASSERT_TRUE(engine.plan());
+  ASSERT_TRUE(engine.plan_ahead());
+  land(engine);
+  ASSERT_TRUE(engine.plan_ahead()) << "the last step of the first one";
+  land(engine);
+  EXPECT_FALSE(engine.plan_ahead()) << "now there is room, but a step is in flight";
+  land(engine);
+  ASSERT_TRUE(engine.plan());
+  EXPECT_EQ(row_of(engine, 2)->tokens, 10);
+  EXPECT_FALSE(engine.plan_ahead());
+  EXPECT_TRUE(engine.scheduler.is_consistent());
+  engine.run_to_end();
+}
+
 }  // namespace
 }  // namespace troupe

@@ -64,7 +64,7 @@ std::vector<random_load> loads() {
       {"pipeline", options_of(120, 256, 64, 24, 3, 3, 16), 120, 40, 6, 3, 3, 0.08, 0.01, 0, 2, 400, 500},
       {"tight_pipeline", options_of(16, 200, 32, 12, 2, 4, 8), 120, 60, 5, 3, 4, 0.03, 0.004, 0.0005, 4, 4000, 4000},
       {"many_answers", options_of(24, 128, 32, 12, 2, 2, 16), 30, 30, 2, 2, 12, 0.04, 0.01, 0.0005, 2, 500, 500},
-      {"roomy_ahead", options_of(400, 256, 128, 24, 4, 1, 64), 120, 40, 6, 3, 3, 0.15, 0.01, 0.0005, 0, 200, 200, true},
+      {"roomy_ahead", options_of(400, 256, 128, 24, 4, 1, 64), 120, 40, 6, 3, 3, 0.15, 0.01, 0.0005, 0, 200, 400, true},
       {"tiny_pool_ahead", options_of(13, 200, 48, 8, 2, 1, 16), 150, 60, 4, 3, 4, 0.04, 0.003, 0.0005, 0, 6000, 9000,
        true},
       {"tiny_budget_ahead", options_of(60, 128, 4, 4, 1, 1, 16), 60, 20, 5, 2, 2, 0.03, 0.003, 0, 2, 2000, 4000, true},
@@ -149,6 +149,7 @@ class random_calls {
     request.tenant = tenant_id{static_cast<std::uint64_t>(below(load_.tenants))};
     request.adapter = adapter_version{static_cast<std::uint32_t>(below(load_.adapters + 1))};
     request.every_prompt_row = chance(0.05);
+    if (load_.losses > 0 && chance(0.1)) request.lost = {2, request.prompt.size() / 2};  // elsewhere
     engine_.submit(request);
   }
 

@@ -479,6 +479,84 @@ TEST(batch_scheduler, tries_those_alone_that_were_suspects_elsewhere) {
   engine.run_to_end();
 }
 
+batch_scheduler::options options_for_a_pipeline() {
+  auto options = small_options();
+  options.steps_in_flight = 4;
+  return options;
+}
+
+sequence_request suspect_of(std::size_t prompt, std::int64_t answer, token_id first) {
+  auto suspect = request_of(prompt, answer, first);
+  suspect.was_accepted = true;
+  suspect.lost = {.lives = 2, .at = 10};
+  return suspect;
+}
+
+/// Plans as many steps as there may be at a time. Returns how many are in flight.
+std::size_t fill(engine_simulation& engine) {
+  while (engine.flights.size() < to_size(engine.options.steps_in_flight) && engine.plan()) {
+  }
+  return engine.flights.size();
+}
+
+TEST(batch_scheduler, slows_nobody_down_for_a_suspect_that_waits) {
+  engine_simulation engine(options_for_a_pipeline());
+  for (int i = 0; i < 8; ++i) engine.submit(request_of(10, 40, i));
+  engine.submit(suspect_of(20, 6, 8));
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_EQ(fill(engine), 4u) << i;
+    land(engine);
+  }
+  EXPECT_TRUE(engine.scheduler.is_waiting(sequence_id{9})) << "all places are taken";
+  engine.run_to_end();
+}
+
+/// Lands the first of the steps in flight and plans others, until the sequence runs.
+void fly_until_it_runs(engine_simulation& engine, std::uint64_t id) {
+  for (int i = 0; engine.scheduler.is_waiting(sequence_id{id}); ++i) {
+    ASSERT_LT(i, 20);
+    if (fill(engine) > 0 && engine.scheduler.is_waiting(sequence_id{id})) land(engine);
+  }
+}
+
+TEST(batch_scheduler, begins_with_a_suspect_when_nothing_is_in_flight) {
+  engine_simulation engine(options_for_a_pipeline());
+  for (int i = 0; i < 7; ++i) engine.submit(request_of(10, 40, i));
+  ASSERT_EQ(fill(engine), 4u);
+  engine.submit(suspect_of(20, 6, 8));
+  land(engine);
+  ASSERT_EQ(fill(engine), 4u) << "the plan finds out that there is room";
+  for (int i = 0; i < 3; ++i) {
+    land(engine);
+    EXPECT_FALSE(engine.plan()) << "which has to wait for the others";
+  }
+  ASSERT_NO_FATAL_FAILURE(fly_until_it_runs(engine, 8));
+  EXPECT_EQ(fill(engine), 1u);
+  EXPECT_EQ(row_of(engine, 8)->tokens, 10) << "what did no harm before";
+  EXPECT_EQ(engine.flights.back().plan.rows.size(), 1u);
+  EXPECT_TRUE(engine.scheduler.is_consistent());
+  while (engine.scheduler.lost_with(sequence_id{8}).lives > 0) {
+    ASSERT_EQ(fill(engine), 1u) << "as long as it is one";
+    land(engine);
+  }
+  EXPECT_EQ(fill(engine), 4u);
+  engine.run_to_end();
+}
+
+TEST(batch_scheduler, lets_a_suspect_begin_though_others_fill_the_step_or_are_long_too) {
+  auto options = options_for_a_pipeline();
+  options.context = 1024;
+  options.blocks = 256;
+  engine_simulation engine(options);
+  for (int i = 0; i < 4; ++i) engine.submit(request_of(60, 40, i));
+  engine.submit(request_of(800, 4, 4));
+  fill(engine);
+  engine.submit(suspect_of(900, 6, 6));
+  ASSERT_NO_FATAL_FAILURE(fly_until_it_runs(engine, 6));
+  EXPECT_EQ(engine.flights.size(), 1u);
+  engine.run_to_end();
+}
+
 TEST(batch_scheduler, frees_who_was_cancelled_in_a_step_that_was_lost) {
   engine_simulation engine(small_options());
   engine.submit(request_of(10, 6));
