@@ -43,7 +43,7 @@ struct node_process {
   std::string name;
   bool is_remote = false;
   bool has_joined = false;  ///< the cluster, since the launcher's start
-  pid_t pid = 0;  ///< of the child here, for a remote node that of ssh; 0 if none runs
+  pid_t pid = 0;            ///< of the child here, for a remote node that of ssh; 0 if none runs
   process_state state = process_state::waiting;
   int quick_deaths = 0;  ///< in a row, right after its start, whether it had joined the cluster or not
   std::string last_end;  ///< "exit code 1", "signal 9 (Killed)"

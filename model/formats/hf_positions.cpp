@@ -226,12 +226,12 @@ void read_layers_without_rope(const fields& config, model_config& into) {
 }
 
 /// Unless they are listed, every n-th sees all.
-void read_two_kinds_of_layers(const fields& config, std::int64_t usual, model_config& into) {
+void read_two_kinds_of_layers(const fields& config, std::int64_t usual, std::int64_t usual_window, model_config& into) {
   const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(usual);
   if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
   // 0 would be no window, but such a layer has the other rope still
   read_windows(config, 1, into, [&](std::int64_t i) { return (i + 1) % pattern != 0; });
-  const std::int64_t size = window_size(config, 4096);
+  const std::int64_t size = window_size(config, usual_window);
   for (std::int64_t& window : into.windows) {
     into.layer_ropes.push_back(window != 0 ? layer_rope::local : layer_rope::global);
     if (window != 0) window = size;
@@ -268,8 +268,9 @@ void read_layers(const fields& config, model_config& into) {
   const bool slides = config.boolean("use_sliding_window").value_or(false);
   for (const window_rule& rule : window_rules)
     if (rule.family == into.family) read_windows_by(rule, config, slides, into);
-  if (into.family == "gemma3" || into.family == "gemma4") read_two_kinds_of_layers(config, 6, into);
-  if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, into);
+  if (into.family == "gemma3") read_two_kinds_of_layers(config, 6, 4096, into);
+  if (into.family == "gemma4") read_two_kinds_of_layers(config, 6, 512, into);
+  if (into.family == "olmo3") read_two_kinds_of_layers(config, 4, 4096, into);
   if (into.family == "cohere2") read_layers_that_turn_in_windows(config, into);
   if (into.family == "granitehybrid" && config.text("position_embedding_type").value_or("") != "rope")
     into.layer_ropes.assign(to_size(into.layers), layer_rope::none);

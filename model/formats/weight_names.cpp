@@ -1,195 +1,20 @@
 #include "model/formats/weight_names.hpp"
 
-#include <algorithm>
-#include <array>
 #include <cmath>
-#include <span>
+#include <utility>
 
 #include <fmt/format.h>
 
 #include "model/formats/delta_names.hpp"
 #include "model/formats/family_traits.hpp"
+#include "model/formats/part_names.hpp"
 
 namespace troupe::detail {
 namespace {
 
-struct part_names {
-  std::string_view ours;  ///< as Hugging Face's llama has it
-  std::string_view gpt2;
-  std::string_view gguf;
-};
-constexpr std::array<part_names, 36> parts = {{
-    {"model.embed_tokens", "wte", "token_embd"},
-    {"model.embed_tokens_per_layer", "", "per_layer_token_embd"},
-    {"model.per_layer_model_projection", "", "per_layer_model_proj"},
-    {"model.per_layer_projection_norm", "", "per_layer_proj_norm"},
-    {"model.embed_positions", "wpe", "position_embd"},
-    {"model.norm", "ln_f", "output_norm"},
-    {"lm_head", "lm_head", "output"},
-    {"input_layernorm", "ln_1", "attn_norm"},
-    {"self_attn.q_proj", "attn.c_attn", "attn_q"},
-    {"self_attn.k_proj", "attn.c_attn", "attn_k"},
-    {"self_attn.v_proj", "attn.c_attn", "attn_v"},
-    {"self_attn.q_norm", "", "attn_q_norm"},
-    {"self_attn.k_norm", "", "attn_k_norm"},
-    {"self_attn.sinks", "", "attn_sinks"},
-    {"self_attn.o_proj", "attn.c_proj", "attn_output"},
-    {"self_attn.output_norm", "", "post_attention_norm"},
-    {"conv.in_proj", "", "shortconv.in_proj"},
-    {short_convolution, "", "shortconv.conv"},
-    {"conv.out_proj", "", "shortconv.out_proj"},
-    {"post_attention_layernorm", "ln_2", "ffn_norm"},
-    {"mlp.router", "", "ffn_gate_inp"},
-    {"mlp.choice_bias", "", "exp_probs_b"},
-    {"mlp.shared_gate", "", "ffn_gate_inp_shexp"},
-    {"mlp.gate_proj", "", "ffn_gate"},
-    {"mlp.up_proj", "mlp.c_fc", "ffn_up"},
-    {"mlp.down_proj", "mlp.c_proj", "ffn_down"},
-    {"mlp.output_norm", "", "post_ffw_norm"},
-    {"mlp.beside_norm", "", "post_ffw_norm_1"},
-    {"mlp.experts_norm", "", "pre_ffw_norm_2"},
-    {"mlp.experts_output_norm", "", "post_ffw_norm_2"},
-    {"mlp.router_norm", "", "ffn_gate_inp"},
-    {"mlp.share_factors", "", "ffn_down_exps"},
-    {"per_layer_input_gate", "", "inp_gate"},
-    {"per_layer_projection", "", "proj"},
-    {"post_per_layer_input_norm", "", "post_norm"},
-    {"layer_factor", "", "layer_output_scale"},
-}};
-
-const part_names& names_of(std::string_view ours) {
-  return *std::find_if(parts.begin(), parts.end(), [&](const part_names& part) { return part.ours == ours; });
-}
-
-struct other_name {
-  std::string_view ours, theirs;
-};
-constexpr std::array<other_name, 10> lfm2_names = {{{"model.norm", "model.embedding_norm"},
-                                                    {"input_layernorm", "operator_norm"},
-                                                    {"post_attention_layernorm", "ffn_norm"},
-                                                    {"self_attn.q_norm", "self_attn.q_layernorm"},
-                                                    {"self_attn.k_norm", "self_attn.k_layernorm"},
-                                                    {"self_attn.o_proj", "self_attn.out_proj"},
-                                                    {"mlp.router", "feed_forward.gate"},
-                                                    {"mlp.gate_proj", "feed_forward.w1"},
-                                                    {"mlp.up_proj", "feed_forward.w3"},
-                                                    {"mlp.down_proj", "feed_forward.w2"}}};
-
-bool is_lfm2(const model_config& config) {
-  return config.family.starts_with("lfm2");
-}
-
-bool is_qkv(linear_kind kind) {
-  return kind <= linear_kind::v;
-}
-
-bool is_of_delta(std::string_view ours) {
-  return ours.starts_with("linear_attn.");
-}
-
-/// Of the mlp beside a layer's experts.
-std::string_view shared_part(const model_config& config, linear_kind kind) {
-  const bool is_one = config.shared_gate;
-  if (kind == linear_kind::gate) return is_one ? "mlp.shared_expert.gate_proj" : "mlp.shared_experts.gate_proj";
-  if (kind == linear_kind::up) return is_one ? "mlp.shared_expert.up_proj" : "mlp.shared_experts.up_proj";
-  return is_one ? "mlp.shared_expert.down_proj" : "mlp.shared_experts.down_proj";
-}
-
-std::string_view router_part(const model_config& config) {
-  if (config.family == "gpt-oss") return "mlp.router";
-  if (config.family == "granitemoe") return "block_sparse_moe.router.layer";
-  return config.family == "mixtral" ? "block_sparse_moe.gate" : "mlp.gate";
-}
-
-/// Gate and up are one tensor.
-bool joins_gate_and_up(const model_config& config) {
-  return config.family == "phi3" || config.family == "glm" || config.family == "glm4";
-}
-
-/// In which layers with norms of outputs differ.
-std::string_view norm_part(const model_config& config, std::string_view ours) {
-  const bool is_glm = config.family == "glm4";
-  if (ours == "self_attn.output_norm") return is_glm ? "post_self_attn_layernorm" : "post_attention_layernorm";
-  if (ours == "post_attention_layernorm") return is_glm ? ours : "pre_feedforward_layernorm";
-  if (ours == "mlp.output_norm") return is_glm ? "post_mlp_layernorm" : "post_feedforward_layernorm";
-  return {};
-}
-
-/// Of a mixture whose experts stand apart from the mlp beside them.
-constexpr std::array<other_name, 5> apart_names = {{{"mlp.beside_norm", "post_feedforward_layernorm_1"},
-                                                    {"mlp.experts_norm", "pre_feedforward_layernorm_2"},
-                                                    {"mlp.experts_output_norm", "post_feedforward_layernorm_2"},
-                                                    {"mlp.router_norm", "router"},
-                                                    {"mlp.router", "router.proj"}}};
-
-std::string_view other_name_of(std::span<const other_name> names, std::string_view ours) {
-  const auto found = std::ranges::find(names, ours, &other_name::ours);
-  return found == names.end() ? ours : found->theirs;
-}
-
-std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
-  if (config.family == "gpt2") return names_of(ours).gpt2;
-  if (is_of_delta(ours)) return delta_tensor(config, false, ours);
-  if (is_lfm2(config)) return other_name_of(lfm2_names, ours);
-  const auto kind = linear_from_name(ours);
-  const bool of_mlp = kind && is_mlp(*kind);
-  if (of_mlp && config.has_experts(layer) && !config.experts_apart) return shared_part(config, *kind);
-  if (of_mlp && config.family == "granitehybrid")
-    return *kind == linear_kind::down ? "shared_mlp.output_linear" : "shared_mlp.input_linear";
-  if (config.family == "phi3" && kind && is_qkv(*kind)) return "self_attn.qkv_proj";
-  if (joins_gate_and_up(config) && (kind == linear_kind::gate || kind == linear_kind::up)) return "mlp.gate_up_proj";
-  if (config.output_norms)
-    if (const auto norm = norm_part(config, ours); !norm.empty()) return norm;
-  if (config.experts_apart) return other_name_of(apart_names, ours);
-  if (ours == "mlp.router") return router_part(config);
-  if (ours == "mlp.choice_bias") return "mlp.gate";
-  if (ours == "mlp.shared_gate") return "mlp.shared_expert_gate";
-  return ours;
-}
-
 /// Whether those of all experts are one tensor.
 bool has_experts_together(const model_config& config, naming names) {
   return names == naming::gguf || config.family == "gpt-oss" || config.family == "granitemoe" || config.joined_experts;
-}
-
-/// As gpt-oss, Granite, Gemma and the Qwens have it.
-std::string all_experts_name(const model_config& config, const wanted_weight& weight) {
-  const bool is_down = linear_from_name(weight.part) == linear_kind::down;
-  if (config.family == "granitemoe") return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
-  if (config.experts_apart) return fmt::format("experts.{}_proj", is_down ? "down" : "gate_up");
-  return fmt::format("mlp.experts.{}_proj{}", is_down ? "down" : "gate_up", weight.kind == "bias" ? "_bias" : "");
-}
-
-/// Without the weight's kind: "mlp.experts.3.gate_proj".
-std::string expert_part(const model_config& config, const wanted_weight& weight) {
-  if (config.experts_apart)
-    return fmt::format("experts.{}.{}", weight.expert, weight.part.substr(std::string_view("mlp.").size()));
-  if (config.family != "mixtral" && !is_lfm2(config))
-    return fmt::format("mlp.experts.{}.{}", weight.expert, weight.part.substr(std::string_view("mlp.").size()));
-  const auto kind = linear_from_name(weight.part);
-  const int number = kind == linear_kind::gate ? 1 : kind == linear_kind::down ? 2 : 3;
-  return fmt::format("{}.experts.{}.w{}", is_lfm2(config) ? "feed_forward" : "block_sparse_moe", weight.expert, number);
-}
-
-std::string_view gguf_part(const model_config& config, std::int64_t layer, std::string_view ours) {
-  if (is_of_delta(ours)) return delta_tensor(config, true, ours);
-  const auto kind = linear_from_name(ours);
-  if (kind && is_mlp(*kind) && config.has_experts(layer) && !config.experts_apart)
-    return *kind == linear_kind::gate ? "ffn_gate_shexp" : *kind == linear_kind::up ? "ffn_up_shexp" : "ffn_down_shexp";
-  const bool has_delta = has_delta_layers(config.family);
-  const bool fuses_qkv = config.family == "gpt2" || config.family == "phi3" || (config.joined_qkv && !has_delta);
-  if (fuses_qkv && kind && is_qkv(*kind)) return "attn_qkv";
-  if (joins_gate_and_up(config) && kind == linear_kind::gate) return "ffn_up";
-  const bool has_other_norm = config.family == "gpt-oss" || config.family == "glm4moe" || has_delta;
-  if (has_other_norm && ours == "post_attention_layernorm") return "post_attention_norm";
-  if (is_lfm2(config) && ours == "model.norm") return "token_embd_norm";
-  return names_of(ours).gguf;
-}
-
-/// Those of all experts are one tensor, of newer files with gates and ups together.
-std::string gguf_expert_part(const model_config& config, const wanted_weight& weight) {
-  const bool is_joined = config.joined_experts && linear_from_name(weight.part) != linear_kind::down;
-  return fmt::format("{}_exps", is_joined ? "ffn_gate_up" : names_of(weight.part).gguf);
 }
 
 std::string_view part_in_file(const model_config& config, naming names, std::int64_t layer, std::string_view ours) {
@@ -309,13 +134,14 @@ void want_layer_embeddings(wanted_list& want, const model_config& config) {
 
 std::string file_name(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
   std::string part(part_in_file(config, names, weight.layer, weight.part));
-  if (weight.expert >= 0) part = names == naming::gguf ? gguf_expert_part(config, weight) : expert_part(config, weight);
+  if (weight.expert >= 0)
+    part = names == naming::gguf ? gguf_experts(config, weight) : hugging_face_expert(config, weight);
   if (part.starts_with("model.")) part.erase(0, std::string_view("model.").size());
   if (weight.part == "lm_head") prefix = prefix == "language_model.model." ? "language_model." : "";
   if (weight.layer < 0) return fmt::format("{}{}.{}", prefix, part, weight.kind);
   if (names == naming::hugging_face) {
     const std::string layer = fmt::format("{}layers.{}.", prefix, weight.layer);
-    if (weight.expert >= 0 && has_experts_together(config, names)) return layer + all_experts_name(config, weight);
+    if (weight.expert >= 0 && has_experts_together(config, names)) return layer + hugging_face_experts(config, weight);
     if (weight.part == "self_attn.sinks") return layer + "self_attn.sinks";
     if (weight.part == delta_parts::dt) return layer + "linear_attn.dt_bias";
     if (weight.part == delta_parts::decay) return layer + "linear_attn.A_log";

@@ -237,6 +237,18 @@ TEST_F(cluster_commands, refuse_what_models_that_keep_states_cannot_have) {
                "1.00 MiB: write 49 at most, or more kv_memory");
 }
 
+TEST_F(cluster_commands, refuse_to_cut_layers_that_read_what_others_made) {
+  const std::string model = (golden / "gemma4-small").string();
+  const std::string reason = "layers of the model read keys of others, or what belongs to a row's token";
+  head_refuses({.in_cluster = "stages = 2\n", .model = model, .nodes = node("w1", "worker")},
+               "one.toml:6:10: " + reason + ", so that one worker must have them all: use 1, and more replicas");
+  head_refuses({.model = model, .nodes = node("w1", "worker", "layers = \"0-1\"\n")}, "one.toml:15:10: " + reason);
+  head_refuses({.in_cluster = "tensor = 2\n", .model = model, .nodes = node("w1", "worker")},
+               "one.toml:6:10: the model has layers whose heads differ, or that share keys and values, which the");
+  head_refuses({.model = model, .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
+               "one.toml:15:10: layers whose heads differ, or that share keys and values, are computed by processors");
+}
+
 TEST_F(cluster_commands, refuse_nodes_that_are_not_in_the_file) {
   refused({"node", cluster_file(), "--name", ""}, "--name is empty");
   for (const char* name : {"w 7", "../w7", ".w7"})

@@ -73,6 +73,19 @@ TEST(sentencepiece_gguf, merges_the_highest_score_first) {
   EXPECT_EQ(tokens->decode(tokens->encode("abc")), "abc");
 }
 
+/// The same tokens, of which the merges are listed in another order than the scores have it.
+TEST(sentencepiece_gguf, of_gemma4_merges_as_its_list_says) {
+  gguf_file file = sentencepiece_file();
+  set(file, "model", std::string("gemma4"));
+  set(file, "add_space_prefix", false);
+  EXPECT_NE(refusal_of(file).find("tokenizer.ggml.merges"), std::string::npos);
+  set(file, "merges", texts{"a b", "b c", "\u2581 a"});
+  const auto tokens = tokenizer_from_gguf(file);
+  EXPECT_EQ(tokens->encode("abc"), (ids{1, 263, 262}));
+  EXPECT_EQ(tokens->encode("a abc", plain), (ids{260, 259, 263, 262}));
+  EXPECT_EQ(tokens->decode(tokens->encode("a abc\n")), "a abc\n");
+}
+
 TEST(sentencepiece_gguf, spells_unknown_characters_by_bytes) {
   const auto tokens = tokenizer_from_gguf(sentencepiece_file());
   EXPECT_EQ(tokens->encode("\u00e9", plain), (ids{259, 3 + 0xC3, 3 + 0xA9}));

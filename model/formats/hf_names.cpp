@@ -1,0 +1,121 @@
+// What Hugging Face's classes call the parts of a model: mostly as Llama's has them, which is as they are called here.
+#include <array>
+
+#include <fmt/format.h>
+
+#include "model/formats/delta_names.hpp"
+#include "model/formats/part_names.hpp"
+
+namespace troupe::detail {
+namespace {
+
+constexpr std::array<other_name, 12> of_gpt2 = {{{"model.embed_tokens", "wte"},
+                                                 {"model.embed_positions", "wpe"},
+                                                 {"model.norm", "ln_f"},
+                                                 {"input_layernorm", "ln_1"},
+                                                 {"self_attn.q_proj", "attn.c_attn"},
+                                                 {"self_attn.k_proj", "attn.c_attn"},
+                                                 {"self_attn.v_proj", "attn.c_attn"},
+                                                 {"self_attn.o_proj", "attn.c_proj"},
+                                                 {"post_attention_layernorm", "ln_2"},
+                                                 {"mlp.up_proj", "mlp.c_fc"},
+                                                 {"mlp.down_proj", "mlp.c_proj"},
+                                                 {"lm_head", "lm_head"}}};
+constexpr std::array<other_name, 10> of_lfm2 = {{{"model.norm", "model.embedding_norm"},
+                                                 {"input_layernorm", "operator_norm"},
+                                                 {"post_attention_layernorm", "ffn_norm"},
+                                                 {"self_attn.q_norm", "self_attn.q_layernorm"},
+                                                 {"self_attn.k_norm", "self_attn.k_layernorm"},
+                                                 {"self_attn.o_proj", "self_attn.out_proj"},
+                                                 {"mlp.router", "feed_forward.gate"},
+                                                 {"mlp.gate_proj", "feed_forward.w1"},
+                                                 {"mlp.up_proj", "feed_forward.w3"},
+                                                 {"mlp.down_proj", "feed_forward.w2"}}};
+constexpr std::array<other_name, 5> of_phi3 = {{{"self_attn.q_proj", "self_attn.qkv_proj"},
+                                                {"self_attn.k_proj", "self_attn.qkv_proj"},
+                                                {"self_attn.v_proj", "self_attn.qkv_proj"},
+                                                {"mlp.gate_proj", "mlp.gate_up_proj"},
+                                                {"mlp.up_proj", "mlp.gate_up_proj"}}};
+constexpr std::array<other_name, 2> of_glm = {
+    {{"mlp.gate_proj", "mlp.gate_up_proj"}, {"mlp.up_proj", "mlp.gate_up_proj"}}};
+constexpr std::array<other_name, 4> of_glm4 = {{{"self_attn.output_norm", "post_self_attn_layernorm"},
+                                                {"mlp.output_norm", "post_mlp_layernorm"},
+                                                {"mlp.gate_proj", "mlp.gate_up_proj"},
+                                                {"mlp.up_proj", "mlp.gate_up_proj"}}};
+constexpr std::array<other_name, 3> of_granite_hybrid = {{{"mlp.gate_proj", "shared_mlp.input_linear"},
+                                                          {"mlp.up_proj", "shared_mlp.input_linear"},
+                                                          {"mlp.down_proj", "shared_mlp.output_linear"}}};
+/// Gemma 2 and 3, OLMo.
+constexpr std::array<other_name, 3> of_output_norms = {{{"self_attn.output_norm", "post_attention_layernorm"},
+                                                        {"post_attention_layernorm", "pre_feedforward_layernorm"},
+                                                        {"mlp.output_norm", "post_feedforward_layernorm"}}};
+constexpr std::array<other_name, 8> of_gemma4 = {{{"self_attn.output_norm", "post_attention_layernorm"},
+                                                  {"post_attention_layernorm", "pre_feedforward_layernorm"},
+                                                  {"mlp.output_norm", "post_feedforward_layernorm"},
+                                                  {"mlp.beside_norm", "post_feedforward_layernorm_1"},
+                                                  {"mlp.experts_norm", "pre_feedforward_layernorm_2"},
+                                                  {"mlp.experts_output_norm", "post_feedforward_layernorm_2"},
+                                                  {"mlp.router_norm", "router"},
+                                                  {"mlp.router", "router.proj"}}};
+constexpr std::array<other_name, 1> of_gpt_oss = {{{"mlp.router", "mlp.router"}}};
+constexpr std::array<other_name, 1> of_mixtral = {{{"mlp.router", "block_sparse_moe.gate"}}};
+constexpr std::array<other_name, 1> of_granite_moe = {{{"mlp.router", "block_sparse_moe.router.layer"}}};
+
+struct named_family {
+  std::string_view family;
+  std::span<const other_name> names;
+};
+constexpr named_family families_with_names[] = {{"gpt2", of_gpt2},
+                                                {"lfm2", of_lfm2},
+                                                {"lfm2moe", of_lfm2},
+                                                {"phi3", of_phi3},
+                                                {"glm", of_glm},
+                                                {"glm4", of_glm4},
+                                                {"granitehybrid", of_granite_hybrid},
+                                                {"gemma2", of_output_norms},
+                                                {"gemma3", of_output_norms},
+                                                {"olmo2", of_output_norms},
+                                                {"olmo3", of_output_norms},
+                                                {"gemma4", of_gemma4},
+                                                {"gpt-oss", of_gpt_oss},
+                                                {"mixtral", of_mixtral},
+                                                {"granitemoe", of_granite_moe}};
+/// Of all others.
+constexpr std::array<other_name, 3> of_mixtures = {
+    {{"mlp.router", "mlp.gate"}, {"mlp.choice_bias", "mlp.gate"}, {"mlp.shared_gate", "mlp.shared_expert_gate"}}};
+
+/// Of the mlp beside a layer's experts.
+std::string_view shared_part(const model_config& config, linear_kind kind) {
+  const bool is_one = config.shared_gate;
+  if (kind == linear_kind::gate) return is_one ? "mlp.shared_expert.gate_proj" : "mlp.shared_experts.gate_proj";
+  if (kind == linear_kind::up) return is_one ? "mlp.shared_expert.up_proj" : "mlp.shared_experts.up_proj";
+  return is_one ? "mlp.shared_expert.down_proj" : "mlp.shared_experts.down_proj";
+}
+
+}  // namespace
+
+std::string_view hugging_face_part(const model_config& config, std::int64_t layer, std::string_view ours) {
+  if (is_of_delta(ours)) return delta_tensor(config, false, ours);
+  if (is_beside_experts(config, layer, ours)) return shared_part(config, *linear_from_name(ours));
+  for (const named_family& each : families_with_names)
+    if (each.family == config.family && has_name(each.names, ours)) return name_in(each.names, ours);
+  return name_in(of_mixtures, ours);
+}
+
+std::string hugging_face_expert(const model_config& config, const wanted_weight& weight) {
+  const std::string_view part = weight.part.substr(std::string_view("mlp.").size());
+  if (config.experts_apart) return fmt::format("experts.{}.{}", weight.expert, part);
+  if (config.family != "mixtral" && !is_lfm2(config)) return fmt::format("mlp.experts.{}.{}", weight.expert, part);
+  const auto kind = linear_from_name(weight.part);
+  const int number = kind == linear_kind::gate ? 1 : kind == linear_kind::down ? 2 : 3;
+  return fmt::format("{}.experts.{}.w{}", is_lfm2(config) ? "feed_forward" : "block_sparse_moe", weight.expert, number);
+}
+
+std::string hugging_face_experts(const model_config& config, const wanted_weight& weight) {
+  const bool is_down = linear_from_name(weight.part) == linear_kind::down;
+  if (config.family == "granitemoe") return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
+  if (config.experts_apart) return fmt::format("experts.{}_proj", is_down ? "down" : "gate_up");
+  return fmt::format("mlp.experts.{}_proj{}", is_down ? "down" : "gate_up", weight.kind == "bias" ? "_bias" : "");
+}
+
+}  // namespace troupe::detail
