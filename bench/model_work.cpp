@@ -12,7 +12,7 @@ namespace {
 
 void set_experts_apart(const loaded_model& model, model_work& total) {
   const model_config& config = model.config;
-  total.expert_share = static_cast<double>(config.experts_taken) / static_cast<double>(config.experts);
+  total.expert_share = static_cast<double>(config.experts.taken) / static_cast<double>(config.experts.count);
   double weights = 0;
   for (const layer_weights& layer : model.layers)
     for (const expert_weights& expert : layer.experts)
@@ -34,7 +34,7 @@ model_work work_of(const loaded_model& model, kv_kind kv) {
   };
   for (const layer_weights& layer : model.layers)
     layer.each_matrix([&](const matrix_view& w) { total.layer_weights += add(w); });
-  if (model.config.experts > 0) set_experts_apart(model, total);
+  if (model.config.experts.count > 0) set_experts_apart(model, total);
   total.head_weights = add(model.head);
   const auto block = kv_storage::bytes_per_block(model.config, kv);
   total.kv_bytes = static_cast<double>(block) / block_tokens;

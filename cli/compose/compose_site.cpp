@@ -115,7 +115,7 @@ void check_tensor(const cluster_config& config, const model_config& model) {
 
 /// Of all nodes in the file: else a worker would end when it gets its layers, and a trainer with its first job.
 void check_devices(const cluster_config& config, const loaded_model& model) {
-  const bool is_mixture = model.config.experts > 0;
+  const bool is_mixture = model.config.experts.count > 0;
   if (is_mixture && config.tensor > 1)
     refuse_at(config, "cluster.tensor",
               "the model is a mixture of experts, which the workers of a stage cannot share: use 1, and more stages");

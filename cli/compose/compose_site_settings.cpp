@@ -44,7 +44,7 @@ std::uint64_t pass_bytes_of(const node_site& site) {
   const std::int64_t row =
       6 * model.hidden + of_heads + model.delta.channels() + 2 * model.delta.values() + convolved + of_tokens;
   const std::int64_t experts = expert_routes::most_places(model, of.max_batch_tokens) * (model.hidden + 2 * model.ffn);
-  const std::int64_t mlp = of.max_batch_tokens * 2 * model.widest_mlp() + (model.experts > 0 ? experts : 0);
+  const std::int64_t mlp = of.max_batch_tokens * 2 * model.widest_mlp() + (model.experts.count > 0 ? experts : 0);
   const std::int64_t logits = of.max_sequences * (1 + std::int64_t{site.config.model.lookup_tokens}) * model.vocab_size;
   const std::int64_t scratch = site.threads * attention_scratch(site.context, model.widest_head());
   return static_cast<std::uint64_t>(of.max_batch_tokens * row + mlp + logits + scratch) * sizeof(float);

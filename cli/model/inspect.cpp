@@ -54,13 +54,20 @@ std::map<std::string, type_total> types_of(const tensor_set& set) {
 }
 
 ordered_json config_json(const model_config& config) {
-  return {{"family", config.family},         {"parameters", parameters_of(config)},
-          {"layers", config.layers},         {"hidden", config.hidden},
-          {"heads", config.heads},           {"kv_heads", config.kv_heads},
-          {"head_dim", config.head_dim},     {"ffn", config.ffn},
-          {"experts", config.experts},       {"experts_taken", config.experts_taken},
-          {"shared_ffn", config.shared_ffn}, {"vocab", config.vocab_size},
-          {"context", config.context},       {"tied_embeddings", config.tied_embeddings}};
+  return {{"family", config.family},
+          {"parameters", parameters_of(config)},
+          {"layers", config.layers},
+          {"hidden", config.hidden},
+          {"heads", config.heads},
+          {"kv_heads", config.kv_heads},
+          {"head_dim", config.head_dim},
+          {"ffn", config.ffn},
+          {"experts", config.experts.count},
+          {"experts_taken", config.experts.taken},
+          {"shared_ffn", config.experts.shared_ffn},
+          {"vocab", config.vocab_size},
+          {"context", config.context},
+          {"tied_embeddings", config.tied_embeddings}};
 }
 
 ordered_json tensors_json(const tensor_set& set) {

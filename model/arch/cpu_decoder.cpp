@@ -49,7 +49,7 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   v_ = aligned_buffer<float>(size(rows, kv_stride_));
   up_ = aligned_buffer<float>(size(rows, mlp_stride_));
   gate_ = aligned_buffer<float>(config.gated_mlp ? up_.size() : 0);
-  if (config.experts > 0) take_expert_rows();
+  if (config.experts.count > 0) take_expert_rows();
   if (config.layer_embedding > 0) take_token_rows();
   if (config.mixes_by(mixer_kind::delta)) take_delta_rows();
   if (config.mixes_by(mixer_kind::convolution)) take_convolution_rows();
@@ -210,7 +210,7 @@ void cpu_decoder::normalize_heads(const pass& batch, const norm_weights& norm, f
 
 void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
-  const bool mixes = !weights.experts.empty(), apart = model_->config.experts_apart;
+  const bool mixes = !weights.experts.empty(), apart = model_->config.experts.apart;
   if (mixes) apart ? mix_experts_apart(batch, weights, hidden) : mix_experts(batch, weights, hidden);
   if (!weights.up.w.weights) return;
   const float_rows normed{normed_.data(), hidden_stride()};

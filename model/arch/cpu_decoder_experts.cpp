@@ -23,19 +23,19 @@ void cpu_decoder::take_expert_rows() {
   const auto floats = [](std::int64_t count, std::int64_t stride) {
     return aligned_buffer<float>(to_size(count * stride));
   };
-  router_scores_ = floats(rows, padded_outs(config.experts));
+  router_scores_ = floats(rows, padded_outs(config.experts.count));
   places_ = floats(places, hidden_stride());
   expert_gate_ = floats(places, ffn_stride_);
   expert_up_ = floats(places, ffn_stride_);
-  if (config.experts_apart) apart_ = floats(options_.max_rows, hidden_stride());
-  if (config.shared_gate) shared_shares_ = floats(options_.max_rows, outs_per_block);
+  if (config.experts.apart) apart_ = floats(options_.max_rows, hidden_stride());
+  if (config.experts.shared_gate) shared_shares_ = floats(options_.max_rows, outs_per_block);
 }
 
 /// Leaves the normalized rows in normed_.
 void cpu_decoder::mix_experts(const pass& batch, const layer_weights& weights, float_rows hidden) {
   constexpr int at_once = expert_routes::rows_together;
   const float_rows normed{normed_.data(), hidden_stride()};
-  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts)};
+  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts.count)};
   with_.pool.run_each(batch.rows, 8, [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
   for (int first = 0; first < batch.rows; first += at_once) {
     const float_rows some{normed.row(first), normed.stride};
@@ -51,7 +51,7 @@ void cpu_decoder::mix_experts(const pass& batch, const layer_weights& weights, f
 /// Leaves what they make aside, normalized, for join_apart.
 void cpu_decoder::mix_experts_apart(const pass& batch, const layer_weights& weights, float_rows hidden) {
   constexpr int at_once = expert_routes::rows_together;
-  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts)};
+  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts.count)};
   for (int first = 0; first < batch.rows; first += at_once) {
     const float_rows normed{normed_.data(), hidden_stride()};
     const float_rows in{hidden.row(first), hidden.stride},

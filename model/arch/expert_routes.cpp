@@ -12,12 +12,12 @@ namespace troupe {
 
 expert_routes::expert_routes(const model_config& config, const kernel_table& kernels)
     : kernels_(kernels),
-      experts_(config.experts),
-      taken_(to_size(config.experts_taken)),
-      whole_(config.whole_shares),
-      sigmoid_(config.sigmoid_shares),
-      factor_(config.share_factor),
-      scores_(to_size(padded_outs(config.experts))),
+      experts_(config.experts.count),
+      taken_(to_size(config.experts.taken)),
+      whole_(config.experts.whole_shares),
+      sigmoid_(config.experts.sigmoid_shares),
+      factor_(config.experts.share_factor),
+      scores_(to_size(padded_outs(config.experts.count))),
       weights_(scores_.size()),
       visitors_(to_size(experts_)),
       next_(visitors_.size()) {}
@@ -120,8 +120,8 @@ void weigh_shared(const compute& with, const matrix_view& gate, const_float_rows
 }
 
 std::int64_t expert_routes::most_places(const model_config& config, std::int64_t rows) {
-  const std::int64_t visits = std::min<std::int64_t>(rows, rows_together) * config.experts_taken;
-  return visits + std::min(visits, config.experts) * (tall_tile.rows - 1);
+  const std::int64_t visits = std::min<std::int64_t>(rows, rows_together) * config.experts.taken;
+  return visits + std::min(visits, config.experts.count) * (tall_tile.rows - 1);
 }
 
 }  // namespace troupe

@@ -29,8 +29,8 @@ class expert_routes {
   expert_routes(const model_config& config, const kernel_table& kernels);
 
   /// From the router's outputs for each row, and numbers of each expert: what is added for the choice
-  /// (config.choice_bias) and what its shares are multiplied by (config.experts_apart). A row's visits depend on its
-  /// own outputs alone: the largest ones, of equal ones the first experts.
+  /// (config.experts.choice_bias) and what its shares are multiplied by (config.experts.apart). A row's visits depend
+  /// on its own outputs alone: the largest ones, of equal ones the first experts.
   void choose(const_float_rows scores, int rows, const float* biases = nullptr, const float* factors = nullptr);
 
   struct router {
@@ -77,8 +77,8 @@ class expert_routes {
 
 /// 1 / (1 + e^-x) for each of `padded` numbers, with the same bits on every processor.
 void sigmoids(const kernel_table& kernels, const float* x, std::int64_t padded, float* out);
-/// How much each row takes of the mlp beside the experts (config.shared_gate): the first number of its row of `shares`,
-/// which has outs_per_block.
+/// How much each row takes of the mlp beside the experts (config.experts.shared_gate): the first number of its row of
+/// `shares`, which has outs_per_block.
 void weigh_shared(const compute& with, const matrix_view& gate, const_float_rows x, std::int64_t rows,
                   float_rows shares);
 

@@ -37,7 +37,7 @@ struct expert_weights {
   expert_biases biases = {};
 };
 
-/// Where config.experts_apart.
+/// Where config.experts.apart.
 template <class Norm>
 struct apart_norms {
   Norm beside, experts, experts_output;  // what the mlp beside makes, what experts read and what they make
@@ -63,8 +63,8 @@ struct layer_weights : linear_layers<linear_weights> {
   const float* sinks = nullptr;                         // [heads], where config.attention_sinks
   matrix_view router;                                   // [experts, hidden]
   const float* router_bias = nullptr;
-  const float* choice_bias = nullptr;  // [experts], where config.choice_bias
-  matrix_view shared_gate;             // [1, hidden], where config.shared_gate
+  const float* choice_bias = nullptr;  // [experts], where config.experts.choice_bias
+  matrix_view shared_gate;             // [1, hidden], where config.experts.shared_gate
   std::vector<expert_weights> experts;
   apart_norms<norm_weights> apart;
   norm_weights token_norm;        // of what a row's token gives, where config.layer_embedding

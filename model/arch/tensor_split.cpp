@@ -18,7 +18,7 @@ std::int64_t outputs_in(const column_cut& cut, std::int64_t outs) {
 void check(const tensor_split& split, const model_config& config) {
   if (split.ranks < 1 || split.rank < 0 || split.rank >= split.ranks || (!split.is_whole() && !split.gather))
     refuse("rank {} of {}: ranks count from 0", split.rank, split.ranks);
-  if (config.experts > 0 && !split.is_whole())
+  if (config.experts.count > 0 && !split.is_whole())
     refuse("the model is a mixture of experts, which several ranks cannot share: give each stage one worker");
   if ((config.keeps_states() || config.attention_gate) && !split.is_whole())
     refuse(
@@ -49,8 +49,8 @@ output_cuts::output_cuts(const tensor_split& split, const model_config& config, 
     : hidden(cut_blocks(split, config.hidden)),
       ffn(cut_blocks(split, config.ffn)),
       vocab(cut_blocks(split, config.vocab_size)) {
-  const std::int64_t kv_heads = wide ? config.global_kv_heads : config.kv_heads;
-  const std::int64_t dim = wide ? config.global_head_dim : config.head_dim;
+  const std::int64_t kv_heads = wide ? config.wide.kv_heads : config.kv_heads;
+  const std::int64_t dim = wide ? config.wide.dim : config.head_dim;
   heads = cut_columns(split, kv_heads, 1);
   q = cut_columns(split, kv_heads, config.heads / kv_heads * dim * (config.attention_gate ? 2 : 1));
   kv = cut_columns(split, kv_heads, dim);

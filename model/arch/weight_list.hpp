@@ -71,7 +71,7 @@ void place_weights(Model& model, const Weights& weights) {
     place_apart(layer.apart, prefix, weights);
     layer.token_norm = weights.norm(prefix + "post_per_layer_input_norm");
     layer.factor = weights.norm(prefix + "layer_factor").weight;
-    for (std::int64_t e = 0; model.config.has_experts(i) && e < model.config.experts; ++e) {
+    for (std::int64_t e = 0; model.config.has_experts(i) && e < model.config.experts.count; ++e) {
       const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
       const auto gate = weights.linear(expert + "gate_proj"), up = weights.linear(expert + "up_proj"),
                  down = weights.linear(expert + "down_proj");

@@ -40,9 +40,9 @@ void set_cohere_traits(model_config& config) {
 }
 
 void set_expert_traits(std::string_view family, model_config& config) {
-  config.whole_shares = family != "qwen2moe" && family != "olmoe";
-  config.shared_gate = family == "qwen2moe" || family == "qwen35moe" || family == "qwen3next";
-  config.sigmoid_shares = config.choice_bias = family == "glm4moe" || family == "lfm2moe";
+  config.experts.whole_shares = family != "qwen2moe" && family != "olmoe";
+  config.experts.shared_gate = family == "qwen2moe" || family == "qwen35moe" || family == "qwen3next";
+  config.experts.sigmoid_shares = config.experts.choice_bias = family == "glm4moe" || family == "lfm2moe";
 }
 
 }  // namespace

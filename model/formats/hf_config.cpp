@@ -123,9 +123,9 @@ void read_glm(const fields& config, model_config& into) {
   into.qk_norm = config.boolean("use_qk_norm").value_or(false);
   const std::int64_t shared = config.integer("n_shared_experts").value_or(1);
   if (shared < 0 || shared > 1024) refuse("{}: \"n_shared_experts\" is {}", config.where(), shared);
-  into.shared_ffn = shared * into.ffn;
-  into.share_factor = static_cast<float>(config.number("routed_scaling_factor").value_or(1.0));
-  into.whole_shares = config.boolean("norm_topk_prob").value_or(true);
+  into.experts.shared_ffn = shared * into.ffn;
+  into.experts.share_factor = static_cast<float>(config.number("routed_scaling_factor").value_or(1.0));
+  into.experts.whole_shares = config.boolean("norm_topk_prob").value_or(true);
   for (const std::string_view key : {"n_group", "topk_group"})
     if (config.integer(key).value_or(1) != 1) refuse("{}: \"{}\" above 1 is not supported", config.where(), key);
 }
@@ -135,15 +135,15 @@ void read_experts(const fields& config, model_config& into) {
                                      [&](const expert_defaults& mixture) { return mixture.family == into.family; });
   if (defaults == mixtures.end()) return;
   const auto named = config.integer("num_local_experts").value_or(defaults->experts);
-  into.experts = bounded(config, defaults->key, named);
-  into.experts_taken = bounded(config, "num_experts_per_tok", defaults->taken);
+  into.experts.count = bounded(config, defaults->key, named);
+  into.experts.taken = bounded(config, "num_experts_per_tok", defaults->taken);
   if (defaults->ffn > 0) into.ffn = bounded(config, "moe_intermediate_size", defaults->ffn);
   if (defaults->shared_ffn > 0)
-    into.shared_ffn = bounded(config, "shared_expert_intermediate_size", defaults->shared_ffn);
+    into.experts.shared_ffn = bounded(config, "shared_expert_intermediate_size", defaults->shared_ffn);
   // Qwen3-VL's have no such key, or one that its class does not read.
   const bool is_whole_anyway = into.family == "qwen3moe" && into.sees_pictures;
   if (defaults->asks_for_whole_shares && !is_whole_anyway)
-    into.whole_shares = config.boolean("norm_topk_prob").value_or(defaults->whole_shares);
+    into.experts.whole_shares = config.boolean("norm_topk_prob").value_or(defaults->whole_shares);
   if (into.family == "glm4moe") read_glm(config, into);
 }
 
@@ -160,8 +160,8 @@ void read_dense_layers(const fields& config, const family_defaults& defaults, mo
   for (const std::int64_t i : listed)
     if (i >= 0 && i < into.layers) dense[to_size(i)] = true;
   if (std::find(dense.begin(), dense.end(), true) == dense.end()) return;
-  into.dense_layers = std::move(dense);
-  into.dense_ffn = bounded(config, "intermediate_size", defaults.ffn);
+  into.experts.dense_layers = std::move(dense);
+  into.experts.dense_ffn = bounded(config, "intermediate_size", defaults.ffn);
 }
 
 /// None where the file says null.
@@ -235,8 +235,8 @@ void read_lfm2(const fields& config, model_config& into) {
   if (into.family == "lfm2") {
     into.ffn = adjusted_ffn(config, bounded(config, "block_ff_dim", into.ffn));
   } else {
-    into.choice_bias = config.boolean("use_expert_bias").value_or(true);
-    into.share_factor = static_cast<float>(config.number("routed_scaling_factor").value_or(1.0));
+    into.experts.choice_bias = config.boolean("use_expert_bias").value_or(true);
+    into.experts.share_factor = static_cast<float>(config.number("routed_scaling_factor").value_or(1.0));
   }
 }
 
@@ -351,7 +351,7 @@ model_config parse_hf_config(std::string_view json, const std::string& where) {
     read_llama_like(config, defaults, into);
   read_tokens(config, defaults, into);
   check(into, where);  // first of all the number of layers, which decides how many are listed
-  if (into.experts > 0) read_dense_layers(config, defaults, into);
+  if (into.experts.count > 0) read_dense_layers(config, defaults, into);
   if (into.position == position_kind::rotary) detail::read_layers(config, into);
   if (detail::has_delta_layers(into.family) || into.family.starts_with("lfm2")) detail::read_mixers(config, into);
   check(into, where);

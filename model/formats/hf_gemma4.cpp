@@ -31,25 +31,25 @@ void read_heads_by_layer(const fields& config, const nlohmann::json& by_layer, m
     if (first && heads != *first) refuse("{}: other heads than of the layers before it are not supported", own.where());
     first = heads;
   }
-  if (first) std::tie(into.global_head_dim, into.global_kv_heads) = *first;
+  if (first) std::tie(into.wide.dim, into.wide.kv_heads) = *first;
 }
 
 void read_heads(const fields& config, model_config& into) {
-  into.global_values_are_keys = config.boolean("attention_k_eq_v").value_or(false);
-  into.global_head_dim = config.integer("global_head_dim").value_or(512);
-  into.global_kv_heads = into.kv_heads;
-  if (into.global_values_are_keys)
-    into.global_kv_heads = config.integer("num_global_key_value_heads").value_or(into.kv_heads);
+  into.wide.values_are_keys = config.boolean("attention_k_eq_v").value_or(false);
+  into.wide.dim = config.integer("global_head_dim").value_or(512);
+  into.wide.kv_heads = into.kv_heads;
+  if (into.wide.values_are_keys)
+    into.wide.kv_heads = config.integer("num_global_key_value_heads").value_or(into.kv_heads);
   if (const auto* by_layer = config.find("per_layer_config")) read_heads_by_layer(config, *by_layer, into);
 }
 
 void read_mixture(const fields& config, model_config& into) {
   if (!config.boolean("enable_moe_block").value_or(false)) return;
-  into.experts_apart = true;
-  into.experts = size_or_none(config, "num_experts");
-  into.experts_taken = size_or_none(config, "top_k_experts");
-  into.shared_ffn = std::exchange(into.ffn, size_or_none(config, "moe_intermediate_size"));
-  if (into.experts == 0) refuse("{}: \"enable_moe_block\" is set, but not \"num_experts\"", config.where());
+  into.experts.apart = true;
+  into.experts.count = size_or_none(config, "num_experts");
+  into.experts.taken = size_or_none(config, "top_k_experts");
+  into.experts.shared_ffn = std::exchange(into.ffn, size_or_none(config, "moe_intermediate_size"));
+  if (into.experts.count == 0) refuse("{}: \"enable_moe_block\" is set, but not \"num_experts\"", config.where());
 }
 
 }  // namespace

@@ -86,7 +86,7 @@ constexpr std::array<other_name, 3> of_mixtures = {
 
 /// Of the mlp beside a layer's experts.
 std::string_view shared_part(const model_config& config, linear_kind kind) {
-  const bool is_one = config.shared_gate;
+  const bool is_one = config.experts.shared_gate;
   if (kind == linear_kind::gate) return is_one ? "mlp.shared_expert.gate_proj" : "mlp.shared_experts.gate_proj";
   if (kind == linear_kind::up) return is_one ? "mlp.shared_expert.up_proj" : "mlp.shared_experts.up_proj";
   return is_one ? "mlp.shared_expert.down_proj" : "mlp.shared_experts.down_proj";
@@ -104,7 +104,7 @@ std::string_view hugging_face_part(const model_config& config, std::int64_t laye
 
 std::string hugging_face_expert(const model_config& config, const wanted_weight& weight) {
   const std::string_view part = weight.part.substr(std::string_view("mlp.").size());
-  if (config.experts_apart) return fmt::format("experts.{}.{}", weight.expert, part);
+  if (config.experts.apart) return fmt::format("experts.{}.{}", weight.expert, part);
   if (config.family != "mixtral" && !is_lfm2(config)) return fmt::format("mlp.experts.{}.{}", weight.expert, part);
   const auto kind = linear_from_name(weight.part);
   const int number = kind == linear_kind::gate ? 1 : kind == linear_kind::down ? 2 : 3;
@@ -114,7 +114,7 @@ std::string hugging_face_expert(const model_config& config, const wanted_weight&
 std::string hugging_face_experts(const model_config& config, const wanted_weight& weight) {
   const bool is_down = linear_from_name(weight.part) == linear_kind::down;
   if (config.family == "granitemoe") return fmt::format("block_sparse_moe.{}put_linear.weight", is_down ? "out" : "in");
-  if (config.experts_apart) return fmt::format("experts.{}_proj", is_down ? "down" : "gate_up");
+  if (config.experts.apart) return fmt::format("experts.{}_proj", is_down ? "down" : "gate_up");
   return fmt::format("mlp.experts.{}_proj{}", is_down ? "down" : "gate_up", weight.kind == "bias" ? "_bias" : "");
 }
 

@@ -58,15 +58,13 @@ void check_global_heads(const model_config& config, const std::string& where) {
   if (config.sharing_layers != 0 && (config.sharing_layers >= config.layers || !config.mixers.empty()))
     refuse("{}: {} of {} layers share keys and values", where, config.sharing_layers, config.layers);
   if (!config.has_two_kinds_of_heads()) return;
-  check_size("the size of heads that see all", config.global_head_dim, most_head_dim, where);
-  check_size("the number of key-value heads that see all", config.global_kv_heads, config.heads, where);
-  check_size("heads x the size of those that see all", config.heads * config.global_head_dim, most_inputs, where);
-  if (config.heads % config.global_kv_heads != 0)
-    refuse("{}: {} attention heads cannot share {} key-value heads evenly", where, config.heads,
-           config.global_kv_heads);
-  if (config.head_dim % 16 != 0 || config.global_head_dim % 16 != 0)
-    refuse("{}: heads of {} and {} are not supported: multiples of 16 are", where, config.head_dim,
-           config.global_head_dim);
+  check_size("the size of heads that see all", config.wide.dim, most_head_dim, where);
+  check_size("the number of key-value heads that see all", config.wide.kv_heads, config.heads, where);
+  check_size("heads x the size of those that see all", config.heads * config.wide.dim, most_inputs, where);
+  if (config.heads % config.wide.kv_heads != 0)
+    refuse("{}: {} attention heads cannot share {} key-value heads evenly", where, config.heads, config.wide.kv_heads);
+  if (config.head_dim % 16 != 0 || config.wide.dim % 16 != 0)
+    refuse("{}: heads of {} and {} are not supported: multiples of 16 are", where, config.head_dim, config.wide.dim);
   if (config.rotary_dim != 0 || config.joint_qk_norm || config.attention_gate || config.attention_sinks)
     refuse("{}: two kinds of heads with other positions, norms, gates or sinks are not supported", where);
 }
@@ -88,27 +86,28 @@ void check_layer_embedding(const model_config& config, const std::string& where)
 }
 
 void check_experts(const model_config& config, const std::string& where) {
-  if (config.experts == 0) return;
-  check_size("the number of experts", config.experts, most_experts, where);
-  check_size("the number of experts for a token", config.experts_taken, config.experts, where);
+  if (config.experts.count == 0) return;
+  check_size("the number of experts", config.experts.count, most_experts, where);
+  check_size("the number of experts for a token", config.experts.taken, config.experts.count, where);
   const bool has_other_norms = config.output_norms || config.activation == activation_kind::gelu_tanh;
-  if (!config.gated_mlp || has_other_norms != config.experts_apart)
+  if (!config.gated_mlp || has_other_norms != config.experts.apart)
     refuse("{}: experts with norms of their own, with no gate or with gelu are not supported", where);
-  if (config.shared_ffn != 0) check_size("the size of shared experts", config.shared_ffn, most_inputs, where);
-  if (!config.dense_layers.empty()) {
-    check_size("the size of layers without experts", config.dense_ffn, most_inputs, where);
-    if (static_cast<std::int64_t>(config.dense_layers.size()) != config.layers)
-      refuse("{}: {} layers with or without experts, of {}", where, config.dense_layers.size(), config.layers);
+  if (config.experts.shared_ffn != 0)
+    check_size("the size of shared experts", config.experts.shared_ffn, most_inputs, where);
+  if (!config.experts.dense_layers.empty()) {
+    check_size("the size of layers without experts", config.experts.dense_ffn, most_inputs, where);
+    if (static_cast<std::int64_t>(config.experts.dense_layers.size()) != config.layers)
+      refuse("{}: {} layers with or without experts, of {}", where, config.experts.dense_layers.size(), config.layers);
   }
   if (config.widest_mlp() != 0 && config.activation == activation_kind::clamped_silu)
     refuse("{}: an mlp beside experts with such an activation is not supported", where);
-  if (!in_range(config.share_factor, 1e-3, 1e3))
-    refuse("{}: shares of experts are multiplied by {}", where, config.share_factor);
+  if (!in_range(config.experts.share_factor, 1e-3, 1e3))
+    refuse("{}: shares of experts are multiplied by {}", where, config.experts.share_factor);
 }
 
 void check_activation(const model_config& config, const std::string& where) {
   if (config.activation != activation_kind::clamped_silu) return;
-  if (config.experts == 0) refuse("{}: a clamped activation is supported for experts alone", where);
+  if (config.experts.count == 0) refuse("{}: a clamped activation is supported for experts alone", where);
   if (!in_range(config.activation_limit, 1e-3, 1e6) || !in_range(config.activation_slope, 1e-3, 1e3))
     refuse("{}: the activation's limit is {} and its slope {}", where, config.activation_limit,
            config.activation_slope);
@@ -228,6 +227,19 @@ std::string rare_part_of(const rope_config& rope) {
   return "";
 }
 
+std::string part_of(const expert_config& experts) {
+  const auto& [count, taken, whole_shares, sigmoid_shares, choice_bias, share_factor, shared_ffn, shared_gate, apart,
+               dense_ffn, dense_layers] = experts;
+  std::string said;
+  if (count != 0) said += fmt::format(" experts {} {} {}", count, taken, whole_shares);
+  if (sigmoid_shares || choice_bias || share_factor != 1)
+    said += fmt::format(" shares {} {} {}", sigmoid_shares, choice_bias, share_factor);
+  if (shared_ffn != 0) said += fmt::format(" shared {} {}", shared_ffn, shared_gate);
+  if (apart) said += " apart";
+  if (!dense_layers.empty()) said += fmt::format(" dense {} {}", dense_ffn, fmt::join(dense_layers, ","));
+  return said;
+}
+
 std::string delta_part_of(const delta_config& delta) {
   const auto& [key_heads, value_heads, key_dim, value_dim, kernel, in_turn, has_rates] = delta;
   return fmt::format("delta {} {} {} {} {} {} {}", key_heads, value_heads, key_dim, value_dim, kernel, in_turn,
@@ -256,12 +268,10 @@ std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, what decides
   // names, how files have weights, and the tokens that only the head uses.
   const auto& [family, vocab_size, hidden, layers, heads, kv_heads, head_dim, ffn, context, norm, norm_bias, norm_eps,
-               activation, activation_limit, activation_slope, gated_mlp, experts, experts_taken, whole_shares,
-               sigmoid_shares, choice_bias, share_factor, shared_ffn, shared_gate, experts_apart, dense_ffn,
-               dense_layers, input_norms, parallel, output_norms, embedding_factor, layer_embedding, layer_factors,
-               score_dim, score_cap, logit_cap, logit_factor, position, rotary_dim, rope, local_rope, layer_ropes,
-               turns_neighbours, query_growth, qkv_bias, out_bias, mlp_bias, attention_sinks, qk_norm, joint_qk_norm,
-               unit_values, global_head_dim, global_kv_heads, global_values_are_keys, sharing_layers, sharing_ffn,
+               activation, activation_limit, activation_slope, gated_mlp, experts, input_norms, parallel, output_norms,
+               embedding_factor, layer_embedding, layer_factors, score_dim, score_cap, logit_cap, logit_factor,
+               position, rotary_dim, rope, local_rope, layer_ropes, turns_neighbours, query_growth, qkv_bias, out_bias,
+               mlp_bias, attention_sinks, qk_norm, joint_qk_norm, unit_values, wide, sharing_layers, sharing_ffn,
                attention_gate, tied_embeddings, joined_qkv, joined_experts, sees_pictures, windows, mixers, delta,
                convolved_rows, codes, eos_tokens, bos_token] = config;
   std::string said = fmt::format(
@@ -272,11 +282,7 @@ std::string arithmetic_of(const model_config& config) {
       mlp_bias, qk_norm, tied_embeddings, fmt::join(windows, ","));
   // only where they count: other models keep the line that jobs of earlier builds know
   said += rare_part_of(rope);
-  if (experts != 0) said += fmt::format(" experts {} {} {}", experts, experts_taken, whole_shares);
-  if (sigmoid_shares || choice_bias || share_factor != 1)
-    said += fmt::format(" shares {} {} {}", sigmoid_shares, choice_bias, share_factor);
-  if (shared_ffn != 0) said += fmt::format(" shared {} {}", shared_ffn, shared_gate);
-  if (!dense_layers.empty()) said += fmt::format(" dense {} {}", dense_ffn, fmt::join(dense_layers, ","));
+  said += part_of(experts);
   if (query_growth != 0) said += fmt::format(" queries {}", query_growth);
   if (activation == activation_kind::clamped_silu)
     said += fmt::format(" clamped {} {}", activation_limit, activation_slope);
@@ -293,12 +299,10 @@ std::string arithmetic_of(const model_config& config) {
   if (rotary_dim != 0) said += fmt::format(" rotary dim {}", rotary_dim);
   if (attention_gate) said += " attention gate";
   if (unit_values) said += " unit values";
-  if (global_head_dim != 0)
-    said += fmt::format(" global heads {} {} {}", global_head_dim, global_kv_heads, global_values_are_keys);
+  if (wide.dim != 0) said += fmt::format(" global heads {} {} {}", wide.dim, wide.kv_heads, wide.values_are_keys);
   if (sharing_layers != 0) said += fmt::format(" sharing {} {}", sharing_layers, sharing_ffn);
   if (layer_embedding != 0) said += fmt::format(" layer embedding {}", layer_embedding);
   if (layer_factors) said += " layer factors";
-  if (experts_apart) said += " experts apart";
   if (config.mixes_by(mixer_kind::convolution))
     said += fmt::format(" convolution {} by layer", convolved_rows);
   else if (!mixers.empty())
@@ -316,7 +320,7 @@ void check(const model_config& config, const std::string& where) {
   check_global_heads(config, where);
   check_layer_embedding(config, where);
   check_experts(config, where);
-  if (config.parallel && (config.experts > 0 || config.output_norms || !config.input_norms))
+  if (config.parallel && (config.experts.count > 0 || config.output_norms || !config.input_norms))
     refuse("{}: attention and mlp beside each other, with experts or other norms, are not supported", where);
   check_activation(config, where);
   if (!in_range(config.norm_eps, 0.0, 1.0)) refuse("{}: the norm epsilon is {}", where, config.norm_eps);

@@ -74,6 +74,29 @@ struct delta_config {
   std::int64_t state_floats() const { return (kernel - 1) * channels() + key_dim * values(); }
 };
 
+/// Mlps of which a token takes some in each layer.
+struct expert_config {
+  std::int64_t count = 0;  ///< in each layer, of `ffn`; 0: one mlp for all tokens
+  std::int64_t taken = 0;
+  bool whole_shares = true;     ///< shares of the experts taken add up to one; else to what the router gave them
+  bool sigmoid_shares = false;  ///< the router gives sigmoids of its scores; else their softmax
+  bool choice_bias = false;     ///< each expert has a number that is added to that, for the choice alone
+  float share_factor = 1.0f;    ///< of all shares
+  std::int64_t shared_ffn = 0;  ///< of an mlp beside the experts, for all tokens; 0: none
+  bool shared_gate = false;     ///< of which a token takes as much as the sigmoid of a product says
+  /// Experts read rows that are normalized for them, their router others, and what they and the mlp beside them make is
+  /// normalized apart. Each expert has a factor of its shares.
+  bool apart = false;
+  std::int64_t dense_ffn = 0;      ///< of the mlp in layers that have no experts
+  std::vector<bool> dense_layers;  ///< which these are, of a mixture; empty: none
+};
+
+/// Heads of layers with the global rope, where they differ from those of layers with the local one.
+struct wide_heads {
+  std::int64_t dim = 0, kv_heads = 0;  ///< 0: they do not
+  bool values_are_keys = false;        ///< their v is what makes k, before its norm
+};
+
 /// What a model is, independent of the file it came from. Two models of one architecture differ in these values alone:
 /// an architecture is data, and model/arch runs all of them with the same code.
 struct model_config {
@@ -93,19 +116,7 @@ struct model_config {
   activation_kind activation = activation_kind::silu;
   float activation_limit = 0, activation_slope = 0;  ///< of clamped_silu
   bool gated_mlp = true;                             ///< down(act(gate(x)) * up(x)); else down(act(up(x)))
-  std::int64_t experts = 0;  ///< mlps of `ffn` in each layer, of which a token takes some; 0: one mlp for all tokens
-  std::int64_t experts_taken = 0;
-  bool whole_shares = true;     ///< shares of the experts taken add up to one; else to what the router gave them
-  bool sigmoid_shares = false;  ///< the router gives sigmoids of its scores; else their softmax
-  bool choice_bias = false;     ///< each expert has a number that is added to that, for the choice alone
-  float share_factor = 1.0f;    ///< of all shares
-  std::int64_t shared_ffn = 0;  ///< of an mlp beside the experts, for all tokens; 0: none
-  bool shared_gate = false;     ///< of which a token takes as much as the sigmoid of a product says
-  /// Experts read rows that are normalized for them, their router others, and what they and the mlp beside them make is
-  /// normalized apart. Each expert has a factor of its shares.
-  bool experts_apart = false;
-  std::int64_t dense_ffn = 0;        ///< of the mlp in layers that have no experts
-  std::vector<bool> dense_layers;    ///< which these are, of a mixture; empty: none
+  expert_config experts;
   bool input_norms = true;           ///< what attention and mlp read is normalized
   bool parallel = false;             ///< an mlp reads what attention reads, and has no norm of its own
   bool output_norms = false;         ///< what attention and mlp give is normalized before it is added
@@ -132,9 +143,7 @@ struct model_config {
   bool qk_norm = false;          ///< an rms norm over each head of q and k
   bool joint_qk_norm = false;    ///< which is one over all heads of q, and one over those of k
   bool unit_values = false;      ///< and one without weights over each head of v
-  /// Layers with the global rope have other heads than those with the local one; 0: they do not.
-  std::int64_t global_head_dim = 0, global_kv_heads = 0;
-  bool global_values_are_keys = false;  ///< their v is what makes k, before its norm
+  wide_heads wide;
   /// The last ones read the keys and values of the last layer before them that has the same rope.
   std::int64_t sharing_layers = 0;
   std::int64_t sharing_ffn = 0;  ///< of the mlp in these; 0: as in all
@@ -163,16 +172,16 @@ struct model_config {
     return mixers.empty() ? mixer_kind::attention : mixers[to_size(layer)];
   }
   /// It has the heads of layers with the global rope, which differ.
-  bool is_wide(std::int64_t layer) const { return global_head_dim > 0 && rope_of(layer) == layer_rope::global; }
-  bool has_two_kinds_of_heads() const { return global_head_dim > 0; }
-  std::int64_t head_dim_of(std::int64_t layer) const { return is_wide(layer) ? global_head_dim : head_dim; }
-  std::int64_t kv_heads_of(std::int64_t layer) const { return is_wide(layer) ? global_kv_heads : kv_heads; }
-  std::int64_t widest_head() const { return std::max(head_dim, global_head_dim); }
+  bool is_wide(std::int64_t layer) const { return wide.dim > 0 && rope_of(layer) == layer_rope::global; }
+  bool has_two_kinds_of_heads() const { return wide.dim > 0; }
+  std::int64_t head_dim_of(std::int64_t layer) const { return is_wide(layer) ? wide.dim : head_dim; }
+  std::int64_t kv_heads_of(std::int64_t layer) const { return is_wide(layer) ? wide.kv_heads : kv_heads; }
+  std::int64_t widest_head() const { return std::max(head_dim, wide.dim); }
   /// Of one row, in the layer that has most.
-  std::int64_t widest_keys() const { return std::max(kv_heads * head_dim, global_kv_heads * global_head_dim); }
+  std::int64_t widest_keys() const { return std::max(kv_heads * head_dim, wide.kv_heads * wide.dim); }
   bool shares_keys(std::int64_t layer) const { return sharing_layers > 0 && layer >= layers - sharing_layers; }
   bool has_values(std::int64_t layer) const {
-    return !shares_keys(layer) && !(global_values_are_keys && rope_of(layer) == layer_rope::global);
+    return !shares_keys(layer) && !(wide.values_are_keys && rope_of(layer) == layer_rope::global);
   }
   /// The layer whose keys and values this one reads: itself, if it does not share.
   std::int64_t keys_of(std::int64_t layer) const {
@@ -214,17 +223,17 @@ struct model_config {
     return std::find(layer_ropes.begin(), layer_ropes.end(), layer_rope::local) != layer_ropes.end();
   }
   bool has_experts(std::int64_t layer) const {
-    return experts > 0 && (dense_layers.empty() || !dense_layers[to_size(layer)]);
+    return experts.count > 0 && (experts.dense_layers.empty() || !experts.dense_layers[to_size(layer)]);
   }
   /// Of the mlp that all tokens of a layer go through; 0: it has none.
   std::int64_t mlp_width(std::int64_t layer) const {
-    if (experts == 0) return sharing_ffn > 0 && shares_keys(layer) ? sharing_ffn : ffn;
-    return has_experts(layer) ? shared_ffn : dense_ffn;
+    if (experts.count == 0) return sharing_ffn > 0 && shares_keys(layer) ? sharing_ffn : ffn;
+    return has_experts(layer) ? experts.shared_ffn : experts.dense_ffn;
   }
   std::int64_t widest_mlp() const {
-    return experts == 0 ? std::max(ffn, sharing_ffn) : std::max(shared_ffn, dense_ffn);
+    return experts.count == 0 ? std::max(ffn, sharing_ffn) : std::max(experts.shared_ffn, experts.dense_ffn);
   }
-  bool has_mlps_of_one_width() const { return dense_layers.empty() && sharing_ffn == 0; }
+  bool has_mlps_of_one_width() const { return experts.dense_layers.empty() && sharing_ffn == 0; }
   std::int64_t heads_per_kv(std::int64_t layer = 0) const { return heads / kv_heads_of(layer); }
   bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
   bool norms_each_head() const { return qk_norm && !joint_qk_norm; }
@@ -235,7 +244,7 @@ struct model_config {
   /// How much of a head such layers turn.
   std::int64_t turned_dim(layer_rope by = layer_rope::global) const {
     if (rotary_dim > 0) return rotary_dim;
-    return by == layer_rope::global && global_head_dim > 0 ? global_head_dim : head_dim;
+    return by == layer_rope::global && wide.dim > 0 ? wide.dim : head_dim;
   }
   std::int64_t state_bytes(std::int64_t layer) const {
     return state_floats(layer) * static_cast<std::int64_t>(sizeof(float));

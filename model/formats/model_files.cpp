@@ -156,7 +156,7 @@ model_config folder_config(const std::filesystem::path& folder) {
 /// Qwen3-VL, Qwen3.5 and Gemma 4 are published so, but quantized with each expert by itself.
 bool joins_experts(const model_files& model, std::string_view prefix) {
   if (model.config.codes.format != code_format::none) return false;
-  const std::string_view part = model.config.experts_apart ? "experts" : "mlp.experts";
+  const std::string_view part = model.config.experts.apart ? "experts" : "mlp.experts";
   for (std::int64_t layer = 0; layer < model.config.layers; ++layer)
     if (model.tensors.find(fmt::format("{}layers.{}.{}.gate_up_proj", prefix, layer, part))) return true;
   return false;

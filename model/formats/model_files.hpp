@@ -47,8 +47,8 @@ struct weight_source {
 ///   model.layers.N.{self_attn,mlp}.output_norm.weight (config.output_norms)
 ///   model.layers.N.mlp.router.weight [experts, hidden], model.layers.N.mlp.experts.E.{gate,up,down}_proj.weight
 ///   model.layers.N.self_attn.sinks.weight [heads], and biases of router and experts (gpt-oss)
-///   model.layers.N.mlp.choice_bias.bias [experts] (config.choice_bias)
-///   model.layers.N.mlp.shared_gate.weight [1, hidden] (config.shared_gate)
+///   model.layers.N.mlp.choice_bias.bias [experts] (config.experts.choice_bias)
+///   model.layers.N.mlp.shared_gate.weight [1, hidden] (config.experts.shared_gate)
 ///   model.layers.N.linear_attn.… in place of self_attn.… (delta_names.hpp)
 /// lm_head.weight is absent where the embeddings are tied. Every weight the configuration asks for is there with the
 /// right shape: opening refuses the model otherwise, by tensor, file and cause.

@@ -36,7 +36,7 @@ inline bool is_of_delta(std::string_view ours) {
 /// Of the mlp beside a layer's experts, under names that tell it from one that stands alone.
 inline bool is_beside_experts(const model_config& config, std::int64_t layer, std::string_view ours) {
   const auto kind = linear_from_name(ours);
-  return kind && is_mlp(*kind) && config.has_experts(layer) && !config.experts_apart;
+  return kind && is_mlp(*kind) && config.has_experts(layer) && !config.experts.apart;
 }
 /// Gate and up are one tensor.
 inline bool joins_gate_and_up(const model_config& config) {

@@ -72,15 +72,15 @@ void want_norms_apart(wanted_list& want, const model_config& config, std::int64_
   for (const std::string_view part :
        {"mlp.beside_norm", "mlp.experts_norm", "mlp.experts_output_norm", "mlp.router_norm"})
     want.norm(layer, part, config.hidden, false);
-  want.vector(layer, "mlp.share_factors", "weight", config.experts);
+  want.vector(layer, "mlp.share_factors", "weight", config.experts.count);
 }
 
 void want_experts(wanted_list& want, const model_config& config, std::int64_t layer) {
-  want.matrix(layer, "mlp.router", config.experts, config.hidden, config.mlp_bias);
-  if (config.choice_bias) want.vector(layer, "mlp.choice_bias", "bias", config.experts);
-  if (config.experts_apart) want_norms_apart(want, config, layer);
-  if (config.shared_gate) want.matrix(layer, "mlp.shared_gate", 1, config.hidden);
-  for (std::int64_t expert = 0; expert < config.experts; ++expert) {
+  want.matrix(layer, "mlp.router", config.experts.count, config.hidden, config.mlp_bias);
+  if (config.experts.choice_bias) want.vector(layer, "mlp.choice_bias", "bias", config.experts.count);
+  if (config.experts.apart) want_norms_apart(want, config, layer);
+  if (config.experts.shared_gate) want.matrix(layer, "mlp.shared_gate", 1, config.hidden);
+  for (std::int64_t expert = 0; expert < config.experts.count; ++expert) {
     want.expert(layer, expert, name_of(linear_kind::gate), config.ffn, config.hidden, config.mlp_bias);
     want.expert(layer, expert, name_of(linear_kind::up), config.ffn, config.hidden, config.mlp_bias);
     want.expert(layer, expert, name_of(linear_kind::down), config.hidden, config.ffn, config.mlp_bias);
@@ -174,7 +174,7 @@ void find_share(const wanted_weight& weight, const model_config& config, naming 
   const auto kind = linear_from_name(weight.part);
   if (weight.expert >= 0) {
     if (!has_experts_together(config, names)) return;
-    into.experts = config.experts;
+    into.experts = config.experts.count;
     if (names == naming::gguf && !config.joined_experts) return;
     if (config.family == "gpt-oss") return find_in_turn(weight, *kind, into);
     // Qwen3-VL's, as published, are [in, out]; transformers 5 writes them as its class has them

@@ -9,9 +9,9 @@
 namespace troupe {
 attention_pass::attention_pass(const model_config& config, std::int64_t most_positions, int threads, bool wide)
     : config_(config),
-      kv_heads_(wide ? config.global_kv_heads : config.kv_heads),
+      kv_heads_(wide ? config.wide.kv_heads : config.kv_heads),
       most_positions_(rounded_up(most_positions, 16)),
-      dim_(wide ? config.global_head_dim : config.head_dim),
+      dim_(wide ? config.wide.dim : config.head_dim),
       dim_stride_(rounded_up(dim_, 16)),
       transposed_stride_(most_positions_ + 16),
       factor_(config.score_cap > 0 ? 1.0f : 1.0f / config.score_divisor()) {
@@ -25,8 +25,7 @@ attention_pass::attention_pass(const model_config& config, std::int64_t most_pos
 }
 
 std::int64_t attention_pass::scratch_floats(const model_config& config, std::int64_t most_positions) {
-  const std::int64_t wide =
-      config.has_two_kinds_of_heads() ? scratch_floats(config.global_head_dim, most_positions) : 0;
+  const std::int64_t wide = config.has_two_kinds_of_heads() ? scratch_floats(config.wide.dim, most_positions) : 0;
   return scratch_floats(config.head_dim, most_positions) + wide;
 }
 

@@ -62,7 +62,7 @@ std::int64_t cpu_train_pass::floats_of_layers(std::span<const trained_layer> lay
   return (any_has(layers, linear_kind::q) ? 2 * (s.q + s.kv) : 0) +
          (any_has(layers, linear_kind::delta_qkv) ? s.channel + 2 * (s.value + s.share) : 0) +
          (any_has(layers, linear_kind::convolution_in) ? s.branch + s.hidden : 0) +
-         (config.output_norms ? 2 : 1) * s.hidden + (config.experts_apart ? 2 * s.hidden : 0) +
+         (config.output_norms ? 2 : 1) * s.hidden + (config.experts.apart ? 2 * s.hidden : 0) +
          (config.layer_embedding > 0 ? s.token + s.hidden : 0) + (config.gated_mlp ? 2 : 1) * s.ffn +
          adapted_kinds(layers) * s.lora;
 }
@@ -78,12 +78,13 @@ std::int64_t cpu_train_pass::floats_of_row(const trained_model& model, const opt
   const bool has_delta = config.mixes_by(mixer_kind::delta);
   const std::int64_t states = (has_delta ? s.channel + s.value + 2 * s.share : 0) + s.branch;
   const std::int64_t rest = (2 + config.output_norms + config.parallel) * s.hidden +
-                            std::max({s.hidden, s.q, s.value}) + 2 * s.ffn + 2 * outs_per_block * config.shared_gate;
+                            std::max({s.hidden, s.q, s.value}) + 2 * s.ffn +
+                            2 * outs_per_block * config.experts.shared_gate;
   const std::int64_t shared = config.sharing_layers > 0 ? 8 * s.kv : 0;
   const std::int64_t tokens =
       config.layer_embedding > 0 ? train_stride(config.layers * config.layer_embedding) + 2 * s.token : 0;
   const std::int64_t finished =
-      (config.layer_factors || config.layer_embedding > 0 ? s.hidden : 0) + (config.experts_apart ? 2 * s.hidden : 0);
+      (config.layer_factors || config.layer_embedding > 0 ? s.hidden : 0) + (config.experts.apart ? 2 * s.hidden : 0);
   const std::int64_t adapters = s.lora > 0 ? train_stride(s.widest) + s.lora : 0;
   return inputs + kept + attended + shared + tokens + finished + states + rest + adapters;
 }
@@ -100,7 +101,7 @@ std::int64_t cpu_train_pass::bytes(const trained_model& model, const options& ch
   const std::int64_t scratch = attention_pass::scratch_floats(config, chosen.most_positions) +
                                (has_delta ? delta_pass::scratch_floats(config, chosen.most_positions) : 0);
   return rows + integers + loss + threads * scratch * a_float +
-         (config.experts > 0 ? expert_pass::bytes(config, chosen.most_rows) : 0);
+         (config.experts.count > 0 ? expert_pass::bytes(config, chosen.most_rows) : 0);
 }
 
 cpu_train_pass::buffer cpu_train_pass::take(std::int64_t stride) const {
@@ -120,7 +121,7 @@ void cpu_train_pass::take_row_memory() {
   inner_ = take(std::max({strides_.hidden, strides_.q, strides_.value}));
   active_ = take(strides_.ffn);
   active_gradient_ = take(strides_.ffn);
-  if (config.shared_gate) shares_ = take(outs_per_block), share_gradients_ = take(outs_per_block);
+  if (config.experts.shared_gate) shares_ = take(outs_per_block), share_gradients_ = take(outs_per_block);
   dq_ = take(strides_.q);
   dk_ = take(strides_.kv);
   dv_ = take(strides_.kv);
@@ -130,7 +131,7 @@ void cpu_train_pass::take_row_memory() {
     if (config.sharing_layers > 0)
       for (buffer* rows : {&each.k, &each.v, &each.dk, &each.dv}) *rows = take(strides_.kv);
   if (finishes_layers()) finished_ = take(strides_.hidden);
-  if (config.experts_apart) given_ = take(strides_.hidden), routed_ = take(strides_.hidden);
+  if (config.experts.apart) given_ = take(strides_.hidden), routed_ = take(strides_.hidden);
   if (config.layer_embedding > 0) take_token_memory();
   if (config.mixes_by(mixer_kind::convolution)) dbranches_ = take(strides_.branch);
   if (config.mixes_by(mixer_kind::delta)) {
@@ -176,7 +177,7 @@ cpu_train_pass::activations cpu_train_pass::make_activations(std::span<const tra
     a.attended = take(strides_.hidden), a.fed = take(strides_.hidden);
   else
     a.middle = take(strides_.hidden);
-  if (model_.config.experts_apart) a.beside = take(strides_.hidden), a.chosen = take(strides_.hidden);
+  if (model_.config.experts.apart) a.beside = take(strides_.hidden), a.chosen = take(strides_.hidden);
   if (model_.config.layer_embedding > 0) a.token_gates = take(strides_.token), a.token_made = take(strides_.hidden);
   a.up = take(strides_.ffn);
   if (model_.config.gated_mlp) a.gate = take(strides_.ffn);

@@ -19,7 +19,8 @@ cpu_train_pass::cpu_train_pass(const trained_model& model, const compute& with, 
       head_(with, options_.precision, loss_rows_,
             std::max(model.config.hidden, std::min<std::int64_t>(model.config.vocab_size, 1 << 15))),
       attention_(model.config, options_.most_positions, with.pool.threads()) {
-  if (model.config.experts > 0) experts_.emplace(model.config, options_.most_rows, with_, body_, options_.between);
+  if (model.config.experts.count > 0)
+    experts_.emplace(model.config, options_.most_rows, with_, body_, options_.between);
   for (std::size_t i = 0; i <= model.layers.size(); ++i) inputs_.push_back(take(strides_.hidden));
   for (std::size_t i = 0; i < (options_.keep_activations ? model.layers.size() : 1); ++i)
     activations_.push_back(make_activations(i > 0 ? std::span(&model.layers[i], 1) : std::span(model.layers)));
@@ -79,7 +80,7 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
 }
 
 void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out) {
-  if (model_.config.experts_apart) return feed_apart(weights, a, in, out);
+  if (model_.config.experts.apart) return feed_apart(weights, a, in, out);
   const float_rows normed = hidden_rows(normed_);  // where both are beside each other, still of attention
   if (!model_.config.parallel) normalize(weights.mlp_norm, in, rows_, normed);
   if (weights.experts.empty()) {
@@ -155,7 +156,7 @@ void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, con
   const bool gated = model_.config.gated_mlp, parallel = model_.config.parallel;
   const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), middle = middle_rows(a);
   const auto [dx, first] = mlp_input_gradient();
-  if (model_.config.experts_apart) {
+  if (model_.config.experts.apart) {
     add_normalized(weights.attention_output_norm, layer_in, hidden_rows(a.attended), middle);
     return apart_back(weights, a, middle);
   }

@@ -14,7 +14,7 @@ expert_pass::sizes expert_pass::sizes_of(const model_config& config, std::int64_
           .places = expert_routes::most_places(config, rows),
           .hidden_stride = train_stride(config.hidden),
           .ffn_stride = train_stride(config.ffn),
-          .score_stride = padded_outs(config.experts)};
+          .score_stride = padded_outs(config.experts.count)};
 }
 
 std::int64_t expert_pass::sizes::floats() const {
@@ -165,18 +165,18 @@ void expert_pass::row_back(const trained_layer& layer, int row) {
 /// The gradients of a row's shares become those of its scores. The scores become what softmax made of them: over the
 /// experts taken, or over all.
 void expert_pass::shares_back(const trained_layer& layer, int row, float* gradients) {
-  if (config_.sigmoid_shares) return sigmoids_back(row, gradients);
+  if (config_.experts.sigmoid_shares) return sigmoids_back(row, gradients);
   float* shares = scores(scores_).row(row);
   const auto factor_of = [&](std::int64_t expert) {
-    return layer.apart.share_factors ? layer.apart.share_factors[expert] : config_.share_factor;
+    return layer.apart.share_factors ? layer.apart.share_factors[expert] : config_.experts.share_factor;
   };
   for (const expert_routes::visit& visit : routes_.visits_of(row)) gradients[visit.expert] *= factor_of(visit.expert);
-  if (config_.whole_shares) {
+  if (config_.experts.whole_shares) {
     std::fill_n(shares, sizes_.score_stride, 0.0f);
     for (const expert_routes::visit& visit : routes_.visits_of(row))
       if (const float factor = factor_of(visit.expert); factor != 0) shares[visit.expert] = visit.share / factor;
   } else {
-    kernels_.softmax(shares, 0, 0, config_.experts, sizes_.score_stride, 1.0f, -INFINITY);
+    kernels_.softmax(shares, 0, 0, config_.experts.count, sizes_.score_stride, 1.0f, -INFINITY);
   }
   kernels_.softmax_back(shares, gradients, 0, sizes_.score_stride, 1.0f);
 }
@@ -188,9 +188,9 @@ void expert_pass::sigmoids_back(int row, float* gradients) {
   std::vector<float> raw(sigmoid, sigmoid + sizes_.score_stride);
   sigmoids(with_.kernels, raw.data(), sizes_.score_stride, sigmoid);
   float lost = 0;
-  if (config_.whole_shares)
+  if (config_.experts.whole_shares)
     for (const expert_routes::visit& visit : routes_.visits_of(row))
-      lost += gradients[visit.expert] * visit.share / config_.share_factor;
+      lost += gradients[visit.expert] * visit.share / config_.experts.share_factor;
   for (const expert_routes::visit& visit : routes_.visits_of(row))
     gradients[visit.expert] = visit.share * (gradients[visit.expert] - lost) * (1 - sigmoid[visit.expert]);
 }

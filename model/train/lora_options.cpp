@@ -17,7 +17,7 @@ using detail::peft_prefix;
 
 /// Of most mixtures PEFT takes the names of mlps for those of experts, so that it could not load what is trained here.
 bool keeps_name_in_peft(const model_config& config, linear_kind kind) {
-  return !is_mlp(kind) || config.experts == 0 || config.experts_apart || config.family == "qwen2moe" ||
+  return !is_mlp(kind) || config.experts.count == 0 || config.experts.apart || config.family == "qwen2moe" ||
          config.family == "qwen35moe";
 }
 

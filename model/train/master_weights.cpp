@@ -125,7 +125,7 @@ master_weights::master_weights(const std::filesystem::path& path) {
 
 void master_weights::make(const model_config& config) {
   check(config, "the model to be trained");
-  if (config.experts > 0)
+  if (config.experts.count > 0)
     refuse("the model is a mixture of experts, of which all weights cannot be trained so far: train an adapter");
   if (config.has_two_kinds_of_heads() || config.is_one_stage())
     refuse(

@@ -61,7 +61,7 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
   mixed_ = take(heads_width_);
   k_ = take(kv_width_);
   v_ = take(kv_width_);
-  if (config.experts > 0) {
+  if (config.experts.count > 0) {
     experts_ = device_experts(config, weights_.layers, device_experts::rows_together(config, options_.max_rows));
   } else {
     up_ = take(config.ffn);
@@ -172,7 +172,7 @@ void cuda_decoder::run_pass(const pass_shape& shape) {
                           .out = rows_of(hidden_, model_->config.hidden)});
   for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
     attend(shape, layer);
-    if (model_->config.experts > 0)
+    if (model_->config.experts.count > 0)
       mix_experts(shape, layer);
     else
       feed_forward(shape, layer);

@@ -24,8 +24,8 @@ constexpr auto is_bf16 = [](scheme kind) { return kind == scheme::bf16; };
 constexpr auto is_f32 = [](scheme kind) { return kind == scheme::f32; };
 
 int places_of(const model_config& config, int rows) {
-  return cuda::visit_memory::most_places(rows, static_cast<int>(config.experts),
-                                         static_cast<int>(config.experts_taken));
+  return cuda::visit_memory::most_places(rows, static_cast<int>(config.experts.count),
+                                         static_cast<int>(config.experts.taken));
 }
 
 }  // namespace
@@ -40,14 +40,14 @@ int device_experts::rows_together(const model_config& config, int most_rows) {
 }
 
 device_experts::device_experts(const model_config& config, const std::vector<layer_weights>& layers, int rows_together)
-    : config_{config.hidden, config.ffn, config.experts, config.whole_shares},
+    : config_{config.hidden, config.ffn, config.experts.count, config.experts.whole_shares},
       rows_together_(rows_together),
-      visits_(rows_together_, static_cast<int>(config.experts), static_cast<int>(config.experts_taken)) {
+      visits_(rows_together_, static_cast<int>(config.experts.count), static_cast<int>(config.experts.taken)) {
   const std::int64_t places = places_of(config, rows_together_);
   const auto take = [](std::int64_t rows, std::int64_t columns) {
     return cuda::device_buffer<float>(to_size(rows * padded_row(columns)));
   };
-  scores_ = take(rows_together_, config.experts);
+  scores_ = take(rows_together_, config.experts.count);
   gate_ = take(places, config.ffn);
   up_ = take(places, config.ffn);
   made_ = take(places, config.hidden);

@@ -39,15 +39,16 @@ test::gguf_builder metadata_of(const model_config& config, const std::string& ar
   file.f32(arch + ".rope.freq_base", static_cast<float>(config.rope.theta));
   u32("block_count", config.layers), u32("embedding_length", config.hidden), u32("context_length", config.context);
   u32("attention.head_count", config.heads), u32("shortconv.l_cache", config.convolved_rows);
-  u32("feed_forward_length", config.experts > 0 ? config.dense_ffn : config.ffn);
+  u32("feed_forward_length", config.experts.count > 0 ? config.experts.dense_ffn : config.ffn);
   std::vector<std::uint32_t> heads;
   for (const mixer_kind mixer : config.mixers)
     heads.push_back(mixer == mixer_kind::attention ? static_cast<std::uint32_t>(config.kv_heads) : 0);
   file.u32s(arch + ".attention.head_count_kv", heads);
-  if (config.experts == 0) return file;
-  u32("expert_count", config.experts), u32("expert_used_count", config.experts_taken), u32("expert_gating_func", 2);
+  if (config.experts.count == 0) return file;
+  u32("expert_count", config.experts.count), u32("expert_used_count", config.experts.taken),
+      u32("expert_gating_func", 2);
   u32("expert_feed_forward_length", config.ffn), u32("leading_dense_block_count", 1);
-  return file.f32(arch + ".expert_weights_scale", config.share_factor);
+  return file.f32(arch + ".expert_weights_scale", config.experts.share_factor);
 }
 
 /// "blk.1.experts.4.w2.weight" is a part of "blk.1.ffn_down_exps.weight".
@@ -69,7 +70,7 @@ void expect_the_same_convolutions(const std::string& model, const std::string& a
       continue;
     }
     converted_tensor& all = made[together(to)];
-    all.sizes = {one.sizes[0], one.sizes[1], static_cast<std::uint64_t>(folder.config.experts)};
+    all.sizes = {one.sizes[0], one.sizes[1], static_cast<std::uint64_t>(folder.config.experts.count)};
     all.values.insert(all.values.end(), one.values.begin(), one.values.end());
   }
   expect_golden_logits(gguf_of(metadata_of(folder.config, arch), made), model);

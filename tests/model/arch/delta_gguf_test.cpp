@@ -36,10 +36,11 @@ class delta_converter {
     u32("block_count", config.layers), u32("embedding_length", config.hidden), u32("context_length", config.context);
     u32("attention.head_count", config.heads), u32("attention.head_count_kv", config.kv_heads);
     u32("attention.key_length", config.head_dim), u32("rope.dimension_count", config.rotary_dim);
-    if (config.experts == 0) u32("feed_forward_length", config.ffn);
-    if (config.experts > 0) u32("expert_feed_forward_length", config.ffn), u32("expert_count", config.experts);
-    if (config.experts > 0) u32("expert_used_count", config.experts_taken);
-    if (config.experts > 0) u32("expert_shared_feed_forward_length", config.shared_ffn);
+    if (config.experts.count == 0) u32("feed_forward_length", config.ffn);
+    if (config.experts.count > 0)
+      u32("expert_feed_forward_length", config.ffn), u32("expert_count", config.experts.count);
+    if (config.experts.count > 0) u32("expert_used_count", config.experts.taken);
+    if (config.experts.count > 0) u32("expert_shared_feed_forward_length", config.experts.shared_ffn);
     u32("ssm.conv_kernel", delta().kernel), u32("ssm.state_size", delta().key_dim);
     u32("ssm.group_count", delta().key_heads), u32("ssm.time_step_rank", delta().value_heads);
     u32("ssm.inner_size", delta().values()), u32("full_attention_interval", 2);
@@ -104,7 +105,7 @@ class delta_converter {
 
   /// Together, or one by one in their order.
   void convert_experts(const std::string& part, const std::string& to, const converted_tensor& tensor) {
-    const auto experts = static_cast<std::uint64_t>(folder_.config.experts);
+    const auto experts = static_cast<std::uint64_t>(folder_.config.experts.count);
     if (part == "gate_up_proj") {
       const std::uint64_t half = tensor.sizes[0] * tensor.sizes[1] / 2;
       for (std::uint64_t expert = 0; expert < experts; ++expert)
@@ -121,7 +122,7 @@ class delta_converter {
         append(to + "ffn_" + kind + "_exps.weight", tensor.sizes, tensor.values);
   }
   void append(const std::string& name, std::vector<std::uint64_t> sizes, const floats& values) {
-    sizes.push_back(static_cast<std::uint64_t>(folder_.config.experts));
+    sizes.push_back(static_cast<std::uint64_t>(folder_.config.experts.count));
     converted_tensor& all = made_[name];
     all.sizes = sizes;
     all.values.insert(all.values.end(), values.begin(), values.end());

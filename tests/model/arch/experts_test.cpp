@@ -15,9 +15,9 @@ namespace {
 
 model_config mixture_of(std::int64_t experts, std::int64_t taken, bool whole_shares = true) {
   model_config config;
-  config.experts = experts;
-  config.experts_taken = taken;
-  config.whole_shares = whole_shares;
+  config.experts.count = experts;
+  config.experts.taken = taken;
+  config.experts.whole_shares = whole_shares;
   return config;
 }
 

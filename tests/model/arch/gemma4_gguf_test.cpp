@@ -55,8 +55,8 @@ test::gguf_builder gemma4_metadata(const model_config& config) {
   file.f32("gemma4.final_logit_softcapping", config.logit_cap);
   u32("block_count", config.layers), u32("embedding_length", config.hidden), u32("context_length", config.context);
   u32("attention.head_count", config.heads), u32("attention.sliding_window", 16);
-  u32("attention.key_length", config.global_head_dim), u32("attention.value_length", config.global_head_dim);
-  u32("attention.key_length_swa", config.head_dim), u32("rope.dimension_count", config.global_head_dim);
+  u32("attention.key_length", config.wide.dim), u32("attention.value_length", config.wide.dim);
+  u32("attention.key_length_swa", config.head_dim), u32("rope.dimension_count", config.wide.dim);
   u32("attention.shared_kv_layers", config.sharing_layers);
   u32("embedding_length_per_layer_input", config.layer_embedding);
   std::vector<std::uint32_t> heads, mlps;
@@ -67,9 +67,9 @@ test::gguf_builder gemma4_metadata(const model_config& config) {
     slides.push_back(config.window_of(layer) > 0);
   }
   file.u32s("gemma4.attention.head_count_kv", heads).booleans("gemma4.attention.sliding_window_pattern", slides);
-  if (config.experts == 0) return file.u32s("gemma4.feed_forward_length", mlps);
-  u32("feed_forward_length", config.shared_ffn), u32("expert_feed_forward_length", config.ffn);
-  u32("expert_count", config.experts), u32("expert_used_count", config.experts_taken);
+  if (config.experts.count == 0) return file.u32s("gemma4.feed_forward_length", mlps);
+  u32("feed_forward_length", config.experts.shared_ffn), u32("expert_feed_forward_length", config.ffn);
+  u32("expert_count", config.experts.count), u32("expert_used_count", config.experts.taken);
   return file;
 }
 

@@ -60,7 +60,7 @@ TEST(tensor_split, more_ranks_than_heads_are_refused) {
   keeping.layers = 1, keeping.mixers = {mixer_kind::delta};
   EXPECT_NO_THROW(check(tensor_split{}, keeping));
   EXPECT_THROW(check(tensor_split{1, 2, nothing}, keeping), input_error);
-  config.experts = 4;
+  config.experts.count = 4;
   EXPECT_NO_THROW(check(tensor_split{}, config));
   EXPECT_THROW(check(tensor_split{1, 2, nothing}, config), input_error);
 }

@@ -254,17 +254,20 @@ TEST(gguf_config, gemma2_caps_scores_and_logits) {
 
 TEST(gguf_config, mixtures_are_llama_or_qwen3moe) {
   const auto mixtral = from_gguf(gguf_of("llama").u32("llama.expert_count", 8).u32("llama.expert_used_count", 2));
-  EXPECT_TRUE(mixtral.experts == 8 && mixtral.experts_taken == 2 && mixtral.ffn == 12 && mixtral.whole_shares);
+  EXPECT_TRUE(mixtral.experts.count == 8 && mixtral.experts.taken == 2 && mixtral.ffn == 12 &&
+              mixtral.experts.whole_shares);
   auto file = gguf_of("qwen3moe").u32("qwen3moe.expert_count", 16).u32("qwen3moe.expert_used_count", 4);
   const auto qwen = from_gguf(file.u32("qwen3moe.expert_feed_forward_length", 5));
-  EXPECT_TRUE(qwen.experts == 16 && qwen.experts_taken == 4 && qwen.ffn == 5 && qwen.qk_norm && qwen.whole_shares);
+  EXPECT_TRUE(qwen.experts.count == 16 && qwen.experts.taken == 4 && qwen.ffn == 5 && qwen.qk_norm &&
+              qwen.experts.whole_shares);
 }
 
 TEST(gguf_config, qwen2moe_has_an_mlp_beside_the_experts) {
   auto file = gguf_of("qwen2moe").u32("qwen2moe.expert_count", 6).u32("qwen2moe.expert_used_count", 2);
   const auto usual = from_gguf(file.u32("qwen2moe.expert_feed_forward_length", 5));
-  EXPECT_TRUE(usual.ffn == 5 && usual.shared_ffn == 12 && usual.shared_gate && !usual.whole_shares && usual.qkv_bias);
-  EXPECT_EQ(from_gguf(file.u32("qwen2moe.expert_shared_feed_forward_length", 20)).shared_ffn, 20);
+  EXPECT_TRUE(usual.ffn == 5 && usual.experts.shared_ffn == 12 && usual.experts.shared_gate &&
+              !usual.experts.whole_shares && usual.qkv_bias);
+  EXPECT_EQ(from_gguf(file.u32("qwen2moe.expert_shared_feed_forward_length", 20)).experts.shared_ffn, 20);
 }
 
 TEST(gguf_config, glm_has_layers_without_experts_and_one_that_predicts) {
@@ -274,9 +277,11 @@ TEST(gguf_config, glm_has_layers_without_experts_and_one_that_predicts) {
   file.u32("glm4moe.nextn_predict_layers", 1).f32("glm4moe.expert_weights_scale", 2.5f);
   const auto config = from_gguf(file.key("glm4moe.expert_weights_norm", 7, std::string(1, '\1')));
   EXPECT_EQ(config.layers, 3);
-  EXPECT_THAT(config.dense_layers, ElementsAre(true, false, false));
-  EXPECT_TRUE(config.dense_ffn == 12 && config.shared_ffn == 10 && config.ffn == 5 && config.share_factor == 2.5f);
-  EXPECT_TRUE(config.sigmoid_shares && config.choice_bias && config.whole_shares && !config.shared_gate);
+  EXPECT_THAT(config.experts.dense_layers, ElementsAre(true, false, false));
+  EXPECT_TRUE(config.experts.dense_ffn == 12 && config.experts.shared_ffn == 10 && config.ffn == 5 &&
+              config.experts.share_factor == 2.5f);
+  EXPECT_TRUE(config.experts.sigmoid_shares && config.experts.choice_bias && config.experts.whole_shares &&
+              !config.experts.shared_gate);
   EXPECT_THAT(refusal([&] { from_gguf(file.u32("glm4moe.expert_gating_func", 1)); }), HasSubstr("expert_gating_func"));
   EXPECT_THAT(refusal([&] { from_gguf(file.u32("glm4moe.expert_shared_count", 4000)); }), HasSubstr("shared_count"));
 }
@@ -316,15 +321,16 @@ TEST(gguf_config, of_models_that_see_pictures_the_language_model_is_read) {
   EXPECT_TRUE(third.family == "qwen3" && third.qk_norm);
   auto mixture = gguf_of("qwen3vlmoe").u32("qwen3vlmoe.expert_count", 6).u32("qwen3vlmoe.expert_used_count", 2);
   const auto fourth = from_gguf(mixture);
-  EXPECT_TRUE(fourth.family == "qwen3moe" && fourth.sees_pictures && fourth.experts == 6 && fourth.whole_shares);
+  EXPECT_TRUE(fourth.family == "qwen3moe" && fourth.sees_pictures && fourth.experts.count == 6 &&
+              fourth.experts.whole_shares);
 }
 
 TEST(gguf_config, olmoe_and_granite_are_mixtures_too) {
   const auto olmoe = from_gguf(gguf_of("olmoe").u32("olmoe.expert_count", 6).u32("olmoe.expert_used_count", 2));
-  EXPECT_TRUE(olmoe.joint_qk_norm && olmoe.experts == 6 && !olmoe.whole_shares && olmoe.ffn == 12);
+  EXPECT_TRUE(olmoe.joint_qk_norm && olmoe.experts.count == 6 && !olmoe.experts.whole_shares && olmoe.ffn == 12);
   auto file = gguf_of("granitemoe").u32("granitemoe.expert_count", 6).u32("granitemoe.expert_used_count", 2);
   const auto granite = from_gguf(file.f32("granitemoe.logit_scale", 8));
-  EXPECT_TRUE(granite.experts == 6 && granite.whole_shares && granite.logit_factor == 0.125f);
+  EXPECT_TRUE(granite.experts.count == 6 && granite.experts.whole_shares && granite.logit_factor == 0.125f);
 }
 
 TEST(gguf_config, gpt_oss_has_what_its_class_has) {
@@ -334,7 +340,7 @@ TEST(gguf_config, gpt_oss_has_what_its_class_has) {
   file.string("gpt-oss.rope.scaling.type", "yarn").f32("gpt-oss.rope.scaling.factor", 32);
   const auto config = from_gguf(file.u32("gpt-oss.rope.scaling.original_context_length", 4));
   EXPECT_TRUE(config.attention_sinks && config.qkv_bias && config.out_bias && config.mlp_bias);
-  EXPECT_TRUE(config.experts == 8 && config.experts_taken == 4 && config.ffn == 6 && config.whole_shares);
+  EXPECT_TRUE(config.experts.count == 8 && config.experts.taken == 4 && config.ffn == 6 && config.experts.whole_shares);
   EXPECT_TRUE(config.activation == activation_kind::clamped_silu && config.activation_limit == 7);
   EXPECT_THAT(config.windows, ElementsAre(9, 0));
   EXPECT_TRUE(config.rope.scaling == rope_scaling::yarn && !config.rope.yarn.truncate);

@@ -142,8 +142,8 @@ class gguf_names : public testing::Test {
       if (to.ends_with("_exps.weight")) {
         floats& all = experts[to];
         all.insert(all.end(), values.begin(), values.end());
-        if (all.size() == values.size() * to_size(folder.config.experts))
-          add_floats(to, {ins, outs, static_cast<std::uint64_t>(folder.config.experts)}, all, file);
+        if (all.size() == values.size() * to_size(folder.config.experts.count))
+          add_floats(to, {ins, outs, static_cast<std::uint64_t>(folder.config.experts.count)}, all, file);
       } else {
         const bool is_vector = outs == 1;
         add_floats(to, is_vector ? std::vector{ins} : std::vector{ins, outs}, values, file);
@@ -205,17 +205,18 @@ class gguf_names : public testing::Test {
     const auto u32 = [&](const char* key, std::int64_t value) {
       file.u32(family + "." + key, static_cast<std::uint32_t>(value));
     };
-    if (config.experts > 0) u32("expert_count", config.experts), u32("expert_used_count", config.experts_taken);
-    if (config.experts > 0) u32("expert_feed_forward_length", config.ffn);
-    if (config.shared_ffn > 0) {
-      u32("expert_shared_feed_forward_length", config.shared_ffn);
-      u32("expert_shared_count", config.shared_ffn / config.ffn);
+    if (config.experts.count > 0)
+      u32("expert_count", config.experts.count), u32("expert_used_count", config.experts.taken);
+    if (config.experts.count > 0) u32("expert_feed_forward_length", config.ffn);
+    if (config.experts.shared_ffn > 0) {
+      u32("expert_shared_feed_forward_length", config.experts.shared_ffn);
+      u32("expert_shared_count", config.experts.shared_ffn / config.ffn);
       u32("leading_dense_block_count", 1);
     }
     const std::string norm = config.norm == norm_kind::layer ? "layer_norm" : "layer_norm_rms";
     file.string("general.architecture", family).f32(family + ".attention." + norm + "_epsilon", config.norm_eps);
     u32("block_count", config.layers), u32("embedding_length", config.hidden);
-    u32("feed_forward_length", config.dense_ffn > 0 ? config.dense_ffn : config.ffn);
+    u32("feed_forward_length", config.experts.dense_ffn > 0 ? config.experts.dense_ffn : config.ffn);
     u32("context_length", config.context);
     u32("attention.head_count", config.heads), u32("attention.head_count_kv", config.kv_heads);
     file.f32(family + ".logit_scale", 4.0f);
@@ -264,7 +265,7 @@ class gguf_names : public testing::Test {
   }
   /// What lies otherwise than in other families: experts together, [in, out], with gate and up in turn.
   static void add_gpt_oss(const model_files& folder, test::gguf_builder& file) {
-    const auto experts = to_size(folder.config.experts);
+    const auto experts = to_size(folder.config.experts.count);
     for (std::int64_t layer = 0; layer < folder.config.layers; ++layer) {
       const std::string from = "model.layers." + std::to_string(layer) + ".", to = "blk." + std::to_string(layer) + ".";
       const auto get = [&](const std::string& name) -> const tensor_view& { return *folder.tensors.find(from + name); };
@@ -305,14 +306,14 @@ class gguf_names : public testing::Test {
                           test::gguf_builder& file) {
     floats all;
     const tensor_view* tensor = nullptr;
-    for (std::int64_t expert = 0; expert < folder.config.experts; ++expert) {
+    for (std::int64_t expert = 0; expert < folder.config.experts.count; ++expert) {
       std::string name = from;
       tensor = folder.tensors.find(name.replace(name.find('*'), 1, std::to_string(expert)));
       const floats values = floats_of(*tensor);
       all.insert(all.end(), values.begin(), values.end());
     }
     std::vector<std::uint64_t> sizes(tensor->shape.rbegin(), tensor->shape.rend());
-    sizes.push_back(static_cast<std::uint64_t>(folder.config.experts));
+    sizes.push_back(static_cast<std::uint64_t>(folder.config.experts.count));
     add_floats(to, sizes, all, file);
   }
   /// Row p of a head's first half becomes row 2 p, row p of the second half row 2 p + 1.

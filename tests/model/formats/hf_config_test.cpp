@@ -293,7 +293,7 @@ TEST(hf_config, gpt_oss_has_sinks_biases_and_a_clamped_activation) {
   EXPECT_TRUE(config.attention_sinks && config.qkv_bias && config.out_bias && config.mlp_bias);
   EXPECT_EQ(config.activation, activation_kind::clamped_silu);
   EXPECT_TRUE(config.activation_limit == 7.0f && config.activation_slope == 1.702f);
-  EXPECT_TRUE(config.experts == 6 && config.experts_taken == 4 && config.whole_shares);
+  EXPECT_TRUE(config.experts.count == 6 && config.experts.taken == 4 && config.experts.whole_shares);
   EXPECT_THAT(config.windows, ElementsAre(128, 0));
   EXPECT_TRUE(config.rope.theta == 150000 && config.rope.scaling == rope_scaling::yarn && config.rope.factor == 32);
   EXPECT_TRUE(config.rope.original_context == 4096 && !config.rope.yarn.truncate);

@@ -95,7 +95,7 @@ TEST(hf_config, gemma4_may_have_experts_beside_its_mlp) {
                                     {"top_k_experts", 2},
                                     {"moe_intermediate_size", 24},
                                     {"intermediate_size", 40}}));
-  EXPECT_TRUE(config.experts_apart && config.whole_shares);
+  EXPECT_TRUE(config.experts.apart && config.experts.whole_shares);
   EXPECT_EQ(config.ffn, 24);
   EXPECT_EQ(config.mlp_width(0), 40);
   EXPECT_THAT(refusal_of(gemma4({{"enable_moe_block", true}})), HasSubstr("but not \"num_experts\""));

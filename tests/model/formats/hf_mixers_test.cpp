@@ -59,15 +59,15 @@ TEST(hf_config, layers_of_linear_attention_are_listed_or_all_but_every_nth) {
 
 TEST(hf_config, qwen3_next_and_qwen35_moe_have_an_mlp_beside_their_experts) {
   const auto next = parse(small("qwen3_next")), moe = parse(small("qwen3_5_moe_text"));
-  EXPECT_EQ(next.experts, 512);
-  EXPECT_EQ(next.experts_taken, 10);
-  EXPECT_EQ(moe.experts, 256);
+  EXPECT_EQ(next.experts.count, 512);
+  EXPECT_EQ(next.experts.taken, 10);
+  EXPECT_EQ(moe.experts.count, 256);
   for (const auto& config : {next, moe}) {
-    EXPECT_TRUE(config.shared_gate && config.whole_shares) << config.family;
-    EXPECT_EQ(config.shared_ffn, 512) << config.family;
+    EXPECT_TRUE(config.experts.shared_gate && config.experts.whole_shares) << config.family;
+    EXPECT_EQ(config.experts.shared_ffn, 512) << config.family;
   }
-  EXPECT_FALSE(parse(with(small("qwen3_next"), {{"norm_topk_prob", false}})).whole_shares);
-  EXPECT_TRUE(parse(with(small("qwen3_5_moe_text"), {{"norm_topk_prob", false}})).whole_shares)
+  EXPECT_FALSE(parse(with(small("qwen3_next"), {{"norm_topk_prob", false}})).experts.whole_shares);
+  EXPECT_TRUE(parse(with(small("qwen3_5_moe_text"), {{"norm_topk_prob", false}})).experts.whole_shares)
       << "its class does not read it";
 }
 
@@ -125,12 +125,12 @@ TEST(hf_config, lfm2_moe_chooses_experts_by_sigmoids_behind_its_first_layers) {
                                   {"layer_types", {"conv", "conv", "full_attention"}},
                                   {"moe_intermediate_size", 48},
                                   {"intermediate_size", 96}}));
-  EXPECT_TRUE(config.sigmoid_shares && config.choice_bias && config.whole_shares);
-  EXPECT_EQ(config.experts, 32);
-  EXPECT_EQ(config.experts_taken, 4);
+  EXPECT_TRUE(config.experts.sigmoid_shares && config.experts.choice_bias && config.experts.whole_shares);
+  EXPECT_EQ(config.experts.count, 32);
+  EXPECT_EQ(config.experts.taken, 4);
   EXPECT_EQ(config.ffn, 48);
-  EXPECT_EQ(config.dense_ffn, 96);
-  EXPECT_THAT(config.dense_layers, ElementsAre(true, true, false));
+  EXPECT_EQ(config.experts.dense_ffn, 96);
+  EXPECT_THAT(config.experts.dense_layers, ElementsAre(true, true, false));
 }
 
 TEST(hf_config, refuses_short_convolutions_of_other_shapes) {

@@ -32,9 +32,9 @@ TEST(linear_layers, have_a_shape_each) {
 
 TEST(linear_layers, of_a_mixture_are_an_mlp_where_all_tokens_go_through_one) {
   model_config config;
-  config.hidden = 8, config.ffn = 12, config.experts = 4;
+  config.hidden = 8, config.ffn = 12, config.experts.count = 4;
   EXPECT_EQ(linear_kinds_of(config, 0).size(), 4u);
-  config.shared_ffn = 20, config.dense_ffn = 28, config.dense_layers = {true, false};
+  config.experts.shared_ffn = 20, config.experts.dense_ffn = 28, config.experts.dense_layers = {true, false};
   EXPECT_EQ(linear_kinds_of(config, 0).size(), 7u);
   EXPECT_EQ(linear_shape(config, 0, linear_kind::up), std::pair(std::int64_t{28}, std::int64_t{8}));
   EXPECT_EQ(linear_shape(config, 1, linear_kind::down), std::pair(std::int64_t{8}, std::int64_t{20}));

@@ -108,7 +108,7 @@ TEST(lora_gradients_of_gpt_oss, follow_central_differences_within_the_limit_of_a
 TEST(lora_gradients_of_a_mixture, follow_central_differences_where_shares_are_of_all_experts) {
   thread_pool pool(2);
   const auto base = load_changed("qwen3-moe", "\"norm_topk_prob\": true", "\"norm_topk_prob\": false", pool);
-  ASSERT_FALSE(base->config.whole_shares);
+  ASSERT_FALSE(base->config.experts.whole_shares);
   expect_gradients(base, golden("qwen3-moe") / "adapter", {pool, kernels()},
                    {"qwen3-moe", {}, train_precision::fine, 1e-4});
 }

@@ -70,7 +70,7 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
     norm(prefix + "experts", l.apart.experts, config_.hidden);
     norm(prefix + "experts_output", l.apart.experts_output, config_.hidden);
     norm(prefix + "router", l.apart.router, config_.hidden);
-    vector(prefix + "mlp.share_factors", l.apart.share_factors, config_.experts);
+    vector(prefix + "mlp.share_factors", l.apart.share_factors, config_.experts.count);
     norm(prefix + "token_norm", l.token_norm, config_.hidden);
     vector(prefix + "factor", l.factor, 1);
     for (const linear_kind kind : every_linear) linear(fmt::format("{}{}", prefix, name_of(kind)), l[kind]);
@@ -87,7 +87,7 @@ reference_model::reference_model(const loaded_model& model) : config_(model.conf
              config_.hidden);
     linear(prefix + "mlp.router", {l.router, l.router_bias});
     linear(prefix + "mlp.shared_gate", {l.shared_gate});
-    vector(prefix + "mlp.choice_bias", l.choice_bias, config_.experts);
+    vector(prefix + "mlp.choice_bias", l.choice_bias, config_.experts.count);
     for (std::size_t e = 0; e < l.experts.size(); ++e) {
       const std::string expert = fmt::format("{}mlp.experts.{}.", prefix, e);
       const auto& [gate, up, down, biases] = l.experts[e];
@@ -336,26 +336,27 @@ double reference_model::sigmoid(double x) {
 
 /// Each row by itself: the shares of the experts are a softmax of the router's scores, or made of their sigmoids.
 reference_model::rows reference_model::mixture(const std::string& prefix, const rows& x, const rows& routed) const {
-  const rows scores = linear(prefix + "router", routed, config_.experts);
+  const rows scores = linear(prefix + "router", routed, config_.experts.count);
   const auto factors = weights.find(prefix + "share_factors");
   const auto biases = weights.find(prefix + "choice_bias");
   rows y(x.size(), std::vector<double>(at(config_.hidden), 0.0));
   for (std::size_t r = 0; r < x.size(); ++r) {
-    std::vector<std::size_t> experts(at(config_.experts));
+    std::vector<std::size_t> experts(at(config_.experts.count));
     std::iota(experts.begin(), experts.end(), std::size_t{0});
     const auto weight = [&](std::size_t e) {
-      return config_.sigmoid_shares ? sigmoid(scores[r][e]) : std::exp(scores[r][e]);
+      return config_.experts.sigmoid_shares ? sigmoid(scores[r][e]) : std::exp(scores[r][e]);
     };
     const auto worth = [&](std::size_t e) { return weight(e) + (biases == weights.end() ? 0 : biases->second[e]); };
     std::sort(experts.begin(), experts.end(), [&](auto a, auto b) { return worth(a) > worth(b); });
-    const std::size_t taken = at(config_.experts_taken), counted = config_.whole_shares ? taken : experts.size();
+    const std::size_t taken = at(config_.experts.taken),
+                      counted = config_.experts.whole_shares ? taken : experts.size();
     double total = 0;
     for (std::size_t i = 0; i < counted; ++i) total += weight(experts[i]);
-    if (config_.sigmoid_shares && !config_.whole_shares) total = 1;
+    if (config_.experts.sigmoid_shares && !config_.experts.whole_shares) total = 1;
     for (std::size_t i = 0; i < taken; ++i) {
       const auto made = mlp(fmt::format("{}experts.{}.", prefix, experts[i]), {x[r]});
       const double factor =
-          factors == weights.end() ? static_cast<double>(config_.share_factor) : factors->second[experts[i]];
+          factors == weights.end() ? static_cast<double>(config_.experts.share_factor) : factors->second[experts[i]];
       const double share = weight(experts[i]) / total * factor;
       for (std::size_t d = 0; d < y[r].size(); ++d) y[r][d] += share * made[0][d];
     }
@@ -366,7 +367,7 @@ reference_model::rows reference_model::mixture(const std::string& prefix, const 
 /// Of the mlp beside the experts.
 reference_model::rows reference_model::shared(const std::string& prefix, const rows& x) const {
   rows y = mlp(prefix, x);
-  if (!config_.shared_gate) return y;
+  if (!config_.experts.shared_gate) return y;
   const rows scores = linear(prefix + "shared_gate", x, 1);
   for (std::size_t r = 0; r < y.size(); ++r)
     for (double& value : y[r]) value *= sigmoid(scores[r][0]);
@@ -446,7 +447,7 @@ double reference_model::segment_loss(const training_rows& batch, const training_
     const std::string prefix = fmt::format("model.layers.{}.", layer);
     const rows first = norm(prefix + "input_layernorm", x);
     add(prefix + "self_attn.output_norm", mixed(layer, first));
-    if (config_.experts_apart) {
+    if (config_.experts.apart) {
       add(prefix + "mlp.output_norm", apart(prefix, x));
       x = with_tokens(layer, x, numbers);
       continue;

@@ -54,7 +54,7 @@ INSTANTIATE_TEST_SUITE_P(schemes, device_experts_of_a_layer,
 
 model_config mixture_of(std::int64_t hidden, std::int64_t ffn, std::int64_t experts, std::int64_t taken) {
   model_config config;
-  config.hidden = hidden, config.ffn = ffn, config.experts = experts, config.experts_taken = taken;
+  config.hidden = hidden, config.ffn = ffn, config.experts.count = experts, config.experts.taken = taken;
   return config;
 }
 

@@ -1,0 +1,250 @@
+// What sets families apart in GGUF files.
+#include "model/formats/gguf_families.hpp"
+
+#include <algorithm>
+
+#include "model/formats/family_traits.hpp"
+
+namespace troupe::detail {
+namespace {
+
+constexpr std::string_view window_key = "attention.sliding_window", pattern_key = "attention.sliding_window_pattern";
+
+/// Which layers have a window: listed one by one, or all but every n-th.
+std::vector<bool> sliding_layers(const arch_keys& keys, std::int64_t usual, const model_config& model) {
+  if (auto listed = keys.choices(pattern_key)) {
+    if (listed->size() != listed_layers(model))
+      refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(pattern_key), listed->size(),
+             model.layers);
+    return *std::move(listed);
+  }
+  const std::int64_t period = keys.size(pattern_key, usual);
+  std::vector<bool> slides;
+  for (std::size_t i = 0; i < listed_layers(model); ++i)
+    slides.push_back(static_cast<std::int64_t>(i + 1) % period != 0);
+  return slides;
+}
+
+/// Of two kinds of layers, which have one number each, in a list of all; or of all layers the same.
+struct numbers_of_kinds {
+  std::int64_t first = 0, second = 0;
+};
+numbers_of_kinds by_kind(const arch_keys& keys, std::string_view key, const std::vector<bool>& is_second) {
+  const auto listed = keys.numbers(key);
+  if (!listed) return {keys.size(key), keys.size(key)};
+  if (listed->size() != is_second.size())
+    refuse("{}: \"{}\" has {} entries for {} layers", keys.where(), keys.full(key), listed->size(), is_second.size());
+  numbers_of_kinds found;
+  for (std::size_t i = 0; i < listed->size(); ++i) {
+    std::int64_t& own = is_second[i] ? found.second : found.first;
+    if (own != 0 && own != (*listed)[i])
+      refuse("{}: \"{}\" has {} and {} for layers of one kind", keys.where(), keys.full(key), own, (*listed)[i]);
+    own = (*listed)[i];
+  }
+  if (found.first == 0) found.first = found.second;
+  if (found.second == 0) found.second = found.first;
+  return found;
+}
+
+/// Layers beyond these predict several tokens at once, and are not used.
+void leave_out_predicting_layers(const arch_keys& keys, model_config& into) {
+  const auto further = keys.get<std::int64_t>("nextn_predict_layers").value_or(0);
+  if (further < 0 || further >= into.layers)
+    refuse("{}: \"{}\" is {} of {} layers", keys.where(), keys.full("nextn_predict_layers"), further, into.layers);
+  into.layers -= further;
+}
+
+/// Of mixtures that choose by sigmoids. The first layers have no experts.
+void read_sigmoid_experts(const arch_keys& keys, model_config& into) {
+  into.experts.share_factor = static_cast<float>(keys.get<double>("expert_weights_scale").value_or(1.0));
+  const auto function = keys.get<std::int64_t>("expert_gating_func").value_or(2);
+  if (function != 2)
+    refuse("{}: \"{}\" is {}, but only 2 (sigmoid) is supported", keys.where(), keys.full("expert_gating_func"),
+           function);
+  const auto dense = keys.get<std::int64_t>("leading_dense_block_count").value_or(0);
+  if (dense <= 0) return;
+  into.experts.dense_ffn = keys.size("feed_forward_length");
+  for (std::size_t i = 0; i < listed_layers(into); ++i)
+    into.experts.dense_layers.push_back(static_cast<std::int64_t>(i) < dense);
+}
+
+void read_glm(const arch_keys& keys, model_config& into) {
+  into.qk_norm = keys.facts().qk_norm;
+  leave_out_predicting_layers(keys, into);
+  const auto shared = keys.get<std::int64_t>("expert_shared_count").value_or(0);
+  if (shared < 0 || shared > 1024) refuse("{}: \"{}\" is {}", keys.where(), keys.full("expert_shared_count"), shared);
+  into.experts.shared_ffn = shared * into.ffn;
+  into.experts.whole_shares = keys.get<bool>("expert_weights_norm").value_or(false);
+  read_sigmoid_experts(keys, into);
+}
+
+void read_lfm2(const arch_keys& keys, model_config& into) {
+  into.convolved_rows = keys.size("shortconv.l_cache");
+  if (into.experts.count != 0) read_sigmoid_experts(keys, into);
+}
+
+/// All but every n-th layer. Of Qwen3.5 the converter puts value heads in another order: the key heads take turns.
+void read_delta(const arch_keys& keys, model_config& into) {
+  leave_out_predicting_layers(keys, into);
+  into.delta = {.key_heads = keys.size("ssm.group_count"),
+                .value_heads = keys.size("ssm.time_step_rank"),
+                .key_dim = keys.size("ssm.state_size"),
+                .kernel = keys.size("ssm.conv_kernel"),
+                .in_turn = into.family != "qwen3next",
+                .has_rates = true};
+  const std::int64_t values = keys.size("ssm.inner_size");
+  into.delta.value_dim = values / into.delta.value_heads;
+  if (into.delta.values() != values)
+    refuse("{}: \"{}\" is {}, which {} heads cannot share evenly", keys.where(), keys.full("ssm.inner_size"), values,
+           into.delta.value_heads);
+  const std::int64_t interval = keys.size("full_attention_interval", 4);
+  for (std::size_t i = 0; i < listed_layers(into); ++i)
+    into.mixers.push_back(static_cast<std::int64_t>(i + 1) % interval == 0 ? mixer_kind::attention : mixer_kind::delta);
+}
+
+void read_windows(const arch_keys& keys, model_config& into) {
+  const auto size = keys.get<std::int64_t>(window_key).value_or(0);
+  if (size != 0 && keys.has(pattern_key))
+    refuse("{}: \"{}\": windows that differ by layer are not supported in GGUF files", keys.where(),
+           keys.full(pattern_key));
+  if (size != 0) into.windows.assign(listed_layers(into), size);
+}
+
+/// `size`: of the layers that have one.
+void set_windows(const arch_keys& keys, std::int64_t usual_period, std::int64_t size, model_config& into) {
+  for (const bool slides : sliding_layers(keys, usual_period, into)) into.windows.push_back(slides ? size : 0);
+}
+
+/// Layers with a window have a rope of their own.
+void read_two_kinds_of_layers(const arch_keys& keys, std::int64_t usual_period, model_config& into) {
+  set_windows(keys, usual_period, keys.size(window_key), into);
+  for (const std::int64_t window : into.windows)
+    into.layer_ropes.push_back(window > 0 ? layer_rope::local : layer_rope::global);
+}
+
+/// No key says what the scores of the largest models are divided by.
+void read_gemma(const arch_keys& keys, std::int64_t layers_of_27b, model_config& into) {
+  const bool is_second = into.family == "gemma2";
+  const auto cap = [&](std::string_view key, double usual) {
+    return static_cast<float>(keys.get<double>(key).value_or(is_second ? usual : 0.0));
+  };
+  into.score_cap = cap("attn_logit_softcapping", 50), into.logit_cap = cap("final_logit_softcapping", 30);
+  if (into.layers == layers_of_27b) into.score_dim = static_cast<double>(into.hidden / into.heads);
+}
+
+/// No key says that YaRN's blend is not cut to whole pairs, as the models were trained, and which layers have a window.
+void read_gpt_oss(const arch_keys& keys, model_config& into) {
+  into.rope.yarn.truncate = false;
+  set_windows(keys, 2, keys.size(window_key), into);
+}
+
+void read_gemma2(const arch_keys& keys, model_config& into) {
+  read_gemma(keys, 46, into);
+  set_windows(keys, 2, keys.size(window_key, 4096), into);
+}
+
+void read_gemma3(const arch_keys& keys, model_config& into) {
+  read_gemma(keys, 62, into);
+  into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
+  read_two_kinds_of_layers(keys, 6, into);
+}
+
+void read_gemma4(const arch_keys& keys, model_config& into) {
+  const gguf_facts& facts = keys.facts();
+  into.logit_cap = static_cast<float>(keys.get<double>("final_logit_softcapping").value_or(0.0));
+  into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(10000.0);
+  into.wide.values_are_keys = facts.lacks_values;
+  into.layer_factors = facts.layer_factors;
+  into.joined_experts = facts.joined_experts;
+  read_two_kinds_of_layers(keys, 6, into);
+}
+
+/// OLMo 3 has the name of OLMo 2, and windows besides.
+void read_olmo2(const arch_keys& keys, model_config& into) {
+  if (keys.get<std::int64_t>(window_key).value_or(0) == 0) return;
+  into.local_rope.theta = keys.get<double>("rope.freq_base_swa").value_or(into.rope.theta);
+  read_two_kinds_of_layers(keys, 4, into);
+}
+
+/// Of models that see pictures, which have this name, too, the converter puts the neighbours apart.
+void refuse_pictures(const arch_keys& keys, model_config&) {
+  constexpr std::string_view sections = "rope.dimension_sections";
+  if (keys.has(sections))
+    refuse("{}: \"{}\" says that the model sees pictures, which is not supported for {}", keys.where(),
+           keys.full(sections), keys.arch());
+}
+
+/// No key says which layers do not turn their heads.
+void read_smollm3(const arch_keys&, model_config& into) {
+  constexpr std::size_t interval = 4;
+  for (std::size_t i = 0; i < listed_layers(into); ++i)
+    into.layer_ropes.push_back((i + 1) % interval == 0 ? layer_rope::none : layer_rope::global);
+}
+
+/// Factors of zero are none, as llama.cpp has it. A model may have been trained without positions.
+void read_granite(const arch_keys& keys, model_config& into) {
+  const auto factor = [&](std::string_view key, double usual) {
+    const double value = keys.get<double>(key).value_or(0.0);
+    return value == 0 ? usual : value;
+  };
+  set_granite_factors({.embeddings = factor("embedding_scale", 1),
+                       .residual = factor("residual_scale", 1),
+                       .scores = factor("attention.scale", 1.0 / into.score_divisor()),
+                       .logits = keys.needed<double>("logit_scale")},
+                      keys.where(), into);
+  if (!keys.get<bool>("rope.scaling.finetuned").value_or(true))
+    into.layer_ropes.assign(listed_layers(into), layer_rope::none);
+}
+
+/// No key says which layers of the second family have a window, and that those without turn no heads.
+void read_cohere(const arch_keys& keys, model_config& into) {
+  into.logit_factor = static_cast<float>(keys.needed<double>("logit_scale"));
+  if (into.family == "cohere") return;
+  set_windows(keys, 4, keys.size(window_key), into);
+  for (const std::int64_t window : into.windows)
+    into.layer_ropes.push_back(window > 0 ? layer_rope::global : layer_rope::none);
+}
+
+struct family_reader {
+  std::string_view family;
+  void (*read)(const arch_keys& keys, model_config& into);
+  bool reads_windows = false;  ///< itself, from keys of its own or by what all models of the family have
+};
+constexpr family_reader readers[] = {
+    {"cohere", read_cohere, true},   {"cohere2", read_cohere, true}, {"gemma2", read_gemma2, true},
+    {"gemma3", read_gemma3, true},   {"gemma4", read_gemma4, true},  {"olmo2", read_olmo2, true},
+    {"gpt-oss", read_gpt_oss, true}, {"qwen35", read_delta},         {"qwen35moe", read_delta},
+    {"qwen3next", read_delta},       {"glm4moe", read_glm},          {"lfm2", read_lfm2},
+    {"lfm2moe", read_lfm2},          {"glm", refuse_pictures},       {"glm4", refuse_pictures},
+    {"ernie4_5", refuse_pictures},   {"smollm3", read_smollm3},      {"granite", read_granite},
+    {"granitemoe", read_granite}};
+
+}  // namespace
+
+/// Layers that see all have other heads than those with a window, the last ones no keys and maybe a wider mlp.
+void read_gemma4_sizes(const arch_keys& keys, model_config& into) {
+  std::vector<bool> is_global = sliding_layers(keys, 6, into), shares(listed_layers(into));
+  is_global.flip();
+  into.wide.dim = keys.size("attention.key_length");
+  into.head_dim = keys.size("attention.key_length_swa", into.wide.dim);
+  const auto heads = by_kind(keys, "attention.head_count_kv", is_global);
+  into.kv_heads = heads.first, into.wide.kv_heads = heads.second;
+  into.sharing_layers = keys.get<std::int64_t>("attention.shared_kv_layers").value_or(0);
+  into.layer_embedding = keys.get<std::int64_t>("embedding_length_per_layer_input").value_or(0);
+  if (into.sharing_layers < 0 || into.sharing_layers > into.layers || into.layer_embedding < 0)
+    refuse("{}: {} layers share keys, and a token brings {} numbers to each", keys.where(), into.sharing_layers,
+           into.layer_embedding);
+  std::fill(shares.end() - static_cast<std::ptrdiff_t>(std::min(to_size(into.sharing_layers), shares.size())),
+            shares.end(), true);
+  const auto mlps = by_kind(keys, "feed_forward_length", shares);
+  into.ffn = mlps.first;
+  if (mlps.second != mlps.first) into.sharing_ffn = mlps.second;
+}
+
+void read_family(const arch_keys& keys, model_config& into) {
+  const auto reader = std::ranges::find(readers, std::string_view(into.family), &family_reader::family);
+  if (reader != std::end(readers)) reader->read(keys, into);
+  if (reader == std::end(readers) || !reader->reads_windows) read_windows(keys, into);
+}
+
+}  // namespace troupe::detail
