@@ -150,7 +150,7 @@ struct model_config {
   bool attention_gate = false;   ///< q also makes a gate of each head, whose sigmoid is multiplied by what it mixes
   bool tied_embeddings = false;
   bool joined_qkv = false;            ///< a GGUF file has q, k and v (of linear attention z, too) in one tensor
-  bool joined_experts = false;        ///< a folder has gates and ups of all experts in one tensor, all downs in another
+  bool joined_experts = false;        ///< gates and ups of all experts are in one tensor (in a folder all downs, too)
   bool sees_pictures = false;         ///< it is part of a model that does: PEFT's names of its layers say so
   std::vector<std::int64_t> windows;  ///< per layer: positions a token sees (sliding window); 0 sees all; empty: all 0
 
