@@ -34,10 +34,13 @@ model_work work_of(const loaded_model& model, kv_kind kv) {
   };
   for (const layer_weights& layer : model.layers)
     layer.each_matrix([&](const matrix_view& w) { total.layer_weights += add(w); });
+  if (model.token_projection.weights) total.layer_weights += add(model.token_projection);
   if (model.config.experts.count > 0) set_experts_apart(model, total);
   total.head_weights = add(model.head);
-  const auto block = kv_storage::bytes_per_block(model.config, kv);
-  total.kv_bytes = static_cast<double>(block) / block_tokens;
+  for (std::int64_t layer = 0; layer < model.config.layers; ++layer) {  // those that share keys read them, too
+    const auto block = kv_storage::bytes_per_block(model.config, model.config.keys_of(layer), kv);
+    total.kv_bytes += static_cast<double>(block) / block_tokens;
+  }
   total.state_bytes = 2.0 * static_cast<double>(model.config.state_bytes());
   return total;
 }

@@ -40,7 +40,8 @@ std::string family_of(std::string_view architecture) {
 }
 
 bool sees_pictures(std::string_view architecture) {
-  return architecture == "qwen2vl" || architecture.starts_with("qwen3vl") || architecture.starts_with("qwen35");
+  return architecture == "gemma4" || architecture == "qwen2vl" || architecture.starts_with("qwen3vl") ||
+         architecture.starts_with("qwen35");
 }
 
 void read_experts(const arch_keys& keys, model_config& into) {
@@ -88,7 +89,8 @@ void read_sizes(const arch_keys& keys, model_config& into) {
     into.head_dim = keys.size("attention.key_length", std::max<std::int64_t>(into.hidden / into.heads, 1));
     into.ffn = mlp_size(keys);
   }
-  if (keys.size("attention.value_length", into.widest_head()) != into.widest_head())
+  const std::int64_t dim = into.has_two_kinds_of_heads() ? into.wide.dim : into.head_dim;
+  if (keys.size("attention.value_length", dim) != dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts.count = keys.get<std::int64_t>("expert_count").value_or(0);
   constexpr std::array<std::string_view, 11> mixtures = {"llama",     "qwen2moe", "qwen3moe", "qwen35moe",

@@ -20,10 +20,12 @@ std::int64_t size_or_none(const fields& config, std::string_view key) {
   return value;
 }
 
-/// transformers 5.24 writes the heads of each layer that sees all in place of the two fields.
+/// transformers 5.24 writes the heads of each layer that sees all in place of the two fields, as far as they are
+/// others.
 void read_heads_by_layer(const fields& config, const nlohmann::json& by_layer, model_config& into) {
   const fields layers(by_layer, config.where() + ": per_layer_config");
   std::optional<std::pair<std::int64_t, std::int64_t>> first;
+  into.wide.dim = into.head_dim, into.wide.kv_heads = into.kv_heads;
   for (const auto& [layer, value] : by_layer.items()) {
     const fields own(value, layers.where() + ": " + layer.substr(0, 80));
     const std::pair heads{own.integer("head_dim").value_or(into.head_dim),

@@ -157,6 +157,8 @@ void read_two_ropes(const fields& config, model_config& into) {
     read_rope(config, *wide, ropes.where() + ": full_attention", into, into.rope);
   if (const auto* local = ropes.find("sliding_attention"))
     read_rope(config, *local, ropes.where() + ": sliding_attention", into, into.local_rope);
+  if (!into.local_rope.frequency_divisors.empty())
+    refuse("{}: sliding_attention: such a rope type is not supported there", ropes.where());
 }
 
 std::int64_t window_size(const fields& config, std::int64_t usual) {
@@ -225,12 +227,14 @@ void read_layers_without_rope(const fields& config, model_config& into) {
   }
 }
 
-/// Unless they are listed, every n-th sees all.
+/// Unless they are listed, every n-th sees all; in Gemma 4 the last one does anyway.
 void read_two_kinds_of_layers(const fields& config, std::int64_t usual, std::int64_t usual_window, model_config& into) {
-  const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(usual);
+  const bool is_gemma4 = into.family == "gemma4";
+  const std::int64_t pattern = is_gemma4 ? usual : config.integer("sliding_window_pattern").value_or(usual);
   if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
   // 0 would be no window, but such a layer has the other rope still
   read_windows(config, 1, into, [&](std::int64_t i) { return (i + 1) % pattern != 0; });
+  if (is_gemma4) into.windows.back() = 0;
   const std::int64_t size = window_size(config, usual_window);
   for (std::int64_t& window : into.windows) {
     into.layer_ropes.push_back(window != 0 ? layer_rope::local : layer_rope::global);

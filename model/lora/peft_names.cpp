@@ -31,7 +31,7 @@ std::vector<linear_kind> kinds_called(std::string_view name, std::int64_t layer,
 bool take_layers(std::string_view& module, const model_config& base) {
   if (base.family == "gpt2") return take_front(module, "transformer.h.") || take_front(module, "h.");
   if (take_front(module, "model.layers.")) return true;
-  return (base.family == "gemma3" || base.sees_pictures) &&
+  return (base.family == "gemma3" || base.family == "gemma4" || base.sees_pictures) &&
          (take_front(module, "model.language_model.layers.") || take_front(module, "language_model.model.layers."));
 }
 

@@ -83,8 +83,8 @@ std::int64_t cpu_train_pass::floats_of_row(const trained_model& model, const opt
   const std::int64_t shared = config.sharing_layers > 0 ? 8 * s.kv : 0;
   const std::int64_t tokens =
       config.layer_embedding > 0 ? train_stride(config.layers * config.layer_embedding) + 2 * s.token : 0;
-  const std::int64_t finished =
-      (config.layer_factors || config.layer_embedding > 0 ? s.hidden : 0) + (config.experts.apart ? 2 * s.hidden : 0);
+  const bool finishes = config.layer_factors || config.layer_embedding > 0 || config.experts.apart;
+  const std::int64_t finished = (finishes ? s.hidden : 0) + (config.experts.apart ? 2 * s.hidden : 0);
   const std::int64_t adapters = s.lora > 0 ? train_stride(s.widest) + s.lora : 0;
   return inputs + kept + attended + shared + tokens + finished + states + rest + adapters;
 }
@@ -130,7 +130,7 @@ void cpu_train_pass::take_row_memory() {
   for (shared_rows& each : shared_)
     if (config.sharing_layers > 0)
       for (buffer* rows : {&each.k, &each.v, &each.dk, &each.dv}) *rows = take(strides_.kv);
-  if (finishes_layers()) finished_ = take(strides_.hidden);
+  if (finishes_layers() || config.experts.apart) finished_ = take(strides_.hidden);
   if (config.experts.apart) given_ = take(strides_.hidden), routed_ = take(strides_.hidden);
   if (config.layer_embedding > 0) take_token_memory();
   if (config.mixes_by(mixer_kind::convolution)) dbranches_ = take(strides_.branch);

@@ -115,6 +115,7 @@ void cpu_train_pass::attend(const training_rows& batch, std::size_t layer, activ
   normalize_heads(weights, a);
   share_keys(layer, a);
   attention_of(layer).forward(with_, attention_input(batch, layer, a), query_rows(a.mixed));
+  end_heads(query_rows(a.mixed), weights.o.w.ins);
   open_gates(a);
   add_output(weights, linear_kind::o, query_rows(a.mixed), a, in, out);
 }
@@ -131,12 +132,21 @@ void cpu_train_pass::attend_back(const training_rows& batch, std::size_t layer, 
   if (!model_.config.has_values(static_cast<std::int64_t>(layer)))
     for_rows(rows_, [&](std::int64_t r, int) { with_.kernels.add(dv.row(r), strides_.kv, dk.row(r)); });
   normalize_heads_back(weights, a);
+  for (const auto& [kind, rows] :
+       {std::pair{linear_kind::q, dq}, std::pair{linear_kind::k, dk}, std::pair{linear_kind::v, dv}})
+    end_heads(rows, weights[kind].w.outs);
   const auto [dx, first] = to;
   const float_rows normed = hidden_rows(normed_);
   normalize(weights.attention_norm, hidden_rows(inputs_[layer]), rows_, normed);
   apply_back(weights, linear_kind::q, a, normed, dq, dx, first);
   for (const auto& [kind, gradient] : {std::pair{linear_kind::k, dk}, std::pair{linear_kind::v, dv}})
     if (weights[kind].w.outs > 0) apply_back(weights, kind, a, normed, gradient, dx, into::add);
+}
+
+/// Layers with wider heads may have left something behind those of this one.
+void cpu_train_pass::end_heads(float_rows rows, std::int64_t width) {
+  if (!model_.config.has_two_kinds_of_heads()) return;
+  for_rows(rows_, [&](std::int64_t r, int) { std::fill(rows.row(r) + width, rows.row(r) + padded_row(width), 0.0f); });
 }
 
 /// The gates lie behind all queries of a row.

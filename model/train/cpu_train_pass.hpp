@@ -108,6 +108,7 @@ class cpu_train_pass final : public train_pass {
 
   // cpu_train_mixers.cpp: what rows read of each other
   attention_pass& attention_of(std::size_t layer);
+  void end_heads(float_rows rows, std::int64_t width);
   /// Keys and values of the last layer of a kind that has them, which others read.
   void share_keys(std::size_t layer, const activations& a);
   void add_shared_gradients(std::size_t layer);

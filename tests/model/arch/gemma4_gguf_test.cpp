@@ -90,6 +90,13 @@ TEST(gguf_of_gemma4, has_two_kinds_of_heads) {
   expect_the_same_gemma4("gemma4");
 }
 
+TEST(gguf_of_gemma4, is_of_a_model_that_sees_pictures_so_that_adapters_are_named_by_it) {
+  const model_files folder = open_model(golden / "gemma4");
+  test::temp_folder made;
+  made.write("model.gguf", gguf_of(gemma4_metadata(folder.config), gemma4_tensors(folder)));
+  EXPECT_TRUE(open_model(made.path() / "model.gguf").config.sees_pictures);
+}
+
 TEST(gguf_of_gemma4, may_bring_numbers_of_tokens_and_share_keys) {
   expect_the_same_gemma4("gemma4-small");
 }

@@ -55,8 +55,19 @@ TEST(hf_config, gemma4_may_list_its_larger_heads_by_layer) {
   const auto config = parse(gemma4({{"per_layer_config", {{"5", heads}}}, {"attention_k_eq_v", true}}));
   EXPECT_EQ(config.head_dim_of(5), 48);
   EXPECT_EQ(config.kv_heads_of(5), 1);
+  EXPECT_EQ(parse(gemma4({{"per_layer_config", json::object()}, {"global_head_dim", nullptr}})).head_dim_of(5), 16)
+      << "of which none is another";
   const json others{{"2", {{"head_dim", 32}}}, {"5", heads}};
   EXPECT_THAT(refusal_of(gemma4({{"per_layer_config", others}})), HasSubstr("per_layer_config: 5: other heads"));
+}
+
+TEST(hf_config, gemma4_sees_all_in_its_last_layer) {
+  const json slides(6, "sliding_attention");
+  EXPECT_EQ(parse(gemma4({{"layer_types", slides}})).window_of(5), 0);
+  const auto config = parse(gemma4({{"num_hidden_layers", 8}, {"sliding_window_pattern", 2}}));
+  EXPECT_EQ(config.window_of(7), 0);
+  EXPECT_EQ(config.rope_of(7), layer_rope::global);
+  EXPECT_EQ(config.window_of(1), 512) << "the pattern of other Gemmas is none of its own";
 }
 
 TEST(hf_config, gemma4_turns_a_part_of_the_pairs_and_lets_the_others_stand) {
@@ -112,6 +123,9 @@ TEST(hf_config, gemma4_is_found_where_it_also_sees_pictures) {
 TEST(hf_config, gemma4_with_what_is_not_computed_is_refused) {
   EXPECT_THAT(refusal_of(gemma4({{"use_bidirectional_attention", "all"}})), HasSubstr("\"all\", which is not"));
   EXPECT_EQ(refusal_of(gemma4({{"use_bidirectional_attention", "vision"}})), "");
+  json turned = ropes;
+  turned["sliding_attention"] = ropes["full_attention"];
+  EXPECT_THAT(refusal_of(gemma4({{"rope_parameters", turned}})), HasSubstr("sliding_attention: such a rope type"));
   EXPECT_THAT(refusal_of(gemma4({{"rope_parameters", nullptr}})), HasSubstr("lacks \"rope_parameters\""));
   EXPECT_THAT(refusal_of(gemma4({{"global_head_dim", 24}})), HasSubstr("multiples of 16 are"));
   EXPECT_THAT(refusal_of(gemma4({{"hidden_size_per_layer_input", 20}})), HasSubstr("multiples of 16 are"));

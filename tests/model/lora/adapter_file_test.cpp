@@ -138,20 +138,24 @@ TEST(adapter_file, gpt2_names_become_ours) {
   }
 }
 
-TEST(adapter_file, layers_of_a_gemma3_that_sees_pictures_have_longer_names) {
-  auto gemma3 = llama();
-  gemma3.family = "gemma3";
+class adapters_of_gemma : public testing::TestWithParam<const char*> {};
+
+TEST_P(adapters_of_gemma, may_be_of_a_model_that_sees_pictures_whose_layers_have_longer_names) {
+  auto gemma = llama();
+  gemma.family = GetParam();
   for (const std::string before : {"model.", "model.language_model.", "language_model.model."}) {
     weight_writer file;
     file.add("base_model.model." + before + "layers.1.self_attn.q_proj.lora_A.weight", {4, 8});
     file.add("base_model.model." + before + "layers.1.self_attn.q_proj.lora_B.weight", {8, 4});
-    EXPECT_EQ(read(plain, file, gemma3).parts.at(0).name(), "model.layers.1.self_attn.q_proj") << before;
+    EXPECT_EQ(read(plain, file, gemma).parts.at(0).name(), "model.layers.1.self_attn.q_proj") << before;
     if (before == "model.")
       EXPECT_EQ(refusal_of(plain, file), "") << "llama's layers have this name alone";
     else
       EXPECT_THAT(refusal_of(plain, file), HasSubstr("which is no linear layer")) << before;
   }
 }
+
+INSTANTIATE_TEST_SUITE_P(families, adapters_of_gemma, testing::Values("gemma3", "gemma4"));
 
 model_config with_linear_attention(const std::string& family) {
   auto base = llama();

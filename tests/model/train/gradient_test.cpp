@@ -113,6 +113,19 @@ TEST(lora_gradients_of_a_mixture, follow_central_differences_where_shares_are_of
                    {"qwen3-moe", {}, train_precision::fine, 1e-4});
 }
 
+/// GGUF files may have none.
+TEST(lora_gradients_of_gemma4, need_no_factors_of_layers) {
+  thread_pool pool(2);
+  const auto base = load_golden("gemma4-moe", pool);
+  trained_model model = frozen(base);
+  model.config.layer_factors = false;
+  for (trained_layer& layer : model.layers) layer.factor = nullptr;
+  lora_parameters lora(model, read_lora_options(golden("gemma4-moe") / "adapter", base->config), 1);
+  cpu_train_pass pass(model, {pool, kernels()}, {.most_rows = 32, .most_positions = 32});
+  const pass_result result = pass.train(some_rows(base->config, {24}), 1.0f, {});
+  EXPECT_TRUE(std::isfinite(result.loss) && result.loss > 0);
+}
+
 std::string name_of_case(const testing::TestParamInfo<gradient_case>& info) {
   std::string name = fmt::format("{}_{}_{}", info.param.model, info.param.quant ? name_of(*info.param.quant) : "native",
                                  static_cast<int>(info.param.precision));
