@@ -8,12 +8,18 @@
 #include "base/error.hpp"
 #include "base/result.hpp"
 #include "base/whole_file.hpp"
+#include "cluster/journal/journal.hpp"
 
 namespace troupe {
 
 /// For HTTP's clients: where the head's machine keeps its files is none of their business.
 inline std::string without_path(const write_failure& failure) {
   return failure.is_of_full_disk() ? "the server's disk is full" : "the server cannot write to its disk";
+}
+
+/// Such a reason names the journal's file.
+inline command_answer journal_failed(const std::string& why) {
+  return {.error = why, .fault = command_fault::failed, .error_outside = "the server cannot write to its journal"};
 }
 
 /// Turns what `run` returns (JSON) or throws into the answer to a command.
@@ -31,6 +37,8 @@ command_answer answer_of(const Run& run) {
     return {.error = error.what(), .fault = command_fault::bad_input};
   } catch (const write_failure& failure) {
     return {.error = failure.what(), .fault = command_fault::failed, .error_outside = without_path(failure)};
+  } catch (const journal_failure& failure) {
+    return journal_failed(failure.what());
   } catch (const std::exception& error) {
     return {.error = error.what(), .fault = command_fault::failed};
   }

@@ -42,7 +42,7 @@ std::optional<std::string> socket_file(std::string_view endpoint) {
 }
 
 bool is_loopback_host(const std::string& host) {
-  if (host == "localhost") return true;
+  if (lower_case(host) == "localhost") return true;
   in_addr four{};
   if (::inet_pton(AF_INET, host.c_str(), &four) == 1) return (ntohl(four.s_addr) >> 24) == 127;
   in6_addr six{};

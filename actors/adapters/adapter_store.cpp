@@ -141,9 +141,7 @@ void adapter_store_state::run(const command_call& call) {
 /// Answers once the journal has what the answer says.
 void adapter_store_state::finish(command_answer answer, std::function<void(command_answer)> tell_asker) {
   save_then([answer = std::move(answer), tell_asker = std::move(tell_asker)](const std::string& error) mutable {
-    if (!answer.is_refused() && !error.empty())
-      answer = {
-          .error = error, .fault = command_fault::failed, .error_outside = "the server cannot write to its journal"};
+    if (!answer.is_refused() && !error.empty()) answer = journal_failed(error);
     tell_asker(std::move(answer));
   });
 }

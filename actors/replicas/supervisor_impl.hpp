@@ -64,6 +64,7 @@ class supervisor_state {
 
   // supervisor_replicas.cpp: who holds what
   void place_all(instant now);
+  void take_back_problem();
   bool is_assembled(instant now) const;
   void take_in(const std::string& name);
   void give_up_worker(const std::string& name, life_end how);
@@ -103,7 +104,7 @@ class supervisor_state {
   std::optional<placement> placement_;
   std::vector<replica_record> replicas_;
   std::uint64_t lives_ = 0;
-  std::string last_said_;
+  std::string last_said_;  ///< why they cannot be placed
 };
 
 }  // namespace troupe

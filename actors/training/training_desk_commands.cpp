@@ -70,9 +70,7 @@ void training_desk_state::create(const command_call& call) {
                 if (!known.first) return create_unknown(asked, known.second);
                 answer_create(asked.job, {dump({{"id", asked.job}, {"state", name_of(known.first->state)}})});
               },
-              [this, job = asked.job](const std::string& why) {
-                answer_create(job, {{}, why, command_fault::failed});
-              });
+              [this, job = asked.job](const std::string& why) { answer_create(job, journal_failed(why)); });
 }
 
 training_desk_state::order training_desk_state::read_order(const std::string& arguments) {
@@ -181,9 +179,7 @@ void training_desk_state::make_job(const std::string& job, const std::string& te
         const auto refusal = refusal_of([&] { (void)value_of(sealed); });
         refusal ? refuse_job(job, *refusal) : take_in(*sealed, spec, found);
       },
-      [this, job](const std::string& why) {
-        refuse_job(job, {{}, why, command_fault::failed});
-      });
+      [this, job](const std::string& why) { refuse_job(job, journal_failed(why)); });
 }
 
 void training_desk_state::take_in(const job_info& made, const training_spec& spec,

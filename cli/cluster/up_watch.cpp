@@ -113,9 +113,9 @@ std::string last_words(const std::filesystem::path& log) {
 }
 
 /// Whether a node keeps the cluster from beginning: also one that joins and dies again and again, and one that is not
-/// in its host's copy of the file.
+/// in its host's copy of the file, or not any more.
 bool does_not_start(const node_process& node) {
-  const bool is_unlisted = node.is_remote && node.state == process_state::ended && !node.has_joined;
+  const bool is_unlisted = node.state == process_state::ended && !node.has_joined;
   return is_unlisted || node.state == process_state::given_up ||
          node.quick_deaths >= restart_policy::options().most_failures;
 }
@@ -138,16 +138,18 @@ std::string lame_nodes(const cluster_config& config, const json& status, const l
   return lines;
 }
 
-/// Ends this process if a node does not start while the cluster begins, or if the head is given up: without its head a
-/// cluster is of no use. Whoever started this process may start it again, but not if the node refuses its input: it
-/// would refuse it again.
+/// Ends this process if a node does not start while the cluster begins, or if the head is not started again, as one
+/// that is not in the file any more: without its head a cluster is of no use. Whoever started this process may start it
+/// again, but not if the node refuses its input: it would refuse it again.
 void check_given_up(const cluster_config& config, const launcher& nodes, bool ready) {
   for (const node_process& node : nodes.nodes()) {
-    const bool is_lost_head = node.state == process_state::given_up && node.name == config.head().name;
+    const bool has_ended = node.state == process_state::ended;
+    const bool is_lost_head = (has_ended || node.state == process_state::given_up) && node.name == config.head().name;
     if (ready ? !is_lost_head : !does_not_start(node)) continue;
     const std::filesystem::path log = log_of(config, node);
-    const std::string why = fmt::format("{} {} ({}){}: see {}", node.name, ready ? "is given up" : "does not start",
-                                        node.last_end, last_words(log), log.string());
+    const char* const what = !ready ? "does not start" : has_ended ? "has ended" : "is given up";
+    const std::string why =
+        fmt::format("{} {} ({}){}: see {}", node.name, what, node.last_end, last_words(log), log.string());
     if (node.refused) throw input_error(why);
     throw std::runtime_error(why);
   }

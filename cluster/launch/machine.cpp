@@ -39,7 +39,8 @@ bool is_own_address(const std::string& host) {
   ifaddrs* list = nullptr;
   if (::getifaddrs(&list) != 0) return false;
   bool found = false;
-  for (const ifaddrs* each = list; each && !found; each = each->ifa_next) found = text_of(each->ifa_addr) == host;
+  for (const ifaddrs* each = list; each && !found; each = each->ifa_next)
+    found = on_one_host(text_of(each->ifa_addr), host);
   ::freeifaddrs(list);
   return found;
 }
@@ -115,7 +116,7 @@ std::string machine_of(const std::string& pid_space) {
 
 bool is_this_machine(const std::string& host) {
   if (is_numeric_host(host)) return is_loopback_host(host) || is_own_address(host);
-  return is_loopback_host(host) || host == machine_name() || is_name_of_this_machine(host);
+  return is_loopback_host(host) || on_one_host(host, machine_name()) || is_name_of_this_machine(host);
 }
 
 bool is_port_taken(const host_port& place) {

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "base/ascii.hpp"
+#include "base/host_port.hpp"
 #include "base/to_size.hpp"
 
 namespace troupe {
@@ -100,7 +101,7 @@ std::optional<join_refusal> membership::check(const node_hello& hello) const {
 std::optional<join_refusal> membership::check_name_is_free(const node_hello& hello, instant now, bool replaces) const {
   const node_entry* other = find(hello.name);
   if (other == nullptr || !other->is_member()) return {};
-  if (replaces && other->hello.host == hello.host) return {};
+  if (replaces && on_one_host(other->hello.host, hello.host)) return {};
   const bool is_suspect =
       other->state == node_state::suspect || silence(other->hello.incarnation, now) >= options_.detector.suspect_after;
   if (is_suspect) return {};

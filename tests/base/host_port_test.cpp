@@ -35,7 +35,7 @@ TEST(an_ipc_endpoint, names_a_file) {
 }
 
 TEST(a_loopback_host, is_reached_from_its_own_machine_alone) {
-  for (const char* own : {"localhost", "127.0.0.1", "127.9.9.9", "::1", "0:0:0:0:0:0:0:1"})
+  for (const char* own : {"localhost", "Localhost", "127.0.0.1", "127.9.9.9", "::1", "0:0:0:0:0:0:0:1"})
     EXPECT_TRUE(is_loopback_host(own)) << own;
   for (const char* other : {"", "*", "0.0.0.0", "::", "127.evil.com", "10.0.0.1", "node1"})
     EXPECT_FALSE(is_loopback_host(other)) << other;
@@ -46,6 +46,7 @@ TEST(names_of_hosts, mean_one_if_they_differ_in_spelling_or_are_both_of_the_loop
   EXPECT_TRUE(on_one_host("node1", "Node1"));
   EXPECT_TRUE(on_one_host("fd00::a", "FD00:0::000A"));
   EXPECT_TRUE(on_one_host("localhost", "127.0.0.1"));
+  EXPECT_TRUE(on_one_host("LOCALHOST", "::1"));
   EXPECT_FALSE(on_one_host("node1", "node2"));
   EXPECT_FALSE(on_one_host("node1", "localhost"));
 }

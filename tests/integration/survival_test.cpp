@@ -208,6 +208,42 @@ TEST_F(survival, is_none_of_a_head_that_is_given_up) {
   EXPECT_EQ(process_of(lost.file(), "w0"), 0) << "and it takes the others with it";
 }
 
+/// As somebody does while the cluster runs.
+void rename_node(const test_cluster& cluster, const std::string& from, const std::string& to) {
+  std::string text = read_file(cluster.file());
+  const std::string before = "name = \"" + from + "\"";
+  text.replace(text.find(before), before.size(), "name = \"" + to + "\"");
+  cluster.site().write(cluster.file().filename().string(), text);
+}
+
+TEST_F(survival, is_none_of_a_head_that_was_taken_out_of_the_file) {
+  const test_cluster lost(site(), {});
+  process up = lost.start({"up", lost.file().string()});
+  ASSERT_TRUE(wait_until([&] { return up.out().find("serves at") != std::string::npos; }));
+  const pid_t head = lost.pid_of("head");
+  ASSERT_GT(head, 1);
+  rename_node(lost, "head", "h2");
+  ::kill(head, SIGKILL);
+  EXPECT_EQ(up.wait(), 1) << up.error();
+  EXPECT_NE(up.error().find("head has ended (exit code 0): "), std::string::npos) << up.error();
+  EXPECT_NE(up.error().find("no node is called head any more"), std::string::npos) << up.error();
+  EXPECT_EQ(process_of(lost.file(), "w0"), 0) << "and it takes the others with it";
+}
+
+/// The head is stopped before it could hear of the worker.
+TEST_F(survival, is_none_of_a_node_that_was_taken_out_of_the_file_before_it_has_joined) {
+  const test_cluster cluster(site(), {});
+  process up = cluster.start({"up", cluster.file().string()});
+  pid_t head = 0, worker = 0;
+  ASSERT_TRUE(wait_until([&] { return (head = process_of(cluster.file(), "head")) > 1; }));
+  ::kill(head, SIGSTOP);
+  ASSERT_TRUE(wait_until([&] { return (worker = process_of(cluster.file(), "w0")) > 1; }));
+  rename_node(cluster, "w0", "w1");
+  ::kill(worker, SIGKILL);
+  EXPECT_EQ(up.wait(), 1) << up.error();
+  EXPECT_NE(up.error().find("w0 does not start (exit code 0): "), std::string::npos) << up.error();
+}
+
 /// A disk that is full takes no line; a reader that stands still takes none, either, but would hold `up` up.
 TEST_F(survival, goes_on_where_nobody_takes_what_up_says) {
   const test_cluster cluster(site(), {});

@@ -72,8 +72,7 @@ class responses_format final : public answer_format {
       event(to, name, R"("response":)" + response("in_progress", nullptr));
   }
   void part(std::string& to, std::size_t /*index*/, const answer_part& part) override {
-    waiting_details_.insert(waiting_details_.end(), part.details.begin(), part.details.end());
-    add(to, reader_.push(part.text));
+    add_tokens(to, part.text, part.details);
     if (!part.end) return;
     is_cut_ = part.end->finish == "length";
     add(to, reader_.finish(would_have_gone_on(part.end->finish, part.end->stopped_by)));
@@ -87,22 +86,14 @@ class responses_format final : public answer_format {
   void error(std::string& to, std::string_view /*error*/, std::string_view fields) override {
     event(to, "error", fields);
   }
-  /// Token by token if they have details, as a stream has it, so that each belongs to the same text.
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     const answer_choice& choice = choices.front();
     std::string unsent;
-    std::string_view rest = choice.text;
-    for (std::size_t i = 0; i < choice.details.size(); ++i) {
-      answer_part one;
-      one.text = rest.substr(0, decoder_.push(choice.tokens[i]).size());
-      one.details = {choice.details[i]};
-      rest.remove_prefix(one.text.size());
-      part(unsent, 0, one);
-    }
-    answer_part last;
-    last.text = rest;
-    last.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter, {}, choice.stopped_by};
-    part(unsent, 0, last);
+    answer_part all;
+    all.text = choice.text;
+    all.details = choice.details;
+    all.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter, {}, choice.stopped_by};
+    part(unsent, 0, all);
     return ended(usage);
   }
 
@@ -128,6 +119,21 @@ class responses_format final : public answer_format {
     return response(is_cut_ ? "incomplete" : "completed", &usage);
   }
 
+  /// Token by token if they have details, so that each belongs to its own text. That of earlier ones may come late.
+  void add_tokens(std::string& to, std::string_view text, const std::vector<sampled_token>& details) {
+    const auto add_bytes = [&](std::size_t count) {
+      const std::string_view said = text.substr(0, count);
+      add(to, reader_.push(said));
+      text.remove_prefix(said.size());
+      return count - said.size();
+    };
+    late_bytes_ = add_bytes(late_bytes_);
+    for (const sampled_token& each : details) {
+      waiting_details_.push_back(each);
+      late_bytes_ += add_bytes(decoder_.push(each.token).size());
+    }
+    add(to, reader_.push(text));
+  }
   void add(std::string& to, const std::vector<reply_piece>& pieces) {
     for (const reply_piece& each : pieces)
       if (each.is == reply_piece::kind::call)
@@ -220,6 +226,7 @@ class responses_format final : public answer_format {
   std::string head_;  ///< the response's beginning, up to the first field that changes
   bool has_logprobs_, is_cut_ = false;
   std::vector<sampled_token> waiting_details_;  ///< of tokens whose text is not in an item yet
+  std::size_t late_bytes_ = 0;                  ///< of the text of tokens that came before it
   std::optional<open_item> open_;
   std::string items_;  ///< finished items, as JSON
   std::size_t item_count_ = 0, sequence_number_ = 0;

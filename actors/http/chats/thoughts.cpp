@@ -24,13 +24,14 @@ thought_reader::thought_reader(std::string_view chat_template) : tags_(usual_tag
   if (has_channels(chat_template)) channels_.emplace();
 }
 
+/// As an answer is read: a tag further on is only spoken of.
 void thought_reader::go_on_with(std::string_view message) {
   if (channels_) return channels_->follow(message);
-  const std::size_t begin = message.rfind(tags_.begin), end = message.rfind(tags_.end);
-  const bool is_open = begin != message.npos && (end == message.npos || end < begin);
-  if (place_ != place::before || !is_open) return;
-  place_ = place::inside;
-  has_begun_ = !is_at_end(message.substr(begin + tags_.begin.size()));
+  const std::string_view text = message.substr(first_letter(message));
+  if (place_ != place::before || text.empty()) return;
+  const bool is_open = text.starts_with(tags_.begin) && text.find(tags_.end) == text.npos;
+  place_ = is_open ? place::inside : place::in_answer;
+  has_begun_ = is_open && !is_at_end(text.substr(tags_.begin.size()));
 }
 
 void thought_reader::follow(std::string_view prompt_end) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 
 #include "actors/requests/request_fields_impl.hpp"
@@ -114,18 +113,30 @@ class text_search {
  public:
   explicit text_search(const json& parameters) : parameters_(parameters) {}
 
+  /// A reference that leads back to itself may have been taken for none of a text before that was found elsewhere: all
+  /// are looked at anew as long as that brings more.
   std::vector<std::string> arguments() {
+    std::vector<std::string> texts = arguments_at_first_sight();
+    std::size_t known = 0;
+    for (int rounds = 1; known < to_texts_.size() && rounds < most_rounds; ++rounds) {
+      known = to_texts_.size();
+      texts = arguments_at_first_sight();
+    }
+    return texts;
+  }
+
+ private:
+  using sorted_json = nlohmann::json;
+  static constexpr int most_depth = 64, most_rounds = 8;
+
+  std::vector<std::string> arguments_at_first_sight() {
+    followed_.clear();
     std::vector<std::string> texts;
     const sorted_json properties = parameters_.value("properties", sorted_json::object());
     for (const auto& [name, schema] : properties.items())
       if (takes_text(schema, 0)) texts.push_back(name);
     return texts;
   }
-
- private:
-  using sorted_json = nlohmann::json;
-  static constexpr int most_depth = 64;
-
   /// Whether a text is among what a schema takes, as it is where an argument may be left out: {"anyOf": [{"type":
   /// "string"}, {"type": "null"}]}.
   bool takes_text(const sorted_json& schema, int depth) {
@@ -141,13 +152,16 @@ class text_search {
            is_text(schema.value("const", sorted_json())) || any("enum", is_text) || any("anyOf", is_taken) ||
            any("oneOf", is_taken) || any("allOf", is_taken) || refers_to_text(schema, depth);
   }
-  /// Each reference is followed once, since they may go in circles.
+  /// Each reference is followed once a round, since they may go in circles.
   bool refers_to_text(const sorted_json& schema, int depth) {
     const auto reference = schema.find("$ref");
     if (reference == schema.end() || !reference->is_string()) return false;
-    const auto [known, is_new] = referred_.emplace(reference->get<std::string>(), false);
-    if (const sorted_json* place = is_new ? find(known->first) : nullptr) known->second = takes_text(*place, depth + 1);
-    return known->second;
+    const auto& to = reference->get_ref<const std::string&>();
+    if (to_texts_.contains(to)) return true;
+    const sorted_json* place = followed_.insert(to).second ? find(to) : nullptr;
+    const bool is_text = place && takes_text(*place, depth + 1);
+    if (is_text) to_texts_.insert(to);
+    return is_text;
   }
   /// Null if there is no such place in the parameters.
   const sorted_json* find(const std::string& reference) const {
@@ -161,7 +175,7 @@ class text_search {
   }
 
   sorted_json parameters_;
-  std::map<std::string, bool> referred_;  ///< whether what it refers to takes a text
+  std::set<std::string> followed_, to_texts_;  ///< references: of this round; those that lead to a text
 };
 
 /// A call as models of this style write it. `name`, `arguments`: schemas.

@@ -31,11 +31,18 @@ bool unquoted_reader::read_parts(char begin, char end, int depth) {
     json_ += wanted;
     return true;
   };
+  const auto is_left_empty = [&] {
+    const std::size_t next = first_letter(rest_);
+    return begin == '{' && next < rest_.size() && (rest_[next] == ',' || rest_[next] == end);
+  };
   take_one(begin);
   if (take_one(end)) return true;
   do {
     if (begin == '{' && !read_key()) return false;
-    if (!read_value(depth)) return false;
+    if (is_left_empty())
+      json_ += R"("")";  // a text without marks, of no letters
+    else if (!read_value(depth))
+      return false;
   } while (take_one(','));
   return take_one(end);
 }

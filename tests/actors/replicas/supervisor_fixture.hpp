@@ -24,12 +24,12 @@ name = "head"
 roles = ["router", "scheduler", "worker"]
 )";
 
-/// A head with a mock as its own worker, and further nodes that consist of messages only.
+/// A head with a mock as its own worker, if it has one, and further nodes that consist of messages only.
 class supervisor : public testing::Test {
  protected:
   explicit supervisor(
       const std::string& more_of_the_file = {},
-      const std::function<void(supervisor_parts&)>& change = [](supervisor_parts&) {}) {
+      const std::function<void(supervisor_parts&)>& change = [](supervisor_parts&) {}, bool has_worker = true) {
     supervisor_parts parts;
     parts.config = parse_cluster_config(supervised_cluster + more_of_the_file, "test.toml");
     parts.members.build = "b";
@@ -47,8 +47,9 @@ class supervisor : public testing::Test {
     parts.board = board_;
     change(parts);
     actor_ = spawn_supervisor(system_, std::move(parts));
-    tell(actor_, begin_cluster{training_.handle(), local_worker{worker_.handle(), hello("head", 1),
-                                                                std::make_shared<rank_alarm>(), meter_}});
+    std::optional<local_worker> own;
+    if (has_worker) own = local_worker{worker_.handle(), hello("head", 1), std::make_shared<rank_alarm>(), meter_};
+    tell(actor_, begin_cluster{training_.handle(), own});
   }
   ~supervisor() override {
     tell(actor_, stop_now{});

@@ -49,6 +49,34 @@ TEST_F(supervisor_of_too_few_workers, says_so_until_they_suffice) {
   EXPECT_TRUE(comes_to_say("\"replica\":1", true));
 }
 
+class supervisor_without_a_worker_of_its_own : public supervisor {
+ protected:
+  supervisor_without_a_worker_of_its_own()
+      : supervisor(
+            "", [](supervisor_parts& parts) { parts.wanted.replicas = 2; }, false) {}
+};
+
+TEST_F(supervisor_without_a_worker_of_its_own, says_nothing_of_workers_that_are_gone) {
+  for (const std::uint64_t incarnation : {11, 12}) {
+    join("w1", incarnation);
+    EXPECT_TRUE(comes_to_say("replicas = 2, but only 1 fits", true, "placement")) << incarnation;
+    leave(incarnation);
+    EXPECT_TRUE(comes_to_say("replicas", false, "placement")) << incarnation;
+  }
+}
+
+class supervisor_that_misses_a_worker_again : public supervisor_that_waits_long_for_a_worker {
+ protected:
+  supervisor_that_misses_a_worker_again() : supervisor_that_waits_long_for_a_worker(3) {}
+};
+
+TEST_F(supervisor_that_misses_a_worker_again, says_nothing_of_those_who_are_here) {
+  join("w1", 11);
+  EXPECT_TRUE(comes_to_say("replicas = 3, but only 2 fit", true, "placement"));
+  leave(11);
+  EXPECT_TRUE(comes_to_say("replicas", false, "placement"));
+}
+
 class supervisor_of_optional_nodes : public supervisor {
  protected:
   supervisor_of_optional_nodes()

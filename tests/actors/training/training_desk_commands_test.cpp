@@ -42,6 +42,7 @@ TEST_F(training_desk, refuses_a_job_where_the_journal_cannot_be_asked_for_it_and
   for (const auto& answers : {first, second}) {
     const auto answer = answers->take<command_answer>();
     EXPECT_EQ(answer.error, "the disk is full");
+    EXPECT_EQ(answer.error_outside, "the server cannot write to its journal");
     EXPECT_EQ(answer.fault, command_fault::failed);
   }
   EXPECT_EQ(answers_of({send("train.create", wanted)}).front().error, "");
@@ -58,6 +59,7 @@ TEST_F(training_desk, refuses_a_job_that_the_journal_does_not_take_and_keeps_not
   jobs_.take<use_journal>().on_failure("the disk is full");
   const auto answer = answers->take<command_answer>();
   EXPECT_EQ(answer.error, "the disk is full");
+  EXPECT_EQ(answer.error_outside, "the server cannot write to its journal");
   EXPECT_EQ(answer.fault, command_fault::failed);
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
   EXPECT_EQ(answers_of({send("train.create", wanted)}).front().error, "") << "it may be asked for again";

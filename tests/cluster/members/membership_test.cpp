@@ -166,6 +166,13 @@ TEST_F(the_membership, gives_a_name_to_who_replaces_a_process_that_is_gone) {
   EXPECT_TRUE(nodes.heard(incarnation_id{2}, now));
 }
 
+TEST_F(the_membership, believes_a_host_whose_name_is_written_in_another_way) {
+  (void)nodes.join(hello_of("w0", 1), now);
+  node_hello hello = hello_of("w0", 2);
+  hello.host = "North";
+  EXPECT_TRUE(nodes.join(hello, now, true).ok());
+}
+
 TEST_F(the_membership, believes_no_other_host_about_who_is_gone) {
   (void)nodes.join(hello_of("w0", 1), now);
   node_hello hello = hello_of("w0", 2);

@@ -18,16 +18,16 @@ class responses : public api_test {
     return error_of("/v1/responses", body, 400)["param"].get<std::string>();
   }
 
-  /// The items of an answer whose letters come one by one, each with a log-probability.
-  json items_with_logprobs(const std::string& written, bool stream) {
+  /// The items of an answer whose letters come `at_once`, each with a log-probability.
+  json items_with_logprobs(const std::string& written, bool stream, std::size_t at_once) {
     auto answer = post(
         "/v1/responses",
         {{"input", "Hi"}, {"tools", {tool("go")}}, {"include", {"message.output_text.logprobs"}}, {"stream", stream}});
     const auto begun = gateway_.take<begin_request>();
-    for (const char& each : written) {
-      answer_part part = part_of(std::string(1, each));
-      part.details = {{part.tokens.at(0), -0.5f, {}}};
-      if (&each == &written.back()) part.end = answer_end{"stop", 1, {}};
+    for (std::size_t at = 0; at < written.size(); at += at_once) {
+      answer_part part = part_of(written.substr(at, at_once));
+      for (const token_id each : part.tokens) part.details.push_back({each, -0.5f, {}});
+      if (at + at_once >= written.size()) part.end = answer_end{"stop", 1, {}};
       begun.listener->on_part(part);
     }
     const answered got = answer.get();
@@ -313,26 +313,50 @@ TEST_F(responses, have_logprobs_where_they_are_included) {
 
 TEST_F(responses, have_texts_and_calls_and_logprobs_in_the_order_in_which_they_were_written) {
   const std::string written = "Hi<tool_call>{\"name\":\"go\",\"arguments\":{}}</tool_call>bye";
-  for (const bool stream : {false, true}) {
-    const json items = items_with_logprobs(written, stream);
-    ASSERT_EQ(items.size(), 3u) << stream;
-    EXPECT_EQ(items[0]["content"][0]["text"], "Hi");
-    EXPECT_EQ(items[0]["content"][0]["logprobs"].size(), 2u);
-    EXPECT_EQ(items[1]["type"], "function_call");
-    EXPECT_EQ(items[2]["content"][0]["text"], "bye");
-    EXPECT_EQ(items[2]["content"][0]["logprobs"].size(), 3u);
-  }
+  for (const bool stream : {false, true})
+    for (const std::size_t at_once : {std::size_t{1}, std::size_t{5}, written.size()}) {
+      const json items = items_with_logprobs(written, stream, at_once);
+      ASSERT_EQ(items.size(), 3u) << stream << at_once;
+      EXPECT_EQ(items[0]["content"][0]["text"], "Hi");
+      EXPECT_EQ(items[0]["content"][0]["logprobs"].size(), 2u) << stream << at_once;
+      EXPECT_EQ(items[1]["type"], "function_call");
+      EXPECT_EQ(items[2]["content"][0]["text"], "bye");
+      EXPECT_EQ(items[2]["content"][0]["logprobs"].size(), 3u) << stream << at_once;
+    }
 }
 
 TEST_F(responses, have_logprobs_of_their_texts_alone) {
   start(std::string(plain_template) + "{# </think> #}");
-  for (const bool stream : {false, true}) {
-    const json items = items_with_logprobs("<think>Hm</think>yes", stream);
-    ASSERT_EQ(items.size(), 2u) << stream;
-    std::string told;
-    for (const json& each : items[1]["content"][0]["logprobs"]) told += each["token"];
-    EXPECT_EQ(told, "yes");
+  for (const bool stream : {false, true})
+    for (const std::size_t at_once : {1, 7, 20}) {
+      const json items = items_with_logprobs("<think>Hm</think>yes", stream, at_once);
+      ASSERT_EQ(items.size(), 2u) << stream << at_once;
+      std::string told;
+      for (const json& each : items[1]["content"][0]["logprobs"]) told += each["token"];
+      EXPECT_EQ(told, "yes") << stream << at_once;
+    }
+}
+
+/// As that which might become a stop text does.
+TEST_F(responses, have_logprobs_of_texts_that_come_after_their_tokens) {
+  auto answer =
+      post("/v1/responses", {{"input", "Hi"}, {"include", {"message.output_text.logprobs"}}, {"stream", true}});
+  const auto begun = gateway_.take<begin_request>();
+  for (const auto& [letters_of, text] : {std::pair("ab", "a"), std::pair("cd", "bcd")}) {
+    answer_part part = part_of(letters_of);
+    part.text = text;
+    for (const token_id each : part.tokens) part.details.push_back({each, -0.5f, {}});
+    if (part.text == "bcd") part.end = answer_end{"stop", 1, {}};
+    begun.listener->on_part(part);
   }
+  std::string told;
+  for (const told_event& each : events_of(answer.get().body)) {
+    if (each.name != "response.output_text.delta") continue;
+    EXPECT_EQ(each.data["logprobs"].size(), 1u) << each.data;
+    EXPECT_EQ(each.data["logprobs"][0]["token"], each.data["delta"]);
+    told += each.data["delta"];
+  }
+  EXPECT_EQ(told, "abcd");
 }
 
 TEST_F(responses, count_what_the_prefix_cache_had) {

@@ -57,13 +57,25 @@ TEST(thoughts, go_on_where_the_message_before_has_begun_them) {
   };
   EXPECT_EQ(gone_on("<think>\nI wonder", " a </think>\nYes"), both(" a", "Yes"));
   EXPECT_EQ(gone_on("<think>\n", "\nI</think>Yes"), both("I", "Yes"));
-  EXPECT_EQ(gone_on("<think>I</think><think>I wonder", "a</think>Yes"), both("a", "Yes"));
+  EXPECT_EQ(gone_on("\n<think>I wonder", " a </think>\nYes"), both(" a", "Yes"));
   EXPECT_EQ(gone_on("<think>I</think>So", " yes </think>"), both("", " yes </think>"));
   EXPECT_EQ(gone_on("So", " yes </think>"), both("", " yes </think>"));
   EXPECT_EQ(gone_on("<think>I wonder", "a</think>", "{{ messages }}"), both("", "a</think>"));
   constexpr std::string_view harmony = "<|channel|>analysis<|channel|>final";
   EXPECT_EQ(gone_on("<|channel|>analysis<|message|>I wonder", " a<|end|>", harmony), both(" a", ""));
   EXPECT_EQ(gone_on("I wonder", " a<|end|>", harmony), both("", " a"));
+}
+
+TEST(thoughts, are_none_where_the_message_before_only_speaks_of_their_tags) {
+  const auto gone_on = [](std::string_view message, std::string_view chat_template = thinking) {
+    return read("a</think>Yes", 3, message, chat_template, message);
+  };
+  const both all("", "a</think>Yes");
+  EXPECT_EQ(gone_on("Thoughts begin with <think>, then"), all);
+  EXPECT_EQ(gone_on("Thoughts begin with <think>"), all) << "as if the template had begun one";
+  EXPECT_EQ(gone_on("<think>I</think>They begin with <think>, then"), all);
+  EXPECT_EQ(gone_on("Thoughts begin with [THINK], then", "[THINK][/THINK]"), all);
+  EXPECT_EQ(gone_on("Thoughts begin with <|channel>thought, then", gemma_4), all);
 }
 
 TEST(thoughts, that_were_cut_are_as_long_as_they_got) {

@@ -81,6 +81,7 @@ TEST(tool_calls, may_have_no_quotes) {
   };
   EXPECT_EQ(arguments(R"({ "to": "a \" }", "n": [1, 2] })"), R"(go({"to":"a \" }","n":[1,2]}))") << "JSON";
   EXPECT_EQ(arguments("{to: New York , day:None}"), R"(go({"to":"New York","day":null}))");
+  EXPECT_EQ(arguments("{to:,n:3,by:{car: }}"), R"(go({"to":"","n":3,"by":{"car":""}}))");
   EXPECT_EQ(arguments("{n:9400111899223100001234}"), R"(go({"n":9400111899223100001234}))");
 }
 
@@ -90,7 +91,7 @@ TEST(tool_calls, have_arguments_also_where_they_have_no_quotes) {
                                       "go{}",
                                       "call:go[]",
                                       "call:go{to}",
-                                      "call:go{to:}",
+                                      "call:go{to:[,1]}",
                                       "call:go{to:1]",
                                       "call:go{to:1}}",
                                       "call:go{:1}",
@@ -210,6 +211,7 @@ TEST(tool_calls, that_are_cut_have_the_arguments_that_came) {
   EXPECT_EQ(read_gemma(R"(Hm <|tool_call>call:go{a:1,to:<|"|>a "b)"), R"(Hm |go|{"a":1,"to":"a \"b|cut)");
   EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:[tr)"), R"(|go|{"a":[|cut)");
   EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:12)"), R"(|go|{"a":12|cut)");
+  EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a: )"), R"(|go|{"a":|cut)");
   EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:{b:1},way)"), R"(|go|{"a":{"b":1},|cut)");
   EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{"to": "a)"), R"(|go|{"to":"a|cut)");
   EXPECT_EQ(read_gemma(R"(<|tool_call>call:go{a:1}<tool_)"), R"(|go|{"a":1})");

@@ -126,6 +126,14 @@ TEST(tool_choices, find_texts_behind_references_and_choices) {
   EXPECT_EQ(texts_of(parameters), (std::vector<std::string>{"a", "c", "d", "e", "f", "i", "j", "o"}));
 }
 
+/// Each of the two refers to the other, and one of them to a text as well.
+TEST(tool_choices, find_texts_behind_references_that_go_in_circles) {
+  const json parameters = json::parse(R"({"$defs": {"x": {"anyOf": [{"$ref": "#/$defs/y"}, {"type": "string"}]},
+      "y": {"anyOf": [{"$ref": "#/$defs/x"}, {"type": "null"}]}}, "properties": {
+      "a": {"$ref": "#/$defs/x"}, "b": {"$ref": "#/$defs/y"}, "c": {"$ref": "#/$defs/x"}}})");
+  EXPECT_EQ(texts_of(parameters), (std::vector<std::string>{"a", "b", "c"}));
+}
+
 TEST(tool_choices, follow_references_only_so_far) {
   json parameters{{"properties", {{"a", {{"$ref", "#/$defs/0"}}}}}, {"$defs", json::object()}};
   for (int i = 0; i < 10'000; ++i)
