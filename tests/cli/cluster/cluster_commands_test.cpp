@@ -243,7 +243,8 @@ TEST_F(cluster_commands, refuse_to_cut_layers_that_read_what_others_made) {
   head_refuses({.in_cluster = "stages = 2\n", .model = model, .nodes = node("w1", "worker")},
                "one.toml:6:10: " + reason + ", so that one worker must have them all: use 1, and more replicas");
   head_refuses({.model = model, .nodes = node("w1", "worker", "layers = \"0-1\"\n")}, "one.toml:15:10: " + reason);
-  head_refuses({.in_cluster = "tensor = 2\n", .model = model, .nodes = node("w1", "worker")},
+  const std::string of_two_heads = (golden / "gemma4").string();
+  head_refuses({.in_cluster = "tensor = 2\n", .model = of_two_heads, .nodes = node("w1", "worker")},
                "one.toml:6:10: the model has layers whose heads differ, or that share keys and values, which the");
   head_refuses({.model = model, .nodes = node("w1", "worker", "device = \"cuda:0\"\n")},
                "one.toml:15:10: layers whose heads differ, or that share keys and values, are computed by processors");
