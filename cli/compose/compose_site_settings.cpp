@@ -52,11 +52,12 @@ std::uint64_t pass_bytes_of(const node_site& site) {
 
 /// Of one token in the layer that keeps most; of a model that one worker has whole in the mean layer.
 std::uint64_t kv_bytes_of(const model_config& model, kv_kind kind) {
+  const auto of_token = [](std::int64_t bytes) { return static_cast<std::uint64_t>(ceil_div(bytes, block_tokens)); };
+  if (model.is_one_stage()) return of_token(ceil_div(kv_storage::bytes_per_block(model, kind), model.layers));
   std::int64_t most = 0;
   for (std::int64_t layer = 0; layer < model.layers; ++layer)
     most = std::max(most, kv_storage::bytes_per_block(model, layer, kind));
-  if (model.is_one_stage()) most = ceil_div(kv_storage::bytes_per_block(model, kind), model.layers);
-  return static_cast<std::uint64_t>(ceil_div<std::int64_t>(most, block_tokens));
+  return of_token(most);
 }
 
 model_shape shape_of(const node_site& site) {

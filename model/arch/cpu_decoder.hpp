@@ -172,7 +172,7 @@ class cpu_decoder final : public decoder {
 
   compute with_;
   column_gather gather_;
-  head_shape heads_, wide_heads_;    ///< of layers that config.is_wide
+  head_shape heads_, wide_heads_;    ///< wide_heads_: of layers that config.is_wide, heads_: of the others
   const output_cuts& cuts_;          ///< of what all layers have
   std::vector<turned_rows> turned_;  ///< by layer_rope
   kv_storage kv_;

@@ -1,9 +1,8 @@
 // What a row brings of its token to each layer, beside its embedding: numbers that a gate of the layer lets through.
-#include <algorithm>
-#include <cmath>
-
 #include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
+#include "model/arch/token_numbers.hpp"
+#include "model/ops/pack.hpp"
 
 namespace troupe {
 
@@ -23,21 +22,15 @@ void cpu_decoder::take_token_rows() {
 
 /// A token's own numbers for all layers, and those that its embedding makes, which are normalized layer by layer.
 void cpu_decoder::bring_tokens(const pass& batch, std::span<const std::int32_t> tokens, float_rows embedded) {
-  const model_config& config = model_->config;
   const float_rows numbers{tokens_.numbers.data(), tokens_.stride};
   const linear_weights projection{model_->token_projection, nullptr};
   const linear_product products[] = {{std::nullopt, projection, numbers, tokens_.all_columns}};
   prepare_input(batch.rows, embedded, products, [](int) {});
   matmul(with_, std::span(jobs_of(batch.rows, embedded, products).data(), 1));
-  // The class divides what the embedding makes by the root of `hidden` first: so much less is added to its squares.
-  const float eps = config.norm_eps * static_cast<float>(config.hidden);
-  const float factor = std::sqrt(static_cast<float>(config.layer_embedding)), half = std::sqrt(0.5f);
   with_.pool.run(batch.rows, [&](int row, int thread) {
-    float *made = numbers.row(row), *own = tokens_.looked_up.data() + thread * tokens_.stride;
+    float* const own = tokens_.looked_up.data() + thread * tokens_.stride;
     unpack_row(model_->token_embeddings, tokens[to_size(row)], own);
-    for (std::int64_t at = 0; at < config.layers * config.layer_embedding; at += config.layer_embedding)
-      with_.kernels.rms_norm(made + at, model_->token_projection_norm.weight, config.layer_embedding, eps, made + at);
-    std::transform(made, made + tokens_.stride, own, made, [&](float a, float b) { return (a + b * factor) * half; });
+    join_token_numbers(with_.kernels, model_->config, model_->token_projection_norm.weight, own, numbers.row(row));
   });
 }
 

@@ -181,7 +181,7 @@ struct model_config {
   std::int64_t widest_keys() const { return std::max(kv_heads * head_dim, wide.kv_heads * wide.dim); }
   bool shares_keys(std::int64_t layer) const { return sharing_layers > 0 && layer >= layers - sharing_layers; }
   bool has_values(std::int64_t layer) const {
-    return !shares_keys(layer) && !(wide.values_are_keys && rope_of(layer) == layer_rope::global);
+    return !shares_keys(layer) && !(wide.values_are_keys && is_wide(layer));
   }
   /// The layer whose keys and values this one reads: itself, if it does not share.
   std::int64_t keys_of(std::int64_t layer) const {
@@ -201,6 +201,8 @@ struct model_config {
   bool keeps_keys(std::int64_t layer) const { return mixer_of(layer) == mixer_kind::attention && !shares_keys(layer); }
   /// All layers run in one place: some read what others made, or what belongs to the rows' tokens.
   bool is_one_stage() const { return sharing_layers > 0 || layer_embedding > 0; }
+  /// Heads differ by layer, or layers read what others made: only processors compute that so far, and one rank whole.
+  bool has_uneven_layers() const { return has_two_kinds_of_heads() || is_one_stage(); }
   /// A sequence has a state beside its keys and values. It stands where the last row left it, and nowhere before.
   bool keeps_states() const {
     return std::any_of(mixers.begin(), mixers.end(), [](mixer_kind m) { return m != mixer_kind::attention; });

@@ -1,8 +1,8 @@
 // What rows bring of their tokens to the layers, and what leaves a layer.
 #include <algorithm>
-#include <cmath>
 
 #include "base/to_size.hpp"
+#include "model/arch/token_numbers.hpp"
 #include "model/ops/pack.hpp"
 #include "model/train/cpu_train_pass.hpp"
 
@@ -18,23 +18,19 @@ float_rows cpu_train_pass::numbers_of_tokens() const {
   return {token_numbers_.data(), train_stride(model_.config.layers * model_.config.layer_embedding)};
 }
 
-/// As cpu_decoder brings them. All of it is frozen.
+/// All of it is frozen.
 void cpu_train_pass::bring_tokens(const training_rows& batch, const_float_rows embedded) {
   const model_config& config = model_.config;
   if (config.layer_embedding == 0) return;
-  const std::int64_t width = config.layer_embedding, all = config.layers * width;
   const float_rows numbers = numbers_of_tokens();
   const products::output projection{&model_.token_projection, nullptr, numbers};
   body_.forward(embedded, rows_, {&projection, 1});
-  const float eps = config.norm_eps * static_cast<float>(config.hidden);
-  const float factor = std::sqrt(static_cast<float>(width)), half = std::sqrt(0.5f);
-  for_rows(rows_, [&](std::int64_t r, int) {
-    float* made = numbers.row(r);
-    buffer own(to_size(padded_row(all)));
-    unpack_row(model_.token_embeddings.packed, batch.tokens[to_size(r)], own.data());
-    for (std::int64_t at = 0; at < all; at += width)
-      with_.kernels.rms_norm(made + at, model_.token_projection_norm.weight, width, eps, made + at);
-    std::transform(made, made + all, own.data(), made, [&](float a, float b) { return (a + b * factor) * half; });
+  const std::int64_t stride = padded_row(config.layers * config.layer_embedding);
+  const buffer looked_up(to_size(with_.pool.threads() * stride));
+  with_.pool.run(static_cast<int>(rows_), [&](int r, int thread) {
+    float* const own = looked_up.data() + thread * stride;
+    unpack_row(model_.token_embeddings.packed, batch.tokens[to_size(r)], own);
+    join_token_numbers(with_.kernels, config, model_.token_projection_norm.weight, own, numbers.row(r));
   });
 }
 
