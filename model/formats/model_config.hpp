@@ -180,9 +180,7 @@ struct model_config {
   /// Of one row, in the layer that has most.
   std::int64_t widest_keys() const { return std::max(kv_heads * head_dim, wide.kv_heads * wide.dim); }
   bool shares_keys(std::int64_t layer) const { return sharing_layers > 0 && layer >= layers - sharing_layers; }
-  bool has_values(std::int64_t layer) const {
-    return !shares_keys(layer) && !(wide.values_are_keys && is_wide(layer));
-  }
+  bool has_values(std::int64_t layer) const { return !shares_keys(layer) && !(wide.values_are_keys && is_wide(layer)); }
   /// The layer whose keys and values this one reads: itself, if it does not share.
   std::int64_t keys_of(std::int64_t layer) const {
     const layer_rope rope = rope_of(layer);
