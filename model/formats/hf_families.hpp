@@ -4,11 +4,26 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "model/formats/hf_own_fields.hpp"
 #include "model/formats/json_input.hpp"
+#include "model/formats/model_config.hpp"
 
 namespace troupe::detail {
 
-/// What config.json may leave out, per family, as Hugging Face's classes fill it in.
+/// Where a mixture's config.json says what its experts are, and what it may leave out.
+struct mixture_defaults {
+  std::string_view key = {};  // of the number of experts; empty: the family has none
+  std::int64_t experts = 0, taken = 0;
+  std::int64_t ffn = 0;  // of moe_intermediate_size; 0: intermediate_size is theirs
+  std::int64_t shared_ffn = 0;
+  bool asks_for_whole_shares = false;  // by norm_topk_prob; else they are whole
+  bool whole_shares = false;           // where it does not say
+  std::string_view dense_key = {};     // of the number of first layers that have no experts
+  std::int64_t dense_layers = 0;
+};
+
+/// What config.json may leave out, per family, as Hugging Face's classes fill it in, and who reads what its files alone
+/// say.
 struct family_defaults {
   std::string_view name;
   std::string_view type;  // "model_type" in the file
@@ -24,6 +39,11 @@ struct family_defaults {
   double theta = 10000.0;
   bool tied = false;
   std::int32_t bos = -1, eos = -1;
+  bool asks_for_biases = true;  // by attention_bias; else the family decides
+  bool attention_bias = false;  // where it does not say
+  mixture_defaults mixture = {};
+  mixer_kind mixer = mixer_kind::attention;  // of layers that do not attend
+  own_fields::reader* own = nullptr;
 };
 
 /// Of the model that config.json describes; refuses it where none is.

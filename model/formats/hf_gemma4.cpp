@@ -1,5 +1,5 @@
-#include "model/formats/hf_gemma4.hpp"
-
+// What Gemma 4's layers have that other models lack: two kinds of heads, keys that are shared, numbers of each token,
+// experts beside an mlp.
 #include <optional>
 #include <tuple>
 #include <utility>
@@ -7,18 +7,13 @@
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
+#include "model/formats/hf_own_fields.hpp"
+#include "model/formats/hf_values.hpp"
 
-namespace troupe::detail {
+namespace troupe::detail::own_fields {
 namespace {
 
 using fields = json_fields<nlohmann::json>;
-
-/// 0 or a size; check() has the upper bounds.
-std::int64_t size_or_none(const fields& config, std::string_view key) {
-  const std::int64_t value = config.integer(key).value_or(0);
-  if (value < 0 || value > std::int64_t{1} << 31) refuse("{}: \"{}\" is {}", config.where(), key, value);
-  return value;
-}
 
 /// transformers 5.24 writes the heads of each layer that sees all in place of the two fields, as far as they are
 /// others.
@@ -56,11 +51,11 @@ void read_mixture(const fields& config, model_config& into) {
 
 }  // namespace
 
-void read_gemma4(const fields& config, model_config& into) {
+void gemma4(const fields& config, const family_defaults&, model_config& into) {
   // "vision": of pictures alone
   if (config.text("use_bidirectional_attention").value_or("") == "all")
     refuse("{}: \"use_bidirectional_attention\" is \"all\", which is not supported", config.where());
-  into.logit_cap = static_cast<float>(config.number("final_logit_softcapping").value_or(0.0));
+  into.logit_cap = factor(config, "final_logit_softcapping", 0.0);
   into.layer_embedding = size_or_none(config, "hidden_size_per_layer_input");
   into.sharing_layers = size_or_none(config, "num_kv_shared_layers");
   const bool doubles = config.boolean("use_double_wide_mlp").value_or(false);
@@ -69,4 +64,4 @@ void read_gemma4(const fields& config, model_config& into) {
   read_mixture(config, into);
 }
 
-}  // namespace troupe::detail
+}  // namespace troupe::detail::own_fields

@@ -4,7 +4,6 @@
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
-#include "model/formats/family_traits.hpp"
 
 namespace troupe::detail {
 namespace {
@@ -40,18 +39,7 @@ std::vector<bool> listed_layers_that_attend(const fields& config, std::int64_t l
 
 }  // namespace
 
-void read_delta(const fields& config, model_config& into) {
-  into.delta = {.key_heads = config.integer("linear_num_key_heads").value_or(16),
-                .value_heads = config.integer("linear_num_value_heads").value_or(32),
-                .key_dim = config.integer("linear_key_head_dim").value_or(128),
-                .value_dim = config.integer("linear_value_head_dim").value_or(128),
-                .kernel = config.integer("linear_conv_kernel_dim").value_or(4)};
-  if (!config.boolean("attn_output_gate").value_or(true))
-    refuse("{}: \"attn_output_gate\" is false, which is not supported", config.where());
-}
-
-void read_mixers(const fields& config, model_config& into) {
-  const mixer_kind other = has_delta_layers(into.family) ? mixer_kind::delta : mixer_kind::convolution;
+void read_mixers(const fields& config, mixer_kind other, model_config& into) {
   if (const auto types = config.texts("layer_types")) {
     if (static_cast<std::int64_t>(types->size()) != into.layers)
       refuse("{}: \"layer_types\" has {} entries for {} layers", config.where(), types->size(), into.layers);

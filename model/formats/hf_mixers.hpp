@@ -6,10 +6,7 @@
 
 namespace troupe::detail {
 
-/// Of a family that has layers of linear attention: their sizes.
-void read_delta(const json_fields<nlohmann::json>& config, model_config& into);
-/// Of a family that has layers of linear attention or short convolutions: which these are. The number of layers has
-/// been checked.
-void read_mixers(const json_fields<nlohmann::json>& config, model_config& into);
+/// Which layers attend, and which are of the `other` kind that the family has. The number of layers has been checked.
+void read_mixers(const json_fields<nlohmann::json>& config, mixer_kind other, model_config& into);
 
 }  // namespace troupe::detail
