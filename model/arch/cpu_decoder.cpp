@@ -11,10 +11,6 @@ namespace {
 
 constexpr std::int64_t lora_stride = most_adapter_rank;
 
-std::size_t size(std::int64_t rows, std::int64_t stride) {
-  return to_size(rows * stride);
-}
-
 /// Whether they are a pass's, or lie at the places of some rows' experts.
 std::int64_t most_input_rows(const model_config& config, int max_rows) {
   return std::max<std::int64_t>(max_rows, expert_routes::most_places(config, max_rows));
@@ -33,21 +29,20 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
       states_(model_->config, options_.first_layer, options_.layers, chosen.states),
       q_stride_(padded_row(std::max(cuts_.q.ends.back(), wide_heads_.cuts.q.ends.back()))),
       kv_stride_(padded_row(model_->config.widest_keys())),
-      ffn_stride_(padded_row(model_->config.ffn)),
       mlp_stride_(padded_row(model_->config.widest_mlp())),
       quantized_(with.kernels, most_input_rows(model_->config, chosen.max_rows),
-                 std::max({hidden_stride(), q_stride_, ffn_stride_, mlp_stride_,
+                 std::max({hidden_stride(), q_stride_, padded_row(model_->config.ffn), mlp_stride_,
                            padded_row(model_->config.delta.values()), padded_row(model_->config.layer_embedding)})),
       routes_(model_->config, with.kernels) {
   const model_config& config = model_->config;
   check(chosen.split, config);
   const std::int64_t rows = chosen.max_rows;
-  normed_ = aligned_buffer<float>(size(rows, hidden_stride()));
-  q_ = aligned_buffer<float>(size(rows, q_stride_));
-  mixed_ = aligned_buffer<float>(size(rows, q_stride_));
-  k_ = aligned_buffer<float>(size(rows, kv_stride_));
-  v_ = aligned_buffer<float>(size(rows, kv_stride_));
-  up_ = aligned_buffer<float>(size(rows, mlp_stride_));
+  normed_ = floats(rows, hidden_stride());
+  q_ = floats(rows, q_stride_);
+  mixed_ = floats(rows, q_stride_);
+  k_ = floats(rows, kv_stride_);
+  v_ = floats(rows, kv_stride_);
+  up_ = floats(rows, mlp_stride_);
   gate_ = aligned_buffer<float>(config.gated_mlp ? up_.size() : 0);
   if (config.experts.count > 0) take_expert_rows();
   if (config.layer_embedding > 0) take_token_rows();
@@ -55,7 +50,7 @@ cpu_decoder::cpu_decoder(std::shared_ptr<const loaded_model> model, const option
   if (config.mixes_by(mixer_kind::convolution)) take_convolution_rows();
   take_angles();
   scratch_stride_ = attention_scratch(options_.context, config.widest_head());  // room for a padded head's norm, too
-  scratch_ = aligned_buffer<float>(size(with.pool.threads(), scratch_stride_));
+  scratch_ = floats(with.pool.threads(), scratch_stride_);
 }
 
 /// The local rope only where some layer has it.
@@ -63,9 +58,8 @@ void cpu_decoder::take_angles() {
   const model_config& config = model_->config;
   const auto add = [&](layer_rope which, const rope_config& rope) {
     const std::int64_t dim = config.turned_dim(which);
-    const std::size_t floats = size(options_.max_rows, dim / 2);
-    turned_.push_back({dim, rope_angles(rope, dim, options_.rope_context), aligned_buffer<float>(floats),
-                       aligned_buffer<float>(floats)});
+    turned_.push_back({dim, rope_angles(rope, dim, options_.rope_context), floats(options_.max_rows, dim / 2),
+                       floats(options_.max_rows, dim / 2)});
   };
   if (config.position != position_kind::rotary) return;
   add(layer_rope::global, config.rope);
@@ -91,7 +85,8 @@ void cpu_decoder::run(const pass& batch, float* hidden) {
   many_rows_ = std::ranges::any_of(batch.sequences, [](const pass_sequence& each) { return each.rows > 1; });
   share_out_heads(batch, heads_);
   if (model_->config.has_two_kinds_of_heads()) share_out_heads(batch, wide_heads_);
-  for (std::int64_t layer = 0; layer < options_.layers; ++layer) {
+  const std::int64_t end = options_.first_layer + options_.layers;
+  for (std::int64_t layer = options_.first_layer; layer < end; ++layer) {
     mix(batch, layer, {hidden, hidden_stride()});
     feed_forward(batch, layer, {hidden, hidden_stride()});
     finish_layer(batch, layer, {hidden, hidden_stride()});
@@ -99,7 +94,7 @@ void cpu_decoder::run(const pass& batch, float* hidden) {
 }
 
 void cpu_decoder::mix(const pass& batch, std::int64_t layer, float_rows hidden) {
-  switch (model_->config.mixer_of(options_.first_layer + layer)) {
+  switch (model_->config.mixer_of(layer)) {
     case mixer_kind::attention:
       return attend(batch, layer, hidden);
     case mixer_kind::delta:
@@ -107,6 +102,10 @@ void cpu_decoder::mix(const pass& batch, std::int64_t layer, float_rows hidden) 
     case mixer_kind::convolution:
       return run_convolution(batch, layer, hidden);
   }
+}
+
+aligned_buffer<float> cpu_decoder::floats(std::int64_t rows, std::int64_t stride) {
+  return aligned_buffer<float>(to_size(rows * stride));
 }
 
 float* cpu_decoder::lend(std::size_t rows, std::int64_t stride) {
@@ -227,7 +226,7 @@ void cpu_decoder::feed_forward(const pass& batch, std::int64_t layer, float_rows
   prepare_gathered(batch.rows, up, cut, down, [&](int row) {
     activate_mlp(weights, cut, gate, up, row);
     if (weights.shared_gate.weights)
-      with_.kernels.multiply(up.row(row), weights.up.w.outs, shared_shares_.data()[row * outs_per_block]);
+      with_.kernels.multiply(up.row(row), weights.up.w.outs, experts_.shared_shares.data()[row * outs_per_block]);
   });
   multiply(batch, layer, up, down);
   if (mixes && apart) join_apart(batch, weights);
@@ -316,9 +315,9 @@ void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args>
     if (!products[i].kind) continue;
     const matmul_args& job = jobs[i];
     for (const adapter_run& run : adapter_runs_) {
-      const lora_weights* lora = run.adapter->find(options_.first_layer + layer, *products[i].kind);
+      const lora_weights* lora = run.adapter->find(layer, *products[i].kind);
       if (!lora) continue;
-      if (lora_.size() == 0) lora_ = aligned_buffer<float>(size(options_.max_rows, stride));
+      if (lora_.size() == 0) lora_ = floats(options_.max_rows, stride);
       adapters_.push_back(
           {i,
            {.a = lora->a,

@@ -8,6 +8,7 @@
 
 #include "base/aligned_buffer.hpp"
 #include "base/rounding.hpp"
+#include "base/to_size.hpp"
 #include "model/arch/decoder.hpp"
 #include "model/arch/expert_routes.hpp"
 #include "model/arch/state_storage.hpp"
@@ -62,6 +63,17 @@ class cpu_decoder final : public decoder {
     aligned_buffer<float> cosines, sines;
   };
 
+  /// What mixtures of experts work with.
+  struct expert_rows {
+    std::int64_t gate_stride = 0;
+    aligned_buffer<float> scores;         ///< the router's, of as many rows as are run together
+    aligned_buffer<float> places;         ///< of experts' inputs, and of what they make
+    aligned_buffer<float> gate, up;       ///< [places, gate_stride]
+    aligned_buffer<float> apart;          ///< [rows, hidden_stride()]: what experts apart from an mlp make
+    aligned_buffer<float> shared_shares;  ///< [rows, outs_per_block], of which the first counts
+    std::vector<matmul_args> jobs;
+  };
+
   /// What layers of linear attention work with.
   struct delta_rows {
     std::int64_t qkv_stride = 0, value_stride = 0, share_stride = 0;
@@ -93,11 +105,13 @@ class cpu_decoder final : public decoder {
     column_cut all_columns, columns;           ///< all of numbers and of gates
   };
 
+  static aligned_buffer<float> floats(std::int64_t rows, std::int64_t stride);
   float* lend(std::size_t rows, std::int64_t stride);
+  const layer_weights& weights_of(std::int64_t layer) const { return model_->layers[to_size(layer)]; }
   void take_angles();
   void prepare_angles(const pass& batch);
   void group_by_adapter(const pass& batch);
-  /// What the rows read of each other, as the layer has it.
+  /// What the rows read of each other, as the layer has it. Here and below, `layer` counts from the model's first one.
   void mix(const pass& batch, std::int64_t layer, float_rows hidden);
   void attend(const pass& batch, std::int64_t layer, float_rows hidden);
   void feed_forward(const pass& batch, std::int64_t layer, float_rows hidden);
@@ -148,7 +162,7 @@ class cpu_decoder final : public decoder {
 
   // cpu_decoder_delta.cpp
   void take_delta_rows();
-  void take_rates(std::int64_t layer);
+  float* rates_of(std::int64_t layer);
   void run_delta(const pass& batch, std::int64_t layer, float_rows hidden);
   void convolve_part(const pass_sequence& sequence, std::int64_t layer, std::int64_t part);
   void find_shares(const pass_sequence& sequence, std::int64_t layer);
@@ -177,21 +191,17 @@ class cpu_decoder final : public decoder {
   std::vector<turned_rows> turned_;  ///< by layer_rope
   kv_storage kv_;
   state_storage states_;
-  std::int64_t q_stride_, kv_stride_, ffn_stride_, mlp_stride_;
+  std::int64_t q_stride_, kv_stride_, mlp_stride_;
   quantized_rows quantized_;
   aligned_buffer<float> normed_, q_, k_, v_, mixed_, gate_, up_, lora_, scratch_, lent_;
   std::int64_t scratch_stride_ = 0;
   std::vector<adapter_run> adapter_runs_;  ///< of the pass
   std::vector<adapted_job> adapters_;      ///< of the products being made
   expert_routes routes_;
+  expert_rows experts_;
   delta_rows delta_;
   convolution_rows convolution_;
   token_rows tokens_;
-  aligned_buffer<float> expert_gate_, expert_up_;
-  aligned_buffer<float> apart_;                   ///< [rows, hidden_stride()]: what experts apart from an mlp make
-  aligned_buffer<float> router_scores_, places_;  ///< of experts' inputs, and of what they make
-  aligned_buffer<float> shared_shares_;           ///< [rows, outs_per_block], of which the first counts
-  std::vector<matmul_args> group_jobs_;
   bool many_rows_ = false;  ///< of one sequence: then all keys are stored before any query is answered
 };
 

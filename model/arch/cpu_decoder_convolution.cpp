@@ -11,8 +11,8 @@ static_assert(longest_convolution <= most_convolved_rows);
 void cpu_decoder::take_convolution_rows() {
   const std::int64_t columns = 3 * model_->config.hidden;
   convolution_.in_stride = padded_row(columns);
-  convolution_.in = aligned_buffer<float>(to_size(options_.max_rows * convolution_.in_stride));
-  convolution_.out = aligned_buffer<float>(to_size(options_.max_rows * hidden_stride()));
+  convolution_.in = floats(options_.max_rows, convolution_.in_stride);
+  convolution_.out = floats(options_.max_rows, hidden_stride());
   convolution_.columns = cut_blocks(gather_.split(), columns);
 }
 

@@ -9,9 +9,6 @@ namespace troupe {
 
 void cpu_decoder::take_delta_rows() {
   const delta_config& config = model_->config.delta;
-  const auto floats = [&](std::int64_t rows, std::int64_t stride) {
-    return aligned_buffer<float>(to_size(rows * stride));
-  };
   delta_.qkv_stride = padded_row(config.channels());
   delta_.value_stride = padded_row(config.values());
   delta_.share_stride = padded_outs(config.value_heads);
@@ -22,14 +19,13 @@ void cpu_decoder::take_delta_rows() {
   delta_.qkv_columns = cut_blocks(gather_.split(), config.channels());
   delta_.value_columns = cut_blocks(gather_.split(), config.values());
   delta_.share_columns = cut_blocks(gather_.split(), config.value_heads);
-  for (std::int64_t layer = 0; layer < options_.layers; ++layer) take_rates(layer);
+  for (std::int64_t layer = options_.first_layer; layer < options_.first_layer + options_.layers; ++layer)
+    if (const float* decay = weights_of(layer).delta.decay)
+      find_rates(with_.kernels, config, decay, delta_.share_stride, rates_of(layer));
 }
 
-void cpu_decoder::take_rates(std::int64_t layer) {
-  const float* decay = weights_of(layer).delta.decay;
-  if (!decay) return;
-  find_rates(with_.kernels, model_->config.delta, decay, delta_.share_stride,
-             delta_.rates.data() + layer * delta_.share_stride);
+float* cpu_decoder::rates_of(std::int64_t layer) {
+  return delta_.rates.data() + (layer - options_.first_layer) * delta_.share_stride;
 }
 
 void cpu_decoder::run_delta(const pass& batch, std::int64_t layer, float_rows hidden) {
@@ -86,7 +82,7 @@ void cpu_decoder::find_shares(const pass_sequence& sequence, std::int64_t layer)
   const std::int64_t stride = delta_.share_stride;
   for (std::int64_t row = sequence.first_row; row < sequence.first_row + sequence.rows; ++row)
     with_.kernels.delta_shares(delta_.a.data() + row * stride, delta_.b.data() + row * stride,
-                               weights_of(layer).delta.dt_bias, delta_.rates.data() + layer * stride, stride);
+                               weights_of(layer).delta.dt_bias, rates_of(layer), stride);
 }
 
 /// What the state answers is normalized, and weighed by z.

@@ -20,22 +20,20 @@ void cpu_decoder::take_expert_rows() {
   const model_config& config = model_->config;
   const int rows = std::min(options_.max_rows, expert_routes::rows_together);
   const std::int64_t places = expert_routes::most_places(config, rows);
-  const auto floats = [](std::int64_t count, std::int64_t stride) {
-    return aligned_buffer<float>(to_size(count * stride));
-  };
-  router_scores_ = floats(rows, padded_outs(config.experts.count));
-  places_ = floats(places, hidden_stride());
-  expert_gate_ = floats(places, ffn_stride_);
-  expert_up_ = floats(places, ffn_stride_);
-  if (config.experts.apart) apart_ = floats(options_.max_rows, hidden_stride());
-  if (config.experts.shared_gate) shared_shares_ = floats(options_.max_rows, outs_per_block);
+  experts_.gate_stride = padded_row(config.ffn);
+  experts_.scores = floats(rows, padded_outs(config.experts.count));
+  experts_.places = floats(places, hidden_stride());
+  experts_.gate = floats(places, experts_.gate_stride);
+  experts_.up = floats(places, experts_.gate_stride);
+  if (config.experts.apart) experts_.apart = floats(options_.max_rows, hidden_stride());
+  if (config.experts.shared_gate) experts_.shared_shares = floats(options_.max_rows, outs_per_block);
 }
 
 /// Leaves the normalized rows in normed_.
 void cpu_decoder::mix_experts(const pass& batch, const layer_weights& weights, float_rows hidden) {
   constexpr int at_once = expert_routes::rows_together;
   const float_rows normed{normed_.data(), hidden_stride()};
-  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts.count)};
+  const float_rows scores{experts_.scores.data(), padded_outs(model_->config.experts.count)};
   with_.pool.run_each(batch.rows, 8, [&](int row) { normalize(weights.mlp_norm, hidden.row(row), normed.row(row)); });
   for (int first = 0; first < batch.rows; first += at_once) {
     const float_rows some{normed.row(first), normed.stride};
@@ -45,17 +43,17 @@ void cpu_decoder::mix_experts(const pass& batch, const layer_weights& weights, f
     add_visits({hidden.row(first), hidden.stride}, rows);
   }
   if (weights.shared_gate.weights)
-    weigh_shared(with_, weights.shared_gate, normed, batch.rows, {shared_shares_.data(), outs_per_block});
+    weigh_shared(with_, weights.shared_gate, normed, batch.rows, {experts_.shared_shares.data(), outs_per_block});
 }
 
 /// Leaves what they make aside, normalized, for join_apart.
 void cpu_decoder::mix_experts_apart(const pass& batch, const layer_weights& weights, float_rows hidden) {
   constexpr int at_once = expert_routes::rows_together;
-  const float_rows scores{router_scores_.data(), padded_outs(model_->config.experts.count)};
+  const float_rows scores{experts_.scores.data(), padded_outs(model_->config.experts.count)};
   for (int first = 0; first < batch.rows; first += at_once) {
     const float_rows normed{normed_.data(), hidden_stride()};
     const float_rows in{hidden.row(first), hidden.stride},
-        made{apart_.data() + first * hidden_stride(), hidden_stride()};
+        made{experts_.apart.data() + first * hidden_stride(), hidden_stride()};
     const int rows = std::min(at_once, batch.rows - first);
     const auto normalize_rows = [&](const norm_weights& norm, const_float_rows from, float_rows to) {
       with_.pool.run_each(rows, 8, [&](int row) { normalize(norm, from.row(row), to.row(row)); });
@@ -72,7 +70,7 @@ void cpu_decoder::mix_experts_apart(const pass& batch, const layer_weights& weig
 
 /// What the mlp beside them made lies in normed_.
 void cpu_decoder::join_apart(const pass& batch, const layer_weights& weights) {
-  const float_rows beside{normed_.data(), hidden_stride()}, made{apart_.data(), hidden_stride()};
+  const float_rows beside{normed_.data(), hidden_stride()}, made{experts_.apart.data(), hidden_stride()};
   with_.pool.run_each(batch.rows, 8, [&](int row) {
     normalize(weights.apart.beside, beside.row(row), beside.row(row));
     with_.kernels.add(made.row(row), hidden_stride(), beside.row(row));
@@ -81,18 +79,18 @@ void cpu_decoder::join_apart(const pass& batch, const layer_weights& weights) {
 
 void cpu_decoder::run_experts(const layer_weights& weights, float_rows normed) {
   const model_config& config = model_->config;
-  const float_rows in{places_.data(), hidden_stride()};
-  const float_rows gate{expert_gate_.data(), ffn_stride_}, up{expert_up_.data(), ffn_stride_};
+  const float_rows in{experts_.places.data(), hidden_stride()};
+  const float_rows gate{experts_.gate.data(), experts_.gate_stride}, up{experts_.up.data(), experts_.gate_stride};
   prepare_places(weights, in, config.hidden,
                  [&](int place) { std::copy_n(normed.row(routes_.row_at(place)), hidden_stride(), in.row(place)); });
-  group_jobs_.clear();
+  experts_.jobs.clear();
   add_group_jobs(weights, &expert_weights::gate, &expert_biases::gate, in, gate);
   add_group_jobs(weights, &expert_weights::up, &expert_biases::up, in, up);
-  matmul(with_, group_jobs_);
+  matmul(with_, experts_.jobs);
   prepare_places(weights, up, config.ffn, [&](int place) { activate(gate.row(place), up.row(place)); });
-  group_jobs_.clear();
+  experts_.jobs.clear();
   add_group_jobs(weights, &expert_weights::down, &expert_biases::down, up, in);  // what went in has been used
-  matmul(with_, group_jobs_);
+  matmul(with_, experts_.jobs);
 }
 
 /// What an expert's gate and up make, in place of up.
@@ -118,14 +116,14 @@ void cpu_decoder::add_group_jobs(const layer_weights& weights, matrix_view exper
                                  const float* expert_biases::*bias, float_rows x, float_rows y) {
   for (const expert_routes::group& group : routes_.groups()) {
     const expert_weights& expert = weights.experts[to_size(group.expert)];
-    group_jobs_.push_back({.w = expert.*of,
-                           .rows = group.rows,
-                           .q = quantized_.group(group.first, group.rows),
-                           .x = x.row(group.first),
-                           .x_stride = x.stride,
-                           .y = y.row(group.first),
-                           .y_stride = y.stride,
-                           .bias = expert.biases.*bias});
+    experts_.jobs.push_back({.w = expert.*of,
+                             .rows = group.rows,
+                             .q = quantized_.group(group.first, group.rows),
+                             .x = x.row(group.first),
+                             .x_stride = x.stride,
+                             .y = y.row(group.first),
+                             .y_stride = y.stride,
+                             .bias = expert.biases.*bias});
   }
 }
 
@@ -134,7 +132,7 @@ void cpu_decoder::add_visits(float_rows hidden, int rows) {
   with_.pool.run_each(rows, 8, [&](int row) {
     float* to = hidden.row(row);
     for (const expert_routes::visit& visit : routes_.visits_of(row)) {
-      const float* made = places_.data() + visit.place * hidden_stride();
+      const float* made = experts_.places.data() + visit.place * hidden_stride();
       for (std::int64_t i = 0; i < width; ++i) to[i] += visit.share * made[i];
     }
   });

@@ -9,7 +9,7 @@
 namespace troupe {
 
 const cpu_decoder::head_shape& cpu_decoder::shape_of(std::int64_t layer) const {
-  return model_->config.is_wide(options_.first_layer + layer) ? wide_heads_ : heads_;
+  return model_->config.is_wide(layer) ? wide_heads_ : heads_;
 }
 
 /// One thread takes several heads of a sequence, since they lie side by side; but there should be tasks enough for all.
@@ -34,7 +34,7 @@ void cpu_decoder::share_out_heads(const pass& batch, head_shape& shape) const {
 
 void cpu_decoder::attend_heads(std::int64_t layer) {
   const std::vector<attention_task>& tasks = shape_of(layer).tasks;
-  const bool keeps_keys = model_->config.keeps_keys(options_.first_layer + layer);
+  const bool keeps_keys = model_->config.keeps_keys(layer);
   const auto for_heads = [&](auto work) {
     with_.pool.run(static_cast<int>(tasks.size()), [&](int index, int thread) {
       const attention_task& task = tasks[to_size(index)];
@@ -54,7 +54,7 @@ void cpu_decoder::attend_heads(std::int64_t layer) {
 /// Heads of one row: normalized where the model does so, and turned by the row's position.
 void cpu_decoder::place_heads(std::int64_t layer, std::int64_t row, float* heads, std::int64_t count,
                               const norm_weights& norm, float* scratch) const {
-  const std::int64_t dim = model_->config.head_dim_of(options_.first_layer + layer);
+  const std::int64_t dim = model_->config.head_dim_of(layer);
   if (model_->config.norms_each_head())
     for (float* head = heads; head < heads + count * dim; head += dim) {
       std::fill_n(scratch, padded_row(dim), 0.0f);
@@ -62,7 +62,7 @@ void cpu_decoder::place_heads(std::int64_t layer, std::int64_t row, float* heads
       with_.kernels.rms_norm(scratch, norm.weight, dim, model_->config.norm_eps, scratch);
       std::copy_n(scratch, dim, head);
     }
-  const layer_rope rope = model_->config.rope_of(options_.first_layer + layer);
+  const layer_rope rope = model_->config.rope_of(layer);
   if (rope == layer_rope::none) return;
   const turned_rows& by = turned_[to_size(rope)];
   with_.kernels.rotate(heads, count, dim, by.dim, by.cosines.data() + row * (by.dim / 2),
@@ -72,8 +72,8 @@ void cpu_decoder::place_heads(std::int64_t layer, std::int64_t row, float* heads
 /// Values may be what keys were before their norm, and have a norm themselves.
 void cpu_decoder::place_value(std::int64_t layer, const float* key, float* value) const {
   const model_config& config = model_->config;
-  const std::int64_t dim = config.head_dim_of(options_.first_layer + layer);
-  if (!config.has_values(options_.first_layer + layer)) std::copy_n(key, dim, value);
+  const std::int64_t dim = config.head_dim_of(layer);
+  if (!config.has_values(layer)) std::copy_n(key, dim, value);
   if (!config.unit_values) return;
   const auto size = static_cast<float>(dim);
   with_.kernels.unit_norm(value, dim, config.norm_eps * size, std::sqrt(size));
@@ -82,7 +82,7 @@ void cpu_decoder::place_value(std::int64_t layer, const float* key, float* value
 /// Keys are turned by their positions; keys and values are cached, a block's share of the rows at a time.
 void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const {
   const layer_weights& weights = weights_of(layer);
-  const std::int64_t dim = model_->config.head_dim_of(options_.first_layer + layer), offset = head * dim;
+  const std::int64_t dim = model_->config.head_dim_of(layer), offset = head * dim;
   const kv_storage::layer_blocks& cached = kv_.layer(layer);
   for (int i = task.first_row; i < task.first_row + task.rows;) {
     const std::int64_t row = task.sequence->first_row + i, position = task.sequence->position + i;
@@ -108,8 +108,8 @@ void cpu_decoder::store_keys(const attention_task& task, std::int64_t head, std:
 
 void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std::int64_t layer, float* scratch) const {
   const model_config& config = model_->config;
-  const std::int64_t number = options_.first_layer + layer, dim = config.head_dim_of(number);
-  const std::int64_t group = config.heads_per_kv(number), row = task.sequence->first_row + task.first_row;
+  const std::int64_t dim = config.head_dim_of(layer);
+  const std::int64_t group = config.heads_per_kv(layer), row = task.sequence->first_row + task.first_row;
   const std::int64_t head_start = head * group * dim, first_head = shape_of(layer).cuts.heads.first;
   const layer_weights& weights = weights_of(layer);
   const kv_storage::layer_blocks& cached = kv_.layer(layer);
@@ -136,7 +136,7 @@ void cpu_decoder::attend_rows(const attention_task& task, std::int64_t head, std
   args.row_stride = q_stride_;
   args.rows = task.rows;
   args.first_position = task.sequence->position + task.first_row;
-  args.window = config.window_of(number);
+  args.window = config.window_of(layer);
   args.scratch = scratch;
   const bool is_last = head + 1 == task.first_head + task.heads;
   if (const attention_task* next = is_last ? task.after : &task) {

@@ -8,9 +8,6 @@ namespace troupe {
 
 void cpu_decoder::take_token_rows() {
   const model_config& config = model_->config;
-  const auto floats = [](std::int64_t count, std::int64_t stride) {
-    return aligned_buffer<float>(to_size(count * stride));
-  };
   tokens_.stride = padded_row(config.layers * config.layer_embedding);
   tokens_.numbers = floats(options_.max_rows, tokens_.stride);
   tokens_.looked_up = floats(with_.pool.threads(), tokens_.stride);
@@ -36,7 +33,7 @@ void cpu_decoder::bring_tokens(const pass& batch, std::span<const std::int32_t> 
 
 void cpu_decoder::add_tokens(const pass& batch, std::int64_t layer, float_rows hidden) {
   const layer_weights& weights = weights_of(layer);
-  const std::int64_t width = model_->config.layer_embedding, first = (options_.first_layer + layer) * width;
+  const std::int64_t width = model_->config.layer_embedding, first = layer * width;
   const float_rows gates{tokens_.gates.data(), tokens_.gate_stride};
   const linear_product in[] = {{linear_kind::token_gate, weights.token_gate, gates, tokens_.columns}};
   prepare_input(batch.rows, hidden, in, [](int) {});

@@ -5,7 +5,6 @@
 #include <string>
 
 #include "base/device_id.hpp"
-#include "base/to_size.hpp"
 #include "model/arch/kv_storage.hpp"
 #include "model/arch/loaded_model.hpp"
 #include "model/arch/tensor_split.hpp"
@@ -101,10 +100,6 @@ class decoder {
 
  protected:
   decoder(std::shared_ptr<const loaded_model> model, const options& chosen);
-
-  const layer_weights& weights_of(std::int64_t layer) const {
-    return model_->layers[to_size(options_.first_layer + layer)];
-  }
 
   std::shared_ptr<const loaded_model> model_;
   options options_;  ///< `layers` and contexts as they are, not as they were asked for

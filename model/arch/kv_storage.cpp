@@ -19,26 +19,26 @@ kv_kind kv_from_name(std::string_view name, std::string_view where) {
 
 kv_storage::kv_storage(const model_config& config, const tensor_split& split, std::int64_t first_layer,
                        std::int64_t layers, std::int64_t blocks, kv_kind kind)
-    : kind_(kind), layers_(to_size(layers)) {
-  std::vector<std::int64_t> kept, offsets;
+    : kind_(kind), first_layer_(first_layer), layers_(to_size(layers)) {
+  const std::int64_t end = first_layer + layers;
   std::int64_t bytes = 0;
-  for (std::int64_t i = 0; i < layers; ++i) {
-    const std::int64_t layer = first_layer + i;
-    if (!config.keeps_keys(layer)) continue;
-    layer_blocks& own = layers_[to_size(i)];
-    own.head_bytes = kv_head_bytes(kind, config.head_dim_of(layer));
-    own.block_bytes = own.head_bytes * cut_columns(split, config.kv_heads_of(layer), 1).count();
-    kept.push_back(i);
-    offsets.push_back(bytes);
+  for (std::int64_t i = first_layer; i < end; ++i) {
+    if (!config.keeps_keys(i)) continue;
+    layer_blocks& own = layers_[to_size(i - first_layer)];
+    own.head_bytes = kv_head_bytes(kind, config.head_dim_of(i));
+    own.block_bytes = own.head_bytes * cut_columns(split, config.kv_heads_of(i), 1).count();
     bytes += own.block_bytes * blocks;
   }
   memory_ = aligned_buffer<std::byte>(to_size(bytes));
-  for (std::size_t i = 0; i < kept.size(); ++i) {
-    layers_[to_size(kept[i])].first = memory_.data() + offsets[i];
-    kept_.push_back(layers_[to_size(kept[i])]);
+  std::byte* next = memory_.data();
+  for (layer_blocks& own : layers_) {
+    if (own.block_bytes == 0) continue;
+    own.first = next;
+    next += own.block_bytes * blocks;
+    kept_.push_back(own);
   }
-  for (std::int64_t i = 0; i < layers; ++i)
-    if (config.shares_keys(first_layer + i)) layers_[to_size(i)] = layer(config.keys_of(first_layer + i) - first_layer);
+  for (std::int64_t i = first_layer; i < end; ++i)
+    if (config.shares_keys(i)) layers_[to_size(i - first_layer)] = layer(config.keys_of(i));
 }
 
 void kv_storage::copy_block(std::int64_t from, std::int64_t to) const {

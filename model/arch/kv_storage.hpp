@@ -32,8 +32,8 @@ class kv_storage {
   kv_storage(const model_config& config, const tensor_split& split, std::int64_t first_layer, std::int64_t layers,
              std::int64_t blocks, kv_kind kind);
 
-  /// What the layer reads, and keeps unless it shares them. `index`: from the first layer on; it attends.
-  const layer_blocks& layer(std::int64_t index) const { return layers_[to_size(index)]; }
+  /// What this layer of the model reads, and keeps unless it shares them. It attends.
+  const layer_blocks& layer(std::int64_t layer) const { return layers_[to_size(layer - first_layer_)]; }
   /// In all layers.
   void copy_block(std::int64_t from, std::int64_t to) const;
   kv_kind kind() const { return kind_; }
@@ -45,6 +45,7 @@ class kv_storage {
 
  private:
   kv_kind kind_;
+  std::int64_t first_layer_;
   std::vector<layer_blocks> layers_;
   std::vector<layer_blocks> kept_;  ///< those that keep any
   aligned_buffer<std::byte> memory_;

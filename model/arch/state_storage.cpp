@@ -7,7 +7,8 @@
 namespace troupe {
 
 state_storage::state_storage(const model_config& config, std::int64_t first_layer, std::int64_t layers,
-                             std::int64_t slots) {
+                             std::int64_t slots)
+    : first_layer_(first_layer) {
   std::int64_t total = 0;
   for (std::int64_t i = 0; i < layers; ++i) {
     places_.push_back(total);

@@ -14,9 +14,9 @@ class state_storage {
  public:
   state_storage(const model_config& config, std::int64_t first_layer, std::int64_t layers, std::int64_t slots);
 
-  /// `layer`: from the first one on; it keeps a state.
+  /// Of a layer of the model that keeps a state.
   float* at(std::int64_t layer, std::int64_t slot) const {
-    const auto place = to_size(layer);
+    const auto place = to_size(layer - first_layer_);
     return memory_.data() + places_[place] + slot * floats_[place];
   }
 
@@ -24,6 +24,7 @@ class state_storage {
   void copy(std::int64_t from, std::int64_t to);
 
  private:
+  std::int64_t first_layer_;
   std::vector<std::int64_t> floats_, places_;  ///< by layer: of one slot, and where the first one is
   aligned_buffer<float> memory_;
 };

@@ -67,7 +67,7 @@ TEST(delta_states, stand_in_place_of_keys_and_values) {
   all.layer(3).first[bytes] = std::byte{7};
   all.copy_block(1, 0);
   EXPECT_EQ(all.layer(3).first[0], std::byte{7});
-  last.layer(1).first[2 * bytes - 1] = std::byte{7};  // the only layer that has some
+  last.layer(3).first[2 * bytes - 1] = std::byte{7};  // the only layer that has some
 }
 
 TEST(stored_scheme, of_what_linear_attention_decays_and_learns_by_is_f32) {
