@@ -74,9 +74,9 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
   const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
   normalize(weights.attention_norm, in, rows_, normed);
   mix(batch, layer, a, in, middle);
-  const float_rows fed = finishes_layers() ? hidden_rows(finished_) : out;
+  const float_rows fed = finishes_layers(model_.config) ? hidden_rows(finished_) : out;
   feed_forward(weights, a, middle, fed);
-  if (finishes_layers()) finish_layer(layer, a, fed, out);
+  if (finishes_layers(model_.config)) finish_layer(layer, a, fed, out);
 }
 
 void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out) {
@@ -197,7 +197,7 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
   auto [dx, first] = input_gradient();
   if (frozen_below) dx = {};
-  if (finishes_layers()) finish_back(layer, a, in);
+  if (finishes_layers(model_.config)) finish_back(layer, a, in);
   feed_back(weights, a, in);
   const const_float_rows given = output_gradient(weights.attention_output_norm, a.attended);
   mix_back(batch, layer, a, given, {dx, first});

@@ -54,8 +54,12 @@ class cpu_train_pass final : public train_pass {
   };
 
   // cpu_train_memory.cpp
-  static std::int64_t floats_of_layers(std::span<const trained_layer> layers, const model_config& config,
-                                       const row_strides& strides);
+  /// What is taken for rows, and counted: shared_ alone stands beside them.
+  template <class Visit>
+  static void each_activation(activations& a, std::span<const trained_layer> layers, const model_config& config,
+                              const row_strides& strides, Visit visit);
+  template <class Visit>
+  static void each_row_buffer(const model_config& config, const row_strides& strides, Visit visit);
   static std::int64_t floats_of_row(const trained_model& model, const options& chosen, const row_strides& strides);
   static std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows);
 
@@ -136,7 +140,6 @@ class cpu_train_pass final : public train_pass {
   void gates_back(const activations& a, float_rows gradient);
 
   // cpu_train_tokens.cpp: what rows bring of their tokens to the layers, and what leaves a layer
-  void take_token_memory();
   void bring_tokens(const training_rows& batch, const_float_rows embedded);
   /// out = what leaves the layer, of what its mlp made of the rows; `out` may be null.
   void finish_layer(std::size_t layer, activations& a, const_float_rows fed, float_rows out);
@@ -147,7 +150,7 @@ class cpu_train_pass final : public train_pass {
   void multiply_rows(float_rows rows, const float* factor);
   float_rows numbers_of_tokens() const;
   /// Whether what leaves a layer is more than what its mlp made of the rows.
-  bool finishes_layers() const { return model_.config.layer_embedding > 0 || model_.config.layer_factors; }
+  static bool finishes_layers(const model_config& config) { return config.layer_embedding > 0 || config.layer_factors; }
   float_rows token_rows(const buffer& memory) const { return {memory.data(), strides_.token}; }
 
   // cpu_train_rows.cpp: what happens to each row alone

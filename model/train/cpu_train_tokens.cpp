@@ -8,12 +8,6 @@
 
 namespace troupe {
 
-void cpu_train_pass::take_token_memory() {
-  token_numbers_ = take(train_stride(model_.config.layers * model_.config.layer_embedding));
-  token_active_ = take(strides_.token);
-  token_gradient_ = take(strides_.token);
-}
-
 float_rows cpu_train_pass::numbers_of_tokens() const {
   return {token_numbers_.data(), train_stride(model_.config.layers * model_.config.layer_embedding)};
 }
