@@ -45,6 +45,10 @@ class cpu_train_pass final : public train_pass {
     linear_kind kind;
     float_rows y;
   };
+  struct linear_gradient {
+    linear_kind kind;
+    const_float_rows dy;
+  };
 
   /// Of rows of activations, of each kind as wide as the widest layer has them.
   struct row_strides {
@@ -91,6 +95,9 @@ class cpu_train_pass final : public train_pass {
   void backward_layer(const training_rows& batch, std::size_t layer, activations& a);
   /// gradient_, of what the mlp gives, gets what that means for the rows that go in.
   void feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in);
+  /// From the gradient of what down gives to those of gate and up, which take their place. A share that rows take of
+  /// the mlp is made of normed_, and inner_ gets what its gradient means for that.
+  void down_back(const trained_layer& weights, const activations& a, const_float_rows given);
   void mixture_back(const trained_layer& weights, activations& a, const_float_rows middle);
   /// Where experts stand apart from the mlp beside them.
   void feed_apart(const trained_layer& weights, activations& a, const_float_rows in, float_rows out);
@@ -129,6 +136,9 @@ class cpu_train_pass final : public train_pass {
   /// From the gradient of what they gave to `dx`, that of what they read; null where nobody wants it.
   void mix_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
                 std::pair<float_rows, into> dx);
+  /// The last step: from the gradients of what linears made of the normalized rows.
+  void read_back(std::size_t layer, const activations& a, std::initializer_list<linear_gradient> given,
+                 std::pair<float_rows, into> to);
   void attend_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
                    std::pair<float_rows, into> dx);
   void delta_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
@@ -145,7 +155,7 @@ class cpu_train_pass final : public train_pass {
   void finish_layer(std::size_t layer, activations& a, const_float_rows fed, float_rows out);
   void let_through(std::size_t layer, const activations& a);
   /// gradient_, of what leaves the layer, becomes that of what its mlp made of the rows.
-  void finish_back(std::size_t layer, activations& a, const_float_rows layer_in);
+  void finish_back(std::size_t layer, activations& a);
   /// Nothing where there is no factor.
   void multiply_rows(float_rows rows, const float* factor);
   float_rows numbers_of_tokens() const;
@@ -185,9 +195,9 @@ class cpu_train_pass final : public train_pass {
   /// y = or += x W^T + bias + adapters, for linears that share x. Where y is null only their rows of a.lora are made.
   void apply(const trained_layer& layer, const_float_rows x, activations& a, into how,
              std::initializer_list<linear_output> outputs);
-  /// dx = or += dy W + what the adapter gives, and the gradients of what is trained. dx may be null.
-  void apply_back(const trained_layer& layer, linear_kind kind, const activations& a, const_float_rows x,
-                  const_float_rows dy, float_rows dx, into how);
+  /// to = or += dy W + what the adapter gives, of each linear, and the gradients of what is trained. `to` may be null.
+  void apply_back(const trained_layer& layer, const_float_rows x, const activations& a,
+                  std::initializer_list<linear_gradient> given, std::pair<float_rows, into> to);
   /// The gradients of an adapter's factors, and B^T dy in lora_gradient_.
   void lora_back(const trained_linear& linear, const_float_rows between, const_float_rows x, const_float_rows dy);
   /// dx += what lora_gradient_ means for the adapter's input.
