@@ -29,11 +29,9 @@ bool any_has(std::span<const trained_layer> layers, linear_kind kind) {
   return std::any_of(layers.begin(), layers.end(), [&](const trained_layer& layer) { return layer[kind].w.outs > 0; });
 }
 
-std::int64_t adapted_kinds(std::span<const trained_layer> layers) {
-  return std::count_if(every_linear.begin(), every_linear.end(), [&](linear_kind kind) {
-    return std::any_of(layers.begin(), layers.end(),
-                       [&](const trained_layer& layer) { return layer[kind].lora.rank > 0; });
-  });
+bool any_adapts(std::span<const trained_layer> layers, linear_kind kind) {
+  return std::any_of(layers.begin(), layers.end(),
+                     [&](const trained_layer& layer) { return layer[kind].lora.rank > 0; });
 }
 
 }  // namespace
@@ -56,37 +54,79 @@ std::int64_t cpu_train_pass::loss_rows_of(const trained_model& model, std::int64
   return std::min(most_rows, std::clamp<std::int64_t>(most_logits / model.config.vocab_size / 16 * 16, 16, 1024));
 }
 
-/// A row of make_activations.
-std::int64_t cpu_train_pass::floats_of_layers(std::span<const trained_layer> layers, const model_config& config,
-                                              const row_strides& s) {
-  return (any_has(layers, linear_kind::q) ? 2 * (s.q + s.kv) : 0) +
-         (any_has(layers, linear_kind::delta_qkv) ? s.channel + 2 * (s.value + s.share) : 0) +
-         (any_has(layers, linear_kind::convolution_in) ? s.branch + s.hidden : 0) +
-         (config.output_norms ? 2 : 1) * s.hidden + (config.experts.apart ? 2 * s.hidden : 0) +
-         (config.layer_embedding > 0 ? s.token + s.hidden : 0) + (config.gated_mlp ? 2 : 1) * s.ffn +
-         adapted_kinds(layers) * s.lora;
+/// Of any of these layers in turn, but what none of them needs: visit(buffer, stride).
+template <class Visit>
+void cpu_train_pass::each_activation(activations& a, std::span<const trained_layer> layers, const model_config& config,
+                                     const row_strides& s, Visit visit) {
+  if (any_has(layers, linear_kind::q)) {
+    visit(a.q, s.q);
+    visit(a.k, s.kv);
+    visit(a.v, s.kv);
+    visit(a.mixed, s.q);
+  }
+  if (any_has(layers, linear_kind::delta_qkv)) {
+    visit(a.qkv, s.channel);
+    visit(a.z, s.value);
+    visit(a.b, s.share);
+    visit(a.a, s.share);
+    visit(a.answered, s.value);
+  }
+  if (any_has(layers, linear_kind::convolution_in)) visit(a.branches, s.branch), visit(a.convolved, s.hidden);
+  if (config.output_norms)
+    visit(a.attended, s.hidden), visit(a.fed, s.hidden);
+  else
+    visit(a.middle, s.hidden);
+  if (config.experts.apart) visit(a.beside, s.hidden), visit(a.chosen, s.hidden);
+  if (config.layer_embedding > 0) visit(a.token_gates, s.token), visit(a.token_made, s.hidden);
+  visit(a.up, s.ffn);
+  if (config.gated_mlp) visit(a.gate, s.ffn);
+  for (const linear_kind kind : every_linear)
+    if (any_adapts(layers, kind)) visit(a.lora[to_size(kind)], s.lora);
+}
+
+/// Of those that layers use in turn: visit(pointer to member, stride).
+template <class Visit>
+void cpu_train_pass::each_row_buffer(const model_config& config, const row_strides& s, Visit visit) {
+  using p = cpu_train_pass;
+  visit(&p::normed_, s.hidden);
+  if (config.output_norms) visit(&p::middle_, s.hidden);
+  if (config.joint_qk_norm) visit(&p::normed_q_, s.q), visit(&p::normed_k_, s.kv);
+  visit(&p::gradient_, s.hidden);
+  if (config.parallel) visit(&p::beside_, s.hidden);
+  visit(&p::inner_, std::max({s.hidden, s.q, s.value}));
+  visit(&p::active_, s.ffn);
+  visit(&p::active_gradient_, s.ffn);
+  if (config.experts.shared_gate) visit(&p::shares_, outs_per_block), visit(&p::share_gradients_, outs_per_block);
+  visit(&p::dq_, s.q);
+  visit(&p::dk_, s.kv);
+  visit(&p::dv_, s.kv);
+  if (finishes_layers(config) || config.experts.apart) visit(&p::finished_, s.hidden);
+  if (config.experts.apart) visit(&p::given_, s.hidden), visit(&p::routed_, s.hidden);
+  if (config.layer_embedding > 0) {
+    visit(&p::token_numbers_, train_stride(config.layers * config.layer_embedding));
+    visit(&p::token_active_, s.token);
+    visit(&p::token_gradient_, s.token);
+  }
+  if (config.mixes_by(mixer_kind::convolution)) visit(&p::dbranches_, s.branch);
+  if (config.mixes_by(mixer_kind::delta)) {
+    visit(&p::dqkv_, s.channel);
+    visit(&p::dz_, s.value);
+    visit(&p::db_, s.share);
+    visit(&p::da_, s.share);
+  }
+  if (s.lora > 0) visit(&p::dropped_, train_stride(s.widest)), visit(&p::lora_gradient_, s.lora);
 }
 
 std::int64_t cpu_train_pass::floats_of_row(const trained_model& model, const options& chosen, const row_strides& s) {
-  const model_config& config = model.config;
   const std::span<const trained_layer> layers(model.layers);
-  std::int64_t kept = floats_of_layers(layers, config, s);
+  std::int64_t floats = (static_cast<std::int64_t>(layers.size()) + 1) * s.hidden;  // inputs_
+  const auto add = [&](const auto& /*which*/, std::int64_t stride) { floats += stride; };
+  activations none;
+  each_activation(none, layers, model.config, s, add);
   for (std::size_t i = 1; chosen.keep_activations && i < layers.size(); ++i)
-    kept += floats_of_layers(layers.subspan(i, 1), config, s);
-  const std::int64_t inputs = (static_cast<std::int64_t>(layers.size()) + 1) * s.hidden;
-  const std::int64_t attended = s.q + 2 * s.kv + (config.joint_qk_norm ? s.q + s.kv : 0);
-  const bool has_delta = config.mixes_by(mixer_kind::delta);
-  const std::int64_t states = (has_delta ? s.channel + s.value + 2 * s.share : 0) + s.branch;
-  const std::int64_t rest = (2 + config.output_norms + config.parallel) * s.hidden +
-                            std::max({s.hidden, s.q, s.value}) + 2 * s.ffn +
-                            2 * outs_per_block * config.experts.shared_gate;
-  const std::int64_t shared = config.sharing_layers > 0 ? 8 * s.kv : 0;
-  const std::int64_t tokens =
-      config.layer_embedding > 0 ? train_stride(config.layers * config.layer_embedding) + 2 * s.token : 0;
-  const bool finishes = config.layer_factors || config.layer_embedding > 0 || config.experts.apart;
-  const std::int64_t finished = (finishes ? s.hidden : 0) + (config.experts.apart ? 2 * s.hidden : 0);
-  const std::int64_t adapters = s.lora > 0 ? train_stride(s.widest) + s.lora : 0;
-  return inputs + kept + attended + shared + tokens + finished + states + rest + adapters;
+    each_activation(none, layers.subspan(i, 1), model.config, s, add);
+  each_row_buffer(model.config, s, add);
+  return floats + (model.config.sharing_layers > 0 ? 8 * s.kv : 0);  // shared_
 }
 
 std::int64_t cpu_train_pass::bytes(const trained_model& model, const options& chosen, int threads) {
@@ -110,41 +150,14 @@ cpu_train_pass::buffer cpu_train_pass::take(std::int64_t stride) const {
 
 void cpu_train_pass::take_row_memory() {
   const model_config& config = model_.config;
-  normed_ = take(strides_.hidden);
-  if (config.output_norms) middle_ = take(strides_.hidden);
-  if (config.joint_qk_norm) {
-    normed_q_ = take(strides_.q);
-    normed_k_ = take(strides_.kv);
-  }
-  gradient_ = take(strides_.hidden);
-  if (config.parallel) beside_ = take(strides_.hidden);
-  inner_ = take(std::max({strides_.hidden, strides_.q, strides_.value}));
-  active_ = take(strides_.ffn);
-  active_gradient_ = take(strides_.ffn);
-  if (config.experts.shared_gate) shares_ = take(outs_per_block), share_gradients_ = take(outs_per_block);
-  dq_ = take(strides_.q);
-  dk_ = take(strides_.kv);
-  dv_ = take(strides_.kv);
-  if (config.has_two_kinds_of_heads())
-    wide_attention_.emplace(config, options_.most_positions, with_.pool.threads(), true);
+  each_row_buffer(config, strides_,
+                  [&](buffer cpu_train_pass::*which, std::int64_t stride) { this->*which = take(stride); });
   for (shared_rows& each : shared_)
     if (config.sharing_layers > 0)
       for (buffer* rows : {&each.k, &each.v, &each.dk, &each.dv}) *rows = take(strides_.kv);
-  if (finishes_layers() || config.experts.apart) finished_ = take(strides_.hidden);
-  if (config.experts.apart) given_ = take(strides_.hidden), routed_ = take(strides_.hidden);
-  if (config.layer_embedding > 0) take_token_memory();
-  if (config.mixes_by(mixer_kind::convolution)) dbranches_ = take(strides_.branch);
-  if (config.mixes_by(mixer_kind::delta)) {
-    delta_.emplace(config, options_.most_rows, options_.most_positions, with_.pool.threads());
-    dqkv_ = take(strides_.channel);
-    dz_ = take(strides_.value);
-    db_ = take(strides_.share);
-    da_ = take(strides_.share);
-  }
-  if (strides_.lora > 0) {
-    dropped_ = take(train_stride(strides_.widest));
-    lora_gradient_ = take(strides_.lora);
-  }
+  const int threads = with_.pool.threads();
+  if (config.has_two_kinds_of_heads()) wide_attention_.emplace(config, options_.most_positions, threads, true);
+  if (config.mixes_by(mixer_kind::delta)) delta_.emplace(config, options_.most_rows, options_.most_positions, threads);
 }
 
 void cpu_train_pass::take_loss_memory() {
@@ -156,35 +169,8 @@ void cpu_train_pass::take_loss_memory() {
 
 cpu_train_pass::activations cpu_train_pass::make_activations(std::span<const trained_layer> layers) const {
   activations a;
-  if (any_has(layers, linear_kind::q)) {
-    a.q = take(strides_.q);
-    a.k = take(strides_.kv);
-    a.v = take(strides_.kv);
-    a.mixed = take(strides_.q);
-  }
-  if (any_has(layers, linear_kind::delta_qkv)) {
-    a.qkv = take(strides_.channel);
-    a.z = take(strides_.value);
-    a.b = take(strides_.share);
-    a.a = take(strides_.share);
-    a.answered = take(strides_.value);
-  }
-  if (any_has(layers, linear_kind::convolution_in)) {
-    a.branches = take(strides_.branch);
-    a.convolved = take(strides_.hidden);
-  }
-  if (model_.config.output_norms)
-    a.attended = take(strides_.hidden), a.fed = take(strides_.hidden);
-  else
-    a.middle = take(strides_.hidden);
-  if (model_.config.experts.apart) a.beside = take(strides_.hidden), a.chosen = take(strides_.hidden);
-  if (model_.config.layer_embedding > 0) a.token_gates = take(strides_.token), a.token_made = take(strides_.hidden);
-  a.up = take(strides_.ffn);
-  if (model_.config.gated_mlp) a.gate = take(strides_.ffn);
-  for (const linear_kind kind : every_linear)
-    if (std::any_of(layers.begin(), layers.end(),
-                    [&](const trained_layer& layer) { return layer[kind].lora.rank > 0; }))
-      a.lora[to_size(kind)] = take(strides_.lora);
+  each_activation(a, layers, model_.config, strides_,
+                  [&](buffer& memory, std::int64_t stride) { memory = take(stride); });
   return a;
 }
 

@@ -57,6 +57,13 @@ void cpu_train_pass::mix_back(const training_rows& batch, std::size_t layer, act
   }
 }
 
+void cpu_train_pass::read_back(std::size_t layer, const activations& a, std::initializer_list<linear_gradient> given,
+                               std::pair<float_rows, into> to) {
+  const trained_layer& weights = model_.layers[layer];
+  normalize(weights.attention_norm, hidden_rows(inputs_[layer]), rows_, hidden_rows(normed_));
+  apply_back(weights, hidden_rows(normed_), a, given, to);
+}
+
 attention_pass::input cpu_train_pass::attention_input(const training_rows& batch, std::size_t layer,
                                                       const activations& a) const {
   const auto at = static_cast<std::int64_t>(layer);
@@ -124,7 +131,7 @@ void cpu_train_pass::attend_back(const training_rows& batch, std::size_t layer, 
                                  std::pair<float_rows, into> to) {
   const trained_layer& weights = model_.layers[layer];
   const float_rows mixed = query_rows(inner_), dq = query_rows(dq_), dk = kv_rows(dk_), dv = kv_rows(dv_);
-  apply_back(weights, linear_kind::o, a, query_rows(a.mixed), given, mixed, into::set);
+  apply_back(weights, query_rows(a.mixed), a, {{linear_kind::o, given}}, {mixed, into::set});
   gates_back(a, mixed);
   normalize_heads(weights, a);
   attention_of(layer).backward(with_, attention_input(batch, layer, a), {mixed, dq, dk, dv});
@@ -135,12 +142,7 @@ void cpu_train_pass::attend_back(const training_rows& batch, std::size_t layer, 
   for (const auto& [kind, rows] :
        {std::pair{linear_kind::q, dq}, std::pair{linear_kind::k, dk}, std::pair{linear_kind::v, dv}})
     end_heads(rows, weights[kind].w.outs);
-  const auto [dx, first] = to;
-  const float_rows normed = hidden_rows(normed_);
-  normalize(weights.attention_norm, hidden_rows(inputs_[layer]), rows_, normed);
-  apply_back(weights, linear_kind::q, a, normed, dq, dx, first);
-  for (const auto& [kind, gradient] : {std::pair{linear_kind::k, dk}, std::pair{linear_kind::v, dv}})
-    if (weights[kind].w.outs > 0) apply_back(weights, kind, a, normed, gradient, dx, into::add);
+  read_back(layer, a, {{linear_kind::q, dq}, {linear_kind::k, dk}, {linear_kind::v, dv}}, to);
 }
 
 /// Layers with wider heads may have left something behind those of this one.
@@ -184,15 +186,10 @@ void cpu_train_pass::delta_back(const training_rows& batch, std::size_t layer, a
   const trained_layer& weights = model_.layers[layer];
   const float_rows answered = value_rows(inner_), dqkv = channel_rows(dqkv_), dz = value_rows(dz_);
   const float_rows db = share_rows(db_), da = share_rows(da_);
-  apply_back(weights, linear_kind::delta_out, a, value_rows(a.answered), given, answered, into::set);
+  using enum linear_kind;
+  apply_back(weights, value_rows(a.answered), a, {{delta_out, given}}, {answered, into::set});
   delta_->backward(with_, delta_input(batch, weights, a), {answered, dqkv, dz, db, da});
-  const auto [dx, first] = to;
-  const float_rows normed = hidden_rows(normed_);
-  normalize(weights.attention_norm, hidden_rows(inputs_[layer]), rows_, normed);
-  apply_back(weights, linear_kind::delta_qkv, a, normed, dqkv, dx, first);
-  apply_back(weights, linear_kind::delta_z, a, normed, dz, dx, into::add);
-  apply_back(weights, linear_kind::delta_b, a, normed, db, dx, into::add);
-  apply_back(weights, linear_kind::delta_a, a, normed, da, dx, into::add);
+  read_back(layer, a, {{delta_qkv, dqkv}, {delta_z, dz}, {delta_b, db}, {delta_a, da}}, to);
 }
 
 template <class Work>
@@ -227,7 +224,7 @@ void cpu_train_pass::convolution_back(const training_rows& batch, std::size_t la
   const trained_layer& weights = model_.layers[layer];
   const float_rows branches = branch_rows(a.branches), dbranches = branch_rows(dbranches_);
   const float_rows convolved = hidden_rows(inner_);
-  apply_back(weights, linear_kind::convolution_out, a, hidden_rows(a.convolved), given, convolved, into::set);
+  apply_back(weights, hidden_rows(a.convolved), a, {{linear_kind::convolution_out, given}}, {convolved, into::set});
   for_columns(batch, [&](const column_task& task) {
     const std::int64_t hidden = model_.config.hidden;
     auto args = convolution_of<short_convolution_back_args>(task, weights, model_.config, branches);
@@ -239,10 +236,7 @@ void cpu_train_pass::convolution_back(const training_rows& batch, std::size_t la
     args.gradient_stride = dbranches.stride;
     kernels_.short_convolve_back(args);
   });
-  const auto [dx, first] = to;
-  const float_rows normed = hidden_rows(normed_);
-  normalize(weights.attention_norm, hidden_rows(inputs_[layer]), rows_, normed);
-  apply_back(weights, linear_kind::convolution_in, a, normed, dbranches, dx, first);
+  read_back(layer, a, {{linear_kind::convolution_in, dbranches}}, to);
 }
 
 }  // namespace troupe

@@ -74,9 +74,9 @@ void cpu_train_pass::forward_layer(const training_rows& batch, std::size_t layer
   const float_rows in = hidden_rows(inputs_[layer]), normed = hidden_rows(normed_), middle = middle_rows(a);
   normalize(weights.attention_norm, in, rows_, normed);
   mix(batch, layer, a, in, middle);
-  const float_rows fed = finishes_layers() ? hidden_rows(finished_) : out;
+  const float_rows fed = finishes_layers(model_.config) ? hidden_rows(finished_) : out;
   feed_forward(weights, a, middle, fed);
-  if (finishes_layers()) finish_layer(layer, a, fed, out);
+  if (finishes_layers(model_.config)) finish_layer(layer, a, fed, out);
 }
 
 void cpu_train_pass::feed_forward(const trained_layer& weights, activations& a, const_float_rows in, float_rows out) {
@@ -125,12 +125,10 @@ void cpu_train_pass::apart_back(const trained_layer& weights, activations& a, co
   normalize_back(weights.apart.experts, middle, every_row(), inner, gradient);
   normalize_back(weights.apart.router, middle, every_row(), routed, gradient);
   go_back(weights.apart.beside, a.beside);
-  activate(weights, a);
-  apply_back(weights, linear_kind::down, a, ffn_rows(active_), through, ffn_rows(active_gradient_), into::set);
-  activate_back(weights, a);
+  down_back(weights, a, through);
   normalize(weights.mlp_norm, middle, rows_, normed);
-  apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::set);
-  apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), inner, into::add);
+  apply_back(weights, normed, a, {{linear_kind::gate, ffn_rows(a.gate)}, {linear_kind::up, ffn_rows(a.up)}},
+             {inner, into::set});
   normalize_back(weights.mlp_norm, middle, every_row(), inner, gradient);
 }
 
@@ -153,25 +151,24 @@ void cpu_train_pass::add_output(const trained_layer& weights, linear_kind kind, 
 }
 
 void cpu_train_pass::feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in) {
-  const bool gated = model_.config.gated_mlp, parallel = model_.config.parallel;
+  const bool parallel = model_.config.parallel;
   const float_rows normed = hidden_rows(normed_), inner = hidden_rows(inner_), middle = middle_rows(a);
-  const auto [dx, first] = mlp_input_gradient();
-  if (model_.config.experts.apart) {
-    add_normalized(weights.attention_output_norm, layer_in, hidden_rows(a.attended), middle);
-    return apart_back(weights, a, middle);
-  }
+  if (model_.config.experts.apart) return apart_back(weights, a, middle);
   if (!weights.experts.empty()) return mixture_back(weights, a, middle);
-  activate(weights, a);
-  const const_float_rows given = output_gradient(weights.mlp_output_norm, a.fed);
-  apply_back(weights, linear_kind::down, a, ffn_rows(active_), given, ffn_rows(active_gradient_), into::set);
-  activate_back(weights, a);
-  if (model_.config.output_norms)
-    add_normalized(weights.attention_output_norm, layer_in, hidden_rows(a.attended), middle);
+  down_back(weights, a, output_gradient(weights.mlp_output_norm, a.fed));  // which may lie in normed_
   normalize(parallel ? weights.attention_norm : weights.mlp_norm, parallel ? layer_in : middle, rows_, normed);
-  if (gated) apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), dx, first);
-  apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), dx, gated ? into::add : first);
+  apply_back(weights, normed, a, {{linear_kind::gate, ffn_rows(a.gate)}, {linear_kind::up, ffn_rows(a.up)}},
+             mlp_input_gradient());
   if (model_.config.input_norms && !parallel)
     normalize_back(weights.mlp_norm, middle, every_row(), inner, hidden_rows(gradient_));
+}
+
+void cpu_train_pass::down_back(const trained_layer& weights, const activations& a, const_float_rows given) {
+  activate(weights, a);
+  share_active(weights, hidden_rows(normed_));
+  apply_back(weights, ffn_rows(active_), a, {{linear_kind::down, given}}, {ffn_rows(active_gradient_), into::set});
+  share_back(weights, hidden_rows(inner_));
+  activate_back(weights, a);
 }
 
 void cpu_train_pass::mixture_back(const trained_layer& weights, activations& a, const_float_rows middle) {
@@ -179,13 +176,9 @@ void cpu_train_pass::mixture_back(const trained_layer& weights, activations& a, 
   normalize(weights.mlp_norm, middle, rows_, normed);
   experts_->backward(weights, {normed, normed}, rows_, gradient, {inner, inner});
   if (weights.up.w.outs > 0) {
-    activate(weights, a);
-    share_active(weights, normed);
-    apply_back(weights, linear_kind::down, a, ffn_rows(active_), gradient, ffn_rows(active_gradient_), into::set);
-    share_back(weights, inner);
-    activate_back(weights, a);
-    apply_back(weights, linear_kind::gate, a, normed, ffn_rows(a.gate), inner, into::add);
-    apply_back(weights, linear_kind::up, a, normed, ffn_rows(a.up), inner, into::add);
+    down_back(weights, a, gradient);
+    apply_back(weights, normed, a, {{linear_kind::gate, ffn_rows(a.gate)}, {linear_kind::up, ffn_rows(a.up)}},
+               {inner, into::add});
   }
   normalize_back(weights.mlp_norm, middle, every_row(), inner, gradient);
 }
@@ -197,10 +190,11 @@ void cpu_train_pass::backward_layer(const training_rows& batch, std::size_t laye
   const float_rows gradient = hidden_rows(gradient_), inner = hidden_rows(inner_);
   auto [dx, first] = input_gradient();
   if (frozen_below) dx = {};
-  if (finishes_layers()) finish_back(layer, a, in);
+  if (model_.config.output_norms)  // the rows between attention and mlp were not kept
+    add_normalized(weights.attention_output_norm, in, hidden_rows(a.attended), middle_rows(a));
+  if (finishes_layers(model_.config)) finish_back(layer, a);
   feed_back(weights, a, in);
-  const const_float_rows given = output_gradient(weights.attention_output_norm, a.attended);
-  mix_back(batch, layer, a, given, {dx, first});
+  mix_back(batch, layer, a, output_gradient(weights.attention_output_norm, a.attended), {dx, first});
   if (dx.data && model_.config.parallel)
     for_rows(rows_, [&](std::int64_t r, int) {
       with_.kernels.add(hidden_rows(beside_).row(r), model_.config.hidden, inner.row(r));

@@ -45,6 +45,10 @@ class cpu_train_pass final : public train_pass {
     linear_kind kind;
     float_rows y;
   };
+  struct linear_gradient {
+    linear_kind kind;
+    const_float_rows dy;
+  };
 
   /// Of rows of activations, of each kind as wide as the widest layer has them.
   struct row_strides {
@@ -54,8 +58,12 @@ class cpu_train_pass final : public train_pass {
   };
 
   // cpu_train_memory.cpp
-  static std::int64_t floats_of_layers(std::span<const trained_layer> layers, const model_config& config,
-                                       const row_strides& strides);
+  /// What is taken for rows, and counted: shared_ alone stands beside them.
+  template <class Visit>
+  static void each_activation(activations& a, std::span<const trained_layer> layers, const model_config& config,
+                              const row_strides& strides, Visit visit);
+  template <class Visit>
+  static void each_row_buffer(const model_config& config, const row_strides& strides, Visit visit);
   static std::int64_t floats_of_row(const trained_model& model, const options& chosen, const row_strides& strides);
   static std::int64_t loss_rows_of(const trained_model& model, std::int64_t most_rows);
 
@@ -87,6 +95,9 @@ class cpu_train_pass final : public train_pass {
   void backward_layer(const training_rows& batch, std::size_t layer, activations& a);
   /// gradient_, of what the mlp gives, gets what that means for the rows that go in.
   void feed_back(const trained_layer& weights, activations& a, const_float_rows layer_in);
+  /// From the gradient of what down gives to those of gate and up, which take their place. A share that rows take of
+  /// the mlp is made of normed_, and inner_ gets what its gradient means for that.
+  void down_back(const trained_layer& weights, const activations& a, const_float_rows given);
   void mixture_back(const trained_layer& weights, activations& a, const_float_rows middle);
   /// Where experts stand apart from the mlp beside them.
   void feed_apart(const trained_layer& weights, activations& a, const_float_rows in, float_rows out);
@@ -125,6 +136,9 @@ class cpu_train_pass final : public train_pass {
   /// From the gradient of what they gave to `dx`, that of what they read; null where nobody wants it.
   void mix_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
                 std::pair<float_rows, into> dx);
+  /// The last step: from the gradients of what linears made of the normalized rows.
+  void read_back(std::size_t layer, const activations& a, std::initializer_list<linear_gradient> given,
+                 std::pair<float_rows, into> to);
   void attend_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
                    std::pair<float_rows, into> dx);
   void delta_back(const training_rows& batch, std::size_t layer, activations& a, const_float_rows given,
@@ -136,18 +150,17 @@ class cpu_train_pass final : public train_pass {
   void gates_back(const activations& a, float_rows gradient);
 
   // cpu_train_tokens.cpp: what rows bring of their tokens to the layers, and what leaves a layer
-  void take_token_memory();
   void bring_tokens(const training_rows& batch, const_float_rows embedded);
   /// out = what leaves the layer, of what its mlp made of the rows; `out` may be null.
   void finish_layer(std::size_t layer, activations& a, const_float_rows fed, float_rows out);
   void let_through(std::size_t layer, const activations& a);
   /// gradient_, of what leaves the layer, becomes that of what its mlp made of the rows.
-  void finish_back(std::size_t layer, activations& a, const_float_rows layer_in);
+  void finish_back(std::size_t layer, activations& a);
   /// Nothing where there is no factor.
   void multiply_rows(float_rows rows, const float* factor);
   float_rows numbers_of_tokens() const;
   /// Whether what leaves a layer is more than what its mlp made of the rows.
-  bool finishes_layers() const { return model_.config.layer_embedding > 0 || model_.config.layer_factors; }
+  static bool finishes_layers(const model_config& config) { return config.layer_embedding > 0 || config.layer_factors; }
   float_rows token_rows(const buffer& memory) const { return {memory.data(), strides_.token}; }
 
   // cpu_train_rows.cpp: what happens to each row alone
@@ -182,9 +195,9 @@ class cpu_train_pass final : public train_pass {
   /// y = or += x W^T + bias + adapters, for linears that share x. Where y is null only their rows of a.lora are made.
   void apply(const trained_layer& layer, const_float_rows x, activations& a, into how,
              std::initializer_list<linear_output> outputs);
-  /// dx = or += dy W + what the adapter gives, and the gradients of what is trained. dx may be null.
-  void apply_back(const trained_layer& layer, linear_kind kind, const activations& a, const_float_rows x,
-                  const_float_rows dy, float_rows dx, into how);
+  /// to = or += dy W + what the adapter gives, of each linear, and the gradients of what is trained. `to` may be null.
+  void apply_back(const trained_layer& layer, const_float_rows x, const activations& a,
+                  std::initializer_list<linear_gradient> given, std::pair<float_rows, into> to);
   /// The gradients of an adapter's factors, and B^T dy in lora_gradient_.
   void lora_back(const trained_linear& linear, const_float_rows between, const_float_rows x, const_float_rows dy);
   /// dx += what lora_gradient_ means for the adapter's input.

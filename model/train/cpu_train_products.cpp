@@ -54,15 +54,19 @@ void cpu_train_pass::apply(const trained_layer& layer, const_float_rows x, activ
   }
 }
 
-void cpu_train_pass::apply_back(const trained_layer& layer, linear_kind kind, const activations& a, const_float_rows x,
-                                const_float_rows dy, float_rows dx, into how) {
-  const trained_linear& linear = layer[kind];
-  give_way();
-  if (dx.data) body_.backward(dy, rows_, linear.w, dx, how);
-  if (linear.w.gradient) weights_back(linear, x, dy);
-  if (linear.lora.rank == 0) return;
-  lora_back(linear, lora_rows(a, kind), x, dy);
-  if (dx.data) lora_input_back(linear, dx);
+void cpu_train_pass::apply_back(const trained_layer& layer, const_float_rows x, const activations& a,
+                                std::initializer_list<linear_gradient> given, std::pair<float_rows, into> to) {
+  auto [dx, how] = to;
+  for (const auto& [kind, dy] : given) {
+    const trained_linear& linear = layer[kind];
+    if (linear.w.outs == 0) continue;
+    give_way();
+    if (dx.data) body_.backward(dy, rows_, linear.w, dx, std::exchange(how, into::add));
+    if (linear.w.gradient) weights_back(linear, x, dy);
+    if (linear.lora.rank == 0) continue;
+    lora_back(linear, lora_rows(a, kind), x, dy);
+    if (dx.data) lora_input_back(linear, dx);
+  }
 }
 
 void cpu_train_pass::weights_back(const trained_linear& linear, const_float_rows x, const_float_rows dy) {

@@ -8,12 +8,6 @@
 
 namespace troupe {
 
-void cpu_train_pass::take_token_memory() {
-  token_numbers_ = take(train_stride(model_.config.layers * model_.config.layer_embedding));
-  token_active_ = take(strides_.token);
-  token_gradient_ = take(strides_.token);
-}
-
 float_rows cpu_train_pass::numbers_of_tokens() const {
   return {token_numbers_.data(), train_stride(model_.config.layers * model_.config.layer_embedding)};
 }
@@ -61,23 +55,22 @@ void cpu_train_pass::multiply_rows(float_rows rows, const float* factor) {
   for_rows(rows_, [&](std::int64_t r, int) { with_.kernels.multiply(rows.row(r), model_.config.hidden, *factor); });
 }
 
-void cpu_train_pass::finish_back(std::size_t layer, activations& a, const_float_rows layer_in) {
+void cpu_train_pass::finish_back(std::size_t layer, activations& a) {
   const trained_layer& weights = model_.layers[layer];
-  const float_rows gradient = hidden_rows(gradient_), fed = hidden_rows(finished_), middle = middle_rows(a);
+  const float_rows gradient = hidden_rows(gradient_), fed = hidden_rows(finished_);
   multiply_rows(gradient, weights.factor);
   if (weights.token_out.w.outs == 0) return;
-  add_normalized(weights.attention_output_norm, layer_in, hidden_rows(a.attended), middle);
-  add_normalized(weights.mlp_output_norm, middle, hidden_rows(a.fed), fed);
+  add_normalized(weights.mlp_output_norm, middle_rows(a), hidden_rows(a.fed), fed);
   const const_float_rows given = output_gradient(weights.token_norm, a.token_made);
   const float_rows active = token_rows(token_active_), gates = token_rows(a.token_gates);
   const std::int64_t width = model_.config.layer_embedding, first = static_cast<std::int64_t>(layer) * width;
   let_through(layer, a);
-  apply_back(weights, linear_kind::token_out, a, active, given, token_rows(token_gradient_), into::set);
+  apply_back(weights, active, a, {{linear_kind::token_out, given}}, {token_rows(token_gradient_), into::set});
   for_rows(rows_, [&](std::int64_t r, int) {  // gates become their gradients, and the numbers need none
     std::copy_n(numbers_of_tokens().row(r) + first, width, active.row(r));
     kernels_.geglu_back(token_rows(token_gradient_).row(r), width, gates.row(r), active.row(r));
   });
-  apply_back(weights, linear_kind::token_gate, a, fed, gates, gradient, into::add);
+  apply_back(weights, fed, a, {{linear_kind::token_gate, gates}}, {gradient, into::add});
 }
 
 }  // namespace troupe

@@ -56,7 +56,8 @@ void expect_known(const trained_model& model, thread_pool& pool, const train_pas
 
 TEST(train_pass, knows_what_more_rows_and_positions_take) {
   thread_pool pool(2);
-  for (const char* name : {"llama", "gpt2", "gemma3", "olmo2", "cohere", "qwen2-moe", "qwen3.5", "qwen3-next", "lfm2"})
+  for (const char* name : {"llama", "gpt2", "gemma3", "olmo2", "cohere", "qwen2-moe", "qwen3.5", "qwen3-next", "lfm2",
+                           "gemma4", "gemma4-small", "gemma4-moe"})
     for (const bool keep : {true, false}) {
       trained_model model = frozen(load_golden(name, pool, scheme::u8));
       const lora_parameters lora(model, {.factors = {.rank = 4}}, 1);
