@@ -234,11 +234,12 @@ struct model_config {
     return experts.count == 0 ? std::max(ffn, sharing_ffn) : std::max(experts.shared_ffn, experts.dense_ffn);
   }
   bool has_mlps_of_one_width() const { return experts.dense_layers.empty() && sharing_ffn == 0; }
-  std::int64_t heads_per_kv(std::int64_t layer = 0) const { return heads / kv_heads_of(layer); }
+  std::int64_t heads_per_kv(std::int64_t layer) const { return heads / kv_heads_of(layer); }
   bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
   bool norms_each_head() const { return qk_norm && !joint_qk_norm; }
-  std::int64_t q_norm_size(std::int64_t layer = 0) const { return (joint_qk_norm ? heads : 1) * head_dim_of(layer); }
-  std::int64_t k_norm_size(std::int64_t layer = 0) const {
+  /// With joint_qk_norm all layers have the same.
+  std::int64_t q_norm_size(std::int64_t layer) const { return (joint_qk_norm ? heads : 1) * head_dim_of(layer); }
+  std::int64_t k_norm_size(std::int64_t layer) const {
     return (joint_qk_norm ? kv_heads_of(layer) : 1) * head_dim_of(layer);
   }
   /// How much of a head such layers turn.
