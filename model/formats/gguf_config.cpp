@@ -1,6 +1,9 @@
+#include "model/formats/gguf_config.hpp"
+
 #include <algorithm>
 #include <array>
 
+#include "model/formats/config_parts.hpp"
 #include "model/formats/family_traits.hpp"
 #include "model/formats/gguf_families.hpp"
 

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
+#include "model/formats/config_parts.hpp"
 #include "model/formats/family_traits.hpp"
 
 namespace troupe::detail {

@@ -6,12 +6,14 @@
 #include <fmt/ranges.h>
 
 #include "base/error.hpp"
+#include "model/formats/config_parts.hpp"
 
 namespace troupe {
 namespace {
 
+using detail::is_token, detail::most_tokens;
+
 // Far above any model there is, and small enough that products of two of these, times a type's size, fit an int64.
-constexpr std::int64_t most_tokens = std::int64_t{1} << 24;
 constexpr std::int64_t most_layers = 1024;
 constexpr std::int64_t most_heads = 4096;
 constexpr std::int64_t most_head_dim = 4096;
@@ -199,10 +201,6 @@ void check_layers(const model_config& config, const std::string& where) {
     if (window < 0 || window > std::int64_t{1} << 31) refuse("{}: a sliding window is {}", where, window);
 }
 
-bool is_token(std::int64_t token, const model_config& config) {
-  return token >= 0 && token < config.vocab_size;
-}
-
 void check_tokens(const model_config& config, const std::string& where) {
   for (const auto token : config.eos_tokens)
     if (!is_token(token, config))
@@ -247,22 +245,6 @@ std::string delta_part_of(const delta_config& delta) {
 }
 
 }  // namespace
-
-void detail::add_end_token(std::int64_t token, model_config& config) {
-  auto& known = config.eos_tokens;
-  if (!is_token(token, config) || std::find(known.begin(), known.end(), token) != known.end()) return;
-  known.push_back(static_cast<std::int32_t>(token));
-}
-
-void detail::stretch_context(model_config& config) {
-  const double reached = config.rope.factor * static_cast<double>(config.rope.original_context);
-  if (reached <= static_cast<double>(config.context)) return;
-  config.context = static_cast<std::int64_t>(std::min<double>(reached, most_tokens + 1));  // which check refuses
-}
-
-void detail::set_begin_token(std::int64_t token, model_config& config) {
-  config.bos_token = is_token(token, config) ? static_cast<std::int32_t>(token) : -1;
-}
 
 std::string arithmetic_of(const model_config& config) {
   // All members are named here, so that nobody adds one without considering this line. Left out are names, what decides

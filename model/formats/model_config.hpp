@@ -2,17 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/to_size.hpp"
 #include "model/formats/weight_codes.hpp"
 
 namespace troupe {
-
-struct gguf_file;
 
 enum class norm_kind : std::uint8_t { rms, layer };
 /// clamped_silu: gate sigmoid(activation_slope gate) (up + 1), with gate and up held to activation_limit
@@ -261,28 +257,11 @@ struct model_config {
   }
 };
 
-/// Reads a Hugging Face config.json (and generation_config.json beside it, for end tokens) or refuses it by the
-/// field that is missing, wrong or unsupported.
-model_config read_hf_config(const std::filesystem::path& folder);
-model_config parse_hf_config(std::string_view json, const std::string& where);
-model_config config_from_gguf(const gguf_file& file);
-
 /// Everything that decides what a model computes from its weights, as a line: models that differ in it give other
 /// answers.
 std::string arithmetic_of(const model_config& config);
 
 /// Sizes must be positive, within sane bounds and fit each other; the message names the field.
 void check(const model_config& config, const std::string& where);
-
-namespace detail {
-
-/// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
-void add_end_token(std::int64_t token, model_config& config);
-/// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.
-void stretch_context(model_config& config);
-/// None where the vocabulary lacks it.
-void set_begin_token(std::int64_t token, model_config& config);
-
-}  // namespace detail
 
 }  // namespace troupe

@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "model/formats/gguf.hpp"
+#include "model/formats/gguf_config.hpp"
 #include "model/formats/model_config.hpp"
 #include "tests/model/formats/gguf_builder.hpp"
 
