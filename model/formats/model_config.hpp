@@ -257,10 +257,6 @@ struct model_config {
   }
 };
 
-/// Everything that decides what a model computes from its weights, as a line: models that differ in it give other
-/// answers.
-std::string arithmetic_of(const model_config& config);
-
 /// Sizes must be positive, within sane bounds and fit each other; the message names the field.
 void check(const model_config& config, const std::string& where);
 
