@@ -16,6 +16,7 @@
 #include "cli/bench/client_process.hpp"
 #include "cli/interrupt.hpp"
 #include "cli/output.hpp"
+#include "model/formats/hf_config.hpp"
 
 namespace troupe {
 namespace {

@@ -4,6 +4,7 @@
 
 #include "base/sha256.hpp"
 #include "model/arch/fingerprint.hpp"
+#include "model/formats/hf_config.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/model_files.hpp"
 #include "model/formats/safetensors.hpp"

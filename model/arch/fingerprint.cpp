@@ -5,6 +5,7 @@
 
 #include "model/arch/byte_digest.hpp"
 #include "model/arch/packed_file.hpp"
+#include "model/formats/arithmetic_of.hpp"
 #include "model/formats/safetensors.hpp"
 
 namespace troupe {

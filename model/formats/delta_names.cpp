@@ -35,7 +35,8 @@ bool joins_z(const model_config& config, bool is_gguf) {
 std::string_view delta_tensor(const model_config& config, bool is_gguf, std::string_view ours) {
   if (joins_z(config, is_gguf) && (ours == qkv || ours == z)) return is_gguf ? "ssm_in" : "linear_attn.in_proj_qkvz";
   if (is_of_next(config) && (ours == b || ours == a)) return is_gguf ? "ssm_ba" : "linear_attn.in_proj_ba";
-  if (!is_gguf) return ours;
+  if (!is_gguf)
+    return ours == delta_parts::dt ? "linear_attn.dt_bias" : ours == delta_parts::decay ? "linear_attn.A_log" : ours;
   return std::ranges::find(delta_tensors, ours, &names_in_files::ours)->gguf;
 }
 

@@ -14,7 +14,8 @@ constexpr std::string_view convolution = "linear_attn.conv1d", dt = "linear_attn
                            norm = "linear_attn.norm";
 }
 
-/// What a file calls the tensor that has such a matrix, after the layer's number and before "weight".
+/// What a file calls the tensor that has such a matrix, after the layer's number and before "weight" or "bias", where
+/// it has them.
 std::string_view delta_tensor(const model_config& config, bool is_gguf, std::string_view ours);
 /// Where that has the matrix' rows: Qwen3-Next has all parts of a key head together.
 row_order delta_order(const model_config& config, bool is_gguf, std::string_view ours);

@@ -1,8 +1,9 @@
+#include "model/formats/gguf_config.hpp"
+
 #include <algorithm>
 #include <array>
 
-#include <fmt/ranges.h>
-
+#include "model/formats/config_parts.hpp"
 #include "model/formats/family_traits.hpp"
 #include "model/formats/gguf_families.hpp"
 
@@ -10,39 +11,8 @@ namespace troupe {
 namespace {
 
 using detail::arch_keys;
+using detail::gguf_architecture;
 using detail::listed_layers;
-
-std::string architecture_of(const gguf_file& file) {
-  constexpr std::array<std::string_view, 30> supported = {
-      "command-r", "cohere2",   "gpt2",       "llama",    "qwen2",    "qwen2vl",  "qwen3",      "qwen3vl",
-      "qwen35",    "qwen35moe", "qwen3next",  "phi3",     "smollm3",  "gemma2",   "gemma3",     "granite",
-      "olmo2",     "chatglm",   "glm4",       "ernie4_5", "qwen2moe", "qwen3moe", "qwen3vlmoe", "olmoe",
-      "glm4moe",   "gpt-oss",   "granitemoe", "lfm2",     "lfm2moe",  "gemma4"};
-  if (file.get<std::string>("general.type") == "adapter")
-    refuse("{}: is an adapter: name the model that it adapts, and this file with --adapter or adapters load",
-           file.name);
-  const auto name = file.get<std::string>("general.architecture");
-  if (!name) refuse("{}: lacks the metadata key \"general.architecture\"", file.name);
-  if (std::find(supported.begin(), supported.end(), *name) == supported.end())
-    refuse("{}: the architecture \"{}\" is not supported: {} (mistral is llama) are", file.name, name->substr(0, 80),
-           fmt::join(supported, ", "));
-  return *name;
-}
-
-/// The language model of those that see pictures is the one that only reads. GLM 4 of 2024 has the name of its
-/// forerunners.
-std::string family_of(std::string_view architecture) {
-  if (architecture == "qwen2vl") return "qwen2";
-  if (architecture == "qwen3vl") return "qwen3";
-  if (architecture == "qwen3vlmoe") return "qwen3moe";
-  if (architecture == "command-r") return "cohere";
-  return std::string(architecture == "chatglm" ? "glm" : architecture);
-}
-
-bool sees_pictures(std::string_view architecture) {
-  return architecture == "gemma4" || architecture == "qwen2vl" || architecture.starts_with("qwen3vl") ||
-         architecture.starts_with("qwen35");
-}
 
 void read_experts(const arch_keys& keys, model_config& into) {
   into.experts.taken = keys.size("expert_used_count");
@@ -77,7 +47,7 @@ void read_kv_heads(const arch_keys& keys, model_config& into) {
   }
 }
 
-void read_sizes(const arch_keys& keys, model_config& into) {
+void read_sizes(const gguf_architecture& architecture, const arch_keys& keys, model_config& into) {
   into.hidden = keys.size("embedding_length");
   into.layers = keys.size("block_count");
   into.heads = keys.size("attention.head_count");
@@ -93,12 +63,7 @@ void read_sizes(const arch_keys& keys, model_config& into) {
   if (keys.size("attention.value_length", dim) != dim)
     refuse("{}: keys and values of different length are not supported", keys.where());
   into.experts.count = keys.get<std::int64_t>("expert_count").value_or(0);
-  constexpr std::array<std::string_view, 11> mixtures = {"llama",     "qwen2moe", "qwen3moe", "qwen35moe",
-                                                         "qwen3next", "olmoe",    "glm4moe",  "granitemoe",
-                                                         "gpt-oss",   "lfm2moe",  "gemma4"};
-  if (into.experts.count != 0 && std::find(mixtures.begin(), mixtures.end(), into.family) == mixtures.end())
-    refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),
-           into.experts.count, fmt::join(mixtures, ", "));
+  if (into.experts.count != 0) detail::check_is_mixture(architecture, keys, into.experts.count);
   detail::set_family_traits(into);
   if (into.experts.count != 0) read_experts(keys, into);
   into.context = keys.size("context_length");
@@ -162,7 +127,7 @@ void read_gpt2(const arch_keys& keys, model_config& into) {
   into.norm_eps = static_cast<float>(keys.needed<double>("attention.layer_norm_epsilon"));
 }
 
-void read_llama_like(const arch_keys& keys, model_config& into) {
+void read_llama_like(const gguf_architecture& architecture, const arch_keys& keys, model_config& into) {
   const detail::gguf_facts& facts = keys.facts();
   const bool is_cohere = into.family.starts_with("cohere"), has_delta = detail::has_delta_layers(into.family);
   into.norm_eps = static_cast<float>(
@@ -172,7 +137,7 @@ void read_llama_like(const arch_keys& keys, model_config& into) {
   into.out_bias |= facts.out_bias;
   into.mlp_bias |= facts.mlp_bias;
   read_rope(keys, into);
-  detail::read_family(keys, into);
+  architecture.read(keys, into);
 }
 
 std::int64_t vocabulary_size(const gguf_file& file, const arch_keys& keys) {
@@ -202,17 +167,18 @@ void read_tokens(const gguf_file& file, model_config& into) {
 }  // namespace
 
 model_config config_from_gguf(const gguf_file& file) {
-  const arch_keys keys(file, architecture_of(file));
+  const gguf_architecture& architecture = detail::architecture_of(file);
+  const arch_keys keys(file, std::string(architecture.name));
   model_config into;
-  into.family = family_of(keys.arch());
-  into.sees_pictures = sees_pictures(keys.arch());
+  into.family = architecture.family.empty() ? architecture.name : architecture.family;
+  into.sees_pictures = architecture.sees_pictures;
   into.tied_embeddings = keys.facts().tied_embeddings;
-  read_sizes(keys, into);
+  read_sizes(architecture, keys, into);
   into.vocab_size = vocabulary_size(file, keys);
   if (into.family == "gpt2")
     read_gpt2(keys, into);
   else
-    read_llama_like(keys, into);
+    read_llama_like(architecture, keys, into);
   read_tokens(file, into);
   check(into, file.name);
   return into;

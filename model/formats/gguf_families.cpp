@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include <fmt/ranges.h>
+
 #include "model/formats/family_traits.hpp"
 
 namespace troupe::detail {
@@ -76,11 +78,13 @@ void read_glm(const arch_keys& keys, model_config& into) {
   into.experts.shared_ffn = shared * into.ffn;
   into.experts.whole_shares = keys.get<bool>("expert_weights_norm").value_or(false);
   read_sigmoid_experts(keys, into);
+  read_one_window(keys, into);
 }
 
 void read_lfm2(const arch_keys& keys, model_config& into) {
   into.convolved_rows = keys.size("shortconv.l_cache");
   if (into.experts.count != 0) read_sigmoid_experts(keys, into);
+  read_one_window(keys, into);
 }
 
 /// All but every n-th layer. Of Qwen3.5 the converter puts value heads in another order: the key heads take turns.
@@ -100,14 +104,7 @@ void read_delta(const arch_keys& keys, model_config& into) {
   const std::int64_t interval = keys.size("full_attention_interval", 4);
   for (std::size_t i = 0; i < listed_layers(into); ++i)
     into.mixers.push_back(static_cast<std::int64_t>(i + 1) % interval == 0 ? mixer_kind::attention : mixer_kind::delta);
-}
-
-void read_windows(const arch_keys& keys, model_config& into) {
-  const auto size = keys.get<std::int64_t>(window_key).value_or(0);
-  if (size != 0 && keys.has(pattern_key))
-    refuse("{}: \"{}\": windows that differ by layer are not supported in GGUF files", keys.where(),
-           keys.full(pattern_key));
-  if (size != 0) into.windows.assign(listed_layers(into), size);
+  read_one_window(keys, into);
 }
 
 /// `size`: of the layers that have one.
@@ -167,18 +164,20 @@ void read_olmo2(const arch_keys& keys, model_config& into) {
 }
 
 /// Of models that see pictures, which have this name, too, the converter puts the neighbours apart.
-void refuse_pictures(const arch_keys& keys, model_config&) {
+void refuse_pictures(const arch_keys& keys, model_config& into) {
   constexpr std::string_view sections = "rope.dimension_sections";
   if (keys.has(sections))
     refuse("{}: \"{}\" says that the model sees pictures, which is not supported for {}", keys.where(),
            keys.full(sections), keys.arch());
+  read_one_window(keys, into);
 }
 
 /// No key says which layers do not turn their heads.
-void read_smollm3(const arch_keys&, model_config& into) {
+void read_smollm3(const arch_keys& keys, model_config& into) {
   constexpr std::size_t interval = 4;
   for (std::size_t i = 0; i < listed_layers(into); ++i)
     into.layer_ropes.push_back((i + 1) % interval == 0 ? layer_rope::none : layer_rope::global);
+  read_one_window(keys, into);
 }
 
 /// Factors of zero are none, as llama.cpp has it. A model may have been trained without positions.
@@ -194,6 +193,7 @@ void read_granite(const arch_keys& keys, model_config& into) {
                       keys.where(), into);
   if (!keys.get<bool>("rope.scaling.finetuned").value_or(true))
     into.layer_ropes.assign(listed_layers(into), layer_rope::none);
+  read_one_window(keys, into);
 }
 
 /// No key says which layers of the second family have a window, and that those without turn no heads.
@@ -205,21 +205,67 @@ void read_cohere(const arch_keys& keys, model_config& into) {
     into.layer_ropes.push_back(window > 0 ? layer_rope::global : layer_rope::none);
 }
 
-struct family_reader {
-  std::string_view family;
-  void (*read)(const arch_keys& keys, model_config& into);
-  bool reads_windows = false;  ///< itself, from keys of its own or by what all models of the family have
+/// The language model of those that see pictures is the one that only reads. GLM 4 of 2024 has the name of its
+/// forerunners.
+constexpr gguf_architecture architectures[] = {
+    {.name = "command-r", .family = "cohere", .read = read_cohere},
+    {.name = "cohere2", .read = read_cohere},
+    {.name = "gpt2"},
+    {.name = "llama", .is_mixture = true},
+    {.name = "qwen2"},
+    {.name = "qwen2vl", .family = "qwen2", .sees_pictures = true},
+    {.name = "qwen3"},
+    {.name = "qwen3vl", .family = "qwen3", .sees_pictures = true},
+    {.name = "qwen35", .read = read_delta, .sees_pictures = true},
+    {.name = "qwen35moe", .read = read_delta, .is_mixture = true, .sees_pictures = true},
+    {.name = "qwen3next", .read = read_delta, .is_mixture = true},
+    {.name = "phi3"},
+    {.name = "smollm3", .read = read_smollm3},
+    {.name = "gemma2", .read = read_gemma2},
+    {.name = "gemma3", .read = read_gemma3},
+    {.name = "granite", .read = read_granite},
+    {.name = "olmo2", .read = read_olmo2},
+    {.name = "chatglm", .family = "glm", .read = refuse_pictures},
+    {.name = "glm4", .read = refuse_pictures},
+    {.name = "ernie4_5", .read = refuse_pictures},
+    {.name = "qwen2moe", .is_mixture = true},
+    {.name = "qwen3moe", .is_mixture = true},
+    {.name = "qwen3vlmoe", .family = "qwen3moe", .is_mixture = true, .sees_pictures = true},
+    {.name = "olmoe", .is_mixture = true},
+    {.name = "glm4moe", .read = read_glm, .is_mixture = true},
+    {.name = "gpt-oss", .read = read_gpt_oss, .is_mixture = true},
+    {.name = "granitemoe", .read = read_granite, .is_mixture = true},
+    {.name = "lfm2", .read = read_lfm2},
+    {.name = "lfm2moe", .read = read_lfm2, .is_mixture = true},
+    {.name = "gemma4", .read = read_gemma4, .is_mixture = true, .sees_pictures = true},
 };
-constexpr family_reader readers[] = {
-    {"cohere", read_cohere, true},   {"cohere2", read_cohere, true}, {"gemma2", read_gemma2, true},
-    {"gemma3", read_gemma3, true},   {"gemma4", read_gemma4, true},  {"olmo2", read_olmo2, true},
-    {"gpt-oss", read_gpt_oss, true}, {"qwen35", read_delta},         {"qwen35moe", read_delta},
-    {"qwen3next", read_delta},       {"glm4moe", read_glm},          {"lfm2", read_lfm2},
-    {"lfm2moe", read_lfm2},          {"glm", refuse_pictures},       {"glm4", refuse_pictures},
-    {"ernie4_5", refuse_pictures},   {"smollm3", read_smollm3},      {"granite", read_granite},
-    {"granitemoe", read_granite}};
+
+std::string names_of(bool mixtures_alone) {
+  std::vector<std::string_view> names;
+  for (const gguf_architecture& each : architectures)
+    if (each.is_mixture || !mixtures_alone) names.push_back(each.name);
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
 }  // namespace
+
+const gguf_architecture& architecture_of(const gguf_file& file) {
+  if (file.get<std::string>("general.type") == "adapter")
+    refuse("{}: is an adapter: name the model that it adapts, and this file with --adapter or adapters load",
+           file.name);
+  const auto name = file.get<std::string>("general.architecture");
+  if (!name) refuse("{}: lacks the metadata key \"general.architecture\"", file.name);
+  const auto found = std::ranges::find(architectures, std::string_view(*name), &gguf_architecture::name);
+  if (found != std::end(architectures)) return *found;
+  refuse("{}: the architecture \"{}\" is not supported: {} (mistral is llama) are", file.name, name->substr(0, 80),
+         names_of(false));
+}
+
+void check_is_mixture(const gguf_architecture& architecture, const arch_keys& keys, std::int64_t experts) {
+  if (!architecture.is_mixture)
+    refuse("{}: \"{}\" is {}, which is not supported: of mixtures {} are", keys.where(), keys.full("expert_count"),
+           experts, names_of(true));
+}
 
 /// Layers that see all have other heads than those with a window, the last ones no keys and maybe a wider mlp.
 void read_gemma4_sizes(const arch_keys& keys, model_config& into) {
@@ -241,10 +287,12 @@ void read_gemma4_sizes(const arch_keys& keys, model_config& into) {
   if (mlps.second != mlps.first) into.sharing_ffn = mlps.second;
 }
 
-void read_family(const arch_keys& keys, model_config& into) {
-  const auto reader = std::ranges::find(readers, std::string_view(into.family), &family_reader::family);
-  if (reader != std::end(readers)) reader->read(keys, into);
-  if (reader == std::end(readers) || !reader->reads_windows) read_windows(keys, into);
+void read_one_window(const arch_keys& keys, model_config& into) {
+  const auto size = keys.get<std::int64_t>(window_key).value_or(0);
+  if (size != 0 && keys.has(pattern_key))
+    refuse("{}: \"{}\": windows that differ by layer are not supported in GGUF files", keys.where(),
+           keys.full(pattern_key));
+  if (size != 0) into.windows.assign(listed_layers(into), size);
 }
 
 }  // namespace troupe::detail

@@ -1,3 +1,5 @@
+#include "model/formats/hf_config.hpp"
+
 #include <algorithm>
 #include <array>
 
@@ -6,6 +8,7 @@
 #include "base/error.hpp"
 #include "base/paths.hpp"
 #include "base/to_size.hpp"
+#include "model/formats/config_parts.hpp"
 #include "model/formats/family_traits.hpp"
 #include "model/formats/hf_families.hpp"
 #include "model/formats/hf_mixers.hpp"

@@ -21,13 +21,14 @@ constexpr std::array<other_name, 12> of_gpt2 = {{{"model.embed_tokens", "wte"},
                                                  {"mlp.up_proj", "mlp.c_fc"},
                                                  {"mlp.down_proj", "mlp.c_proj"},
                                                  {"lm_head", "lm_head"}}};
-constexpr std::array<other_name, 10> of_lfm2 = {{{"model.norm", "model.embedding_norm"},
+constexpr std::array<other_name, 11> of_lfm2 = {{{"model.norm", "model.embedding_norm"},
                                                  {"input_layernorm", "operator_norm"},
                                                  {"post_attention_layernorm", "ffn_norm"},
                                                  {"self_attn.q_norm", "self_attn.q_layernorm"},
                                                  {"self_attn.k_norm", "self_attn.k_layernorm"},
                                                  {"self_attn.o_proj", "self_attn.out_proj"},
                                                  {"mlp.router", "feed_forward.gate"},
+                                                 {"mlp.choice_bias", "feed_forward.expert_bias"},
                                                  {"mlp.gate_proj", "feed_forward.w1"},
                                                  {"mlp.up_proj", "feed_forward.w3"},
                                                  {"mlp.down_proj", "feed_forward.w2"}}};
@@ -49,14 +50,16 @@ constexpr std::array<other_name, 3> of_granite_hybrid = {{{"mlp.gate_proj", "sha
 constexpr std::array<other_name, 3> of_output_norms = {{{"self_attn.output_norm", "post_attention_layernorm"},
                                                         {"post_attention_layernorm", "pre_feedforward_layernorm"},
                                                         {"mlp.output_norm", "post_feedforward_layernorm"}}};
-constexpr std::array<other_name, 8> of_gemma4 = {{{"self_attn.output_norm", "post_attention_layernorm"},
-                                                  {"post_attention_layernorm", "pre_feedforward_layernorm"},
-                                                  {"mlp.output_norm", "post_feedforward_layernorm"},
-                                                  {"mlp.beside_norm", "post_feedforward_layernorm_1"},
-                                                  {"mlp.experts_norm", "pre_feedforward_layernorm_2"},
-                                                  {"mlp.experts_output_norm", "post_feedforward_layernorm_2"},
-                                                  {"mlp.router_norm", "router"},
-                                                  {"mlp.router", "router.proj"}}};
+constexpr std::array<other_name, 10> of_gemma4 = {{{"self_attn.output_norm", "post_attention_layernorm"},
+                                                   {"post_attention_layernorm", "pre_feedforward_layernorm"},
+                                                   {"mlp.output_norm", "post_feedforward_layernorm"},
+                                                   {"mlp.beside_norm", "post_feedforward_layernorm_1"},
+                                                   {"mlp.experts_norm", "pre_feedforward_layernorm_2"},
+                                                   {"mlp.experts_output_norm", "post_feedforward_layernorm_2"},
+                                                   {"mlp.router_norm", "router.scale"},
+                                                   {"mlp.router", "router.proj"},
+                                                   {"mlp.share_factors", "router.per_expert_scale"},
+                                                   {"layer_factor", "layer_scalar"}}};
 constexpr std::array<other_name, 1> of_gpt_oss = {{{"mlp.router", "mlp.router"}}};
 constexpr std::array<other_name, 1> of_mixtral = {{{"mlp.router", "block_sparse_moe.gate"}}};
 constexpr std::array<other_name, 1> of_granite_moe = {{{"mlp.router", "block_sparse_moe.router.layer"}}};
@@ -81,8 +84,9 @@ constexpr named_family families_with_names[] = {{"gpt2", of_gpt2},
                                                 {"mixtral", of_mixtral},
                                                 {"granitemoe", of_granite_moe}};
 /// Of all others.
-constexpr std::array<other_name, 3> of_mixtures = {
-    {{"mlp.router", "mlp.gate"}, {"mlp.choice_bias", "mlp.gate"}, {"mlp.shared_gate", "mlp.shared_expert_gate"}}};
+constexpr std::array<other_name, 3> of_mixtures = {{{"mlp.router", "mlp.gate"},
+                                                    {"mlp.choice_bias", "mlp.gate.e_score_correction_bias"},
+                                                    {"mlp.shared_gate", "mlp.shared_expert_gate"}}};
 
 /// Of the mlp beside a layer's experts.
 std::string_view shared_part(const model_config& config, linear_kind kind) {

@@ -7,6 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/to_size.hpp"
+#include "model/formats/config_parts.hpp"
 #include "model/formats/family_traits.hpp"
 
 namespace troupe::detail {
@@ -227,14 +228,19 @@ void read_layers_without_rope(const fields& config, model_config& into) {
   }
 }
 
-/// Unless they are listed, every n-th sees all; in Gemma 4 the last one does anyway.
+/// Unless they are listed, every n-th sees all.
+void read_windows_between(const fields& config, std::int64_t usual, std::int64_t size, model_config& into) {
+  const bool is_fixed = into.family == "gemma4";
+  const std::int64_t n = is_fixed ? usual : config.integer("sliding_window_pattern").value_or(usual);
+  if (n < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), n);
+  read_windows(config, size, into, [&](std::int64_t i) { return (i + 1) % n != 0; });
+}
+
+/// In Gemma 4 the last one sees all anyway.
 void read_two_kinds_of_layers(const fields& config, std::int64_t usual, std::int64_t usual_window, model_config& into) {
-  const bool is_gemma4 = into.family == "gemma4";
-  const std::int64_t pattern = is_gemma4 ? usual : config.integer("sliding_window_pattern").value_or(usual);
-  if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
   // 0 would be no window, but such a layer has the other rope still
-  read_windows(config, 1, into, [&](std::int64_t i) { return (i + 1) % pattern != 0; });
-  if (is_gemma4) into.windows.back() = 0;
+  read_windows_between(config, usual, 1, into);
+  if (into.family == "gemma4") into.windows.back() = 0;
   const std::int64_t size = window_size(config, usual_window);
   for (std::int64_t& window : into.windows) {
     into.layer_ropes.push_back(window != 0 ? layer_rope::local : layer_rope::global);
@@ -242,11 +248,9 @@ void read_two_kinds_of_layers(const fields& config, std::int64_t usual, std::int
   }
 }
 
-/// Of Cohere's second family those that see all turn no heads. Unless they are listed, every n-th does.
+/// Of Cohere's second family those that see all turn no heads.
 void read_layers_that_turn_in_windows(const fields& config, model_config& into) {
-  const std::int64_t pattern = config.integer("sliding_window_pattern").value_or(4);
-  if (pattern < 1) refuse("{}: \"sliding_window_pattern\" is {}", config.where(), pattern);
-  read_windows(config, window_size(config, 4096), into, [&](std::int64_t i) { return (i + 1) % pattern != 0; });
+  read_windows_between(config, 4, window_size(config, 4096), into);
   for (const std::int64_t window : into.windows)
     into.layer_ropes.push_back(window != 0 ? layer_rope::global : layer_rope::none);
 }

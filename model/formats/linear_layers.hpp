@@ -34,22 +34,11 @@ enum class linear_kind : std::uint8_t {
   token_out
 };
 constexpr std::size_t linear_kinds = 16;
-constexpr std::array<linear_kind, linear_kinds> every_linear = {linear_kind::q,
-                                                                linear_kind::k,
-                                                                linear_kind::v,
-                                                                linear_kind::o,
-                                                                linear_kind::delta_qkv,
-                                                                linear_kind::delta_z,
-                                                                linear_kind::delta_b,
-                                                                linear_kind::delta_a,
-                                                                linear_kind::delta_out,
-                                                                linear_kind::convolution_in,
-                                                                linear_kind::convolution_out,
-                                                                linear_kind::gate,
-                                                                linear_kind::up,
-                                                                linear_kind::down,
-                                                                linear_kind::token_gate,
-                                                                linear_kind::token_out};
+constexpr auto every_linear = [] {
+  std::array<linear_kind, linear_kinds> all{};
+  for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<linear_kind>(i);
+  return all;
+}();
 
 constexpr bool is_attention(linear_kind kind) {
   return kind <= linear_kind::o;

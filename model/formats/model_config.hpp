@@ -2,17 +2,13 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "base/to_size.hpp"
 #include "model/formats/weight_codes.hpp"
 
 namespace troupe {
-
-struct gguf_file;
 
 enum class norm_kind : std::uint8_t { rms, layer };
 /// clamped_silu: gate sigmoid(activation_slope gate) (up + 1), with gate and up held to activation_limit
@@ -234,11 +230,12 @@ struct model_config {
     return experts.count == 0 ? std::max(ffn, sharing_ffn) : std::max(experts.shared_ffn, experts.dense_ffn);
   }
   bool has_mlps_of_one_width() const { return experts.dense_layers.empty() && sharing_ffn == 0; }
-  std::int64_t heads_per_kv(std::int64_t layer = 0) const { return heads / kv_heads_of(layer); }
+  std::int64_t heads_per_kv(std::int64_t layer) const { return heads / kv_heads_of(layer); }
   bool is_geglu() const { return gated_mlp && activation == activation_kind::gelu_tanh; }
   bool norms_each_head() const { return qk_norm && !joint_qk_norm; }
-  std::int64_t q_norm_size(std::int64_t layer = 0) const { return (joint_qk_norm ? heads : 1) * head_dim_of(layer); }
-  std::int64_t k_norm_size(std::int64_t layer = 0) const {
+  /// With joint_qk_norm all layers have the same.
+  std::int64_t q_norm_size(std::int64_t layer) const { return (joint_qk_norm ? heads : 1) * head_dim_of(layer); }
+  std::int64_t k_norm_size(std::int64_t layer) const {
     return (joint_qk_norm ? kv_heads_of(layer) : 1) * head_dim_of(layer);
   }
   /// How much of a head such layers turn.
@@ -260,28 +257,7 @@ struct model_config {
   }
 };
 
-/// Reads a Hugging Face config.json (and generation_config.json beside it, for end tokens) or refuses it by the
-/// field that is missing, wrong or unsupported.
-model_config read_hf_config(const std::filesystem::path& folder);
-model_config parse_hf_config(std::string_view json, const std::string& where);
-model_config config_from_gguf(const gguf_file& file);
-
-/// Everything that decides what a model computes from its weights, as a line: models that differ in it give other
-/// answers.
-std::string arithmetic_of(const model_config& config);
-
 /// Sizes must be positive, within sane bounds and fit each other; the message names the field.
 void check(const model_config& config, const std::string& where);
-
-namespace detail {
-
-/// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
-void add_end_token(std::int64_t token, model_config& config);
-/// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.
-void stretch_context(model_config& config);
-/// None where the vocabulary lacks it.
-void set_begin_token(std::int64_t token, model_config& config);
-
-}  // namespace detail
 
 }  // namespace troupe

@@ -1,5 +1,7 @@
 #include "model/formats/weight_names.hpp"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 #include <utility>
 
@@ -132,30 +134,29 @@ void want_layer_embeddings(wanted_list& want, const model_config& config) {
   want.norm(-1, "model.per_layer_projection_norm", config.layer_embedding, false);
 }
 
+constexpr std::array<std::string_view, 3> bare_in_gguf = {delta_parts::decay, "mlp.router_norm", "mlp.share_factors"};
+constexpr std::array<std::string_view, 7> bare_in_folders = {"self_attn.sinks", delta_parts::dt,   delta_parts::decay,
+                                                             "mlp.choice_bias", "mlp.router_norm", "mlp.share_factors",
+                                                             "layer_factor"};
+
+/// Neither "weight" nor "bias" stands behind the part's name in the file.
+bool is_bare(naming names, std::string_view part) {
+  return names == naming::gguf ? std::ranges::count(bare_in_gguf, part) > 0
+                               : std::ranges::count(bare_in_folders, part) > 0;
+}
+
 std::string file_name(const wanted_weight& weight, const model_config& config, naming names, std::string_view prefix) {
+  const bool is_gguf = names == naming::gguf;
   std::string part(part_in_file(config, names, weight.layer, weight.part));
-  if (weight.expert >= 0)
-    part = names == naming::gguf ? gguf_experts(config, weight) : hugging_face_expert(config, weight);
+  if (weight.expert >= 0) part = is_gguf ? gguf_experts(config, weight) : hugging_face_expert(config, weight);
   if (part.starts_with("model.")) part.erase(0, std::string_view("model.").size());
+  if (!is_bare(names, weight.part)) part += fmt::format(".{}", weight.kind);
+  if (weight.expert >= 0 && !is_gguf && has_experts_together(config, names))
+    part = hugging_face_experts(config, weight);
   if (weight.part == "lm_head") prefix = prefix == "language_model.model." ? "language_model." : "";
-  if (weight.layer < 0) return fmt::format("{}{}.{}", prefix, part, weight.kind);
-  if (names == naming::hugging_face) {
-    const std::string layer = fmt::format("{}layers.{}.", prefix, weight.layer);
-    if (weight.expert >= 0 && has_experts_together(config, names)) return layer + hugging_face_experts(config, weight);
-    if (weight.part == "self_attn.sinks") return layer + "self_attn.sinks";
-    if (weight.part == delta_parts::dt) return layer + "linear_attn.dt_bias";
-    if (weight.part == delta_parts::decay) return layer + "linear_attn.A_log";
-    if (weight.part == "mlp.router_norm") return layer + "router.scale";
-    if (weight.part == "mlp.share_factors") return layer + "router.per_expert_scale";
-    if (weight.part == "layer_factor") return layer + "layer_scalar";
-    if (weight.part == "mlp.choice_bias")
-      return layer + (is_lfm2(config) ? "feed_forward.expert_bias" : "mlp.gate.e_score_correction_bias");
-  }
-  if (weight.part == delta_parts::decay) return fmt::format("blk.{}.{}", weight.layer, part);
-  if (weight.part == "mlp.router_norm" || weight.part == "mlp.share_factors")
-    return fmt::format("blk.{}.{}.scale", weight.layer, part);
-  const auto layers = names == naming::gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
-  return fmt::format("{}{}{}.{}.{}", prefix, layers, weight.layer, part, weight.kind);
+  if (weight.layer < 0) return fmt::format("{}{}", prefix, part);
+  const auto layers = is_gguf ? "blk." : names == naming::gpt2 ? "h." : "layers.";
+  return fmt::format("{}{}{}.{}", prefix, layers, weight.layer, part);
 }
 
 /// gpt-oss's gate and up have their outputs in turn, and all of its experts' matrices are [in, out].

@@ -87,7 +87,7 @@ std::shared_ptr<const tokenizer> parse_tokenizer_model(std::string_view bytes, s
   parts.strips_leading_space = adds_leading_space(*pieces);
   if (pieces->bos_id() >= 0) parts.bos = pieces->bos_id();
   if (pieces->eos_id() >= 0) parts.eos = pieces->eos_id();
-  if (!config.add_bos) config.add_bos = parts.bos.has_value() || config.bos.has_value();
+  if (!config.bos.add) config.bos.add = parts.bos.has_value() || config.bos.name.has_value();
   apply_config(config, parts);
   return std::make_shared<text_tokenizer>(std::move(parts));
 }

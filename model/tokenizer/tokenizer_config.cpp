@@ -45,6 +45,10 @@ std::optional<std::string> token_text(const fields& all, std::string_view key) {
   return text->empty() ? std::nullopt : text;
 }
 
+end_rule read_end(const fields& all, std::string_view key, std::string_view usual, std::string_view add_key) {
+  return {.name = token_text(all, key), .usual = all.names(key) ? "" : usual, .add = all.boolean(add_key)};
+}
+
 std::vector<added_token> read_added(const fields& all) {
   const auto* list = all.find("added_tokens_decoder");
   if (!list) return {};
@@ -124,15 +128,26 @@ token_id known(const vocabulary& tokens, const std::string& name, const std::str
   return *id;
 }
 
-/// `at_front`: where a token goes that `wanted` asks for and the list lacks.
-void settle(std::optional<bool> wanted, std::optional<token_id> token, bool at_front, const std::string& where,
-            std::vector<token_id>& list) {
-  if (!wanted) return;
-  if (*wanted && !token)
-    refuse("{}: \"{}\" is true, but no such token is named", where, at_front ? "add_bos_token" : "add_eos_token");
+/// `usual`: of tokenizers without a file that says more.
+void settle(const end_rule& rule, bool is_bos, std::initializer_list<std::string_view> usual,
+            const tokenizer_config& config, tokenizer_parts& parts) {
+  const vocabulary& tokens = parts.tokens;
+  std::optional<token_id>& token = is_bos ? parts.bos : parts.eos;
+  std::vector<token_id>& list = is_bos ? parts.before : parts.after;
+  if (rule.name)
+    token = known(tokens, *rule.name, config.where, is_bos ? "bos_token" : "eos_token");
+  else if (const auto of_class = tokens.find(rule.usual))
+    token = of_class;
+  else if (!token && !list.empty())
+    token = is_bos ? list.front() : list.back();
+  else if (!token && !config.present)
+    token = first_known(tokens, usual);
+  if (!rule.add) return;
+  if (*rule.add && !token)
+    refuse("{}: \"{}\" is true, but no such token is named", config.where, is_bos ? "add_bos_token" : "add_eos_token");
   const bool there = token && std::find(list.begin(), list.end(), *token) != list.end();
-  if (*wanted && !there) list.insert(at_front ? list.begin() : list.end(), *token);
-  if (!*wanted && there) std::erase(list, *token);
+  if (*rule.add && !there) list.insert(is_bos ? list.begin() : list.end(), *token);
+  if (!*rule.add && there) std::erase(list, *token);
 }
 
 }  // namespace
@@ -162,14 +177,11 @@ tokenizer_config read_tokenizer_config(std::string_view text, const std::string&
   const fields all(root, config.where);
   config.present = true;
   config.kind = all.text("tokenizer_class").value_or("");
-  config.add_bos = all.boolean("add_bos_token");
-  config.add_eos = all.boolean("add_eos_token");
+  const bool is_llama = is_llamas(config.kind);
+  config.bos = read_end(all, "bos_token", is_llama ? "<s>" : "", "add_bos_token");
+  config.eos = read_end(all, "eos_token", is_llama ? "</s>" : "", "add_eos_token");
   config.legacy = all.boolean("legacy");
   config.add_prefix_space = all.boolean("add_prefix_space");
-  config.bos = token_text(all, "bos_token");
-  config.eos = token_text(all, "eos_token");
-  if (is_llamas(config.kind) && !all.names("bos_token")) config.usual_bos = "<s>";
-  if (is_llamas(config.kind) && !all.names("eos_token")) config.usual_eos = "</s>";
   config.added = read_added(all);
   config.special = read_special(all);
   config.further = read_further(root, config.where);
@@ -184,31 +196,14 @@ std::optional<bool> prefix_space_of(const tokenizer_config& config) {
 }
 
 void leave_ends_to_file(tokenizer_config& config) {
-  if (!config.kind.empty() && !is_llamas(config.kind)) config.add_bos = config.add_eos = std::nullopt;
+  if (!config.kind.empty() && !is_llamas(config.kind)) config.bos.add = config.eos.add = std::nullopt;
 }
 
 void apply_config(const tokenizer_config& config, tokenizer_parts& parts) {
-  auto& tokens = parts.tokens;
-  if (config.bos)
-    parts.bos = known(tokens, *config.bos, config.where, "bos_token");
-  else if (const auto usual = tokens.find(config.usual_bos))
-    parts.bos = usual;
-  else if (!parts.bos && !parts.before.empty())
-    parts.bos = parts.before.front();
-  else if (!parts.bos && !config.present)
-    parts.bos = first_known(tokens, {"<s>", "<|begin_of_text|>", "<|endoftext|>"});
-  if (config.eos)
-    parts.eos = known(tokens, *config.eos, config.where, "eos_token");
-  else if (const auto usual = tokens.find(config.usual_eos))
-    parts.eos = usual;
-  else if (!parts.eos && !parts.after.empty())
-    parts.eos = parts.after.back();
-  else if (!parts.eos && !config.present)
-    parts.eos = first_known(tokens, {"</s>", "<|end_of_text|>", "<|endoftext|>"});
-  settle(config.add_bos, parts.bos, true, config.where, parts.before);
-  settle(config.add_eos, parts.eos, false, config.where, parts.after);
-  tokens.mark_special(parts.bos);
-  tokens.mark_special(parts.eos);
+  settle(config.bos, true, {"<s>", "<|begin_of_text|>", "<|endoftext|>"}, config, parts);
+  settle(config.eos, false, {"</s>", "<|end_of_text|>", "<|endoftext|>"}, config, parts);
+  parts.tokens.mark_special(parts.bos);
+  parts.tokens.mark_special(parts.eos);
 }
 
 }  // namespace troupe::detail

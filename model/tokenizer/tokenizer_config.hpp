@@ -10,21 +10,23 @@
 
 namespace troupe::detail {
 
+/// Of BOS or EOS.
+struct end_rule {
+  std::optional<std::string> name;
+  std::string_view usual;  ///< of the class, where the file does not name one; perhaps no token of the vocabulary
+  std::optional<bool> add;
+};
+
 /// What tokenizer_config.json says about BOS, EOS, added tokens and spaces.
 struct tokenizer_config {
   bool present = false;
   std::string kind;  ///< tokenizer_class: "GPT2Tokenizer"
-  std::optional<bool> add_bos;
-  std::optional<bool> add_eos;
+  end_rule bos, eos;
   std::optional<bool> legacy;            ///< false: no space is put behind a special token
   std::optional<bool> add_prefix_space;  ///< false: none is put before the text either
-  std::optional<std::string> bos;
-  std::optional<std::string> eos;
-  std::string_view usual_bos;  ///< of the class, where the file does not name one; perhaps no token of the vocabulary
-  std::string_view usual_eos;
-  std::vector<added_token> added;    ///< added_tokens_decoder
-  std::vector<added_token> special;  ///< listed as special, without their ids
-  std::vector<added_token> further;  ///< of added_tokens.json: count where no other file lists them
+  std::vector<added_token> added;        ///< added_tokens_decoder
+  std::vector<added_token> special;      ///< listed as special, without their ids
+  std::vector<added_token> further;      ///< of added_tokens.json: count where no other file lists them
   std::string where;
 };
 

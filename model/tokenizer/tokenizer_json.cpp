@@ -90,7 +90,7 @@ std::vector<added_token> merge_added(std::vector<added_token> in_file, const tok
   added_list all(std::move(in_file), model);
   for (const auto& token : config.added) all.merge(token);
   for (const auto& token : config.further) all.add_missing(token);
-  for (const auto& name : {config.bos, config.eos})
+  for (const auto& name : {config.bos.name, config.eos.name})
     if (name && name->size() <= added_token_splitter::longest_content)
       all.add_special({.id = -1, .content = *name, .special = true});
   for (const auto& token : config.special)

@@ -65,9 +65,9 @@ void cpu_train_pass::normalize_heads(const trained_layer& weights, const activat
   const model_config& config = model_.config;
   if (!config.joint_qk_norm) return;
   for_rows(rows_, [&](std::int64_t r, int) {
-    with_.kernels.rms_norm(query_rows(a.q).row(r), weights.q_norm.weight, config.q_norm_size(), config.norm_eps,
+    with_.kernels.rms_norm(query_rows(a.q).row(r), weights.q_norm.weight, config.q_norm_size(0), config.norm_eps,
                            query_rows(normed_q_).row(r));
-    with_.kernels.rms_norm(kv_rows(a.k).row(r), weights.k_norm.weight, config.k_norm_size(), config.norm_eps,
+    with_.kernels.rms_norm(kv_rows(a.k).row(r), weights.k_norm.weight, config.k_norm_size(0), config.norm_eps,
                            kv_rows(normed_k_).row(r));
   });
 }
@@ -81,8 +81,8 @@ void cpu_train_pass::normalize_heads_back(const trained_layer& weights, const ac
     normalize_back(norm, width, x, every_row(), gradient, made);
     std::copy_n(made.data, rows_ * made.stride, gradient.data);
   };
-  back(weights.q_norm, config.q_norm_size(), query_rows(a.q), query_rows(dq_), query_rows(normed_q_));
-  back(weights.k_norm, config.k_norm_size(), kv_rows(a.k), kv_rows(dk_), kv_rows(normed_k_));
+  back(weights.q_norm, config.q_norm_size(0), query_rows(a.q), query_rows(dq_), query_rows(normed_q_));
+  back(weights.k_norm, config.k_norm_size(0), kv_rows(a.k), kv_rows(dk_), kv_rows(normed_k_));
 }
 
 void cpu_train_pass::normalize_back(const trained_norm& norm, const_float_rows x, std::span<const std::int64_t> rows,

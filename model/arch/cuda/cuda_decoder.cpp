@@ -37,7 +37,7 @@ cuda_decoder::cuda_decoder(std::shared_ptr<const loaded_model> model, const opti
       cuts_(options_.split, model_->config),
       weights_(*model_, options_.first_layer, options_.layers, stream_, options_.split),
       adapters_(options_.first_layer, options_.layers, cuts_),
-      tables_(options_.max_rows, options_.context, static_cast<int>(model_->config.heads_per_kv())),
+      tables_(options_.max_rows, options_.context, static_cast<int>(model_->config.heads_per_kv(options_.first_layer))),
       angles_(model_->config, options_.context, options_.rope_context, stream_),
       heads_width_(model_->config.heads * model_->config.head_dim),
       kv_width_(model_->config.kv_heads * model_->config.head_dim),
@@ -296,11 +296,12 @@ void cuda_decoder::activate(const pass_shape& shape, const cuda::row_codes& code
 void cuda_decoder::place_heads(const pass_shape& shape, std::int64_t layer) {
   const layer_weights& weights = weights_.layers[to_size(layer)];
   const model_config& config = model_->config;
+  const std::int64_t group = config.heads_per_kv(options_.first_layer + layer);
   const bool norms = config.norms_each_head();
   cuda::place_heads(stream_, {.rows = shape.rows,
                               .places = tables_.places(shape),
                               .cache = cache_of(layer),
-                              .heads = static_cast<int>(cuts_.heads.count() * config.heads_per_kv()),
+                              .heads = static_cast<int>(cuts_.heads.count() * group),
                               .q = columns_of(rows_of(q_, heads_width_), cuts_.q.first),
                               .k = columns_of(rows_of(k_, kv_width_), cuts_.kv.first),
                               .v = columns_of(rows_of(v_, kv_width_), cuts_.kv.first),
@@ -324,7 +325,7 @@ void cuda_decoder::normalize_heads(const pass_shape& shape, const norm_weights& 
 
 void cuda_decoder::attend_heads(const pass_shape& shape, std::int64_t layer) {
   const model_config& config = model_->config;
-  const auto group = static_cast<int>(config.heads_per_kv());
+  const auto group = static_cast<int>(config.heads_per_kv(options_.first_layer + layer));
   const bool has_single_rows = shape.rows == shape.sequences;
   cuda::attend(stream_, {.cache = cache_of(layer),
                          .places = tables_.places(shape),

@@ -104,8 +104,8 @@ void device_weights::move_from(const loaded_model& model, std::int64_t first_lay
     to.mlp_norm = by.moved(from.mlp_norm, config.hidden);
     to.attention_output_norm = by.moved(from.attention_output_norm, config.hidden);
     to.mlp_output_norm = by.moved(from.mlp_output_norm, config.hidden);
-    to.q_norm = by.moved(from.q_norm, config.q_norm_size());
-    to.k_norm = by.moved(from.k_norm, config.k_norm_size());
+    to.q_norm = by.moved(from.q_norm, config.q_norm_size(layer));
+    to.k_norm = by.moved(from.k_norm, config.k_norm_size(layer));
     for (const linear_kind kind : every_linear) to[kind] = by.moved(from[kind], cuts.of(kind));
     if (from.experts.empty()) continue;
     to.router = by.moved(from.router);

@@ -18,7 +18,7 @@ device_attention::device_attention(const model_config& config, std::int64_t most
       rounded_(rounded),
       dim_(config.head_dim),
       kv_heads_(config.kv_heads),
-      group_(config.heads_per_kv()),
+      group_(config.heads / config.kv_heads),
       score_stride_(rounded_up(most_positions, 64)),
       score_step_(most_rows * score_stride_),
       heads_at_once_(std::clamp<std::int64_t>(most_scores / (score_step_ * group_), 1, kv_heads_)),

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "actors/adapters/adapter_files.hpp"
+#include "model/formats/hf_config.hpp"
 #include "model/lora/adapter.hpp"
 #include "tests/actors/support.hpp"
 

@@ -1,6 +1,7 @@
 #include "actors/adapters/adapter_store.hpp"
 
 #include "cluster/journal/journal.hpp"
+#include "model/formats/hf_config.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/full_disk.hpp"
 #include "tests/transport/zmq/peer.hpp"

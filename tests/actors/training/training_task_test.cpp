@@ -11,6 +11,7 @@
 
 #include "actors/training/training_spec.hpp"
 #include "model/arch/fingerprint.hpp"
+#include "model/formats/hf_config.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/train/training_data.hpp"
 #include "tests/actors/support.hpp"

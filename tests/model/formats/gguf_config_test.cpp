@@ -1,6 +1,7 @@
 #include <gmock/gmock.h>
 
 #include "model/formats/gguf.hpp"
+#include "model/formats/gguf_config.hpp"
 #include "model/formats/model_config.hpp"
 #include "tests/model/formats/gguf_builder.hpp"
 
@@ -225,8 +226,8 @@ TEST(gguf_config, olmo3_is_olmo2_with_windows_and_ropes_by_layer) {
   using enum layer_rope;
   const auto two = from_gguf(gguf_of("olmo2"));
   EXPECT_TRUE(!two.input_norms && two.output_norms && two.joint_qk_norm && two.windows.empty());
-  EXPECT_EQ(two.q_norm_size(), 8);
-  EXPECT_EQ(two.k_norm_size(), 4);
+  EXPECT_EQ(two.q_norm_size(0), 8);
+  EXPECT_EQ(two.k_norm_size(0), 4);
   auto file = gguf_of("olmo2", {"a", "b", "c", "d"}, 4).u32("olmo2.attention.sliding_window", 9);
   file.f32("olmo2.rope.freq_base", 5e5f).string("olmo2.rope.scaling.type", "yarn");
   const auto three = from_gguf(file.f32("olmo2.rope.scaling.factor", 4));

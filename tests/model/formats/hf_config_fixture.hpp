@@ -4,6 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "model/formats/hf_config.hpp"
 #include "model/formats/model_config.hpp"
 #include "tests/model/formats/fixtures.hpp"
 

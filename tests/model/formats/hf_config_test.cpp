@@ -2,6 +2,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/to_size.hpp"
+#include "model/formats/hf_config.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/formats/sampling_advice.hpp"
 #include "tests/model/formats/fixtures.hpp"

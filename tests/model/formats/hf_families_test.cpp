@@ -132,8 +132,8 @@ TEST(hf_config, granite_multiplies_by_factors) {
 TEST(hf_config, olmo2_normalizes_outputs_and_all_heads_at_once) {
   const auto config = parse(small("olmo2"));
   EXPECT_TRUE(!config.input_norms && config.output_norms && config.qk_norm && config.joint_qk_norm);
-  EXPECT_EQ(config.q_norm_size(), 8);
-  EXPECT_EQ(config.k_norm_size(), 4);
+  EXPECT_EQ(config.q_norm_size(0), 8);
+  EXPECT_EQ(config.k_norm_size(0), 4);
   EXPECT_TRUE(config.windows.empty() && config.layer_ropes.empty() && !config.tied_embeddings);
   EXPECT_TRUE(parse(with(small("olmo2"), {{"attention_bias", true}})).out_bias);
 }

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "model/formats/arithmetic_of.hpp"
 #include "tests/model/formats/hf_config_fixture.hpp"
 
 namespace troupe {

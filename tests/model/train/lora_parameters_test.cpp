@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "base/error.hpp"
+#include "model/formats/hf_config.hpp"
 #include "model/formats/json_input.hpp"
 #include "model/formats/safetensors.hpp"
 #include "model/train/master_weights.hpp"

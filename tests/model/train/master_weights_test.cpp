@@ -4,6 +4,7 @@
 
 #include <gmock/gmock.h>
 
+#include "model/formats/hf_config.hpp"
 #include "tests/base/places.hpp"
 #include "tests/base/refusal.hpp"
 #include "tests/base/temp_folder.hpp"

@@ -1,4 +1,5 @@
 #include "actors/http/answers/answer_text.hpp"
+#include "model/formats/hf_config.hpp"
 #include "tests/actors/http/fixture.hpp"
 
 namespace troupe::test {

@@ -1,0 +1,20 @@
+// What those who read configurations share.
+#pragma once
+#include <cstdint>
+
+#include "model/formats/model_config.hpp"
+
+namespace troupe::detail {
+
+/// Of a vocabulary and of a context: `check` refuses more.
+constexpr std::int64_t most_tokens = std::int64_t{1} << 24;
+
+bool is_token(std::int64_t token, const model_config& config);
+/// Unless the vocabulary lacks it, as happens in published configurations, or it is known already.
+void add_end_token(std::int64_t token, model_config& config);
+/// With YaRN a model reaches `factor` times its original context, even if its file names a smaller one: so vLLM has it.
+void stretch_context(model_config& config);
+/// None where the vocabulary lacks it.
+void set_begin_token(std::int64_t token, model_config& config);
+
+}  // namespace troupe::detail
