@@ -95,9 +95,9 @@ class own_line_format final : public answer_format {
     const answer_choice& answer = choices.front();
     json made{{"text", answer.text},
               {"tokens", answer.tokens},
-              {"finish_reason", answer.finish},
+              {"finish_reason", answer.end.finish},
               {"prompt_tokens", usage.prompt_tokens},
-              {"adapter", answer.adapter.empty() ? json(nullptr) : json(answer.adapter)}};
+              {"adapter", answer.end.adapter.empty() ? json(nullptr) : json(answer.end.adapter)}};
     if (!answer.details.empty()) made["logprobs"] = logprobs_json(answer.details);
     return dump(made);
   }

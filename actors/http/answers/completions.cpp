@@ -123,17 +123,17 @@ class completion_format final : public answer_format {
   }
   void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
-    std::string text = head_ + before_choices(model_, choices.front().adapter);
+    std::string text = head_ + before_choices(model_, choices.front().end.adapter);
     for (std::size_t i = 0; i < choices.size(); ++i) {
       const answer_choice& each = choices[i];
       const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
       const auto& scored = choices[i / n_ * n_].scored;
       if (i > 0) text += ',';
-      std::string more = token_fields(i, each.tokens, each.ending);
+      std::string more = token_fields(i, each.tokens, each.end.token);
       if (prompt_logprobs_)
         more += R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_);
       choice(text, i, echoed + each.text, logprobs_ ? logprobs_of(i, each, scored, echoed) : "null",
-             finish_json(each.finish, each.stopped_by), more);
+             finish_json(each.end.finish, each.end.stopped_by), more);
     }
     return text + R"(],"usage":)" + usage_json(usage) + "}";
   }
@@ -143,7 +143,7 @@ class completion_format final : public answer_format {
                           const std::string& echoed) {
     logprob_lists lists(prompts_->tokens(), *logprobs_);
     if (!echoed_.empty()) lists.add_prompt(scored, echoed);
-    lists.add_answer(choice.tokens, choice.details, choice.ending, places_[index]);
+    lists.add_answer(choice.tokens, choice.details, choice.end.token, places_[index]);
     return lists.text();
   }
   /// The prompt's scores come before its first answer, and may come again if the prompt is computed anew: only the
