@@ -70,8 +70,8 @@ enum class refusal_cause : std::uint8_t {
 
 /// Router or scheduler to gateway, and gateway to listener: no (more) answers will come.
 struct request_refused {
-  request_id request;
-  std::string error;
+  request_id request = {};
+  std::string error = {};
   refusal_cause cause = refusal_cause::unavailable;
   duration retry_after{};           ///< 0: nobody knows when trying again helps, if it does
   bool is_unknown_adapter = false;  ///< no adapter has the name that it asked for
