@@ -85,7 +85,7 @@ prompt_input read_prompt(const request_fields& from) {
   prompt_input prompt;
   prompt.text = from.text("prompt");
   prompt.tokens = from.tokens("tokens").value_or(std::vector<token_id>());
-  if (const json* messages = from.find("messages")) prompt.messages = messages->dump();
+  if (const json* messages = from.find("messages")) prompt.chat = {.messages = messages->dump()};
   return prompt;
 }
 

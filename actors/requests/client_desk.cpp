@@ -28,8 +28,8 @@ std::size_t bytes_of(const client_request& request) {
 prompt_input input_of(const client_request& request) {
   prompt_input input;
   input.tokens = request.tokens;
-  input.messages = request.messages;
-  if (input.tokens.empty() && input.messages.empty()) input.text = request.text;
+  if (!request.messages.empty()) input.chat = {.messages = request.messages};
+  if (input.tokens.empty() && !input.chat) input.text = request.text;
   return input;
 }
 
