@@ -85,7 +85,7 @@ prompt_input read_prompt(const request_fields& from) {
   prompt_input prompt;
   prompt.text = from.text("prompt");
   prompt.tokens = from.tokens("tokens").value_or(std::vector<token_id>());
-  if (const json* messages = from.find("messages")) prompt.messages = messages->dump();
+  if (const json* messages = from.find("messages")) prompt.chat = {.messages = messages->dump()};
   return prompt;
 }
 
@@ -95,9 +95,9 @@ class own_line_format final : public answer_format {
     const answer_choice& answer = choices.front();
     json made{{"text", answer.text},
               {"tokens", answer.tokens},
-              {"finish_reason", answer.finish},
+              {"finish_reason", answer.end.finish},
               {"prompt_tokens", usage.prompt_tokens},
-              {"adapter", answer.adapter.empty() ? json(nullptr) : json(answer.adapter)}};
+              {"adapter", answer.end.adapter.empty() ? json(nullptr) : json(answer.end.adapter)}};
     if (!answer.details.empty()) made["logprobs"] = logprobs_json(answer.details);
     return dump(made);
   }

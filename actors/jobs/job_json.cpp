@@ -56,15 +56,10 @@ json job_json(const job_info& job) {
   return made;
 }
 
-json job_json(const job_info& job, const fine_tunes_by_job& fine_tunes) {
+json job_json(const job_info& job, const fine_tunes_by_job& fine_tunes, const journal& book) {
   json made = job_json(job);
   if (const auto found = fine_tunes.find(job.spec.id); found != fine_tunes.end())
     made.update(figures_json(found->second));
-  return made;
-}
-
-json job_json(const job_info& job, const fine_tunes_by_job& fine_tunes, const journal& book) {
-  json made = job_json(job, fine_tunes);
   const bool is_told = !is_finished(job.state) && made.contains("loss");
   if (job.spec.kind != "batch" && !is_told) made.update(last_points(book, job));
   return made;

@@ -13,9 +13,8 @@ namespace troupe {
 using fine_tunes_by_job = std::map<std::string, fine_tune_figures>;
 
 nlohmann::ordered_json job_json(const job_info& job);
-/// With what trainers have told of it, if it is a fine-tune.
-nlohmann::ordered_json job_json(const job_info& job, const fine_tunes_by_job& fine_tunes);
-/// With the figures of a fine-tune that is over, or of which no trainer has told any since the head began.
+/// With what trainers have told of it, if it is a fine-tune; and with its last figures where it is over, or no trainer
+/// has told any since the head began.
 nlohmann::ordered_json job_json(const job_info& job, const fine_tunes_by_job& fine_tunes, const journal& book);
 nlohmann::ordered_json job_event_json(const job_event& event);
 

@@ -14,16 +14,13 @@ namespace {
 
 constexpr duration retry_interval = std::chrono::milliseconds(250);
 
-/// Without a time to come back something else is wrong than that there is no room.
-struct router_refusal {
-  std::string why;
-  refusal_cause cause = refusal_cause::unavailable;
-  duration retry_after = {};
-};
-const router_refusal no_adapter_anywhere{"no replica can load the adapter: their nodes' logs say why"};
-const router_refusal no_room_with_adapter{
-    "the replicas that can load the adapter are full, and the others' nodes' logs say why they cannot: try again later",
-    refusal_cause::full, retry_interval * 4};
+const request_refused no_adapter_anywhere{.error = "no replica can load the adapter: their nodes' logs say why"};
+const request_refused no_room_with_adapter{
+    .error =
+        "the replicas that can load the adapter are full, and the others' nodes' logs say why they cannot: "
+        "try again later",
+    .cause = refusal_cause::full,
+    .retry_after = retry_interval * 4};
 
 /// Whether a returned request is cancelled. Answers that had begun are returned as requests of one answer each.
 bool is_about(const cancel_request& cancelled, const routed_request& request) {
@@ -61,13 +58,13 @@ class router_state {
   bool step_aside(parked& waiting);
   void move_waiting(replica_id from);
   void refuse_overdue();
-  void refuse(const routed_request& request, const router_refusal& refusal);
+  void refuse(const routed_request& request, request_refused why);
   void wake_soon();
   void cancel(const cancel_request& cancelled);
   void note_ended(const requests_ended& ended);
   void take_back(requests_returned& returned);
   void route_elsewhere(routed_request& request, const std::string& fault);
-  void hold(routed_request& request, const router_refusal& otherwise);
+  void hold(routed_request& request, const request_refused& otherwise);
   bool is_cancelled(const routed_request& request) const;
   bool forget_answers(request_id request, replica_id replica, std::int32_t count);
 
@@ -165,11 +162,14 @@ void router_state::refuse_request(const routed_request& request) {
   const bool full = policy_.ready() > 0;
   const char* why =
       full ? "every replica's queue is full: try again later" : "no replica can serve at the moment: try again later";
-  refuse(request, {why, full ? refusal_cause::full : refusal_cause::unavailable, retry_interval * 4});
+  refuse(request, {.error = why,
+                   .cause = full ? refusal_cause::full : refusal_cause::unavailable,
+                   .retry_after = retry_interval * 4});
 }
 
-void router_state::refuse(const routed_request& request, const router_refusal& refusal) {
-  tell(request.sink, request_refused{request.id, refusal.why, refusal.cause, refusal.retry_after});
+void router_state::refuse(const routed_request& request, request_refused why) {
+  why.request = request.id;
+  tell(request.sink, std::move(why));
 }
 
 /// Those that are held were accepted before: of a priority they go first.
@@ -259,12 +259,12 @@ void router_state::take_back(requests_returned& returned) {
 /// not broken off soon.
 void router_state::route_elsewhere(routed_request& request, const std::string& fault) {
   const bool is_loadable = policy_.is_loadable(request.engine.sequence.adapter);
-  if (!is_loadable && request.engine.resumed == 0) return refuse(request, {fault});
-  if (!is_loadable || !route(request)) hold(request, {fault});
+  if (!is_loadable && request.engine.resumed == 0) return refuse(request, {.error = fault});
+  if (!is_loadable || !route(request)) hold(request, {.error = fault});
 }
 
 /// Replicas try again to load an adapter, and may give the request back each time: the time goes on.
-void router_state::hold(routed_request& request, const router_refusal& otherwise) {
+void router_state::hold(routed_request& request, const request_refused& otherwise) {
   const instant now = clock_.now();
   if (request.held_until == instant{}) request.held_until = now + parts_.longest_pause;
   if (request.held_until < now) return refuse(request, otherwise);

@@ -72,14 +72,15 @@ void scheduler_state::accept(routed_request& request) {
   sink_ = request.sink;
   if (!requests_) return tell(parts_.router, requests_returned{parts_.replica, {std::move(request)}});
   if (!declare_adapter(request.engine.sequence.adapter))
-    return refuse_request(request, "the adapter is unknown, or larger than adapters.memory", refusal_cause::bad_input,
-                          {});
+    return refuse(request, {.error = "the adapter is unknown, or larger than adapters.memory",
+                            .cause = refusal_cause::bad_input});
   try {
     const auto accepted = requests_->submit(request.engine);
     if (!accepted) {
       const refused_request& refused = accepted.error();
-      return refuse_request(request, std::string(name_of(refused.reason)), cause_of(refused.reason),
-                            refused.retry_after);
+      return refuse(request, {.error = std::string(name_of(refused.reason)),
+                              .cause = cause_of(refused.reason),
+                              .retry_after = refused.retry_after});
     }
     for (std::int32_t i = 0; i < accepted->answers; ++i) {
       const sequence_id id = answer_behind(accepted->first, i);
@@ -92,13 +93,13 @@ void scheduler_state::accept(routed_request& request) {
       sequences_[request.id].push_back(id);
     }
   } catch (const input_error& error) {
-    refuse_request(request, error.what(), refusal_cause::bad_input, {});
+    refuse(request, {.error = error.what(), .cause = refusal_cause::bad_input});
   }
 }
 
-void scheduler_state::refuse_request(const routed_request& request, std::string error, refusal_cause cause,
-                                     duration retry_after) {
-  tell(request.sink, request_refused{request.id, std::move(error), cause, retry_after});
+void scheduler_state::refuse(const routed_request& request, request_refused why) {
+  why.request = request.id;
+  tell(request.sink, std::move(why));
   ended_.insert(ended_.end(), to_size(request.engine.sequence.answers), request.id);
 }
 
@@ -142,7 +143,7 @@ void scheduler_state::refuse_accepted(const std::function<bool(sequence_id, cons
     if (is_hopeless(id, answer)) refused.insert(answer.request);
   for (const request_id request : refused) {
     cancel({request});
-    tell(sink_, request_refused{request, error, cause, {}});
+    tell(sink_, request_refused{.request = request, .error = error, .cause = cause});
   }
 }
 

@@ -48,7 +48,7 @@ class scheduler_state {
 
   // scheduler.cpp: requests and adapters
   void accept(routed_request& request);
-  void refuse_request(const routed_request& request, std::string error, refusal_cause cause, duration retry_after);
+  void refuse(const routed_request& request, request_refused why);
   void cancel(const cancel_request& cancelled);
   bool declare_adapter(adapter_version version);
   request_id take_out(sequence_id id);

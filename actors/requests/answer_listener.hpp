@@ -39,9 +39,9 @@ struct stop_reason {
 
 /// How an answer ended.
 struct answer_end {
-  std::string finish;                       ///< "stop" or "length"
+  std::string finish = {};                  ///< "stop" or "length"
   std::int64_t prompt_tokens = 0;           ///< of its prompt
-  std::string adapter;                      ///< the version that answered, like "pricing@3"; empty: the bare base
+  std::string adapter = {};                 ///< the version that answered, like "pricing@3"; empty: the bare base
   std::optional<sampled_token> token = {};  ///< that ended it, if one did; not in the answer's text
   stop_reason stopped_by = {};
 };
@@ -49,10 +49,10 @@ struct answer_end {
 /// What one step brought for one answer, as text.
 struct answer_part {
   std::int32_t index = 0;  ///< which answer
-  std::string text;        ///< only whole characters that cannot change any more
-  std::vector<token_id> tokens;
-  std::vector<sampled_token> details;        ///< parallel to tokens, if logprobs were asked for
-  std::optional<answer_end> end;             ///< with the last part
+  std::string text = {};   ///< only whole characters that cannot change any more
+  std::vector<token_id> tokens = {};
+  std::vector<sampled_token> details = {};   ///< parallel to tokens, if logprobs were asked for
+  std::optional<answer_end> end = {};        ///< with the last part
   std::vector<float> hidden = {};            ///< with the end, if hidden states were asked for
   std::vector<sampled_token> scored = {};    ///< the prompt's tokens, with the first part, if asked for
   std::optional<answer_timing> timing = {};  ///< with the first part, if known
@@ -70,8 +70,8 @@ enum class refusal_cause : std::uint8_t {
 
 /// Router or scheduler to gateway, and gateway to listener: no (more) answers will come.
 struct request_refused {
-  request_id request;
-  std::string error;
+  request_id request = {};
+  std::string error = {};
   refusal_cause cause = refusal_cause::unavailable;
   duration retry_after{};           ///< 0: nobody knows when trying again helps, if it does
   bool is_unknown_adapter = false;  ///< no adapter has the name that it asked for

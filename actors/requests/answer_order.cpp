@@ -141,10 +141,7 @@ void answer_sheet::keep(std::size_t prompt, answer_part part) {
   if (keeps_details_) std::move(part.details.begin(), part.details.end(), std::back_inserter(choice.details));
   if (!part.scored.empty()) choice.scored = std::move(part.scored);  // sent again if the prompt is computed anew
   if (!part.end) return;
-  choice.finish = std::move(part.end->finish);
-  choice.adapter = std::move(part.end->adapter);
-  choice.ending = std::move(part.end->token);
-  choice.stopped_by = std::move(part.end->stopped_by);
+  choice.end = std::move(*part.end);
   choice.hidden = std::move(part.hidden);
 }
 

@@ -38,12 +38,9 @@ struct answer_choice {
   std::string text;
   std::vector<token_id> tokens;
   std::vector<sampled_token> details;
-  std::string finish;
-  std::string adapter;                       ///< the version that answered
-  std::vector<float> hidden = {};            ///< if hidden states were asked for
-  std::vector<sampled_token> scored = {};    ///< the prompt's tokens, if asked for; only in its first choice
-  std::optional<sampled_token> ending = {};  ///< the token that ended it, if one did
-  stop_reason stopped_by = {};
+  std::vector<float> hidden = {};          ///< if hidden states were asked for
+  std::vector<sampled_token> scored = {};  ///< the prompt's tokens, if asked for; only in its first choice
+  answer_end end = {};
 };
 
 struct answer_usage {

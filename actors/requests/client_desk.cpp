@@ -13,11 +13,6 @@
 namespace troupe {
 namespace {
 
-constexpr std::string_view known_commands =
-    "status, hello, adapters.list, adapters.load, adapters.unload, adapters.rollback, adapters.files, job.create, "
-    "job.lines, job.seal, job.outputs, job.events, job.pause, job.resume, job.cancel, job.forget, job.list, job.get, "
-    "train.data, train.create, drain";
-
 constexpr std::size_t longest_at_once = 64 << 10;  // of a request: it takes some milliseconds to tokenize
 
 std::size_t bytes_of(const client_request& request) {
@@ -28,8 +23,8 @@ std::size_t bytes_of(const client_request& request) {
 prompt_input input_of(const client_request& request) {
   prompt_input input;
   input.tokens = request.tokens;
-  input.messages = request.messages;
-  if (input.tokens.empty() && input.messages.empty()) input.text = request.text;
+  if (!request.messages.empty()) input.chat = {.messages = request.messages};
+  if (input.tokens.empty() && !input.chat) input.text = request.text;
   return input;
 }
 
@@ -250,8 +245,10 @@ void client_desk_state::run(incoming<client_command>& command) {
   if (name.starts_with("job.")) return pass_to(parts_.jobs);
   if (name.starts_with("train.")) return pass_to(parts_.training);
   if (name == "drain") return pass_to(parts_.supervisor);
-  answer(command, {.error = fmt::format("unknown command '{}': {} are known", name.substr(0, 64), known_commands),
-                   .fault = command_fault::bad_input});
+  answer(command,
+         {.error = fmt::format("unknown command '{}': adapters.*, job.*, train.*, status, hello and drain are known",
+                               name.substr(0, 64)),
+          .fault = command_fault::bad_input});
 }
 
 void client_desk_state::answer(const incoming<client_command>& command, command_answer answer) {

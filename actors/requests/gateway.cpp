@@ -26,9 +26,6 @@ std::vector<token_id> own_stop_tokens(const engine_request& request) {
   return own;
 }
 
-/// There is room, but something else is wrong: a batch job's line that hears this must hold no other job up.
-constexpr duration nobody_knows_when{};
-
 /// The sink of all requests: turns tokens into text, ends answers at stop strings, tells listeners. Knows no
 /// protocol.
 class gateway_state {
@@ -71,9 +68,7 @@ class gateway_state {
   void take_tokens(answer_tokens& brought);
   answer_part read_tokens(running& request, answer_text& answer, answer_tokens& brought);
   void take_refusal(const request_refused& refused);
-  void refuse_start(const begin_request& request, std::string error, refusal_cause cause,
-                    duration retry_after = std::chrono::seconds(1));
-  void refuse_adapter(const begin_request& request, std::string error, bool is_unknown);
+  void refuse(const begin_request& request, request_refused why);
   void stop();
   void report_soon();
   void report();
@@ -139,7 +134,9 @@ std::optional<adapter_version> gateway_state::version_for(const begin_request& r
 void gateway_state::begin(begin_request& request) {
   if (const auto version = version_for(request)) return start(request, *version, clock_.now());
   if (is_adapter_name(request.adapter)) return wait_for_adapter(request);
-  refuse_adapter(request, fmt::format("adapter {}: there is none: see `troupe adapters list`", request.adapter), true);
+  refuse(request, {.error = fmt::format("adapter {}: there is none: see `troupe adapters list`", request.adapter),
+                   .cause = refusal_cause::bad_input,
+                   .is_unknown_adapter = true});
 }
 
 void gateway_state::start(begin_request& request, adapter_version version, instant accepted) {
@@ -170,7 +167,9 @@ void gateway_state::start(begin_request& request, adapter_version version, insta
 /// Asks the adapter store, which may find a folder of that name.
 void gateway_state::wait_for_adapter(begin_request& request) {
   if (waiting_count_ >= parts_.max_waiting)
-    return refuse_start(request, "too many requests wait for adapters: try again later", refusal_cause::full);
+    return refuse(request, {.error = "too many requests wait for adapters: try again later",
+                            .cause = refusal_cause::full,
+                            .retry_after = std::chrono::seconds(1)});
   const instant now = clock_.now();
   const std::string adapter = request.adapter;
   auto& queue = waiting_[adapter];
@@ -180,6 +179,8 @@ void gateway_state::wait_for_adapter(begin_request& request) {
   tell_after(self_, parts_.longest_wait, wake{});
 }
 
+/// Where something else is wrong than that there is no room, nobody knows when to come back: a batch job's line that
+/// hears this must hold no other job up.
 void gateway_state::take_found(const adapter_found& found) {
   auto queue = waiting_.extract(found.name);
   if (!queue) return;
@@ -188,9 +189,10 @@ void gateway_state::take_found(const adapter_found& found) {
     if (const auto version = version_for(each.request))
       start(each.request, *version, each.since);
     else if (found.may_pass)
-      refuse_start(each.request, found.error, refusal_cause::unavailable, nobody_knows_when);
+      refuse(each.request, {.error = found.error});
     else
-      refuse_adapter(each.request, found.error, found.is_unknown);
+      refuse(each.request,
+             {.error = found.error, .cause = refusal_cause::bad_input, .is_unknown_adapter = found.is_unknown});
   }
 }
 
@@ -198,23 +200,17 @@ void gateway_state::end_overdue() {
   const instant now = clock_.now();
   for (auto& [adapter, queue] : waiting_)
     while (!queue.empty() && queue.front().until <= now) {
-      refuse_start(queue.front().request, fmt::format("adapter {}: was not ready in time: try again", adapter),
-                   refusal_cause::unavailable, nobody_knows_when);
+      refuse(queue.front().request, {.error = fmt::format("adapter {}: was not ready in time: try again", adapter)});
       queue.pop_front();
       --waiting_count_;
     }
   std::erase_if(waiting_, [](const auto& each) { return each.second.empty(); });
 }
 
-void gateway_state::refuse_start(const begin_request& request, std::string error, refusal_cause cause,
-                                 duration retry_after) {
+void gateway_state::refuse(const begin_request& request, request_refused why) {
   ++refused_;
-  request.listener->on_refused({request.id, std::move(error), cause, retry_after});
-}
-
-void gateway_state::refuse_adapter(const begin_request& request, std::string error, bool is_unknown) {
-  ++refused_;
-  request.listener->on_refused({request.id, std::move(error), refusal_cause::bad_input, {}, is_unknown});
+  why.request = request.id;
+  request.listener->on_refused(why);
 }
 
 /// The listener is not told, since it asked for this. The request may be over already.
@@ -294,11 +290,13 @@ void gateway_state::take_refusal(const request_refused& refused) {
 // --- the rest ---
 
 void gateway_state::stop() {
-  for (auto& [id, request] : running_)
-    request.listener->on_refused(
-        {id, "the cluster is being stopped", refusal_cause::unavailable, std::chrono::seconds(1)});
+  request_refused why{.error = "the cluster is being stopped", .retry_after = std::chrono::seconds(1)};
+  for (auto& [id, request] : running_) {
+    why.request = id;
+    request.listener->on_refused(why);
+  }
   for (auto& [adapter, queue] : waiting_)
-    for (waiting& each : queue) refuse_start(each.request, "the cluster is being stopped", refusal_cause::unavailable);
+    for (waiting& each : queue) refuse(each.request, why);
   running_.clear();
   waiting_.clear();
   self_->quit();

@@ -114,7 +114,7 @@ void prompting::shorten(std::vector<token_id>& tokens, const prompt_input& promp
 }
 
 std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
-  const int given = prompt.text.has_value() + !prompt.tokens.empty() + !prompt.messages.empty();
+  const int given = prompt.text.has_value() + !prompt.tokens.empty() + prompt.chat.has_value();
   if (given != 1)
     refuse("the request has {}: give one of a prompt, tokens and messages", given == 0 ? "none" : "several");
   if (!prompt.tokens.empty()) {
@@ -129,9 +129,8 @@ std::vector<token_id> prompting::tokens_in(const prompt_input& prompt) const {
 
 std::vector<token_id> prompting::encode_chat(const prompt_input& prompt) const {
   if (!chat_) throw input_error(no_chat_);
-  std::string text = chat_->render(chat_input{prompt.messages, prompt.tools, prompt.template_variables,
-                                              prompt.add_generation_prompt, prompt.continues_message});
-  if (prompt.add_generation_prompt) text += prompt.answer_begin;
+  std::string text = chat_->render(*prompt.chat);
+  if (prompt.chat->add_generation_prompt) text += prompt.answer_begin;
   if (prompt.last_tokens == 0) check_size(text, prompt.field);
   auto encoded = prompt_of_chat(*tokens_, text);
   if (encoded.empty()) refuse("{}: its chat template makes an empty prompt of these messages", model_);

@@ -16,19 +16,15 @@
 
 namespace troupe {
 
-/// A prompt: exactly one of text, tokens and messages.
+/// A prompt: exactly one of text, tokens and chat.
 struct prompt_input {
   std::optional<std::string> text = {};  ///< "" is the model's BOS token alone
   std::vector<token_id> tokens = {};
-  std::string messages = {};            ///< a JSON list of {role, content}
-  std::string tools = {};               ///< a JSON list of tools; only with messages
-  std::string template_variables = {};  ///< a JSON object of variables for the template; only with messages
-  bool add_generation_prompt = true;  ///< whether the text ends where the assistant's answer begins; only with messages
-  const char* field = "prompt";       ///< the request's field that has the prompt, for errors
-  bool add_special = true;  ///< BOS and the like come with the text, where the tokenizer says so; only with a text
-  bool continues_message = false;  ///< the answer goes on with the last message's text; only with messages
-  std::string answer_begin = {};   ///< what the answer's beginning is made to be, behind the prompt for it
-  std::int64_t last_tokens = 0;    ///< a longer prompt is its last tokens alone; 0: all; -1: what the context holds
+  std::optional<chat_input> chat = {};
+  const char* field = "prompt";   ///< the request's field that has the prompt, for errors
+  bool add_special = true;        ///< BOS and the like come with a text, where the tokenizer says so
+  std::string answer_begin = {};  ///< what the answer's beginning is made to be, behind a chat's prompt for it
+  std::int64_t last_tokens = 0;   ///< a longer prompt is its last tokens alone; 0: all; -1: what the context holds
 };
 
 class prompting {

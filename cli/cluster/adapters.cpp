@@ -29,7 +29,7 @@ struct adapters_options {
 json all_versions(cluster_client& cluster) {
   json all = json::array();
   for (std::string last;;) {
-    const json page = read_answer(cluster.command("adapters.list", json{{"after", last}}.dump()));
+    const json page = cluster.command("adapters.list", {{"after", last}});
     if (page.empty()) return all;
     for (const auto& each : page) all.push_back(each);
     last = page.back().at("version").get<std::string>();
@@ -53,7 +53,7 @@ int load(const adapters_options& options) {
     refuse("{0} is a path: write troupe adapters load NAME --path {0}", options.name);
   json arguments{{"name", options.name}};
   if (!options.path.empty()) arguments["path"] = std::filesystem::absolute(options.path).string();
-  const auto done = read_answer(cluster_client(options.cluster).command("adapters.load", arguments.dump()));
+  const auto done = cluster_client(options.cluster).command("adapters.load", arguments);
   print(fmt::format("{}: {}\n", done.value("adapter", ""), done.value("state", "")));
   return 0;
 }
@@ -62,7 +62,7 @@ int load(const adapters_options& options) {
 json change(const adapters_options& options, const char* command, const json& arguments,
             cluster_client::repeating may = cluster_client::repeating::yes) {
   try {
-    return read_answer(cluster_client(options.cluster).command(command, arguments.dump(), may));
+    return cluster_client(options.cluster).command(command, arguments, may);
   } catch (const unknown_error& error) {
     refuse("{}: see troupe adapters list", error.what());
   }

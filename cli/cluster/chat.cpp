@@ -69,7 +69,7 @@ class conversation {
  private:
   /// Refuses at once what would refuse every message.
   void check_template() {
-    const json hello = read_answer(cluster_.command("hello", "{}"));
+    const json hello = cluster_.command("hello", {});
     if (const auto why = hello.value("no_chat", std::string()); !why.empty())
       refuse("{}; troupe submit takes one", why);
     has_channels_ = hello.value("has_channels", false);

@@ -43,6 +43,13 @@ std::string flag_or_variable(const std::string& flag, const char* variable, cons
   throw field_error(why.field_name, why.error, why.code);
 }
 
+nlohmann::ordered_json read_answer(const std::string& text) {
+  auto answer = nlohmann::ordered_json::parse(text, nullptr, false);
+  if (!answer.is_structured())
+    throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");
+  return answer;
+}
+
 std::string flags_of(const connect_options& options) {
   std::string flags;
   if (!options.connect.empty()) flags += " --connect " + typed_word(options.connect);
@@ -243,9 +250,11 @@ const std::string& cluster_client::flags() const {
   return impl_->flags();
 }
 
-std::string cluster_client::command(const std::string& name, const std::string& arguments, repeating may) {
+nlohmann::ordered_json cluster_client::command(const std::string& name, const nlohmann::ordered_json& arguments,
+                                               repeating may) {
+  const client_command asked{name, arguments.is_null() ? "{}" : arguments.dump()};
   const std::uint64_t number = impl_->next_number();
-  const auto send = [&] { impl_->send(client_command{name, arguments}, number); };
+  const auto send = [&] { impl_->send(asked, number); };
   const auto send_again = [&] {
     if (may == repeating::no)
       throw std::runtime_error(name + ": the head was lost before it answered: see what it has done");
@@ -255,7 +264,7 @@ std::string cluster_client::command(const std::string& name, const std::string& 
   auto answer = from_frame<command_answer>(impl_->answer_to(number, command_answer::kind, send_again));
   if (!answer) throw std::runtime_error(name + ": the cluster's answer cannot be read");
   if (answer->is_refused()) fail(*answer);
-  return std::move(answer->result);
+  return read_answer(answer->result);
 }
 
 std::optional<client_text> cluster_client::ask(client_request request,
@@ -303,13 +312,6 @@ void cluster_client::fetch(const std::string& sha256, const adapter_file_info& f
     on_piece(piece->attachment.bytes());
     wanted.offset += piece->attachment.size();
   }
-}
-
-nlohmann::ordered_json read_answer(const std::string& text) {
-  auto answer = nlohmann::ordered_json::parse(text, nullptr, false);
-  if (!answer.is_structured())
-    throw std::runtime_error("the cluster's answer cannot be read: is it of another version?");
-  return answer;
 }
 
 }  // namespace troupe

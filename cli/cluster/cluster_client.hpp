@@ -22,9 +22,6 @@ struct connect_options {
 };
 void add_connect(CLI::App& command, connect_options& options);
 
-/// What a command returned. Throws a runtime_error where that is neither an object nor a list.
-nlohmann::ordered_json read_answer(const std::string& text);
-
 /// A cluster, from outside. Belongs to one thread. When a new head has started it is asked again, so that clients only
 /// see a pause; if none answers for a minute, this throws a runtime_error.
 class cluster_client {
@@ -39,9 +36,10 @@ class cluster_client {
 
   /// Whether a command may be sent again to a new head, although the old one may have carried it out before it died.
   enum class repeating : std::uint8_t { no, yes };
-  /// Returns JSON. Throws input_error where the command is at fault, unknown_error where that is by what it names, else
-  /// runtime_error.
-  std::string command(const std::string& name, const std::string& arguments, repeating may = repeating::yes);
+  /// `arguments`: an object; null for none. Returns an object or a list. Throws input_error where the command is at
+  /// fault, unknown_error where that is by what it names, type_error where a text is no UTF-8, else runtime_error.
+  nlohmann::ordered_json command(const std::string& name, const nlohmann::ordered_json& arguments,
+                                 repeating may = repeating::yes);
 
   /// One answer, part by part, each token once. Returns the last part, or nothing once `is_stopped` said so: then the
   /// cluster is told. Throws as command() does.

@@ -15,8 +15,7 @@ struct drain_options {
 };
 
 int drain(const drain_options& options) {
-  const std::string arguments = nlohmann::json{{"name", options.node}}.dump();
-  cluster_client(options.cluster).command("drain", arguments);
+  cluster_client(options.cluster).command("drain", {{"name", options.node}});
   print(fmt::format(
       "{}: its requests go on elsewhere, its process ends; troupe node CLUSTER.toml --name {} brings it back\n",
       options.node, options.node));

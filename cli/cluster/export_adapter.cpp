@@ -25,8 +25,7 @@ struct exported {
 };
 
 /// The names come over the wire, so only those that an adapter's files can have are accepted.
-exported files_of(const std::string& text) {
-  const auto said = read_answer(text);
+exported files_of(const nlohmann::ordered_json& said) {
   exported all{said.value("adapter", ""), said.value("sha256", ""), {}};
   for (const auto& each : said.at("files")) {
     adapter_file_info file{each.value("name", ""), each.value("bytes", std::uint64_t{0})};
@@ -74,7 +73,7 @@ class arriving_files {
 }  // namespace
 
 std::string export_adapter(cluster_client& cluster, const std::string& name, const fs::path& folder) {
-  const exported what = files_of(cluster.command("adapters.files", nlohmann::json{{"name", name}}.dump()));
+  const exported what = files_of(cluster.command("adapters.files", {{"name", name}}));
   refuse_existing(folder, what);
   const interrupt_guard guard;
   progress bar("exporting " + what.version);

@@ -30,7 +30,7 @@ json all_jobs(cluster_client& cluster) {
   constexpr std::size_t at_once = 1000;
   json all = json::array(), wanted{{"limit", at_once}};
   for (;;) {
-    const json page = read_answer(cluster.command("job.list", wanted.dump()));
+    const json page = cluster.command("job.list", wanted);
     all.insert(all.end(), page.begin(), page.end());
     if (page.size() < at_once) return all;
     wanted["below"] = page.back().at("number");
@@ -45,13 +45,13 @@ int list_jobs(const jobs_options& options) {
     return 0;
   }
   const std::string text = jobs_table(jobs);
-  print(journal_problem(read_answer(cluster.command("status", "{}"))));
+  print(journal_problem(cluster.command("status", {})));
   print(text.empty() ? "there are no jobs\n" : text);
   return 0;
 }
 
 int change_job(const jobs_options& options, const char* command) {
-  const json job = read_answer(cluster_client(options.cluster).command(command, json{{"id", options.id}}.dump()));
+  const json job = cluster_client(options.cluster).command(command, {{"id", options.id}});
   print(fmt::format("{}: {}\n", options.id, job.value("state", "")));
   return 0;
 }
@@ -61,7 +61,7 @@ int cancel_job(const jobs_options& options) {
 }
 
 int forget_job(const jobs_options& options) {
-  (void)cluster_client(options.cluster).command("job.forget", json{{"id", options.id}}.dump());
+  cluster_client(options.cluster).command("job.forget", {{"id", options.id}});
   print(fmt::format("{}: forgotten\n", options.id));
   return 0;
 }
@@ -81,7 +81,7 @@ int follow_job(const jobs_options& options) {
 /// Of a fine-tune: every event there is, page by page.
 void for_each_event(cluster_client& cluster, const std::string& id, const std::function<void(const json&)>& take) {
   for (std::uint64_t last = 0;;) {
-    const json page = read_answer(cluster.command("job.events", json{{"id", id}, {"after", last}}.dump()));
+    const json page = cluster.command("job.events", {{"id", id}, {"after", last}});
     check_is_training(page.at("job"));
     if (page.at("events").empty()) return;
     for (const auto& event : page.at("events")) {

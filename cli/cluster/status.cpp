@@ -15,7 +15,7 @@ struct status_options {
 };
 
 int status(const status_options& options) {
-  const auto answer = read_answer(cluster_client(options.cluster).command("status", "{}"));
+  const auto answer = cluster_client(options.cluster).command("status", {});
   if (options.json)
     print_json(answer);
   else

@@ -159,6 +159,12 @@ std::string replicas_table(const json& status) {
   return finished(all) + problems_of(status);
 }
 
+/// A line where the workers cannot hold the model.
+std::string placement_problem(const json& status) {
+  const std::string problem = text_of(status, "placement");
+  return problem == "-" ? "" : fmt::format("no replica runs: {}\n", problem);
+}
+
 }  // namespace
 
 std::string adapters_table(const json& adapters) {
@@ -186,11 +192,6 @@ std::string jobs_table(const json& jobs) {
 std::string journal_problem(const json& status) {
   const std::string problem = text_of(status, "journal");
   return problem == "-" ? "" : fmt::format("jobs stand still: {}\n", problem);
-}
-
-std::string placement_problem(const json& status) {
-  const std::string problem = text_of(status, "placement");
-  return problem == "-" ? "" : fmt::format("no replica runs: {}\n", problem);
 }
 
 std::string standstill_of(const json& status) {

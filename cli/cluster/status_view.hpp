@@ -13,9 +13,8 @@ std::string jobs_table(const nlohmann::ordered_json& jobs);
 
 /// A line where the cluster cannot write down what it does.
 std::string journal_problem(const nlohmann::ordered_json& status);
-/// A line where the workers cannot hold the model.
-std::string placement_problem(const nlohmann::ordered_json& status);
-/// A line about why no job goes on: one of these, or that nothing serves. Empty where nothing is in the way.
+/// A line about why no job goes on: this, or that the workers cannot hold the model, or that nothing serves. Empty
+/// where nothing is in the way.
 std::string standstill_of(const nlohmann::ordered_json& status);
 
 /// Of all replicas together: speed, and how many run and wait.

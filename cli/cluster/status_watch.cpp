@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
 namespace troupe {
 namespace {
 
@@ -49,7 +51,7 @@ std::optional<std::string> status_watch::ask(std::unique_ptr<cluster_client>& he
   give_up_at_ = std::chrono::steady_clock::now() + longest_wait;
   try {
     if (!head) head = std::make_unique<cluster_client>(head_, [this] { check(); });
-    return head->command("status", "{}");
+    return head->command("status", {}).dump();
   } catch (const std::exception&) {
     head.reset();
     return std::nullopt;

@@ -48,7 +48,7 @@ input_summary summarize(const file_submission& submission) {
 /// Nobody knows a new job's name who could go on with it: it ends with its client.
 void cancel_unsent(cluster_client& cluster, const std::string& id) {
   try {
-    (void)cluster.command("job.cancel", json_line({{"id", id}}));
+    cluster.command("job.cancel", {{"id", id}});
   } catch (const std::exception&) {  // that it was interrupted, while it waits for an answer that is not needed
   }
 }
@@ -63,7 +63,7 @@ void send_lines(cluster_client& cluster, const file_submission& submission, cons
   const auto flush = [&] {
     if (chunk.empty()) return;
     const std::size_t count = chunk.size();
-    cluster.command("job.lines", json_line({{"id", input.id}, {"first", first}, {"lines", std::move(chunk)}}));
+    cluster.command("job.lines", {{"id", input.id}, {"first", first}, {"lines", std::move(chunk)}});
     first += count;
     chunk = json::array();
     bytes = 0;
@@ -80,7 +80,7 @@ void send_lines(cluster_client& cluster, const file_submission& submission, cons
 }
 
 json page_of(cluster_client& cluster, const std::string& id, std::uint64_t from, std::uint64_t limit) {
-  return read_answer(cluster.command("job.outputs", json_line({{"id", id}, {"from", from}, {"limit", limit}})));
+  return cluster.command("job.outputs", {{"id", id}, {"from", from}, {"limit", limit}});
 }
 
 void check_apart(const file_submission& submission) {
@@ -154,7 +154,7 @@ class pause_note {
     if (has_answers || is_said_) looked_ = now;
     if (now - looked_ < patience) return;
     looked_ = now;
-    const std::string why = standstill_of(read_answer(cluster_.command("status", "{}")));
+    const std::string why = standstill_of(cluster_.command("status", {}));
     is_said_ = !why.empty();
     if (is_said_) write_error(fmt::format("{}troupe: {}", ::isatty(STDERR_FILENO) == 1 ? clear_line : "", why));
   }
@@ -170,9 +170,9 @@ class pause_note {
 json send_job(cluster_client& cluster, const file_submission& submission, const input_summary& input) try {
   const json spec{{"id", input.id},
                   {"lines", input.lines},
-                  {"name", submission.in.filename().string()},
+                  {"name", json::parse(json_line(submission.in.filename().string()))},  // whatever its bytes are
                   {"options", json::parse(submission.options)}};
-  json job = read_answer(cluster.command("job.create", json_line(spec)));
+  json job = cluster.command("job.create", spec);
   if (job.value("state", "") == "cancelled") refuse("{}: was cancelled before: add --new to begin anew", input.id);
   if (job.value("state", "") == "receiving")
     send_lines(cluster, submission, input, job.value("received", std::uint64_t{0}));
@@ -217,7 +217,7 @@ json collect_whole(cluster_client& cluster, const input_summary& input, const js
                    std::string_view next_time) {
   out.cut_torn_line();
   try {
-    if (job.value("state", "") == "receiving") cluster.command("job.seal", json_line({{"id", input.id}}));
+    if (job.value("state", "") == "receiving") cluster.command("job.seal", {{"id", input.id}});
     json ended = collect(cluster, input, out);
     out.sync();
     return ended;
@@ -243,7 +243,7 @@ json submit_file(cluster_client& cluster, const file_submission& submission) {
 }
 
 json collect_job(cluster_client& cluster, const std::string& id, const fs::path& path) {
-  const json job = read_answer(cluster.command("job.get", json_line({{"id", id}})));
+  const json job = cluster.command("job.get", {{"id", id}});
   if (job.value("kind", "") != "batch") refuse("job {0} is a fine-tune: troupe jobs follow {0} shows it", id);
   if (job.value("state", "") == "receiving") refuse("job {} has not all its lines yet: see troupe jobs", id);
   const input_summary input{job.value("lines", std::uint64_t{0}), id};

@@ -137,7 +137,7 @@ void watch_status(const connect_options& head, int blocks) {
   cluster_client cluster(head, [&] { check(0ms); });
   for (int block = 1;; ++block) {
     const auto next = std::chrono::steady_clock::now() + interval;
-    show_block(read_answer(cluster.command("status", "{}")), block == 1);
+    show_block(cluster.command("status", {}), block == 1);
     if (block == blocks) return;
     while (std::chrono::steady_clock::now() < next) check(look);
   }

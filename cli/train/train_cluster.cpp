@@ -36,10 +36,6 @@ std::string file_name_of(const std::string& path) {
   return std::filesystem::path(path).filename().string();
 }
 
-void check_bytes(const std::string& path) {
-  check_utf8(path, mapped_file(path).text());
-}
-
 /// A file that is sent, read twice: in pieces, and for its digest.
 class sent_file {
  public:
@@ -83,14 +79,10 @@ std::string send_file(cluster_client& cluster, const std::string& id, const std:
   sent_file file(path);
   progress bar("sending " + name);
   for (std::int64_t at = 0; at < file.size();) {
-    std::string arguments;
-    try {
-      arguments = json{{"id", id}, {"file", which}, {"offset", at}, {"text", file.piece_at(at)}}.dump();
-    } catch (const json::type_error&) {
-      check_bytes(path);
-      throw;
-    }
-    at = read_answer(cluster.command("train.data", arguments)).at("received").get<std::int64_t>();
+    const std::string piece = file.piece_at(at);
+    if (!is_utf8(piece)) check_utf8(path, mapped_file(path).text());  // names the line
+    const json taken = cluster.command("train.data", {{"id", id}, {"file", which}, {"offset", at}, {"text", piece}});
+    at = taken.at("received").get<std::int64_t>();
     bar.update(at, file.size());
   }
   return file.digest();
@@ -104,7 +96,7 @@ class follower {
 
   /// The job as it is now; one page of its news is shown.
   json look() {
-    const json page = read_answer(cluster_.command("job.events", json{{"id", id_}, {"after", last_}}.dump()));
+    const json page = cluster_.command("job.events", {{"id", id_}, {"after", last_}});
     const json& job = page.at("job");
     check_is_training(job);
     const auto steps = job.value("steps", std::int64_t{0}), step = job.value("step", std::int64_t{0});
@@ -201,7 +193,7 @@ int train_in_cluster(const cluster_training& options) {
     arguments["data_sha256"] = send_file(cluster, id, "data", options.data, spec.data_name);
     if (spec.has_validation())
       arguments["validation_sha256"] = send_file(cluster, id, "validation", options.validation, spec.validation_name);
-    made = read_answer(cluster.command("train.create", arguments.dump()));
+    made = cluster.command("train.create", arguments);
   }
   if (made.value("trainers", 1) == 0)
     write_error("troupe: no trainer is there yet: the job waits for a node with the role \"trainer\"\n");

@@ -84,10 +84,10 @@ TEST_F(serve, refuses_what_the_cluster_does_not_have_in_the_words_of_the_command
   const std::string odd = "x\xff", in = site_.write("in.jsonl", "{\"tokens\":[1]}\n").string();
   const std::string out = site_.path("out").string();
   for (const words& command :
-       {words{"cancel", odd}, words{"jobs", "follow", odd}, words{"jobs", "forget", odd},
-        words{"adapters", "load", odd}, words{"adapters", "load", "x", "--path", odd}, words{"adapters", "unload", odd},
-        words{"adapters", "rollback", odd}, words{"adapters", "export", odd, "--out", out},
-        words{"submit", "--file", in, "--out", out, "--stop", odd}})
+       {words{"cancel", odd}, words{"jobs", "follow", odd}, words{"jobs", "forget", odd}, words{"jobs", "collect", odd},
+        words{"drain", odd}, words{"adapters", "load", odd}, words{"adapters", "load", "x", "--path", odd},
+        words{"adapters", "unload", odd}, words{"adapters", "rollback", odd},
+        words{"adapters", "export", odd, "--out", out}, words{"submit", "--file", in, "--out", out, "--stop", odd}})
     EXPECT_EQ(refusal_of(command), "troupe: 'x?' is no UTF-8: write it in UTF-8\n") << command.front();
   EXPECT_EQ(start({"down", (site_.path("state") / "troupe/model/cluster.toml").string()}).wait(), 0);
 }

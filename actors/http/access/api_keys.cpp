@@ -100,8 +100,10 @@ std::vector<api_key> present_keys(const fs::path& file) {
   return read_api_keys(file).value_or(std::vector<api_key>());
 }
 
-[[noreturn]] void refuse_unknown(const std::string& name) {
-  refuse("key {}: there is none: see `troupe keys list`", name.substr(0, 64));
+std::vector<api_key>::iterator find_key(std::vector<api_key>& keys, const std::string& name) {
+  const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
+  if (found == keys.end()) refuse("key {}: there is none: see `troupe keys list`", name.substr(0, 64));
+  return found;
 }
 
 bool is_good_name(const std::string& name) {
@@ -148,17 +150,14 @@ std::string add_api_key(const fs::path& file, api_key key) {
 void limit_api_key(const fs::path& file, const std::string& name, const std::function<void(api_key&)>& change) {
   const file_descriptor lock = locked_folder(file.parent_path());
   auto keys = present_keys(file);
-  const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
-  if (found == keys.end()) refuse_unknown(name);
-  change(*found);
+  change(*find_key(keys, name));
   write_keys_file(file, keys);
 }
 
 void revoke_api_key(const fs::path& file, const std::string& name) {
   const file_descriptor lock = locked_folder(file.parent_path());
   auto keys = present_keys(file);
-  const auto found = std::find_if(keys.begin(), keys.end(), [&](const api_key& each) { return each.name == name; });
-  if (found == keys.end()) refuse_unknown(name);
+  const auto found = find_key(keys, name);
   const std::string sha256 = found->sha256;
   keys.erase(found);
   try {

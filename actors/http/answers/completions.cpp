@@ -18,7 +18,13 @@ namespace {
 /// How far an answer's text has come.
 struct answer_place {
   stream_decoder decoder;
-  std::size_t offset = 0;  ///< of its next token, in characters of prompt and answer
+  std::size_t offset = 0;        ///< of its next token, in characters of prompt and answer
+  bool has_told_prompt = false;  ///< the prompt's tokens
+};
+
+struct echoed_prompt {
+  std::string text;
+  bool is_sent = false;  ///< with its log-probabilities
 };
 
 /// The lists in completions: {"tokens","token_logprobs","top_logprobs","text_offset"}
@@ -80,7 +86,7 @@ class logprob_lists {
 class completion_format final : public answer_format {
  public:
   completion_format(std::shared_ptr<const prompting> prompts, const answer_order& order,
-                    std::vector<std::string> echoed)
+                    std::vector<echoed_prompt> echoed)
       : prompts_(std::move(prompts)),
         model_(order.model),
         n_(to_size(order.n)),
@@ -88,15 +94,13 @@ class completion_format final : public answer_format {
         logprobs_(order.sampling.logprobs),
         prompt_logprobs_(order.prompt_logprobs),
         tells_tokens_(order.token_ids),
-        frame_end_(frame_end(order)),
-        echo_is_sent_(order.prompts.size()),
-        prompt_is_told_(order.prompts.size() * n_) {
+        frame_end_(frame_end(order)) {
     head_ = fmt::format(R"({{"id":"cmpl-{}","object":"text_completion","created":{},"model":{})", random_hex(24),
                         std::time(nullptr), json_text(model_));
     for (std::size_t i = 0; i < order.prompts.size() * n_; ++i) {
       const bool begins_text = !order.sampling.constraint && order.prompts[i / n_].text == "";
-      places_.push_back({stream_decoder(prompts_->tokens(), order.skip_special, begins_text),
-                         echoed_.empty() ? 0 : characters_in(echoed_[i / n_])});
+      places_.push_back(
+          {stream_decoder(prompts_->tokens(), order.skip_special, begins_text), characters_in(echo_of(i))});
     }
   }
 
@@ -106,8 +110,7 @@ class completion_format final : public answer_format {
   void begin(std::string& to, std::size_t index, const std::string& adapter) override {
     if (index == 0) head_ += before_choices(model_, adapter);
     const bool comes_later = logprobs_.has_value();  // with the prompt's log-probabilities
-    if (!echoed_.empty() && !echoed_[index / n_].empty() && !comes_later)
-      frame(to, index, echoed_[index / n_], "null", "null", token_fields(index, {}));
+    if (!echo_of(index).empty() && !comes_later) frame(to, index, echo_of(index), token_fields(index, {}));
   }
   void part(std::string& to, std::size_t index, const answer_part& part) override {
     if (!part.scored.empty() && logprobs_) echo(to, index / n_, part.scored);
@@ -118,98 +121,98 @@ class completion_format final : public answer_format {
       lists.add_answer(part.tokens, part.details, ending, places_[index]);
       logprobs = lists.text();
     }
-    frame(to, index, part.text, logprobs, part.end ? finish_json(part.end->finish, part.end->stopped_by) : "null",
-          token_fields(index, part.tokens, ending));
+    frame(to, index, part.text, token_fields(index, part.tokens, ending), logprobs,
+          part.end ? finish_json(part.end->finish, part.end->stopped_by) : "null");
   }
   void usage(std::string& to, const answer_usage& usage) override { to += usage_frame(head_, usage); }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
-    std::string text = head_ + before_choices(model_, choices.front().adapter);
+    std::string text = head_ + before_choices(model_, choices.front().end.adapter);
     for (std::size_t i = 0; i < choices.size(); ++i) {
       const answer_choice& each = choices[i];
-      const std::string echoed = echoed_.empty() ? "" : echoed_[i / n_];
       const auto& scored = choices[i / n_ * n_].scored;
       if (i > 0) text += ',';
-      std::string more = token_fields(i, each.tokens, each.ending);
+      std::string more = token_fields(i, each.tokens, each.end.token);
       if (prompt_logprobs_)
         more += R"(,"prompt_logprobs":)" + prompt_logprobs_json(prompts_->tokens(), scored, *prompt_logprobs_);
-      choice(text, i, echoed + each.text, logprobs_ ? logprobs_of(i, each, scored, echoed) : "null",
-             finish_json(each.finish, each.stopped_by), more);
+      choice(text, i, std::string(echo_of(i)) + each.text, more, logprobs_ ? logprobs_of(i, each, scored) : "null",
+             finish_json(each.end.finish, each.end.stopped_by));
     }
     return text + R"(],"usage":)" + usage_json(usage) + "}";
   }
 
  private:
-  std::string logprobs_of(std::size_t index, const answer_choice& choice, const std::vector<sampled_token>& scored,
-                          const std::string& echoed) {
+  /// What comes before an answer's text.
+  std::string_view echo_of(std::size_t index) const {
+    return echoed_.empty() ? std::string_view() : echoed_[index / n_].text;
+  }
+  std::string logprobs_of(std::size_t index, const answer_choice& choice, const std::vector<sampled_token>& scored) {
     logprob_lists lists(prompts_->tokens(), *logprobs_);
-    if (!echoed_.empty()) lists.add_prompt(scored, echoed);
-    lists.add_answer(choice.tokens, choice.details, choice.ending, places_[index]);
+    if (!echoed_.empty()) lists.add_prompt(scored, echo_of(index));
+    lists.add_answer(choice.tokens, choice.details, choice.end.token, places_[index]);
     return lists.text();
   }
   /// The prompt's scores come before its first answer, and may come again if the prompt is computed anew: only the
   /// first ones are sent.
   void echo(std::string& to, std::size_t prompt, const std::vector<sampled_token>& scored) {
-    if (echo_is_sent_[prompt]) return;
-    echo_is_sent_[prompt] = true;
+    echoed_prompt& echoed = echoed_[prompt];
+    if (std::exchange(echoed.is_sent, true)) return;
     logprob_lists lists(prompts_->tokens(), *logprobs_);
-    lists.add_prompt(scored, echoed_[prompt]);
+    lists.add_prompt(scored, echoed.text);
     for (std::size_t i = prompt * n_; i < (prompt + 1) * n_; ++i)
-      frame(to, i, echoed_[prompt], lists.text(), "null", token_fields(i, {}));
+      frame(to, i, echoed.text, token_fields(i, {}), lists.text());
   }
   /// The fields of vLLM's return_token_ids; the prompt's tokens only with what comes first of a choice.
   std::string token_fields(std::size_t index, std::span<const token_id> tokens,
                            const std::optional<sampled_token>& ending = {}) {
     if (!tells_tokens_) return {};
     std::string fields = R"(,"token_ids":)" + token_ids_json(tokens, ending);
-    if (!prompt_is_told_[index]) fields += R"(,"prompt_token_ids":)" + prompts_told_[index / n_];
-    prompt_is_told_[index] = true;
+    if (!std::exchange(places_[index].has_told_prompt, true))
+      fields += R"(,"prompt_token_ids":)" + prompts_told_[index / n_];
     return fields;
   }
   /// `more`: further fields.
-  static void choice(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
-                     std::string_view finish, std::string_view more) {
+  static void choice(std::string& to, std::size_t index, std::string_view text, std::string_view more,
+                     std::string_view logprobs, std::string_view finish) {
     fmt::format_to(std::back_inserter(to), R"({{"index":{},"text":{},"logprobs":{},"finish_reason":{}{}}})", index,
                    json_text(text), logprobs, finish, more);
   }
-  void frame(std::string& to, std::size_t index, std::string_view text, std::string_view logprobs,
-             std::string_view finish, std::string_view more) const {
+  void frame(std::string& to, std::size_t index, std::string_view text, std::string_view more,
+             std::string_view logprobs = "null", std::string_view finish = "null") const {
     to += "data: ";
     to += head_;
-    choice(to, index, text, logprobs, finish, more);
+    choice(to, index, text, more, logprobs, finish);
     to += frame_end_;
   }
 
   std::shared_ptr<const prompting> prompts_;
   std::string model_;
   std::size_t n_;
-  std::vector<std::string> echoed_;                         ///< a text for each prompt; empty: no echo
+  std::vector<echoed_prompt> echoed_;                       ///< one for each prompt; empty: no echo
   std::optional<std::int32_t> logprobs_, prompt_logprobs_;  ///< how many the response has
   bool tells_tokens_;
   std::string_view frame_end_;
   std::vector<answer_place> places_;       ///< of each answer
-  std::vector<bool> echo_is_sent_;         ///< for each prompt, whether its echo with log-probabilities was sent
   std::vector<std::string> prompts_told_;  ///< the tokens of each prompt, if they are to be told
-  std::vector<bool> prompt_is_told_;       ///< to each answer
   std::string head_;
 };
 
 constexpr std::size_t most_echoed = 64 << 20;
 
-std::vector<std::string> echoed_texts(const prompting& prompts, const answer_order& order) {
+std::vector<echoed_prompt> echoed_prompts(const prompting& prompts, const answer_order& order) {
   if (!prompts.has_tokenizer())
     refuse_field("echo", "echo is not served: the model has no tokenizer", "unsupported_value");
-  std::vector<std::string> texts;
+  std::vector<echoed_prompt> echoed;
   std::size_t bytes = 0;
   for (const prompt_input& each : order.prompts) {
     if (each.last_tokens != 0)
       refuse_field("echo", "echo does not go with truncate_prompt_tokens: leave one out", "unsupported_value");
-    texts.push_back(each.text ? *each.text : prompts.tokens().decode(each.tokens, false));
-    bytes += texts.back().size() * to_size(order.n);
+    echoed.push_back({each.text ? *each.text : prompts.tokens().decode(each.tokens, false)});
+    bytes += echoed.back().text.size() * to_size(order.n);
   }
   if (bytes > most_echoed)
     refuse_field("echo", fmt::format("echo would put {} bytes before the answers: use at most {}, or a smaller n",
                                      bytes, most_echoed));
-  return texts;
+  return echoed;
 }
 
 }  // namespace
@@ -222,7 +225,7 @@ asked_answer read_completion(const request_fields& from, const served_model& ser
   order.sampling.logprobs = from.small("logprobs", 0, 100);
   if (echo && (order.sampling.logprobs || order.sampling.max_tokens == 0))
     order.sampling.prompt_logprobs = std::max(order.sampling.logprobs.value_or(0), order.prompt_logprobs.value_or(0));
-  auto echoed = echo ? echoed_texts(*served.prompts, order) : std::vector<std::string>();
+  auto echoed = echo ? echoed_prompts(*served.prompts, order) : std::vector<echoed_prompt>();
   auto format = std::make_unique<completion_format>(served.prompts, order, std::move(echoed));
   return {std::move(order), std::move(format)};
 }

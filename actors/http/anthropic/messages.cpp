@@ -69,9 +69,9 @@ class messages_format final : public answer_format {
     if (!has_begun_) begin_message(to, part);
     add(to, reader_.push(part.text));
     if (!part.end) return;
-    add(to, reader_.finish(would_have_gone_on(part.end->finish, part.end->stopped_by)));
+    add(to, reader_.finish(would_have_gone_on(*part.end)));
     end_block(to);
-    ending_ = ending_of(part.end->finish, part.end->stopped_by);
+    ending_ = ending_of(*part.end);
   }
   void usage(std::string& to, const answer_usage& usage) override {
     event(to, "message_delta", fmt::format(R"("delta":{{{}}},"usage":{})", ending_, message_usage(usage)));
@@ -85,24 +85,24 @@ class messages_format final : public answer_format {
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     const answer_choice& choice = choices.front();
     std::string blocks;
-    const bool is_cut = would_have_gone_on(choice.finish, choice.stopped_by);
+    const bool is_cut = would_have_gone_on(choice.end);
     for (const reply_piece& each : reader_.read_whole(choice.text, is_cut))
       blocks += (blocks.empty() ? "" : ",") + block_of(each);
-    return message(blocks, ending_of(choice.finish, choice.stopped_by), usage);
+    return message(blocks, ending_of(choice.end), usage);
   }
 
  private:
   std::string message(std::string_view blocks, std::string_view ending, const answer_usage& usage) const {
     return fmt::format(R"({},"content":[{}],{},"usage":{}}})", head_, blocks, ending, message_usage(usage));
   }
-  std::string ending_of(const std::string& finish, const stop_reason& stopped_by) const {
-    const bool is_stopped = finish == "stop" && stopped_by.text;
-    const char* reason = finish == "length"            ? "max_tokens"
+  std::string ending_of(const answer_end& end) const {
+    const bool is_stopped = end.finish == "stop" && end.stopped_by.text;
+    const char* reason = end.finish == "length"        ? "max_tokens"
                          : reader_.waits_for_results() ? "tool_use"
                          : is_stopped                  ? "stop_sequence"
                                                        : "end_turn";
     return fmt::format(R"("stop_reason":"{}","stop_sequence":{})", reason,
-                       is_stopped ? json_text(*stopped_by.text) : "null");
+                       is_stopped ? json_text(*end.stopped_by.text) : "null");
   }
 
   /// `fields`: those behind the type.

@@ -55,8 +55,7 @@ class chat_completion_format final : public answer_format {
     const auto ending = part.end ? part.end->token : std::nullopt;
     if (!part.tokens.empty() || ending) more += token_fields(part.tokens, ending);
     add(to, index, readers_[index].push(part.text), more);
-    if (part.end)
-      add(to, index, readers_[index].finish(would_have_gone_on(part.end->finish, part.end->stopped_by)), more);
+    if (part.end) add(to, index, readers_[index].finish(would_have_gone_on(*part.end)), more);
     if (more != nothing_more) frame(to, index, R"({"content":""})", more, "null");
     if (part.end)
       frame(to, index, "{}", nothing_more, finish_json(finish_of(index, part.end->finish), part.end->stopped_by));
@@ -65,14 +64,14 @@ class chat_completion_format final : public answer_format {
     to += usage_frame(chunk_head_, with_thoughts(usage));
   }
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
-    std::string text = whole_head_ + before_choices(model_, choices.front().adapter);
+    std::string text = whole_head_ + before_choices(model_, choices.front().end.adapter);
     for (std::size_t i = 0; i < choices.size(); ++i) {
       if (i > 0) text += ',';
       const std::string said = message(i, choices[i]);  // also finds the calls that the finish reason depends on
       text += fmt::format(
           R"({{"index":{},"message":{},{},"finish_reason":{}}})", i, said,
-          logprobs_of(has_logprobs_, choices[i].details) + token_fields(choices[i].tokens, choices[i].ending),
-          finish_json(finish_of(i, choices[i].finish), choices[i].stopped_by));
+          logprobs_of(has_logprobs_, choices[i].details) + token_fields(choices[i].tokens, choices[i].end.token),
+          finish_json(finish_of(i, choices[i].end.finish), choices[i].end.stopped_by));
     }
     text += R"(],"usage":)" + usage_json(with_thoughts(usage)) + prompt_told_;
     if (prompt_logprobs_)
@@ -103,7 +102,7 @@ class chat_completion_format final : public answer_format {
   }
   std::string message(std::size_t index, const answer_choice& choice) {
     std::string thought, text, calls;
-    const bool is_cut = would_have_gone_on(choice.finish, choice.stopped_by);
+    const bool is_cut = would_have_gone_on(choice.end);
     for (const reply_piece& each : readers_[index].read_whole(choice.text, is_cut))
       if (each.is == reply_piece::kind::call)
         calls += (calls.empty() ? "" : ",") + call_json(each.call, std::nullopt);

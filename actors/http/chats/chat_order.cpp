@@ -57,7 +57,7 @@ std::string template_variables_of(const request_fields& from) {
 }
 
 /// The text that the answer goes on with; empty where it has its own beginning.
-std::string continued_text(const prompt_input& chat) {
+std::string continued_text(const chat_input& chat) {
   return chat.continues_message ? json::parse(chat.messages).back()["content"].get<std::string>() : std::string();
 }
 
@@ -69,13 +69,14 @@ prompt_input read_chat(const request_fields& from) {
   if (list->size() > most_messages)
     refuse_field("messages", fmt::format("messages has {} entries: use at most {}", list->size(), most_messages));
   prompt_input input{.field = "messages"};
-  input.messages = dump(read_messages(*list));
-  if (const json* tools = from.list("tools"); tools && !tools->empty()) input.tools = dump(*tools);
-  input.template_variables = template_variables_of(from);
+  chat_input& chat = input.chat.emplace();
+  chat.messages = dump(read_messages(*list));
+  if (const json* tools = from.list("tools"); tools && !tools->empty()) chat.tools = dump(*tools);
+  chat.variables = template_variables_of(from);
   input.last_tokens = last_tokens_of(from);
-  input.continues_message = from.boolean("continue_final_message").value_or(false);
-  input.add_generation_prompt = from.boolean("add_generation_prompt").value_or(!input.continues_message);
-  if (input.continues_message && input.add_generation_prompt)
+  chat.continues_message = from.boolean("continue_final_message").value_or(false);
+  chat.add_generation_prompt = from.boolean("add_generation_prompt").value_or(!chat.continues_message);
+  if (chat.continues_message && chat.add_generation_prompt)
     refuse_field("continue_final_message", "continue_final_message does not go with add_generation_prompt: use one",
                  "unsupported_value");
   return input;
@@ -103,7 +104,7 @@ chat_order read_chat_order(const request_fields& from, const served_model& serve
   // An answer that has a form begins with it.
   const bool has_form = order.sampling.constraint && order.sampling.constraint.kind != constraint_kind::calls;
   thought_reader thoughts(has_form ? std::string_view() : chat_template);
-  if (const std::string text = continued_text(order.prompts.back()); !text.empty()) thoughts.go_on_with(text);
+  if (const std::string text = continued_text(*order.prompts.back().chat); !text.empty()) thoughts.go_on_with(text);
   const bool has_special_marks =
       has_channels(chat_template) || thoughts.has_special_tags() || (has_marks(tools.style) && !tools.offers.empty());
   if (has_special_marks) order.skip_special = false;

@@ -6,12 +6,12 @@
 
 namespace troupe {
 
-bool would_have_gone_on(const std::string& finish, const stop_reason& stopped_by) {
+bool would_have_gone_on(const answer_end& end) {
   const auto closes_call = [](std::string_view text) {
     return text == hermes_tags.closing || text == gemma_tags.closing;
   };
-  const bool cuts = stopped_by.text && !closes_call(*stopped_by.text);
-  return finish == "length" || cuts || stopped_by.token;
+  const bool cuts = end.stopped_by.text && !closes_call(*end.stopped_by.text);
+  return end.finish == "length" || cuts || end.stopped_by.token;
 }
 
 std::vector<reply_piece> reply_reader::push(std::string_view text) {

@@ -21,7 +21,7 @@ struct reply_piece {
 
 /// Whether an answer would have gone on: a limit ended it, or what its request named. A stop text that closes a call
 /// does not cut it.
-bool would_have_gone_on(const std::string& finish, const stop_reason& stopped_by);
+bool would_have_gone_on(const answer_end& end);
 
 /// Reads an answer piece by piece. White space that is all there is before a call, or behind the last one, is left out.
 class reply_reader {

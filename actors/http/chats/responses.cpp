@@ -75,7 +75,7 @@ class responses_format final : public answer_format {
     add_tokens(to, part.text, part.details);
     if (!part.end) return;
     is_cut_ = part.end->finish == "length";
-    add(to, reader_.finish(would_have_gone_on(part.end->finish, part.end->stopped_by)));
+    add(to, reader_.finish(would_have_gone_on(*part.end)));
     if (items_.empty() && !open_) add_text(to, false, {});
     end_item(to, is_cut_ ? "incomplete" : "completed");
   }
@@ -89,11 +89,7 @@ class responses_format final : public answer_format {
   std::string whole(const std::vector<answer_choice>& choices, const answer_usage& usage) override {
     const answer_choice& choice = choices.front();
     std::string unsent;
-    answer_part all;
-    all.text = choice.text;
-    all.details = choice.details;
-    all.end = answer_end{choice.finish, usage.prompt_tokens, choice.adapter, {}, choice.stopped_by};
-    part(unsent, 0, all);
+    part(unsent, 0, {.text = choice.text, .details = choice.details, .end = choice.end});
     return ended(usage);
   }
 

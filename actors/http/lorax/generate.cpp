@@ -10,9 +10,9 @@
 namespace troupe {
 namespace {
 
-std::string finish_reason(const std::string& finish, const stop_reason& stopped_by) {
-  if (finish == "length") return R"("length")";
-  return stopped_by.text ? R"("stop_sequence")" : R"("eos_token")";
+std::string finish_reason(const answer_end& end) {
+  if (end.finish == "length") return R"("length")";
+  return end.stopped_by.text ? R"("stop_sequence")" : R"("eos_token")";
 }
 
 std::string logprob_json(const std::optional<float>& logprob) {
@@ -37,7 +37,7 @@ class generation_format final : public answer_format {
     for (std::size_t i = 0; i < part.tokens.size(); ++i) add_token(to, part.tokens[i], detail_of(part.details, i));
     if (!part.end) return;
     if (const auto& ending = part.end->token) add_token(to, ending->token, &*ending);
-    send_last(to, json_text(text_), details_json(part.end->finish, part.end->stopped_by, "", ""));
+    send_last(to, json_text(text_), details_json(*part.end, "", ""));
   }
   std::string_view last_frame() const override { return ""; }
   void error(std::string& to, std::string_view error, std::string_view /*fields*/) override {
@@ -51,10 +51,9 @@ class generation_format final : public answer_format {
       ++generated_tokens_;
     };
     for (std::size_t i = 0; i < answer.tokens.size(); ++i) add(answer.tokens[i], detail_of(answer.details, i));
-    if (answer.ending) add(answer.ending->token, &*answer.ending);
+    if (const auto& ending = answer.end.token) add(ending->token, &*ending);
     std::string text = R"({"generated_text":)" + json_text(text_ + answer.text);
-    if (wishes_.details)
-      text += R"(,"details":)" + details_json(answer.finish, answer.stopped_by, prefill_json(answer.scored), tokens);
+    if (wishes_.details) text += R"(,"details":)" + details_json(answer.end, prefill_json(answer.scored), tokens);
     text += '}';
     return shape_ == generated_shape::list ? "[" + text + "]" : text;
   }
@@ -98,11 +97,10 @@ class generation_format final : public answer_format {
     return list;
   }
   /// Of a stream, whose tokens were told one by one, without lists.
-  std::string details_json(const std::string& finish, const stop_reason& stopped_by, std::string_view prefill,
-                           std::string_view tokens) const {
+  std::string details_json(const answer_end& end, std::string_view prefill, std::string_view tokens) const {
     return fmt::format(
         R"({{"finish_reason":{},"prompt_tokens":{},"generated_tokens":{},"skipped_tokens":0,"seed":{},"prefill":[{}],"tokens":[{}]}})",
-        finish_reason(finish, stopped_by), prompt_tokens_, generated_tokens_, seed_, prefill, tokens);
+        finish_reason(end), prompt_tokens_, generated_tokens_, seed_, prefill, tokens);
   }
 
   std::shared_ptr<const prompting> prompts_;

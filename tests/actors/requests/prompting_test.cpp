@@ -118,7 +118,8 @@ TEST(prompting, writes_chats_with_the_models_template) {
   const temp_folder folder;
   const auto prompts =
       letters_prompting(folder, 0, "{% for m in messages %}{{ m.role[0] }}:{{ m.content }};{% endfor %}a:");
-  const auto made = prepare(*prompts, {{}, {}, R"([{"role":"user","content":"Hi"}])"}, params());
+  const auto made =
+      prepare(*prompts, {.chat = chat_input{.messages = R"([{"role":"user","content":"Hi"}])"}}, params());
   EXPECT_EQ(made.sequence.prompt, letters("u:Hi;a:"));
 }
 
@@ -132,15 +133,14 @@ TEST(prompting, refuses_what_no_replica_could_answer) {
   EXPECT_NE(refused({"x", {1}, {}}).find("several"), std::string::npos);
   EXPECT_EQ(refused({{}, {96}, {}}), "the prompt names token 96: the model has tokens 0 to 95");
   EXPECT_NE(refused({{}, {-1}, {}}).find("token -1"), std::string::npos);
-  EXPECT_EQ(refused({{}, {}, "[]"}), "letters: has no chat template: give the prompt as plain text")
+  EXPECT_EQ(refused({.chat = chat_input{.messages = "[]"}}),
+            "letters: has no chat template: give the prompt as plain text")
       << "where the model's files lie is not for those who send requests";
   const auto cached = folder.path() / "models--Org--Letters" / "snapshots" / "c1899de289a0";
   std::filesystem::create_directories(cached.parent_path());
   std::filesystem::create_directory_symlink(folder.path() / "letters", cached);
   const prompting of_cache(cached, prompts->config(), 0);
-  EXPECT_EQ(refusal([&] {
-              prepare(of_cache, {{}, {}, "[]"}, params());
-            }),
+  EXPECT_EQ(refusal([&] { prepare(of_cache, {.chat = chat_input{.messages = "[]"}}, params()); }),
             "Letters: has no chat template: give the prompt as plain text")
       << "and a digest says to nobody which model it is";
   EXPECT_NE(refused(text("x"), params(0)).find("max_tokens is 0"), std::string::npos);
@@ -149,7 +149,7 @@ TEST(prompting, refuses_what_no_replica_could_answer) {
   const temp_folder other;
   const auto chats = letters_prompting(other, 0, "{{ messages[0].content }}");
   const auto refused_chat = [&](const char* messages) {
-    return refusal([&] { prepare(*chats, {{}, {}, messages}, params()); });
+    return refusal([&] { prepare(*chats, {.chat = chat_input{.messages = messages}}, params()); });
   };
   EXPECT_NE(refused_chat("[").find("messages"), std::string::npos);
   EXPECT_NE(refused_chat("[]").find("not empty"), std::string::npos);
@@ -157,10 +157,10 @@ TEST(prompting, refuses_what_no_replica_could_answer) {
   EXPECT_NE(refused_chat(R"([{"role":"user","content":""}])").find("empty prompt"), std::string::npos);
   const temp_folder third;
   const auto strict = letters_prompting(third, 0, "{{ raise_exception('no') }}");
-  prompt_input chat{{}, {}, R"([{"role":"user","content":"x"}])"};
+  chat_input chat{.messages = R"([{"role":"user","content":"x"}])"};
   for (const char* variables : {"", R"({"mood":1})"}) {
-    chat.template_variables = variables;
-    const std::string why = refusal([&] { prepare(*strict, chat, params()); });
+    chat.variables = variables;
+    const std::string why = refusal([&] { prepare(*strict, {.chat = chat}, params()); });
     EXPECT_TRUE(why.starts_with("letters: chat template")) << why;
     EXPECT_EQ(why.find(third.path().string()), std::string::npos) << why;
   }

@@ -62,8 +62,8 @@ TEST(reply_reader, waits_for_results_of_whole_calls_alone) {
 
 TEST(reply_reader, takes_no_stop_text_that_closes_a_call_for_a_cut) {
   for (const char* closing : {"</tool_call>", "<tool_call|>"})
-    EXPECT_FALSE(would_have_gone_on("stop", {closing, {}})) << closing;
-  EXPECT_TRUE(would_have_gone_on("stop", {"cat", {}}));
+    EXPECT_FALSE(would_have_gone_on({.finish = "stop", .stopped_by = {.text = closing}})) << closing;
+  EXPECT_TRUE(would_have_gone_on({.finish = "stop", .stopped_by = {.text = "cat"}}));
 }
 
 TEST(reply_reader, reads_letter_by_letter_what_it_reads_at_once) {
