@@ -4,6 +4,7 @@
 #include <array>
 
 #include "base/to_size.hpp"
+#include "model/arch/row_steps.hpp"
 #include "model/ops/pack.hpp"
 
 namespace troupe {
@@ -244,13 +245,12 @@ void cpu_decoder::finish_layer(const pass& batch, std::int64_t layer, float_rows
 /// What a row's gate and up make, in place of up. Only gated models have rows of gates.
 void cpu_decoder::activate_mlp(const layer_weights& weights, const column_cut& cut, const_float_rows gate,
                                float_rows up, int row) const {
-  const model_config& config = model_->config;
   const std::int64_t width = weights.up.w.outs, columns = std::min(cut.last, width) - cut.first;
   float* own = up.row(row) + cut.first;
-  if (!config.gated_mlp) return with_.kernels.gelu_tanh(own, columns, own);
-  (config.is_geglu() ? with_.kernels.geglu : with_.kernels.swiglu)(gate.row(row) + cut.first, own, columns, own);
+  if (!model_->config.gated_mlp) return with_.kernels.gelu_tanh(own, columns, own);
+  activate_gated(with_.kernels, model_->config, gate.row(row) + cut.first, own, columns, own);
   // a wider layer may have left something
-  if (!config.has_mlps_of_one_width()) std::fill(up.row(row) + width, up.row(row) + padded_row(width), 0.0f);
+  if (!model_->config.has_mlps_of_one_width()) std::fill(up.row(row) + width, up.row(row) + padded_row(width), 0.0f);
 }
 
 cpu_decoder::linear_product cpu_decoder::output_product(linear_kind kind, const linear_weights& weights,
@@ -336,13 +336,10 @@ void cpu_decoder::find_adapters(std::int64_t layer, std::span<const matmul_args>
 }
 
 void cpu_decoder::normalize(const norm_weights& norm, const float* from, float* to) const {
-  const model_config& config = model_->config;
-  if (!norm.weight)
-    std::copy_n(from, hidden_stride(), to);
-  else if (config.norm == norm_kind::rms)
-    with_.kernels.rms_norm(from, norm.weight, config.hidden, config.norm_eps, to);
+  if (norm.weight)
+    normalize_row(with_.kernels, model_->config, norm, from, to);
   else
-    with_.kernels.layer_norm(from, norm.weight, norm.bias, config.hidden, config.norm_eps, to);
+    std::copy_n(from, hidden_stride(), to);
 }
 
 }  // namespace troupe

@@ -150,7 +150,6 @@ class cpu_decoder final : public decoder {
   /// Of the rows of each group with one of its expert's matrices.
   void add_group_jobs(const layer_weights& weights, matrix_view expert_weights::*of, const float* expert_biases::*bias,
                       float_rows x, float_rows y);
-  void activate(const float* gate, float* up) const;
   void add_visits(float_rows hidden, int rows);
   void mix_experts_apart(const pass& batch, const layer_weights& weights, float_rows hidden);
   void join_apart(const pass& batch, const layer_weights& weights);

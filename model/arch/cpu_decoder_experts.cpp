@@ -3,6 +3,7 @@
 
 #include "base/to_size.hpp"
 #include "model/arch/cpu_decoder.hpp"
+#include "model/arch/row_steps.hpp"
 
 namespace troupe {
 namespace {
@@ -87,18 +88,12 @@ void cpu_decoder::run_experts(const layer_weights& weights, float_rows normed) {
   add_group_jobs(weights, &expert_weights::gate, &expert_biases::gate, in, gate);
   add_group_jobs(weights, &expert_weights::up, &expert_biases::up, in, up);
   matmul(with_, experts_.jobs);
-  prepare_places(weights, up, config.ffn, [&](int place) { activate(gate.row(place), up.row(place)); });
+  prepare_places(weights, up, config.ffn, [&](int place) {
+    activate_gated(with_.kernels, config, gate.row(place), up.row(place), config.ffn, up.row(place));
+  });
   experts_.jobs.clear();
   add_group_jobs(weights, &expert_weights::down, &expert_biases::down, up, in);  // what went in has been used
   matmul(with_, experts_.jobs);
-}
-
-/// What an expert's gate and up make, in place of up.
-void cpu_decoder::activate(const float* gate, float* up) const {
-  const model_config& config = model_->config;
-  if (config.is_geglu()) return with_.kernels.geglu(gate, up, config.ffn, up);
-  if (config.activation != activation_kind::clamped_silu) return with_.kernels.swiglu(gate, up, config.ffn, up);
-  with_.kernels.clamped_swiglu(gate, up, config.ffn, config.activation_limit, config.activation_slope, up);
 }
 
 template <class MakeRow>
@@ -128,14 +123,8 @@ void cpu_decoder::add_group_jobs(const layer_weights& weights, matrix_view exper
 }
 
 void cpu_decoder::add_visits(float_rows hidden, int rows) {
-  const std::int64_t width = model_->config.hidden;
-  with_.pool.run_each(rows, 8, [&](int row) {
-    float* to = hidden.row(row);
-    for (const expert_routes::visit& visit : routes_.visits_of(row)) {
-      const float* made = experts_.places.data() + visit.place * hidden_stride();
-      for (std::int64_t i = 0; i < width; ++i) to[i] += visit.share * made[i];
-    }
-  });
+  const float_rows made{experts_.places.data(), hidden_stride()};
+  with_.pool.run_each(rows, 8, [&](int row) { routes_.add_visits(row, made, model_->config.hidden, hidden.row(row)); });
 }
 
 }  // namespace troupe

@@ -96,6 +96,13 @@ void expert_routes::place_visits(int rows) {
     }
 }
 
+void expert_routes::add_visits(int row, const_float_rows made, std::int64_t width, float* to) const {
+  for (const visit& each : visits_of(row)) {
+    const float* from = made.row(each.place);
+    for (std::int64_t i = 0; i < width; ++i) to[i] += each.share * from[i];
+  }
+}
+
 void sigmoids(const kernel_table& kernels, const float* x, std::int64_t padded, float* out) {
   std::transform(x, x + padded, out, [](float value) { return -std::abs(value); });
   kernels.exponentials(out, padded, 0, out);

@@ -50,6 +50,9 @@ class expert_routes {
   /// In the order of experts, which is the order in which a row adds what they make.
   std::span<const visit> visits_of(int row) const { return std::span(visits_).subspan(to_size(row) * taken_, taken_); }
 
+  /// to += what the row's experts made at its places, as much of each as its share.
+  void add_visits(int row, const_float_rows made, std::int64_t width, float* to) const;
+
   /// Rows of a pass that go through experts together: more take more memory, with fewer the experts are read more
   /// often.
   static constexpr int rows_together = 512;

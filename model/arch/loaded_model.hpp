@@ -8,7 +8,7 @@
 
 #include "base/mapped_file.hpp"
 #include "base/thread_pool.hpp"
-#include "model/formats/linear_layers.hpp"
+#include "model/arch/layer_parts.hpp"
 #include "model/formats/model_config.hpp"
 #include "model/ops/matrix.hpp"
 
@@ -26,50 +26,9 @@ struct norm_weights {
   const float* bias = nullptr;
 };
 
-/// [padded outs] each; gpt-oss.
-struct expert_biases {
-  const float *gate = nullptr, *up = nullptr, *down = nullptr;
-};
+using expert_weights = expert_parts<matrix_view>;
 
-/// One of the mlps that a layer's tokens choose from.
-struct expert_weights {
-  matrix_view gate, up, down;
-  expert_biases biases = {};
-};
-
-/// Where config.experts.apart.
-template <class Norm>
-struct apart_norms {
-  Norm beside, experts, experts_output;  // what the mlp beside makes, what experts read and what they make
-  Norm router;                           // what the router reads
-  const float* share_factors = nullptr;  // [padded experts]
-};
-
-/// Of a layer of linear attention, beside its linear layers.
-struct delta_weights {
-  const float* convolution = nullptr;  ///< [kernel, padded channels]
-  const float* dt_bias = nullptr;      ///< [padded value heads]
-  const float* decay = nullptr;        ///< [padded value heads]; delta_config::has_rates says of what
-  const float* norm = nullptr;         ///< [value dim]
-};
-
-/// Gate, up and down are those of the mlp that all tokens go through, of a mixture beside the experts.
-struct layer_weights : linear_layers<linear_weights> {
-  norm_weights attention_norm, mlp_norm;                // where config.input_norms
-  norm_weights q_norm, k_norm;                          // where config.qk_norm: of each head, or joint_qk_norm of all
-  norm_weights attention_output_norm, mlp_output_norm;  // where config.output_norms
-  delta_weights delta;                                  // where config.mixer_of says so
-  const float* convolution = nullptr;                   // [rows, padded hidden], where config.mixer_of says so
-  const float* sinks = nullptr;                         // [heads], where config.attention_sinks
-  matrix_view router;                                   // [experts, hidden]
-  const float* router_bias = nullptr;
-  const float* choice_bias = nullptr;  // [experts], where config.experts.choice_bias
-  matrix_view shared_gate;             // [1, hidden], where config.experts.shared_gate
-  std::vector<expert_weights> experts;
-  apart_norms<norm_weights> apart;
-  norm_weights token_norm;        // of what a row's token gives, where config.layer_embedding
-  const float* factor = nullptr;  // one, where config.layer_factors
-
+struct layer_weights : layer_parts<linear_weights, norm_weights, matrix_view> {
   template <class F>
   void each_matrix(F f) const {
     for (const linear_kind kind : every_linear)

@@ -3,6 +3,7 @@
 #include <array>
 
 #include "base/to_size.hpp"
+#include "model/arch/row_steps.hpp"
 #include "model/ops/pack.hpp"
 #include "model/train/cpu_train_pass.hpp"
 
@@ -50,14 +51,11 @@ void cpu_train_pass::add_normalized(const trained_norm& norm, const_float_rows i
 }
 
 void cpu_train_pass::normalize(const trained_norm& norm, const_float_rows x, std::int64_t rows, float_rows out) {
-  const model_config& config = model_.config;
   for_rows(rows, [&](std::int64_t r, int) {
-    if (!norm.weight)
-      std::copy_n(x.row(r), strides_.hidden, out.row(r));
-    else if (config.norm == norm_kind::rms)
-      with_.kernels.rms_norm(x.row(r), norm.weight, config.hidden, config.norm_eps, out.row(r));
+    if (norm.weight)
+      normalize_row(with_.kernels, model_.config, {norm.weight, norm.bias}, x.row(r), out.row(r));
     else
-      with_.kernels.layer_norm(x.row(r), norm.weight, norm.bias, config.hidden, config.norm_eps, out.row(r));
+      std::copy_n(x.row(r), strides_.hidden, out.row(r));
   });
 }
 
@@ -123,12 +121,10 @@ const_float_rows cpu_train_pass::output_gradient(const trained_norm& norm, const
 void cpu_train_pass::activate(const trained_layer& weights, const activations& a) {
   const std::int64_t ffn = rounded_up(weights.up.w.outs, 16);
   for_rows(rows_, [&](std::int64_t r, int) {
-    const float* up = ffn_rows(a.up).row(r);
     float* active = ffn_rows(active_).row(r);
-    if (model_.config.is_geglu())
-      with_.kernels.geglu(ffn_rows(a.gate).row(r), up, ffn, active);
-    else if (model_.config.gated_mlp)
-      with_.kernels.swiglu(ffn_rows(a.gate).row(r), up, ffn, active);
+    const float* up = ffn_rows(a.up).row(r);
+    if (model_.config.gated_mlp)
+      activate_gated(with_.kernels, model_.config, ffn_rows(a.gate).row(r), up, ffn, active);
     else
       with_.kernels.gelu_tanh(up, ffn, active);
     // a wider layer may have left something

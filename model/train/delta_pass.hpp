@@ -19,7 +19,7 @@ class delta_pass {
 
   struct input {
     const training_rows& batch;
-    const trained_delta& weights;
+    const delta_weights& weights;
     const_float_rows qkv, z, b, a;
   };
   /// All but out are overwritten.

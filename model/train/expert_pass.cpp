@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/to_size.hpp"
+#include "model/arch/row_steps.hpp"
 
 namespace troupe {
 
@@ -107,15 +108,10 @@ void expert_pass::visit(const trained_layer& layer, const read_rows<const_float_
                                         {&by.up, by.biases.up, {inner(up_).row(place), sizes_.ffn_stride}}};
     body_.forward({in().row(place), in().stride}, visitors, outputs);
   });
-  for_rows(routes_.places(),
-           [&](int place) { activate(inner(gate_).row(place), inner(up_).row(place), inner(active_).row(place)); });
-}
-
-void expert_pass::activate(const float* gate, const float* up, float* to) const {
-  const std::int64_t width = rounded_up(config_.ffn, 16);
-  if (config_.is_geglu()) return with_.kernels.geglu(gate, up, width, to);
-  if (config_.activation != activation_kind::clamped_silu) return with_.kernels.swiglu(gate, up, width, to);
-  with_.kernels.clamped_swiglu(gate, up, width, config_.activation_limit, config_.activation_slope, to);
+  for_rows(routes_.places(), [&](int place) {
+    activate_gated(with_.kernels, config_, inner(gate_).row(place), inner(up_).row(place), rounded_up(config_.ffn, 16),
+                   inner(active_).row(place));
+  });
 }
 
 void expert_pass::activate_back(const float* gradient, float* gate, float* up) const {
@@ -134,13 +130,7 @@ void expert_pass::gather(const_float_rows from) {
 }
 
 void expert_pass::add_visits(std::int64_t rows, float_rows y) {
-  for_rows(rows, [&](int row) {
-    float* to = y.row(row);
-    for (const expert_routes::visit& visit : routes_.visits_of(row)) {
-      const float* made = in().row(visit.place);
-      for (std::int64_t i = 0; i < config_.hidden; ++i) to[i] += visit.share * made[i];
-    }
-  });
+  for_rows(rows, [&](int row) { routes_.add_visits(row, in(), config_.hidden, y.row(row)); });
 }
 
 /// Of a row's visits: active_gradient_, which still lacks the share, becomes the gradients of gate and up. That of the

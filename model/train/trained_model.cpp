@@ -17,6 +17,31 @@ trained_norm frozen(const norm_weights& norm) {
   return {.weight = norm.weight, .bias = norm.bias};
 }
 
+trained_layer frozen(const layer_weights& from) {
+  trained_layer to;
+  for (const linear_kind kind : every_linear) to[kind] = frozen(from[kind]);
+  to.attention_norm = frozen(from.attention_norm);
+  to.mlp_norm = frozen(from.mlp_norm);
+  to.q_norm = frozen(from.q_norm);
+  to.k_norm = frozen(from.k_norm);
+  to.attention_output_norm = frozen(from.attention_output_norm);
+  to.mlp_output_norm = frozen(from.mlp_output_norm);
+  to.delta = from.delta;
+  to.convolution = from.convolution;
+  to.sinks = from.sinks;
+  if (!from.experts.empty()) to.router = frozen(from.router);
+  to.router_bias = from.router_bias;
+  to.choice_bias = from.choice_bias;
+  if (from.shared_gate.weights) to.shared_gate = frozen(from.shared_gate);
+  for (const expert_weights& expert : from.experts)
+    to.experts.push_back({frozen(expert.gate), frozen(expert.up), frozen(expert.down), expert.biases});
+  to.apart = {frozen(from.apart.beside), frozen(from.apart.experts), frozen(from.apart.experts_output),
+              frozen(from.apart.router), from.apart.share_factors};
+  to.token_norm = frozen(from.token_norm);
+  to.factor = from.factor;
+  return to;
+}
+
 }  // namespace
 
 trained_model frozen(std::shared_ptr<const loaded_model> base) {
@@ -32,29 +57,7 @@ trained_model frozen(std::shared_ptr<const loaded_model> base) {
     model.token_projection = frozen(base->token_projection);
     model.token_projection_norm = frozen(base->token_projection_norm);
   }
-  for (const layer_weights& from : base->layers) {
-    trained_layer& to = model.layers.emplace_back();
-    to.attention_norm = frozen(from.attention_norm);
-    to.mlp_norm = frozen(from.mlp_norm);
-    to.attention_output_norm = frozen(from.attention_output_norm);
-    to.mlp_output_norm = frozen(from.mlp_output_norm);
-    to.q_norm = frozen(from.q_norm);
-    to.k_norm = frozen(from.k_norm);
-    for (const linear_kind kind : every_linear) to[kind] = frozen(from[kind]);
-    to.sinks = from.sinks;
-    to.delta = {from.delta.convolution, from.delta.dt_bias, from.delta.decay, from.delta.norm};
-    to.convolution = from.convolution;
-    to.router_bias = from.router_bias;
-    to.choice_bias = from.choice_bias;
-    if (!from.experts.empty()) to.router = frozen(from.router);
-    if (from.shared_gate.weights) to.shared_gate = frozen(from.shared_gate);
-    to.token_norm = frozen(from.token_norm);
-    to.factor = from.factor;
-    to.apart = {frozen(from.apart.beside), frozen(from.apart.experts), frozen(from.apart.experts_output),
-                frozen(from.apart.router), from.apart.share_factors};
-    for (const expert_weights& expert : from.experts)
-      to.experts.push_back({frozen(expert.gate), frozen(expert.up), frozen(expert.down), expert.biases});
-  }
+  for (const layer_weights& from : base->layers) model.layers.push_back(frozen(from));
   model.base = std::move(base);
   return model;
 }

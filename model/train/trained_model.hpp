@@ -30,30 +30,9 @@ struct trained_norm {
   float *weight_gradient = nullptr, *bias_gradient = nullptr;
 };
 
-/// One of the mlps that a layer's tokens choose from.
-struct trained_expert {
-  trained_matrix gate, up, down;
-  expert_biases biases = {};
-};
-
-/// Of a layer of linear attention, beside its linear layers; frozen.
-struct trained_delta {
-  const float *convolution = nullptr, *dt_bias = nullptr, *decay = nullptr, *norm = nullptr;
-};
-
-struct trained_layer : linear_layers<trained_linear> {
-  trained_norm attention_norm, mlp_norm, q_norm, k_norm, attention_output_norm, mlp_output_norm;
-  const float* sinks = nullptr;  ///< [heads], frozen; or nullptr
-  trained_matrix router;         ///< [experts, hidden]
-  const float *router_bias = nullptr, *choice_bias = nullptr;
-  trained_matrix shared_gate;          ///< [1, hidden]; or nothing
-  trained_delta delta;                 ///< of a layer of linear attention
-  const float* convolution = nullptr;  ///< of one of short convolutions; frozen
-  std::vector<trained_expert> experts;
-  apart_norms<trained_norm> apart;  ///< frozen
-  trained_norm token_norm;          ///< of what a row's token gives; frozen
-  const float* factor = nullptr;    ///< of what leaves the layer; frozen, or nullptr
-};
+using trained_expert = expert_parts<trained_matrix>;
+/// Of these, linear layers and the norms of dense layers can be trained; all else is frozen.
+using trained_layer = layer_parts<trained_linear, trained_norm, trained_matrix>;
 
 /// A model as a training pass sees it: frozen weights that lie in the packed file which serving maps too, or weights
 /// that are trained themselves. Gradients are nullptr for what is frozen.

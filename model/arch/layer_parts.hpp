@@ -1,0 +1,56 @@
+// What a layer of a model has. Serving and training have the same parts, of other types.
+#pragma once
+#include <vector>
+
+#include "model/formats/linear_layers.hpp"
+
+namespace troupe {
+
+/// [padded outs] each; gpt-oss.
+struct expert_biases {
+  const float *gate = nullptr, *up = nullptr, *down = nullptr;
+};
+
+/// One of the mlps that a layer's tokens choose from.
+template <class Matrix>
+struct expert_parts {
+  Matrix gate, up, down;
+  expert_biases biases = {};
+};
+
+/// Where config.experts.apart.
+template <class Norm>
+struct apart_norms {
+  Norm beside, experts, experts_output;  // what the mlp beside makes, what experts read and what they make
+  Norm router;                           // what the router reads
+  const float* share_factors = nullptr;  // [padded experts]
+};
+
+/// Of a layer of linear attention, beside its linear layers.
+struct delta_weights {
+  const float* convolution = nullptr;  ///< [kernel, padded channels]
+  const float* dt_bias = nullptr;      ///< [padded value heads]
+  const float* decay = nullptr;        ///< [padded value heads]; delta_config::has_rates says of what
+  const float* norm = nullptr;         ///< [value dim]
+};
+
+/// Gate, up and down are those of the mlp that all tokens go through, of a mixture beside the experts.
+template <class Linear, class Norm, class Matrix>
+struct layer_parts : linear_layers<Linear> {
+  Norm attention_norm, mlp_norm;                // where config.input_norms
+  Norm q_norm, k_norm;                          // where config.qk_norm: of each head, or joint_qk_norm of all
+  Norm attention_output_norm, mlp_output_norm;  // where config.output_norms
+  delta_weights delta;                          // where config.mixer_of says so
+  const float* convolution = nullptr;           // [rows, padded hidden], where config.mixer_of says so
+  const float* sinks = nullptr;                 // [heads], where config.attention_sinks
+  Matrix router;                                // [experts, hidden]
+  const float* router_bias = nullptr;
+  const float* choice_bias = nullptr;  // [experts], where config.experts.choice_bias
+  Matrix shared_gate;                  // [1, hidden], where config.experts.shared_gate
+  std::vector<expert_parts<Matrix>> experts;
+  apart_norms<Norm> apart;
+  Norm token_norm;                // of what a row's token gives, where config.layer_embedding
+  const float* factor = nullptr;  // one, where config.layer_factors
+};
+
+}  // namespace troupe
