@@ -4,6 +4,7 @@
 #include <set>
 
 #include "base/sha256.hpp"
+#include "cluster/journal/journal.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/manual_clock.hpp"
 

@@ -54,7 +54,7 @@ TEST_F(training_desk_for_keys, fails_a_job_whose_name_was_taken_while_it_was_tra
   const auto asked = store_.take<publish_adapter>();
   publish("pricing");
   EXPECT_THROW(asked.write_with_it(journal_, "pricing@2"), foreign_error);
-  asked.answer({.full_name = {}, .error = "it is another's"});
+  asked.answer({.error = "it is another's", .fault = command_fault::foreign});
   use_journal_once();
   EXPECT_EQ(state(), job_state::failed);
   EXPECT_EQ(journal_.find("job-1")->error, "its adapter was not published: it is another's");
