@@ -22,40 +22,6 @@ std::shared_ptr<adapter_shelf> make_shelf(const front_parts& parts) {
   return shelf;
 }
 
-jobs_parts jobs_of(const front_parts& parts, const front_handles& handles) {
-  jobs_parts made = jobs_of(*parts.config);
-  made.book = parts.book;
-  made.prompts = parts.prompts;
-  made.numbers = handles.numbers;
-  made.board = parts.board;
-  made.read_for_endpoint = parts.read_for_endpoint;
-  made.say = parts.say;
-  return made;
-}
-
-training_desk_parts training_of(const front_parts& parts, const front_handles& handles) {
-  training_desk_parts made = training_of(*parts.config);
-  made.jobs = handles.jobs;
-  made.store = handles.store;
-  made.board = parts.board;
-  made.say = parts.say;
-  made.intake.prompts = parts.prompts;
-  made.base = parts.base;
-  made.queue.leases_from = std::uint64_t{parts.reign} << 32;
-  made.quantization = parts.quantization;
-  return made;
-}
-
-gateway_parts gateway_of(const front_parts& parts, const front_handles& handles) {
-  gateway_parts made = gateway_of(*parts.config);
-  made.router = parts.router;
-  made.store = handles.store;
-  made.prompts = parts.prompts;
-  made.adapters = parts.adapters;
-  made.board = parts.board;
-  return made;
-}
-
 client_desk_parts desk_of(const front_parts& parts, const front_handles& handles) {
   return {.links = parts.links,
           .gateway = handles.gateway,

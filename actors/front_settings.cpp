@@ -15,12 +15,6 @@ journal::options journal_options_of(const cluster_config& config) {
   return options;
 }
 
-gateway_parts gateway_of(const cluster_config& config) {
-  gateway_parts parts;
-  parts.max_waiting = to_size(config.scheduler.max_waiting);
-  return parts;
-}
-
 /// The folder where adapters are looked for is by default also the store. They do not collide: sources have names, and
 /// the store's copies are named by digests.
 adapter_shelf::options shelf_of(const cluster_config& config) {
@@ -32,24 +26,44 @@ adapter_shelf::options shelf_of(const cluster_config& config) {
   return options;
 }
 
-jobs_parts jobs_of(const cluster_config& config) {
-  jobs_parts parts;
-  parts.in_flight = 2 * to_size(config.scheduler.max_sequences);
-  parts.keep = std::chrono::days(config.keep_jobs_days);
-  return parts;
+jobs_parts jobs_of(const front_parts& parts, const front_handles& made) {
+  return {.book = parts.book,
+          .prompts = parts.prompts,
+          .numbers = made.numbers,
+          .board = parts.board,
+          .read_for_endpoint = parts.read_for_endpoint,
+          .say = parts.say,
+          .in_flight = 2 * to_size(parts.config->scheduler.max_sequences),
+          .keep = std::chrono::days(parts.config->keep_jobs_days)};
 }
 
-training_desk_parts training_of(const cluster_config& config) {
-  training_desk_parts parts;
-  parts.intake.folder = config.state_dir / "training";
-  parts.intake.uploads = config.state_dir / "files";
-  parts.intake.model = config.model.path;
-  parts.intake.base_name = config.model.name;
-  parts.may_delay = config.training.may_delay;
-  parts.adapter_memory = config.adapters.memory;
-  parts.idle_priority = config.training.idle_priority;
-  parts.adapter_folder = config.adapters.dir;
-  return parts;
+training_desk_parts training_of(const front_parts& parts, const front_handles& made) {
+  const cluster_config& config = *parts.config;
+  return {.jobs = made.jobs,
+          .store = made.store,
+          .board = parts.board,
+          .say = parts.say,
+          .intake = {.folder = config.state_dir / "training",
+                     .uploads = config.state_dir / "files",
+                     .model = config.model.path,
+                     .base_name = config.model.name,
+                     .prompts = parts.prompts},
+          .base = parts.base,
+          .queue = {.leases_from = std::uint64_t{parts.reign} << 32},
+          .may_delay = config.training.may_delay,
+          .adapter_memory = config.adapters.memory,
+          .quantization = parts.quantization,
+          .idle_priority = config.training.idle_priority,
+          .adapter_folder = config.adapters.dir};
+}
+
+gateway_parts gateway_of(const front_parts& parts, const front_handles& made) {
+  return {.router = parts.router,
+          .store = made.store,
+          .prompts = parts.prompts,
+          .adapters = parts.adapters,
+          .board = parts.board,
+          .max_waiting = to_size(parts.config->scheduler.max_waiting)};
 }
 
 }  // namespace troupe

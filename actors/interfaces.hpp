@@ -250,8 +250,9 @@ struct find_adapter {
 
 /// What became of publish_adapter.
 struct adapter_published {
-  std::string full_name;  ///< like "pricing@3"
-  std::string error;      ///< why there is no version; empty: there is one
+  std::string full_name = {};                 ///< like "pricing@3"
+  std::string error = {};                     ///< why there is no version; empty: there is one
+  command_fault fault = command_fault::none;  ///< foreign: the name is another's
 };
 
 /// Training desk to adapter store: make a version of this folder, unless nobody wants it any more once the workers have
@@ -269,7 +270,7 @@ struct publish_adapter {
 /// Jobs to adapter store: what save_catalogue asked for is on the disk, or why it is not.
 struct catalogue_saved {
   std::uint64_t ticket = 0;
-  std::string error;
+  std::optional<command_answer> refusal = {};
 };
 
 /// Keeps the versions and files of adapters.

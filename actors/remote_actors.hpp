@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <utility>
 
 #include "actors/interfaces.hpp"
 #include "actors/wire.hpp"
@@ -19,6 +20,14 @@ class link_slot {
  private:
   std::atomic<std::uint64_t> value_;
 };
+
+/// Every M that came over this link goes to the actor; those of others are ignored.
+template <message M, class Handle>
+void deliver_from(wire& links, std::shared_ptr<const link_slot> link, Handle to) {
+  links.on<M>([link = std::move(link), to = std::move(to)](incoming<M> in) {
+    if (in.link == link->get()) tell(to, std::move(in.message));
+  });
+}
 
 struct remote_parts {
   wire* links = nullptr;

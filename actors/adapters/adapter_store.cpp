@@ -58,8 +58,8 @@ class adapter_store_state {
   handle::behavior_type make_behavior();
 
  private:
-  /// Called when the journal has a change; `error` says what prevented that, or is empty.
-  using continuation = std::function<void(const std::string& error)>;
+  /// Called when the journal has a change, or has refused it.
+  using continuation = std::function<void(const std::optional<command_answer>& refusal)>;
   struct change {
     std::uint64_t ticket = 0;
     adapter_directory::snapshot snapshot;
@@ -140,9 +140,8 @@ void adapter_store_state::run(const command_call& call) {
 
 /// Answers once the journal has what the answer says.
 void adapter_store_state::finish(command_answer answer, std::function<void(command_answer)> tell_asker) {
-  save_then([answer = std::move(answer), tell_asker = std::move(tell_asker)](const std::string& error) mutable {
-    if (!answer.is_refused() && !error.empty()) answer = journal_failed(error);
-    tell_asker(std::move(answer));
+  save_then([answer = std::move(answer), tell_asker = std::move(tell_asker)](const auto& refusal) {
+    tell_asker(refusal && !answer.is_refused() ? *refusal : answer);
   });
 }
 
@@ -171,7 +170,7 @@ void adapter_store_state::load(const command_call& call) {
 void adapter_store_state::publish(const publish_adapter& asked) {
   adapter_shelf::candidate copy;
   if (const auto refusal = refusal_of([&] { copy = parts_.shelf->copy_in(asked.name, asked.folder); }))
-    return asked.answer({.full_name = {}, .error = refusal->error});
+    return asked.answer({.error = refusal->error, .fault = refusal->fault});
   spread(copy, [this, copy, asked] {
     in_turn([this, copy, asked] { make_version(copy, asked); }, static_cast<bool>(asked.write_with_it));
   });
@@ -189,7 +188,7 @@ void adapter_store_state::make_version(const adapter_shelf::candidate& copy, con
     return version;
   };
   finish(answer_of(publish_copy), [answer = asked.answer](const command_answer& outcome) {
-    answer({.full_name = outcome.result, .error = outcome.error});
+    answer({.full_name = outcome.result, .error = outcome.error, .fault = outcome.fault});
   });
 }
 
@@ -250,10 +249,10 @@ std::string adapter_store_state::carry_out(const client_command& command) {
 
 void adapter_store_state::find(const find_adapter& wanted) {
   const command_answer found = answer_of([&] { return parts_.shelf->find_or_publish(wanted.name).full_name(); });
-  save_then([found, asker = wanted.asker, wanted_name = wanted.name](const std::string& error) {
-    const bool may_pass = found.is_refused() ? found.fault == command_fault::failed : !error.empty();
-    tell(asker, adapter_found{wanted_name, found.is_refused() ? found.error : error,
-                              found.fault == command_fault::unknown, may_pass});
+  save_then([found, asker = wanted.asker, wanted_name = wanted.name](const auto& refusal) {
+    const command_answer& answer = refusal && !found.is_refused() ? *refusal : found;
+    tell(asker, adapter_found{wanted_name, answer.error, answer.fault == command_fault::unknown,
+                              answer.fault == command_fault::failed});
   });
 }
 
@@ -297,7 +296,7 @@ void adapter_store_state::save_changes() {
 void adapter_store_state::take_saved(const catalogue_saved& saved) {
   if (!saving_ || saving_->ticket != saved.ticket) return;
   change written = *std::exchange(saving_, std::nullopt);
-  if (saved.error.empty()) {
+  if (!saved.refusal) {
     parts_.shelf->keep_changes();
     show(std::move(written.snapshot), written.shown);
     for (const std::string& line : written.news) parts_.say(line);
@@ -307,7 +306,7 @@ void adapter_store_state::take_saved(const catalogue_saved& saved) {
     next_.clear();
   }
   if (next_.empty()) parts_.shelf->remove_unused_files();
-  for (const continuation& then : written.then) then(saved.error);
+  for (const continuation& then : written.then) then(saved.refusal);
   if (!next_.empty()) save_changes();
   take_turns();
 }

@@ -2,6 +2,7 @@
 // posts on the board those that run or wait, and the newest.
 #include <fmt/format.h>
 
+#include "actors/command_answers.hpp"
 #include "actors/jobs/jobs.hpp"
 #include "actors/json_dump_impl.hpp"
 #include "base/error.hpp"
@@ -161,7 +162,7 @@ void jobs_state::use_again() {
 }
 
 void jobs_state::save(const save_catalogue& order) {
-  std::string error;
+  std::optional<command_answer> refusal;
   try {
     parts_.book->at_once([&] {
       if (order.together_with) order.together_with(*parts_.book);
@@ -169,12 +170,12 @@ void jobs_state::save(const save_catalogue& order) {
     });
   } catch (const journal_failure& failure) {
     note_failure(failure);
-    error = failure.what();
-  } catch (const input_error& refusal) {
-    error = refusal.what();
+    refusal = journal_failed(failure.what());
+  } catch (const input_error&) {
+    refusal = refusal_of([] { throw; });
   }
   if (order.together_with) post_soon();
-  tell(order.asker, catalogue_saved{order.ticket, std::move(error)});
+  tell(order.asker, catalogue_saved{order.ticket, std::move(refusal)});
 }
 
 }  // namespace troupe

@@ -57,16 +57,10 @@ replica_load scheduler_state::load() const {
   return load;
 }
 
-/// In all lives of the replica: whoever reads a counter takes it for a new one where it goes back. How many sequences
-/// wait and run is of the present life.
-batch_scheduler::statistics scheduler_state::counted() const {
-  auto all = requests_ ? requests_->decisions().stats() : batch_scheduler::statistics{};
-  all.steps += earlier_.steps;
-  all.preemptions += earlier_.preemptions;
-  all.urgencies += earlier_.urgencies;
-  all.computed_tokens += earlier_.computed_tokens;
-  all.looked_up_tokens += earlier_.looked_up_tokens;
-  all.reused_tokens += earlier_.reused_tokens;
+/// In all lives of the replica: whoever reads a counter takes it for a new one where it goes back.
+batch_scheduler::counters scheduler_state::counted() const {
+  batch_scheduler::counters all = earlier_;
+  if (requests_) all += requests_->decisions().stats();
   return all;
 }
 

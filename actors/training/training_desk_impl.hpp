@@ -40,8 +40,6 @@ class training_desk_state {
     instant moved;                            ///< when the last step was made, or the lease began
     bool is_said_to_wait = false;
     std::shared_ptr<std::atomic<bool>> is_over = std::make_shared<std::atomic<bool>>(false);
-    /// The adapter's name was somebody else's when it was to be published. The journal's thread finds that.
-    std::shared_ptr<std::atomic<bool>> is_foreign = std::make_shared<std::atomic<bool>>(false);
     event_texts events;       ///< that wait for the ones being written
     bool is_writing = false;  ///< earlier events are being written to the journal
   };

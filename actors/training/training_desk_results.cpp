@@ -24,13 +24,12 @@ std::string text_of(const training_point& point, std::int64_t steps) {
 }
 
 /// What belongs to the version of a job's adapter. Throws input_error if there may be none: the job was cancelled, or
-/// the name, which was free when the job was made, is somebody else's now (`is_foreign`).
+/// the name, which was free when the job was made, is somebody else's now (foreign_error).
 void write_success(journal& book, const std::string& id, const training_spec& spec, const std::string& version,
-                   const std::filesystem::path& folder, std::atomic<bool>& is_foreign) {
+                   const std::filesystem::path& folder) {
   const auto known = book.find(id);
   if (!known || is_finished(known->state)) refuse("{}: is over, so its adapter becomes no version", id);
-  is_foreign = !may_publish(spec.owner, owner_of_adapter(book, spec.adapter, folder));
-  if (is_foreign) refuse_adapter(spec.adapter);
+  if (!may_publish(spec.owner, owner_of_adapter(book, spec.adapter, folder))) refuse_adapter(spec.adapter);
   if (!spec.owner.empty()) book.give_adapter(spec.adapter, spec.owner);
   (void)book.succeed(id, version);
 }
@@ -176,9 +175,9 @@ void training_desk_state::publish(const std::string& id) {
                                          },
                                      .is_wanted = [is_over = job.is_over] { return !*is_over; },
                                      .write_with_it =
-                                         [id, spec = job.spec, folder = parts_.adapter_folder,
-                                          is_foreign = job.is_foreign](journal& book, const std::string& version) {
-                                           write_success(book, id, spec, version, folder, *is_foreign);
+                                         [id, spec = job.spec, folder = parts_.adapter_folder](
+                                             journal& book, const std::string& version) {
+                                           write_success(book, id, spec, version, folder);
                                          }});
   assign();
 }
@@ -190,7 +189,7 @@ void training_desk_state::take_published(const std::string& id, const adapter_pu
   job->figures.is_publishing = false;
   if (!made.error.empty()) {
     const std::string error = "its adapter was not published: " + made.error;
-    return *job->is_foreign ? fail(id, error) : pause_with(id, error);
+    return made.fault == command_fault::foreign ? fail(id, error) : pause_with(id, error);
   }
   const std::string& version = made.full_name;
   parts_.say(fmt::format("{}: {} is published", id, version));

@@ -3,7 +3,6 @@
 #include "actors/front_settings.hpp"
 #include "actors/http/jobs/batch_lines.hpp"
 #include "actors/http/jobs/job_records.hpp"
-#include "actors/local_head.hpp"
 #include "actors/replicas/router.hpp"
 #include "base/host_port.hpp"
 #include "base/to_size.hpp"
@@ -59,9 +58,11 @@ void head_node::start() {
   const served_model served = served_model_of(site_, adapters_);
   start_own_supervisor(reign);
   start_own_front(book, reign, served);
-  tell(supervisor_, begin_cluster{front_.training, start_own_worker()});
+  const heard_by heard{.supervisor = supervisor_, .store = front_.store, .directory = directory_};
+  tell(supervisor_, begin_cluster{front_.training, start_own_worker(heard)});
   listen_to_nodes();
-  listen_to_members();
+  hear_workers(links_, heard);
+  hear_trainers();
   listen_to_losses();
   serve_http(served);
   links_.start();
@@ -94,11 +95,9 @@ void head_node::start_own_front(const std::shared_ptr<journal>& book, std::uint3
                                  .say = say});
 }
 
-std::optional<local_worker> head_node::start_own_worker() {
+std::optional<local_worker> head_node::start_own_worker(const heard_by& heard) {
   if (!site_.node.is_worker()) return {};
-  worker_ = start_worker(
-      system_, site_, links_,
-      spawn_local_head(system_, {.supervisor = supervisor_, .store = front_.store, .directory = directory_}));
+  worker_ = start_worker(system_, site_, links_, spawn_local_head(system_, heard));
   local_worker own{worker_->worker, hello_of(site_, site_.config.head_endpoint()), worker_->alarm, worker_->meter};
   own.hello.incarnation = random_incarnation();
   return own;
@@ -118,29 +117,12 @@ void head_node::listen_to_nodes() {
     });
 }
 
-template <message M, class Deliver>
-void head_node::on_member(Deliver deliver) {
-  links_.on<M>([deliver, directory = directory_](incoming<M> in) {
-    if (directory->is_member(in.link)) deliver(std::move(in.message));
-  });
-}
-
-/// What workers and trainers say is heard from members alone.
-void head_node::listen_to_members() {
-  const auto to_supervisor = [to = supervisor_](auto what) { tell(to, std::move(what)); };
-  const auto to_store = [to = front_.store](auto what) { tell(to, std::move(what)); };
-  const auto to_training = [to = front_.training](auto what) { tell(to, std::move(what)); };
-  const auto to_scheduler = [directory = directory_](auto what) { directory->tell_scheduler(std::move(what)); };
-  on_member<stage_started>(to_supervisor);
-  on_member<stage_failed>(to_supervisor);
-  on_member<step_ending>(to_scheduler);
-  on_member<step_done>(to_scheduler);
-  on_member<adapter_loaded>(to_scheduler);
-  on_member<adapter_prepared>(to_store);
-  on_member<training_progress>(to_training);
-  on_member<training_ended>(to_training);
-  on_member<want_training_piece>(to_training);
-  on_member<training_piece>(to_training);
+void head_node::hear_trainers() {
+  const auto to_training = [to = front_.training](auto said) { tell(to, std::move(said)); };
+  on_member<training_progress>(links_, directory_, to_training);
+  on_member<training_ended>(links_, directory_, to_training);
+  on_member<want_training_piece>(links_, directory_, to_training);
+  on_member<training_piece>(links_, directory_, to_training);
 }
 
 void head_node::listen_to_losses() {

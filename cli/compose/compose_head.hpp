@@ -5,6 +5,7 @@
 #include "actors/front.hpp"
 #include "actors/http/http_front.hpp"
 #include "actors/replicas/supervisor.hpp"
+#include "actors/workers_head.hpp"
 #include "cli/compose/compose_site.hpp"
 #include "cli/compose/compose_worker.hpp"
 
@@ -26,11 +27,9 @@ class head_node {
   void start();
   void start_own_supervisor(std::uint32_t reign);
   void start_own_front(const std::shared_ptr<journal>& book, std::uint32_t reign, const served_model& served);
-  std::optional<local_worker> start_own_worker();
+  std::optional<local_worker> start_own_worker(const heard_by& heard);
   void listen_to_nodes();
-  template <message M, class Deliver>
-  void on_member(Deliver deliver);
-  void listen_to_members();
+  void hear_trainers();
   void listen_to_losses();
   void serve_http(const served_model& served);
 

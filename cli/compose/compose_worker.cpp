@@ -70,14 +70,6 @@ worker_handles start_worker(caf::actor_system& system, const node_site& site, wi
   return made;
 }
 
-/// Takes a message only if it came over the head's link.
-template <message M, class Handle>
-void member_node::deliver_from_head(wire& links, const Handle& to) {
-  links.on<M>([to, slot = head_link_](incoming<M> in) {
-    if (in.link == slot->get()) tell(to, std::move(in.message));
-  });
-}
-
 member_node::member_node(caf::actor_system& system, wire& links, const node_site& site, end_handler on_end) {
   if (site.node.is_worker()) add_worker(system, links, site);
   if (site.node.is_trainer()) add_trainer(system, links, site);
@@ -94,9 +86,9 @@ member_node::member_node(caf::actor_system& system, wire& links, const node_site
                          .warn = warn};
   if (site.node.is_worker()) parts.free_memory = [node = site.node] { return memory_of(node); };
   agent_ = spawn_node_agent(system, std::move(parts));
-  deliver_from_head<join_answer>(links, agent_);
-  deliver_from_head<heartbeat_answer>(links, agent_);
-  deliver_from_head<end_node>(links, agent_);
+  deliver_from<join_answer>(links, head_link_, agent_);
+  deliver_from<heartbeat_answer>(links, head_link_, agent_);
+  deliver_from<end_node>(links, head_link_, agent_);
   links.on_lost([agent = agent_, news = said_once(say)](link_id link, const link_end& end) {
     if (!end.is_other_version) news(end.why);  // else the node ends, and says this then
     if (link != no_link) tell(agent, link_lost{link, end});
@@ -115,11 +107,11 @@ void member_node::add_worker(caf::actor_system& system, wire& links, const node_
     alarm->ring();
     tell(to, std::move(in.message));
   });
-  deliver_from_head<run_step>(links, made.worker);
-  deliver_from_head<load_adapter>(links, made.worker);
-  deliver_from_head<drop_adapter>(links, made.worker);
-  deliver_from_head<prepare_adapter>(links, made.worker);
-  deliver_from_head<adapter_piece>(links, made.fetcher);
+  deliver_from<run_step>(links, head_link_, made.worker);
+  deliver_from<load_adapter>(links, head_link_, made.worker);
+  deliver_from<drop_adapter>(links, head_link_, made.worker);
+  deliver_from<prepare_adapter>(links, head_link_, made.worker);
+  deliver_from<adapter_piece>(links, head_link_, made.fetcher);
   links.deliver<activations>(made.worker);  // from the stage before: its life says whether it counts
 }
 
@@ -137,12 +129,12 @@ void member_node::add_trainer(caf::actor_system& system, wire& links, const node
       system,
       {.head = spawn_remote_trainers_head(system, {.links = &links, .link = head_link_}), .site = std::move(own)});
   members_.emplace_back(trainer);
-  deliver_from_head<train_job>(links, trainer);
-  deliver_from_head<stop_training>(links, trainer);
-  deliver_from_head<set_training_share>(links, trainer);
-  deliver_from_head<want_training_piece>(links, trainer);
-  deliver_from_head<training_piece>(links, trainer);
-  deliver_from_head<keep_jobs>(links, trainer);
+  deliver_from<train_job>(links, head_link_, trainer);
+  deliver_from<stop_training>(links, head_link_, trainer);
+  deliver_from<set_training_share>(links, head_link_, trainer);
+  deliver_from<want_training_piece>(links, head_link_, trainer);
+  deliver_from<training_piece>(links, head_link_, trainer);
+  deliver_from<keep_jobs>(links, head_link_, trainer);
 }
 
 void member_node::stop() {

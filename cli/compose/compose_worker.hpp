@@ -30,8 +30,6 @@ class member_node {
   void stop();
 
  private:
-  template <message M, class Handle>
-  void deliver_from_head(wire& links, const Handle& to);
   void add_worker(caf::actor_system& system, wire& links, const node_site& site);
   void add_trainer(caf::actor_system& system, wire& links, const node_site& site);
 

@@ -101,11 +101,14 @@ class batch_scheduler {
     /// loading, and the sequence is passed over until it is `true`. Without it all could.
     std::function<bool(adapter_version)> is_ready = {};
   };
-  struct statistics {
-    std::size_t waiting = 0, running = 0;  ///< sequences
+  struct counters {
     std::uint64_t steps = 0, preemptions = 0, urgencies = 0;
     std::uint64_t computed_tokens = 0;
     std::uint64_t looked_up_tokens = 0, reused_tokens = 0;  ///< in the prefix cache by those that start; found there
+    counters& operator+=(const counters& other);
+  };
+  struct statistics : counters {
+    std::size_t waiting = 0, running = 0;  ///< sequences
   };
 
   /// Throws input_error where the numbers do not fit together.
@@ -318,7 +321,7 @@ class batch_scheduler {
   std::uint64_t batch_served_ = 0;
   std::array<std::uint64_t, priorities> last_turn_{};  ///< the last step in which a class had its turn
   start_pace pace_;
-  statistics counts_;
+  counters counts_;
 };
 
 }  // namespace troupe

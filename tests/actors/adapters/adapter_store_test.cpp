@@ -1,5 +1,6 @@
 #include "actors/adapters/adapter_store.hpp"
 
+#include "actors/command_answers.hpp"
 #include "cluster/journal/journal.hpp"
 #include "model/formats/hf_config.hpp"
 #include "tests/actors/support.hpp"
@@ -36,9 +37,9 @@ class store : public testing::Test {
     tell(actor_, command_call{{name, arguments.dump()},
                               [to = answers_](command_answer answer) { to->put(std::move(answer)); }});
   }
-  void saved(const std::string& error = {}) {
+  void saved(const std::optional<command_answer>& refusal = {}) {
     const auto wanted = journal_.take<save_catalogue>();
-    tell(wanted.asker, catalogue_saved{wanted.ticket, error});
+    tell(wanted.asker, catalogue_saved{wanted.ticket, refusal});
   }
   /// The answer to a remote worker that asks for the beginning of a file.
   adapter_piece fetch(const std::string& sha256, const std::string& file) {
@@ -83,7 +84,7 @@ TEST_F(store, tells_those_outside_of_a_full_disk_without_its_path) {
   EXPECT_NE(refused.error.find((folder_.path() / "store").string()), std::string::npos) << refused.error;
   EXPECT_EQ(refused.error_outside, "the server's disk is full");
   command("adapters.load", {{"name", "adapter"}});
-  saved("journal /srv/journal.db: disk I/O error");
+  saved(journal_failed("journal /srv/journal.db: disk I/O error"));
   EXPECT_EQ(answer().error_outside, "the server cannot write to its journal");
 }
 
@@ -158,8 +159,10 @@ TEST_F(store, has_written_together_with_a_version_what_belongs_to_it) {
   ASSERT_TRUE(first.together_with);
   first.together_with(book);
   EXPECT_EQ(said_->take<std::string>(), "with pricing@1");
-  tell(actor_, catalogue_saved{first.ticket, "job-1: is over"});
-  EXPECT_EQ(answers_->take<adapter_published>().error, "job-1: is over");
+  tell(actor_, catalogue_saved{first.ticket, {{.error = "it is another's", .fault = command_fault::foreign}}});
+  const auto refused = answers_->take<adapter_published>();
+  EXPECT_EQ(refused.error, "it is another's");
+  EXPECT_EQ(refused.fault, command_fault::foreign);
   EXPECT_FALSE(adapters_->resolve("pricing"));
   const auto second = publish();
   tell(actor_, catalogue_saved{second.ticket, {}});
@@ -221,7 +224,7 @@ TEST_F(store, tells_the_operator_what_became_of_versions) {
 
 TEST_F(store, a_change_that_the_journal_could_not_write_has_not_happened) {
   command("adapters.load", {{"name", "adapter"}});
-  saved("disk full");
+  saved(journal_failed("disk full"));
   EXPECT_EQ(answer().error, "disk full");
   EXPECT_EQ(said_->count<std::string>(), 0u);
   command("adapters.list", json::object());
@@ -239,7 +242,7 @@ TEST_F(store, a_change_that_was_written_stays_when_the_next_one_cannot_be) {
   saved();
   (void)answer();
   command("adapters.unload", {{"name", "adapter"}});
-  saved("disk full");
+  saved(journal_failed("disk full"));
   EXPECT_EQ(answer().error, "disk full");
   command("adapters.list", json::object());
   EXPECT_EQ(json::parse(answer().result)[0]["state"], "ready");
@@ -259,14 +262,15 @@ TEST_F(store, saves_a_version_that_something_is_written_with_alone) {
   publish("cancelled");
   publish("pricing");
   command("adapters.load", {{"name", "margins"}, {"path", (golden / "llama" / "adapter").string()}});
-  tell(actor_, catalogue_saved{first.ticket, "disk full"});
+  tell(actor_, catalogue_saved{first.ticket, journal_failed("disk full")});
   EXPECT_EQ(answer().error, "disk full");
-  for (const char* error : {"it is over", ""}) {
+  const command_answer over{.error = "it is over", .fault = command_fault::bad_input};
+  for (const auto& refusal : {std::optional(over), std::optional<command_answer>()}) {
     const auto alone = journal_.take<save_catalogue>();
     EXPECT_EQ(alone.changes.entries.size(), 1u);
     EXPECT_TRUE(alone.together_with);
-    tell(actor_, catalogue_saved{alone.ticket, error});
-    EXPECT_EQ(published->take<adapter_published>().error, error);
+    tell(actor_, catalogue_saved{alone.ticket, refusal});
+    EXPECT_EQ(published->take<adapter_published>().error, refusal ? "it is over" : "");
   }
   const auto last = journal_.take<save_catalogue>();
   EXPECT_FALSE(last.together_with);
@@ -281,7 +285,7 @@ TEST_F(store, nothing_stays_of_changes_that_were_made_on_one_that_could_not_be_w
   const auto first = journal_.take<save_catalogue>();
   command("adapters.unload", {{"name", "adapter"}});
   command("adapters.list", json::object());
-  tell(actor_, catalogue_saved{first.ticket, "disk full"});
+  tell(actor_, catalogue_saved{first.ticket, journal_failed("disk full")});
   for (int i = 0; i < 3; ++i) EXPECT_EQ(answer().error, "disk full");
   EXPECT_EQ(journal_.count<save_catalogue>(), 0u);
   command("adapters.list", json::object());
@@ -291,7 +295,7 @@ TEST_F(store, nothing_stays_of_changes_that_were_made_on_one_that_could_not_be_w
 TEST_F(store, tells_gateways_of_a_full_disk_as_of_what_may_pass) {
   mock<gateway_actor> gateway(system_);
   tell(actor_, find_adapter{"adapter", gateway.handle()});
-  saved("disk full");
+  saved(journal_failed("disk full"));
   const auto found = gateway.take<adapter_found>();
   EXPECT_EQ(found.error, "disk full");
   EXPECT_TRUE(found.may_pass);

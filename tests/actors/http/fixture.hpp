@@ -103,6 +103,8 @@ class api_test : public testing::Test {
     });
   }
   std::future<answered> post(const std::string& path, const json& body) { return ask("POST", path, body.dump()); }
+  std::filesystem::path keys_file() const { return api_keys_file(folder_.path() / "state"); }
+  static http_headers as_key(const std::string& key) { return {{"authorization", "Bearer " + key}}; }
   /// The id that the file gets.
   std::string upload(const std::string& purpose, const std::string& content, const std::string& filename = "in.jsonl") {
     const answered got = ask("POST", "/v1/files", form(purpose, content, filename), form_type).get();

@@ -426,13 +426,15 @@ TEST_F(jobs, that_made_a_version_are_over_at_once_with_it) {
   const auto succeed = [](journal& book) { EXPECT_TRUE(book.succeed("tune", "pricing@1").ok()); };
   const auto succeed_and_refuse = [&](journal& book) {
     succeed(book);
-    throw input_error("tune: is over");
+    throw foreign_error("tune: is another's");
   };
   const auto refused = now.save({1, changes, {}, succeed_and_refuse});
-  EXPECT_EQ(refused.error, "tune: is over");
+  ASSERT_TRUE(refused.refusal);
+  EXPECT_EQ(refused.refusal->error, "tune: is another's");
+  EXPECT_EQ(refused.refusal->fault, command_fault::foreign);
   EXPECT_EQ(pointers(), 0u);
   EXPECT_EQ(now.get("job.get", {{"id", "tune"}})["state"], "queued");
-  EXPECT_EQ(now.save({2, changes, {}, succeed}).error, "");
+  EXPECT_FALSE(now.save({2, changes, {}, succeed}).refusal);
   EXPECT_EQ(pointers(), 1u);
   EXPECT_EQ(now.wait("tune")["state"], "succeeded");
   EXPECT_EQ(now.get("job.cancel", {{"id", "tune"}})["state"], "succeeded") << "it is too late";

@@ -47,9 +47,9 @@ TEST_F(scheduler, goes_on_in_the_next_life_with_what_it_has) {
 }
 
 TEST_F(scheduler, counts_on_in_the_next_life) {
-  const auto shown = [this] { return board_->replicas().at(replica_id(3)).scheduling; };
+  const auto shown = [this] { return board_->replicas().at(replica_id(3)); };
   const auto expect_shown = [&](std::uint64_t steps, std::uint64_t computed, std::uint64_t looked_up) {
-    const batch_scheduler::statistics now = shown();
+    const batch_scheduler::counters now = shown().scheduling;
     EXPECT_EQ(now.steps, steps);
     EXPECT_EQ(now.computed_tokens, computed);
     EXPECT_EQ(now.looked_up_tokens, looked_up);
@@ -70,7 +70,7 @@ TEST_F(scheduler, counts_on_in_the_next_life) {
   expect_shown(2, 18, 34);
   begin_life(2, 64, 1);
   tell(actor_, outcome_of(last_.take<run_step>(), 'Y'));
-  ASSERT_TRUE(is_soon([&] { return shown().running == 0 && shown().steps == 3; }));
+  ASSERT_TRUE(is_soon([&] { return shown().load.running == 0 && shown().scheduling.steps == 3; }));
   expect_shown(3, 35, 51);
 }
 

@@ -301,11 +301,11 @@ class simulated_cluster {
     return parts;
   }
   void listen_to_head(node& made, std::size_t index) {
-    from_head<join_answer>(made, made.agent);
-    from_head<heartbeat_answer>(made, made.agent);
-    from_head<end_node>(made, made.agent);
-    from_head<load_adapter>(made, made.worker);
-    from_head<drop_adapter>(made, made.worker);
+    deliver_from<join_answer>(made.wire, made.head_link, made.agent);
+    deliver_from<heartbeat_answer>(made.wire, made.head_link, made.agent);
+    deliver_from<end_node>(made.wire, made.head_link, made.agent);
+    deliver_from<load_adapter>(made.wire, made.head_link, made.worker);
+    deliver_from<drop_adapter>(made.wire, made.head_link, made.worker);
     made.wire.deliver<activations>(made.worker);
     made.wire.on<start_stage>([&made](incoming<start_stage> in) {
       if (in.link != made.head_link->get()) return;
@@ -324,12 +324,6 @@ class simulated_cluster {
     });
     made.wire.on_lost([&made](link_id link, const link_end& end) {
       if (link != no_link) tell(made.agent, link_lost{link, end});
-    });
-  }
-  template <message M, class Handle>
-  void from_head(node& made, const Handle& to) {
-    made.wire.on<M>([to, &made](incoming<M> in) {
-      if (in.link == made.head_link->get()) tell(to, std::move(in.message));
     });
   }
 

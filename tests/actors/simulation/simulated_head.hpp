@@ -9,6 +9,7 @@
 #include "actors/replicas/router.hpp"
 #include "actors/replicas/supervisor.hpp"
 #include "actors/requests/gateway.hpp"
+#include "actors/workers_head.hpp"
 #include "tests/actors/simulation/simulated_net.hpp"
 #include "tests/actors/support.hpp"
 
@@ -103,25 +104,11 @@ class simulated_head {
 
  private:
   void listen() {
-    pass_on<join_cluster>();
-    pass_on<heartbeat>();
-    pass_on<leave_cluster>();
-    on_member<stage_started>([this](auto what) { tell(supervisor, std::move(what)); });
-    on_member<stage_failed>([this](auto what) { tell(supervisor, std::move(what)); });
-    on_member<step_ending>([this](auto what) { directory->tell_scheduler(what); });
-    on_member<step_done>([this](auto what) { directory->tell_scheduler(what); });
-    on_member<adapter_loaded>([this](auto what) { directory->tell_scheduler(what); });
+    wire.deliver_with_link<join_cluster>(supervisor);
+    wire.deliver_with_link<heartbeat>(supervisor);
+    wire.deliver_with_link<leave_cluster>(supervisor);
+    hear_workers(wire, {.supervisor = supervisor, .store = store, .directory = directory});
     wire.on_lost([this](link_id link, const link_end&) { tell(supervisor, link_lost{link, {}}); });
-  }
-  template <message M>
-  void pass_on() {
-    wire.on<M>([this](incoming<M> in) { tell(supervisor, std::move(in)); });
-  }
-  template <message M, class Handler>
-  void on_member(Handler handler) {
-    wire.on<M>([this, handler](incoming<M> in) {
-      if (directory->is_member(in.link)) handler(std::move(in.message));
-    });
   }
 };
 

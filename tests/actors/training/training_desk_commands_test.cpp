@@ -26,18 +26,16 @@ TEST_F(training_desk, says_among_the_events_how_many_chats_the_data_has) {
 }
 
 TEST_F(training_desk, blames_no_client_for_a_full_disk) {
-  const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}};
   {
     const full_disk all_of_it(1);
-    EXPECT_EQ(send("train.data", piece)->take<command_answer>().fault, command_fault::failed);
+    EXPECT_EQ(send_data().fault, command_fault::failed);
   }
-  EXPECT_EQ(json::parse(send("train.data", piece)->take<command_answer>().result)["received"], good_data.size());
+  EXPECT_EQ(json::parse(send_data().result)["received"], good_data.size());
 }
 
 TEST_F(training_desk, refuses_a_job_where_the_journal_cannot_be_asked_for_it_and_keeps_what_was_sent) {
-  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
-  const json wanted{{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
-  const auto first = send("train.create", wanted), second = send("train.create", wanted);
+  send_data();
+  const auto first = send("train.create", wanted()), second = send("train.create", wanted());
   jobs_.take<use_journal>().on_failure("the disk is full");
   for (const auto& answers : {first, second}) {
     const auto answer = answers->take<command_answer>();
@@ -45,16 +43,15 @@ TEST_F(training_desk, refuses_a_job_where_the_journal_cannot_be_asked_for_it_and
     EXPECT_EQ(answer.error_outside, "the server cannot write to its journal");
     EXPECT_EQ(answer.fault, command_fault::failed);
   }
-  EXPECT_EQ(answers_of({send("train.create", wanted)}).front().error, "");
+  EXPECT_EQ(answers_of({send("train.create", wanted())}).front().error, "");
   EXPECT_EQ(state(), job_state::queued);
 }
 
 TEST_F(training_desk, refuses_a_job_that_the_journal_does_not_take_and_keeps_nothing) {
   std::filesystem::create_directories(folder_.path() / "files");
   folder_.write("files/file-1.data", good_data);
-  const json wanted{
-      {"id", "job-1"}, {"data_file", "file-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
-  const auto answers = send("train.create", wanted);
+  const json asked = wanted({{"data_file", "file-1"}});
+  const auto answers = send("train.create", asked);
   use_journal_once();  // is it known?
   jobs_.take<use_journal>().on_failure("the disk is full");
   const auto answer = answers->take<command_answer>();
@@ -62,7 +59,7 @@ TEST_F(training_desk, refuses_a_job_that_the_journal_does_not_take_and_keeps_not
   EXPECT_EQ(answer.error_outside, "the server cannot write to its journal");
   EXPECT_EQ(answer.fault, command_fault::failed);
   EXPECT_FALSE(std::filesystem::exists(folder_.path() / "training/job-1"));
-  EXPECT_EQ(answers_of({send("train.create", wanted)}).front().error, "") << "it may be asked for again";
+  EXPECT_EQ(answers_of({send("train.create", asked)}).front().error, "") << "it may be asked for again";
   EXPECT_EQ(state(), job_state::queued);
 }
 
@@ -133,15 +130,11 @@ TEST_F(training_desk, refuses_what_is_out_of_its_range_by_name) {
 TEST_F(training_desk, hears_others_while_it_reads_what_a_job_is_to_learn) {
   std::string much;
   for (int i = 0; i < 5000; ++i) much += good_data;
-  const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", much}};
-  send("train.data", piece)->take<command_answer>();
-  const auto created =
-      send("train.create", {{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  send_data(much);
+  const auto created = send("train.create", wanted());
   use_journal_once();  // is it known?
-  json other = piece;
-  other["id"] = "job-2";
-  EXPECT_EQ(send("train.data", other)->take<command_answer>().error, "");
-  EXPECT_NE(send("train.data", piece)->take<command_answer>().error.find("is being read"), std::string::npos);
+  EXPECT_EQ(send_data(much, "job-2").error, "");
+  EXPECT_NE(send_data(much).error.find("is being read"), std::string::npos);
   EXPECT_EQ(created->count<command_answer>(), 0u);
   serve_journal_until([&] { return created->count<command_answer>() > 0; });
   EXPECT_EQ(created->take<command_answer>().error, "");
@@ -160,24 +153,19 @@ TEST_F(training_desk, refuses_a_table) {
 }
 
 TEST_F(training_desk, refuses_data_that_came_damaged) {
-  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
-  const auto answers = send("train.create", {{"id", "job-1"},
-                                             {"data_sha256", sha256().add("other").finish()},
-                                             {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  send_data();
+  const auto answers = send("train.create", wanted({{"data_sha256", sha256().add("other").finish()}}));
   use_journal_once();
   EXPECT_NE(answers->take<command_answer>().error.find("damaged"), std::string::npos);
 }
 
 TEST_F(training_desk, a_piece_that_is_sent_twice_counts_once) {
-  const json piece{{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", "abc"}};
-  for (int i = 0; i < 2; ++i)
-    EXPECT_EQ(json::parse(send("train.data", piece)->take<command_answer>().result)["received"], 3);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(json::parse(send_data("abc").result)["received"], 3);
 }
 
 TEST_F(training_desk, a_job_that_is_asked_for_twice_before_the_first_answer_is_made_once) {
-  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
-  const json wanted{{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
-  const auto first = send("train.create", wanted), second = send("train.create", wanted);
+  send_data();
+  const auto first = send("train.create", wanted()), second = send("train.create", wanted());
   for (const command_answer& answer : answers_of({first, second})) {
     EXPECT_EQ(answer.error, "");
     EXPECT_EQ(json::parse(answer.result)["examples"], 2);
@@ -214,9 +202,8 @@ TEST_F(training_desk, uploads_stay_whatever_the_system_s_clock_says_of_them) {
 }
 
 TEST_F(training_desk, what_waits_to_be_read_is_not_taken_for_abandoned) {
-  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
-  const auto created =
-      send("train.create", {{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  send_data();
+  const auto created = send("train.create", wanted());
   (void)send("train.data", {{"id", "job-1"}})->take<command_answer>();  // so the message before it was handled
   time_->advance(std::chrono::hours(2));
   EXPECT_EQ(send_first_byte("other").error, "");
@@ -226,19 +213,16 @@ TEST_F(training_desk, what_waits_to_be_read_is_not_taken_for_abandoned) {
 
 /// As where the journal could not be read when the head began.
 TEST_F(training_desk, what_waits_to_be_read_stays_when_the_jobs_of_an_earlier_head_become_known_late) {
-  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
-  const auto created =
-      send("train.create", {{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}});
+  send_data();
+  const auto created = send("train.create", wanted());
   tell(actor_, begin_training{});
   EXPECT_EQ(answers_of({created}).front().error, "");
 }
 
 /// A client's question goes to the next head by itself.
 TEST_F(training_desk, what_was_sent_is_there_when_the_next_head_is_asked_for_the_job) {
-  send("train.data", {{"id", "job-1"}, {"file", "data"}, {"offset", 0}, {"text", good_data}})->take<command_answer>();
-  const json asked{{"id", "job-1"},
-                   {"data_sha256", sha256().add(good_data).finish()},
-                   {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
+  send_data();
+  const json asked = wanted({{"data_sha256", sha256().add(good_data).finish()}});
   const auto unanswered = send("train.create", asked);
   use_journal_once();
   (void)jobs_.take<use_journal>();  // the head dies before the journal has the job
@@ -278,11 +262,7 @@ TEST_F(training_desk, what_was_sent_to_an_earlier_head_does_not_stay_if_nobody_a
 }
 
 TEST_F(training_desk, names_from_outside_become_no_path) {
-  for (const char* id : {"../x", "", "a/b"})
-    EXPECT_EQ(
-        send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})->take<command_answer>().fault,
-        command_fault::bad_input)
-        << id;
+  for (const char* id : {"../x", "", "a/b"}) EXPECT_EQ(send_first_byte(id).fault, command_fault::bad_input) << id;
   EXPECT_EQ(send("train.data", {{"id", "a"}, {"file", "../data"}, {"offset", 0}, {"text", "a"}})
                 ->take<command_answer>()
                 .fault,

@@ -4,10 +4,13 @@
 #include <set>
 
 #include "base/sha256.hpp"
+#include "cluster/journal/journal.hpp"
 #include "tests/actors/support.hpp"
 #include "tests/base/manual_clock.hpp"
 
 namespace troupe::test {
+
+inline const std::string good_data = "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n{\"text\":\"efgh\"}\n";
 
 /// The head's side of training, with a real journal. The test plays the jobs actor, the trainers and the adapter store.
 class training_desk : public testing::Test {
@@ -38,15 +41,22 @@ class training_desk : public testing::Test {
   std::shared_ptr<inbox> send(const std::string& name, const json& arguments) {
     return send_command(actor_, name, arguments);
   }
+  command_answer send_data(const std::string& text = good_data, const std::string& id = "job-1") {
+    return send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", text}})->take<command_answer>();
+  }
+  /// What train.create is asked for, with more fields or other ones.
+  static json wanted(const json& more = json::object()) {
+    json fields{{"id", "job-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
+    fields.update(more);
+    return fields;
+  }
   /// Sends data and makes a job of it. Returns what the client hears.
   command_answer submit(const std::string& text, const std::string& id = "job-1", const json& more = json::object()) {
-    json options{{"adapter", "pricing"}, {"data", "d.jsonl"}};
-    options.update(more);
-    send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", text}})->take<command_answer>();
-    const auto answers = send("train.create", {{"id", id},
-                                               {"tenant", options.value("owner", "")},
-                                               {"data_sha256", sha256().add(text).finish()},
-                                               {"options", options}});
+    json asked = wanted({{"id", id}, {"data_sha256", sha256().add(text).finish()}});
+    asked["options"].update(more);
+    asked["tenant"] = asked["options"].value("owner", "");
+    send_data(text, id);
+    const auto answers = send("train.create", asked);
     serve_journal_until([&] { return answers->count<command_answer>() > 0; });
     return answers->take<command_answer>();
   }
@@ -87,9 +97,7 @@ class training_desk : public testing::Test {
   }
   job_state state(const std::string& id = "job-1") const { return journal_.find(id)->state; }
 
-  command_answer send_first_byte(const std::string& id) {
-    return send("train.data", {{"id", id}, {"file", "data"}, {"offset", 0}, {"text", "a"}})->take<command_answer>();
-  }
+  command_answer send_first_byte(const std::string& id) { return send_data("a", id); }
 
   temp_folder folder_;
   std::shared_ptr<manual_clock> time_ = std::make_shared<manual_clock>();
@@ -107,7 +115,5 @@ class training_desk : public testing::Test {
   mock<trainer_actor> trainer_{system_};
   training_desk_actor actor_;
 };
-
-inline const std::string good_data = "{\"prompt\":\"ab\",\"completion\":\"cd\"}\n{\"text\":\"efgh\"}\n";
 
 }  // namespace troupe::test

@@ -93,7 +93,7 @@ TEST_F(training_desk, publishes_what_came_out_and_ends_the_job) {
   EXPECT_EQ(state(), job_state::running);
   asked.write_with_it(journal_, "pricing@1");
   EXPECT_EQ(state(), job_state::succeeded) << "at once with the version";
-  asked.answer({"pricing@1", {}});
+  asked.answer({.full_name = "pricing@1"});
   use_journal_once();
   EXPECT_EQ(trainer_.take<stop_training>().forget, "") << "its lease ended when the head had the files";
   EXPECT_EQ(trainer_.take<stop_training>().forget, "job-1");
@@ -136,7 +136,7 @@ TEST_F(training_desk, gives_nobody_a_job_whose_result_is_being_published) {
   send("train.none", json::object())->take<command_answer>();  // so all messages before it were handled
   EXPECT_EQ(other.count<train_job>(), 0u);
   asked.write_with_it(journal_, "pricing@1");
-  asked.answer({"pricing@1", {}});
+  asked.answer({.full_name = "pricing@1"});
   use_journal_once();
   EXPECT_EQ(state(), job_state::succeeded);
 }
@@ -188,7 +188,7 @@ TEST_F(training_desk, pauses_a_job_whose_result_the_store_refuses_and_publishes_
   submit(good_data);
   join("coach");
   end_training();
-  store_.take<publish_adapter>().answer({{}, "more than adapters.memory (1): raise that"});
+  store_.take<publish_adapter>().answer({.error = "more than adapters.memory (1): raise that"});
   EXPECT_EQ(trainer_.take<stop_training>().forget, "");
   serve_journal_until([&] { return state() == job_state::paused; });
   EXPECT_NE(journal_.events("job-1", 0, 100).back().text.find("not published: more than adapters.memory (1)"),

@@ -54,7 +54,7 @@ TEST_F(training_desk_for_keys, fails_a_job_whose_name_was_taken_while_it_was_tra
   const auto asked = store_.take<publish_adapter>();
   publish("pricing");
   EXPECT_THROW(asked.write_with_it(journal_, "pricing@2"), foreign_error);
-  asked.answer({.full_name = {}, .error = "it is another's"});
+  asked.answer({.error = "it is another's", .fault = command_fault::foreign});
   use_journal_once();
   EXPECT_EQ(state(), job_state::failed);
   EXPECT_EQ(journal_.find("job-1")->error, "its adapter was not published: it is another's");
@@ -107,10 +107,8 @@ TEST_F(training_desk_for_keys, trains_in_turns_of_keys) {
 TEST_F(training_desk_for_keys, makes_no_job_for_who_has_gone) {
   std::filesystem::create_directories(folder_.path() / "files");
   folder_.write("files/file-1.data", good_data);
-  const json wanted{
-      {"id", "job-1"}, {"data_file", "file-1"}, {"options", {{"adapter", "pricing"}, {"data", "d.jsonl"}}}};
   const auto answers = std::make_shared<inbox>();
-  tell(actor_, command_call{{"train.create", wanted.dump()},
+  tell(actor_, command_call{{"train.create", wanted({{"data_file", "file-1"}}).dump()},
                             [answers](command_answer answer) { answers->put(std::move(answer)); },
                             [] { return false; }});
   serve_journal_until([&] { return answers->count<command_answer>() > 0; });

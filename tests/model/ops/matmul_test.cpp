@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <utility>
 
 #include "base/to_size.hpp"
 #include "tests/model/ops/random_data.hpp"
@@ -28,26 +29,36 @@ void for_random_cases(random_data& random, Check check) {
                            random.between(1, 300), random.between(0, 1) == 1, random.between(0, 1) == 1, bits});
 }
 
+struct random_inputs {
+  random_matrix matrix;
+  aligned_buffer<float> x, bias, before;  ///< before: what the product is added to
+
+  random_inputs(random_data& random, const product_case& c)
+      : matrix(random, c.kind, c.outs, c.ins),
+        x(random.rows(c.rows, c.ins, padded_row(c.ins))),
+        bias(random.rows(1, c.outs, padded_row(c.outs))),
+        before(random.rows(c.rows, c.outs, padded_row(c.outs))) {}
+};
+
 /// The same product by one instruction set, or by the reference.
-aligned_buffer<float> multiply(const product_case& c, const random_matrix& matrix, const aligned_buffer<float>& x,
-                               const aligned_buffer<float>& bias, const aligned_buffer<float>& before,
-                               const kernel_table& table, bool reference) {
+aligned_buffer<float> multiply(const product_case& c, const random_inputs& in, const kernel_table& table,
+                               bool reference) {
   thread_pool pool(2);
   const compute with{pool, table};
-  aligned_buffer<float> y(before.size());
-  std::memcpy(y.data(), before.data(), before.size() * sizeof(float));
+  aligned_buffer<float> y(in.before.size());
+  std::memcpy(y.data(), in.before.data(), in.before.size() * sizeof(float));
   quantized_rows quantized(table, c.rows, c.ins, c.bits);
   matmul_args args;
-  args.w = matrix.view;
+  args.w = in.matrix.view;
   args.rows = c.rows;
-  args.x = x.data();
+  args.x = in.x.data();
   args.x_stride = padded_row(c.ins);
   args.y = y.data();
   args.y_stride = padded_row(c.outs);
-  args.bias = c.bias ? bias.data() : nullptr;
+  args.bias = c.bias ? in.bias.data() : nullptr;
   args.accumulate = c.accumulate;
   quantized.begin(c.rows, c.ins, c.bits);  // products of floats must not mind
-  if (is_integer(c.kind)) quantized.assign(pool, x.data(), args.x_stride, c.rows, c.ins, c.bits);
+  if (is_integer(c.kind)) quantized.assign(pool, args.x, args.x_stride, c.rows, c.ins, c.bits);
   args.q = quantized.view();
   if (reference)
     matmul_reference(args);
@@ -59,12 +70,9 @@ aligned_buffer<float> multiply(const product_case& c, const random_matrix& matri
 TEST(matmul, equals_the_reference_on_random_ragged_shapes_for_every_scheme) {
   random_data random(1);
   for_random_cases(random, [&](const product_case& c) {
-    const random_matrix matrix(random, c.kind, c.outs, c.ins);
-    const auto x = random.rows(c.rows, c.ins, padded_row(c.ins));
-    const auto bias = random.rows(1, c.outs, padded_row(c.outs));
-    const auto before = random.rows(c.rows, c.outs, padded_row(c.outs));
-    const auto expected = multiply(c, matrix, x, bias, before, kernels(), true);
-    const auto got = multiply(c, matrix, x, bias, before, kernels(), false);
+    const random_inputs in(random, c);
+    const auto expected = multiply(c, in, kernels(), true);
+    const auto got = multiply(c, in, kernels(), false);
     for (int row = 0; row < c.rows; ++row)
       for (std::int64_t out = 0; out < c.outs; ++out) {
         const auto at = to_size(row * padded_row(c.outs) + out);
@@ -78,13 +86,10 @@ TEST(matmul, equals_the_reference_on_random_ragged_shapes_for_every_scheme) {
 TEST(matmul, is_the_same_to_the_bit_on_every_instruction_set) {
   random_data random(2);
   for_random_cases(random, [&](const product_case& c) {
-    const random_matrix matrix(random, c.kind, c.outs, c.ins);
-    const auto x = random.rows(c.rows, c.ins, padded_row(c.ins));
-    const auto bias = random.rows(1, c.outs, padded_row(c.outs));
-    const auto before = random.rows(c.rows, c.outs, padded_row(c.outs));
-    const auto expected = multiply(c, matrix, x, bias, before, *kernels_of("generic"), false);
+    const random_inputs in(random, c);
+    const auto expected = multiply(c, in, *kernels_of("generic"), false);
     for (const kernel_table* table : tested_tables()) {
-      const auto got = multiply(c, matrix, x, bias, before, *table, false);
+      const auto got = multiply(c, in, *table, false);
       ASSERT_EQ(std::memcmp(got.data(), expected.data(), got.size() * sizeof(float)), 0)
           << table->isa << " " << name_of(c.kind) << " rows " << c.rows << " outs " << c.outs << " ins " << c.ins;
     }
@@ -97,24 +102,22 @@ void expect_no_overflow(scheme kind, input_bits bits, int codes) {
   constexpr std::int64_t outs = 32, ins = 1088;
   constexpr int rows = 13;
   constexpr std::uint8_t signs[] = {0b1111'1111, 0b0000'0000, 0b0011'0011, 0b0101'0101, 0b0000'1111, 0b1100'0011};
-  aligned_buffer<float> x(rows * padded_row(ins));
+  const product_case c{kind, rows, outs, ins, false, false, bits};
+  random_data random(5);
+  const random_inputs in(random, c);
+  std::memset(in.matrix.memory.data(), codes, packed_bytes(kind, outs, ins).weights);
   for (int row = 0; row < rows; ++row)
     for (std::int64_t i = 0; i < ins; ++i)
-      x[to_size(row * padded_row(ins) + i)] = signs[row % 6] >> i % 8 & 1 ? 2.0f : -2.0f;
-  random_data random(5);
-  const auto none = random.rows(rows, 0, padded_row(outs));
-  random_matrix matrix(random, kind, outs, ins);
-  std::memset(matrix.memory.data(), codes, packed_bytes(kind, outs, ins).weights);
-  const product_case c{kind, rows, outs, ins, false, false, bits};
-  const auto expected = multiply(c, matrix, x, none, none, kernels(), true);
-  const auto plain = multiply(c, matrix, x, none, none, *kernels_of("generic"), false);
+      in.x[to_size(row * padded_row(ins) + i)] = signs[row % 6] >> i % 8 & 1 ? 2.0f : -2.0f;
+  const auto expected = multiply(c, in, kernels(), true);
+  const auto plain = multiply(c, in, *kernels_of("generic"), false);
   for (int row = 0; row < rows; ++row)
     for (std::int64_t out = 0; out < outs; ++out) {
       const auto at = to_size(row * padded_row(outs) + out);
       ASSERT_NEAR(plain[at], expected[at], 1e-5 * std::fabs(expected[at]) + 1e-3) << name_of(kind) << " " << codes;
     }
   for (const kernel_table* table : tested_tables()) {
-    const auto got = multiply(c, matrix, x, none, none, *table, false);
+    const auto got = multiply(c, in, *table, false);
     ASSERT_EQ(std::memcmp(got.data(), plain.data(), got.size() * sizeof(float)), 0)
         << table->isa << " " << name_of(kind) << " " << codes;
   }
@@ -133,14 +136,12 @@ TEST(matmul, gives_a_row_the_same_bits_alone_and_among_others) {
     const product_case many{kind, 37, 70, 130, false, false};
     product_case alone = many;
     alone.rows = 1;
-    const random_matrix matrix(random, kind, many.outs, many.ins);
-    const auto x = random.rows(many.rows, many.ins, padded_row(many.ins));
-    const auto none = random.rows(many.rows, 0, padded_row(many.outs));
-    const auto together = multiply(many, matrix, x, none, none, kernels(), false);
+    random_inputs in(random, many);
+    const auto together = multiply(many, in, kernels(), false);
+    const auto x = std::exchange(in.x, aligned_buffer<float>(to_size(padded_row(many.ins))));
     for (int row = 0; row < many.rows; ++row) {
-      aligned_buffer<float> one(to_size(padded_row(many.ins)));
-      std::memcpy(one.data(), x.data() + row * padded_row(many.ins), one.size() * sizeof(float));
-      const auto single = multiply(alone, matrix, one, none, none, kernels(), false);
+      std::memcpy(in.x.data(), x.data() + row * padded_row(many.ins), in.x.size() * sizeof(float));
+      const auto single = multiply(alone, in, kernels(), false);
       ASSERT_EQ(
           std::memcmp(single.data(), together.data() + row * padded_row(many.outs), to_size(many.outs) * sizeof(float)),
           0)

@@ -12,8 +12,7 @@ namespace {
 class api_access : public api_test {};
 
 TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
-  const auto file = api_keys_file(folder_.path() / "state");
-  const std::string key = add_api_key(file, {.name = "ann", .weight = 4});
+  const std::string key = add_api_key(keys_file(), {.name = "ann", .weight = 4});
   start();
   EXPECT_EQ(ask("GET", "/v1/models").get().status, 401);
   const answered wrong = ask("GET", "/v1/models", {}, {{"authorization", "Bearer sk-troupe-nonsense"}}).get();
@@ -25,7 +24,7 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
   EXPECT_EQ(ask("GET", "/status").get().status, 401);
   for (const char* open : {"/health", "/ready", "/metrics", "/"})
     EXPECT_NE(ask("GET", open).get().status, 401) << open << " is for probes, Prometheus and browsers";
-  auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
+  auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", as_key(key));
   const auto begun = gateway_.take<begin_request>();
   EXPECT_NE(begun.engine.sequence.tenant, tenant_id(0)) << "keys share fairly";
   EXPECT_EQ(begun.engine.sequence.weight, 4u) << "by their weights";
@@ -34,11 +33,10 @@ TEST_F(api_access, lets_nobody_in_without_a_key_once_there_is_one) {
 }
 
 TEST_F(api_access, finds_no_prompts_cached_that_others_have_asked) {
-  const auto file = api_keys_file(folder_.path() / "state");
-  const std::string ann = add_api_key(file, {.name = "ann"}), bob = add_api_key(file, {.name = "bob"});
+  const std::string ann = add_api_key(keys_file(), {.name = "ann"}), bob = add_api_key(keys_file(), {.name = "bob"});
   start();
   const auto salt = [&](const std::string& key, const char* body) {
-    auto answer = ask("POST", "/v1/completions", body, {{"authorization", "Bearer " + key}});
+    auto answer = ask("POST", "/v1/completions", body, as_key(key));
     const auto begun = gateway_.take<begin_request>();
     give(begun, "", "stop");
     EXPECT_EQ(answer.get().status, 200);
@@ -60,7 +58,7 @@ TEST_F(api_access, lets_nobody_in_where_keys_are_needed_and_there_are_none) {
 }
 
 TEST_F(api_access, is_refused_without_a_key_before_a_long_body_is_read) {
-  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  const std::string key = add_api_key(keys_file(), {.name = "ann"});
   start();
   const std::string head = "POST /v1/completions HTTP/1.1\r\nhost: localhost\r\ncontent-length: 1000000\r\n";
   raw_client stranger(front_->port()), known(front_->port());
@@ -73,9 +71,9 @@ TEST_F(api_access, is_refused_without_a_key_before_a_long_body_is_read) {
 }
 
 TEST_F(api_access, is_logged_by_the_keys_name) {
-  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  const std::string key = add_api_key(keys_file(), {.name = "ann"});
   start();
-  auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", {{"authorization", "Bearer " + key}});
+  auto answer = ask("POST", "/v1/completions", R"({"prompt":"A"})", as_key(key));
   give(gateway_.take<begin_request>(), "", "stop");
   answer.get();
   ask("POST", "/v1/completions", R"({"prompt":"A"})").get();
@@ -136,7 +134,7 @@ TEST_F(api_access, is_logged_without_what_moves_a_terminals_cursor) {
 }
 
 TEST_F(api_access, fills_the_log_with_lines_of_key_holders_alone) {
-  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  const std::string key = add_api_key(keys_file(), {.name = "ann"});
   start();
   const auto ask_for_nothing = [&](int times, const std::string& header) {
     std::string requests;
@@ -213,7 +211,7 @@ TEST_F(api_access, streams_to_pages_whose_origin_the_file_names) {
 
 TEST_F(api_access, tells_browsers_of_such_pages_what_they_may_send) {
   origins_ = {"https://chat.example.org"};
-  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  const std::string key = add_api_key(keys_file(), {.name = "ann"});
   start();
   const auto may_send = [&](const std::string& origin, const std::string& path) {
     return ask("OPTIONS", path, {},
@@ -271,16 +269,14 @@ TEST_F(api_access, is_not_asked_by_a_strangers_name) {
   for (const char* own : {"localhost:8000", "127.0.0.1", "127.8.0.1:8000", "[::1]:8000", "192.168.0.7", "box",
                           "host.docker.internal:8000"})
     EXPECT_EQ(status(own), "200") << own;
-  const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  const std::string key = add_api_key(keys_file(), {.name = "ann"});
   start();
   EXPECT_EQ(status("models.example", "authorization: Bearer " + key + "\r\n"), "200") << "as behind a proxy";
 }
 
 TEST_F(api_access, asks_for_the_jobs_of_a_key_alone) {
-  const auto keys = api_keys_file(folder_.path() / "state");
-  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
-  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})),
-             root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
+  const auto ann = as_key(add_api_key(keys_file(), {.name = "ann"})),
+             root = as_key(add_api_key(keys_file(), {.name = "root", .is_admin = true}));
   start();
   job_records(folder_.path() / "state" / "files").keep("batch_1", "{}");
   const std::pair<const char*, const char*> all[] = {{"GET", "/v1/batches"},
@@ -308,10 +304,8 @@ TEST_F(api_access, asks_for_the_jobs_of_a_key_alone) {
 }
 
 TEST_F(api_access, leaves_it_to_admins_which_adapters_there_are) {
-  const auto keys = api_keys_file(folder_.path() / "state");
-  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
-  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})),
-             root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
+  const auto ann = as_key(add_api_key(keys_file(), {.name = "ann"})),
+             root = as_key(add_api_key(keys_file(), {.name = "root", .is_admin = true}));
   start();
   const std::string body = R"({"lora_name":"pricing","lora_path":"/somewhere"})";
   const std::pair<const char*, const char*> all[] = {
@@ -325,8 +319,7 @@ TEST_F(api_access, leaves_it_to_admins_which_adapters_there_are) {
 }
 
 TEST_F(api_access, runs_jobs_on_the_share_of_the_key_that_ordered_them) {
-  const auto keys = api_keys_file(folder_.path() / "state");
-  const http_headers ann{{"authorization", "Bearer " + add_api_key(keys, {.name = "ann", .weight = 3})}};
+  const auto ann = as_key(add_api_key(keys_file(), {.name = "ann", .weight = 3}));
   start();
   const auto file_of = [&](const std::string& purpose, const std::string& content) {
     http_headers headers = ann;

@@ -84,12 +84,12 @@ TEST(key_limits, tickets_may_outlive_the_limits) {
 class limited_api : public api_test {
  protected:
   std::string key_with(const rate_limits& limits) {
-    const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann", .limits = limits});
+    const std::string key = add_api_key(keys_file(), {.name = "ann", .limits = limits});
     start();
     return key;
   }
   std::future<answered> complete(const std::string& key) {
-    return ask("POST", "/v1/completions", R"({"prompt":"AB"})", {{"authorization", "Bearer " + key}});
+    return ask("POST", "/v1/completions", R"({"prompt":"AB"})", as_key(key));
   }
 };
 
@@ -110,13 +110,12 @@ TEST_F(limited_api, says_how_a_key_stands_and_refuses_what_is_too_much) {
   EXPECT_GT(std::stoi(refused.headers["retry-after"]), 0);
   EXPECT_GT(std::stoi(refused.headers["retry-after-ms"]), 1000);
   EXPECT_EQ(refused.headers["x-ratelimit-remaining-requests"], "0");
-  EXPECT_EQ(ask("GET", "/v1/models", {}, {{"authorization", "Bearer " + key}}).get().status, 200)
-      << "what computes nothing is not counted";
+  EXPECT_EQ(ask("GET", "/v1/models", {}, as_key(key)).get().status, 200) << "what computes nothing is not counted";
 }
 
 TEST_F(limited_api, counts_a_prompt_once_however_many_parts_its_answer_has) {
   const std::string key = key_with({.tokens_per_minute = 6000});
-  const http_headers as_ann{{"authorization", "Bearer " + key}};
+  const http_headers as_ann = as_key(key);
   auto streaming = ask("POST", "/v1/completions", R"({"prompt":"ABCDEFGHIJ","stream":true})", as_ann);
   const auto begun = gateway_.take<begin_request>();
   for (int i = 0; i < 50; ++i) give(begun, "c");
@@ -156,7 +155,7 @@ TEST_F(limited_api, lets_the_next_one_in_before_the_client_has_all_of_an_answer)
   const std::string key = key_with({.concurrent = 1});
   std::vector<begin_request> held;  // with their exchanges, which outlive the answers
   for (const char* body : {R"({"prompt":"AB"})", R"({"prompt":"AB","stream":true})", R"({"prompt":"CD"})"}) {
-    auto asked = ask("POST", "/v1/completions", body, {{"authorization", "Bearer " + key}});
+    auto asked = ask("POST", "/v1/completions", body, as_key(key));
     held.push_back(gateway_.take<begin_request>());
     give(held.back(), "c", "stop");
     EXPECT_EQ(asked.get().status, 200);

@@ -21,7 +21,7 @@ TEST_F(message_errors, have_anthropics_form_whoever_found_them) {
   EXPECT_EQ(type_of(ask("GET", "/v1/messages").get(), 405), "invalid_request_error");
   EXPECT_EQ(type_of(ask("POST", "/v1/messages", "{}", {{"origin", "http://else.example"}}).get(), 403),
             "permission_error");
-  add_api_key(api_keys_file(folder_.path() / "state"), {.name = "ann"});
+  add_api_key(keys_file(), {.name = "ann"});
   start(letters_template);
   EXPECT_EQ(type_of(post("/v1/messages", asking()).get(), 401), "authentication_error");
 }

@@ -155,10 +155,9 @@ TEST_F(api_files, and_all_that_is_listed_by_pages_of_a_size_that_there_is) {
 }
 
 TEST_F(api_files, are_shown_to_the_key_that_sent_them) {
-  const auto keys = api_keys_file(folder_.path() / "state");
-  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
-  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})), bob = headers_of(add_api_key(keys, {.name = "bob"}));
-  const auto root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
+  const auto ann = as_key(add_api_key(keys_file(), {.name = "ann"})),
+             bob = as_key(add_api_key(keys_file(), {.name = "bob"}));
+  const auto root = as_key(add_api_key(keys_file(), {.name = "root", .is_admin = true}));
   start();
   http_headers sending = ann;
   sending.insert(sending.end(), form_type.begin(), form_type.end());
@@ -179,11 +178,10 @@ TEST_F(api_files, are_shown_to_the_key_that_sent_them) {
 }
 
 TEST_F(api_files, of_one_key_take_no_more_of_the_disk_than_they_may) {
-  const auto keys = api_keys_file(folder_.path() / "state");
   std::map<std::string, http_headers> headers;
   for (const char* name : {"ann", "bob"}) {
     headers[name] = form_type;
-    headers[name].emplace_back("authorization", "Bearer " + add_api_key(keys, {.name = name}));
+    headers[name].emplace_back("authorization", "Bearer " + add_api_key(keys_file(), {.name = name}));
   }
   files_of_key_ = 24'000;  // of a small one and of what is said of it there are no three
   start();
@@ -243,9 +241,8 @@ TEST_F(api_files, and_all_that_is_listed_by_pages_that_begin_behind_what_there_i
 }
 
 TEST_F(api_files, of_others_are_no_place_in_a_list) {
-  const auto keys = api_keys_file(folder_.path() / "state");
-  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
-  const auto ann = headers_of(add_api_key(keys, {.name = "ann"})), bob = headers_of(add_api_key(keys, {.name = "bob"}));
+  const auto ann = as_key(add_api_key(keys_file(), {.name = "ann"})),
+             bob = as_key(add_api_key(keys_file(), {.name = "bob"}));
   start();
   http_headers sending = ann;
   sending.insert(sending.end(), form_type.begin(), form_type.end());

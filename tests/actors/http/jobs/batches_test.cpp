@@ -157,8 +157,8 @@ TEST_F(api_batches, are_not_read_for_who_has_gone_when_their_turn_comes) {
 TEST_F(api_batches, are_read_in_turns_of_their_keys) {
   std::map<std::string, http_headers> headers;
   for (const char* name : {"ann", "bob"}) {
-    const std::string key = add_api_key(api_keys_file(folder_.path() / "state"), {.name = name});
-    headers[name] = {{"authorization", "Bearer " + key}};
+    const std::string key = add_api_key(keys_file(), {.name = name});
+    headers[name] = as_key(key);
   }
   start();
   const auto file_of = [&](const std::string& key) -> std::string {

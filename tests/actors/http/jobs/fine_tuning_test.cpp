@@ -166,10 +166,8 @@ TEST_F(fine_tuning, data_that_is_refused_is_the_client_s_fault) {
 }
 
 TEST_F(fine_tuning, an_adapter_of_somebody_else_is_refused_by_its_name) {
-  const auto keys = api_keys_file(folder_.path() / "state");
-  const auto headers_of = [](const std::string& key) { return http_headers{{"authorization", "Bearer " + key}}; };
-  const auto ann = headers_of(add_api_key(keys, {.name = "ann"}));
-  const auto root = headers_of(add_api_key(keys, {.name = "root", .is_admin = true}));
+  const auto ann = as_key(add_api_key(keys_file(), {.name = "ann"}));
+  const auto root = as_key(add_api_key(keys_file(), {.name = "root", .is_admin = true}));
   start();
   http_headers sending = ann;
   sending.insert(sending.end(), form_type.begin(), form_type.end());
