@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <span>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -78,6 +80,51 @@ void write_calls_for(const std::string& source, json& messages) {
       if (json& arguments = call["function"]["arguments"]; wants_text && arguments.is_structured())
         arguments = arguments.dump();
   }
+}
+
+bool is_result(const json& message) {
+  return message["role"] == "tool" || message["role"] == "ipython";
+}
+
+/// Puts each call of a message into one of its own, with its result behind it. `results` may have further ones.
+void add_calls_one_by_one(json& to, json message, std::span<json> results) {
+  const auto id_of = [](const json& object, const char* key) {
+    const auto id = object.is_object() ? object.find(key) : object.end();
+    return id != object.end() && id->is_string() ? id->get<std::string>() : "";
+  };
+  std::multimap<std::string, json*> left;
+  for (json& each : results) left.emplace(id_of(each, "tool_call_id"), &each);
+  const json calls = std::exchange(message["tool_calls"], json::array());
+  for (const json& call : calls) {
+    message["tool_calls"] = json::array({call});
+    to.push_back(message);
+    message = json{{"role", message["role"]}, {"content", ""}};
+    const auto result = left.find(id_of(call, "id"));
+    if (result == left.end()) continue;
+    to.push_back(std::exchange(*result->second, nullptr));
+    left.erase(result);
+  }
+  for (json& each : results)
+    if (!each.is_null()) to.push_back(std::move(each));
+}
+
+/// Llama's templates refuse messages of several calls, which the model's answers may have. Without results, as training
+/// asks for an answer alone, such a message stays as it is: no model would write several.
+void part_calls_for(const std::string& source, json& messages) {
+  if (source.find("only supports single tool-calls") == source.npos) return;
+  json parted = json::array();
+  auto& all = messages.get_ref<json::array_t&>();
+  for (auto next = all.begin(); next != all.end();) {
+    json& message = *next++;
+    const auto results = std::exchange(next, std::find_if_not(next, all.end(), is_result));
+    if (results != next && message.contains("tool_calls") && message["tool_calls"].size() > 1) {
+      add_calls_one_by_one(parted, std::move(message), {results, next});
+    } else {
+      parted.push_back(std::move(message));
+      next = results;
+    }
+  }
+  messages = std::move(parted);
 }
 
 /// Leaves out arguments that are no JSON. False if there are none.
@@ -250,6 +297,7 @@ std::string chat_format::render(const json& messages, const json& tools, bool ad
   check_roles(messages, source);
   json variables;
   variables["messages"] = messages;
+  part_calls_for(source, variables["messages"]);
   write_calls_for(source, variables["messages"]);
   shorten_ids_for(source, variables["messages"]);
   write_tools_for(source, tools, variables["messages"]);

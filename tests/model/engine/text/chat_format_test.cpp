@@ -110,6 +110,29 @@ TEST(chat_format, writes_calls_as_the_template_reads_them) {
             "[.Paris][.]");
 }
 
+/// As Llama 3's do.
+TEST(chat_format, gives_each_call_a_message_where_the_template_takes_one) {
+  const std::string source =
+      "{% for m in messages %}[{{ m.content }}{% for call in m.tool_calls or [] %}{{ call.function.name }}{% endfor %}"
+      "{{ m.tool_call_id }}]{% endfor %}";
+  const std::string taking_one = source + "{{ '' or 'This model only supports single tool-calls at once!' | first }}";
+  const std::string calls = R"({"role": "assistant", "content": "so", "tool_calls": [
+      {"id": "1", "function": {"name": "f"}}, {"id": "2", "function": {"name": "g"}}]})";
+  const auto result = [](const std::string& id) {
+    return R"(, {"role": "tool", "content": "is", "tool_call_id": ")" + id + "\"}";
+  };
+  const std::string rest = R"(, {"role": "user", "content": "hi"})";
+  const auto written = [&](const std::string& behind) {
+    return rendered({.usual = taking_one}, {"[" + calls + behind + "]"});
+  };
+  EXPECT_EQ(rendered({.usual = source}, {"[" + calls + result("1") + result("2") + rest + "]"}),
+            "[sofg][is1][is2][hi]");
+  EXPECT_EQ(written(result("1") + result("2") + rest), "[sof][is1][g][is2][hi]T");
+  EXPECT_EQ(written(result("2") + result("3") + result("1")), "[sof][is1][g][is2][is3]T") << "by their ids";
+  EXPECT_EQ(written(result("2") + rest), "[sof][g][is2][hi]T");
+  EXPECT_EQ(written(""), "[sofg]T") << "which it may refuse";
+}
+
 TEST(chat_format, goes_on_behind_a_call_that_was_cut) {
   chat_input chat;
   chat.messages = R"([{"role": "assistant", "content": null, "tool_calls":
