@@ -141,6 +141,24 @@ bool drop_cut_arguments(json& messages) {
   return any;
 }
 
+/// Puts what a user says behind results into the last of them: where roles have to alternate, results do not count.
+/// False if nobody does.
+bool add_questions_to_results(json& messages) {
+  json added = json::array();
+  for (json& message : messages) {
+    if (message["role"] != "user" || added.empty() || added.back()["role"] != "tool") {
+      added.push_back(std::move(message));
+      continue;
+    }
+    auto& result = added.back()["content"].get_ref<std::string&>();
+    if (!result.empty()) result += '\n';
+    result += message["content"].get_ref<const std::string&>();
+  }
+  const bool any = added.size() < messages.size();
+  messages = std::move(added);
+  return any;
+}
+
 /// Mistral's templates refuse ids of calls that have not nine letters or digits; those that come from elsewhere have
 /// more. Their ends tell them apart, and answers still fit their calls.
 void shorten_ids_for(const std::string& source, json& messages) {
@@ -255,7 +273,7 @@ std::string chat_format::render(const chat_input& chat) const {
   const json further = parsed_variables(chat.variables);
   std::string text;
   try {
-    text = render_whatever_was_cut(messages, tools, chat.add_generation_prompt, further);
+    text = render_as_can_be(messages, tools, chat.add_generation_prompt, further);
   } catch (const input_error& error) {
     if (further.empty() || !can_render(messages, tools, chat.add_generation_prompt)) throw;
     refuse_field(variables_field, fmt::format("chat_template_kwargs: {}", error.what()));
@@ -263,14 +281,19 @@ std::string chat_format::render(const chat_input& chat) const {
   return chat.continues_message ? before_mark(std::move(text), own_blanks) : text;
 }
 
-std::string chat_format::render_whatever_was_cut(json& messages, const json& tools, bool add_generation_prompt,
-                                                 const json& further) const {
+std::string chat_format::render_as_can_be(json& messages, const json& tools, bool add_generation_prompt,
+                                          const json& further) const {
   try {
     return render(messages, tools, add_generation_prompt, further);
   } catch (const input_error&) {
-    if (!drop_cut_arguments(messages)) throw;
+    for (const auto change : {drop_cut_arguments, add_questions_to_results}) {
+      try {
+        if (change(messages)) return render(messages, tools, add_generation_prompt, further);
+      } catch (const input_error&) {
+      }
+    }
+    throw;
   }
-  return render(messages, tools, add_generation_prompt, further);
 }
 
 bool chat_format::can_render(const json& messages, const json& tools, bool add_generation_prompt) const {
