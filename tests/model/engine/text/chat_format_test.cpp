@@ -40,6 +40,9 @@ TEST(chat_messages, have_parts_put_together_and_arguments_opened) {
   EXPECT_EQ(list[1]["content"], "") << "which templates can add to";
   EXPECT_EQ(list[1]["tool_calls"][0]["function"]["arguments"], json({{"city", "Paris"}}));
   for (std::size_t i = 1; i < 4; ++i) EXPECT_EQ(list[1]["tool_calls"][i]["function"]["arguments"], json::object()) << i;
+  const json repeated = prepared(
+      R"([{"role": "assistant", "tool_calls": [{"function": {"name": "w", "arguments": "{\"a\": 1, \"a\": 2}"}}]}])");
+  EXPECT_EQ(repeated[0]["tool_calls"][0]["function"]["arguments"], json({{"a", 2}}));
 }
 
 TEST(chat_format, gives_thoughts_to_a_template_that_calls_them_thinking) {
@@ -146,6 +149,22 @@ TEST(chat_format, goes_on_behind_a_call_that_was_cut) {
   EXPECT_EQ(writes("{% for key, value in call.function.arguments | items %}{{ key }}={{ value }}{% endfor %}"),
             "[][a=1]");
   EXPECT_THAT(refusal([&] { writes("{{ raise_exception('never') }}"); }), HasSubstr("never"));
+}
+
+TEST(chat_format, puts_what_is_said_behind_a_result_into_it_where_the_template_refuses_it_there) {
+  const std::string source = "{% for m in messages %}[{{ m.role + ':' + m.content }}]{% endfor %}";
+  const std::string strict =
+      "{% for m in messages[1:] %}{% if m.role == 'user' and messages[loop.index0].role in ['tool', 'user'] %}"
+      "{{ raise_exception('no ' + m.content) }}{% endif %}{% endfor %}" +
+      source;
+  const std::string asked = R"([{"role": "user", "content": "a"}, {"role": "assistant", "content": null,
+      "tool_calls": [{"function": {"name": "w", "arguments": "{}"}}]}, {"role": "tool", "content": "b"},
+      {"role": "user", "content": "c"}, {"role": "user", "content": "d"}])";
+  EXPECT_EQ(rendered({.usual = source}, {asked}), "[user:a][assistant:][tool:b][user:c][user:d]");
+  EXPECT_EQ(rendered({.usual = strict}, {asked}), "[user:a][assistant:][tool:b\nc\nd]");
+  EXPECT_THAT(refusal([&] { rendered({.usual = strict + "{{ raise_exception('never') }}"}, {asked}); }),
+              HasSubstr("no c"))
+      << "what it says of the messages as they came";
 }
 
 /// As Mistral's do; calls and their answers still belong together.
