@@ -382,6 +382,9 @@ TEST_F(responses, refuse_by_name) {
   EXPECT_EQ(refused_field({{"input", "x"}, {"background", true}}), "background");
   EXPECT_EQ(refused_field({{"input", "x"}, {"return_token_ids", true}}), "return_token_ids");
   EXPECT_EQ(refused_field({{"input", "x"}, {"tools", json::array({{{"type", "web_search"}}})}}), "tools");
+  const json patch{{"type", "custom"}, {"name", "apply_patch"}};
+  EXPECT_EQ(error_of("/v1/responses", {{"input", "x"}, {"tools", {tool("go"), patch}}}, 400)["message"],
+            "tools[1] is of the type custom: turn it off in the client, only functions are served here");
   const json nameless{{"input", "x"}, {"tools", json::array({{{"type", "function"}, {"parameters", nullptr}}})}};
   EXPECT_EQ(error_of("/v1/responses", nameless, 400)["message"],
             R"(tools should be a list of {"type": "function", "name": …})");
