@@ -86,6 +86,22 @@ bool is_result(const json& message) {
   return message["role"] == "tool" || message["role"] == "ipython";
 }
 
+/// The templates of DeepSeek-R1 and its distillations leave out calls that have a text: those become a message behind
+/// it, if they have results. Later ones write both.
+void part_texts_for(const std::string& source, json& messages) {
+  if (source.find("and message['content'] is none") == source.npos) return;
+  json parted = json::array();
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    const bool has_result = i + 1 < messages.size() && is_result(messages[i + 1]);
+    json& message = parted.emplace_back(std::move(messages[i]));
+    if (!has_result || !message.contains("tool_calls") || message["content"] == "") continue;
+    json calls{{"role", message["role"]}, {"content", ""}, {"tool_calls", std::move(message["tool_calls"])}};
+    message.erase("tool_calls");
+    parted.push_back(std::move(calls));
+  }
+  messages = std::move(parted);
+}
+
 /// Puts each call of a message into one of its own, with its result behind it. `results` may have further ones.
 void add_calls_one_by_one(json& to, json message, std::span<json> results) {
   const auto id_of = [](const json& object, const char* key) {
@@ -320,6 +336,7 @@ std::string chat_format::render(const json& messages, const json& tools, bool ad
   check_roles(messages, source);
   json variables;
   variables["messages"] = messages;
+  part_texts_for(source, variables["messages"]);
   part_calls_for(source, variables["messages"]);
   write_calls_for(source, variables["messages"]);
   shorten_ids_for(source, variables["messages"]);

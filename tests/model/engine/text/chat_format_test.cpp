@@ -136,6 +136,20 @@ TEST(chat_format, gives_each_call_a_message_where_the_template_takes_one) {
   EXPECT_EQ(written(""), "[sofg]T") << "which it may refuse";
 }
 
+/// As that of DeepSeek-R1 does; later ones only ask whether there is a text.
+TEST(chat_format, parts_calls_from_their_text_where_the_template_takes_one_of_both) {
+  const std::string source =
+      "{% for message in messages %}[{% if message['role'] == 'assistant' and message['content'] is none %}"
+      "{{ message.tool_calls[0].function.name }}{% else %}{{ message['content'] }}{% endif %}]{% endfor %}";
+  const std::string later =
+      "{% for m in messages %}[{% if m['content'] is none %}{{ m.tool_calls | length }}{% else %}{{ m['content'] }}"
+      "{% if m.tool_calls %}{{ m.tool_calls[0].function.name }}{% endif %}{% endif %}]{% endfor %}";
+  const std::string call = R"({"role": "assistant", "content": "so", "tool_calls": [{"function": {"name": "f"}}]})";
+  EXPECT_EQ(rendered({.usual = source}, {"[" + call + R"(, {"role": "tool", "content": "is"}])"}), "[so][f][is]");
+  EXPECT_EQ(rendered({.usual = later}, {"[" + call + R"(, {"role": "tool", "content": "is"}])"}), "[sof][is]");
+  EXPECT_EQ(rendered({.usual = source}, {"[" + call + "]"}), "[so]") << "which training refuses to learn";
+}
+
 TEST(chat_format, goes_on_behind_a_call_that_was_cut) {
   chat_input chat;
   chat.messages = R"([{"role": "assistant", "content": null, "tool_calls":
