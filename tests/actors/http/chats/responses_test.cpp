@@ -248,6 +248,12 @@ TEST_F(responses, have_thoughts_as_an_item_of_their_own) {
   };
   const json response = ask(false, "<think>Hm</think>yes", "stop").parsed(), &output = response["output"];
   EXPECT_EQ(response["usage"]["output_tokens_details"]["reasoning_tokens"], 2);
+  auto answer = post("/v1/responses", {{"input", "Hi"}});
+  answer_part in_one_token = part_of("x");
+  in_one_token.text = "<think>Hm</think>yes";
+  in_one_token.end = answer_end{"stop", 7, {}};
+  gateway_.take<begin_request>().listener->on_part(in_one_token);
+  EXPECT_EQ(answer.get().parsed()["usage"]["output_tokens_details"]["reasoning_tokens"], 1);
   ASSERT_EQ(output.size(), 2u);
   EXPECT_EQ(output[0]["type"], "reasoning");
   EXPECT_EQ(output[0]["content"], json::array({{{"type", "reasoning_text"}, {"text", "Hm"}}}));
